@@ -1,0 +1,145 @@
+/**
+ * The service as the pipeline sees it: one method per call, every documented status a tagged answer, everything else
+ * a tagged failure that says whether the request can have had an effect. Bodies come as bytes (for landing) beside a
+ * tolerant reading of them. The HTTP layer is `ServiceHttp.ts`; over an in-process HttpClient it serves the embedded
+ * service and the simulation with the same codecs.
+ */
+import { Context, Schema } from "effect"
+import type { Effect, Redacted, Stream } from "effect"
+import type { EngineDetails } from "../contract/Engine.ts"
+
+/** The body of an answer: the bytes as they arrived, and the JSON in them (undefined when they hold none). */
+export interface Body {
+  readonly bytes: Uint8Array
+  readonly json: unknown
+}
+
+/** Never reached the service, or was turned away before it could act: nothing was created. Safe to send again. */
+export class NotSent extends Schema.TaggedError<NotSent>()("NotSent", { message: Schema.String }) {}
+/** Sent, but the answer is unknown (reset, timeout, cut body, 500, 502, 504): the effect may have happened. */
+export class AnswerLost extends Schema.TaggedError<AnswerLost>()("AnswerLost", {
+  message: Schema.String,
+  http_status: Schema.optionalKey(Schema.Int),
+}) {}
+/** 429, or 503 where the reference gives it no other meaning: nothing happened, come back later. */
+export class Throttled extends Schema.TaggedError<Throttled>()("Throttled", {
+  http_status: Schema.Int,
+  retry_after_ms: Schema.optionalKey(Schema.Int),
+  message: Schema.String,
+}) {}
+/** 401 or 403: the service refuses the application secret. */
+export class SecretRefused extends Schema.TaggedError<SecretRefused>()("SecretRefused", {
+  http_status: Schema.Int,
+  message: Schema.String,
+}) {}
+/** A status that the reference does not list for this call, or a redirect, which is never followed. */
+export class UnexpectedAnswer extends Schema.TaggedError<UnexpectedAnswer>()("UnexpectedAnswer", {
+  http_status: Schema.Int,
+  message: Schema.String,
+}) {}
+export type CallFailure = NotSent | AnswerLost | Throttled | SecretRefused | UnexpectedAnswer
+
+/** What an acceptance-shaped body says; a field of a wrong type is absent. */
+export interface AcceptanceView {
+  readonly execution_id?: string
+  readonly session_id?: string
+  readonly external_execution_id?: string
+  readonly status_code?: string
+  readonly status_reason?: string
+}
+
+/** What a state body says; a field of a wrong type is absent. Dates are the service's own text. */
+export interface StateView {
+  readonly execution_id?: string
+  readonly session_id?: string
+  readonly external_execution_id?: string
+  readonly status_code?: string
+  readonly status_reason?: string
+  readonly authentication_status?: string
+  readonly is_closed?: boolean
+  readonly next_kick_date?: string
+  readonly products_count?: Readonly<Record<string, number>>
+  readonly features?: ReadonlyArray<{ readonly code: string; readonly status_reason: string }>
+}
+
+export type StartAnswer =
+  | { readonly _tag: "Accepted"; readonly body: Body; readonly view: AcceptanceView }
+  | {
+      readonly _tag: "Refused"
+      readonly http_status: 400 | 422
+      readonly body: Body
+      readonly view: AcceptanceView
+    }
+  | { readonly _tag: "AlreadyExecuting"; readonly body: Body; readonly view: AcceptanceView }
+  | { readonly _tag: "EngineUnavailable"; readonly retry_after_ms?: number }
+
+export type StateAnswer =
+  | { readonly _tag: "Closed"; readonly body: Body; readonly view: StateView }
+  | { readonly _tag: "Working"; readonly body: Body; readonly view: StateView }
+  | { readonly _tag: "ActionRequired"; readonly body: Body }
+  | { readonly _tag: "NotFound" }
+
+export type AbortAnswer = "aborted" | "already_closed" | "not_found" | "not_stoppable"
+export type DeleteAnswer = "deleted" | "gone" | "still_running"
+
+export type ResultsAnswer =
+  | { readonly _tag: "Results"; readonly body: Body; readonly is_closed: boolean }
+  | { readonly _tag: "SessionNotFound" }
+  | { readonly _tag: "NeverStarted" }
+
+export type EngineAnswer =
+  | { readonly _tag: "Engine"; readonly engine: EngineDetails; readonly body: Body }
+  | { readonly _tag: "EngineUnknown"; readonly http_status: 404 | 422 }
+  | { readonly _tag: "EngineUnavailable"; readonly retry_after_ms?: number; readonly detail?: string }
+
+export type AttachmentAnswer<E> =
+  | { readonly _tag: "Document"; readonly media_type?: string; readonly bytes: Stream.Stream<Uint8Array, E> }
+  | { readonly _tag: "Missing" }
+
+/** The body of a start (section 4.1); its parameters are redacted until the request is written. */
+export interface StartCall {
+  readonly engine_reference: string
+  readonly customer_id: string
+  readonly parameters: Redacted.Redacted<Readonly<Record<string, unknown>>>
+  readonly external_execution_id: string
+  readonly base_configurations: {
+    readonly customer_interaction_available: false
+    readonly execution_timeout: number
+    readonly unlock_protected_data: boolean
+    readonly tokenized_access: boolean
+  }
+  readonly features: ReadonlyArray<
+    string | { readonly code: string; readonly configurations: Readonly<Record<string, unknown>> }
+  >
+  readonly hooks_extra_data: Readonly<Record<string, string>>
+  readonly configurations: Readonly<Record<string, unknown>>
+}
+
+/**
+ * One call is one request: no method retries by itself, so that attempts, limits and waits are decided in one place.
+ * 500, 502 and 504 are AnswerLost (for reads this only means "ask again"); 429 is Throttled everywhere; 503 is
+ * Throttled except where the answer type names EngineUnavailable.
+ */
+export class Service extends Context.Service<
+  Service,
+  {
+    readonly startExecution: (call: StartCall) => Effect.Effect<StartAnswer, CallFailure>
+    readonly readExecution: (execution_id: string) => Effect.Effect<StateAnswer, CallFailure>
+    readonly abortExecution: (execution_id: string) => Effect.Effect<AbortAnswer, CallFailure>
+    readonly deleteExecution: (execution_id: string) => Effect.Effect<DeleteAnswer, CallFailure>
+    /** 504 (lock) arrives as Throttled: it is documented, and only asks to come back. */
+    readonly readFlowResults: (session_id: string) => Effect.Effect<ResultsAnswer, CallFailure>
+    readonly readProfile: (
+      execution_id: string,
+    ) => Effect.Effect<
+      { readonly _tag: "Profile"; readonly body: Body } | { readonly _tag: "Missing" },
+      CallFailure
+    >
+    readonly downloadAttachment: (
+      session_id: string,
+      attachment_id: string,
+    ) => Effect.Effect<AttachmentAnswer<CallFailure>, CallFailure>
+    readonly listEngines: Effect.Effect<{ readonly body: Body }, CallFailure>
+    readonly showEngine: (engine_reference: string) => Effect.Effect<EngineAnswer, CallFailure>
+  }
+>()("nightjar/client/Service") {}

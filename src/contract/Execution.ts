@@ -1,0 +1,139 @@
+/**
+ * Executions: what a start sends, what acceptance and state reads carry (sections 2.4, 2.5, 4.1 and 4.2).
+ */
+import { Schema } from "effect"
+import { FeatureCode, FormSchema } from "./Engine.ts"
+import { nullableOptional, open, openEnum } from "./Open.ts"
+import {
+  authenticationStatuses,
+  authOrigins,
+  endHooks,
+  featureStatusReasons,
+  messageTypes,
+  statusCodes,
+  statusReasons,
+} from "./Vocabulary.ts"
+
+export const StatusCodeSchema = openEnum(statusCodes)
+export const StatusReasonSchema = openEnum(statusReasons)
+
+/** 2.4 and 7: one item of a validation error. */
+export const ValidationItem = open({
+  loc: Schema.Array(Schema.Union([Schema.String, Schema.Finite])),
+  msg: Schema.String,
+  type: Schema.String,
+  input: Schema.optionalKey(Schema.Unknown),
+  ctx: Schema.optionalKey(Schema.Unknown),
+})
+export type ValidationItem = typeof ValidationItem.Type
+
+/** 2.4: the outcome of one requested feature. */
+export const FeatureState = open({
+  code: FeatureCode,
+  status_reason: openEnum(featureStatusReasons),
+  status_message: nullableOptional(Schema.String),
+})
+
+/** 2.4: one message; automate on `id`, never on `message`. */
+export const ExecutionMessage = open({
+  date: Schema.String,
+  type: openEnum(messageTypes),
+  id: Schema.String,
+  loc: Schema.Array(Schema.Union([Schema.String, Schema.Finite])),
+  message: Schema.String,
+})
+
+export const executionStateFields = {
+  execution_id: Schema.String,
+  session_id: Schema.String,
+  app_id: Schema.String,
+  customer_id: Schema.String,
+  external_execution_id: nullableOptional(Schema.String),
+  engine_reference: Schema.String,
+  auth_origin: openEnum(authOrigins),
+  status_code: StatusCodeSchema,
+  status_reason: StatusReasonSchema,
+  status_message: nullableOptional(Schema.String),
+  authentication_status: openEnum(authenticationStatuses),
+  is_closed: Schema.Boolean,
+  products_count: Schema.Record(Schema.String, Schema.Int),
+  end_hook: openEnum(endHooks),
+  warnings_count: Schema.Int,
+  errors_count: Schema.Int,
+  locking_hash: nullableOptional(Schema.String),
+  date_created: Schema.String,
+  date_started: Schema.optionalKey(Schema.String),
+  date_ended: Schema.optionalKey(Schema.String),
+  execution_time: Schema.Finite,
+  running_time: Schema.Finite,
+  total_elapsed_time: Schema.Finite,
+  action_required_expires: Schema.optionalKey(Schema.String),
+  next_kick_date: Schema.optionalKey(Schema.String),
+  features: Schema.Array(FeatureState),
+  configurations_errors: Schema.optionalKey(Schema.Array(ValidationItem)),
+  parameters_errors: Schema.optionalKey(Schema.Array(ValidationItem)),
+  messages: Schema.optionalKey(Schema.Array(ExecutionMessage)),
+}
+
+/** 2.4 */
+export const ExecutionState = open(executionStateFields)
+export type ExecutionState = typeof ExecutionState.Type
+
+export const acceptanceFields = {
+  app_id: Schema.String,
+  customer_id: Schema.String,
+  auth_origin: openEnum(authOrigins),
+  engine_reference: Schema.String,
+  status_reason: StatusReasonSchema,
+  status_code: StatusCodeSchema,
+  execution_id: Schema.optionalKey(Schema.String),
+  session_id: Schema.optionalKey(Schema.String),
+  external_execution_id: nullableOptional(Schema.String),
+  status_message: nullableOptional(Schema.String),
+  ticket: Schema.optionalKey(Schema.String),
+  session_token: Schema.optionalKey(Schema.String),
+}
+
+/** 2.5 */
+export const Acceptance = open(acceptanceFields)
+export type Acceptance = typeof Acceptance.Type
+
+/** 2.4: the 423 body. Its other fields are not shown. */
+export const actionRequiredFields = {
+  form_schema: FormSchema,
+  action_required_expires: Schema.String,
+  producer: Schema.String,
+  payload_errors: Schema.optionalKey(Schema.Array(ValidationItem)),
+}
+
+/** 4.1: a map of form fields, or the whole object as one encrypted string. */
+export const LoginParameters = Schema.Union([Schema.Record(Schema.String, Schema.Unknown), Schema.String])
+
+export const RequestedFeature = Schema.Union([
+  FeatureCode,
+  Schema.Struct({
+    code: FeatureCode,
+    configurations: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
+  }),
+])
+
+/** 4.1: `execution_timeout` is 60 to 1200 seconds, 1200 when absent; every flag is false when absent. */
+export const BaseConfigurations = Schema.Struct({
+  customer_interaction_available: Schema.optionalKey(Schema.Boolean),
+  execution_timeout: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 60, maximum: 1200 }))),
+  unlock_protected_data: Schema.optionalKey(Schema.Boolean),
+  tokenized_access: Schema.optionalKey(Schema.Boolean),
+})
+
+/** 4.1: the body of a start. */
+export const StartRequest = Schema.Struct({
+  engine_reference: Schema.String,
+  customer_id: Schema.String,
+  parameters: LoginParameters,
+  external_execution_id: Schema.optionalKey(Schema.String),
+  base_configurations: Schema.optionalKey(BaseConfigurations),
+  features: Schema.optionalKey(Schema.Array(RequestedFeature)),
+  hooks_extra_data: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
+  configurations: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
+})
+export type StartRequest = typeof StartRequest.Type

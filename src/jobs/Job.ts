@@ -1,0 +1,90 @@
+/**
+ * A job as the rest of the house knows it: every default filled in, every customer bound to its engines, every
+ * duration a number of milliseconds, every secret still a reference or already redacted. How a file becomes one is
+ * `LoadJob.ts`'s business.
+ */
+import type { Redacted } from "effect"
+import type { Feature } from "../contract/Vocabulary.ts"
+
+/** A setting of the job file that is only known at run time. The text is safe to show; the value never is. */
+export type SecretReference =
+  | { readonly _tag: "Env"; readonly name: string }
+  | { readonly _tag: "File"; readonly path: string }
+  | { readonly _tag: "Exec"; readonly command: string }
+
+/** One login parameter: a value from the file (redacted on sight) or where to find it. */
+export type ParameterSource =
+  | { readonly _tag: "Literal"; readonly value: Redacted.Redacted<unknown> }
+  | { readonly _tag: "Reference"; readonly reference: SecretReference }
+
+/** A feature code outside section 2.1 passes, as a string; `configurations` is sent as it is. */
+export interface JobFeature {
+  readonly code: Feature | (string & {})
+  readonly configurations: Readonly<Record<string, unknown>> | undefined
+}
+
+/** One customer on one engine, with everything a start needs but its secrets. */
+export interface Assignment {
+  readonly customer_id: string
+  readonly engine_reference: string
+  readonly features: ReadonlyArray<JobFeature>
+  readonly configurations: Readonly<Record<string, unknown>>
+  readonly hooks_extra_data: Readonly<Record<string, string>>
+  readonly login: Login
+  /** Where the assignment stands, for messages: `jobs/demo.yaml:12:5` or `customers.csv:7`. */
+  readonly source: string
+}
+
+export type Login =
+  | {
+      readonly _tag: "Parameters"
+      readonly parameters: Readonly<Record<string, ParameterSource>>
+      readonly tokenized_access: boolean
+    }
+  | { readonly _tag: "Token"; readonly name: string }
+
+export type ServiceTarget =
+  | {
+      readonly _tag: "Remote"
+      readonly base_url: string
+      readonly flows_url: string
+      readonly attachments_url: string
+      readonly app_secret: SecretReference
+    }
+  | {
+      readonly _tag: "Embedded"
+      readonly seed: number
+      /** How many seconds of the service pass in one second of the machine. */
+      readonly speed: number
+      readonly faults: string | undefined
+    }
+
+export interface Job {
+  readonly name: string
+  /** The file's path as given, for messages and for `rerun`. */
+  readonly path: string
+  readonly service: ServiceTarget
+  readonly execution: {
+    readonly execution_timeout_seconds: number
+    readonly unlock_protected_data: boolean
+    readonly max_wait_ms: number
+  }
+  readonly concurrency: { readonly max_in_flight: number; readonly per_engine: number }
+  readonly polling: { readonly min_ms: number; readonly max_ms: number }
+  readonly retry: { readonly max_attempts: number; readonly base_ms: number; readonly max_ms: number }
+  readonly flow_results: {
+    readonly enabled: boolean
+    readonly min_interval_ms: number
+    readonly wait_final_ms: number
+    readonly attachments: boolean
+  }
+  /** Local wall-clock time of day, `HH:MM`. */
+  readonly deadline: string | undefined
+  /** IANA name; undefined means the machine's. */
+  readonly timezone: string | undefined
+  readonly after_export: "delete" | "keep"
+  readonly share: "none" | "group"
+  readonly assignments: ReadonlyArray<Assignment>
+  readonly tokens_key: SecretReference | undefined
+  readonly sessions: ReadonlyArray<{ readonly session_id: string; readonly customer_id: string | undefined }>
+}

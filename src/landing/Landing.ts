@@ -1,0 +1,67 @@
+/**
+ * The only lossless copy of what the service said: bodies as they arrived, appended to segments, checksummed and
+ * synced before anybody is told that they are landed. This file is the port; `LandingFiles.ts` writes to disk and
+ * `LandingMemory.ts` serves simulated nights, crashes included.
+ */
+import { Context, Schema } from "effect"
+import type { Effect, Stream } from "effect"
+import { LandedRef } from "../ledger/Fact.ts"
+
+export const bodyKinds = ["start", "state", "challenge", "results", "profile"] as const
+
+/** What is known about a body beside its bytes. */
+export const BodyMeta = Schema.Struct({
+  kind: Schema.Literals(bodyKinds),
+  run_id: Schema.String,
+  task_id: Schema.String,
+  attempt: Schema.optionalKey(Schema.Int),
+  execution_id: Schema.optionalKey(Schema.String),
+  session_id: Schema.optionalKey(Schema.String),
+  customer_id: Schema.optionalKey(Schema.String),
+  engine_reference: Schema.optionalKey(Schema.String),
+  http_status: Schema.Int,
+  /** Milliseconds since the epoch at which the body was received. */
+  received_at: Schema.Int,
+})
+export type BodyMeta = typeof BodyMeta.Type
+
+/** A frame of a segment, without its bytes. */
+export interface LandedBody {
+  readonly ref: LandedRef
+  readonly meta: BodyMeta
+}
+
+/** Writing failed: nothing of this body may be counted on; what was landed before is safe. */
+export class LandingFailed extends Schema.TaggedError<LandingFailed>()("LandingFailed", {
+  path: Schema.String,
+  message: Schema.String,
+}) {}
+
+/** A body on disk is not what was landed: its checksum or its frame is wrong. */
+export class LandingDamaged extends Schema.TaggedError<LandingDamaged>()("LandingDamaged", {
+  path: Schema.String,
+  message: Schema.String,
+}) {}
+
+export interface LandedAttachment {
+  readonly sha256: string
+  readonly bytes: number
+  /** Relative to the output folder: `attachments/<sha256>`. */
+  readonly path: string
+}
+
+export class Landing extends Context.Service<
+  Landing,
+  {
+    /** Resolves when the bytes are written, synced and will survive a crash. Concurrent calls share one sync. */
+    readonly land: (meta: BodyMeta, bytes: Uint8Array) => Effect.Effect<LandedRef, LandingFailed>
+    /** All frames of a run in the order in which they were landed; a torn tail of a segment ends that segment. */
+    readonly list: (run_id: string) => Effect.Effect<ReadonlyArray<LandedBody>, LandingDamaged>
+    /** Reads one body back from disk and checks its hash. */
+    readonly read: (run_id: string, ref: LandedRef) => Effect.Effect<Uint8Array, LandingDamaged>
+    /** Streams a document to disk under its own hash, synced; equal documents are stored once. */
+    readonly landAttachment: <E>(
+      bytes: Stream.Stream<Uint8Array, E>,
+    ) => Effect.Effect<LandedAttachment, LandingFailed | E>
+  }
+>()("nightjar/landing/Landing") {}

@@ -1,0 +1,176 @@
+/**
+ * The facts of a night: what was decided and what happened, in the order in which it was known. Facts are appended,
+ * never changed; the state of a run is a fold of its facts (`RunState.ts`). Nothing secret ever stands in a fact.
+ */
+import { Schema } from "effect"
+
+export const outcomes = ["succeeded", "partial", "failed", "skipped", "unfinished"] as const
+export type Outcome = (typeof outcomes)[number]
+export const actors = ["nobody", "customer", "engineer", "service"] as const
+export type WhoActs = (typeof actors)[number]
+
+/** Where a landed body stands: enough to find it, and to prove that it is the same. */
+export const LandedRef = Schema.Struct({
+  segment: Schema.String,
+  offset: Schema.Int,
+  bytes: Schema.Int,
+  sha256: Schema.String,
+})
+export type LandedRef = typeof LandedRef.Type
+
+const task = { run_id: Schema.String, task_id: Schema.String }
+const attempt = { ...task, attempt: Schema.Int }
+
+/** A run began; `job_path` is where `rerun` finds the job again. */
+export const RunStarted = Schema.TaggedStruct("RunStarted", {
+  run_id: Schema.String,
+  job: Schema.String,
+  job_path: Schema.String,
+  run_date: Schema.String,
+  parent: Schema.optionalKey(Schema.String),
+  tool_version: Schema.String,
+})
+/** The process took the run up again; its unfinished tasks get their attempts anew. */
+export const RunResumed = Schema.TaggedStruct("RunResumed", { run_id: Schema.String })
+export const TaskPlanned = Schema.TaggedStruct("TaskPlanned", {
+  ...task,
+  customer_id: Schema.optionalKey(Schema.String),
+  /** Absent for a flow session that is only pulled. */
+  engine_reference: Schema.optionalKey(Schema.String),
+  features: Schema.Array(Schema.String),
+  /** Keyed hash of engine and login parameters; the credential breaker's key. */
+  fingerprint: Schema.optionalKey(Schema.String),
+  session_id: Schema.optionalKey(Schema.String),
+})
+/** The intent of a start, written before the request leaves. */
+export const StartIntended = Schema.TaggedStruct("StartIntended", {
+  ...attempt,
+  external_execution_id: Schema.String,
+  /** True for the single probe after a lost answer. */
+  probe: Schema.Boolean,
+})
+export const startAnswers = ["accepted", "adopted", "refused", "not_created", "foreign", "lost"] as const
+export const StartAnswered = Schema.TaggedStruct("StartAnswered", {
+  ...attempt,
+  /**
+   * accepted: 202. adopted: 409 with our own external id. refused: 400 or 422. not_created: 429, 503, refused
+   * connection. foreign: 409 of somebody else's run. lost: nobody knows.
+   */
+  answer: Schema.Literals(startAnswers),
+  http_status: Schema.optionalKey(Schema.Int),
+  status_reason: Schema.optionalKey(Schema.String),
+  execution_id: Schema.optionalKey(Schema.String),
+  session_id: Schema.optionalKey(Schema.String),
+})
+/** A lost start whose probe was accepted: the first one may have run and closed unseen. */
+export const OrphanSuspected = Schema.TaggedStruct("OrphanSuspected", {
+  ...attempt,
+  external_execution_id: Schema.String,
+})
+/** A state read that told something new; equal reads are not written. */
+export const AttemptObserved = Schema.TaggedStruct("AttemptObserved", {
+  ...attempt,
+  execution_id: Schema.String,
+  session_id: Schema.optionalKey(Schema.String),
+  status_code: Schema.String,
+  status_reason: Schema.String,
+  authentication_status: Schema.optionalKey(Schema.String),
+})
+export const abortCauses = ["challenge", "max_wait", "deadline"] as const
+export const AbortIntended = Schema.TaggedStruct("AbortIntended", {
+  ...attempt,
+  execution_id: Schema.String,
+  why: Schema.Literals(abortCauses),
+})
+/** The execution is over and its last state is landed; `landed` is absent when the service no longer knows it. */
+export const AttemptClosed = Schema.TaggedStruct("AttemptClosed", {
+  ...attempt,
+  execution_id: Schema.String,
+  session_id: Schema.optionalKey(Schema.String),
+  status_code: Schema.String,
+  status_reason: Schema.String,
+  authentication_status: Schema.optionalKey(Schema.String),
+  landed: Schema.optionalKey(LandedRef),
+})
+/** Results of a session or of the profile endpoint are landed, or are known not to be there. */
+export const ResultsRead = Schema.TaggedStruct("ResultsRead", {
+  ...task,
+  session_id: Schema.String,
+  execution_id: Schema.optionalKey(Schema.String),
+  http_status: Schema.Int,
+  kind: Schema.Literals(["results", "profile"]),
+  is_closed: Schema.Boolean,
+  landed: Schema.optionalKey(LandedRef),
+})
+export const AttachmentRead = Schema.TaggedStruct("AttachmentRead", {
+  ...task,
+  session_id: Schema.String,
+  attachment_id: Schema.String,
+  /** downloaded, missing (404), refused (not an identifier that may be requested), failed. */
+  status: Schema.Literals(["downloaded", "missing", "refused", "failed"]),
+  media_type: Schema.optionalKey(Schema.String),
+  bytes: Schema.optionalKey(Schema.Int),
+  sha256: Schema.optionalKey(Schema.String),
+  /** Relative to the output folder. */
+  path: Schema.optionalKey(Schema.String),
+})
+export const TaskSettled = Schema.TaggedStruct("TaskSettled", {
+  ...task,
+  outcome: Schema.Literals(outcomes),
+  reason: Schema.String,
+  who_acts: Schema.Literals(actors),
+  /** False where the contract says that the executions stay at the service (RESULTS_PARTIAL, RECORDS_UNREACHABLE). */
+  deletable: Schema.Boolean,
+})
+/** The breaker opened: these credentials are not sent again until released. */
+export const CredentialRejected = Schema.TaggedStruct("CredentialRejected", {
+  ...task,
+  fingerprint: Schema.String,
+  customer_id: Schema.String,
+  engine_reference: Schema.String,
+  reason: Schema.String,
+})
+export const CredentialReleased = Schema.TaggedStruct("CredentialReleased", { fingerprint: Schema.String })
+/** Everything landed up to now stands in the published tables of this version. */
+export const RunPublished = Schema.TaggedStruct("RunPublished", {
+  run_id: Schema.String,
+  version: Schema.Int,
+  /** One receipt per execution whose bodies were read back, hashed and published. */
+  receipts: Schema.Array(Schema.Struct({ execution_id: Schema.String, landed_sha256: Schema.String })),
+})
+export const DeleteIntended = Schema.TaggedStruct("DeleteIntended", {
+  ...task,
+  execution_id: Schema.String,
+  landed_sha256: Schema.String,
+})
+export const DeleteAnswered = Schema.TaggedStruct("DeleteAnswered", {
+  ...task,
+  execution_id: Schema.String,
+  http_status: Schema.Int,
+  outcome: Schema.Literals(["deleted", "gone", "pending"]),
+})
+export const RunEnded = Schema.TaggedStruct("RunEnded", { run_id: Schema.String, exit_code: Schema.Int })
+
+export const Fact = Schema.Union([
+  RunStarted,
+  RunResumed,
+  TaskPlanned,
+  StartIntended,
+  StartAnswered,
+  OrphanSuspected,
+  AttemptObserved,
+  AbortIntended,
+  AttemptClosed,
+  ResultsRead,
+  AttachmentRead,
+  TaskSettled,
+  CredentialRejected,
+  CredentialReleased,
+  RunPublished,
+  DeleteIntended,
+  DeleteAnswered,
+  RunEnded,
+])
+export type Fact = typeof Fact.Type
+/** A fact with its place in the ledger and its time, milliseconds since the epoch. */
+export type Recorded = { readonly seq: number; readonly at: number; readonly fact: Fact }
