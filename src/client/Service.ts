@@ -16,7 +16,10 @@ export interface Body {
 
 /** Never reached the service, or was turned away before it could act: nothing was created. Safe to send again. */
 export class NotSent extends Schema.TaggedError<NotSent>()("NotSent", { message: Schema.String }) {}
-/** Sent, but the answer is unknown (reset, timeout, cut body, 500, 502, 504): the effect may have happened. */
+/**
+ * Sent, but the answer is unknown (reset, timeout, cut body, 408, any 5xx but 503, a 2xx that the reference does not
+ * list on a call with an effect): the effect may have happened.
+ */
 export class AnswerLost extends Schema.TaggedError<AnswerLost>()("AnswerLost", {
   message: Schema.String,
   http_status: Schema.optionalKey(Schema.Int),

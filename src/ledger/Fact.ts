@@ -46,6 +46,7 @@ export const TaskPlanned = Schema.TaggedStruct("TaskPlanned", {
 export const StartIntended = Schema.TaggedStruct("StartIntended", {
   ...attempt,
   external_execution_id: Schema.String,
+  fingerprint: Schema.optionalKey(Schema.String),
   /** True for the single probe after a lost answer. */
   probe: Schema.Boolean,
 })
@@ -90,6 +91,8 @@ export const AttemptClosed = Schema.TaggedStruct("AttemptClosed", {
   status_code: Schema.String,
   status_reason: Schema.String,
   authentication_status: Schema.optionalKey(Schema.String),
+  /** Section 2.4; absent when the state named none. */
+  products_count: Schema.optionalKey(Schema.Record(Schema.String, Schema.Int)),
   landed: Schema.optionalKey(LandedRef),
 })
 /** Results of a session or of the profile endpoint are landed, or are known not to be there. */
@@ -121,6 +124,8 @@ export const TaskSettled = Schema.TaggedStruct("TaskSettled", {
   who_acts: Schema.Literals(actors),
   /** False where the contract says that the executions stay at the service (RESULTS_PARTIAL, RECORDS_UNREACHABLE). */
   deletable: Schema.Boolean,
+  /** For people, where the reason alone does not say enough; holds no value of a parameter. */
+  message: Schema.optionalKey(Schema.String),
 })
 /** The breaker opened: these credentials are not sent again until released. */
 export const CredentialRejected = Schema.TaggedStruct("CredentialRejected", {
@@ -149,7 +154,12 @@ export const DeleteAnswered = Schema.TaggedStruct("DeleteAnswered", {
   http_status: Schema.Int,
   outcome: Schema.Literals(["deleted", "gone", "pending"]),
 })
-export const RunEnded = Schema.TaggedStruct("RunEnded", { run_id: Schema.String, exit_code: Schema.Int })
+export const RunEnded = Schema.TaggedStruct("RunEnded", {
+  run_id: Schema.String,
+  exit_code: Schema.Int,
+  /** Something of this run is still at the service: in flight, partial, or to be deleted. */
+  leftovers: Schema.Boolean,
+})
 
 export const Fact = Schema.Union([
   RunStarted,

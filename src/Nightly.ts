@@ -1,0 +1,169 @@
+/**
+ * The pipeline, from top to bottom: which run, what an older night left, the plan, the executions, the tables, the
+ * deletions, the end. Every stage reads the ledger and writes to it; a night that is cut off goes on here.
+ */
+import { Clock, Effect, Schema } from "effect"
+import { retryCall } from "./client/Backoff.ts"
+import { Service } from "./client/Service.ts"
+import { deleteExecutions } from "./execution/DeleteExecutions.ts"
+import { executeRun } from "./execution/ExecuteRun.ts"
+import { tell } from "./execution/Progress.ts"
+import type { Mode } from "./execution/TaskResumption.ts"
+import type { Job } from "./jobs/Job.ts"
+import { Ledger } from "./ledger/Ledger.ts"
+import { foldRun } from "./ledger/RunState.ts"
+import type { RunState } from "./ledger/RunState.ts"
+import { chooseRun } from "./planning/ChooseRun.ts"
+import { localDate } from "./planning/LocalTime.ts"
+import { planJob, planningFacts, rulesOf, sessionsToPull, worksOf } from "./PlanJob.ts"
+import { Publisher } from "./publishing/Publisher.ts"
+import { exitCodeOf, hasLeftovers } from "./report/ExitCode.ts"
+import type { RunExitCode } from "./report/ExitCode.ts"
+
+/** Nothing was started: the service refuses the application secret, or cannot be reached. */
+export class ServiceRefused extends Schema.TaggedError<ServiceRefused>()("ServiceRefused", {
+  message: Schema.String,
+}) {}
+
+export interface NightOptions {
+  /** A further run in any case, as `--new` and `rerun` ask for one. */
+  readonly further: boolean
+  /** The run that a rerun repeats parts of. */
+  readonly parent: string | undefined
+  /** Assignments that a rerun is limited to, as `<customer_id>/<engine_reference>`. */
+  readonly only: ReadonlySet<string> | undefined
+  readonly toolVersion: string
+}
+
+export interface NightResult {
+  readonly run_id: string
+  readonly exit_code: RunExitCode
+  readonly state: RunState
+  readonly nothingToDo: boolean
+}
+
+/** One night of one job. Fails only where nothing could be decided or written; everything else is in the result. */
+export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, options: NightOptions) {
+  const ledger = yield* Ledger
+  const now = yield* Clock.currentTimeMillis
+  const run_date = localDate(now, job.timezone)
+  const { chosen, collect } = chooseRun({
+    runs: yield* ledger.runs,
+    job: job.name,
+    run_date,
+    now,
+    further: options.further,
+  })
+  if (chosen._tag === "NothingToDo" && collect.length === 0) return yield* finished(chosen.run_id)
+  yield* reachService
+  for (const run_id of collect) yield* runStages(job, run_id, "collect")
+  if (chosen._tag === "NothingToDo") return yield* finished(chosen.run_id)
+  if (chosen._tag === "Resume") yield* ledger.append([{ _tag: "RunResumed", run_id: chosen.run_id }])
+  else yield* beginRun(job, chosen.run_id, run_date, options)
+  return yield* runStages(job, chosen.run_id, "night")
+})
+
+const loadRun = Effect.fnUntraced(function* (run_id: string) {
+  const ledger = yield* Ledger
+  const state = foldRun(yield* ledger.facts(run_id))
+  return state ?? (yield* Effect.die(new Error(`the ledger knows no run ${run_id}`)))
+})
+
+const finished = Effect.fnUntraced(function* (run_id: string) {
+  const state = yield* loadRun(run_id)
+  const exit_code = (state.ended?.exit_code ?? 4) as RunExitCode
+  return { run_id, exit_code, state, nothingToDo: true } satisfies NightResult as NightResult
+})
+
+/** Before anything starts: a secret that is refused, or a service that is not there, must cost no attempt. */
+const reachService = Effect.gen(function* () {
+  const service = yield* Service
+  yield* retryCall(service.listEngines, { triesMax: 4 }).pipe(
+    Effect.mapError((failure) => new ServiceRefused({ message: failure.message })),
+  )
+})
+
+/** The beginning and the whole plan are one transaction: a run either exists with all its tasks or not at all. */
+const beginRun = Effect.fnUntraced(function* (
+  job: Job,
+  run_id: string,
+  run_date: string,
+  options: NightOptions,
+) {
+  const ledger = yield* Ledger
+  const plan = yield* planJob(job, run_id, options.only)
+  yield* ledger.append([
+    {
+      _tag: "RunStarted",
+      run_id,
+      job: job.name,
+      job_path: job.path,
+      run_date,
+      tool_version: options.toolVersion,
+      ...(options.parent === undefined ? {} : { parent: options.parent }),
+    },
+    ...planningFacts(plan, undefined),
+  ])
+})
+
+const runStages = Effect.fn("Nightly.runStages")(function* (job: Job, run_id: string, mode: Mode) {
+  yield* executeStage(job, run_id, mode)
+  yield* publishStage(run_id)
+  if (job.after_export === "delete") {
+    yield* tell({ _tag: "Stage", run_id, stage: "deleting" })
+    yield* deleteExecutions(yield* loadRun(run_id))
+  }
+  return yield* endStage(job, run_id)
+})
+
+const executeStage = Effect.fnUntraced(function* (job: Job, run_id: string, mode: Mode) {
+  const ledger = yield* Ledger
+  const before = yield* loadRun(run_id)
+  const known = new Set(
+    [...before.tasks.values()].map(({ planned }) => `${planned.customer_id}/${planned.engine_reference}`),
+  )
+  // A rerun keeps to the tasks that it began with, and a collected run to its own.
+  const plan = yield* planJob(
+    job,
+    run_id,
+    before.started.parent === undefined && mode === "night" ? undefined : known,
+  )
+  if (mode === "night") yield* ledger.append(planningFacts(plan, before))
+  const run = yield* loadRun(run_id)
+  yield* tell({ _tag: "Planned", run_id, tasks: run.tasks.size })
+  yield* executeRun({
+    run,
+    works: yield* worksOf(plan, run),
+    sessions: sessionsToPull(run),
+    rules: rulesOf(job, run.started_at),
+    mode,
+  })
+})
+
+const publishStage = Effect.fnUntraced(function* (run_id: string) {
+  const ledger = yield* Ledger
+  const publisher = yield* Publisher
+  yield* tell({ _tag: "Stage", run_id, stage: "publishing" })
+  const { version, receipts } = yield* publisher.publish(run_id)
+  yield* ledger.append([{ _tag: "RunPublished", run_id, version, receipts }])
+})
+
+/** The end is a fact before it is published, so that the tables say it; if that fails, the run is not over. */
+const endStage = Effect.fnUntraced(function* (job: Job, run_id: string) {
+  const ledger = yield* Ledger
+  const publisher = yield* Publisher
+  const state = yield* loadRun(run_id)
+  const exit_code = exitCodeOf(state, job.after_export)
+  const leftovers = hasLeftovers(state, job.after_export)
+  yield* ledger.append([{ _tag: "RunEnded", run_id, exit_code, leftovers }])
+  yield* publisher
+    .publishOutcome(run_id)
+    .pipe(Effect.tapError(() => ledger.append([{ _tag: "RunEnded", run_id, exit_code: 4, leftovers: true }])))
+  yield* tell({ _tag: "Stage", run_id, stage: "ended" })
+  return {
+    run_id,
+    exit_code,
+    state: yield* loadRun(run_id),
+    nothingToDo: false,
+  } satisfies NightResult as NightResult
+})

@@ -1,0 +1,198 @@
+/**
+ * From a job to what the executor is given: secrets looked up, forms fetched, tasks decided by the planning room, and
+ * the means to start each one when its turn comes.
+ */
+import { Effect, Redacted } from "effect"
+import type { Prepared, Rules, SessionWork, TaskWork } from "./execution/Work.ts"
+import type { Job } from "./jobs/Job.ts"
+import type { Fact } from "./ledger/Fact.ts"
+import { Ledger } from "./ledger/Ledger.ts"
+import { foldRun } from "./ledger/RunState.ts"
+import type { RunState, TaskState } from "./ledger/RunState.ts"
+import { refitTask } from "./planning/Assignment.ts"
+import type { Grounds, Task, TaskVerdict } from "./planning/Assignment.ts"
+import { FormCache } from "./planning/EngineForms.ts"
+import { expectedDurations, expectedMs } from "./planning/Expectations.ts"
+import { nextTimeOfDay } from "./planning/LocalTime.ts"
+import { resolveLogins } from "./planning/Logins.ts"
+import { planTasks } from "./planning/Plan.ts"
+import type { Plan } from "./planning/Plan.ts"
+
+/** Earlier runs that expected durations are learnt from. */
+const runsLearntFrom = 3
+
+export interface JobPlan {
+  readonly job: Job
+  readonly plan: Plan
+  readonly grounds: Grounds
+}
+
+const learnDurations = Effect.fnUntraced(function* (job: Job, run_id: string) {
+  const ledger = yield* Ledger
+  const earlier = (yield* ledger.runs).filter(
+    (run) => run.fact.job === job.name && run.fact.run_id !== run_id,
+  )
+  const states = yield* Effect.forEach(earlier.slice(-runsLearntFrom), (run) =>
+    Effect.map(ledger.facts(run.fact.run_id), (facts) => foldRun(facts)),
+  )
+  return expectedDurations(states.filter((state) => state !== undefined))
+})
+
+/** Plans the assignments of a job, all of them or those named as `<customer_id>/<engine_reference>`. */
+export const planJob = Effect.fn("PlanJob.planJob")(function* (
+  job: Job,
+  run_id: string,
+  only: ReadonlySet<string> | undefined,
+) {
+  const ledger = yield* Ledger
+  const forms = yield* FormCache
+  const assignments = job.assignments.filter(
+    ({ customer_id, engine_reference }) =>
+      only === undefined || only.has(`${customer_id}/${engine_reference}`),
+  )
+  const sessions = only === undefined ? job.sessions : []
+  const engines = yield* forms.findAll(assignments.map(({ engine_reference }) => engine_reference))
+  const logins = yield* resolveLogins(assignments)
+  const expectations = yield* learnDurations(job, run_id)
+  const key = yield* ledger.fingerprintKey
+  const rejections = yield* ledger.rejections
+  const plan = planTasks({
+    job: { ...job, assignments, sessions },
+    run_id,
+    engines,
+    logins,
+    key,
+    rejections,
+    expectations,
+  })
+  const otherwiseMs = job.execution.execution_timeout_seconds * 1_000
+  const grounds: Grounds = {
+    run_id,
+    key,
+    rejections,
+    expectedMs: (engine) => expectedMs(expectations, engine, otherwiseMs),
+  }
+  return { job, plan, grounds } satisfies JobPlan as JobPlan
+})
+
+/** What a plan adds to the ledger: tasks that are new, and verdicts on tasks of which nothing is under way. */
+export const planningFacts = ({ plan }: JobPlan, known: RunState | undefined): ReadonlyArray<Fact> => {
+  const { run_id } = plan
+  const facts: Array<Fact> = []
+  for (const task of [...plan.tasks, ...plan.settled]) {
+    const { task_id, customer_id, engine_reference, fingerprint } = task
+    if (known?.tasks.has(task_id) === true) continue
+    const features = task.features.map(({ code }) => code)
+    const login = fingerprint === undefined ? {} : { fingerprint }
+    facts.push({ _tag: "TaskPlanned", run_id, task_id, customer_id, engine_reference, features, ...login })
+  }
+  for (const { task_id, session_id, customer_id } of plan.sessions) {
+    if (known?.tasks.has(task_id) === true) continue
+    const whose = customer_id === undefined ? {} : { customer_id }
+    facts.push({ _tag: "TaskPlanned", run_id, task_id, session_id, features: [], ...whose })
+  }
+  for (const verdict of plan.settled)
+    if (isIdle(known?.tasks.get(verdict.task_id))) facts.push(settledBefore(run_id, verdict))
+  return facts
+}
+
+const settledBefore = (
+  run_id: string,
+  { task_id, outcome, reason, who_acts, message }: TaskVerdict,
+): Fact => ({
+  _tag: "TaskSettled",
+  run_id,
+  task_id,
+  outcome,
+  reason,
+  who_acts,
+  message,
+  deletable: true,
+})
+
+/** Nothing of this task is at the service or waits for its verdict, so that a verdict may be given without a start. */
+const isIdle = (task: TaskState | undefined): boolean => {
+  if (task === undefined) return true
+  if (task.settled === undefined) return task.attempts.length === 0
+  const { outcome, reason } = task.settled.fact
+  if (outcome !== "unfinished" || reason === "RESULTS_PARTIAL" || reason === "START_UNKNOWN") return false
+  return task.attempts.every(({ execution_id, closed }) => execution_id === undefined || closed !== undefined)
+}
+
+/** Every task of the run, with the means to start it where the plan has them. */
+export const worksOf = Effect.fnUntraced(function* (planned: JobPlan, run: RunState) {
+  const forms = yield* FormCache
+  const tasks = new Map(planned.plan.tasks.map((task) => [task.task_id, task]))
+  return [...run.tasks.values()].flatMap(
+    ({ planned: { task_id, customer_id, engine_reference } }): Array<TaskWork> => {
+      if (customer_id === undefined || engine_reference === undefined) return []
+      const task = tasks.get(task_id)
+      const about = { task_id, customer_id, engine_reference }
+      if (task === undefined) return [{ ...about, fingerprint: undefined, secrets: [], prepare: undefined }]
+      const secrets = secretsOf(task)
+      return [
+        { ...about, fingerprint: task.fingerprint, secrets, prepare: prepareTask(planned, task, forms) },
+      ]
+    },
+  )
+})
+
+/** An engine that was away is looked at again before its task starts; then its form may be known at last. */
+const prepareTask = (planned: JobPlan, task: Task, forms: FormCache["Service"]): Effect.Effect<Prepared> => {
+  let current = task
+  return Effect.gen(function* () {
+    if (current.availability === "ready") return readyCall(planned, current)
+    const finding = yield* Effect.orElseSucceed(
+      forms.look(task.engine_reference),
+      () => ({ _tag: "Unavailable" }) as const,
+    )
+    const decision = refitTask(current, finding, planned.grounds)
+    if (decision._tag === "Settled") {
+      const { outcome, reason, who_acts } = decision.verdict
+      return { _tag: "Verdict", verdict: { outcome, reason, who_acts, deletable: true } } satisfies Prepared
+    }
+    if (decision.task.availability === "unavailable") return { _tag: "Unavailable" } satisfies Prepared
+    current = decision.task
+    return readyCall(planned, current)
+  })
+}
+
+const readyCall = ({ job }: JobPlan, task: Task): Prepared => ({
+  _tag: "Ready",
+  fingerprint: task.fingerprint,
+  secrets: secretsOf(task),
+  call: {
+    engine_reference: task.engine_reference,
+    customer_id: task.customer_id,
+    ...task.start,
+    base_configurations: {
+      customer_interaction_available: false,
+      execution_timeout: job.execution.execution_timeout_seconds,
+      unlock_protected_data: job.execution.unlock_protected_data,
+      tokenized_access: task.start.tokenized_access,
+    },
+    features: task.features.map(({ code, configurations }) =>
+      configurations === undefined ? code : { code, configurations },
+    ),
+  },
+})
+
+const secretsOf = (task: Task): ReadonlyArray<string> =>
+  Object.values(Redacted.value(task.start.parameters)).flatMap((value) =>
+    typeof value === "string" ? [value] : typeof value === "number" ? [String(value)] : [],
+  )
+
+export const sessionsToPull = (run: RunState): ReadonlyArray<SessionWork> =>
+  [...run.tasks.values()].flatMap(({ planned: { task_id, session_id, customer_id } }) =>
+    session_id === undefined ? [] : [{ task_id, session_id, customer_id }],
+  )
+
+/** The deadline belongs to the night: a run that is taken up after it starts nothing more. */
+export const rulesOf = (job: Job, started_at: number): Rules => ({
+  limits: job.concurrency,
+  polling: job.polling,
+  retry: job.retry,
+  max_wait_ms: job.execution.max_wait_ms,
+  flow_results: job.flow_results,
+  deadlineAt: job.deadline === undefined ? undefined : nextTimeOfDay(started_at, job.deadline, job.timezone),
+})

@@ -1,0 +1,151 @@
+/**
+ * What went wrong with a call, as one of the port's failures: whether the request can have had an effect is
+ * decided here and nowhere else. In doubt the answer is lost. Messages name the call and a code, never a body
+ * or a header.
+ */
+import { Clock, Effect } from "effect"
+import type { HttpClientError, HttpClientResponse } from "effect/http"
+import type { CallFailure } from "./Service.ts"
+import { AnswerLost, NotSent, SecretRefused, Throttled, UnexpectedAnswer } from "./Service.ts"
+
+/** No wait that a service asks for is longer than this; a longer one is asked again after it. */
+export const retryAfterMaxMs = 3_600_000
+
+const httpDate = /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/
+
+/** Retry-After as milliseconds from now: whole seconds or an HTTP date; anything else is not there. */
+export const parseRetryAfter = (header: string | undefined, nowMs: number): number | undefined => {
+  const text = header?.trim() ?? ""
+  const waitMs = /^\d{1,15}$/.test(text)
+    ? Number(text) * 1000
+    : httpDate.test(text)
+      ? Date.parse(text) - nowMs
+      : Number.NaN
+  return Number.isNaN(waitMs) ? undefined : Math.min(Math.max(waitMs, 0), retryAfterMaxMs)
+}
+
+/** The Retry-After of an answer, in the field under which answers and failures carry it. */
+export const retryAfter = (response: HttpClientResponse.HttpClientResponse) =>
+  Effect.map(Clock.currentTimeMillis, (nowMs): { readonly retry_after_ms?: number } => {
+    const retry_after_ms = parseRetryAfter(response.headers["retry-after"], nowMs)
+    return retry_after_ms === undefined ? {} : { retry_after_ms: Math.ceil(retry_after_ms) }
+  })
+
+/** System calls that fail before a connection exists: nothing can have been sent over it. */
+const beforeConnection = new Set(["connect", "getaddrinfo", "queryA", "queryAaaa"])
+
+/** The other side did not prove who it is, so TLS ended before the request was written. */
+const certificateRefused = new Set([
+  "ERR_TLS_CERT_ALTNAME_INVALID",
+  "CERT_HAS_EXPIRED",
+  "CERT_NOT_YET_VALID",
+  "CERT_REVOKED",
+  "CERT_UNTRUSTED",
+  "CERT_REJECTED",
+  "CERT_CHAIN_TOO_LONG",
+  "CERT_SIGNATURE_FAILURE",
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "UNABLE_TO_GET_ISSUER_CERT",
+  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+  "INVALID_CA",
+  "INVALID_PURPOSE",
+  "HOSTNAME_MISMATCH",
+])
+
+const textField = (value: unknown, name: "code" | "syscall"): string | undefined => {
+  if (typeof value !== "object" || value === null || !(name in value)) return undefined
+  const field: unknown = Reflect.get(value, name)
+  return typeof field === "string" ? field : undefined
+}
+
+/** Whether a connection error proves that no byte of the request left: it failed while connecting. */
+const isBeforeConnection = (cause: unknown): boolean => {
+  // Several addresses of one host were tried: each of them has to have failed that early.
+  if (cause instanceof AggregateError && cause.errors.length > 0)
+    return cause.errors.every(isBeforeConnection)
+  const code = textField(cause, "code") ?? ""
+  const syscall = textField(cause, "syscall") ?? ""
+  // fetch wraps what went wrong once more.
+  if (code === "" && cause instanceof Error && cause.cause !== undefined)
+    return isBeforeConnection(cause.cause)
+  return (
+    code === "UND_ERR_CONNECT_TIMEOUT" ||
+    code === "UND_ERR_INVALID_ARG" ||
+    certificateRefused.has(code) ||
+    beforeConnection.has(syscall)
+  )
+}
+
+const codeOf = (cause: unknown): string => {
+  const code = textField(cause, "code")
+  if (code !== undefined && /^[A-Z0-9_]{2,60}$/.test(code)) return code
+  return cause instanceof Error && cause.cause !== undefined ? codeOf(cause.cause) : "no further code"
+}
+
+/** A call that got no answer, or not all of it. */
+export const failedTransport = (call: string, error: HttpClientError.HttpClientError): CallFailure => {
+  const reason = error.reason
+  const cause = "cause" in reason ? reason.cause : undefined
+  const code = codeOf(cause)
+  switch (reason._tag) {
+    case "InvalidUrlError":
+    case "EncodeError":
+      return new NotSent({ message: `${call}: the request could not be written` })
+    case "TransportError":
+      return isBeforeConnection(cause)
+        ? new NotSent({ message: `${call}: no connection to the service (${code})` })
+        : new AnswerLost({ message: `${call}: the connection broke before the answer (${code})` })
+    default:
+      return new AnswerLost({
+        message: `${call}: the answer broke off (${code})`,
+        http_status: reason.response.status,
+      })
+  }
+}
+
+/**
+ * A status that is no answer of this call. 401 and 403 refuse the secret; 429 and 503 say come back; every
+ * other 5xx and 408 leave open what happened; so does a 2xx that the reference does not list, where the call
+ * may have had an effect.
+ */
+export const failedStatus = (
+  call: string,
+  hasEffect: boolean,
+  response: HttpClientResponse.HttpClientResponse,
+): Effect.Effect<CallFailure> => {
+  const http_status = response.status
+  if (http_status === 401 || http_status === 403) {
+    const message = `${call}: the service refuses the application secret (${http_status})`
+    return Effect.succeed(new SecretRefused({ http_status, message }))
+  }
+  if (http_status === 429 || http_status === 503) {
+    const message = `${call}: the service asks to come back later (${http_status})`
+    return Effect.map(retryAfter(response), (wait) => new Throttled({ http_status, ...wait, message }))
+  }
+  const isSuccess = http_status >= 200 && http_status < 300
+  if (http_status >= 500 || http_status === 408 || (hasEffect && isSuccess)) {
+    const message = `${call}: what happened is not known (${http_status})`
+    return Effect.succeed(new AnswerLost({ message, http_status }))
+  }
+  const isRedirect = http_status >= 300 && http_status < 400 && http_status !== 304
+  const message = isRedirect
+    ? `${call}: the service points elsewhere (${http_status}); redirects are not followed`
+    : `${call}: the reference does not list this answer (${http_status})`
+  return Effect.succeed(new UnexpectedAnswer({ http_status, message }))
+}
+
+/**
+ * A body that breaks a bound: asking a read again gives the same, what a call with an effect did is not
+ * known.
+ */
+export const failedSize = (
+  call: string,
+  hasEffect: boolean,
+  http_status: number,
+  bytesMax: number,
+): CallFailure => {
+  const message = `${call}: the answer is larger than ${bytesMax} bytes`
+  return hasEffect ? new AnswerLost({ message, http_status }) : new UnexpectedAnswer({ message, http_status })
+}

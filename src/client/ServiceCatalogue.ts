@@ -1,0 +1,43 @@
+/** The engine catalogue as planning asks for it, answered by the service. */
+import { Effect, Layer } from "effect"
+import { CatalogueFailed, EngineCatalogue } from "../planning/EngineForms.ts"
+import type { EngineAnswer } from "../planning/EngineForms.ts"
+import { retryCall } from "./Backoff.ts"
+import { Service } from "./Service.ts"
+import type { CallFailure } from "./Service.ts"
+
+const triesMax = 6
+
+const unavailable = (failure: CallFailure): Effect.Effect<EngineAnswer, CatalogueFailed> =>
+  failure._tag === "SecretRefused" || failure._tag === "NotSent"
+    ? Effect.fail(new CatalogueFailed({ message: failure.message }))
+    : Effect.succeed({ _tag: "Unavailable", detail: failure.message })
+
+export const ServiceCatalogue = {
+  layer: Layer.effect(
+    EngineCatalogue,
+    Effect.map(Service, (service) =>
+      EngineCatalogue.of({
+        showEngine: (engine_reference) =>
+          retryCall(service.showEngine(engine_reference), { triesMax }).pipe(
+            Effect.matchEffect({
+              onFailure: unavailable,
+              onSuccess: (answer): Effect.Effect<EngineAnswer> => {
+                switch (answer._tag) {
+                  case "Engine":
+                    return Effect.succeed({ _tag: "Known", details: answer.engine })
+                  case "EngineUnknown":
+                    return Effect.succeed({ _tag: "Unknown" })
+                  case "EngineUnavailable":
+                    return Effect.succeed({
+                      _tag: "Unavailable",
+                      ...(answer.detail === undefined ? {} : { detail: answer.detail }),
+                    })
+                }
+              },
+            }),
+          ),
+      }),
+    ),
+  ),
+}

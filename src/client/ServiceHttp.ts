@@ -1,0 +1,220 @@
+/**
+ * The service over HTTP: requests are built from the contract's endpoints, every documented status becomes
+ * the port's answer, every other a failure that says whether something can have happened. The application
+ * secret goes to the configured addresses only; redirects are not followed; answers are bounded in size and
+ * time; nothing is retried.
+ */
+import { Effect, Layer, Option, Redacted } from "effect"
+import { Headers, HttpClient } from "effect/http"
+import { ExecutionApi, FlowApi, secretHeader } from "../contract/Api.ts"
+import { retryAfter } from "./CallFailures.ts"
+import { makeExchange } from "./Exchange.ts"
+import type { Answer, ServiceLimits } from "./Exchange.ts"
+import type { AbortAnswer, Body, CallFailure, DeleteAnswer } from "./Service.ts"
+import type { EngineAnswer, ResultsAnswer, StartAnswer, StartCall, StateAnswer } from "./Service.ts"
+import { Service, Throttled, UnexpectedAnswer } from "./Service.ts"
+import { checkAddress, checkSecret } from "./ServiceSettings.ts"
+import type { ServiceSettings, ServiceSettingsRefused } from "./ServiceSettings.ts"
+import { encodeSegment } from "./EndpointRequest.ts"
+import { isJsonObject, readEngine, viewAcceptance, viewIsClosed, viewState } from "./Views.ts"
+
+const endpoints = {
+  ...ExecutionApi.groups.executions.endpoints,
+  ...ExecutionApi.groups.engines.endpoints,
+  ...FlowApi.groups.flows.endpoints,
+}
+
+/** 202, 400, 409 and 422 of a start (4.1), 503 where nothing was created. */
+const answerStart = Effect.fnUntraced(function* (answer: Answer): Effect.fn.Return<StartAnswer, CallFailure> {
+  switch (answer.http_status) {
+    case 202: {
+      const body = yield* answer.object
+      return { _tag: "Accepted", body, view: viewAcceptance(body.json) }
+    }
+    case 400:
+    case 422: {
+      const body = yield* answer.body
+      return { _tag: "Refused", http_status: answer.http_status, body, view: viewAcceptance(body.json) }
+    }
+    case 409: {
+      const body = yield* answer.body
+      return { _tag: "AlreadyExecuting", body, view: viewAcceptance(body.json) }
+    }
+    case 503:
+      yield* answer.discard
+      return { _tag: "EngineUnavailable", ...(yield* retryAfter(answer.response)) }
+    default:
+      return yield* answer.undocumented
+  }
+})
+
+/** 4.2 */
+const answerState = Effect.fnUntraced(function* (answer: Answer): Effect.fn.Return<StateAnswer, CallFailure> {
+  switch (answer.http_status) {
+    case 200:
+    case 202: {
+      const body = yield* answer.object
+      return { _tag: answer.http_status === 200 ? "Closed" : "Working", body, view: viewState(body.json) }
+    }
+    case 423:
+      return { _tag: "ActionRequired", body: yield* answer.body }
+    case 404:
+      yield* answer.discard
+      return { _tag: "NotFound" }
+    default:
+      return yield* answer.undocumented
+  }
+})
+
+/** Answers in which the status says everything. */
+const answerStatus =
+  <A>(answers: Readonly<Record<number, A>>) =>
+  (answer: Answer): Effect.Effect<A, CallFailure> => {
+    const known = answers[answer.http_status]
+    return known === undefined ? answer.undocumented : Effect.as(answer.discard, known)
+  }
+
+/** 4.4 */
+const answerAbort = answerStatus<AbortAnswer>({
+  204: "aborted",
+  304: "already_closed",
+  404: "not_found",
+  409: "not_stoppable",
+})
+
+/** 4.5 */
+const answerDelete = answerStatus<DeleteAnswer>({ 204: "deleted", 404: "gone", 409: "still_running" })
+
+/** 4.10 */
+const answerResults = Effect.fnUntraced(function* (
+  answer: Answer,
+): Effect.fn.Return<ResultsAnswer, CallFailure> {
+  switch (answer.http_status) {
+    case 200: {
+      const body = yield* answer.object
+      return { _tag: "Results", body, is_closed: viewIsClosed(body.json) }
+    }
+    case 404:
+      yield* answer.discard
+      return { _tag: "SessionNotFound" }
+    case 412:
+      yield* answer.discard
+      return { _tag: "NeverStarted" }
+    case 504: {
+      yield* answer.discard
+      const message = `${answer.call}: the session is locked; the service asks to come back later (504)`
+      return yield* new Throttled({ http_status: 504, ...(yield* retryAfter(answer.response)), message })
+    }
+    default:
+      return yield* answer.undocumented
+  }
+})
+
+/** 4.12 */
+const answerProfile = Effect.fnUntraced(function* (answer: Answer) {
+  if (answer.http_status === 200) return { _tag: "Profile" as const, body: yield* answer.json }
+  if (answer.http_status !== 404) return yield* answer.undocumented
+  yield* answer.discard
+  return { _tag: "Missing" as const }
+})
+
+/** 4.8 */
+const answerEngines = (answer: Answer): Effect.Effect<{ readonly body: Body }, CallFailure> =>
+  answer.http_status === 200
+    ? Effect.map(answer.list, (body) => ({ body }))
+    : Effect.andThen(answer.discard, answer.undocumented)
+
+/** 4.9 */
+const answerEngine = Effect.fnUntraced(function* (
+  answer: Answer,
+): Effect.fn.Return<EngineAnswer, CallFailure> {
+  switch (answer.http_status) {
+    case 200: {
+      const body = yield* answer.object
+      const engine = readEngine(body.json)
+      if (Option.isSome(engine)) return { _tag: "Engine", engine: engine.value, body }
+      const message = `${answer.call}: the engine's forms, features or status do not fit the reference (200)`
+      return yield* new UnexpectedAnswer({ http_status: 200, message })
+    }
+    case 404:
+    case 422:
+      yield* answer.discard
+      return { _tag: "EngineUnknown", http_status: answer.http_status }
+    case 503: {
+      const { json } = yield* answer.body
+      const detail = isJsonObject(json) ? json["detail"] : undefined
+      return {
+        _tag: "EngineUnavailable",
+        ...(yield* retryAfter(answer.response)),
+        ...(typeof detail === "string" ? { detail } : {}),
+      }
+    }
+    default:
+      return yield* answer.undocumented
+  }
+})
+
+/** 4.12 */
+const answerAttachment = Effect.fnUntraced(function* (answer: Answer) {
+  if (answer.http_status === 200) {
+    const media_type = answer.headers["content-type"]
+    const document = { _tag: "Document" as const, bytes: answer.stream }
+    return media_type === undefined ? document : { ...document, media_type }
+  }
+  yield* answer.discard
+  return answer.http_status === 404 ? { _tag: "Missing" as const } : yield* answer.undocumented
+})
+
+const make = Effect.fnUntraced(function* (settings: ServiceSettings, limits: Partial<ServiceLimits>) {
+  const base_url = yield* Effect.fromResult(checkAddress("base_url", settings.base_url))
+  const flows_url = yield* Effect.fromResult(checkAddress("flows_url", settings.flows_url))
+  const attachments_url = yield* Effect.fromResult(checkAddress("attachments_url", settings.attachments_url))
+  const secret = yield* Effect.fromResult(checkSecret(settings.app_secret))
+  const exchange = makeExchange(yield* HttpClient.HttpClient, limits, {
+    headers: Headers.fromInput({
+      [secretHeader]: secret,
+      accept: "application/json, */*;q=0.1",
+      // Bodies are landed as they arrive and undici inflates nothing, so nothing may arrive deflated.
+      "accept-encoding": "identity",
+    }),
+    secretHeader,
+  })
+  const start = exchange(endpoints.startExecution, base_url, "small", answerStart)
+  const read = exchange(endpoints.readExecution, base_url, "small", answerState)
+  const abort = exchange(endpoints.abortExecution, base_url, "small", answerAbort)
+  const remove = exchange(endpoints.deleteExecution, base_url, "small", answerDelete)
+  const results = exchange(endpoints.readFlowResults, flows_url, "results", answerResults)
+  const profile = exchange(endpoints.readProfile, base_url, "results", answerProfile)
+  const download = exchange(endpoints.downloadAttachment, attachments_url, "attachment", answerAttachment)
+  const list = exchange(endpoints.listEngines, base_url, "small", answerEngines)
+  const show = exchange(endpoints.showEngine, base_url, "small", answerEngine)
+  const startExecution = (call: StartCall) =>
+    start({ payload: { ...call, parameters: Redacted.value(call.parameters) } })
+  return Service.of({
+    startExecution,
+    readExecution: (execution_id) => read({ params: { execution_id } }),
+    abortExecution: (execution_id) => abort({ params: { execution_id } }),
+    deleteExecution: (execution_id) => remove({ params: { execution_id } }),
+    readFlowResults: (session_id) => results({ params: { session_id } }),
+    readProfile: (execution_id) => profile({ params: { execution_id } }),
+    downloadAttachment: (session_id, attachment_id) => download({ params: { session_id, attachment_id } }),
+    listEngines: list({}),
+    showEngine: (engine_reference) =>
+      // A reference that no path can carry is none (4.9: 422); asking for it would read another address.
+      encodeSegment(engine_reference) === undefined
+        ? Effect.succeed({ _tag: "EngineUnknown", http_status: 422 })
+        : show({ params: { engine_reference } }),
+  })
+})
+
+export const ServiceHttp = {
+  /**
+   * Fails with ServiceSettingsRefused, before any request, where an address or the secret cannot be used
+   * safely. `limits` are sizes in bytes and times; see `Exchange.ts` for their defaults.
+   */
+  layer: (
+    settings: ServiceSettings,
+    limits: Partial<ServiceLimits> = {},
+  ): Layer.Layer<Service, ServiceSettingsRefused, HttpClient.HttpClient> =>
+    Layer.effect(Service, make(settings, limits)),
+}

@@ -1,0 +1,74 @@
+/**
+ * Where the service lives and what may be sent there. The application secret travels in clear inside every
+ * request, so an address is refused before the first call when it could hand the secret to somebody else:
+ * plain http to another machine, credentials in the address, or a secret that is no header value (promise
+ * 12).
+ */
+import { Redacted, Result, Schema } from "effect"
+
+export interface ServiceAddresses {
+  readonly base_url: string
+  readonly flows_url: string
+  readonly attachments_url: string
+}
+
+export interface ServiceSettings extends ServiceAddresses {
+  readonly app_secret: Redacted.Redacted<string>
+}
+
+/**
+ * The settings cannot be used; nothing was sent. `setting` is the field at fault, the message holds no
+ * secret.
+ */
+export class ServiceSettingsRefused extends Schema.TaggedError<ServiceSettingsRefused>()(
+  "ServiceSettingsRefused",
+  { setting: Schema.String, message: Schema.String },
+) {}
+
+const refuse = (setting: string, message: string) =>
+  Result.fail(new ServiceSettingsRefused({ setting, message: `${setting}: ${message}` }))
+
+/** URL parsing has already turned every spelling of an IPv4 address into four decimal numbers. */
+const isLoopback = (hostname: string): boolean =>
+  hostname === "localhost" || hostname === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(hostname)
+
+/** The root that paths are appended to: scheme, host and path, without a final slash. */
+export const checkAddress = (
+  setting: keyof ServiceAddresses,
+  address: string,
+): Result.Result<string, ServiceSettingsRefused> => {
+  if (!URL.canParse(address))
+    return refuse(setting, "this is not an absolute address, like https://host/path")
+  const url = new URL(address)
+  if (url.username !== "" || url.password !== "") {
+    return refuse(setting, "an address must not carry a user name or password")
+  }
+  if (url.search !== "" || url.hash !== "")
+    return refuse(setting, "an address must end with its path, without ? or #")
+  if (url.protocol !== "https:" && url.protocol !== "http:") {
+    return refuse(setting, `${url.protocol}// cannot be called; use https://`)
+  }
+  if (url.protocol === "http:" && !isLoopback(url.hostname)) {
+    return refuse(
+      setting,
+      `plain http to ${url.hostname} would show the application secret to the network; use https:// ` +
+        "(http:// is for this machine only)",
+    )
+  }
+  return Result.succeed(url.origin + url.pathname.replace(/\/+$/, ""))
+}
+
+/** A secret that an HTTP header can carry: visible ASCII, spaces only inside. */
+export const checkSecret = (
+  app_secret: Redacted.Redacted<string>,
+): Result.Result<string, ServiceSettingsRefused> => {
+  const secret = Redacted.value(app_secret)
+  if (secret === "") return refuse("app_secret", "the application secret is empty")
+  if (!/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(secret)) {
+    return refuse(
+      "app_secret",
+      "the application secret has a line break, a space at an end or a character that no header can carry",
+    )
+  }
+  return Result.succeed(secret)
+}

@@ -1,0 +1,42 @@
+/**
+ * What went wrong in the database, in words that may be shown: the statement's beginning without parameter values, and
+ * DuckDB's message without the data it likes to quote (a failed conversion names the value that failed).
+ */
+import { Schema } from "effect"
+
+/** A statement, an open or a swap failed. Neither text ever holds a parameter's value. */
+export class DuckDbFailed extends Schema.TaggedError<DuckDbFailed>()("DuckDbFailed", {
+  /** The first 200 characters of the SQL as it was written, parameters still `?` or `$name`. */
+  statement: Schema.String,
+  message: Schema.String,
+}) {}
+
+const statementCharactersMax = 200
+const valueCharactersMin = 3
+
+/** Kinds of DuckDB errors whose text quotes data; the others quote names and syntax, which users need to see. */
+const quotesData = /^(Conversion|Constraint|Invalid Input|Invalid|Out of Range|Mismatch Type) Error/
+
+export const failureOf = (
+  statement: string,
+  cause: unknown,
+  values: ReadonlyArray<unknown> = [],
+): DuckDbFailed => {
+  const text = cause instanceof Error ? cause.message : String(cause)
+  return new DuckDbFailed({
+    statement: statement.slice(0, statementCharactersMax),
+    message: withoutValues(quotesData.test(text) ? withoutData(text) : text, values),
+  })
+}
+
+/** Keeps the first line (the others repeat statement and data) and empties what it quotes. */
+const withoutData = (text: string): string =>
+  (text.split("\n", 1)[0] ?? "").replace(/'[^']*'?|"[^"]*"?/g, (quoted) => `${quoted[0]}…${quoted[0]}`)
+
+const withoutValues = (text: string, values: ReadonlyArray<unknown>): string =>
+  values
+    .flat()
+    .map((value) => String(value))
+    .filter((value) => value.length >= valueCharactersMin)
+    .toSorted((one, other) => other.length - one.length)
+    .reduce((shown, value) => shown.replaceAll(value, "…"), text)

@@ -1,0 +1,152 @@
+/**
+ * The life of one execution as decisions: what a start answer, a state answer or a failed call means, and what follows.
+ * Pure and complete over the port's answers; `RunAttempt.ts` carries the decisions out.
+ */
+import type { AbortAnswer, CallFailure, StartAnswer, StateAnswer, StateView } from "../client/Service.ts"
+import type { AttemptState } from "../ledger/RunState.ts"
+import { isTerminal } from "./Ends.ts"
+
+/** What a start answer means. Only `Lost` leaves it open whether an execution exists. */
+export type Started =
+  | {
+      readonly _tag: "Open"
+      readonly how: "accepted" | "adopted"
+      readonly execution_id: string
+      readonly session_id: string | undefined
+      /** The probe of a lost start was accepted: the first one may have run unseen. */
+      readonly orphanSuspected: boolean
+    }
+  /** A 409 whose body does not name an external id: the state of that execution tells whose it is. */
+  | { readonly _tag: "Identify"; readonly execution_id: string; readonly session_id: string | undefined }
+  | { readonly _tag: "Foreign" }
+  | { readonly _tag: "NeverStarted"; readonly http_status: number; readonly status_reason: string }
+  | { readonly _tag: "EngineUnavailable"; readonly retry_after_ms: number | undefined }
+  | {
+      readonly _tag: "NotCreated"
+      readonly http_status: number | undefined
+      readonly retry_after_ms: number | undefined
+    }
+  | { readonly _tag: "Lost"; readonly http_status: number | undefined }
+
+export const readStart = (
+  sent: { readonly external_execution_id: string; readonly probe: boolean },
+  answer: StartAnswer | CallFailure,
+): Started => {
+  switch (answer._tag) {
+    case "Accepted":
+      // An acceptance without an id cannot be followed; the 409 to the probe will name it.
+      return answer.view.execution_id === undefined
+        ? { _tag: "Lost", http_status: 202 }
+        : open("accepted", answer.view.execution_id, answer.view.session_id, sent.probe)
+    case "AlreadyExecuting": {
+      const { execution_id, session_id, external_execution_id } = answer.view
+      if (execution_id === undefined) return { _tag: "Foreign" }
+      if (external_execution_id === undefined) return { _tag: "Identify", execution_id, session_id }
+      return external_execution_id === sent.external_execution_id
+        ? open("adopted", execution_id, session_id, false)
+        : { _tag: "Foreign" }
+    }
+    case "Refused":
+      return {
+        _tag: "NeverStarted",
+        http_status: answer.http_status,
+        status_reason:
+          answer.view.status_reason ??
+          (answer.http_status === 422 ? "BAD_CONFIGURATIONS" : "UNEXPECTED_ANSWER"),
+      }
+    case "EngineUnavailable":
+      return { _tag: "EngineUnavailable", retry_after_ms: answer.retry_after_ms }
+    case "NotSent":
+      return { _tag: "NotCreated", http_status: undefined, retry_after_ms: undefined }
+    case "Throttled":
+      return { _tag: "NotCreated", http_status: answer.http_status, retry_after_ms: answer.retry_after_ms }
+    case "SecretRefused":
+      return { _tag: "NotCreated", http_status: answer.http_status, retry_after_ms: undefined }
+    case "AnswerLost":
+      return { _tag: "Lost", http_status: answer.http_status }
+    case "UnexpectedAnswer":
+      if (answer.http_status >= 500) return { _tag: "Lost", http_status: answer.http_status }
+      return {
+        _tag: "NeverStarted",
+        http_status: answer.http_status,
+        status_reason: answer.http_status === 404 ? "ENGINE_UNKNOWN" : "UNEXPECTED_ANSWER",
+      }
+  }
+}
+
+const open = (
+  how: "accepted" | "adopted",
+  execution_id: string,
+  session_id: string | undefined,
+  orphanSuspected: boolean,
+): Started => ({ _tag: "Open", how, execution_id, session_id, orphanSuspected })
+
+/** What a look at an open execution means. */
+export type Looked =
+  | { readonly _tag: "Working"; readonly view: StateView }
+  | {
+      readonly _tag: "Closed"
+      readonly view: StateView
+      readonly status_code: string
+      readonly status_reason: string
+    }
+  /** The source asks for a person; nobody answers at night. */
+  | { readonly _tag: "Challenge" }
+  | { readonly _tag: "Gone" }
+
+/**
+ * Section 4.2. `is_closed` decides; where it is missing, or where 200 carries the rejection of a request, the family
+ * does. A value that the reference does not list never ends a run by itself.
+ */
+export const readState = (answer: StateAnswer): Looked => {
+  switch (answer._tag) {
+    case "NotFound":
+      return { _tag: "Gone" }
+    case "ActionRequired":
+      return { _tag: "Challenge" }
+    case "Closed":
+    case "Working": {
+      const { view } = answer
+      const over =
+        view.is_closed === true ||
+        (answer._tag === "Closed" && (isTerminal(view.status_code) || view.is_closed === undefined))
+      if (over)
+        return {
+          _tag: "Closed",
+          view,
+          status_code: view.status_code ?? "UNKNOWN",
+          status_reason: view.status_reason ?? "UNKNOWN",
+        }
+      return view.status_code === "ACTION_REQUIRED" ? { _tag: "Challenge" } : { _tag: "Working", view }
+    }
+  }
+}
+
+/** After an abort the state is read again in every case; only "not stoppable" asks to abort once more first. */
+export const readAbort = (answer: AbortAnswer | CallFailure): "look" | "again" =>
+  answer === "aborted" || answer === "already_closed" || answer === "not_found" ? "look" : "again"
+
+/** Where an attempt of the ledger goes on after a restart. */
+export type Resumption =
+  | { readonly _tag: "Start" }
+  /** The answer is not known: ask once more with the same external id. */
+  | { readonly _tag: "Probe" }
+  | { readonly _tag: "GiveUpStart" }
+  | { readonly _tag: "Follow"; readonly execution_id: string; readonly session_id: string | undefined }
+  | { readonly _tag: "Closed" }
+  | { readonly _tag: "NeverStarted"; readonly status_reason: string }
+
+export const resumeAttempt = (attempt: AttemptState): Resumption => {
+  if (attempt.closed !== undefined) return { _tag: "Closed" }
+  if (attempt.execution_id !== undefined)
+    return { _tag: "Follow", execution_id: attempt.execution_id, session_id: attempt.session_id }
+  switch (attempt.answer?.answer) {
+    case "refused":
+      return { _tag: "NeverStarted", status_reason: attempt.answer.status_reason ?? "UNEXPECTED_ANSWER" }
+    case "not_created":
+    case "foreign":
+      return attempt.probed ? { _tag: "Probe" } : { _tag: "Start" }
+    default:
+      return attempt.probed ? { _tag: "GiveUpStart" } : { _tag: "Probe" }
+  }
+}

@@ -1,0 +1,57 @@
+/**
+ * What one attempt needs to know, and the two things that every step of it does: appending facts and landing bodies.
+ */
+import { Clock, Effect } from "effect"
+import type { Body } from "../client/Service.ts"
+import { blank } from "../landing/Blanking.ts"
+import { Landing } from "../landing/Landing.ts"
+import type { BodyMeta } from "../landing/Landing.ts"
+import type { Fact } from "../ledger/Fact.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+
+/** What an attempt needs to know; times are milliseconds. */
+export interface AttemptOrder {
+  readonly run_id: string
+  readonly task_id: string
+  readonly customer_id: string
+  readonly engine_reference: string
+  readonly attempt: number
+  readonly external_execution_id: string
+  readonly fingerprint: string | undefined
+  /** Login values that a body might echo; blanked before it is landed. */
+  readonly secrets: ReadonlyArray<string>
+  readonly polling: { readonly min_ms: number; readonly max_ms: number }
+  readonly max_wait_ms: number
+  /** Clock time at which whatever is open is aborted. */
+  readonly deadlineAt: number | undefined
+}
+
+export const attemptKeys = ({ run_id, task_id, attempt }: AttemptOrder) => ({ run_id, task_id, attempt })
+
+export const append = (...facts: ReadonlyArray<Fact>) =>
+  Effect.flatMap(Ledger, (ledger) => ledger.append(facts))
+
+export const landBody = Effect.fnUntraced(function* (
+  order: AttemptOrder,
+  body: Body,
+  about: Pick<BodyMeta, "kind" | "http_status"> & {
+    execution_id?: string | undefined
+    session_id?: string | undefined
+  },
+) {
+  const landing = yield* Landing
+  const received_at = Math.trunc(yield* Clock.currentTimeMillis)
+  return yield* landing.land(
+    {
+      kind: about.kind,
+      http_status: about.http_status,
+      received_at,
+      ...attemptKeys(order),
+      customer_id: order.customer_id,
+      engine_reference: order.engine_reference,
+      ...(about.execution_id === undefined ? {} : { execution_id: about.execution_id }),
+      ...(about.session_id === undefined ? {} : { session_id: about.session_id }),
+    },
+    blank(body.bytes, about.kind, order.secrets),
+  )
+})

@@ -1,0 +1,91 @@
+/**
+ * Deletes at the service what is safe here: only closed executions of settled tasks whose bodies the newest published
+ * version holds, each with its receipt, each intent in the ledger before the request (section 4.5). 204 and 404 count;
+ * what cannot be deleted now stays pending for the next run.
+ */
+import { Effect } from "effect"
+import { retryCall } from "../client/Backoff.ts"
+import { Service } from "../client/Service.ts"
+import type { CallFailure, DeleteAnswer } from "../client/Service.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
+
+/** Deletions under way at once, and tries of each. */
+const deletionsAtOnce = 16
+const triesMax = 6
+/** 409 "still running" of an execution that was read as closed: the service is asked this often. */
+const stillRunningMax = 3
+
+export interface DueDeletion {
+  readonly task_id: string
+  readonly execution_id: string
+  readonly landed_sha256: string
+}
+
+/** The executions of a run that may be deleted now: pure. `settled` tasks only, and never without a receipt. */
+export const dueDeletions = (run: RunState): ReadonlyArray<DueDeletion> => {
+  const receipts = new Map(
+    run.published?.fact.receipts.map(({ execution_id, landed_sha256 }) => [execution_id, landed_sha256]),
+  )
+  return [...run.tasks.values()].flatMap((task) =>
+    task.attempts.flatMap((attempt) => {
+      const { execution_id } = attempt
+      const landed_sha256 = execution_id === undefined ? undefined : receipts.get(execution_id)
+      if (execution_id === undefined || landed_sha256 === undefined || !mayDelete(run, task, attempt))
+        return []
+      return [{ task_id: task.planned.task_id, execution_id, landed_sha256 }]
+    }),
+  )
+}
+
+const mayDelete = (run: RunState, task: TaskState, attempt: AttemptState): boolean => {
+  const { closed, deletion } = attempt
+  if (task.settled === undefined || !task.settled.fact.deletable) return false
+  if (closed?.fact.landed === undefined || (deletion !== undefined && deletion.outcome !== "pending"))
+    return false
+  // What was learnt after the publication is not in it.
+  const published = run.published?.seq ?? -Infinity
+  return closed.seq < published && task.settled.seq < published
+}
+
+/** Closed executions that are still to be deleted although their task is settled and deletable. */
+export const pendingDeletions = (run: RunState): number =>
+  [...run.tasks.values()]
+    .filter((task) => task.settled?.fact.deletable === true)
+    .flatMap((task) => task.attempts)
+    .filter(
+      ({ closed, deletion }) =>
+        closed?.fact.landed !== undefined && (deletion?.outcome ?? "pending") === "pending",
+    ).length
+
+export const deleteExecutions = Effect.fn("DeleteExecutions.delete")(function* (run: RunState) {
+  yield* Effect.forEach(dueDeletions(run), (due) => deleteOne(run.started.run_id, due), {
+    concurrency: deletionsAtOnce,
+    discard: true,
+  })
+})
+
+const deleteOne = Effect.fnUntraced(function* (
+  run_id: string,
+  { task_id, execution_id, landed_sha256 }: DueDeletion,
+) {
+  const service = yield* Service
+  const ledger = yield* Ledger
+  yield* ledger.append([{ _tag: "DeleteIntended", run_id, task_id, execution_id, landed_sha256 }])
+  let answer: DeleteAnswer | CallFailure = "still_running"
+  for (let tries = 1; tries <= stillRunningMax && answer === "still_running"; tries++) {
+    if (tries > 1) yield* Effect.sleep(1_000 * 2 ** tries)
+    answer = yield* Effect.catch(
+      retryCall(service.deleteExecution(execution_id), { triesMax }),
+      (failure: CallFailure) => Effect.succeed(failure),
+    )
+  }
+  yield* ledger.append([{ _tag: "DeleteAnswered", run_id, task_id, execution_id, ...deletionOf(answer) }])
+})
+
+const deletionOf = (answer: DeleteAnswer | CallFailure) => {
+  if (answer === "deleted") return { http_status: 204, outcome: "deleted" } as const
+  if (answer === "gone") return { http_status: 404, outcome: "gone" } as const
+  if (answer === "still_running") return { http_status: 409, outcome: "pending" } as const
+  return { http_status: "http_status" in answer ? (answer.http_status ?? 0) : 0, outcome: "pending" } as const
+}

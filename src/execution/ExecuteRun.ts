@@ -1,0 +1,135 @@
+/**
+ * Runs the tasks of one run to their verdicts: one fiber a task, slots and conflicts by the Schedule, every decision
+ * by the pure modules of this room. Failing to write ledger or landing stops the whole run; what the service does
+ * never does.
+ */
+import { Clock, Effect, FiberSet, Queue } from "effect"
+import { Ledger } from "../ledger/Ledger.ts"
+import type { RunState } from "../ledger/RunState.ts"
+import { Schedule } from "../scheduling/Schedule.ts"
+import { candidateOf, occupied, settle, unstarted } from "./Night.ts"
+import type { Book, Failure, Night } from "./Night.ts"
+import { finish, follow, pullSession, settleRefusal, startTask } from "./RunTask.ts"
+import { resumeTask } from "./TaskResumption.ts"
+import type { Mode } from "./TaskResumption.ts"
+import { own } from "./Verdict.ts"
+import type { Rules, SessionWork, TaskWork } from "./Work.ts"
+
+/** Executes, follows, pulls and settles until nothing is left to do; every task is settled or left open on return. */
+export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
+  readonly run: RunState
+  readonly works: ReadonlyArray<TaskWork>
+  readonly sessions: ReadonlyArray<SessionWork>
+  readonly rules: Rules
+  readonly mode: Mode
+}) {
+  const ledger = yield* Ledger
+  const rejections = yield* ledger.rejections
+  const fibers = yield* FiberSet.make<void, Failure>()
+  const night: Night = {
+    run: input.run,
+    run_id: input.run.started.run_id,
+    rules: input.rules,
+    mode: input.mode,
+    key: yield* ledger.fingerprintKey,
+    schedule: new Schedule(input.rules.limits),
+    books: new Map(),
+    rejected: new Map([...rejections].map(([fingerprint, { fact }]) => [fingerprint, fact.reason])),
+    poke: yield* Queue.sliding<void>(1),
+    fork: (task) => Effect.asVoid(FiberSet.run(fibers, task)),
+    active: 0,
+  }
+  for (const work of input.works) yield* enlist(night, work)
+  for (const session of input.sessions) yield* enlistSession(night, session)
+  yield* Effect.raceFirst(dispatch(night), FiberSet.join(fibers))
+}, Effect.scoped)
+
+/** The loop: starts whatever may start, then sleeps until a task moves or a time comes. */
+const dispatch = Effect.fnUntraced(function* (night: Night) {
+  const { schedule, rules } = night
+  for (;;) {
+    const now = yield* Clock.currentTimeMillis
+    if (rules.deadlineAt !== undefined && now >= rules.deadlineAt)
+      yield* settleWaiting(night, "DEADLINE_REACHED")
+    for (let next = schedule.take(now); next !== undefined; next = schedule.take(now)) {
+      const candidate = next
+      const book = night.books.get(candidate.task_id)
+      if (book !== undefined) yield* occupied(night, startTask(night, book, candidate))
+    }
+    if (night.active === 0) {
+      if (schedule.waiting === 0) return
+      // Only an execution that could not be stopped stands in the way: it will not move tonight.
+      if (schedule.nextWake(now) === undefined) yield* settleWaiting(night, "ALREADY_EXECUTING")
+      if (schedule.waiting === 0) return
+    }
+    const wakeAt = Math.min(
+      schedule.nextWake(now) ?? Infinity,
+      schedule.waiting > 0 ? (rules.deadlineAt ?? Infinity) : Infinity,
+    )
+    const poked = Queue.take(night.poke)
+    yield* wakeAt === Infinity ? poked : Effect.timeoutOption(poked, Math.max(1, wakeAt - now))
+  }
+})
+
+const settleWaiting = Effect.fnUntraced(function* (
+  night: Night,
+  reason: "DEADLINE_REACHED" | "ALREADY_EXECUTING",
+) {
+  for (const { task_id } of night.schedule.drain()) {
+    const book = night.books.get(task_id)
+    yield* settle(night, task_id, unstarted(book) ?? own(reason))
+  }
+})
+
+/** Decides where a task goes on, and queues or forks it. */
+const enlist = Effect.fnUntraced(function* (night: Night, work: TaskWork) {
+  const state = night.run.tasks.get(work.task_id)
+  const resumption = resumeTask(state, night.mode)
+  const book: Book = {
+    work,
+    attempt: 1,
+    probe: false,
+    attemptsMade: "attemptsMade" in resumption ? resumption.attemptsMade : 0,
+    deferredSince: undefined,
+    deferrals: 0,
+    fingerprint: work.fingerprint,
+    secrets: work.secrets,
+    lastVerdict: undefined,
+  }
+  night.books.set(work.task_id, book)
+  switch (resumption._tag) {
+    case "Nothing":
+      return
+    case "NightOver":
+      return yield* settle(night, work.task_id, own("NIGHT_OVER"))
+    case "StartUnknown":
+      return yield* settle(night, work.task_id, own("START_UNKNOWN"))
+    case "Refused":
+      return yield* settleRefusal(night, book, resumption.status_reason)
+    case "Start":
+      book.attempt = resumption.attempt
+      book.probe = resumption.probe
+      if (work.prepare !== undefined) return night.schedule.add(candidateOf(book))
+      return yield* settle(night, work.task_id, unstarted(book) ?? own("NIGHT_OVER"))
+    case "Follow": {
+      const { attempt, execution_id } = resumption
+      book.attempt = attempt.attempt
+      book.fingerprint = attempt.fingerprint
+      night.schedule.occupy(candidateOf(book))
+      const { session_id, accepted_at, abort } = attempt
+      const open = { execution_id, session_id, accepted_at: accepted_at ?? attempt.intended_at, abort }
+      return yield* occupied(night, follow(night, book, open))
+    }
+    case "Finish":
+      book.attempt = resumption.attempt.attempt
+      book.fingerprint = resumption.attempt.fingerprint
+      return yield* occupied(night, finish(night, book, resumption.closed, resumption.attempt.abort))
+  }
+})
+
+const enlistSession = Effect.fnUntraced(function* (night: Night, session: SessionWork) {
+  const state = night.run.tasks.get(session.task_id)
+  const settled = state?.settled?.fact
+  if (settled !== undefined && settled.outcome !== "unfinished") return
+  yield* occupied(night, pullSession(night, session))
+})

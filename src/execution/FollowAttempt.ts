@@ -1,0 +1,236 @@
+/**
+ * Follows an open execution until it is closed (sections 4.2 and 4.4): looks at growing intervals, lands the last
+ * state before its closing is a fact, and aborts what nobody can answer or whose time is over.
+ */
+import { Clock, Effect } from "effect"
+import { Service } from "../client/Service.ts"
+import type { Body, CallFailure, StateAnswer, StateView } from "../client/Service.ts"
+import type { Landing, LandingFailed } from "../landing/Landing.ts"
+import type { AbortIntended, AttemptClosed, CredentialRejected } from "../ledger/Fact.ts"
+import type { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
+import type { AttemptState } from "../ledger/RunState.ts"
+import { nextLookInMs, retryWaitMs } from "../scheduling/Polling.ts"
+import { readAbort, readState } from "./Attempt.ts"
+import { append, attemptKeys, landBody } from "./AttemptOrder.ts"
+import type { AttemptOrder } from "./AttemptOrder.ts"
+import { endOf, refusalOf } from "./Ends.ts"
+
+export type FollowResult =
+  | {
+      readonly _tag: "Closed"
+      readonly closed: typeof AttemptClosed.Type
+      readonly abort: AttemptState["abort"]
+    }
+  /** The execution could be neither read nor stopped; it stays as it is for the next run. */
+  | { readonly _tag: "LeftOpen"; readonly reason: "SERVICE_UNREACHABLE" | "NOT_STOPPABLE" }
+
+/** A 404 counts once it has been repeated: a deleted execution looks like one that the service forgot for a moment. */
+const goneReadsMin = 3
+const abortTriesMax = 8
+const looksAfterAbortMax = 20
+
+export interface OpenExecution {
+  readonly execution_id: string
+  readonly session_id: string | undefined
+  readonly accepted_at: number
+  /** An abort that an earlier process asked for. */
+  readonly abort?: AttemptState["abort"]
+}
+
+/** What following an execution remembers between looks. */
+interface Watch {
+  session_id: string | undefined
+  seen: string
+  kick: number | undefined
+  gone: number
+  challenged: boolean
+  closed: typeof AttemptClosed.Type | undefined
+}
+
+/** Looks at an open execution until it is closed, and aborts it when nobody can answer it or its time is over. */
+export const followAttempt = Effect.fn("RunAttempt.follow")(function* (
+  order: AttemptOrder,
+  open: OpenExecution,
+) {
+  const watch: Watch = {
+    session_id: open.session_id,
+    seen: "",
+    kick: undefined,
+    gone: 0,
+    challenged: false,
+    closed: undefined,
+  }
+  const maxWaitAt = open.accepted_at + order.max_wait_ms
+  const giveUpAt = Math.min(maxWaitAt, order.deadlineAt ?? Infinity)
+  for (let firstLook = true; ; firstLook = false) {
+    const now = yield* Clock.currentTimeMillis
+    const waited = Math.max(0, now - open.accepted_at)
+    const kickIn = watch.kick === undefined ? undefined : watch.kick - now
+    const wait = firstLook && waited > order.polling.max_ms ? 0 : nextLookInMs(order.polling, waited, kickIn)
+    yield* Effect.sleep(Math.max(0, Math.min(wait, giveUpAt - now)))
+    const looked = yield* look(order, open, watch)
+    if (watch.closed !== undefined)
+      return { _tag: "Closed", closed: watch.closed, abort: open.abort } satisfies FollowResult
+    const later = yield* Clock.currentTimeMillis
+    const why =
+      looked?._tag === "Challenge" ? "challenge" : later < giveUpAt ? undefined : giveUpWhy(maxWaitAt, later)
+    if (why !== undefined) return yield* abortAttempt(order, open, watch, why)
+  }
+})
+
+const giveUpWhy = (maxWaitAt: number, now: number) => (now >= maxWaitAt ? "max_wait" : "deadline")
+
+/** One look; undefined when the service did not answer. A closed execution is landed and is a fact on return. */
+const look = Effect.fnUntraced(function* (order: AttemptOrder, open: OpenExecution, watch: Watch) {
+  const service = yield* Service
+  const answer = yield* Effect.catch(
+    service.readExecution(open.execution_id),
+    (failure): Effect.Effect<StateAnswer | CallFailure> => Effect.succeed(failure),
+  )
+  if (!isAnswer(answer)) {
+    if (answer._tag === "Throttled") yield* Effect.sleep(answer.retry_after_ms ?? 0)
+    return undefined
+  }
+  const looked = readState(answer)
+  if (looked._tag === "Gone") {
+    watch.gone += 1
+    if (watch.gone < goneReadsMin) return undefined
+    yield* closeAttempt(
+      order,
+      open,
+      watch,
+      { status_code: "UNKNOWN", status_reason: "EXECUTION_GONE" },
+      undefined,
+    )
+    return looked
+  }
+  watch.gone = 0
+  if (looked._tag === "Challenge") {
+    if ("body" in answer && !watch.challenged)
+      yield* landBody(order, answer.body, { kind: "challenge", http_status: 423, ...open })
+    watch.challenged = true
+    return looked
+  }
+  yield* observe(order, open, watch, looked.view)
+  if (looked._tag === "Closed") {
+    const { status_code, status_reason, view } = looked
+    const body = "body" in answer ? answer.body : undefined
+    yield* closeAttempt(order, open, watch, { ...view, status_code, status_reason }, body)
+  }
+  return looked
+})
+
+const isAnswer = (answer: StateAnswer | CallFailure): answer is StateAnswer =>
+  answer._tag === "Closed" ||
+  answer._tag === "Working" ||
+  answer._tag === "ActionRequired" ||
+  answer._tag === "NotFound"
+
+const observe = Effect.fnUntraced(function* (
+  order: AttemptOrder,
+  open: OpenExecution,
+  watch: Watch,
+  view: StateView,
+) {
+  watch.session_id = view.session_id ?? watch.session_id
+  const kick = view.next_kick_date === undefined ? Number.NaN : Date.parse(view.next_kick_date)
+  watch.kick = Number.isNaN(kick) ? undefined : kick
+  const { status_code = "UNKNOWN", status_reason = "UNKNOWN", authentication_status } = view
+  const seen = [status_code, status_reason, authentication_status, watch.session_id].join(" ")
+  if (seen === watch.seen) return
+  watch.seen = seen
+  yield* append({
+    _tag: "AttemptObserved",
+    ...attemptKeys(order),
+    execution_id: open.execution_id,
+    status_code,
+    status_reason,
+    ...(authentication_status === undefined ? {} : { authentication_status }),
+    ...(watch.session_id === undefined ? {} : { session_id: watch.session_id }),
+  })
+})
+
+/** The last state is landed first; then its closing and, in the same transaction, a rejected login are facts. */
+const closeAttempt = Effect.fnUntraced(function* (
+  order: AttemptOrder,
+  open: OpenExecution,
+  watch: Watch,
+  state: Pick<StateView, "authentication_status" | "products_count"> & {
+    readonly status_code: string
+    readonly status_reason: string
+  },
+  body: Body | undefined,
+) {
+  const { execution_id } = open
+  const { session_id } = watch
+  const landed =
+    body === undefined
+      ? undefined
+      : yield* landBody(order, body, { kind: "state", http_status: 200, execution_id, session_id })
+  const { status_code, status_reason, authentication_status, products_count } = state
+  const closed: typeof AttemptClosed.Type = {
+    _tag: "AttemptClosed",
+    ...attemptKeys(order),
+    execution_id,
+    status_code,
+    status_reason,
+    ...(authentication_status === undefined ? {} : { authentication_status }),
+    ...(session_id === undefined ? {} : { session_id }),
+    ...(products_count === undefined ? {} : { products_count }),
+    ...(landed === undefined ? {} : { landed }),
+  }
+  yield* append(closed, ...rejection(order, status_code, status_reason, authentication_status))
+  watch.closed = closed
+})
+
+const rejection = (
+  order: AttemptOrder,
+  status_code: string,
+  status_reason: string,
+  authentication_status: string | undefined,
+): ReadonlyArray<typeof CredentialRejected.Type> => {
+  const { run_id, task_id, fingerprint, customer_id, engine_reference } = order
+  const reason = refusalOf(authentication_status) ?? status_reason
+  const gone = status_reason === "EXECUTION_GONE"
+  if (fingerprint === undefined || gone) return []
+  if (!endOf({ status_code, status_reason, authentication_status }).opensBreaker) return []
+  return [
+    {
+      _tag: "CredentialRejected",
+      run_id,
+      task_id,
+      fingerprint,
+      customer_id,
+      engine_reference,
+      reason,
+    },
+  ]
+}
+
+/** Section 4.4, then looks until the service says that the execution is closed. */
+const abortAttempt = Effect.fnUntraced(function* (
+  order: AttemptOrder,
+  open: OpenExecution,
+  watch: Watch,
+  why: (typeof AbortIntended.Type)["why"],
+): Effect.fn.Return<FollowResult, LedgerFailed | LandingFailed, Service | Ledger | Landing> {
+  const service = yield* Service
+  yield* append({ _tag: "AbortIntended", ...attemptKeys(order), execution_id: open.execution_id, why })
+  const waits = { base_ms: order.polling.min_ms, max_ms: order.polling.max_ms }
+  let stopped = false
+  for (let tries = 1; tries <= abortTriesMax && !stopped; tries++) {
+    const answer = yield* Effect.catch(service.abortExecution(open.execution_id), (failure: CallFailure) =>
+      Effect.succeed(failure),
+    )
+    stopped = readAbort(answer) === "look"
+    yield* look(order, open, watch)
+    if (watch.closed !== undefined) return { _tag: "Closed", closed: watch.closed, abort: why }
+    if (!stopped) yield* Effect.sleep(retryWaitMs(waits, tries, 0))
+  }
+  for (let looks = 1; looks <= looksAfterAbortMax && stopped; looks++) {
+    yield* Effect.sleep(retryWaitMs(waits, looks, 0))
+    yield* look(order, open, watch)
+    if (watch.closed !== undefined) return { _tag: "Closed", closed: watch.closed, abort: why }
+  }
+  return { _tag: "LeftOpen", reason: stopped ? "SERVICE_UNREACHABLE" : "NOT_STOPPABLE" }
+})

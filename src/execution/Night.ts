@@ -1,0 +1,86 @@
+/**
+ * The shared state of one executing run, and the few acts that change it: fork, release, settle. Everything lives in
+ * one process and one thread; the ledger alone remembers.
+ */
+import { Effect, Queue } from "effect"
+import type { Service } from "../client/Service.ts"
+import type { Landing, LandingFailed } from "../landing/Landing.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import type { LedgerFailed } from "../ledger/Ledger.ts"
+import type { RunState } from "../ledger/RunState.ts"
+import type { Candidate, Schedule } from "../scheduling/Schedule.ts"
+import { tell } from "./Progress.ts"
+import type { Mode } from "./TaskResumption.ts"
+import { own } from "./Verdict.ts"
+import type { Verdict } from "./Verdict.ts"
+import type { Rules, TaskWork } from "./Work.ts"
+
+export type Failure = LedgerFailed | LandingFailed
+export type Needs = Service | Ledger | Landing
+
+/** What is remembered of a task while it runs. */
+export interface Book {
+  readonly work: TaskWork
+  attempt: number
+  probe: boolean
+  attemptsMade: number
+  deferredSince: number | undefined
+  deferrals: number
+  fingerprint: string | undefined
+  secrets: ReadonlyArray<string>
+  /** What the task would be settled with if nothing more could be done for it. */
+  lastVerdict: Verdict | undefined
+}
+
+export interface Night {
+  readonly run: RunState
+  readonly run_id: string
+  readonly rules: Rules
+  readonly mode: Mode
+  readonly key: Uint8Array
+  readonly schedule: Schedule
+  readonly books: Map<string, Book>
+  /** Fingerprints that the source refused, with the reason; kept in step with the ledger. */
+  readonly rejected: Map<string, string>
+  /** Wakes the loop; one poke is as good as many. */
+  readonly poke: Queue.Queue<void>
+  readonly fork: (task: Effect.Effect<void, Failure, Needs>) => Effect.Effect<void, never, Needs>
+  active: number
+}
+
+/** A start that is owed its probe stays unknown; else the last end of the task counts. */
+export const unstarted = (book: Book | undefined): Verdict | undefined =>
+  book?.probe === true ? own("START_UNKNOWN") : book?.lastVerdict
+
+/** Forks a task and counts it, so that the loop knows whether anything can still move. */
+export const occupied = (night: Night, task: Effect.Effect<void, Failure, Needs>) => {
+  night.active += 1
+  return night.fork(
+    Effect.ensuring(
+      task,
+      Effect.suspend(() => {
+        night.active -= 1
+        return Effect.asVoid(Queue.offer(night.poke, undefined))
+      }),
+    ),
+  )
+}
+
+export const release = (night: Night, task_id: string) =>
+  Effect.suspend(() => {
+    night.schedule.release(task_id)
+    return Effect.asVoid(Queue.offer(night.poke, undefined))
+  })
+
+export const candidateOf = (book: Book): Candidate => ({
+  task_id: book.work.task_id,
+  customer_id: book.work.customer_id,
+  engine_reference: book.work.engine_reference,
+  fingerprint: book.fingerprint,
+})
+
+export const settle = Effect.fnUntraced(function* (night: Night, task_id: string, verdict: Verdict) {
+  const ledger = yield* Ledger
+  yield* ledger.append([{ _tag: "TaskSettled", run_id: night.run_id, task_id, ...verdict }])
+  yield* tell({ _tag: "Settled", task_id, outcome: verdict.outcome, reason: verdict.reason })
+})

@@ -1,0 +1,18 @@
+/** What a night tells while it runs, for whoever shows it. Nothing decides by it. */
+import { Context, Effect } from "effect"
+import type { Outcome } from "../ledger/Fact.ts"
+
+export type ProgressEvent =
+  | { readonly _tag: "Planned"; readonly run_id: string; readonly tasks: number }
+  | { readonly _tag: "Started"; readonly task_id: string }
+  | { readonly _tag: "Closed"; readonly task_id: string; readonly status_reason: string }
+  | { readonly _tag: "Waiting"; readonly task_id: string; readonly why: string; readonly until: number }
+  | { readonly _tag: "Settled"; readonly task_id: string; readonly outcome: Outcome; readonly reason: string }
+  | { readonly _tag: "Stage"; readonly run_id: string; readonly stage: "publishing" | "deleting" | "ended" }
+
+export const Progress = Context.Reference<{ readonly tell: (event: ProgressEvent) => Effect.Effect<void> }>(
+  "nightjar/execution/Progress",
+  { defaultValue: () => ({ tell: () => Effect.void }) },
+)
+
+export const tell = (event: ProgressEvent) => Effect.flatMap(Progress, (progress) => progress.tell(event))

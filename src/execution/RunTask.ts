@@ -1,0 +1,217 @@
+/**
+ * One task from the slot it was given to its verdict: prepare, start, follow, read, settle, or wait for a further try.
+ */
+import { Clock, Effect, Queue, Random } from "effect"
+import type { AttemptClosed } from "../ledger/Fact.ts"
+import type { AttemptState } from "../ledger/RunState.ts"
+import { retryWaitMs } from "../scheduling/Polling.ts"
+import type { Candidate } from "../scheduling/Schedule.ts"
+import type { AttemptOrder } from "./AttemptOrder.ts"
+import { endOfAttempt, endOfRefusal, ownEnds, refusalOf } from "./Ends.ts"
+import { externalExecutionId } from "./ExternalId.ts"
+import { followAttempt } from "./FollowAttempt.ts"
+import type { OpenExecution } from "./FollowAttempt.ts"
+import { candidateOf, release, settle } from "./Night.ts"
+import type { Book, Night } from "./Night.ts"
+import { tell } from "./Progress.ts"
+import { pullResults } from "./PullResults.ts"
+import { startAttempt } from "./StartAttempt.ts"
+import type { StartResult } from "./StartAttempt.ts"
+import { countedTotal, own, verdictOf } from "./Verdict.ts"
+import type { Reading } from "./Verdict.ts"
+import type { CallParts, SessionWork } from "./Work.ts"
+
+export const pullSession = Effect.fnUntraced(function* (night: Night, session: SessionWork) {
+  const reading = yield* read(night, { ...session, engine_reference: undefined, secrets: [] }, undefined, {})
+  const missing = reading._tag === "Absent"
+  yield* settle(
+    night,
+    session.task_id,
+    missing ? own("SESSION_UNKNOWN") : verdictOf(ownEnds.COMPLETED, "COMPLETED", reading),
+  )
+})
+
+/** Begins one attempt in the slot that was taken for it. */
+export const startTask = Effect.fnUntraced(function* (night: Night, book: Book, candidate: Candidate) {
+  const { work } = book
+  const prepared = work.prepare === undefined ? undefined : yield* work.prepare
+  if (prepared === undefined || prepared._tag === "Verdict") {
+    yield* settle(night, work.task_id, prepared?.verdict ?? own("NIGHT_OVER"))
+    return yield* release(night, candidate.task_id)
+  }
+  if (prepared._tag === "Unavailable") return yield* defer(night, book, "engine_unavailable", undefined)
+  book.fingerprint = prepared.fingerprint
+  book.secrets = prepared.secrets
+  if (prepared.fingerprint !== candidate.fingerprint) {
+    // Only now is it known which login this is: it queues again, so that the same login never runs twice at once.
+    yield* release(night, candidate.task_id)
+    return night.schedule.add(candidateOf(book))
+  }
+  const refused = book.fingerprint === undefined ? undefined : night.rejected.get(book.fingerprint)
+  if (refused !== undefined) {
+    const end = endOfRefusal(refused)
+    yield* settle(night, work.task_id, verdictOf(end, refused, { _tag: "None" }))
+    return yield* release(night, candidate.task_id)
+  }
+  yield* tell({ _tag: "Started", task_id: work.task_id })
+  const order = orderOf(night, book)
+  const call = callOf(prepared.call, order.external_execution_id)
+  yield* afterStart(night, book, yield* startAttempt(order, call, book.probe))
+})
+
+const callOf = (parts: CallParts, external_execution_id: string) => ({ ...parts, external_execution_id })
+
+const orderOf = (night: Night, book: Book): AttemptOrder => ({
+  run_id: night.run_id,
+  task_id: book.work.task_id,
+  customer_id: book.work.customer_id,
+  engine_reference: book.work.engine_reference,
+  attempt: book.attempt,
+  external_execution_id: externalExecutionId(night.key, book.work.task_id, book.attempt),
+  fingerprint: book.fingerprint,
+  secrets: book.secrets,
+  polling: night.rules.polling,
+  max_wait_ms: night.rules.max_wait_ms,
+  deadlineAt: night.rules.deadlineAt,
+})
+
+const afterStart = Effect.fnUntraced(function* (night: Night, book: Book, result: StartResult) {
+  switch (result._tag) {
+    case "Open":
+      book.deferredSince = undefined
+      book.deferrals = 0
+      book.probe = false
+      book.attemptsMade += 1
+      return yield* follow(night, book, result)
+    case "Deferred":
+      book.probe = result.probe
+      return yield* defer(night, book, result.why, result.retry_after_ms)
+    case "NeverStarted":
+      yield* settleRefusal(night, book, result.status_reason)
+      return yield* release(night, book.work.task_id)
+    case "StartUnknown":
+      yield* settle(night, book.work.task_id, own("START_UNKNOWN"))
+      return yield* release(night, book.work.task_id)
+  }
+})
+
+export const settleRefusal = (night: Night, book: Book, status_reason: string) =>
+  settle(night, book.work.task_id, verdictOf(endOfRefusal(status_reason), status_reason, { _tag: "None" }))
+
+const deferredReasons = {
+  foreign: "ALREADY_EXECUTING",
+  engine_unavailable: "ENGINE_UNAVAILABLE",
+  not_created: "SERVICE_UNREACHABLE",
+} as const
+
+/** Gives the slot back and queues the same attempt for later, as long as the task may wait at all. */
+const defer = Effect.fnUntraced(function* (
+  night: Night,
+  book: Book,
+  why: keyof typeof deferredReasons,
+  retry_after_ms: number | undefined,
+) {
+  const { task_id, engine_reference } = book.work
+  const now = yield* Clock.currentTimeMillis
+  book.deferredSince ??= now
+  book.deferrals += 1
+  const wait = Math.max(
+    retry_after_ms ?? 0,
+    retryWaitMs(night.rules.retry, book.deferrals, yield* Random.next),
+  )
+  const until = now + wait
+  const lastAt = Math.min(book.deferredSince + night.rules.max_wait_ms, night.rules.deadlineAt ?? Infinity)
+  if (until > lastAt) {
+    yield* settle(night, task_id, book.probe ? own("START_UNKNOWN") : own(deferredReasons[why]))
+  } else {
+    if (why === "engine_unavailable") night.schedule.closeEngine(engine_reference, until)
+    night.schedule.add(candidateOf(book), until)
+    yield* tell({ _tag: "Waiting", task_id, why: deferredReasons[why], until })
+  }
+  yield* release(night, task_id)
+})
+
+export const follow = Effect.fnUntraced(function* (night: Night, book: Book, open: OpenExecution) {
+  const followed = yield* followAttempt(orderOf(night, book), open)
+  if (followed._tag === "Closed") return yield* finish(night, book, followed.closed, followed.abort)
+  // The slot stays taken: the execution is still open at the service.
+  yield* settle(night, book.work.task_id, own(followed.reason))
+})
+
+/** The execution is over: its slot is free, its results are read, and the task is settled or tried again. */
+export const finish = Effect.fnUntraced(function* (
+  night: Night,
+  book: Book,
+  closed: typeof AttemptClosed.Type,
+  abort: AttemptState["abort"],
+) {
+  const { task_id } = book.work
+  const { end, reason } = endOfAttempt(closed, abort)
+  yield* tell({ _tag: "Closed", task_id, status_reason: reason })
+  if (end.opensBreaker && book.fingerprint !== undefined)
+    night.rejected.set(book.fingerprint, refusalOf(closed.authentication_status) ?? reason)
+  yield* release(night, task_id)
+  const reading = yield* readClosed(night, book, closed)
+  const verdict = verdictOf(end, reason, reading)
+  const now = yield* Clock.currentTimeMillis
+  const again = end.retry && night.mode === "night" && book.attemptsMade < night.rules.retry.max_attempts
+  const waitMs = retryWaitMs(night.rules.retry, book.attemptsMade, yield* Random.next)
+  if (!again || book.work.prepare === undefined || now + waitMs >= (night.rules.deadlineAt ?? Infinity))
+    return yield* settle(night, task_id, verdict)
+  book.lastVerdict = verdict
+  book.attempt += 1
+  night.schedule.add(candidateOf(book), now + waitMs)
+  yield* tell({ _tag: "Waiting", task_id, why: reason, until: now + waitMs })
+  yield* Queue.offer(night.poke, undefined)
+})
+
+const readClosed = Effect.fnUntraced(function* (night: Night, book: Book, closed: typeof AttemptClosed.Type) {
+  const { session_id, products_count = {} } = closed
+  const counted = countedTotal(products_count)
+  const none: Reading = { _tag: "None" }
+  const mayHold =
+    closed.authentication_status === "AUTH_OK" ||
+    counted > 0 ||
+    closed.status_code === "COMPLETED" ||
+    closed.status_code === "PARTIAL"
+  if (!night.rules.flow_results.enabled || !mayHold) return none
+  if (session_id === undefined)
+    return { _tag: "Absent", counted, reachable: counted === 0 } satisfies Reading as Reading
+  return yield* read(night, { ...book.work, session_id, secrets: book.secrets }, closed, products_count)
+})
+
+const read = (
+  night: Night,
+  about: {
+    readonly task_id: string
+    readonly session_id: string
+    readonly customer_id: string | undefined
+    readonly engine_reference: string | undefined
+    readonly secrets: ReadonlyArray<string>
+  },
+  closed: typeof AttemptClosed.Type | undefined,
+  products_count: Readonly<Record<string, number>>,
+) => {
+  const state = night.run.tasks.get(about.task_id)
+  const ofSession = <R extends { readonly session_id: string }>(one: R) => one.session_id === about.session_id
+  return pullResults({
+    run_id: night.run_id,
+    task_id: about.task_id,
+    session_id: about.session_id,
+    customer_id: about.customer_id,
+    engine_reference: about.engine_reference,
+    secrets: about.secrets,
+    products_count,
+    attempt: closed?.attempt,
+    execution_id: closed?.execution_id,
+    lastReadAt: state?.results.findLast(({ fact }) => ofSession(fact))?.at,
+    attachmentsKnown: new Set(
+      state?.attachments
+        .filter((one) => ofSession(one) && one.status !== "failed")
+        .map((one) => one.attachment_id),
+    ),
+    min_interval_ms: night.rules.flow_results.min_interval_ms,
+    wait_final_ms: night.rules.flow_results.wait_final_ms,
+    attachments: night.rules.flow_results.attachments,
+  })
+}

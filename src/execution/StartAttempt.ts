@@ -1,0 +1,174 @@
+/**
+ * Starts one execution (section 4.1): the intent before the request, the answer after it, one probe where the answer
+ * was lost. A request that has left is never abandoned, so that an interrupted night does not lose its answer.
+ */
+import { Clock, Effect } from "effect"
+import { Service } from "../client/Service.ts"
+import type { CallFailure, StartAnswer, StartCall } from "../client/Service.ts"
+import type { Fact } from "../ledger/Fact.ts"
+import { readStart } from "./Attempt.ts"
+import type { Started } from "./Attempt.ts"
+import { append, attemptKeys, landBody } from "./AttemptOrder.ts"
+import type { AttemptOrder } from "./AttemptOrder.ts"
+
+export type StartResult =
+  | {
+      readonly _tag: "Open"
+      readonly execution_id: string
+      readonly session_id: string | undefined
+      readonly accepted_at: number
+    }
+  | {
+      /** Nothing of ours is in flight; the same attempt is started again later, as a probe if one is owed. */
+      readonly _tag: "Deferred"
+      readonly why: "foreign" | "engine_unavailable" | "not_created"
+      readonly probe: boolean
+      readonly retry_after_ms: number | undefined
+    }
+  | { readonly _tag: "NeverStarted"; readonly status_reason: string }
+  | { readonly _tag: "StartUnknown" }
+
+/** A lost start gets this long to arrive before it is asked for with the same external id. */
+const probeAfterMs = 10_000
+const identifyTriesMax = 4
+
+/** Section 4.1. Sends the start, and once more as a probe where its answer is lost. */
+export const startAttempt = Effect.fn("RunAttempt.start")(function* (
+  order: AttemptOrder,
+  call: StartCall,
+  asProbe: boolean,
+) {
+  for (let probe = asProbe; ; probe = true) {
+    const started = yield* sendStart(order, call, probe)
+    if (started._tag !== "Lost") return yield* settleStart(probe, started)
+    if (probe) return { _tag: "StartUnknown" } satisfies StartResult
+    yield* Effect.sleep(probeAfterMs)
+  }
+})
+
+const sendStart = Effect.fnUntraced(function* (order: AttemptOrder, call: StartCall, probe: boolean) {
+  const service = yield* Service
+  const { external_execution_id } = order
+  const login = order.fingerprint === undefined ? {} : { fingerprint: order.fingerprint }
+  yield* append({ _tag: "StartIntended", ...attemptKeys(order), external_execution_id, ...login, probe })
+  const answer = yield* Effect.catch(
+    service.startExecution(call),
+    (failure): Effect.Effect<StartAnswer | CallFailure> => Effect.succeed(failure),
+  )
+  const read = readStart({ external_execution_id, probe }, answer)
+  const started = read._tag === "Identify" ? yield* identify(order, read) : read
+  yield* append(...startFacts(order, started))
+  if ("body" in answer && started._tag !== "Foreign") {
+    const http_status =
+      answer._tag === "Accepted" ? 202 : answer._tag === "Refused" ? answer.http_status : 409
+    const { execution_id, session_id } = answer.view
+    yield* landBody(order, answer.body, { kind: "start", http_status, execution_id, session_id })
+  }
+  return started
+}, Effect.uninterruptible)
+
+/** Decision 2: a 409 without an external id is ours only if the state of that execution says so. */
+const identify = Effect.fnUntraced(function* (
+  order: AttemptOrder,
+  found: Extract<Started, { _tag: "Identify" }>,
+): Effect.fn.Return<Started, never, Service> {
+  const service = yield* Service
+  for (let tries = 1; tries <= identifyTriesMax; tries++) {
+    const answer = yield* Effect.option(service.readExecution(found.execution_id))
+    if (answer._tag === "Some") {
+      const ours =
+        "view" in answer.value && answer.value.view.external_execution_id === order.external_execution_id
+      return ours
+        ? {
+            _tag: "Open",
+            how: "adopted",
+            execution_id: found.execution_id,
+            session_id: found.session_id,
+            orphanSuspected: false,
+          }
+        : { _tag: "Foreign" }
+    }
+    yield* Effect.sleep(order.polling.min_ms * tries)
+  }
+  return { _tag: "Foreign" }
+})
+
+const startFacts = (order: AttemptOrder, started: Started): ReadonlyArray<Fact> => {
+  const answered = { _tag: "StartAnswered", ...attemptKeys(order) } as const
+  switch (started._tag) {
+    case "Open": {
+      const { how, execution_id, session_id } = started
+      const fact: Fact = {
+        ...answered,
+        answer: how,
+        http_status: how === "accepted" ? 202 : 409,
+        execution_id,
+        ...(session_id === undefined ? {} : { session_id }),
+      }
+      const { external_execution_id } = order
+      return started.orphanSuspected
+        ? [fact, { _tag: "OrphanSuspected", ...attemptKeys(order), external_execution_id }]
+        : [fact]
+    }
+    case "NeverStarted":
+      return [
+        {
+          ...answered,
+          answer: "refused",
+          http_status: started.http_status,
+          status_reason: started.status_reason,
+        },
+      ]
+    case "EngineUnavailable":
+      return [{ ...answered, answer: "not_created", http_status: 503 }]
+    case "NotCreated":
+      return [
+        {
+          ...answered,
+          answer: "not_created",
+          ...(started.http_status === undefined ? {} : { http_status: started.http_status }),
+        },
+      ]
+    case "Lost":
+      return [
+        {
+          ...answered,
+          answer: "lost",
+          ...(started.http_status === undefined ? {} : { http_status: started.http_status }),
+        },
+      ]
+    case "Foreign":
+    case "Identify":
+      return [{ ...answered, answer: "foreign", http_status: 409 }]
+  }
+}
+
+const settleStart = Effect.fnUntraced(function* (
+  probe: boolean,
+  started: Exclude<Started, { _tag: "Lost" }>,
+): Effect.fn.Return<StartResult> {
+  const deferred = (
+    why: Extract<StartResult, { _tag: "Deferred" }>["why"],
+    retry_after_ms?: number,
+  ): StartResult => ({
+    _tag: "Deferred",
+    why,
+    probe,
+    retry_after_ms,
+  })
+  switch (started._tag) {
+    case "Open": {
+      const { execution_id, session_id } = started
+      return { _tag: "Open", execution_id, session_id, accepted_at: yield* Clock.currentTimeMillis }
+    }
+    case "NeverStarted":
+      return { _tag: "NeverStarted", status_reason: started.status_reason }
+    case "EngineUnavailable":
+      return deferred("engine_unavailable", started.retry_after_ms)
+    case "NotCreated":
+      return deferred("not_created", started.retry_after_ms)
+    case "Foreign":
+    case "Identify":
+      return deferred("foreign")
+  }
+})

@@ -1,0 +1,100 @@
+/**
+ * Where a task of the ledger goes on: pure. A night takes up what a dead process left, gives unfinished tasks their
+ * attempts anew, and never starts what was settled for good.
+ */
+import type { AttemptClosed } from "../ledger/Fact.ts"
+import type { AttemptState, TaskState } from "../ledger/RunState.ts"
+import { resumeAttempt } from "./Attempt.ts"
+import type { Resumption } from "./Attempt.ts"
+
+/** `night` may start executions; `collect` only brings home what an older night left in flight. */
+export type Mode = "night" | "collect"
+
+export type TaskResumption =
+  /** Settled for good, or nothing that this mode may do. */
+  | { readonly _tag: "Nothing" }
+  | {
+      readonly _tag: "Start"
+      readonly attempt: number
+      readonly probe: boolean
+      readonly attemptsMade: number
+    }
+  | {
+      readonly _tag: "Follow"
+      readonly attempt: AttemptState
+      readonly execution_id: string
+      readonly attemptsMade: number
+    }
+  | {
+      readonly _tag: "Finish"
+      readonly attempt: AttemptState
+      readonly closed: typeof AttemptClosed.Type
+      readonly attemptsMade: number
+    }
+  | { readonly _tag: "Refused"; readonly status_reason: string }
+  | { readonly _tag: "StartUnknown" }
+  /** Collected, but there is nothing to collect: the night was over before this task began. */
+  | { readonly _tag: "NightOver" }
+
+/** Reasons of unfinished tasks for which a further attempt is not the answer. */
+const notRestarted: ReadonlySet<string> = new Set(["START_UNKNOWN"])
+
+export const resumeTask = (task: TaskState | undefined, mode: Mode): TaskResumption => {
+  if (task === undefined) return mode === "night" ? start(1, false, 0) : { _tag: "Nothing" }
+  const { settled } = task
+  if (settled !== undefined && settled.fact.outcome !== "unfinished") return { _tag: "Nothing" }
+  const last = task.attempts.at(-1)
+  const attemptsMade = task.attempts.length - task.attemptsBefore
+  if (last === undefined) return mode === "night" ? start(1, false, 0) : notStarted(task)
+  const resumption = resumeAttempt(last)
+  if (resumption._tag === "Closed") return resumeClosed(task, last, attemptsMade, mode)
+  if (settled !== undefined && notRestarted.has(settled.fact.reason)) return { _tag: "Nothing" }
+  return resumeOpen(task, last, resumption, attemptsMade, mode)
+}
+
+const start = (attempt: number, probe: boolean, attemptsMade: number): TaskResumption => ({
+  _tag: "Start",
+  attempt,
+  probe,
+  attemptsMade,
+})
+
+const notStarted = (task: TaskState): TaskResumption =>
+  task.settled === undefined ? { _tag: "NightOver" } : { _tag: "Nothing" }
+
+const resumeOpen = (
+  task: TaskState,
+  last: AttemptState,
+  resumption: Exclude<Resumption, { _tag: "Closed" }>,
+  attemptsMade: number,
+  mode: Mode,
+): TaskResumption => {
+  // The attempt that goes on is counted when it starts again.
+  const before = Math.max(0, attemptsMade - 1)
+  switch (resumption._tag) {
+    case "Start":
+      return mode === "night" ? start(last.attempt, false, before) : notStarted(task)
+    case "Probe":
+      return start(last.attempt, true, before)
+    case "GiveUpStart":
+      return { _tag: "StartUnknown" }
+    case "Follow":
+      return { _tag: "Follow", attempt: last, execution_id: resumption.execution_id, attemptsMade }
+    case "NeverStarted":
+      return { _tag: "Refused", status_reason: resumption.status_reason }
+  }
+}
+
+const resumeClosed = (
+  task: TaskState,
+  last: AttemptState,
+  attemptsMade: number,
+  mode: Mode,
+): TaskResumption => {
+  const closed = last.closed?.fact
+  if (closed === undefined) return { _tag: "Nothing" }
+  // Unsettled: the process died between the closing and the verdict. Partial results: they are read again.
+  if (task.settled === undefined || task.settled.fact.reason === "RESULTS_PARTIAL")
+    return { _tag: "Finish", attempt: last, closed, attemptsMade: Math.max(1, attemptsMade) }
+  return mode === "night" ? start(last.attempt + 1, false, 0) : { _tag: "Nothing" }
+}

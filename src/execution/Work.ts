@@ -1,0 +1,55 @@
+/**
+ * What the executor is given: tasks with the means to start them, sessions to pull, and the job's rules.
+ */
+import type { Effect } from "effect"
+import type { StartCall } from "../client/Service.ts"
+import type { Limits } from "../scheduling/Schedule.ts"
+import type { Verdict } from "./Verdict.ts"
+
+/** Everything a start sends but its external id. */
+export type CallParts = Omit<StartCall, "external_execution_id">
+
+export type Prepared =
+  | {
+      readonly _tag: "Ready"
+      readonly call: CallParts
+      readonly fingerprint: string | undefined
+      readonly secrets: ReadonlyArray<string>
+    }
+  /** The engine was seen, and the task must not be started. */
+  | { readonly _tag: "Verdict"; readonly verdict: Verdict }
+  | { readonly _tag: "Unavailable" }
+
+/** One task of the run. Without `prepare` it is only collected: its job no longer names it. */
+export interface TaskWork {
+  readonly task_id: string
+  readonly customer_id: string
+  readonly engine_reference: string
+  readonly fingerprint: string | undefined
+  /** Login values that a body might echo, as far as they are known before `prepare`. */
+  readonly secrets: ReadonlyArray<string>
+  readonly prepare: Effect.Effect<Prepared> | undefined
+}
+
+/** A flow session that a customer ran alone: pulled, nothing executed. */
+export interface SessionWork {
+  readonly task_id: string
+  readonly session_id: string
+  readonly customer_id: string | undefined
+}
+
+/** The job's rules; milliseconds. */
+export interface Rules {
+  readonly limits: Limits
+  readonly polling: { readonly min_ms: number; readonly max_ms: number }
+  readonly retry: { readonly max_attempts: number; readonly base_ms: number; readonly max_ms: number }
+  readonly max_wait_ms: number
+  readonly flow_results: {
+    readonly enabled: boolean
+    readonly min_interval_ms: number
+    readonly wait_final_ms: number
+    readonly attachments: boolean
+  }
+  /** Clock time at which nothing more is started and what is open is aborted. */
+  readonly deadlineAt: number | undefined
+}

@@ -1,0 +1,282 @@
+/**
+ * Binds customers to engines: a customer runs where its own entry says, else on every engine of the job, with
+ * the job's features and settings unless its entry has its own, and once per engine. Pure; findings collect
+ * what is wrong.
+ */
+import { Predicate } from "effect"
+import { features as knownFeatures } from "../contract/Vocabulary.ts"
+import type { CustomerRow } from "./CustomersFile.ts"
+import type { Context } from "./Decode.ts"
+import { missingKey } from "./Decode.ts"
+import type { Assignment, JobFeature, Login, ParameterSource } from "./Job.ts"
+import type { Customer, CustomerEngine, JobEngine } from "./JobFile.ts"
+import { nearestName } from "./Nearest.ts"
+import { judgeCustomerId } from "./PersonalData.ts"
+import type { Place } from "./Problem.ts"
+import { readParameter } from "./Reference.ts"
+import { personalDataReason } from "./Scalars.ts"
+
+type Path = ReadonlyArray<PropertyKey>
+
+/** One item of a list of the file, with its index there. */
+export interface Item<A> {
+  readonly index: number
+  readonly value: A
+}
+
+type EngineSettings = Pick<
+  Assignment,
+  "engine_reference" | "features" | "configurations" | "hooks_extra_data"
+>
+type Features = Exclude<Exclude<typeof JobEngine.Type, string>["features"], undefined>
+type Parameters = Readonly<Record<string, ParameterSource>>
+type Written = Exclude<typeof CustomerEngine.Type, string>
+
+const placeText = (place: Place): string => `${place.file}:${place.line}:${place.column}`
+
+/** Codes outside section 2.1 pass with a warning: the service may know more than the reference. */
+const readFeatures = ({ document, findings }: Context, features: Features, path: Path): Array<JobFeature> => {
+  const seen = new Set<string>()
+  return features.map((feature, index): JobFeature => {
+    const code = Predicate.isString(feature) ? feature : feature.code
+    const at = Predicate.isString(feature) ? [...path, index] : [...path, index, "code"]
+    if (seen.has(code)) findings.error(document.place(at), `the feature \`${code}\` is listed twice`)
+    seen.add(code)
+    if (!knownFeatures.some((known) => known === code)) {
+      const near = nearestName(code, knownFeatures)
+      const hint = near === undefined ? "" : `; did you mean \`${near}\`?`
+      findings.warn(document.place(at), `\`${code}\` is no feature that the reference lists${hint}`)
+    }
+    return { code, configurations: Predicate.isString(feature) ? undefined : feature.configurations }
+  })
+}
+
+/** The engines of the job, by reference. */
+export const readJobEngines = (
+  context: Context,
+  items: ReadonlyArray<Item<typeof JobEngine.Type>>,
+): ReadonlyMap<string, EngineSettings> => {
+  const { document, findings } = context
+  const engines = new Map<string, EngineSettings>()
+  const firsts = new Map<string, Place>()
+  for (const { index, value } of items) {
+    const written = Predicate.isString(value) ? { reference: value } : value
+    const place = document.place(["engines", index])
+    const first = firsts.get(written.reference)
+    if (first !== undefined) {
+      findings.error(place, `\`${written.reference}\` is listed already, at ${placeText(first)}`)
+      continue
+    }
+    firsts.set(written.reference, place)
+    engines.set(written.reference, {
+      engine_reference: written.reference,
+      features: readFeatures(context, written.features ?? [], ["engines", index, "features"]),
+      configurations: written.configurations ?? {},
+      hooks_extra_data: written.hooks_extra_data ?? {},
+    })
+  }
+  return engines
+}
+
+const readParameters = (
+  { document, findings }: Context,
+  written: Readonly<Record<string, unknown>> | undefined,
+  path: Path,
+  folder: string,
+): Parameters | undefined => {
+  if (written === undefined) return undefined
+  const parameters: Array<readonly [string, ParameterSource]> = []
+  for (const [name, value] of Object.entries(written)) {
+    const place = () => document.place([...path, name])
+    if (Predicate.isNullish(value)) {
+      findings.error(place(), `\`${name}\` has no value`)
+      continue
+    }
+    const parameter = readParameter(value, folder)
+    if (Predicate.isString(parameter)) findings.error(place(), parameter)
+    else parameters.push([name, parameter])
+  }
+  return Object.fromEntries(parameters)
+}
+
+export interface Surroundings {
+  readonly context: Context
+  /** The job file's folder. */
+  readonly folder: string
+  readonly engines: ReadonlyMap<string, EngineSettings>
+  /** Whether the job lists engines at all, right or wrong. */
+  readonly namesEngines: boolean
+  readonly hasTokens: boolean
+}
+
+/** What is bound so far, to see what is there twice. */
+export interface Binding {
+  readonly assignments: Array<Assignment>
+  readonly places: Map<string, Place>
+  readonly tokens: Map<string, Place>
+}
+
+export const emptyBinding = (): Binding => ({ assignments: [], places: new Map(), tokens: new Map() })
+
+const add = (
+  { context, hasTokens }: Surroundings,
+  binding: Binding,
+  place: Place,
+  bound: Assignment,
+): void => {
+  const { findings } = context
+  const key = `${bound.engine_reference}\u0000${bound.customer_id}`
+  const first = binding.places.get(key)
+  if (first !== undefined) {
+    return findings.error(
+      place,
+      `this customer is on \`${bound.engine_reference}\` already, at ${placeText(first)}`,
+    )
+  }
+  binding.places.set(key, place)
+  if (bound.login._tag === "Token") {
+    const used = binding.tokens.get(bound.login.name)
+    if (used !== undefined) {
+      const why = "a token belongs to one customer on one engine"
+      findings.error(
+        place,
+        `the token \`${bound.login.name}\` is used already, at ${placeText(used)}: ${why}`,
+      )
+    }
+    binding.tokens.set(bound.login.name, place)
+  }
+  if (!hasTokens && (bound.login._tag === "Token" || bound.login.tokenized_access)) {
+    const asked = bound.login._tag === "Token" ? "token" : "tokenized_access"
+    findings.error(place, `\`${asked}\` needs \`tokens\` in the job, which opens the token store`)
+  }
+  binding.assignments.push(bound)
+}
+
+const everyEngine = (surroundings: Surroundings, place: Place): Iterable<EngineSettings> => {
+  if (!surroundings.namesEngines) {
+    const message = "this customer has no `engines`, and the job names none either"
+    surroundings.context.findings.error(place, message, "no engines")
+  }
+  return surroundings.engines.values()
+}
+
+/** A customer of the job file on one engine of its own list. */
+const bindEngine = (
+  surroundings: Surroundings,
+  customer: { readonly path: Path; readonly parameters: Parameters; readonly tokenized: boolean },
+  written: Written,
+  index: number,
+): EngineSettings & { readonly login: Login } => {
+  const { context, engines, folder } = surroundings
+  const path = [...customer.path, "engines", index]
+  const base = engines.get(written.reference)
+  if (written.token !== undefined && written.parameters !== undefined) {
+    const message = "a `token` takes the place of `parameters`: keep either"
+    context.findings.error(context.document.place([...path, "token"], "key"), message)
+  }
+  const own = readParameters(context, written.parameters, [...path, "parameters"], folder)
+  const features =
+    written.features === undefined
+      ? (base?.features ?? [])
+      : readFeatures(context, written.features, [...path, "features"])
+  return {
+    engine_reference: written.reference,
+    features,
+    configurations: written.configurations ?? base?.configurations ?? {},
+    hooks_extra_data: written.hooks_extra_data ?? base?.hooks_extra_data ?? {},
+    login:
+      written.token === undefined
+        ? {
+            _tag: "Parameters",
+            parameters: own ?? customer.parameters,
+            tokenized_access: written.tokenized_access ?? customer.tokenized,
+          }
+        : { _tag: "Token", name: written.token },
+  }
+}
+
+/** A customer that stands in the job file itself. */
+export const bindInline = (
+  surroundings: Surroundings,
+  binding: Binding,
+  { index, value }: Item<typeof Customer.Type & { readonly id: string }>,
+): void => {
+  const { context, folder } = surroundings
+  const path = ["customers", index]
+  const place = context.document.place([...path, "id"])
+  warnOfResemblance(context, value.id, place)
+  const parameters = readParameters(context, value.parameters, [...path, "parameters"], folder) ?? {}
+  const tokenized = value.tokenized_access ?? false
+  const bind = (at: Place, bound: EngineSettings & { readonly login: Login }) =>
+    add(surroundings, binding, at, { customer_id: value.id, ...bound, source: placeText(at) })
+  if (value.engines === undefined) {
+    for (const engine of everyEngine(surroundings, place)) {
+      bind(place, { ...engine, login: { _tag: "Parameters", parameters, tokenized_access: tokenized } })
+    }
+    return
+  }
+  if (value.engines.length === 0) {
+    context.findings.error(context.document.place([...path, "engines"]), "this list names no engine")
+  }
+  value.engines.forEach((entry, position) => {
+    const written: Written = Predicate.isString(entry) ? { reference: entry } : entry
+    bind(
+      context.document.place([...path, "engines", position]),
+      bindEngine(surroundings, { path, parameters, tokenized }, written, position),
+    )
+  })
+}
+
+/** A customer of a file. */
+export const bindRow = (
+  surroundings: Surroundings,
+  binding: Binding,
+  row: CustomerRow,
+  tokenized_access: boolean,
+): void => {
+  const { findings } = surroundings.context
+  const verdict = judgeCustomerId(row.customer_id)
+  if (verdict._tag === "Certain") findings.error(row.place, `expected ${personalDataReason(verdict.kind)}`)
+  warnOfResemblance(surroundings.context, row.customer_id, row.place)
+  const login: Login = { _tag: "Parameters", parameters: row.parameters, tokenized_access }
+  const reference = row.engine_reference
+  const named = reference === undefined ? undefined : surroundings.engines.get(reference)
+  const plain = { features: [], configurations: {}, hooks_extra_data: {} }
+  const engines =
+    reference === undefined
+      ? everyEngine(surroundings, row.place)
+      : [named ?? { engine_reference: reference, ...plain }]
+  const source = `${row.place.file}:${row.place.line}`
+  for (const engine of engines) {
+    add(surroundings, binding, row.place, { customer_id: row.customer_id, ...engine, login, source })
+  }
+}
+
+export const warnOfResemblance = ({ findings }: Context, id: string, place: Place): void => {
+  const verdict = judgeCustomerId(id)
+  if (verdict._tag !== "Resembles") return
+  findings.warn(
+    place,
+    `this customer_id resembles ${verdict.kind}; it must hold no personal data`,
+    verdict.kind,
+  )
+}
+
+/** A customer is either written out or a file of customers. */
+export const checkCustomer = (context: Context, { index, value }: Item<typeof Customer.Type>): boolean => {
+  const { document, findings } = context
+  const path = ["customers", index]
+  if (value.id === undefined && value.from === undefined) {
+    findings.error(document.place(path), `${missingKey("id")} (or \`from\`, for a file of customers)`)
+    return false
+  }
+  if (value.from === undefined) return true
+  for (const key of ["id", "parameters", "engines"] as const) {
+    if (value[key] === undefined) continue
+    findings.error(
+      document.place([...path, key], "key"),
+      `\`${key}\` comes from the file's columns, not from here`,
+    )
+  }
+  return true
+}

@@ -1,0 +1,222 @@
+/**
+ * Customers from files: CSV, NDJSON or Parquet with a `customer_id`, an optional `engine_reference` and one
+ * column per login parameter, each a value or a reference. Ids are the text of the source (`007`, `65e0`),
+ * values are redacted as they are read, empty cells and nulls are absent parameters, and what is wrong is
+ * found with its line and column.
+ */
+import { Effect, FileSystem, Predicate, Result, Stream } from "effect"
+import { CsvReader } from "./Csv.ts"
+import type { CsvRow } from "./Csv.ts"
+import type { ParameterSource } from "./Job.ts"
+import { nearestName } from "./Nearest.ts"
+import type { Findings, Place } from "./Problem.ts"
+import { readParameter } from "./Reference.ts"
+
+export interface CustomerRow {
+  readonly place: Place
+  readonly customer_id: string
+  readonly engine_reference: string | undefined
+  readonly parameters: Readonly<Record<string, ParameterSource>>
+}
+
+export interface CustomersSource {
+  /** As it can be opened, and as it is shown. */
+  readonly path: string
+  /** The job file's folder: references to files are relative to it. */
+  readonly folder: string
+  readonly findings: Findings
+  readonly onRow: (row: CustomerRow) => void
+}
+
+const idColumn = "customer_id"
+const engineColumn = "engine_reference"
+
+/** One row of any format, its values still as the file has them. */
+const takeRow = (
+  source: CustomersSource,
+  placeOf: (column: string) => Place,
+  entries: Iterable<readonly [string, unknown]>,
+): void => {
+  const { findings } = source
+  const parameters: Array<readonly [string, ParameterSource]> = []
+  const named: Record<typeof idColumn | typeof engineColumn, string | undefined> = {
+    customer_id: undefined,
+    engine_reference: undefined,
+  }
+  for (const [column, value] of entries) {
+    if (Predicate.isNullish(value)) continue
+    if (column === idColumn || column === engineColumn) {
+      if (Predicate.isString(value)) named[column] = value === "" ? undefined : value
+      else findings.error(placeOf(column), `\`${column}\` must be a text`)
+      continue
+    }
+    const parameter = readParameter(value, source.folder)
+    if (Predicate.isString(parameter)) findings.error(placeOf(column), parameter)
+    else parameters.push([column, parameter])
+  }
+  if (named.customer_id === undefined) {
+    findings.error(placeOf(idColumn), `\`${idColumn}\` is empty or missing`)
+    return
+  }
+  source.onRow({
+    place: placeOf(idColumn),
+    customer_id: named.customer_id,
+    engine_reference: named.engine_reference,
+    parameters: Object.fromEntries(parameters),
+  })
+}
+
+/** Whether the columns can be read as customers at all. */
+const checkColumns = (
+  source: CustomersSource,
+  columns: ReadonlyArray<string>,
+  placeOf: (index: number) => Place,
+): boolean => {
+  const twice = columns.findIndex((column, index) => columns.indexOf(column) !== index)
+  if (twice >= 0) source.findings.error(placeOf(twice), `the column \`${columns[twice]}\` is there twice`)
+  const unnamed = columns.indexOf("")
+  if (unnamed >= 0) source.findings.error(placeOf(unnamed), "this column has no name")
+  const known = columns.includes(idColumn)
+  if (!known) {
+    const near = nearestName(idColumn, columns)
+    const hint = near === undefined ? "" : `; is it \`${near}\`?`
+    source.findings.error(placeOf(0), `there is no column \`${idColumn}\`${hint}`)
+  }
+  return known && twice < 0 && unnamed < 0
+}
+
+/** The texts of a UTF-8 file; a byte that is none is one error and the end of reading. */
+const readTexts = (source: CustomersSource, onText: (text: string) => void) =>
+  Effect.gen(function* () {
+    const files = yield* FileSystem.FileSystem
+    const decoder = new TextDecoder("utf-8", { fatal: true })
+    const decode = (bytes?: Uint8Array) =>
+      Effect.try({
+        try: () => (bytes === undefined ? decoder.decode() : decoder.decode(bytes, { stream: true })),
+        catch: () => "the file is not UTF-8; export it again as UTF-8",
+      }).pipe(Effect.map(onText))
+    const reading = files.stream(source.path).pipe(
+      Stream.mapError((error) => `the file cannot be read (${error.reason._tag})`),
+      Stream.runForEach(decode),
+    )
+    const read = yield* Effect.result(Effect.andThen(reading, decode()))
+    if (Result.isFailure(read)) {
+      source.findings.error({ file: source.path, line: 1, column: 1 }, read.failure)
+    }
+    return Result.isSuccess(read)
+  })
+
+const readCsv = (source: CustomersSource) => {
+  const { findings, path } = source
+  let header: ReadonlyArray<string> | undefined
+  let usable = false
+  const onRow = (row: CsvRow): void => {
+    const placeAt = (index: number): Place => ({
+      file: path,
+      line: row.line,
+      column: row.columns[index] ?? 1,
+    })
+    if (header === undefined) {
+      header = row.cells.map((name) => name.trim())
+      usable = checkColumns(source, header, placeAt)
+      return
+    }
+    if (!usable) return
+    if (row.cells.length !== header.length) {
+      const counts = `${row.cells.length} cells, but the header has ${header.length}`
+      return findings.error(placeAt(0), `this row has ${counts}`)
+    }
+    const names = header
+    takeRow(
+      source,
+      (column) => placeAt(names.indexOf(column)),
+      names.map((name, index) => [name, row.cells[index] === "" ? undefined : row.cells[index]] as const),
+    )
+  }
+  const reader = new CsvReader(onRow, (at, message) => findings.error({ file: path, ...at }, message))
+  return readTexts(source, (text) => reader.push(text)).pipe(
+    Effect.map((whole) => {
+      if (!whole) return
+      reader.end()
+      if (header === undefined) findings.error({ file: path, line: 1, column: 1 }, "the file is empty")
+    }),
+  )
+}
+
+/** Numbers keep their spelling: ids always, other values where a number would lose some of it. */
+const keepSpelling = (key: string, value: unknown, context?: { readonly source?: string }): unknown => {
+  const spelling = context?.source
+  if (!Predicate.isNumber(value) || spelling === undefined) return value
+  return key === idColumn || key === engineColumn || String(value) !== spelling ? spelling : value
+}
+
+/** `JSON.parse` quotes what it cannot read, so its own words never leave this function. */
+const parseLine = (line: string): object | undefined => {
+  try {
+    const value: unknown = JSON.parse(line, keepSpelling)
+    return Predicate.isObject(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const readNdjson = (source: CustomersSource) => {
+  let rest = ""
+  let lineNumber = 0
+  const onLine = (line: string): void => {
+    lineNumber += 1
+    if (line.trim() === "") return
+    const place: Place = { file: source.path, line: lineNumber, column: 1 }
+    const value = parseLine(line)
+    if (value === undefined) return source.findings.error(place, "this line is not a JSON object")
+    takeRow(source, () => place, Object.entries(value))
+  }
+  const push = (text: string): void => {
+    const lines = (rest + text).split("\n")
+    rest = lines.pop() ?? ""
+    lines.forEach(onLine)
+  }
+  return readTexts(source, push).pipe(
+    Effect.map((whole) => {
+      if (whole && rest !== "") onLine(rest)
+    }),
+  )
+}
+
+/** DuckDB is loaded for Parquet only: a job without such a file starts without it. */
+const readParquet = (source: CustomersSource) =>
+  Effect.gen(function* () {
+    const { readParquetRows } = yield* Effect.promise(() => import("./ParquetRows.ts"))
+    const read = yield* Effect.result(readParquetRows(source.path, [idColumn, engineColumn]))
+    if (Result.isFailure(read)) {
+      return source.findings.error({ file: source.path, line: 1, column: 1 }, read.failure)
+    }
+    const placeOf = (line: number) => (): Place => ({ file: source.path, line, column: 1 })
+    const { columns, rows } = read.success
+    if (!checkColumns(source, columns, placeOf(1))) return
+    rows.forEach((cells, index) =>
+      takeRow(
+        source,
+        placeOf(index + 1),
+        columns.map((name, column) => [name, cells[column]] as const),
+      ),
+    )
+  })
+
+/** Calls `onRow` for every usable row; whatever else the file holds is a finding. */
+export const readCustomersFile = Effect.fn("CustomersFile.read")(function* (
+  source: CustomersSource,
+  from: Place,
+) {
+  switch (/\.([a-z0-9]+)$/i.exec(source.path)?.[1]?.toLowerCase()) {
+    case "csv":
+      return yield* readCsv(source)
+    case "ndjson":
+    case "jsonl":
+      return yield* readNdjson(source)
+    case "parquet":
+      return yield* readParquet(source)
+    default:
+      return source.findings.error(from, "expected a file that ends in .csv, .ndjson, .jsonl or .parquet")
+  }
+})

@@ -1,0 +1,216 @@
+/**
+ * The shape of a job file, once: what loading accepts and what `schemas/job.schema.json` tells editors are
+ * the same schema. It has defaults only as documentation (`Defaults.ts` applies them) and no transformations,
+ * so that every path of an issue is a path of the file.
+ */
+import { Schema } from "effect"
+import { defaults } from "./Defaults.ts"
+import { looksLikeReference } from "./Reference.ts"
+import { customerId, deadline, duration, jobName, reference, serviceUrl, text, timezone } from "./Scalars.ts"
+
+/** `defaultValue` only tells editors; loading applies it. */
+const optional = <S extends Schema.Top>(schema: S, description: string, defaultValue?: S["Type"]) =>
+  Schema.optionalKey(schema).pipe(
+    Schema.annotateKey<Schema.optionalKey<S>>({
+      description,
+      ...(defaultValue === undefined ? {} : { default: defaultValue }),
+    }),
+  )
+
+const required = <S extends Schema.Top>(schema: S, description: string) =>
+  schema.pipe(Schema.annotateKey<S>({ description }))
+
+const count = (minimum: number, maximum: number) =>
+  Schema.Int.check(
+    Schema.isBetween({ minimum, maximum }, { expected: `a whole number from ${minimum} to ${maximum}` }),
+  )
+
+const AnyMap = Schema.Record(Schema.String, Schema.Unknown)
+
+const Sandbox = Schema.Struct({
+  seed: optional(count(0, Number.MAX_SAFE_INTEGER), "The same seed gives the same night.", defaults.seed),
+  speed: optional(
+    Schema.Finite.check(Schema.isGreaterThan(0, { expected: "a number above 0" })),
+    "Seconds of the service that pass in one second of this machine.",
+    defaults.speed,
+  ),
+  faults: optional(text, "A file of faults to inject, relative to the job file."),
+})
+
+export const Service = Schema.Union([
+  Schema.Literal("sandbox"),
+  Schema.Struct({
+    base_url: optional(serviceUrl, "The direct execution API. NIGHTJAR_BASE_URL overrides it."),
+    flows_url: optional(serviceUrl, "The flow API. NIGHTJAR_FLOWS_URL overrides it."),
+    app_secret: optional(
+      reference,
+      "The application secret: env:NAME, file:PATH or exec:COMMAND. NIGHTJAR_APP_SECRET overrides it.",
+    ),
+    attachments_url: optional(serviceUrl, "Where attachments are downloaded; flows_url when absent."),
+    sandbox: optional(Sandbox, "The embedded service instead of a remote one: nothing to install."),
+  }),
+])
+
+export const Execution = Schema.Struct({
+  customer_interaction_available: optional(
+    Schema.Boolean.check(
+      Schema.makeFilter((value: boolean) => !value, {
+        expected: "false, the only value there is: a night has nobody to answer a challenge",
+        toJsonSchema: () => ({ const: false }),
+      }),
+    ),
+    "Always false: a night has nobody to answer.",
+    false,
+  ),
+  execution_timeout: optional(
+    duration({ min: "60 seconds", max: "1200 seconds" }),
+    "Active processing time, 60 to 1200 seconds.",
+    defaults.execution_timeout,
+  ),
+  unlock_protected_data: optional(
+    Schema.Boolean,
+    "Lets the engine unlock data protected by multi-factor authentication.",
+    false,
+  ),
+  max_wait: optional(
+    duration({ min: "1 second", max: "7 days" }),
+    "From acceptance to closed; then aborted.",
+    defaults.max_wait,
+  ),
+})
+
+export const Concurrency = Schema.Struct({
+  max_in_flight: optional(count(1, 100_000), "Executions open at the same time.", defaults.max_in_flight),
+  per_engine: optional(count(1, 100_000), "Of these, on one engine.", defaults.per_engine),
+})
+
+const interval = duration({ min: "100 millis", max: "1 day" })
+
+export const Polling = Schema.Struct({
+  min: optional(interval, "The shortest time between two looks at an execution.", defaults.polling_min),
+  max: optional(interval, "The longest.", defaults.polling_max),
+})
+
+export const Retry = Schema.Struct({
+  max_attempts: optional(count(1, 100), "Executions per task in one night.", defaults.max_attempts),
+  base: optional(interval, "The wait before the second attempt; it doubles.", defaults.retry_base),
+  max: optional(interval, "The longest wait between two attempts.", defaults.retry_max),
+})
+
+export const FlowResults = Schema.Struct({
+  enabled: optional(Schema.Boolean, "Read the flow results of executions.", true),
+  min_interval: optional(
+    duration({ min: "5 seconds", max: "1 day" }),
+    "Between two reads of one session; the service allows one in 5 seconds.",
+    defaults.min_interval,
+  ),
+  wait_final: optional(
+    duration({ min: "0 seconds", max: "1 day" }),
+    "How long to wait for results that are still partial.",
+    defaults.wait_final,
+  ),
+  attachments: optional(Schema.Boolean, "Download the documents that results name.", true),
+})
+
+export const Output = Schema.Struct({
+  share: optional(
+    Schema.Literals(["none", "group"]),
+    "group: analysts of the same group may read what is published.",
+    defaults.share,
+  ),
+})
+
+const Features = Schema.Array(
+  Schema.Union([
+    text,
+    Schema.Struct({
+      code: required(text, "A feature code of the service."),
+      configurations: optional(AnyMap, "The feature's settings, sent as they are."),
+    }),
+  ]),
+)
+
+const HooksExtraData = Schema.Record(
+  Schema.String,
+  Schema.String.annotate({ verbatim: true }).check(
+    Schema.makeFilter((value: string) => !looksLikeReference(value), {
+      expected: "a text that is no secret reference: these values end up in webhook addresses",
+    }),
+  ),
+)
+
+const engineFields = {
+  reference: required(text, "The engine, as the catalogue spells it."),
+  configurations: optional(AnyMap, "Engine settings, where its form declares any.", {}),
+  hooks_extra_data: optional(HooksExtraData, "Appended to every webhook delivery; never secrets.", {}),
+  features: optional(Features, "What to retrieve; the engine's own defaults when absent."),
+}
+
+export const JobEngine = Schema.Union([text, Schema.Struct(engineFields)])
+
+const parameters = optional(AnyMap, "Login parameters: values or env:NAME, file:PATH, exec:COMMAND.")
+const tokenizedAccess = optional(
+  Schema.Boolean,
+  "Ask for a ticket and keep the token (needs `tokens`).",
+  false,
+)
+
+export const CustomerEngine = Schema.Union([
+  text,
+  Schema.Struct({
+    ...engineFields,
+    parameters,
+    tokenized_access: tokenizedAccess,
+    token: optional(text, "The name of a stored token, instead of parameters."),
+  }),
+])
+
+export const Customer = Schema.Struct({
+  id: optional(customerId, "Your own identifier for the customer; never personal data."),
+  from: optional(
+    text,
+    "A csv, ndjson or parquet file of customers, relative to the job file, instead of an id.",
+  ),
+  parameters,
+  tokenized_access: tokenizedAccess,
+  engines: optional(Schema.Array(CustomerEngine), "Where it runs; every engine of the job when absent."),
+})
+
+export const Tokens = Schema.Struct({
+  key: required(reference, "What opens the encrypted token store: env:NAME, file:PATH or exec:COMMAND."),
+})
+
+export const Session = Schema.Union([
+  text,
+  Schema.Struct({
+    id: required(text, "The session's id."),
+    customer: optional(customerId, "The customer who ran it, where known."),
+  }),
+])
+
+export const AfterExport = Schema.Literals(["delete", "keep"])
+
+export const JobFile = Schema.Struct({
+  name: required(jobName, "a-z, 0-9 and -: it begins every run_id."),
+  service: optional(Service, "The service to run against; `sandbox` is the embedded one."),
+  execution: optional(Execution, "How one execution is started."),
+  concurrency: optional(Concurrency, "How many executions are open at once."),
+  polling: optional(Polling, "How often an execution is looked at."),
+  retry: optional(Retry, "Further attempts after temporary errors."),
+  flow_results: optional(FlowResults, "Results of sessions."),
+  deadline: optional(deadline, 'Local time of day "HH:MM": what cannot finish by then is not started.'),
+  timezone: optional(timezone, "For the deadline and run dates; the machine's when absent."),
+  after_export: optional(
+    AfterExport,
+    "Whether executions are deleted remotely once they are published.",
+    defaults.after_export,
+  ),
+  output: optional(Output, "Who may read the output."),
+  engines: optional(Schema.Array(JobEngine), "The engines of the job."),
+  customers: optional(Schema.Array(Customer), "Who is looked up, inline or from files."),
+  tokens: optional(Tokens, "The encrypted token store."),
+  sessions: optional(Schema.Array(Session), "Flow sessions that customers ran themselves: pulled only."),
+}).annotate({
+  title: "Nightjar job",
+  description: "Which customers, on which engines, for which features, against which service.",
+})

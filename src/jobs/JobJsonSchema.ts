@@ -1,0 +1,34 @@
+/**
+ * The job schema for editors (`schemas/job.schema.json`), derived from the schema that loading uses. The same
+ * source gives the same bytes.
+ */
+import { Predicate, Schema } from "effect"
+import { JobFile } from "./JobFile.ts"
+
+type Json = Readonly<Record<string, unknown>>
+
+const isMapping = (value: unknown): value is Json => Predicate.isObject(value) && !Array.isArray(value)
+
+/**
+ * \`allOf\` around a mere description says nothing that the schema itself cannot say, and hides it from
+ * readers.
+ */
+const flatten = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(flatten)
+  if (!isMapping(value)) return value
+  const flat: Json = Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, flatten(inner)]))
+  const { allOf, ...own } = flat
+  if (!Array.isArray(allOf) || !allOf.every(isMapping)) return flat
+  const keys = [own, ...allOf].flatMap((member) => Object.keys(member))
+  return new Set(keys).size === keys.length ? Object.assign({}, own, ...allOf) : flat
+}
+
+export const jobJsonSchema = (): Json => {
+  const { schema, definitions } = Schema.toJsonSchemaDocument(JobFile, { onExcessProperty: "error" })
+  const flat = flatten(schema)
+  return {
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    ...(isMapping(flat) ? flat : {}),
+    ...(Object.keys(definitions).length === 0 ? {} : { $defs: flatten(definitions) }),
+  }
+}

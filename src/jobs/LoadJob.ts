@@ -1,0 +1,224 @@
+/**
+ * Job files: YAML to `Job`, or every error at once as `file:line:column: message`.
+ * Nothing is resolved here and no network is asked: secrets stay references, literals are redacted on sight,
+ * and no message repeats a value.
+ */
+import { dirname, isAbsolute, join } from "node:path"
+import { ConfigProvider, Effect, FileSystem, Predicate, Schema } from "effect"
+import * as Assignments from "./Assignments.ts"
+import type { Item } from "./Assignments.ts"
+import { readCustomersFile } from "./CustomersFile.ts"
+import { decodePart, missingKey, unknownKey } from "./Decode.ts"
+import type { Context } from "./Decode.ts"
+import { defaults } from "./Defaults.ts"
+import type { Job } from "./Job.ts"
+import { readDocument, variablesIn } from "./JobDocument.ts"
+import * as Shape from "./JobFile.ts"
+import { JobInvalid, makeFindings } from "./Problem.ts"
+import type { Problem } from "./Problem.ts"
+import { parseReference } from "./Reference.ts"
+import { deadline, jobName, parseDuration, timezone } from "./Scalars.ts"
+import { overrides, resolveTarget } from "./Target.ts"
+
+export interface LoadedJob {
+  readonly job: Job
+  readonly warnings: ReadonlyArray<Problem>
+}
+
+const readSource = Effect.fnUntraced(function* (path: string) {
+  const files = yield* FileSystem.FileSystem
+  return yield* files.readFileString(path).pipe(
+    Effect.mapError((error) => {
+      const message = `the job file cannot be read (${error.reason._tag})`
+      return new JobInvalid({ problems: [{ file: path, line: 1, column: 1, message }], warnings: [] })
+    }),
+  )
+})
+
+/** The variables among `names` that are set. */
+const readEnvironment = Effect.fnUntraced(function* (names: Iterable<string>) {
+  const provider = yield* ConfigProvider.ConfigProvider
+  const values = new Map<string, string>()
+  for (const name of names) {
+    const node = yield* provider.load([name]).pipe(Effect.orElseSucceed(() => undefined))
+    if (node?.value !== undefined) values.set(name, node.value)
+  }
+  return values
+})
+
+/** Decodes each part and each item of a list on its own, so that one mistake does not hide the others. */
+const decodeParts = (context: Context, root: Readonly<Record<string, unknown>>) => {
+  const known = Object.keys(Shape.JobFile.fields)
+  for (const key of Object.keys(root)) {
+    if (known.includes(key)) continue
+    context.findings.error(context.document.place([key], "key"), unknownKey(key, known))
+  }
+  type Key = keyof typeof Shape.JobFile.fields
+  const part = <S extends Schema.ConstraintDecoder<unknown>>(key: Key, schema: S) =>
+    Object.hasOwn(root, key) ? decodePart(context, schema, root[key], [key]) : undefined
+  const list = <S extends Schema.ConstraintDecoder<unknown>>(key: Key, schema: S): Array<Item<S["Type"]>> => {
+    const items = part(key, Schema.Array(Schema.Unknown)) ?? []
+    return items.flatMap((item, index) => {
+      const value = decodePart(context, schema, item, [key, index])
+      return value === undefined ? [] : [{ index, value }]
+    })
+  }
+  if (!Object.hasOwn(root, "name")) context.findings.error(context.document.place([]), missingKey("name"))
+  return {
+    has: (key: Key) => Object.hasOwn(root, key),
+    namesEngines: !Array.isArray(root["engines"])
+      ? Object.hasOwn(root, "engines")
+      : root["engines"].length > 0,
+    name: part("name", jobName),
+    service: part("service", Shape.Service),
+    execution: part("execution", Shape.Execution) ?? {},
+    concurrency: part("concurrency", Shape.Concurrency) ?? {},
+    polling: part("polling", Shape.Polling) ?? {},
+    retry: part("retry", Shape.Retry) ?? {},
+    flow_results: part("flow_results", Shape.FlowResults) ?? {},
+    deadline: part("deadline", deadline),
+    timezone: part("timezone", timezone),
+    after_export: part("after_export", Shape.AfterExport),
+    output: part("output", Shape.Output) ?? {},
+    engines: list("engines", Shape.JobEngine),
+    customers: list("customers", Shape.Customer),
+    tokens: part("tokens", Shape.Tokens),
+    sessions: list("sessions", Shape.Session),
+  }
+}
+
+type Parts = ReturnType<typeof decodeParts>
+
+const milliseconds = (written: string | undefined, otherwise: string): number =>
+  parseDuration(written ?? otherwise) ?? 0
+
+/** Everything that stands for itself: defaults filled in, durations in milliseconds. */
+const readSettings = (context: Context, parts: Parts) => {
+  const { execution, concurrency, polling, retry, flow_results } = parts
+  const settings = {
+    execution: {
+      execution_timeout_seconds: Math.round(
+        milliseconds(execution.execution_timeout, defaults.execution_timeout) / 1000,
+      ),
+      unlock_protected_data: execution.unlock_protected_data ?? false,
+      max_wait_ms: milliseconds(execution.max_wait, defaults.max_wait),
+    },
+    concurrency: {
+      max_in_flight: concurrency.max_in_flight ?? defaults.max_in_flight,
+      per_engine: concurrency.per_engine ?? defaults.per_engine,
+    },
+    polling: {
+      min_ms: milliseconds(polling.min, defaults.polling_min),
+      max_ms: milliseconds(polling.max, defaults.polling_max),
+    },
+    retry: {
+      max_attempts: retry.max_attempts ?? defaults.max_attempts,
+      base_ms: milliseconds(retry.base, defaults.retry_base),
+      max_ms: milliseconds(retry.max, defaults.retry_max),
+    },
+    flow_results: {
+      enabled: flow_results.enabled ?? true,
+      min_interval_ms: milliseconds(flow_results.min_interval, defaults.min_interval),
+      wait_final_ms: milliseconds(flow_results.wait_final, defaults.wait_final),
+      attachments: flow_results.attachments ?? true,
+    },
+    deadline: parts.deadline,
+    timezone: parts.timezone,
+    after_export: parts.after_export ?? defaults.after_export,
+    share: parts.output.share ?? defaults.share,
+  }
+  const { document, findings } = context
+  if (settings.polling.min_ms > settings.polling.max_ms) {
+    findings.error(document.place(["polling", "min"]), `\`min\` is longer than \`max\``)
+  }
+  if (settings.retry.base_ms > settings.retry.max_ms) {
+    findings.error(document.place(["retry", "base"]), `\`base\` is longer than \`max\``)
+  }
+  return settings
+}
+
+const bindCustomers = Effect.fnUntraced(function* (context: Context, parts: Parts, folder: string) {
+  const binding = Assignments.emptyBinding()
+  const surroundings: Assignments.Surroundings = {
+    context,
+    folder,
+    engines: Assignments.readJobEngines(context, parts.engines),
+    namesEngines: parts.namesEngines,
+    hasTokens: parts.has("tokens"),
+  }
+  for (const item of parts.customers) {
+    if (!Assignments.checkCustomer(context, item)) continue
+    const { id, from, tokenized_access } = item.value
+    if (from === undefined) {
+      if (id !== undefined)
+        Assignments.bindInline(surroundings, binding, { ...item, value: { ...item.value, id } })
+      continue
+    }
+    yield* readCustomersFile(
+      {
+        path: isAbsolute(from) ? from : join(folder, from),
+        folder,
+        findings: context.findings,
+        onRow: (row) => Assignments.bindRow(surroundings, binding, row, tokenized_access ?? false),
+      },
+      context.document.place(["customers", item.index, "from"]),
+    )
+  }
+  return binding.assignments
+})
+
+const readSessions = (context: Context, items: Parts["sessions"]): Job["sessions"] => {
+  const { document, findings } = context
+  const seen = new Set<string>()
+  return items.map(({ index, value }) => {
+    const written = Predicate.isString(value) ? { id: value } : value
+    const place = document.place(["sessions", index])
+    if (seen.has(written.id)) findings.error(place, "this session is listed already")
+    seen.add(written.id)
+    if (written.customer !== undefined) Assignments.warnOfResemblance(context, written.customer, place)
+    return { session_id: written.id, customer_id: written.customer }
+  })
+}
+
+/**
+ * A file's path as given; references and files in it are relative to its folder. Durations of the job are ms.
+ */
+export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string) {
+  const source = yield* readSource(path)
+  const findings = makeFindings()
+  const environment = yield* readEnvironment([...variablesIn(source), ...Object.values(overrides)])
+  const schema = Shape.JobFile.ast
+  const document = readDocument({ file: path, source, schema, environment, findings })
+  const context: Context = { document, findings }
+  const invalid = () => new JobInvalid({ problems: findings.errors(), warnings: findings.warnings() })
+  const { root } = document
+  if (root === undefined) return yield* invalid()
+  if (!isMapping(root)) {
+    findings.error(document.place([]), "a job file is a mapping of keys to values")
+    return yield* invalid()
+  }
+  const folder = dirname(path)
+  const parts = decodeParts(context, root)
+  const service =
+    parts.service === undefined && parts.has("service")
+      ? undefined
+      : resolveTarget(context, parts.service, { environment, folder })
+  const settings = readSettings(context, parts)
+  const assignments = yield* bindCustomers(context, parts, folder)
+  const sessions = readSessions(context, parts.sessions)
+  if (!parts.has("customers") && !parts.has("sessions")) {
+    findings.warn(
+      document.place([]),
+      "the job has neither `customers` nor `sessions`: there is nothing to do",
+    )
+  }
+  const tokens_key = parts.tokens === undefined ? undefined : parseReference(parts.tokens.key, folder)
+  if (findings.errors().length > 0 || parts.name === undefined || service === undefined)
+    return yield* invalid()
+  const job: Job = { name: parts.name, path, service, ...settings, assignments, tokens_key, sessions }
+  const loaded: LoadedJob = { job, warnings: findings.warnings() }
+  return loaded
+})
+
+const isMapping = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  Predicate.isObject(value) && !Array.isArray(value)

@@ -1,0 +1,89 @@
+/**
+ * What is wrong with a job, and where: every complaint has a file, a line and a column, and says what to do
+ * without ever repeating a value (values may be secrets or personal data; names of keys, engines and features
+ * are neither).
+ */
+import { Schema } from "effect"
+
+export interface Place {
+  readonly file: string
+  /** From 1. */
+  readonly line: number
+  /** From 1. */
+  readonly column: number
+}
+
+export const Problem = Schema.Struct({
+  file: Schema.String,
+  line: Schema.Int,
+  column: Schema.Int,
+  message: Schema.String,
+})
+export type Problem = typeof Problem.Type
+
+export const renderProblem = (problem: Problem): string =>
+  `${problem.file}:${problem.line}:${problem.column}: ${problem.message}`
+
+/** The job cannot be run as it is written: every error at once, in the order of the files. */
+export class JobInvalid extends Schema.TaggedError<JobInvalid>()("JobInvalid", {
+  problems: Schema.Array(Problem),
+  /** What would only have been a warning. */
+  warnings: Schema.Array(Problem),
+}) {
+  override get message(): string {
+    return this.problems.map(renderProblem).join("\n")
+  }
+}
+
+/**
+ * Collects what is found on the way, so that one look shows everything. What is said of one `group` in one
+ * file is said once, with a count: a file may have 100,000 rows.
+ */
+export interface Findings {
+  readonly error: (place: Place, message: string, group?: string) => void
+  readonly warn: (place: Place, message: string, group?: string) => void
+  readonly errors: () => ReadonlyArray<Problem>
+  readonly warnings: () => ReadonlyArray<Problem>
+}
+
+const byPlace = (a: Problem, b: Problem): number => a.line - b.line || a.column - b.column
+
+const makeList = () => {
+  const found: Array<{ readonly first: Problem; further: number }> = []
+  const groups = new Map<string, { further: number }>()
+  const add = (place: Place, message: string, group?: string): void => {
+    const key = group === undefined ? undefined : JSON.stringify([place.file, group])
+    const seen = key === undefined ? undefined : groups.get(key)
+    if (seen !== undefined) {
+      seen.further += 1
+      return
+    }
+    const entry = { first: { ...place, message }, further: 0 }
+    found.push(entry)
+    if (key !== undefined) groups.set(key, entry)
+  }
+  const all = (): ReadonlyArray<Problem> =>
+    inOrder(
+      found.map(({ first, further }) =>
+        further === 0 ? first : { ...first, message: `${first.message} (and ${further} more in this file)` },
+      ),
+    )
+  return { add, all }
+}
+
+export const makeFindings = (): Findings => {
+  const errors = makeList()
+  const warnings = makeList()
+  return { error: errors.add, warn: warnings.add, errors: errors.all, warnings: warnings.all }
+}
+
+/** Files in the order in which they were first complained about; within a file, top to bottom. */
+const inOrder = (problems: ReadonlyArray<Problem>): ReadonlyArray<Problem> => {
+  const byFile = new Map<string, Array<Problem>>()
+  for (const problem of problems) {
+    const same = byFile.get(problem.file)
+    if (same === undefined) byFile.set(problem.file, [problem])
+    else same.push(problem)
+  }
+  return [...byFile.values()].flatMap((same) => same.sort(byPlace))
+}

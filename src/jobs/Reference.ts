@@ -1,0 +1,62 @@
+/**
+ * References to secrets as a job file spells them: `env:NAME`, `file:PATH`, `exec:COMMAND`. Reading one
+ * resolves nothing; a path is taken relative to the job file, so that a job works from any working directory.
+ */
+import { isAbsolute, join } from "node:path"
+import { Redacted } from "effect"
+import type { ParameterSource, SecretReference } from "./Job.ts"
+
+const prefixes = /^(?:env|file|exec):/
+
+/** Whether a text asks to be read as a reference, right or wrong. */
+export const looksLikeReference = (text: string): boolean => prefixes.test(text)
+
+const environmentName = /^[A-Za-z_][A-Za-z0-9_]*$/
+
+/** Undefined when the text is no reference, or one that names nothing. */
+export const parseReference = (text: string, folder: string): SecretReference | undefined => {
+  const colon = text.indexOf(":")
+  const rest = text.slice(colon + 1).trim()
+  if (rest === "") return undefined
+  switch (text.slice(0, Math.max(colon, 0))) {
+    case "env":
+      return environmentName.test(rest) ? { _tag: "Env", name: rest } : undefined
+    case "file":
+      return { _tag: "File", path: isAbsolute(rest) ? rest : join(folder, rest) }
+    case "exec":
+      return { _tag: "Exec", command: rest }
+    default:
+      return undefined
+  }
+}
+
+/** How errors and reports name a reference. A command may hold anything, so it is not repeated. */
+export const describeReference = (reference: SecretReference): string => {
+  switch (reference._tag) {
+    case "Env":
+      return `env:${reference.name}`
+    case "File":
+      return `file:${reference.path}`
+    case "Exec":
+      return "exec:…"
+  }
+}
+
+const holdsReference = (value: unknown): boolean => {
+  if (typeof value === "string") return looksLikeReference(value)
+  return typeof value === "object" && value !== null && Object.values(value).some(holdsReference)
+}
+
+/** One parameter as a file gives it: redacted at once, or a reference; a text says why it can be neither. */
+export const readParameter = (value: unknown, folder: string): ParameterSource | string => {
+  if (typeof value === "string" && looksLikeReference(value)) {
+    const reference = parseReference(value, folder)
+    return reference === undefined
+      ? "this reference names nothing: write env:NAME, file:PATH or exec:COMMAND"
+      : { _tag: "Reference", reference }
+  }
+  if (typeof value === "object" && holdsReference(value)) {
+    return "references are read only as a parameter's whole value, not inside lists and mappings"
+  }
+  return { _tag: "Literal", value: Redacted.make(value) }
+}

@@ -1,0 +1,126 @@
+/**
+ * The single values of a job file, each with its rule and with words for who breaks it: texts, durations,
+ * addresses, references, names, times. A rule's message never holds the value. `${NAME}` is replaced before
+ * these are asked, but editors see it still, so their patterns let it pass.
+ */
+import { Duration, Schema } from "effect"
+import { judgeCustomerId } from "./PersonalData.ts"
+import { parseReference } from "./Reference.ts"
+
+/** What an editor checks as the value is typed: the rule, or anything with `${` in it. */
+const editorPattern = (pattern: string) => () => ({ pattern: `^(?:${pattern})$|\\$\\{` })
+
+export const text = Schema.String.check(Schema.isMinLength(1, { expected: "a text that is not empty" }))
+
+export const jobName = Schema.String.check(
+  Schema.makeFilter((value: string) => /^[a-z0-9-]{1,64}$/.test(value), {
+    expected: "a name of a-z, 0-9 and -, at most 64 letters",
+    toJsonSchema: editorPattern("[a-z0-9-]{1,64}"),
+  }),
+)
+
+const durationPattern = "[0-9]+(?:\\.[0-9]+)? +(?:milli|second|minute|hour|day)s?"
+const durationText = new RegExp(`^(${durationPattern.replace(" +", ") +(")})$`)
+
+/** `3.5 hours` in milliseconds; undefined when it is no duration. */
+export const parseDuration = (value: string): number | undefined => {
+  const parts = durationText.exec(value.trim())
+  if (parts === null) return undefined
+  const amount = Number(parts[1])
+  switch (parts[2]?.replace(/s$/, "")) {
+    case "milli":
+      return Math.round(amount)
+    case "second":
+      return Math.round(Duration.toMillis(Duration.seconds(amount)))
+    case "minute":
+      return Math.round(Duration.toMillis(Duration.minutes(amount)))
+    case "hour":
+      return Math.round(Duration.toMillis(Duration.hours(amount)))
+    default:
+      return Math.round(Duration.toMillis(Duration.days(amount)))
+  }
+}
+
+/** A duration within bounds, both allowed. */
+export const duration = (bounds: { readonly min: string; readonly max: string }) => {
+  const min = parseDuration(bounds.min) ?? 0
+  const max = parseDuration(bounds.max) ?? Number.POSITIVE_INFINITY
+  return Schema.String.check(
+    Schema.makeFilter(
+      (value: string) => {
+        const ms = parseDuration(value)
+        return ms !== undefined && ms >= min && ms <= max
+      },
+      {
+        expected:
+          `a duration from ${bounds.min} to ${bounds.max}: a number and a unit ` +
+          "(millis, seconds, minutes, hours, days)",
+        toJsonSchema: editorPattern(durationPattern),
+      },
+    ),
+  )
+}
+
+/** Hosts of this very machine, the only ones that plain http may carry a secret to. */
+const isLoopback = (hostname: string): boolean =>
+  hostname === "localhost" ||
+  hostname.endsWith(".localhost") ||
+  hostname === "[::1]" ||
+  /^127\.[0-9]+\.[0-9]+\.[0-9]+$/.test(hostname)
+
+/** An address the secret may be sent to, without its trailing slash; undefined when it is none. */
+export const parseServiceUrl = (value: string): string | undefined => {
+  const url = URL.parse(value)
+  if (url === null || url.hostname === "") return undefined
+  if (url.protocol !== "https:" && !(url.protocol === "http:" && isLoopback(url.hostname))) return undefined
+  if (url.username !== "" || url.password !== "" || /[?#\s]/.test(value)) return undefined
+  return url.href.replace(/\/+$/, "")
+}
+
+export const serviceUrlRule =
+  "an https:// address without user, query or fragment (plain http only to this machine, never to another)"
+
+export const serviceUrl = Schema.String.check(
+  Schema.makeFilter((value: string) => parseServiceUrl(value) !== undefined, {
+    expected: serviceUrlRule,
+    toJsonSchema: editorPattern("https?://.+"),
+  }),
+)
+
+export const reference = Schema.String.check(
+  Schema.makeFilter((value: string) => parseReference(value, "") !== undefined, {
+    expected: "env:NAME, file:PATH or exec:COMMAND: a secret is never written into a job file",
+    toJsonSchema: editorPattern("(?:env:[A-Za-z_][A-Za-z0-9_]*|(?:file|exec):.+)"),
+  }),
+)
+
+export const deadline = Schema.String.check(
+  Schema.makeFilter((value: string) => /^(?:[01][0-9]|2[0-3]):[0-5][0-9]$/.test(value), {
+    expected: 'a time of day as "HH:MM", from "00:00" to "23:59"',
+    toJsonSchema: editorPattern("(?:[01][0-9]|2[0-3]):[0-5][0-9]"),
+  }),
+)
+
+const isTimezone = (value: string): boolean => {
+  if (!/^[A-Za-z]/.test(value)) return false
+  try {
+    return new Intl.DateTimeFormat("en", { timeZone: value }).resolvedOptions().timeZone !== ""
+  } catch {
+    return false
+  }
+}
+
+export const timezone = Schema.String.check(
+  Schema.makeFilter(isTimezone, { expected: "the IANA name of a time zone, such as Europe/Madrid" }),
+)
+
+export const personalDataReason = (kind: string): string =>
+  `a customer_id without personal data: this is ${kind}, and the service stores the id, repeats it on ` +
+  "every event and may put it into webhook addresses (reference, 4.1)"
+
+export const customerId = text.check(
+  Schema.makeFilter((value: string) => {
+    const verdict = judgeCustomerId(value)
+    return verdict._tag === "Certain" ? `expected ${personalDataReason(verdict.kind)}` : undefined
+  }),
+)

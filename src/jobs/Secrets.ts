@@ -1,0 +1,152 @@
+/**
+ * Secrets, resolved only when they are needed: from the environment, a file or a command's output. A value is
+ * redacted from the first moment, and an error names the reference, never the value, the command or what it
+ * printed.
+ */
+import {
+  ConfigProvider,
+  Context,
+  Duration,
+  Effect,
+  FileSystem,
+  Layer,
+  Redacted,
+  Schema,
+  Stream,
+} from "effect"
+import { ChildProcess, ChildProcessSpawner } from "effect/process"
+import type { SecretReference } from "./Job.ts"
+import { describeReference } from "./Reference.ts"
+
+/** A reference that leads nowhere; `reference` is safe to show. */
+export class SecretUnavailable extends Schema.TaggedError<SecretUnavailable>()("SecretUnavailable", {
+  reference: Schema.String,
+  reason: Schema.String,
+}) {
+  override get message(): string {
+    return `${this.reference}: ${this.reason}`
+  }
+}
+
+const commandTime = Duration.seconds(30)
+/** No password, key or certificate is longer. */
+const bytesMax = 65_536
+
+type Resolve = (reference: SecretReference) => Effect.Effect<Redacted.Redacted<string>, SecretUnavailable>
+
+const tooLong = `it is longer than ${bytesMax} bytes`
+
+/** Text of a stream that is refused beyond the limit before it fills the memory. */
+const readText = <E>(stream: Stream.Stream<Uint8Array, E>, onError: (error: E) => string) =>
+  stream.pipe(
+    Stream.mapError(onError),
+    Stream.runFoldEffect(
+      () => ({ size: 0, chunks: new Array<Uint8Array>() }),
+      ({ size, chunks }, chunk) =>
+        size + chunk.length > bytesMax
+          ? Effect.fail(tooLong)
+          : Effect.succeed({ size: size + chunk.length, chunks: [...chunks, chunk] }),
+    ),
+    Effect.map(({ chunks }) => Buffer.concat(chunks).toString("utf8")),
+  )
+
+const fromEnvironment = Effect.fnUntraced(function* (name: string) {
+  const provider = yield* ConfigProvider.ConfigProvider
+  const node = yield* provider.load([name]).pipe(Effect.mapError(() => "the environment cannot be read"))
+  if (node?.value === undefined)
+    return yield* Effect.fail("the environment has no such variable, or an empty one")
+  return node.value
+})
+
+const runCommand = Effect.fnUntraced(function* (
+  spawner: ChildProcessSpawner.ChildProcessSpawner["Service"],
+  command: string,
+) {
+  const handle = yield* spawner
+    .spawn(
+      ChildProcess.make("sh", ["-c", command], {
+        stdin: "ignore",
+        stderr: "ignore",
+        extendEnv: true,
+        forceKillAfter: "1 second",
+      }),
+    )
+    .pipe(Effect.mapError(() => "the command cannot be started"))
+  const output = yield* readText(handle.stdout, () => "the command's output cannot be read")
+  const code = yield* handle.exitCode.pipe(Effect.mapError(() => "the command was killed"))
+  return code === 0 ? output.trim() : yield* Effect.fail(`the command ended with exit code ${code}`)
+})
+
+const makeResolve = (
+  files: FileSystem.FileSystem,
+  spawner: ChildProcessSpawner.ChildProcessSpawner["Service"],
+): Resolve => {
+  const read = (reference: SecretReference): Effect.Effect<string, string> => {
+    switch (reference._tag) {
+      case "Env":
+        return fromEnvironment(reference.name)
+      case "File":
+        return readText(
+          files.stream(reference.path),
+          (error) => `it cannot be read (${error.reason._tag})`,
+        ).pipe(
+          // Editors end a file with a line break that nobody means as part of a password.
+          Effect.map((text) => text.replace(/[\r\n]+$/, "")),
+        )
+      case "Exec":
+        return Effect.scoped(runCommand(spawner, reference.command)).pipe(
+          Effect.timeoutOrElse({
+            duration: commandTime,
+            orElse: () =>
+              Effect.fail(`the command did not end within ${Duration.toSeconds(commandTime)} seconds`),
+          }),
+        )
+    }
+  }
+  return Effect.fn("Secrets.resolve")(function* (reference: SecretReference) {
+    const unavailable = (reason: string) =>
+      new SecretUnavailable({ reference: describeReference(reference), reason })
+    const value = yield* read(reference).pipe(Effect.mapError(unavailable))
+    return value === "" ? yield* unavailable("it is empty") : Redacted.make(value)
+  })
+}
+
+export class Secrets extends Context.Service<
+  Secrets,
+  {
+    /** Asks anew each time; who needs a value twice in a run keeps it. */
+    readonly resolve: Resolve
+  }
+>()("nightjar/jobs/Secrets") {
+  static readonly layer = Layer.effect(
+    Secrets,
+    Effect.gen(function* () {
+      const files = yield* FileSystem.FileSystem
+      const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
+      return Secrets.of({ resolve: makeResolve(files, spawner) })
+    }),
+  )
+
+  /**
+   * For tests and simulated nights: values by reference as it is spelled in a job, `env:NAME` or `file:PATH`.
+   */
+  static readonly layerMemory = (values: ReadonlyMap<string, string>) =>
+    Layer.succeed(
+      Secrets,
+      Secrets.of({
+        resolve: (reference) => {
+          const spelled =
+            reference._tag === "Exec" ? `exec:${reference.command}` : describeReference(reference)
+          const value = values.get(spelled)
+          return value === undefined
+            ? Effect.fail(
+                new SecretUnavailable({ reference: describeReference(reference), reason: "it is not known" }),
+              )
+            : Effect.succeed(Redacted.make(value))
+        },
+      }),
+    )
+}
+
+export const resolveReference = (reference: SecretReference) =>
+  Effect.flatMap(Secrets, (secrets) => secrets.resolve(reference))

@@ -1,0 +1,91 @@
+/**
+ * Which service a job runs against, once the environment has had its say: NIGHTJAR_BASE_URL,
+ * NIGHTJAR_FLOWS_URL and NIGHTJAR_APP_SECRET override what the file says, and NIGHTJAR_BASE_URL turns
+ * `service: sandbox` into a remote one.
+ */
+import { isAbsolute, join } from "node:path"
+import type { Context } from "./Decode.ts"
+import { missingKey } from "./Decode.ts"
+import { defaults } from "./Defaults.ts"
+import type { SecretReference, ServiceTarget } from "./Job.ts"
+import type { Service } from "./JobFile.ts"
+import { parseReference } from "./Reference.ts"
+import { parseServiceUrl, serviceUrlRule } from "./Scalars.ts"
+
+type Entry = typeof Service.Type
+type RemoteEntry = Exclude<Entry, "sandbox">
+
+export const overrides = {
+  base_url: "NIGHTJAR_BASE_URL",
+  flows_url: "NIGHTJAR_FLOWS_URL",
+  app_secret: "NIGHTJAR_APP_SECRET",
+} as const
+
+interface Surroundings {
+  readonly environment: ReadonlyMap<string, string>
+  readonly folder: string
+}
+
+const embedded = (entry: Entry, folder: string): ServiceTarget => {
+  const sandbox = entry === "sandbox" ? {} : (entry.sandbox ?? {})
+  const faults = sandbox.faults
+  return {
+    _tag: "Embedded",
+    seed: sandbox.seed ?? defaults.seed,
+    speed: sandbox.speed ?? defaults.speed,
+    faults: faults === undefined || isAbsolute(faults) ? faults : join(folder, faults),
+  }
+}
+
+/** Undefined after its errors went to the findings. */
+export const resolveTarget = (
+  context: Context,
+  entry: Entry | undefined,
+  { environment, folder }: Surroundings,
+): ServiceTarget | undefined => {
+  const { document, findings } = context
+  const replaced = (key: keyof typeof overrides) => environment.get(overrides[key]) || undefined
+  if (entry === undefined && replaced("base_url") === undefined) {
+    findings.error(document.place(["service"]), missingKey("service"))
+    return undefined
+  }
+  const written: RemoteEntry = entry === undefined || entry === "sandbox" ? {} : entry
+  if (written.sandbox !== undefined) refuseBoth(context, written)
+  if (replaced("base_url") === undefined && (entry === "sandbox" || written.sandbox !== undefined)) {
+    return embedded(entry ?? "sandbox", folder)
+  }
+  const address = (key: "base_url" | "flows_url"): string | undefined => {
+    const override = replaced(key)
+    const value = override ?? written[key]
+    const url = value === undefined ? undefined : parseServiceUrl(value)
+    if (value === undefined) findings.error(document.place(["service", key]), missing(key))
+    else if (url === undefined) {
+      findings.error(document.place(["service"]), `${overrides[key]}: expected ${serviceUrlRule}`)
+    }
+    return url
+  }
+  const secret = (): SecretReference | undefined => {
+    if (replaced("app_secret") !== undefined) return { _tag: "Env", name: overrides.app_secret }
+    if (written.app_secret !== undefined) return parseReference(written.app_secret, folder)
+    findings.error(document.place(["service", "app_secret"]), missing("app_secret"))
+    return undefined
+  }
+  const [base_url, flows_url, app_secret] = [address("base_url"), address("flows_url"), secret()]
+  if (base_url === undefined || flows_url === undefined || app_secret === undefined) return undefined
+  const attachments = written.attachments_url
+  const attachments_url = attachments === undefined ? flows_url : parseServiceUrl(attachments)
+  return { _tag: "Remote", base_url, flows_url, attachments_url: attachments_url ?? flows_url, app_secret }
+}
+
+const missing = (key: keyof typeof overrides): string =>
+  `${missingKey(key)}, and ${overrides[key]} is not set either`
+
+const refuseBoth = ({ document, findings }: Context, written: RemoteEntry): void => {
+  for (const key of Object.keys(written)) {
+    if (key === "sandbox") continue
+    findings.error(
+      document.place(["service", key], "key"),
+      `\`${key}\` belongs to a remote service, and \`sandbox\` is not one: keep either`,
+    )
+  }
+}

@@ -1,0 +1,156 @@
+/**
+ * Landing on disk: `landing/<run_id>/segment-000001.njl` and `attachments/<sha256>` under the output folder (folders
+ * 0700, files 0600). Concurrent bodies are written together and share one sync. The format of a segment is told in
+ * `Frame.ts`, what a crash may leave and how it is read in `SegmentScan.ts`.
+ */
+import { closeSync, fstatSync, openSync } from "node:fs"
+import { join } from "node:path"
+import { Deferred, Effect, Exit, Layer, Queue } from "effect"
+import type { LandedRef } from "../ledger/Fact.ts"
+import { cleanAttachments, landAttachmentIn } from "./AttachmentFiles.ts"
+import { headerBytesMax, sha256Of } from "./Frame.ts"
+import { Landing, LandingDamaged, LandingFailed } from "./Landing.ts"
+import type { LandedBody } from "./Landing.ts"
+import { readFully, scanSegment } from "./SegmentScan.ts"
+import { segmentNames, segmentPattern, SegmentWriter } from "./SegmentWriter.ts"
+import type { PendingFrame } from "./SegmentWriter.ts"
+
+export interface LandingFilesOptions {
+  /** The output folder. */
+  readonly root: string
+  /** A segment that has reached this size is followed by a new one. Default 64 MiB. */
+  readonly segmentBytesMax?: number
+  /** A longer document is refused. Default 1 GiB. */
+  readonly attachmentBytesMax?: number
+}
+
+const segmentBytesDefault = 64 * 1024 * 1024
+const attachmentBytesDefault = 1024 * 1024 * 1024
+/** Bodies waiting to be written; whoever lands one more waits for room. */
+const waitingMax = 1_024
+/** Bodies written and synced together. */
+const batchMax = 1_024
+
+interface Waiting {
+  readonly frame: PendingFrame
+  readonly done: Deferred.Deferred<LandedRef, LandingFailed>
+}
+
+/** `run_id` is ours, `<job name>.<date>` with perhaps a number; nothing else ever becomes a folder. */
+const runIdPattern = /^[a-z0-9][a-z0-9.-]{0,199}$/
+const isRunId = (run_id: string): boolean => runIdPattern.test(run_id) && !run_id.includes("..")
+
+export const LandingFiles = {
+  layer: (options: LandingFilesOptions): Layer.Layer<Landing, LandingFailed> =>
+    Layer.effect(
+      Landing,
+      Effect.gen(function* () {
+        const landing = join(options.root, "landing")
+        const attachments = join(options.root, "attachments")
+        yield* cleanAttachments(attachments)
+        const land = yield* groupCommit(landing, options.segmentBytesMax ?? segmentBytesDefault)
+        return Landing.of({
+          land,
+          list: Effect.fn("Landing.list")((run_id: string) => Effect.suspend(() => listRun(landing, run_id))),
+          read: Effect.fn("Landing.read")((run_id: string, ref: LandedRef) =>
+            Effect.suspend(() => readBody(landing, run_id, ref)),
+          ),
+          landAttachment: landAttachmentIn(attachments, options.attachmentBytesMax ?? attachmentBytesDefault),
+        })
+      }),
+    ),
+}
+
+const groupCommit = Effect.fnUntraced(function* (landing: string, segmentBytesMax: number) {
+  const writers = new Map<string, SegmentWriter>()
+  const queue = yield* Queue.bounded<Waiting>(waitingMax)
+  const commit = Effect.fnUntraced(function* (run_id: string, batch: ReadonlyArray<Waiting>) {
+    const writer = writers.get(run_id) ?? new SegmentWriter(join(landing, run_id), segmentBytesMax)
+    writers.set(run_id, writer)
+    const exit = yield* Effect.exit(writer.append(batch.map(({ frame }) => frame)))
+    batch.forEach(({ done }, index) => {
+      const ref = exit._tag === "Success" ? exit.value[index] : undefined
+      // One ref per frame: an absent one would be a defect of the writer.
+      const answer = ref === undefined ? Exit.die("a frame without a place") : Exit.succeed(ref)
+      Deferred.doneUnsafe(done, exit._tag === "Failure" ? Exit.failCause(exit.cause) : answer)
+    })
+  })
+  const commitNext = Effect.flatMap(Queue.takeBetween(queue, 1, batchMax), (batch) =>
+    Effect.forEach(
+      Map.groupBy(batch, ({ frame }) => frame.meta.run_id),
+      ([run_id, one]) => commit(run_id, one),
+      {
+        discard: true,
+      },
+    ).pipe(Effect.uninterruptible),
+  )
+  yield* Effect.addFinalizer(() => Effect.sync(() => writers.forEach((writer) => writer.close())))
+  yield* Effect.forkScoped(Effect.forever(commitNext))
+  return Effect.fnUntraced(function* (meta: PendingFrame["meta"], bytes: Uint8Array) {
+    const refusal = refusalOf(meta)
+    if (refusal !== undefined) return yield* new LandingFailed({ path: landing, message: refusal })
+    const done = Deferred.makeUnsafe<LandedRef, LandingFailed>()
+    yield* Queue.offer(queue, { frame: { meta, bytes }, done })
+    return yield* Deferred.await(done)
+  })
+})
+
+/** A header that could not be read back must not be written; the half leaves room for the other fields. */
+const refusalOf = (meta: PendingFrame["meta"]): string | undefined => {
+  if (!isRunId(meta.run_id)) return "run_id may only hold a-z, 0-9, dot and hyphen"
+  return Buffer.byteLength(JSON.stringify(meta)) > headerBytesMax / 2
+    ? "what is said about the body is too long"
+    : undefined
+}
+
+const damaged = (path: string, message: string) => Effect.fail(new LandingDamaged({ path, message }))
+
+const listRun = (
+  landing: string,
+  run_id: string,
+): Effect.Effect<ReadonlyArray<LandedBody>, LandingDamaged> => {
+  if (!isRunId(run_id)) return damaged(landing, "not a run's id")
+  const bodies: Array<LandedBody> = []
+  const folder = join(landing, run_id)
+  let path = folder
+  try {
+    for (const segment of segmentNames(folder)) {
+      path = join(folder, segment)
+      const scan = scanSegment(path)
+      if (scan._tag === "Damaged") return damaged(path, `the frame at offset ${scan.offset} is damaged`)
+      for (const { header, offset } of scan.frames) {
+        const { bytes, sha256, meta } = header
+        bodies.push({ ref: { segment, offset, bytes, sha256 }, meta })
+      }
+    }
+  } catch (cause) {
+    return damaged(path, cause instanceof Error ? cause.message : String(cause))
+  }
+  return Effect.succeed(bodies)
+}
+
+const readBody = (
+  landing: string,
+  run_id: string,
+  ref: LandedRef,
+): Effect.Effect<Uint8Array, LandingDamaged> => {
+  if (!isRunId(run_id) || !segmentPattern.test(ref.segment))
+    return damaged(landing, "not a landed body's place")
+  const path = join(landing, run_id, ref.segment)
+  try {
+    const descriptor = openSync(path, "r")
+    try {
+      if (ref.offset < 0 || ref.bytes < 0 || ref.offset + ref.bytes > fstatSync(descriptor).size) {
+        return damaged(path, `the body at offset ${ref.offset} is cut`)
+      }
+      const bytes = new Uint8Array(ref.bytes)
+      readFully(descriptor, bytes, ref.offset)
+      if (sha256Of(bytes) === ref.sha256) return Effect.succeed(bytes)
+      return damaged(path, `the body at offset ${ref.offset} is not what was landed`)
+    } finally {
+      closeSync(descriptor)
+    }
+  } catch (cause) {
+    return damaged(path, cause instanceof Error ? cause.message : String(cause))
+  }
+}

@@ -1,0 +1,111 @@
+/**
+ * Reads the frames of one segment without loading its bodies. What was synced must be whole: damage there is an error.
+ * What follows the last sync that the segment knows of may be torn by a crash: there every body is hashed, and the
+ * first that is not whole ends the segment. Nobody was ever told that those bodies were landed.
+ */
+import { closeSync, fstatSync, openSync, readSync } from "node:fs"
+import { headerBytesMax, headerStart, isFrameEnd, readHeader, sha256Of } from "./Frame.ts"
+import type { FrameHeader } from "./Frame.ts"
+
+export interface ScannedFrame {
+  readonly header: FrameHeader
+  /** Where the body begins. */
+  readonly offset: number
+}
+
+export type Scan =
+  | { readonly _tag: "Whole"; readonly frames: ReadonlyArray<ScannedFrame> }
+  | { readonly _tag: "Damaged"; readonly offset: number }
+
+/** At least a header's greatest length. */
+const windowBytes = 2 * headerBytesMax
+
+/** A file read through one window, since headers of small bodies stand close together. */
+class SegmentFile {
+  readonly size: number
+  private readonly descriptor: number
+  private readonly window = Buffer.allocUnsafe(windowBytes)
+  private from = 0
+  private filled = 0
+  constructor(path: string) {
+    this.descriptor = openSync(path, "r")
+    this.size = fstatSync(this.descriptor).size
+  }
+  /** Up to `length` bytes at `offset`; valid until the next call. */
+  peek(offset: number, length: number): Buffer {
+    if (offset < this.from || offset + length > this.from + this.filled) {
+      this.from = offset
+      this.filled = readFully(this.descriptor, this.window, offset)
+    }
+    return this.window.subarray(offset - this.from, Math.min(offset - this.from + length, this.filled))
+  }
+  read(offset: number, length: number): Buffer {
+    const bytes = Buffer.allocUnsafe(Math.max(0, Math.min(length, this.size - offset)))
+    return bytes.subarray(0, readFully(this.descriptor, bytes, offset))
+  }
+  close(): void {
+    closeSync(this.descriptor)
+  }
+}
+
+/** Fills the buffer from the file, or as far as the file goes. */
+export const readFully = (descriptor: number, buffer: Uint8Array, offset: number): number => {
+  let filled = 0
+  while (filled < buffer.length) {
+    const count = readSync(descriptor, buffer, filled, buffer.length - filled, offset + filled)
+    if (count === 0) break
+    filled += count
+  }
+  return filled
+}
+
+export const scanSegment = (path: string): Scan => {
+  const file = new SegmentFile(path)
+  try {
+    return scanFile(file)
+  } finally {
+    file.close()
+  }
+}
+
+const scanFile = (file: SegmentFile): Scan => {
+  const frames: Array<ScannedFrame> = []
+  let at = 0
+  while (at < file.size) {
+    const frame = frameAt(file, at)
+    if (frame === undefined) break
+    frames.push(frame)
+    at = frame.offset + frame.header.bytes + 1
+  }
+  const synced = frames.reduce((most, { header }) => Math.max(most, header.synced), 0)
+  if (at < file.size && (synced > at || syncedLater(file, at))) return { _tag: "Damaged", offset: at }
+  const torn = frames.findIndex((frame) => frame.header.at >= synced && !isWhole(file, frame))
+  return { _tag: "Whole", frames: torn === -1 ? frames : frames.slice(0, torn) }
+}
+
+const frameAt = (file: SegmentFile, at: number): ScannedFrame | undefined => {
+  const bytes = file.peek(at, Math.min(headerBytesMax, file.size - at))
+  const length = bytes.indexOf("\n")
+  if (length === -1) return undefined
+  const header = readHeader(bytes.toString("utf8", 0, length), at)
+  if (header === undefined) return undefined
+  const offset = at + length + 1
+  const end = offset + header.bytes
+  return end < file.size && isFrameEnd(file.peek(end, 1)[0]) ? { header, offset } : undefined
+}
+
+const isWhole = (file: SegmentFile, { header, offset }: ScannedFrame): boolean =>
+  sha256Of(file.read(offset, header.bytes)) === header.sha256
+
+/** Whether a frame after `at` knows that what stands at `at` was synced: then it is damaged, not torn. */
+const syncedLater = (file: SegmentFile, at: number): boolean => {
+  const rest = file.read(at, file.size - at)
+  const mark = `\n${headerStart}`
+  for (let found = rest.indexOf(mark); found !== -1; found = rest.indexOf(mark, found + 1)) {
+    const end = rest.indexOf("\n", found + 1)
+    if (end === -1) return false
+    const header = readHeader(rest.toString("utf8", found + 1, end), at + found + 1)
+    if (header !== undefined && header.synced > at) return true
+  }
+  return false
+}

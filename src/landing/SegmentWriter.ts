@@ -1,0 +1,156 @@
+/**
+ * Appends batches of frames to a run's segments. A process begins its own segment and never appends to one that may be
+ * torn; a segment whose write or sync failed is abandoned, since nothing after its last good sync can be counted on.
+ * Writing is synchronous (the page cache takes it at memory speed), syncing is not: it must not stall the night.
+ */
+import { closeSync, fdatasync, fsyncSync, mkdirSync, openSync, readdirSync, rmSync, writeSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { Effect } from "effect"
+import type { LandedRef } from "../ledger/Fact.ts"
+import { encodeHeader, frameEnd, sha256Of } from "./Frame.ts"
+import { LandingFailed } from "./Landing.ts"
+import type { BodyMeta } from "./Landing.ts"
+
+export interface PendingFrame {
+  readonly meta: BodyMeta
+  readonly bytes: Uint8Array
+}
+
+interface Segment {
+  readonly name: string
+  readonly descriptor: number
+  size: number
+  synced: number
+}
+
+export const segmentPattern = /^segment-(\d{6,})\.njl$/
+
+/** The segments of a run's folder in the order in which they were begun; none where there is no folder. */
+export const segmentNames = (folder: string): ReadonlyArray<string> => {
+  try {
+    return readdirSync(folder)
+      .filter((name) => segmentPattern.test(name))
+      .toSorted((one, other) => numberOf(one) - numberOf(other))
+  } catch (cause) {
+    if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return []
+    throw cause
+  }
+}
+
+const numberOf = (name: string): number => Number(segmentPattern.exec(name)?.[1] ?? 0)
+
+export const syncFolder = (folder: string): void => {
+  const descriptor = openSync(folder, "r")
+  try {
+    fsyncSync(descriptor)
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+/** Creates a folder and those above it, each entry durable before anything stands in it. */
+export const makeFolder = (folder: string): void => {
+  const first = mkdirSync(folder, { recursive: true, mode: 0o700 })
+  if (first === undefined) return
+  for (let at = folder; at.length >= dirname(first).length; at = dirname(at)) {
+    syncFolder(at)
+    if (at === dirname(at)) break
+  }
+}
+
+export class SegmentWriter {
+  private readonly folder: string
+  private readonly segmentBytesMax: number
+  private segment: Segment | undefined
+  constructor(folder: string, segmentBytesMax: number) {
+    this.folder = folder
+    this.segmentBytesMax = segmentBytesMax
+  }
+
+  /** Writes all frames and syncs once. On failure none of them may be counted on, and the segment is left behind. */
+  append(frames: ReadonlyArray<PendingFrame>): Effect.Effect<ReadonlyArray<LandedRef>, LandingFailed> {
+    const written = Effect.try({
+      try: () => {
+        const segment = this.segment ?? this.begin()
+        this.segment = segment
+        return { segment, refs: this.write(segment, frames) }
+      },
+      catch: (cause) => landingFailed(join(this.folder, this.segment?.name ?? ""), cause),
+    })
+    return written.pipe(
+      Effect.tap(({ segment }) => syncData(segment.descriptor, join(this.folder, segment.name))),
+      Effect.map(({ segment, refs }) => {
+        segment.synced = segment.size
+        if (segment.size >= this.segmentBytesMax) this.close()
+        return refs
+      }),
+      Effect.tapError(() => Effect.sync(() => this.abandon())),
+    )
+  }
+
+  private abandon(): void {
+    const path = join(this.folder, this.segment?.name ?? "")
+    const nothingSynced = this.segment?.synced === 0
+    this.close()
+    // On a full disk, segments without a single landed body would pile up.
+    if (nothingSynced) rmSync(path, { force: true })
+  }
+
+  close(): void {
+    const segment = this.segment
+    this.segment = undefined
+    try {
+      if (segment !== undefined) closeSync(segment.descriptor)
+    } catch {
+      // A close that fails after a failed sync says nothing new; what was synced stays synced.
+    }
+  }
+
+  private begin(): Segment {
+    makeFolder(this.folder)
+    const last = segmentNames(this.folder).at(-1)
+    const next = last === undefined ? 1 : numberOf(last) + 1
+    const name = `segment-${String(next).padStart(6, "0")}.njl`
+    const descriptor = openSync(join(this.folder, name), "ax", 0o600)
+    try {
+      syncFolder(this.folder)
+    } catch (cause) {
+      closeSync(descriptor)
+      throw cause
+    }
+    return { name, descriptor, size: 0, synced: 0 }
+  }
+
+  private write(segment: Segment, frames: ReadonlyArray<PendingFrame>): ReadonlyArray<LandedRef> {
+    const pieces: Array<Uint8Array> = []
+    let at = segment.size
+    const refs = frames.map(({ meta, bytes }) => {
+      const sha256 = sha256Of(bytes)
+      const header = encodeHeader({ njl: 1, at, synced: segment.synced, bytes: bytes.length, sha256, meta })
+      pieces.push(header, bytes, frameEnd)
+      const offset = at + header.length
+      at = offset + bytes.length + frameEnd.length
+      return { segment: segment.name, offset, bytes: bytes.length, sha256 }
+    })
+    writeAll(segment.descriptor, Buffer.concat(pieces))
+    segment.size = at
+    return refs
+  }
+}
+
+/** A short write is what a full disk does first; the next one then says so. */
+export const writeAll = (descriptor: number, bytes: Uint8Array): void => {
+  for (let written = 0; written < bytes.length;) {
+    written += writeSync(descriptor, bytes, written)
+  }
+}
+
+export const syncData = (descriptor: number, path: string): Effect.Effect<void, LandingFailed> =>
+  Effect.callback<void, LandingFailed>((resume) => {
+    fdatasync(descriptor, (cause) =>
+      resume(cause === null ? Effect.void : Effect.fail(landingFailed(path, cause))),
+    )
+  }).pipe(Effect.uninterruptible)
+
+export const landingFailed = (path: string, cause: unknown): LandingFailed =>
+  new LandingFailed({ path, message: cause instanceof Error ? cause.message : String(cause) })

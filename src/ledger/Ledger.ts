@@ -1,0 +1,193 @@
+/**
+ * What was decided and what happened, append-only, in SQLite: the source of resume. A fact that `append` has
+ * acknowledged survives a crash; facts are never changed. Beside the facts live two small things that outlast a run:
+ * cached engine forms and the key of the credential fingerprints.
+ */
+import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { randomBytes } from "node:crypto"
+import { chmodSync } from "node:fs"
+import { DatabaseSync } from "node:sqlite"
+import { Fact } from "./Fact.ts"
+import type { CredentialRejected, Recorded, RunStarted } from "./Fact.ts"
+
+/** The ledger could not be read or written; nothing may be started or deleted without it. */
+export class LedgerFailed extends Schema.TaggedError<LedgerFailed>()("LedgerFailed", {
+  message: Schema.String,
+}) {}
+
+export interface CachedForm {
+  readonly engine_reference: string
+  /** Milliseconds since the epoch. */
+  readonly fetched_at: number
+  /** The detail view as JSON text. */
+  readonly body: string
+}
+
+export type RecordedAs<F extends Fact> = Omit<Recorded, "fact"> & { readonly fact: F }
+
+/** A run from outside; `ended` is undefined while it runs, and after it was cut off. */
+export interface RunHeader extends RecordedAs<typeof RunStarted.Type> {
+  readonly ended: { readonly at: number; readonly exit_code: number; readonly leftovers: boolean } | undefined
+}
+
+export class Ledger extends Context.Service<
+  Ledger,
+  {
+    /** Writes facts in one transaction; durable on return. */
+    readonly append: (facts: ReadonlyArray<Fact>) => Effect.Effect<void, LedgerFailed>
+    /** All facts of a run, in order. */
+    readonly facts: (run_id: string) => Effect.Effect<ReadonlyArray<Recorded>, LedgerFailed>
+    /** The beginning and the end of every run, oldest first. */
+    readonly runs: Effect.Effect<ReadonlyArray<RunHeader>, LedgerFailed>
+    /** Rejected credentials that were not released since, by fingerprint. */
+    readonly rejections: Effect.Effect<
+      ReadonlyMap<string, RecordedAs<typeof CredentialRejected.Type>>,
+      LedgerFailed
+    >
+    readonly cachedForm: (engine_reference: string) => Effect.Effect<CachedForm | undefined, LedgerFailed>
+    readonly cacheForm: (form: CachedForm) => Effect.Effect<void, LedgerFailed>
+    /** 32 random bytes, made once per output folder: fingerprints mean nothing elsewhere. */
+    readonly fingerprintKey: Effect.Effect<Uint8Array, LedgerFailed>
+  }
+>()("nightjar/ledger/Ledger") {
+  /** Opens (and makes, unless `readOnly`) the ledger file; ":memory:" is taken as SQLite takes it. */
+  static readonly layer = (options: { readonly path: string; readonly readOnly?: boolean }) =>
+    Layer.effect(
+      Ledger,
+      Effect.map(
+        Effect.acquireRelease(
+          attempt(() => openLedger(options)),
+          (database) => Effect.sync(() => database.close()),
+        ),
+        makeLedger,
+      ),
+    )
+
+  /** A ledger over a database that outlives the layer, for simulated crashes. */
+  static readonly layerOver = (database: DatabaseSync) => Layer.sync(Ledger, () => makeLedger(database))
+}
+
+const attempt = <A>(read: () => A) =>
+  Effect.try({
+    try: read,
+    catch: (cause) => new LedgerFailed({ message: cause instanceof Error ? cause.message : String(cause) }),
+  })
+
+const tables = `
+  CREATE TABLE IF NOT EXISTS facts (
+    seq INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    tag TEXT NOT NULL,
+    run_id TEXT,
+    task_id TEXT,
+    body TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX IF NOT EXISTS facts_by_run ON facts (run_id, seq);
+  CREATE INDEX IF NOT EXISTS facts_by_tag ON facts (tag, seq) 
+    WHERE tag IN ('RunStarted', 'RunResumed', 'RunEnded', 'CredentialRejected', 'CredentialReleased');
+  CREATE TABLE IF NOT EXISTS engine_forms (
+    engine_reference TEXT PRIMARY KEY, fetched_at INTEGER NOT NULL, body TEXT NOT NULL
+  ) STRICT;
+  CREATE TABLE IF NOT EXISTS keys (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
+`
+
+/** `path` may be ":memory:"; a read-only ledger must exist already. */
+export const openLedger = (options: { readonly path: string; readonly readOnly?: boolean }): DatabaseSync => {
+  const database = new DatabaseSync(options.path, { readOnly: options.readOnly ?? false, timeout: 10_000 })
+  if (options.readOnly === true) return database
+  if (options.path !== ":memory:") chmodSync(options.path, 0o600)
+  database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")
+  database.exec(tables)
+  return database
+}
+
+const decodeFact = Schema.decodeUnknownSync(Fact)
+const encodeFact = Schema.encodeSync(Fact)
+
+const makeLedger = (database: DatabaseSync): Ledger["Service"] => {
+  const insert = database.prepare("INSERT INTO facts (at, tag, run_id, task_id, body) VALUES (?, ?, ?, ?, ?)")
+  const ofRun = database.prepare("SELECT seq, at, body FROM facts WHERE run_id = ? ORDER BY seq")
+  const ofTags = database.prepare("SELECT seq, at, body FROM facts WHERE tag IN (?, ?) ORDER BY seq")
+  const ofHeaders = database.prepare(
+    "SELECT seq, at, body FROM facts WHERE tag IN ('RunStarted', 'RunResumed', 'RunEnded') ORDER BY seq",
+  )
+  const form = database.prepare(
+    "SELECT engine_reference, fetched_at, body FROM engine_forms WHERE engine_reference = ?",
+  )
+
+  const read = (rows: ReadonlyArray<Record<string, unknown>>): ReadonlyArray<Recorded> =>
+    rows.map((row) => ({
+      seq: Number(row["seq"]),
+      at: Number(row["at"]),
+      fact: decodeFact(JSON.parse(String(row["body"]))),
+    }))
+
+  const write = (facts: ReadonlyArray<Fact>, at: number) => {
+    if (facts.length === 0) return
+    database.exec("BEGIN IMMEDIATE")
+    try {
+      for (const fact of facts) {
+        const run_id = "run_id" in fact ? fact.run_id : null
+        const task_id = "task_id" in fact ? fact.task_id : null
+        insert.run(at, fact._tag, run_id, task_id, JSON.stringify(encodeFact(fact)))
+      }
+      database.exec("COMMIT")
+    } catch (cause) {
+      if (database.isTransaction) database.exec("ROLLBACK")
+      throw cause
+    }
+  }
+
+  return Ledger.of({
+    append: (facts) =>
+      Effect.flatMap(Clock.currentTimeMillis, (at) => attempt(() => write(facts, Math.trunc(at)))),
+    facts: (run_id) => attempt(() => read(ofRun.all(run_id))),
+    runs: attempt(() => foldHeaders(read(ofHeaders.all()))),
+    rejections: attempt(() => foldRejections(read(ofTags.all("CredentialRejected", "CredentialReleased")))),
+    cachedForm: (engine_reference) =>
+      attempt(() => {
+        const row = form.get(engine_reference)
+        return row === undefined
+          ? undefined
+          : { engine_reference, fetched_at: Number(row["fetched_at"]), body: String(row["body"]) }
+      }),
+    cacheForm: ({ engine_reference, fetched_at, body }) =>
+      attempt(() => {
+        database
+          .prepare(
+            "INSERT OR REPLACE INTO engine_forms (engine_reference, fetched_at, body) VALUES (?, ?, ?)",
+          )
+          .run(engine_reference, Math.trunc(fetched_at), body)
+      }),
+    fingerprintKey: attempt(() => {
+      database
+        .prepare("INSERT OR IGNORE INTO keys (name, value) VALUES ('fingerprint', ?)")
+        .run(randomBytes(32))
+      const row = database.prepare("SELECT value FROM keys WHERE name = 'fingerprint'").get()
+      return row?.["value"] as Uint8Array
+    }),
+  })
+}
+
+const foldHeaders = (rows: ReadonlyArray<Recorded>): ReadonlyArray<RunHeader> => {
+  const headers = new Map<string, RunHeader>()
+  for (const { seq, at, fact } of rows) {
+    if (fact._tag === "RunStarted") headers.set(fact.run_id, { seq, at, fact, ended: undefined })
+    if (fact._tag !== "RunResumed" && fact._tag !== "RunEnded") continue
+    const header = headers.get(fact.run_id)
+    if (header === undefined) continue
+    const ended =
+      fact._tag === "RunResumed" ? undefined : { at, exit_code: fact.exit_code, leftovers: fact.leftovers }
+    headers.set(fact.run_id, { ...header, ended })
+  }
+  return [...headers.values()]
+}
+
+const foldRejections = (rows: ReadonlyArray<Recorded>) => {
+  const open = new Map<string, RecordedAs<typeof CredentialRejected.Type>>()
+  for (const row of rows) {
+    if (row.fact._tag === "CredentialRejected") open.set(row.fact.fingerprint, { ...row, fact: row.fact })
+    else if (row.fact._tag === "CredentialReleased") open.delete(row.fact.fingerprint)
+  }
+  return open
+}

@@ -1,0 +1,229 @@
+/**
+ * The state of a run: a pure fold of its facts. Resume, publication, reports and `status` all read this one picture,
+ * so that none of them can remember something that the ledger does not know.
+ */
+import type {
+  AbortIntended,
+  AttachmentRead,
+  AttemptClosed,
+  Fact,
+  Recorded,
+  ResultsRead,
+  RunPublished,
+  RunStarted,
+  StartAnswered,
+  StartIntended,
+  TaskPlanned,
+  TaskSettled,
+} from "./Fact.ts"
+
+/** A fact with its place in the ledger, which orders facts whatever the clocks said. */
+type At<F> = { readonly seq: number; readonly at: number; readonly fact: F }
+
+/** One remote execution, from its intent on. Times are milliseconds since the epoch. */
+export interface AttemptState {
+  readonly attempt: number
+  readonly external_execution_id: string
+  /** The login that was sent, as the breaker knows it. */
+  readonly fingerprint: string | undefined
+  readonly intended_at: number
+  /** Requests that left for this attempt; a second one is the probe after a lost answer. */
+  readonly probed: boolean
+  /** The newest answer; undefined when the process died before one was known. */
+  readonly answer: typeof StartAnswered.Type | undefined
+  readonly accepted_at: number | undefined
+  readonly execution_id: string | undefined
+  readonly session_id: string | undefined
+  readonly status_code: string | undefined
+  readonly status_reason: string | undefined
+  readonly authentication_status: string | undefined
+  readonly abort: (typeof AbortIntended.Type)["why"] | undefined
+  readonly closed: At<typeof AttemptClosed.Type> | undefined
+  readonly orphanSuspected: boolean
+  readonly deletion: Deletion | undefined
+}
+
+export interface Deletion {
+  readonly asked_at: number
+  readonly landed_sha256: string
+  readonly http_status: number | undefined
+  readonly outcome: "deleted" | "gone" | "pending"
+}
+
+export interface TaskState {
+  readonly planned: typeof TaskPlanned.Type
+  readonly planned_at: number
+  readonly attempts: ReadonlyArray<AttemptState>
+  /** Every read of results or profile, oldest first. */
+  readonly results: ReadonlyArray<At<typeof ResultsRead.Type>>
+  readonly attachments: ReadonlyArray<typeof AttachmentRead.Type>
+  readonly settled: At<typeof TaskSettled.Type> | undefined
+  /** Attempts made when the task was last settled; a resumed task gets its attempts anew from there. */
+  readonly attemptsBefore: number
+}
+
+export interface RunState {
+  readonly started: typeof RunStarted.Type
+  readonly started_at: number
+  /** In the order in which they were planned. */
+  readonly tasks: ReadonlyMap<string, TaskState>
+  readonly published: At<typeof RunPublished.Type> | undefined
+  readonly ended: { readonly at: number; readonly exit_code: number; readonly leftovers: boolean } | undefined
+}
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] }
+interface TaskDraft extends Omit<Writable<TaskState>, "attempts" | "results" | "attachments"> {
+  attempts: Array<Writable<AttemptState>>
+  results: Array<At<typeof ResultsRead.Type>>
+  attachments: Array<typeof AttachmentRead.Type>
+}
+
+const emptyAttempt = (
+  { attempt, external_execution_id, fingerprint }: typeof StartIntended.Type,
+  at: number,
+): Writable<AttemptState> => ({
+  attempt,
+  external_execution_id,
+  fingerprint,
+  intended_at: at,
+  probed: false,
+  answer: undefined,
+  accepted_at: undefined,
+  execution_id: undefined,
+  session_id: undefined,
+  status_code: undefined,
+  status_reason: undefined,
+  authentication_status: undefined,
+  abort: undefined,
+  closed: undefined,
+  orphanSuspected: false,
+  deletion: undefined,
+})
+
+/** Folds the facts of one run; undefined when they hold no beginning. */
+export const foldRun = (facts: Iterable<Recorded>): RunState | undefined => {
+  let started: { readonly at: number; readonly fact: typeof RunStarted.Type } | undefined
+  let published: RunState["published"]
+  let ended: RunState["ended"]
+  const tasks = new Map<string, TaskDraft>()
+  for (const { seq, at, fact } of facts) {
+    if (fact._tag === "RunStarted") started = { at, fact }
+    else if (fact._tag === "RunPublished") published = { seq, at, fact }
+    else if (fact._tag === "RunEnded") ended = { at, exit_code: fact.exit_code, leftovers: fact.leftovers }
+    else if (fact._tag === "RunResumed") ended = undefined
+    else if (fact._tag === "TaskPlanned") planTask(tasks, fact, at)
+    else if ("task_id" in fact) {
+      const task = tasks.get(fact.task_id)
+      if (task !== undefined) foldTask(task, fact, { seq, at })
+    }
+  }
+  if (started === undefined) return undefined
+  return { started: started.fact, started_at: started.at, tasks, published, ended }
+}
+
+const planTask = (tasks: Map<string, TaskDraft>, fact: typeof TaskPlanned.Type, at: number) => {
+  const known = tasks.get(fact.task_id)
+  if (known !== undefined) known.planned = fact
+  else
+    tasks.set(fact.task_id, {
+      planned: fact,
+      planned_at: at,
+      attempts: [],
+      results: [],
+      attachments: [],
+      settled: undefined,
+      attemptsBefore: 0,
+    })
+}
+
+const foldTask = (task: TaskDraft, fact: Fact, place: { readonly seq: number; readonly at: number }) => {
+  const { at } = place
+  switch (fact._tag) {
+    case "StartIntended": {
+      const last = task.attempts.at(-1)
+      if (last?.attempt === fact.attempt) {
+        // Until its own answer is known, this request may have had an effect, whatever an earlier one was told.
+        last.answer = undefined
+        last.fingerprint = fact.fingerprint
+        last.probed = last.probed || fact.probe
+      } else task.attempts.push(emptyAttempt(fact, at))
+      task.settled = undefined
+      return
+    }
+    case "ResultsRead":
+      task.results.push({ ...place, fact })
+      return
+    case "AttachmentRead":
+      task.attachments = task.attachments.filter(
+        (known) => known.session_id !== fact.session_id || known.attachment_id !== fact.attachment_id,
+      )
+      task.attachments.push(fact)
+      return
+    case "TaskSettled":
+      task.settled = { ...place, fact }
+      task.attemptsBefore = task.attempts.length
+      return
+    case "DeleteIntended":
+    case "DeleteAnswered": {
+      const attempt = task.attempts.find((candidate) => candidate.execution_id === fact.execution_id)
+      if (attempt !== undefined) attempt.deletion = foldDeletion(attempt.deletion, fact, at)
+      return
+    }
+    default:
+      if ("attempt" in fact) foldAttempt(task, fact, place)
+  }
+}
+
+const foldDeletion = (
+  deletion: Deletion | undefined,
+  fact: Extract<Fact, { _tag: "DeleteIntended" | "DeleteAnswered" }>,
+  at: number,
+): Deletion =>
+  fact._tag === "DeleteIntended"
+    ? { asked_at: at, landed_sha256: fact.landed_sha256, http_status: undefined, outcome: "pending" }
+    : {
+        asked_at: deletion?.asked_at ?? at,
+        landed_sha256: deletion?.landed_sha256 ?? "",
+        http_status: fact.http_status,
+        outcome: fact.outcome,
+      }
+
+const foldAttempt = (
+  task: TaskDraft,
+  fact: Extract<Fact, { attempt: number }>,
+  place: { readonly seq: number; readonly at: number },
+) => {
+  const { at } = place
+  const attempt = task.attempts.find((candidate) => candidate.attempt === fact.attempt)
+  if (attempt === undefined) return
+  switch (fact._tag) {
+    case "StartAnswered":
+      attempt.answer = fact
+      if (fact.answer === "accepted" || fact.answer === "adopted") {
+        attempt.accepted_at = at
+        attempt.execution_id = fact.execution_id
+        attempt.session_id = fact.session_id
+      }
+      return
+    case "OrphanSuspected":
+      attempt.orphanSuspected = true
+      return
+    case "AttemptObserved":
+      attempt.status_code = fact.status_code
+      attempt.status_reason = fact.status_reason
+      attempt.authentication_status = fact.authentication_status
+      attempt.session_id = fact.session_id ?? attempt.session_id
+      return
+    case "AbortIntended":
+      attempt.abort = fact.why
+      return
+    case "AttemptClosed":
+      attempt.closed = { ...place, fact }
+      attempt.status_code = fact.status_code
+      attempt.status_reason = fact.status_reason
+      attempt.authentication_status = fact.authentication_status
+      attempt.session_id = fact.session_id ?? attempt.session_id
+      return
+    default:
+  }
+}

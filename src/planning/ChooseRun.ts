@@ -1,0 +1,59 @@
+/**
+ * Which run a command works on: pure. A night that was cut off goes on, a finished one is not repeated, and what older
+ * nights left at the service is brought home first.
+ */
+import type { RunHeader } from "../ledger/Ledger.ts"
+
+/** An unfinished run younger than this is taken up again, whatever its date. */
+export const resumeAgeMaxMs = 20 * 60 * 60_000
+
+export type ChosenRun =
+  | { readonly _tag: "New"; readonly run_id: string }
+  | { readonly _tag: "Resume"; readonly run_id: string }
+  /** The run of this date is finished; the command answers with its exit code. */
+  | { readonly _tag: "NothingToDo"; readonly run_id: string; readonly exit_code: number }
+
+export interface RunChoice {
+  readonly chosen: ChosenRun
+  /** Other runs of the job of which something is still at the service, oldest first. */
+  readonly collect: ReadonlyArray<string>
+}
+
+/** Unfinished: cut off, or ended with tasks or deletions that a further try can finish. */
+const isUnfinished = ({ ended }: RunHeader): boolean => ended === undefined || ended.exit_code === 4
+
+export const chooseRun = (input: {
+  readonly runs: ReadonlyArray<RunHeader>
+  readonly job: string
+  readonly run_date: string
+  readonly now: number
+  /** `--new` and `rerun`: a further run in any case. */
+  readonly further: boolean
+}): RunChoice => {
+  const { job, run_date, now } = input
+  const ofJob = input.runs.filter((run) => run.fact.job === job)
+  const parents = new Set(ofJob.flatMap((run) => run.fact.parent ?? []))
+  const open = ofJob.findLast((run) => isUnfinished(run) && !parents.has(run.fact.run_id))
+  const young = open !== undefined && Math.abs(now - open.at) < resumeAgeMaxMs
+  const ofDate = ofJob.filter((run) => run.fact.run_date === run_date)
+  const newest = ofDate.at(-1)
+  const chosen: ChosenRun = input.further
+    ? { _tag: "New", run_id: nextRunId(job, run_date, ofDate) }
+    : young
+      ? { _tag: "Resume", run_id: open.fact.run_id }
+      : newest?.ended !== undefined && newest.ended.exit_code !== 4
+        ? { _tag: "NothingToDo", run_id: newest.fact.run_id, exit_code: newest.ended.exit_code }
+        : { _tag: "New", run_id: nextRunId(job, run_date, ofDate) }
+  const collect = ofJob
+    .filter((run) => run.fact.run_id !== chosen.run_id && (run.ended === undefined || run.ended.leftovers))
+    .map((run) => run.fact.run_id)
+  return { chosen, collect }
+}
+
+/** `<job>.<date>`, then `.2`, `.3` … */
+const nextRunId = (job: string, run_date: string, ofDate: ReadonlyArray<RunHeader>): string => {
+  const taken = new Set(ofDate.map((run) => run.fact.run_id))
+  const first = `${job}.${run_date}`
+  if (!taken.has(first)) return first
+  for (let number = 2; ; number++) if (!taken.has(`${first}.${number}`)) return `${first}.${number}`
+}

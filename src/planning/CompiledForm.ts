@@ -1,0 +1,114 @@
+/**
+ * An engine's form made ready to check values (section 2.3): which fields it has, which of them are secret,
+ * lazy or filled by default, and a compiled validator. A form that cannot be compiled validates nothing and
+ * says so: no login is held back because we failed to understand its form.
+ */
+import { Ajv } from "ajv"
+import type { ErrorObject } from "ajv"
+import formats from "ajv-formats"
+import { definitionPointer, isRecord, toJsonSchema } from "./JsonSchema.ts"
+import type { JsonSchema } from "./JsonSchema.ts"
+import { boundPattern } from "./Patterns.ts"
+
+export interface CompiledForm {
+  readonly fields: ReadonlySet<string>
+  /** Prompted later if needed: may be missing. */
+  readonly lazy: ReadonlySet<string>
+  /** The service fills these in: may be missing. */
+  readonly defaulted: ReadonlySet<string>
+  /** The form says, or the name does, that these hold a secret. */
+  readonly secret: ReadonlySet<string>
+  /** False when a name that the form does not list is refused. */
+  readonly takesOthers: boolean
+  /** Which types a field may have; undefined when the form leaves that open. */
+  readonly typesOf: (field: string) => ReadonlySet<string> | undefined
+  /** Every complaint about the value as a whole; none when the form could not be compiled. */
+  readonly check: (value: Readonly<Record<string, unknown>>) => ReadonlyArray<ErrorObject>
+  /** Grows when a pattern proves too slow while checking. */
+  readonly warnings: ReadonlyArray<string>
+}
+
+const secretName = /passw|passphrase|contrase|secret|clave|\bpin\b|_pin$|^pin_|token|\botp\b/i
+
+/** `form` is a form schema of section 2.3; anything else compiles to a form that checks nothing. */
+export const compileForm = (form: Readonly<Record<string, unknown>>): CompiledForm => {
+  const { schema, warnings: found } = toJsonSchema(form)
+  const warnings = [...found]
+  const properties = isRecord(form["properties"]) ? form["properties"] : {}
+  const converted = isRecord(schema["properties"]) ? schema["properties"] : {}
+  const definitions = isRecord(schema["$defs"]) ? schema["$defs"] : {}
+  const meta = isRecord(form["x-meta"]) ? form["x-meta"] : {}
+  const named = (test: (name: string, property: JsonSchema) => boolean) =>
+    new Set(
+      Object.entries(properties).flatMap(([name, property]) =>
+        isRecord(property) && test(name, property) ? [name] : [],
+      ),
+    )
+  return {
+    fields: new Set(Object.keys(properties)),
+    lazy: new Set(Array.isArray(meta["lazy_fields"]) ? meta["lazy_fields"].map(String) : []),
+    defaulted: named((_, property) => Object.hasOwn(property, "default")),
+    secret: named(
+      (name, property) =>
+        property["format"] === "password" || property["writeOnly"] === true || secretName.test(name),
+    ),
+    takesOthers: schema["additionalProperties"] !== false || isRecord(schema["patternProperties"]),
+    typesOf: (field) =>
+      Object.hasOwn(converted, field) ? possibleTypes(converted[field], definitions, 0) : undefined,
+    check: compileCheck(schema, warnings),
+    warnings,
+  }
+}
+
+const compileCheck = (schema: JsonSchema, warnings: Array<string>): CompiledForm["check"] => {
+  const warn = (message: string) => {
+    if (!warnings.includes(message)) warnings.push(message)
+  }
+  const regExp = Object.assign((pattern: string) => boundPattern(pattern, warn), { code: "boundPattern" })
+  try {
+    const ajv = new Ajv({
+      allErrors: true,
+      strict: false,
+      validateSchema: false,
+      meta: false,
+      logger: false,
+      ownProperties: true,
+      code: { regExp },
+    })
+    formats.default(ajv)
+    const validate = ajv.compile(schema)
+    return (value) => (validate(value) === true ? [] : [...(validate.errors ?? [])])
+  } catch {
+    warn("this form could not be understood; values are sent without a check")
+    return () => []
+  }
+}
+
+const stepsMax = 16
+
+/** A set that certainly holds every type the schema accepts; undefined when nothing is certain. */
+const possibleTypes = (
+  schema: unknown,
+  definitions: JsonSchema,
+  steps: number,
+): ReadonlySet<string> | undefined => {
+  if (!isRecord(schema) || steps > stepsMax) return undefined
+  const type = schema["type"]
+  if (typeof type === "string") return new Set([type])
+  if (Array.isArray(type)) return new Set(type.map(String))
+  const reference = schema["$ref"]
+  if (typeof reference === "string") {
+    const target = Object.keys(definitions).find((name) => reference === definitionPointer(name))
+    return target === undefined ? undefined : possibleTypes(definitions[target], definitions, steps + 1)
+  }
+  for (const keyword of ["anyOf", "oneOf"]) {
+    const branches = schema[keyword]
+    if (!Array.isArray(branches)) continue
+    const all = branches.map((branch) => possibleTypes(branch, definitions, steps + 1))
+    return all.every((one) => one !== undefined) ? new Set(all.flatMap((one) => [...one])) : undefined
+  }
+  const parts = schema["allOf"]
+  return Array.isArray(parts)
+    ? parts.map((part) => possibleTypes(part, definitions, steps + 1)).find((one) => one !== undefined)
+    : undefined
+}

@@ -1,0 +1,97 @@
+/**
+ * How long executions are likely to take, learnt from earlier nights, and how long a whole night may: pure
+ * folds of runs and tasks. An estimate is for people; nothing is started or given up because of it.
+ */
+import type { RunState } from "../ledger/RunState.ts"
+
+/** Milliseconds from acceptance to closed. */
+export interface Expectations {
+  readonly byEngine: ReadonlyMap<string, number>
+  /** Over all engines; undefined before the first night. */
+  readonly overall: number | undefined
+}
+
+export const noExpectations: Expectations = { byEngine: new Map(), overall: undefined }
+
+/** The median per engine of the executions that closed by themselves; those that we aborted say nothing. */
+export const expectedDurations = (runs: Iterable<RunState>): Expectations => {
+  const all: Array<number> = []
+  const byEngine = new Map<string, Array<number>>()
+  for (const run of runs) {
+    for (const { planned, attempts } of run.tasks.values()) {
+      if (planned.engine_reference === undefined) continue
+      for (const { accepted_at, closed, abort } of attempts) {
+        if (accepted_at === undefined || closed === undefined || abort !== undefined) continue
+        const duration = closed.at - accepted_at
+        // A clock that was set back between two nights leaves durations that never were.
+        if (duration < 0) continue
+        all.push(duration)
+        const same = byEngine.get(planned.engine_reference)
+        if (same === undefined) byEngine.set(planned.engine_reference, [duration])
+        else same.push(duration)
+      }
+    }
+  }
+  return {
+    byEngine: new Map(
+      [...byEngine].flatMap(([engine, durations]) => {
+        const middle = median(durations)
+        return middle === undefined ? [] : [[engine, middle] as const]
+      }),
+    ),
+    overall: median(all),
+  }
+}
+
+const median = (values: ReadonlyArray<number>): number | undefined => {
+  const sorted = values.toSorted((a, b) => a - b)
+  const upper = sorted[Math.floor(sorted.length / 2)]
+  const lower = sorted[Math.floor((sorted.length - 1) / 2)]
+  return upper === undefined || lower === undefined ? undefined : Math.round((upper + lower) / 2)
+}
+
+/** What one execution will take; an engine that never ran is taken for an average one. */
+export const expectedMs = (
+  { byEngine, overall }: Expectations,
+  engine_reference: string,
+  otherwiseMs: number,
+): number => byEngine.get(engine_reference) ?? overall ?? otherwiseMs
+
+export interface ExpectedTask {
+  readonly task_id: string
+  readonly engine_reference: string
+  readonly expected_ms: number
+}
+
+/**
+ * How long the night takes at least, when no slot ever stands empty: bound by all slots together, by the
+ * slots of the busiest engine, and by the longest row of tasks that have to wait for each other.
+ */
+export const estimateNightMs = (
+  tasks: ReadonlyArray<ExpectedTask>,
+  limits: { readonly max_in_flight: number; readonly per_engine: number },
+  conflicts: ReadonlyArray<{ readonly task_ids: ReadonlyArray<string> }> = [],
+): number => {
+  const engines = new Map<string, { total: number; longest: number }>()
+  let total = 0
+  for (const { engine_reference, expected_ms } of tasks) {
+    total += expected_ms
+    const engine = engines.get(engine_reference) ?? { total: 0, longest: 0 }
+    engine.total += expected_ms
+    engine.longest = Math.max(engine.longest, expected_ms)
+    engines.set(engine_reference, engine)
+  }
+  let night = total / limits.max_in_flight
+  for (const engine of engines.values()) {
+    night = Math.max(night, engine.total / limits.per_engine, engine.longest)
+  }
+  if (conflicts.length === 0) return Math.ceil(night)
+  const expected = new Map(tasks.map(({ task_id, expected_ms }) => [task_id, expected_ms]))
+  for (const { task_ids } of conflicts) {
+    night = Math.max(
+      night,
+      task_ids.reduce((sum, task_id) => sum + (expected.get(task_id) ?? 0), 0),
+    )
+  }
+  return Math.ceil(night)
+}

@@ -1,0 +1,27 @@
+/**
+ * Local dates and times of day: the date a run carries and the instant of its deadline, in the job's time zone, over
+ * daylight saving. Pure; the caller brings the time.
+ */
+import { DateTime, Option } from "effect"
+
+/** An unknown or missing zone is the machine's. */
+const zoned = (atMs: number, timezone: string | undefined): DateTime.Zoned => {
+  const utc = DateTime.makeUnsafe(atMs)
+  const zone = timezone === undefined ? Option.none() : DateTime.zoneMakeNamed(timezone)
+  return DateTime.setZone(utc, Option.getOrElse(zone, DateTime.zoneMakeLocal))
+}
+
+/** `YYYY-MM-DD` in the zone. */
+export const localDate = (atMs: number, timezone: string | undefined): string =>
+  DateTime.formatIsoDate(zoned(atMs, timezone))
+
+/** The first time after `atMs` at which the clocks of the zone show `HH:MM`; milliseconds since the epoch. */
+export const nextTimeOfDay = (atMs: number, timeOfDay: string, timezone: string | undefined): number => {
+  const [hour = 0, minute = 0] = timeOfDay.split(":").map(Number)
+  const today = zoned(atMs, timezone)
+  for (let days = 0; ; days++) {
+    const at = DateTime.setParts(DateTime.add(today, { days }), { hour, minute, second: 0, millisecond: 0 })
+    const instant = DateTime.toEpochMillis(at)
+    if (instant > atMs) return instant
+  }
+}

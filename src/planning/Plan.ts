@@ -1,0 +1,145 @@
+/**
+ * What a run will start and what it will not, decided before anything starts: pure. `nightjar plan` shows
+ * exactly this, and `nightjar run` executes exactly this. Every assignment becomes one task or one verdict,
+ * in the job's order; tasks that must not be in flight together are named.
+ */
+import type { Job } from "../jobs/Job.ts"
+import { planAssignment } from "./Assignment.ts"
+import type { Rejections, Task, TaskVerdict } from "./Assignment.ts"
+import type { EngineFinding } from "./EngineForms.ts"
+import { estimateNightMs, expectedMs } from "./Expectations.ts"
+import type { Expectations } from "./Expectations.ts"
+import type { ResolvedLogin } from "./Logins.ts"
+
+/** A flow session that a customer ran: pulled, nothing is executed. */
+export interface SessionTask {
+  readonly task_id: string
+  readonly session_id: string
+  readonly customer_id?: string
+}
+
+/** The same warning of many assignments is said once. */
+export interface PlanWarning {
+  readonly engine_reference: string
+  readonly message: string
+  /** Where it stands first, and how many assignments it concerns. */
+  readonly source: string
+  readonly count: number
+}
+
+/** Tasks that run one after the other. */
+export interface Conflict {
+  readonly why: "same_customer_and_engine" | "same_credentials"
+  readonly task_ids: ReadonlyArray<string>
+}
+
+export interface Plan {
+  readonly run_id: string
+  readonly tasks: ReadonlyArray<Task>
+  /** Never started. */
+  readonly settled: ReadonlyArray<TaskVerdict>
+  readonly sessions: ReadonlyArray<SessionTask>
+  readonly warnings: ReadonlyArray<PlanWarning>
+  readonly conflicts: ReadonlyArray<Conflict>
+  /** How long the night takes, if every slot is used. */
+  readonly expected_ms: number
+}
+
+export interface PlanInput {
+  readonly job: Pick<Job, "assignments" | "sessions" | "concurrency" | "execution">
+  readonly run_id: string
+  /** An engine that is not in here is taken for one that cannot be reached now. */
+  readonly engines: ReadonlyMap<string, EngineFinding>
+  /** One per assignment of the job, in its order. */
+  readonly logins: ReadonlyArray<ResolvedLogin>
+  readonly key: Uint8Array
+  readonly rejections: Rejections
+  readonly expectations: Expectations
+}
+
+const unseen: EngineFinding = { _tag: "Unavailable" }
+const unresolved: ResolvedLogin = { _tag: "Unresolved", missing: ["no parameter was looked up"] }
+
+export const planTasks = (input: PlanInput): Plan => {
+  const { job, run_id, key, rejections, engines, expectations } = input
+  // Without any experience: the longest that an execution may work.
+  const otherwiseMs = job.execution.execution_timeout_seconds * 1_000
+  const grounds = {
+    run_id,
+    key,
+    rejections,
+    expectedMs: (engine: string) => expectedMs(expectations, engine, otherwiseMs),
+  }
+  const tasks: Array<Task> = []
+  const settled: Array<TaskVerdict> = []
+  const warnings = collectWarnings()
+  job.assignments.forEach((assignment, index) => {
+    const { engine_reference, source } = assignment
+    const finding = engines.get(engine_reference) ?? unseen
+    const decision = planAssignment(assignment, input.logins[index] ?? unresolved, finding, grounds)
+    if (decision._tag === "Task") tasks.push(decision.task)
+    else settled.push(decision.verdict)
+    for (const message of decision.warnings) warnings.add(engine_reference, message, source)
+    if (finding._tag === "Known") {
+      for (const message of finding.engine.parameters.warnings)
+        warnings.add(engine_reference, message, source)
+    }
+  })
+  const conflicts = findConflicts(tasks)
+  return {
+    run_id,
+    tasks,
+    settled,
+    sessions: job.sessions.map((session) => planSession(run_id, session)),
+    warnings: warnings.all(),
+    conflicts,
+    expected_ms: estimateNightMs(tasks, job.concurrency, conflicts),
+  }
+}
+
+const planSession = (run_id: string, { session_id, customer_id }: Job["sessions"][number]): SessionTask => {
+  const task = { task_id: `${run_id}/session/${session_id}`, session_id }
+  return customer_id === undefined ? task : { ...task, customer_id }
+}
+
+const collectWarnings = () => {
+  const engines = new Map<string, Map<string, { -readonly [K in keyof PlanWarning]: PlanWarning[K] }>>()
+  return {
+    add: (engine_reference: string, message: string, source: string) => {
+      let messages = engines.get(engine_reference)
+      if (messages === undefined) engines.set(engine_reference, (messages = new Map()))
+      const known = messages.get(message)
+      if (known === undefined) messages.set(message, { engine_reference, message, source, count: 1 })
+      else known.count += 1
+    },
+    all: (): ReadonlyArray<PlanWarning> =>
+      [...engines.values()].flatMap((messages) => [...messages.values()]),
+  }
+}
+
+/** Over the tasks of one plan or of several jobs' plans together. */
+export const findConflicts = (
+  tasks: Iterable<Pick<Task, "task_id" | "customer_id" | "engine_reference" | "fingerprint">>,
+): ReadonlyArray<Conflict> => {
+  const pairs = new Map<string, Array<string>>()
+  const logins = new Map<string, Array<string>>()
+  for (const { task_id, customer_id, engine_reference, fingerprint } of tasks) {
+    gather(pairs, JSON.stringify([customer_id, engine_reference]), task_id)
+    gather(logins, fingerprint, task_id)
+  }
+  const samePair = [...pairs.values()].filter(({ length }) => length > 1)
+  const told = new Set(samePair.map((task_ids) => task_ids.join("\n")))
+  const sameLogin = [...logins.values()].filter(
+    (task_ids) => task_ids.length > 1 && !told.has(task_ids.join("\n")),
+  )
+  return [
+    ...samePair.map((task_ids): Conflict => ({ why: "same_customer_and_engine", task_ids })),
+    ...sameLogin.map((task_ids): Conflict => ({ why: "same_credentials", task_ids })),
+  ]
+}
+
+const gather = (groups: Map<string, Array<string>>, key: string, task_id: string) => {
+  const group = groups.get(key)
+  if (group === undefined) groups.set(key, [task_id])
+  else group.push(task_id)
+}

@@ -1,0 +1,38 @@
+/**
+ * Official documents stand in results as identifiers under keys that are not documented. A string, or a list
+ * of strings, under a key whose name contains `attachment` is taken for one (architecture, decision 10).
+ * Only a harmless alphabet is ever requested; everything else is told apart, never dropped.
+ */
+import { ExactNumber } from "./ExactNumber.ts"
+
+export interface AttachmentIds {
+  /** In the order of the body, each once. */
+  readonly requestable: ReadonlyArray<string>
+  /** Taken for identifiers, but never to be put into an address. */
+  readonly refused: ReadonlyArray<string>
+}
+
+const harmless = /^[A-Za-z0-9_-]{1,128}$/
+
+export const attachmentIds = (data: unknown): AttachmentIds => {
+  const requestable = new Set<string>()
+  const refused = new Set<string>()
+  const take = (id: string): void => void (harmless.test(id) ? requestable : refused).add(id)
+  // Children are pushed in reverse so that they are taken in the order of the body.
+  const pending: Array<unknown> = [data]
+  while (pending.length > 0) {
+    const value = pending.pop()
+    if (typeof value !== "object" || value === null || value instanceof ExactNumber) continue
+    if (Array.isArray(value)) {
+      for (let i = value.length - 1; i >= 0; i--) pending.push(value[i])
+      continue
+    }
+    const entries = Object.entries(value)
+    for (const [key, child] of entries) {
+      if (!key.toLowerCase().includes("attachment")) continue
+      for (const id of Array.isArray(child) ? child : [child]) if (typeof id === "string") take(id)
+    }
+    for (let i = entries.length - 1; i >= 0; i--) pending.push(entries[i]![1])
+  }
+  return { requestable: [...requestable], refused: [...refused] }
+}

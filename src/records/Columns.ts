@@ -1,0 +1,113 @@
+/**
+ * Rows in, Arrow columns out. Every table that is published is built here: a `TableSpec` says names, types
+ * and comments, a `TableBuilder` collects rows of converted cells and hands them out as one Arrow table.
+ * Buffers are filled by hand, because Arrow's own builders are many times slower. A cell that does not fit
+ * its column is a defect of the program and throws; whatever comes from outside was checked before it became
+ * a cell.
+ */
+import { Data, Field, RecordBatch, Schema, Struct, Table, makeData } from "apache-arrow"
+import { columnData } from "./ColumnData.ts"
+import type { Cell, ColumnType } from "./ColumnData.ts"
+
+export type { Cell, ColumnType }
+
+export interface ColumnSpec {
+  readonly name: string
+  readonly type: ColumnType
+  /** Becomes the COMMENT in the database. */
+  readonly comment: string
+  readonly nullable: boolean
+  /** For VARCHAR with few different values (run, engine): dictionary encoded in Arrow and in Parquet. */
+  readonly repeats?: true
+}
+
+export interface TableSpec {
+  readonly name: string
+  readonly comment: string
+  readonly columns: ReadonlyArray<ColumnSpec>
+}
+
+/** A column without the noise: `column("name", "VARCHAR", "what it holds")` is nullable. */
+export const column = (name: string, type: ColumnType, comment: string): ColumnSpec => ({
+  name,
+  type,
+  comment,
+  nullable: true,
+})
+
+/** A column that is never NULL. */
+export const required = (name: string, type: ColumnType, comment: string): ColumnSpec => ({
+  name,
+  type,
+  comment,
+  nullable: false,
+})
+
+/**
+ * Collects rows of one table. Memory grows with the rows until `finish`, which hands them out and begins
+ * anew.
+ */
+export class TableBuilder {
+  readonly spec: TableSpec
+  #cells: Array<Array<Cell>>
+  #rows = 0
+
+  constructor(spec: TableSpec) {
+    this.spec = spec
+    this.#cells = spec.columns.map(() => [])
+  }
+
+  /** Rows appended since the last `finish`. */
+  get rows(): number {
+    return this.#rows
+  }
+
+  /** One row: a cell per column, in the order of the specification. */
+  append(cells: ReadonlyArray<Cell>): void {
+    this.appendAfter([], cells)
+  }
+
+  /** One row whose first cells are shared with other rows; spares them a copy per row. */
+  appendAfter(shared: ReadonlyArray<Cell>, cells: ReadonlyArray<Cell>): void {
+    const columns = this.#cells
+    const first = shared.length
+    if (first + cells.length !== columns.length) {
+      const given = first + cells.length
+      throw new Error(`${this.spec.name}: a row of ${given} cells for ${columns.length} columns`)
+    }
+    for (let i = 0; i < first; i++) columns[i]!.push(shared[i]!)
+    for (let i = 0; i < cells.length; i++) columns[first + i]!.push(cells[i]!)
+    this.#rows++
+  }
+
+  /** One row by column name; a column that is absent is NULL. For tables of few rows. */
+  appendRow(row: Readonly<Record<string, Cell | undefined>>): void {
+    for (const name of Object.keys(row)) {
+      if (!this.spec.columns.some((each) => each.name === name)) {
+        throw new Error(`${this.spec.name} has no column ${name}`)
+      }
+    }
+    this.append(this.spec.columns.map((each) => row[each.name] ?? null))
+  }
+
+  /** The rows so far as one Arrow table of one batch; the builder is empty afterwards. */
+  finish(): Table {
+    const { columns } = this.spec
+    const data: Array<Data> = []
+    const fields: Array<Field> = []
+    for (let i = 0; i < columns.length; i++) {
+      const spec = columns[i]!
+      const filled = columnData(spec, this.#cells[i]!)
+      if (filled.nullCount > 0 && !spec.nullable) {
+        throw new Error(`${this.spec.name}.${spec.name} is required and got a NULL`)
+      }
+      data.push(filled)
+      fields.push(new Field(spec.name, filled.type, spec.nullable))
+    }
+    const schema = new Schema(fields)
+    const struct = makeData({ type: new Struct(fields), length: this.#rows, nullCount: 0, children: data })
+    this.#cells = columns.map(() => [])
+    this.#rows = 0
+    return new Table(schema, new RecordBatch(schema, struct))
+  }
+}

@@ -1,0 +1,161 @@
+/**
+ * Walks `data` of a body, in whatever lists and maps it comes (architecture, decision 10). Every object with
+ * a string `product` and a string `sub_family` is a record, also inside another record, which keeps it in
+ * its own text as well. Nothing that stands outside of records vanishes: the largest objects that hold no
+ * record, and whatever else stands in a list of records, are found as strays. The walk has a stack of its
+ * own: no nesting is too deep.
+ */
+import { ExactNumber } from "./ExactNumber.ts"
+import { recordDepthMax } from "./RecordIdentity.ts"
+
+export interface FoundRecord {
+  readonly value: Readonly<Record<string, unknown>>
+  readonly product: string
+  readonly sub_family: string
+  readonly place: Place
+}
+
+/** Something where a record was to be expected. */
+export interface Stray {
+  readonly value: unknown
+  readonly reason: string
+  readonly place: Place
+}
+
+/** Where a value stands; a chain instead of a text, because hardly any of them is ever written. */
+export interface Place {
+  readonly above: Place | undefined
+  readonly key: string | number
+}
+
+// A path helps a reader; a hostile one must not weigh more than what it points at.
+const stepsMax = 32
+const pathUnitsMax = 256
+
+/**
+ * `data[3].addresses[0].country`; keys that are no plain names are quoted, and a long path is cut in front.
+ */
+export const pathText = (place: Place): string => {
+  const steps: Array<string> = []
+  let each: Place | undefined = place
+  for (; each !== undefined && steps.length < stepsMax; each = each.above) {
+    const { key } = each
+    if (typeof key === "number") steps.push(`[${key}]`)
+    else if (each.above === undefined) steps.push(key)
+    else steps.push(/^[A-Za-z_][\w-]{0,63}$/.test(key) ? `.${key}` : `[${JSON.stringify(key.slice(0, 64))}]`)
+  }
+  const path = steps.reverse().join("")
+  const isCut = each !== undefined || path.length > pathUnitsMax
+  return (isCut ? `…${path.slice(-pathUnitsMax)}` : path).toWellFormed()
+}
+
+interface Frame {
+  readonly value: object
+  readonly keys: ReadonlyArray<string> | undefined
+  readonly place: Place
+  /** Inside a record nothing can be astray: the record holds it. */
+  readonly inRecord: boolean
+  next: number
+  holdsRecord: boolean
+  /** Which of the records this is; -1 for none. */
+  readonly record: number
+  /** Levels of objects and lists inside. */
+  height: number
+  /** Says something beside `{}`, `[]` and null: `{"accounts": []}` only says that there is nothing. */
+  filled: boolean
+  /** How many strays there were before this frame. */
+  readonly straysBefore: number
+  /** Scalars of a list; they are astray only if records stand beside them. */
+  scalars: Array<Stray> | undefined
+}
+
+export interface Found {
+  readonly records: ReadonlyArray<FoundRecord>
+  readonly strays: ReadonlyArray<Stray>
+}
+
+const isContainer = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && !(value instanceof ExactNumber)
+
+const strayReason = (value: object): string => {
+  const missing = ["product", "sub_family"].filter((key) => typeof Reflect.get(value, key) !== "string")
+  return `a record needs ${missing.join(" and ")} as text`
+}
+
+/** `root` names the first step of every path. */
+export const findRecords = (data: unknown, root = "data"): Found => {
+  const records: Array<FoundRecord> = []
+  const strays: Array<Stray> = []
+  const frames: Array<Frame> = []
+
+  const enter = (value: object, place: Place, inRecord: boolean): void => {
+    let isRecord = false
+    if (!Array.isArray(value)) {
+      const { product, sub_family } = value as Readonly<Record<string, unknown>>
+      if (typeof product === "string" && typeof sub_family === "string") {
+        isRecord = true
+        records.push({ value: value as Readonly<Record<string, unknown>>, product, sub_family, place })
+      }
+    }
+    frames.push({
+      value,
+      keys: Array.isArray(value) ? undefined : Object.keys(value),
+      place,
+      inRecord: inRecord || isRecord,
+      next: 0,
+      holdsRecord: isRecord,
+      record: isRecord ? records.length - 1 : -1,
+      height: 0,
+      filled: false,
+      straysBefore: strays.length,
+      scalars: undefined,
+    })
+  }
+
+  const place: Place = { above: undefined, key: root }
+  if (isContainer(data)) enter(data, place, false)
+  else if (data !== undefined && data !== null) strays.push({ value: data, reason: "no record", place })
+  for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
+    const { keys, value, next } = frame
+    const list = keys === undefined ? (value as ReadonlyArray<unknown>) : undefined
+    if (next === (list ?? keys!).length) {
+      frames.pop()
+      leave(frame, frames.at(-1), records, strays)
+      continue
+    }
+    frame.next++
+    const key = list === undefined ? keys![next]! : next
+    const child = list === undefined ? (value as Readonly<Record<string, unknown>>)[key] : list[next]
+    if (isContainer(child)) enter(child, { above: frame.place, key }, frame.inRecord)
+    else if (!frame.inRecord) {
+      if (child !== null) frame.filled = true
+      if (list === undefined) continue
+      frame.scalars ??= []
+      frame.scalars.push({ value: child, reason: "no record", place: { above: frame.place, key } })
+    }
+  }
+  return { records, strays }
+}
+
+/** What a finished object or list means for the one around it. */
+const leave = (
+  frame: Frame,
+  above: Frame | undefined,
+  records: Array<FoundRecord>,
+  strays: Array<Stray>,
+): void => {
+  if (above !== undefined) above.height = Math.max(above.height, frame.height + 1)
+  // Too deep a record is rejected whole, with the records in it: a row for each would hold the same text
+  // again.
+  if (frame.record >= 0 && frame.height >= recordDepthMax) records.length = frame.record + 1
+  if (above !== undefined && frame.holdsRecord) above.holdsRecord = true
+  if (frame.inRecord) return
+  if (above !== undefined && frame.filled) above.filled = true
+  // `data` itself is never a stray: it is the place for records, even when none came.
+  if (frame.holdsRecord || above === undefined) for (const stray of frame.scalars ?? []) strays.push(stray)
+  // An object without a record takes the place of what was astray in it; a list's items stand for themselves.
+  else if (frame.keys !== undefined && frame.filled) {
+    strays.length = frame.straysBefore
+    strays.push({ value: frame.value, reason: strayReason(frame.value), place: frame.place })
+  }
+}

@@ -1,0 +1,237 @@
+/**
+ * Bodies in, rows out: every record of a body becomes a row of its family's table and of its children's, a
+ * row of `other_records` when no family claims it, or a row of `rejected_records` when it breaks its schema:
+ * whole, with the reason and the path, and at no cost for its neighbours. Rows found = rows written; nothing
+ * is dropped.
+ */
+import type { Table } from "apache-arrow"
+import { timestampCell } from "./Cells.ts"
+import type { Cell } from "./ColumnData.ts"
+import { TableBuilder } from "./Columns.ts"
+import type { TableSpec } from "./Columns.ts"
+import { compileFamily, isMisfit } from "./CompileFamily.ts"
+import { findRecords, pathText } from "./FindRecords.ts"
+import type { FoundRecord } from "./FindRecords.ts"
+import { jsonText } from "./JsonText.ts"
+import { parseBody } from "./ParseBody.ts"
+import { canonicalText, ownerOf, recordDepthMax, recordIds } from "./RecordIdentity.ts"
+import type { RecordFamily } from "./RecordSchema.ts"
+import {
+  childTable,
+  familyTable,
+  otherRecordsTable,
+  recordTables,
+  rejectedRecordsTable,
+} from "./RecordTables.ts"
+
+/** Where a body comes from; the first columns of every row. */
+export interface Lineage {
+  readonly run_id: string
+  readonly task_id: string
+  readonly execution_id: string | null
+  readonly session_id: string | null
+  readonly customer_id: string | null
+  readonly engine_reference: string | null
+}
+
+/** What became of the records of one body. */
+export interface Counts {
+  /** Objects with `product` and `sub_family`, nested ones included. */
+  readonly records: number
+  /** Of those: in the table of their family, in `other_records`, in `rejected_records`. */
+  readonly inTables: number
+  readonly other: number
+  readonly rejected: number
+  /**
+   * Rows of `rejected_records` for what is no record but stands where records stand, or for an unreadable
+   * body.
+   */
+  readonly strays: number
+  /** Rows written to each family's table, by table; children not counted. */
+  readonly byTable: Readonly<Record<string, number>>
+}
+
+export interface Flushed {
+  readonly spec: TableSpec
+  readonly rows: number
+  readonly table: Table
+}
+
+/** Enough for a full row group of Parquet, and little enough to be held beside the next one. */
+const fullRows = 122_880
+/** UTF-16 units of JSON text, which is what can make few rows large. */
+const fullTextUnits = 64 * 1024 * 1024
+
+/**
+ * Where the records of a body stand: `data` of flow results; a profile body may hold it, or be the records
+ * itself.
+ */
+export const recordsOf = (kind: "results" | "profile", body: unknown): unknown => {
+  const hasData = typeof body === "object" && body !== null && Object.hasOwn(body, "data")
+  if (hasData) return Reflect.get(body, "data")
+  return kind === "profile" ? body : undefined
+}
+
+interface Route {
+  readonly table: string
+  readonly compiled: ReturnType<typeof compileFamily>
+  readonly own: TableBuilder
+  readonly children: ReadonlyArray<TableBuilder>
+}
+
+export class Normaliser {
+  readonly #builders: ReadonlyMap<string, TableBuilder>
+  readonly #routes: ReadonlyMap<string, ReadonlyMap<string, Route>>
+  readonly #other: TableBuilder
+  readonly #rejected: TableBuilder
+  #rows = 0
+  #textUnits = 0
+
+  constructor(families: ReadonlyArray<RecordFamily>) {
+    const builders = new Map(recordTables(families).map(({ spec }) => [spec.name, new TableBuilder(spec)]))
+    const builder = (name: string): TableBuilder => builders.get(name)!
+    const routes = new Map<string, Map<string, Route>>()
+    for (const family of families) {
+      const route: Route = {
+        table: family.table,
+        compiled: compileFamily(family),
+        own: builder(familyTable(family).name),
+        children: family.children.map((child) => builder(childTable(child).name)),
+      }
+      const bySubFamily = routes.get(family.product) ?? new Map<string, Route>()
+      for (const subFamily of family.subFamilies) bySubFamily.set(subFamily, route)
+      routes.set(family.product, bySubFamily)
+    }
+    this.#builders = builders
+    this.#routes = routes
+    this.#other = builder(otherRecordsTable.name)
+    this.#rejected = builder(rejectedRecordsTable.name)
+  }
+
+  /** The bytes of one landed body, read and added; a body that cannot be read is one rejected row. */
+  addBody(lineage: Lineage, kind: "results" | "profile", bytes: Uint8Array): Counts {
+    const parsed = parseBody(bytes)
+    if (parsed._tag === "ReadableBody") return this.add(lineage, recordsOf(kind, parsed.value))
+    const id = recordIds(ownerOf(lineage))("", parsed.reason)
+    this.#reject(lineage, id, null, null, parsed.reason, "", null)
+    return { records: 0, inTables: 0, other: 0, rejected: 0, strays: 1, byTable: {} }
+  }
+
+  /** Adds all records of one body's `data`. */
+  add(lineage: Lineage, data: unknown): Counts {
+    const { records, strays } = findRecords(data)
+    const idOf = recordIds(ownerOf(lineage))
+    const byTable: Record<string, number> = {}
+    let other = 0
+    let rejected = 0
+    for (const record of records) {
+      const table = this.#route(lineage, record, idOf)
+      if (table === otherRecordsTable.name) other++
+      else if (table === rejectedRecordsTable.name) rejected++
+      else byTable[table] = (byTable[table] ?? 0) + 1
+    }
+    for (const { value, reason, place } of strays) {
+      const text = jsonText(value)
+      const id = idOf("", canonicalText(value) ?? text)
+      this.#reject(lineage, id, ...namesOf(value), reason, pathText(place), text)
+    }
+    const inTables = records.length - other - rejected
+    return { records: records.length, inTables, other, rejected, strays: strays.length, byTable }
+  }
+
+  /** Writes one record's rows and tells which table it went to. */
+  #route(lineage: Lineage, record: FoundRecord, idOf: ReturnType<typeof recordIds>): string {
+    const { value, product, sub_family, place } = record
+    const text = canonicalText(value)
+    if (text === undefined) {
+      const whole = jsonText(value)
+      const reason = `nested deeper than ${recordDepthMax} levels`
+      this.#reject(lineage, idOf(sub_family, whole), product, sub_family, reason, pathText(place), whole)
+      return rejectedRecordsTable.name
+    }
+    const id = idOf(sub_family, text)
+    const route = this.#routes.get(product)?.get(sub_family)
+    if (route === undefined) {
+      const { fetch_date } = value
+      const whole = jsonText(value)
+      const cells: ReadonlyArray<Cell> = [product, sub_family, timestampCell(fetch_date) ?? null, whole]
+      this.#textUnits += whole.length
+      this.#append(this.#other, lineageCells(lineage, id), cells)
+      return otherRecordsTable.name
+    }
+    const result = route.compiled(value, place)
+    if (isMisfit(result)) {
+      const { reason } = result
+      this.#reject(lineage, id, product, sub_family, reason, pathText(result.place), jsonText(value))
+      return rejectedRecordsTable.name
+    }
+    const { own, children } = result
+    const extra = own[own.length - 1]
+    if (typeof extra === "string") this.#textUnits += extra.length
+    const first = lineageCells(lineage, id)
+    this.#append(route.own, first, own)
+    for (let i = 0; i < children.length; i++) {
+      for (const cells of children[i]!) this.#append(route.children[i]!, first, cells)
+    }
+    return route.table
+  }
+
+  #reject(
+    lineage: Lineage,
+    id: string,
+    product: string | null,
+    sub_family: string | null,
+    reason: string,
+    path: string,
+    whole: string | null,
+  ): void {
+    this.#textUnits += whole?.length ?? 0
+    this.#append(this.#rejected, lineageCells(lineage, id), [product, sub_family, reason, path, whole])
+  }
+
+  #append(builder: TableBuilder, lineage: ReadonlyArray<Cell>, cells: ReadonlyArray<Cell>): void {
+    builder.appendAfter(lineage, cells)
+    this.#rows++
+  }
+
+  /** The builders by table name. Whoever takes their rows away by hand must not use `flush` beside it. */
+  tables(): ReadonlyMap<string, TableBuilder> {
+    return this.#builders
+  }
+
+  /** True when it is time to flush; asked after each body. */
+  get isFull(): boolean {
+    return this.#rows >= fullRows || this.#textUnits >= fullTextUnits
+  }
+
+  /** All rows so far, one Arrow table per table that has any; memory is free afterwards. */
+  flush(): ReadonlyArray<Flushed> {
+    const flushed: Array<Flushed> = []
+    for (const builder of this.#builders.values()) {
+      const { rows, spec } = builder
+      if (rows > 0) flushed.push({ spec, rows, table: builder.finish() })
+    }
+    this.#rows = 0
+    this.#textUnits = 0
+    return flushed
+  }
+}
+
+const lineageCells = (lineage: Lineage, record_id: string): ReadonlyArray<Cell> => [
+  lineage.run_id,
+  lineage.task_id,
+  lineage.execution_id,
+  lineage.session_id,
+  lineage.customer_id,
+  lineage.engine_reference,
+  record_id,
+]
+
+/** `product` and `sub_family` of something that is no record, where they are texts. */
+const namesOf = (value: unknown): readonly [product: string | null, sub_family: string | null] => {
+  if (typeof value !== "object" || value === null) return [null, null]
+  const { product, sub_family } = value as Readonly<Record<string, unknown>>
+  return [typeof product === "string" ? product : null, typeof sub_family === "string" ? sub_family : null]
+}
+
+export const makeNormaliser = (families: ReadonlyArray<RecordFamily>): Normaliser => new Normaliser(families)

@@ -1,0 +1,43 @@
+/**
+ * One Arrow table -> the bytes of one Parquet file: zstd, statistics, one row group per 122,880 rows, and
+ * what run and schema version it belongs to in the file's own metadata. DuckDB reads back exactly the
+ * declared types, except JSON, which Parquet carries as text.
+ */
+import { tableToIPC } from "apache-arrow"
+import type { Table } from "apache-arrow"
+import {
+  Compression,
+  EnabledStatistics,
+  Table as WasmTable,
+  WriterPropertiesBuilder,
+  writeParquet,
+} from "parquet-wasm"
+import type { TableSpec } from "./Columns.ts"
+
+// Larger pages and batches than the defaults: a third of the time at the same size.
+const writeBatchRows = 65_536
+const pageBytes = 8 * 1024 * 1024
+const rowGroupRows = 122_880
+
+/** `metadata` becomes the file's key-value metadata: run and schema version. */
+export const parquetBytes = (
+  spec: TableSpec,
+  table: Table,
+  metadata: Readonly<Record<string, string>>,
+): Uint8Array => {
+  let builder = new WriterPropertiesBuilder()
+    .setCompression(Compression.ZSTD)
+    .setStatisticsEnabled(EnabledStatistics.Chunk)
+    .setWriteBatchSize(writeBatchRows)
+    .setDataPageSizeLimit(pageBytes)
+    .setMaxRowGroupSize(rowGroupRows)
+    .setDictionaryEnabled(false)
+    .setKeyValueMetadata(new Map(Object.entries(metadata)))
+    .setCreatedBy("nightjar")
+  for (const each of spec.columns) {
+    // A dictionary of values that are nearly all different costs time and saves nothing.
+    if (each.repeats === true) builder = builder.setColumnDictionaryEnabled(each.name, true)
+  }
+  // Table and properties are consumed by the writer: nothing is left to free.
+  return writeParquet(WasmTable.fromIPCStream(tableToIPC(table, "stream")), builder.build())
+}

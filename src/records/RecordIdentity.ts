@@ -1,0 +1,90 @@
+/**
+ * What makes a record the same record in another night: customer and engine (or session), `sub_family`, and
+ * all it says, in an order of keys of its own. The hash of that is `record_id`; equal records of one body
+ * are told apart by their number in it.
+ */
+import { hash } from "node:crypto"
+import { ExactNumber, decimalIdentity } from "./ExactNumber.ts"
+
+/** Objects nested deeper than this inside a record cost that record: real ones have three levels. */
+export const recordDepthMax = 32
+
+/** The keys of one kind of object as they come, sorted, and each sorted key with its length before it. */
+interface Shape {
+  readonly keys: ReadonlyArray<string>
+  readonly sorted: ReadonlyArray<string>
+  readonly labels: ReadonlyArray<string>
+}
+
+// The last shape seen per number of keys. Records repeat a handful of shapes, and sorting was half of the
+// time.
+const shapes: Array<Shape | undefined> = []
+const shapeKeysMax = 64
+
+const shapeOf = (keys: ReadonlyArray<string>): Shape => {
+  const known = shapes[keys.length]
+  if (known !== undefined) {
+    let i = 0
+    while (i < keys.length && keys[i] === known.keys[i]) i++
+    if (i === keys.length) return known
+  }
+  const sorted = keys.toSorted()
+  const shape = { keys, sorted, labels: sorted.map((key) => `${key.length}:${key}`) }
+  if (keys.length <= shapeKeysMax) shapes[keys.length] = shape
+  return shape
+}
+
+/**
+ * One text per value: keys sorted, strings with their length before them so that nothing has to be escaped,
+ * numbers by value. undefined when the value is nested deeper than `recordDepthMax`.
+ */
+export const canonicalText = (value: unknown, depth = 0): string | undefined => {
+  if (typeof value === "string") return `${value.length}:${value}`
+  if (typeof value !== "object" || value === null) {
+    // A value is either always a plain number or always an exact one, so the two need no common form.
+    return typeof value === "number" ? `#${value}` : value === null ? "!n" : value === true ? "!t" : "!f"
+  }
+  if (value instanceof ExactNumber) return `#${decimalIdentity(value.text)}`
+  if (depth === recordDepthMax) return undefined
+  if (Array.isArray(value)) {
+    let text = "["
+    for (let i = 0; i < value.length; i++) {
+      const inner = canonicalText(value[i], depth + 1)
+      if (inner === undefined) return undefined
+      text += inner
+    }
+    return `${text}]`
+  }
+  const { sorted, labels } = shapeOf(Object.keys(value))
+  let text = "{"
+  for (let i = 0; i < sorted.length; i++) {
+    const inner = canonicalText((value as Readonly<Record<string, unknown>>)[sorted[i]!], depth + 1)
+    if (inner === undefined) return undefined
+    text += labels[i]! + inner
+  }
+  return `${text}}`
+}
+
+/** 128 bits of SHA-256, as hexadecimal digits. */
+const digest = (text: string): string => hash("sha256", text, "hex").slice(0, 32)
+
+/** Hands out the ids of the records of one body; each body needs its own. */
+export const recordIds = (owner: string): ((sub_family: string, text: string) => string) => {
+  const seen = new Map<string, number>()
+  return (sub_family, text) => {
+    const base = digest(`${owner.length}:${owner}${sub_family.length}:${sub_family}${text}`)
+    const occurrence = seen.get(base) ?? 0
+    seen.set(base, occurrence + 1)
+    return occurrence === 0 ? base : digest(`${base}/${occurrence}`)
+  }
+}
+
+/** Whose record it is, the same in every night. */
+export const ownerOf = (task: {
+  readonly customer_id: string | null
+  readonly engine_reference: string | null
+  readonly session_id: string | null
+}): string =>
+  task.engine_reference === null
+    ? `session/${task.session_id ?? ""}`
+    : `${task.customer_id ?? ""}/${task.engine_reference}`

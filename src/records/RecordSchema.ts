@@ -1,0 +1,234 @@
+/**
+ * What a record family looks like: one YAML file of `schemas/records` per family, so that a further family
+ * needs a file and no code. A file that is wrong in any way is refused with file, line and column before a
+ * night begins.
+ */
+import { Effect, Schema, SchemaIssue } from "effect"
+import { LineCounter, isNode, parseDocument } from "yaml"
+import type { Document } from "yaml"
+import { decimalShape } from "./ColumnData.ts"
+import type { ColumnType } from "./ColumnData.ts"
+
+export const plainColumnTypes = [
+  "VARCHAR",
+  "BOOLEAN",
+  "INTEGER",
+  "BIGINT",
+  "DOUBLE",
+  "DATE",
+  "TIMESTAMPTZ",
+  "VARCHAR[]",
+  "JSON",
+] as const
+
+const isColumnType = (text: string): text is ColumnType =>
+  plainColumnTypes.some((type) => type === text) || decimalShape(text) !== undefined
+
+// Names become columns, and fields are read from objects that inherit some: `constructor` is no name.
+const isName = (text: string): boolean => /^[a-z][a-z0-9_]{0,62}$/.test(text) && !(text in {})
+
+const TypeOfColumn = Schema.String.check(
+  Schema.makeFilter((text: string) =>
+    isColumnType(text) ? undefined : `expected one of ${plainColumnTypes.join(", ")} or DECIMAL(p,s)`,
+  ),
+)
+const Name = Schema.String.check(
+  Schema.makeFilter((text: string) => (isName(text) ? undefined : "expected a name in snake_case")),
+)
+const Text = Schema.NonEmptyString
+
+const columnFields = { type: TypeOfColumn, comment: Text }
+const Column = Schema.Struct({ ...columnFields, required: Schema.optionalKey(Schema.Boolean) })
+const Columns = Schema.Record(Schema.String, Column)
+
+const Child = Schema.Struct({
+  comment: Text,
+  /** The field has to be there, be it as an empty list. */
+  required: Schema.optionalKey(Schema.Boolean),
+  /** Where the table is not named like the field. */
+  table: Schema.optionalKey(Name),
+  /** For a list of objects. */
+  columns: Schema.optionalKey(Columns),
+  /** For a list of plain values. */
+  item: Schema.optionalKey(Schema.Struct({ name: Name, ...columnFields })),
+})
+
+/** A file of `schemas/records` as it is written. */
+export const RecordSchemaFile = Schema.Struct({
+  table: Name,
+  comment: Text,
+  product: Text,
+  sub_families: Schema.Array(Text).check(Schema.isMinLength(1)),
+  /**
+   * Feature codes that feed the table: its `_latest` view shows the newest run in which one of them
+   * succeeded.
+   */
+  features: Schema.Array(Text).check(Schema.isMinLength(1)),
+  columns: Columns,
+  children: Schema.optionalKey(Schema.Record(Schema.String, Child)),
+})
+type RecordSchemaFile = typeof RecordSchemaFile.Type
+
+export interface RecordColumn {
+  readonly name: string
+  readonly type: ColumnType
+  readonly comment: string
+  readonly required: boolean
+}
+
+/** A list of a record that has a table of its own; its items are objects, or plain values of one column. */
+export interface RecordChild {
+  readonly field: string
+  readonly table: string
+  readonly comment: string
+  readonly required: boolean
+  readonly items: "objects" | "values"
+  readonly columns: ReadonlyArray<RecordColumn>
+}
+
+export interface RecordFamily {
+  readonly table: string
+  readonly comment: string
+  readonly product: string
+  readonly subFamilies: ReadonlyArray<string>
+  readonly features: ReadonlyArray<string>
+  readonly columns: ReadonlyArray<RecordColumn>
+  readonly children: ReadonlyArray<RecordChild>
+}
+
+/** Each line of the message is `file:line:column: what is wrong`. */
+export class RecordSchemaInvalid extends Schema.TaggedError<RecordSchemaInvalid>()("RecordSchemaInvalid", {
+  message: Schema.String,
+}) {}
+
+type SchemaIssuePath = ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined
+type Trouble = { readonly path: ReadonlyArray<PropertyKey>; readonly message: string }
+
+// Names that the tables give to columns of their own.
+const lineageNames = [
+  "run_id",
+  "task_id",
+  "execution_id",
+  "session_id",
+  "customer_id",
+  "engine_reference",
+  "record_id",
+  "position",
+  "extra",
+  "product",
+  "sub_family",
+]
+
+const nameTroubles = (file: RecordSchemaFile): ReadonlyArray<Trouble> => {
+  const troubles: Array<Trouble> = []
+  const children = Object.entries(file.children ?? {})
+  const check = (names: ReadonlyArray<string>, path: ReadonlyArray<string>): void => {
+    for (const name of names) {
+      if (!isName(name)) troubles.push({ path: [...path, name], message: "expected a name in snake_case" })
+      if (lineageNames.includes(name)) {
+        troubles.push({ path: [...path, name], message: `${name} is a column that every record table has` })
+      }
+    }
+  }
+  check(Object.keys(file.columns), ["columns"])
+  check(
+    children.map(([field]) => field),
+    ["children"],
+  )
+  for (const [field, child] of children) {
+    const path = ["children", field]
+    if (Object.hasOwn(file.columns, field)) {
+      troubles.push({ path, message: `${field} is a column already` })
+    }
+    if ((child.columns === undefined) === (child.item === undefined)) {
+      troubles.push({ path, message: "expected either columns or item" })
+    }
+    check(Object.keys(child.columns ?? {}), [...path, "columns"])
+    check(child.item === undefined ? [] : [child.item.name], [...path, "item"])
+  }
+  return troubles
+}
+
+const columnsOf = (columns: RecordSchemaFile["columns"]): ReadonlyArray<RecordColumn> =>
+  Object.entries(columns).map(([name, { type, comment, required }]) => ({
+    name,
+    type: type as ColumnType,
+    comment,
+    required: required === true,
+  }))
+
+const familyOf = (file: RecordSchemaFile): RecordFamily => ({
+  table: file.table,
+  comment: file.comment,
+  product: file.product,
+  subFamilies: file.sub_families,
+  features: file.features,
+  columns: columnsOf(file.columns),
+  children: Object.entries(file.children ?? {}).map(([field, child]) => ({
+    field,
+    table: child.table ?? field,
+    comment: child.comment,
+    required: child.required === true,
+    items: child.item === undefined ? "objects" : "values",
+    columns:
+      child.item === undefined
+        ? columnsOf(child.columns ?? {})
+        : columnsOf({ [child.item.name]: { ...child.item, required: true } }),
+  })),
+})
+
+/** The line of the innermost node that a path leads to. */
+const offsetOf = (document: Document, path: ReadonlyArray<PropertyKey>): number => {
+  for (let length = path.length; length >= 0; length--) {
+    const node = document.getIn(path.slice(0, length), true)
+    if (isNode(node) && node.range) return node.range[0]
+  }
+  return 0
+}
+
+/** Names the key where the message only says that there is one too many or too few. */
+const clearer = (message: string, path: SchemaIssuePath): string => {
+  const last = path?.at(-1)
+  const key = String(typeof last === "object" ? last.key : last)
+  if (message === "Missing key") return `${key} is missing`
+  return message === "Expected no excess property" ? `unknown key ${key}` : message
+}
+
+const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
+
+/** One file's text -> its family, or every trouble of it as `file:line:column: message`. */
+export const parseRecordSchema = (
+  file: string,
+  text: string,
+): Effect.Effect<RecordFamily, RecordSchemaInvalid> => {
+  const lines = new LineCounter()
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
+  const refuse = (troubles: ReadonlyArray<{ readonly offset: number; readonly message: string }>) => {
+    const messages = troubles.map(({ offset, message }) => {
+      const { line, col } = lines.linePos(offset)
+      return `${file}:${line}:${col}: ${message}`
+    })
+    return Effect.fail(new RecordSchemaInvalid({ message: messages.join("\n") }))
+  }
+  const placed = ({ path, message }: Trouble) => ({ offset: offsetOf(document, path), message })
+  if (document.errors.length > 0) {
+    return refuse(document.errors.map((error) => ({ offset: error.pos[0], message: error.message })))
+  }
+  const decode = Schema.decodeUnknownEffect(RecordSchemaFile)
+  return decode(document.toJS(), { errors: "all", onExcessProperty: "error" }).pipe(
+    Effect.catch((error) =>
+      refuse(
+        formatIssue(error.issue).issues.map((issue) =>
+          placed({
+            path: (issue.path ?? []).map((step) => (typeof step === "object" ? step.key : step)),
+            message: clearer(issue.message, issue.path),
+          }),
+        ),
+      ),
+    ),
+    Effect.flatMap((schema) => {
+      const troubles = nameTroubles(schema)
+      return troubles.length > 0 ? refuse(troubles.map(placed)) : Effect.succeed(familyOf(schema))
+    }),
+  )
+}

@@ -1,0 +1,94 @@
+/**
+ * The tables that records land in, with a comment for every table and column: one per family, one per child
+ * list, and two for whatever has no family or breaks it. Order of columns: lineage, `position` (children),
+ * the record's own fields, `extra`.
+ */
+import { column, required } from "./Columns.ts"
+import type { ColumnSpec, TableSpec } from "./Columns.ts"
+import type { RecordChild, RecordColumn, RecordFamily } from "./RecordSchema.ts"
+
+const lineage: ReadonlyArray<ColumnSpec> = [
+  { ...required("run_id", "VARCHAR", "The run that read the record."), repeats: true },
+  required("task_id", "VARCHAR", "The task that read the record."),
+  column("execution_id", "VARCHAR", "The remote execution; NULL for a session that was only pulled."),
+  column("session_id", "VARCHAR", "The flow session whose results held the record."),
+  column("customer_id", "VARCHAR", "Whose record it is."),
+  { ...column("engine_reference", "VARCHAR", "The engine that retrieved it."), repeats: true },
+  required("record_id", "VARCHAR", "The same in every night in which the record says the same."),
+]
+
+const product = required("product", "VARCHAR", "Product of the record, as the service names it.")
+const subFamily = required("sub_family", "VARCHAR", "Family of the record, as the service names it.")
+const extra = column("extra", "JSON", "Fields that no column holds; NULL when there are none.")
+
+const specOf = ({ name, type, comment, required: isRequired }: RecordColumn): ColumnSpec => ({
+  name,
+  type,
+  comment,
+  nullable: !isRequired,
+})
+
+export const familyTable = (family: RecordFamily): TableSpec => ({
+  name: family.table,
+  comment: family.comment,
+  columns: [
+    ...lineage,
+    { ...product, repeats: true },
+    { ...subFamily, repeats: true },
+    ...family.columns.map(specOf),
+    extra,
+  ],
+})
+
+export const childTable = (child: RecordChild): TableSpec => ({
+  name: child.table,
+  comment: child.comment,
+  columns: [
+    ...lineage,
+    required("position", "INTEGER", "Place in the record's list, from 0."),
+    ...child.columns.map(specOf),
+    // A plain value has no fields that could be left over.
+    ...(child.items === "objects" ? [extra] : []),
+  ],
+})
+
+export const otherRecordsTable: TableSpec = {
+  name: "other_records",
+  comment: "Records of families that have no schema file, whole.",
+  columns: [
+    ...lineage,
+    { ...product, repeats: true },
+    { ...subFamily, repeats: true },
+    column("fetch_date", "TIMESTAMPTZ", "When the source was read, where the record says it readably."),
+    required("record", "JSON", "The whole record."),
+  ],
+}
+
+export const rejectedRecordsTable: TableSpec = {
+  name: "rejected_records",
+  comment: "What stood where records stand but breaks its schema, whole, with the reason.",
+  columns: [
+    ...lineage,
+    column("product", "VARCHAR", "Product of the record, where it is a text."),
+    column("sub_family", "VARCHAR", "Family of the record, where it is a text."),
+    required("reason", "VARCHAR", "What is wrong; never the value itself."),
+    required("path", "VARCHAR", "Where in the body the trouble stands."),
+    column("record", "JSON", "The whole record; NULL for a body that could not be read."),
+  ],
+}
+
+export interface RecordTable {
+  readonly spec: TableSpec
+  /** Feature codes that feed the table, for its `_latest` view; undefined: every feature does. */
+  readonly features: ReadonlyArray<string> | undefined
+}
+
+/** All record tables, in the order of their families; each child follows its parent. */
+export const recordTables = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<RecordTable> => [
+  ...families.flatMap((family) => [
+    { spec: familyTable(family), features: family.features },
+    ...family.children.map((child) => ({ spec: childTable(child), features: family.features })),
+  ]),
+  { spec: otherRecordsTable, features: undefined },
+  { spec: rejectedRecordsTable, features: undefined },
+]

@@ -1,0 +1,24 @@
+/**
+ * What a finished run answers its caller: pure. 4 wins over 3, because what a rerun can finish comes first.
+ */
+import { pendingDeletions } from "../execution/DeleteExecutions.ts"
+import type { RunState, TaskState } from "../ledger/RunState.ts"
+
+/** 0: all went well. 3: some tasks need the customer or an engineer. 4: something is left that a rerun can finish. */
+export type RunExitCode = 0 | 3 | 4
+
+export const exitCodeOf = (run: RunState, after_export: "delete" | "keep"): RunExitCode => {
+  const outcomes = [...run.tasks.values()].map((task) => task.settled?.fact.outcome ?? "unfinished")
+  if (outcomes.includes("unfinished")) return 4
+  if (after_export === "delete" && pendingDeletions(run) > 0) return 4
+  return outcomes.every((outcome) => outcome === "succeeded") ? 0 : 3
+}
+
+/** Whether something of this run is still at the service that a later run has to bring home or delete. */
+export const hasLeftovers = (run: RunState, after_export: "delete" | "keep"): boolean =>
+  [...run.tasks.values()].some(isOpenAtService) || (after_export === "delete" && pendingDeletions(run) > 0)
+
+const isOpenAtService = ({ settled, attempts }: TaskState): boolean =>
+  settled === undefined ||
+  settled.fact.reason === "RESULTS_PARTIAL" ||
+  attempts.some((attempt) => attempt.execution_id !== undefined && attempt.closed === undefined)

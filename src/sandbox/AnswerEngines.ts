@@ -1,0 +1,72 @@
+/**
+ * The catalogue's two calls (sections 4.8 and 4.9): filters in their own vocabulary, and one engine with its forms.
+ */
+import { Clock, Effect } from "effect"
+import { features, featuresModes, mainCategories } from "../contract/Vocabulary.ts"
+import { engineDefinitions, engineDetails, engineView, findEngine, isEngineReference } from "./EngineCatalogue.ts"
+import type { EngineDefinition } from "./EngineCatalogue.ts"
+
+export interface EngineFilter {
+  readonly markets?: ReadonlyArray<string>
+  readonly features?: ReadonlyArray<string>
+  readonly features_mode?: string
+  readonly main_category?: string
+  readonly is_online?: string
+}
+
+const booleans = ["true", "false", "1", "0"]
+
+/** One item per value outside its vocabulary. A market is a country code. */
+const rejectedValues = (filter: EngineFilter) => {
+  const outside = (name: string, known: (value: string) => boolean, values: ReadonlyArray<string>) =>
+    values.flatMap((value, index) =>
+      known(value)
+        ? []
+        : [{ loc: ["query", name, index], msg: `${value} is not a permitted value`, type: "type_error.enum", input: value }],
+    )
+  const one = (value: string | undefined) => (value === undefined ? [] : [value])
+  const among = (list: ReadonlyArray<string>) => (value: string) => list.includes(value)
+  return [
+    ...outside("markets", (value) => /^[A-Z]{2}$/.test(value), filter.markets ?? []),
+    ...outside("features", among(features), filter.features ?? []),
+    ...outside("features_mode", among(featuresModes), one(filter.features_mode)),
+    ...outside("main_category", among(mainCategories), one(filter.main_category)),
+    ...outside("is_online", among(booleans), one(filter.is_online)),
+  ]
+}
+
+const offers = (engine: EngineDefinition, filter: EngineFilter): boolean => {
+  const wanted = filter.features ?? []
+  if (wanted.length === 0) return true
+  const offered = (code: string) => engine.features.some((feature) => feature === code)
+  return filter.features_mode === "or" ? wanted.some(offered) : wanted.every(offered)
+}
+
+/** 4.8: the list holds only what can run now, so nothing in it is ever offline. */
+const matches = (engine: EngineDefinition, filter: EngineFilter): boolean => {
+  const { markets = [], main_category, is_online } = filter
+  if (engine.maintenance || is_online === "false" || is_online === "0") return false
+  if (main_category !== undefined && engine.category !== main_category) return false
+  return (markets.length === 0 || markets.some((market) => engine.markets.includes(market))) && offers(engine, filter)
+}
+
+export const listEngines = Effect.fnUntraced(function* (filter: EngineFilter) {
+  const now = yield* Clock.currentTimeMillis
+  const detail = rejectedValues(filter)
+  if (detail.length > 0) return yield* Effect.fail({ _tag: "Invalid" as const, detail })
+  return engineDefinitions.filter((engine) => matches(engine, filter)).map((engine) => engineView(engine, now))
+})
+
+const notAReference = { loc: ["path", "engine_reference"], msg: "not an engine reference", type: "value_error" }
+
+/** 4.9: what is no reference at all answers 422, an unknown one 404, one that is in maintenance 503. */
+export const showEngine = Effect.fnUntraced(function* (reference: string) {
+  const now = yield* Clock.currentTimeMillis
+  if (!isEngineReference(reference)) {
+    return yield* Effect.fail({ _tag: "Invalid" as const, detail: [notAReference] })
+  }
+  const engine = findEngine(reference)
+  if (engine === undefined) return yield* Effect.fail({ _tag: "NotFound" as const, detail: "no such engine" })
+  if (engine.maintenance) return yield* Effect.fail({ _tag: "Unavailable" as const, detail: "maintenance" })
+  return engineDetails(engine, now)
+})

@@ -1,0 +1,176 @@
+/**
+ * The calls of the direct execution API as answers of the contract (sections 4.1 to 4.5 and 4.12): a decision, its
+ * events recorded, the body read from the state after them.
+ */
+import { Clock, Effect } from "effect"
+import type { StartRequest } from "../contract/Execution.ts"
+import type { StatusReason } from "../contract/Vocabulary.ts"
+import { decideAbort, decideDelete, decideRead, decideResume } from "./DecideCalls.ts"
+import { decideStart } from "./DecideStart.ts"
+import type { Application } from "./DecideStart.ts"
+import { profileBody } from "./Results.ts"
+import { recordEvents, settle } from "./SandboxCore.ts"
+import type { SandboxCore } from "./SandboxCore.ts"
+import { findExecution } from "./SandboxState.ts"
+import { acceptanceBody, challengeBody, stateBody } from "./StateBody.ts"
+import { statusCodeOf } from "./Timeline.ts"
+
+export const notFound = { _tag: "NotFound", detail: "no such execution" } as const
+
+const acceptanceOf = (application: Application, request: StartRequest, status_reason: StatusReason) => ({
+  app_id: application.app_id,
+  customer_id: request.customer_id,
+  auth_origin: "app-secret" as const,
+  engine_reference: request.engine_reference,
+  ...(request.external_execution_id === undefined
+    ? {}
+    : { external_execution_id: request.external_execution_id }),
+  status_code: statusCodeOf(status_reason),
+  status_reason,
+})
+
+const idsOf = (core: SandboxCore, execution_id: string) => {
+  const execution = core.state.executions.get(execution_id)
+  return execution === undefined ? { execution_id } : acceptanceBody(execution)
+}
+
+/** 4.1 */
+export const startExecution = Effect.fnUntraced(function* (
+  core: SandboxCore,
+  application: Application,
+  request: StartRequest,
+) {
+  const now = yield* Clock.currentTimeMillis
+  const decision = decideStart(core.state, { seed: core.seed, at: now, application, request })
+  recordEvents(core, decision.events)
+  switch (decision._tag) {
+    case "Accepted":
+      if (decision.inputs.length > 0) core.inputs.set(decision.execution_id, decision.inputs)
+      return {
+        _tag: "Accepted" as const,
+        ...acceptanceOf(application, request, "ACCEPTED"),
+        ...idsOf(core, decision.execution_id),
+        ...(decision.ticket === undefined ? {} : { ticket: decision.ticket }),
+      }
+    case "Conflict":
+      return yield* Effect.fail({
+        _tag: "AlreadyExecuting" as const,
+        ...acceptanceOf(application, request, "ALREADY_EXECUTING"),
+        external_execution_id: null,
+        ...idsOf(core, decision.execution_id),
+      })
+    case "Refused":
+      return yield* Effect.fail({
+        _tag: "Refused" as const,
+        ...acceptanceOf(application, request, decision.reason),
+      })
+    case "Unavailable":
+      return yield* Effect.fail({ _tag: "Unavailable" as const, detail: "engine in maintenance" })
+    case "Invalid":
+      return yield* Effect.fail({ _tag: "Invalid" as const, detail: [unknownEngine] })
+  }
+})
+
+const unknownEngine = {
+  loc: ["body", "engine_reference"],
+  msg: "no such engine",
+  type: "value_error.engine_reference",
+}
+
+/** 4.2 */
+export const readExecution = Effect.fnUntraced(function* (
+  core: SandboxCore,
+  { app_id }: Application,
+  execution_id: string,
+) {
+  const now = yield* Clock.currentTimeMillis
+  const answer = settle(core, decideRead(core.state, now, app_id, execution_id))
+  switch (answer._tag) {
+    case "NotFound":
+      return yield* Effect.fail(notFound)
+    case "ActionRequired":
+      return yield* Effect.fail({ _tag: answer._tag, ...challengeBody(answer.execution, answer.expires) })
+    case "Closed":
+      return { _tag: answer._tag, ...stateBody(answer.execution, now, core.inputs.get(execution_id) ?? []) }
+    case "Working":
+      return { _tag: answer._tag, ...stateBody(answer.execution, now, []) }
+  }
+})
+
+/** 4.12: a poll has no body to look at, so it does not count as having read the final state. */
+export const pollExecution = Effect.fnUntraced(function* (
+  core: SandboxCore,
+  { app_id }: Application,
+  execution_id: string,
+) {
+  const now = yield* Clock.currentTimeMillis
+  const { _tag } = decideRead(core.state, now, app_id, execution_id).answer
+  if (_tag === "Closed") return { _tag }
+  if (_tag === "Working") return { _tag }
+  return yield* Effect.fail({ _tag })
+})
+
+/** 4.3 */
+export const resumeExecution = Effect.fnUntraced(function* (
+  core: SandboxCore,
+  { app_id }: Application,
+  execution_id: string,
+  payload: unknown,
+) {
+  const now = yield* Clock.currentTimeMillis
+  const answer = settle(core, decideResume(core.state, core.seed, now, app_id, execution_id, payload))
+  switch (answer._tag) {
+    case "NotFound":
+      return yield* Effect.fail(notFound)
+    case "Gone":
+      return yield* Effect.fail({ _tag: answer._tag, detail: "ACTION_TIMEOUT" })
+    case "BadRequest":
+      return yield* Effect.fail(answer)
+    case "Accepted":
+      return {
+        ...acceptanceBody(answer.execution),
+        _tag: answer._tag,
+        status_code: "ONGOING" as const,
+        status_reason: "ACCEPTED" as const,
+      }
+  }
+})
+
+/** 4.4 */
+export const abortExecution = Effect.fnUntraced(function* (
+  core: SandboxCore,
+  { app_id }: Application,
+  execution_id: string,
+) {
+  const now = yield* Clock.currentTimeMillis
+  const _tag = settle(core, decideAbort(core.state, now, app_id, execution_id))
+  if (_tag === "NotFound") return yield* Effect.fail(notFound)
+  if (_tag === "Conflict") return yield* Effect.fail({ _tag, detail: "cannot be stopped at the moment" })
+  return _tag === "NoContent" ? { _tag } : { _tag }
+})
+
+/** 4.5 */
+export const deleteExecution = Effect.fnUntraced(function* (
+  core: SandboxCore,
+  { app_id }: Application,
+  execution_id: string,
+) {
+  const now = yield* Clock.currentTimeMillis
+  const _tag = settle(core, decideDelete(core.state, now, app_id, execution_id))
+  if (_tag === "NotFound") return yield* Effect.fail(notFound)
+  if (_tag === "Conflict") return yield* Effect.fail({ _tag, detail: "still running" })
+  core.inputs.delete(execution_id)
+  return { _tag }
+})
+
+/** 4.12: 404 as well where the run has read no profile. */
+export const readProfile = Effect.fnUntraced(function* (
+  core: SandboxCore,
+  { app_id }: Application,
+  execution_id: string,
+) {
+  const now = yield* Clock.currentTimeMillis
+  const execution = findExecution(core.state, app_id, execution_id)
+  const body = execution === undefined ? undefined : profileBody(core.seed, execution, now)
+  return body === undefined ? yield* Effect.fail(notFound) : body
+})

@@ -1,0 +1,126 @@
+/**
+ * What a state says in words: prose and messages in the source market's language, and the outcome of each feature
+ * (section 2.4). Automation goes by `id` and by the reasons; the texts are for people.
+ */
+import type { ExecutionMessage } from "../contract/Execution.ts"
+import type { FeatureStatusReason, StatusReason } from "../contract/Vocabulary.ts"
+import { recordsPlanned, retrievedByFeature } from "./PlanResults.ts"
+import { retrievedAt } from "./Results.ts"
+import { momentAt } from "./SandboxState.ts"
+import type { Execution } from "./SandboxState.ts"
+import { isClosedPhase, statusCodeOf } from "./Timeline.ts"
+import type { Phase } from "./Timeline.ts"
+
+const prose: Readonly<Partial<Record<StatusReason, string>>> = {
+  ACCEPTED: "En cola.",
+  WAITING: "Conectando con la fuente.",
+  RUNNING: "Leyendo datos.",
+  ASYNC_WAIT: "La fuente ha pedido esperar.",
+  MFA_REQUIRED: "La entidad ha enviado un código.",
+  COMPLETED: "Terminado.",
+  PARTIAL: "Terminado en parte.",
+  FAILED: "No se ha podido leer nada.",
+  INCORRECT_CREDENTIALS: "Usuario o contraseña incorrectos.",
+  INCORRECT_MFA: "El código no es correcto.",
+  BLOCKED_USER: "El acceso está bloqueado por la entidad.",
+  FRIEZED_CREDENTIALS: "El acceso está congelado por la entidad.",
+  CHANGE_PASSWORD: "La entidad exige cambiar la contraseña.",
+  MANUAL_INTERVENTION: "Entre en la web de la entidad y acepte el aviso pendiente.",
+  CUSTOMER_INTERVENTION_REQUIRED: "La fuente pide la intervención del cliente.",
+  TIMEOUT: "Se ha superado el tiempo de ejecución.",
+}
+export const statusMessage = (reason: StatusReason): string =>
+  prose[reason] ?? `Ejecución cerrada: ${reason.toLowerCase().replaceAll("_", " ")}.`
+
+type Message = typeof ExecutionMessage.Type
+
+/** Reasons that the end user is told about, beside the error. */
+const notified: ReadonlySet<StatusReason> = new Set<StatusReason>([
+  "BLOCKED_USER",
+  "CHANGE_PASSWORD",
+  "MANUAL_INTERVENTION",
+])
+
+const closingMessages = (phase: Phase): ReadonlyArray<Message> => {
+  const reason = phase.status_reason
+  if (!isClosedPhase(phase) || reason === "COMPLETED" || reason === "PARTIAL") return []
+  const message = { date: new Date(phase.from).toISOString(), loc: [], message: statusMessage(reason) }
+  const id = `${statusCodeOf(reason)}.${reason}`.toLowerCase()
+  return [
+    { ...message, type: "error", id },
+    ...(notified.has(reason) ? [{ ...message, type: "notification" as const, id: `${id}.notice` }] : []),
+  ]
+}
+
+export const messagesAt = (execution: Execution, at: number): ReadonlyArray<Message> => {
+  const { phase } = momentAt(execution, at)
+  const failed = isClosedPhase(phase)
+    ? execution.started.results.features.filter(({ outcome }) => outcome !== "FEATURE_COMPLETED")
+    : []
+  const date = new Date(phase.from).toISOString()
+  const login: ReadonlyArray<Message> =
+    phase.authentication_status === "AUTH_OK"
+      ? [{ date, type: "info", id: "login.accepted", loc: [], message: "Acceso correcto." }]
+      : []
+  return [
+    ...login,
+    ...closingMessages(phase),
+    ...failed.map(
+      ({ code }): Message => ({
+        date,
+        type: "warning",
+        id: "feature.incomplete",
+        loc: ["features", code],
+        message: "La fuente no ha dado todos los datos.",
+      }),
+    ),
+  ]
+}
+
+const openOutcomes: Readonly<Partial<Record<StatusReason, FeatureStatusReason>>> = {
+  ACCEPTED: "FEATURE_ACCEPTED",
+  WAITING: "FEATURE_WAITING",
+  RUNNING: "FEATURE_RUNNING",
+  ASYNC_WAIT: "FEATURE_ASYNC_WAIT",
+  MFA_REQUIRED: "FEATURE_ACTION_REQUIRED",
+  INPUT_REQUIRED: "FEATURE_ACTION_REQUIRED",
+}
+const closedOutcomes: Readonly<Partial<Record<StatusReason, FeatureStatusReason>>> = {
+  TIMEOUT: "FEATURE_TIMEOUT",
+  ACTION_TIMEOUT: "FEATURE_ACTION_TIMEOUT",
+  CUSTOMER_INTERVENTION_REQUIRED: "FEATURE_CUSTOMER_INTERVENTION_REQUIRED",
+  INCORRECT_MFA: "FEATURE_ACTION_REJECTED",
+  INCORRECT_PARAMETERS_FORMAT: "FEATURE_INCORRECT_PARAMETERS_FORMAT",
+  INTERNAL_ERROR: "FEATURE_INTERNAL_ERROR",
+}
+
+const brokenOff = (reason: StatusReason): FeatureStatusReason => {
+  const known = closedOutcomes[reason]
+  if (known !== undefined) return known
+  const code = statusCodeOf(reason)
+  if (code === "CONFIGURATION_ERROR") return "FEATURE_CONFIGURATION_ERROR"
+  return code === "TEMPORARY_ERROR" ? "FEATURE_TEMPORARY_ERROR" : "FEATURE_ABORTED"
+}
+
+/** A feature that had all its records before a run broke off is complete all the same. */
+const outcomeAt = (
+  phase: Phase,
+  feature: Execution["started"]["results"]["features"][number],
+  retrieved: number,
+): FeatureStatusReason => {
+  const reason = phase.status_reason
+  if (reason === "COMPLETED" || reason === "PARTIAL" || reason === "FAILED") return feature.outcome
+  if (retrieved > 0 && retrieved === feature.records) return "FEATURE_COMPLETED"
+  if (!isClosedPhase(phase)) return openOutcomes[reason] ?? "FEATURE_RUNNING"
+  return retrieved > 0 ? "FEATURE_PARTIAL" : brokenOff(reason)
+}
+
+export const featuresAt = (execution: Execution, at: number) => {
+  const { phase } = momentAt(execution, at)
+  const { results } = execution.started
+  const counts = retrievedByFeature(results, Math.min(retrievedAt(execution, at), recordsPlanned(results)))
+  return results.features.map((feature, index) => ({
+    code: feature.code,
+    status_reason: outcomeAt(phase, feature, counts[index] ?? 0),
+  }))
+}

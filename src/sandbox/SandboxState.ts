@@ -1,0 +1,149 @@
+/**
+ * The state of the embedded service: a fold of its events. Decisions read it and return events; only `applyEvent`
+ * changes it. An execution is a plan and what was done to it; its records are derived when somebody reads them.
+ */
+import type { SandboxEvent, Started, StartRefused } from "./SandboxEvent.ts"
+import { isClosedPhase, lifeOf, momentOf } from "./Timeline.ts"
+import type { ChallengeAnswer, Moment, Phase } from "./Timeline.ts"
+
+export interface ResultsReading {
+  readonly at: number
+  readonly is_closed: boolean
+}
+
+export interface Execution {
+  readonly started: Started
+  readonly phases: readonly [Phase, ...ReadonlyArray<Phase>]
+  readonly answers: ReadonlyArray<ChallengeAnswer & { readonly payload_errors: ReadonlyArray<ErrorItem> }>
+  readonly abortedAt?: number
+  readonly deletedAt?: number
+  readonly finalStateReadAt?: number
+  readonly resultsReads: ReadonlyArray<ResultsReading>
+  readonly resultsRefusedAt: ReadonlyArray<number>
+}
+type ErrorItem = Extract<SandboxEvent, { _tag: "Resumed" }>["payload_errors"][number]
+
+export interface SandboxState {
+  /** Every execution there ever was, in the order of their starts; deleted ones stay as a trace for observers. */
+  readonly executions: Map<string, Execution>
+  readonly bySession: Map<string, string>
+  /** Execution ids by application and customer, for conflicts. */
+  readonly byCustomer: Map<string, Array<string>>
+  /** How many runs of a customer on an engine there were; somebody else's do not count. */
+  readonly runs: Map<string, number>
+  readonly refusals: Array<StartRefused>
+  newestEventAt: number | undefined
+}
+
+export const emptyState = (): SandboxState => ({
+  executions: new Map(),
+  bySession: new Map(),
+  byCustomer: new Map(),
+  runs: new Map(),
+  refusals: [],
+  newestEventAt: undefined,
+})
+
+const key = (...parts: ReadonlyArray<string>): string => JSON.stringify(parts)
+export const runsOf = (state: SandboxState, application: string, customer: string, engine: string): number =>
+  state.runs.get(key(application, customer, engine)) ?? 0
+
+/** What the application can see of an id; deleted ones look as if they never existed (section 7). */
+export const findExecution = (
+  state: SandboxState,
+  application: string,
+  execution_id: string,
+): Execution | undefined => {
+  const execution = state.executions.get(execution_id)
+  return execution?.started.application === application && execution.deletedAt === undefined
+    ? execution
+    : undefined
+}
+
+export const findSession = (
+  state: SandboxState,
+  application: string,
+  session_id: string,
+): Execution | undefined => {
+  const execution_id = state.bySession.get(session_id)
+  return execution_id === undefined ? undefined : findExecution(state, application, execution_id)
+}
+
+/** The customer's executions that are neither deleted nor closed at `at`. */
+export const openExecutions = (
+  state: SandboxState,
+  application: string,
+  customer_id: string,
+  at: number,
+): ReadonlyArray<Execution> =>
+  (state.byCustomer.get(key(application, customer_id)) ?? []).flatMap((execution_id) => {
+    const execution = findExecution(state, application, execution_id)
+    return execution === undefined || momentAt(execution, at).closed ? [] : [execution]
+  })
+
+export const momentAt = (execution: Execution, at: number): Moment => momentOf(execution.phases, at)
+
+/** When the run is or will be over, were nothing more done to it. */
+export const closesAt = (execution: Execution): number => {
+  const last = execution.phases.at(-1)
+  return last !== undefined && isClosedPhase(last) ? last.from : Number.POSITIVE_INFINITY
+}
+
+const relive = (execution: Execution): Execution => {
+  const { started, answers, abortedAt } = execution
+  const [first, ...rest] = lifeOf(started.timeline, started.at, answers, abortedAt)
+  return first === undefined ? execution : { ...execution, phases: [first, ...rest] }
+}
+
+const applyStarted = (state: SandboxState, started: Started): void => {
+  const [first, ...rest] = lifeOf(started.timeline, started.at, [], undefined)
+  if (first === undefined) return
+  const { application, customer_id, engine_reference, execution_id } = started
+  state.executions.set(execution_id, {
+    started,
+    phases: [first, ...rest],
+    answers: [],
+    resultsReads: [],
+    resultsRefusedAt: [],
+  })
+  state.bySession.set(started.session_id, execution_id)
+  const customer = key(application, customer_id)
+  const siblings = state.byCustomer.get(customer)
+  if (siblings === undefined) state.byCustomer.set(customer, [execution_id])
+  else siblings.push(execution_id)
+  if (started.foreign) return
+  const run = key(application, customer_id, engine_reference)
+  state.runs.set(run, (state.runs.get(run) ?? 0) + 1)
+}
+
+const forgetOpen = (state: SandboxState, execution: Execution): void => {
+  const { application, customer_id, execution_id } = execution.started
+  const siblings = state.byCustomer.get(key(application, customer_id))
+  const index = siblings?.indexOf(execution_id) ?? -1
+  if (index >= 0) siblings?.splice(index, 1)
+}
+
+/** The fold. Events about executions that are not there are ignored: a journal may have lost its head. */
+export const applyEvent = (state: SandboxState, event: SandboxEvent): void => {
+  state.newestEventAt = Math.max(state.newestEventAt ?? event.at, event.at)
+  if (event._tag === "Started") return applyStarted(state, event)
+  if (event._tag === "StartRefused") return void state.refusals.push(event)
+  const execution = state.executions.get(event.execution_id)
+  if (execution === undefined) return
+  const change = (next: Execution) => void state.executions.set(event.execution_id, next)
+  switch (event._tag) {
+    case "Resumed":
+      return change(relive({ ...execution, answers: [...execution.answers, event] }))
+    case "Aborted":
+      return change(relive({ ...execution, abortedAt: event.at }))
+    case "Deleted":
+      forgetOpen(state, execution)
+      return change({ ...execution, deletedAt: event.at })
+    case "FinalStateRead":
+      return change({ ...execution, finalStateReadAt: event.at })
+    case "ResultsRead":
+      return change({ ...execution, resultsReads: [...execution.resultsReads, event] })
+    case "ResultsRefused":
+      return change({ ...execution, resultsRefusedAt: [...execution.resultsRefusedAt, event.at] })
+  }
+}

@@ -1,0 +1,229 @@
+/**
+ * An execution's life, decided when it starts: how long it queues, works, waits for its source, how the login and the
+ * run end. `lifeOf` lays that plan out as phases, with the answers and the abort that came since; `momentOf` reads
+ * the state at any time from them. Both are pure: nothing runs in the background and no time passes by itself.
+ */
+import { Schema } from "effect"
+import { statusReasonsByCode } from "../contract/Vocabulary.ts"
+import { authenticationStatuses, statusReasons } from "../contract/Vocabulary.ts"
+import type { StatusCode, StatusReason } from "../contract/Vocabulary.ts"
+
+export type AuthenticationStatus = (typeof authenticationStatuses)[number]
+
+/** Nothing in a timeline shows a login parameter: the expected answer to a challenge is kept as a hash. */
+export const Timeline = Schema.Struct({
+  queueMs: Schema.Finite,
+  /** Active work before the login is resolved, and after it. */
+  warmMs: Schema.Finite,
+  workMs: Schema.Finite,
+  /** The source's own schedule, in the middle of the longer piece of work; not active. */
+  asyncMs: Schema.Finite,
+  timeoutMs: Schema.Finite,
+  login: Schema.Literals(authenticationStatuses),
+  end: Schema.Literals(statusReasons),
+  interaction: Schema.Boolean,
+  /** Refused over its form or encryption: closes in the moment of its acceptance. */
+  stillborn: Schema.Boolean,
+  challenge: Schema.optionalKey(Schema.Struct({ codeHash: Schema.String, expireMs: Schema.Finite })),
+  unstoppableMs: Schema.Finite,
+})
+export type Timeline = typeof Timeline.Type
+
+/** A customer's answer to a challenge; whether it is right was judged when it came. */
+export interface ChallengeAnswer {
+  readonly at: number
+  readonly right: boolean
+}
+
+/** A stretch of an execution's life in which its state does not change. Times are milliseconds since the epoch. */
+export interface Phase {
+  readonly from: number
+  readonly status_code: StatusCode
+  readonly status_reason: StatusReason
+  readonly authentication_status: AuthenticationStatus
+  readonly spends: "queue" | "work" | "person" | "source" | "nothing"
+  /** True from the moment the login is with the source. */
+  readonly attempted: boolean
+  /** Of ASYNC_WAIT: when the platform goes on by itself. */
+  readonly kicks?: number
+  readonly challenge?: { readonly expires: number; readonly wrongAnswers: number }
+}
+
+/** How long an answered challenge queues again before its source judges it. */
+const requeueMs = 300
+const wrongAnswersMax = 3
+
+const codeOfReason = new Map<StatusReason, StatusCode>(
+  (Object.keys(statusReasonsByCode) as ReadonlyArray<StatusCode>).flatMap((code) =>
+    statusReasonsByCode[code].map((reason) => [reason, code] as const),
+  ),
+)
+export const statusCodeOf = (reason: StatusReason): StatusCode => codeOfReason.get(reason) ?? "FAILED"
+const openCodes: ReadonlySet<StatusCode> = new Set<StatusCode>(["ONGOING", "ACTION_REQUIRED"])
+export const isOpenReason = (reason: StatusReason): boolean => openCodes.has(statusCodeOf(reason))
+export const isClosedPhase = (phase: Phase): boolean => !openCodes.has(phase.status_code)
+
+/** Lays phases one after another and counts active work against the limit. */
+class Course {
+  readonly phases: Array<Phase> = []
+  at: number
+  activeMs = 0
+  authentication: AuthenticationStatus = "not-performed"
+  attempted = false
+  readonly timeoutMs: number
+  constructor(at: number, timeoutMs: number) {
+    this.at = at
+    this.timeoutMs = timeoutMs
+  }
+  lay(
+    status_reason: StatusReason,
+    spends: Phase["spends"],
+    ms: number,
+    more: Pick<Phase, "kicks" | "challenge"> = {},
+  ) {
+    this.phases.push({
+      from: this.at,
+      status_code: statusCodeOf(status_reason),
+      status_reason,
+      authentication_status: this.authentication,
+      attempted: this.attempted,
+      spends,
+      ...more,
+    })
+    this.at += ms
+  }
+  /** False when the active limit was reached first: the run is then over. */
+  work(status_reason: StatusReason, ms: number): boolean {
+    const spent = Math.min(ms, this.timeoutMs - this.activeMs)
+    if (spent > 0) this.lay(status_reason, "work", spent)
+    this.activeMs += spent
+    if (spent === ms) return true
+    this.close("TIMEOUT")
+    return false
+  }
+  /** Work with the source's own wait in its middle. */
+  workAround(status_reason: StatusReason, ms: number, asyncMs: number): boolean {
+    if (asyncMs === 0) return this.work(status_reason, ms)
+    if (!this.work(status_reason, Math.floor(ms / 2))) return false
+    this.lay("ASYNC_WAIT", "source", asyncMs, { kicks: this.at + asyncMs })
+    return this.work(status_reason, ms - Math.floor(ms / 2))
+  }
+  close(status_reason: StatusReason) {
+    this.lay(status_reason, "nothing", 0)
+  }
+}
+
+/** Lays the challenge and its answers; false when the run ended over it. */
+const layChallenge = (
+  course: Course,
+  timeline: Timeline,
+  expireMs: number,
+  answers: ReadonlyArray<ChallengeAnswer>,
+): boolean => {
+  if (!timeline.interaction) {
+    course.close("CUSTOMER_INTERVENTION_REQUIRED")
+    return false
+  }
+  for (let asked = 0; ; asked += 1) {
+    const expires = course.at + expireMs
+    const answer = answers[asked]
+    const challenge = { expires, wrongAnswers: asked }
+    if (answer === undefined) {
+      course.lay("MFA_REQUIRED", "person", expireMs, { challenge })
+      course.close("ACTION_TIMEOUT")
+      return false
+    }
+    course.lay("MFA_REQUIRED", "person", answer.at - course.at, { challenge })
+    course.lay("ACCEPTED", "queue", requeueMs)
+    if (answer.right) return true
+    if (asked + 1 >= wrongAnswersMax) {
+      course.authentication = "INCORRECT_MFA"
+      course.close("INCORRECT_MFA")
+      return false
+    }
+  }
+}
+
+const layLife = (
+  course: Course,
+  timeline: Timeline,
+  answers: ReadonlyArray<ChallengeAnswer>,
+): void => {
+  if (timeline.stillborn) return course.close(timeline.end)
+  course.lay("ACCEPTED", "queue", timeline.queueMs)
+  const loginFails = timeline.login !== "AUTH_OK"
+  if (!course.workAround("WAITING", timeline.warmMs, loginFails ? timeline.asyncMs : 0)) return
+  course.attempted = timeline.login !== "not-performed" || timeline.challenge !== undefined
+  if (timeline.challenge !== undefined) {
+    if (!layChallenge(course, timeline, timeline.challenge.expireMs, answers)) return
+  }
+  course.authentication = timeline.login
+  if (loginFails) return course.close(timeline.end)
+  if (course.workAround("RUNNING", timeline.workMs, timeline.asyncMs)) course.close(timeline.end)
+}
+
+/** The phases of an execution accepted at `startedAt`, in order; zero-length ones are left out but for the end. */
+export const lifeOf = (
+  timeline: Timeline,
+  startedAt: number,
+  answers: ReadonlyArray<ChallengeAnswer>,
+  abortedAt: number | undefined,
+): ReadonlyArray<Phase> => {
+  const course = new Course(startedAt, timeline.timeoutMs)
+  layLife(course, timeline, answers)
+  const phases = course.phases.filter(
+    (phase, index) => isClosedPhase(phase) || phase.from !== course.phases[index + 1]?.from,
+  )
+  if (abortedAt === undefined) return phases
+  const lived = phases.filter((phase) => phase.from <= abortedAt)
+  const last = lived.at(-1)
+  if (last === undefined || isClosedPhase(last)) return phases
+  return [
+    ...lived,
+    {
+      from: abortedAt,
+      status_code: "ABORTED",
+      status_reason: "CLIENT_CANCELLED",
+      authentication_status: last.authentication_status,
+      attempted: last.attempted,
+      spends: "nothing",
+    },
+  ]
+}
+
+/** A run that was refused at its acceptance or stopped in the queue never saw its engine begin. */
+const isEngineAtWork = (phase: Phase, index: number): boolean =>
+  phase.spends !== "queue" && index > 0 && phase.status_reason !== "CLIENT_CANCELLED"
+
+/** The state of an execution at one moment. Durations in milliseconds. */
+export interface Moment {
+  readonly phase: Phase
+  readonly closed: boolean
+  readonly activeMs: number
+  readonly personMs: number
+  /** Work done since the login was accepted. */
+  readonly workedMs: number
+  /** When the engine began; undefined while still queued for the first time. */
+  readonly engineStartedAt: number | undefined
+}
+
+/** Reads the phases at `at`; a time before the first phase reads as the first phase. */
+export const momentOf = (phases: readonly [Phase, ...ReadonlyArray<Phase>], at: number): Moment => {
+  let phase = phases[0]
+  let activeMs = 0
+  let personMs = 0
+  let workedMs = 0
+  let engineStartedAt: number | undefined
+  for (let index = 0; index < phases.length; index += 1) {
+    const candidate = phases[index]
+    if (candidate === undefined || (index > 0 && candidate.from > at)) break
+    phase = candidate
+    if (engineStartedAt === undefined && isEngineAtWork(phase, index)) engineStartedAt = phase.from
+    const until = Math.min(at, phases[index + 1]?.from ?? at)
+    const ms = Math.max(0, until - phase.from)
+    if (phase.spends === "work") activeMs += ms
+    if (phase.spends === "person") personMs += ms
+    if (phase.spends === "work" && phase.authentication_status === "AUTH_OK") workedMs += ms
+  }
+  return { phase, closed: isClosedPhase(phase), activeMs, personMs, workedMs, engineStartedAt }
+}

@@ -1,0 +1,164 @@
+/**
+ * What really happened at the embedded service, for the observers of tests: every start, every execution with its
+ * life, and every rule that the caller broke. Plain data, derived from the state; the service itself never looks at it.
+ */
+import type { StartRefused } from "./SandboxEvent.ts"
+import { closesAt } from "./SandboxState.ts"
+import type { Execution, ResultsReading, SandboxState } from "./SandboxState.ts"
+import type { AuthenticationStatus, Phase } from "./Timeline.ts"
+
+export interface StartRequestSeen {
+  readonly at: number
+  readonly application: string
+  readonly customer_id: string
+  readonly engine_reference: string
+  readonly external_execution_id?: string
+  readonly outcome: "accepted" | StartRefused["outcome"]
+  /** The new execution, or the one in flight that refused it. */
+  readonly execution_id?: string
+}
+
+export interface ExecutionSeen {
+  readonly execution_id: string
+  readonly session_id: string
+  readonly application: string
+  readonly customer_id: string
+  readonly engine_reference: string
+  readonly external_execution_id?: string
+  /** Somebody else's run. */
+  readonly foreign: boolean
+  readonly started_at: number
+  /** Infinite while nothing will close it. */
+  readonly closes_at: number
+  readonly phases: ReadonlyArray<Phase>
+  /** When the source judged the login, and what it said; undefined when it never did. */
+  readonly login?: { readonly at: number; readonly verdict: AuthenticationStatus }
+  readonly login_key: string
+  readonly final_state_read_at?: number
+  readonly results_reads: ReadonlyArray<ResultsReading>
+  readonly aborted_at?: number
+  readonly deleted_at?: number
+}
+
+export const rules = [
+  "results_read_too_soon",
+  "rejected_login_repeated",
+  "deleted_before_final_state_read",
+  "foreign_run_touched",
+] as const
+
+export interface RuleBreak {
+  readonly at: number
+  readonly rule: (typeof rules)[number]
+  readonly application: string
+  readonly execution_id: string
+  readonly customer_id: string
+  readonly engine_reference: string
+  /** Of a repeated login: whether the refusal had been read by then. Repeating unread is no fault. */
+  readonly answer_read?: boolean
+}
+
+export interface Truth {
+  /** In the order of their times. */
+  readonly starts: ReadonlyArray<StartRequestSeen>
+  readonly executions: ReadonlyArray<ExecutionSeen>
+  readonly ruleBreaks: ReadonlyArray<RuleBreak>
+}
+
+const external = (id: string | undefined) => (id === undefined ? {} : { external_execution_id: id })
+
+const loginOf = (execution: Execution): ExecutionSeen["login"] => {
+  const judged = execution.phases.find((phase) => phase.authentication_status !== "not-performed")
+  return judged === undefined ? undefined : { at: judged.from, verdict: judged.authentication_status }
+}
+
+const executionSeen = (execution: Execution): ExecutionSeen => {
+  const { started, finalStateReadAt, abortedAt, deletedAt } = execution
+  const login = loginOf(execution)
+  return {
+    execution_id: started.execution_id,
+    session_id: started.session_id,
+    application: started.application,
+    customer_id: started.customer_id,
+    engine_reference: started.engine_reference,
+    ...external(started.external_execution_id),
+    foreign: started.foreign,
+    started_at: started.at,
+    closes_at: closesAt(execution),
+    phases: execution.phases,
+    ...(login === undefined ? {} : { login }),
+    login_key: started.login_key,
+    ...(finalStateReadAt === undefined ? {} : { final_state_read_at: finalStateReadAt }),
+    results_reads: execution.resultsReads,
+    ...(abortedAt === undefined ? {} : { aborted_at: abortedAt }),
+    ...(deletedAt === undefined ? {} : { deleted_at: deletedAt }),
+  }
+}
+
+const startsSeen = (state: SandboxState): ReadonlyArray<StartRequestSeen> => {
+  const accepted = [...state.executions.values()]
+    .filter(({ started }) => !started.foreign)
+    .map(
+      ({ started }): StartRequestSeen => ({
+        at: started.at,
+        application: started.application,
+        customer_id: started.customer_id,
+        engine_reference: started.engine_reference,
+        ...external(started.external_execution_id),
+        outcome: "accepted",
+        execution_id: started.execution_id,
+      }),
+    )
+  const refused = state.refusals.map(({ _tag, ...seen }): StartRequestSeen => seen)
+  return [...accepted, ...refused].sort((a, b) => a.at - b.at)
+}
+
+const isRejected = (seen: ExecutionSeen, at: number): boolean =>
+  seen.login !== undefined && seen.login.verdict !== "AUTH_OK" && seen.login.at <= at
+
+/** A refused login that came back unchanged: institutions lock accounts over it (section 6.1). */
+const repeatedLogins = (executions: ReadonlyArray<ExecutionSeen>): ReadonlyArray<RuleBreak> => {
+  const earlier = new Map<string, Array<ExecutionSeen>>()
+  return executions.flatMap((seen) => {
+    const logins = earlier.get(seen.login_key) ?? []
+    earlier.set(seen.login_key, [...logins, seen])
+    const rejected = logins.filter((login) => isRejected(login, seen.started_at))
+    if (rejected.length === 0) return []
+    const answer_read = rejected.some(
+      ({ final_state_read_at }) => final_state_read_at !== undefined && final_state_read_at <= seen.started_at,
+    )
+    return [{ ...breakOf(seen, "rejected_login_repeated", seen.started_at), answer_read }]
+  })
+}
+
+const breakOf = (seen: ExecutionSeen, rule: RuleBreak["rule"], at: number): RuleBreak => ({
+  at,
+  rule,
+  application: seen.application,
+  execution_id: seen.execution_id,
+  customer_id: seen.customer_id,
+  engine_reference: seen.engine_reference,
+})
+
+const breaksOf = (seen: ExecutionSeen, execution: Execution): ReadonlyArray<RuleBreak> => {
+  const { deleted_at, final_state_read_at, aborted_at } = seen
+  const blind = deleted_at !== undefined && final_state_read_at === undefined
+  const touched = [aborted_at, deleted_at, ...seen.results_reads.map(({ at }) => at)]
+  return [
+    ...execution.resultsRefusedAt.map((at) => breakOf(seen, "results_read_too_soon", at)),
+    ...(blind ? [breakOf(seen, "deleted_before_final_state_read", deleted_at)] : []),
+    ...(seen.foreign
+      ? touched.flatMap((at) => (at === undefined ? [] : [breakOf(seen, "foreign_run_touched", at)]))
+      : []),
+  ]
+}
+
+export const truthOf = (state: SandboxState): Truth => {
+  const all = [...state.executions.values()]
+  const executions = all.map(executionSeen)
+  const ruleBreaks = [
+    ...all.flatMap((execution) => breaksOf(executionSeen(execution), execution)),
+    ...repeatedLogins(executions),
+  ].sort((a, b) => a.at - b.at)
+  return { starts: startsSeen(state), executions, ruleBreaks }
+}

@@ -1,0 +1,40 @@
+/**
+ * When to look at an open execution again: pure. The interval grows with the time already waited, so that a short run
+ * is seen soon and a three-hour queue costs about two hundred calls; a date the service names for itself is obeyed.
+ */
+
+export interface PollingRules {
+  readonly min_ms: number
+  readonly max_ms: number
+}
+
+/** An interval is this part of the time already waited, between the job's `polling.min` and `polling.max`. */
+const waitedShare = 6
+/** A look at least this often even when the service promises to be back later: its clock need not be ours. */
+export const kickWaitMaxMs = 15 * 60_000
+
+/**
+ * Milliseconds until the next look.
+ *
+ * @param waitedMs since the execution was accepted
+ * @param kickInMs until `next_kick_date` (section 2.4), where one is known
+ */
+export const nextLookInMs = (
+  rules: PollingRules,
+  waitedMs: number,
+  kickInMs: number | undefined = undefined,
+): number => {
+  const grown = Math.min(rules.max_ms, Math.max(rules.min_ms, waitedMs / waitedShare))
+  if (kickInMs === undefined || !(kickInMs > grown)) return grown
+  return Math.min(kickInMs + rules.min_ms, Math.max(kickWaitMaxMs, rules.max_ms))
+}
+
+/** Waits before a further attempt: `base`, doubled each time, up to `max`; `random` in [0, 1) takes up to a fifth off. */
+export const retryWaitMs = (
+  rules: { readonly base_ms: number; readonly max_ms: number },
+  triesMade: number,
+  random: number,
+): number => {
+  const grown = Math.min(rules.max_ms, rules.base_ms * 2 ** Math.min(30, Math.max(0, triesMade - 1)))
+  return grown * (1 - random / 5)
+}

@@ -1,0 +1,104 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Effect, Fiber } from "effect"
+import * as fc from "fast-check"
+import { TestClock } from "effect/testing"
+import { nextDelayMs, retryCall } from "../../src/client/Backoff.ts"
+import type { RetryOptions } from "../../src/client/Backoff.ts"
+import type { CallFailure } from "../../src/client/Service.ts"
+import { AnswerLost, NotSent, SecretRefused, Throttled, UnexpectedAnswer } from "../../src/client/Service.ts"
+
+const message = "m"
+const failures = {
+  NotSent: new NotSent({ message }),
+  AnswerLost: new AnswerLost({ message }),
+  Throttled: new Throttled({ http_status: 429, message }),
+  SecretRefused: new SecretRefused({ http_status: 401, message }),
+  UnexpectedAnswer: new UnexpectedAnswer({ http_status: 418, message }),
+} satisfies Record<string, CallFailure>
+
+/** Fails a call as often as it is made; says how often that was, with what it ended and when. */
+const tries = (failure: CallFailure, options: RetryOptions) =>
+  Effect.gen(function* () {
+    let count = 0
+    const call = Effect.suspend(() => {
+      count++
+      return Effect.fail(failure)
+    })
+    const fiber = yield* Effect.forkChild(Effect.flip(retryCall(call, options)))
+    yield* TestClock.adjust("2 hours")
+    return [count, yield* Fiber.join(fiber)] as const
+  })
+
+describe("waits between tries", () => {
+  it("double from one second to one minute, with full jitter", () => {
+    const ceilings = [1, 2, 3, 6, 7, 8, 50].map((n) => nextDelayMs(failures.NotSent, n, 0.999_999))
+    assert.deepStrictEqual(ceilings, [1000, 2000, 4000, 32_000, 60_000, 60_000, 60_000])
+    assert.strictEqual(nextDelayMs(failures.AnswerLost, 9, 0), 0)
+  })
+
+  it("are never shorter than the service asked for", () => {
+    fc.assert(
+      fc.property(
+        fc.nat(3_600_000),
+        fc.integer({ min: 1, max: 99 }),
+        fc.double({ min: 0, max: 0.99, noNaN: true }),
+        (ra, n, r) => {
+          const asked = new Throttled({ http_status: 429, retry_after_ms: ra, message })
+          const delay = nextDelayMs(asked, n, r)
+          return delay >= ra && delay <= ra + 60_000
+        },
+      ),
+    )
+  })
+})
+
+describe("repeated calls", () => {
+  it.effect(
+    "what repeating can mend is tried as often as allowed; the rest twice; the last failure remains",
+    () =>
+      Effect.gen(function* () {
+        const counts = yield* Effect.forEach(Object.values(failures), (failure) =>
+          tries(failure, { triesMax: 5 }),
+        )
+        assert.deepStrictEqual(
+          counts.map(([count]) => count),
+          [5, 5, 5, 2, 2],
+        )
+        assert.deepStrictEqual(
+          counts.map(([, failure]) => failure),
+          Object.values(failures),
+        )
+      }),
+  )
+
+  it.effect("a start is sent again only when certainly nothing was created", () =>
+    Effect.gen(function* () {
+      const options = { triesMax: 5, lostAnswers: "return" } as const
+      const counts = yield* Effect.forEach(Object.values(failures), (failure) => tries(failure, options))
+      assert.deepStrictEqual(
+        counts.map(([count]) => count),
+        [5, 1, 5, 1, 1],
+      )
+    }),
+  )
+
+  it.effect("a wait that would end after the named moment is not begun", () =>
+    Effect.gen(function* () {
+      const asked = new Throttled({ http_status: 429, retry_after_ms: 600_000, message })
+      const untilMs = (yield* Clock.currentTimeMillis) + 900_000
+      assert.deepStrictEqual(yield* tries(asked, { triesMax: 50, untilMs }), [2, asked])
+    }),
+  )
+
+  it.effect("a success ends it", () =>
+    Effect.gen(function* () {
+      let count = 0
+      const call = Effect.suspend(() =>
+        ++count < 3 ? Effect.fail(failures.AnswerLost) : Effect.succeed(count),
+      )
+      const fiber = yield* Effect.forkChild(retryCall(call, { triesMax: 9 }))
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(yield* Fiber.join(fiber), 3)
+    }),
+  )
+})

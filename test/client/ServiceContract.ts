@@ -1,0 +1,277 @@
+/**
+ * What every `Service` owes the pipeline, as suites that run against any layer: `describeStatuses` where the
+ * place behind it can be told what to answer, `describeBehaviours` where it acts by itself (the embedded
+ * service) and the caller names ids and calls that lead to each answer.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Stream } from "effect"
+import type { CallFailure, StartCall } from "../../src/client/Service.ts"
+import { Service } from "../../src/client/Service.ts"
+import { engineDetails, startCall } from "./Examples.ts"
+import type { Behaviour, MakeStage } from "./FakeService.ts"
+
+const summarise = (answer: unknown): string =>
+  typeof answer === "object" && answer !== null && "_tag" in answer ? String(answer._tag) : String(answer)
+
+type Call = Effect.Effect<unknown, CallFailure, Service>
+
+const use = <A>(f: (service: Service["Service"]) => Effect.Effect<A, CallFailure>) =>
+  Effect.flatMap(Service, f)
+
+/** Every call of the port by its endpoint's name. */
+export const calls = {
+  startExecution: use((service) => service.startExecution(startCall())),
+  readExecution: use((service) => service.readExecution("e-1")),
+  abortExecution: use((service) => service.abortExecution("e-1")),
+  deleteExecution: use((service) => service.deleteExecution("e-1")),
+  readFlowResults: use((service) => service.readFlowResults("s-1")),
+  readProfile: use((service) => service.readProfile("e-1")),
+  downloadAttachment: use((service) =>
+    Effect.flatMap(service.downloadAttachment("s-1", "a-1"), (answer) =>
+      Effect.as(answer._tag === "Document" ? Stream.runDrain(answer.bytes) : Effect.void, answer._tag),
+    ),
+  ),
+  listEngines: use((service) => Effect.as(service.listEngines, "listed")),
+  showEngine: use((service) => service.showEngine("sandbox-bank:website")),
+} satisfies Record<string, Call>
+export type CallName = keyof typeof calls
+
+const goodBody = (call: CallName): string => {
+  if (call === "listEngines") return "[]"
+  return JSON.stringify(call === "showEngine" ? engineDetails : { execution_id: "e-1" })
+}
+
+/** Documented statuses: what each becomes, by the tag of the answer or of the failure. */
+export const documented: { readonly [K in CallName]: Readonly<Record<number, string>> } = {
+  startExecution: {
+    202: "Accepted",
+    400: "Refused",
+    409: "AlreadyExecuting",
+    422: "Refused",
+    503: "EngineUnavailable",
+  },
+  readExecution: { 200: "Closed", 202: "Working", 423: "ActionRequired", 404: "NotFound" },
+  abortExecution: {
+    204: "aborted",
+    304: "already_closed",
+    404: "not_found",
+    409: "not_stoppable",
+    422: "UnexpectedAnswer",
+  },
+  deleteExecution: { 204: "deleted", 404: "gone", 409: "still_running", 422: "UnexpectedAnswer" },
+  readFlowResults: {
+    200: "Results",
+    404: "SessionNotFound",
+    412: "NeverStarted",
+    422: "UnexpectedAnswer",
+    504: "Throttled",
+  },
+  readProfile: { 200: "Profile", 404: "Missing" },
+  downloadAttachment: { 200: "Document", 404: "Missing" },
+  listEngines: { 200: "listed", 422: "UnexpectedAnswer" },
+  showEngine: { 200: "Engine", 404: "EngineUnknown", 422: "EngineUnknown", 503: "EngineUnavailable" },
+}
+
+const effectful = new Set<CallName>(["startExecution", "abortExecution", "deleteExecution"])
+
+/** What a status becomes that the call's own section does not list. */
+export const otherwise = (call: CallName, status: number): string => {
+  if (status === 401 || status === 403) return "SecretRefused"
+  if (status === 429 || status === 503) return "Throttled"
+  if (status >= 500 || status === 408) return "AnswerLost"
+  return effectful.has(call) && status < 300 ? "AnswerLost" : "UnexpectedAnswer"
+}
+
+// Those of the HTTP standard that matter here, and those that proxies and gateways answer.
+const otherStatuses = [
+  "200 201 202 203 204 206 300 301 302 303 304 307 308 400 401 402 403 404 405 408 409 410",
+  "412 413 418 422 423 425 429 431 451 499 500 501 502 503 504 507 520 522 524 599",
+].flatMap((line) => line.split(" ").map(Number))
+
+const outcome = (call: Call, layer: Layer.Layer<Service>): Effect.Effect<string> =>
+  call.pipe(
+    Effect.provide(layer),
+    Effect.match({ onFailure: (failure) => failure._tag, onSuccess: summarise }),
+  )
+
+const names = Object.keys(documented) as ReadonlyArray<CallName>
+
+/** Every documented status of every call, and every other kind of status. */
+export const describeStatuses = (title: string, makeStage: MakeStage): void => {
+  const outcomeOf = (call: CallName, behaviour: Behaviour) =>
+    Effect.scoped(Effect.flatMap(makeStage(behaviour), (stage) => outcome(calls[call], stage.layer)))
+
+  describe(title, () => {
+    for (const call of names) {
+      it.effect(`${call}: every status becomes the port's answer or failure`, () =>
+        Effect.gen(function* () {
+          const statuses = [...new Set([...Object.keys(documented[call]).map(Number), ...otherStatuses])]
+          const expected = statuses.map(
+            (status) => [status, documented[call][status] ?? otherwise(call, status)] as const,
+          )
+          const seen = yield* Effect.forEach(statuses, (status) =>
+            Effect.map(
+              outcomeOf(call, { status, body: goodBody(call), headers: { location: "/elsewhere" } }),
+              (tag) => [status, tag] as const,
+            ),
+          )
+          assert.deepStrictEqual(seen, expected)
+        }),
+      )
+    }
+
+    it.effect("a success that holds no JSON of the needed kind is a lost answer", () =>
+      Effect.gen(function* () {
+        const needsObject = [
+          ["startExecution", 202],
+          ["readExecution", 200],
+          ["readExecution", 202],
+          ["readFlowResults", 200],
+          ["showEngine", 200],
+          ["listEngines", 200],
+          ["readProfile", 200],
+        ] as const
+        for (const [call, status] of needsObject) {
+          for (const body of ["<html>Bad gateway</html>", "", '{"execution_id": "e-1", "sta']) {
+            assert.strictEqual(yield* outcomeOf(call, { status, body }), "AnswerLost", `${call} ${body}`)
+          }
+          const wrongKind = call === "listEngines" ? "{}" : call === "readProfile" ? undefined : "[1]"
+          if (wrongKind !== undefined) {
+            assert.strictEqual(yield* outcomeOf(call, { status, body: wrongKind }), "AnswerLost", call)
+          }
+        }
+      }),
+    )
+
+    it.effect("the body's bytes are kept exactly, whatever they are", () =>
+      Effect.gen(function* () {
+        const bytes = Buffer.from(
+          '\uFEFF{ "is_closed" : true,\r\n "big": 12345678901234567890, "x": "\\u00e9é" }',
+        )
+        const stage = yield* makeStage({ status: 200, body: bytes })
+        const answer = yield* use((service) => service.readFlowResults("s-1")).pipe(
+          Effect.provide(stage.layer),
+        )
+        assert.isTrue(answer._tag === "Results" && answer.is_closed && bytes.equals(answer.body.bytes))
+      }).pipe(Effect.scoped),
+    )
+
+    it.effect("a Retry-After arrives with every answer that asks to come back", () =>
+      Effect.gen(function* () {
+        const headers = { "retry-after": "7" }
+        const asking = {
+          startExecution: 503,
+          showEngine: 503,
+          readExecution: 429,
+          readFlowResults: 504,
+        } as const
+        for (const call of ["startExecution", "showEngine", "readExecution", "readFlowResults"] as const) {
+          const status = asking[call]
+          const stage = yield* makeStage({ status, headers, body: "{}" })
+          const either: Call = calls[call]
+          const got = yield* Effect.match(Effect.provide(either, stage.layer), {
+            onFailure: (failure): unknown => failure,
+            onSuccess: (answer) => answer,
+          })
+          assert.propertyVal(got, "retry_after_ms", 7000, call)
+        }
+      }).pipe(Effect.scoped),
+    )
+  })
+}
+
+/**
+ * Ids and calls that lead to each answer of the place under test; a behaviour that is absent is not tried.
+ */
+export interface Behaviours {
+  readonly accepted?: StartCall
+  readonly refused?: StartCall
+  readonly malformed?: StartCall
+  readonly engineUnavailable?: StartCall
+  readonly runningExecution?: string
+  readonly closedExecution?: string
+  readonly deletableExecution?: string
+  readonly waitingExecution?: string
+  readonly finishedSession?: string
+  readonly unstartedSession?: string
+  readonly engine?: string
+  readonly unknownEngine?: string
+  readonly engineInMaintenance?: string
+}
+
+/** The same promises against a place that decides its answers itself. */
+export const describeBehaviours = <E>(
+  title: string,
+  layer: Layer.Layer<Service, E>,
+  prepare: Effect.Effect<Behaviours, CallFailure, Service>,
+): void => {
+  const steps = (given: Behaviours): ReadonlyArray<readonly [string, Call | undefined, string]> => {
+    const on = <A>(
+      given: A | undefined,
+      call: (service: Service["Service"], given: A) => Effect.Effect<unknown, CallFailure>,
+    ): Call | undefined => (given === undefined ? undefined : use((service) => call(service, given)))
+    return [
+      ["start", on(given.accepted, (service, call) => service.startExecution(call)), "Accepted"],
+      [
+        "the same start again",
+        on(given.accepted, (service, call) => service.startExecution(call)),
+        "AlreadyExecuting",
+      ],
+      ["refused start", on(given.refused, (service, call) => service.startExecution(call)), "Refused"],
+      ["malformed start", on(given.malformed, (service, call) => service.startExecution(call)), "Refused"],
+      [
+        "start, engine away",
+        on(given.engineUnavailable, (s, call) => s.startExecution(call)),
+        "EngineUnavailable",
+      ],
+      ["read running", on(given.runningExecution, (service, id) => service.readExecution(id)), "Working"],
+      ["read closed", on(given.closedExecution, (service, id) => service.readExecution(id)), "Closed"],
+      [
+        "read waiting",
+        on(given.waitingExecution, (service, id) => service.readExecution(id)),
+        "ActionRequired",
+      ],
+      ["read unknown", on("no-such-execution", (service, id) => service.readExecution(id)), "NotFound"],
+      [
+        "delete running",
+        on(given.runningExecution, (service, id) => service.deleteExecution(id)),
+        "still_running",
+      ],
+      ["abort running", on(given.runningExecution, (service, id) => service.abortExecution(id)), "aborted"],
+      [
+        "abort closed",
+        on(given.closedExecution, (service, id) => service.abortExecution(id)),
+        "already_closed",
+      ],
+      ["abort unknown", on("no-such-execution", (service, id) => service.abortExecution(id)), "not_found"],
+      [
+        "delete closed",
+        on(given.deletableExecution, (service, id) => service.deleteExecution(id)),
+        "deleted",
+      ],
+      ["delete again", on(given.deletableExecution, (service, id) => service.deleteExecution(id)), "gone"],
+      ["results", on(given.finishedSession, (service, id) => service.readFlowResults(id)), "Results"],
+      ["unstarted", on(given.unstartedSession, (service, id) => service.readFlowResults(id)), "NeverStarted"],
+      ["engines", calls.listEngines, "listed"],
+      ["engine", on(given.engine, (service, reference) => service.showEngine(reference)), "Engine"],
+      ["unknown engine", on(given.unknownEngine, (s, reference) => s.showEngine(reference)), "EngineUnknown"],
+      ["away", on(given.engineInMaintenance, (s, reference) => s.showEngine(reference)), "EngineUnavailable"],
+    ]
+  }
+
+  describe(title, () => {
+    it.live("answers each situation as the reference says", () =>
+      Effect.gen(function* () {
+        const tried = steps(yield* prepare).filter(([, call]) => call !== undefined)
+        const service = Layer.succeed(Service, yield* Service)
+        const seen = yield* Effect.forEach(tried, ([step, call]) =>
+          Effect.map(outcome(call ?? Effect.void, service), (tag) => [step, tag]),
+        )
+        assert.deepStrictEqual(
+          seen,
+          tried.map(([step, , tag]) => [step, tag]),
+        )
+      }).pipe(Effect.provide(layer)),
+    )
+  })
+}

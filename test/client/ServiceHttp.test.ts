@@ -1,0 +1,273 @@
+import { inspect } from "node:util"
+import { assert, describe, it } from "@effect/vitest"
+import { Cause, Effect, Exit, Layer, Redacted, Stream, Tracer } from "effect"
+import { HttpClient, HttpClientError } from "effect/http"
+import { TestClock } from "effect/testing"
+import { ExecutionApi, FlowApi } from "../../src/contract/Api.ts"
+import { encodeSegment } from "../../src/client/EndpointRequest.ts"
+import { parseRetryAfter } from "../../src/client/CallFailures.ts"
+import type { CallFailure } from "../../src/client/Service.ts"
+import { Service } from "../../src/client/Service.ts"
+import { ServiceHttp } from "../../src/client/ServiceHttp.ts"
+import { checkAddress, checkSecret } from "../../src/client/ServiceSettings.ts"
+import { startCall } from "./Examples.ts"
+import { fakeHttpClient, secret, settingsFor, stageInProcess, stageOverHttp } from "./FakeService.ts"
+import type { SeenRequest } from "./FakeService.ts"
+import { calls, describeBehaviours, describeStatuses, documented } from "./ServiceContract.ts"
+import { ServiceSmall } from "./SmallService.ts"
+
+describeStatuses("any service, in the process", stageInProcess)
+describeStatuses("any service, over a socket", stageOverHttp)
+describeBehaviours("a service that acts by itself", ServiceSmall.layer, ServiceSmall.behaviours)
+
+const endpoints = [
+  ...Object.values(ExecutionApi.groups.executions.endpoints),
+  ...Object.values(ExecutionApi.groups.engines.endpoints),
+  ...Object.values(FlowApi.groups.flows.endpoints),
+]
+
+describe("the requests", () => {
+  it("every status that the contract declares for a call is one that the suite tries", () => {
+    const untried = endpoints.flatMap((endpoint) => {
+      const tried: Record<string, Readonly<Record<number, string>>> = documented
+      const known = tried[endpoint.identifier]
+      if (known === undefined) return []
+      const everywhere = [401, 403, 429]
+      const statuses = [...endpoint.success, ...endpoint.error].flatMap((schema) => {
+        const status: unknown = schema.ast.annotations?.["httpApiStatus"]
+        return typeof status === "number" && !everywhere.includes(status) ? [status] : []
+      })
+      return statuses.filter((status) => known[status] === undefined).map((s) => [endpoint.identifier, s])
+    })
+    assert.deepStrictEqual(untried, [])
+  })
+
+  it.effect(
+    "go to the contract's paths under the configured roots, with the secret and nothing deflated",
+    () =>
+      Effect.gen(function* () {
+        const seen: Array<readonly [string, string]> = []
+        for (const call of Object.values(calls)) {
+          const stage = yield* stageOverHttp({ status: 404, body: "{}" })
+          yield* Effect.ignore(
+            Effect.provide(call as Effect.Effect<unknown, CallFailure, Service>, stage.layer),
+          )
+          const request = stage.requests[0]
+          seen.push([request?.method ?? "", request?.url ?? ""])
+          assert.deepStrictEqual(
+            [request?.headers["x-app-secret"], request?.headers["accept-encoding"], request?.headers["b3"]],
+            [secret, "identity", undefined],
+          )
+        }
+        assert.deepStrictEqual(seen, [
+          ["POST", "/api/executions/init/v1/parametrized"],
+          ["GET", "/api/executions/handler/v1/e-1"],
+          ["DELETE", "/api/executions/handler/v1/e-1/abort"],
+          ["DELETE", "/api/executions/handler/v1/e-1/delete"],
+          ["GET", "/flows/es-public-administration/v1/manager/s-1/results"],
+          ["GET", "/api/executions/results/e-1/customer/v1/profile"],
+          ["GET", "/documents/attachments/s-1/a-1"],
+          ["GET", "/api/config/engines/list"],
+          ["GET", "/api/config/engines/sandbox-bank%3Awebsite"],
+        ])
+      }).pipe(Effect.scoped),
+  )
+
+  it.effect("a start sends its call as JSON, with the parameters in clear", () =>
+    Effect.gen(function* () {
+      const stage = yield* stageOverHttp({ status: 202, body: "{}" })
+      yield* Effect.provide(calls.startExecution, stage.layer)
+      const call = startCall()
+      assert.deepStrictEqual(JSON.parse(stage.requests[0]?.body ?? ""), {
+        ...call,
+        parameters: Redacted.value(call.parameters),
+      })
+      assert.strictEqual(stage.requests[0]?.headers["content-type"], "application/json")
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("a hostile id fills one path segment or no request is made", () =>
+    Effect.gen(function* () {
+      const sent = ["../../x", "a/b", "?q=1", "#h", "%2e%2e", "a b", "é", "\u0000", "...", "a;b", "\\..\\"]
+      for (const id of sent) {
+        const stage = yield* stageOverHttp({ status: 404, body: "{}" })
+        const remove = Effect.flatMap(Service, (service) => service.deleteExecution(id))
+        yield* Effect.provide(remove, stage.layer)
+        const url = `/api/executions/handler/v1/${encodeURIComponent(id)}/delete`
+        assert.deepStrictEqual(
+          stage.requests.map((request) => request.url),
+          [url],
+        )
+      }
+      for (const id of ["", ".", "..", "\ud800"]) {
+        const stage = yield* stageInProcess({ status: 204 })
+        const service = yield* Effect.provide(Service, stage.layer)
+        const failure = yield* Effect.flip(service.deleteExecution(id))
+        const engine = yield* service.showEngine(id)
+        assert.deepStrictEqual(
+          [failure._tag, engine, stage.requests],
+          ["NotSent", { _tag: "EngineUnknown", http_status: 422 }, []],
+        )
+      }
+      assert.strictEqual(encodeSegment(".."), undefined)
+    }).pipe(Effect.scoped),
+  )
+})
+
+describe("the settings", () => {
+  it("plain http is for this machine only, and an address holds nothing but scheme, host and path", () => {
+    const verdicts = [
+      "https://service.example/api/",
+      "http://127.0.0.1:80/api",
+      "http://localhost:9/x",
+      "http://[::1]:9",
+      "http://2130706433/a",
+      "http://service.example/api",
+      "http://127.0.0.1.service.example",
+      "http://localhost.service.example",
+      "http://0.0.0.0/",
+      "http://192.168.1.4/",
+      "https://user:pw@service.example",
+      "https://service.example/?a=1",
+      "https://service.example/#a",
+      "ftp://service.example",
+      "service.example",
+      "",
+    ].map((address) => {
+      const result = checkAddress("base_url", address)
+      return result._tag === "Success" ? result.success : result.failure._tag
+    })
+    const refused = "ServiceSettingsRefused"
+    assert.deepStrictEqual(verdicts, [
+      "https://service.example/api",
+      "http://127.0.0.1/api",
+      "http://localhost:9/x",
+      "http://[::1]:9",
+      "http://127.0.0.1/a",
+      ...Array.from({ length: 11 }, () => refused),
+    ])
+  })
+
+  it("a secret that no header can carry is refused without being shown", () => {
+    for (const bad of ["", "canary\n", " canary", "canary ", "can\r\nary: x", "canarÿ", "can\u0000ary"]) {
+      const result = checkSecret(Redacted.make(bad))
+      assert.strictEqual(result._tag, "Failure")
+      if (bad !== "") assert.notInclude(JSON.stringify(result), "canar")
+    }
+    assert.strictEqual(checkSecret(Redacted.make("with space inside"))._tag, "Success")
+  })
+
+  it.effect("the layer refuses them before any request", () =>
+    Effect.gen(function* () {
+      const requests: Array<SeenRequest> = []
+      const client = Layer.succeed(HttpClient.HttpClient, fakeHttpClient({ status: 200 }, requests))
+      const settings = { ...settingsFor("http://localhost"), flows_url: "http://service.example/flows" }
+      const layer = ServiceHttp.layer(settings).pipe(Layer.provide(client))
+      const refusal = yield* Effect.flip(Effect.provide(Service, layer))
+      assert.deepStrictEqual([refusal.setting, requests], ["flows_url", []])
+    }),
+  )
+})
+
+describe("secrets", () => {
+  it.effect("no failure, cause or span of a call shows the application secret or the parameters", () =>
+    Effect.gen(function* () {
+      const spans: Array<unknown> = []
+      const tracer = Tracer.make({
+        span: (options) => {
+          const span = new Tracer.NativeSpan(options)
+          spans.push(span)
+          return span
+        },
+      })
+      const broken = HttpClient.make((request) =>
+        Effect.fail(
+          new HttpClientError.HttpClientError({
+            reason: new HttpClientError.TransportError({
+              request,
+              cause: new Error(`echo ${secret} password-canary-2`),
+            }),
+          }),
+        ),
+      )
+      const layer = ServiceHttp.layer(settingsFor("http://localhost")).pipe(
+        Layer.provide(Layer.succeed(HttpClient.HttpClient, broken)),
+      )
+      const exit = yield* calls.startExecution.pipe(
+        Effect.provide(layer),
+        Effect.withSpan("outer"),
+        Effect.provideService(Tracer.Tracer, tracer),
+        Effect.exit,
+      )
+      const stage = yield* stageInProcess({ status: 400, body: "{}" })
+      yield* Effect.provideService(Effect.provide(calls.startExecution, stage.layer), Tracer.Tracer, tracer)
+      assert.isTrue(Exit.isFailure(exit))
+      const shown = [
+        Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "",
+        inspect(exit, { depth: 20 }),
+        JSON.stringify(exit),
+        ...spans.map((span) => (span instanceof Tracer.NativeSpan ? span.name : "")),
+      ].join("\n")
+      assert.include(shown, "startExecution")
+      assert.notInclude(shown, "canary")
+      assert.strictEqual(spans.length, 1)
+    }).pipe(Effect.scoped),
+  )
+})
+
+describe("bounds", () => {
+  it.effect("an answer larger than its bound is not read to its end", () =>
+    Effect.gen(function* () {
+      const client = Layer.succeed(
+        HttpClient.HttpClient,
+        fakeHttpClient({ status: 200, body: `{"x": "${"y".repeat(5000)}"}` }, []),
+      )
+      const limits = { answerBytesMax: 1000, resultsBytesMax: 1000, attachmentBytesMax: 1000 }
+      const layer = ServiceHttp.layer(settingsFor("http://localhost"), limits).pipe(Layer.provide(client))
+      const service = yield* Effect.provide(Service, layer)
+      const read = yield* Effect.flip(service.readExecution("e"))
+      const document = yield* service.downloadAttachment("s", "a")
+      const bytes = document._tag === "Document" ? document.bytes : Stream.empty
+      const download = yield* Effect.flip(Stream.runDrain(bytes))
+      assert.deepStrictEqual([read._tag, download._tag], ["UnexpectedAnswer", "UnexpectedAnswer"])
+    }),
+  )
+
+  it.effect("a request that is never answered is a lost answer after the time-out", () =>
+    Effect.gen(function* () {
+      const client = Layer.succeed(
+        HttpClient.HttpClient,
+        HttpClient.make(() => Effect.never),
+      )
+      const layer = ServiceHttp.layer(settingsFor("http://localhost")).pipe(Layer.provide(client))
+      const service = yield* Effect.provide(Service, layer)
+      const fiber = yield* Effect.forkChild(Effect.flip(service.startExecution(startCall())))
+      yield* TestClock.adjust("59 seconds")
+      assert.strictEqual(fiber.pollUnsafe(), undefined)
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(fiber.pollUnsafe()?._tag, "Success")
+    }),
+  )
+
+  it("Retry-After is seconds or an HTTP date, at most an hour; anything else is not there", () => {
+    const now = Date.parse("2026-11-21T02:00:00Z")
+    const read = [
+      "7",
+      " 7 ",
+      "0",
+      "99999999",
+      "Sat, 21 Nov 2026 02:00:30 GMT",
+      "Sat, 21 Nov 2026 01:00:00 GMT",
+      "Sat, 21 Nov 2099 01:00:00 GMT",
+      "-1",
+      "1.5",
+      "soon",
+      "1e9",
+      "",
+      undefined,
+      "Sat, 99 Nov 2026 02:00:30 GMT",
+    ].map((header) => parseRetryAfter(header, now))
+    const absent = Array.from({ length: 7 }, () => undefined)
+    assert.deepStrictEqual(read, [7000, 7000, 0, 3_600_000, 30_000, 0, 3_600_000, ...absent])
+  })
+})

@@ -1,0 +1,167 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Effect, Fiber, Random } from "effect"
+import { TestClock } from "effect/testing"
+import { retryCall } from "../../src/client/Backoff.ts"
+import type { CallFailure } from "../../src/client/Service.ts"
+import { Throttled } from "../../src/client/Service.ts"
+import { ServicePause } from "../../src/client/ServicePaced.ts"
+
+const throttled = (retry_after_ms?: number) =>
+  new Throttled({
+    http_status: 429,
+    message: "m",
+    ...(retry_after_ms === undefined ? {} : { retry_after_ms }),
+  })
+
+/** A service that takes `perSecond` requests in each second and refuses the others. */
+const makeLimited = (perSecond: number, retry_after_ms?: number) => {
+  const counts = { taken: 0, refused: 0 }
+  const windows = new Map<number, number>()
+  const call: Effect.Effect<void, CallFailure> = Effect.gen(function* () {
+    yield* Effect.sleep("30 millis")
+    const window = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+    const used = windows.get(window) ?? 0
+    if (used >= perSecond) {
+      counts.refused++
+      return yield* throttled(retry_after_ms)
+    }
+    windows.set(window, used + 1)
+    counts.taken++
+  })
+  return { counts, call }
+}
+
+const night = (perSecond: number, seconds: number, retry_after_ms?: number) =>
+  Effect.gen(function* () {
+    const pause = yield* ServicePause
+    const limited = makeLimited(perSecond, retry_after_ms)
+    const caller = Effect.forever(Effect.ignore(retryCall(pause.call("h", limited.call), { triesMax: 20 })))
+    const fiber = yield* Effect.forkChild(
+      Effect.all(
+        Array.from({ length: 200 }, () => caller),
+        { concurrency: 200 },
+      ),
+    )
+    // The rate is found in the first minute.
+    yield* TestClock.adjust("1 minute")
+    const before = { ...limited.counts }
+    yield* TestClock.adjust(seconds * 1000)
+    yield* Fiber.interrupt(fiber)
+    return {
+      taken: limited.counts.taken - before.taken,
+      refused: limited.counts.refused - before.refused,
+      before,
+    }
+  }).pipe(Effect.provide(ServicePause.layer()), Random.withSeed("pacing"))
+
+describe("the pace of a host", () => {
+  it.effect("a host that never complains is not slowed, but for the bound on requests at once", () =>
+    Effect.gen(function* () {
+      const pause = yield* ServicePause
+      let open = 0
+      let most = 0
+      const call = Effect.gen(function* () {
+        most = Math.max(most, ++open)
+        yield* Effect.sleep("1 second")
+        open--
+      })
+      const fiber = yield* Effect.forkChild(
+        Effect.all(
+          Array.from({ length: 640 }, () => pause.call("h", call)),
+          { concurrency: 640 },
+        ),
+      )
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual([most, fiber.pollUnsafe()?._tag], [64, "Success"])
+    }).pipe(Effect.provide(ServicePause.layer())),
+  )
+
+  for (const [perSecond, seconds, retry_after_ms] of [
+    [2, 600, undefined],
+    [20, 300, undefined],
+    [20, 300, 1000],
+    [200, 60, undefined],
+  ] as const) {
+    const asks = retry_after_ms === undefined ? "" : " and names a wait"
+    it.effect(`a host that takes ${perSecond} requests a second${asks} is well used and seldom refuses`, () =>
+      Effect.gen(function* () {
+        const { taken, refused, before } = yield* night(perSecond, seconds, retry_after_ms)
+        assert.isBelow(before.refused, 100 + before.taken / 10)
+        const shares = { refused: refused / (taken + refused), used: taken / (perSecond * seconds) }
+        assert.isBelow(shares.refused, 0.03, JSON.stringify(shares))
+        assert.isAbove(shares.used, 0.6, JSON.stringify(shares))
+      }),
+    )
+  }
+
+  it.effect("a Retry-After closes the host for every call, and they return apart", () =>
+    Effect.gen(function* () {
+      const pause = yield* ServicePause
+      const times: Array<number> = []
+      const note = Effect.map(Clock.currentTimeMillis, (now) => void times.push(now))
+      yield* Effect.ignore(pause.call("h", Effect.fail(throttled(30_000))))
+      const fiber = yield* Effect.forkChild(
+        Effect.all(
+          Array.from({ length: 20 }, () => pause.call("h", note)),
+          { concurrency: 20 },
+        ),
+      )
+      yield* pause.call("elsewhere", note)
+      yield* TestClock.adjust("29999 millis")
+      assert.deepStrictEqual([times.length, yield* pause.closedForMs("h")], [1, 1])
+      yield* TestClock.adjust("2 minutes")
+      yield* Fiber.join(fiber)
+      const returned = times.slice(1)
+      assert.strictEqual(new Set(returned).size, 20)
+      assert.isAtLeast(Math.min(...returned), 30_000)
+    }).pipe(Effect.provide(ServicePause.layer()), Random.withSeed("apart")),
+  )
+
+  it.effect("a Retry-After that arrives while calls wait for their slot makes them wait longer", () =>
+    Effect.gen(function* () {
+      const pause = yield* ServicePause
+      yield* Effect.ignore(pause.call("h", Effect.fail(throttled())))
+      const times: Array<number> = []
+      const note = Effect.map(Clock.currentTimeMillis, (now) => void times.push(now))
+      const slow = Effect.andThen(Effect.sleep("100 millis"), Effect.fail(throttled(60_000)))
+      const first = yield* Effect.forkChild(Effect.ignore(pause.call("h", slow)))
+      const second = yield* Effect.forkChild(pause.call("h", note))
+      const third = yield* Effect.forkChild(pause.call("h", note))
+      yield* TestClock.adjust("5 minutes")
+      yield* Effect.all([Fiber.join(first), Fiber.join(second), Fiber.join(third)])
+      assert.isAtLeast(Math.min(...times), 60_000)
+    }).pipe(Effect.provide(ServicePause.layer())),
+  )
+
+  it.effect("a limit of one session closes the host as long as asked and leaves its pace alone", () =>
+    Effect.gen(function* () {
+      const pause = yield* ServicePause
+      const times: Array<number> = []
+      const note = Effect.map(Clock.currentTimeMillis, (now) => void times.push(now))
+      yield* Effect.ignore(pause.call("h", Effect.fail(throttled(30_000)), "session"))
+      const round = Effect.all(
+        Array.from({ length: 20 }, () => pause.call("h", note)),
+        { concurrency: 20 },
+      )
+      const fiber = yield* Effect.forkChild(round)
+      yield* TestClock.adjust("36 seconds")
+      yield* Fiber.join(fiber)
+      assert.isAtLeast(Math.min(...times), 30_000)
+      assert.isAbove(new Set(times).size, 10)
+      yield* round
+      assert.deepStrictEqual(
+        times.slice(20),
+        Array.from({ length: 20 }, () => 36_000),
+      )
+    }).pipe(Effect.provide(ServicePause.layer()), Random.withSeed("session")),
+  )
+
+  it.effect("the lock of one flow session says nothing about the host", () =>
+    Effect.gen(function* () {
+      const pause = yield* ServicePause
+      const locked = new Throttled({ http_status: 504, retry_after_ms: 60_000, message: "m" })
+      yield* Effect.ignore(pause.call("h", Effect.fail(locked)))
+      assert.strictEqual(yield* pause.closedForMs("h"), 0)
+    }).pipe(Effect.provide(ServicePause.layer())),
+  )
+})

@@ -1,0 +1,68 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Option } from "effect"
+import * as fc from "fast-check"
+import { readBody, readEngine, viewAcceptance, viewIsClosed, viewState } from "../../src/client/Views.ts"
+import { engineDetails } from "./Examples.ts"
+
+const parse = (text: string) => readBody(new TextEncoder().encode(text)).json
+
+describe("views of bodies", () => {
+  it("a state's fields of the right type are there, unknown values included, all others absent", () => {
+    const json = parse(`{
+      "execution_id": "e-1", "session_id": 7, "external_execution_id": null, "status_code": "BRAND_NEW",
+      "status_reason": ["X"], "authentication_status": "AUTH_OK", "is_closed": "true", "next_kick_date": {},
+      "products_count": { "a:b@c": 3, "d": "4", "e": 1.5, "__proto__": 2 },
+      "features": [
+        { "code": "labor_check", "status_reason": "FEATURE_NEW", "status_message": 5 }, { "code": 1 }, null
+      ],
+      "__proto__": { "session_id": "planted" }, "unknown": 1
+    }`)
+    const view = viewState(json)
+    assert.deepStrictEqual(view, {
+      execution_id: "e-1",
+      status_code: "BRAND_NEW",
+      authentication_status: "AUTH_OK",
+      products_count: Object.fromEntries([
+        ["a:b@c", 3],
+        ["__proto__", 2],
+      ]),
+      features: [{ code: "labor_check", status_reason: "FEATURE_NEW" }],
+    })
+    assert.deepStrictEqual(Object.keys(view.products_count ?? {}), ["a:b@c", "__proto__"])
+  })
+
+  it("results are final only where is_closed is true", () => {
+    const finals = ['{"is_closed":true}', '{"is_closed":"true"}', "{}", "[]", "1", '{"is_closed":1}']
+    assert.deepStrictEqual(
+      finals.map((text) => viewIsClosed(parse(text))),
+      [true, false, false, false, false, false],
+    )
+  })
+
+  it("never throw, whatever the bytes", () => {
+    const anyBytes = fc.tuple(fc.boolean(), fc.uint8Array(), fc.json())
+    fc.assert(
+      fc.property(anyBytes, ([isJson, bytes, text]) => {
+        const { json } = readBody(isJson ? new TextEncoder().encode(text) : bytes)
+        viewState(json)
+        viewAcceptance(json)
+        viewIsClosed(json)
+        readEngine(json)
+      }),
+      { numRuns: 2000 },
+    )
+    const deep = "[".repeat(200_000) + "]".repeat(200_000)
+    assert.deepStrictEqual(viewState(parse(`{"features": ${deep}}`)), { features: [] })
+  })
+
+  it("an engine keeps its unknown fields and gets neutral values only where nothing is decided", () => {
+    const engine = Option.getOrThrow(
+      readEngine({ ...engineDetails, priority: "high", website: 3, new_field: 1 }),
+    )
+    assert.deepInclude(engine, { ...engineDetails, priority: 0, markets: [], new_field: 1 })
+    assert.notProperty(engine, "website")
+    for (const name of Object.keys(engineDetails)) {
+      assert.isTrue(Option.isNone(readEngine({ ...engineDetails, [name]: 7 })), name)
+    }
+  })
+})

@@ -1,0 +1,189 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, FileSystem } from "effect"
+import { NodeServices } from "@effect/platform-node"
+import * as fc from "fast-check"
+import { DuckDb } from "../../src/duckdb/DuckDb.ts"
+import { CsvReader } from "../../src/jobs/Csv.ts"
+import type { CsvRow } from "../../src/jobs/Csv.ts"
+import { env, literal, load, parametersLogin, plainEngine, smallJob } from "./loading.ts"
+
+const jobFrom = (file: string) => `${smallJob}customers:\n  - from: ${file}\n`
+
+const readCsv = (chunks: ReadonlyArray<string>) => {
+  const rows: Array<CsvRow> = []
+  const errors: Array<string> = []
+  const reader = new CsvReader(
+    (row) => rows.push(row),
+    ({ line, column }, message) => errors.push(`${line}:${column}: ${message}`),
+  )
+  chunks.forEach((chunk) => reader.push(chunk))
+  reader.end()
+  return { rows, errors, cells: rows.map((row) => row.cells) }
+}
+
+describe("a CSV text", () => {
+  it("has its rows, lines and columns, whatever its line ends and quotes", () => {
+    const text = 'customer_id,note\r\nc-1,"a ""b"",\nc"\r\n\r\n"c-2",plain "x"\rc-3,\nc-4,"last"'
+    expect(readCsv([text])).toMatchObject({
+      rows: [
+        { line: 1, columns: [1, 13], cells: ["customer_id", "note"] },
+        { line: 2, columns: [1, 5], cells: ["c-1", 'a "b",\nc'] },
+        { line: 5, columns: [1, 7], cells: ["c-2", 'plain "x"'] },
+        { line: 6, columns: [1, 5], cells: ["c-3", ""] },
+        { line: 7, columns: [1, 5], cells: ["c-4", "last"] },
+      ],
+      errors: [],
+    })
+  })
+
+  it("may be separated by semicolons, as its header shows", () => {
+    expect(readCsv(["customer_id;pin\nc-1;0,5\n"]).cells).toEqual([
+      ["customer_id", "pin"],
+      ["c-1", "0,5"],
+    ])
+  })
+
+  it("has a place where a quote is never closed, or closed too early", () => {
+    expect(readCsv(['a,b\nc,"d\ne\n']).errors).toEqual(["2:3: this quote is never closed"])
+    expect(readCsv(['a,b\n"c"d,e\n']).errors).toEqual(["2:4: text after a closing quote"])
+    expect(readCsv([`a,b\nc,"${"d".repeat(1_000_001)}`]).errors).toEqual([
+      "2:3: this cell is longer than 1,000,000 characters; is its quote ever closed?",
+    ])
+  })
+
+  it("gives back any cells that were quoted into it, in whatever pieces it arrives", () => {
+    const cell = fc.string({
+      unit: fc.constantFrom("a", '"', ",", ";", "\n", "\r", " ", "é", "0"),
+      maxLength: 6,
+    })
+    const table = fc.array(fc.tuple(cell, cell, cell), { maxLength: 5 })
+    const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`
+    fc.assert(
+      fc.property(
+        table,
+        fc.constantFrom("\n", "\r\n", "\r"),
+        fc.integer({ min: 1, max: 9 }),
+        (rows, end, size) => {
+          const lines = [["x", "y", "z"], ...rows].map((cells) => cells.map(quoted).join(",") + end)
+          const text = lines.join("")
+          const chunks = text.match(new RegExp(`[^]{1,${size}}`, "g")) ?? []
+          expect(readCsv(chunks)).toEqual(readCsv([text]))
+          expect(readCsv(chunks).cells).toEqual([["x", "y", "z"], ...rows])
+        },
+      ),
+    )
+  })
+})
+
+describe("customers from a file", () => {
+  const assignment = (customer_id: string, engine_reference: string, parameters: object, source: string) => ({
+    customer_id,
+    engine_reference,
+    ...plainEngine,
+    login: parametersLogin({ ...parameters }),
+    source,
+  })
+
+  it.effect("run where their row says, else on every engine of the job, with values and references", () =>
+    Effect.gen(function* () {
+      const csv =
+        "\uFEFFcustomer_id,engine_reference,username,pin\r\n007,,env:USER7,0123\r\n65e0,tax:website,,\r\n"
+      const ndjson = [
+        '{"customer_id":007}',
+        '{"customer_id":65e0,"engine_reference":"tax:website"}',
+        "",
+        '{"customer_id":7,"username":"env:USER7","pin":12345678901234567890,"n":5,"no":null}',
+      ].join("\n")
+      const fromCsv = yield* load(jobFrom("c.csv"), { files: { "c.csv": csv } })
+      expect(fromCsv).toMatchObject({ errors: [], warnings: [] })
+      expect(fromCsv.job).toMatchObject({
+        assignments: [
+          assignment("007", "bank:website", { username: env("USER7"), pin: literal("0123") }, "c.csv:2"),
+          assignment("65e0", "tax:website", {}, "c.csv:3"),
+        ],
+      })
+      const broken = yield* load(jobFrom("c.ndjson"), { files: { "c.ndjson": ndjson } })
+      expect(broken.errors).toEqual(["c.ndjson:1:1: this line is not a JSON object"])
+      const good = ndjson.slice(ndjson.indexOf("\n"))
+      const fromNdjson = yield* load(jobFrom("c.ndjson"), { files: { "c.ndjson": good } })
+      const parameters = { username: env("USER7"), pin: literal("12345678901234567890"), n: literal(5) }
+      expect(fromNdjson.job).toMatchObject({
+        assignments: [
+          assignment("65e0", "tax:website", {}, "c.ndjson:2"),
+          assignment("7", "bank:website", parameters, "c.ndjson:4"),
+        ],
+      })
+    }),
+  )
+
+  it.effect("come from Parquet with ids as text, in the order of the file", () =>
+    Effect.gen(function* () {
+      const files = yield* FileSystem.FileSystem
+      const path = `${yield* files.makeTempDirectoryScoped()}/made.parquet`
+      const rows = "(1234567890123456789, 'tax:website', 'env:A', 5), (7, NULL, NULL, NULL)"
+      const columns = "customer_id, engine_reference, username, n"
+      const database = yield* DuckDb
+      const connection = yield* database.open({ path: ":memory:", access: "read-write" })
+      yield* connection.run(`COPY (SELECT * FROM (VALUES ${rows}) t(${columns})) TO '${path}'`)
+      const bytes = yield* files.readFile(path)
+      const { job } = yield* load(jobFrom("c.parquet"), { files: { "c.parquet": bytes } })
+      expect(job).toMatchObject({
+        assignments: [
+          assignment(
+            "1234567890123456789",
+            "tax:website",
+            { username: env("A"), n: literal(5) },
+            "c.parquet:1",
+          ),
+          assignment("7", "bank:website", {}, "c.parquet:2"),
+        ],
+      })
+      const { errors } = yield* load(jobFrom("c.parquet"), { files: { "c.parquet": bytes.slice(8) } })
+      expect(errors).toEqual(["c.parquet:1:1: the file cannot be read as Parquet"])
+    }).pipe(Effect.scoped, Effect.provide([NodeServices.layer, DuckDb.layer])),
+  )
+
+  it.effect("are refused with line and column, and without their values", () =>
+    Effect.gen(function* () {
+      const cases: ReadonlyArray<readonly [string | Uint8Array, ReadonlyArray<string>]> = [
+        [
+          "customerid,pin\nc-1,hunter2\n",
+          ["c.csv:1:1: there is no column `customer_id`; is it `customerid`?"],
+        ],
+        ["customer_id,pin,pin\nc-1,1,2\n", ["c.csv:1:17: the column `pin` is there twice"]],
+        ["customer_id,,x\n", ["c.csv:1:13: this column has no name"]],
+        ["", ["c.csv:1:1: the file is empty"]],
+        [
+          new Uint8Array([0x63, 0xe9, 0x0a, 0x0a]),
+          ["c.csv:1:1: the file is not UTF-8; export it again as UTF-8"],
+        ],
+        [
+          "customer_id,pin,user\n,hunter2,x\nc-2,hunter2\nc-3,env:hunter2!,x\nc-4,1,2\nc-4,1,2\n",
+          [
+            "c.csv:2:1: `customer_id` is empty or missing",
+            "c.csv:3:1: this row has 2 cells, but the header has 3",
+            "c.csv:4:5: this reference names nothing: write env:NAME, file:PATH or exec:COMMAND",
+            "c.csv:6:1: this customer is on `bank:website` already, at c.csv:5:1",
+          ],
+        ],
+      ]
+      for (const [content, expected] of cases) {
+        const { errors, shown } = yield* load(jobFrom("c.csv"), { files: { "c.csv": content } })
+        expect(errors).toEqual(expected)
+        expect(shown).not.toContain("hunter2")
+      }
+      expect((yield* load(jobFrom("none.csv"))).errors).toEqual([
+        "none.csv:1:1: the file cannot be read (NotFound)",
+      ])
+    }),
+  )
+
+  it.effect("and 20,000 of them load at once, each on each engine", () =>
+    Effect.gen(function* () {
+      const rows = Array.from({ length: 20_000 }, (_, index) => `c-${index},user,"pa,ss"`)
+      const csv = ["customer_id,username,password", ...rows].join("\n")
+      const { job } = yield* load(jobFrom("c.csv"), { files: { "c.csv": csv } })
+      expect(job).toHaveProperty(["assignments", "19999", "source"], "c.csv:20001")
+    }),
+  )
+})

@@ -1,0 +1,369 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { jobTemplate } from "../../src/jobs/Template.ts"
+import { defaultsOfAJob, env, literal, load, parametersLogin, plainEngine, smallJob } from "./loading.ts"
+
+const remote = `name: remote
+service:
+  base_url: https://service.example/api/
+  flows_url: https://service.example/flows
+  app_secret: file:secrets/app
+`
+
+describe("a job that loads", () => {
+  it.effect("has every default, and every customer on every engine of the job", () =>
+    Effect.gen(function* () {
+      const { job, warnings } = yield* load(`${smallJob}customers:\n  - id: c-1\n`)
+      expect(warnings).toEqual([])
+      expect(job).toEqual({
+        name: "small",
+        path: "job.yaml",
+        service: { _tag: "Embedded", seed: 1, speed: 1 },
+        ...defaultsOfAJob,
+        assignments: [
+          {
+            customer_id: "c-1",
+            engine_reference: "bank:website",
+            ...plainEngine,
+            login: parametersLogin({}),
+            source: "job.yaml:5:9",
+          },
+        ],
+        sessions: [],
+      })
+    }),
+  )
+
+  it.effect("is the template of `nightjar init`, as it stands", () =>
+    Effect.gen(function* () {
+      const { job, errors, warnings } = yield* load(jobTemplate)
+      expect({ errors, warnings }).toEqual({ errors: [], warnings: [] })
+      expect(job).toMatchObject({ ...defaultsOfAJob, deadline: "07:00", timezone: "Europe/Madrid" })
+    }),
+  )
+
+  it.effect("takes ids and login values from the source text, where YAML would change them", () =>
+    Effect.gen(function* () {
+      const { job, errors } = yield* load(`${smallJob}customers:
+  - id: 65e0
+    parameters: { pin: 0123, code: 0x1F, big: 12345678901234567890, count: 7, yes: true, text: "7", f: 1.50 }
+sessions: [0042, 65e0, { id: 1e3, customer: 007 }]
+`)
+      expect(errors).toEqual([])
+      expect(job).toMatchObject({
+        assignments: [
+          {
+            customer_id: "65e0",
+            login: parametersLogin({
+              pin: literal("0123"),
+              code: literal("0x1F"),
+              big: literal("12345678901234567890"),
+              count: literal(7),
+              yes: literal(true),
+              text: literal("7"),
+              f: literal("1.50"),
+            }),
+          },
+        ],
+        sessions: [{ session_id: "0042" }, { session_id: "65e0" }, { session_id: "1e3", customer_id: "007" }],
+      })
+    }),
+  )
+
+  it.effect("lets a customer's engine replace the job's features, settings and parameters", () =>
+    Effect.gen(function* () {
+      const { job, errors } = yield* load(`name: overrides
+service: { sandbox: { seed: 7, speed: 300, faults: f.yaml } }
+tokens: { key: exec:pass show key }
+engines:
+  - reference: tax:website
+    configurations: { region: north }
+    hooks_extra_data: { run: "{external_execution_id}" }
+    features: [vehicles_data, { code: yearly_individual_tax, configurations: { last_n_years: 5 } }]
+customers:
+  - id: c-1
+    parameters: { username: env:USER1 }
+    tokenized_access: true
+    engines:
+      - tax:website
+      - reference: bank:api
+        parameters: { nif: "rsa::abc" }
+        tokenized_access: false
+        features: [accounts_read]
+      - { reference: other:api, token: c1-other }
+`)
+      const feature = (code: string, configurations?: unknown) =>
+        configurations === undefined ? { code } : { code, configurations }
+      expect(errors).toEqual([])
+      expect(job).toMatchObject({
+        service: { _tag: "Embedded", seed: 7, speed: 300, faults: "f.yaml" },
+        tokens_key: { _tag: "Exec", command: "pass show key" },
+        assignments: [
+          {
+            customer_id: "c-1",
+            engine_reference: "tax:website",
+            features: [feature("vehicles_data"), feature("yearly_individual_tax", { last_n_years: 5 })],
+            configurations: { region: "north" },
+            hooks_extra_data: { run: "{external_execution_id}" },
+            login: parametersLogin({ username: env("USER1") }, true),
+            source: "job.yaml:14:9",
+          },
+          {
+            customer_id: "c-1",
+            engine_reference: "bank:api",
+            ...plainEngine,
+            features: [feature("accounts_read")],
+            login: parametersLogin({ nif: literal("rsa::abc") }),
+            source: "job.yaml:15:9",
+          },
+          {
+            customer_id: "c-1",
+            engine_reference: "other:api",
+            ...plainEngine,
+            login: { _tag: "Token", name: "c1-other" },
+            source: "job.yaml:19:9",
+          },
+        ],
+      })
+    }),
+  )
+})
+
+describe("the environment", () => {
+  it.effect("replaces ${NAME} in texts, leaves commands to their shell, and is missed by name", () =>
+    Effect.gen(function* () {
+      const source = `${smallJob}customers:
+  - { id: "c-\${N}", parameters: { username: "u\${N}", password: "exec:vault \${TOKEN}" } }
+`
+      const { job } = yield* load(source, { environment: { N: "12", TOKEN: "hush" } })
+      expect(job).toMatchObject({
+        assignments: [
+          {
+            customer_id: "c-12",
+            login: parametersLogin({
+              username: literal("u12"),
+              password: { _tag: "Reference", reference: { _tag: "Exec", command: "vault ${TOKEN}" } },
+            }),
+          },
+        ],
+      })
+      const missing = "the environment has no variable N, or an empty one"
+      expect((yield* load(source)).errors).toEqual([`job.yaml:5:11: ${missing}`, `job.yaml:5:45: ${missing}`])
+    }),
+  )
+
+  it.effect("overrides the service, also where the job says sandbox", () =>
+    Effect.gen(function* () {
+      const environment = {
+        NIGHTJAR_BASE_URL: "http://127.0.0.1:9000/api",
+        NIGHTJAR_FLOWS_URL: "http://localhost:9000/flows/",
+        NIGHTJAR_APP_SECRET: "hush",
+      }
+      const service = {
+        _tag: "Remote",
+        base_url: "http://127.0.0.1:9000/api",
+        flows_url: "http://localhost:9000/flows",
+        attachments_url: "http://localhost:9000/flows",
+        app_secret: { _tag: "Env", name: "NIGHTJAR_APP_SECRET" },
+      }
+      expect((yield* load(smallJob, { environment })).job).toMatchObject({ service })
+      expect((yield* load(remote, { environment })).job).toMatchObject({ service })
+      const { NIGHTJAR_BASE_URL } = environment
+      expect((yield* load(smallJob, { environment: { NIGHTJAR_BASE_URL } })).errors).toEqual([
+        "job.yaml:2:10: `flows_url` is missing, and NIGHTJAR_FLOWS_URL is not set either",
+        "job.yaml:2:10: `app_secret` is missing, and NIGHTJAR_APP_SECRET is not set either",
+      ])
+      const far = { ...environment, NIGHTJAR_BASE_URL: "http://service.example/api" }
+      expect((yield* load(smallJob, { environment: far })).errors).toEqual([
+        "job.yaml:2:10: NIGHTJAR_BASE_URL: expected an https:// address without user, query or fragment " +
+          "(plain http only to this machine, never to another)",
+      ])
+    }),
+  )
+
+  it.effect("has no say in a remote service that it does not mention", () =>
+    Effect.gen(function* () {
+      expect((yield* load(remote)).job).toMatchObject({
+        service: {
+          _tag: "Remote",
+          base_url: "https://service.example/api",
+          flows_url: "https://service.example/flows",
+          attachments_url: "https://service.example/flows",
+          app_secret: { _tag: "File", path: "secrets/app" },
+        },
+      })
+    }),
+  )
+})
+
+describe("a job that is refused", () => {
+  it.effect("says everything at once, in order, at the line and column of each", () =>
+    Effect.gen(function* () {
+      const { errors, warnings } = yield* load(`name: Nightly
+servce: sandbox
+execution:
+  customer_interaction_available: true
+  execution_timeout: 30 seconds
+  max_wat: 3 hours
+concurrency: { max_in_flight: 0, per_engine: many }
+polling: { min: 2 minutes, max: 1 minute }
+flow_results: { min_interval: 4 seconds }
+deadline: 7:00
+timezone: Europe/Madird
+after_export: remove
+engines:
+  - reference: a:website
+    hooks_extra_data: { x: env:FOO, y: 5 }
+    features: [acounts_read]
+  - a:website
+customers:
+  - {}
+  - { from: customers.xml, id: c-1 }
+`)
+      const seconds = "a number and a unit (millis, seconds, minutes, hours, days)"
+      expect(errors).toEqual([
+        "job.yaml:1:1: `service` is missing",
+        "job.yaml:1:7: expected a name of a-z, 0-9 and -, at most 64 letters",
+        "job.yaml:2:1: unknown key `servce`; did you mean `service`?",
+        "job.yaml:4:35: expected false, the only value there is: a night has nobody to answer a challenge",
+        `job.yaml:5:22: expected a duration from 60 seconds to 1200 seconds: ${seconds}`,
+        "job.yaml:6:3: unknown key `max_wat`; did you mean `max_wait`?",
+        "job.yaml:7:31: expected a whole number from 1 to 100000",
+        "job.yaml:7:46: expected a number",
+        "job.yaml:8:17: `min` is longer than `max`",
+        `job.yaml:9:31: expected a duration from 5 seconds to 1 day: ${seconds}`,
+        'job.yaml:10:11: expected a time of day as "HH:MM", from "00:00" to "23:59"',
+        "job.yaml:11:11: expected the IANA name of a time zone, such as Europe/Madrid",
+        "job.yaml:12:15: expected `delete` or `keep`",
+        "job.yaml:15:28: expected a text that is no secret reference: " +
+          "these values end up in webhook addresses",
+        "job.yaml:15:40: expected a text (in quotes where YAML reads something else)",
+        "job.yaml:17:5: `a:website` is listed already, at job.yaml:14:5",
+        "job.yaml:19:5: `id` is missing (or `from`, for a file of customers)",
+        "job.yaml:20:13: expected a file that ends in .csv, .ndjson, .jsonl or .parquet",
+        "job.yaml:20:28: `id` comes from the file's columns, not from here",
+      ])
+      expect(warnings).toEqual([
+        "job.yaml:16:16: `acounts_read` is no feature that the reference lists; " +
+          "did you mean `accounts_read`?",
+      ])
+    }),
+  )
+
+  it.effect("names both places of a customer that is twice on an engine", () =>
+    Effect.gen(function* () {
+      const source = `${smallJob}customers:
+  - { id: c-1, engines: [bank:website, tax:website] }
+  - { id: c-1 }
+  - from: c.csv
+  - from: c.ndjson
+`
+      const files = {
+        "c.csv": "customer_id,engine_reference\nc-2,\nc-1,tax:website\n",
+        "c.ndjson": '{"customer_id":"c-2","engine_reference":"bank:website"}\n',
+      }
+      expect((yield* load(source, { files })).errors).toEqual([
+        "job.yaml:6:11: this customer is on `bank:website` already, at job.yaml:5:26",
+        "c.csv:3:1: this customer is on `tax:website` already, at job.yaml:5:40",
+        "c.ndjson:1:1: this customer is on `bank:website` already, at c.csv:2:1",
+      ])
+    }),
+  )
+
+  it.effect("needs `tokens` for tokens, uses each token once, and never a token beside parameters", () =>
+    Effect.gen(function* () {
+      const customers = `customers:
+  - id: c-1
+    engines:
+      - { reference: a:api, token: t }
+      - { reference: b:api, token: t, parameters: { pin: 1 } }
+  - { id: c-2, tokenized_access: true }
+`
+      const twice = "`t` is used already, at job.yaml:7:9: a token belongs to one customer on one engine"
+      const needs = "needs `tokens` in the job, which opens the token store"
+      expect((yield* load(smallJob + customers)).errors).toEqual([
+        `job.yaml:7:9: \`token\` ${needs}`,
+        `job.yaml:8:9: the token ${twice}`,
+        `job.yaml:8:9: \`token\` ${needs}`,
+        "job.yaml:8:29: a `token` takes the place of `parameters`: keep either",
+        `job.yaml:9:11: \`tokenized_access\` ${needs}`,
+      ])
+    }),
+  )
+
+  it.effect("sends secrets over plain http to this machine only", () =>
+    Effect.gen(function* () {
+      const refused = [
+        "http://service.example",
+        "http://127.0.0.1.evil.example",
+        "ftp://localhost",
+        "https://u:p@a",
+        "x",
+      ]
+      const allowed = [
+        "http://localhost:1",
+        "http://127.0.0.1",
+        "http://[::1]:80/api",
+        "https://service.example",
+      ]
+      for (const url of [...refused, ...allowed]) {
+        const { errors } = yield* load(remote.replace("https://service.example/flows", url))
+        expect([url, errors.length]).toEqual([url, refused.includes(url) ? 1 : 0])
+      }
+    }),
+  )
+
+  it.effect("refuses personal data as a customer_id and only warns of what resembles it", () =>
+    Effect.gen(function* () {
+      const reason = (kind: string) =>
+        `expected a customer_id without personal data: this is ${kind}, and the service stores ` +
+        "the id, repeats it on every event and may put it into webhook addresses (reference, 4.1)"
+      const { errors, warnings } = yield* load(
+        `${smallJob}customers:
+  - id: ana@mail.example
+  - from: c.csv
+sessions: [{ id: s, customer: X1234567L }]
+`,
+        { files: { "c.csv": "customer_id\n12345678Z\n12345678A\n12345678B\n" } },
+      )
+      expect(errors).toEqual([
+        `job.yaml:5:9: ${reason("an e-mail address")}`,
+        `job.yaml:7:31: ${reason("a Spanish identity number (NIE)")}`,
+        `c.csv:2:1: ${reason("a Spanish identity number (DNI)")}`,
+      ])
+      expect(warnings).toEqual([
+        "c.csv:3:1: this customer_id resembles a Spanish identity number (DNI); it must hold no personal " +
+          "data (and 1 more in this file)",
+      ])
+    }),
+  )
+
+  it.effect("is refused as YAML with a place and none of its text", () =>
+    Effect.gen(function* () {
+      const broken = [
+        "a: *hunter2\n",
+        "a: !hunter2 x\n",
+        'a: "hunter2\\q"\n',
+        "a: 'hunter2\n",
+        "a: |hunter2\n  x\n",
+        "a: [hunter2\nb: 1\n",
+        "\tname: hunter2\n",
+        "name: a\nname: hunter2\n",
+        "a: @hunter2\n",
+        "--- a\n--- hunter2\n",
+        "[".repeat(10_000),
+        "- hunter2\n",
+        "hunter2",
+        "",
+      ]
+      for (const source of broken) {
+        const { errors, shown } = yield* load(source)
+        expect(errors.length).toBeGreaterThan(0)
+        expect(shown).not.toContain("hunter2")
+      }
+      expect((yield* load("name: a\nservice: sandbox\nengines: &e [*e]\n")).errors).toEqual([
+        "job.yaml:1:1: the file is nested too deeply, or an alias (*) of it contains itself",
+      ])
+    }),
+  )
+})

@@ -1,0 +1,94 @@
+import { NodeServices } from "@effect/platform-node"
+import { assert, describe, expect, it } from "@effect/vitest"
+import { ConfigProvider, Effect, Fiber, FileSystem, Layer, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import type { SecretReference } from "../../src/jobs/Job.ts"
+import { describeReference, parseReference } from "../../src/jobs/Reference.ts"
+import { resolveReference, Secrets } from "../../src/jobs/Secrets.ts"
+
+const live = Layer.provideMerge(Secrets.layer, NodeServices.layer)
+const environment = ConfigProvider.layer(ConfigProvider.fromEnvRecord({ PASSWORD: "hunter2", EMPTY: "" }))
+const exec = (command: string): SecretReference => ({ _tag: "Exec", command })
+const value = (reference: SecretReference) => resolveReference(reference).pipe(Effect.map(Redacted.value))
+const failure = (reference: SecretReference) => value(reference).pipe(Effect.flip)
+
+describe("a secret reference", () => {
+  it("is read from its spelling, files relative to the job's folder", () => {
+    expect(parseReference("env:A_1", "jobs")).toEqual({ _tag: "Env", name: "A_1" })
+    expect(parseReference("file:s/a.pin", "jobs")).toEqual({ _tag: "File", path: "jobs/s/a.pin" })
+    expect(parseReference("file:/s/a.pin", "jobs")).toEqual({ _tag: "File", path: "/s/a.pin" })
+    expect(parseReference("exec:pass show a:b", "jobs")).toEqual(exec("pass show a:b"))
+    for (const wrong of ["", "env:", "env:1A", "env:A B", "file: ", "exec:", "http:x", "hunter2"]) {
+      expect(parseReference(wrong, "jobs")).toBeUndefined()
+    }
+    expect(describeReference(exec("echo hunter2"))).toBe("exec:…")
+  })
+})
+
+describe("secrets", () => {
+  it.layer(Layer.merge(live, environment), { excludeTestServices: true })((it) => {
+    it.effect("come from the environment, a file without its line end, and a command's output", () =>
+      Effect.gen(function* () {
+        const files = yield* FileSystem.FileSystem
+        const path = `${yield* files.makeTempDirectoryScoped()}/pin`
+        yield* files.writeFileString(path, " 0042 \r\n")
+        expect(yield* value({ _tag: "Env", name: "PASSWORD" })).toBe("hunter2")
+        expect(yield* value({ _tag: "File", path })).toBe(" 0042 ")
+        expect(yield* value(exec("echo '  hunter2 '; cat"))).toBe("hunter2")
+      }),
+    )
+
+    it.effect("that lead nowhere say why, and nothing of their value or command", () =>
+      Effect.gen(function* () {
+        const files = yield* FileSystem.FileSystem
+        const path = `${yield* files.makeTempDirectoryScoped()}/big`
+        yield* files.writeFileString(path, "hunter2".repeat(10_000))
+        const cases: ReadonlyArray<readonly [SecretReference, string]> = [
+          [{ _tag: "Env", name: "NOPE" }, "env:NOPE: the environment has no such variable, or an empty one"],
+          [
+            { _tag: "Env", name: "EMPTY" },
+            "env:EMPTY: the environment has no such variable, or an empty one",
+          ],
+          [{ _tag: "File", path: "/nope" }, "file:/nope: it cannot be read (NotFound)"],
+          [{ _tag: "File", path }, `file:${path}: it is longer than 65536 bytes`],
+          [exec("echo hunter2; echo hunter2 >&2; exit 3"), "exec:…: the command ended with exit code 3"],
+          [exec("true # hunter2"), "exec:…: it is empty"],
+          [exec("yes hunter2"), "exec:…: it is longer than 65536 bytes"],
+          [exec("hunter2-is-no-command"), "exec:…: the command ended with exit code 127"],
+        ]
+        for (const [reference, message] of cases) {
+          const error = yield* failure(reference)
+          expect(error.message).toBe(message)
+          expect(`${JSON.stringify(error)} ${String(error)} ${error.stack}`).not.toContain("hunter2")
+        }
+      }),
+    )
+  })
+
+  it.effect("give a command 30 seconds", () =>
+    Effect.gen(function* () {
+      const fiber = yield* Effect.forkChild(failure(exec("exec sleep 600")))
+      yield* Effect.yieldNow
+      yield* TestClock.adjust("30 seconds")
+      const error = yield* Fiber.join(fiber)
+      assert.strictEqual(error.message, "exec:…: the command did not end within 30 seconds")
+    }).pipe(Effect.provide(live)),
+  )
+
+  it.effect("of a simulated night come from a map", () =>
+    Effect.gen(function* () {
+      expect(yield* value({ _tag: "Env", name: "A" })).toBe("hunter2")
+      expect(yield* value(exec("show b"))).toBe("b")
+      expect((yield* failure({ _tag: "Env", name: "B" })).message).toBe("env:B: it is not known")
+    }).pipe(
+      Effect.provide(
+        Secrets.layerMemory(
+          new Map([
+            ["env:A", "hunter2"],
+            ["exec:show b", "b"],
+          ]),
+        ),
+      ),
+    ),
+  )
+})

@@ -1,0 +1,254 @@
+/**
+ * Every verdict before a start, one by one, and the tasks that may start; no parameter value is ever told.
+ */
+import { Redacted } from "effect"
+import * as fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import { planAssignment, refitTask } from "../../src/planning/Assignment.ts"
+import type { Grounds, TaskVerdict } from "../../src/planning/Assignment.ts"
+import type { EngineFinding } from "../../src/planning/EngineForms.ts"
+import { fingerprintLogin } from "../../src/planning/Fingerprint.ts"
+import type { ResolvedLogin } from "../../src/planning/Logins.ts"
+import type { Assignment } from "../../src/jobs/Job.ts"
+import { assignment, configsForm, grounds, key, known, literal, login } from "./Samples.ts"
+
+const values = { username: "user", password: "pass word" }
+const good = login(values)
+const fingerprint = fingerprintLogin(key, "bank:website", values)
+const away: EngineFinding = { _tag: "Unavailable" }
+const task_id = "nightly.2026-11-21/c-1/bank:website"
+
+const rejectedWith = (reason: string, customer_id = "c-1"): Partial<Grounds> => ({
+  rejections: new Map([
+    [
+      fingerprint,
+      {
+        seq: 1,
+        at: Date.UTC(2026, 10, 20, 3),
+        fact: {
+          _tag: "CredentialRejected",
+          run_id: "r",
+          task_id: "t",
+          fingerprint,
+          customer_id,
+          engine_reference: "bank:website",
+          reason,
+        },
+      },
+    ],
+  ]),
+})
+const rejectedMessage = (reason: string, whose = "") =>
+  `these credentials were rejected with ${reason} at 2026-11-20T03:00:00.000Z${whose} and are not sent again ` +
+  `unchanged; \`nightjar credentials release ${fingerprint}\` allows it`
+const badFeature = [{ code: "accounts_read", configurations: { read_holders: "yes" } }]
+
+interface Case {
+  readonly title: string
+  readonly assignment?: Partial<Assignment>
+  readonly login?: ResolvedLogin
+  readonly finding?: EngineFinding
+  readonly grounds?: Partial<Grounds>
+  readonly verdict: Pick<TaskVerdict, "outcome" | "reason" | "who_acts" | "message"> & {
+    readonly fingerprint?: string
+  }
+}
+const failed = (reason: string, message: string) =>
+  ({ outcome: "failed", reason, who_acts: "engineer", message }) as const
+const skipped = (reason: string, message: string) =>
+  ({ ...failed(reason, message), outcome: "skipped" }) as const
+const tokens = failed("TOKENS_UNSUPPORTED", "logins by token are not supported: give parameters instead")
+
+const cases: ReadonlyArray<Case> = [
+  {
+    title: "a stored token",
+    assignment: { login: { _tag: "Token", name: "t" } },
+    login: { _tag: "NoParameters" },
+    verdict: tokens,
+  },
+  {
+    title: "tokenized access",
+    assignment: { login: { _tag: "Parameters", parameters: {}, tokenized_access: true } },
+    verdict: tokens,
+  },
+  {
+    title: "an unknown engine",
+    finding: { _tag: "Unknown" },
+    verdict: skipped("ENGINE_UNKNOWN", "the service knows no such engine: see `nightjar engines list`"),
+  },
+  {
+    title: "an engine that needs a person at every run",
+    finding: known({ action_required_frequency: "always" }),
+    verdict: skipped("CUSTOMER_INTERVENTION_REQUIRED", "this engine needs a person at every run"),
+  },
+  {
+    title: "a secret that is not there",
+    login: { _tag: "Unresolved", missing: ["password: env:P: the environment has no such variable"] },
+    verdict: failed(
+      "SECRET_UNAVAILABLE",
+      "cannot be resolved: password: env:P: the environment has no such variable",
+    ),
+  },
+  {
+    title: "bad feature settings",
+    assignment: { features: badFeature },
+    verdict: failed("BAD_CONFIGURATIONS", "accounts_read.read_holders must be true or false"),
+  },
+  {
+    title: "bad feature settings for an engine that nobody saw yet",
+    assignment: { features: badFeature },
+    finding: away,
+    verdict: failed("BAD_CONFIGURATIONS", "accounts_read.read_holders must be true or false"),
+  },
+  {
+    title: "bad engine settings",
+    assignment: { configurations: { depth: "deep" } },
+    finding: known({ configurations: configsForm({ depth: { type: "integer" } }) }),
+    verdict: failed("BAD_CONFIGURATIONS", "configurations.depth must be integer"),
+  },
+  {
+    title: "parameters that break the form",
+    login: login({ username: "u", branch: "x" }),
+    verdict: {
+      ...failed(
+        "INCORRECT_PARAMETERS_FORMAT",
+        "password is missing; the form requires it; username must NOT have fewer than 2 characters; branch must be integer",
+      ),
+      fingerprint: fingerprintLogin(key, "bank:website", { username: "u", branch: "x" }),
+    },
+  },
+  {
+    title: "credentials that the source rejected",
+    grounds: rejectedWith("INCORRECT_CREDENTIALS"),
+    verdict: {
+      ...failed("INCORRECT_CREDENTIALS", rejectedMessage("INCORRECT_CREDENTIALS")),
+      who_acts: "customer",
+      fingerprint,
+    },
+  },
+  {
+    title: "credentials rejected for a reason that nobody listed, under another customer, engine away",
+    finding: away,
+    grounds: rejectedWith("SOMETHING_NEW", "c-9"),
+    verdict: {
+      ...failed("SOMETHING_NEW", rejectedMessage("SOMETHING_NEW", " (then under customer c-9)")),
+      fingerprint,
+    },
+  },
+]
+
+describe("an assignment", () => {
+  for (const { title, verdict, ...given } of cases) {
+    it(`is settled before any start: ${title}`, () => {
+      const subject = assignment(given.assignment)
+      const decision = planAssignment(
+        subject,
+        given.login ?? good,
+        given.finding ?? known(),
+        grounds(given.grounds),
+      )
+      const { customer_id, engine_reference, features } = subject
+      expect(decision).toEqual({
+        _tag: "Settled",
+        warnings: [],
+        verdict: { task_id, customer_id, engine_reference, features, ...verdict },
+      })
+    })
+  }
+
+  it("becomes a task with what a start sends, fitted to the form", () => {
+    const decision = planAssignment(assignment(), login({ ...values, branch: "12" }), known(), grounds())
+    if (decision._tag !== "Task") throw new Error(decision.verdict.message)
+    const { start, ...task } = decision.task
+    expect(task).toEqual({
+      task_id,
+      customer_id: "c-1",
+      engine_reference: "bank:website",
+      features: [{ code: "accounts_read", configurations: undefined }],
+      lacking: [],
+      fingerprint: fingerprintLogin(key, "bank:website", { ...values, branch: 12 }),
+      fitted: true,
+      availability: "ready",
+      expected_ms: 60_000,
+      source: "jobs/a.yaml:1:1",
+    })
+    expect({ ...start, parameters: Redacted.value(start.parameters) }).toEqual({
+      parameters: { ...values, branch: 12 },
+      configurations: {},
+      hooks_extra_data: {},
+      tokenized_access: false,
+    })
+  })
+
+  it("the same credentials under two customers have one fingerprint", () => {
+    const of = (customer_id: string) => {
+      const decision = planAssignment(assignment({ customer_id }), login({ ...values }), known(), grounds())
+      return decision._tag === "Task" ? [decision.task.task_id, decision.task.fingerprint] : []
+    }
+    expect([of("c-1"), of("c-2")]).toEqual([
+      [task_id, fingerprint],
+      ["nightly.2026-11-21/c-2/bank:website", fingerprint],
+    ])
+  })
+
+  it("waits unfitted for an engine that nobody saw yet, and is decided when it is seen", () => {
+    const given = login({ ...values, branch: "12" })
+    const decision = planAssignment(assignment(), given, away, grounds())
+    if (decision._tag !== "Task") throw new Error(decision.verdict.message)
+    const { fitted, availability } = decision.task
+    expect({ fitted, availability }).toEqual({ fitted: false, availability: "unavailable" })
+    expect(refitTask(decision.task, known(), grounds())).toEqual(
+      planAssignment(assignment(), given, known(), grounds()),
+    )
+    const always = refitTask(decision.task, known({ action_required_frequency: "always" }), grounds())
+    expect(always._tag === "Settled" ? always.verdict.reason : "").toBe("CUSTOMER_INTERVENTION_REQUIRED")
+  })
+
+  it("is checked with the known form while its engine is away", () => {
+    const decision = planAssignment(assignment(), good, known({}, false), grounds())
+    if (decision._tag !== "Task") throw new Error(decision.verdict.message)
+    const { fitted, availability } = decision.task
+    expect({ fitted, availability }).toEqual({ fitted: true, availability: "unavailable" })
+  })
+
+  it("warns of features that the engine lacks and of secrets written out", () => {
+    const subject = assignment({
+      features: [{ code: "loans_read", configurations: undefined }],
+      login: {
+        _tag: "Parameters",
+        tokenized_access: false,
+        parameters: { username: literal("user"), password: literal("x") },
+      },
+    })
+    const decision = planAssignment(subject, good, known(), grounds())
+    expect(decision._tag === "Task" ? [decision.task.lacking, decision.warnings] : []).toEqual([
+      ["loans_read"],
+      [
+        "password is a secret written out in a file: use env:, file: or exec:",
+        "loans_read is not offered by this engine: it would bring no data",
+      ],
+    ])
+  })
+
+  it("tells no value of any parameter, whatever becomes of it", () => {
+    const canary = "kAnArY-4711"
+    const value = fc.constantFrom<unknown>(canary, `rsa::${canary}`, [canary], { [canary]: canary }, 5)
+    const parameters = fc.dictionary(
+      fc.constantFrom("username", "password", "branch", "code", "extra"),
+      value,
+    )
+    const finding = fc.constantFrom<EngineFinding>(known(), known({}, false), away, { _tag: "Unknown" })
+    fc.assert(
+      fc.property(parameters, finding, (given, engine) => {
+        const subject = assignment({
+          login: {
+            _tag: "Parameters",
+            tokenized_access: false,
+            parameters: Object.fromEntries(Object.entries(given).map(([name, one]) => [name, literal(one)])),
+          },
+        })
+        expect(JSON.stringify(planAssignment(subject, login(given), engine, grounds()))).not.toContain(canary)
+      }),
+    )
+  })
+})

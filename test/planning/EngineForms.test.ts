@@ -1,0 +1,114 @@
+/**
+ * The cache of engine forms: half a day, never for unknown engines, and of use while an engine is away.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { CatalogueFailed, EngineCatalogue, FormCache } from "../../src/planning/EngineForms.ts"
+import type { EngineAnswer, EngineFinding } from "../../src/planning/EngineForms.ts"
+import { engineDetails } from "./Samples.ts"
+
+const bank = "bank:website"
+const here: EngineAnswer = { _tag: "Known", details: engineDetails() }
+const away: EngineAnswer = { _tag: "Unavailable", detail: "maintenance" }
+const unknown: EngineAnswer = { _tag: "Unknown" }
+
+/** A catalogue that gives these answers in turn, and counts the questions. */
+const withAnswers = (answers: ReadonlyArray<EngineAnswer | "fails">) => {
+  const asked: Array<string> = []
+  const catalogue = Layer.succeed(EngineCatalogue, {
+    showEngine: (reference) => {
+      const answer = answers[asked.length] ?? "fails"
+      asked.push(reference)
+      return answer === "fails" ? new CatalogueFailed({ message: "refused" }) : Effect.succeed(answer)
+    },
+  })
+  const ledger = Ledger.layer({ path: ":memory:" })
+  return { asked, layer: FormCache.layer.pipe(Layer.provideMerge(Layer.merge(catalogue, ledger))) }
+}
+const seen = (finding: EngineFinding) =>
+  finding._tag === "Known" ? { available: finding.available, name: finding.engine.details.name } : finding
+
+describe("forms of engines", () => {
+  it.effect("are kept for half a day, and compiled once", () => {
+    const { asked, layer } = withAnswers([here, { _tag: "Known", details: engineDetails({ name: "New" }) }])
+    return Effect.gen(function* () {
+      const cache = yield* FormCache
+      const first = yield* cache.find(bank)
+      yield* TestClock.adjust("719 minutes")
+      const second = yield* cache.find(bank)
+      assert.strictEqual(
+        first._tag === "Known" && second._tag === "Known" && first.engine === second.engine,
+        true,
+      )
+      assert.deepStrictEqual([asked.length, seen(second)], [1, { available: true, name: "Bank" }])
+      yield* TestClock.adjust("1 minutes")
+      assert.deepStrictEqual(
+        [seen(yield* cache.find(bank)), asked.length],
+        [{ available: true, name: "New" }, 2],
+      )
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("still serve when they are out of date and the engine is away", () => {
+    const { layer } = withAnswers([here, away, away])
+    return Effect.gen(function* () {
+      const cache = yield* FormCache
+      yield* cache.find(bank)
+      assert.deepStrictEqual(seen(yield* cache.look(bank)), { available: false, name: "Bank" })
+      yield* TestClock.adjust("13 hours")
+      assert.deepStrictEqual(seen(yield* cache.find(bank)), { available: false, name: "Bank" })
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("an engine that is unknown, or away and never seen, is asked for again each time", () => {
+    const { asked, layer } = withAnswers([unknown, away, here])
+    return Effect.gen(function* () {
+      const cache = yield* FormCache
+      const findings = [yield* cache.find(bank), yield* cache.find(bank), yield* cache.find(bank)]
+      assert.deepStrictEqual(findings.map(seen), [unknown, away, { available: true, name: "Bank" }])
+      assert.strictEqual(asked.length, 3)
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("an engine that answers but is offline or in maintenance is not available", () => {
+    const offline: EngineAnswer = { _tag: "Known", details: engineDetails({ is_online: false }) }
+    const maintained: EngineAnswer = { _tag: "Known", details: engineDetails({ status: "maintenance" }) }
+    const { layer } = withAnswers([offline, maintained])
+    return Effect.gen(function* () {
+      const cache = yield* FormCache
+      const findings = [yield* cache.look(bank), yield* cache.look(bank)]
+      assert.deepStrictEqual(findings.map(seen), [
+        { available: false, name: "Bank" },
+        { available: false, name: "Bank" },
+      ])
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("each engine of a job is asked for once, and a catalogue that fails ends planning", () => {
+    const { asked, layer } = withAnswers([here, unknown])
+    return Effect.gen(function* () {
+      const cache = yield* FormCache
+      const found = yield* cache.findAll([bank, "x:y", bank])
+      assert.deepStrictEqual(
+        [[...found.keys()], asked],
+        [
+          [bank, "x:y"],
+          [bank, "x:y"],
+        ],
+      )
+      const failure = yield* Effect.flip(cache.findAll(["x:z"]))
+      assert.strictEqual(failure._tag, "CatalogueFailed")
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("a cached body that cannot be read any more is fetched again", () => {
+    const { layer } = withAnswers([here])
+    return Effect.gen(function* () {
+      const ledger = yield* Ledger
+      yield* ledger.cacheForm({ engine_reference: bank, fetched_at: 0, body: '{"reference":1}' })
+      assert.deepStrictEqual(seen(yield* (yield* FormCache).find(bank)), { available: true, name: "Bank" })
+    }).pipe(Effect.provide(layer))
+  })
+})

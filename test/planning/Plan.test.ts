@@ -1,0 +1,206 @@
+/**
+ * Whole plans: order, sessions, warnings, conflicts, expected time, and the look-up of secrets before them.
+ */
+import { assert, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { describe, expect } from "vitest"
+import type { Assignment, ParameterSource } from "../../src/jobs/Job.ts"
+import { Secrets, SecretUnavailable } from "../../src/jobs/Secrets.ts"
+import { foldRun } from "../../src/ledger/RunState.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
+import {
+  estimateNightMs,
+  expectedDurations,
+  expectedMs,
+  noExpectations,
+} from "../../src/planning/Expectations.ts"
+import { resolveLogins } from "../../src/planning/Logins.ts"
+import { findConflicts, planTasks } from "../../src/planning/Plan.ts"
+import type { PlanInput } from "../../src/planning/Plan.ts"
+import { assignment, key, known, literal, login } from "./Samples.ts"
+
+const job = (
+  assignments: ReadonlyArray<Assignment>,
+  sessions: PlanInput["job"]["sessions"] = [],
+): PlanInput["job"] => ({
+  assignments,
+  sessions,
+  concurrency: { max_in_flight: 2, per_engine: 1 },
+  execution: { execution_timeout_seconds: 60, unlock_protected_data: false, max_wait_ms: 1 },
+})
+const input = (changes: Partial<PlanInput> & Pick<PlanInput, "job" | "logins">): PlanInput => ({
+  run_id: "n.2026-11-21",
+  engines: new Map([["bank:website", known()]]),
+  key,
+  rejections: new Map(),
+  expectations: noExpectations,
+  ...changes,
+})
+const customer = (id: string, changes: Partial<Assignment> = {}) =>
+  assignment({ customer_id: id, source: `a.csv:${id}`, ...changes })
+
+describe("a plan", () => {
+  it("holds every assignment once, as task or verdict, with sessions, warnings, conflicts and the expected time", () => {
+    const loans = [{ code: "loans_read", configurations: undefined }]
+    const plan = planTasks(
+      input({
+        job: job(
+          [
+            customer("1", { features: loans }),
+            customer("2"),
+            customer("3", { features: loans }),
+            customer("4", { engine_reference: "away:api" }),
+          ],
+          [
+            { session_id: "s1", customer_id: "c-7" },
+            { session_id: "s2", customer_id: undefined },
+          ],
+        ),
+        logins: [
+          login({ username: "one", password: "pass" }),
+          login({ username: "two" }),
+          login({ username: "one", password: "pass" }),
+          login({}),
+        ],
+      }),
+    )
+    const id = (customer_id: string, engine = "bank:website") => `n.2026-11-21/${customer_id}/${engine}`
+    expect({
+      ...plan,
+      tasks: plan.tasks.map(({ task_id, availability }) => [task_id, availability]),
+      settled: plan.settled.map(({ task_id, reason }) => [task_id, reason]),
+    }).toEqual({
+      run_id: "n.2026-11-21",
+      tasks: [
+        [id("1"), "ready"],
+        [id("3"), "ready"],
+        [id("4", "away:api"), "unavailable"],
+      ],
+      settled: [[id("2"), "INCORRECT_PARAMETERS_FORMAT"]],
+      sessions: [
+        { task_id: "n.2026-11-21/session/s1", session_id: "s1", customer_id: "c-7" },
+        { task_id: "n.2026-11-21/session/s2", session_id: "s2" },
+      ],
+      warnings: [
+        {
+          engine_reference: "bank:website",
+          message: "loans_read is not offered by this engine: it would bring no data",
+          source: "a.csv:1",
+          count: 2,
+        },
+      ],
+      conflicts: [{ why: "same_credentials", task_ids: [id("1"), id("3")] }],
+      expected_ms: 120_000,
+    })
+  })
+
+  it("names tasks of one customer and engine over several jobs, and says a group only once", () => {
+    const task = (task_id: string, customer_id: string, fingerprint: string) => ({
+      task_id,
+      customer_id,
+      engine_reference: "e",
+      fingerprint,
+    })
+    expect(
+      findConflicts([task("a", "1", "x"), task("b", "1", "x"), task("c", "2", "y"), task("d", "2", "z")]),
+    ).toEqual([
+      { why: "same_customer_and_engine", task_ids: ["a", "b"] },
+      { why: "same_customer_and_engine", task_ids: ["c", "d"] },
+    ])
+  })
+})
+
+describe("secrets of logins", () => {
+  const env = (name: string): ParameterSource => ({ _tag: "Reference", reference: { _tag: "Env", name } })
+  const of = (parameters: Readonly<Record<string, ParameterSource>>): Assignment =>
+    assignment({ login: { _tag: "Parameters", parameters, tokenized_access: false } })
+
+  it.effect("are looked up once each, and a missing one costs only who needs it", () => {
+    const asked: Array<string> = []
+    const secrets = Secrets.of({
+      resolve: (reference) => {
+        const name = reference._tag === "Env" ? reference.name : ""
+        asked.push(name)
+        return name === "GONE"
+          ? new SecretUnavailable({ reference: "env:GONE", reason: "it is not known" })
+          : Effect.succeed(Redacted.make(`value of ${name}`))
+      },
+    })
+    return Effect.gen(function* () {
+      const logins = yield* resolveLogins([
+        of({ a: env("A"), b: literal(5) }),
+        of({ a: env("A"), b: env("GONE") }),
+        assignment({ login: { _tag: "Token", name: "t" } }),
+        of({ b: env("GONE") }),
+      ])
+      const shown = logins.map((one) => (one._tag === "Resolved" ? Redacted.value(one.parameters) : one))
+      assert.deepStrictEqual(shown, [
+        { a: "value of A", b: 5 },
+        { _tag: "Unresolved", missing: ["b: env:GONE: it is not known"] },
+        { _tag: "NoParameters" },
+        { _tag: "Unresolved", missing: ["b: env:GONE: it is not known"] },
+      ])
+      assert.deepStrictEqual(asked, ["A", "GONE"])
+      assert.notInclude(JSON.stringify(logins), "value of")
+    }).pipe(Effect.provideService(Secrets, secrets))
+  })
+})
+
+describe("expected durations", () => {
+  const run = (durations: ReadonlyArray<readonly [string, number, boolean?]>) => {
+    const facts: Array<{ seq: number; at: number; fact: Fact }> = []
+    const add = (at: number, fact: Fact) => facts.push({ seq: facts.length, at, fact })
+    const run_id = "r"
+    add(0, { _tag: "RunStarted", run_id, job: "r", job_path: "", run_date: "2026-11-21", tool_version: "" })
+    durations.forEach(([engine_reference, ms, aborted], index) => {
+      const task = { run_id, task_id: String(index) }
+      const one = { ...task, attempt: 1 }
+      const execution_id = `x${index}`
+      add(0, { _tag: "TaskPlanned", ...task, customer_id: "c", engine_reference, features: [] })
+      add(0, { _tag: "StartIntended", ...one, external_execution_id: execution_id, probe: false })
+      add(1_000, { _tag: "StartAnswered", ...one, answer: "accepted", execution_id })
+      if (aborted === true) add(1_000, { _tag: "AbortIntended", ...one, execution_id, why: "max_wait" })
+      const status = { status_code: "COMPLETED", status_reason: "COMPLETED" }
+      add(1_000 + ms, { _tag: "AttemptClosed", ...one, execution_id, ...status })
+    })
+    const state = foldRun(facts)
+    return state === undefined ? [] : [state]
+  }
+
+  it("are medians from acceptance to closed, without what we aborted or a clock that jumped", () => {
+    const runs = [
+      ...run([
+        ["a", 10],
+        ["a", 30],
+        ["b", 100],
+      ]),
+      ...run([
+        ["a", 20],
+        ["a", 9_999, true],
+        ["b", -5],
+      ]),
+    ]
+    const expectations = expectedDurations(runs)
+    expect(expectations).toEqual({
+      byEngine: new Map([
+        ["a", 20],
+        ["b", 100],
+      ]),
+      overall: 25,
+    })
+    expect([expectedMs(expectations, "c", 7), expectedMs(noExpectations, "c", 7)]).toEqual([25, 7])
+  })
+
+  it("a night is bound by all slots, by those of one engine, or by a row of conflicts", () => {
+    const tasks = [1, 2, 3, 4].map((n) => ({
+      task_id: `${n}`,
+      engine_reference: n < 4 ? "a" : "b",
+      expected_ms: 10,
+    }))
+    expect(estimateNightMs(tasks, { max_in_flight: 1, per_engine: 9 })).toBe(40)
+    expect(estimateNightMs(tasks, { max_in_flight: 9, per_engine: 1 })).toBe(30)
+    expect(estimateNightMs(tasks, { max_in_flight: 9, per_engine: 9 })).toBe(10)
+    expect(estimateNightMs(tasks, { max_in_flight: 9, per_engine: 9 }, [{ task_ids: ["1", "4"] }])).toBe(20)
+    expect(estimateNightMs([], { max_in_flight: 9, per_engine: 9 })).toBe(0)
+  })
+})

@@ -1,0 +1,102 @@
+/**
+ * Engines, assignments and grounds for the tests of planning, each the plainest of its kind.
+ */
+import { Redacted } from "effect"
+import type { EngineDetails, FormSchema } from "../../src/contract/Engine.ts"
+import type { Assignment, ParameterSource } from "../../src/jobs/Job.ts"
+import { compileEngine } from "../../src/planning/EngineForms.ts"
+import type { EngineFinding } from "../../src/planning/EngineForms.ts"
+import type { Grounds } from "../../src/planning/Assignment.ts"
+import type { ResolvedLogin } from "../../src/planning/Logins.ts"
+
+export const paramsForm = (
+  properties: Readonly<Record<string, unknown>>,
+  rest: Readonly<Record<string, unknown>> = {},
+): FormSchema => ({ type: "object", format: "cg-params", properties, ...rest })
+
+export const configsForm = (properties: Readonly<Record<string, unknown>> = {}): FormSchema => ({
+  type: "object",
+  format: "cg-configs",
+  properties,
+})
+
+export const loginForm = paramsForm(
+  {
+    username: { type: "string", minLength: 2 },
+    password: { type: "string", format: "password", minLength: 4 },
+    branch: { type: "integer" },
+    code: { type: "string" },
+  },
+  { required: ["username", "password"], "x-meta": { lazy_fields: ["code"] } },
+)
+
+const color = { lighter: "", light: "", main: "", dark: "", darker: "", contrast_text: "", contrastText: "" }
+
+export const engineDetails = (changes: Partial<EngineDetails> = {}): EngineDetails => ({
+  reference: "bank:website",
+  engine_code: "bank",
+  engine_alternative: "website",
+  engine_version: "1",
+  environment: "production",
+  status: "published",
+  priority: 1,
+  keywords: [],
+  color_primary: color,
+  main_category: "financial",
+  sub_categories: [],
+  name: "Bank",
+  description: "",
+  markets: ["ES"],
+  languages: ["es"],
+  engine_restrictions: [],
+  engine_issues: [],
+  action_required_frequency: "rarely",
+  live: {},
+  is_online: true,
+  events: ["ended"],
+  parameters: loginForm,
+  configurations: configsForm(),
+  features: [
+    { code: "accounts_read", configurations: configsForm() },
+    { code: "yearly_individual_tax", configurations: configsForm() },
+  ],
+  ...changes,
+})
+
+export const known = (changes: Partial<EngineDetails> = {}, available = true): EngineFinding => ({
+  _tag: "Known",
+  engine: compileEngine(engineDetails(changes)),
+  available,
+})
+
+export const literal = (value: unknown): ParameterSource => ({ _tag: "Literal", value: Redacted.make(value) })
+
+export const assignment = (changes: Partial<Assignment> = {}): Assignment => ({
+  customer_id: "c-1",
+  engine_reference: "bank:website",
+  features: [{ code: "accounts_read", configurations: undefined }],
+  configurations: {},
+  hooks_extra_data: {},
+  login: {
+    _tag: "Parameters",
+    parameters: { username: { _tag: "Reference", reference: { _tag: "Env", name: "U" } } },
+    tokenized_access: false,
+  },
+  source: "jobs/a.yaml:1:1",
+  ...changes,
+})
+
+export const login = (parameters: Readonly<Record<string, unknown>>): ResolvedLogin => ({
+  _tag: "Resolved",
+  parameters: Redacted.make(parameters),
+})
+
+export const key = new Uint8Array(32).fill(7)
+
+export const grounds = (changes: Partial<Grounds> = {}): Grounds => ({
+  run_id: "nightly.2026-11-21",
+  key,
+  rejections: new Map(),
+  expectedMs: () => 60_000,
+  ...changes,
+})

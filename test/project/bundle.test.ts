@@ -1,0 +1,79 @@
+/**
+ * The built command on a Node that can run it, on one that cannot, and in a checkout that holds no program
+ * yet.
+ */
+import { spawnSync } from "node:child_process"
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { bundle } from "./bundle.ts"
+
+const root = mkdtempSync(join(tmpdir(), "bundle-"))
+const command = join(root, "dist/nightjar.js")
+let built: ReadonlyArray<string> | undefined
+let before: ReadonlyArray<string> | undefined
+
+beforeAll(async () => {
+  before = await bundle(root)
+  mkdirSync(join(root, "src/records"), { recursive: true })
+  writeFileSync(join(root, "package.json"), '{"type":"module"}')
+  writeFileSync(
+    join(root, "src/main.ts"),
+    'import { word } from "./records/Word.ts"\n' +
+      'console.log(word, new URL("../schemas/", import.meta.url).pathname, ...process.argv.slice(2))\n' +
+      "process.exitCode = 3\n",
+  )
+  writeFileSync(join(root, "src/records/Word.ts"), 'export const word: string = "ran"\n')
+  writeFileSync(join(root, "src/records/PackWorker.ts"), "export const packed = 1\n")
+  built = await bundle(root)
+})
+afterAll(() => rmSync(root, { recursive: true, force: true }))
+
+/** The launcher as an older Node would see it: the version is the only thing that differs. */
+const onOldNode = (args: ReadonlyArray<string>, env: NodeJS.ProcessEnv = {}) => {
+  const older = `Object.defineProperty(process.versions, "node", { value: "20.20.2" })`
+  const preload = join(root, "older.cjs")
+  writeFileSync(preload, `if (process.env.NIGHTJAR_HANDED_OVER === undefined || process.env.STAY) ${older}\n`)
+  const run = spawnSync(process.execPath, ["--require", preload, command, ...args], {
+    encoding: "utf8",
+    env: { ...process.env, NODE_OPTIONS: "", ...env },
+  })
+  return { status: run.status, stdout: run.stdout, stderr: run.stderr }
+}
+
+describe("bundle", () => {
+  it("builds nothing, and does not fail, where there is no program", () => {
+    expect(before).toBeUndefined()
+  })
+
+  it("writes an executable command, the program and each worker, flat in dist", () => {
+    expect(built).toEqual(["nightjar.js", "PackWorker.js", "program.js"])
+    expect(statSync(command).mode & 0o777).toBe(0o755)
+  })
+
+  it("runs the program with its arguments, its exit code, and paths that mean the same as in src", () => {
+    const run = spawnSync(command, ["status", "--json"], { encoding: "utf8", env: process.env })
+    expect([run.status, run.stdout]).toEqual([3, `ran ${root}/schemas/ status --json\n`])
+  })
+
+  it("says on an old Node what is needed and exits 2", () => {
+    const run = onOldNode(["status"])
+    expect([run.status, run.stdout]).toEqual([2, ""])
+    expect(run.stderr).toMatch(/^nightjar needs Node 22\.19 or newer, and this is v.*\n$/)
+  })
+
+  it("hands over to the checkout's own Node where there is one, with arguments and exit code", () => {
+    const own = join(root, "node_modules/node/bin")
+    mkdirSync(own, { recursive: true })
+    writeFileSync(
+      join(own, "node"),
+      `#!/bin/sh\nexec "${process.execPath}" --require "${root}/older.cjs" "$@"\n`,
+    )
+    chmodSync(join(own, "node"), 0o755)
+    expect(onOldNode(["a b"])).toEqual({ status: 3, stdout: `ran ${root}/schemas/ a b\n`, stderr: "" })
+    // An own Node that is old as well is not asked for ever.
+    expect(onOldNode(["a"], { STAY: "1" }).status).toBe(2)
+    rmSync(join(root, "node_modules"), { recursive: true })
+  })
+})

@@ -1,0 +1,51 @@
+/**
+ * Builds the command: `dist/nightjar.js`, a launcher that any Node can read, and beside it `dist/program.js`,
+ * the bundled program (starting it unbundled takes several times as long). Everything lands flat in one
+ * folder one level below the root, so that `new URL("../schemas/", import.meta.url)` means the same in
+ * `src/main.ts` and in the bundle. A module named `…Worker.ts` becomes a file of its own, `dist/…Worker.js`,
+ * because a worker thread is started by its path.
+ */
+import { chmodSync, copyFileSync, existsSync, globSync, rmSync } from "node:fs"
+import { basename, join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { rolldown } from "rolldown"
+
+/** Native or WebAssembly packages find their binaries beside themselves: they stay in node_modules. */
+const external = [/^node:/, /^@duckdb\//, /^parquet-wasm/]
+
+/** Returns the names of the files written, or undefined when the checkout holds no program. */
+export const bundle = async (root: string): Promise<ReadonlyArray<string> | undefined> => {
+  const main = join(root, "src/main.ts")
+  if (!existsSync(main)) return undefined
+  const workers = globSync("src/**/*Worker.ts", { cwd: root }).map((path) => [
+    basename(path, ".ts"),
+    join(root, path),
+  ])
+  const dist = join(root, "dist")
+  rmSync(dist, { recursive: true, force: true })
+  const build = await rolldown({
+    input: { program: main, ...Object.fromEntries(workers) },
+    platform: "node",
+    external,
+    tsconfig: false,
+  })
+  const { output } = await build.write({
+    dir: dist,
+    format: "esm",
+    entryFileNames: "[name].js",
+    chunkFileNames: "[name]-[hash].js",
+    minify: { compress: true, mangle: false },
+  })
+  await build.close()
+  const command = join(dist, "nightjar.js")
+  copyFileSync(fileURLToPath(new URL("launcher.js", import.meta.url)), command)
+  chmodSync(command, 0o755)
+  return ["nightjar.js", ...output.map((file) => file.fileName)]
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const files = await bundle(fileURLToPath(new URL("../../", import.meta.url)))
+  console.error(
+    files === undefined ? "bundle: there is no src/main.ts yet" : `bundle: dist/${files.join(", dist/")}`,
+  )
+}

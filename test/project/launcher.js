@@ -1,0 +1,45 @@
+#!/usr/bin/env node
+/**
+ * The file behind the command `nightjar`. It is kept apart from the program because an older Node fails on
+ * the program's imports before a line of it runs: here it is told so, or hands over to the Node that `npm ci`
+ * installed.
+ */
+import { spawn } from "node:child_process"
+import { existsSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+
+const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
+
+if (major > 22 || (major === 22 && minor >= 19)) {
+  await import("./program.js")
+} else {
+  const ownNode = fileURLToPath(new URL("../node_modules/node/bin/node", import.meta.url))
+  if (existsSync(ownNode) && process.env.NIGHTJAR_HANDED_OVER === undefined) handOver(ownNode)
+  else {
+    process.stderr.write(
+      `nightjar needs Node 22.19 or newer, and this is ${process.version}. ` +
+        "Put a newer one on PATH, or run `npm ci` in the checkout: it brings its own.\n",
+    )
+    process.exitCode = 2
+  }
+}
+
+/** Runs the same command on another Node as if it were this process: same streams, signals and end. */
+function handOver(node) {
+  const child = spawn(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
+    stdio: "inherit",
+    env: { ...process.env, NIGHTJAR_HANDED_OVER: "1" },
+  })
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"]
+  const pass = (signal) => child.kill(signal)
+  for (const signal of signals) process.on(signal, pass)
+  child.on("error", (error) => {
+    process.stderr.write(`nightjar could not start ${node}: ${error.message}\n`)
+    process.exitCode = 2
+  })
+  child.on("exit", (code, signal) => {
+    for (const name of signals) process.off(name, pass)
+    if (signal === null) process.exitCode = code ?? 1
+    else process.kill(process.pid, signal)
+  })
+}

@@ -1,0 +1,87 @@
+/**
+ * The part of the style that no linter knows: every module says why it exists, lines stay readable, nothing
+ * is put off, and no cast silences the compiler.
+ */
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { describe, expect, it } from "vitest"
+
+const root = fileURLToPath(new URL("../../", import.meta.url))
+
+/** A rule answers whether a module breaks it, or for a line rule, whether that line does. */
+const moduleRules = {
+  "begins with a comment of two to six lines that says why it exists": (text: string) => {
+    const comment = /^(?:#!.*\n)?\/\*\*\n((?: \*.*\n)+?) \*\//.exec(text)?.[1]
+    const lines = (comment?.split("\n").length ?? 1) - 1
+    return lines < 2 || lines > 6
+  },
+} as const
+
+const silencers = [
+  "as any",
+  "as unknown as",
+  "@ts-ignore",
+  "@ts-expect-error",
+  "@ts-nocheck",
+  "oxlint-disable",
+]
+const putOff = ["TODO", "FIXME", "XXX", "HACK", "for now"]
+const word = (words: ReadonlyArray<string>) =>
+  new RegExp(words.map((one) => (one.startsWith("@") ? one : `\\b${one}\\b`)).join("|"))
+
+const lineRules = {
+  "has no line over 110 characters": (line: string) => line.length > 110,
+  "puts nothing off": (line: string) => word(putOff).test(line),
+  "silences no check": (line: string) => word(silencers).test(line),
+  "asks no machine for the date": (line: string) => /\bnew Date\(\)/.test(line),
+} as const
+
+const breaks = (path: string, text: string) => [
+  ...Object.entries(moduleRules)
+    .filter(([, broken]) => broken(text))
+    .map(([rule]) => `${path}: ${rule}`),
+  ...text.split("\n").flatMap((line, index) =>
+    Object.entries(lineRules)
+      .filter(([, broken]) => broken(line))
+      .map(([rule]) => `${path}:${index + 1}: ${rule}`),
+  ),
+]
+
+const modules = (folder: string) =>
+  readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+    .filter((path) => path.endsWith(".ts"))
+    .map((path) => join(folder, path))
+    .toSorted()
+
+describe("style", () => {
+  it("every rule notices the one module that breaks it", () => {
+    const good = "/**\n * Why this exists,\n * and what it promises.\n */\nexport const a = 1\n"
+    const put = ["TO", "DO"].join("")
+    const silent = ["as", "unknown", "as", "string"].join(" ")
+    expect(breaks("good.ts", good)).toEqual([])
+    const wordy = good.replace(" * and", `${" * more\n".repeat(5)} * and`)
+    expect(breaks("wordy.ts", wordy)).toEqual([
+      "wordy.ts: begins with a comment of two to six lines that says why it exists",
+    ])
+    expect(breaks("bare.ts", "export const a = 1\n")).toEqual([
+      "bare.ts: begins with a comment of two to six lines that says why it exists",
+    ])
+    const bad = `${good}// ${put}: later\nconst b = 1 ${silent}\n${"x".repeat(111)}\nnew Date${"()"}\n`
+    expect(breaks("bad.ts", bad)).toEqual([
+      "bad.ts:6: puts nothing off",
+      "bad.ts:7: silences no check",
+      "bad.ts:8: has no line over 110 characters",
+      "bad.ts:9: asks no machine for the date",
+    ])
+  })
+
+  it("every module of src keeps every rule", () => {
+    expect(modules("src").flatMap((path) => breaks(path, readFileSync(join(root, path), "utf8")))).toEqual([])
+  })
+
+  it("no file is called after what it is not: utils, common, helpers, manager, index", () => {
+    const vague = /^(?:utils?|common|helpers?|.*manager|index)\.ts$/i
+    expect(modules("src").filter((path) => vague.test(path.split("/").at(-1) ?? ""))).toEqual([])
+  })
+})

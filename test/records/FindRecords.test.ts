@@ -1,0 +1,109 @@
+import { describe, expect, it } from "vitest"
+import { attachmentIds } from "../../src/records/AttachmentIds.ts"
+import { findRecords, pathText } from "../../src/records/FindRecords.ts"
+
+const record = (n: number, more: object = {}) => ({ product: "p", sub_family: "p:s", n, ...more })
+
+const found = (data: unknown) => {
+  const { records, strays } = findRecords(data)
+  return {
+    records: records.map(({ value, place }) => [pathText(place), value["n"]]),
+    strays: strays.map(({ reason, place }) => [pathText(place), reason]),
+  }
+}
+
+describe("findRecords", () => {
+  it("finds records in lists, maps and nests, in the order of the body", () => {
+    expect(found([record(1), [record(2)]]).records).toEqual([
+      ["data[0]", 1],
+      ["data[1][0]", 2],
+    ])
+    expect(found({ b: [record(1)], a: { "odd key": record(2) } })).toEqual({
+      records: [
+        ["data.b[0]", 1],
+        ['data.a["odd key"]', 2],
+      ],
+      strays: [],
+    })
+    expect(found(record(1)).records).toEqual([["data", 1]])
+  })
+
+  it("finds a record inside a record too", () => {
+    expect(found([record(1, { inner: [{ deeper: record(2) }] })])).toEqual({
+      records: [
+        ["data[0]", 1],
+        ["data[0].inner[0].deeper", 2],
+      ],
+      strays: [],
+    })
+  })
+
+  it("leaves the records inside too deep a record to that record, whose text holds them", () => {
+    let chain: object = record(0)
+    for (let n = 1; n <= 40; n++) chain = record(n, { inner: chain })
+    expect(found([chain, record(99)])).toEqual({
+      records: [
+        ["data[0]", 40],
+        ["data[1]", 99],
+      ],
+      strays: [],
+    })
+  })
+
+  it("names what stands where records stand and is none", () => {
+    expect(
+      found([record(1), { product: "p" }, { product: "p", sub_family: 5 }, { x: { y: 1 } }, "text", null])
+        .strays,
+    ).toEqual([
+      ["data[1]", "a record needs sub_family as text"],
+      ["data[2]", "a record needs sub_family as text"],
+      ["data[3]", "a record needs product and sub_family as text"],
+      ["data[4]", "no record"],
+      ["data[5]", "no record"],
+    ])
+    expect(found({ customer: { name: "x" }, degrees: [{ name: "y" }] }).strays).toEqual([
+      ["data.customer", "a record needs product and sub_family as text"],
+      ["data.degrees[0]", "a record needs product and sub_family as text"],
+    ])
+    expect(found({ source: { deep: { a: 1 }, records: [record(1)] } }).strays).toEqual([
+      ["data.source.deep", "a record needs product and sub_family as text"],
+    ])
+    expect(found("text").strays).toEqual([["data", "no record"]])
+  })
+
+  it("finds nothing astray in what is empty, absent, or inside a record", () => {
+    const nothing = { records: [], strays: [] }
+    expect([null, undefined, [], {}, { a: [], b: {} }, { total: 0, a: [[]] }].map(found)).toEqual(
+      Array.from({ length: 6 }, () => nothing),
+    )
+    expect(found([record(1, { product_details: { product: "x" }, list: [{ a: 1 }, 5] })]).strays).toEqual([])
+  })
+
+  it("walks any nesting", () => {
+    let data: unknown = record(1)
+    for (let i = 0; i < 100_000; i++) data = i % 2 === 0 ? [data] : { a: data }
+    const { records, strays } = findRecords(data)
+    expect([records.length, strays.length]).toEqual([1, 0])
+    expect(pathText(records[0]!.place).startsWith("…")).toBe(true)
+  })
+})
+
+describe("attachmentIds", () => {
+  it("takes texts under keys that contain `attachment`, and refuses what is not harmless", () => {
+    const data = {
+      records: [
+        { attachment_id: "65f0", pdfAttachments: ["a-b_C", 5, "../../etc/passwd"], other: "x" },
+        {
+          attachment: { id: "not-taken", attachment_ids: ["65f0", ""] },
+          attachments: [{ attachmentId: "z" }],
+        },
+      ],
+      long_attachment: "x".repeat(129),
+    }
+    expect(attachmentIds(data)).toEqual({
+      requestable: ["65f0", "a-b_C", "z"],
+      refused: ["x".repeat(129), "../../etc/passwd", ""],
+    })
+    expect(attachmentIds(null)).toEqual({ requestable: [], refused: [] })
+  })
+})

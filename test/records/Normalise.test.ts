@@ -1,0 +1,220 @@
+import { describe, expect, it } from "vitest"
+import { makeNormaliser, recordsOf } from "../../src/records/Normalise.ts"
+import { degree, families, flushedRows, lineage, profile, readBack } from "./families.ts"
+
+const idPattern = /^[0-9a-f]{32}$/
+
+/** Rows of one table as the database shows them. */
+const rowsOf = async (data: unknown, table: string) => {
+  const normaliser = makeNormaliser(families)
+  normaliser.add(lineage, data)
+  const flushed = normaliser.flush().find(({ spec }) => spec.name === table)
+  return flushed === undefined ? [] : (await readBack(flushed.spec, flushed.table)).rows
+}
+
+const rejectionOf = (record: unknown) => {
+  const normaliser = makeNormaliser(families)
+  normaliser.add(lineage, [profile, record, degree])
+  const rows = flushedRows(normaliser)
+  expect([rows["customer_profiles"]?.length, rows["higher_education"]?.length]).toEqual([1, 1])
+  return (rows["rejected_records"] ?? []).map(({ path, reason }) => [path, reason])
+}
+
+describe("the normaliser", () => {
+  it("turns a profile into a row, its children into rows, and keeps what has no column", async () => {
+    const [row] = await rowsOf([profile], "customer_profiles")
+    expect(row).toEqual({
+      ...lineage,
+      record_id: expect.stringMatching(idPattern),
+      product: "customer_information",
+      sub_family: "customer_information:user_profile",
+      fetch_date: "2026-11-20 02:04:05.123456+00",
+      type: "person",
+      name: "María",
+      name_extra: "Núñez",
+      alias: null,
+      birth_date: "1980-02-29",
+      birth_country: "ES",
+      nationality_country: "ES",
+      residence_country: "ES",
+      gender: "female",
+      civil_status: "complicated",
+      number_of_children: 2,
+      language: "es",
+      member_since: "2011-02-03",
+      extra: '{"loyalty_points":9}',
+    })
+    const child = { ...lineage, record_id: row!["record_id"] }
+    expect(await rowsOf([profile], "identification_numbers")).toEqual([
+      {
+        ...child,
+        position: 0,
+        type: "es:dni",
+        value: "00000000T",
+        validated: true,
+        country: "ES",
+        valid_until: "2031-05-01",
+        extra: null,
+      },
+      {
+        ...child,
+        position: 1,
+        type: "xx:new",
+        value: "1",
+        validated: false,
+        country: null,
+        valid_until: null,
+        extra: '{"issued_by":{"office":3}}',
+      },
+    ])
+    expect(await rowsOf([profile], "emails")).toEqual([
+      { ...child, position: 0, email: "a@example.org" },
+      { ...child, position: 1, email: "b@example.org" },
+    ])
+    expect(await rowsOf([profile], "phones")).toEqual([])
+    expect(await rowsOf([profile], "addresses")).toEqual([
+      {
+        ...child,
+        position: 0,
+        title: null,
+        street: "Calle Mayor 1",
+        street_extra: null,
+        municipality: null,
+        city: null,
+        state: null,
+        country: "ES",
+        zip_code: null,
+        extra: null,
+      },
+    ])
+  })
+
+  it("keeps credits and averages as decimals", async () => {
+    const [row] = await rowsOf([degree], "higher_education")
+    expect([row!["total_credits"], row!["grade_average"]]).toEqual(["60.500000", "8.7333333333333330"])
+  })
+
+  it("keeps a record of an unknown family whole, digit by digit", async () => {
+    const normaliser = makeNormaliser(families)
+    const body =
+      '{"data":[{"product":"x","sub_family":"x:y","fetch_date":"2026-11-20T00:00:00Z","n":9007199254740993}]}'
+    expect(normaliser.addBody(lineage, "results", Buffer.from(body))).toEqual({
+      records: 1,
+      inTables: 0,
+      other: 1,
+      rejected: 0,
+      strays: 0,
+      byTable: {},
+    })
+    const { spec, table } = normaliser.flush()[0]!
+    expect(spec.name).toBe("other_records")
+    expect((await readBack(spec, table)).rows).toEqual([
+      {
+        ...lineage,
+        record_id: expect.stringMatching(idPattern),
+        product: "x",
+        sub_family: "x:y",
+        fetch_date: "2026-11-20 00:00:00+00",
+        record: '{"product":"x","sub_family":"x:y","fetch_date":"2026-11-20T00:00:00Z","n":9007199254740993}',
+      },
+    ])
+  })
+
+  it("rejects a record that breaks its schema, whole, with the path, at no cost for its neighbours", () => {
+    const numbers = profile.identification_numbers
+    expect(rejectionOf({ ...profile, birth_date: "yesterday" })).toEqual([
+      ["data[1].birth_date", "expected DATE, got another text"],
+    ])
+    expect(rejectionOf({ ...profile, gender: null })).toEqual([["data[1].gender", "required, and missing"]])
+    expect(rejectionOf({ ...profile, emails: ["a", null] })).toEqual([
+      ["data[1].emails[1]", "required, and missing"],
+    ])
+    expect(rejectionOf({ ...profile, phones: "one" })).toEqual([
+      ["data[1].phones", "expected list, got text"],
+    ])
+    expect(rejectionOf({ ...profile, addresses: [[]] })).toEqual([
+      ["data[1].addresses[0]", "expected object, got list"],
+    ])
+    expect(
+      rejectionOf({ ...profile, identification_numbers: [numbers[0], { ...numbers[1], validated: 1 }] }),
+    ).toEqual([["data[1].identification_numbers[1].validated", "expected BOOLEAN, got number"]])
+    expect(rejectionOf({ ...degree, total_credits: "sixty" })).toEqual([
+      ["data[1].total_credits", "expected DECIMAL(18,6), got another text"],
+    ])
+    expect(rejectionOf({ ...profile, sub_family: 7 })).toEqual([
+      ["data[1]", "a record needs sub_family as text"],
+    ])
+  })
+
+  it("keeps a rejected record whole", async () => {
+    const broken = { ...profile, number_of_children: "two" }
+    const [row] = await rowsOf([broken], "rejected_records")
+    expect(row).toEqual({
+      ...lineage,
+      record_id: expect.stringMatching(idPattern),
+      product: profile.product,
+      sub_family: profile.sub_family,
+      reason: "expected INTEGER, got text",
+      path: "data[0].number_of_children",
+      record: JSON.stringify(broken),
+    })
+  })
+
+  it("rejects a record nested too deep, whole, and still takes the next one", async () => {
+    let deep: unknown = 1
+    for (let i = 0; i < 100_000; i++) deep = [deep]
+    const normaliser = makeNormaliser(families)
+    expect(normaliser.add(lineage, [{ ...degree, deep }, degree])).toMatchObject({ inTables: 1, rejected: 1 })
+    const flushed = normaliser.flush().find(({ spec }) => spec.name === "rejected_records")!
+    const query = "SELECT path, reason, length(record) > 200000 AS whole, record::JSON IS NULL AS lost FROM t"
+    expect((await readBack(flushed.spec, flushed.table, query)).rows).toEqual([
+      { path: "data[0]", reason: "nested deeper than 32 levels", whole: true, lost: false },
+    ])
+  })
+
+  it("gives equal data equal ids in another night, and repeated records different ones", () => {
+    const ids = (data: unknown, from = lineage) => {
+      const normaliser = makeNormaliser(families)
+      normaliser.add(from, data)
+      return (flushedRows(normaliser)["higher_education"] ?? []).map(({ record_id }) => record_id)
+    }
+    const reordered = Object.fromEntries(Object.entries(degree).toReversed())
+    const first = ids([degree, degree])
+    expect(new Set(first).size).toBe(2)
+    const otherNight = { ...lineage, run_id: "r2", task_id: "r2/c", execution_id: "e-2", session_id: "s-2" }
+    expect(ids([reordered, degree], otherNight)).toEqual(first)
+    expect(ids([degree], { ...lineage, customer_id: "c-0002" })).not.toEqual(first.slice(0, 1))
+    expect(ids([{ ...degree, official_id: "7" }])).not.toEqual(first.slice(0, 1))
+    const pulled = { ...lineage, engine_reference: null, execution_id: null }
+    expect(ids([degree], pulled)).toEqual(ids([degree], { ...pulled, customer_id: null, run_id: "r2" }))
+    expect(ids([degree], pulled)).not.toEqual(ids([degree], { ...pulled, session_id: "s-9" }))
+  })
+
+  it("reads `data` of results, and a profile body with or without it", () => {
+    expect(recordsOf("results", { data: [1] })).toEqual([1])
+    expect(recordsOf("results", { is_closed: true })).toBe(undefined)
+    expect(recordsOf("results", 5)).toBe(undefined)
+    expect(recordsOf("profile", { data: [1] })).toEqual([1])
+    expect(recordsOf("profile", [degree])).toEqual([degree])
+  })
+
+  it("keeps a body that cannot be read as one rejected row", () => {
+    const normaliser = makeNormaliser(families)
+    expect(normaliser.addBody(lineage, "results", Buffer.from('{"data":['))).toMatchObject({
+      records: 0,
+      strays: 1,
+    })
+    expect(flushedRows(normaliser)["rejected_records"]).toMatchObject([
+      { reason: "the body is not JSON", record: null },
+    ])
+  })
+
+  it("says when it is full, and is empty after a flush", () => {
+    const normaliser = makeNormaliser(families)
+    const text = "x".repeat(1_000_000)
+    for (let i = 0; i < 70; i++) normaliser.add(lineage, [{ product: "a", sub_family: "b", text }])
+    expect(normaliser.isFull).toBe(true)
+    expect(normaliser.flush().map(({ spec, rows }) => [spec.name, rows])).toEqual([["other_records", 70]])
+    expect([normaliser.isFull, normaliser.flush()]).toEqual([false, []])
+  })
+})

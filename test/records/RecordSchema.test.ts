@@ -1,0 +1,109 @@
+import { Effect } from "effect"
+import { NodeFileSystem } from "@effect/platform-node"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { describe, expect, it } from "vitest"
+import { loadRecordSchemas } from "../../src/records/LoadRecordSchemas.ts"
+import { parseRecordSchema } from "../../src/records/RecordSchema.ts"
+import { recordTables } from "../../src/records/RecordTables.ts"
+import { families } from "./families.ts"
+
+const wrong = (text: string) =>
+  Effect.runSync(
+    parseRecordSchema("f.yaml", text).pipe(
+      Effect.map(() => "accepted"),
+      Effect.catch((error) => Effect.succeed(error.message)),
+    ),
+  )
+
+const good = `table: cars
+comment: Cars.
+product: vehicles
+sub_families: ["vehicles:car"]
+features: [vehicles_data]
+columns:
+  plate: { type: VARCHAR, required: true, comment: Plate. }
+`
+
+describe("record schemas", () => {
+  it("of the repository give the tables of the contract, children after parents, with comments", () => {
+    const tables = recordTables(families)
+    expect(tables.map(({ spec, features }) => [spec.name, features])).toEqual([
+      ["customer_profiles", ["customer_information_read"]],
+      ["identification_numbers", ["customer_information_read"]],
+      ["emails", ["customer_information_read"]],
+      ["phones", ["customer_information_read"]],
+      ["addresses", ["customer_information_read"]],
+      ["higher_education", ["academic_data"]],
+      ["secondary_education", ["academic_data"]],
+      ["other_records", undefined],
+      ["rejected_records", undefined],
+    ])
+    const lineage = "run_id task_id execution_id session_id customer_id engine_reference record_id"
+    for (const { spec } of tables) {
+      const names = spec.columns.map(({ name }) => name)
+      expect(names.slice(0, 7).join(" ")).toBe(lineage)
+      expect(new Set(names).size).toBe(names.length)
+      expect(
+        [spec.comment, ...spec.columns.map(({ comment }) => comment)].filter((text) => text === ""),
+      ).toEqual([])
+    }
+    const columns = (table: string) =>
+      tables
+        .find(({ spec }) => spec.name === table)!
+        .spec.columns.slice(7)
+        .map(({ name }) => name)
+        .join(" ")
+    expect(columns("emails")).toBe("position email")
+    expect(columns("phones")).toBe("position phone")
+    expect(columns("identification_numbers")).toBe("position type value validated country valid_until extra")
+    expect(columns("other_records")).toBe("product sub_family fetch_date record")
+    expect(columns("rejected_records")).toBe("product sub_family reason path record")
+  })
+
+  it("are refused with file, line and column", () => {
+    expect(wrong(good)).toBe("accepted")
+    expect(wrong(good.replace("VARCHAR", "TEXT"))).toMatch(/^f\.yaml:7:18: .*expected one of VARCHAR/s)
+    expect(wrong(good.replace("VARCHAR", '"DECIMAL(40,2)"'))).toMatch(/^f\.yaml:7:18: /)
+    expect(wrong(good.replace("comment: Plate.", "commment: Plate."))).toMatch(
+      /^f\.yaml:7:\d+: (comment is missing|unknown key commment)\n/,
+    )
+    expect(wrong(good.replace("plate:", "Plate:"))).toMatch(/^f\.yaml:7:\d+: expected a name in snake_case$/)
+    expect(wrong(good.replace("plate:", "constructor:"))).toMatch(
+      /^f\.yaml:7:\d+: expected a name in snake_case$/,
+    )
+    expect(wrong(good.replace("plate:", "run_id:"))).toMatch(/^f\.yaml:7:\d+: run_id is a column that every/)
+    expect(wrong(good.replace("table: cars", "table: [cars"))).toMatch(/^f\.yaml:2:\d+: /)
+    expect(wrong(`${good}children:\n  tyres: { comment: Tyres. }\n`)).toMatch(
+      /^f\.yaml:9:\d+: expected either columns or item$/,
+    )
+    expect(wrong("")).toMatch(/^f\.yaml:1:1: /)
+  })
+
+  it("may not claim one table or one sub_family twice", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "schemas-"))
+    try {
+      writeFileSync(join(folder, "a.yaml"), good)
+      writeFileSync(join(folder, "b.yaml"), good.replace("vehicles:car", "vehicles:bus"))
+      writeFileSync(join(folder, "c.yaml"), good.replace("table: cars", "table: other_records"))
+      writeFileSync(join(folder, "notes.txt"), "not a schema")
+      const message = await Effect.runPromise(
+        loadRecordSchemas(folder).pipe(
+          Effect.map(() => "accepted"),
+          Effect.catch((error) => Effect.succeed(error.message)),
+          Effect.provide(NodeFileSystem.layer),
+        ),
+      )
+      expect(message.replaceAll(folder, "")).toBe(
+        [
+          "/b.yaml:1:1: table cars belongs to /a.yaml already",
+          "/c.yaml:1:1: table other_records belongs to the program itself already",
+          "/c.yaml:1:1: vehicles / vehicles:car belongs to /a.yaml already",
+        ].join("\n"),
+      )
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
+})

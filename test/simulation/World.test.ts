@@ -1,0 +1,298 @@
+/**
+ * The simulated world keeps its own promises: order, determinism, kill -9, wrong clocks, and an end to
+ * everything that would never end.
+ */
+import { Cause, Clock, Deferred, Effect, Exit, Fiber, Queue, Random, Semaphore } from "effect"
+import { describe, expect, it } from "vitest"
+import { Deadlock, StepsExceeded, World } from "./World.ts"
+
+const startMs = Date.UTC(2026, 10, 20, 22, 0, 0)
+const make = (seed: number | string = 1, stepsMax?: number) =>
+  World.make(stepsMax === undefined ? { startMs, seed } : { startMs, seed, stepsMax })
+
+/** Many fibers with random sleeps, a shared queue and a few permits: the order of everything, as text. */
+const busy = (world: World, log: Array<string>) =>
+  Effect.gen(function* () {
+    const queue = yield* Queue.unbounded<string>()
+    const permits = yield* Semaphore.make(3)
+    const worker = (id: number) =>
+      Effect.gen(function* () {
+        for (let round = 0; round < 5; round++) {
+          yield* Effect.sleep(yield* Random.nextIntBetween(0, 1000))
+          yield* permits.withPermits(1)(Effect.sleep(10))
+          yield* Queue.offer(queue, `${id}.${round}`)
+        }
+      })
+    const reader = Effect.gen(function* () {
+      const word = yield* Queue.take(queue)
+      log.push(`${world.now() - startMs} ${word}`)
+    }).pipe(Effect.forever)
+    yield* Effect.forkChild(reader)
+    yield* Effect.forEach(
+      Array.from({ length: 20 }, (_, id) => id),
+      worker,
+      { concurrency: "unbounded" },
+    )
+    yield* Effect.sleep(1)
+  })
+
+const play = (seed: number) => {
+  const world = make(seed)
+  const log: Array<string> = []
+  const exit = world.run(busy(world, log))
+  return { ok: Exit.isSuccess(exit), log, hash: world.eventsHash, steps: world.stepsTaken }
+}
+
+describe("World", () => {
+  it("gives the same events for the same seed, and others for another", () => {
+    const first = play(7)
+    expect(first.ok).toBe(true)
+    expect(first.log).toHaveLength(100)
+    expect(play(7)).toEqual(first)
+    expect(play(8).hash).not.toBe(first.hash)
+  })
+
+  it("notes change the hash, in their order", () => {
+    const hash = (...notes: ReadonlyArray<string>) => {
+      const world = make()
+      for (const note of notes) world.note(note)
+      return world.eventsHash
+    }
+    expect(new Set([hash(), hash("a", "b"), hash("b", "a"), hash("ab")]).size).toBe(4)
+    expect(hash("a", "b")).toBe(hash("a", "b"))
+  })
+
+  it("the hash tells times and processes apart, not only how much was done", () => {
+    const hash = (ms: number, others: ReadonlyArray<number>) => {
+      const world = make()
+      others.forEach((at, index) => world.spawn(`${index}`, Effect.sleep(at)))
+      world.run(Effect.sleep(ms))
+      return world.eventsHash
+    }
+    expect(hash(10, [1, 2])).toBe(hash(10, [1, 2]))
+    expect(new Set([hash(10, [1, 2]), hash(20, [1, 2]), hash(10, [2, 1])]).size).toBe(3)
+  })
+
+  it("wakes sleepers by due time, then in the order in which they fell asleep, without waiting", () => {
+    const world = make()
+    const woken: Array<string> = []
+    const sleeper = (name: string, ms: number) =>
+      Effect.gen(function* () {
+        yield* Effect.sleep(ms)
+        woken.push(`${name}@${(yield* Clock.currentTimeMillis) - startMs}`)
+      })
+    const exit = world.run(
+      Effect.all(
+        [
+          sleeper("late", 86_400_000),
+          sleeper("a", 50),
+          sleeper("b", 50),
+          sleeper("soon", 1),
+          sleeper("none", 0),
+        ],
+        { concurrency: "unbounded", discard: true },
+      ),
+    )
+    expect(exit).toEqual(Exit.void)
+    expect(woken).toEqual(["none@0", "soon@1", "a@50", "b@50", "late@86400000"])
+    expect(world.now()).toBe(startMs + 86_400_000)
+  })
+
+  it("answers failures and defects as exits", () => {
+    expect(make().run(Effect.sleep(5).pipe(Effect.andThen(Effect.fail("no"))))).toEqual(Exit.fail("no"))
+    const defect = make().run(Effect.die("broken"))
+    expect(Exit.isFailure(defect) && Cause.hasDies(defect.cause)).toBe(true)
+  })
+
+  it("timeouts and interruptions run their finalizers in virtual time", () => {
+    const world = make()
+    const log: Array<string> = []
+    const slow = Effect.sleep("1 hour").pipe(Effect.onInterrupt(() => Effect.sync(() => log.push("stopped"))))
+    const exit = world.run(slow.pipe(Effect.timeoutOption("1 minute")))
+    expect([Exit.isSuccess(exit), log, world.now() - startMs]).toEqual([true, ["stopped"], 60_000])
+  })
+
+  it("calls the seed's randomness the same in a process whatever the others draw", () => {
+    const draw = (others: number) => {
+      const world = make("s")
+      const drawn: Array<number> = []
+      const one = Effect.map(Random.next, (n) => drawn.push(n))
+      const service = world.spawn("service", Effect.void)
+      world.spawn(
+        "client",
+        Effect.forEach([1, 2, 3], () => Effect.delay(one, 10), { discard: true }),
+      )
+      world.run(Effect.forEach(Array(others).fill(0), () => service.perform(Random.next), { discard: true }))
+      world.runUntil(() => drawn.length === 3)
+      return drawn
+    }
+    expect(draw(5)).toEqual(draw(1))
+    expect(new Set(draw(1)).size).toBe(3)
+  })
+
+  it("says Deadlock where everybody waits, also for a Promise", () => {
+    expect(() => make().run(Effect.never)).toThrow(Deadlock)
+    expect(() => make().run(Effect.promise(() => Promise.resolve(1)))).toThrow(Deadlock)
+  })
+
+  it("says StepsExceeded where somebody never stops", () => {
+    expect(() => make(1, 1000).run(Effect.forever(Effect.yieldNow))).toThrow(StepsExceeded)
+    expect(() => make(1, 1000).run(Effect.forever(Effect.sleep(10)))).toThrow(StepsExceeded)
+    expect(() => make(1, 1000).run(Effect.forever(Effect.void))).toThrow(StepsExceeded)
+  })
+
+  it("refuses to be pumped from within", () => {
+    const world = make()
+    const exit = world.run(Effect.sync(() => world.run(Effect.void)))
+    expect(Exit.isFailure(exit)).toBe(true)
+  })
+})
+
+describe("kill", () => {
+  /** Ticks every 10 ms, holding a lock whose release is a finalizer. */
+  const ticking = (log: Array<string>, name: string) =>
+    Effect.sleep(10).pipe(
+      Effect.andThen(Effect.sync(() => log.push(name))),
+      Effect.forever,
+      Effect.ensuring(Effect.sync(() => log.push(`${name} finalized`))),
+    )
+
+  it("stops one process without finalizers, and the others go on", () => {
+    const world = make()
+    const log: Array<string> = []
+    const client = world.spawn("client", ticking(log, "client"))
+    world.spawn("service", ticking(log, "service"))
+    world.at(startMs + 25, client.kill)
+    world.run(Effect.sleep(45))
+    expect(log).toEqual(["client", "service", "client", "service", "service", "service"])
+    expect([client.alive(), client.exit()]).toEqual([false, undefined])
+  })
+
+  it("drops the dead process's timers: time does not go on for their sake", () => {
+    const world = make()
+    const dead = world.spawn("dead", Effect.sleep("1 day"))
+    world.run(Effect.sleep(5))
+    dead.kill()
+    expect(() => world.run(Effect.never)).toThrow(Deadlock)
+    expect(world.now() - startMs).toBe(5)
+  })
+
+  it("leaves a dead process's fibers asleep whoever wakes or interrupts them", () => {
+    const world = make()
+    const log: Array<string> = []
+    const latch = Effect.runSync(Deferred.make<void>())
+    let inside: Fiber.Fiber<unknown, unknown> | undefined
+    const victim = world.spawn(
+      "victim",
+      Effect.gen(function* () {
+        inside = yield* Effect.forkChild(
+          Deferred.await(latch).pipe(
+            Effect.andThen(Effect.sync(() => log.push("woken"))),
+            Effect.ensuring(Effect.sync(() => log.push("finalized"))),
+          ),
+        )
+        yield* Effect.sleep("1 day")
+      }),
+    )
+    world.run(Effect.sleep(5))
+    victim.kill()
+    world.run(Effect.andThen(Deferred.succeed(latch, undefined), Effect.sleep(5)))
+    inside?.interruptUnsafe()
+    world.run(Effect.sleep(5))
+    expect(log).toEqual([])
+  })
+
+  it("strikes from within: nothing after it happens, not even what catches", () => {
+    const world = make()
+    const log: Array<string> = []
+    const self: { die: Effect.Effect<never>; kill: () => void } = world.spawn<unknown, never>(
+      "self",
+      Effect.suspend(() =>
+        Effect.sync(() => log.push("before")).pipe(
+          Effect.andThen(self.die),
+          Effect.catchCause(() => Effect.sync(() => log.push("caught"))),
+          Effect.ensuring(Effect.sync(() => log.push("finalized"))),
+        ),
+      ),
+    )
+    const thrower: { kill: () => void } = world.spawn<unknown, never>(
+      "thrower",
+      Effect.suspend((): Effect.Effect<never> => {
+        thrower.kill()
+        throw new Error("cut here")
+      }).pipe(Effect.catchCause(() => Effect.sync(() => log.push("caught")))),
+    )
+    world.run(Effect.sleep(5))
+    expect(log).toEqual(["before"])
+  })
+
+  it("a request goes on at the service though its caller is killed; an answer comes back to a living one", () => {
+    const world = make()
+    const log: Array<string> = []
+    const service = world.spawn("service", Effect.never)
+    const request = service.perform(
+      Effect.sleep(20).pipe(Effect.andThen(Effect.sync(() => `${log.push("applied")}`))),
+    )
+    const client = world.spawn(
+      "client",
+      Effect.map(request, (answer) => log.push(`heard ${answer}`)),
+    )
+    world.at(startMs + 10, client.kill)
+    world.run(Effect.sleep(50))
+    expect(log).toEqual(["applied"])
+    expect(world.run(request)).toEqual(Exit.succeed("2"))
+    expect(world.run(service.perform(Effect.fail("refused")))).toEqual(Exit.fail("refused"))
+    service.kill()
+    expect(() => world.run(request)).toThrow(Deadlock)
+  })
+})
+
+describe("clocks", () => {
+  it("a process's clock may jump by two days either way; sleeps and elapsed time do not notice", () => {
+    const world = make()
+    const day = 86_400_000
+    const log: Array<number> = []
+    const look = Effect.gen(function* () {
+      const wall = yield* Clock.currentTimeMillis
+      const elapsed = Number((yield* Clock.monotonicTimeNanos) / 1_000_000n)
+      log.push(wall - startMs, elapsed - startMs)
+    })
+    const process = world.spawn("p", Effect.forever(Effect.andThen(look, Effect.sleep(1000))), {
+      offsetMs: 5,
+    })
+    world.at(startMs + 500, () => process.jump(2 * day))
+    world.at(startMs + 1500, () => process.jump(-4 * day))
+    world.run(Effect.sleep(2500))
+    expect(log).toEqual([5, 0, 2 * day + 1005, 1000, -2 * day + 2005, 2000])
+    expect(world.now()).toBe(startMs + 2500)
+  })
+
+  it("timers that were taken back never fire", () => {
+    const world = make()
+    const log: Array<string> = []
+    const cancel = world.at(startMs + 10, () => log.push("taken back"))
+    world.at(startMs - 10, () => log.push(`past ${world.now() - startMs}`))
+    cancel()
+    world.run(Effect.sleep(50))
+    expect(log).toEqual(["past 0"])
+  })
+
+  it("100,000 sleeping fibers wake in order within seconds", () => {
+    const world = make()
+    let last = 0
+    let woken = 0
+    const exit = world.run(
+      Effect.forEach(
+        Array.from({ length: 100_000 }, (_, index) => (index * 7919) % 100_000),
+        (ms) =>
+          Effect.map(Effect.sleep(ms), () => {
+            if (world.now() - startMs < last) throw new Error("out of order")
+            last = world.now() - startMs
+            woken++
+          }),
+        { concurrency: "unbounded", discard: true },
+      ),
+    )
+    expect([Exit.isSuccess(exit), woken, last]).toEqual([true, 100_000, 99_999])
+  })
+})
