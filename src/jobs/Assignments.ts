@@ -89,7 +89,7 @@ const readParameters = (
   for (const [name, value] of Object.entries(written)) {
     const place = () => document.place([...path, name])
     if (Predicate.isNullish(value)) {
-      findings.error(place(), `\`${name}\` has no value`)
+      findings.error(place(), "this parameter has no value; is a space missing after its colon?")
       continue
     }
     const parameter = readParameter(value, folder)
@@ -152,10 +152,11 @@ const add = (
   binding.assignments.push(bound)
 }
 
-const everyEngine = (surroundings: Surroundings, place: Place): Iterable<EngineSettings> => {
+/** Of a file's rows, which may be many, the lack of engines is said once. */
+const everyEngine = (surroundings: Surroundings, place: Place, group?: "rows"): Iterable<EngineSettings> => {
   if (!surroundings.namesEngines) {
     const message = "this customer has no `engines`, and the job names none either"
-    surroundings.context.findings.error(place, message, "no engines")
+    surroundings.context.findings.error(place, message, group)
   }
   return surroundings.engines.values()
 }
@@ -244,7 +245,7 @@ export const bindRow = (
   const plain = { features: [], configurations: {}, hooks_extra_data: {} }
   const engines =
     reference === undefined
-      ? everyEngine(surroundings, row.place)
+      ? everyEngine(surroundings, row.place, "rows")
       : [named ?? { engine_reference: reference, ...plain }]
   const source = `${row.place.file}:${row.place.line}`
   for (const engine of engines) {

@@ -73,7 +73,7 @@ const checkColumns = (
   placeOf: (index: number) => Place,
 ): boolean => {
   const twice = columns.findIndex((column, index) => columns.indexOf(column) !== index)
-  if (twice >= 0) source.findings.error(placeOf(twice), `the column \`${columns[twice]}\` is there twice`)
+  if (twice >= 0) source.findings.error(placeOf(twice), "a column of this name is there already")
   const unnamed = columns.indexOf("")
   if (unnamed >= 0) source.findings.error(placeOf(unnamed), "this column has no name")
   const known = columns.includes(idColumn)

@@ -4,7 +4,7 @@
  */
 import { Predicate, Result, Schema, SchemaAST } from "effect"
 import type { SchemaIssue } from "effect"
-import { suggestion } from "./Nearest.ts"
+import { nearestName, suggestion } from "./Nearest.ts"
 import type { JobDocument } from "./JobDocument.ts"
 import type { Findings } from "./Problem.ts"
 
@@ -15,8 +15,16 @@ export interface Context {
   readonly findings: Findings
 }
 
-export const unknownKey = (key: string, known: ReadonlyArray<string>): string =>
-  `unknown key \`${key}\`${suggestion(key, known)}`
+/**
+ * A key is repeated only when it looks like one: `{ password:secret }` is a key too where a space is missing,
+ * and so is a value whose key was forgotten.
+ */
+export const unknownKey = (key: string, known: ReadonlyArray<string>): string => {
+  if (/[:\s]/.test(key)) return "this key is unknown; is a space missing after its colon?"
+  const near = nearestName(key, known) !== undefined
+  if (!near && !/^[A-Za-z_-]+$/.test(key)) return `this key is unknown${suggestion("", known)}`
+  return `unknown key \`${key}\`${suggestion(key, known)}`
+}
 
 export const missingKey = (key: string): string => `\`${key}\` is missing`
 

@@ -42,7 +42,7 @@ const checkCif = (text: string): { readonly kind: string; readonly right: boolea
   for (let index = 0; index < 7; index++) {
     const digit = Number(digits[index])
     // The odd places (from 1) are doubled and their digits added.
-    sum += index % 2 === 0 ? digit : Math.floor((digit * 2) / 10) + ((digit * 2) % 10)
+    sum += index % 2 === 1 ? digit : Math.floor((digit * 2) / 10) + ((digit * 2) % 10)
   }
   const check = (10 - (sum % 10)) % 10
   const asLetter = "JABCDEFGHI"[check]

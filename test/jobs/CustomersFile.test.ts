@@ -150,7 +150,7 @@ describe("customers from a file", () => {
           "customerid,pin\nc-1,hunter2\n",
           ["c.csv:1:1: there is no column `customer_id`; is it `customerid`?"],
         ],
-        ["customer_id,pin,pin\nc-1,1,2\n", ["c.csv:1:17: the column `pin` is there twice"]],
+        ["customer_id,pin,pin\nc-1,1,2\n", ["c.csv:1:17: a column of this name is there already"]],
         ["customer_id,,x\n", ["c.csv:1:13: this column has no name"]],
         ["", ["c.csv:1:1: the file is empty"]],
         [

@@ -164,6 +164,12 @@ describe("no secret", () => {
     `customers: [{ id: c-1, parameters: ${canary} }]`,
     `customers: [{ id: c-1, tokenized_access: ${canary} }]`,
     `engines: [{ reference: a:b, hooks_extra_data: { x: "env:${canary}" } }]`,
+    `service: { app_secret:${canary} }`,
+    `service: { app_secret, ${canary} }`,
+    `${canary}: 1`,
+    `customers: [{ id: c-1, parameters: { password:${canary} } }]`,
+    `customers: [{ id: c-1, parameters: { password, ${canary} } }]`,
+    `customers: [{ from: twice.csv }]`,
     `deadline: ${canary}`,
     `timezone: ${canary}`,
     `after_export: ${canary}`,
@@ -179,6 +185,7 @@ describe("no secret", () => {
   ]
   const files = {
     "c.csv": `customer_id,password\nc-1,${canary}\nc-1,"${canary}"x,y\n,${canary}\n`,
+    "twice.csv": `c-1,${canary},${canary}\n`,
     "c.ndjson": `{"customer_id":"c-1","password":"${canary}"}\n{"customer_id":${canary}}\n`,
   }
 

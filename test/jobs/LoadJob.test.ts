@@ -270,6 +270,22 @@ customers:
     }),
   )
 
+  it.effect("needs an engine for every customer, and says so once for the rows of a file", () =>
+    Effect.gen(function* () {
+      const source = `name: a
+service: sandbox
+customers: [{ id: c-1, engines: [] }, { id: c-2 }, { id: c-3 }, { from: c.csv }]
+`
+      const none = "this customer has no `engines`, and the job names none either"
+      expect((yield* load(source, { files: { "c.csv": "customer_id\nc-4\nc-5\n" } })).errors).toEqual([
+        "job.yaml:3:33: this list names no engine",
+        `job.yaml:3:45: ${none}`,
+        `job.yaml:3:58: ${none}`,
+        `c.csv:2:1: ${none} (and 1 more in this file)`,
+      ])
+    }),
+  )
+
   it.effect("needs `tokens` for tokens, uses each token once, and never a token beside parameters", () =>
     Effect.gen(function* () {
       const customers = `customers:
