@@ -8,7 +8,7 @@ const nanosPerMilli = 1_000_000n
 
 /** Steadies the Clock that is in place when the layer is built. */
 export const make = (underlying: Clock.Clock): Clock.Clock => {
-  const wallNanos = BigInt(underlying.currentTimeMillisUnsafe()) * nanosPerMilli
+  const wallNanos = BigInt(Math.trunc(underlying.currentTimeMillisUnsafe())) * nanosPerMilli
   const origin = underlying.monotonicTimeNanosUnsafe()
   const nanos = () => wallNanos + (underlying.monotonicTimeNanosUnsafe() - origin)
   const millis = () => Number(nanos() / nanosPerMilli)

@@ -128,7 +128,8 @@ const answerOf = (
     discard,
     undocumented: Effect.andThen(
       discard,
-      Effect.flatMap(failedStatus(call.name, call.hasEffect, response), Effect.fail),
+      // Suspended: the usual answer is a documented one, and an error with its stack is not made for it.
+      Effect.suspend(() => Effect.flatMap(failedStatus(call.name, call.hasEffect, response), Effect.fail)),
     ),
   }
 }

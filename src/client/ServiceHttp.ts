@@ -188,8 +188,15 @@ const make = Effect.fnUntraced(function* (settings: ServiceSettings, limits: Par
   const download = exchange(endpoints.downloadAttachment, attachments_url, "attachment", answerAttachment)
   const list = exchange(endpoints.listEngines, base_url, "small", answerEngines)
   const show = exchange(endpoints.showEngine, base_url, "small", answerEngine)
-  const startExecution = (call: StartCall) =>
-    start({ payload: { ...call, parameters: Redacted.value(call.parameters) } })
+  const startExecution = ({ features, ...call }: StartCall) =>
+    start({
+      payload: {
+        ...call,
+        parameters: Redacted.value(call.parameters),
+        // Section 4.1: the engine runs its defaults when the list is omitted, which an empty one does not say.
+        ...(features.length === 0 ? {} : { features }),
+      },
+    })
   return Service.of({
     startExecution,
     readExecution: (execution_id) => read({ params: { execution_id } }),

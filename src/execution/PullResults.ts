@@ -27,8 +27,8 @@ export interface PullOrder {
   readonly customer_id: string | undefined
   readonly engine_reference: string | undefined
   readonly products_count: Readonly<Record<string, number>>
-  /** When this session was last asked for its results, over restarts. */
-  readonly lastReadAt: number | undefined
+  /** An earlier process may have asked for this session a moment ago, by whatever clock. */
+  readonly mayHaveBeenRead: boolean
   /** Documents that need no further request. */
   readonly attachmentsKnown: ReadonlySet<string>
   readonly secrets: ReadonlyArray<string>
@@ -90,15 +90,13 @@ export const pullResults = Effect.fn("PullResults.pull")(function* (order: PullO
   const startedAt = yield* Clock.currentTimeMillis
   const until = startedAt + order.wait_final_ms
   const pace = { min_ms: order.min_interval_ms, max_ms: Math.max(intervalMaxMs, order.min_interval_ms) }
-  let readAt = order.lastReadAt
+  let readAt = order.mayHaveBeenRead ? startedAt : -Infinity
   let landedBytes: Uint8Array | undefined
   let landed: LandedRef | undefined
   let absentReads = 0
   for (;;) {
     const now = yield* Clock.currentTimeMillis
-    // A last read in the future is a clock set back: one interval is enough in any case.
-    const sinceRead = readAt === undefined ? Infinity : Math.max(0, now - readAt)
-    if (sinceRead < order.min_interval_ms) yield* Effect.sleep(order.min_interval_ms - sinceRead)
+    if (now - readAt < order.min_interval_ms) yield* Effect.sleep(order.min_interval_ms - (now - readAt))
     const answer = yield* readOnce(order)
     readAt = yield* Clock.currentTimeMillis
     if (answer._tag === "Results") {

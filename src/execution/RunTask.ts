@@ -204,7 +204,12 @@ const read = (
     products_count,
     attempt: closed?.attempt,
     execution_id: closed?.execution_id,
-    lastReadAt: state?.results.findLast(({ fact }) => ofSession(fact))?.at,
+    // What was closed before this process began may have been asked for by the one before it.
+    mayHaveBeenRead:
+      closed === undefined ||
+      state?.attempts.some(
+        ({ attempt, closed: known }) => attempt === closed.attempt && known !== undefined,
+      ) === true,
     attachmentsKnown: new Set(
       state?.attachments
         .filter((one) => ofSession(one) && one.status !== "failed")

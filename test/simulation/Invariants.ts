@@ -1,0 +1,234 @@
+/**
+ * What must hold after every simulated night (promises 1 to 5 and 14), judged by an observer who knows what the
+ * service really did, what the ledger says and what was published when. Pure: a night in, its violations out.
+ */
+import { foldRun } from "../../src/ledger/RunState.ts"
+import type { RunState } from "../../src/ledger/RunState.ts"
+import type { ExecutionSeen } from "../../src/sandbox/Truth.ts"
+import type { NightOutcome } from "./SimulatedNight.ts"
+
+export interface Violation {
+  readonly promise: number
+  readonly what: string
+}
+
+const ours = (night: NightOutcome): ReadonlyArray<ExecutionSeen> =>
+  night.truth.executions.filter((execution) => !execution.foreign)
+
+const groupBy = <T>(values: Iterable<T>, keyOf: (value: T) => string | undefined): Map<string, Array<T>> => {
+  const groups = new Map<string, Array<T>>()
+  for (const value of values) {
+    const key = keyOf(value)
+    if (key === undefined) continue
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, [value])
+    else group.push(value)
+  }
+  return groups
+}
+
+const runsOf = (night: NightOutcome): ReadonlyArray<RunState> =>
+  [...groupBy(night.facts, ({ fact }) => ("run_id" in fact ? fact.run_id : undefined)).values()].flatMap(
+    (facts) => foldRun(facts) ?? [],
+  )
+
+/** Intervals in which executions were open at the service, that share a key and overlap. */
+const overlaps = (executions: Iterable<ExecutionSeen>): boolean => {
+  const sorted = [...executions].toSorted((a, b) => a.started_at - b.started_at)
+  return sorted.some((execution, index) => {
+    const next = sorted[index + 1]
+    return next !== undefined && next.started_at < execution.closes_at
+  })
+}
+
+/** 1: an answered start is never repeated; a lost one is probed once, and a second execution is recorded. */
+const startsOnce = (night: NightOutcome): ReadonlyArray<Violation> => {
+  const suspected = new Set(
+    night.facts.flatMap(({ fact }) => (fact._tag === "OrphanSuspected" ? [fact.external_execution_id] : [])),
+  )
+  const violations: Array<Violation> = []
+  for (const [external, executions] of groupBy(ours(night), (one) => one.external_execution_id)) {
+    if (executions.length > 2)
+      violations.push({ promise: 1, what: `${external} was accepted ${executions.length} times` })
+    if (executions.length === 2 && !suspected.has(external) && !isUnknown(night, external))
+      violations.push({ promise: 1, what: `${external} ran twice and no orphan is recorded` })
+    if (overlaps(executions)) violations.push({ promise: 1, what: `${external} was open twice at once` })
+  }
+  return [...violations, ...answeredOnce(night)]
+}
+
+/** Both answers were lost: the second execution is as unknown as the first, and START_UNKNOWN says so. */
+const isUnknown = (night: NightOutcome, external: string): boolean =>
+  runsOf(night).some((run) =>
+    [...run.tasks.values()].some(
+      (task) =>
+        task.attempts.some((attempt) => attempt.external_execution_id === external && attempt.probed) &&
+        task.settled?.fact.reason === "START_UNKNOWN",
+    ),
+  )
+
+const answeredOnce = (night: NightOutcome): ReadonlyArray<Violation> => {
+  const answered = new Set<string>()
+  const violations: Array<Violation> = []
+  for (const { fact } of night.facts) {
+    if (fact._tag === "StartAnswered" && (fact.answer === "accepted" || fact.answer === "adopted"))
+      answered.add(`${fact.task_id}#${fact.attempt}`)
+    if (fact._tag === "StartIntended" && answered.has(`${fact.task_id}#${fact.attempt}`))
+      violations.push({
+        promise: 1,
+        what: `${fact.task_id} attempt ${fact.attempt} was started again after its answer`,
+      })
+  }
+  return violations
+}
+
+/** 2: somebody else's executions are never touched. */
+const foreignUntouched = (night: NightOutcome): ReadonlyArray<Violation> =>
+  night.truth.ruleBreaks
+    .filter(({ rule }) => rule === "foreign_run_touched")
+    .map((broken) => ({ promise: 2, what: `foreign execution ${broken.execution_id} was touched` }))
+
+/** 3: one execution in flight per customer and engine. */
+const oneInFlight = (night: NightOutcome): ReadonlyArray<Violation> =>
+  [...groupBy(ours(night), (one) => `${one.customer_id}/${one.engine_reference}`)]
+    .filter(([, executions]) => overlaps(executions))
+    .map(([key]) => ({ promise: 3, what: `${key} had two executions in flight` }))
+
+/** 4: a rejected login is not repeated once its answer was read. */
+const rejectedOnce = (night: NightOutcome): ReadonlyArray<Violation> => {
+  const rejectedAt = new Map<string, number>()
+  const violations: Array<Violation> = []
+  for (const { seq, fact } of night.facts) {
+    if (fact._tag === "CredentialRejected") rejectedAt.set(fact.fingerprint, seq)
+    if (fact._tag !== "StartIntended" || fact.fingerprint === undefined) continue
+    if (rejectedAt.has(fact.fingerprint))
+      violations.push({ promise: 4, what: `${fact.task_id} sent a rejected login again` })
+  }
+  // The service's own view: a login that was refused, and whose refusal reached our ledger, came back.
+  const known = new Set(
+    night.facts.flatMap(({ fact }) => (fact._tag === "AttemptClosed" ? [fact.execution_id] : [])),
+  )
+  const executions = [...ours(night)].toSorted((a, b) => a.started_at - b.started_at)
+  for (const [, same] of groupBy(executions, (one) => one.login_key)) {
+    const first = same.findIndex(
+      (one) => one.login !== undefined && isRefusal(one.login.verdict) && one.login.at < one.closes_at + 1,
+    )
+    const refused = same[first]
+    const again =
+      first < 0
+        ? undefined
+        : same.slice(first + 1).find((one) => one.started_at > (refused?.closes_at ?? Infinity))
+    if (
+      refused !== undefined &&
+      again !== undefined &&
+      known.has(refused.execution_id) &&
+      wasRead(night, refused, again)
+    )
+      violations.push({
+        promise: 4,
+        what: `${again.customer_id} repeated the login that ${refused.execution_id} was refused`,
+      })
+  }
+  return violations
+}
+
+const isRefusal = (verdict: string): boolean => verdict !== "AUTH_OK" && verdict !== "not-performed"
+
+const wasRead = (night: NightOutcome, refused: ExecutionSeen, again: ExecutionSeen): boolean => {
+  const closed = night.facts.find(
+    ({ fact }) => fact._tag === "AttemptClosed" && fact.execution_id === refused.execution_id,
+  )
+  const intended = night.facts.findLast(
+    ({ fact }) => fact._tag === "StartIntended" && fact.external_execution_id === again.external_execution_id,
+  )
+  return closed !== undefined && intended !== undefined && closed.seq < intended.seq
+}
+
+/** 5: nothing is deleted before it is durable, verified and published. */
+const deletedSafely = (night: NightOutcome): ReadonlyArray<Violation> => {
+  const violations: Array<Violation> = []
+  for (const execution of ours(night)) {
+    const { deleted_at, execution_id } = execution
+    if (deleted_at === undefined) continue
+    const version = night.published.versions.findLast(
+      ({ at, executions }) => at <= deleted_at && executions.has(execution_id),
+    )
+    if (version === undefined) {
+      violations.push({
+        promise: 5,
+        what: `${execution_id} was deleted and no version published before holds it`,
+      })
+      continue
+    }
+    const bodies = night.landing.bodies.get(version.run_id) ?? []
+    const state = bodies.some(
+      ({ meta, synced }) => synced && meta.kind === "state" && meta.execution_id === execution_id,
+    )
+    if (!state)
+      violations.push({ promise: 5, what: `${execution_id} was deleted and its last state is not landed` })
+    if (!hasFinalResults(night, execution, deleted_at))
+      violations.push({
+        promise: 5,
+        what: `${execution_id} was deleted and its final results are not published`,
+      })
+  }
+  return violations
+}
+
+/** Every session that answered in the flow API has its final body in the version before the deletion. */
+const hasFinalResults = (night: NightOutcome, execution: ExecutionSeen, deleted_at: number): boolean => {
+  const { session_id, login } = execution
+  if (login?.verdict !== "AUTH_OK") return true
+  const read = night.facts.some(
+    ({ fact }) =>
+      fact._tag === "ResultsRead" &&
+      fact.session_id === session_id &&
+      fact.kind === "results" &&
+      fact.is_closed,
+  )
+  if (!read) return false
+  const answers = execution.results_reads.filter((reading) => reading.at <= deleted_at)
+  if (answers.length === 0) return true
+  if (!answers.some((reading) => reading.is_closed)) return false
+  return night.published.versions.some(
+    (version) =>
+      version.at <= deleted_at && version.sessions.some((session) => session.session_id === session_id),
+  )
+}
+
+/** 14: every record of the newest body of each session is somewhere in the tables. */
+const recordsPlaced = (night: NightOutcome): ReadonlyArray<Violation> =>
+  night.published.versions
+    .flatMap(({ sessions }) => sessions)
+    .filter(({ records, placed }) => records !== placed)
+    .map(({ session_id, records, placed }) => ({
+      promise: 14,
+      what: `session ${session_id} holds ${records} records, ${placed} rows`,
+    }))
+
+/** The manners of the service: no session is read faster than once in five seconds. */
+const mannersKept = (night: NightOutcome): ReadonlyArray<Violation> =>
+  night.truth.ruleBreaks
+    .filter(({ rule }) => rule === "results_read_too_soon" || rule === "deleted_before_final_state_read")
+    .map(({ rule, execution_id }) => ({ promise: 10, what: `${rule}: ${execution_id}` }))
+
+/** A run that is over has a verdict for every task. */
+const nightEnds = (night: NightOutcome): ReadonlyArray<Violation> => {
+  if (night.exitCodes.length === 0) return [{ promise: 6, what: "no process finished the night" }]
+  return runsOf(night).flatMap((run) =>
+    [...run.tasks.values()]
+      .filter((task) => task.settled === undefined)
+      .map((task) => ({ promise: 6, what: `${task.planned.task_id} has no verdict` })),
+  )
+}
+
+export const violationsOf = (night: NightOutcome): ReadonlyArray<Violation> => [
+  ...startsOnce(night),
+  ...foreignUntouched(night),
+  ...oneInFlight(night),
+  ...rejectedOnce(night),
+  ...deletedSafely(night),
+  ...recordsPlaced(night),
+  ...mannersKept(night),
+  ...nightEnds(night),
+]

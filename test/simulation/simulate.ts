@@ -1,0 +1,112 @@
+/**
+ * `npm run simulate -- --seeds N [--from K]`: whole nights in virtual time under faults, on all cores. Prints what is
+ * wrong with each failing seed and the command that replays it alone, and exits 1 if there is one.
+ */
+import { availableParallelism } from "node:os"
+import { fileURLToPath } from "node:url"
+import { parseArgs } from "node:util"
+import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads"
+import { NodeServices } from "@effect/platform-node"
+import { Effect } from "effect"
+import { loadRecordSchemas } from "../../src/records/LoadRecordSchemas.ts"
+import type { RecordFamily } from "../../src/records/RecordSchema.ts"
+import { violationsOf } from "./Invariants.ts"
+import { planNight, runSimulatedNight } from "./SimulatedNight.ts"
+
+interface Told {
+  readonly seed: number
+  readonly complaints: ReadonlyArray<string>
+  readonly summary: string
+  readonly executions: number
+  readonly requests: number
+  readonly processes: number
+  readonly virtualHours: number
+}
+
+const violationsShownMax = 10
+
+const simulate = (seed: number, families: ReadonlyArray<RecordFamily>): Told => {
+  try {
+    const night = runSimulatedNight(planNight(seed), families)
+    const { exitCodes, processes, requests, eventsHash, virtualHours } = night
+    return {
+      seed,
+      complaints: violationsOf(night)
+        .slice(0, violationsShownMax)
+        .map(({ promise, what }) => `promise ${promise}: ${what}`),
+      summary: `exit ${exitCodes.join(",")}, ${processes} processes, ${requests} requests, hash ${eventsHash}`,
+      executions: night.truth.executions.length,
+      requests,
+      processes,
+      virtualHours,
+    }
+  } catch (error) {
+    const complaint = error instanceof Error ? (error.stack ?? error.message) : JSON.stringify(error)
+    return {
+      seed,
+      complaints: [complaint],
+      summary: "stopped",
+      executions: 0,
+      requests: 0,
+      processes: 0,
+      virtualHours: 0,
+    }
+  }
+}
+
+const loadFamilies = () =>
+  Effect.runPromise(
+    Effect.provide(
+      loadRecordSchemas(fileURLToPath(new URL("../../schemas/records/", import.meta.url))),
+      NodeServices.layer,
+    ),
+  )
+
+const runAll = async (from: number, seeds: number, verbose: boolean) => {
+  const startedAt = performance.now()
+  const totals = { failed: 0, executions: 0, requests: 0, processes: 0, virtualHours: 0 }
+  const hear = (told: Told) => {
+    totals.executions += told.executions
+    totals.requests += told.requests
+    totals.processes += told.processes
+    totals.virtualHours += told.virtualHours
+    if (told.complaints.length > 0) totals.failed += 1
+    if (verbose || told.complaints.length > 0) console.log(`seed ${told.seed}: ${told.summary}`)
+    for (const complaint of told.complaints) console.log(`  ${complaint}`)
+    if (told.complaints.length > 0)
+      console.log(`  npm run simulate -- --seeds 1 --from ${told.seed} --verbose`)
+  }
+  const workers = Math.min(seeds, availableParallelism())
+  await Promise.all(
+    Array.from({ length: workers }, (_, index) => {
+      const worker = new Worker(fileURLToPath(import.meta.url), {
+        workerData: { from, seeds, index, workers },
+      })
+      worker.on("message", hear)
+      return new Promise<void>((resolve, reject) => worker.on("exit", () => resolve()).on("error", reject))
+    }),
+  )
+  const seconds = (performance.now() - startedAt) / 1_000
+  console.log(
+    `${seeds} nights from seed ${from}: ${totals.executions} executions, ${totals.requests} requests, ` +
+      `${totals.processes} processes, ${totals.virtualHours.toFixed(0)} virtual hours in ${seconds.toFixed(1)} s`,
+  )
+  console.log(`${seeds - totals.failed} passed, ${totals.failed} failed`)
+  process.exitCode = totals.failed > 0 ? 1 : 0
+}
+
+if (isMainThread) {
+  const { values } = parseArgs({
+    options: {
+      seeds: { type: "string", default: "100" },
+      from: { type: "string", default: "1" },
+      verbose: { type: "boolean", default: false },
+    },
+  })
+  await runAll(Number(values.from), Number(values.seeds), values.verbose)
+} else {
+  const { from, seeds, index, workers } = workerData as Record<"from" | "seeds" | "index" | "workers", number>
+  const families = await loadFamilies()
+  for (let seed = from + index; seed < from + seeds; seed += workers)
+    parentPort?.postMessage(simulate(seed, families))
+}

@@ -1,0 +1,145 @@
+/**
+ * A short sample of the simulation, and for each promise that its observer watches a planted defect that it must see.
+ * The long campaign is `npm run simulate -- --seeds N`.
+ */
+import { fileURLToPath } from "node:url"
+import { NodeServices } from "@effect/platform-node"
+import { Effect } from "effect"
+import { beforeAll, describe, expect, it } from "vitest"
+import { loadRecordSchemas } from "../../src/records/LoadRecordSchemas.ts"
+import type { RecordFamily } from "../../src/records/RecordSchema.ts"
+import { violationsOf } from "./Invariants.ts"
+import type { NightOutcome, Plant } from "./SimulatedNight.ts"
+import { planNight, runSimulatedNight } from "./SimulatedNight.ts"
+
+let families: ReadonlyArray<RecordFamily> = []
+beforeAll(async () => {
+  const folder = fileURLToPath(new URL("../../schemas/records/", import.meta.url))
+  families = await Effect.runPromise(Effect.provide(loadRecordSchemas(folder), NodeServices.layer))
+})
+
+const night = (seed: number, plant?: Plant): NightOutcome => {
+  const plan = planNight(seed)
+  const job = { ...plan.job, assignments: plan.job.assignments.slice(0, 20) }
+  return runSimulatedNight({ ...plan, job }, families, plant)
+}
+
+/** The promises broken in the first of a few nights that breaks one. */
+const promisesBroken = (plant: Plant): ReadonlyArray<number> => {
+  for (let seed = 1; seed <= 24; seed++) {
+    const broken = violationsOf(night(seed, plant)).map(({ promise }) => promise)
+    if (broken.length > 0) return [...new Set(broken)]
+  }
+  return []
+}
+
+describe("a simulated night", () => {
+  it("keeps the promises under faults and crashes", () => {
+    for (const seed of [1, 2, 3, 4])
+      expect({ seed, broken: violationsOf(night(seed)) }).toEqual({ seed, broken: [] })
+  })
+
+  it("is the same night for the same seed", () => {
+    expect(night(9).eventsHash).toBe(night(9).eventsHash)
+  })
+})
+
+describe("the observer sees a planted defect:", () => {
+  it("a start that is sent again with a new external id when its answer is lost (promises 1, 3)", () => {
+    const broken = promisesBroken({
+      service: (service) => ({
+        ...service,
+        startExecution: (call) =>
+          Effect.catchTag(service.startExecution(call), "AnswerLost", () =>
+            service.startExecution({ ...call, external_execution_id: `${call.external_execution_id}-again` }),
+          ),
+      }),
+    })
+    expect(broken).toContain(3)
+  })
+
+  it("a start that is sent twice although it was answered (promise 1)", () => {
+    const broken = promisesBroken({
+      ledger: (ledger) => ({
+        ...ledger,
+        facts: (run_id) =>
+          Effect.map(ledger.facts(run_id), (all) => all.filter(({ fact }) => fact._tag !== "StartAnswered")),
+      }),
+    })
+    expect(broken).toContain(1)
+  })
+
+  it("a foreign run that is taken for ours (promise 2)", () => {
+    const broken = promisesBroken({
+      service: (service) => ({
+        ...service,
+        startExecution: (call) =>
+          Effect.map(service.startExecution(call), (answer) =>
+            answer._tag === "AlreadyExecuting"
+              ? { ...answer, view: { ...answer.view, external_execution_id: call.external_execution_id } }
+              : answer,
+          ),
+      }),
+    })
+    expect(broken).toContain(2)
+  })
+
+  it("a rejected login that is taken for a temporary error (promise 4)", () => {
+    const broken = promisesBroken({
+      service: (service) => ({
+        ...service,
+        readExecution: (execution_id) =>
+          Effect.map(service.readExecution(execution_id), (answer) => {
+            if (answer._tag !== "Closed" || answer.view.status_code !== "AUTH_ERROR") return answer
+            const { authentication_status: _refusal, ...view } = answer.view
+            return {
+              ...answer,
+              view: { ...view, status_code: "TEMPORARY_ERROR", status_reason: "NETWORK_ERROR" },
+            }
+          }),
+      }),
+    })
+    expect(broken).toContain(4)
+  })
+
+  it("an execution that is deleted as soon as it is closed (promise 5)", () => {
+    const broken = promisesBroken({
+      service: (service) => ({
+        ...service,
+        readExecution: (execution_id) =>
+          Effect.tap(service.readExecution(execution_id), (answer) =>
+            answer._tag === "Closed" ? Effect.ignore(service.deleteExecution(execution_id)) : Effect.void,
+          ),
+      }),
+    })
+    expect(broken).toContain(5)
+  })
+
+  it("results that are taken for final while they are partial (promise 5)", () => {
+    const broken = promisesBroken({
+      service: (service) => ({
+        ...service,
+        readFlowResults: (session_id) =>
+          Effect.map(service.readFlowResults(session_id), (answer) =>
+            answer._tag === "Results" ? { ...answer, is_closed: true } : answer,
+          ),
+      }),
+    })
+    expect(broken).toContain(5)
+  })
+
+  it("a record that gets no row (promise 14)", () => {
+    expect(promisesBroken({ place: (rows) => Math.max(0, rows - 1) })).toContain(14)
+  })
+
+  it("a session that is read without a pause (promise 10)", () => {
+    const broken = promisesBroken({
+      service: (service) => ({
+        ...service,
+        readFlowResults: (session_id) =>
+          Effect.andThen(service.readFlowResults(session_id), service.readFlowResults(session_id)),
+      }),
+    })
+    expect(broken).toContain(10)
+  })
+})
