@@ -1,10 +1,12 @@
 /**
- * The catalogue's two calls (sections 4.8 and 4.9): filters in their own vocabulary, and one engine with its forms.
+ * The catalogue's two calls (sections 4.8 and 4.9): filters in their own vocabulary, and one engine with
+ * its forms.
  */
 import { Clock, Effect } from "effect"
 import { features, featuresModes, mainCategories } from "../contract/Vocabulary.ts"
-import { engineDefinitions, engineDetails, engineView, findEngine, isEngineReference } from "./EngineCatalogue.ts"
+import { engineDefinitions, findEngine } from "./EngineCatalogue.ts"
 import type { EngineDefinition } from "./EngineCatalogue.ts"
+import { engineDetails, engineView, isEngineReference } from "./EngineViews.ts"
 
 export interface EngineFilter {
   readonly markets?: ReadonlyArray<string>
@@ -22,7 +24,14 @@ const rejectedValues = (filter: EngineFilter) => {
     values.flatMap((value, index) =>
       known(value)
         ? []
-        : [{ loc: ["query", name, index], msg: `${value} is not a permitted value`, type: "type_error.enum", input: value }],
+        : [
+            {
+              loc: ["query", name, index],
+              msg: `${value} is not a permitted value`,
+              type: "type_error.enum",
+              input: value,
+            },
+          ],
     )
   const one = (value: string | undefined) => (value === undefined ? [] : [value])
   const among = (list: ReadonlyArray<string>) => (value: string) => list.includes(value)
@@ -47,17 +56,26 @@ const matches = (engine: EngineDefinition, filter: EngineFilter): boolean => {
   const { markets = [], main_category, is_online } = filter
   if (engine.maintenance || is_online === "false" || is_online === "0") return false
   if (main_category !== undefined && engine.category !== main_category) return false
-  return (markets.length === 0 || markets.some((market) => engine.markets.includes(market))) && offers(engine, filter)
+  return (
+    (markets.length === 0 || markets.some((market) => engine.markets.includes(market))) &&
+    offers(engine, filter)
+  )
 }
 
 export const listEngines = Effect.fnUntraced(function* (filter: EngineFilter) {
   const now = yield* Clock.currentTimeMillis
   const detail = rejectedValues(filter)
   if (detail.length > 0) return yield* Effect.fail({ _tag: "Invalid" as const, detail })
-  return engineDefinitions.filter((engine) => matches(engine, filter)).map((engine) => engineView(engine, now))
+  return engineDefinitions
+    .filter((engine) => matches(engine, filter))
+    .map((engine) => engineView(engine, now))
 })
 
-const notAReference = { loc: ["path", "engine_reference"], msg: "not an engine reference", type: "value_error" }
+const notAReference = {
+  loc: ["path", "engine_reference"],
+  msg: "not an engine reference",
+  type: "value_error",
+}
 
 /** 4.9: what is no reference at all answers 422, an unknown one 404, one that is in maintenance 503. */
 export const showEngine = Effect.fnUntraced(function* (reference: string) {

@@ -1,6 +1,6 @@
 /**
- * The calls of the direct execution API as answers of the contract (sections 4.1 to 4.5 and 4.12): a decision, its
- * events recorded, the body read from the state after them.
+ * The calls of the direct execution API as answers of the contract (sections 4.1 to 4.5 and 4.12): a
+ * decision, its events recorded, the body read from the state after them.
  */
 import { Clock, Effect } from "effect"
 import type { StartRequest } from "../contract/Execution.ts"
@@ -15,7 +15,7 @@ import { findExecution } from "./SandboxState.ts"
 import { acceptanceBody, challengeBody, stateBody } from "./StateBody.ts"
 import { statusCodeOf } from "./Timeline.ts"
 
-export const notFound = { _tag: "NotFound", detail: "no such execution" } as const
+const notFound = { _tag: "NotFound", detail: "no such execution" } as const
 
 const acceptanceOf = (application: Application, request: StartRequest, status_reason: StatusReason) => ({
   app_id: application.app_id,
@@ -125,6 +125,8 @@ export const resumeExecution = Effect.fnUntraced(function* (
     case "Gone":
       return yield* Effect.fail({ _tag: answer._tag, detail: "ACTION_TIMEOUT" })
     case "BadRequest":
+      return yield* Effect.fail(answer)
+    case "Unavailable":
       return yield* Effect.fail(answer)
     case "Accepted":
       return {

@@ -5,7 +5,8 @@ import { Clock, Effect } from "effect"
 import { decideResults } from "./DecideCalls.ts"
 import type { Application } from "./DecideStart.ts"
 import { documentBytes, documentsOf } from "./Documents.ts"
-import { flowResultsBody, resultsAreFinal, resultsAreWhole } from "./Results.ts"
+import { resultsAreFinal, resultsAreWhole } from "./Progress.ts"
+import { flowResultsBody } from "./Results.ts"
 import { settle } from "./SandboxCore.ts"
 import type { SandboxCore } from "./SandboxCore.ts"
 import { findSession } from "./SandboxState.ts"
@@ -54,6 +55,7 @@ export const downloadAttachment = Effect.fnUntraced(function* (
   const execution = findSession(core.state, app_id, session_id)
   const documents = execution !== undefined && resultsAreWhole(execution, now) ? documentsOf(execution) : []
   const document = documents.find((candidate) => candidate.attachment_id === attachment_id)
-  if (document === undefined) return yield* Effect.fail({ _tag: "NotFound" as const, detail: "no such attachment" })
+  if (document === undefined)
+    return yield* Effect.fail({ _tag: "NotFound" as const, detail: "no such attachment" })
   return { media_type: document.media_type, bytes: documentBytes(document) }
 })

@@ -1,7 +1,7 @@
 /**
- * The behaviour words: what a caller writes into `username` (joined by `+`) to say what happens to an execution. One
- * table documents every word for README and help; `readBehaviour` turns a text into what the words ask for. Words
- * that it does not know mean nothing, so that any text is a login that goes well.
+ * The behaviour words: what a caller writes into `username` (joined by `+`) to say what happens to an
+ * execution. One table documents every word for README and help; `readBehaviour` turns a text into what the
+ * words ask for. Words that it does not know mean nothing, so that any text is a login that goes well.
  */
 import { statusReasons } from "../contract/Vocabulary.ts"
 import type { StatusReason } from "../contract/Vocabulary.ts"
@@ -23,8 +23,9 @@ export const behaviourWords = [
     word: "challenge-CODE",
     own: false,
     meaning:
-      "the login stops for a second factor until CODE is answered in `code`; three wrong answers end it with " +
-      "INCORRECT_MFA; without customer_interaction_available it ends with CUSTOMER_INTERVENTION_REQUIRED",
+      "the login stops for a second factor until CODE is answered in `code`; three wrong answers end it " +
+      "with INCORRECT_MFA; without customer_interaction_available it ends with " +
+      "CUSTOMER_INTERVENTION_REQUIRED",
   },
   { word: "expire-N", own: false, meaning: "N seconds to answer a challenge; else 120" },
   {
@@ -37,7 +38,11 @@ export const behaviourWords = [
     own: false,
     meaning: "ends with PARTIAL: the last feature fails, or half of the only one is there",
   },
-  { word: "heal-K-REASON", own: true, meaning: "the first K runs of that customer and engine end with REASON" },
+  {
+    word: "heal-K-REASON",
+    own: true,
+    meaning: "the first K runs of that customer and engine end with REASON",
+  },
   { word: "noflow", own: true, meaning: "products are counted, but the flow session answers 404" },
   { word: "unstarted", own: true, meaning: "products are counted, but the flow session answers 412" },
   { word: "neverfinal", own: true, meaning: "the results never become final (is_closed stays false)" },
@@ -45,8 +50,8 @@ export const behaviourWords = [
     word: "late-N",
     own: true,
     meaning:
-      "the results become final N seconds after the execution closed; until then one record is there that the " +
-      "final body no longer has, and one of the final body is missing",
+      "the results become final N seconds after the execution closed; until then one record is there that " +
+      "the final body no longer has, and one of the final body is missing",
   },
   { word: "attach-N", own: true, meaning: "N documents are referenced in the results and can be downloaded" },
   {
@@ -58,11 +63,20 @@ export const behaviourWords = [
     word: "foreign-N",
     own: true,
     meaning:
-      "somebody else's run of that customer and engine is in flight for the N seconds after the first start: " +
-      "starts answer 409 with its ids and its external id",
+      "somebody else's run of that customer and engine is in flight for the N seconds after the first " +
+      "start: starts answer 409 with its ids and its external id",
+  },
+  {
+    word: "parted",
+    own: true,
+    meaning: "the engine is gone when a challenge is answered: 503, and the run ends with ENGINE_UNAVAILABLE",
   },
   { word: "unstoppable-N", own: true, meaning: "abort answers 409 in the N seconds after the start" },
-  { word: "locked-N", own: true, meaning: "flow results answer 504 in the N seconds after the execution closed" },
+  {
+    word: "locked-N",
+    own: true,
+    meaning: "flow results answer 504 in the N seconds after the execution closed",
+  },
 ] as const
 
 /** What the words of one login ask for; what is absent the seed decides. Durations in milliseconds. */
@@ -83,6 +97,7 @@ export interface Behaviour {
   readonly odd?: boolean
   readonly foreignMs?: number
   readonly unstoppableMs?: number
+  readonly parted?: boolean
   readonly lockedMs?: number
 }
 
@@ -91,7 +106,8 @@ const isReason = (text: string): text is StatusReason => reasons.has(text)
 
 /** No word asks for more than ten years: times stay dates that JavaScript can write. */
 export const foreverMs = 10 * 365 * 24 * 3_600_000
-const recordsMax = 1_000_000
+/** A body is one string, and a string has its limit. */
+const recordsMax = 400_000
 const documentsMax = 1_000
 
 const seconds = (text: string): number | undefined =>
@@ -137,6 +153,7 @@ const alone: Readonly<Record<string, Behaviour>> = {
   unstarted: { session: "unstarted" },
   neverfinal: { neverFinal: true },
   odd: { odd: true },
+  parted: { parted: true },
 }
 
 const readWord = (word: string): Behaviour => {

@@ -1,6 +1,7 @@
 /**
- * Judges input against an engine's form (section 2.3) the way the platform does: after the start was accepted, with
- * one validation item per wrong field. Items carry no values; those are kept apart, in memory, for the echo.
+ * Judges input against an engine's form (section 2.3) the way the platform does: after the start was
+ * accepted, with one validation item per wrong field. Items carry no values; those are kept apart, in
+ * memory, for the echo.
  */
 import { Ajv } from "ajv"
 import type { ErrorObject, ValidateFunction } from "ajv"
@@ -62,8 +63,8 @@ export const checkForm = (form: FormSchema, values: unknown): ReadonlyArray<Form
 const isEncrypted = (value: unknown): boolean => typeof value === "string" && /^(rsa|hybrid)::/.test(value)
 
 /**
- * 4.1: values may come as `rsa::` or `hybrid::`. The reference shows no keys and no procedure, so this service holds
- * none, and every encrypted value is one that cannot be opened.
+ * 4.1: values may come as `rsa::` or `hybrid::`. The reference shows no keys and no procedure, so this
+ * service holds none, and every encrypted value is one that cannot be opened.
  */
 export const findUndecryptable = (parameters: unknown): ReadonlyArray<FormFinding> => {
   const complain = (loc: ReadonlyArray<string>, input: unknown): FormFinding => ({

@@ -1,6 +1,6 @@
 /**
- * Records of public administrations, suppliers and cloud providers. Their shapes are this service's own (the reference
- * does not show them) and marked as such in every record.
+ * Records of public administrations, suppliers and cloud providers. Their shapes are this service's own
+ * (the reference does not show them) and marked as such in every record.
  */
 import { cifOf, dateOf, personOf } from "./Person.ts"
 import { amountOf } from "./RecordFamily.ts"
@@ -120,7 +120,12 @@ const commercialFamilies = {
     usual: [1, 6],
     make: invoice,
   },
-  client_invoices_read: { product: "client_invoices", kinds: ["invoice:client"], usual: [0, 6], make: invoice },
+  client_invoices_read: {
+    product: "client_invoices",
+    kinds: ["invoice:client"],
+    usual: [0, 6],
+    make: invoice,
+  },
 } satisfies Readonly<Record<string, RecordFamily>>
 
 export const civicFamilies = { ...publicFamilies, ...trafficFamilies, ...commercialFamilies }

@@ -1,6 +1,6 @@
 /**
- * Decides the calls on an execution that is already there (sections 4.2 to 4.5 and 4.10). Pure: state, time and call
- * in; what to answer and which events to record out.
+ * Decides the calls on an execution that is already there (sections 4.2 to 4.5 and 4.10). Pure: state, time
+ * and call in; what to answer and which events to record out.
  */
 import { checkForm } from "./CheckForm.ts"
 import { challengeForm } from "./EngineForms.ts"
@@ -45,6 +45,7 @@ export type ResumeAnswer =
   | { readonly _tag: "Accepted"; readonly execution: Execution }
   | { readonly _tag: "BadRequest"; readonly detail: "not_waiting_for_action" | "execution_already_closed" }
   | { readonly _tag: "Gone" }
+  | { readonly _tag: "Unavailable"; readonly detail: "ENGINE_UNAVAILABLE" }
   | { readonly _tag: "NotFound" }
 
 /** 4.3. The call cannot tell a wrong value: the source judges it later, with the same words as a real one. */
@@ -62,6 +63,10 @@ export const decideResume = (
   if (closed && phase.status_reason === "ACTION_TIMEOUT") return plain({ _tag: "Gone" })
   if (closed) return plain({ _tag: "BadRequest", detail: "execution_already_closed" })
   if (phase.challenge === undefined) return plain({ _tag: "BadRequest", detail: "not_waiting_for_action" })
+  if (execution.started.timeline.parts) {
+    const answer = { _tag: "Unavailable", detail: "ENGINE_UNAVAILABLE" } as const
+    return { answer, events: [{ _tag: "Parted", at, execution_id }] }
+  }
   const findings = checkForm(challengeForm, payload)
   const code = typeof payload === "object" && payload !== null ? Reflect.get(payload, "code") : undefined
   const expected = execution.started.timeline.challenge?.codeHash
@@ -106,7 +111,7 @@ export type ResultsAnswer =
   | { readonly _tag: "NotFound" | "NeverStarted" | "TooManyRequests" | "LockTimeout" }
 
 /** Section 8: one request per five seconds for the session. */
-export const resultsIntervalMs = 5_000
+const resultsIntervalMs = 5_000
 
 /** 4.10. A session is there for the flow API once its login was accepted; before that nobody started it. */
 export const decideResults = (

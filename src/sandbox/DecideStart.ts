@@ -1,19 +1,17 @@
 /**
- * Decides what a start brings about (section 4.1): what it answers, and which events. Pure: state, time and request
- * in, decision out. The order of the checks is the reference's: the engine first, then what the application and the
- * engine allow, then conflicts; forms and encryption are judged only after the acceptance.
+ * Decides what a start brings about (section 4.1): what it answers, and which events. Pure: state, time and
+ * request in, decision out. The order of the checks is the reference's: the engine first, then what the
+ * application and the engine allow, then conflicts; forms and encryption are judged only after the
+ * acceptance.
  */
 import type { StartRequest } from "../contract/Execution.ts"
 import type { StatusReason } from "../contract/Vocabulary.ts"
 import { readBehaviour } from "./Behaviour.ts"
 import type { Behaviour } from "./Behaviour.ts"
-import { checkForm, findUndecryptable } from "./CheckForm.ts"
-import type { FormFinding } from "./CheckForm.ts"
 import { findEngine } from "./EngineCatalogue.ts"
 import type { EngineDefinition } from "./EngineCatalogue.ts"
-import { featureSettings } from "./EngineForms.ts"
+import { findFault, loginHashes } from "./JudgeRequest.ts"
 import { askedFeatures, planResults } from "./PlanResults.ts"
-import type { AskedFeature } from "./PlanResults.ts"
 import { endOf, planTimeline, stillbornTimeline } from "./PlanTimeline.ts"
 import type { SandboxEvent, Started, StartRefused } from "./SandboxEvent.ts"
 import { openExecutions, runsOf } from "./SandboxState.ts"
@@ -58,7 +56,7 @@ const wordsOf = (engine: EngineDefinition, parameters: StartRequest["parameters"
 }
 
 /** 4.1: same customer and engine, unless both external ids are there and differ; or the same external id. */
-export const findConflict = (
+const findConflict = (
   state: SandboxState,
   application: string,
   at: number,
@@ -75,7 +73,11 @@ export const findConflict = (
 const externalId = ({ external_execution_id }: StartRequest) =>
   external_execution_id === undefined ? {} : { external_execution_id }
 
-const refusal = (input: StartInput, outcome: StartRefused["outcome"], execution_id?: string): StartRefused => ({
+const refusal = (
+  input: StartInput,
+  outcome: StartRefused["outcome"],
+  execution_id?: string,
+): StartRefused => ({
   _tag: "StartRefused",
   at: input.at,
   application: input.application.app_id,
@@ -86,74 +88,25 @@ const refusal = (input: StartInput, outcome: StartRefused["outcome"], execution_
   ...(execution_id === undefined ? {} : { execution_id }),
 })
 
-/** What the platform finds wrong once it looks at the accepted request, and the reason that it closes with. */
-interface Fault {
-  readonly reason: StatusReason
-  readonly kind: "parameters" | "configurations"
-  readonly findings: ReadonlyArray<FormFinding>
-}
-
-const featureFindings = (asked: ReadonlyArray<AskedFeature>): ReadonlyArray<FormFinding> =>
-  asked.flatMap(({ code, configurations, position }) =>
-    checkForm(featureSettings(code), configurations).map((finding) => ({
-      ...finding,
-      error: {
-        ...finding.error,
-        loc: ["features", ...(position === undefined ? [code] : [position]), "configurations", ...finding.error.loc],
-      },
-    })),
-  )
-
-const findFault = (
-  engine: EngineDefinition,
-  request: StartRequest,
-  asked: ReadonlyArray<AskedFeature>,
-): Fault | undefined => {
-  const faults: ReadonlyArray<Fault> = [
-    { reason: "ENCRYPTION_ERROR", kind: "parameters", findings: findUndecryptable(request.parameters) },
-    {
-      reason: "INCORRECT_PARAMETERS_FORMAT",
-      kind: "parameters",
-      findings: checkForm(engine.parameters, request.parameters),
-    },
-    {
-      reason: "BAD_CONFIGURATIONS",
-      kind: "configurations",
-      findings: [...checkForm(engine.configurations, request.configurations ?? {}), ...featureFindings(asked)],
-    },
-  ]
-  return faults.find(({ findings }) => findings.length > 0)
-}
-
-/** UUID-shaped for executions, ObjectId-shaped for sessions: never equal, never to be taken for one another. */
+/**
+ * UUID-shaped for executions, ObjectId-shaped for sessions: never equal, never to be taken for one another.
+ */
 const idsOf = (seed: number, ...parts: ReadonlyArray<string | number>) => {
   const hex = fingerprint("execution", seed, ...parts)
   return {
-    execution_id: [8, 12, 16, 20, 32].map((end, index) => hex.slice([0, 8, 12, 16, 20][index], end)).join("-"),
+    execution_id: [8, 12, 16, 20, 32]
+      .map((end, index) => hex.slice([0, 8, 12, 16, 20][index], end))
+      .join("-"),
     session_id: fingerprint("session", seed, ...parts).slice(0, 24),
   }
 }
 
-const canonical = (value: unknown): unknown => {
-  if (Array.isArray(value)) return value.map(canonical)
-  if (typeof value !== "object" || value === null) return value
-  return Object.fromEntries(
-    Object.entries(value)
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([name, inner]) => [name, canonical(inner)]),
-  )
-}
-
-const loginHashes = (seed: number, engine: EngineDefinition, parameters: StartRequest["parameters"]) => {
-  const locking = engine.parameters["x-meta"]?.locking_fields ?? []
-  const fixed = typeof parameters === "string" ? parameters : locking.map((field) => parameters[field] ?? null)
-  return {
-    login_key: fingerprint("login", seed, engine.reference, JSON.stringify(canonical(parameters))),
-    locking_hash: `v1.${fingerprint("locking", seed, engine.reference, JSON.stringify(canonical(fixed)))}`,
-  }
-}
-
-const planStart = (state: SandboxState, input: StartInput, engine: EngineDefinition, behaviour: Behaviour) => {
+const planStart = (
+  state: SandboxState,
+  input: StartInput,
+  engine: EngineDefinition,
+  behaviour: Behaviour,
+) => {
   const { seed, at, request, application } = input
   const { customer_id, engine_reference } = request
   const ordinal = runsOf(state, application.app_id, customer_id, engine_reference)
@@ -166,7 +119,14 @@ const planStart = (state: SandboxState, input: StartInput, engine: EngineDefinit
     fault === undefined
       ? planTimeline({ ...about, interaction, timeoutMs })
       : stillbornTimeline(fault.reason, timeoutMs)
-  const results = planResults({ seed, customer_id, engine_reference, asked, behaviour, end: endOf(behaviour, ordinal) })
+  const results = planResults({
+    seed,
+    customer_id,
+    engine_reference,
+    asked,
+    behaviour,
+    end: endOf(behaviour, ordinal),
+  })
   const ids = idsOf(seed, application.app_id, customer_id, engine_reference, ordinal, at)
   return { fault, timeline, results, ids }
 }
@@ -204,12 +164,22 @@ const accept = (
   return { _tag: "Accepted", execution_id: ids.execution_id, ticket, inputs, events: [started] }
 }
 
-/** Somebody else's run, in flight since now: it answers reads like any other, and is none of the caller's business. */
+/**
+ * Somebody else's run, in flight since now: it answers reads like any other, and is none of the caller's
+ * business.
+ */
 const foreignRun = (input: StartInput, engine: EngineDefinition, foreignMs: number): Started => {
   const { seed, at, application, request } = input
   const { customer_id, engine_reference } = request
   const behaviour: Behaviour = { queueMs: 0, runMs: foreignMs }
-  const about = { seed, application: application.app_id, customer_id, engine_reference, ordinal: 0, behaviour }
+  const about = {
+    seed,
+    application: application.app_id,
+    customer_id,
+    engine_reference,
+    ordinal: 0,
+    behaviour,
+  }
   const asked = askedFeatures(engine, { customer_id, engine_reference, parameters: {} })
   return {
     _tag: "Started",

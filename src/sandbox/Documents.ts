@@ -1,6 +1,6 @@
 /**
- * Official documents of a session (section 2.7): how many there are, their identifiers, and their bytes, made when
- * somebody downloads them. Equal identifiers give equal bytes.
+ * Official documents of a session (section 2.7): how many there are, their identifiers, and their bytes,
+ * made when somebody downloads them. Equal identifiers give equal bytes.
  */
 import type { Execution } from "./SandboxState.ts"
 import { fingerprint } from "./Seeded.ts"
@@ -22,7 +22,9 @@ export interface SessionDocument {
 export const documentsOf = (execution: Execution): ReadonlyArray<SessionDocument> => {
   const { results, session_id } = execution.started
   const titles = [
-    ...results.features.filter(({ code, records }) => reporting.has(code) && records > 0).map(({ code }) => code),
+    ...results.features
+      .filter(({ code, records }) => reporting.has(code) && records > 0)
+      .map(({ code }) => code),
     ...Array.from({ length: results.documents }, (_, index) => `documento ${index + 1}`),
   ]
   return titles.map((title, index) => ({
@@ -34,7 +36,9 @@ export const documentsOf = (execution: Execution): ReadonlyArray<SessionDocument
 
 /** A one-page PDF that shows its title; its size differs from document to document. */
 export const documentBytes = (document: SessionDocument): Uint8Array => {
-  const filler = `% ${document.attachment_id}\n`.repeat(1 + (Number.parseInt(document.attachment_id.slice(0, 2), 16) % 64))
+  const filler = `% ${document.attachment_id}\n`.repeat(
+    1 + (Number.parseInt(document.attachment_id.slice(0, 2), 16) % 64),
+  )
   const page = `BT /F1 14 Tf 60 760 Td (${document.title.replaceAll(/[()\\]/g, "")}) Tj ET`
   const objects = [
     "<< /Type /Catalog /Pages 2 0 R >>",

@@ -1,11 +1,12 @@
 /**
- * The engines of the embedded service: the four that are always there by contract, and sources of every main category
- * whose forms and features differ as those of a real catalogue do. Between them they offer every feature of 2.1.
+ * The engines of the embedded service: the four that are always there by contract, and sources of every
+ * main category whose forms and features differ as those of a real catalogue do. Between them they offer
+ * every feature of 2.1.
  */
-import type { Engine, EngineDetails, FormSchema } from "../contract/Engine.ts"
-import { actionRequiredFrequencies, engineAlternatives, mainCategories } from "../contract/Vocabulary.ts"
+import type { FormSchema } from "../contract/Engine.ts"
+import type { actionRequiredFrequencies, mainCategories } from "../contract/Vocabulary.ts"
 import type { Feature } from "../contract/Vocabulary.ts"
-import { featureSettings, loginForm, nif, password, settingsForm, text } from "./EngineForms.ts"
+import { loginForm, nif, password, settingsForm, text } from "./EngineForms.ts"
 
 export interface EngineDefinition {
   readonly reference: string
@@ -102,7 +103,9 @@ const publicSources = [
     subCategories: ["public:tax"],
     features: ["customer_information_read", "yearly_individual_tax", "properties_data"],
     defaults: ["customer_information_read", "yearly_individual_tax"],
-    configurations: settingsForm({ delegation: text("Delegación", { enum: ["madrid", "barcelona", "other"] }) }),
+    configurations: settingsForm({
+      delegation: text("Delegación", { enum: ["madrid", "barcelona", "other"] }),
+    }),
     color: "#0b5394",
   }),
   define("es-social-security:website", {
@@ -188,7 +191,7 @@ const otherSources = [
         document_type: { $ref: "#/$defs/document_type" },
         username: text("Usuario o documento", { minLength: 1, maxLength: 256 }),
         password: { $ref: "#/$defs/secret" },
-        signature: { $ref: "#/$defs/secret", nullable: true },
+        signature: password("Firma", { nullable: true }),
       },
       {
         required: ["username", "password"],
@@ -242,57 +245,11 @@ const otherSources = [
   }),
 ]
 
-export const engineDefinitions: ReadonlyArray<EngineDefinition> = [...always, ...publicSources, ...otherSources]
+export const engineDefinitions: ReadonlyArray<EngineDefinition> = [
+  ...always,
+  ...publicSources,
+  ...otherSources,
+]
 
 const byReference = new Map(engineDefinitions.map((definition) => [definition.reference, definition]))
 export const findEngine = (reference: string): EngineDefinition | undefined => byReference.get(reference)
-
-/** An engine reference is `<code>:<alternative>`; whether such an engine exists is another question (4.9). */
-export const isEngineReference = (reference: string): boolean =>
-  /^[a-z0-9][a-z0-9-]{0,63}:[a-z]{1,16}$/.test(reference)
-
-/** 2.2, list view. `pingedAt` is when the platform last looked at the source. */
-export const engineView = (definition: EngineDefinition, pingedAt: number): Engine => {
-  const [code = definition.reference, alternative = "website"] = definition.reference.split(":")
-  return {
-    reference: definition.reference,
-    engine_code: code,
-    engine_alternative: engineAlternatives.find((known) => known === alternative) ?? "other",
-    engine_version: "2026.11.0",
-    environment: "sandbox",
-    status: definition.maintenance ? "maintenance" : "published",
-    priority: 100 - engineDefinitions.indexOf(definition),
-    keywords: [code, ...definition.name.toLowerCase().split(" ")],
-    color_primary: {
-      lighter: "#f4f7f9",
-      light: "#c7d8e0",
-      main: definition.color,
-      dark: "#143c4c",
-      darker: "#0a1e26",
-      contrast_text: "#ffffff",
-      contrastText: "#ffffff",
-    },
-    main_category: definition.category,
-    sub_categories: definition.subCategories,
-    name: definition.name,
-    description: definition.description,
-    markets: definition.markets,
-    languages: ["es"],
-    engine_restrictions: ["Datos inventados: ninguna persona real."],
-    engine_issues: definition.maintenance ? ["En mantenimiento."] : [],
-    action_required_frequency: definition.frequency,
-    live: { last_ping_date: new Date(pingedAt - (pingedAt % 300_000)).toISOString() },
-    is_online: !definition.maintenance,
-    website: `https://${code}.invalid`,
-    features: definition.features,
-  }
-}
-
-/** 2.2, detail view. */
-export const engineDetails = (definition: EngineDefinition, pingedAt: number): EngineDetails => ({
-  ...engineView(definition, pingedAt),
-  events: ["started", "action_required", "ended", "auth_ended"],
-  parameters: definition.parameters,
-  configurations: definition.configurations,
-  features: definition.features.map((code) => ({ code, configurations: featureSettings(code) })),
-})

@@ -1,6 +1,7 @@
 /**
- * Building blocks of the engines' forms (section 2.3): login fields with patterns, enumerations, definitions, hidden
- * and lazy fields, so that the forms of the catalogue differ as much as those of real sources.
+ * Building blocks of the engines' forms (section 2.3): login fields with patterns, enumerations,
+ * definitions, hidden and lazy fields, so that the forms of the catalogue differ as much as those of real
+ * sources.
  */
 import type { FormSchema } from "../contract/Engine.ts"
 
@@ -23,7 +24,10 @@ export interface FormOptions {
   readonly instructions?: string
 }
 
-export const loginForm = (properties: Readonly<Record<string, Field>>, options: FormOptions = {}): FormSchema => ({
+export const loginForm = (
+  properties: Readonly<Record<string, Field>>,
+  options: FormOptions = {},
+): FormSchema => ({
   type: "object",
   format: "cg-params",
   properties,

@@ -1,6 +1,6 @@
 /**
- * Records of banks and brokers. The reference does not show their shapes: these are this service's own, marked as such
- * in every record, plausible enough to exercise whoever reads families without a schema.
+ * Records of banks and brokers. The reference does not show their shapes: these are this service's own,
+ * marked as such in every record, plausible enough to exercise whoever reads families without a schema.
  */
 import { cifOf, dateOf, personOf } from "./Person.ts"
 import { amountOf } from "./RecordFamily.ts"
@@ -46,13 +46,15 @@ const card = ({ draw, detailed }: RecordContext): RecordBody => ({
   ...(detailed ? { transactions: movements(draw, 8) } : {}),
 })
 
-const contractOf = (extra: (draw: Draw) => RecordBody) => (context: RecordContext): RecordBody => ({
-  contract_number: context.draw.digits(16),
-  currency: "EUR",
-  opened_on: dateOf(context.draw, 2008, 2025),
-  ...extra(context.draw),
-  ...(context.detailed ? { holders: holders(context), transactions: movements(context.draw, 6) } : {}),
-})
+const contractOf =
+  (extra: (draw: Draw) => RecordBody) =>
+  (context: RecordContext): RecordBody => ({
+    contract_number: context.draw.digits(16),
+    currency: "EUR",
+    opened_on: dateOf(context.draw, 2008, 2025),
+    ...extra(context.draw),
+    ...(context.detailed ? { holders: holders(context), transactions: movements(context.draw, 6) } : {}),
+  })
 
 const borrowed = (draw: Draw): RecordBody => ({
   granted: amountOf(draw, 1_000, 250_000),
@@ -81,31 +83,49 @@ export const financialFamilies = {
     [0, 3],
     card,
   ),
-  deposits_read: family("deposits", ["deposit:fixed_term"], [0, 2], contractOf((draw) => ({
-    principal: amountOf(draw, 1_000, 60_000),
-    matures_on: dateOf(draw, 2027, 2030),
-  }))),
+  deposits_read: family(
+    "deposits",
+    ["deposit:fixed_term"],
+    [0, 2],
+    contractOf((draw) => ({
+      principal: amountOf(draw, 1_000, 60_000),
+      matures_on: dateOf(draw, 2027, 2030),
+    })),
+  ),
   loans_read: family("loans", ["loan:mortgage", "loan:personal"], [0, 2], contractOf(borrowed)),
   credits_read: family("credits", ["credit:line"], [0, 1], contractOf(borrowed)),
-  investment_accounts_read: family("investment_accounts", ["investment_account:securities"], [0, 1], contractOf(
-    (draw) => ({ market_value: amountOf(draw, 0, 300_000) }),
-  )),
+  investment_accounts_read: family(
+    "investment_accounts",
+    ["investment_account:securities"],
+    [0, 1],
+    contractOf((draw) => ({ market_value: amountOf(draw, 0, 300_000) })),
+  ),
   funds_read: family("funds", ["fund:mixed", "fund:equity"], [0, 3], contractOf(positioned)),
   stocks_read: family("stocks", ["stock:listed"], [0, 5], contractOf(positioned)),
   pensions_read: family("pensions", ["pension:individual_plan"], [0, 2], contractOf(positioned)),
-  accounts_certificates: family("accounts_certificates", ["account_certificate:ownership"], [1, 1], (context) => ({
-    iban: ibanOf(seeded("certificate", context.seed, context.customer_id)),
-    issued_on: dateOf(context.draw, 2026, 2026),
-  })),
+  accounts_certificates: family(
+    "accounts_certificates",
+    ["account_certificate:ownership"],
+    [1, 1],
+    (context) => ({
+      iban: ibanOf(seeded("certificate", context.seed, context.customer_id)),
+      issued_on: dateOf(context.draw, 2026, 2026),
+    }),
+  ),
   direct_debits_read: family("direct_debits", ["direct_debit:recurring"], [0, 6], ({ draw }) => ({
     creditor: `Suministros ${draw.pick(["Norte", "Sur", "Levante"])} S.A.`,
     creditor_id: cifOf(draw),
     mandate: draw.digits(20),
     last_amount: amountOf(draw, 5, 300),
   })),
-  source_contracts_read: family("source_contracts", ["source_contract:service"], [1, 2], contractOf((draw) => ({
-    tariff: draw.pick(["2.0TD", "Fibra 600", "Plan básico"]),
-  }))),
+  source_contracts_read: family(
+    "source_contracts",
+    ["source_contract:service"],
+    [1, 2],
+    contractOf((draw) => ({
+      tariff: draw.pick(["2.0TD", "Fibra 600", "Plan básico"]),
+    })),
+  ),
   credit_registry_data: family(
     "credit_registry_data",
     ["credit_registry_data:es_cirbe_detailed", "credit_registry_data:es_cirbe_aggregated"],

@@ -1,6 +1,7 @@
 /**
- * The journal of the embedded service: its events as NDJSON in a file that only the owner can read, appended and
- * written before a call is answered, replayed at the next start, so that executions in flight outlive the process.
+ * The journal of the embedded service: its events as NDJSON in a file that only the owner can read,
+ * appended and written before a call is answered, replayed at the next start, so that executions in flight
+ * outlive the process.
  */
 import { appendFileSync, closeSync, existsSync, ftruncateSync, openSync, readFileSync } from "node:fs"
 import { Effect, Schema } from "effect"
@@ -63,9 +64,12 @@ export const openJournal = (path: string): Effect.Effect<Journal, JournalFailed,
     return { events, append }
   })
 
-/** The newest time in a journal, for a clock that must not run behind it; undefined when it holds no event. */
+/**
+ * The newest time in a journal, for a clock that must not run behind it; undefined when it holds no event.
+ */
 export const newestEventAt = (path: string): Effect.Effect<number | undefined, JournalFailed> =>
   Effect.map(
     attempt(path, () => replay(path)),
-    ({ events }) => events.reduce<number | undefined>((newest, { at }) => Math.max(newest ?? at, at), undefined),
+    ({ events }) =>
+      events.reduce<number | undefined>((newest, { at }) => Math.max(newest ?? at, at), undefined),
   )

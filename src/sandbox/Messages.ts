@@ -1,11 +1,11 @@
 /**
- * What a state says in words: prose and messages in the source market's language, and the outcome of each feature
- * (section 2.4). Automation goes by `id` and by the reasons; the texts are for people.
+ * What a state says in words: prose and messages in the source market's language, and the outcome of each
+ * feature (section 2.4). Automation goes by `id` and by the reasons; the texts are for people.
  */
 import type { ExecutionMessage } from "../contract/Execution.ts"
 import type { FeatureStatusReason, StatusReason } from "../contract/Vocabulary.ts"
-import { recordsPlanned, retrievedByFeature } from "./PlanResults.ts"
-import { retrievedAt } from "./Results.ts"
+import { retrievedByFeature } from "./PlanResults.ts"
+import { retrievedAt } from "./Progress.ts"
 import { momentAt } from "./SandboxState.ts"
 import type { Execution } from "./SandboxState.ts"
 import { isClosedPhase, statusCodeOf } from "./Timeline.ts"
@@ -65,15 +65,13 @@ export const messagesAt = (execution: Execution, at: number): ReadonlyArray<Mess
   return [
     ...login,
     ...closingMessages(phase),
-    ...failed.map(
-      ({ code }): Message => ({
-        date,
-        type: "warning",
-        id: "feature.incomplete",
-        loc: ["features", code],
-        message: "La fuente no ha dado todos los datos.",
-      }),
-    ),
+    ...failed.map(({ code }): Message => ({
+      date,
+      type: "warning",
+      id: "feature.incomplete",
+      loc: ["features", code],
+      message: "La fuente no ha dado todos los datos.",
+    })),
   ]
 }
 
@@ -118,7 +116,7 @@ const outcomeAt = (
 export const featuresAt = (execution: Execution, at: number) => {
   const { phase } = momentAt(execution, at)
   const { results } = execution.started
-  const counts = retrievedByFeature(results, Math.min(retrievedAt(execution, at), recordsPlanned(results)))
+  const counts = retrievedByFeature(results, retrievedAt(execution, at))
   return results.features.map((feature, index) => ({
     code: feature.code,
     status_reason: outcomeAt(phase, feature, counts[index] ?? 0),

@@ -1,6 +1,7 @@
 /**
- * Invented people and companies with numbers that check: DNI, NIE and CIF with their check letters, social security
- * numbers with their check digits. The same customer is the same person on every engine; nobody real is meant.
+ * Invented people and companies with numbers that check: DNI, NIE and CIF with their check letters, social
+ * security numbers with their check digits. The same customer is the same person on every engine; nobody
+ * real is meant.
  */
 import type { Draw } from "./Seeded.ts"
 import { seeded } from "./Seeded.ts"
@@ -27,7 +28,16 @@ export interface Person {
   readonly address: Address
 }
 
-const women = ["María del Carmen", "Lucía", "Ana Belén", "Núria", "Itziar", "Paula", "Sofía", "Begoña"] as const
+const women = [
+  "María del Carmen",
+  "Lucía",
+  "Ana Belén",
+  "Núria",
+  "Itziar",
+  "Paula",
+  "Sofía",
+  "Begoña",
+] as const
 const men = ["José Luis", "Hugo", "Íñigo", "Martí", "Álvaro", "Xoán", "Daniel", "Andrés"] as const
 const surnames = [
   "García",
@@ -50,7 +60,13 @@ const places = [
   { city: "Donostia", municipality: "Donostia", state: "Gipuzkoa", zip: "20" },
   { city: "Logroño", municipality: "Logroño", state: "La Rioja", zip: "26" },
 ] as const
-const streets = ["Calle Mayor", "Avenida de la Constitución", "Plaza Nueva", "Carrer d'Aragó", "Rúa Nova"] as const
+const streets = [
+  "Calle Mayor",
+  "Avenida de la Constitución",
+  "Plaza Nueva",
+  "Carrer d'Aragó",
+  "Rúa Nova",
+] as const
 
 const checkLetters = "TRWAGMYFPDXBNJZSQVHLCKE"
 export const dniLetter = (number: number): string => checkLetters.charAt(number % 23)
@@ -65,7 +81,9 @@ export const nieOf = (draw: Draw): string => {
   return `${"XYZ".charAt(prefix)}${digits}${dniLetter(Number(`${prefix}${digits}`))}`
 }
 
-/** Odd places doubled and their digits summed, even places as they are; companies A and B end with a digit. */
+/**
+ * Odd places doubled and their digits summed, even places as they are; companies A and B end with a digit.
+ */
 export const cifControl = (digits: string): number => {
   const sum = [...digits].reduce((total, digit, index) => {
     const value = Number(digit)
@@ -133,9 +151,7 @@ export const personOf = (seed: number, customer_id: string, variation = 0): Pers
     surnames: `${draw.pick(surnames)} ${draw.pick(surnames)}`,
     gender: woman ? "female" : "male",
     birth_date: dateOf(draw, 1948, 2004),
-    identification: foreign
-      ? { type: "es:nie", value: nieOf(draw) }
-      : { type: "es:dni", value: dniOf(draw) },
+    identification: foreign ? { type: "es:nie", value: nieOf(draw) } : { type: "es:dni", value: dniOf(draw) },
     social_security: socialSecurityOf(draw),
     address: addressOf(draw, "Domicilio"),
   }

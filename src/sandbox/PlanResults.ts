@@ -1,7 +1,7 @@
 /**
- * What a run will retrieve: the features its engine offers out of those asked for, how many records of each, and how
- * they are counted (`<family>:<subtype>@<product>`, section 2.4). Counts follow from the plan alone, without making a
- * single record, so that thousands of executions cost no memory.
+ * What a run will retrieve: the features its engine offers out of those asked for, how many records of
+ * each, and how they are counted (`<family>:<subtype>@<product>`, section 2.4). Counts follow from the plan
+ * alone, without making a single record, so that thousands of executions cost no memory.
  */
 import type { StartRequest } from "../contract/Execution.ts"
 import { features as featureCodes } from "../contract/Vocabulary.ts"
@@ -22,7 +22,8 @@ const families: Readonly<Record<Feature, RecordFamily>> = {
   ...personalFamilies,
 }
 const isFeature = (code: string): code is Feature => featureCodes.some((known) => known === code)
-export const familyOf = (code: string): RecordFamily | undefined => (isFeature(code) ? families[code] : undefined)
+export const familyOf = (code: string): RecordFamily | undefined =>
+  isFeature(code) ? families[code] : undefined
 
 export interface AskedFeature {
   readonly code: string
@@ -32,7 +33,10 @@ export interface AskedFeature {
 }
 
 /** 4.1: no list runs the defaults; what the engine does not implement is ignored without a trace. */
-export const askedFeatures = (engine: EngineDefinition, request: StartRequest): ReadonlyArray<AskedFeature> => {
+export const askedFeatures = (
+  engine: EngineDefinition,
+  request: StartRequest,
+): ReadonlyArray<AskedFeature> => {
   const asked: ReadonlyArray<AskedFeature> =
     request.features === undefined
       ? engine.defaults.map((code) => ({ code, configurations: {}, position: undefined }))
@@ -50,7 +54,10 @@ export const askedFeatures = (engine: EngineDefinition, request: StartRequest): 
 }
 
 /** The kinds that a feature deals, narrowed by its settings where they name some. */
-const narrowedKinds = (family: RecordFamily, settings: AskedFeature["configurations"]): ReadonlyArray<string> => {
+const narrowedKinds = (
+  family: RecordFamily,
+  settings: AskedFeature["configurations"],
+): ReadonlyArray<string> => {
   const wanted = [settings["filter_by_type"], settings["preferred_type"]].flat()
   const narrowed = family.kinds.filter((kind) => wanted.includes(kind))
   return narrowed.length === 0 ? family.kinds : narrowed

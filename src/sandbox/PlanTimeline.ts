@@ -1,6 +1,6 @@
 /**
- * Decides an execution's life from what its login asks for and, where that says nothing, from the seed: minutes to
- * hours, as in a real night. Pure: equal inputs plan equal lives.
+ * Decides an execution's life from what its login asks for and, where that says nothing, from the seed:
+ * minutes to hours, as in a real night. Pure: equal inputs plan equal lives.
  */
 import type { StatusReason } from "../contract/Vocabulary.ts"
 import { foreverMs } from "./Behaviour.ts"
@@ -50,9 +50,19 @@ export const endOf = (behaviour: Behaviour, ordinal: number): StatusReason => {
 /** Keyed by the sandbox's seed, so that a timeline does not show the answer that it waits for. */
 export const challengeHash = (seed: number, code: string): string => fingerprint("challenge", seed, code)
 
-/** Section 4.1: without a person up to three hours in the queue; with one, it is somebody's turn within seconds. */
+/**
+ * Section 4.1: without a person up to three hours in the queue; with one, it is somebody's turn within
+ * seconds.
+ */
 const seededDurations = (input: TimelineInput) => {
-  const draw = seeded("timeline", input.seed, input.application, input.customer_id, input.engine_reference, input.ordinal)
+  const draw = seeded(
+    "timeline",
+    input.seed,
+    input.application,
+    input.customer_id,
+    input.engine_reference,
+    input.ordinal,
+  )
   const night = minuteMs + Math.floor(draw.unit() ** 2.5 * 178 * minuteMs)
   const day = draw.int(1, 30) * secondMs
   const runMs = draw.int(60, 540) * secondMs
@@ -89,6 +99,7 @@ export const planTimeline = (input: TimelineInput): Timeline => {
     stillborn: false,
     ...(challenge === undefined ? {} : { challenge }),
     unstoppableMs: input.behaviour.unstoppableMs ?? 0,
+    parts: input.behaviour.parted ?? false,
   }
 }
 
@@ -104,4 +115,5 @@ export const stillbornTimeline = (end: StatusReason, timeoutMs: number): Timelin
   interaction: false,
   stillborn: true,
   unstoppableMs: 0,
+  parts: false,
 })

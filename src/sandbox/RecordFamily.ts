@@ -1,6 +1,7 @@
 /**
- * How a family of records is made: the kinds (sub-families) it deals in turn, how many a source usually has, and the
- * maker of one record. Kinds follow from the position alone, so that products can be counted without making records.
+ * How a family of records is made: the kinds (sub-families) it deals in turn, how many a source usually
+ * has, and the maker of one record. Kinds follow from the position alone, so that products can be counted
+ * without making records.
  */
 import type { Draw } from "./Seeded.ts"
 

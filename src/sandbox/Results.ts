@@ -1,38 +1,19 @@
 /**
- * The records of an execution and the flow results body around them (sections 2.7 and 4.10), made on reading. A record
- * depends on seed, customer, engine and feature only: another attempt gives the same data, `fetch_date` aside.
+ * The records of an execution and the flow results body around them (sections 2.7 and 4.10), made on
+ * reading. A record depends on seed, customer, engine and feature only: another attempt gives the same
+ * data, `fetch_date` aside.
  */
+import type { StatusReason } from "../contract/Vocabulary.ts"
 import { documentsOf } from "./Documents.ts"
-import {
-  familyOf,
-  kindsOf,
-  oddProduct,
-  oddSubFamily,
-  recordsPlanned,
-  retrievedByFeature,
-} from "./PlanResults.ts"
+import { featuresAt } from "./Messages.ts"
+import { familyOf, kindsOf, oddProduct, oddSubFamily, retrievedByFeature } from "./PlanResults.ts"
+import { resultsAreFinal, resultsAreWhole, retrievedAt } from "./Progress.ts"
 import type { FeaturePlan } from "./SandboxEvent.ts"
 import { closesAt, momentAt } from "./SandboxState.ts"
 import type { Execution } from "./SandboxState.ts"
 import { fingerprint, seeded } from "./Seeded.ts"
-import type { StatusReason } from "../contract/Vocabulary.ts"
 
 type Record_ = Readonly<Record<string, unknown>>
-
-const goodEnds: ReadonlySet<StatusReason> = new Set<StatusReason>(["COMPLETED", "PARTIAL", "FAILED"])
-
-/** How many of the planned records are there at `at`: all of a run that ended well, else by the work done. */
-export const retrievedAt = (execution: Execution, at: number): number => {
-  const { phase, closed, workedMs } = momentAt(execution, at)
-  if (phase.authentication_status !== "AUTH_OK") return 0
-  const { timeline, results } = execution.started
-  const planned = recordsPlanned(results)
-  if (closed && goodEnds.has(phase.status_reason)) return planned
-  const done = timeline.workMs === 0 ? 0 : workedMs / timeline.workMs
-  // A run that is going to break off never has everything.
-  const reach = goodEnds.has(timeline.end) ? 1 : 0.5
-  return Math.min(planned, Math.floor(planned * done * reach))
-}
 
 /** The reference shows the shapes of these families; all others are this service's own and say so. */
 const documented: ReadonlySet<string> = new Set(["customer_information", "academic_data"])
@@ -67,7 +48,7 @@ const oddRecords = (execution: Execution): ReadonlyArray<Record_> => {
       gender: 7,
       emails: "ninguno",
     },
-    { ...strange, note: "=HYPERLINK(\"https://x.invalid\")" },
+    { ...strange, note: '=HYPERLINK("https://x.invalid")' },
     { ...strange, serial: rawJson.rawJSON("9007199254740993") },
   ]
 }
@@ -89,22 +70,12 @@ const recordsBy = (seed: number, execution: Execution, retrieved: number): Array
   return records
 }
 
-/** A record that the source shows for a while and then takes back; its position is one that no plan reaches. */
+/**
+ * A record that the source shows for a while and then takes back; its position is one that no plan reaches.
+ */
 const passingRecord = (seed: number, execution: Execution): ReadonlyArray<Record_> => {
   const feature = execution.started.results.features.find(({ records }) => records > 0)
   return feature === undefined ? [] : [recordOf(seed, execution, feature, 2_000_000)]
-}
-
-export const resultsAreFinal = (execution: Execution, at: number): boolean => {
-  const { lateMs, neverFinal } = execution.started.results
-  return !neverFinal && momentAt(execution, at).closed && at >= closesAt(execution) + lateMs
-}
-
-/** Every planned record is there: documents can be downloaded. */
-export const resultsAreWhole = (execution: Execution, at: number): boolean => {
-  const { closed, phase } = momentAt(execution, at)
-  if (!closed || phase.authentication_status !== "AUTH_OK") return false
-  return retrievedAt(execution, at) === recordsPlanned(execution.started.results)
 }
 
 const withAttachments = (records: ReadonlyArray<Record_>, execution: Execution, complete: boolean) => {
@@ -140,7 +111,13 @@ const dataOf = (seed: number, execution: Execution, at: number) => {
     ...byProduct,
     ...(listed.length === 0
       ? {}
-      : { documents: listed.map(({ attachment_id, title, media_type }) => ({ title, media_type, attachment_id })) }),
+      : {
+          documents: listed.map(({ attachment_id, title, media_type }) => ({
+            title,
+            media_type,
+            attachment_id,
+          })),
+        }),
   }
 }
 
@@ -178,15 +155,13 @@ const consentOf = (seed: number, execution: Execution) => {
   }
 }
 
+const retrievedOutcomes: ReadonlySet<string> = new Set(["FEATURE_COMPLETED", "FEATURE_PARTIAL"])
+
 /** 2.7. `session_status` and `session_cursor` are this service's own names: the reference shows none. */
 export const flowResultsBody = (seed: number, execution: Execution, at: number) => {
   const { closed, phase } = momentAt(execution, at)
-  const counts = retrievedByFeature(execution.started.results, retrievedAt(execution, at))
-  const retrieved_features = execution.started.results.features
-    .filter(
-      ({ outcome, records }, index) =>
-        outcome !== "FEATURE_FAILED" && (closed ? counts[index] === records : (counts[index] ?? 0) > 0),
-    )
+  const retrieved_features = featuresAt(execution, at)
+    .filter(({ status_reason }) => retrievedOutcomes.has(status_reason))
     .map(({ code }) => code)
   const status = closed ? (sessionStatuses[phase.status_reason] ?? "FAILED") : "WAITING"
   const cursor = closed ? (status === "COMPLETED" ? "bye:completed" : "bye:failure") : "connect:wait"

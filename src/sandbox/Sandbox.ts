@@ -1,7 +1,8 @@
 /**
- * The embedded service: the remote service itself in small, seeded and event-sourced, on whatever Clock it is given.
- * Every call decides purely on the state at its moment and records what it brought about; no timer runs, so that
- * virtual time, a scaled clock and the machine's own drive it alike. `truth` tells observers what really happened.
+ * The embedded service: the remote service itself in small, seeded and event-sourced, on whatever Clock it
+ * is given. Every call decides purely on the state at its moment and records what it brought about; no
+ * timer runs, so that virtual time, a scaled clock and the machine's own drive it alike. `truth` tells
+ * observers what really happened.
  */
 import { Context, Effect, Layer } from "effect"
 import type { Scope } from "effect"

@@ -1,7 +1,7 @@
 /**
- * The embedded service without a network: an HttpClient whose requests run through the very routes that the server
- * serves, codecs and gate included, in the caller's fiber and without a Promise in between. Deterministic simulation
- * and fast tests stand on it.
+ * The embedded service without a network: an HttpClient whose requests run through the very routes that the
+ * server serves, codecs and gate included, in the caller's fiber and without a Promise in between.
+ * Deterministic simulation and fast tests stand on it.
  */
 import { Effect, Layer } from "effect"
 import type { Scope } from "effect"
@@ -16,10 +16,12 @@ import {
 import type { Sandbox } from "./Sandbox.ts"
 import { SandboxRoutes } from "./SandboxRoutes.ts"
 
-const origin = "http://sandbox.invalid"
+const origin = "https://sandbox.invalid"
 
 const make: Effect.Effect<HttpClient.HttpClient, never, Sandbox | Scope.Scope> = Effect.gen(function* () {
-  const handler = yield* HttpRouter.toHttpEffect(SandboxRoutes.layer.pipe(Layer.provide(HttpServer.layerServices)))
+  const handler = yield* HttpRouter.toHttpEffect(
+    SandboxRoutes.layer.pipe(Layer.provide(HttpServer.layerServices)),
+  )
   return HttpClient.make((request, url) => {
     if (url.origin !== origin) {
       return Effect.fail(

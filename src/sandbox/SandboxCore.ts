@@ -1,6 +1,7 @@
 /**
- * The one place where the embedded service's state changes: events go to the journal first, then into the fold. A
- * decision and its events are settled in one synchronous step, so that what was decided upon is what changes.
+ * The one place where the embedded service's state changes: events go to the journal first, then into the
+ * fold. A decision and its events are settled in one synchronous step, so that what was decided upon is
+ * what changes.
  */
 import type { Decision } from "./DecideCalls.ts"
 import type { Journal } from "./Journal.ts"

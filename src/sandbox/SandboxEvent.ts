@@ -1,6 +1,7 @@
 /**
- * What happened at the embedded service, event by event: the state is a fold of these, and the journal is their
- * NDJSON. No event holds a login parameter, an application secret or a ticket, only keyed hashes of them.
+ * What happened at the embedded service, event by event: the state is a fold of these, and the journal is
+ * their NDJSON. No event holds a login parameter, an application secret or a ticket, only keyed hashes of
+ * them.
  */
 import { Schema } from "effect"
 import { featureStatusReasons } from "../contract/Vocabulary.ts"
@@ -8,7 +9,7 @@ import { Timeline } from "./Timeline.ts"
 
 const at = Schema.Finite
 
-export const ErrorItem = Schema.Struct({
+const ErrorItem = Schema.Struct({
   loc: Schema.Array(Schema.Union([Schema.String, Schema.Finite])),
   msg: Schema.String,
   type: Schema.String,
@@ -59,7 +60,7 @@ export const Started = Schema.TaggedStruct("Started", {
 })
 export type Started = typeof Started.Type
 
-export const startOutcomes = [
+const startOutcomes = [
   "conflict",
   "intervention_required",
   "t10n_forbidden",
@@ -79,29 +80,32 @@ export const StartRefused = Schema.TaggedStruct("StartRefused", {
 })
 export type StartRefused = typeof StartRefused.Type
 
-export const Resumed = Schema.TaggedStruct("Resumed", {
+const Resumed = Schema.TaggedStruct("Resumed", {
   at,
   execution_id: Schema.String,
   right: Schema.Boolean,
   payload_errors: Schema.Array(ErrorItem),
 })
-export const Aborted = Schema.TaggedStruct("Aborted", { at, execution_id: Schema.String })
-export const Deleted = Schema.TaggedStruct("Deleted", { at, execution_id: Schema.String })
+const Aborted = Schema.TaggedStruct("Aborted", { at, execution_id: Schema.String })
+/** The engine went away while the run was parked on a challenge. */
+const Parted = Schema.TaggedStruct("Parted", { at, execution_id: Schema.String })
+const Deleted = Schema.TaggedStruct("Deleted", { at, execution_id: Schema.String })
 /** The caller read the final state for the first time. */
-export const FinalStateRead = Schema.TaggedStruct("FinalStateRead", { at, execution_id: Schema.String })
-export const ResultsRead = Schema.TaggedStruct("ResultsRead", {
+const FinalStateRead = Schema.TaggedStruct("FinalStateRead", { at, execution_id: Schema.String })
+const ResultsRead = Schema.TaggedStruct("ResultsRead", {
   at,
   execution_id: Schema.String,
   is_closed: Schema.Boolean,
 })
 /** The caller came back within five seconds (4.10). */
-export const ResultsRefused = Schema.TaggedStruct("ResultsRefused", { at, execution_id: Schema.String })
+const ResultsRefused = Schema.TaggedStruct("ResultsRefused", { at, execution_id: Schema.String })
 
 export const SandboxEvent = Schema.Union([
   Started,
   StartRefused,
   Resumed,
   Aborted,
+  Parted,
   Deleted,
   FinalStateRead,
   ResultsRead,

@@ -1,6 +1,6 @@
 /**
- * The gate before every endpoint of the embedded service: it asks for the application secret (section 5) and answers
- * a request that does not decode with 422 and a list of validation items (section 7).
+ * The gate before every endpoint of the embedded service: it asks for the application secret (section 5)
+ * and answers a request that does not decode with 422 and a list of validation items (section 7).
  */
 import { Context, Effect, Layer, SchemaIssue } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -31,7 +31,9 @@ export class SandboxGate extends HttpApiMiddleware.Service<SandboxGate, { provid
       return endpoint.pipe(
         Effect.provideService(CallingApplication, application),
         Effect.map(asInvalid),
-        Effect.catch((error) => (isRequestError(error) ? Effect.succeed(invalid(error)) : Effect.fail(error))),
+        Effect.catch((error) =>
+          isRequestError(error) ? Effect.succeed(invalid(error)) : Effect.fail(error),
+        ),
       )
     }),
   )
@@ -74,7 +76,11 @@ const invalid = (error: HttpApiError.HttpApiSchemaError) =>
 const asInvalid = (response: HttpServerResponse.HttpServerResponse) =>
   response.status === 415
     ? HttpServerResponse.jsonUnsafe(
-        { detail: [{ loc: ["header", "content-type"], msg: "application/json expected", type: "value_error" }] },
+        {
+          detail: [
+            { loc: ["header", "content-type"], msg: "application/json expected", type: "value_error" },
+          ],
+        },
         { status: 422 },
       )
     : response

@@ -1,6 +1,6 @@
 /**
- * The embedded service behind its HTTP contract: `/api` and `/flows`, every route with the contract's own codecs and
- * behind the gate.
+ * The embedded service behind its HTTP contract: `/api` and `/flows`, every route with the contract's own
+ * codecs and behind the gate.
  */
 import { Effect, Layer } from "effect"
 import { HttpServerResponse } from "effect/http"

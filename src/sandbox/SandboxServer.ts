@@ -1,6 +1,6 @@
 /**
- * The embedded service as a server on this machine. It binds 127.0.0.1 unless told otherwise, prints nothing, and
- * tells its addresses; port 0 takes any free one.
+ * The embedded service as a server on this machine. It binds 127.0.0.1 unless told otherwise, prints
+ * nothing, and tells its addresses; port 0 takes any free one.
  */
 import { createServer } from "node:http"
 import { NodeHttpServer } from "@effect/platform-node"

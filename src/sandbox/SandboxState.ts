@@ -1,10 +1,11 @@
 /**
- * The state of the embedded service: a fold of its events. Decisions read it and return events; only `applyEvent`
- * changes it. An execution is a plan and what was done to it; its records are derived when somebody reads them.
+ * The state of the embedded service: a fold of its events. Decisions read it and return events; only
+ * `applyEvent` changes it. An execution is a plan and what was done to it; its records are derived when
+ * somebody reads them.
  */
 import type { SandboxEvent, Started, StartRefused } from "./SandboxEvent.ts"
 import { isClosedPhase, lifeOf, momentOf } from "./Timeline.ts"
-import type { ChallengeAnswer, Moment, Phase } from "./Timeline.ts"
+import type { ChallengeAnswer, Moment, Phase, Stop } from "./Timeline.ts"
 
 export interface ResultsReading {
   readonly at: number
@@ -15,16 +16,22 @@ export interface Execution {
   readonly started: Started
   readonly phases: readonly [Phase, ...ReadonlyArray<Phase>]
   readonly answers: ReadonlyArray<ChallengeAnswer & { readonly payload_errors: ReadonlyArray<ErrorItem> }>
-  readonly abortedAt?: number
+  readonly stop?: Stop
   readonly deletedAt?: number
   readonly finalStateReadAt?: number
+  /** Places in the sequence of all events: what came first is not always told by equal times. */
+  readonly startedSequence: number
+  readonly finalStateReadSequence?: number
   readonly resultsReads: ReadonlyArray<ResultsReading>
   readonly resultsRefusedAt: ReadonlyArray<number>
 }
 type ErrorItem = Extract<SandboxEvent, { _tag: "Resumed" }>["payload_errors"][number]
 
 export interface SandboxState {
-  /** Every execution there ever was, in the order of their starts; deleted ones stay as a trace for observers. */
+  /**
+   * Every execution there ever was, in the order of their starts; deleted ones stay as a trace for
+   * observers.
+   */
   readonly executions: Map<string, Execution>
   readonly bySession: Map<string, string>
   /** Execution ids by application and customer, for conflicts. */
@@ -32,7 +39,8 @@ export interface SandboxState {
   /** How many runs of a customer on an engine there were; somebody else's do not count. */
   readonly runs: Map<string, number>
   readonly refusals: Array<StartRefused>
-  newestEventAt: number | undefined
+  /** How many events there were. */
+  sequence: number
 }
 
 export const emptyState = (): SandboxState => ({
@@ -41,7 +49,7 @@ export const emptyState = (): SandboxState => ({
   byCustomer: new Map(),
   runs: new Map(),
   refusals: [],
-  newestEventAt: undefined,
+  sequence: 0,
 })
 
 const key = (...parts: ReadonlyArray<string>): string => JSON.stringify(parts)
@@ -90,8 +98,8 @@ export const closesAt = (execution: Execution): number => {
 }
 
 const relive = (execution: Execution): Execution => {
-  const { started, answers, abortedAt } = execution
-  const [first, ...rest] = lifeOf(started.timeline, started.at, answers, abortedAt)
+  const { started, answers, stop } = execution
+  const [first, ...rest] = lifeOf(started.timeline, started.at, answers, stop)
   return first === undefined ? execution : { ...execution, phases: [first, ...rest] }
 }
 
@@ -103,6 +111,7 @@ const applyStarted = (state: SandboxState, started: Started): void => {
     started,
     phases: [first, ...rest],
     answers: [],
+    startedSequence: state.sequence,
     resultsReads: [],
     resultsRefusedAt: [],
   })
@@ -116,7 +125,7 @@ const applyStarted = (state: SandboxState, started: Started): void => {
   state.runs.set(run, (state.runs.get(run) ?? 0) + 1)
 }
 
-const forgetOpen = (state: SandboxState, execution: Execution): void => {
+const dropFromCustomer = (state: SandboxState, execution: Execution): void => {
   const { application, customer_id, execution_id } = execution.started
   const siblings = state.byCustomer.get(key(application, customer_id))
   const index = siblings?.indexOf(execution_id) ?? -1
@@ -125,7 +134,7 @@ const forgetOpen = (state: SandboxState, execution: Execution): void => {
 
 /** The fold. Events about executions that are not there are ignored: a journal may have lost its head. */
 export const applyEvent = (state: SandboxState, event: SandboxEvent): void => {
-  state.newestEventAt = Math.max(state.newestEventAt ?? event.at, event.at)
+  state.sequence += 1
   if (event._tag === "Started") return applyStarted(state, event)
   if (event._tag === "StartRefused") return void state.refusals.push(event)
   const execution = state.executions.get(event.execution_id)
@@ -135,12 +144,14 @@ export const applyEvent = (state: SandboxState, event: SandboxEvent): void => {
     case "Resumed":
       return change(relive({ ...execution, answers: [...execution.answers, event] }))
     case "Aborted":
-      return change(relive({ ...execution, abortedAt: event.at }))
+      return change(relive({ ...execution, stop: { at: event.at, reason: "CLIENT_CANCELLED" } }))
+    case "Parted":
+      return change(relive({ ...execution, stop: { at: event.at, reason: "ENGINE_UNAVAILABLE" } }))
     case "Deleted":
-      forgetOpen(state, execution)
+      dropFromCustomer(state, execution)
       return change({ ...execution, deletedAt: event.at })
     case "FinalStateRead":
-      return change({ ...execution, finalStateReadAt: event.at })
+      return change({ ...execution, finalStateReadAt: event.at, finalStateReadSequence: state.sequence })
     case "ResultsRead":
       return change({ ...execution, resultsReads: [...execution.resultsReads, event] })
     case "ResultsRefused":

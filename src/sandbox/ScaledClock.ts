@@ -1,7 +1,7 @@
 /**
- * A Clock that runs `speed` times as fast as the machine, from a given origin, so that a night passes in minutes. It
- * counts on the machine's monotonic time: a jump of the wall clock does not show. Sleeps are shortened accordingly;
- * this is the one place that knows real timers, through the machine's own Clock.
+ * A Clock that runs `speed` times as fast as the machine, from a given origin, so that a night passes in
+ * minutes. It counts on the machine's monotonic time: a jump of the wall clock does not show. Sleeps are
+ * shortened accordingly; this is the one place that knows real timers, through the machine's own Clock.
  */
 import { Clock, Duration, Effect, Layer } from "effect"
 
@@ -13,7 +13,7 @@ export interface ScaledClockOptions {
 }
 
 /** Builds the clock on top of another, the machine's own. */
-export const makeScaledClock = (machine: Clock.Clock, { speed, originMs }: ScaledClockOptions): Clock.Clock => {
+const makeScaledClock = (machine: Clock.Clock, { speed, originMs }: ScaledClockOptions): Clock.Clock => {
   const startedAt = machine.monotonicTimeNanosUnsafe()
   const elapsedMs = () => (Number(machine.monotonicTimeNanosUnsafe() - startedAt) / 1e6) * speed
   const millis = () => Math.floor(originMs + elapsedMs())

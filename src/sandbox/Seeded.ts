@@ -1,7 +1,7 @@
 /**
- * Randomness that depends on what is asked, never on when or in which order: a draw is a small generator seeded by the
- * sandbox seed and stable inputs (customer, engine, feature …). Two nights with the same seed therefore see the same
- * service, whatever the interleaving of their calls.
+ * Randomness that depends on what is asked, never on when or in which order: a draw is a small generator
+ * seeded by the sandbox seed and stable inputs (customer, engine, feature …). Two nights with the same seed
+ * therefore see the same service, whatever the interleaving of their calls.
  */
 import { createHash } from "node:crypto"
 

@@ -1,14 +1,14 @@
 /**
- * The body of a state read (section 2.4) and of a pending challenge (423), from an execution at one moment. Nothing of
- * the login is in it but what the service echoes of wrong parameters while it still remembers them.
+ * The body of a state read (section 2.4) and of a pending challenge (423), from an execution at one moment.
+ * Nothing of the login is in it but what the service echoes of wrong parameters while it still remembers
+ * them.
  */
 import { challengeForm } from "./EngineForms.ts"
 import { featuresAt, messagesAt, statusMessage } from "./Messages.ts"
 import { countProducts } from "./PlanResults.ts"
-import { retrievedAt } from "./Results.ts"
+import { retrievedAt } from "./Progress.ts"
 import { momentAt } from "./SandboxState.ts"
 import type { Execution } from "./SandboxState.ts"
-import { isOpenReason } from "./Timeline.ts"
 
 const iso = (at: number): string => new Date(at).toISOString()
 const secondsOf = (ms: number): number => ms / 1000
@@ -30,7 +30,7 @@ export const acceptanceBody = (execution: Execution) => {
 }
 
 /** 7: `input` and `ctx` are optional, and this service echoes what it was sent, as real ones do. */
-export const echo = (errors: Execution["started"]["parameters_errors"], inputs: ReadonlyArray<unknown>) =>
+const echo = (errors: Execution["started"]["parameters_errors"], inputs: ReadonlyArray<unknown>) =>
   errors.map((error, index) => {
     const input = inputs[index]
     return input === undefined
@@ -90,6 +90,3 @@ export const challengeBody = (execution: Execution, expires: number) => {
     ...(refused === undefined ? {} : { payload_errors: refused.payload_errors }),
   }
 }
-
-export const isOpenAt = (execution: Execution, at: number): boolean =>
-  isOpenReason(momentAt(execution, at).phase.status_reason)

@@ -1,7 +1,8 @@
 /**
- * An execution's life, decided when it starts: how long it queues, works, waits for its source, how the login and the
- * run end. `lifeOf` lays that plan out as phases, with the answers and the abort that came since; `momentOf` reads
- * the state at any time from them. Both are pure: nothing runs in the background and no time passes by itself.
+ * An execution's life, decided when it starts: how long it queues, works, waits for its source, how the
+ * login and the run end. `lifeOf` lays that plan out as phases, with the answers and the abort that came
+ * since; `momentOf` reads the state at any time from them. Both are pure: nothing runs in the background
+ * and no time passes by itself.
  */
 import { Schema } from "effect"
 import { statusReasonsByCode } from "../contract/Vocabulary.ts"
@@ -26,8 +27,16 @@ export const Timeline = Schema.Struct({
   stillborn: Schema.Boolean,
   challenge: Schema.optionalKey(Schema.Struct({ codeHash: Schema.String, expireMs: Schema.Finite })),
   unstoppableMs: Schema.Finite,
+  /** The engine is gone once a challenge is answered (4.3, 503). */
+  parts: Schema.Boolean,
 })
 export type Timeline = typeof Timeline.Type
+
+/** What ended a run from outside its timeline: the caller's abort, or an engine that went away. */
+export interface Stop {
+  readonly at: number
+  readonly reason: "CLIENT_CANCELLED" | "ENGINE_UNAVAILABLE"
+}
 
 /** A customer's answer to a challenge; whether it is right was judged when it came. */
 export interface ChallengeAnswer {
@@ -35,7 +44,10 @@ export interface ChallengeAnswer {
   readonly right: boolean
 }
 
-/** A stretch of an execution's life in which its state does not change. Times are milliseconds since the epoch. */
+/**
+ * A stretch of an execution's life in which its state does not change. Times are milliseconds since the
+ * epoch.
+ */
 export interface Phase {
   readonly from: number
   readonly status_code: StatusCode
@@ -144,11 +156,7 @@ const layChallenge = (
   }
 }
 
-const layLife = (
-  course: Course,
-  timeline: Timeline,
-  answers: ReadonlyArray<ChallengeAnswer>,
-): void => {
+const layLife = (course: Course, timeline: Timeline, answers: ReadonlyArray<ChallengeAnswer>): void => {
   if (timeline.stillborn) return course.close(timeline.end)
   course.lay("ACCEPTED", "queue", timeline.queueMs)
   const loginFails = timeline.login !== "AUTH_OK"
@@ -162,28 +170,32 @@ const layLife = (
   if (course.workAround("RUNNING", timeline.workMs, timeline.asyncMs)) course.close(timeline.end)
 }
 
-/** The phases of an execution accepted at `startedAt`, in order; zero-length ones are left out but for the end. */
+/**
+ * The phases of an execution accepted at `startedAt`, in order; zero-length ones are left out but for the
+ * end.
+ */
 export const lifeOf = (
   timeline: Timeline,
   startedAt: number,
   answers: ReadonlyArray<ChallengeAnswer>,
-  abortedAt: number | undefined,
+  stop: Stop | undefined,
 ): ReadonlyArray<Phase> => {
   const course = new Course(startedAt, timeline.timeoutMs)
   layLife(course, timeline, answers)
   const phases = course.phases.filter(
     (phase, index) => isClosedPhase(phase) || phase.from !== course.phases[index + 1]?.from,
   )
-  if (abortedAt === undefined) return phases
-  const lived = phases.filter((phase) => phase.from <= abortedAt)
-  const last = lived.at(-1)
+  if (stop === undefined) return phases
+  // A clock that was set back must not make an abort precede its run.
+  const stoppedAt = Math.max(stop.at, startedAt)
+  const last = phases.findLast((phase) => phase.from <= stoppedAt)
   if (last === undefined || isClosedPhase(last)) return phases
   return [
-    ...lived,
+    ...phases.filter((phase) => phase.from < stoppedAt),
     {
-      from: abortedAt,
-      status_code: "ABORTED",
-      status_reason: "CLIENT_CANCELLED",
+      from: stoppedAt,
+      status_code: statusCodeOf(stop.reason),
+      status_reason: stop.reason,
       authentication_status: last.authentication_status,
       attempted: last.attempted,
       spends: "nothing",

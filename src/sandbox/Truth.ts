@@ -1,6 +1,7 @@
 /**
- * What really happened at the embedded service, for the observers of tests: every start, every execution with its
- * life, and every rule that the caller broke. Plain data, derived from the state; the service itself never looks at it.
+ * What really happened at the embedded service, for the observers of tests: every start, every execution
+ * with its life, and every rule that the caller broke. Plain data, derived from the state; the service
+ * itself never looks at it.
  */
 import type { StartRefused } from "./SandboxEvent.ts"
 import { closesAt } from "./SandboxState.ts"
@@ -73,7 +74,7 @@ const loginOf = (execution: Execution): ExecutionSeen["login"] => {
 }
 
 const executionSeen = (execution: Execution): ExecutionSeen => {
-  const { started, finalStateReadAt, abortedAt, deletedAt } = execution
+  const { started, finalStateReadAt, stop, deletedAt } = execution
   const login = loginOf(execution)
   return {
     execution_id: started.execution_id,
@@ -90,7 +91,7 @@ const executionSeen = (execution: Execution): ExecutionSeen => {
     login_key: started.login_key,
     ...(finalStateReadAt === undefined ? {} : { final_state_read_at: finalStateReadAt }),
     results_reads: execution.resultsReads,
-    ...(abortedAt === undefined ? {} : { aborted_at: abortedAt }),
+    ...(stop?.reason === "CLIENT_CANCELLED" ? { aborted_at: stop.at } : {}),
     ...(deletedAt === undefined ? {} : { deleted_at: deletedAt }),
   }
 }
@@ -98,36 +99,38 @@ const executionSeen = (execution: Execution): ExecutionSeen => {
 const startsSeen = (state: SandboxState): ReadonlyArray<StartRequestSeen> => {
   const accepted = [...state.executions.values()]
     .filter(({ started }) => !started.foreign)
-    .map(
-      ({ started }): StartRequestSeen => ({
-        at: started.at,
-        application: started.application,
-        customer_id: started.customer_id,
-        engine_reference: started.engine_reference,
-        ...external(started.external_execution_id),
-        outcome: "accepted",
-        execution_id: started.execution_id,
-      }),
-    )
+    .map(({ started }): StartRequestSeen => ({
+      at: started.at,
+      application: started.application,
+      customer_id: started.customer_id,
+      engine_reference: started.engine_reference,
+      ...external(started.external_execution_id),
+      outcome: "accepted",
+      execution_id: started.execution_id,
+    }))
   const refused = state.refusals.map(({ _tag, ...seen }): StartRequestSeen => seen)
   return [...accepted, ...refused].sort((a, b) => a.at - b.at)
 }
 
-const isRejected = (seen: ExecutionSeen, at: number): boolean =>
-  seen.login !== undefined && seen.login.verdict !== "AUTH_OK" && seen.login.at <= at
+const isRejected = (execution: Execution, at: number): boolean => {
+  const login = loginOf(execution)
+  return login !== undefined && login.verdict !== "AUTH_OK" && login.at <= at
+}
 
 /** A refused login that came back unchanged: institutions lock accounts over it (section 6.1). */
-const repeatedLogins = (executions: ReadonlyArray<ExecutionSeen>): ReadonlyArray<RuleBreak> => {
-  const earlier = new Map<string, Array<ExecutionSeen>>()
-  return executions.flatMap((seen) => {
-    const logins = earlier.get(seen.login_key) ?? []
-    earlier.set(seen.login_key, [...logins, seen])
-    const rejected = logins.filter((login) => isRejected(login, seen.started_at))
+const repeatedLogins = (executions: ReadonlyArray<Execution>): ReadonlyArray<RuleBreak> => {
+  const earlier = new Map<string, Array<Execution>>()
+  return executions.flatMap((execution) => {
+    const { login_key, at } = execution.started
+    const logins = earlier.get(login_key) ?? []
+    const rejected = logins.filter((login) => isRejected(login, at))
+    logins.push(execution)
+    earlier.set(login_key, logins)
     if (rejected.length === 0) return []
     const answer_read = rejected.some(
-      ({ final_state_read_at }) => final_state_read_at !== undefined && final_state_read_at <= seen.started_at,
+      ({ finalStateReadSequence: read }) => read !== undefined && read < execution.startedSequence,
     )
-    return [{ ...breakOf(seen, "rejected_login_repeated", seen.started_at), answer_read }]
+    return [{ ...breakOf(executionSeen(execution), "rejected_login_repeated", at), answer_read }]
   })
 }
 
@@ -158,7 +161,7 @@ export const truthOf = (state: SandboxState): Truth => {
   const executions = all.map(executionSeen)
   const ruleBreaks = [
     ...all.flatMap((execution) => breaksOf(executionSeen(execution), execution)),
-    ...repeatedLogins(executions),
+    ...repeatedLogins(all),
   ].sort((a, b) => a.at - b.at)
   return { starts: startsSeen(state), executions, ruleBreaks }
 }
