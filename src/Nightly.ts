@@ -15,7 +15,8 @@ import { foldRun } from "./ledger/RunState.ts"
 import type { RunState } from "./ledger/RunState.ts"
 import { chooseRun } from "./planning/ChooseRun.ts"
 import { localDate } from "./planning/LocalTime.ts"
-import { planJob, planningFacts, rulesOf, sessionsToPull, worksOf } from "./PlanJob.ts"
+import { planJob, planningFacts, rulesOf, sessionsToPull, subjectOf, worksOf } from "./PlanJob.ts"
+import type { JobPlan } from "./PlanJob.ts"
 import { Publisher } from "./publishing/Publisher.ts"
 import { exitCodeOf, hasLeftovers } from "./report/ExitCode.ts"
 import type { RunExitCode } from "./report/ExitCode.ts"
@@ -30,7 +31,7 @@ export interface NightOptions {
   readonly further: boolean
   /** The run that a rerun repeats parts of. */
   readonly parent: string | undefined
-  /** Assignments that a rerun is limited to, as `<customer_id>/<engine_reference>`. */
+  /** What a rerun is limited to, as `subjectOf` names it. */
   readonly only: ReadonlySet<string> | undefined
   readonly toolVersion: string
 }
@@ -58,8 +59,11 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
   yield* reachService
   for (const run_id of collect) yield* runStages(job, run_id, "collect")
   if (chosen._tag === "NothingToDo") return yield* finished(chosen.run_id)
-  if (chosen._tag === "Resume") yield* ledger.append([{ _tag: "RunResumed", run_id: chosen.run_id }])
-  else yield* beginRun(job, chosen.run_id, run_date, options)
+  if (chosen._tag === "New") {
+    const plan = yield* beginRun(job, chosen.run_id, run_date, options)
+    return yield* runStages(job, chosen.run_id, "night", plan)
+  }
+  yield* ledger.append([{ _tag: "RunResumed", run_id: chosen.run_id }])
   return yield* runStages(job, chosen.run_id, "night")
 })
 
@@ -104,10 +108,16 @@ const beginRun = Effect.fnUntraced(function* (
     },
     ...planningFacts(plan, undefined),
   ])
+  return plan
 })
 
-const runStages = Effect.fn("Nightly.runStages")(function* (job: Job, run_id: string, mode: Mode) {
-  yield* executeStage(job, run_id, mode)
+const runStages = Effect.fn("Nightly.runStages")(function* (
+  job: Job,
+  run_id: string,
+  mode: Mode,
+  plan?: JobPlan,
+) {
+  yield* executeStage(job, run_id, mode, plan)
   yield* publishStage(run_id)
   if (job.after_export === "delete") {
     yield* tell({ _tag: "Stage", run_id, stage: "deleting" })
@@ -116,19 +126,8 @@ const runStages = Effect.fn("Nightly.runStages")(function* (job: Job, run_id: st
   return yield* endStage(job, run_id)
 })
 
-const executeStage = Effect.fnUntraced(function* (job: Job, run_id: string, mode: Mode) {
-  const ledger = yield* Ledger
-  const before = yield* loadRun(run_id)
-  const known = new Set(
-    [...before.tasks.values()].map(({ planned }) => `${planned.customer_id}/${planned.engine_reference}`),
-  )
-  // A rerun keeps to the tasks that it began with, and a collected run to its own.
-  const plan = yield* planJob(
-    job,
-    run_id,
-    before.started.parent === undefined && mode === "night" ? undefined : known,
-  )
-  if (mode === "night") yield* ledger.append(planningFacts(plan, before))
+const executeStage = Effect.fnUntraced(function* (job: Job, run_id: string, mode: Mode, begun?: JobPlan) {
+  const plan = begun ?? (yield* planAgain(job, run_id, mode))
   const run = yield* loadRun(run_id)
   yield* tell({ _tag: "Planned", run_id, tasks: run.tasks.size })
   yield* executeRun({
@@ -138,6 +137,20 @@ const executeStage = Effect.fnUntraced(function* (job: Job, run_id: string, mode
     rules: rulesOf(job, run.started_at),
     mode,
   })
+})
+
+/** The plan of a run that began earlier. A rerun keeps to the tasks that it began with, a collected run to its own. */
+const planAgain = Effect.fnUntraced(function* (job: Job, run_id: string, mode: Mode) {
+  const ledger = yield* Ledger
+  const run = yield* loadRun(run_id)
+  const mayGrow = mode === "night" && run.started.parent === undefined
+  const plan = yield* planJob(
+    job,
+    run_id,
+    mayGrow ? undefined : new Set([...run.tasks.values()].map(subjectOf)),
+  )
+  if (mode === "night") yield* ledger.append(planningFacts(plan, run))
+  return plan
 })
 
 const publishStage = Effect.fnUntraced(function* (run_id: string) {

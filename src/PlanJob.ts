@@ -38,7 +38,11 @@ const learnDurations = Effect.fnUntraced(function* (job: Job, run_id: string) {
   return expectedDurations(states.filter((state) => state !== undefined))
 })
 
-/** Plans the assignments of a job, all of them or those named as `<customer_id>/<engine_reference>`. */
+/** What a task is about, over all runs: `<customer_id>/<engine_reference>`, or `session/<session_id>`. */
+export const subjectOf = ({ planned: { customer_id, engine_reference, session_id } }: TaskState): string =>
+  session_id === undefined ? `${customer_id}/${engine_reference}` : `session/${session_id}`
+
+/** Plans what a job names: all of it, or the subjects in `only`. */
 export const planJob = Effect.fn("PlanJob.planJob")(function* (
   job: Job,
   run_id: string,
@@ -50,7 +54,9 @@ export const planJob = Effect.fn("PlanJob.planJob")(function* (
     ({ customer_id, engine_reference }) =>
       only === undefined || only.has(`${customer_id}/${engine_reference}`),
   )
-  const sessions = only === undefined ? job.sessions : []
+  const sessions = job.sessions.filter(
+    ({ session_id }) => only === undefined || only.has(`session/${session_id}`),
+  )
   const engines = yield* forms.findAll(assignments.map(({ engine_reference }) => engine_reference))
   const logins = yield* resolveLogins(assignments)
   const expectations = yield* learnDurations(job, run_id)

@@ -13,12 +13,12 @@ import type { RecordChild, RecordColumn, RecordFamily } from "./RecordSchema.ts"
 type Json = Readonly<Record<string, unknown>>
 
 /** What is wrong with a record, and where. */
-export interface Misfit {
+interface Misfit {
   readonly reason: string
   readonly place: Place
 }
 
-export interface RecordCells {
+interface RecordCells {
   /** `product`, `sub_family`, fields in the order of the family's columns, then `extra`. */
   readonly own: ReadonlyArray<Cell>
   /** Per child: per item its position, its fields, and for objects `extra`. */

@@ -25,7 +25,7 @@ export class ExactNumber {
  * A decimal number: `digits` times ten to the power of `exponent`; no zero at either end of `digits`, zero
  * is "0".
  */
-export interface DecimalParts {
+interface DecimalParts {
   readonly negative: boolean
   readonly digits: string
   readonly exponent: number
@@ -34,7 +34,7 @@ export interface DecimalParts {
 const decimalText = /^([+-]?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,9}))?$/
 
 /** undefined when the text is no decimal number. */
-export const decimalParts = (text: string): DecimalParts | undefined => {
+const decimalParts = (text: string): DecimalParts | undefined => {
   const match = decimalText.exec(text)
   if (match === null) return undefined
   const fraction = match[3] ?? ""

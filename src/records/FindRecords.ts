@@ -1,9 +1,9 @@
 /**
  * Walks `data` of a body, in whatever lists and maps it comes (architecture, decision 10). Every object with
  * a string `product` and a string `sub_family` is a record, also inside another record, which keeps it in
- * its own text as well. Nothing that stands outside of records vanishes: the largest objects that hold no
- * record, and whatever else stands in a list of records, are found as strays. The walk has a stack of its
- * own: no nesting is too deep.
+ * its own text as well. Half a record, and whatever else stands in a list of records, is found as a stray.
+ * The walk has a stack of its own: no nesting is too deep. A record of more than `recordDepthMax` levels
+ * keeps the records in it to itself.
  */
 import { ExactNumber } from "./ExactNumber.ts"
 import { recordDepthMax } from "./RecordIdentity.ts"
@@ -16,7 +16,7 @@ export interface FoundRecord {
 }
 
 /** Something where a record was to be expected. */
-export interface Stray {
+interface Stray {
   readonly value: unknown
   readonly reason: string
   readonly place: Place
@@ -65,11 +65,11 @@ interface Frame {
   filled: boolean
   /** How many strays there were before this frame. */
   readonly straysBefore: number
-  /** Scalars of a list; they are astray only if records stand beside them. */
-  scalars: Array<Stray> | undefined
+  /** What stands in a list and is no record; astray only if records stand beside it. */
+  others: Array<Stray> | undefined
 }
 
-export interface Found {
+interface Found {
   readonly records: ReadonlyArray<FoundRecord>
   readonly strays: ReadonlyArray<Stray>
 }
@@ -108,7 +108,7 @@ export const findRecords = (data: unknown, root = "data"): Found => {
       height: 0,
       filled: false,
       straysBefore: strays.length,
-      scalars: undefined,
+      others: undefined,
     })
   }
 
@@ -130,11 +130,22 @@ export const findRecords = (data: unknown, root = "data"): Found => {
     else if (!frame.inRecord) {
       if (child !== null) frame.filled = true
       if (list === undefined) continue
-      frame.scalars ??= []
-      frame.scalars.push({ value: child, reason: "no record", place: { above: frame.place, key } })
+      frame.others ??= []
+      frame.others.push({ value: child, reason: "no record", place: { above: frame.place, key } })
     }
   }
   return { records, strays }
+}
+
+/** An object without a record: half a record is astray anywhere, anything else only beside records in a list. */
+const leaveObject = (frame: Frame, above: Frame, strays: Array<Stray>): void => {
+  const { value, place } = frame
+  const stray: Stray = { value, reason: strayReason(value), place }
+  if (Object.hasOwn(value, "product") || Object.hasOwn(value, "sub_family")) {
+    // It takes the place of what was astray in it.
+    strays.length = frame.straysBefore
+    strays.push(stray)
+  } else if (above.keys === undefined && !above.inRecord) (above.others ??= []).push(stray)
 }
 
 /** What a finished object or list means for the one around it. */
@@ -149,13 +160,8 @@ const leave = (
   // again.
   if (frame.record >= 0 && frame.height >= recordDepthMax) records.length = frame.record + 1
   if (above !== undefined && frame.holdsRecord) above.holdsRecord = true
-  if (frame.inRecord) return
   if (above !== undefined && frame.filled) above.filled = true
   // `data` itself is never a stray: it is the place for records, even when none came.
-  if (frame.holdsRecord || above === undefined) for (const stray of frame.scalars ?? []) strays.push(stray)
-  // An object without a record takes the place of what was astray in it; a list's items stand for themselves.
-  else if (frame.keys !== undefined && frame.filled) {
-    strays.length = frame.straysBefore
-    strays.push({ value: frame.value, reason: strayReason(frame.value), place: frame.place })
-  }
+  if (frame.holdsRecord || above === undefined) for (const stray of frame.others ?? []) strays.push(stray)
+  else if (frame.keys !== undefined && frame.filled) leaveObject(frame, above, strays)
 }

@@ -155,7 +155,6 @@ export class Normaliser {
       const { fetch_date } = value
       const whole = jsonText(value)
       const cells: ReadonlyArray<Cell> = [product, sub_family, timestampCell(fetch_date) ?? null, whole]
-      this.#textUnits += whole.length
       this.#append(this.#other, lineageCells(lineage, id), cells)
       return otherRecordsTable.name
     }
@@ -166,8 +165,6 @@ export class Normaliser {
       return rejectedRecordsTable.name
     }
     const { own, children } = result
-    const extra = own[own.length - 1]
-    if (typeof extra === "string") this.#textUnits += extra.length
     const first = lineageCells(lineage, id)
     this.#append(route.own, first, own)
     for (let i = 0; i < children.length; i++) {
@@ -185,12 +182,14 @@ export class Normaliser {
     path: string,
     whole: string | null,
   ): void {
-    this.#textUnits += whole?.length ?? 0
     this.#append(this.#rejected, lineageCells(lineage, id), [product, sub_family, reason, path, whole])
   }
 
   #append(builder: TableBuilder, lineage: ReadonlyArray<Cell>, cells: ReadonlyArray<Cell>): void {
     builder.appendAfter(lineage, cells)
+    // `record` and `extra` stand last, and are the only cells without a natural limit.
+    const last = cells[cells.length - 1]
+    if (typeof last === "string") this.#textUnits += last.length
     this.#rows++
   }
 

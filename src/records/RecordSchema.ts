@@ -9,7 +9,7 @@ import type { Document } from "yaml"
 import { decimalShape } from "./ColumnData.ts"
 import type { ColumnType } from "./ColumnData.ts"
 
-export const plainColumnTypes = [
+const plainColumnTypes = [
   "VARCHAR",
   "BOOLEAN",
   "INTEGER",
@@ -54,7 +54,7 @@ const Child = Schema.Struct({
 })
 
 /** A file of `schemas/records` as it is written. */
-export const RecordSchemaFile = Schema.Struct({
+const RecordSchemaFile = Schema.Struct({
   table: Name,
   comment: Text,
   product: Text,

@@ -61,14 +61,15 @@ describe("findRecords", () => {
       ["data[4]", "no record"],
       ["data[5]", "no record"],
     ])
-    expect(found({ customer: { name: "x" }, degrees: [{ name: "y" }] }).strays).toEqual([
-      ["data.customer", "a record needs product and sub_family as text"],
-      ["data.degrees[0]", "a record needs product and sub_family as text"],
-    ])
-    expect(found({ source: { deep: { a: 1 }, records: [record(1)] } }).strays).toEqual([
-      ["data.source.deep", "a record needs product and sub_family as text"],
+    expect(found({ customer: { sub_family: "x", name: { product: "y" } } }).strays).toEqual([
+      ["data.customer", "a record needs product as text"],
     ])
     expect(found("text").strays).toEqual([["data", "no record"]])
+  })
+
+  it("takes what only describes the records for no record", () => {
+    const data = { customer: { name: "x" }, documents: [{ title: "y" }], source: { a: 1, records: [record(1)] } }
+    expect(found(data)).toEqual({ records: ["data.source.records[0]"], strays: [] })
   })
 
   it("finds nothing astray in what is empty, absent, or inside a record", () => {

@@ -216,5 +216,7 @@ describe("the normaliser", () => {
     expect(normaliser.isFull).toBe(true)
     expect(normaliser.flush().map(({ spec, rows }) => [spec.name, rows])).toEqual([["other_records", 70]])
     expect([normaliser.isFull, normaliser.flush()]).toEqual([false, []])
+    for (let i = 0; i < 70; i++) normaliser.add(lineage, [{ ...degree, text }])
+    expect(normaliser.isFull).toBe(true)
   })
 })

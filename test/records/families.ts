@@ -1,6 +1,5 @@
 /** The families of the repository, whole example records, and a way to read rows back as an analyst would. */
-import { writeFileSync } from "node:fs"
-import { mkdtempSync, rmSync } from "node:fs"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { NodeFileSystem } from "@effect/platform-node"
