@@ -3,7 +3,17 @@
  * torn; a segment whose write or sync failed is abandoned, since nothing after its last good sync can be counted on.
  * Writing is synchronous (the page cache takes it at memory speed), syncing is not: it must not stall the night.
  */
-import { closeSync, fdatasync, fsyncSync, mkdirSync, openSync, readdirSync, rmSync, writeSync } from "node:fs"
+import {
+  closeSync,
+  fdatasync,
+  fsyncSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  writeSync,
+} from "node:fs"
 import { dirname, join } from "node:path"
 import { Effect } from "effect"
 import type { LandedRef } from "../ledger/Fact.ts"
@@ -88,12 +98,18 @@ export class SegmentWriter {
     )
   }
 
+  /** Cuts what was never synced where the disk still lets us; what stays is read as a tail that may be torn. */
   private abandon(): void {
-    const path = join(this.folder, this.segment?.name ?? "")
-    const nothingSynced = this.segment?.synced === 0
+    const segment = this.segment
+    if (segment === undefined) return
+    try {
+      ftruncateSync(segment.descriptor, segment.synced)
+      // On a full disk, segments without a single landed body would pile up.
+      if (segment.synced === 0) rmSync(join(this.folder, segment.name), { force: true })
+    } catch {
+      // The failure that led here is the one that is told.
+    }
     this.close()
-    // On a full disk, segments without a single landed body would pile up.
-    if (nothingSynced) rmSync(path, { force: true })
   }
 
   close(): void {

@@ -198,8 +198,8 @@ const settleRejected = (
 ): Decision => {
   const whose = fact.customer_id === subject.customer_id ? "" : ` (then under customer ${fact.customer_id})`
   const message =
-    `these credentials were rejected with ${fact.reason} at ${new Date(at).toISOString()}${whose} and are not ` +
-    `sent again unchanged; \`nightjar credentials release ${subject.fingerprint}\` allows it`
+    `these credentials were rejected with ${fact.reason} at ${new Date(at).toISOString()}${whose} ` +
+    `and are not sent again unchanged; \`nightjar credentials release ${subject.fingerprint}\` allows it`
   const who_acts = authErrors.has(fact.reason) ? "customer" : "engineer"
   return settle(subject, { outcome: "failed", reason: fact.reason, who_acts }, message, warnings)
 }

@@ -69,7 +69,7 @@ describe("findRecords", () => {
 
   it("takes what only describes the records for no record", () => {
     const data = { customer: { name: "x" }, documents: [{ title: "y" }], source: { a: 1, records: [record(1)] } }
-    expect(found(data)).toEqual({ records: ["data.source.records[0]"], strays: [] })
+    expect(found(data)).toEqual({ records: [["data.source.records[0]", 1]], strays: [] })
   })
 
   it("finds nothing astray in what is empty, absent, or inside a record", () => {
