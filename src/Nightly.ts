@@ -1,6 +1,7 @@
 /**
- * The pipeline, from top to bottom: which run, what an older night left, the plan, the executions, the tables, the
- * deletions, the end. Every stage reads the ledger and writes to it; a night that is cut off goes on here.
+ * The pipeline, from top to bottom: which run, what an older night left, the plan, the executions, the
+ * tables, the deletions, the end. Every stage reads the ledger and writes to it; a night that is cut off goes
+ * on here.
  */
 import { Clock, Effect, Schema } from "effect"
 import { retryCall } from "./client/Backoff.ts"
@@ -43,7 +44,10 @@ export interface NightResult {
   readonly nothingToDo: boolean
 }
 
-/** One night of one job. Fails only where nothing could be decided or written; everything else is in the result. */
+/**
+ * One night of one job. Fails only where nothing could be decided or written; everything else is in the
+ * result.
+ */
 export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, options: NightOptions) {
   const ledger = yield* Ledger
   const now = yield* Clock.currentTimeMillis
@@ -87,7 +91,9 @@ const reachService = Effect.gen(function* () {
   )
 })
 
-/** The beginning and the whole plan are one transaction: a run either exists with all its tasks or not at all. */
+/**
+ * The beginning and the whole plan are one transaction: a run either exists with all its tasks or not at all.
+ */
 const beginRun = Effect.fnUntraced(function* (
   job: Job,
   run_id: string,
@@ -139,7 +145,10 @@ const executeStage = Effect.fnUntraced(function* (job: Job, run_id: string, mode
   })
 })
 
-/** The plan of a run that began earlier. A rerun keeps to the tasks that it began with, a collected run to its own. */
+/**
+ * The plan of a run that began earlier. A rerun keeps to the tasks that it began with, a collected run to its
+ * own.
+ */
 const planAgain = Effect.fnUntraced(function* (job: Job, run_id: string, mode: Mode) {
   const ledger = yield* Ledger
   const run = yield* loadRun(run_id)
@@ -161,7 +170,9 @@ const publishStage = Effect.fnUntraced(function* (run_id: string) {
   yield* ledger.append([{ _tag: "RunPublished", run_id, version, receipts }])
 })
 
-/** The end is a fact before it is published, so that the tables say it; if that fails, the run is not over. */
+/**
+ * The end is a fact before it is published, so that the tables say it; if that fails, the run is not over.
+ */
 const endStage = Effect.fnUntraced(function* (job: Job, run_id: string) {
   const ledger = yield* Ledger
   const publisher = yield* Publisher

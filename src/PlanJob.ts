@@ -1,6 +1,6 @@
 /**
- * From a job to what the executor is given: secrets looked up, forms fetched, tasks decided by the planning room, and
- * the means to start each one when its turn comes.
+ * From a job to what the executor is given: secrets looked up, forms fetched, tasks decided by the planning
+ * room, and the means to start each one when its turn comes.
  */
 import { Effect, Redacted } from "effect"
 import type { Prepared, Rules, SessionWork, TaskWork } from "./execution/Work.ts"
@@ -81,7 +81,9 @@ export const planJob = Effect.fn("PlanJob.planJob")(function* (
   return { job, plan, grounds } satisfies JobPlan as JobPlan
 })
 
-/** What a plan adds to the ledger: tasks that are new, and verdicts on tasks of which nothing is under way. */
+/**
+ * What a plan adds to the ledger: tasks that are new, and verdicts on tasks of which nothing is under way.
+ */
 export const planningFacts = ({ plan }: JobPlan, known: RunState | undefined): ReadonlyArray<Fact> => {
   const { run_id } = plan
   const facts: Array<Fact> = []
@@ -116,7 +118,10 @@ const settledBefore = (
   deletable: true,
 })
 
-/** Nothing of this task is at the service or waits for its verdict, so that a verdict may be given without a start. */
+/**
+ * Nothing of this task is at the service or waits for its verdict, so that a verdict may be given without a
+ * start.
+ */
 const isIdle = (task: TaskState | undefined): boolean => {
   if (task === undefined) return true
   if (task.settled === undefined) return task.attempts.length === 0

@@ -1,6 +1,7 @@
 /**
- * A Clock whose time of day never jumps: it reads the wall once and then adds what the monotonic clock counted. A
- * night that decides by this clock is unmoved when somebody sets the machine's time or daylight saving begins.
+ * A Clock whose time of day never jumps: it reads the wall once and then adds what the monotonic clock
+ * counted. A night that decides by this clock is unmoved when somebody sets the machine's time or daylight
+ * saving begins.
  */
 import { Clock, Effect, Layer } from "effect"
 

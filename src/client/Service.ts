@@ -1,8 +1,8 @@
 /**
- * The service as the pipeline sees it: one method per call, every documented status a tagged answer, everything else
- * a tagged failure that says whether the request can have had an effect. Bodies come as bytes (for landing) beside a
- * tolerant reading of them. The HTTP layer is `ServiceHttp.ts`; over an in-process HttpClient it serves the embedded
- * service and the simulation with the same codecs.
+ * The service as the pipeline sees it: one method per call, every documented status a tagged answer,
+ * everything else a tagged failure that says whether the request can have had an effect. Bodies come as bytes
+ * (for landing) beside a tolerant reading of them. The HTTP layer is `ServiceHttp.ts`; over an in-process
+ * HttpClient it serves the embedded service and the simulation with the same codecs.
  */
 import { Context, Schema } from "effect"
 import type { Effect, Redacted, Stream } from "effect"
@@ -14,11 +14,13 @@ export interface Body {
   readonly json: unknown
 }
 
-/** Never reached the service, or was turned away before it could act: nothing was created. Safe to send again. */
+/**
+ * Never reached the service, or was turned away before it could act: nothing was created. Safe to send again.
+ */
 export class NotSent extends Schema.TaggedError<NotSent>()("NotSent", { message: Schema.String }) {}
 /**
- * Sent, but the answer is unknown (reset, timeout, cut body, 408, any 5xx but 503, a 2xx that the reference does not
- * list on a call with an effect): the effect may have happened.
+ * Sent, but the answer is unknown (reset, timeout, cut body, 408, any 5xx but 503, a 2xx that the reference
+ * does not list on a call with an effect): the effect may have happened.
  */
 export class AnswerLost extends Schema.TaggedError<AnswerLost>()("AnswerLost", {
   message: Schema.String,
@@ -119,9 +121,9 @@ export interface StartCall {
 }
 
 /**
- * One call is one request: no method retries by itself, so that attempts, limits and waits are decided in one place.
- * 500, 502 and 504 are AnswerLost (for reads this only means "ask again"); 429 is Throttled everywhere; 503 is
- * Throttled except where the answer type names EngineUnavailable.
+ * One call is one request: no method retries by itself, so that attempts, limits and waits are decided in one
+ * place. 500, 502 and 504 are AnswerLost (for reads this only means "ask again"); 429 is Throttled
+ * everywhere; 503 is Throttled except where the answer type names EngineUnavailable.
  */
 export class Service extends Context.Service<
   Service,

@@ -1,4 +1,7 @@
-/** The engine catalogue as planning asks for it, answered by the service. */
+/**
+ * The engine catalogue as planning asks for it, answered by the service. Only a service that cannot be
+ * reached or refuses the secret ends planning; trouble with one engine makes that engine unavailable.
+ */
 import { Effect, Layer } from "effect"
 import { CatalogueFailed, EngineCatalogue } from "../planning/EngineForms.ts"
 import type { EngineAnswer } from "../planning/EngineForms.ts"

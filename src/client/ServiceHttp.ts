@@ -193,7 +193,8 @@ const make = Effect.fnUntraced(function* (settings: ServiceSettings, limits: Par
       payload: {
         ...call,
         parameters: Redacted.value(call.parameters),
-        // Section 4.1: the engine runs its defaults when the list is omitted, which an empty one does not say.
+        // Section 4.1: the engine runs its defaults when the list is omitted, which an empty one does not
+        // say.
         ...(features.length === 0 ? {} : { features }),
       },
     })

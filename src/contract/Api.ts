@@ -1,6 +1,7 @@
 /**
- * The remote service as one definition: the direct execution API at `{base_url}` and the flow API at `{flows_url}`
- * (sections 4, 5 and 7). Client, embedded service and OpenAPI document derive from it; nobody writes a path twice.
+ * The remote service as one definition: the direct execution API at `{base_url}` and the flow API at
+ * `{flows_url}` (sections 4, 5 and 7). Client, embedded service and OpenAPI document derive from it; nobody
+ * writes a path twice.
  */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
@@ -26,7 +27,9 @@ export const NotFound = detail("NotFound", 404)
 export const Conflict = detail("Conflict", 409)
 /** Section 7: 422 carries a list of validation items. */
 export const Invalid = answer("Invalid", 422, { detail: Schema.Array(ValidationItem) })
-/** Rate limits of endpoints other than flow results are not shown; any of them may answer 429 all the same. */
+/**
+ * Rate limits of endpoints other than flow results are not shown; any of them may answer 429 all the same.
+ */
 export const TooManyRequests = detail("TooManyRequests", 429)
 export const Unavailable = detail("Unavailable", 503)
 /** 4.10: the exclusive lock on the session could not be obtained in time. */

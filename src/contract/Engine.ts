@@ -1,6 +1,6 @@
 /**
- * Engines and their forms (sections 2.2 and 2.3). The form of an engine, not a guess, decides which parameters a
- * login takes.
+ * Engines and their forms (sections 2.2 and 2.3). The form of an engine, not a guess, decides which
+ * parameters a login takes.
  */
 import { Schema } from "effect"
 import { nullableOptional, open, openEnum } from "./Open.ts"
@@ -16,7 +16,10 @@ import {
 
 export const FeatureCode = openEnum(features)
 
-/** 2.3: an OpenAPI 3.0.3 Schema Object that describes a form; property schemas are left to a JSON Schema validator. */
+/**
+ * 2.3: an OpenAPI 3.0.3 Schema Object that describes a form; property schemas are left to a JSON Schema
+ * validator.
+ */
 export const FormSchema = open({
   type: Schema.Literal("object"),
   format: openEnum(["cg-params", "cg-configs"]),

@@ -1,6 +1,6 @@
 /**
- * Results of a flow session (section 2.7). `data` stays unknown here: every object in it that carries `product` and
- * `sub_family` is a record, and the records room reads those.
+ * Results of a flow session (section 2.7). `data` stays unknown here: every object in it that carries
+ * `product` and `sub_family` is a record, and the records room reads those.
  */
 import { Schema } from "effect"
 import { FeatureCode } from "./Engine.ts"
@@ -25,7 +25,10 @@ export const Consent = open({
   accepted_documents: Schema.optionalKey(Schema.Record(Schema.String, AcceptedDocument)),
 })
 
-/** 2.7: the session status code and cursor have no documented field names, so they live among the unknown fields. */
+/**
+ * 2.7: the session status code and cursor have no documented field names, so they live among the unknown
+ * fields.
+ */
 export const flowResultsFields = {
   data: Schema.Unknown,
   retrieved_features: Schema.Array(FeatureCode),

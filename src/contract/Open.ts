@@ -1,7 +1,7 @@
 /**
- * Schema building blocks of the remote contract: shapes that keep unknown fields, enumerations that let unknown
- * values pass, and answers that carry their HTTP status as a `_tag`. The service may grow while a night runs;
- * nothing that it adds may be lost or refused (architecture, decision 10).
+ * Schema building blocks of the remote contract: shapes that keep unknown fields, enumerations that let
+ * unknown values pass, and answers that carry their HTTP status as a `_tag`. The service may grow while a
+ * night runs; nothing that it adds may be lost or refused (architecture, decision 10).
  */
 import { Schema } from "effect"
 import { HttpApiSchema } from "effect/http-api"

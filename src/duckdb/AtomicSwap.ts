@@ -1,6 +1,7 @@
 /**
- * A new version of a database file takes the old one's place: whole or not at all. Readers that have the old file open
- * keep their view of it. The steps are ordered so that a crash at any of them leaves the old or the new version.
+ * A new version of a database file takes the old one's place: whole or not at all. Readers that have the old
+ * file open keep their view of it. The steps are ordered so that a crash at any of them leaves the old or the
+ * new version.
  */
 import { existsSync } from "node:fs"
 import { chmod, open, rename, rm } from "node:fs/promises"
@@ -32,7 +33,9 @@ const sync = async (path: string): Promise<void> => {
   }
 }
 
-/** `mode` is that of the final file: 0600, or 0640 where the job shares its tables. Rejects with what failed. */
+/**
+ * `mode` is that of the final file: 0600, or 0640 where the job shares its tables. Rejects with what failed.
+ */
 export const swapFiles = async (buildPath: string, finalPath: string, mode: number): Promise<void> => {
   // Opening a path that does not exist would create and publish an empty database.
   if (!existsSync(buildPath)) throw new Error("there is no file to publish")

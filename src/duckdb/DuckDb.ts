@@ -1,7 +1,7 @@
 /**
- * The analytical database, and the only room that knows @duckdb/node-api and Promises. A connection lives in a scope,
- * runs one statement at a time unless told otherwise, answers with JSON-safe rows, and stops its statement when its
- * fiber is interrupted. No extension is ever downloaded; times are UTC.
+ * The analytical database, and the only room that knows @duckdb/node-api and Promises. A connection lives in
+ * a scope, runs one statement at a time unless told otherwise, answers with JSON-safe rows, and stops its
+ * statement when its fiber is interrupted. No extension is ever downloaded; times are UTC.
  */
 import { resolve } from "node:path"
 import { DuckDBInstance } from "@duckdb/node-api"
@@ -24,11 +24,16 @@ export interface OpenOptions extends DuckDbLimits {
   readonly path: string
   /** `read-only` fails where there is no file; `read-write` creates it. */
   readonly access: "read-only" | "read-write"
-  /** Statements that may be under way at once; more than one only helps statements that wait for each other's I/O. */
+  /**
+   * Statements that may be under way at once; more than one only helps statements that wait for each other's
+   * I/O.
+   */
   readonly statementsMax?: number
 }
 
-/** `type` in DuckDB's own spelling, such as `DECIMAL(18,2)`; an alias (`JSON`) goes before the physical type. */
+/**
+ * `type` in DuckDB's own spelling, such as `DECIMAL(18,2)`; an alias (`JSON`) goes before the physical type.
+ */
 export interface Column {
   readonly name: string
   readonly type: string
@@ -61,7 +66,10 @@ export interface Connection {
   ) => Effect.Effect<ReadonlyArray<Readonly<Record<string, Json>>>, DuckDbFailed>
   /** Names and types of the columns a query would answer, without running it. */
   readonly columnTypes: (sql: string) => Effect.Effect<ReadonlyArray<Column>, DuckDbFailed>
-  /** A result too big for memory; on a session of its own, so temporary tables of this connection are not seen. */
+  /**
+   * A result too big for memory; on a session of its own, so temporary tables of this connection are not
+   * seen.
+   */
   readonly stream: (
     sql: string,
     parameters?: ReadonlyArray<Parameter>,
@@ -82,8 +90,9 @@ export class DuckDb extends Context.Service<
   {
     readonly open: (options: OpenOptions) => Effect.Effect<Connection, DuckDbFailed, Scope.Scope>
     /**
-     * Publishes a finished file under its final name: checkpointed, without log, synced, renamed, folder synced. The
-     * file must not be open. `mode` is the final file's (default 0600). On failure the old version stands.
+     * Publishes a finished file under its final name: checkpointed, without log, synced, renamed, folder
+     * synced. The file must not be open. `mode` is the final file's (default 0600). On failure the old
+     * version stands.
      */
     readonly atomicSwap: (
       buildPath: string,
@@ -93,7 +102,8 @@ export class DuckDb extends Context.Service<
   }
 >()("nightjar/duckdb/DuckDb") {
   static readonly layer = Layer.sync(DuckDb, () => {
-    // Two instances of one process do not see each other's file lock: writing through both would ruin the file.
+    // Two instances of one process do not see each other's file lock: writing through both would ruin the
+    // file.
     const paths = new OpenPaths()
     return DuckDb.of({
       open: Effect.fn("DuckDb.open")(function* (options: OpenOptions) {
@@ -162,7 +172,10 @@ const openConnection = Effect.fnUntraced(function* (options: OpenOptions) {
   return connectionOver(instance, session, statementsMax)
 })
 
-/** Runs Promises of one session, at most `statementsMax` at a time; an interrupt stops the statement and waits. */
+/**
+ * Runs Promises of one session, at most `statementsMax` at a time; an interrupt stops the statement and
+ * waits.
+ */
 type Session = <A>(
   sql: string,
   parameters: ReadonlyArray<Parameter>,
@@ -192,7 +205,8 @@ const openSession = Effect.fnUntraced(function* (instance: DuckDBInstance, state
           resume(Effect.fail(failureOf(sql, cause, parameters)))
         },
       )
-      // An interrupt between two steps of a statement is lost on DuckDB, so it is repeated until the statement ends.
+      // An interrupt between two steps of a statement is lost on DuckDB, so it is repeated until the
+      // statement ends.
       return Effect.suspend(() => {
         progress.abandoned = true
         const stop = Effect.andThen(

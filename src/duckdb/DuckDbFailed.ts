@@ -1,6 +1,7 @@
 /**
- * What went wrong in the database, in words that may be shown: the statement's beginning without parameter values, and
- * DuckDB's message without the data it likes to quote (a failed conversion names the value that failed).
+ * What went wrong in the database, in words that may be shown: the statement's beginning without parameter
+ * values, and DuckDB's message without the data it likes to quote (a failed conversion names the value that
+ * failed).
  */
 import { Schema } from "effect"
 
@@ -14,7 +15,9 @@ export class DuckDbFailed extends Schema.TaggedError<DuckDbFailed>()("DuckDbFail
 const statementCharactersMax = 200
 const valueCharactersMin = 3
 
-/** Kinds of DuckDB errors whose text quotes data; the others quote names and syntax, which users need to see. */
+/**
+ * Kinds of DuckDB errors whose text quotes data; the others quote names and syntax, which users need to see.
+ */
 const quotesData = /^(Conversion|Constraint|Invalid Input|Invalid|Out of Range|Mismatch Type) Error/
 
 export const failureOf = (

@@ -1,6 +1,6 @@
 /**
- * Values that stand for the `?` of a statement, with the SQL type each is bound as. A value that travels as a parameter
- * can never become SQL.
+ * Values that stand for the `?` of a statement, with the SQL type each is bound as. A value that travels as a
+ * parameter can never become SQL.
  */
 import {
   BIGINT,

@@ -1,7 +1,8 @@
 /**
- * A query's result as an Arrow IPC stream, for readers that want types instead of text. DuckDB has no Arrow output
- * without an extension, so its vectors are copied into Arrow's buffers, batch by batch. Integers, decimals, dates and
- * times keep their types and every digit; what Arrow has no equal for here (structs, maps, intervals) travels as text.
+ * A query's result as an Arrow IPC stream, for readers that want types instead of text. DuckDB has no Arrow
+ * output without an extension, so its vectors are copied into Arrow's buffers, batch by batch. Integers,
+ * decimals, dates and times keep their types and every digit; what Arrow has no equal for here (structs,
+ * maps, intervals) travels as text.
  */
 import {
   DuckDBArrayValue,

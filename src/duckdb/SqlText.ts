@@ -1,5 +1,6 @@
 /**
- * Names and strings as SQL text. Values belong into parameters; what cannot be one (table and column names, paths in
+ * Names and strings as SQL text. Values belong into parameters; what cannot be one (table and column names,
+ * paths in
  * `COPY`, settings) is quoted here and nowhere else, so that no name or value ever becomes a statement.
  */
 

@@ -1,6 +1,7 @@
 /**
- * A job as the rest of the house knows it: every default filled in, every customer bound to its engines, every
- * duration a number of milliseconds, every secret still a reference or already redacted. How a file becomes one is
+ * A job as the rest of the house knows it: every default filled in, every customer bound to its engines,
+ * every duration a number of milliseconds, every secret still a reference or already redacted. How a file
+ * becomes one is
  * `LoadJob.ts`'s business.
  */
 import type { Redacted } from "effect"

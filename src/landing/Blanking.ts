@@ -1,8 +1,9 @@
 /**
- * What the service echoes of a login must not reach the disk (architecture, decision 3). Outside `data`, texts and
- * validation details lose every occurrence of a login parameter; tickets and keys are always blanked. Only the tokens
- * concerned are rewritten: every other byte stays, numbers, duplicate keys and white space included, and a body that
- * holds nothing secret is returned as it came. A body that is no JSON is searched as text.
+ * What the service echoes of a login must not reach the disk (architecture, decision 3). Outside `data`,
+ * texts and validation details lose every occurrence of a login parameter; tickets and keys are always
+ * blanked. Only the tokens concerned are rewritten: every other byte stays, numbers, duplicate keys and white
+ * space included, and a body that holds nothing secret is returned as it came. A body that is no JSON is
+ * searched as text.
  */
 import { Redacted } from "effect"
 import type { BodyMeta } from "./Landing.ts"
@@ -23,8 +24,8 @@ interface Needles {
 }
 
 /**
- * `secrets` are the values of the login parameters. Recognised anywhere in a text: the value itself, and its forms in
- * JSON, URL, base64 and hexadecimal spelling.
+ * `secrets` are the values of the login parameters. Recognised anywhere in a text: the value itself, and its
+ * forms in JSON, URL, base64 and hexadecimal spelling.
  */
 export const blank = (
   bytes: Uint8Array,
@@ -101,7 +102,10 @@ const blankJson = (bytes: Uint8Array, text: string, needles: Needles): Uint8Arra
 
 const isSecretPlace = (path: ReadonlyArray<string>): boolean => path.some((key) => alwaysBlanked.has(key))
 
-/** Where a path is too long to be known whole, an echo is assumed. A key that only names the place is the service's own word; keys below it may be echoes as well. */
+/**
+ * Where a path is too long to be known whole, an echo is assumed. A key that only names the place is the
+ * service's own word; keys below it may be echoes as well.
+ */
 const isEchoing = (token: { readonly path: ReadonlyArray<string>; readonly isKey: boolean }): boolean =>
   token.path.length >= pathKeysMax - 1 ||
   (token.isKey ? token.path.slice(0, -1) : token.path).some((key) => echoing.has(key))

@@ -1,8 +1,8 @@
 /**
- * A frame of a segment, on purpose readable with grep, head and tail: one line of JSON (what is known of the body, its
- * length and SHA-256, where the frame stands, how much of the segment was synced before it, and a check over the line
- * itself), then the raw bytes, then a newline. A header counts only at the offset it names, so that a body which
- * looks like a frame is none.
+ * A frame of a segment, on purpose readable with grep, head and tail: one line of JSON (what is known of the
+ * body, its length and SHA-256, where the frame stands, how much of the segment was synced before it, and a
+ * check over the line itself), then the raw bytes, then a newline. A header counts only at the offset it
+ * names, so that a body which looks like a frame is none.
  */
 import { createHash } from "node:crypto"
 import { Schema } from "effect"

@@ -1,6 +1,7 @@
 /**
- * The strings, numbers and words of a JSON text with the place they stand at, without parsing it into values: so that a
- * single token can be replaced and all others keep their spelling. The text must be valid JSON; depth costs no stack.
+ * The strings, numbers and words of a JSON text with the place they stand at, without parsing it into values:
+ * so that a single token can be replaced and all others keep their spelling. The text must be valid JSON;
+ * depth costs no stack.
  */
 
 export interface JsonToken {
@@ -19,7 +20,10 @@ interface Level {
   key: string | undefined
 }
 
-/** Longer paths keep their outermost and innermost keys, so that a deeply nested body costs no more than its length. */
+/**
+ * Longer paths keep their outermost and innermost keys, so that a deeply nested body costs no more than its
+ * length.
+ */
 export const pathKeysMax = 64
 
 export function* jsonTokens(text: string): Generator<JsonToken> {

@@ -1,6 +1,7 @@
 /**
- * The only lossless copy of what the service said: bodies as they arrived, appended to segments, checksummed and
- * synced before anybody is told that they are landed. This file is the port; `LandingFiles.ts` writes to disk and
+ * The only lossless copy of what the service said: bodies as they arrived, appended to segments, checksummed
+ * and synced before anybody is told that they are landed. This file is the port; `LandingFiles.ts` writes to
+ * disk and
  * `LandingMemory.ts` serves simulated nights, crashes included.
  */
 import { Context, Schema } from "effect"
@@ -53,9 +54,13 @@ export interface LandedAttachment {
 export class Landing extends Context.Service<
   Landing,
   {
-    /** Resolves when the bytes are written, synced and will survive a crash. Concurrent calls share one sync. */
+    /**
+     * Resolves when the bytes are written, synced and will survive a crash. Concurrent calls share one sync.
+     */
     readonly land: (meta: BodyMeta, bytes: Uint8Array) => Effect.Effect<LandedRef, LandingFailed>
-    /** All frames of a run in the order in which they were landed; a torn tail of a segment ends that segment. */
+    /**
+     * All frames of a run in the order in which they were landed; a torn tail of a segment ends that segment.
+     */
     readonly list: (run_id: string) => Effect.Effect<ReadonlyArray<LandedBody>, LandingDamaged>
     /** Reads one body back from disk and checks its hash. */
     readonly read: (run_id: string, ref: LandedRef) => Effect.Effect<Uint8Array, LandingDamaged>

@@ -1,6 +1,7 @@
 /**
- * Landing on disk: `landing/<run_id>/segment-000001.njl` and `attachments/<sha256>` under the output folder (folders
- * 0700, files 0600). Concurrent bodies are written together and share one sync. The format of a segment is told in
+ * Landing on disk: `landing/<run_id>/segment-000001.njl` and `attachments/<sha256>` under the output folder
+ * (folders 0700, files 0600). Concurrent bodies are written together and share one sync. The format of a
+ * segment is told in
  * `Frame.ts`, what a crash may leave and how it is read in `SegmentScan.ts`.
  */
 import { closeSync, fstatSync, openSync } from "node:fs"

@@ -1,6 +1,7 @@
 /**
- * Landing for simulated nights: the same port, no Promise and no timer but the Clock's. The store survives the layer,
- * as a disk survives a process; `crash` forgets what no sync had reached, which is exactly what nobody was told about.
+ * Landing for simulated nights: the same port, no Promise and no timer but the Clock's. The store survives
+ * the layer, as a disk survives a process; `crash` forgets what no sync had reached, which is exactly what
+ * nobody was told about.
  */
 import { createHash } from "node:crypto"
 import { Effect, Layer, Stream } from "effect"

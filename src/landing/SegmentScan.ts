@@ -1,7 +1,8 @@
 /**
- * Reads the frames of one segment without loading its bodies. What was synced must be whole: damage there is an error.
- * What follows the last sync that the segment knows of may be torn by a crash: there every body is hashed, and the
- * first that is not whole ends the segment. Nobody was ever told that those bodies were landed.
+ * Reads the frames of one segment without loading its bodies. What was synced must be whole: damage there is
+ * an error. What follows the last sync that the segment knows of may be torn by a crash: there every body is
+ * hashed, and the first that is not whole ends the segment. Nobody was ever told that those bodies were
+ * landed.
  */
 import { closeSync, fstatSync, openSync, readSync } from "node:fs"
 import { headerBytesMax, headerStart, isFrameEnd, readHeader, sha256Of } from "./Frame.ts"

@@ -1,7 +1,8 @@
 /**
- * Appends batches of frames to a run's segments. A process begins its own segment and never appends to one that may be
- * torn; a segment whose write or sync failed is abandoned, since nothing after its last good sync can be counted on.
- * Writing is synchronous (the page cache takes it at memory speed), syncing is not: it must not stall the night.
+ * Appends batches of frames to a run's segments. A process begins its own segment and never appends to one
+ * that may be torn; a segment whose write or sync failed is abandoned, since nothing after its last good sync
+ * can be counted on. Writing is synchronous (the page cache takes it at memory speed), syncing is not: it
+ * must not stall the night.
  */
 import {
   closeSync,
@@ -77,7 +78,10 @@ export class SegmentWriter {
     this.segmentBytesMax = segmentBytesMax
   }
 
-  /** Writes all frames and syncs once. On failure none of them may be counted on, and the segment is left behind. */
+  /**
+   * Writes all frames and syncs once. On failure none of them may be counted on, and the segment is left
+   * behind.
+   */
   append(frames: ReadonlyArray<PendingFrame>): Effect.Effect<ReadonlyArray<LandedRef>, LandingFailed> {
     const written = Effect.try({
       try: () => {
@@ -98,7 +102,9 @@ export class SegmentWriter {
     )
   }
 
-  /** Cuts what was never synced where the disk still lets us; what stays is read as a tail that may be torn. */
+  /**
+   * Cuts what was never synced where the disk still lets us; what stays is read as a tail that may be torn.
+   */
   private abandon(): void {
     const segment = this.segment
     if (segment === undefined) return

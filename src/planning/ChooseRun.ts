@@ -1,6 +1,6 @@
 /**
- * Which run a command works on: pure. A night that was cut off goes on, a finished one is not repeated, and what older
- * nights left at the service is brought home first.
+ * Which run a command works on: pure. A night that was cut off goes on, a finished one is not repeated, and
+ * what older nights left at the service is brought home first.
  */
 import type { RunHeader } from "../ledger/Ledger.ts"
 

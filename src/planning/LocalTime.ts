@@ -1,6 +1,6 @@
 /**
- * Local dates and times of day: the date a run carries and the instant of its deadline, in the job's time zone, over
- * daylight saving. Pure; the caller brings the time.
+ * Local dates and times of day: the date a run carries and the instant of its deadline, in the job's time
+ * zone, over daylight saving. Pure; the caller brings the time.
  */
 import { DateTime, Option } from "effect"
 

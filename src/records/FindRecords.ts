@@ -137,7 +137,9 @@ export const findRecords = (data: unknown, root = "data"): Found => {
   return { records, strays }
 }
 
-/** An object without a record: half a record is astray anywhere, anything else only beside records in a list. */
+/**
+ * An object without a record: half a record is astray anywhere, anything else only beside records in a list.
+ */
 const leaveObject = (frame: Frame, above: Frame, strays: Array<Stray>): void => {
   const { value, place } = frame
   const stray: Stray = { value, reason: strayReason(value), place }

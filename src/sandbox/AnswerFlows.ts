@@ -1,5 +1,6 @@
 /**
  * The flow API's calls (sections 4.10 and 4.12): a session's results as they stand, and its documents.
+ * What an answer may hold at its moment is decided purely; here it only meets the clock and the wire.
  */
 import { Clock, Effect } from "effect"
 import { decideResults } from "./DecideCalls.ts"

@@ -1,5 +1,6 @@
 /**
  * Records whose shape the reference shows (section 2.7): customer profiles, higher and secondary education.
+ * Every other family of this service has a shape of its own choice and says so.
  */
 import { addressOf, dateOf, personOf } from "./Person.ts"
 import type { RecordBody, RecordContext, RecordFamily } from "./RecordFamily.ts"
