@@ -1,12 +1,14 @@
 /**
- * The port through which a night publishes: facts and landed bodies in, tables out. A version becomes visible whole or
- * not at all; readers keep theirs. `PublisherDuckDb.ts` writes Parquet and the database, `PublisherMemory.ts` counts
- * for simulated nights.
+ * The port through which a night publishes: facts and landed bodies in, tables out. A version becomes visible
+ * whole or not at all; readers keep theirs. `PublisherDuckDb.ts` writes Parquet and the database,
+ * `PublisherMemory.ts` counts for simulated nights.
  */
 import { Context, Schema } from "effect"
 import type { Effect } from "effect"
 
-/** Publishing did not happen; the version published before still stands, and nothing may be deleted remotely. */
+/**
+ * Publishing did not happen; the version published before still stands, and nothing may be deleted remotely.
+ */
 export class PublishFailed extends Schema.TaggedError<PublishFailed>()("PublishFailed", {
   message: Schema.String,
 }) {}
@@ -22,9 +24,15 @@ export interface Published {
 export class Publisher extends Context.Service<
   Publisher,
   {
-    /** Derives all tables of one run again from ledger and landing, verifies them, and publishes a new version. */
+    /**
+     * Derives all tables of one run again from ledger and landing, verifies them, and publishes a new
+     * version.
+     */
     readonly publish: (run_id: string) => Effect.Effect<Published, PublishFailed>
-    /** After the deletions: publishes `runs`, `tasks`, `executions`, `deletions` and `coverage` of a run again. */
+    /**
+     * After the deletions: publishes `runs`, `tasks`, `executions`, `deletions` and `coverage` of a run
+     * again.
+     */
     readonly publishOutcome: (run_id: string) => Effect.Effect<void, PublishFailed>
   }
 >()("nightjar/publishing/Publisher") {}

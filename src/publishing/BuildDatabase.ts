@@ -1,0 +1,184 @@
+/**
+ * Builds the published database from Parquet files: real tables with the declared types, comments on every
+ * table, view and column, and the `_latest` views; then counts every table and run against the manifest. A
+ * file that does not say what the manifest says is never published.
+ */
+import { join } from "node:path"
+import { Effect } from "effect"
+import { DuckDb } from "../duckdb/DuckDb.ts"
+import type { Connection } from "../duckdb/DuckDb.ts"
+import { identifier, literal } from "../duckdb/SqlText.ts"
+import type { TableSpec } from "../records/Columns.ts"
+import type { RecordFamily } from "../records/RecordSchema.ts"
+import { latestViews, publishedTables } from "./DataDictionary.ts"
+import type { LatestView } from "./DataDictionary.ts"
+import { filesOf } from "./Manifest.ts"
+import type { Manifest, ManifestFile } from "./Manifest.ts"
+import { PublishFailed } from "./Publisher.ts"
+
+export interface BuildOptions {
+  readonly path: string
+  readonly root: string
+  readonly manifest: Manifest
+  readonly families: ReadonlyArray<RecordFamily>
+  /**
+   * Where a file of the manifest stands now, below the output folder: a new one still has a temporary name.
+   */
+  readonly standsAt: (file: ManifestFile) => string
+}
+
+/** The night's own database work leaves the machine to others. */
+const limits = { threads: 1, memoryLimit: "1GB" }
+
+export const openDatabase = Effect.fnUntraced(function* (path: string, access: "read-only" | "read-write") {
+  const duckdb = yield* DuckDb
+  return yield* duckdb.open({ path, access, ...limits })
+})
+
+export const databaseFailed = (failure: { readonly message: string }) =>
+  new PublishFailed({ message: `the database: ${failure.message}` })
+
+const versionMacro = (version: number) =>
+  `CREATE OR REPLACE MACRO published_version() AS ${Math.trunc(version)}`
+
+/** A source of one table's rows with exactly its columns; a column that no file has yet is NULL. */
+const rowsFrom = Effect.fnUntraced(function* (
+  connection: Connection,
+  spec: TableSpec,
+  paths: ReadonlyArray<string>,
+) {
+  const list = paths.map(literal).join(", ")
+  const source = `read_parquet([${list}], union_by_name = true, hive_partitioning = false)`
+  const present = new Set((yield* connection.columnTypes(`SELECT * FROM ${source}`)).map(({ name }) => name))
+  const columns = spec.columns.map(({ name, type }) => {
+    const value = present.has(name) ? identifier(name) : "NULL"
+    return `CAST(${value} AS ${type}) AS ${identifier(name)}`
+  })
+  return `SELECT ${columns.join(", ")} FROM ${source}`
+})
+
+const emptyTable = ({ name, columns }: TableSpec) => {
+  const declared = columns.map((each) => `${identifier(each.name)} ${each.type}`)
+  return `CREATE TABLE ${identifier(name)} (${declared.join(", ")})`
+}
+
+const comments = (
+  kind: "TABLE" | "VIEW",
+  name: string,
+  comment: string,
+  { columns }: TableSpec,
+): ReadonlyArray<string> => [
+  `COMMENT ON ${kind} ${identifier(name)} IS ${literal(comment)}`,
+  ...columns.map(
+    (each) => `COMMENT ON COLUMN ${identifier(name)}.${identifier(each.name)} IS ${literal(each.comment)}`,
+  ),
+]
+
+/** Sessions that were only pulled have no engine: each of them is its own newest. */
+const latestView = ({ name, table, features }: LatestView): string => {
+  const fed = features === undefined ? "" : `AND feature IN (${features.map(literal).join(", ")})`
+  return `CREATE VIEW ${identifier(name)} AS
+    SELECT r.* FROM ${identifier(table.name)} AS r JOIN (
+      SELECT c.customer_id, c.engine_reference,
+        CASE WHEN c.engine_reference IS NULL THEN c.session_id END AS session_id,
+        arg_max(c.run_id, (runs.started_at, c.run_id)) AS run_id
+      FROM coverage AS c JOIN runs USING (run_id)
+      WHERE c.outcome = 'succeeded' ${fed}
+      GROUP BY ALL
+    ) AS newest ON r.run_id = newest.run_id
+      AND r.customer_id IS NOT DISTINCT FROM newest.customer_id
+      AND r.engine_reference IS NOT DISTINCT FROM newest.engine_reference
+      AND (r.engine_reference IS NOT NULL OR r.session_id = newest.session_id)`
+}
+
+/** Rows by run of one table as the manifest says them and as the database holds them must be equal. */
+const checkCounts = Effect.fnUntraced(function* (connection: Connection, options: BuildOptions) {
+  for (const { table, run_id, expected, found } of yield* countDifferences(connection, options)) {
+    return yield* new PublishFailed({
+      message: `${table}: ${found} rows of run ${run_id} where ${expected} were written`,
+    })
+  }
+})
+
+export const countDifferences = Effect.fnUntraced(function* (
+  connection: Connection,
+  { manifest, families }: Pick<BuildOptions, "manifest" | "families">,
+) {
+  const differences: Array<{ table: string; run_id: string; expected: number; found: number }> = []
+  for (const { name } of publishedTables(families)) {
+    const rows = yield* connection.rows(
+      `SELECT run_id, count(*)::INTEGER AS rows FROM ${identifier(name)} GROUP BY run_id`,
+    )
+    const found = new Map(rows.map((row) => [String(row["run_id"]), Number(row["rows"])]))
+    const expected = new Map(
+      Object.entries(manifest.runs).map(([run_id, { files }]) => [
+        run_id,
+        files.filter(({ table }) => table === name).reduce((sum, each) => sum + each.rows, 0),
+      ]),
+    )
+    for (const run_id of new Set([...found.keys(), ...expected.keys()])) {
+      const difference = { expected: expected.get(run_id) ?? 0, found: found.get(run_id) ?? 0 }
+      if (difference.expected !== difference.found) differences.push({ table: name, run_id, ...difference })
+    }
+  }
+  return differences
+})
+
+/** Builds all of it anew at a path where nothing stands. */
+export const buildDatabase = Effect.fn("Publishing.buildDatabase")(
+  function* (options: BuildOptions) {
+    const connection = yield* openDatabase(options.path, "read-write")
+    const byTable = Map.groupBy(filesOf(options.manifest), ({ table }) => table)
+    for (const spec of publishedTables(options.families)) {
+      const paths = (byTable.get(spec.name) ?? []).map((file) => join(options.root, options.standsAt(file)))
+      yield* connection.run(
+        paths.length === 0
+          ? emptyTable(spec)
+          : `CREATE TABLE ${identifier(spec.name)} AS ${yield* rowsFrom(connection, spec, paths)}`,
+      )
+      yield* connection.run(comments("TABLE", spec.name, spec.comment, spec).join(";"))
+    }
+    for (const view of latestViews(options.families)) {
+      yield* connection.run(latestView(view))
+      yield* connection.run(comments("VIEW", view.name, view.comment, view.table).join(";"))
+    }
+    yield* connection.run(versionMacro(options.manifest.version))
+    yield* checkCounts(connection, options)
+  },
+  Effect.scoped,
+  Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
+)
+
+/** Replaces one run's rows of some tables in a copy of the published database. */
+export const amendDatabase = Effect.fn("Publishing.amendDatabase")(
+  function* (options: BuildOptions, run_id: string, tables: ReadonlyArray<TableSpec>) {
+    const connection = yield* openDatabase(options.path, "read-write")
+    const files = options.manifest.runs[run_id]?.files ?? []
+    yield* connection.run("BEGIN")
+    for (const spec of tables) {
+      yield* connection.run(`DELETE FROM ${identifier(spec.name)} WHERE run_id = ?`, [run_id])
+      const own = files.filter(({ table }) => table === spec.name)
+      if (own.length === 0) continue
+      const paths = own.map((file) => join(options.root, options.standsAt(file)))
+      yield* connection.run(
+        `INSERT INTO ${identifier(spec.name)} ${yield* rowsFrom(connection, spec, paths)}`,
+      )
+    }
+    yield* connection.run(versionMacro(options.manifest.version))
+    yield* connection.run("COMMIT")
+    yield* checkCounts(connection, options)
+  },
+  Effect.scoped,
+  Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
+)
+
+/** The version a database file says it is; undefined where there is none that can be read. */
+export const databaseVersion = Effect.fnUntraced(
+  function* (path: string) {
+    const connection = yield* openDatabase(path, "read-only")
+    const [row] = yield* connection.rows("SELECT published_version() AS version")
+    return Number(row?.["version"])
+  },
+  Effect.scoped,
+  Effect.orElseSucceed(() => undefined),
+)

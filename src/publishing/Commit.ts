@@ -1,0 +1,147 @@
+/**
+ * Puts a finished version into place. Everything new is written and synced under temporary names first; the
+ * one moment that counts is the rename of `manifest.next.json`. Before it a crash leaves the old version,
+ * after it the steps that remain are only done again: each is idempotent. The version before is kept under
+ * `published/previous/`.
+ */
+import { dirname, join } from "node:path"
+import { Effect } from "effect"
+import { DuckDb } from "../duckdb/DuckDb.ts"
+import type { RecordFamily } from "../records/RecordSchema.ts"
+import { buildDatabase, databaseFailed, databaseVersion } from "./BuildDatabase.ts"
+import { filesOf, manifestText, nothingPublished, readManifest } from "./Manifest.ts"
+import type { Layout, Manifest, ManifestFile, Modes } from "./Manifest.ts"
+import { fileStep } from "./OutputFiles.ts"
+import type { FileOperations } from "./OutputFiles.ts"
+
+export interface Store {
+  readonly layout: Layout
+  readonly modes: Modes
+  readonly files: FileOperations
+  readonly families: ReadonlyArray<RecordFamily>
+}
+
+/** The name of a file that is written but not published yet; no glob for Parquet files finds it. */
+export const temporary = (path: string): string => `${path}.tmp`
+
+const replace = ({ files, modes }: Store, path: string, text: string) =>
+  fileStep(() => {
+    files.write(temporary(path), text, modes.file)
+    files.rename(temporary(path), path)
+    files.syncFolder(dirname(path))
+  })
+
+/** Decides for a version whose files all stand under temporary names, and puts it into place. */
+export const commit = Effect.fn("Publishing.commit")(function* (store: Store, next: Manifest) {
+  yield* replace(store, store.layout.next, manifestText(next))
+  yield* rollForward(store, next)
+}, Effect.uninterruptible)
+
+const rollForward = Effect.fnUntraced(function* (store: Store, next: Manifest) {
+  const { layout, files, modes } = store
+  const current = yield* fileStep(() => readManifest(files, layout.manifest) ?? nothingPublished)
+  if (current.version !== next.version) {
+    if (!next.amends) yield* keepPrevious(store, current)
+    yield* moveFiles(store, current, next)
+    if (yield* fileStep(() => files.exists(layout.build))) {
+      const duckdb = yield* DuckDb
+      yield* duckdb
+        .atomicSwap(layout.build, layout.database, modes.file)
+        .pipe(Effect.mapError(databaseFailed))
+    }
+    yield* replace(store, layout.manifest, manifestText(next))
+  }
+  yield* fileStep(() => {
+    files.remove(layout.next)
+    files.syncFolder(layout.tables)
+  })
+})
+
+/** From here on `published/previous` is the version that is about to go. */
+const keepPrevious = (store: Store, current: Manifest) =>
+  Effect.gen(function* () {
+    const { layout, files, modes } = store
+    if (current.version === 0) return
+    const kept = yield* fileStep(() => readManifest(files, layout.previousManifest))
+    if (kept?.version === current.version) return
+    yield* fileStep(() => {
+      files.remove(layout.previous)
+      files.makeFolder(dirname(layout.previous), modes.folder)
+      files.makeFolder(layout.previous, modes.folder)
+      if (files.exists(layout.database)) files.link(layout.database, layout.previousDatabase)
+    })
+    yield* replace(store, layout.previousManifest, manifestText(current))
+  })
+
+const moveFiles = (store: Store, current: Manifest, next: Manifest) =>
+  fileStep(() => {
+    const { layout, files, modes } = store
+    const staying = new Set(filesOf(next).map(({ path }) => path))
+    const kept = readManifest(files, layout.previousManifest) ?? nothingPublished
+    const restorable = new Set(filesOf(kept).map(({ path }) => path))
+    const folders = new Set<string>([layout.tables])
+    for (const { path } of filesOf(current)) {
+      const stands = join(layout.root, path)
+      if (staying.has(path) || !files.exists(stands)) continue
+      if (restorable.has(path)) {
+        const goes = join(layout.previous, path)
+        files.makeFolder(dirname(goes), modes.folder)
+        files.rename(stands, goes)
+        folders.add(dirname(goes))
+      } else files.remove(stands)
+      folders.add(dirname(stands))
+    }
+    for (const { path } of filesOf(next)) {
+      const finished = join(layout.root, path)
+      if (!files.exists(temporary(finished))) continue
+      files.rename(temporary(finished), finished)
+      folders.add(dirname(finished))
+    }
+    for (const folder of folders) files.syncFolder(folder)
+  })
+
+/**
+ * Finishes or clears away what a crash left: a decided version is completed, anything that no manifest
+ * lists is removed, a database that is missing or of another version is built again. Answers the manifest
+ * that stands.
+ */
+export const repair = Effect.fn("Publishing.repair")(function* (store: Store) {
+  const { layout, files, modes } = store
+  yield* fileStep(() => {
+    files.makeFolder(layout.root, modes.root)
+    files.makeFolder(layout.tables, modes.folder)
+  })
+  const next = yield* fileStep(() => readManifest(files, layout.next))
+  if (next !== undefined) yield* Effect.uninterruptible(rollForward(store, next))
+  const manifest = yield* fileStep(() => readManifest(files, layout.manifest) ?? nothingPublished)
+  yield* clearStrays(store, manifest)
+  if (manifest.version > 0 && (yield* databaseVersion(layout.database)) !== manifest.version) {
+    yield* buildDatabase({ ...buildOf(store, manifest), standsAt: ({ path }) => path })
+    const duckdb = yield* DuckDb
+    yield* duckdb.atomicSwap(layout.build, layout.database, modes.file).pipe(Effect.mapError(databaseFailed))
+  }
+  return manifest
+})
+
+export const buildOf = ({ layout, families }: Store, manifest: Manifest) => ({
+  path: layout.build,
+  root: layout.root,
+  manifest,
+  families,
+})
+
+/** Files below `tables/` that the manifest does not list. */
+export const strayFiles = ({ layout, files }: Store, manifest: Manifest): ReadonlyArray<string> => {
+  const listed = new Set(["tables/manifest.json", ...filesOf(manifest).map(({ path }: ManifestFile) => path)])
+  return files
+    .walk(layout.tables)
+    .map((path) => `tables/${path}`)
+    .filter((path) => !listed.has(path))
+}
+
+export const clearStrays = (store: Store, manifest: Manifest) =>
+  fileStep(() => {
+    const { layout, files } = store
+    for (const path of strayFiles(store, manifest)) files.remove(join(layout.root, path))
+    for (const ending of ["", ".wal", ".tmp"]) files.remove(`${layout.build}${ending}`)
+  })

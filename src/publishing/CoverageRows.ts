@@ -1,0 +1,117 @@
+/**
+ * What each customer, engine and feature came to in a run. Pure. A feature's own outcome counts where the
+ * state told one; where it told none, or only that the execution had stopped, its task's does. A feature is
+ * fed by the families whose schema names it; without one by the product of its own name (`labor_check`),
+ * less an ending `_read`.
+ */
+import { featureStatusReasons } from "../contract/Vocabulary.ts"
+import type { FeatureStatusReason } from "../contract/Vocabulary.ts"
+import type { Outcome, WhoActs } from "../ledger/Fact.ts"
+import type { RecordFamily } from "../records/RecordSchema.ts"
+import { productKey } from "./ExecutionRows.ts"
+import { settlementOf } from "./RunRows.ts"
+import type { Settlement } from "./RunRows.ts"
+import type { TaskState } from "../ledger/RunState.ts"
+import type { Row } from "./TakeFields.ts"
+
+/** What a task's bodies said, as far as coverage asks. */
+export interface TaskFindings {
+  /** `status_reason` by feature code, of the newest state. */
+  readonly featureReasons: ReadonlyMap<string, string>
+  /** Rows of record tables, by table; undefined where no body was read. */
+  readonly byTable: ReadonlyMap<string, number> | undefined
+  /** Rows of `other_records`, by product. */
+  readonly byProduct: ReadonlyMap<string, number>
+  readonly products_count: ReadonlyArray<readonly [key: string, count: number]> | undefined
+  readonly retrieved: ReadonlyArray<string>
+  readonly session_id: string | undefined
+  readonly as_of: number | undefined
+}
+
+const ended = (outcome: Outcome, who_acts: WhoActs) => ({ outcome, who_acts })
+const ofTask = undefined
+
+/** Section 2.4. Open reasons, and `FEATURE_ABORTED`, say only that something else stopped the execution. */
+const featureEnds: {
+  readonly [R in FeatureStatusReason]: { readonly outcome: Outcome; readonly who_acts: WhoActs } | undefined
+} = {
+  FEATURE_ACCEPTED: ofTask,
+  FEATURE_WAITING: ofTask,
+  FEATURE_RUNNING: ofTask,
+  FEATURE_ASYNC_WAIT: ofTask,
+  FEATURE_ACTION_REQUIRED: ofTask,
+  FEATURE_ABORTED: ofTask,
+  FEATURE_ACTION_REJECTED: ended("failed", "customer"),
+  FEATURE_ACTION_TIMEOUT: ended("failed", "customer"),
+  FEATURE_CUSTOMER_INTERVENTION_REQUIRED: ended("failed", "customer"),
+  FEATURE_INCORRECT_PARAMETERS_FORMAT: ended("failed", "engineer"),
+  FEATURE_CONFIGURATION_ERROR: ended("failed", "engineer"),
+  FEATURE_TIMEOUT: ended("failed", "engineer"),
+  FEATURE_FAILED: ended("failed", "engineer"),
+  FEATURE_DISABLED: ended("failed", "engineer"),
+  FEATURE_NOT_IMPLEMENTED: ended("failed", "engineer"),
+  FEATURE_INTERNAL_ERROR: ended("failed", "engineer"),
+  FEATURE_TEMPORARY_ERROR: ended("unfinished", "service"),
+  FEATURE_COMPLETED: ended("succeeded", "nobody"),
+  FEATURE_PARTIAL: ended("partial", "engineer"),
+}
+
+/**
+ * Ends of our own that hold for all features: their results are not all here, whatever the execution said.
+ */
+const incomplete = ["RESULTS_PARTIAL", "RECORDS_UNREACHABLE"]
+
+const settle = (task: TaskState, reason: string | undefined): Settlement => {
+  const whole = settlementOf(task)
+  const known = featureStatusReasons.find((each) => each === reason)
+  // A value that the reference does not list is nobody's success.
+  const own =
+    reason === undefined ? undefined : known === undefined ? ended("failed", "engineer") : featureEnds[known]
+  if (own === undefined || task.settled === undefined) return whole
+  if (own.outcome === "succeeded" && incomplete.includes(whole.reason ?? "")) return whole
+  return { ...own, reason }
+}
+
+const namesake = (feature: string): string => feature.replace(/_read$/, "")
+
+const recordsOf = (feature: string, families: ReadonlyArray<RecordFamily>, findings: TaskFindings) => {
+  if (findings.byTable === undefined) return undefined
+  const own = families.filter(({ features }) => features.includes(feature))
+  if (own.length > 0) return own.reduce((sum, { table }) => sum + (findings.byTable?.get(table) ?? 0), 0)
+  return findings.byProduct.get(feature) ?? findings.byProduct.get(namesake(feature))
+}
+
+const countedOf = (feature: string, families: ReadonlyArray<RecordFamily>, findings: TaskFindings) => {
+  if (findings.products_count === undefined) return undefined
+  const own = families.filter(({ features }) => features.includes(feature)).map(({ product }) => product)
+  const names = new Set(own.length > 0 ? own : [feature, namesake(feature)])
+  const counts = findings.products_count.filter(([key]) => {
+    const parts = productKey(key)
+    return parts !== undefined && (names.has(parts.product) || names.has(parts.family))
+  })
+  if (counts.length === 0 && own.length === 0) return undefined
+  return counts.reduce((sum, [, count]) => sum + count, 0)
+}
+
+export const coverageRows = (
+  run_id: string,
+  task: TaskState,
+  families: ReadonlyArray<RecordFamily>,
+  findings: TaskFindings,
+): ReadonlyArray<Row> => {
+  const { task_id, customer_id, engine_reference, features } = task.planned
+  const codes = new Set([...features, ...findings.featureReasons.keys(), ...findings.retrieved])
+  const first = { run_id, task_id, session_id: findings.session_id, customer_id, engine_reference }
+  const as_of = findings.as_of ?? task.settled?.at
+  if (codes.size === 0) return [{ ...first, ...cellsOf(settlementOf(task)), as_of }]
+  return [...codes].map((feature) => ({
+    ...first,
+    feature,
+    ...cellsOf(settle(task, findings.featureReasons.get(feature))),
+    records: recordsOf(feature, families, findings),
+    counted: countedOf(feature, families, findings),
+    as_of,
+  }))
+}
+
+const cellsOf = ({ outcome, reason, who_acts }: Settlement): Row => ({ outcome, reason, who_acts })

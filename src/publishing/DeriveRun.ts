@@ -1,0 +1,264 @@
+/**
+ * Derives all rows of one run from its picture: every landed body is read back from disk, which checks its
+ * hash; states and the newest results become rows; what was read gives the receipts. Memory is bounded:
+ * full builders are handed to the sink as they fill. Publisher and simulation share this, so a simulated
+ * night derives what a real one does.
+ */
+import { createHash } from "node:crypto"
+import { Effect } from "effect"
+import { Landing } from "../landing/Landing.ts"
+import type { LandedBody } from "../landing/Landing.ts"
+import type { AttemptState, TaskState } from "../ledger/RunState.ts"
+import { TableBuilder } from "../records/Columns.ts"
+import type { TableSpec } from "../records/Columns.ts"
+import { findRecords } from "../records/FindRecords.ts"
+import { makeNormaliser, recordsOf } from "../records/Normalise.ts"
+import type { Counts, Flushed, Normaliser } from "../records/Normalise.ts"
+import { parseBody } from "../records/ParseBody.ts"
+import type { RecordFamily } from "../records/RecordSchema.ts"
+import { coverageRows } from "./CoverageRows.ts"
+import type { TaskFindings } from "./CoverageRows.ts"
+import { executionRow, stateRows } from "./ExecutionRows.ts"
+import type { TableRow } from "./ExecutionRows.ts"
+import { PublishFailed } from "./Publisher.ts"
+import type { Published } from "./Publisher.ts"
+import { framesOf } from "./RunPicture.ts"
+import type { RunPicture, SessionPicture } from "./RunPicture.ts"
+import { ledgerRows } from "./RunRows.ts"
+import { retrievedFeatures, sessionRows } from "./SessionRows.ts"
+import { coverageTable, executionsTable } from "./SystemTables.ts"
+import { isObject, objectsOf } from "./TakeFields.ts"
+import type { Json } from "./TakeFields.ts"
+
+/** What one results body said, beside its rows; enough to derive coverage again without reading it. */
+export interface SessionFindings {
+  readonly counts: Counts
+  readonly byProduct: ReadonlyMap<string, number>
+  readonly retrieved: ReadonlyArray<string>
+}
+
+export interface DeriveOptions {
+  readonly families: ReadonlyArray<RecordFamily>
+  /** The tables of the system to derive; record tables are derived unless `findings` spares it. */
+  readonly tables: ReadonlyArray<TableSpec>
+  /** Takes full builders away; called at the end too. */
+  readonly sink: (flushed: ReadonlyArray<Flushed>) => Effect.Effect<void, PublishFailed>
+  /** By body hash and session: bodies found here are not read again. */
+  readonly findings?: ReadonlyMap<string, SessionFindings>
+}
+
+export interface Derived {
+  readonly receipts: Published["receipts"]
+  readonly rows: Readonly<Record<string, number>>
+  readonly findings: ReadonlyMap<string, SessionFindings>
+}
+
+const systemRowsMax = 122_880
+
+const readBody = Effect.fnUntraced(function* (run_id: string, { ref }: LandedBody) {
+  const landing = yield* Landing
+  return yield* landing
+    .read(run_id, ref)
+    .pipe(Effect.mapError(({ path, message }) => new PublishFailed({ message: `${path}: ${message}` })))
+})
+
+export const findingsKey = ({ session_id, body, task }: SessionPicture): string =>
+  `${body?.ref.sha256 ?? ""}/${task.planned.task_id}/${session_id}`
+
+class RunTables {
+  readonly normaliser: Normaliser
+  readonly #builders: ReadonlyMap<string, TableBuilder>
+  readonly rows: Record<string, number> = {}
+  readonly found = new Map<string, SessionFindings>()
+  #pending = 0
+
+  constructor(options: DeriveOptions) {
+    this.normaliser = makeNormaliser(options.families)
+    this.#builders = new Map(options.tables.map((spec) => [spec.name, new TableBuilder(spec)]))
+  }
+
+  /** Rows of tables that were not asked for are dropped. */
+  add(rows: ReadonlyArray<TableRow>): void {
+    for (const [table, row] of rows) {
+      const builder = this.#builders.get(table)
+      if (builder === undefined) continue
+      builder.appendRow(row)
+      this.#pending += 1
+    }
+  }
+
+  get isFull(): boolean {
+    return this.normaliser.isFull || this.#pending >= systemRowsMax
+  }
+
+  flush(): ReadonlyArray<Flushed> {
+    const own = [...this.#builders.values()].flatMap((builder): ReadonlyArray<Flushed> => {
+      const { rows, spec } = builder
+      return rows === 0 ? [] : [{ spec, rows, table: builder.finish() }]
+    })
+    this.#pending = 0
+    const all = [...own, ...this.normaliser.flush()]
+    for (const { spec, rows } of all) this.rows[spec.name] = (this.rows[spec.name] ?? 0) + rows
+    return all
+  }
+}
+
+/**
+ * Reads every body of a run and hands its rows to the sink; fails where a body is damaged or a record has
+ * no row.
+ */
+export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
+  picture: RunPicture,
+  options: DeriveOptions,
+) {
+  const tables = new RunTables(options)
+  const sessions = Map.groupBy(picture.sessions, ({ task }) => task.planned.task_id)
+  const receipts: Array<Published["receipts"][number]> = []
+  tables.add(ledgerRows(picture.state))
+  for (const task of picture.state.tasks.values()) {
+    const own = sessions.get(task.planned.task_id) ?? []
+    const states: Array<Json> = []
+    for (const attempt of task.attempts) {
+      const state = yield* deriveAttempt(picture, options, tables, task, attempt, own)
+      if (state !== undefined) states.push(state)
+    }
+    for (const session of own) yield* deriveSession(picture, options, tables, session)
+    receipts.push(...receiptsOf(picture, task))
+    const findings = findingsOf(tables, own, states.at(-1))
+    const { run_id } = picture.state.started
+    tables.add(coverageRows(run_id, task, options.families, findings).map((row) => [coverageTable.name, row]))
+    if (tables.isFull) yield* options.sink(tables.flush())
+  }
+  yield* options.sink(tables.flush())
+  return { receipts, rows: tables.rows, findings: tables.found } satisfies Derived as Derived
+})
+
+/** Answers the newest state, where one is landed and readable. */
+const deriveAttempt = Effect.fnUntraced(function* (
+  picture: RunPicture,
+  options: DeriveOptions,
+  tables: RunTables,
+  task: TaskState,
+  attempt: AttemptState,
+  sessions: ReadonlyArray<SessionPicture>,
+) {
+  const { run_id } = picture.state.started
+  const { execution_id } = attempt
+  const newest = execution_id === undefined ? undefined : picture.stateOf.get(execution_id)
+  if (options.findings === undefined && execution_id !== undefined) {
+    // Read for the receipt alone; those that become rows are read where they do.
+    for (const frame of framesOf(picture, task, attempt)) {
+      if (frame !== newest && !sessions.some(({ body }) => body === frame)) yield* readBody(run_id, frame)
+    }
+  }
+  const parsed = newest === undefined ? undefined : parseBody(yield* readBody(run_id, newest))
+  const state = parsed?._tag === "ReadableBody" && isObject(parsed.value) ? parsed.value : undefined
+  const facts = {
+    run_id,
+    task,
+    attempt,
+    deleted_at: execution_id === undefined ? undefined : picture.deletedAt.get(execution_id),
+  }
+  tables.add([[executionsTable.name, executionRow(facts, state)]])
+  if (state !== undefined) tables.add(stateRows(facts, state))
+  return state
+})
+
+const deriveSession = Effect.fnUntraced(function* (
+  picture: RunPicture,
+  options: DeriveOptions,
+  tables: RunTables,
+  session: SessionPicture,
+) {
+  const { run_id } = picture.state.started
+  const { body, task } = session
+  const known = options.findings?.get(findingsKey(session))
+  if (body === undefined || known !== undefined) {
+    if (known !== undefined) tables.found.set(findingsKey(session), known)
+    tables.add(sessionRows(run_id, session, undefined, undefined))
+    return
+  }
+  const kind = body.meta.kind === "results" ? "results" : "profile"
+  const bytes = yield* readBody(run_id, body)
+  const lineage = {
+    run_id,
+    task_id: task.planned.task_id,
+    execution_id: session.execution_id ?? null,
+    session_id: session.session_id,
+    customer_id: task.planned.customer_id ?? null,
+    engine_reference: task.planned.engine_reference ?? null,
+  }
+  const parsed = parseBody(bytes)
+  const value = parsed._tag === "ReadableBody" ? parsed.value : undefined
+  // A body that is no object at all has no other place for its records than itself.
+  const data = isObject(value) ? recordsOf(kind, value) : value
+  const counts =
+    parsed._tag === "ReadableBody"
+      ? tables.normaliser.add(lineage, data)
+      : tables.normaliser.addBody(lineage, kind, bytes)
+  const { records, inTables, other, rejected } = counts
+  if (records !== inTables + other + rejected) {
+    return yield* new PublishFailed({ message: `${session.session_id}: a record has no row` })
+  }
+  const found = { counts, byProduct: productsOf(data, counts), retrieved: retrievedFeatures(value) ?? [] }
+  tables.found.set(findingsKey(session), found)
+  tables.add(sessionRows(run_id, session, value, records))
+})
+
+/** Records by product; walked again only where some have no table of their own. */
+const productsOf = (data: unknown, counts: Counts): ReadonlyMap<string, number> => {
+  const byProduct = new Map<string, number>()
+  if (counts.other === 0) return byProduct
+  for (const { product } of findRecords(data).records)
+    byProduct.set(product, (byProduct.get(product) ?? 0) + 1)
+  return byProduct
+}
+
+const findingsOf = (
+  tables: RunTables,
+  sessions: ReadonlyArray<SessionPicture>,
+  state: Json | undefined,
+): TaskFindings => {
+  const read = sessions.filter(({ body }) => body !== undefined)
+  const found = read.flatMap((session) => tables.found.get(findingsKey(session)) ?? [])
+  const byTable = new Map<string, number>()
+  const byProduct = new Map<string, number>()
+  const add = (sums: Map<string, number>, name: string, count: number) =>
+    sums.set(name, (sums.get(name) ?? 0) + count)
+  for (const { counts, byProduct: products } of found) {
+    for (const [table, count] of Object.entries(counts.byTable)) add(byTable, table, count)
+    for (const [product, count] of products) add(byProduct, product, count)
+  }
+  const counts = state?.["products_count"]
+  return {
+    featureReasons: new Map(
+      objectsOf(state?.["features"]).flatMap(([, { code, status_reason }]) =>
+        typeof code === "string" && typeof status_reason === "string" ? [[code, status_reason] as const] : [],
+      ),
+    ),
+    byTable: found.length === 0 ? undefined : byTable,
+    byProduct,
+    products_count: isObject(counts)
+      ? Object.entries(counts).flatMap(([key, count]) =>
+          typeof count === "number" && Number.isSafeInteger(count) ? [[key, count] as const] : [],
+        )
+      : undefined,
+    retrieved: found.flatMap(({ retrieved }) => retrieved),
+    session_id: (read.at(-1) ?? sessions.at(-1))?.session_id,
+    as_of: read.at(-1)?.body?.meta.received_at,
+  }
+}
+
+/**
+ * One per execution whose final state is landed: the hash over the sorted hashes of all that was landed of
+ * it.
+ */
+const receiptsOf = (picture: RunPicture, task: TaskState): Published["receipts"] =>
+  task.attempts.flatMap((attempt) => {
+    if (attempt.execution_id === undefined || attempt.closed?.fact.landed === undefined) return []
+    const hashes = framesOf(picture, task, attempt).map(({ ref }) => ref.sha256)
+    return [{ execution_id: attempt.execution_id, landed_sha256: receiptOf(hashes) }]
+  })
+
+export const receiptOf = (hashes: ReadonlyArray<string>): string =>
+  createHash("sha256").update(hashes.toSorted().join("\n")).digest("hex")

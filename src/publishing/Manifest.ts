@@ -1,0 +1,72 @@
+/**
+ * What is published: the version and, per run, its Parquet files with rows, bytes and hash. The manifest is
+ * the truth about `tables/`: a file that it does not list is litter of a crash, and the database is rebuilt
+ * from what it lists.
+ */
+import { createHash } from "node:crypto"
+import { join } from "node:path"
+import { Schema } from "effect"
+import type { FileOperations } from "./OutputFiles.ts"
+
+const ManifestFile = Schema.Struct({
+  table: Schema.String,
+  /** Relative to the output folder. */
+  path: Schema.String,
+  rows: Schema.Int,
+  bytes: Schema.Int,
+  sha256: Schema.String,
+})
+export type ManifestFile = typeof ManifestFile.Type
+
+export const Manifest = Schema.Struct({
+  version: Schema.Int,
+  /** True when the version only adds the outcome of deletions; `rollback` skips such versions. */
+  amends: Schema.Boolean,
+  runs: Schema.Record(
+    Schema.String,
+    Schema.Struct({ run_date: Schema.String, version: Schema.Int, files: Schema.Array(ManifestFile) }),
+  ),
+})
+export type Manifest = typeof Manifest.Type
+
+export const nothingPublished: Manifest = { version: 0, amends: false, runs: {} }
+
+const decode = Schema.decodeUnknownSync(Schema.fromJsonString(Manifest))
+
+/** undefined where there is no file; throws where it is no manifest. */
+export const readManifest = (files: FileOperations, path: string): Manifest | undefined =>
+  files.exists(path) ? decode(new TextDecoder().decode(files.read(path))) : undefined
+
+export const manifestText = (manifest: Manifest): string => `${JSON.stringify(manifest, null, 1)}\n`
+
+export const filesOf = (manifest: Manifest): ReadonlyArray<ManifestFile> =>
+  Object.values(manifest.runs).flatMap(({ files }) => files)
+
+export const sha256Of = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex")
+
+/** Where everything published stands. */
+export const layoutOf = (root: string) => ({
+  root,
+  tables: join(root, "tables"),
+  manifest: join(root, "tables/manifest.json"),
+  /** The version that is being put into place; while it is there, the next publication finishes it first. */
+  next: join(root, "tables/manifest.next.json"),
+  database: join(root, "nightjar.duckdb"),
+  build: join(root, "nightjar.duckdb.build"),
+  previous: join(root, "published/previous"),
+  previousManifest: join(root, "published/previous/manifest.json"),
+  previousDatabase: join(root, "published/previous/nightjar.duckdb"),
+})
+export type Layout = ReturnType<typeof layoutOf>
+
+export interface Modes {
+  readonly folder: number
+  readonly file: number
+  /** The output folder itself: a group that shares the tables may pass, but not list. */
+  readonly root: number
+}
+
+export const modesOf = (share: "none" | "group"): Modes =>
+  share === "group"
+    ? { folder: 0o750, file: 0o640, root: 0o710 }
+    : { folder: 0o700, file: 0o600, root: 0o700 }

@@ -1,0 +1,208 @@
+/**
+ * Publishes a run as Parquet files and as one DuckDB file: derived from ledger and landing, counted against
+ * what was found, put into place whole (`Commit.ts`). Whoever publishes holds the output folder's lock;
+ * readers need none.
+ */
+import { dirname, join } from "node:path"
+import { Effect, Layer, Semaphore } from "effect"
+import type { FileSystem } from "effect"
+import { DuckDb } from "../duckdb/DuckDb.ts"
+import { Landing } from "../landing/Landing.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import { loadRecordSchemas } from "../records/LoadRecordSchemas.ts"
+import type { Flushed } from "../records/Normalise.ts"
+import { parquetBytes } from "../records/Parquet.ts"
+import type { RecordSchemaInvalid } from "../records/RecordSchema.ts"
+import { amendDatabase, buildDatabase } from "./BuildDatabase.ts"
+import { buildOf, clearStrays, commit, repair, temporary } from "./Commit.ts"
+import type { Store } from "./Commit.ts"
+import { publishedTables } from "./DataDictionary.ts"
+import { deriveRun } from "./DeriveRun.ts"
+import type { Derived, SessionFindings } from "./DeriveRun.ts"
+import { layoutOf, modesOf, sha256Of } from "./Manifest.ts"
+import type { Manifest, ManifestFile } from "./Manifest.ts"
+import { fileStep, nodeFiles } from "./OutputFiles.ts"
+import type { FileOperations } from "./OutputFiles.ts"
+import { Publisher, PublishFailed } from "./Publisher.ts"
+import type { Published } from "./Publisher.ts"
+import { loadPicture } from "./RunPicture.ts"
+import type { RunPicture } from "./RunPicture.ts"
+import { outcomeTables, systemTables } from "./SystemTables.ts"
+
+export interface PublisherOptions {
+  /** The output folder. */
+  readonly root: string
+  /** Where the record schemas are. */
+  readonly schemasFolder: string
+  readonly share: "none" | "group"
+  readonly toolVersion: string
+  readonly files?: FileOperations
+}
+
+const runIdPattern = /^[a-z0-9][a-z0-9.-]{0,199}$/
+const datePattern = /^\d{4}-\d{2}-\d{2}$/
+
+/** Run id and date become paths; nothing else of a night ever does. */
+const checkNames = (run_id: string, run_date: string) =>
+  runIdPattern.test(run_id) && !run_id.includes("..") && datePattern.test(run_date)
+    ? Effect.void
+    : Effect.fail(new PublishFailed({ message: "a run's id holds a-z, 0-9, dot and hyphen only" }))
+
+/** Writes full builders as Parquet files under temporary names, and remembers them for the manifest. */
+const fileSink = (store: Store, picture: RunPicture, version: number, toolVersion: string) => {
+  const { run_id, run_date } = picture.state.started
+  const written: Array<ManifestFile> = []
+  const sink = (flushed: ReadonlyArray<Flushed>) =>
+    Effect.forEach(
+      flushed,
+      ({ spec, rows, table }) =>
+        fileStep(() => {
+          const earlier = written.filter((file) => file.table === spec.name).length
+          const part = earlier === 0 ? "" : `-${earlier + 1}`
+          const path = `tables/${spec.name}/run_date=${run_date}/${run_id}-v${version}${part}.parquet`
+          const bytes = parquetBytes(spec, table, { run_id, version: String(version), tool: toolVersion })
+          const place = join(store.layout.root, path)
+          store.files.makeFolder(dirname(dirname(place)), store.modes.folder)
+          store.files.makeFolder(dirname(place), store.modes.folder)
+          store.files.write(temporary(place), bytes, store.modes.file)
+          written.push({ table: spec.name, path, rows, bytes: bytes.length, sha256: sha256Of(bytes) })
+        }),
+      { discard: true },
+    )
+  return { written, sink }
+}
+
+/** Records found in the bodies must be the rows that were written, table by table. */
+const checkPlaces = (store: Store, { rows, findings }: Derived) => {
+  const all = [...findings.values()].map(({ counts }) => counts)
+  const sum = (of: (counts: SessionFindings["counts"]) => number) => all.reduce((n, each) => n + of(each), 0)
+  const expected: ReadonlyArray<readonly [string, number]> = [
+    ...store.families.map(({ table }) => [table, sum(({ byTable }) => byTable[table] ?? 0)] as const),
+    ["other_records", sum(({ other }) => other)],
+    ["rejected_records", sum(({ rejected, strays }) => rejected + strays)],
+  ]
+  const wrong = expected.find(([table, count]) => (rows[table] ?? 0) !== count)
+  return wrong === undefined
+    ? Effect.void
+    : Effect.fail(new PublishFailed({ message: `${wrong[0]}: records were found that have no row` }))
+}
+
+interface Memory {
+  /** What the newest publication found in the bodies, so that its outcome need not read them again. */
+  run_id: string
+  findings: ReadonlyMap<string, SessionFindings>
+}
+
+/**
+ * Whatever fails before the decision leaves nothing behind; what cannot be cleared now is cleared next
+ * time.
+ */
+const discarding =
+  (store: Store, manifest: Manifest) =>
+  <A, R>(staging: Effect.Effect<A, PublishFailed, R>) =>
+    Effect.onError(staging, () => Effect.ignore(clearStrays(store, manifest)))
+
+const publishRun = Effect.fn("Publisher.publish")(function* (
+  store: Store,
+  toolVersion: string,
+  memory: Memory,
+  run_id: string,
+) {
+  const current = yield* repair(store)
+  const picture = yield* loadPicture(run_id)
+  const { run_date } = picture.state.started
+  yield* checkNames(run_id, run_date)
+  const version = current.version + 1
+  const { written, sink } = fileSink(store, picture, version, toolVersion)
+  const staging = Effect.gen(function* () {
+    const derived = yield* deriveRun(picture, { families: store.families, tables: systemTables, sink })
+    yield* checkPlaces(store, derived)
+    const next: Manifest = {
+      version,
+      amends: false,
+      runs: { ...current.runs, [run_id]: { run_date, version, files: written } },
+    }
+    yield* buildDatabase({ ...buildOf(store, next), standsAt: standsAt(written) })
+    return { derived, next }
+  })
+  const { derived, next } = yield* discarding(store, current)(staging)
+  yield* commit(store, next)
+  memory.run_id = run_id
+  memory.findings = derived.findings
+  const rows = Object.fromEntries(
+    publishedTables(store.families).map(({ name }) => [name, derived.rows[name] ?? 0]),
+  )
+  return { version, rows, receipts: derived.receipts } satisfies Published as Published
+})
+
+const standsAt = (written: ReadonlyArray<ManifestFile>) => {
+  const fresh = new Set(written.map(({ path }) => path))
+  return ({ path }: ManifestFile): string => (fresh.has(path) ? temporary(path) : path)
+}
+
+const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
+  store: Store,
+  toolVersion: string,
+  memory: Memory,
+  run_id: string,
+) {
+  const current = yield* repair(store)
+  const known = current.runs[run_id]
+  if (known === undefined) return yield* new PublishFailed({ message: `run ${run_id} is not published yet` })
+  const picture = yield* loadPicture(run_id)
+  const version = current.version + 1
+  const { written, sink } = fileSink(store, picture, version, toolVersion)
+  const replaced = new Set(outcomeTables.map(({ name }) => name))
+  const staging = Effect.gen(function* () {
+    yield* deriveRun(picture, {
+      families: store.families,
+      tables: outcomeTables,
+      sink: (flushed) => sink(flushed.filter(({ spec }) => replaced.has(spec.name))),
+      findings: memory.run_id === run_id ? memory.findings : new Map(),
+    })
+    const files = [...known.files.filter(({ table }) => !replaced.has(table)), ...written]
+    const next: Manifest = {
+      version,
+      amends: true,
+      runs: { ...current.runs, [run_id]: { ...known, version, files } },
+    }
+    yield* fileStep(() => store.files.copy(store.layout.database, store.layout.build))
+    yield* amendDatabase({ ...buildOf(store, next), standsAt: standsAt(written) }, run_id, outcomeTables)
+    return next
+  })
+  yield* commit(store, yield* discarding(store, current)(staging))
+})
+
+/** The store of an output folder, for whoever publishes, verifies or repairs. */
+export const openStore = Effect.fnUntraced(function* (options: PublisherOptions) {
+  const families = yield* loadRecordSchemas(options.schemasFolder)
+  const files = options.files ?? nodeFiles
+  const store: Store = { layout: layoutOf(options.root), modes: modesOf(options.share), files, families }
+  return store
+})
+
+export const PublisherDuckDb = {
+  layer: (
+    options: PublisherOptions,
+  ): Layer.Layer<
+    Publisher,
+    RecordSchemaInvalid | PublishFailed,
+    Ledger | Landing | DuckDb | FileSystem.FileSystem
+  > =>
+    Layer.effect(
+      Publisher,
+      Effect.gen(function* () {
+        const store = yield* openStore(options)
+        const context = yield* Effect.context<Ledger | Landing | DuckDb>()
+        const memory: Memory = { run_id: "", findings: new Map() }
+        // One version at a time: each is built upon the one before.
+        const turn = yield* Semaphore.make(1)
+        const inTurn = <A>(work: Effect.Effect<A, PublishFailed, Ledger | Landing | DuckDb>) =>
+          turn.withPermits(1)(Effect.provide(work, context))
+        return Publisher.of({
+          publish: (run_id) => inTurn(publishRun(store, options.toolVersion, memory, run_id)),
+          publishOutcome: (run_id) => inTurn(publishOutcomeOf(store, options.toolVersion, memory, run_id)),
+        })
+      }),
+    ),
+}

@@ -1,0 +1,108 @@
+/**
+ * Publishing for simulated nights: the same reading of ledger, landing and records, without files or
+ * Promises. The store outlives the layer as a disk outlives a process; a version takes a little virtual
+ * time, so that kills fall into it, and becomes visible all at once.
+ */
+import { Effect, Layer } from "effect"
+import { Landing } from "../landing/Landing.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import type { RecordFamily } from "../records/RecordSchema.ts"
+import { publishedTables } from "./DataDictionary.ts"
+import { deriveRun, findingsKey } from "./DeriveRun.ts"
+import { Publisher } from "./Publisher.ts"
+import type { Published } from "./Publisher.ts"
+import { loadPicture } from "./RunPicture.ts"
+import { outcomeTables, systemTables } from "./SystemTables.ts"
+
+/**
+ * A session's newest body as it was published: its hash, the records found in it, and the rows they became.
+ */
+export interface PublishedBody {
+  readonly session_id: string
+  readonly execution_id: string | undefined
+  readonly sha256: string
+  readonly found: number
+  readonly placed: number
+}
+
+export interface PublishedRun {
+  readonly version: number
+  readonly rows: Readonly<Record<string, number>>
+  readonly receipts: Published["receipts"]
+  readonly bodies: ReadonlyArray<PublishedBody>
+}
+
+export interface PublishedStore {
+  version: number
+  readonly runs: Map<string, PublishedRun>
+  /** Runs published again after their deletions, by the version that did. */
+  readonly outcomes: Map<string, number>
+}
+
+/**
+ * How long writing takes, in virtual time: before the version is visible, and before the caller hears of
+ * it.
+ */
+const writing = Effect.sleep("500 millis")
+const answering = Effect.sleep("50 millis")
+
+const publishIn = (store: PublishedStore, families: ReadonlyArray<RecordFamily>) =>
+  Effect.fn("Publisher.publish")(function* (run_id: string) {
+    const picture = yield* loadPicture(run_id)
+    const derived = yield* deriveRun(picture, { families, tables: systemTables, sink: () => Effect.void })
+    const bodies = picture.sessions.flatMap((session): ReadonlyArray<PublishedBody> => {
+      const { body, session_id, execution_id } = session
+      if (body === undefined) return []
+      const { sha256 } = body.ref
+      const counts = derived.findings.get(findingsKey(session))?.counts
+      const placed = (counts?.inTables ?? 0) + (counts?.other ?? 0) + (counts?.rejected ?? 0)
+      return [{ session_id, execution_id, sha256, found: counts?.records ?? 0, placed }]
+    })
+    const rows = Object.fromEntries(
+      publishedTables(families).map(({ name }) => [name, derived.rows[name] ?? 0]),
+    )
+    yield* writing
+    store.version += 1
+    const { version } = store
+    store.runs.set(run_id, { version, rows, receipts: derived.receipts, bodies })
+    yield* answering
+    return { version, rows, receipts: derived.receipts } satisfies Published as Published
+  })
+
+const publishOutcomeIn = (store: PublishedStore, families: ReadonlyArray<RecordFamily>) =>
+  Effect.fn("Publisher.publishOutcome")(function* (run_id: string) {
+    const picture = yield* loadPicture(run_id)
+    const derived = yield* deriveRun(picture, { families, tables: outcomeTables, sink: () => Effect.void })
+    const names = new Set(outcomeTables.map(({ name }) => name))
+    const changed = Object.entries(derived.rows).filter(([name]) => names.has(name))
+    yield* writing
+    store.version += 1
+    const known = store.runs.get(run_id)
+    if (known !== undefined) {
+      const rows = { ...known.rows, ...Object.fromEntries(changed) }
+      store.runs.set(run_id, { ...known, version: store.version, rows })
+    }
+    store.outcomes.set(run_id, store.version)
+    yield* answering
+  })
+
+export const PublisherMemory = {
+  makeStore: (): PublishedStore => ({ version: 0, runs: new Map(), outcomes: new Map() }),
+  layer: (options: {
+    readonly store: PublishedStore
+    readonly families: ReadonlyArray<RecordFamily>
+  }): Layer.Layer<Publisher, never, Ledger | Landing> =>
+    Layer.effect(
+      Publisher,
+      Effect.gen(function* () {
+        const context = yield* Effect.context<Ledger | Landing>()
+        const { store, families } = options
+        const publish = publishIn(store, families)
+        const publishOutcome = publishOutcomeIn(store, families)
+        return Publisher.of({
+          publish: (run_id) => Effect.provide(publish(run_id), context),
+          publishOutcome: (run_id) => Effect.provide(publishOutcome(run_id), context),
+        })
+      }),
+    ),
+}

@@ -1,0 +1,132 @@
+/**
+ * What ledger and landing say about one run, side by side: the fold of its facts, the newest state body of
+ * each execution and the newest results body of each session. Facts are read first, so that every body a
+ * fact speaks of must be there; one that is missing is damage, and damage is never published over.
+ */
+import { Effect } from "effect"
+import { Landing } from "../landing/Landing.ts"
+import type { LandedBody } from "../landing/Landing.ts"
+import type { LandedRef, Recorded } from "../ledger/Fact.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import { foldRun } from "../ledger/RunState.ts"
+import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
+import { PublishFailed } from "./Publisher.ts"
+
+/** A session of a task; `body` is its newest results, else its newest profile, else undefined. */
+export interface SessionPicture {
+  readonly task: TaskState
+  readonly session_id: string
+  readonly execution_id: string | undefined
+  readonly body: LandedBody | undefined
+  /** The newest read of this session, as the ledger knows it. Milliseconds. */
+  readonly read_at: number | undefined
+  readonly is_closed: boolean | undefined
+}
+
+export interface RunPicture {
+  readonly state: RunState
+  readonly frames: ReadonlyArray<LandedBody>
+  readonly framesByTask: ReadonlyMap<string, ReadonlyArray<LandedBody>>
+  /** By execution: the state body that was landed last. */
+  readonly stateOf: ReadonlyMap<string, LandedBody>
+  readonly sessions: ReadonlyArray<SessionPicture>
+  /** By execution: when the service last said that it is deleted or gone. Milliseconds. */
+  readonly deletedAt: ReadonlyMap<string, number>
+}
+
+const place = (ref: LandedRef): string => `${ref.segment}:${ref.offset}:${ref.sha256}`
+
+/** Bodies that facts speak of and landing does not hold. */
+const missingBodies = (
+  facts: ReadonlyArray<Recorded>,
+  frames: ReadonlyArray<LandedBody>,
+): ReadonlyArray<LandedRef> => {
+  const held = new Set(frames.map(({ ref }) => place(ref)))
+  return facts.flatMap(({ fact }) =>
+    "landed" in fact && fact.landed !== undefined && !held.has(place(fact.landed)) ? [fact.landed] : [],
+  )
+}
+
+const executionOf = (task: TaskState, session_id: string): string | undefined =>
+  task.attempts.findLast((attempt) => attempt.session_id === session_id)?.execution_id
+
+const sessionsOf = (state: RunState, frames: ReadonlyArray<LandedBody>): ReadonlyArray<SessionPicture> => {
+  const byTask = Map.groupBy(
+    frames.filter(
+      ({ meta }) =>
+        (meta.kind === "results" || meta.kind === "profile") &&
+        meta.session_id !== undefined &&
+        meta.http_status === 200,
+    ),
+    ({ meta }) => meta.task_id,
+  )
+  return [...state.tasks.values()].flatMap((task) => {
+    const bodies = byTask.get(task.planned.task_id) ?? []
+    const ids = new Set([
+      ...bodies.flatMap(({ meta }) => meta.session_id ?? []),
+      ...task.results.map(({ fact }) => fact.session_id),
+      ...(task.planned.session_id === undefined ? [] : [task.planned.session_id]),
+    ])
+    return [...ids].map((session_id): SessionPicture => {
+      const own = bodies.filter(({ meta }) => meta.session_id === session_id)
+      const body =
+        own.findLast(({ meta }) => meta.kind === "results") ??
+        own.findLast(({ meta }) => meta.kind === "profile")
+      const read = task.results.findLast(({ fact }) => fact.session_id === session_id)
+      const execution_id = body?.meta.execution_id ?? read?.fact.execution_id ?? executionOf(task, session_id)
+      return { task, session_id, execution_id, body, read_at: read?.at, is_closed: read?.fact.is_closed }
+    })
+  })
+}
+
+/** Pure: undefined when the facts hold no beginning of a run. */
+const pictureOf = (
+  facts: ReadonlyArray<Recorded>,
+  frames: ReadonlyArray<LandedBody>,
+): RunPicture | undefined => {
+  const state = foldRun(facts)
+  if (state === undefined) return undefined
+  const stateOf = new Map<string, LandedBody>()
+  for (const frame of frames) {
+    const { kind, execution_id, http_status } = frame.meta
+    if (kind === "state" && execution_id !== undefined && http_status === 200)
+      stateOf.set(execution_id, frame)
+  }
+  const deletedAt = new Map<string, number>()
+  for (const { at, fact } of facts) {
+    if (fact._tag === "DeleteAnswered" && fact.outcome !== "pending") deletedAt.set(fact.execution_id, at)
+  }
+  const framesByTask = Map.groupBy(frames, ({ meta }) => meta.task_id)
+  return { state, frames, framesByTask, stateOf, sessions: sessionsOf(state, frames), deletedAt }
+}
+
+/** All frames that tell of one attempt: its start, states, challenges, and its session's results. */
+export const framesOf = (
+  picture: RunPicture,
+  task: TaskState,
+  { attempt, execution_id, session_id }: AttemptState,
+): ReadonlyArray<LandedBody> =>
+  (picture.framesByTask.get(task.planned.task_id) ?? []).filter(({ meta }) =>
+    meta.execution_id === undefined
+      ? meta.attempt === attempt || (session_id !== undefined && meta.session_id === session_id)
+      : meta.execution_id === execution_id,
+  )
+
+export const loadPicture = Effect.fn("Publishing.loadPicture")(function* (run_id: string) {
+  const ledger = yield* Ledger
+  const landing = yield* Landing
+  const failed = (cause: { readonly message: string }) => new PublishFailed({ message: cause.message })
+  const facts = yield* Effect.mapError(ledger.facts(run_id), failed)
+  const frames = yield* landing
+    .list(run_id)
+    .pipe(Effect.mapError(({ path, message }) => failed({ message: `${path}: ${message}` })))
+  const [missing] = missingBodies(facts, frames)
+  if (missing !== undefined) {
+    const where = `landing/${run_id}/${missing.segment}`
+    return yield* failed({
+      message: `${where}: no body at offset ${missing.offset}, which the ledger knows`,
+    })
+  }
+  const picture = pictureOf(facts, frames)
+  return picture ?? (yield* failed({ message: `the ledger knows no run ${run_id}` }))
+})

@@ -1,0 +1,115 @@
+/**
+ * Rows that follow from the ledger alone: the run, its tasks, attachments and deletions. Pure. A task that
+ * is not settled is unfinished, and the service has to act.
+ */
+import type { Cell } from "../records/Columns.ts"
+import { dateCell } from "../records/Cells.ts"
+import { outcomes } from "../ledger/Fact.ts"
+import type { Outcome, WhoActs } from "../ledger/Fact.ts"
+import type { RunState, TaskState } from "../ledger/RunState.ts"
+import type { TableRow } from "./ExecutionRows.ts"
+import { attachmentsTable, deletionsTable, runsTable, tasksTable } from "./SystemTables.ts"
+import type { Row } from "./TakeFields.ts"
+
+export interface Settlement {
+  readonly outcome: Outcome
+  readonly reason: string | undefined
+  readonly who_acts: WhoActs
+}
+
+export const settlementOf = ({ settled }: TaskState): Settlement =>
+  settled === undefined ? { outcome: "unfinished", reason: undefined, who_acts: "service" } : settled.fact
+
+const statusOf = ({ ended }: RunState): string =>
+  ended === undefined ? "running" : ended.leftovers ? "unfinished" : "finished"
+
+const runRow = (run: RunState): Row => {
+  const { started, started_at, ended } = run
+  const tasks = [...run.tasks.values()].map((task) => settlementOf(task).outcome)
+  const counts = outcomes.map((outcome): readonly [string, Cell] => [
+    outcome,
+    tasks.filter((each) => each === outcome).length,
+  ])
+  return {
+    run_id: started.run_id,
+    job: started.job,
+    run_date: dateCell(started.run_date) ?? null,
+    started_at: started_at,
+    ended_at: ended?.at,
+    status: statusOf(run),
+    tasks: tasks.length,
+    ...Object.fromEntries(counts),
+    exit_code: ended?.exit_code,
+    tool_version: started.tool_version,
+    parent: started.parent,
+  }
+}
+
+const taskRow = (run_id: string, task: TaskState): Row => {
+  const { planned, attempts, results } = task
+  const newest = attempts.findLast(({ execution_id }) => execution_id !== undefined)
+  const { outcome, reason, who_acts } = settlementOf(task)
+  return {
+    run_id,
+    task_id: planned.task_id,
+    customer_id: planned.customer_id,
+    engine_reference: planned.engine_reference,
+    features: planned.features,
+    outcome,
+    reason,
+    who_acts,
+    attempts: attempts.length,
+    execution_id: newest?.execution_id,
+    session_id: newest?.session_id ?? planned.session_id ?? results.at(-1)?.fact.session_id,
+    started_at: attempts[0]?.intended_at,
+    closed_at: newest?.closed?.at,
+  }
+}
+
+const attachmentRows = (run_id: string, task: TaskState): ReadonlyArray<TableRow> =>
+  task.attachments.map(({ session_id, attachment_id, media_type, bytes, sha256, path, status }) => [
+    attachmentsTable.name,
+    {
+      run_id,
+      session_id,
+      customer_id: task.planned.customer_id,
+      attachment_id,
+      media_type,
+      bytes,
+      sha256,
+      path,
+      status,
+    },
+  ])
+
+const deletionRows = (run_id: string, task: TaskState): ReadonlyArray<TableRow> =>
+  task.attempts.flatMap(({ execution_id, deletion }): ReadonlyArray<TableRow> => {
+    if (deletion === undefined) return []
+    const { customer_id, engine_reference } = task.planned
+    const { asked_at, outcome, landed_sha256 } = deletion
+    // 0 stands for a request that got no answer.
+    const http_status = deletion.http_status === 0 ? null : deletion.http_status
+    const row = {
+      run_id,
+      execution_id,
+      customer_id,
+      engine_reference,
+      asked_at,
+      http_status,
+      outcome,
+      landed_sha256,
+    }
+    return [[deletionsTable.name, row]]
+  })
+
+export const ledgerRows = (run: RunState): ReadonlyArray<TableRow> => {
+  const { run_id } = run.started
+  return [
+    [runsTable.name, runRow(run)],
+    ...[...run.tasks.values()].flatMap((task): ReadonlyArray<TableRow> => [
+      [tasksTable.name, taskRow(run_id, task)],
+      ...attachmentRows(run_id, task),
+      ...deletionRows(run_id, task),
+    ]),
+  ]
+}

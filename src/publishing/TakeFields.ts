@@ -1,0 +1,62 @@
+/**
+ * Reads the fields of an object of the service into cells, tolerantly: what breaks its column's type
+ * becomes NULL and stays, with every field that no column names, in `extra`. One odd value never costs its
+ * neighbours.
+ */
+import { converter } from "../records/Cells.ts"
+import type { Cell, ColumnSpec } from "../records/Columns.ts"
+import { ExactNumber } from "../records/ExactNumber.ts"
+import { jsonText } from "../records/JsonText.ts"
+
+export type Json = Readonly<Record<string, unknown>>
+/** A row by column name; a column that is absent is NULL. */
+export type Row = Readonly<Record<string, Cell | undefined>>
+
+export const isObject = (value: unknown): value is Json =>
+  typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof ExactNumber)
+
+/** The items of a list that are objects, with their places; empty for whatever is no list. */
+export const objectsOf = (value: unknown): ReadonlyArray<readonly [position: number, item: Json]> =>
+  Array.isArray(value)
+    ? value.flatMap((item: unknown, position) => (isObject(item) ? [[position, item] as const] : []))
+    : []
+
+const isEmpty = (value: unknown): boolean => value === undefined || value === null
+
+export interface Taken {
+  readonly cells: Record<string, Cell>
+  readonly extra: string | null
+}
+
+/** `elsewhere`: fields that other tables hold, and that therefore stay out of `extra`. */
+export const takeFields = (
+  columns: ReadonlyArray<ColumnSpec>,
+  object: Json,
+  elsewhere: ReadonlySet<string> = new Set(),
+): Taken => {
+  const cells: Record<string, Cell> = {}
+  const held = new Set(elsewhere)
+  for (const { name, type } of columns) {
+    if (!Object.hasOwn(object, name) || isEmpty(object[name])) {
+      held.add(name)
+      continue
+    }
+    const cell = converter(type)(object[name])
+    if (cell === undefined) continue
+    cells[name] = cell
+    held.add(name)
+  }
+  return { cells, extra: extraOf(object, held) }
+}
+
+/** The fields of an object that are not held elsewhere, as JSON; null when there are none. */
+export const extraOf = (object: Json, held: ReadonlySet<string>): string | null => {
+  const rest = Object.entries(object).filter(([name]) => !held.has(name))
+  return rest.length === 0 ? null : jsonText(Object.fromEntries(rest))
+}
+
+/** A list of texts and numbers as texts (`loc` of section 2.4); null for anything else. */
+export const textsOf = (value: unknown): ReadonlyArray<string> | null =>
+  Array.isArray(value) && value.every((item) => typeof item === "string" || typeof item === "number")
+    ? value.map(String)
+    : null

@@ -1,0 +1,477 @@
+import { createHash } from "node:crypto"
+import { appendFileSync, cpSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { DuckDb } from "../../src/duckdb/DuckDb.ts"
+import { Landing } from "../../src/landing/Landing.ts"
+import { repair } from "../../src/publishing/Commit.ts"
+import { nodeFiles } from "../../src/publishing/OutputFiles.ts"
+import type { FileOperations } from "../../src/publishing/OutputFiles.ts"
+import { Publisher } from "../../src/publishing/Publisher.ts"
+import { dataDictionary } from "../../src/publishing/DataDictionary.ts"
+import { openStore, PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
+import { verify } from "../../src/publishing/Verify.ts"
+import { account, append, begin, engine, folder, foundation, layers, profileOf } from "./night.ts"
+import { publisherOptions, resultsOf, rowsOf, stateOf, succeed } from "./night.ts"
+
+const run_id = "nightly.2026-11-20"
+const publish = (run: string) => Effect.flatMap(Publisher, (publisher) => publisher.publish(run))
+const publishOutcome = (run: string) =>
+  Effect.flatMap(Publisher, (publisher) => publisher.publishOutcome(run))
+
+const oneNight = Effect.gen(function* () {
+  yield* append([begin(run_id, "2026-11-20")])
+  yield* succeed(run_id, "1", "c-1", resultsOf(profileOf("Ana"), account, { ...profileOf("Eve"), type: 1 }))
+})
+
+const deletionFacts = (landed_sha256: string) => {
+  const task = { run_id, task_id: `${run_id}/c-1/${engine}`, execution_id: "e-1" }
+  return [
+    { _tag: "DeleteIntended", ...task, landed_sha256 },
+    { _tag: "DeleteAnswered", ...task, http_status: 204, outcome: "deleted" },
+    { _tag: "RunEnded", run_id, exit_code: 0, leftovers: false },
+  ] as const
+}
+
+const parquetCount = (root: string, table: string) =>
+  Effect.gen(function* () {
+    const duckdb = yield* DuckDb
+    const connection = yield* duckdb.open({ path: ":memory:", access: "read-write" })
+    const [row] = yield* connection.rows(
+      "SELECT count(*)::INTEGER AS n FROM read_parquet(?, hive_partitioning = false)",
+      [`${root}/tables/${table}/**/*.parquet`],
+    )
+    return row?.["n"]
+  }).pipe(Effect.scoped)
+
+const namesIn = (root: string) =>
+  Effect.map(rowsOf(root, "SELECT name FROM customer_profiles ORDER BY name"), (rows) =>
+    rows.map((row) => String(row["name"])),
+  )
+
+const problems = (root: string) => Effect.flatMap(openStore(publisherOptions(root)), verify)
+
+/** Every change of the disk, counted; the `failing`th and all after it are refused. */
+const refusing = (failing: number) => {
+  const steps = { done: 0 }
+  const step =
+    <A extends ReadonlyArray<never>, B>(operation: (...all: A) => B) =>
+    (...all: A): B => {
+      steps.done += 1
+      if (steps.done >= failing) throw new Error("EIO: i/o error")
+      return operation(...all)
+    }
+  const { exists, read, walk } = nodeFiles
+  const files: FileOperations = {
+    write: step(nodeFiles.write as never) as FileOperations["write"],
+    rename: step(nodeFiles.rename as never) as FileOperations["rename"],
+    link: step(nodeFiles.link as never) as FileOperations["link"],
+    copy: step(nodeFiles.copy as never) as FileOperations["copy"],
+    remove: step(nodeFiles.remove as never) as FileOperations["remove"],
+    makeFolder: step(nodeFiles.makeFolder as never) as FileOperations["makeFolder"],
+    syncFolder: step(nodeFiles.syncFolder as never) as FileOperations["syncFolder"],
+    exists,
+    read,
+    walk,
+  }
+  return { files, steps }
+}
+
+describe("PublisherDuckDb", () => {
+  it.live("publishes whole rows of everything that a night knows", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* oneNight
+        const landing = yield* Landing
+        const hashes = (yield* landing.list(run_id)).map(({ ref }) => ref.sha256)
+        const landed_sha256 = createHash("sha256").update(hashes.toSorted().join("\n")).digest("hex")
+        const published = yield* publish(run_id)
+        assert.deepStrictEqual(published.receipts, [{ execution_id: "e-1", landed_sha256 }])
+        assert.deepStrictEqual(
+          Object.fromEntries(Object.entries(published.rows).filter(([, rows]) => rows > 0)),
+          {
+            runs: 1,
+            tasks: 1,
+            executions: 1,
+            execution_features: 1,
+            execution_messages: 1,
+            execution_errors: 1,
+            products_count: 2,
+            sessions: 1,
+            consents: 1,
+            consent_documents: 1,
+            coverage: 1,
+            customer_profiles: 1,
+            emails: 1,
+            other_records: 1,
+            rejected_records: 1,
+          },
+        )
+        const first = {
+          run_id,
+          task_id: `${run_id}/c-1/${engine}`,
+          customer_id: "c-1",
+          engine_reference: engine,
+        }
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM executions"), [
+          {
+            ...first,
+            attempt: 1,
+            execution_id: "e-1",
+            session_id: "s-1",
+            app_id: "app",
+            external_execution_id: "x-1",
+            auth_origin: null,
+            status_code: "COMPLETED",
+            status_reason: "COMPLETED",
+            status_message: null,
+            authentication_status: "AUTH_OK",
+            is_closed: true,
+            end_hook: "skipped",
+            warnings_count: 1,
+            errors_count: null,
+            locking_hash: null,
+            date_created: "2026-11-20T01:00:00Z",
+            date_started: null,
+            date_ended: null,
+            execution_time: 1.5,
+            running_time: null,
+            total_elapsed_time: null,
+            action_required_expires: null,
+            next_kick_date: null,
+            deleted_at: null,
+            extra: '{"errors_count":"none","flavour":"new"}',
+          },
+        ])
+        const execution = { run_id, execution_id: "e-1" }
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM execution_errors"), [
+          {
+            ...execution,
+            kind: "parameters",
+            position: 0,
+            loc: ["nif"],
+            msg: "bad",
+            type: "format",
+            ctx: '{"n":1}',
+          },
+        ])
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM execution_messages"), [
+          {
+            ...execution,
+            position: 0,
+            date: "2026-11-20T01:00:01Z",
+            type: "info",
+            id: "m-1",
+            loc: ["a", "1"],
+            message: "slow today",
+          },
+        ])
+        assert.deepStrictEqual(
+          yield* rowsOf(root, "SELECT key, family, subtype, product, count FROM products_count"),
+          [
+            {
+              key: "customer_information:user_profile@customer_information",
+              family: "customer_information",
+              subtype: "user_profile",
+              product: "customer_information",
+              count: 1,
+            },
+            { key: "odd", family: null, subtype: null, product: null, count: 2 },
+          ],
+        )
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM sessions"), [
+          {
+            run_id,
+            session_id: "s-1",
+            execution_id: "e-1",
+            customer_id: "c-1",
+            status_code: "COMPLETED",
+            cursor: "es-public-administration:bye:completed",
+            is_closed: true,
+            retrieved_features: ["customer_information_read"],
+            pulled_at: "2026-11-20T02:00:00Z",
+            records: 3,
+            extra: '{"hint":7}',
+          },
+        ])
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM consent_documents"), [
+          {
+            run_id,
+            session_id: "s-1",
+            document_id: "../d'1",
+            version: "1",
+            hash: "h",
+            sign_date: null,
+            signature_provider: null,
+            signature_metadata: '{"k":1}',
+            extra: null,
+          },
+        ])
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM coverage"), [
+          {
+            ...first,
+            session_id: "s-1",
+            feature: "customer_information_read",
+            outcome: "succeeded",
+            reason: "FEATURE_COMPLETED",
+            who_acts: "nobody",
+            records: 1,
+            counted: 1,
+            as_of: "2026-11-20T02:00:00Z",
+          },
+        ])
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT name FROM customer_profiles_latest"), [
+          { name: "Ana" },
+        ])
+        assert.deepStrictEqual(yield* problems(root), [])
+      }).pipe(Effect.provide(layers(root)))
+    }),
+  )
+
+  it.live("has every table, view and column of the dictionary with its type and comment, even empty", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* append([begin(run_id, "2026-11-20")])
+        yield* publish(run_id)
+        const { families } = yield* openStore(publisherOptions(root))
+        const columns = yield* rowsOf(
+          root,
+          `SELECT table_name, column_name, data_type, comment FROM duckdb_columns() WHERE NOT internal
+           ORDER BY table_name, column_index`,
+        )
+        const expected = dataDictionary(families)
+          .toSorted((a, b) => (a.name < b.name ? -1 : 1))
+          .flatMap((table) =>
+            table.columns.map(({ name, type, comment }) => ({
+              table_name: table.name,
+              column_name: name,
+              data_type: type.replace("TIMESTAMPTZ", "TIMESTAMP WITH TIME ZONE"),
+              comment,
+            })),
+          )
+        assert.deepStrictEqual(columns, expected)
+        const bare = "SELECT table_name FROM duckdb_tables() WHERE comment IS NULL"
+        assert.deepStrictEqual(yield* rowsOf(root, bare), [])
+      }).pipe(Effect.provide(layers(root)))
+    }),
+  )
+
+  it.live("publishes deletions without touching records, and no file is counted twice", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* oneNight
+        const { receipts } = yield* publish(run_id)
+        yield* append(deletionFacts(receipts[0]?.landed_sha256 ?? ""))
+        yield* publishOutcome(run_id)
+        assert.deepStrictEqual(
+          yield* rowsOf(root, "SELECT execution_id, http_status, outcome, landed_sha256 FROM deletions"),
+          [{ execution_id: "e-1", http_status: 204, outcome: "deleted", ...receipts[0] }],
+        )
+        const ended =
+          "SELECT status, exit_code, deleted_at IS NOT NULL AS gone FROM runs JOIN executions USING (run_id)"
+        assert.deepStrictEqual(yield* rowsOf(root, ended), [{ status: "finished", exit_code: 0, gone: true }])
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT records, counted FROM coverage"), [
+          { records: 1, counted: 1 },
+        ])
+        assert.strictEqual(yield* parquetCount(root, "executions"), 1)
+        assert.deepStrictEqual(yield* problems(root), [])
+        // A new process has no memory of what the bodies held, and comes to the same rows.
+        yield* publishOutcome(run_id).pipe(
+          Effect.provide(PublisherDuckDb.layer(publisherOptions(root)), { local: true }),
+        )
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT records, counted FROM coverage"), [
+          { records: 1, counted: 1 },
+        ])
+        yield* publish(run_id)
+        assert.strictEqual(yield* parquetCount(root, "customer_profiles"), 1)
+        assert.deepStrictEqual(yield* problems(root), [])
+      }).pipe(Effect.provide(layers(root)))
+    }),
+  )
+
+  it.live("leaves an open reader its version, and a moved folder still answers", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* oneNight
+        yield* publish(run_id)
+        const duckdb = yield* DuckDb
+        const reader = yield* duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-only" })
+        const next = "nightly.2026-11-21"
+        yield* append([begin(next, "2026-11-21")])
+        yield* succeed(next, "2", "c-1", resultsOf(profileOf("Bea")))
+        yield* publish(next)
+        const names = "SELECT name FROM customer_profiles ORDER BY name"
+        assert.deepStrictEqual(yield* reader.rows(names), [{ name: "Ana" }])
+        const moved = yield* Effect.acquireRelease(
+          Effect.sync(() => mkdtempSync(`${root} moved '[1]`)),
+          (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
+        )
+        cpSync(root, moved, { recursive: true })
+        assert.deepStrictEqual(yield* rowsOf(moved, names), [{ name: "Ana" }, { name: "Bea" }])
+        const latest = "SELECT name FROM customer_profiles_latest"
+        assert.deepStrictEqual(yield* rowsOf(moved, latest), [{ name: "Bea" }])
+        yield* publish(next).pipe(
+          Effect.provide(PublisherDuckDb.layer(publisherOptions(moved)), { local: true }),
+        )
+        assert.deepStrictEqual(yield* rowsOf(moved, names), [{ name: "Ana" }, { name: "Bea" }])
+        const file = statSync(join(root, "nightjar.duckdb"))
+        assert.strictEqual(file.mode & 0o777, 0o600)
+      }).pipe(Effect.scoped, Effect.provide(layers(root)))
+    }),
+  )
+
+  it.live(
+    "a disk that fails at any step leaves the old version or the new one, and the next time repairs",
+    () =>
+      Effect.gen(function* () {
+        const prepared = yield* folder
+        const next = "nightly.2026-11-21"
+        yield* Effect.gen(function* () {
+          yield* oneNight
+          yield* publish(run_id)
+          yield* append([begin(next, "2026-11-21")])
+          yield* succeed(next, "2", "c-2", resultsOf(profileOf("Bea")))
+        }).pipe(Effect.provide(layers(prepared)))
+        const attempt = Effect.fnUntraced(function* (failing: number) {
+          const root = yield* folder
+          cpSync(prepared, root, { recursive: true })
+          const { files, steps } = refusing(failing)
+          const exit = yield* Effect.exit(publish(next)).pipe(Effect.provide(layers(root, files)))
+          const database = yield* namesIn(root)
+          const repaired = yield* Effect.gen(function* () {
+            yield* Effect.flatMap(openStore(publisherOptions(root)), repair)
+            assert.deepStrictEqual(yield* problems(root), [], `after a failure at step ${failing}`)
+            const names = yield* namesIn(root)
+            assert.strictEqual(yield* parquetCount(root, "customer_profiles"), names.length)
+            return names.join("+")
+          }).pipe(Effect.provide(foundation(root)))
+          return { steps: steps.done, story: `${exit._tag}: ${database.join("+")}, then ${repaired}` }
+        }, Effect.scoped)
+        const { steps, story } = yield* attempt(Infinity)
+        assert.strictEqual(story, "Success: Ana+Bea, then Ana+Bea")
+        const stories: Array<string> = []
+        // Few steps of the many that write files, and the last ones, which put them into place.
+        for (const failing of [
+          1,
+          9,
+          steps - 61,
+          steps - 55,
+          steps - 30,
+          steps - 10,
+          steps - 4,
+          steps - 3,
+          steps,
+        ]) {
+          stories.push((yield* attempt(failing)).story)
+        }
+        assert.deepStrictEqual(
+          [...new Set(stories)],
+          ["Failure: Ana, then Ana", "Failure: Ana, then Ana+Bea", "Failure: Ana+Bea, then Ana+Bea"],
+        )
+      }).pipe(Effect.provide(DuckDb.layer)),
+  )
+
+  it.live("verify names what does not agree", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* oneNight
+        yield* publish(run_id)
+        const stray = "tables/emails/stray.parquet"
+        writeFileSync(join(root, stray), "x")
+        const changed = `tables/emails/run_date=2026-11-20/${run_id}-v1.parquet`
+        appendFileSync(join(root, changed), "x")
+        const gone = `tables/tasks/run_date=2026-11-20/${run_id}-v1.parquet`
+        rmSync(join(root, gone))
+        const duckdb = yield* DuckDb
+        yield* Effect.scoped(
+          Effect.flatMap(
+            duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-write" }),
+            (connection) => connection.run("DELETE FROM executions"),
+          ),
+        )
+        const [task] = [{ run_id, task_id: `${run_id}/c-1/${engine}` }]
+        const receipt = "not this one"
+        yield* append([
+          { _tag: "RunPublished", run_id, version: 1, receipts: [] },
+          { _tag: "DeleteIntended", ...task, execution_id: "e-1", landed_sha256: receipt },
+        ])
+        assert.deepStrictEqual(yield* problems(root), [
+          { problem: "the receipt of its deletion is not that of what is landed", where: "e-1" },
+          { problem: "the file is missing", where: gone },
+          { problem: "the file is not what was published", where: changed },
+          { problem: "no manifest lists the file", where: stray },
+          { problem: `0 rows of run ${run_id}, 1 in its files`, where: "executions" },
+          { problem: "not in executions", where: "e-1" },
+        ])
+      }).pipe(Effect.provide(layers(root)))
+    }),
+  )
+
+  it.live("shares the published part, and only that, with the group where the job says so", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* oneNight
+        yield* publish(run_id).pipe(
+          Effect.provide(PublisherDuckDb.layer({ ...publisherOptions(root), share: "group" }), {
+            local: true,
+          }),
+        )
+        const mode = (path: string) => (statSync(join(root, path)).mode & 0o777).toString(8)
+        const runs = "tables/runs/run_date=2026-11-20"
+        assert.deepStrictEqual(
+          [
+            ".",
+            "nightjar.duckdb",
+            "tables",
+            runs,
+            `${runs}/${run_id}-v1.parquet`,
+            "landing",
+            "ledger.sqlite",
+          ].map(mode),
+          ["710", "640", "750", "750", "640", "700", "600"],
+        )
+      }).pipe(Effect.provide(layers(root)))
+    }),
+  )
+
+  it.live("hostile ids and values stay values", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        const id = `../'"; DROP TABLE runs; --=1+1|\u202e😀`
+        yield* append([begin(run_id, "2026-11-20")])
+        yield* succeed(run_id, id, id, resultsOf(profileOf(id)), stateOf(id, id, { [id]: id }))
+        yield* publish(run_id)
+        assert.deepStrictEqual(
+          yield* rowsOf(root, "SELECT customer_id, execution_id, session_id, name FROM customer_profiles"),
+          [{ customer_id: id, execution_id: `e-${id}`, session_id: `s-${id}`, name: id }],
+        )
+        assert.deepStrictEqual(yield* problems(root), [])
+        const odd = nodeFiles
+          .walk(join(root, "tables"))
+          .filter((path) => !/^[a-z_]+\/run_date=2026-11-20\/[a-z0-9.-]+$/.test(path))
+        assert.deepStrictEqual(odd, ["manifest.json"])
+      }).pipe(Effect.provide(layers(root)))
+    }),
+  )
+
+  it.live("publishes nothing where a body that the ledger knows is not in landing", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* oneNight.pipe(Effect.provide(foundation(root)))
+      rmSync(join(root, "landing"), { recursive: true })
+      yield* Effect.gen(function* () {
+        const failure = yield* Effect.flip(publish(run_id))
+        assert.match(failure.message, /no body at offset/)
+        assert.isFalse(nodeFiles.exists(join(root, "nightjar.duckdb")))
+      }).pipe(Effect.provide(layers(root)))
+    }),
+  )
+})

@@ -1,0 +1,176 @@
+import { assert, describe, it } from "@effect/vitest"
+import { foldRun } from "../../src/ledger/RunState.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
+import type { TaskState } from "../../src/ledger/RunState.ts"
+import { coverageRows } from "../../src/publishing/CoverageRows.ts"
+import type { TaskFindings } from "../../src/publishing/CoverageRows.ts"
+import { executionRow, productKey } from "../../src/publishing/ExecutionRows.ts"
+import { sessionRows } from "../../src/publishing/SessionRows.ts"
+
+const run_id = "nightly.2026-11-20"
+const task_id = `${run_id}/c-1/bank`
+const task = { run_id, task_id }
+
+const folded = (facts: ReadonlyArray<Fact>): TaskState => {
+  const all: ReadonlyArray<Fact> = [
+    { _tag: "RunStarted", run_id, job: "j", job_path: "j", run_date: "2026-11-20", tool_version: "1" },
+    {
+      _tag: "TaskPlanned",
+      ...task,
+      customer_id: "c-1",
+      engine_reference: "bank",
+      features: ["accounts_read", "x"],
+    },
+    ...facts,
+  ]
+  const state = foldRun(all.map((fact, seq) => ({ seq, at: seq, fact })))?.tasks.get(task_id)
+  if (state === undefined) throw new Error("no task")
+  return state
+}
+
+const settled = (reason: string, outcome: "succeeded" | "failed" | "unfinished"): Fact => ({
+  _tag: "TaskSettled",
+  ...task,
+  outcome,
+  reason,
+  who_acts: outcome === "failed" ? "customer" : outcome === "succeeded" ? "nobody" : "service",
+  deletable: true,
+})
+
+const nothing: TaskFindings = {
+  featureReasons: new Map(),
+  byTable: undefined,
+  byProduct: new Map(),
+  products_count: undefined,
+  retrieved: [],
+  session_id: undefined,
+  as_of: undefined,
+}
+
+describe("executions", () => {
+  it("an attempt that was never accepted is its number and its external id", () => {
+    const refused = folded([
+      { _tag: "StartIntended", ...task, attempt: 1, external_execution_id: "x-1", probe: false },
+      { _tag: "StartAnswered", ...task, attempt: 1, answer: "refused", http_status: 400 },
+    ])
+    const [attempt] = refused.attempts
+    if (attempt === undefined) throw new Error("no attempt")
+    assert.deepStrictEqual(
+      executionRow({ run_id, task: refused, attempt, deleted_at: undefined }, undefined),
+      {
+        ...task,
+        attempt: 1,
+        external_execution_id: "x-1",
+      },
+    )
+  })
+
+  it("a product key of another form is not split", () => {
+    assert.deepStrictEqual(
+      ["card:debit:gold@cards", "card@cards", "card:debit", ":debit@cards", "a:b@"].map(productKey),
+      [
+        { family: "card", subtype: "debit:gold", product: "cards" },
+        undefined,
+        undefined,
+        undefined,
+        undefined,
+      ],
+    )
+  })
+})
+
+describe("coverage", () => {
+  const outcomes = (state: TaskState, findings: Partial<TaskFindings>) =>
+    coverageRows(run_id, state, [], { ...nothing, ...findings }).map((row) => [
+      row["feature"],
+      row["outcome"],
+      row["reason"],
+      row["who_acts"],
+      row["records"],
+      row["counted"],
+    ])
+
+  it("is the feature's own where the state tells it, else the task's", () => {
+    const featureReasons = new Map([["accounts_read", "FEATURE_COMPLETED"]])
+    assert.deepStrictEqual(outcomes(folded([settled("BLOCKED_USER", "failed")]), { featureReasons }), [
+      ["accounts_read", "succeeded", "FEATURE_COMPLETED", "nobody", undefined, undefined],
+      ["x", "failed", "BLOCKED_USER", "customer", undefined, undefined],
+    ])
+  })
+
+  it("no feature succeeds whose results are not all here, nor by a reason that nobody knows", () => {
+    const featureReasons = new Map([
+      ["accounts_read", "FEATURE_COMPLETED"],
+      ["x", "FEATURE_SHINY"],
+    ])
+    assert.deepStrictEqual(outcomes(folded([settled("RESULTS_PARTIAL", "unfinished")]), { featureReasons }), [
+      ["accounts_read", "unfinished", "RESULTS_PARTIAL", "service", undefined, undefined],
+      ["x", "failed", "FEATURE_SHINY", "engineer", undefined, undefined],
+    ])
+  })
+
+  it("counts records and products of the feature's namesake where no schema names the feature", () => {
+    const findings = {
+      byTable: new Map(),
+      byProduct: new Map([["accounts", 3]]),
+      products_count: [
+        ["bank:account@accounts", 4],
+        ["bank:card@cards", 9],
+      ] as const,
+    }
+    assert.deepStrictEqual(outcomes(folded([settled("COMPLETED", "succeeded")]), findings), [
+      ["accounts_read", "succeeded", "COMPLETED", "nobody", 3, 4],
+      ["x", "succeeded", "COMPLETED", "nobody", undefined, undefined],
+    ])
+  })
+})
+
+describe("sessions", () => {
+  const session = {
+    task: folded([]),
+    session_id: "s-1",
+    execution_id: undefined,
+    read_at: 5,
+    is_closed: true,
+    body: {
+      ref: { segment: "s", offset: 0, bytes: 1, sha256: "h" },
+      meta: { kind: "results" as const, ...task, http_status: 200, received_at: 7 },
+    },
+  }
+
+  it("knows status and cursor by their values, whatever the fields are called, and keeps all else", () => {
+    const body = {
+      data: [],
+      foo: "TIMED_OUT",
+      bar: "es-public-administration:connect:wait",
+      is_closed: "perhaps",
+      other: null,
+    }
+    assert.deepStrictEqual(sessionRows(run_id, session, body, 0), [
+      [
+        "sessions",
+        {
+          run_id,
+          session_id: "s-1",
+          execution_id: undefined,
+          customer_id: "c-1",
+          is_closed: true,
+          pulled_at: 7,
+          records: 0,
+          status_code: "TIMED_OUT",
+          cursor: "es-public-administration:connect:wait",
+          retrieved_features: undefined,
+          extra: '{"is_closed":"perhaps","other":null}',
+        },
+      ],
+    ])
+  })
+
+  it("takes none of two values that both could be the status", () => {
+    const [row] = sessionRows(run_id, session, { a: "COMPLETED", b: "FAILED" }, 0)
+    assert.deepStrictEqual(
+      [row?.[1]["status_code"], row?.[1]["extra"]],
+      [undefined, '{"a":"COMPLETED","b":"FAILED"}'],
+    )
+  })
+})

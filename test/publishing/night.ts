@@ -1,0 +1,179 @@
+/** A hand-written night: facts and bodies of a few tasks, landed and told to a ledger as the pipeline does it. */
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { NodeFileSystem } from "@effect/platform-node"
+import { Effect, Layer } from "effect"
+import { DuckDb } from "../../src/duckdb/DuckDb.ts"
+import { Landing } from "../../src/landing/Landing.ts"
+import type { BodyMeta } from "../../src/landing/Landing.ts"
+import { LandingFiles } from "../../src/landing/LandingFiles.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import type { FileOperations } from "../../src/publishing/OutputFiles.ts"
+import { PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
+
+export const schemasFolder = new URL("../../schemas/records", import.meta.url).pathname
+export const engine = "es-tax-agency:website"
+
+/** A folder that is there and gone again with its scope. */
+export const folder = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "nightjar-publishing-"))),
+  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
+)
+
+export const publisherOptions = (root: string) => ({
+  root,
+  schemasFolder,
+  share: "none" as const,
+  toolVersion: "0.1.0",
+})
+
+export const foundation = (root: string) =>
+  Layer.mergeAll(
+    Ledger.layer({ path: join(root, "ledger.sqlite") }),
+    LandingFiles.layer({ root }),
+    DuckDb.layer,
+    NodeFileSystem.layer,
+  )
+
+export const layers = (root: string, files?: FileOperations) =>
+  PublisherDuckDb.layer({ ...publisherOptions(root), ...(files === undefined ? {} : { files }) }).pipe(
+    Layer.provideMerge(foundation(root)),
+  )
+
+const encoder = new TextEncoder()
+const at = Date.parse("2026-11-20T02:00:00Z")
+
+const land = Effect.fnUntraced(function* (
+  meta: Omit<BodyMeta, "http_status" | "received_at">,
+  body: unknown,
+) {
+  const landing = yield* Landing
+  const bytes = encoder.encode(typeof body === "string" ? body : JSON.stringify(body))
+  return yield* landing.land({ ...meta, http_status: 200, received_at: at }, bytes)
+})
+
+export const append = (facts: ReadonlyArray<Fact>) => Effect.flatMap(Ledger, (ledger) => ledger.append(facts))
+
+export const profileOf = (name: string) => ({
+  product: "customer_information",
+  sub_family: "customer_information:user_profile",
+  fetch_date: "2026-11-20T03:04:05Z",
+  type: "person",
+  name,
+  identification_numbers: [],
+  gender: "female",
+  civil_status: "single",
+  emails: [`${name}@example.test`],
+  phones: [],
+  addresses: [],
+})
+
+export const account = { product: "accounts", sub_family: "bank:account", balance: "1.10" }
+
+export const stateOf = (id: string, customer_id: string, rest: object = {}) => ({
+  execution_id: `e-${id}`,
+  session_id: `s-${id}`,
+  app_id: "app",
+  customer_id,
+  external_execution_id: `x-${id}`,
+  engine_reference: engine,
+  status_code: "COMPLETED",
+  status_reason: "COMPLETED",
+  authentication_status: "AUTH_OK",
+  is_closed: true,
+  products_count: { "customer_information:user_profile@customer_information": 1, odd: 2 },
+  end_hook: "skipped",
+  warnings_count: 1,
+  errors_count: "none",
+  date_created: "2026-11-20T01:00:00Z",
+  execution_time: 1.5,
+  features: [{ code: "customer_information_read", status_reason: "FEATURE_COMPLETED", status_message: null }],
+  messages: [{ date: "2026-11-20T01:00:01Z", type: "info", id: "m-1", loc: ["a", 1], message: "slow today" }],
+  parameters_errors: [{ loc: ["nif"], msg: "bad", type: "format", input: "the secret", ctx: { n: 1 } }],
+  flavour: "new",
+  ...rest,
+})
+
+export const begin = (run_id: string, run_date: string): Fact => ({
+  _tag: "RunStarted",
+  run_id,
+  job: "nightly",
+  job_path: "jobs/nightly.yaml",
+  run_date,
+  tool_version: "0.1.0",
+})
+
+/** One task that was accepted, closed, pulled and settled; `id` names its execution and session. */
+export const succeed = Effect.fnUntraced(function* (
+  run_id: string,
+  id: string,
+  customer_id: string,
+  results: unknown,
+  state: unknown = stateOf(id, customer_id),
+) {
+  const task = { run_id, task_id: `${run_id}/${customer_id}/${engine}` }
+  const execution = { execution_id: `e-${id}`, session_id: `s-${id}` }
+  const meta = { ...task, ...execution, attempt: 1, customer_id, engine_reference: engine }
+  const landedState = yield* land({ ...meta, kind: "state" }, state)
+  const landedResults = yield* land({ ...meta, kind: "results" }, results)
+  yield* append([
+    {
+      _tag: "TaskPlanned",
+      ...task,
+      customer_id,
+      engine_reference: engine,
+      features: ["customer_information_read"],
+    },
+    { _tag: "StartIntended", ...task, attempt: 1, external_execution_id: `x-${id}`, probe: false },
+    { _tag: "StartAnswered", ...task, attempt: 1, answer: "accepted", http_status: 202, ...execution },
+    {
+      _tag: "AttemptClosed",
+      ...task,
+      attempt: 1,
+      ...execution,
+      status_code: "COMPLETED",
+      status_reason: "COMPLETED",
+      landed: landedState,
+    },
+    {
+      _tag: "ResultsRead",
+      ...task,
+      ...execution,
+      http_status: 200,
+      kind: "results",
+      is_closed: true,
+      landed: landedResults,
+    },
+    {
+      _tag: "TaskSettled",
+      ...task,
+      outcome: "succeeded",
+      reason: "COMPLETED",
+      who_acts: "nobody",
+      deletable: true,
+    },
+  ])
+})
+
+export const resultsOf = (...data: ReadonlyArray<unknown>) => ({
+  data,
+  retrieved_features: ["customer_information_read"],
+  is_closed: true,
+  result: "COMPLETED",
+  screen: "es-public-administration:bye:completed",
+  hint: 7,
+  consent: {
+    accepted_date: "2026-11-19T10:00:00Z",
+    user_ip: "192.0.2.1",
+    accepted_documents: { "../d'1": { version: "1", hash: "h", signature_metadata: { k: 1 } } },
+  },
+})
+
+/** All rows of a published table. */
+export const rowsOf = Effect.fnUntraced(function* (root: string, sql: string) {
+  const duckdb = yield* DuckDb
+  const connection = yield* duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-only" })
+  return yield* connection.rows(sql)
+}, Effect.scoped)
