@@ -191,19 +191,18 @@ const hasFinalResults = (night: NightOutcome, execution: ExecutionSeen, deleted_
   if (answers.length === 0) return true
   if (!answers.some((reading) => reading.is_closed)) return false
   return night.published.versions.some(
-    (version) =>
-      version.at <= deleted_at && version.sessions.some((session) => session.session_id === session_id),
+    (version) => version.at <= deleted_at && version.bodies.some((body) => body.session_id === session_id),
   )
 }
 
 /** 14: every record of the newest body of each session is somewhere in the tables. */
 const recordsPlaced = (night: NightOutcome): ReadonlyArray<Violation> =>
   night.published.versions
-    .flatMap(({ sessions }) => sessions)
-    .filter(({ records, placed }) => records !== placed)
-    .map(({ session_id, records, placed }) => ({
+    .flatMap(({ bodies }) => bodies)
+    .filter(({ found, placed }) => found !== placed)
+    .map(({ session_id, found, placed }) => ({
       promise: 14,
-      what: `session ${session_id} holds ${records} records, ${placed} rows`,
+      what: `session ${session_id} holds ${found} records, ${placed} rows`,
     }))
 
 /** The manners of the service: no session is read faster than once in five seconds. */

@@ -25,7 +25,7 @@ import { calm, faultyClient } from "./FaultyNetwork.ts"
 import type { FaultRates, Perform } from "./FaultyNetwork.ts"
 import { makeJob } from "./SimulatedJob.ts"
 import { SimulatedPublisher } from "./SimulatedPublisher.ts"
-import type { PublishedStore } from "./SimulatedPublisher.ts"
+import type { PublishedHistory } from "./SimulatedPublisher.ts"
 import { World } from "./World.ts"
 
 const hour = 3_600_000
@@ -66,7 +66,7 @@ export interface NightOutcome {
   readonly truth: Truth
   readonly facts: ReadonlyArray<Recorded>
   readonly landing: LandingStore
-  readonly published: PublishedStore
+  readonly published: PublishedHistory
   readonly exitCodes: ReadonlyArray<number>
   readonly processes: number
   readonly requests: number
@@ -120,7 +120,7 @@ export const runSimulatedNight = (
   })
   const database = openLedger({ path: ":memory:" })
   const landing = LandingMemory.makeStore()
-  const published = SimulatedPublisher.makeStore()
+  const published = SimulatedPublisher.makeHistory()
   const pipeline = Effect.provide(
     runNight(plan.job, { further: false, parent: undefined, only: undefined, toolVersion: "simulated" }),
     layersOf(http, database, landing, published, families, () => world.now(), plant),
@@ -212,7 +212,7 @@ const layersOf = (
   http: HttpClient.HttpClient,
   database: ReturnType<typeof openLedger>,
   store: LandingStore,
-  published: PublishedStore,
+  published: PublishedHistory,
   families: ReadonlyArray<RecordFamily>,
   now: () => number,
   plant: Plant,
