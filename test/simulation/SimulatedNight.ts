@@ -29,8 +29,10 @@ import type { PublishedHistory } from "./SimulatedPublisher.ts"
 import { World } from "./World.ts"
 
 const hour = 3_600_000
-/** Pipelines that one night may need: crashes, and further runs for what stayed unfinished. */
+/** Pipelines that one plan may need: crashes, and further runs for what stayed unfinished. */
 const processesMax = 40
+/** Whatever a calm rerun cannot finish after so many tries is not finished by further ones. */
+const exitsMax = 3
 
 /** A small generator of numbers in [0, 1): the same seed, the same night. */
 export const seeded = (seed: number): (() => number) => {
@@ -49,6 +51,8 @@ export interface NightPlan {
   readonly rates: FaultRates
   /** How many events the pipeline lives before each crash. */
   readonly crashes: ReadonlyArray<number>
+  /** When `run` is called, after the beginning, and whether with `--new`. */
+  readonly nights: ReadonlyArray<{ readonly atMs: number; readonly further: boolean }>
   /** Wrong wall clocks of the pipeline's processes, in milliseconds. */
   readonly clockOffsets: ReadonlyArray<number>
 }
@@ -93,7 +97,17 @@ export const planNight = (seed: number): NightPlan => {
     random() < 0.05 ? Math.trunc((random() - 0.5) * 60_000) : 0,
   )
   const customers = 10 + Math.floor(random() ** 2 * 120)
-  return { seed, job: makeJob(random, customers), rates, crashes, clockOffsets }
+  const job = makeJob(random, customers)
+  const later = random()
+  const nights = [
+    { atMs: 0, further: false },
+    ...(later < 0.15
+      ? [{ atMs: 24 * hour, further: false }]
+      : later < 0.3
+        ? [{ atMs: hour, further: true }]
+        : []),
+  ]
+  return { seed, job, rates, crashes, nights, clockOffsets }
 }
 
 const day = Date.UTC(2026, 10, 20, 22, 0, 0)
@@ -121,36 +135,33 @@ export const runSimulatedNight = (
   const database = openLedger({ path: ":memory:" })
   const landing = LandingMemory.makeStore()
   const published = SimulatedPublisher.makeHistory()
-  const pipeline = Effect.provide(
-    runNight(plan.job, { further: false, parent: undefined, only: undefined, toolVersion: "simulated" }),
-    layersOf(http, database, landing, published, families, () => world.now(), plant),
-  )
+  const layers = layersOf(http, database, landing, published, families, () => world.now(), plant)
+  const options = { parent: undefined, only: undefined, toolVersion: "simulated" }
+  const pipeline = Effect.provide(runNight(plan.job, { ...options, further: false }), layers)
+  const furtherRun = Effect.provide(runNight(plan.job, { ...options, further: true }), layers)
   const exitCodes: Array<number> = []
   let processes = 0
-  let ended: number | undefined
-  while (ended === undefined && processes < processesMax) {
-    const crashAt = plan.crashes[processes]
-    const offsetMs = plan.clockOffsets[processes] ?? 0
-    const bornAt = world.stepsTaken
-    const handle = world.spawn(`pipeline ${processes}`, pipeline, { offsetMs })
-    processes += 1
-    world.runUntil(
-      () => handle.exit() !== undefined || (crashAt !== undefined && world.stepsTaken - bornAt >= crashAt),
-    )
-    const exit = handle.exit()
-    handle.kill()
-    if (exit === undefined || Exit.isFailure(exit)) {
-      landing.crash()
-      if (exit !== undefined) expectExpected(exit)
-      wait(world, Math.floor(random() ** 3 * hour))
-      continue
+  for (const { atMs, further } of plan.nights) {
+    if (day + atMs > world.now()) wait(world, day + atMs - world.now())
+    rates = plan.rates
+    // Only the first process of `--new` is asked for a further run; the ones after a crash resume it.
+    let command = further ? furtherRun : pipeline
+    for (let exits = 0; exits < exitsMax && processes < processesMax;) {
+      const exit = livePipeline(world, plan, processes, command)
+      processes += 1
+      command = pipeline
+      if (exit === undefined || Exit.isFailure(exit)) {
+        landing.crash()
+        if (exit !== undefined) expectExpected(exit)
+        wait(world, Math.floor(random() ** 3 * hour))
+        continue
+      }
+      exits += 1
+      exitCodes.push(exit.value.exit_code)
+      if (exit.value.exit_code !== 4) break
+      rates = calm
+      wait(world, hour)
     }
-    exitCodes.push(exit.value.exit_code)
-    if (exit.value.exit_code !== 4) ended = exit.value.exit_code
-    // Whatever a calm rerun cannot finish after a few tries is not finished by further ones.
-    else if (exitCodes.length >= 3) ended = 4
-    rates = exitCodes.length > 0 ? calm : rates
-    if (ended === undefined) wait(world, hour)
   }
   const truth = server.truth()
   const facts = readFacts(database)
@@ -166,6 +177,26 @@ export const runSimulatedNight = (
     virtualHours: (world.now() - day) / hour,
     eventsHash: world.eventsHash,
   }
+}
+
+/** One process of the pipeline, to its end or to the moment at which the plan kills it. */
+const livePipeline = <A, E>(
+  world: World,
+  plan: NightPlan,
+  processes: number,
+  pipeline: Effect.Effect<A, E>,
+): Exit.Exit<A, E> | undefined => {
+  const crashAt = plan.crashes[processes]
+  const bornAt = world.stepsTaken
+  const handle = world.spawn(`pipeline ${processes}`, pipeline, {
+    offsetMs: plan.clockOffsets[processes] ?? 0,
+  })
+  world.runUntil(
+    () => handle.exit() !== undefined || (crashAt !== undefined && world.stepsTaken - bornAt >= crashAt),
+  )
+  const exit = handle.exit()
+  handle.kill()
+  return exit
 }
 
 /** A pipeline may end because the service could not be reached; a defect of the program may not be. */
