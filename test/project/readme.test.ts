@@ -1,0 +1,104 @@
+/**
+ * The README is the product's face: its commands are run here, and what they print must be what it says. A line that is
+ * only `…` stands for any lines; dates and durations may differ.
+ */
+import { execFileSync, spawnSync } from "node:child_process"
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { afterAll, describe, expect, it } from "vitest"
+
+const root = fileURLToPath(new URL("../../", import.meta.url))
+const readme = readFileSync(join(root, "README.md"), "utf8")
+const output = mkdtempSync(join(tmpdir(), "nightjar-readme-"))
+afterAll(() => rmSync(output, { recursive: true, force: true }))
+
+const nightjar = (args: ReadonlyArray<string>) =>
+  spawnSync(process.execPath, ["src/main.ts", ...args, "--output", output], {
+    cwd: root,
+    encoding: "utf8",
+    env: { ...process.env, NO_COLOR: "1", COLUMNS: "120" },
+  })
+
+interface Example {
+  readonly command: string
+  readonly lines: ReadonlyArray<string>
+}
+
+/** Every `$ command` of the console blocks with the lines that follow it. */
+const examples = [...readme.matchAll(/```console\n([\s\S]*?)```/g)].flatMap(([, block = ""]) =>
+  block
+    .split(/^\$ /m)
+    .slice(1)
+    .map((text): Example => {
+      const [command = "", ...lines] = text.trimEnd().split("\n")
+      return { command, lines }
+    }),
+)
+
+const settle = (line: string) =>
+  line
+    .trimEnd()
+    .replaceAll(/\d{4}-\d{2}-\d{2}/g, "DATE")
+    .replaceAll(/took \d+ min/g, "took SOME min")
+
+/** The part of the README that `printed` does not show, undefined when it shows all of it in order. */
+const missingFrom = (expected: ReadonlyArray<string>, printed: string): string | undefined => {
+  const actual = printed.split("\n").map(settle)
+  let at = 0
+  let free = false
+  for (const line of expected.map(settle)) {
+    if (line === "…") {
+      free = true
+      continue
+    }
+    const found = free ? actual.indexOf(line, at) : actual[at] === line ? at : -1
+    if (found < 0) return line
+    at = found + 1
+    free = false
+  }
+  return undefined
+}
+
+describe("the README", () => {
+  it("shows what `npm start` prints", () => {
+    const start = examples.find(({ command }) => command === "npm ci && npm start")
+    const { status, stdout } = nightjar(["demo"])
+    expect(status).toBe(0)
+    expect(missingFrom(start?.lines ?? ["no such example"], stdout)).toBeUndefined()
+  }, 60_000)
+
+  it("shows what its other commands print", () => {
+    const others = examples.flatMap(({ command, lines }) => {
+      const args = /^npm run -s nightjar -- (.*)$/.exec(command)?.[1]
+      return args === undefined ? [] : [{ args, lines }]
+    })
+    expect(others.length).toBeGreaterThan(0)
+    for (const { args, lines } of others) {
+      const words = [...args.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? "")
+      expect(missingFrom(lines, nightjar(words).stdout)).toBeUndefined()
+    }
+  }, 30_000)
+
+  it("names every command, and no other", () => {
+    const help = execFileSync(process.execPath, ["src/main.ts", "--help"], { cwd: root, encoding: "utf8" })
+    const listed = help.slice(help.indexOf("SUBCOMMANDS")).matchAll(/^ {2}([a-z]+) {2}/gm)
+    const commands = new Set([...listed].map(([, name]) => name))
+    const table = readme.slice(readme.indexOf("## Commands"), readme.indexOf("## The rooms"))
+    const named = new Set([...table.matchAll(/`nightjar ([a-z]+)/g)].map(([, name]) => name))
+    expect([...named].toSorted()).toEqual([...commands].toSorted())
+  })
+
+  it("names every dependency, and no other", () => {
+    const { dependencies, devDependencies } = JSON.parse(
+      readFileSync(join(root, "package.json"), "utf8"),
+    ) as Record<string, Record<string, string>>
+    const section = readme.slice(readme.indexOf("## Dependencies"), readme.indexOf("The ledger uses"))
+    const named = [...section.matchAll(/^\| (.*?) \|/gm)].flatMap(([, cell = ""]) =>
+      [...cell.matchAll(/`([^`]+)`/g)].map(([, name]) => name),
+    )
+    const installed = [...Object.keys(dependencies ?? {}), ...Object.keys(devDependencies ?? {})]
+    expect(named.toSorted()).toEqual(installed.filter((name) => name !== "@types/node").toSorted())
+  })
+})
