@@ -135,7 +135,10 @@ const runStages = Effect.fn("Nightly.runStages")(function* (
 const executeStage = Effect.fnUntraced(function* (job: Job, run_id: string, mode: Mode, begun?: JobPlan) {
   const plan = begun ?? (yield* planAgain(job, run_id, mode))
   const run = yield* loadRun(run_id)
-  yield* tell({ _tag: "Planned", run_id, tasks: run.tasks.size })
+  const over = [...run.tasks.values()].filter(
+    ({ settled }) => settled !== undefined && settled.fact.outcome !== "unfinished",
+  ).length
+  yield* tell({ _tag: "Planned", run_id, tasks: run.tasks.size, over })
   yield* executeRun({
     run,
     works: yield* worksOf(plan, run),

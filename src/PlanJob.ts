@@ -115,7 +115,6 @@ const settledBefore = (
   reason,
   who_acts,
   message,
-  deletable: true,
 })
 
 /**
@@ -160,7 +159,7 @@ const prepareTask = (planned: JobPlan, task: Task, forms: FormCache["Service"]):
     const decision = refitTask(current, finding, planned.grounds)
     if (decision._tag === "Settled") {
       const { outcome, reason, who_acts } = decision.verdict
-      return { _tag: "Verdict", verdict: { outcome, reason, who_acts, deletable: true } } satisfies Prepared
+      return { _tag: "Verdict", verdict: { outcome, reason, who_acts } } satisfies Prepared
     }
     if (decision.task.availability === "unavailable") return { _tag: "Unavailable" } satisfies Prepared
     current = decision.task

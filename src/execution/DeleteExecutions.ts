@@ -40,7 +40,7 @@ export const dueDeletions = (run: RunState): ReadonlyArray<DueDeletion> => {
 
 const mayDelete = (run: RunState, task: TaskState, attempt: AttemptState): boolean => {
   const { closed, deletion } = attempt
-  if (task.settled === undefined || !task.settled.fact.deletable) return false
+  if (task.settled === undefined || !attempt.drained) return false
   if (closed?.fact.landed === undefined || (deletion !== undefined && deletion.outcome !== "pending"))
     return false
   // What was learnt after the publication is not in it.
@@ -48,15 +48,13 @@ const mayDelete = (run: RunState, task: TaskState, attempt: AttemptState): boole
   return closed.seq < published && task.settled.seq < published
 }
 
-/** Closed executions that are still to be deleted although their task is settled and deletable. */
+/** Executions that are to be deleted and are still at the service, as far as is known. */
 export const pendingDeletions = (run: RunState): number =>
   [...run.tasks.values()]
-    .filter((task) => task.settled?.fact.deletable === true)
+    .filter((task) => task.settled !== undefined)
     .flatMap((task) => task.attempts)
-    .filter(
-      ({ closed, deletion }) =>
-        closed?.fact.landed !== undefined && (deletion?.outcome ?? "pending") === "pending",
-    ).length
+    .filter(({ drained, closed }) => drained && closed?.fact.landed !== undefined)
+    .filter(({ deletion }) => (deletion?.outcome ?? "pending") === "pending").length
 
 export const deleteExecutions = Effect.fn("DeleteExecutions.delete")(function* (run: RunState) {
   yield* Effect.forEach(dueDeletions(run), (due) => deleteOne(run.started.run_id, due), {

@@ -3,7 +3,13 @@ import { Context, Effect } from "effect"
 import type { Outcome } from "../ledger/Fact.ts"
 
 export type ProgressEvent =
-  | { readonly _tag: "Planned"; readonly run_id: string; readonly tasks: number }
+  | {
+      readonly _tag: "Planned"
+      readonly run_id: string
+      readonly tasks: number
+      /** Tasks that are over already: settled by the plan, or by an earlier process. */
+      readonly over: number
+    }
   | { readonly _tag: "Started"; readonly task_id: string }
   | { readonly _tag: "Closed"; readonly task_id: string; readonly status_reason: string }
   | { readonly _tag: "Waiting"; readonly task_id: string; readonly why: string; readonly until: number }

@@ -6,6 +6,7 @@ import type { AttemptClosed } from "../ledger/Fact.ts"
 import type { AttemptState } from "../ledger/RunState.ts"
 import { retryWaitMs } from "../scheduling/Polling.ts"
 import type { Candidate } from "../scheduling/Schedule.ts"
+import { append } from "./AttemptOrder.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
 import { endOfAttempt, endOfRefusal, ownEnds, refusalOf } from "./Ends.ts"
 import { externalExecutionId } from "./ExternalId.ts"
@@ -17,7 +18,7 @@ import { tell } from "./Progress.ts"
 import { pullResults } from "./PullResults.ts"
 import { startAttempt } from "./StartAttempt.ts"
 import type { StartResult } from "./StartAttempt.ts"
-import { countedTotal, own, verdictOf } from "./Verdict.ts"
+import { countedTotal, isDrained, own, verdictOf } from "./Verdict.ts"
 import type { Reading } from "./Verdict.ts"
 import type { CallParts, SessionWork } from "./Work.ts"
 
@@ -152,9 +153,15 @@ export const finish = Effect.fnUntraced(function* (
     night.rejected.set(book.fingerprint, refusalOf(closed.authentication_status) ?? reason)
   yield* release(night, task_id)
   const reading = yield* readClosed(night, book, closed)
+  if (isDrained(reading)) yield* append(drained(night, closed))
   const verdict = verdictOf(end, reason, reading)
   const now = yield* Clock.currentTimeMillis
-  const again = end.retry && night.mode === "night" && book.attemptsMade < night.rules.retry.max_attempts
+  // What is still partial is read to its end before the login is used again.
+  const again =
+    end.retry &&
+    reading._tag !== "Partial" &&
+    night.mode === "night" &&
+    book.attemptsMade < night.rules.retry.max_attempts
   const waitMs = retryWaitMs(night.rules.retry, book.attemptsMade, yield* Random.next)
   if (!again || book.work.prepare === undefined || now + waitMs >= (night.rules.deadlineAt ?? Infinity))
     return yield* settle(night, task_id, verdict)
@@ -164,6 +171,9 @@ export const finish = Effect.fnUntraced(function* (
   yield* tell({ _tag: "Waiting", task_id, why: reason, until: now + waitMs })
   yield* Queue.offer(night.poke, undefined)
 })
+
+const drained = (night: Night, { task_id, attempt, execution_id }: typeof AttemptClosed.Type) =>
+  ({ _tag: "AttemptDrained", run_id: night.run_id, task_id, attempt, execution_id }) as const
 
 const readClosed = Effect.fnUntraced(function* (night: Night, book: Book, closed: typeof AttemptClosed.Type) {
   const { session_id, products_count = {} } = closed

@@ -1,6 +1,6 @@
 /**
  * How a task ends: pure. The end of its last execution, what its results said, and what was counted become one
- * outcome with a reason, and the word whether its executions may be deleted.
+ * outcome with a reason and the word who must act.
  */
 import type { Outcome, WhoActs } from "../ledger/Fact.ts"
 import type { End } from "./Ends.ts"
@@ -10,7 +10,6 @@ export interface Verdict {
   readonly outcome: Outcome
   readonly reason: string
   readonly who_acts: WhoActs
-  readonly deletable: boolean
 }
 
 /** What reading the results of a closed execution came to. */
@@ -23,20 +22,22 @@ export type Reading =
   /** Flow results 404 or 412. `readable` holds what the profile body names, `counted` what `products_count` does. */
   | { readonly _tag: "Absent"; readonly counted: number; readonly reachable: boolean }
 
+/** Nothing is left at the service that is not here. */
+export const isDrained = (reading: Reading): boolean =>
+  reading._tag === "None" || reading._tag === "Final" || (reading._tag === "Absent" && reading.reachable)
+
 export const verdictOf = (end: End, reason: string, reading: Reading): Verdict => {
-  if (reading._tag === "Partial") return own("RESULTS_PARTIAL", false)
-  if (reading._tag === "Absent" && !reading.reachable) {
-    if (end.outcome === "succeeded" || end.outcome === "partial") return own("RECORDS_UNREACHABLE", false)
-    return { outcome: end.outcome, reason, who_acts: end.who_acts, deletable: false }
-  }
-  return { outcome: end.outcome, reason, who_acts: end.who_acts, deletable: true }
+  if (reading._tag === "Partial") return own("RESULTS_PARTIAL")
+  const unreachable = reading._tag === "Absent" && !reading.reachable
+  if (unreachable && (end.outcome === "succeeded" || end.outcome === "partial"))
+    return own("RECORDS_UNREACHABLE")
+  return { outcome: end.outcome, reason, who_acts: end.who_acts }
 }
 
-export const own = (reason: keyof typeof ownEnds, deletable = true): Verdict => ({
+export const own = (reason: keyof typeof ownEnds): Verdict => ({
   outcome: ownEnds[reason].outcome,
   reason,
   who_acts: ownEnds[reason].who_acts,
-  deletable,
 })
 
 /**

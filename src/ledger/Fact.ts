@@ -95,6 +95,14 @@ export const AttemptClosed = Schema.TaggedStruct("AttemptClosed", {
   products_count: Schema.optionalKey(Schema.Record(Schema.String, Schema.Int)),
   landed: Schema.optionalKey(LandedRef),
 })
+/**
+ * Everything that this closed execution may hold is landed, or the job does not want it: it may be deleted once that
+ * is published. Without this fact it stays at the service.
+ */
+export const AttemptDrained = Schema.TaggedStruct("AttemptDrained", {
+  ...attempt,
+  execution_id: Schema.String,
+})
 /** Results of a session or of the profile endpoint are landed, or are known not to be there. */
 export const ResultsRead = Schema.TaggedStruct("ResultsRead", {
   ...task,
@@ -122,8 +130,6 @@ export const TaskSettled = Schema.TaggedStruct("TaskSettled", {
   outcome: Schema.Literals(outcomes),
   reason: Schema.String,
   who_acts: Schema.Literals(actors),
-  /** False where the contract says that the executions stay at the service (RESULTS_PARTIAL, RECORDS_UNREACHABLE). */
-  deletable: Schema.Boolean,
   /** For people, where the reason alone does not say enough; holds no value of a parameter. */
   message: Schema.optionalKey(Schema.String),
 })
@@ -171,6 +177,7 @@ export const Fact = Schema.Union([
   AttemptObserved,
   AbortIntended,
   AttemptClosed,
+  AttemptDrained,
   ResultsRead,
   AttachmentRead,
   TaskSettled,

@@ -40,6 +40,8 @@ export interface AttemptState {
   readonly abort: (typeof AbortIntended.Type)["why"] | undefined
   readonly closed: At<typeof AttemptClosed.Type> | undefined
   readonly orphanSuspected: boolean
+  /** Everything that the execution may hold is landed. */
+  readonly drained: boolean
   readonly deletion: Deletion | undefined
 }
 
@@ -97,6 +99,7 @@ const emptyAttempt = (
   abort: undefined,
   closed: undefined,
   orphanSuspected: false,
+  drained: false,
   deletion: undefined,
 })
 
@@ -207,6 +210,9 @@ const foldAttempt = (
       return
     case "OrphanSuspected":
       attempt.orphanSuspected = true
+      return
+    case "AttemptDrained":
+      attempt.drained = true
       return
     case "AttemptObserved":
       attempt.status_code = fact.status_code

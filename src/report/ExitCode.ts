@@ -4,7 +4,10 @@
 import { pendingDeletions } from "../execution/DeleteExecutions.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 
-/** 0: all went well. 3: some tasks need the customer or an engineer. 4: something is left that a rerun can finish. */
+/**
+ * 0: all went well. 3: some tasks need the customer or an engineer. 4: something is left that a rerun can
+ * finish.
+ */
 export type RunExitCode = 0 | 3 | 4
 
 export const exitCodeOf = (run: RunState, after_export: "delete" | "keep"): RunExitCode => {

@@ -10,8 +10,11 @@ import { basename, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { rolldown } from "rolldown"
 
-/** Native or WebAssembly packages find their binaries beside themselves: they stay in node_modules. */
-const external = [/^node:/, /^@duckdb\//, /^parquet-wasm/]
+/**
+ * Native or WebAssembly packages find their binaries beside themselves: they stay in node_modules. So does undici, whose
+ * CommonJS exports reach nobody through `export *` once they are bundled.
+ */
+const external = [/^node:/, /^@duckdb\//, /^parquet-wasm/, /^undici$/]
 
 /** Returns the names of the files written, or undefined when the checkout holds no program. */
 export const bundle = async (root: string): Promise<ReadonlyArray<string> | undefined> => {

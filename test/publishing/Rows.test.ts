@@ -34,7 +34,6 @@ const settled = (reason: string, outcome: "succeeded" | "failed" | "unfinished")
   outcome,
   reason,
   who_acts: outcome === "failed" ? "customer" : outcome === "succeeded" ? "nobody" : "service",
-  deletable: true,
 })
 
 const nothing: TaskFindings = {

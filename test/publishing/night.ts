@@ -152,7 +152,6 @@ export const succeed = Effect.fnUntraced(function* (
       outcome: "succeeded",
       reason: "COMPLETED",
       who_acts: "nobody",
-      deletable: true,
     },
   ])
 })

@@ -1,0 +1,43 @@
+/**
+ * What the environment says, read once at the start: the output folder, the service that commands without a
+ * job talk to, and whether colours are wanted. Flags win over the environment, the environment wins over job
+ * files.
+ */
+import { Config, Context, Effect, Layer, Option } from "effect"
+
+export interface SettingsValues {
+  /** NIGHTJAR_OUTPUT. */
+  readonly output: string
+  readonly base_url: string | undefined
+  readonly flows_url: string | undefined
+  /** Whether NIGHTJAR_APP_SECRET is set; its value is only read when a request needs it. */
+  readonly hasAppSecret: boolean
+  /** NO_COLOR, whatever its value, or TERM=dumb. */
+  readonly noColor: boolean
+}
+
+const text = (name: string) =>
+  Config.option(Config.String(name)).pipe(
+    Config.map((value) => Option.getOrUndefined(Option.filter(value, (one) => one !== ""))),
+  )
+
+const read = Config.all({
+  output: text("NIGHTJAR_OUTPUT"),
+  base_url: text("NIGHTJAR_BASE_URL"),
+  flows_url: text("NIGHTJAR_FLOWS_URL"),
+  app_secret: text("NIGHTJAR_APP_SECRET"),
+  noColor: text("NO_COLOR"),
+  term: text("TERM"),
+}).pipe(
+  Config.map(({ output, base_url, flows_url, app_secret, noColor, term }): SettingsValues => ({
+    output: output ?? "output",
+    base_url,
+    flows_url,
+    hasAppSecret: app_secret !== undefined,
+    noColor: noColor !== undefined || term === "dumb",
+  })),
+)
+
+export class Settings extends Context.Service<Settings, SettingsValues>()("nightjar/Settings") {
+  static readonly layer = Layer.effect(Settings, Effect.orDie(read))
+}

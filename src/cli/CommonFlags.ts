@@ -1,0 +1,49 @@
+/**
+ * The flags that every command has, and the pieces that several commands share: the output folder, the
+ * progress switch, `--json`, and the rule by which a command names a run.
+ */
+import { Effect, Option } from "effect"
+import { Argument, Flag, GlobalFlag } from "effect/cli"
+import { Settings } from "../Settings.ts"
+
+export const OutputFlag = GlobalFlag.Setting("output")({
+  flag: Flag.String("output").pipe(
+    Flag.withMetavar("DIR"),
+    Flag.withDescription("The output folder (default: NIGHTJAR_OUTPUT, else output)"),
+    Flag.filter(
+      (path) => path !== "",
+      () => "a folder's name",
+    ),
+    Flag.optional,
+  ),
+})
+
+export const NoProgressFlag = GlobalFlag.Setting("no-progress")({
+  flag: Flag.Boolean("no-progress").pipe(
+    Flag.withoutNegation,
+    Flag.withDescription("Show no progress on stderr"),
+    Flag.withDefault(false),
+  ),
+})
+
+/** The output folder that this call works in. */
+export const outputFolder = Effect.gen(function* () {
+  const { output } = yield* Settings
+  return Option.getOrElse(yield* OutputFlag, () => output)
+})
+
+export const jsonFlag = Flag.Boolean("json").pipe(
+  Flag.withoutNegation,
+  Flag.withDescription("Print JSON"),
+  Flag.withDefault(false),
+)
+
+export const jobArguments = Argument.String("JOB").pipe(
+  Argument.withDescription("A job file, such as jobs/demo.yaml"),
+  Argument.variadic({ min: 1 }),
+)
+
+export const runArgument = Argument.String("RUN").pipe(
+  Argument.withDescription("A run_id; the newest run when absent"),
+  Argument.optional,
+)

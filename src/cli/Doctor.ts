@@ -1,0 +1,152 @@
+/**
+ * `nightjar doctor [JOB…]`: looks at everything that a night rests on, before the night: machine, output
+ * folder, ledger, secrets, service. Starts nothing and sends no login.
+ */
+import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs"
+import { Effect } from "effect"
+import { Argument, Command } from "effect/cli"
+import type { Job, SecretReference } from "../jobs/Job.ts"
+import { table } from "../report/TextTable.ts"
+import { jsonFlag, outputFolder } from "./CommonFlags.ts"
+import { endingOf, endWith, exitCodes } from "./Failures.ts"
+import { loadJobs } from "./Jobs.ts"
+import { openedLedger } from "./LedgerOf.ts"
+import { Output, say, sayJson } from "./Output.ts"
+import { Wiring } from "./Wiring.ts"
+
+interface Check {
+  readonly what: string
+  readonly verdict: "ok" | "warning" | "failed"
+  readonly says: string
+}
+const ok = (what: string, says: string): Check => ({ what, verdict: "ok", says })
+const warning = (what: string, says: string): Check => ({ what, verdict: "warning", says })
+const failed = (what: string, says: string): Check => ({ what, verdict: "failed", says })
+
+const freeBytesMin = 1024 ** 3
+
+const machineChecks = (): ReadonlyArray<Check> => {
+  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
+  const recent = major > 22 || (major === 22 && minor >= 19)
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
+  return [
+    recent ? ok("node", process.version) : failed("node", `${process.version}; 22.19 or newer is needed`),
+    ok("time zone", `${zone}; a job's \`timezone\` overrides it`),
+  ]
+}
+
+const modeText = (mode: number): string => (mode & 0o777).toString(8).padStart(4, "0")
+
+const folderChecks = (output: string): ReadonlyArray<Check> => {
+  const what = "output folder"
+  if (!existsSync(output)) return [ok(what, `${output} is not there yet; the first run makes it`)]
+  try {
+    accessSync(output, constants.R_OK | constants.W_OK | constants.X_OK)
+  } catch {
+    return [failed(what, `${output} cannot be written by this user`)]
+  }
+  const mode = statSync(output).mode & 0o777
+  const { bavail, bsize } = statfsSync(output)
+  const free = bavail * bsize
+  const gigabytes = `${(free / 1024 ** 3).toFixed(1)} GiB free`
+  return [
+    (mode & 0o007) === 0
+      ? ok(what, `${output}, mode ${modeText(mode)}`)
+      : warning(
+          what,
+          `${output} has mode ${modeText(mode)}: others may look into it; the next run closes it`,
+        ),
+    free >= freeBytesMin
+      ? ok("free space", gigabytes)
+      : warning("free space", `${gigabytes}: little for a night`),
+  ]
+}
+
+const ledgerCheck = Effect.fnUntraced(function* (output: string) {
+  if (!existsSync(`${output}/ledger.sqlite`)) return ok("ledger", "none yet")
+  const wiring = yield* Wiring
+  return yield* Effect.flatMap(openedLedger, (ledger) => ledger.runs).pipe(
+    Effect.provide(wiring.ledger(output, "read-only")),
+    Effect.match({
+      onSuccess: (runs) => ok("ledger", `${runs.length} runs`),
+      onFailure: ({ message }) => failed("ledger", message),
+    }),
+  )
+})
+
+const referencesOf = (job: Job): ReadonlyArray<SecretReference> => [
+  ...(job.service._tag === "Remote" ? [job.service.app_secret] : []),
+  ...(job.tokens_key === undefined ? [] : [job.tokens_key]),
+  ...job.assignments.flatMap(({ login }) =>
+    login._tag === "Parameters"
+      ? Object.values(login.parameters).flatMap((source) =>
+          source._tag === "Reference" ? [source.reference] : [],
+        )
+      : [],
+  ),
+]
+
+const told = 5
+
+const secretsCheck = Effect.fnUntraced(function* (job: Job) {
+  const { Secrets } = yield* Effect.promise(() => import("../jobs/Secrets.ts"))
+  const { resolve } = yield* Secrets
+  const what = `${job.path}: secrets`
+  const distinct = new Map(referencesOf(job).map((reference) => [JSON.stringify(reference), reference]))
+  const answers = yield* Effect.forEach(
+    distinct.values(),
+    (reference) =>
+      Effect.match(resolve(reference), { onSuccess: () => [], onFailure: ({ message }) => [message] }),
+    { concurrency: 8 },
+  )
+  const missing = answers.flat()
+  if (missing.length === 0) return ok(what, `${distinct.size} references, all of them resolve`)
+  const more = missing.length > told ? `; and ${missing.length - told} more` : ""
+  return failed(what, `${missing.slice(0, told).join("; ")}${more}`)
+})
+
+const serviceCheck = Effect.fnUntraced(function* (job: Job, output: string) {
+  const wiring = yield* Wiring
+  const { Service } = yield* Effect.promise(() => import("../client/Service.ts"))
+  const what = `${job.path}: service`
+  const where = job.service._tag === "Remote" ? new URL(job.service.base_url).host : "the embedded service"
+  return yield* Effect.flatMap(Service, (service) => service.listEngines).pipe(
+    Effect.provide(wiring.plan(job.service, output)),
+    Effect.match({
+      onSuccess: () => ok(what, `${where} answers and takes the application secret`),
+      onFailure: (error) =>
+        failed(what, endingOf(error)?.lines[0]?.replace(/^nightjar: /, "") ?? "it does not answer"),
+    }),
+  )
+})
+
+export const doctor = Command.make(
+  "doctor",
+  {
+    jobs: Argument.String("JOB").pipe(
+      Argument.withDescription("Job files whose secrets and service are looked at too"),
+      Argument.variadic(),
+    ),
+    json: jsonFlag,
+  },
+  Effect.fn("Doctor.handle")(function* ({ jobs, json }) {
+    const output = yield* outputFolder
+    const wiring = yield* Wiring
+    const loaded = jobs.length === 0 ? [] : yield* loadJobs(jobs)
+    const ofJobs = yield* Effect.forEach(loaded, (job) =>
+      Effect.all([secretsCheck(job), serviceCheck(job, output)]),
+    ).pipe(Effect.provide(wiring.secrets))
+    const checks = [...machineChecks(), ...folderChecks(output), yield* ledgerCheck(output), ...ofJobs.flat()]
+    if (json) yield* sayJson(checks)
+    else {
+      const { out } = yield* Output
+      const rows = checks.map(({ verdict, what, says }) => [verdict, what, says])
+      yield* say(table(["", "what", "finding"], rows, { width: out.width }))
+    }
+    const faults = checks.filter(({ verdict }) => verdict === "failed")
+    const onlyService = faults.length > 0 && faults.every(({ what }) => what.endsWith(": service"))
+    yield* endWith(faults.length === 0 ? exitCodes.ok : onlyService ? exitCodes.refused : exitCodes.usage)
+  }),
+).pipe(
+  Command.withDescription("Looks at machine, output folder, ledger, and at the secrets and services of jobs"),
+)

@@ -1,0 +1,155 @@
+/**
+ * How a command ends: its exit code, and for people what happened, what was kept and what to do next. Every
+ * error that a command can fail with is named here; whatever is not is a defect of the program, told without
+ * its data.
+ */
+import { Effect, Schema } from "effect"
+import { CliError } from "effect/cli"
+
+export const exitCodes = {
+  ok: 0,
+  defect: 1,
+  usage: 2,
+  peopleMustAct: 3,
+  leftovers: 4,
+  locked: 5,
+  refused: 6,
+  interrupted: 130,
+  terminated: 143,
+} as const
+
+/** A command is over with an exit code other than 0; everything worth saying is said. */
+export class Ended extends Schema.TaggedError<Ended>()("Ended", { exit_code: Schema.Int }) {}
+
+/** Wrong usage, job file or settings: nothing was started. */
+export class UsageRefused extends Schema.TaggedError<UsageRefused>()("UsageRefused", {
+  message: Schema.String,
+}) {}
+
+/** The output folder cannot be made or written. */
+export class OutputUnusable extends Schema.TaggedError<OutputUnusable>()("OutputUnusable", {
+  message: Schema.String,
+}) {}
+
+/** Something that this command needs is not there. */
+export class NothingThere extends Schema.TaggedError<NothingThere>()("NothingThere", {
+  message: Schema.String,
+}) {}
+
+export const endWith = (exit_code: number) =>
+  exit_code === 0 ? Effect.void : Effect.fail(new Ended({ exit_code }))
+
+export interface Ending {
+  readonly exit_code: number
+  /** For stderr; empty when everything is said already. */
+  readonly lines: ReadonlyArray<string>
+}
+
+const kept = "What was landed and recorded is kept, nothing was deleted at the service"
+const resume = "`nightjar run` goes on from there"
+
+const told = (exit_code: number, what: string, next: string): Ending => ({
+  exit_code,
+  lines: [`nightjar: ${firstLine(what)}`, ...(next === "" ? [] : [next])],
+})
+
+const firstLine = (text: string): string => text.split("\n", 1)[0] ?? text
+
+const messageOf = (error: object): string =>
+  "message" in error && typeof error.message === "string" && error.message !== ""
+    ? error.message
+    : "no reason given"
+
+type Teller = (message: string, error: object) => Ending
+
+/** By `_tag`, so that no command has to load the rooms whose errors it never meets. */
+const tellers: Readonly<Record<string, Teller>> = {
+  Ended: (_, error) => ({
+    exit_code:
+      "exit_code" in error && typeof error.exit_code === "number" ? error.exit_code : exitCodes.defect,
+    lines: [],
+  }),
+  UsageRefused: (message) => told(exitCodes.usage, message, ""),
+  NothingThere: (message) => told(exitCodes.usage, message, ""),
+  JobInvalid: (message) => ({
+    exit_code: exitCodes.usage,
+    lines: [
+      ...message.split("\n"),
+      "Nothing was started. Correct the job file; `nightjar validate` checks it.",
+    ],
+  }),
+  SecretUnavailable: (message) =>
+    told(exitCodes.usage, message, "Nothing was started. Set it where the reference points, then run again."),
+  ServiceSettingsRefused: (message) =>
+    told(
+      exitCodes.usage,
+      message,
+      "Nothing was started and nothing was sent. Correct the service's settings.",
+    ),
+  FolderLocked: (message) =>
+    told(
+      exitCodes.locked,
+      message,
+      "Nothing was started here. Wait for it to end, or give --output another folder.",
+    ),
+  ServiceRefused: (message) => told(exitCodes.refused, message, serviceNext),
+  CatalogueFailed: (message) => told(exitCodes.refused, message, serviceNext),
+  SecretRefused: (message) => told(exitCodes.refused, message, serviceNext),
+  NotSent: (message) => told(exitCodes.refused, message, serviceNext),
+  AnswerLost: (message) => told(exitCodes.refused, message, serviceNext),
+  Throttled: (message) => told(exitCodes.refused, message, serviceNext),
+  UnexpectedAnswer: (message) => told(exitCodes.refused, message, serviceNext),
+  JournalFailed: (message) =>
+    told(
+      exitCodes.refused,
+      `the embedded service's journal cannot be used: ${message}`,
+      "Nothing was started. Make it readable and writable, or give --output another folder.",
+    ),
+  ServeError: () =>
+    told(
+      exitCodes.refused,
+      "the server cannot listen there",
+      "Give --port another number; 0 takes any free one.",
+    ),
+  LedgerFailed: (message) => stopped(`the ledger cannot be read or written: ${message}`),
+  OutputUnusable: (message) => stopped(message),
+  LandingFailed: (message, error) => stopped(`a body could not be landed: ${message}${pathOf(error)}`),
+  LandingDamaged: (message, error) => stopped(`a landed body is damaged: ${message}${pathOf(error)}`),
+  PublishFailed: (message) => stopped(`the tables could not be published: ${message}`),
+  RecordSchemaInvalid: (message) => ({
+    exit_code: exitCodes.usage,
+    lines: [...message.split("\n"), "Nothing was started. Correct the record schema."],
+  }),
+  DuckDbFailed: (message) => told(exitCodes.usage, `the query failed: ${message}`, ""),
+}
+
+const serviceNext =
+  "Nothing was started. `nightjar doctor JOB` checks address, secret and network; then run again."
+
+const stopped = (what: string): Ending =>
+  told(
+    exitCodes.leftovers,
+    what,
+    `${kept}. Check free space and permissions of the output folder; then ${resume}.`,
+  )
+
+const pathOf = (error: object): string =>
+  "path" in error && typeof error.path === "string" ? ` (${error.path})` : ""
+
+/** undefined: nobody expected this error, so that it is a defect. */
+export const endingOf = (error: unknown): Ending | undefined => {
+  if (typeof error !== "object" || error === null) return undefined
+  if (CliError.isCliError(error)) return { exit_code: exitCodes.usage, lines: [] }
+  if (!("_tag" in error) || typeof error._tag !== "string") return undefined
+  if (!Object.hasOwn(tellers, error._tag)) return undefined
+  return tellers[error._tag]?.(messageOf(error), error)
+}
+
+/** A defect, in one line; its data may hold anything, so that only its kind and place are told. */
+export const defectEnding = (defect: unknown): Ending => ({
+  exit_code: exitCodes.defect,
+  lines: [
+    `nightjar: a defect of the program (${defect instanceof Error ? defect.name : typeof defect})`,
+    `What was recorded is kept; ${resume}. Please report it with what --log-level debug prints.`,
+  ],
+})

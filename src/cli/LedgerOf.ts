@@ -1,0 +1,50 @@
+/**
+ * The ledger of the output folder for commands that only look: whether there is one, which run is meant, and
+ * its state.
+ */
+import { existsSync } from "node:fs"
+import { Effect, Option } from "effect"
+import { nearestName } from "../jobs/Nearest.ts"
+import type { Ledger } from "../ledger/Ledger.ts"
+import { foldRun } from "../ledger/RunState.ts"
+import { outputFolder } from "./CommonFlags.ts"
+import { NothingThere } from "./Failures.ts"
+import { Wiring } from "./Wiring.ts"
+
+/** The service, whose room is loaded when somebody first asks for it. */
+export const openedLedger = Effect.flatMap(
+  Effect.promise(() => import("../ledger/Ledger.ts")),
+  (room) => room.Ledger,
+)
+
+export const hasLedger = Effect.map(outputFolder, (output) => existsSync(`${output}/ledger.sqlite`))
+
+/** Runs a look at the ledger; exit code 2 where nothing ever ran. */
+export const withLedger = Effect.fnUntraced(function* <A, E, R>(
+  look: Effect.Effect<A, E, R | Ledger>,
+  access: "read-only" | "read-write" = "read-only",
+) {
+  const output = yield* outputFolder
+  const wiring = yield* Wiring
+  if (!existsSync(`${output}/ledger.sqlite`))
+    return yield* new NothingThere({
+      message: `nothing has run in ${output} yet: \`nightjar run JOB\` begins, --output names another folder`,
+    })
+  return yield* look.pipe(Effect.provide(wiring.ledger(output, access)))
+})
+
+/** The state of the run that is named, else of the newest one. */
+export const findRun = Effect.fnUntraced(function* (named: Option.Option<string>) {
+  const ledger = yield* openedLedger
+  const ids = (yield* ledger.runs).map(({ fact }) => fact.run_id)
+  const run_id = Option.getOrElse(named, () => ids.at(-1) ?? "")
+  if (!ids.includes(run_id)) {
+    const nearest = nearestName(run_id, ids)
+    const meant = nearest === undefined ? "`nightjar runs` has them all" : `did you mean ${nearest}?`
+    return yield* new NothingThere({
+      message: ids.length === 0 ? "there is no run yet" : `no such run; ${meant}`,
+    })
+  }
+  const state = foldRun(yield* ledger.facts(run_id))
+  return state ?? (yield* new NothingThere({ message: `the ledger holds no beginning of ${run_id}` }))
+})

@@ -1,0 +1,122 @@
+/**
+ * One night after the other in a locked output folder, each on the services of its job, each with its summary
+ * written and told. `run`, `rerun` and `demo` are this with other options.
+ */
+import { Cause, Effect, Layer } from "effect"
+import type { Job } from "../jobs/Job.ts"
+import type { NightOptions, NightResult } from "../Nightly.ts"
+import { renderSummary } from "../report/RenderSummary.ts"
+import type { Summary } from "../report/Summary.ts"
+import { summarise } from "../report/Summary.ts"
+import { NoProgressFlag } from "./CommonFlags.ts"
+import { defectEnding, endingOf, exitCodes } from "./Failures.ts"
+import type { Ending } from "./Failures.ts"
+import { note, Output, say, sayJson } from "./Output.ts"
+import { progressLayer } from "./ProgressDisplay.ts"
+import { closeLock, prepareOutput, writeRunFile } from "./RunFolder.ts"
+import { toolVersion } from "./Version.ts"
+import { Wiring } from "./Wiring.ts"
+
+export interface NightsOptions {
+  readonly output: string
+  readonly json: boolean
+  readonly further: boolean
+  readonly parent: string | undefined
+  readonly only: ReadonlySet<string> | undefined
+}
+
+/** Answers the exit code of all nights together. */
+export const runNights = Effect.fn("Nights.run")(function* (
+  jobs: ReadonlyArray<Job>,
+  options: NightsOptions,
+) {
+  const { lockFolder } = yield* Effect.promise(() => import("../ledger/FolderLock.ts"))
+  yield* prepareOutput(
+    options.output,
+    jobs.map(({ share }) => share),
+  )
+  const nights = Effect.gen(function* () {
+    yield* lockFolder(`${options.output}/run.lock`)
+    yield* closeLock(options.output)
+    const told: Array<ToldNight> = []
+    for (const job of jobs) told.push(yield* nightOf(job, options))
+    if (options.json) yield* sayJson(told.flatMap(({ json }) => (json === undefined ? [] : [json])))
+    return joinedExitCode(told.map(({ exit_code }) => exit_code))
+  })
+  return yield* Effect.scoped(nights).pipe(Effect.onInterrupt(() => note(interruptedLine)))
+})
+
+const interruptedLine =
+  "interrupted: the state is saved. Executions at the service stay there; " +
+  "`nightjar run` takes the night up again."
+
+interface ToldNight {
+  readonly exit_code: number
+  readonly json?: Summary & { readonly nothing_to_do: boolean }
+}
+
+/** A failure of one job must not cost the next one its night; an interrupt ends them all. */
+const nightOf = (job: Job, options: NightsOptions) =>
+  Effect.matchCauseEffect(oneNight(job, options), {
+    onSuccess: (told) => Effect.succeed(told),
+    onFailure: (cause) => {
+      if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
+      return Effect.gen(function* () {
+        const ending = endingOfCause(cause)
+        for (const line of ending.lines) yield* note(line)
+        yield* Effect.logDebug(cause)
+        return { exit_code: ending.exit_code } satisfies ToldNight as ToldNight
+      })
+    },
+  })
+
+export const endingOfCause = <E>(cause: Cause.Cause<E>): Ending => {
+  const failure = cause.reasons.find(Cause.isFailReason)
+  if (failure !== undefined) return endingOf(failure.error) ?? defectEnding(failure.error)
+  return defectEnding(Cause.squash(cause))
+}
+
+const oneNight = Effect.fnUntraced(function* (job: Job, options: NightsOptions) {
+  const { runNight } = yield* Effect.promise(() => import("../Nightly.ts"))
+  const wiring = yield* Wiring
+  const silent = yield* NoProgressFlag
+  const nightOptions: NightOptions = {
+    further: options.further,
+    parent: options.parent,
+    only: options.only,
+    toolVersion,
+  }
+  const result = yield* runNight(job, nightOptions).pipe(
+    Effect.provide(Layer.merge(progressLayer(!silent), wiring.night(job, options.output))),
+  )
+  const summary = summarise(result.state)
+  yield* writeRunFile(
+    { output: options.output, run_id: result.run_id, share: job.share },
+    "summary.json",
+    `${JSON.stringify(summary, null, 2)}\n`,
+  )
+  if (!options.json) yield* tellNight(result, summary)
+  return {
+    exit_code: result.exit_code,
+    json: { ...summary, nothing_to_do: result.nothingToDo },
+  } satisfies ToldNight as ToldNight
+})
+
+const tellNight = Effect.fnUntraced(function* (result: NightResult, summary: Summary) {
+  const { out } = yield* Output
+  if (result.nothingToDo)
+    yield* say(`${result.run_id} is finished already: nothing to do (\`--new\` forces a further run).`)
+  yield* say(renderSummary(summary, out))
+})
+
+/**
+ * What a rerun can finish comes first, then what people must do; a service that never answered is told as
+ * such.
+ */
+export const joinedExitCode = (codes: ReadonlyArray<number>): number => {
+  if (codes.includes(exitCodes.defect)) return exitCodes.defect
+  if (codes.length > 0 && codes.every((code) => code === codes[0])) return codes[0] ?? exitCodes.ok
+  const started = codes.filter((code) => code === exitCodes.ok || code === exitCodes.peopleMustAct)
+  if (started.length < codes.length) return exitCodes.leftovers
+  return started.includes(exitCodes.peopleMustAct) ? exitCodes.peopleMustAct : exitCodes.ok
+}

@@ -1,0 +1,51 @@
+/**
+ * Where commands write: results to stdout, everything else to stderr. A reader that went away (`| head`) ends
+ * nothing: a night must not die because nobody listens any more.
+ */
+import { Context, Effect, Layer, Stdio, Stream } from "effect"
+import type { Style } from "../report/RenderSummary.ts"
+
+export interface OutputValues {
+  readonly out: Style
+  readonly err: Style & { readonly isTerminal: boolean }
+}
+
+/** How stdout and stderr look: their widths, and whether colours are wanted. */
+export class Output extends Context.Service<Output, OutputValues>()("nightjar/cli/Output") {
+  static readonly layer = (noColor: boolean) =>
+    Layer.effect(
+      Output,
+      Effect.gen(function* () {
+        const stdio = yield* Stdio.Stdio
+        const style = (stream: NodeJS.WriteStream, isTerminal: boolean): Style => ({
+          width: isTerminal ? Math.max(20, stream.columns || 80) : Number.POSITIVE_INFINITY,
+          colour: isTerminal && !noColor,
+        })
+        const errIsTerminal = yield* stdio.stderrIsTerminal
+        return Output.of({
+          out: style(process.stdout, yield* stdio.stdoutIsTerminal),
+          err: { ...style(process.stderr, errIsTerminal), isTerminal: errIsTerminal },
+        })
+      }),
+    )
+}
+
+/** Chunks to stdout with back-pressure; ends early and quietly when the reader has gone. */
+export const writeOut = <E, R>(chunks: Stream.Stream<string | Uint8Array, E, R>) =>
+  Effect.gen(function* () {
+    const stdio = yield* Stdio.Stdio
+    const sink = stdio.stdout()
+    return yield* Stream.run(chunks, sink).pipe(Effect.catchIf(isGone, () => Effect.void))
+  })
+
+const isGone = (error: unknown): boolean =>
+  typeof error === "object" && error !== null && "_tag" in error && error._tag === "PlatformError"
+
+export const say = (text: string) => writeOut(Stream.make(`${text}\n`))
+export const sayJson = (value: unknown) => say(JSON.stringify(value, null, 2))
+
+/** A message beside the result. */
+export const note = Effect.fnUntraced(function* (text: string) {
+  const stdio = yield* Stdio.Stdio
+  yield* Effect.ignore(Stream.run(Stream.make(`${text}\n`), stdio.stderr()))
+})

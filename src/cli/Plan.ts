@@ -1,0 +1,158 @@
+/**
+ * `nightjar plan JOB…`: what `run` would start now, without starting anything: tasks, conflicts, what is
+ * skipped and why, form errors, and how long it may take.
+ */
+import { Clock, Effect } from "effect"
+import { Command } from "effect/cli"
+import { resumeTask } from "../execution/TaskResumption.ts"
+import type { Job } from "../jobs/Job.ts"
+import { foldRun } from "../ledger/RunState.ts"
+import { chooseRun } from "../planning/ChooseRun.ts"
+import { localDate } from "../planning/LocalTime.ts"
+import type { Plan } from "../planning/Plan.ts"
+import type { Style } from "../report/RenderSummary.ts"
+import { counted, span, table, wrap } from "../report/TextTable.ts"
+import { jobArguments, jsonFlag, outputFolder } from "./CommonFlags.ts"
+import { loadJobs } from "./Jobs.ts"
+import { openedLedger } from "./LedgerOf.ts"
+import { Output, say, sayJson } from "./Output.ts"
+import { Wiring } from "./Wiring.ts"
+
+interface Preview {
+  readonly job: Job
+  readonly how: "new" | "resume" | "nothing"
+  readonly collect: ReadonlyArray<string>
+  readonly plan: Plan
+  /** Tasks of the plan that are over in the run that would be taken up. */
+  readonly over: ReadonlySet<string>
+}
+
+const hows = { New: "new", Resume: "resume", NothingToDo: "nothing" } as const
+
+const previewJob = Effect.fnUntraced(function* (job: Job) {
+  const { planJob } = yield* Effect.promise(() => import("../PlanJob.ts"))
+  const ledger = yield* openedLedger
+  const now = yield* Clock.currentTimeMillis
+  const { chosen, collect } = chooseRun({
+    runs: yield* ledger.runs,
+    job: job.name,
+    run_date: localDate(now, job.timezone),
+    now,
+    further: false,
+  })
+  const { plan } = yield* planJob(job, chosen.run_id, undefined)
+  const state = foldRun(yield* ledger.facts(chosen.run_id))
+  const over = plan.tasks.filter(
+    ({ task_id }) =>
+      chosen._tag === "NothingToDo" || resumeTask(state?.tasks.get(task_id), "night")._tag === "Nothing",
+  )
+  return {
+    job,
+    how: hows[chosen._tag],
+    collect,
+    plan,
+    over: new Set(over.map(({ task_id }) => task_id)),
+  } satisfies Preview as Preview
+})
+
+export const plan = Command.make(
+  "plan",
+  { jobs: jobArguments, json: jsonFlag },
+  Effect.fn("Plan.handle")(function* ({ jobs, json }) {
+    const output = yield* outputFolder
+    const wiring = yield* Wiring
+    const loaded = yield* loadJobs(jobs)
+    const { out } = yield* Output
+    const previews = yield* Effect.forEach(loaded, (job) =>
+      previewJob(job).pipe(Effect.provide(wiring.plan(job.service, output))),
+    )
+    if (json) return yield* sayJson(previews.map(previewJson))
+    for (const preview of previews) yield* say(renderPreview(preview, out))
+  }),
+).pipe(
+  Command.withDescription(
+    "What run would start, without starting anything: tasks, conflicts, skips, form errors",
+  ),
+)
+
+/** Nothing of a login but its fingerprint. */
+const previewJson = ({ job, how, collect, plan, over }: Preview) => ({
+  job: job.name,
+  run_id: plan.run_id,
+  how,
+  collect_first: collect,
+  tasks: plan.tasks.map(
+    ({ task_id, customer_id, engine_reference, features, lacking, availability, ...task }) => ({
+      task_id,
+      customer_id,
+      engine_reference,
+      features: features.map(({ code }) => code),
+      lacking,
+      availability,
+      fingerprint: task.fingerprint,
+      expected_ms: task.expected_ms,
+      source: task.source,
+      starts: !over.has(task_id),
+    }),
+  ),
+  settled: plan.settled.map(({ features, ...verdict }) => ({
+    ...verdict,
+    features: features.map(({ code }) => code),
+  })),
+  sessions: plan.sessions,
+  conflicts: plan.conflicts,
+  warnings: plan.warnings,
+  expected_ms: plan.expected_ms,
+})
+
+const headlines = {
+  new: "would begin",
+  resume: "would be taken up again",
+  nothing: "is finished: `run` would do nothing (`--new` forces a further run)",
+} as const
+
+const renderPreview = ({ how, collect, plan, over }: Preview, { width }: Style): string => {
+  const starting = plan.tasks.filter(({ task_id }) => !over.has(task_id))
+  const rows = starting.map((task) => [
+    task.customer_id,
+    task.engine_reference,
+    task.features.map(({ code }) => code).join(" ") || "(the engine's defaults)",
+    task.availability,
+    span(task.expected_ms),
+  ])
+  const sections = [
+    wrap(
+      `${plan.run_id} ${headlines[how]}: ${counted(starting.length, "task")} to start, ` +
+        `${over.size} over already, ${plan.settled.length} that will not start, ` +
+        `${counted(plan.sessions.length, "session")} to pull; takes ${span(plan.expected_ms)} or more`,
+      width,
+    ),
+    ...collect.map((run_id) => wrap(`first: brings home what ${run_id} left at the service`, width)),
+    ...(rows.length === 0
+      ? []
+      : ["", table(["customer", "engine", "features", "engine is", "expected"], rows, { width })]),
+    ...(plan.settled.length === 0 ? [] : ["", "Will not start:"]),
+    ...plan.settled.map(({ customer_id, engine_reference, outcome, reason, who_acts, message }) =>
+      wrap(
+        `  ${customer_id} ${engine_reference}: ${outcome}, ${reason} (${who_acts}): ${message}`,
+        width,
+        "",
+        "    ",
+      ),
+    ),
+    ...(plan.conflicts.length === 0 ? [] : ["", "One after the other:"]),
+    ...plan.conflicts.map(({ why, task_ids }) =>
+      wrap(`  ${why.replaceAll("_", " ")}: ${task_ids.join(", ")}`, width, "", "    "),
+    ),
+    ...(plan.warnings.length === 0 ? [] : ["", "Warnings:"]),
+    ...plan.warnings.map(({ engine_reference, message, source, count }) =>
+      wrap(
+        `  ${source}: ${engine_reference}: ${message}${count > 1 ? ` (${count} times)` : ""}`,
+        width,
+        "",
+        "    ",
+      ),
+    ),
+  ]
+  return sections.join("\n")
+}

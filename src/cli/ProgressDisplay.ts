@@ -1,0 +1,123 @@
+/**
+ * What a running night shows on stderr: one live line on a terminal, else a plain line at each stage and now
+ * and then. Counts only, so that ten tasks and fifty thousand look the same and cost the same.
+ */
+import { Clock, Context, Duration, Effect, Layer, Schedule, Stdio, Stream } from "effect"
+import type { ProgressEvent } from "../execution/Progress.ts"
+import { Progress } from "../execution/Progress.ts"
+import { outcomes } from "../ledger/Fact.ts"
+import type { Outcome } from "../ledger/Fact.ts"
+import { cut, span } from "../report/TextTable.ts"
+import { Output } from "./Output.ts"
+
+/** What is known of the run that is under way. */
+export interface NightView {
+  run_id: string
+  stage: "executing" | "publishing" | "deleting" | "ended"
+  tasks: number
+  /** Tasks that were over before this process took the run up. */
+  over: number
+  readonly open: Set<string>
+  readonly waiting: Map<string, string>
+  readonly settled: Map<string, Outcome>
+}
+
+export const emptyView = (): NightView => ({
+  run_id: "",
+  stage: "executing",
+  tasks: 0,
+  over: 0,
+  open: new Set(),
+  waiting: new Map(),
+  settled: new Map(),
+})
+
+/** Takes an event in; true when it begins a stage. */
+export const foldProgress = (view: NightView, event: ProgressEvent): boolean => {
+  switch (event._tag) {
+    case "Planned":
+      Object.assign(view, { run_id: event.run_id, stage: "executing", tasks: event.tasks, over: event.over })
+      view.open.clear()
+      view.waiting.clear()
+      view.settled.clear()
+      return true
+    case "Stage":
+      view.stage = event.stage
+      return event.stage !== "ended"
+    case "Started":
+      view.waiting.delete(event.task_id)
+      view.open.add(event.task_id)
+      return false
+    case "Closed":
+      view.open.delete(event.task_id)
+      return false
+    case "Waiting":
+      view.open.delete(event.task_id)
+      view.waiting.set(event.task_id, event.why)
+      return false
+    case "Settled":
+      view.open.delete(event.task_id)
+      view.waiting.delete(event.task_id)
+      view.settled.set(event.task_id, event.outcome)
+      return false
+  }
+}
+
+export const renderView = (view: NightView, elapsedMs: number): string => {
+  const counts = new Map<Outcome, number>()
+  for (const outcome of view.settled.values()) counts.set(outcome, (counts.get(outcome) ?? 0) + 1)
+  const parts = [
+    `${view.stage} ${view.over + view.settled.size}/${view.tasks}`,
+    ...(view.open.size > 0 ? [`${view.open.size} running`] : []),
+    ...(view.waiting.size > 0 ? [`${view.waiting.size} waiting`] : []),
+    ...outcomes.flatMap((outcome) => (counts.has(outcome) ? [`${counts.get(outcome)} ${outcome}`] : [])),
+    span(elapsedMs),
+  ]
+  return `${parts.join(", ")}  ${view.run_id}`
+}
+
+const liveEvery = Duration.millis(200)
+const plainEvery = Duration.seconds(30)
+const clearLine = "\r\u001b[2K"
+
+/** The display for one command, on the machine's own clock whatever clock the night runs on. */
+export const progressLayer = (enabled: boolean) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      if (!enabled) return Layer.empty
+      const stdio = yield* Stdio.Stdio
+      const { err } = yield* Output
+      const clock = yield* Clock.Clock
+      const startedAt = clock.monotonicTimeNanosUnsafe()
+      const view = emptyView()
+      const write = (text: string) => Effect.ignore(Stream.run(Stream.make(text), stdio.stderr()))
+      const elapsedMs = () => Number((clock.monotonicTimeNanosUnsafe() - startedAt) / 1_000_000n)
+      const line = () => renderView(view, elapsedMs())
+      let drawn = false
+      const draw = Effect.suspend(() => {
+        if (view.run_id === "" || view.stage === "ended") return Effect.void
+        drawn = true
+        return write(err.isTerminal ? `${clearLine}${cut(line(), err.width - 1)}` : `${line()}\n`)
+      })
+      const erase = Effect.suspend(() => (err.isTerminal && drawn ? write(clearLine) : Effect.void))
+      const every = err.isTerminal ? liveEvery : plainEvery
+      const tell = (event: ProgressEvent) =>
+        Effect.suspend(() => {
+          const stage = foldProgress(view, event)
+          if (event._tag === "Stage" && event.stage === "ended") return erase
+          return stage && !err.isTerminal ? draw : Effect.void
+        })
+      const ticking = Layer.effectDiscard(
+        Effect.gen(function* () {
+          yield* Effect.addFinalizer(() => erase)
+          yield* Effect.forkScoped(
+            Effect.andThen(Effect.sleep(every), draw).pipe(
+              Effect.repeat(Schedule.forever),
+              Effect.provideService(Clock.Clock, clock),
+            ),
+          )
+        }),
+      )
+      return Layer.merge(Layer.succeedContext(Context.make(Progress, { tell })), ticking)
+    }),
+  )

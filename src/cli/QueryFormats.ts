@@ -1,0 +1,74 @@
+/**
+ * Query results as text, chunk by chunk: an aligned table, CSV that no spreadsheet takes for a formula, JSON.
+ * Nothing holds more than one chunk of rows.
+ */
+import type { Column, QueryResult } from "../duckdb/DuckDb.ts"
+import type { Json } from "../duckdb/JsonValue.ts"
+import { table } from "../report/TextTable.ts"
+
+export interface TextFormat {
+  readonly begin: string
+  readonly chunk: (rows: QueryResult["rows"]) => string
+  readonly end: () => string
+}
+
+const asText = (cell: Json): string =>
+  cell === null ? "" : typeof cell === "object" ? JSON.stringify(cell) : String(cell)
+
+const numeric = /^(?:U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\))$/
+
+/** Spreadsheets run what begins so; an apostrophe makes it text. Numbers stay numbers. */
+const formula = /^[=+\-@\t\r]/
+export const harmless = (text: string): string => (formula.test(text) ? `'${text}` : text)
+
+const quoted = (text: string): string => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text)
+
+export const csvFormat = (columns: ReadonlyArray<Column>): TextFormat => {
+  const isNumber = columns.map(({ type }) => numeric.test(type))
+  const line = (cells: ReadonlyArray<string>) => `${cells.map(quoted).join(",")}\r\n`
+  const cellText = (cell: Json, index: number) =>
+    typeof cell === "number" || isNumber[index] === true ? asText(cell) : harmless(asText(cell))
+  return {
+    begin: line(columns.map(({ name }) => harmless(name))),
+    chunk: (rows) => rows.map((row) => line(row.map(cellText))).join(""),
+    end: () => "",
+  }
+}
+
+export const jsonFormat = (columns: ReadonlyArray<Column>): TextFormat => {
+  let first = true
+  return {
+    begin: "[",
+    chunk: (rows) =>
+      rows
+        .map((row) => {
+          const object = Object.fromEntries(columns.map(({ name }, index) => [name, row[index] ?? null]))
+          const text = `${first ? "\n" : ",\n"}  ${JSON.stringify(object)}`
+          first = false
+          return text
+        })
+        .join(""),
+    end: () => (first ? "]\n" : "\n]\n"),
+  }
+}
+
+/** Aligned within each chunk of 2,048 rows, so that a result of any size can be shown. */
+export const tableFormat = (columns: ReadonlyArray<Column>, width: number): TextFormat => {
+  const header = columns.map(({ name }) => name)
+  const right = new Set(columns.flatMap(({ type }, index) => (numeric.test(type) ? [index] : [])))
+  let count = 0
+  return {
+    begin: "",
+    chunk: (rows) => {
+      const cells = rows.map((row) => row.map(asText))
+      const text = `${table(header, cells, { width, right })}\n`
+      const shown = count === 0 ? text : text.slice(text.indexOf("\n") + 1)
+      count += rows.length
+      return shown
+    },
+    end: () =>
+      count === 0
+        ? `${table(header, [], { width })}\n(no rows)\n`
+        : `(${count} ${count === 1 ? "row" : "rows"})\n`,
+  }
+}

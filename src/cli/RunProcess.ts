@@ -1,0 +1,60 @@
+/**
+ * A program as a process: interrupts on SIGINT and SIGTERM (a second SIGINT quits at once), an exit code for
+ * every end, and a short message for every error. A stack is only told to who asks for it with `--log-level
+ * debug`.
+ */
+import { Cause, Effect, Exit, Fiber, Runtime } from "effect"
+import { CliError } from "effect/cli"
+import { defectEnding, endingOf, exitCodes } from "./Failures.ts"
+import type { Ending } from "./Failures.ts"
+
+type Signal = "SIGINT" | "SIGTERM" | "SIGHUP"
+const signalCodes: Readonly<Record<Signal, number>> = {
+  SIGINT: exitCodes.interrupted,
+  SIGTERM: exitCodes.terminated,
+  SIGHUP: 129,
+}
+
+/** What a program ended with, for the process around it. */
+const endingOfExit = <A, E>(exit: Exit.Exit<A, E>): Ending => {
+  if (Exit.isSuccess(exit)) return { exit_code: exitCodes.ok, lines: [] }
+  if (Cause.hasInterruptsOnly(exit.cause)) return { exit_code: exitCodes.interrupted, lines: [] }
+  const failure = exit.cause.reasons.find(Cause.isFailReason)
+  if (failure === undefined) return defectEnding(Cause.squash(exit.cause))
+  if (CliError.isCliError(failure.error)) return { exit_code: exitCodes.usage, lines: [] }
+  return endingOf(failure.error) ?? defectEnding(failure.error)
+}
+
+/** The flag is parsed inside the program, and what is told here may have ended it before. */
+const asksForStacks = (args: ReadonlyArray<string>): boolean =>
+  /(?:^| )--log-level[= ](?:debug|trace|all)(?: |$)/.test(args.join(" "))
+
+/** A write into a closed pipe must not end a night; it is the writer's business, not the process's. */
+const ignoreClosedPipes = (): void => {
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined)
+}
+
+/** Runs to its end and leaves the process with the exit code that the program came to. */
+export const runProcess = <E>(program: Effect.Effect<void, E>): void => {
+  ignoreClosedPipes()
+  let signalled: Signal | undefined
+  Runtime.makeRunMain(({ fiber }) => {
+    const stop = (signal: Signal) => {
+      if (signalled !== undefined) {
+        if (signal === "SIGINT") process.exit(exitCodes.interrupted)
+        return
+      }
+      signalled = signal
+      Effect.runFork(Fiber.interrupt(fiber))
+    }
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => stop(signal))
+    fiber.addObserver((exit) => {
+      const ending = endingOfExit(exit)
+      if (signalled === undefined && ending.lines.length > 0)
+        process.stderr.write(`${ending.lines.join("\n")}\n`)
+      if (Exit.isFailure(exit) && asksForStacks(process.argv))
+        process.stderr.write(`${Cause.pretty(exit.cause)}\n`)
+      process.exit(signalled === undefined ? ending.exit_code : signalCodes[signalled])
+    })
+  })(program, { disableErrorReporting: true })
+}

@@ -1,0 +1,58 @@
+/**
+ * What commands ask the wiring for, by name: the services of a night, of a plan, of a look at the ledger.
+ * `main.ts` makes them, each only when a command needs it, so that `--help` loads no database and no network
+ * client.
+ */
+import { Context } from "effect"
+import type { Layer } from "effect"
+import type { HttpServerError } from "effect/http"
+import type { Service } from "../client/Service.ts"
+import type { ServiceSettingsRefused } from "../client/ServiceSettings.ts"
+import type { DuckDb } from "../duckdb/DuckDb.ts"
+import type { Job, ServiceTarget } from "../jobs/Job.ts"
+import type { Secrets, SecretUnavailable } from "../jobs/Secrets.ts"
+import type { Landing, LandingFailed } from "../landing/Landing.ts"
+import type { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
+import type { FormCache } from "../planning/EngineForms.ts"
+import type { Publisher, PublishFailed } from "../publishing/Publisher.ts"
+import type { RecordSchemaInvalid } from "../records/RecordSchema.ts"
+import type { JournalFailed } from "../sandbox/Journal.ts"
+import type { Sandbox } from "../sandbox/Sandbox.ts"
+import type { SandboxServer } from "../sandbox/SandboxServer.ts"
+
+export type PlanServices = Ledger | Service | FormCache | Secrets
+export type NightServices = PlanServices | Landing | Publisher
+/** Why a plan's or a night's services cannot be had; nothing was started. */
+export type PlanUnwired = LedgerFailed | ServiceSettingsRefused | SecretUnavailable | JournalFailed
+export type NightUnwired = PlanUnwired | LandingFailed | PublishFailed | RecordSchemaInvalid
+
+export class Wiring extends Context.Service<
+  Wiring,
+  {
+    /**
+     * Everything that `run` needs, on the clock that the job's service asks for; the folder is locked
+     * already.
+     */
+    readonly night: (job: Job, output: string) => Layer.Layer<NightServices, NightUnwired>
+    /** Reads only; a ledger that is not there yet is an empty one in memory. */
+    readonly plan: (target: ServiceTarget, output: string) => Layer.Layer<PlanServices, PlanUnwired>
+    readonly ledger: (output: string, access: "read-only" | "read-write") => Layer.Layer<Ledger, LedgerFailed>
+    readonly landing: (output: string) => Layer.Layer<Landing, LandingFailed>
+    readonly secrets: Layer.Layer<Secrets>
+    readonly database: Layer.Layer<DuckDb>
+    /** Where the program's own files are: `jobs/demo.yaml`, `schemas/`. */
+    readonly packageFolder: string
+    readonly recordSchemas: string
+    readonly sandboxServer: (
+      options: SandboxServing,
+    ) => Layer.Layer<SandboxServer | Sandbox, JournalFailed | HttpServerError.ServeError>
+  }
+>()("nightjar/cli/Wiring") {}
+
+export interface SandboxServing {
+  readonly port: number
+  readonly seed: number
+  readonly speed: number
+  readonly journal: string | undefined
+  readonly host: string
+}

@@ -1,0 +1,209 @@
+/**
+ * All live layers, wired once. Rooms with heavy dependencies are loaded when a command first asks for them,
+ * so that `nightjar --help` answers at once.
+ */
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { NodeServices } from "@effect/platform-node"
+import { Clock, Effect, Layer, Logger, Redacted } from "effect"
+import { CliConfig, Command, GlobalFlag } from "effect/cli"
+import { nightjar } from "./cli/Nightjar.ts"
+import { Output } from "./cli/Output.ts"
+import { presenterLayer } from "./cli/Presenter.ts"
+import { runProcess } from "./cli/RunProcess.ts"
+import { toolVersion } from "./cli/Version.ts"
+import { Wiring } from "./cli/Wiring.ts"
+import type { PlanServices, PlanUnwired, SandboxServing } from "./cli/Wiring.ts"
+import type { Service } from "./client/Service.ts"
+import type { Job, ServiceTarget } from "./jobs/Job.ts"
+import type { Secrets } from "./jobs/Secrets.ts"
+import type { Ledger } from "./ledger/Ledger.ts"
+import { Settings } from "./Settings.ts"
+
+const ledgerPath = (output: string) => `${output}/ledger.sqlite`
+/** One level above both `src/main.ts` and the bundle. */
+const packageFolder = fileURLToPath(new URL("../", import.meta.url))
+const recordSchemas = join(packageFolder, "schemas/records")
+const journalPath = (output: string) => `${output}/sandbox.ndjson`
+
+/** The secret of the embedded service's first application: it guards nothing. */
+const sandboxSecret = "sandbox-app-1"
+
+/** A layer whose modules are loaded when it is built. */
+const lazily = <A, E, R>(load: () => Promise<Layer.Layer<A, E, R>>): Layer.Layer<A, E, R> =>
+  Layer.unwrap(Effect.promise(load))
+
+const secrets = lazily(async () => (await import("./jobs/Secrets.ts")).Secrets.layer).pipe(
+  Layer.provide(NodeServices.layer),
+)
+
+const ledger = (output: string, access: "read-only" | "read-write") =>
+  lazily(async () => {
+    const { Ledger } = await import("./ledger/Ledger.ts")
+    return Ledger.layer({ path: ledgerPath(output), readOnly: access === "read-only" })
+  })
+
+/** A plan needs no night before it: without a ledger it decides on an empty one. */
+const ledgerOrEmpty = (output: string) =>
+  lazily(async () => {
+    const { existsSync } = await import("node:fs")
+    const { Ledger } = await import("./ledger/Ledger.ts")
+    return Ledger.layer({ path: existsSync(ledgerPath(output)) ? ledgerPath(output) : ":memory:" })
+  })
+
+const database = lazily(async () => (await import("./duckdb/DuckDb.ts")).DuckDb.layer)
+
+const landing = (output: string) =>
+  lazily(async () => (await import("./landing/LandingFiles.ts")).LandingFiles.layer({ root: output }))
+
+const publisher = (output: string, share: Job["share"]) =>
+  lazily(async () => {
+    const { PublisherDuckDb } = await import("./publishing/PublisherDuckDb.ts")
+    return PublisherDuckDb.layer({ root: output, schemasFolder: recordSchemas, share, toolVersion })
+  }).pipe(Layer.provide(Layer.merge(database, NodeServices.layer)))
+
+/** The service over HTTP: paced, on a clock that never jumps. */
+const remote = (target: Extract<ServiceTarget, { _tag: "Remote" }>) =>
+  lazily(async () => {
+    const { Secrets } = await import("./jobs/Secrets.ts")
+    const { ServiceHttp } = await import("./client/ServiceHttp.ts")
+    const { ServicePaced, ServicePause } = await import("./client/ServicePaced.ts")
+    const { NodeClient } = await import("./client/NodeClient.ts")
+    const SteadyClock = await import("./SteadyClock.ts")
+    const http = Layer.unwrap(
+      Effect.gen(function* () {
+        const { resolve } = yield* Secrets
+        const { base_url, flows_url, attachments_url } = target
+        const app_secret = yield* resolve(target.app_secret)
+        return ServiceHttp.layer({ base_url, flows_url, attachments_url, app_secret })
+      }),
+    )
+    return ServicePaced.layer(target).pipe(
+      Layer.provide(http),
+      Layer.provide(ServicePause.layer()),
+      Layer.provide(NodeClient.layer()),
+      Layer.provideMerge(SteadyClock.layer),
+    )
+  })
+
+/** The embedded service in this process; without a journal it forgets, which is all that a plan needs. */
+const embedded = (target: Extract<ServiceTarget, { _tag: "Embedded" }>, journal: string | undefined) =>
+  lazily(async () => {
+    const { ServiceHttp } = await import("./client/ServiceHttp.ts")
+    const { Sandbox } = await import("./sandbox/Sandbox.ts")
+    const { SandboxClient } = await import("./sandbox/SandboxClient.ts")
+    const { base_url, flows_url } = SandboxClient
+    const app_secret = Redacted.make(sandboxSecret)
+    const service = ServiceHttp.layer({ base_url, flows_url, attachments_url: flows_url, app_secret })
+    const sandbox = Sandbox.layer({ seed: target.seed, ...(journal === undefined ? {} : { journal }) })
+    return service.pipe(
+      Layer.provide(SandboxClient.layer),
+      Layer.provide(sandbox),
+      Layer.provideMerge(scaledClock(target.speed, journal)),
+    )
+  })
+
+/** Time goes on where the newest event of the embedded service and of the ledger left it, never back. */
+const scaledClock = (speed: number, journal: string | undefined) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const { Ledger } = yield* Effect.promise(() => import("./ledger/Ledger.ts"))
+      const { newestEventAt } = yield* Effect.promise(() => import("./sandbox/Journal.ts"))
+      const { ScaledClock } = yield* Effect.promise(() => import("./sandbox/ScaledClock.ts"))
+      const now = yield* Clock.currentTimeMillis
+      const happened = journal === undefined ? undefined : yield* newestEventAt(journal)
+      const recorded = yield* newestFactAt(yield* Ledger)
+      return ScaledClock.layer({ speed, originMs: Math.max(now, happened ?? 0, recorded) })
+    }),
+  )
+
+const newestFactAt = Effect.fnUntraced(function* (known: Ledger["Service"]) {
+  const runs = yield* known.runs
+  const open = runs.filter((run, index) => run.ended === undefined || index === runs.length - 1)
+  const facts = yield* Effect.forEach(open, ({ fact }) => known.facts(fact.run_id))
+  const ends = runs.map(({ at, ended }) => ended?.at ?? at)
+  return Math.max(0, ...ends, ...facts.map((ofRun) => ofRun.at(-1)?.at ?? 0))
+})
+
+const catalogue = lazily(async () => {
+  const { ServiceCatalogue } = await import("./client/ServiceCatalogue.ts")
+  const { FormCache } = await import("./planning/EngineForms.ts")
+  return FormCache.layer.pipe(Layer.provide(ServiceCatalogue.layer))
+})
+
+const serviceOf = (
+  target: ServiceTarget,
+  journal: string | undefined,
+): Layer.Layer<Service, PlanUnwired, Secrets | Ledger> =>
+  target._tag === "Remote" ? remote(target) : embedded(target, journal)
+
+const plan = (target: ServiceTarget, output: string): Layer.Layer<PlanServices, PlanUnwired> =>
+  catalogue.pipe(
+    Layer.provideMerge(serviceOf(target, undefined)),
+    Layer.provideMerge(Layer.mergeAll(ledgerOrEmpty(output), secrets)),
+  )
+
+const night = (job: Job, output: string) =>
+  catalogue.pipe(
+    Layer.provideMerge(serviceOf(job.service, journalPath(output))),
+    Layer.provideMerge(publisher(output, job.share)),
+    Layer.provideMerge(landing(output)),
+    Layer.provideMerge(
+      lazily(async () => (await import("./cli/NightLog.ts")).loggedLedger(output, job.share)),
+    ),
+    Layer.provideMerge(Layer.mergeAll(ledger(output, "read-write"), secrets)),
+  )
+
+const sandboxServer = ({ port, host, seed, speed, journal }: SandboxServing) =>
+  lazily(async () => {
+    const { Sandbox } = await import("./sandbox/Sandbox.ts")
+    const { SandboxServer } = await import("./sandbox/SandboxServer.ts")
+    return SandboxServer.layer({ port, host }).pipe(
+      Layer.provideMerge(Sandbox.layer({ seed, ...(journal === undefined ? {} : { journal }) })),
+      Layer.provideMerge(serverClock(speed, journal)),
+    )
+  })
+
+const serverClock = (speed: number, journal: string | undefined) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const { newestEventAt } = yield* Effect.promise(() => import("./sandbox/Journal.ts"))
+      const { ScaledClock } = yield* Effect.promise(() => import("./sandbox/ScaledClock.ts"))
+      const now = yield* Clock.currentTimeMillis
+      const happened = journal === undefined ? undefined : yield* newestEventAt(journal)
+      return speed === 1 && (happened ?? 0) <= now
+        ? Layer.empty
+        : ScaledClock.layer({ speed, originMs: Math.max(now, happened ?? 0) })
+    }),
+  )
+
+const wiring = Layer.succeed(
+  Wiring,
+  Wiring.of({
+    night,
+    plan,
+    ledger,
+    landing,
+    secrets,
+    database,
+    packageFolder,
+    recordSchemas,
+    sandboxServer,
+  }),
+)
+
+const output = Layer.unwrap(Effect.map(Settings, ({ noColor }) => Output.layer(noColor)))
+
+const live = Layer.mergeAll(
+  wiring,
+  presenterLayer,
+  CliConfig.layer({
+    builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions, GlobalFlag.LogLevel],
+  }),
+  Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)]),
+  output.pipe(Layer.provideMerge(Settings.layer)),
+).pipe(Layer.provideMerge(NodeServices.layer))
+
+const program = Command.run(nightjar, { version: toolVersion }).pipe(Effect.provide(live))
+
+runProcess(program)

@@ -1,0 +1,103 @@
+/**
+ * The summary as a person reads it in the morning: what came, who has to act on what did not, and what is
+ * left. Fits any terminal; without one there is neither colour nor a line break inside a sentence.
+ */
+import { outcomes } from "../ledger/Fact.ts"
+import type { WhoActs } from "../ledger/Fact.ts"
+import type { Summary, Trouble } from "./Summary.ts"
+import { counted, plain, span, wrap } from "./TextTable.ts"
+
+export interface Style {
+  /** Infinity when nobody looks. */
+  readonly width: number
+  readonly colour: boolean
+}
+
+const codes = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33 } as const
+export const paint = (style: Style, colour: keyof typeof codes, text: string): string =>
+  style.colour ? `\u001b[${codes[colour]}m${text}\u001b[0m` : text
+
+const whoActs: Readonly<Record<WhoActs, string>> = {
+  customer: "The customer must act",
+  engineer: "An engineer must look",
+  service: "The service, or time, must mend it",
+  nobody: "Nobody has to act",
+}
+
+/** What an exit code says to whoever called. */
+export const exitMeaning: Readonly<Record<number, string>> = {
+  0: "every task succeeded, or there was nothing to do",
+  3: "the run is over; some tasks need the customer or an engineer and fail again unchanged",
+  4: "something is left that a rerun can finish",
+}
+
+export const renderSummary = (summary: Summary, style: Style): string => {
+  const lines = [headline(summary, style), ...counts(summary, style)]
+  for (const actor of ["customer", "engineer", "service", "nobody"] as const) {
+    const troubles = summary.troubles.filter(({ who_acts }) => who_acts === actor)
+    if (troubles.length === 0) continue
+    const tasks = troubles.reduce((sum, { count }) => sum + count, 0)
+    lines.push("", paint(style, "bold", wrap(`${whoActs[actor]} (${counted(tasks, "task")})`, style.width)))
+    for (const trouble of troubles) lines.push(...troubleLines(trouble, style))
+  }
+  const rest = [...deletionLines(summary), ...summary.warnings.map((text) => `Warning: ${text}.`)]
+  if (rest.length > 0) lines.push("", ...rest.map((text) => wrap(text, style.width, "", "  ")))
+  return lines.join("\n")
+}
+
+const headline = ({ run_id, elapsed_ms, exit_code }: Summary, style: Style): string => {
+  const took = elapsed_ms === undefined ? "not ended" : `took ${span(elapsed_ms)}`
+  const code = exit_code === undefined ? "" : `, exit code ${exit_code}`
+  return paint(style, "bold", wrap(`${run_id}: ${took}${code}`, style.width, "", "  "))
+}
+
+const outcomeColours = {
+  succeeded: "green",
+  partial: "yellow",
+  failed: "red",
+  skipped: "yellow",
+  unfinished: "yellow",
+} as const
+
+const counts = (summary: Summary, style: Style): ReadonlyArray<string> => {
+  const told = outcomes
+    .filter((outcome) => summary.outcomes[outcome] > 0)
+    .map((outcome) => `${summary.outcomes[outcome]} ${outcome}`)
+  const lines = wrap(`${counted(summary.tasks, "task")}: ${told.join(", ") || "none"}`, style.width, "", "  ")
+  const painted = outcomes.reduce(
+    (text, outcome) => text.replace(` ${outcome}`, ` ${paint(style, outcomeColours[outcome], outcome)}`),
+    lines,
+  )
+  const { downloaded } = summary.attachments
+  const brought = [
+    counted(summary.executions, "execution"),
+    `${counted(summary.records_counted, "product")} counted`,
+    ...(downloaded > 0 ? [counted(downloaded, "attachment")] : []),
+  ]
+  return [painted, wrap(brought.join(", "), style.width, "", "  ")]
+}
+
+const troubleLines = (trouble: Trouble, style: Style): ReadonlyArray<string> => {
+  const { count, reason, outcome, examples, message, advice } = trouble
+  const more = count > examples.length ? ` and ${count - examples.length} more` : ""
+  return [
+    wrap(`${String(count).padStart(4)}  ${reason} (${outcome})`, style.width, "", "      "),
+    paint(style, "dim", wrap(`${examples.map(plain).join(", ")}${more}`, style.width, "      ")),
+    ...(message === undefined ? [] : [wrap(`“${message}”`, style.width, "      ")]),
+    wrap(advice, style.width, "      "),
+  ]
+}
+
+const deletionLines = ({ deletions, exit_code }: Summary): ReadonlyArray<string> => {
+  const { done, pending, kept } = deletions
+  const parts = [
+    ...(done > 0 ? [`${done} deleted at the service`] : []),
+    ...(pending > 0 ? [`${pending} not deleted yet`] : []),
+    ...(kept > 0 ? [`${kept} kept there on purpose`] : []),
+  ]
+  const code = exit_code === undefined ? undefined : exitMeaning[exit_code]
+  return [
+    ...(parts.length > 0 ? [`Executions: ${parts.join(", ")}.`] : []),
+    ...(code === undefined ? [] : [`Exit code ${exit_code}: ${code}.`]),
+  ]
+}

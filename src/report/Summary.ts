@@ -1,0 +1,176 @@
+/**
+ * What a night came to, for a person and for a program: a pure fold of a run's state. Counts, then what did
+ * not succeed by who must act, then what is left at the service. Holds ids and reasons, never a value of a
+ * parameter.
+ */
+import type { Outcome, WhoActs } from "../ledger/Fact.ts"
+import type { RunState, TaskState } from "../ledger/RunState.ts"
+import { adviceOf } from "./Advice.ts"
+
+/** Tasks of one reason; `who_acts` is never `nobody` here. */
+export interface Trouble {
+  readonly who_acts: WhoActs
+  readonly outcome: Outcome
+  readonly reason: string
+  readonly count: number
+  /** The first few, as `<customer_id> <engine_reference>`. */
+  readonly examples: ReadonlyArray<string>
+  /** What the first task says beyond its reason, if anything. */
+  readonly message: string | undefined
+  readonly advice: string
+}
+
+export interface Summary {
+  readonly run_id: string
+  readonly job: string
+  readonly job_path: string
+  readonly run_date: string
+  readonly parent: string | undefined
+  /** ISO 8601, in UTC. */
+  readonly started_at: string
+  readonly ended_at: string | undefined
+  readonly elapsed_ms: number | undefined
+  readonly exit_code: number | undefined
+  readonly tasks: number
+  readonly outcomes: Readonly<Record<Outcome, number>>
+  readonly executions: number
+  readonly records_counted: number
+  readonly attachments: Readonly<Record<"downloaded" | "missing" | "refused" | "failed", number>>
+  readonly troubles: ReadonlyArray<Trouble>
+  readonly deletions: { readonly done: number; readonly pending: number; readonly kept: number }
+  readonly orphans_suspected: ReadonlyArray<string>
+  readonly published_version: number | undefined
+  readonly warnings: ReadonlyArray<string>
+}
+
+const examplesMax = 3
+const actorsInOrder: ReadonlyArray<WhoActs> = ["customer", "engineer", "service"]
+
+export const summarise = (run: RunState): Summary => {
+  const tasks = [...run.tasks.values()]
+  const attempts = tasks.flatMap((task) => task.attempts.map((attempt) => ({ task, attempt })))
+  const orphans = attempts.filter(({ attempt }) => attempt.orphanSuspected)
+  const attachments = countBy(
+    tasks.flatMap((task) => task.attachments.map(({ status }) => status)),
+    { downloaded: 0, missing: 0, refused: 0, failed: 0 },
+  )
+  return {
+    run_id: run.started.run_id,
+    job: run.started.job,
+    job_path: run.started.job_path,
+    run_date: run.started.run_date,
+    parent: run.started.parent,
+    started_at: new Date(run.started_at).toISOString(),
+    ended_at: run.ended === undefined ? undefined : new Date(run.ended.at).toISOString(),
+    elapsed_ms: run.ended === undefined ? undefined : Math.max(0, run.ended.at - run.started_at),
+    exit_code: run.ended?.exit_code,
+    tasks: tasks.length,
+    outcomes: countBy(tasks.map(outcomeOf), {
+      succeeded: 0,
+      partial: 0,
+      failed: 0,
+      skipped: 0,
+      unfinished: 0,
+    }),
+    executions: attempts.filter(({ attempt }) => attempt.execution_id !== undefined).length,
+    records_counted: tasks.reduce((sum, task) => sum + countedBy(task), 0),
+    attachments,
+    troubles: troublesOf(tasks),
+    deletions: deletionsOf(tasks),
+    orphans_suspected: orphans.map(({ task }) => task.planned.task_id),
+    published_version: run.published?.fact.version,
+    warnings: warningsOf(tasks, attachments, orphans.length),
+  }
+}
+
+export const outcomeOf = (task: TaskState): Outcome => task.settled?.fact.outcome ?? "unfinished"
+
+const countBy = <K extends string>(values: ReadonlyArray<K>, zeros: Readonly<Record<K, number>>) => {
+  const counts: Record<K, number> = { ...zeros }
+  for (const value of values) counts[value] += 1
+  return counts
+}
+
+/** What the newest closed execution of a task counted (section 2.4). */
+const countedBy = ({ attempts }: TaskState): number => {
+  const closed = attempts.findLast((attempt) => attempt.closed !== undefined)?.closed
+  return Object.values(closed?.fact.products_count ?? {}).reduce((sum, count) => sum + Math.max(0, count), 0)
+}
+
+const inProgress = "Not finished yet: `nightjar run` goes on with it."
+
+const troublesOf = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<Trouble> => {
+  const groups = new Map<string, { trouble: Trouble; examples: Array<string>; count: number }>()
+  for (const task of tasks) {
+    const fact = task.settled?.fact
+    if (fact?.outcome === "succeeded") continue
+    const { outcome, reason, who_acts } = fact ?? {
+      outcome: "unfinished" as const,
+      reason: "IN_PROGRESS",
+      who_acts: "service" as const,
+    }
+    const key = JSON.stringify([who_acts, outcome, reason])
+    const group = groups.get(key)
+    if (group === undefined) {
+      const about = fact === undefined ? inProgress : adviceOf(reason)
+      const trouble = {
+        who_acts,
+        outcome,
+        reason,
+        count: 0,
+        examples: [],
+        message: fact?.message,
+        advice: about,
+      }
+      groups.set(key, { trouble, examples: [subjectOf(task)], count: 1 })
+      continue
+    }
+    group.count += 1
+    if (group.examples.length < examplesMax) group.examples.push(subjectOf(task))
+  }
+  return [...groups.values()]
+    .map(({ trouble, examples, count }) => ({ ...trouble, examples, count }))
+    .toSorted(
+      (a, b) =>
+        actorsInOrder.indexOf(a.who_acts) - actorsInOrder.indexOf(b.who_acts) ||
+        b.count - a.count ||
+        (a.reason < b.reason ? -1 : 1),
+    )
+}
+
+const subjectOf = ({ planned }: TaskState): string =>
+  planned.session_id === undefined
+    ? `${planned.customer_id ?? "?"} ${planned.engine_reference ?? "?"}`
+    : `session ${planned.session_id}`
+
+const deletionsOf = (tasks: ReadonlyArray<TaskState>): Summary["deletions"] => {
+  let [done, pending, kept] = [0, 0, 0]
+  for (const { attempts, settled } of tasks)
+    for (const { closed, deletion, execution_id, drained } of attempts) {
+      if (execution_id === undefined || closed === undefined) continue
+      if (deletion !== undefined && deletion.outcome !== "pending") done += 1
+      else if (closed.fact.landed === undefined) continue
+      else if (settled !== undefined && !drained) kept += 1
+      else pending += 1
+    }
+  return { done, pending, kept }
+}
+
+const warningsOf = (
+  tasks: ReadonlyArray<TaskState>,
+  attachments: Summary["attachments"],
+  orphans: number,
+): ReadonlyArray<string> => {
+  const warnings: Array<string> = []
+  const open = tasks
+    .flatMap((task) => task.attempts)
+    .filter((one) => one.execution_id !== undefined && !one.closed)
+  if (open.length > 0) warnings.push(`${open.length} executions are still in flight at the service`)
+  if (orphans > 0)
+    warnings.push(`${orphans} lost starts were sent again: the first may have run unseen at the service`)
+  const { missing, refused, failed } = attachments
+  if (missing > 0) warnings.push(`${missing} attachments are missing at the service`)
+  if (refused > 0) warnings.push(`${refused} attachments have identifiers that are never requested`)
+  if (failed > 0) warnings.push(`${failed} attachments could not be downloaded`)
+  return warnings
+}

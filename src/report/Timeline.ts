@@ -1,0 +1,130 @@
+/**
+ * Facts as lines that a person reads: what was decided and what happened, each with its time. Pure; every
+ * fact has its sentence, and none holds a value of a parameter.
+ */
+import type { Fact, Recorded } from "../ledger/Fact.ts"
+
+export const renderRecorded = ({ at, fact }: Recorded): string =>
+  `${new Date(at).toISOString().slice(0, 19).replace("T", " ")}  ${sentence(fact)}`
+
+const maybe = (text: string, value: string | number | undefined): string =>
+  value === undefined ? "" : text.replace("%", String(value))
+
+const leftBehind = "; something is left at the service"
+
+const startAnswers = {
+  accepted: "the service accepted the start",
+  adopted: "our own execution was found at the service and taken over",
+  refused: "the service refused the start",
+  not_created: "the start was turned away; nothing was created",
+  foreign: "somebody else's run is in the way",
+  lost: "the answer to the start was lost",
+} as const
+
+const abortCauses = {
+  challenge: "the source asks for a person, and nobody answers at night",
+  max_wait: "it waited for max_wait",
+  deadline: "the deadline came",
+} as const
+
+const sentence = (fact: Fact): string => {
+  if ("attempt" in fact) return `attempt ${fact.attempt}: ${ofAttempt(fact)}`
+  switch (fact._tag) {
+    case "RunStarted":
+      return `run ${fact.run_id} of ${fact.job_path} began${maybe(", a rerun of %", fact.parent)}`
+    case "RunResumed":
+      return `run ${fact.run_id} was taken up again`
+    case "TaskPlanned": {
+      const features = fact.features.join(", ") || "the engine's default features"
+      return `planned: ${features}${maybe("; login %", short(fact.fingerprint))}`
+    }
+    case "ResultsRead": {
+      const state = fact.is_closed ? "final" : "not final"
+      return `${fact.kind} of session ${fact.session_id} read (${fact.http_status}, ${state})${landed(fact.landed)}`
+    }
+    case "AttachmentRead": {
+      const { attachment_id, status, bytes, path } = fact
+      return `attachment ${attachment_id}: ${status}${maybe(", % bytes", bytes)}${maybe(", %", path)}`
+    }
+    case "TaskSettled": {
+      const { outcome, reason, who_acts, message } = fact
+      return `settled: ${outcome}, ${reason}, ${who_acts} must act${maybe(": %", message)}`
+    }
+    case "CredentialRejected":
+      return `login ${short(fact.fingerprint)} was rejected with ${fact.reason}; not sent again unchanged`
+    case "CredentialReleased":
+      return `login ${short(fact.fingerprint)} was released`
+    case "RunPublished":
+      return `published as version ${fact.version}`
+    case "DeleteIntended":
+      return `delete execution ${fact.execution_id} at the service; landed under ${short(fact.landed_sha256)}`
+    case "DeleteAnswered":
+      return `execution ${fact.execution_id}: ${fact.outcome} (${fact.http_status})`
+    case "RunEnded":
+      return `run ended with exit code ${fact.exit_code}${fact.leftovers ? leftBehind : ""}`
+  }
+}
+
+const ofAttempt = (fact: Extract<Fact, { readonly attempt: number }>): string => {
+  switch (fact._tag) {
+    case "StartIntended": {
+      const what = fact.probe ? "asks again for a start whose answer was lost" : "start"
+      return `${what}, external id ${fact.external_execution_id}`
+    }
+    case "StartAnswered": {
+      const { answer, http_status, status_reason, execution_id, session_id } = fact
+      const ids = `${maybe("; execution %", execution_id)}${maybe(", session %", session_id)}`
+      return `${startAnswers[answer]}${maybe(" (%)", http_status)}${maybe(", %", status_reason)}${ids}`
+    }
+    case "OrphanSuspected":
+      return "an earlier start may have run unseen (possible orphan)"
+    case "AttemptObserved": {
+      const { status_code, status_reason, authentication_status } = fact
+      return `${status_code} / ${status_reason}${maybe(", login %", authentication_status)}`
+    }
+    case "AbortIntended":
+      return `abort, because ${abortCauses[fact.why]}`
+    case "AttemptDrained":
+      return "all that the execution held is landed"
+    case "AttemptClosed": {
+      const end = `${fact.status_code} / ${fact.status_reason}`
+      return `closed with ${end}${counted(fact.products_count)}${landed(fact.landed)}`
+    }
+  }
+}
+
+const short = (hex: string | undefined): string | undefined => hex?.slice(0, 12)
+
+const landed = (
+  ref: { readonly segment: string; readonly offset: number; readonly bytes: number } | undefined,
+) => (ref === undefined ? "" : `; ${ref.bytes} bytes landed in ${ref.segment} at ${ref.offset}`)
+
+const counted = (products: Readonly<Record<string, number>> | undefined): string => {
+  if (products === undefined) return ""
+  const total = Object.values(products).reduce((sum, count) => sum + Math.max(0, count), 0)
+  return `, ${total} products counted`
+}
+
+/** Whether a fact is about this execution or session. */
+export const concerns = (fact: Fact, id: string): boolean =>
+  ("execution_id" in fact && fact.execution_id === id) || ("session_id" in fact && fact.session_id === id)
+
+/**
+ * Facts of the tasks that an id names: a task, a customer, an execution or a session. Empty when it names
+ * none.
+ */
+export const factsAbout = (
+  facts: ReadonlyArray<Recorded>,
+  id: string,
+): ReadonlyMap<string, ReadonlyArray<Recorded>> => {
+  const named = new Set<string>()
+  for (const { fact } of facts) {
+    if (!("task_id" in fact)) continue
+    const isTask = fact.task_id === id || (fact._tag === "TaskPlanned" && fact.customer_id === id)
+    if (isTask || concerns(fact, id)) named.add(fact.task_id)
+  }
+  const found = new Map<string, Array<Recorded>>([...named].map((task_id) => [task_id, []]))
+  for (const recorded of facts)
+    if ("task_id" in recorded.fact) found.get(recorded.fact.task_id)?.push(recorded)
+  return found
+}

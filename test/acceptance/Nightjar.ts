@@ -1,0 +1,115 @@
+/**
+ * The program as a user meets it: a process with arguments, an environment, two streams, an exit code and a folder.
+ * Nothing of its sources is imported.
+ */
+import { spawn } from "node:child_process"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { DuckDBInstance } from "@duckdb/node-api"
+import type { FakeService } from "./FakeService.ts"
+
+const main = process.env["NIGHTJAR_BUNDLE"] ?? fileURLToPath(new URL("../../src/main.ts", import.meta.url))
+
+export interface Ended {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface Running {
+  readonly ended: Promise<Ended>
+  readonly kill: (signal: NodeJS.Signals) => void
+}
+
+export class Workplace {
+  readonly folder = mkdtempSync(join(tmpdir(), "acceptance-"))
+  readonly output = join(this.folder, "output")
+  readonly environment: Record<string, string> = {
+    PATH: process.env["PATH"] ?? "",
+    FAKE_SECRET: "fake-secret-1",
+    LOGIN_PASSWORD: "correct horse",
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+
+  write(path: string, text: string): string {
+    writeFileSync(join(this.folder, path), text)
+    return path
+  }
+
+  start(args: ReadonlyArray<string>, environment: Readonly<Record<string, string>> = {}): Running {
+    const child = spawn(process.execPath, [main, ...args], {
+      cwd: this.folder,
+      env: { ...this.environment, ...environment },
+      stdio: ["ignore", "pipe", "pipe"],
+    })
+    let stdout = ""
+    let stderr = ""
+    child.stdout.setEncoding("utf8").on("data", (chunk: string) => (stdout += chunk))
+    child.stderr.setEncoding("utf8").on("data", (chunk: string) => (stderr += chunk))
+    const ended = new Promise<Ended>((resolve) => {
+      child.on("close", (code) => resolve({ code, stdout, stderr }))
+    })
+    return { ended, kill: (signal) => child.kill(signal) }
+  }
+
+  nightjar(...args: ReadonlyArray<string>): Promise<Ended> {
+    return this.start(args).ended
+  }
+
+  async json(...args: ReadonlyArray<string>): Promise<unknown> {
+    const { stdout, stderr, code } = await this.nightjar(...args, "--json")
+    try {
+      return JSON.parse(stdout)
+    } catch {
+      throw new Error(`exit ${code}, no JSON on stdout: ${stdout}${stderr}`)
+    }
+  }
+
+  /** Rows of the published database, read as an analyst would: read-only, by another process. */
+  async rows(sql: string): Promise<ReadonlyArray<Readonly<Record<string, unknown>>>> {
+    const instance = await DuckDBInstance.create(join(this.output, "nightjar.duckdb"), {
+      access_mode: "READ_ONLY",
+    })
+    const connection = await instance.connect()
+    try {
+      return (await connection.runAndReadAll(sql)).getRowObjectsJson()
+    } finally {
+      connection.closeSync()
+      instance.closeSync()
+    }
+  }
+}
+
+export interface JobParts {
+  readonly name: string
+  readonly customers: string
+  readonly rest?: string
+  readonly engines?: string
+  readonly secret?: string
+}
+
+/** A quick job against the fake: everything that may be short is short. */
+export const jobText = (fake: FakeService, { name, customers, rest, engines, secret }: JobParts): string => `
+name: ${name}
+service:
+  base_url: ${fake.base_url}
+  flows_url: ${fake.flows_url}
+  app_secret: ${secret ?? "env:FAKE_SECRET"}
+concurrency: { max_in_flight: 200, per_engine: 200 }
+polling: { min: 100 millis, max: 500 millis }
+engines: ${engines ?? "[fake-bank:website]"}
+${
+  rest ??
+  `execution: { max_wait: 4 seconds }
+retry: { max_attempts: 2, base: 100 millis, max: 200 millis }
+flow_results: { wait_final: 6 seconds }`
+}
+${customers}`
+
+export const login = (id: string, username = id): string =>
+  `  - { id: "${id}", parameters: { username: "${username}", password: env:LOGIN_PASSWORD } }`

@@ -1,0 +1,156 @@
+/**
+ * The commands' own decisions: exit codes, selections, and text that no spreadsheet or terminal takes for an
+ * order.
+ */
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import { resolveFingerprint } from "../../src/cli/Credentials.ts"
+import { defectEnding, Ended, endingOf, UsageRefused } from "../../src/cli/Failures.ts"
+import { joinedExitCode } from "../../src/cli/Nights.ts"
+import { emptyView, foldProgress, renderView } from "../../src/cli/ProgressDisplay.ts"
+import { csvFormat, harmless, jsonFormat, tableFormat } from "../../src/cli/QueryFormats.ts"
+import { selectTasks, unknownNames } from "../../src/cli/Rerun.ts"
+import { LedgerFailed } from "../../src/ledger/Ledger.ts"
+import { idOf, planned, runOf, settled } from "../report/Samples.ts"
+
+describe("exit codes", () => {
+  it("what a rerun can finish comes before what people must do", () => {
+    expect([[0, 0], [0, 3], [3, 4], [4, 0], [], [6, 6], [6, 0], [6, 3], [1, 4]].map(joinedExitCode)).toEqual([
+      0, 3, 4, 4, 0, 6, 4, 4, 1,
+    ])
+  })
+
+  it("an error is told with what was kept and what to do next; an unknown one is a defect", () => {
+    expect(endingOf(new LedgerFailed({ message: "disk full\n at x" }))).toEqual({
+      exit_code: 4,
+      lines: [
+        "nightjar: the ledger cannot be read or written: disk full",
+        "What was landed and recorded is kept, nothing was deleted at the service. Check free space and " +
+          "permissions of the output folder; then `nightjar run` goes on from there.",
+      ],
+    })
+    expect(endingOf(new Ended({ exit_code: 3 }))).toEqual({ exit_code: 3, lines: [] })
+    expect(endingOf(new UsageRefused({ message: "no" }))).toEqual({ exit_code: 2, lines: ["nightjar: no"] })
+    expect(endingOf(new Error("x"))).toBeUndefined()
+    expect(endingOf({ _tag: "toString" })).toBeUndefined()
+  })
+
+  it("a defect is told without its data", () => {
+    const { exit_code, lines } = defectEnding(new TypeError("hunter2 is not a function"))
+    expect([exit_code, lines.join(" ").includes("hunter2")]).toEqual([1, false])
+  })
+})
+
+describe("rerun", () => {
+  const run = runOf(
+    ...["a", "b", "c", "d"].map((id) => planned(id)),
+    settled("a", "succeeded", "COMPLETED", "nobody"),
+    settled("b", "failed", "TIMEOUT", "engineer"),
+    settled("c", "partial", "PARTIAL", "engineer"),
+  )
+  const all = { failed: false, only: [], never: [], customers: [], engines: [] }
+  const ids = (selection: Partial<Parameters<typeof selectTasks>[1]>) =>
+    selectTasks(run, { ...all, ...selection }).map((task) => task.planned.task_id)
+
+  it("covers everything that did not succeed, what never ended included", () => {
+    expect(ids({})).toEqual([idOf("b"), idOf("c"), idOf("d")])
+  })
+
+  it("is narrowed by outcome, reason, customer and engine", () => {
+    expect(ids({ failed: true })).toEqual([idOf("b")])
+    expect(ids({ only: ["PARTIAL"] })).toEqual([idOf("c")])
+    expect(ids({ never: ["PARTIAL", "TIMEOUT"] })).toEqual([idOf("d")])
+    expect(ids({ customers: ["a", "c"] })).toEqual([idOf("c")])
+    expect(ids({ engines: ["other:website"] })).toEqual([])
+  })
+
+  it("names what a misspelt name may have meant", () => {
+    expect(unknownNames(run, { ...all, only: ["TIMEOT"], customers: ["a"] })).toEqual([
+      "--only: nothing of that name in demo.2026-11-21; did you mean `TIMEOUT`?",
+    ])
+  })
+})
+
+describe("credentials", () => {
+  it("are named by a beginning that fits exactly one of them", () => {
+    const known = ["abcdef0011", "abcdef0022", "1234567890"]
+    expect(
+      ["123456", "12345", "abcdef", "abcdef0022", "ffffff"].map((one) => resolveFingerprint(one, known)),
+    ).toEqual(["1234567890", undefined, undefined, "abcdef0022", undefined])
+  })
+})
+
+describe("query formats", () => {
+  const columns = [
+    { name: "name", type: "VARCHAR" },
+    { name: "amount", type: "DECIMAL(18,2)" },
+  ]
+
+  it("CSV keeps numbers, quotes what needs it, and begins no text with what a spreadsheet runs", () => {
+    const { begin, chunk } = csvFormat(columns)
+    const rows = [
+      ["=1+1", "-5.00"],
+      ["-cmd", null],
+      ['a,"b"\n', "1.00"],
+    ]
+    expect(begin + chunk(rows)).toBe('name,amount\r\n\'=1+1,-5.00\r\n\'-cmd,\r\n"a,""b""\n",1.00\r\n')
+  })
+
+  it("no text at all begins a cell with = + - @ or a control character", () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          fc.string(),
+          fc.string().map((text) => `=${text}`),
+        ),
+        (text) => {
+          expect(harmless(text)).not.toMatch(/^[=+\-@\t\r]/)
+          expect(harmless(text).endsWith(text)).toBe(true)
+        },
+      ),
+    )
+  })
+
+  it("JSON is one valid array over any number of chunks", () => {
+    for (const chunks of [
+      [],
+      [[["a", 1]]],
+      [
+        [["a", 1]],
+        [
+          ["b", 2],
+          ["c", 3],
+        ],
+      ],
+    ]) {
+      const format = jsonFormat(columns)
+      const text = format.begin + chunks.map((rows) => format.chunk(rows)).join("") + format.end()
+      expect(JSON.parse(text)).toEqual(chunks.flat().map(([name, amount]) => ({ name, amount })))
+    }
+  })
+
+  it("a table says its header once, and how many rows there were", () => {
+    const format = tableFormat(columns, Infinity)
+    expect(format.begin + format.chunk([["a", "1.00"]]) + format.chunk([["b", "2.00"]]) + format.end()).toBe(
+      "name  amount\na       1.00\nb       2.00\n(2 rows)\n",
+    )
+    expect(tableFormat(columns, Infinity).end()).toBe("name  amount\n(no rows)\n")
+  })
+})
+
+describe("progress", () => {
+  it("counts what runs, waits and is over, and says when a stage begins", () => {
+    const view = emptyView()
+    const stages = [
+      { _tag: "Planned", run_id: "demo.1", tasks: 5, over: 2 } as const,
+      { _tag: "Started", task_id: "a" } as const,
+      { _tag: "Started", task_id: "b" } as const,
+      { _tag: "Waiting", task_id: "b", why: "NETWORK_ERROR", until: 9 } as const,
+      { _tag: "Started", task_id: "c" } as const,
+      { _tag: "Settled", task_id: "c", outcome: "failed", reason: "TIMEOUT" } as const,
+    ].map((event) => foldProgress(view, event))
+    expect(stages).toEqual([true, false, false, false, false, false])
+    expect(renderView(view, 61_000)).toBe("executing 3/5, 1 running, 1 waiting, 1 failed, 1 min 1 s  demo.1")
+    expect(foldProgress(view, { _tag: "Stage", run_id: "demo.1", stage: "publishing" })).toBe(true)
+  })
+})

@@ -1,0 +1,203 @@
+/**
+ * The program as a real process: exit codes, what goes to which stream, files and their modes, interrupts,
+ * the lock.
+ */
+import { spawn, spawnSync } from "node:child_process"
+import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { Effect } from "effect"
+import { bundle } from "../project/bundle.ts"
+import { lockFolder } from "../../src/ledger/FolderLock.ts"
+
+const checkout = fileURLToPath(new URL("../../", import.meta.url))
+const root = mkdtempSync(join(tmpdir(), "cli-"))
+const output = join(root, "output")
+const main = join(root, "dist/nightjar.js")
+// The command as it is shipped, beside what it needs: it starts several times as fast as its sources.
+beforeAll(async () => {
+  for (const name of ["src", "schemas", "node_modules", "package.json"])
+    symlinkSync(join(checkout, name), join(root, name))
+  await bundle(root)
+})
+const canary = "canary-5f2c9d"
+afterAll(() => rmSync(root, { recursive: true, force: true }))
+
+const environment = { PATH: process.env["PATH"] ?? "", NIGHTJAR_OUTPUT: output, DEMO_PASSWORD: canary }
+const nightjar = (...args: ReadonlyArray<string>) => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], {
+    cwd: root,
+    encoding: "utf8",
+    env: environment,
+  })
+  return { status, stdout, stderr }
+}
+
+const job = (name: string, usernames: ReadonlyArray<string>, speed = 2_000) => {
+  const customers = usernames.map(
+    (username, index) =>
+      `  - { id: k-${index + 1}, parameters: { username: ${username}, password: "env:DEMO_PASSWORD" } }`,
+  )
+  writeFileSync(
+    join(root, `${name}.yaml`),
+    `name: ${name}
+service: { sandbox: { seed: 3, speed: ${speed} } }
+polling: { min: 1 second, max: 20 seconds }
+engines: [sandbox-bank:website]
+customers:
+${customers.join("\n")}
+`,
+  )
+  return `${name}.yaml`
+}
+
+const mode = (path: string) => statSync(join(output, path)).mode & 0o777
+
+describe("a night", () => {
+  let first: ReturnType<typeof nightjar>
+  let again: ReturnType<typeof nightjar>
+  beforeAll(() => {
+    const path = job("small", ["ok+queue-5+run-9+records-4", "end-BLOCKED_USER+queue-5+run-9"])
+    first = nightjar("run", path)
+    again = nightjar("run", path, "--json")
+  })
+  const run_id = () => (JSON.parse(again.stdout) as ReadonlyArray<{ run_id: string }>)[0]?.run_id ?? ""
+
+  it("tells its summary on stdout and its progress on stderr, and ends with its exit code", () => {
+    expect(first.status).toBe(3)
+    expect(first.stdout).toMatch(/2 tasks: 1 succeeded, 1 failed\n.*BLOCKED_USER.*Executions: 2 deleted/s)
+    expect(first.stderr).toMatch(/^executing 0\/2.*\npublishing 2\/2.*\ndeleting 2\/2.*\n$/)
+  })
+
+  it("is not repeated: a second call answers with the same exit code and starts nothing", () => {
+    expect([again.status, again.stderr]).toEqual([3, ""])
+    expect(JSON.parse(again.stdout)).toMatchObject([{ nothing_to_do: true, executions: 2, exit_code: 3 }])
+  })
+
+  it("leaves a private folder with log and summary, and no secret anywhere in them", () => {
+    const folder = `runs/${run_id()}`
+    expect(["", "runs", folder].map(mode)).toEqual([0o700, 0o700, 0o700])
+    const files = [
+      "ledger.sqlite",
+      "run.lock",
+      "nightjar.duckdb",
+      `${folder}/log.ndjson`,
+      `${folder}/summary.json`,
+    ]
+    expect(files.map(mode)).toEqual(files.map(() => 0o600))
+    const log = readFileSync(join(output, folder, "log.ndjson"), "utf8")
+      .trim()
+      .split("\n")
+    expect(JSON.parse(log[0] ?? "")).toMatchObject({ fact: "RunStarted", run_id: run_id(), job: "small" })
+    expect(JSON.parse(log.at(-1) ?? "")).toMatchObject({ fact: "RunEnded", exit_code: 3 })
+    const all = [
+      ...files.map((path) => readFileSync(join(output, path), "latin1")),
+      first.stdout,
+      first.stderr,
+    ]
+    expect(all.filter((text) => text.includes(canary))).toEqual([])
+  })
+
+  it("can be asked about: status, explain, query, verify, credentials and a rerun's plan", () => {
+    expect(JSON.parse(nightjar("explain", "k-2", "--json").stdout)).toMatchObject([
+      { task_id: `${run_id()}/k-2/sandbox-bank:website` },
+    ])
+    const sql = "SELECT customer_id, outcome FROM tasks ORDER BY ALL"
+    expect(nightjar("query", sql, "--format", "csv").stdout).toBe(
+      "customer_id,outcome\r\nk-1,succeeded\r\nk-2,failed\r\n",
+    )
+    expect(nightjar("verify")).toEqual({ status: 0, stdout: "Files, ledger and tables agree.\n", stderr: "" })
+    expect(JSON.parse(nightjar("rerun", "--dry-run", "--json").stdout)).toMatchObject([
+      { customer_id: "k-2" },
+    ])
+    const rejected = JSON.parse(nightjar("credentials", "list", "--json").stdout) as ReadonlyArray<{
+      fingerprint: string
+    }>
+    expect(rejected.length).toBe(1)
+    expect(nightjar("credentials", "release", rejected[0]?.fingerprint ?? "").status).toBe(0)
+  })
+})
+
+describe("wrong usage", () => {
+  it("exits 2, says nothing on stdout and names what was probably meant", () => {
+    expect(nightjar("rnu")).toEqual({
+      status: 2,
+      stdout: "",
+      stderr: "nightjar: unknown command `rnu`; did you mean `run` or `runs`?\nSee `nightjar --help`.\n",
+    })
+    expect(nightjar("run", "x.yaml", "--nwe")).toEqual({
+      status: 2,
+      stdout: "",
+      stderr: "nightjar: unknown flag --nwe; did you mean `--new`?\nSee `nightjar run --help`.\n",
+    })
+  })
+
+  it("tells every problem of a job file with its line and column, and starts nothing", () => {
+    writeFileSync(join(root, "bad.yaml"), "name: Bad_Name\nservice: sandbox\nengins: []\n")
+    const { status, stdout, stderr } = nightjar("run", "bad.yaml")
+    expect([status, stdout]).toEqual([2, ""])
+    expect(stderr).toMatch(
+      /^bad\.yaml:1:7: .*\nbad\.yaml:3:1: .*did you mean `engines`\?.*\n(.*\n)?Nothing was started/m,
+    )
+  })
+
+  it("refuses a service that would show the secret to the network before anything is sent", () => {
+    const { status, stderr } = nightjar(
+      "engines",
+      "list",
+      "--base-url",
+      "http://far.example/api",
+      "--app-secret",
+      "env:DEMO_PASSWORD",
+    )
+    expect(status).toBe(2)
+    expect(stderr).toMatch(/plain http to far\.example/)
+    expect(stderr).not.toContain(canary)
+  })
+})
+
+describe("one process at a time", () => {
+  it("a second one exits 5 and starts nothing", async () => {
+    const path = job("locked", ["ok"])
+    const run = Effect.scoped(
+      Effect.andThen(
+        lockFolder(join(output, "run.lock")),
+        Effect.sync(() => nightjar("run", path)),
+      ),
+    )
+    const { status, stdout, stderr } = await Effect.runPromise(run)
+    expect([status, stdout]).toEqual([5, ""])
+    expect(stderr).toMatch(/another process is working in this output folder/)
+  })
+})
+
+describe("an interrupted night", () => {
+  it("exits 130 or 143, says that its state is saved, and is taken up by the next call", async () => {
+    const path = job("cut", ["ok+queue-300+run-30+records-2"], 300)
+    for (const [signal, code] of [
+      ["SIGTERM", 143],
+      ["SIGINT", 130],
+    ] as const) {
+      const child = spawn(process.execPath, [main, "run", path], { cwd: root, env: environment })
+      let stderr = ""
+      child.stderr.on("data", (chunk: Buffer) => {
+        stderr += chunk.toString()
+        if (stderr.includes("executing")) child.kill(signal)
+      })
+      expect(await new Promise((resolve) => child.on("exit", resolve))).toBe(code)
+      expect(stderr).toMatch(
+        /interrupted: the state is saved\. .*`nightjar run` takes the night up again\.\n$/,
+      )
+    }
+    const { status, stdout } = nightjar("run", path, "--json", "--no-progress")
+    expect(status).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject([{ executions: 1, outcomes: { succeeded: 1 } }])
+    expect(
+      (JSON.parse(nightjar("runs", "--json").stdout) as ReadonlyArray<{ job: string }>).filter(
+        (run) => run.job === "cut",
+      ).length,
+    ).toBe(1)
+  })
+})

@@ -1,0 +1,169 @@
+/**
+ * What all campaigns share: the command, a folder for everything, an output folder that holds the night of another
+ * job already, and the undisturbed night that disturbed ones are compared with.
+ */
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { earlierText, nightJob, nightText } from "./FaultJobs.ts"
+import type { Pace } from "./FaultJobs.ts"
+import { countFacts, diskCalls, hasStrace } from "./KillMoments.ts"
+import type { Life } from "./KillMoments.ts"
+import { brokenPromises, factsOf, orphanedTasks } from "./NightChecks.ts"
+import { installCommand, startProcess } from "./NightjarCommand.ts"
+import type { ProcessEnd, RunningProcess } from "./NightjarCommand.ts"
+import { leftovers, parquetDifferences, readTables } from "./PublishedTables.ts"
+import type { Tables } from "./PublishedTables.ts"
+import { differingTables } from "./SameTables.ts"
+import { startService } from "./ServiceProcess.ts"
+import type { ServiceProcess } from "./ServiceProcess.ts"
+
+export interface Undisturbed {
+  readonly tables: Tables
+  readonly exit_code: number
+  readonly life: Life
+}
+
+export interface Campaign {
+  readonly command: string
+  readonly folder: string
+  readonly template: string
+  readonly undisturbed: (pace: Pace) => Promise<Undisturbed>
+}
+
+/** A disturbed night's own places. */
+export interface Stage {
+  readonly campaign: Campaign
+  readonly folder: string
+  readonly output: string
+  readonly job: string
+  readonly service: ServiceProcess
+}
+
+export const nightjar = (
+  { command }: Pick<Campaign, "command">,
+  args: ReadonlyArray<string>,
+  env: Readonly<Record<string, string>>,
+  prefix: ReadonlyArray<string> = [],
+): RunningProcess => {
+  const [file = process.execPath, ...rest] = [...prefix, process.execPath, command, ...args]
+  return startProcess([file, ...rest], env)
+}
+
+export const runNight = (stage: Stage, prefix: ReadonlyArray<string> = []): RunningProcess =>
+  nightjar(
+    stage.campaign,
+    ["run", stage.job, "--output", stage.output, "--no-progress"],
+    stage.service.env,
+    prefix,
+  )
+
+/** A fresh service, and an output folder as the earlier night left it. */
+export const setStage = async (campaign: Campaign, name: string, text: string): Promise<Stage> => {
+  const folder = join(campaign.folder, name)
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder, { recursive: true })
+  const output = join(folder, "output")
+  const job = join(folder, "job.yaml")
+  cpSync(campaign.template, output, { recursive: true })
+  writeFileSync(job, text)
+  const service = await startService(campaign.command, join(folder, "service.ndjson"))
+  return { campaign, folder, output, job, service }
+}
+
+/** Stops the service; what went well leaves nothing behind. */
+export const strikeStage = ({ service, folder }: Stage, complaints: ReadonlyArray<string>): void => {
+  service.stop()
+  if (complaints.length === 0) rmSync(folder, { recursive: true, force: true })
+}
+
+/** Everything that must hold once a night has come to its end, whatever came before. */
+export const judgeEnd = async (
+  stage: Stage,
+  { tables: expected }: Undisturbed,
+  output = stage.output,
+): Promise<ReadonlyArray<string>> => {
+  const tables = await readTables(output)
+  const facts = factsOf(output, nightJob)
+  const verified = await nightjar(stage.campaign, ["verify", "--output", output], {}).ended
+  return [
+    ...differingTables(expected, tables, { job: nightJob, orphaned: orphanedTasks(facts) }),
+    ...(await parquetDifferences(output)),
+    ...(verified.code === 0 ? [] : [`verify: ${verified.stdout}${verified.stderr}`.trim()]),
+    ...leftovers(output).map((path) => `${path} is left over`),
+    ...brokenPromises(output, tables, stage.service.truth(), facts),
+  ]
+}
+
+export const tellEnd = ({ code, stderr, tookTooLong }: ProcessEnd): string =>
+  `exit ${code ?? "by signal"}${tookTooLong ? ", it hung" : ""}: ${stderr.trim().slice(-600)}`
+
+/** How often an undisturbed night makes each call that changes a disk. */
+const countSystemCalls = async (campaign: Campaign, pace: Pace): Promise<ReadonlyMap<string, number>> => {
+  if (!hasStrace) return new Map()
+  const stage = await setStage(campaign, `calls-${pace}`, nightText(pace))
+  const log = join(stage.folder, "calls")
+  const trace = ["strace", "-f", "-qqq", "--seccomp-bpf", "-o", log, "-e", `trace=${diskCalls.join(",")}`]
+  await runNight(stage, trace).ended
+  const counts = new Map<string, number>()
+  for (const [, name = ""] of readFileSync(log, "utf8").matchAll(/^\d+ +([a-z0-9]+)\(/gm))
+    counts.set(name, (counts.get(name) ?? 0) + 1)
+  strikeStage(stage, [])
+  return counts
+}
+
+const liveUndisturbed = async (campaign: Campaign, pace: Pace, aimAtCalls: boolean): Promise<Undisturbed> => {
+  const stage = await setStage(campaign, `undisturbed-${pace}`, nightText(pace))
+  const factsBefore = countFacts(stage.output)
+  const end = await runNight(stage).ended
+  if (end.code !== 3) throw new Error(`the undisturbed night failed: ${tellEnd(end)}`)
+  const undisturbed: Undisturbed = {
+    tables: await readTables(stage.output),
+    exit_code: end.code,
+    life: {
+      elapsedMs: end.elapsedMs,
+      facts: countFacts(stage.output) - factsBefore,
+      systemCalls: aimAtCalls ? await countSystemCalls(campaign, pace) : new Map(),
+    },
+  }
+  const complaints = await judgeEnd(stage, undisturbed)
+  if (complaints.length > 0) throw new Error(`the undisturbed night is wrong: ${complaints.join("\n")}`)
+  strikeStage(stage, [])
+  return undisturbed
+}
+
+const liveEarlier = async (command: string, folder: string): Promise<string> => {
+  const template = join(folder, "template")
+  const job = join(folder, "earlier.yaml")
+  writeFileSync(job, earlierText)
+  const service = await startService(command, join(folder, "earlier.ndjson"))
+  const args = ["run", job, "--output", template, "--no-progress"]
+  const end = await nightjar({ command }, args, service.env).ended
+  service.stop()
+  if (end.code !== 0) throw new Error(`the earlier night failed: ${tellEnd(end)}`)
+  return template
+}
+
+export interface CampaignOptions {
+  /** Aim kills at system calls too, where strace is to be had. */
+  readonly aimAtCalls: boolean
+}
+
+/** Everything lives in a folder below the machine's temporary one; what failed stays there to be looked at. */
+export const openCampaign = async ({ aimAtCalls }: CampaignOptions): Promise<Campaign> => {
+  const folder = mkdtempSync(join(tmpdir(), "nightjar-faults-"))
+  const command = await installCommand(join(folder, "installed"))
+  const template = await liveEarlier(command, folder)
+  const known = new Map<Pace, Promise<Undisturbed>>()
+  const campaign: Campaign = {
+    command,
+    folder,
+    template,
+    undisturbed: (pace) => {
+      const lived = known.get(pace) ?? liveUndisturbed(campaign, pace, aimAtCalls)
+      known.set(pace, lived)
+      return lived
+    },
+  }
+  return campaign
+}

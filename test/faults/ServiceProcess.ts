@@ -1,0 +1,62 @@
+/**
+ * The embedded service in a process of its own, so that it outlives every pipeline that is killed, and what really
+ * happened there, read from its journal: the campaign believes the service, not the pipeline.
+ */
+import { existsSync, readFileSync } from "node:fs"
+import { Schema } from "effect"
+import { SandboxEvent } from "../../src/sandbox/SandboxEvent.ts"
+import { applyEvent, emptyState } from "../../src/sandbox/SandboxState.ts"
+import { truthOf } from "../../src/sandbox/Truth.ts"
+import type { Truth } from "../../src/sandbox/Truth.ts"
+import { startProcess } from "./NightjarCommand.ts"
+
+/** Seconds of the service in one second of this machine: a night of minutes takes one or two. */
+export const speed = 20
+const sandboxSeed = 3
+
+export interface ServiceProcess {
+  /** What a pipeline's environment says of it. */
+  readonly env: Readonly<Record<string, string>>
+  readonly truth: () => Truth
+  readonly stop: () => void
+}
+
+const decodeEvent = Schema.decodeUnknownSync(Schema.fromJsonString(SandboxEvent))
+const decodeAddress = Schema.decodeUnknownSync(
+  Schema.fromJsonString(Schema.Struct({ base_url: Schema.String, flows_url: Schema.String })),
+)
+
+/** Whole lines only: the service may be writing the next one. */
+const readTruth = (journal: string): Truth => {
+  const state = emptyState()
+  const text = existsSync(journal) ? readFileSync(journal, "utf8") : ""
+  for (const line of text.slice(0, text.lastIndexOf("\n") + 1).split("\n"))
+    if (line !== "") applyEvent(state, decodeEvent(line))
+  return truthOf(state)
+}
+
+export const startService = async (command: string, journal: string): Promise<ServiceProcess> => {
+  const service = startProcess([
+    process.execPath,
+    command,
+    "sandbox",
+    "--port",
+    "0",
+    "--seed",
+    String(sandboxSeed),
+    "--speed",
+    String(speed),
+    "--state",
+    journal,
+  ])
+  const { base_url, flows_url } = decodeAddress(await service.firstLine)
+  return {
+    env: {
+      NIGHTJAR_BASE_URL: base_url,
+      NIGHTJAR_FLOWS_URL: flows_url,
+      NIGHTJAR_APP_SECRET: "sandbox-app-1",
+    },
+    truth: () => readTruth(journal),
+    stop: service.kill,
+  }
+}

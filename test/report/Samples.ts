@@ -1,0 +1,95 @@
+/**
+ * Runs in miniature for the report's tests: facts in order, a second apart, folded by the ledger's own fold.
+ */
+import { expect } from "vitest"
+import type { Fact, Outcome, WhoActs } from "../../src/ledger/Fact.ts"
+import { foldRun } from "../../src/ledger/RunState.ts"
+import type { RunState } from "../../src/ledger/RunState.ts"
+
+export const run_id = "demo.2026-11-21"
+export const startAt = Date.UTC(2026, 10, 21, 2, 0, 0)
+
+export const started: Fact = {
+  _tag: "RunStarted",
+  run_id,
+  job: "demo",
+  job_path: "jobs/demo.yaml",
+  run_date: "2026-11-21",
+  tool_version: "0.1.0",
+}
+
+export const idOf = (customer_id: string, engine = "bank:website") => `${run_id}/${customer_id}/${engine}`
+
+export const planned = (customer_id: string, engine_reference = "bank:website"): Fact => ({
+  _tag: "TaskPlanned",
+  run_id,
+  task_id: idOf(customer_id, engine_reference),
+  customer_id,
+  engine_reference,
+  features: ["accounts_read"],
+})
+
+export const settled = (
+  customer_id: string,
+  outcome: Outcome,
+  reason: string,
+  who_acts: WhoActs,
+  more: { readonly message?: string } = {},
+): Fact => ({
+  _tag: "TaskSettled",
+  run_id,
+  task_id: idOf(customer_id),
+  outcome,
+  reason,
+  who_acts,
+  ...(more.message === undefined ? {} : { message: more.message }),
+})
+
+const landed = { segment: "segment-000001.njl", offset: 0, bytes: 10, sha256: "aa" }
+
+/** An execution from its intent to its closing. */
+export const executed = (
+  customer_id: string,
+  products_count: Readonly<Record<string, number>>,
+): Array<Fact> => {
+  const attempt = { run_id, task_id: idOf(customer_id), attempt: 1 }
+  const execution_id = `e-${customer_id}`
+  return [
+    { _tag: "StartIntended", ...attempt, external_execution_id: "nj-1", probe: false },
+    {
+      _tag: "StartAnswered",
+      ...attempt,
+      answer: "accepted",
+      http_status: 202,
+      execution_id,
+      session_id: "s",
+    },
+    {
+      _tag: "AttemptClosed",
+      ...attempt,
+      execution_id,
+      status_code: "COMPLETED",
+      status_reason: "COMPLETED",
+      products_count,
+      landed,
+    },
+  ]
+}
+
+export const deleted = (customer_id: string): ReadonlyArray<Fact> => {
+  const about = { run_id, task_id: idOf(customer_id), execution_id: `e-${customer_id}` }
+  return [
+    { _tag: "DeleteIntended", ...about, landed_sha256: "bb" },
+    { _tag: "DeleteAnswered", ...about, http_status: 204, outcome: "deleted" },
+  ]
+}
+
+export const recorded = (facts: ReadonlyArray<Fact>) =>
+  facts.map((fact, index) => ({ seq: index + 1, at: startAt + index * 1_000, fact }))
+
+export const runOf = (...facts: ReadonlyArray<Fact>): RunState => {
+  const run = foldRun(recorded([started, ...facts]))
+  expect(run).toBeDefined()
+  if (run === undefined) throw new Error("the facts hold no beginning")
+  return run
+}

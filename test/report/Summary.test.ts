@@ -1,0 +1,153 @@
+/**
+ * What the summary says of a run: counts, who must act on what, what is left; and that every reason has
+ * advice.
+ */
+import { describe, expect, it } from "vitest"
+import { statusReasonsByCode } from "../../src/contract/Vocabulary.ts"
+import { ownEnds } from "../../src/execution/Ends.ts"
+import { advice, adviceOf } from "../../src/report/Advice.ts"
+import { renderSummary } from "../../src/report/RenderSummary.ts"
+import { summarise } from "../../src/report/Summary.ts"
+import { deleted, executed, idOf, planned, run_id, runOf, settled } from "./Samples.ts"
+
+const escape = String.fromCharCode(27)
+
+const night = () =>
+  runOf(
+    ...["a", "b", "c", "d", "e", "f"].map((id) => planned(id)),
+    ...executed("a", { "accounts@x": 3, "cards@x": 2 }),
+    settled("a", "succeeded", "COMPLETED", "nobody"),
+    ...["b", "c", "d", "e"].map((id) => settled(id, "failed", "BLOCKED_USER", "customer")),
+    settled("f", "skipped", "ENGINE_UNKNOWN", "engineer", { message: "no such engine" }),
+    ...deleted("a"),
+    { _tag: "RunEnded", run_id, exit_code: 3, leftovers: false },
+  )
+
+describe("summary", () => {
+  it("counts outcomes, products and deletions, and groups what did not succeed by who must act", () => {
+    expect(summarise(night())).toEqual({
+      run_id,
+      job: "demo",
+      job_path: "jobs/demo.yaml",
+      run_date: "2026-11-21",
+      parent: undefined,
+      started_at: "2026-11-21T02:00:00.000Z",
+      ended_at: "2026-11-21T02:00:18.000Z",
+      elapsed_ms: 18_000,
+      exit_code: 3,
+      tasks: 6,
+      outcomes: { succeeded: 1, partial: 0, failed: 4, skipped: 1, unfinished: 0 },
+      executions: 1,
+      records_counted: 5,
+      attachments: { downloaded: 0, missing: 0, refused: 0, failed: 0 },
+      troubles: [
+        {
+          who_acts: "customer",
+          outcome: "failed",
+          reason: "BLOCKED_USER",
+          count: 4,
+          examples: ["b bank:website", "c bank:website", "d bank:website"],
+          message: undefined,
+          advice: advice.BLOCKED_USER,
+        },
+        {
+          who_acts: "engineer",
+          outcome: "skipped",
+          reason: "ENGINE_UNKNOWN",
+          count: 1,
+          examples: ["f bank:website"],
+          message: "no such engine",
+          advice: advice.ENGINE_UNKNOWN,
+        },
+      ],
+      deletions: { done: 1, pending: 0, kept: 0 },
+      orphans_suspected: [],
+      published_version: undefined,
+      warnings: [],
+    })
+  })
+
+  it("tells what is still open at the service, what is kept there and what may be an orphan", () => {
+    const attempt = { run_id, task_id: idOf("b"), attempt: 1 }
+    const summary = summarise(
+      runOf(
+        planned("a"),
+        planned("b"),
+        ...executed("a", {}),
+        settled("a", "partial", "RECORDS_UNREACHABLE", "engineer"),
+        { _tag: "StartIntended", ...attempt, external_execution_id: "nj-2", probe: true },
+        { _tag: "OrphanSuspected", ...attempt, external_execution_id: "nj-2" },
+        { _tag: "StartAnswered", ...attempt, answer: "accepted", execution_id: "e-b" },
+      ),
+    )
+    const { deletions, orphans_suspected, warnings, troubles, outcomes } = summary
+    expect({ deletions, orphans_suspected, warnings, outcomes }).toEqual({
+      deletions: { done: 0, pending: 0, kept: 1 },
+      orphans_suspected: [idOf("b")],
+      outcomes: { succeeded: 0, partial: 1, failed: 0, skipped: 0, unfinished: 1 },
+      warnings: [
+        "1 executions are still in flight at the service",
+        "1 lost starts were sent again: the first may have run unseen at the service",
+      ],
+    })
+    expect(troubles.map(({ reason, who_acts }) => [reason, who_acts])).toEqual([
+      ["RECORDS_UNREACHABLE", "engineer"],
+      ["IN_PROGRESS", "service"],
+    ])
+  })
+})
+
+describe("advice", () => {
+  const { ONGOING: _, ACTION_REQUIRED: __, ...ended } = statusReasonsByCode
+  const reasons = [...Object.values(ended).flat(), ...Object.keys(ownEnds)]
+
+  it("has a sentence or two for every reason that ends a run, of the reference and of ours", () => {
+    expect(reasons.filter((reason) => !Object.hasOwn(advice, reason))).toEqual([])
+    expect(Object.values(advice).filter((text) => !/^[A-Z].*\.$/.test(text) || text.length > 150)).toEqual([])
+  })
+
+  it("sends an engineer where the reference lists no such reason", () => {
+    expect(adviceOf("BRAND_NEW")).toMatch(/engineer should look/)
+    expect(adviceOf("toString")).toMatch(/engineer should look/)
+  })
+})
+
+describe("the rendered summary", () => {
+  it("reads so in a pipe: no colour, no broken sentence", () => {
+    expect(renderSummary(summarise(night()), { width: Infinity, colour: false })).toBe(
+      `demo.2026-11-21: took 18 s, exit code 3
+6 tasks: 1 succeeded, 4 failed, 1 skipped
+1 execution, 5 products counted
+
+The customer must act (4 tasks)
+   4  BLOCKED_USER (failed)
+      b bank:website, c bank:website, d bank:website and 1 more
+      ${advice.BLOCKED_USER}
+
+An engineer must look (1 task)
+   1  ENGINE_UNKNOWN (skipped)
+      f bank:website
+      “no such engine”
+      ${advice.ENGINE_UNKNOWN}
+
+Executions: 1 deleted at the service.
+Exit code 3: the run is over; some tasks need the customer or an engineer and fail again unchanged.`,
+    )
+  })
+
+  it("keeps to 40 and to 200 columns, colours apart", () => {
+    for (const width of [40, 200]) {
+      const text = renderSummary(summarise(night()), { width, colour: true })
+      const bare = text.replaceAll(new RegExp(`${escape}\\[\\d+m`, "g"), "")
+      expect(bare.split("\n").filter((line) => line.length > width)).toEqual([])
+      expect(bare.replaceAll(/\s+/g, " ")).toBe(
+        renderSummary(summarise(night()), { width: Infinity, colour: false }).replaceAll(/\s+/g, " "),
+      )
+    }
+  })
+
+  it("shows no control character of a name", () => {
+    const run = runOf(planned("a"), settled("a", "failed", "FA\u001b[31mILED\nx", "engineer"))
+    expect(renderSummary(summarise(run), { width: Infinity, colour: false })).not.toContain(escape)
+  })
+})
