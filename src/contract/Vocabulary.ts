@@ -38,7 +38,6 @@ export const engineAlternatives = ["website", "mobile", "api", "other"] as const
 export const environments = ["sandbox", "production"] as const
 export const engineStatuses = ["draft", "implementing", "published", "partial", "maintenance"] as const
 export const mainCategories = ["financial", "public", "commercial", "cloud", "other"] as const
-export type MainCategory = (typeof mainCategories)[number]
 export const actionRequiredFrequencies = [
   "unknown",
   "never",
@@ -105,9 +104,13 @@ export const sessionCursors = [
   "es-public-administration:bye:completed",
   "es-public-administration:bye:failure",
 ] as const
+/** @public */
 export const customerTypes = ["person", "company", "unknown"] as const
+/** @public */
 export const genders = ["male", "female", "rather_not_say", "unknown"] as const
+/** @public */
 export const civilStatuses = ["single", "married", "divorced", "widowed", "separated", "unknown"] as const
+/** @public */
 export const identificationNumberTypes = [
   "unknown",
   "es:dni",
@@ -119,11 +122,13 @@ export const identificationNumberTypes = [
   "co:nit",
   "co:ti",
 ] as const
+/** @public */
 export const higherEducationSubFamilies = [
   "academic_data:higher_bachelor",
   "academic_data:higher_master",
   "academic_data:higher_doctorate",
 ] as const
+/** @public */
 export const secondaryEducationSubFamilies = [
   "academic_data:secondary_general",
   "academic_data:secondary_vocational",

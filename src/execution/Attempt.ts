@@ -1,6 +1,6 @@
 /**
- * The life of one execution as decisions: what a start answer, a state answer or a failed call means, and what follows.
- * Pure and complete over the port's answers; `RunAttempt.ts` carries the decisions out.
+ * The life of one execution as decisions: what a start answer, a state answer or a failed call means, and
+ * what follows. Pure and complete over the port's answers; `RunAttempt.ts` carries the decisions out.
  */
 import type { AbortAnswer, CallFailure, StartAnswer, StateAnswer, StateView } from "../client/Service.ts"
 import type { AttemptState } from "../ledger/RunState.ts"
@@ -95,8 +95,8 @@ export type Looked =
   | { readonly _tag: "Gone" }
 
 /**
- * Section 4.2. `is_closed` decides; where it is missing, or where 200 carries the rejection of a request, the family
- * does. A value that the reference does not list never ends a run by itself.
+ * Section 4.2. `is_closed` decides; where it is missing, or where 200 carries the rejection of a request, the
+ * family does. A value that the reference does not list never ends a run by itself.
  */
 export const readState = (answer: StateAnswer): Looked => {
   switch (answer._tag) {
@@ -122,7 +122,9 @@ export const readState = (answer: StateAnswer): Looked => {
   }
 }
 
-/** After an abort the state is read again in every case; only "not stoppable" asks to abort once more first. */
+/**
+ * After an abort the state is read again in every case; only "not stoppable" asks to abort once more first.
+ */
 export const readAbort = (answer: AbortAnswer | CallFailure): "look" | "again" =>
   answer === "aborted" || answer === "already_closed" || answer === "not_found" ? "look" : "again"
 

@@ -1,5 +1,6 @@
 /**
- * What one attempt needs to know, and the two things that every step of it does: appending facts and landing bodies.
+ * What one attempt needs to know, and the two things that every step of it does: appending facts and landing
+ * bodies.
  */
 import { Clock, Effect } from "effect"
 import type { Body } from "../client/Service.ts"

@@ -1,7 +1,7 @@
 /**
- * Deletes at the service what is safe here: only closed executions of settled tasks whose bodies the newest published
- * version holds, each with its receipt, each intent in the ledger before the request (section 4.5). 204 and 404 count;
- * what cannot be deleted now stays pending for the next run.
+ * Deletes at the service what is safe here: only closed executions of settled tasks whose bodies the newest
+ * published version holds, each with its receipt, each intent in the ledger before the request (section 4.5).
+ * 204 and 404 count; what cannot be deleted now stays pending for the next run.
  */
 import { Effect } from "effect"
 import { retryCall } from "../client/Backoff.ts"
@@ -22,7 +22,9 @@ export interface DueDeletion {
   readonly landed_sha256: string
 }
 
-/** The executions of a run that may be deleted now: pure. `settled` tasks only, and never without a receipt. */
+/**
+ * The executions of a run that may be deleted now: pure. `settled` tasks only, and never without a receipt.
+ */
 export const dueDeletions = (run: RunState): ReadonlyArray<DueDeletion> => {
   const receipts = new Map(
     run.published?.fact.receipts.map(({ execution_id, landed_sha256 }) => [execution_id, landed_sha256]),

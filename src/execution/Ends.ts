@@ -1,6 +1,7 @@
 /**
- * The table of ends: what each `status_code` and `status_reason` of section 3.1, and each end of our own, means for
- * the night. Data, not code: whether a second try follows, who must act, and whether the credential breaker opens.
+ * The table of ends: what each `status_code` and `status_reason` of section 3.1, and each end of our own,
+ * means for the night. Data, not code: whether a second try follows, who must act, and whether the credential
+ * breaker opens.
  */
 import type { AttemptClosed, Outcome, WhoActs } from "../ledger/Fact.ts"
 import type { AttemptState } from "../ledger/RunState.ts"
@@ -24,7 +25,9 @@ const end = (outcome: Outcome, who_acts: WhoActs): End => ({
 })
 const temporary: End = { ...end("unfinished", "service"), retry: true }
 const rejected: End = { ...end("failed", "customer"), opensBreaker: true }
-/** Whatever the reference does not list is treated like a rejected login: no second try, an engineer looks. */
+/**
+ * Whatever the reference does not list is treated like a rejected login: no second try, an engineer looks.
+ */
 export const unlisted: End = { ...end("failed", "engineer"), opensBreaker: true }
 
 /** Every closed reason of section 3.1. Those of `ONGOING` and `ACTION_REQUIRED` are no ends. */
@@ -119,8 +122,8 @@ export const endOf = (state: {
 }
 
 /**
- * What a closed attempt of the ledger came to. An abort of ours over a challenge means what the service's own end
- * over a challenge means: the customer must act.
+ * What a closed attempt of the ledger came to. An abort of ours over a challenge means what the service's own
+ * end over a challenge means: the customer must act.
  */
 export const endOfAttempt = (
   closed: Pick<typeof AttemptClosed.Type, "status_code" | "status_reason" | "authentication_status">,
@@ -137,7 +140,10 @@ export const endOfAttempt = (
 export const refusalOf = (authentication_status: string | undefined): string | undefined =>
   refusesLogin(authentication_status) ? authentication_status : undefined
 
-/** Section 2.4: `not-performed` until a login was tried, `AUTH_OK` when it was accepted, otherwise the refusal. */
+/**
+ * Section 2.4: `not-performed` until a login was tried, `AUTH_OK` when it was accepted, otherwise the
+ * refusal.
+ */
 const refusesLogin = (authentication_status: string | undefined): boolean =>
   authentication_status !== undefined &&
   authentication_status !== "not-performed" &&
@@ -145,6 +151,9 @@ const refusesLogin = (authentication_status: string | undefined): boolean =>
 
 const openCodes: ReadonlySet<string> = new Set(["ONGOING", "ACTION_REQUIRED"])
 
-/** Whether a family of section 3.1 is one in which the run is over. An unlisted family is not taken for an end. */
+/**
+ * Whether a family of section 3.1 is one in which the run is over. An unlisted family is not taken for an
+ * end.
+ */
 export const isTerminal = (status_code: string | undefined): boolean =>
   status_code !== undefined && Object.hasOwn(statusReasonsByCode, status_code) && !openCodes.has(status_code)

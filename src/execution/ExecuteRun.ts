@@ -1,7 +1,7 @@
 /**
- * Runs the tasks of one run to their verdicts: one fiber a task, slots and conflicts by the Schedule, every decision
- * by the pure modules of this room. Failing to write ledger or landing stops the whole run; what the service does
- * never does.
+ * Runs the tasks of one run to their verdicts: one fiber a task, slots and conflicts by the Schedule, every
+ * decision by the pure modules of this room. Failing to write ledger or landing stops the whole run; what the
+ * service does never does.
  */
 import { Clock, Effect, FiberSet, Queue } from "effect"
 import { Ledger } from "../ledger/Ledger.ts"
@@ -15,7 +15,10 @@ import type { Mode } from "./TaskResumption.ts"
 import { own } from "./Verdict.ts"
 import type { Rules, SessionWork, TaskWork } from "./Work.ts"
 
-/** Executes, follows, pulls and settles until nothing is left to do; every task is settled or left open on return. */
+/**
+ * Executes, follows, pulls and settles until nothing is left to do; every task is settled or left open on
+ * return.
+ */
 export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
   readonly run: RunState
   readonly works: ReadonlyArray<TaskWork>

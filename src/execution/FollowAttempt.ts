@@ -1,6 +1,6 @@
 /**
- * Follows an open execution until it is closed (sections 4.2 and 4.4): looks at growing intervals, lands the last
- * state before its closing is a fact, and aborts what nobody can answer or whose time is over.
+ * Follows an open execution until it is closed (sections 4.2 and 4.4): looks at growing intervals, lands the
+ * last state before its closing is a fact, and aborts what nobody can answer or whose time is over.
  */
 import { Clock, Effect } from "effect"
 import { Service } from "../client/Service.ts"
@@ -24,7 +24,10 @@ export type FollowResult =
   /** The execution could be neither read nor stopped; it stays as it is for the next run. */
   | { readonly _tag: "LeftOpen"; readonly reason: "SERVICE_UNREACHABLE" | "NOT_STOPPABLE" }
 
-/** A 404 counts once it has been repeated: a deleted execution looks like one that the service forgot for a moment. */
+/**
+ * A 404 counts once it has been repeated: a deleted execution looks like one that the service forgot for a
+ * moment.
+ */
 const goneReadsMin = 3
 const abortTriesMax = 8
 const looksAfterAbortMax = 20
@@ -47,7 +50,9 @@ interface Watch {
   closed: typeof AttemptClosed.Type | undefined
 }
 
-/** Looks at an open execution until it is closed, and aborts it when nobody can answer it or its time is over. */
+/**
+ * Looks at an open execution until it is closed, and aborts it when nobody can answer it or its time is over.
+ */
 export const followAttempt = Effect.fn("RunAttempt.follow")(function* (
   order: AttemptOrder,
   open: OpenExecution,
@@ -80,7 +85,9 @@ export const followAttempt = Effect.fn("RunAttempt.follow")(function* (
 
 const giveUpWhy = (maxWaitAt: number, now: number) => (now >= maxWaitAt ? "max_wait" : "deadline")
 
-/** One look; undefined when the service did not answer. A closed execution is landed and is a fact on return. */
+/**
+ * One look; undefined when the service did not answer. A closed execution is landed and is a fact on return.
+ */
 const look = Effect.fnUntraced(function* (order: AttemptOrder, open: OpenExecution, watch: Watch) {
   const service = yield* Service
   const answer = yield* Effect.catch(
@@ -150,7 +157,9 @@ const observe = Effect.fnUntraced(function* (
   })
 })
 
-/** The last state is landed first; then its closing and, in the same transaction, a rejected login are facts. */
+/**
+ * The last state is landed first; then its closing and, in the same transaction, a rejected login are facts.
+ */
 const closeAttempt = Effect.fnUntraced(function* (
   order: AttemptOrder,
   open: OpenExecution,

@@ -1,6 +1,6 @@
 /**
- * The shared state of one executing run, and the few acts that change it: fork, release, settle. Everything lives in
- * one process and one thread; the ledger alone remembers.
+ * The shared state of one executing run, and the few acts that change it: fork, release, settle. Everything
+ * lives in one process and one thread; the ledger alone remembers.
  */
 import { Effect, Queue } from "effect"
 import type { Service } from "../client/Service.ts"

@@ -1,7 +1,8 @@
 /**
- * Reads what a session holds until it is final or the time for it is over (sections 2.7, 3.4 and 4.10): one request
- * per `min_interval` and session, every new body landed before it counts. Where flow results are missing, the profile
- * endpoint of section 4.12 is asked. Documents are downloaded once the results are final.
+ * Reads what a session holds until it is final or the time for it is over (sections 2.7, 3.4 and 4.10): one
+ * request per `min_interval` and session, every new body landed before it counts. Where flow results are
+ * missing, the profile endpoint of section 4.12 is asked. Documents are downloaded once the results are
+ * final.
  */
 import { Clock, Effect } from "effect"
 import { retryCall } from "../client/Backoff.ts"
@@ -161,7 +162,9 @@ const readProfile = Effect.fnUntraced(function* (order: PullOrder, counted: numb
 
 const absent = (counted: number, reachable: boolean): Reading => ({ _tag: "Absent", counted, reachable })
 
-/** Downloads every document that the data names; false when one could not be had although the service has it. */
+/**
+ * Downloads every document that the data names; false when one could not be had although the service has it.
+ */
 const pullAttachments = Effect.fnUntraced(function* (order: PullOrder, data: unknown) {
   const { requestable, refused } = attachmentIds(data)
   const about = { run_id: order.run_id, task_id: order.task_id, session_id: order.session_id }

@@ -1,5 +1,6 @@
 /**
- * One task from the slot it was given to its verdict: prepare, start, follow, read, settle, or wait for a further try.
+ * One task from the slot it was given to its verdict: prepare, start, follow, read, settle, or wait for a
+ * further try.
  */
 import { Clock, Effect, Queue, Random } from "effect"
 import type { AttemptClosed } from "../ledger/Fact.ts"
@@ -44,7 +45,8 @@ export const startTask = Effect.fnUntraced(function* (night: Night, book: Book, 
   book.fingerprint = prepared.fingerprint
   book.secrets = prepared.secrets
   if (prepared.fingerprint !== candidate.fingerprint) {
-    // Only now is it known which login this is: it queues again, so that the same login never runs twice at once.
+    // Only now is it known which login this is: it queues again, so that the same login never runs twice at
+    // once.
     yield* release(night, candidate.task_id)
     return night.schedule.add(candidateOf(book))
   }

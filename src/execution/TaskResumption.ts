@@ -1,6 +1,6 @@
 /**
- * Where a task of the ledger goes on: pure. A night takes up what a dead process left, gives unfinished tasks their
- * attempts anew, and never starts what was settled for good.
+ * Where a task of the ledger goes on: pure. A night takes up what a dead process left, gives unfinished tasks
+ * their attempts anew, and never starts what was settled for good.
  */
 import type { AttemptClosed } from "../ledger/Fact.ts"
 import type { AttemptState, TaskState } from "../ledger/RunState.ts"

@@ -1,6 +1,6 @@
 /**
- * How a task ends: pure. The end of its last execution, what its results said, and what was counted become one
- * outcome with a reason and the word who must act.
+ * How a task ends: pure. The end of its last execution, what its results said, and what was counted become
+ * one outcome with a reason and the word who must act.
  */
 import type { Outcome, WhoActs } from "../ledger/Fact.ts"
 import type { End } from "./Ends.ts"
@@ -19,7 +19,10 @@ export type Reading =
   | { readonly _tag: "Final" }
   /** Still partial when the time for them was over, or the service did not answer. */
   | { readonly _tag: "Partial" }
-  /** Flow results 404 or 412. `readable` holds what the profile body names, `counted` what `products_count` does. */
+  /**
+   * Flow results 404 or 412. `readable` holds what the profile body names, `counted` what `products_count`
+   * does.
+   */
   | { readonly _tag: "Absent"; readonly counted: number; readonly reachable: boolean }
 
 /** Nothing is left at the service that is not here. */
@@ -41,8 +44,8 @@ export const own = (reason: keyof typeof ownEnds): Verdict => ({
 })
 
 /**
- * Whether everything counted can be read. Without flow results only the profile endpoint is left (section 4.12), so
- * each family of `products_count` must appear among the records of that body.
+ * Whether everything counted can be read. Without flow results only the profile endpoint is left (section
+ * 4.12), so each family of `products_count` must appear among the records of that body.
  */
 export const isReachable = (
   products_count: Readonly<Record<string, number>>,

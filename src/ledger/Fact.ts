@@ -1,6 +1,7 @@
 /**
- * The facts of a night: what was decided and what happened, in the order in which it was known. Facts are appended,
- * never changed; the state of a run is a fold of its facts (`RunState.ts`). Nothing secret ever stands in a fact.
+ * The facts of a night: what was decided and what happened, in the order in which it was known. Facts are
+ * appended, never changed; the state of a run is a fold of its facts (`RunState.ts`). Nothing secret ever
+ * stands in a fact.
  */
 import { Schema } from "effect"
 
@@ -83,7 +84,9 @@ export const AbortIntended = Schema.TaggedStruct("AbortIntended", {
   execution_id: Schema.String,
   why: Schema.Literals(abortCauses),
 })
-/** The execution is over and its last state is landed; `landed` is absent when the service no longer knows it. */
+/**
+ * The execution is over and its last state is landed; `landed` is absent when the service no longer knows it.
+ */
 export const AttemptClosed = Schema.TaggedStruct("AttemptClosed", {
   ...attempt,
   execution_id: Schema.String,
@@ -96,8 +99,8 @@ export const AttemptClosed = Schema.TaggedStruct("AttemptClosed", {
   landed: Schema.optionalKey(LandedRef),
 })
 /**
- * Everything that this closed execution may hold is landed, or the job does not want it: it may be deleted once that
- * is published. Without this fact it stays at the service.
+ * Everything that this closed execution may hold is landed, or the job does not want it: it may be deleted
+ * once that is published. Without this fact it stays at the service.
  */
 export const AttemptDrained = Schema.TaggedStruct("AttemptDrained", {
   ...attempt,

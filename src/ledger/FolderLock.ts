@@ -1,9 +1,12 @@
 /**
- * One process at a time works in an output folder. The lock is an exclusive SQLite transaction on a file of its own: the
- * operating system releases it when its holder dies, however it dies, so that no lock is ever stale.
+ * One process at a time works in an output folder. The lock is an exclusive SQLite transaction on a file of
+ * its own: the operating system releases it when its holder dies, however it dies, so that no lock is ever
+ * stale.
  */
 import { Effect, Schema } from "effect"
+import { chmodSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
+import { LedgerFailed } from "./Ledger.ts"
 
 /** Another process works in this output folder; nothing was started. */
 export class FolderLocked extends Schema.TaggedError<FolderLocked>()("FolderLocked", {
@@ -11,26 +14,32 @@ export class FolderLocked extends Schema.TaggedError<FolderLocked>()("FolderLock
   message: Schema.String,
 }) {}
 
+/** SQLITE_BUSY and SQLITE_LOCKED: somebody else holds the file. */
+const heldCodes: ReadonlySet<unknown> = new Set([5, 6])
+
+const failureOf = (path: string, cause: unknown): FolderLocked | LedgerFailed => {
+  const held = cause instanceof Error && "errcode" in cause && heldCodes.has(cause.errcode)
+  if (held) return new FolderLocked({ path, message: "another process is working in this output folder" })
+  const why = cause instanceof Error ? cause.message : "unknown cause"
+  return new LedgerFailed({ message: `the lock of the output folder cannot be used: ${why}` })
+}
+
 /** Holds the lock until the scope closes. */
 export const lockFolder = (path: string) =>
   Effect.acquireRelease(
-    Effect.try({
-      try: () => {
-        const database = new DatabaseSync(path, { timeout: 0 })
-        try {
-          // Rollback journal: in WAL mode an exclusive transaction would not keep a second one out at once.
-          database.exec("PRAGMA journal_mode = DELETE; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE")
-          return database
-        } catch (cause) {
-          database.close()
-          throw cause
-        }
-      },
-      catch: (cause) =>
-        new FolderLocked({
-          path,
-          message: `another process is working in this output folder (${cause instanceof Error ? cause.message : "locked"})`,
-        }),
-    }),
+    Effect.try({ try: () => takeLock(path), catch: (cause) => failureOf(path, cause) }),
     (database) => Effect.sync(() => database.close()),
   )
+
+const takeLock = (path: string): DatabaseSync => {
+  const database = new DatabaseSync(path, { timeout: 0 })
+  try {
+    // Rollback journal: in WAL mode an exclusive transaction would not keep a second one out at once.
+    database.exec("PRAGMA journal_mode = DELETE; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE")
+    chmodSync(path, 0o600)
+    return database
+  } catch (cause) {
+    database.close()
+    throw cause
+  }
+}

@@ -1,7 +1,7 @@
 /**
  * What was decided and what happened, append-only, in SQLite: the source of resume. A fact that `append` has
- * acknowledged survives a crash; facts are never changed. Beside the facts live two small things that outlast a run:
- * cached engine forms and the key of the credential fingerprints.
+ * acknowledged survives a crash; facts are never changed. Beside the facts live two small things that outlast
+ * a run: cached engine forms and the key of the credential fingerprints.
  */
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { randomBytes } from "node:crypto"

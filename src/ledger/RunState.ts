@@ -1,6 +1,6 @@
 /**
- * The state of a run: a pure fold of its facts. Resume, publication, reports and `status` all read this one picture,
- * so that none of them can remember something that the ledger does not know.
+ * The state of a run: a pure fold of its facts. Resume, publication, reports and `status` all read this one
+ * picture, so that none of them can remember something that the ledger does not know.
  */
 import type {
   AbortIntended,
@@ -145,7 +145,8 @@ const foldTask = (task: TaskDraft, fact: Fact, place: { readonly seq: number; re
     case "StartIntended": {
       const last = task.attempts.at(-1)
       if (last?.attempt === fact.attempt) {
-        // Until its own answer is known, this request may have had an effect, whatever an earlier one was told.
+        // Until its own answer is known, this request may have had an effect, whatever an earlier one was
+        // told.
         last.answer = undefined
         last.fingerprint = fact.fingerprint
         last.probed = last.probed || fact.probe

@@ -40,7 +40,8 @@ const sentence = (fact: Fact): string => {
     }
     case "ResultsRead": {
       const state = fact.is_closed ? "final" : "not final"
-      return `${fact.kind} of session ${fact.session_id} read (${fact.http_status}, ${state})${landed(fact.landed)}`
+      const { kind, session_id, http_status } = fact
+      return `${kind} of session ${session_id} read (${http_status}, ${state})${landed(fact.landed)}`
     }
     case "AttachmentRead": {
       const { attachment_id, status, bytes, path } = fact

@@ -1,6 +1,7 @@
 /**
- * When to look at an open execution again: pure. The interval grows with the time already waited, so that a short run
- * is seen soon and a three-hour queue costs about two hundred calls; a date the service names for itself is obeyed.
+ * When to look at an open execution again: pure. The interval grows with the time already waited, so that a
+ * short run is seen soon and a three-hour queue costs about two hundred calls; a date the service names for
+ * itself is obeyed.
  */
 
 export interface PollingRules {
@@ -29,7 +30,10 @@ export const nextLookInMs = (
   return Math.min(kickInMs + rules.min_ms, Math.max(kickWaitMaxMs, rules.max_ms))
 }
 
-/** Waits before a further attempt: `base`, doubled each time, up to `max`; `random` in [0, 1) takes up to a fifth off. */
+/**
+ * Waits before a further attempt: `base`, doubled each time, up to `max`; `random` in [0, 1) takes up to a
+ * fifth off.
+ */
 export const retryWaitMs = (
   rules: { readonly base_ms: number; readonly max_ms: number },
   triesMade: number,

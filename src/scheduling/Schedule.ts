@@ -1,6 +1,7 @@
 /**
- * Which tasks may run together and which comes next: the conflict rules of section 4.1, the job's limits, and turns
- * between engines so that a slow one starves nobody. No clock and no effect in here: the caller brings the time.
+ * Which tasks may run together and which comes next: the conflict rules of section 4.1, the job's limits, and
+ * turns between engines so that a slow one starves nobody. No clock and no effect in here: the caller brings
+ * the time.
  */
 
 /** A task that wants to start an execution. */
@@ -105,7 +106,10 @@ export class Schedule {
     return all
   }
 
-  /** When `take` may offer something that it does not offer now, releases aside; undefined when only those can help. */
+  /**
+   * When `take` may offer something that it does not offer now, releases aside; undefined when only those can
+   * help.
+   */
   nextWake(now: number): number | undefined {
     let wake = this.#delayed[0]?.notBefore
     for (const engine of this.#ready.keys()) {
