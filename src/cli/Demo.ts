@@ -46,8 +46,8 @@ export const demo = Command.make(
     const folder = output === "output" ? "" : ` --output ${output}`
     const lines = [
       `A cron job would have got exit code ${exit_code}: ${exitMeaning[exit_code]}. ` +
-        "Here that is the engine in maintenance; the others need a customer or an engineer and wait for nobody " +
-        "else.",
+        "Here that is the engine in maintenance; the others need a customer or an engineer and wait for " +
+        "nobody else.",
       `Ask the tables: nightjar query${folder} "${exampleQuery}"`,
       `Ask about a customer: nightjar explain${folder} c-024`,
     ]

@@ -1,6 +1,6 @@
 /**
- * What a night tells while it runs, for whoever shows it. Nothing decides by it, and a night that nobody watches
- * tells it to nobody.
+ * What a night tells while it runs, for whoever shows it. Nothing decides by it, and a night that nobody
+ * watches tells it to nobody.
  */
 import { Context, Effect } from "effect"
 import type { Outcome } from "../ledger/Fact.ts"

@@ -1,6 +1,6 @@
 /**
- * What the executor is given: tasks with the means to start them, sessions to pull, and the job's rules. Secrets
- * come redacted and stay so until a request is written.
+ * What the executor is given: tasks with the means to start them, sessions to pull, and the job's rules.
+ * Secrets come redacted and stay so until a request is written.
  */
 import type { Effect } from "effect"
 import type { StartCall } from "../client/Service.ts"

@@ -1,6 +1,6 @@
 /**
- * What a finished run answers its caller: pure. 4 wins over 3, because what a rerun can finish comes first, and
- * what needs a person will still be there afterwards.
+ * What a finished run answers its caller: pure. 4 wins over 3, because what a rerun can finish comes first,
+ * and what needs a person will still be there afterwards.
  */
 import { pendingDeletions } from "../execution/DeleteExecutions.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
