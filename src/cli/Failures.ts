@@ -45,7 +45,7 @@ export interface Ending {
   readonly lines: ReadonlyArray<string>
 }
 
-const kept = "What was landed and recorded is kept, nothing was deleted at the service"
+const kept = "What was landed and recorded is kept, nothing unpublished was deleted at the service"
 const resume = "`nightjar run` goes on from there"
 
 const told = (exit_code: number, what: string, next: string): Ending => ({

@@ -3,34 +3,70 @@
  * published), and under it `runs/<run_id>/` with the night's log and summary. Files are written whole or not
  * at all.
  */
-import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, renameSync, writeSync } from "node:fs"
-import { join } from "node:path"
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  writeSync,
+} from "node:fs"
+import { dirname, join, resolve } from "node:path"
 import { Effect } from "effect"
 import type { Job } from "../jobs/Job.ts"
-import { OutputUnusable } from "./Failures.ts"
+import { OutputUnusable, UsageRefused } from "./Failures.ts"
 
 export type Share = Job["share"]
 const folderMode = (share: Share): number => (share === "group" ? 0o750 : 0o700)
 export const fileMode = (share: Share): number => (share === "group" ? 0o640 : 0o600)
 
+const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
+
 const attempt = <A>(what: string, work: () => A): Effect.Effect<A, OutputUnusable> =>
   Effect.try({
     try: work,
-    catch: (cause) =>
-      new OutputUnusable({ message: `${what}: ${cause instanceof Error ? cause.message : String(cause)}` }),
+    catch: (cause) => new OutputUnusable({ message: `${what}: ${messageOf(cause)}` }),
   })
 
 export const makeFolder = (path: string, share: Share): void => {
-  mkdirSync(path, { recursive: true, mode: folderMode(share) })
+  makeMissing(resolve(path), folderMode(share))
   chmodSync(path, folderMode(share))
 }
 
+/**
+ * Step by step: Node's own `recursive` never returns where the file system says that the parent is missing.
+ */
+const makeMissing = (path: string, mode: number): void => {
+  if (existsSync(path)) return
+  if (dirname(path) !== path) makeMissing(dirname(path), mode)
+  try {
+    mkdirSync(path, { mode })
+  } catch (cause) {
+    // Another process may make the same folder at the same moment.
+    if (codeOf(cause) !== "EEXIST") throw cause
+  }
+}
+
+const codeOf = (cause: unknown): string =>
+  cause instanceof Error && "code" in cause ? String(cause.code) : ""
+
+/** What may be otherwise tomorrow without anybody changing a setting. */
+const passing: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EIO"])
+
 /** Before the lock and the ledger, which live in it. */
 export const prepareOutput = (output: string, shares: ReadonlyArray<Share>) =>
-  attempt("the output folder cannot be made", () => {
-    const share = shares.includes("group") ? "group" : "none"
-    makeFolder(output, share)
-    makeFolder(join(output, "runs"), share)
+  Effect.try({
+    try: () => {
+      const share = shares.includes("group") ? "group" : "none"
+      makeFolder(output, share)
+      makeFolder(join(output, "runs"), share)
+    },
+    catch: (cause) => {
+      const message = `the output folder ${output} cannot be used (${messageOf(cause)}); nothing was started`
+      return passing.has(codeOf(cause)) ? new OutputUnusable({ message }) : new UsageRefused({ message })
+    },
   })
 
 /** The lock file belongs to whoever works here, and says nothing to anybody else. */

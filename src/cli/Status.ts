@@ -4,6 +4,7 @@
  */
 import { Effect } from "effect"
 import { Command } from "effect/cli"
+import { executionsOf } from "../ledger/RunState.ts"
 import type { TaskState } from "../ledger/RunState.ts"
 import { renderSummary } from "../report/RenderSummary.ts"
 import { outcomeOf, summarise } from "../report/Summary.ts"
@@ -23,7 +24,7 @@ const taskRow = (task: TaskState) => {
     reason: settled?.fact.reason ?? last?.status_reason ?? null,
     who_acts: settled?.fact.who_acts ?? null,
     message: settled?.fact.message ?? null,
-    attempts: attempts.length,
+    attempts: executionsOf(task).length,
     execution_id: last?.execution_id ?? null,
     session_id: last?.session_id ?? planned.session_id ?? null,
   }

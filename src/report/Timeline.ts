@@ -63,6 +63,8 @@ const sentence = (fact: Fact): string => {
       return `execution ${fact.execution_id}: ${fact.outcome} (${fact.http_status})`
     case "RunEnded":
       return `run ended with exit code ${fact.exit_code}${fact.leftovers ? leftBehind : ""}`
+    case "OutcomePublished":
+      return "the end is published"
   }
 }
 
