@@ -15,6 +15,7 @@ import { FormCache } from "./planning/EngineForms.ts"
 import { expectedDurations, expectedMs } from "./planning/Expectations.ts"
 import { nextTimeOfDay } from "./planning/LocalTime.ts"
 import { resolveLogins } from "./planning/Logins.ts"
+import type { Expectations } from "./planning/Expectations.ts"
 import { planTasks } from "./planning/Plan.ts"
 import type { Plan } from "./planning/Plan.ts"
 
@@ -25,6 +26,8 @@ export interface JobPlan {
   readonly job: Job
   readonly plan: Plan
   readonly grounds: Grounds
+  /** What earlier nights took; an engine that never ran says nothing, and is not kept from starting. */
+  readonly learnt: Expectations
 }
 
 const learnDurations = Effect.fnUntraced(function* (job: Job, run_id: string) {
@@ -78,7 +81,7 @@ export const planJob = Effect.fn("PlanJob.planJob")(function* (
     rejections,
     expectedMs: (engine) => expectedMs(expectations, engine, otherwiseMs),
   }
-  return { job, plan, grounds } satisfies JobPlan as JobPlan
+  return { job, plan, grounds, learnt: expectations } satisfies JobPlan as JobPlan
 })
 
 /**
@@ -139,10 +142,10 @@ export const worksOf = Effect.fnUntraced(function* (planned: JobPlan, run: RunSt
       const task = tasks.get(task_id)
       const about = { task_id, customer_id, engine_reference }
       if (task === undefined) return [{ ...about, fingerprint: undefined, secrets: [], prepare: undefined }]
-      const secrets = secretsOf(task)
-      return [
-        { ...about, fingerprint: task.fingerprint, secrets, prepare: prepareTask(planned, task, forms) },
-      ]
+      const learntMs = planned.learnt.byEngine.get(engine_reference)
+      const expected = learntMs === undefined ? {} : { expected_ms: learntMs }
+      const prepare = prepareTask(planned, task, forms)
+      return [{ ...about, ...expected, fingerprint: task.fingerprint, secrets: secretsOf(task), prepare }]
     },
   )
 })
