@@ -7,10 +7,15 @@
 import { spawn } from "node:child_process"
 import { existsSync } from "node:fs"
 import { fileURLToPath } from "node:url"
+import { setFlagsFromString } from "node:v8"
 
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
 
 if (major > 22 || (major === 22 && minor >= 19)) {
+  // A night waits far more than it computes: a small heap costs it about a tenth more CPU and halves its memory. As
+  // they are, V8's rules let the garbage of a thousand waiting executions grow to three times what is alive.
+  setFlagsFromString("--heap-growing-percent=30")
+  setFlagsFromString("--semi-space-growth-factor=1")
   await import("./program.js")
 } else {
   const ownNode = fileURLToPath(new URL("../node_modules/node/bin/node", import.meta.url))

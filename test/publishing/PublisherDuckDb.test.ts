@@ -435,7 +435,7 @@ describe("PublisherDuckDb", () => {
             "landing",
             "ledger.sqlite",
           ].map(mode),
-          ["710", "640", "750", "750", "640", "700", "600"],
+          ["750", "640", "750", "750", "640", "700", "600"],
         )
       }).pipe(Effect.provide(layers(root)))
     }),

@@ -1,0 +1,115 @@
+/**
+ * Whether the night that was measured was a whole one: what the service saw (its journal), and what an analyst finds
+ * in the published database, against what the job must come to.
+ */
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { Effect, Schema } from "effect"
+import { DuckDb } from "../../src/duckdb/DuckDb.ts"
+import type { Connection } from "../../src/duckdb/DuckDb.ts"
+import { identifier, literal } from "../../src/duckdb/SqlText.ts"
+import { SandboxEvent } from "../../src/sandbox/SandboxEvent.ts"
+import { applyEvent, emptyState } from "../../src/sandbox/SandboxState.ts"
+import { truthOf } from "../../src/sandbox/Truth.ts"
+import type { ExecutionSeen } from "../../src/sandbox/Truth.ts"
+import type { ExpectedNight } from "./NightJob.ts"
+
+export interface ServiceSaw {
+  readonly executions: number
+  /** Not closed yet, at once, at the service. */
+  readonly inFlightMost: number
+  readonly notDeleted: number
+  readonly rulesBroken: number
+}
+
+const decodeEvent = Schema.decodeUnknownSync(Schema.fromJsonString(SandboxEvent))
+
+export const readServiceSaw = (journal: string): ServiceSaw => {
+  const state = emptyState()
+  for (const line of readFileSync(journal, "utf8").split("\n"))
+    if (line !== "") applyEvent(state, decodeEvent(line))
+  const { executions, ruleBreaks } = truthOf(state)
+  return {
+    executions: executions.length,
+    inFlightMost: mostAtOnce(executions),
+    notDeleted: executions.filter(({ deleted_at }) => deleted_at === undefined).length,
+    rulesBroken: ruleBreaks.length,
+  }
+}
+
+const mostAtOnce = (executions: ReadonlyArray<ExecutionSeen>): number => {
+  const changes = executions
+    .flatMap(({ started_at, closes_at }) => [
+      { at: started_at, by: 1 },
+      { at: closes_at, by: -1 },
+    ])
+    .toSorted((a, b) => a.at - b.at || a.by - b.by)
+  let open = 0
+  return changes.reduce((most, { by }) => Math.max(most, (open += by)), 0)
+}
+
+export interface Published {
+  readonly outcomes: Readonly<Record<string, number>>
+  readonly executions: number
+  readonly records: number
+  readonly deleted: number
+}
+
+const numberOf = (connection: Connection, sql: string) =>
+  Effect.map(connection.rows(`SELECT (${sql})::INTEGER AS n`), ([row]) => Number(row?.["n"]))
+
+/** Record tables are those with a record_id and no position; every record is in exactly one of them. */
+const countRecords = Effect.fnUntraced(function* (connection: Connection) {
+  const tables = yield* connection.rows(
+    "SELECT table_name FROM duckdb_columns() WHERE table_name IN (SELECT table_name FROM duckdb_tables()) " +
+      "GROUP BY 1 HAVING bool_or(column_name = 'record_id') AND NOT bool_or(column_name = 'position')",
+  )
+  const counts = yield* Effect.forEach(tables, ({ table_name }) =>
+    numberOf(connection, `SELECT count(*) FROM ${identifier(String(table_name))}`),
+  )
+  return counts.reduce((sum, n) => sum + n, 0)
+})
+
+export const readPublished = (output: string): Promise<Published> =>
+  Effect.gen(function* () {
+    const duckdb = yield* DuckDb
+    const connection = yield* duckdb.open({ path: join(output, "nightjar.duckdb"), access: "read-only" })
+    const outcomes = yield* connection.rows(
+      "SELECT concat_ws(' ', outcome, reason) AS ending, count(*)::INTEGER AS n FROM tasks GROUP BY 1 ORDER BY 1",
+    )
+    return {
+      outcomes: Object.fromEntries(outcomes.map(({ ending, n }) => [String(ending), Number(n)])),
+      executions: yield* numberOf(connection, "SELECT count(*) FROM executions"),
+      records: yield* countRecords(connection),
+      deleted: yield* numberOf(
+        connection,
+        `SELECT count(*) FROM deletions WHERE outcome = ${literal("deleted")}`,
+      ),
+    }
+  }).pipe(Effect.scoped, Effect.provide(DuckDb.layer), Effect.runPromise)
+
+const differs = (what: string, found: unknown, expected: unknown): ReadonlyArray<string> => {
+  const [is, should] = [JSON.stringify(found), JSON.stringify(expected)]
+  return is === should ? [] : [`${what}: ${is} instead of ${should}`]
+}
+
+const sorted = (counts: Readonly<Record<string, number>>) =>
+  Object.entries(counts).toSorted(([a], [b]) => (a < b ? -1 : 1))
+
+/** @param inFlight how many executions must really have been open at once */
+export const complaintsAbout = (
+  expected: ExpectedNight,
+  inFlight: number,
+  code: number | null,
+  saw: ServiceSaw,
+  published: Published,
+): ReadonlyArray<string> => [
+  ...differs("exit code", code, expected.exit_code),
+  ...differs("tasks by end", sorted(published.outcomes), sorted(expected.outcomes)),
+  ...differs("published executions", published.executions, saw.executions),
+  ...differs("published records", published.records, expected.records),
+  ...differs("deletions of executions that were there", published.deleted, saw.executions),
+  ...differs("executions not deleted at the service", saw.notDeleted, 0),
+  ...differs("rules of the service broken", saw.rulesBroken, 0),
+  ...(saw.inFlightMost >= inFlight ? [] : [`only ${saw.inFlightMost} of ${inFlight} were in flight at once`]),
+]

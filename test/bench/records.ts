@@ -1,0 +1,135 @@
+/**
+ * How many customer profiles a second go from landed bytes to Parquet bytes on one thread: read, checked, normalised
+ * into columns, written. The peer only reads the same bodies as JSON.
+ */
+import { fileURLToPath } from "node:url"
+import { NodeFileSystem } from "@effect/platform-node"
+import { Effect } from "effect"
+import { loadRecordSchemas } from "../../src/records/LoadRecordSchemas.ts"
+import { makeNormaliser } from "../../src/records/Normalise.ts"
+import { parquetBytes } from "../../src/records/Parquet.ts"
+import { parseBody } from "../../src/records/ParseBody.ts"
+import type { RecordFamily } from "../../src/records/RecordSchema.ts"
+import { median } from "./Figure.ts"
+import type { Benchmark } from "./Figure.ts"
+
+const rounds = 3
+
+const profile = (n: number) => ({
+  product: "customer_information",
+  sub_family: "customer_information:user_profile",
+  fetch_date: `2026-11-20T03:${String(n % 60).padStart(2, "0")}:12.${String(n % 1000).padStart(3, "0")}Z`,
+  type: "person",
+  name: n % 3 === 0 ? `María José ${n}` : `Peter ${n}`,
+  name_extra: `García Núñez ${n % 977}`,
+  alias: null,
+  identification_numbers: [
+    {
+      type: "es:dni",
+      value: `${10_000_000 + n}X`,
+      validated: true,
+      country: "ES",
+      valid_until: "2031-05-01",
+    },
+    { type: "es:ssn", value: `28${n}`, validated: false },
+  ],
+  birth_date: `19${String(40 + (n % 60))}-0${1 + (n % 9)}-1${n % 10}`,
+  birth_country: "ES",
+  nationality_country: "ES",
+  residence_country: "ES",
+  gender: n % 2 === 0 ? "female" : "male",
+  civil_status: "married",
+  number_of_children: n % 4,
+  emails: [`person${n}@example.org`],
+  phones: [`+346${10_000_000 + n}`, `+349${10_000_000 + n}`],
+  addresses: [
+    {
+      title: "home",
+      street: `Calle Mayor ${n % 200}`,
+      street_extra: "3º B",
+      municipality: "Madrid",
+      city: "Madrid",
+      state: "Madrid",
+      country: "ES",
+      zip_code: `28${String(n % 1000).padStart(3, "0")}`,
+    },
+  ],
+  language: "es",
+  member_since: "2011-02-03",
+})
+
+const bodiesOf = (profiles: number): ReadonlyArray<Uint8Array> =>
+  Array.from({ length: profiles }, (_, n) =>
+    Buffer.from(
+      JSON.stringify({
+        data: [profile(n)],
+        retrieved_features: ["customer_information_read"],
+        is_closed: true,
+      }),
+    ),
+  )
+
+const lineage = (n: number) => ({
+  run_id: "nightly.2026-11-20",
+  task_id: `nightly.2026-11-20/c-${n}/es-tax-agency:website`,
+  execution_id: `65f0c0ffee65f0c0${n}`,
+  session_id: `75f0c0ffee65f0c0${n}`,
+  customer_id: `c-${n}`,
+  engine_reference: "es-tax-agency:website",
+})
+
+interface Round {
+  readonly perSecond: number
+  readonly rows: Readonly<Record<string, number>>
+}
+
+const normaliseAll = (families: ReadonlyArray<RecordFamily>, bodies: ReadonlyArray<Uint8Array>): Round => {
+  const normaliser = makeNormaliser(families)
+  const rows: Record<string, number> = {}
+  const flush = (): void => {
+    for (const { spec, table, rows: count } of normaliser.flush()) {
+      parquetBytes(spec, table, { run_id: "r" })
+      rows[spec.name] = (rows[spec.name] ?? 0) + count
+    }
+  }
+  const startedAt = performance.now()
+  bodies.forEach((body, n) => {
+    const parsed = parseBody(body)
+    if (parsed._tag === "ReadableBody") normaliser.add(lineage(n), Reflect.get(Object(parsed.value), "data"))
+    if (normaliser.isFull) flush()
+  })
+  flush()
+  return { perSecond: (bodies.length * 1_000) / (performance.now() - startedAt), rows }
+}
+
+const parseAll = (bodies: ReadonlyArray<Uint8Array>): number => {
+  const startedAt = performance.now()
+  for (const body of bodies) JSON.parse(body.toString())
+  return (bodies.length * 1_000) / (performance.now() - startedAt)
+}
+
+export const records: Benchmark = {
+  name: "records",
+  about: "customer profiles a second, from landed bytes to Parquet bytes in four tables",
+  run: async ({ sample }) => {
+    const folder = fileURLToPath(new URL("../../schemas/records", import.meta.url))
+    const families = await Effect.runPromise(
+      loadRecordSchemas(folder).pipe(Effect.provide(NodeFileSystem.layer)),
+    )
+    const bodies = bodiesOf(sample ? 2_000 : 50_000)
+    const peers = new Array<number>()
+    const runs = new Array<Round>()
+    for (let n = 0; n < rounds; n++) {
+      peers.push(parseAll(bodies))
+      runs.push(normaliseAll(families, bodies))
+    }
+    const complaints = runs.flatMap(({ rows }) =>
+      rows["customer_profiles"] === bodies.length
+        ? []
+        : [`${rows["customer_profiles"] ?? 0} of ${bodies.length} profiles are in their table`],
+    )
+    const peer = { name: "JSON.parse alone", value: median(peers) }
+    const value = median(runs.map(({ perSecond }) => perSecond))
+    return { figures: [{ name: "profiles", value, unit: "profiles/s", peer }], complaints }
+  },
+}
