@@ -174,7 +174,8 @@ const publishStage = Effect.fnUntraced(function* (run_id: string) {
 })
 
 /**
- * The end is a fact before it is published, so that the tables say it; if that fails, the run is not over.
+ * The end is a fact before it is published, so that the tables say it. It only counts once it is published:
+ * who is cut off in between takes the run up again.
  */
 const endStage = Effect.fnUntraced(function* (job: Job, run_id: string) {
   const ledger = yield* Ledger
@@ -186,6 +187,7 @@ const endStage = Effect.fnUntraced(function* (job: Job, run_id: string) {
   yield* publisher
     .publishOutcome(run_id)
     .pipe(Effect.tapError(() => ledger.append([{ _tag: "RunEnded", run_id, exit_code: 4, leftovers: true }])))
+  yield* ledger.append([{ _tag: "OutcomePublished", run_id }])
   yield* tell({ _tag: "Stage", run_id, stage: "ended" })
   return {
     run_id,

@@ -22,21 +22,19 @@ export interface Selection {
   readonly engines: ReadonlyArray<string>
 }
 
-/**
- * Tasks of a run that did not succeed and fit the selection: pure. Flow sessions are pulled by `run` alone.
- */
+/** Tasks of a run that did not succeed and fit the selection, flow sessions included: pure. */
 export const selectTasks = (run: RunState, selection: Selection): ReadonlyArray<TaskState> =>
   [...run.tasks.values()].filter((task) => {
     const { customer_id, engine_reference } = task.planned
     const outcome = outcomeOf(task)
     const reason = task.settled?.fact.reason ?? ""
-    if (customer_id === undefined || engine_reference === undefined || outcome === "succeeded") return false
     return (
+      outcome !== "succeeded" &&
       (!selection.failed || outcome === "failed") &&
       (selection.only.length === 0 || selection.only.includes(reason)) &&
       !selection.never.includes(reason) &&
-      (selection.customers.length === 0 || selection.customers.includes(customer_id)) &&
-      (selection.engines.length === 0 || selection.engines.includes(engine_reference))
+      (selection.customers.length === 0 || selection.customers.includes(customer_id ?? "")) &&
+      (selection.engines.length === 0 || selection.engines.includes(engine_reference ?? ""))
     )
   })
 
@@ -112,7 +110,8 @@ export const rerun = Command.make(
     if (job === undefined || job.name !== name)
       return yield* new UsageRefused({ message: `${job_path} no longer holds the job \`${name}\`` })
     const { runNights } = yield* Effect.promise(() => import("./Nights.ts"))
-    const only = new Set(tasks.map(({ planned }) => `${planned.customer_id}/${planned.engine_reference}`))
+    const { subjectOf } = yield* Effect.promise(() => import("../PlanJob.ts"))
+    const only = new Set(tasks.map(subjectOf))
     const output = yield* outputFolder
     yield* endWith(yield* runNights([job], { output, json, further: true, parent: run_id, only }))
   }),
@@ -132,6 +131,7 @@ const tellSelection = Effect.fnUntraced(function* (
   const rows = tasks.map((task) => ({
     task_id: task.planned.task_id,
     customer_id: task.planned.customer_id ?? "",
+    session_id: task.planned.session_id ?? "",
     engine_reference: task.planned.engine_reference ?? "",
     outcome: outcomeOf(task),
     reason: task.settled?.fact.reason ?? "",
@@ -140,6 +140,11 @@ const tellSelection = Effect.fnUntraced(function* (
   const { out } = yield* Output
   yield* say(`${counted(rows.length, "task")} of ${state.started.run_id} would be run again.`)
   if (rows.length === 0) return
-  const cells = rows.map((row) => [row.customer_id, row.engine_reference, row.outcome, row.reason])
+  const cells = rows.map((row) => [
+    row.customer_id === "" ? row.session_id : row.customer_id,
+    row.engine_reference === "" ? "(session)" : row.engine_reference,
+    row.outcome,
+    row.reason,
+  ])
   yield* say(table(["customer", "engine", "outcome", "reason"], cells, { width: out.width }))
 })

@@ -1,10 +1,11 @@
 /**
  * The life of one execution as decisions: what a start answer, a state answer or a failed call means, and
- * what follows. Pure and complete over the port's answers; `RunAttempt.ts` carries the decisions out.
+ * what follows. Pure and complete over the port's answers; `StartAttempt.ts` and
+ * `FollowAttempt.ts` carry the decisions out.
  */
 import type { AbortAnswer, CallFailure, StartAnswer, StateAnswer, StateView } from "../client/Service.ts"
 import type { AttemptState } from "../ledger/RunState.ts"
-import { isTerminal } from "./Ends.ts"
+import { isOpenCode, isTerminal } from "./Ends.ts"
 
 /** What a start answer means. Only `Lost` leaves it open whether an execution exists. */
 export type Started =
@@ -96,7 +97,8 @@ export type Looked =
 
 /**
  * Section 4.2. `is_closed` decides; where it is missing, or where 200 carries the rejection of a request, the
- * family does. A value that the reference does not list never ends a run by itself.
+ * family does. A value that the reference does not list never ends a run by itself, and a 200 that says
+ * nothing at all ends nothing: the next look will say more.
  */
 export const readState = (answer: StateAnswer): Looked => {
   switch (answer._tag) {
@@ -109,7 +111,7 @@ export const readState = (answer: StateAnswer): Looked => {
       const { view } = answer
       const over =
         view.is_closed === true ||
-        (answer._tag === "Closed" && (isTerminal(view.status_code) || view.is_closed === undefined))
+        (answer._tag === "Closed" && (isTerminal(view.status_code) || saysOver(view)))
       if (over)
         return {
           _tag: "Closed",
@@ -121,6 +123,9 @@ export const readState = (answer: StateAnswer): Looked => {
     }
   }
 }
+
+const saysOver = ({ is_closed, status_code }: StateView): boolean =>
+  is_closed === undefined && status_code !== undefined && !isOpenCode(status_code)
 
 /**
  * After an abort the state is read again in every case; only "not stoppable" asks to abort once more first.

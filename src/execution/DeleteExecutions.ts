@@ -15,6 +15,8 @@ const deletionsAtOnce = 16
 const triesMax = 6
 /** 409 "still running" of an execution that was read as closed: the service is asked this often. */
 const stillRunningMax = 3
+/** So many without an answer one after another, and the rest is left pending: the service is away. */
+const failedInARowMax = 32
 
 export interface DueDeletion {
   readonly task_id: string
@@ -59,12 +61,16 @@ export const pendingDeletions = (run: RunState): number =>
     .filter(({ deletion }) => (deletion?.outcome ?? "pending") === "pending").length
 
 export const deleteExecutions = Effect.fn("DeleteExecutions.delete")(function* (run: RunState) {
-  yield* Effect.forEach(dueDeletions(run), (due) => deleteOne(run.started.run_id, due), {
-    concurrency: deletionsAtOnce,
-    discard: true,
+  let failedInARow = 0
+  const deleteNext = Effect.fnUntraced(function* (due: DueDeletion) {
+    if (failedInARow >= failedInARowMax) return
+    const isFailure = yield* deleteOne(run.started.run_id, due)
+    failedInARow = isFailure ? failedInARow + 1 : 0
   })
+  yield* Effect.forEach(dueDeletions(run), deleteNext, { concurrency: deletionsAtOnce, discard: true })
 })
 
+/** Whether the service failed to answer. */
 const deleteOne = Effect.fnUntraced(function* (
   run_id: string,
   { task_id, execution_id, landed_sha256 }: DueDeletion,
@@ -81,6 +87,7 @@ const deleteOne = Effect.fnUntraced(function* (
     )
   }
   yield* ledger.append([{ _tag: "DeleteAnswered", run_id, task_id, execution_id, ...deletionOf(answer) }])
+  return typeof answer !== "string"
 })
 
 const deletionOf = (answer: DeleteAnswer | CallFailure) => {

@@ -100,12 +100,22 @@ const isListed = (status_code: string, status_reason: string): status_reason is 
   Object.hasOwn(statusReasonsByCode, status_code) &&
   (statusReasonsByCode[status_code as StatusCode] as ReadonlyArray<string>).includes(status_reason)
 
-/** The end of a start that was refused before anything ran (section 4.1, 400 and 422). */
+/**
+ * The end of a start that was refused before anything ran (section 4.1, 400, 404 and 422). The request was at
+ * fault, whatever the reason would mean as the end of an execution: who wrote the job acts.
+ */
 export const endOfRefusal = (status_reason: string): End => {
-  if (Object.hasOwn(ends, status_reason)) return { ...ends[status_reason as keyof typeof ends], retry: false }
-  if (Object.hasOwn(ownEnds, status_reason)) return ownEnds[status_reason as OwnReason]
-  return unlisted
+  if (status_reason === "ENGINE_UNKNOWN") return ownEnds.ENGINE_UNKNOWN
+  const isListedEnd = Object.hasOwn(ends, status_reason)
+  const listed = isListedEnd ? ends[status_reason as keyof typeof ends] : unlisted
+  return listed.outcome === "unfinished" ? { ...listed, retry: false } : end("failed", "engineer")
 }
+
+/** The end of a task whose login the source refused before: it is not sent again. */
+export const endOfRejected = (reason: string): End =>
+  (statusReasonsByCode.AUTH_ERROR as ReadonlyArray<string>).includes(reason)
+    ? end("failed", "customer")
+    : end("failed", "engineer")
 
 /**
  * The end of a closed execution. A reason outside its family, or a value that the reference does not list, is
@@ -151,9 +161,12 @@ const refusesLogin = (authentication_status: string | undefined): boolean =>
 
 const openCodes: ReadonlySet<string> = new Set(["ONGOING", "ACTION_REQUIRED"])
 
+/** Whether a family of section 3.1 is one in which the run goes on. */
+export const isOpenCode = (status_code: string): boolean => openCodes.has(status_code)
+
 /**
  * Whether a family of section 3.1 is one in which the run is over. An unlisted family is not taken for an
  * end.
  */
 export const isTerminal = (status_code: string | undefined): boolean =>
-  status_code !== undefined && Object.hasOwn(statusReasonsByCode, status_code) && !openCodes.has(status_code)
+  status_code !== undefined && Object.hasOwn(statusReasonsByCode, status_code) && !isOpenCode(status_code)

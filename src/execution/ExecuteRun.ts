@@ -7,7 +7,7 @@ import { Clock, Effect, FiberSet, Queue } from "effect"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { Schedule } from "../scheduling/Schedule.ts"
-import { candidateOf, occupied, settle, unstarted } from "./Night.ts"
+import { candidateOf, occupied, settle, settleWaiting, unstarted } from "./Night.ts"
 import type { Book, Failure, Night } from "./Night.ts"
 import { finish, follow, pullSession, settleRefusal, startTask } from "./RunTask.ts"
 import { resumeTask } from "./TaskResumption.ts"
@@ -37,6 +37,7 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
     key: yield* ledger.fingerprintKey,
     schedule: new Schedule(input.rules.limits),
     books: new Map(),
+    outages: new Map(),
     rejected: new Map([...rejections].map(([fingerprint, { fact }]) => [fingerprint, fact.reason])),
     poke: yield* Queue.sliding<void>(1),
     fork: (task) => Effect.asVoid(FiberSet.run(fibers, task)),
@@ -53,7 +54,7 @@ const dispatch = Effect.fnUntraced(function* (night: Night) {
   for (;;) {
     const now = yield* Clock.currentTimeMillis
     if (rules.deadlineAt !== undefined && now >= rules.deadlineAt)
-      yield* settleWaiting(night, "DEADLINE_REACHED")
+      yield* settleWaiting(night, schedule.drain(), "DEADLINE_REACHED")
     for (let next = schedule.take(now); next !== undefined; next = schedule.take(now)) {
       const candidate = next
       const book = night.books.get(candidate.task_id)
@@ -62,7 +63,8 @@ const dispatch = Effect.fnUntraced(function* (night: Night) {
     if (night.active === 0) {
       if (schedule.waiting === 0) return
       // Only an execution that could not be stopped stands in the way: it will not move tonight.
-      if (schedule.nextWake(now) === undefined) yield* settleWaiting(night, "ALREADY_EXECUTING")
+      if (schedule.nextWake(now) === undefined)
+        yield* settleWaiting(night, schedule.drain(), "ALREADY_EXECUTING")
       if (schedule.waiting === 0) return
     }
     const wakeAt = Math.min(
@@ -71,16 +73,6 @@ const dispatch = Effect.fnUntraced(function* (night: Night) {
     )
     const poked = Queue.take(night.poke)
     yield* wakeAt === Infinity ? poked : Effect.timeoutOption(poked, Math.max(1, wakeAt - now))
-  }
-})
-
-const settleWaiting = Effect.fnUntraced(function* (
-  night: Night,
-  reason: "DEADLINE_REACHED" | "ALREADY_EXECUTING",
-) {
-  for (const { task_id } of night.schedule.drain()) {
-    const book = night.books.get(task_id)
-    yield* settle(night, task_id, unstarted(book) ?? own(reason))
   }
 })
 

@@ -11,6 +11,7 @@ import type { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import type { AttemptState } from "../ledger/RunState.ts"
 import { nextLookInMs, retryWaitMs } from "../scheduling/Polling.ts"
 import { readAbort, readState } from "./Attempt.ts"
+import type { Looked } from "./Attempt.ts"
 import { append, attemptKeys, landBody } from "./AttemptOrder.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
 import { endOf, refusalOf } from "./Ends.ts"
@@ -53,7 +54,7 @@ interface Watch {
 /**
  * Looks at an open execution until it is closed, and aborts it when nobody can answer it or its time is over.
  */
-export const followAttempt = Effect.fn("RunAttempt.follow")(function* (
+export const followAttempt = Effect.fn("FollowAttempt.follow")(function* (
   order: AttemptOrder,
   open: OpenExecution,
 ) {
@@ -227,19 +228,20 @@ const abortAttempt = Effect.fnUntraced(function* (
   yield* append({ _tag: "AbortIntended", ...attemptKeys(order), execution_id: open.execution_id, why })
   const waits = { base_ms: order.polling.min_ms, max_ms: order.polling.max_ms }
   let stopped = false
+  let looked: Looked | undefined
   for (let tries = 1; tries <= abortTriesMax && !stopped; tries++) {
     const answer = yield* Effect.catch(service.abortExecution(open.execution_id), (failure: CallFailure) =>
       Effect.succeed(failure),
     )
     stopped = readAbort(answer) === "look"
-    yield* look(order, open, watch)
+    looked = yield* look(order, open, watch)
     if (watch.closed !== undefined) return { _tag: "Closed", closed: watch.closed, abort: why }
     if (!stopped) yield* Effect.sleep(retryWaitMs(waits, tries, 0))
   }
   for (let looks = 1; looks <= looksAfterAbortMax && stopped; looks++) {
     yield* Effect.sleep(retryWaitMs(waits, looks, 0))
-    yield* look(order, open, watch)
+    looked = yield* look(order, open, watch)
     if (watch.closed !== undefined) return { _tag: "Closed", closed: watch.closed, abort: why }
   }
-  return { _tag: "LeftOpen", reason: stopped ? "SERVICE_UNREACHABLE" : "NOT_STOPPABLE" }
+  return { _tag: "LeftOpen", reason: looked === undefined ? "SERVICE_UNREACHABLE" : "NOT_STOPPABLE" }
 })

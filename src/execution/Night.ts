@@ -9,6 +9,7 @@ import { Ledger } from "../ledger/Ledger.ts"
 import type { LedgerFailed } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import type { Candidate, Schedule } from "../scheduling/Schedule.ts"
+import type { Outage } from "./Outage.ts"
 import { tell } from "./Progress.ts"
 import type { Mode } from "./TaskResumption.ts"
 import { own } from "./Verdict.ts"
@@ -42,6 +43,8 @@ export interface Night {
   readonly books: Map<string, Book>
   /** Fingerprints that the source refused, with the reason; kept in step with the ledger. */
   readonly rejected: Map<string, string>
+  /** Engines that take no start at present. */
+  readonly outages: Map<string, Outage>
   /** Wakes the loop; one poke is as good as many. */
   readonly poke: Queue.Queue<void>
   readonly fork: (task: Effect.Effect<void, Failure, Needs>) => Effect.Effect<void, never, Needs>
@@ -79,8 +82,29 @@ export const candidateOf = (book: Book): Candidate => ({
   fingerprint: book.fingerprint,
 })
 
-export const settle = Effect.fnUntraced(function* (night: Night, task_id: string, verdict: Verdict) {
+export const settle = (night: Night, task_id: string, verdict: Verdict) =>
+  settleAll(night, [{ task_id, verdict }])
+
+/** Settles many tasks in one transaction: the end of a night must not cost a sync per task. */
+export const settleAll = Effect.fnUntraced(function* (
+  { run_id }: Night,
+  settlements: ReadonlyArray<{ readonly task_id: string; readonly verdict: Verdict }>,
+) {
   const ledger = yield* Ledger
-  yield* ledger.append([{ _tag: "TaskSettled", run_id: night.run_id, task_id, ...verdict }])
-  yield* tell({ _tag: "Settled", task_id, outcome: verdict.outcome, reason: verdict.reason })
+  yield* ledger.append(
+    settlements.map(({ task_id, verdict }) => ({ _tag: "TaskSettled", run_id, task_id, ...verdict })),
+  )
+  for (const { task_id, verdict } of settlements)
+    yield* tell({ _tag: "Settled", task_id, outcome: verdict.outcome, reason: verdict.reason })
 })
+
+/** Settles what was taken away from the schedule before it could start. */
+export const settleWaiting = (
+  night: Night,
+  waiting: ReadonlyArray<Candidate>,
+  reason: "DEADLINE_REACHED" | "ALREADY_EXECUTING" | "ENGINE_UNAVAILABLE",
+) =>
+  settleAll(
+    night,
+    waiting.map(({ task_id }) => ({ task_id, verdict: unstarted(night.books.get(task_id)) ?? own(reason) })),
+  )

@@ -112,19 +112,29 @@ export const pullResults = Effect.fn("PullResults.pull")(function* (order: PullO
       }
     } else if (answer._tag === "SessionNotFound" || answer._tag === "NeverStarted") {
       absentReads += 1
-      const believed = counted === 0 || answer._tag === "NeverStarted" || absentReads >= absentReadsMin
-      if (believed) {
-        const http_status = answer._tag === "NeverStarted" ? 412 : 404
-        yield* append(resultsRead(order, "results", http_status, true, undefined))
-        return yield* readProfile(order, counted)
-      }
+      if (answer._tag === "NeverStarted") return yield* readWithoutSession(order, counted, 412)
+      if (counted === 0 || absentReads >= absentReadsMin)
+        return yield* readWithoutSession(order, counted, 404)
     }
     const later = yield* Clock.currentTimeMillis
     const asked = answer._tag === "Throttled" ? (answer.retry_after_ms ?? 0) : 0
     const wait = Math.max(asked, nextLookInMs(pace, later - startedAt))
-    if (later + wait > until) return { _tag: "Partial" } satisfies Reading as Reading
+    if (later + wait > until) {
+      // There is no time for a further read: what the last one said is believed.
+      if (answer._tag === "SessionNotFound") return yield* readWithoutSession(order, counted, 404)
+      return { _tag: "Partial" } satisfies Reading as Reading
+    }
     yield* Effect.sleep(wait)
   }
+})
+
+const readWithoutSession = Effect.fnUntraced(function* (
+  order: PullOrder,
+  counted: number,
+  http_status: 404 | 412,
+) {
+  yield* append(resultsRead(order, "results", http_status, true, undefined))
+  return yield* readProfile(order, counted)
 })
 
 const readOnce = Effect.fnUntraced(function* (order: PullOrder) {

@@ -9,12 +9,13 @@ import { retryWaitMs } from "../scheduling/Polling.ts"
 import type { Candidate } from "../scheduling/Schedule.ts"
 import { append } from "./AttemptOrder.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
-import { endOfAttempt, endOfRefusal, ownEnds, refusalOf } from "./Ends.ts"
+import { endOfAttempt, endOfRefusal, endOfRejected, ownEnds, refusalOf } from "./Ends.ts"
 import { externalExecutionId } from "./ExternalId.ts"
 import { followAttempt } from "./FollowAttempt.ts"
 import type { OpenExecution } from "./FollowAttempt.ts"
-import { candidateOf, release, settle } from "./Night.ts"
+import { candidateOf, release, settle, unstarted } from "./Night.ts"
 import type { Book, Night } from "./Night.ts"
+import { noteUnavailable } from "./Outage.ts"
 import { tell } from "./Progress.ts"
 import { pullResults } from "./PullResults.ts"
 import { startAttempt } from "./StartAttempt.ts"
@@ -52,8 +53,12 @@ export const startTask = Effect.fnUntraced(function* (night: Night, book: Book, 
   }
   const refused = book.fingerprint === undefined ? undefined : night.rejected.get(book.fingerprint)
   if (refused !== undefined) {
-    const end = endOfRefusal(refused)
-    yield* settle(night, work.task_id, verdictOf(end, refused, { _tag: "None" }))
+    yield* settle(night, work.task_id, verdictOf(endOfRejected(refused), refused, { _tag: "None" }))
+    return yield* release(night, candidate.task_id)
+  }
+  const overAt = (yield* Clock.currentTimeMillis) + (work.expected_ms ?? 0)
+  if (!book.probe && overAt > (night.rules.deadlineAt ?? Infinity)) {
+    yield* settle(night, work.task_id, unstarted(book) ?? own("DEADLINE_REACHED"))
     return yield* release(night, candidate.task_id)
   }
   yield* tell({ _tag: "Started", task_id: work.task_id })
@@ -85,6 +90,7 @@ const afterStart = Effect.fnUntraced(function* (night: Night, book: Book, result
       book.deferrals = 0
       book.probe = false
       book.attemptsMade += 1
+      night.outages.delete(book.work.engine_reference)
       return yield* follow(night, book, result)
     case "Deferred":
       book.probe = result.probe
@@ -101,22 +107,19 @@ const afterStart = Effect.fnUntraced(function* (night: Night, book: Book, result
 export const settleRefusal = (night: Night, book: Book, status_reason: string) =>
   settle(night, book.work.task_id, verdictOf(endOfRefusal(status_reason), status_reason, { _tag: "None" }))
 
-const deferredReasons = {
-  foreign: "ALREADY_EXECUTING",
-  engine_unavailable: "ENGINE_UNAVAILABLE",
-  not_created: "SERVICE_UNREACHABLE",
-} as const
+const deferredReasons = { foreign: "ALREADY_EXECUTING", not_created: "SERVICE_UNREACHABLE" } as const
 
 /** Gives the slot back and queues the same attempt for later, as long as the task may wait at all. */
 const defer = Effect.fnUntraced(function* (
   night: Night,
   book: Book,
-  why: keyof typeof deferredReasons,
+  why: Extract<StartResult, { _tag: "Deferred" }>["why"],
   retry_after_ms: number | undefined,
 ) {
-  const { task_id, engine_reference } = book.work
+  const { task_id } = book.work
   const now = yield* Clock.currentTimeMillis
   book.deferredSince ??= now
+  if (why === "engine_unavailable") return yield* noteUnavailable(night, book, retry_after_ms)
   book.deferrals += 1
   const wait = Math.max(
     retry_after_ms ?? 0,
@@ -127,7 +130,6 @@ const defer = Effect.fnUntraced(function* (
   if (until > lastAt) {
     yield* settle(night, task_id, book.probe ? own("START_UNKNOWN") : own(deferredReasons[why]))
   } else {
-    if (why === "engine_unavailable") night.schedule.closeEngine(engine_reference, until)
     night.schedule.add(candidateOf(book), until)
     yield* tell({ _tag: "Waiting", task_id, why: deferredReasons[why], until })
   }

@@ -34,7 +34,7 @@ const probeAfterMs = 10_000
 const identifyTriesMax = 4
 
 /** Section 4.1. Sends the start, and once more as a probe where its answer is lost. */
-export const startAttempt = Effect.fn("RunAttempt.start")(function* (
+export const startAttempt = Effect.fn("StartAttempt.start")(function* (
   order: AttemptOrder,
   call: StartCall,
   asProbe: boolean,

@@ -79,9 +79,17 @@ const resumeOpen = (
     case "GiveUpStart":
       return { _tag: "StartUnknown" }
     case "Follow":
-      return { _tag: "Follow", attempt: last, execution_id: resumption.execution_id, attemptsMade }
+      return {
+        _tag: "Follow",
+        attempt: last,
+        execution_id: resumption.execution_id,
+        attemptsMade: Math.max(1, attemptsMade),
+      }
     case "NeverStarted":
-      return { _tag: "Refused", status_reason: resumption.status_reason }
+      if (task.settled === undefined) return { _tag: "Refused", status_reason: resumption.status_reason }
+      // An unfinished refusal was the service's own fault: an answered start is not repeated, a new one may
+      // be.
+      return mode === "night" ? start(last.attempt + 1, false, 0) : { _tag: "Nothing" }
   }
 }
 

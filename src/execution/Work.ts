@@ -30,6 +30,8 @@ export interface TaskWork {
   /** Login values that a body might echo, as far as they are known before `prepare`. */
   readonly secrets: ReadonlyArray<string>
   readonly prepare: Effect.Effect<Prepared> | undefined
+  /** How long it takes, as far as is known: what would end after the deadline is not started. */
+  readonly expected_ms?: number
 }
 
 /** A flow session that a customer ran alone: pulled, nothing executed. */

@@ -203,20 +203,32 @@ const readParquet = (source: CustomersSource) =>
     )
   })
 
+const readerOf = (path: string) => {
+  switch (/\.([a-z0-9]+)$/i.exec(path)?.[1]?.toLowerCase()) {
+    case "csv":
+      return readCsv
+    case "ndjson":
+    case "jsonl":
+      return readNdjson
+    case "parquet":
+      return readParquet
+    default:
+      return undefined
+  }
+}
+
 /** Calls `onRow` for every usable row; whatever else the file holds is a finding. */
 export const readCustomersFile = Effect.fn("CustomersFile.read")(function* (
   source: CustomersSource,
   from: Place,
 ) {
-  switch (/\.([a-z0-9]+)$/i.exec(source.path)?.[1]?.toLowerCase()) {
-    case "csv":
-      return yield* readCsv(source)
-    case "ndjson":
-    case "jsonl":
-      return yield* readNdjson(source)
-    case "parquet":
-      return yield* readParquet(source)
-    default:
-      return source.findings.error(from, "expected a file that ends in .csv, .ndjson, .jsonl or .parquet")
-  }
+  const { findings, path } = source
+  const read = readerOf(path)
+  if (read === undefined)
+    return findings.error(from, "expected a file that ends in .csv, .ndjson, .jsonl or .parquet")
+  const files = yield* FileSystem.FileSystem
+  // What is not there has no lines: the job file is what to correct.
+  if (!(yield* Effect.orElseSucceed(files.exists(path), () => true)))
+    return findings.error(from, `there is no file \`${path}\``)
+  return yield* read(source)
 })

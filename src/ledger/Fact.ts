@@ -169,6 +169,8 @@ export const RunEnded = Schema.TaggedStruct("RunEnded", {
   /** Something of this run is still at the service: in flight, partial, or to be deleted. */
   leftovers: Schema.Boolean,
 })
+/** The tables say how the run ended: only now is it over. Without this fact it is taken up again. */
+export const OutcomePublished = Schema.TaggedStruct("OutcomePublished", { run_id: Schema.String })
 
 export const Fact = Schema.Union([
   RunStarted,
@@ -190,6 +192,7 @@ export const Fact = Schema.Union([
   DeleteIntended,
   DeleteAnswered,
   RunEnded,
+  OutcomePublished,
 ])
 export type Fact = typeof Fact.Type
 /** A fact with its place in the ledger and its time, milliseconds since the epoch. */

@@ -3,7 +3,7 @@
  * acknowledged survives a crash; facts are never changed. Beside the facts live two small things that outlast
  * a run: cached engine forms and the key of the credential fingerprints.
  */
-import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { Clock, Context, Deferred, Effect, Layer, Schema } from "effect"
 import { randomBytes } from "node:crypto"
 import { chmodSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
@@ -25,7 +25,10 @@ export interface CachedForm {
 
 export type RecordedAs<F extends Fact> = Omit<Recorded, "fact"> & { readonly fact: F }
 
-/** A run from outside; `ended` is undefined while it runs, and after it was cut off. */
+/**
+ * A run from outside; `ended` is undefined while it runs, and when it was cut off before its end was
+ * published.
+ */
 export interface RunHeader extends RecordedAs<typeof RunStarted.Type> {
   readonly ended: { readonly at: number; readonly exit_code: number; readonly leftovers: boolean } | undefined
 }
@@ -33,7 +36,10 @@ export interface RunHeader extends RecordedAs<typeof RunStarted.Type> {
 export class Ledger extends Context.Service<
   Ledger,
   {
-    /** Writes facts in one transaction; durable on return. */
+    /**
+     * Writes facts in one transaction; durable on return. Appends that meet share a transaction and its sync:
+     * either all of them are written or none.
+     */
     readonly append: (facts: ReadonlyArray<Fact>) => Effect.Effect<void, LedgerFailed>
     /** All facts of a run, in order. */
     readonly facts: (run_id: string) => Effect.Effect<ReadonlyArray<Recorded>, LedgerFailed>
@@ -73,6 +79,14 @@ const attempt = <A>(read: () => A) =>
     catch: (cause) => new LedgerFailed({ message: cause instanceof Error ? cause.message : String(cause) }),
   })
 
+/**
+ * The few facts that are asked for over all runs. SQLite uses a partial index only where the query repeats
+ * its condition.
+ */
+const indexed =
+  "tag IN ('RunStarted', 'RunResumed', 'RunEnded', 'OutcomePublished', " +
+  "'CredentialRejected', 'CredentialReleased')"
+
 const tables = `
   CREATE TABLE IF NOT EXISTS facts (
     seq INTEGER PRIMARY KEY,
@@ -83,8 +97,7 @@ const tables = `
     body TEXT NOT NULL
   ) STRICT;
   CREATE INDEX IF NOT EXISTS facts_by_run ON facts (run_id, seq);
-  CREATE INDEX IF NOT EXISTS facts_by_tag ON facts (tag, seq) 
-    WHERE tag IN ('RunStarted', 'RunResumed', 'RunEnded', 'CredentialRejected', 'CredentialReleased');
+  CREATE INDEX IF NOT EXISTS facts_by_tag ON facts (tag, seq) WHERE ${indexed};
   CREATE TABLE IF NOT EXISTS engine_forms (
     engine_reference TEXT PRIMARY KEY, fetched_at INTEGER NOT NULL, body TEXT NOT NULL
   ) STRICT;
@@ -95,10 +108,15 @@ const tables = `
 export const openLedger = (options: { readonly path: string; readonly readOnly?: boolean }): DatabaseSync => {
   const database = new DatabaseSync(options.path, { readOnly: options.readOnly ?? false, timeout: 10_000 })
   if (options.readOnly === true) return database
-  if (options.path !== ":memory:") chmodSync(options.path, 0o600)
-  database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")
-  database.exec(tables)
-  return database
+  try {
+    if (options.path !== ":memory:") chmodSync(options.path, 0o600)
+    database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")
+    database.exec(tables)
+    return database
+  } catch (cause) {
+    database.close()
+    throw cause
+  }
 }
 
 const decodeFact = Schema.decodeUnknownSync(Fact)
@@ -107,9 +125,12 @@ const encodeFact = Schema.encodeSync(Fact)
 const makeLedger = (database: DatabaseSync): Ledger["Service"] => {
   const insert = database.prepare("INSERT INTO facts (at, tag, run_id, task_id, body) VALUES (?, ?, ?, ?, ?)")
   const ofRun = database.prepare("SELECT seq, at, body FROM facts WHERE run_id = ? ORDER BY seq")
-  const ofTags = database.prepare("SELECT seq, at, body FROM facts WHERE tag IN (?, ?) ORDER BY seq")
+  const ofTags = database.prepare(
+    `SELECT seq, at, body FROM facts WHERE ${indexed} AND tag IN (?, ?) ORDER BY seq`,
+  )
   const ofHeaders = database.prepare(
-    "SELECT seq, at, body FROM facts WHERE tag IN ('RunStarted', 'RunResumed', 'RunEnded') ORDER BY seq",
+    `SELECT seq, at, body FROM facts
+      WHERE ${indexed} AND tag IN ('RunStarted', 'RunResumed', 'RunEnded', 'OutcomePublished') ORDER BY seq`,
   )
   const form = database.prepare(
     "SELECT engine_reference, fetched_at, body FROM engine_forms WHERE engine_reference = ?",
@@ -122,15 +143,10 @@ const makeLedger = (database: DatabaseSync): Ledger["Service"] => {
       fact: decodeFact(JSON.parse(String(row["body"]))),
     }))
 
-  const write = (facts: ReadonlyArray<Fact>, at: number) => {
-    if (facts.length === 0) return
+  const write = (rows: ReadonlyArray<Row>) => {
     database.exec("BEGIN IMMEDIATE")
     try {
-      for (const fact of facts) {
-        const run_id = "run_id" in fact ? fact.run_id : null
-        const task_id = "task_id" in fact ? fact.task_id : null
-        insert.run(at, fact._tag, run_id, task_id, JSON.stringify(encodeFact(fact)))
-      }
+      for (const row of rows) insert.run(...row)
       database.exec("COMMIT")
     } catch (cause) {
       if (database.isTransaction) database.exec("ROLLBACK")
@@ -139,8 +155,7 @@ const makeLedger = (database: DatabaseSync): Ledger["Service"] => {
   }
 
   return Ledger.of({
-    append: (facts) =>
-      Effect.flatMap(Clock.currentTimeMillis, (at) => attempt(() => write(facts, Math.trunc(at)))),
+    append: groupCommit(write),
     facts: (run_id) => attempt(() => read(ofRun.all(run_id))),
     runs: attempt(() => foldHeaders(read(ofHeaders.all()))),
     rejections: attempt(() => foldRejections(read(ofTags.all("CredentialRejected", "CredentialReleased")))),
@@ -160,25 +175,68 @@ const makeLedger = (database: DatabaseSync): Ledger["Service"] => {
           .run(engine_reference, Math.trunc(fetched_at), body)
       }),
     fingerprintKey: attempt(() => {
+      const stored = database.prepare("SELECT value FROM keys WHERE name = 'fingerprint'")
+      const known = stored.get()?.["value"]
+      if (known instanceof Uint8Array) return known
       database
         .prepare("INSERT OR IGNORE INTO keys (name, value) VALUES ('fingerprint', ?)")
         .run(randomBytes(32))
-      const row = database.prepare("SELECT value FROM keys WHERE name = 'fingerprint'").get()
-      return row?.["value"] as Uint8Array
+      const made = stored.get()?.["value"]
+      if (made instanceof Uint8Array) return made
+      throw new Error("the ledger does not keep the key of the fingerprints")
     }),
   })
 }
 
+/** at, tag, run_id, task_id, body */
+type Row = readonly [number, string, string | null, string | null, string]
+
+const rowOf = (fact: Fact, at: number): Row => [
+  at,
+  fact._tag,
+  "run_id" in fact ? fact.run_id : null,
+  "task_id" in fact ? fact.task_id : null,
+  JSON.stringify(encodeFact(fact)),
+]
+
+/**
+ * A sync costs a hundred times the rows, and stops this process meanwhile. So the first append lets every other fiber
+ * that is ready go first, and writes their facts with its own. It cannot be interrupted: others wait for it.
+ */
+const groupCommit = (write: (rows: ReadonlyArray<Row>) => void): Ledger["Service"]["append"] => {
+  let open: { readonly rows: Array<Row>; readonly written: Deferred.Deferred<void, LedgerFailed> } | undefined
+  const commit = Effect.fnUntraced(function* (group: NonNullable<typeof open>) {
+    yield* Effect.yieldNow
+    open = undefined
+    yield* Deferred.done(group.written, yield* Effect.exit(attempt(() => write(group.rows))))
+  })
+  return Effect.fnUntraced(function* (facts) {
+    if (facts.length === 0) return
+    const at = Math.trunc(yield* Clock.currentTimeMillis)
+    const rows = yield* attempt(() => facts.map((fact) => rowOf(fact, at)))
+    const joined = open
+    const group = joined ?? { rows: [], written: Deferred.makeUnsafe<void, LedgerFailed>() }
+    open = group
+    group.rows.push(...rows)
+    if (joined === undefined) yield* commit(group)
+    yield* Deferred.await(group.written)
+  }, Effect.uninterruptible)
+}
+
 const foldHeaders = (rows: ReadonlyArray<Recorded>): ReadonlyArray<RunHeader> => {
   const headers = new Map<string, RunHeader>()
+  const ends = new Map<string, RunHeader["ended"]>()
   for (const { seq, at, fact } of rows) {
     if (fact._tag === "RunStarted") headers.set(fact.run_id, { seq, at, fact, ended: undefined })
-    if (fact._tag !== "RunResumed" && fact._tag !== "RunEnded") continue
-    const header = headers.get(fact.run_id)
-    if (header === undefined) continue
-    const ended =
-      fact._tag === "RunResumed" ? undefined : { at, exit_code: fact.exit_code, leftovers: fact.leftovers }
-    headers.set(fact.run_id, { ...header, ended })
+    else if (fact._tag === "RunEnded") {
+      const { exit_code, leftovers } = fact
+      ends.set(fact.run_id, { at, exit_code, leftovers })
+    } else if (fact._tag === "RunResumed" || fact._tag === "OutcomePublished") {
+      const header = headers.get(fact.run_id)
+      if (header === undefined) continue
+      const ended = fact._tag === "RunResumed" ? undefined : ends.get(fact.run_id)
+      headers.set(fact.run_id, { ...header, ended })
+    }
   }
   return [...headers.values()]
 }

@@ -73,6 +73,16 @@ export interface RunState {
   readonly ended: { readonly at: number; readonly exit_code: number; readonly leftovers: boolean } | undefined
 }
 
+/**
+ * The attempts of a task: its remote executions, and those of which nobody knows whether they exist. A start
+ * that certainly created nothing (400, 409, 422, 429, 503, a connection refused) was none.
+ */
+export const executionsOf = ({ attempts }: Pick<TaskState, "attempts">): ReadonlyArray<AttemptState> =>
+  attempts.filter(
+    ({ execution_id, answer, probed }) =>
+      execution_id !== undefined || answer === undefined || answer.answer === "lost" || probed,
+  )
+
 type Writable<T> = { -readonly [K in keyof T]: T[K] }
 interface TaskDraft extends Omit<Writable<TaskState>, "attempts" | "results" | "attachments"> {
   attempts: Array<Writable<AttemptState>>
@@ -174,6 +184,8 @@ const foldTask = (task: TaskDraft, fact: Fact, place: { readonly seq: number; re
       return
     }
     default:
+      // An end that came after the last verdict is owed a verdict of its own.
+      if (fact._tag === "AttemptClosed") task.settled = undefined
       if ("attempt" in fact) foldAttempt(task, fact, place)
   }
 }

@@ -8,6 +8,7 @@ import { createHash } from "node:crypto"
 import { Effect } from "effect"
 import { Landing } from "../landing/Landing.ts"
 import type { LandedBody } from "../landing/Landing.ts"
+import { executionsOf } from "../ledger/RunState.ts"
 import type { AttemptState, TaskState } from "../ledger/RunState.ts"
 import { TableBuilder } from "../records/Columns.ts"
 import type { TableSpec } from "../records/Columns.ts"
@@ -118,7 +119,7 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
   for (const task of picture.state.tasks.values()) {
     const own = sessions.get(task.planned.task_id) ?? []
     const states: Array<Json> = []
-    for (const attempt of task.attempts) {
+    for (const attempt of executionsOf(task)) {
       const state = yield* deriveAttempt(picture, options, tables, task, attempt, own)
       if (state !== undefined) states.push(state)
     }

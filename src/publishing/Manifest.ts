@@ -62,11 +62,11 @@ export type Layout = ReturnType<typeof layoutOf>
 export interface Modes {
   readonly folder: number
   readonly file: number
-  /** The output folder itself: a group that shares the tables may pass, but not list. */
+  /** The output folder itself: it holds the database, so that a group that shares it may open the folder. */
   readonly root: number
 }
 
 export const modesOf = (share: "none" | "group"): Modes =>
   share === "group"
-    ? { folder: 0o750, file: 0o640, root: 0o710 }
+    ? { folder: 0o750, file: 0o640, root: 0o750 }
     : { folder: 0o700, file: 0o600, root: 0o700 }

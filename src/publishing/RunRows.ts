@@ -6,6 +6,7 @@ import type { Cell } from "../records/Columns.ts"
 import { dateCell } from "../records/Cells.ts"
 import { outcomes } from "../ledger/Fact.ts"
 import type { Outcome, WhoActs } from "../ledger/Fact.ts"
+import { executionsOf } from "../ledger/RunState.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import type { TableRow } from "./ExecutionRows.ts"
 import { attachmentsTable, deletionsTable, runsTable, tasksTable } from "./SystemTables.ts"
@@ -58,7 +59,7 @@ const taskRow = (run_id: string, task: TaskState): Row => {
     outcome,
     reason,
     who_acts,
-    attempts: attempts.length,
+    attempts: executionsOf(task).length,
     execution_id: newest?.execution_id,
     session_id: newest?.session_id ?? planned.session_id ?? results.at(-1)?.fact.session_id,
     started_at: attempts[0]?.intended_at,

@@ -53,7 +53,7 @@ export const tasksTable = table("tasks", "One row per task: one customer on one 
   required("outcome", "VARCHAR", outcome),
   column("reason", "VARCHAR", "The service's status_reason, or ours in the same spelling; NULL while open."),
   required("who_acts", "VARCHAR", actor),
-  required("attempts", "INTEGER", "Remote executions that were asked for."),
+  required("attempts", "INTEGER", "Remote executions; a start that certainly created nothing is none."),
   { ...execution, comment: "The newest execution that was accepted." },
   session,
   column("started_at", "TIMESTAMPTZ", "When the first start was sent."),

@@ -1,8 +1,9 @@
 /**
  * Which tasks may run together and which comes next: the conflict rules of section 4.1, the job's limits, and
  * turns between engines so that a slow one starves nobody. No clock and no effect in here: the caller brings
- * the time.
+ * the time. A candidate is looked at again only when what stood in its way is gone.
  */
+import { DelayQueue } from "./DelayQueue.ts"
 
 /** A task that wants to start an execution. */
 export interface Candidate {
@@ -18,24 +19,27 @@ export interface Limits {
   readonly per_engine: number
 }
 
-interface Delayed {
-  readonly candidate: Candidate
-  readonly notBefore: number
-  readonly order: number
+/** First in, first out, with a way back to the front; taking is constant in time. */
+interface Line {
+  /** Candidates that came back, the next one last. */
+  readonly front: Array<Candidate>
+  readonly rest: Array<Candidate>
+  /** Candidates of `rest` that are gone already. */
+  gone: number
 }
-
-/** How many conflicting candidates of one engine are passed over in search of a startable one. */
-const passedOverMax = 1_000
 
 export class Schedule {
   readonly #limits: Limits
-  readonly #ready = new Map<string, Array<Candidate>>()
-  readonly #delayed: Array<Delayed> = []
+  /** Engines with candidates; the one that was served last stands last. */
+  readonly #ready = new Map<string, Line>()
+  readonly #delayed = new DelayQueue<Candidate>()
+  /** Candidates that wait for a conflict key to come free, by that key. */
+  readonly #parked = new Map<string, Line>()
   readonly #inFlight = new Map<string, Candidate>()
   readonly #taken = new Map<string, number>()
   readonly #engineCount = new Map<string, number>()
   readonly #engineClosedUntil = new Map<string, number>()
-  #order = 0
+  #waiting = 0
 
   constructor(limits: Limits) {
     this.#limits = limits
@@ -43,9 +47,7 @@ export class Schedule {
 
   /** Candidates that wait here, for a slot or for their time. */
   get waiting(): number {
-    let count = this.#delayed.length
-    for (const queue of this.#ready.values()) count += queue.length
-    return count
+    return this.#waiting
   }
 
   get inFlight(): number {
@@ -54,14 +56,15 @@ export class Schedule {
 
   /** Queues a candidate; it is not offered before `notBefore` (milliseconds, the caller's clock). */
   add(candidate: Candidate, notBefore = 0): void {
-    if (notBefore <= 0) this.#queue(candidate.engine_reference).push(candidate)
-    else insertByTime(this.#delayed, { candidate, notBefore, order: this.#order++ })
+    this.#waiting += 1
+    if (notBefore <= 0) this.#line(candidate.engine_reference).rest.push(candidate)
+    else this.#delayed.add(candidate, notBefore)
   }
 
   /** Counts an execution that is open already (one found in the ledger), without asking for a slot. */
   occupy(candidate: Candidate): void {
     this.#inFlight.set(candidate.task_id, candidate)
-    for (const key of conflictKeys(candidate)) this.#taken.set(key, (this.#taken.get(key) ?? 0) + 1)
+    for (const key of conflictKeys(candidate)) count(this.#taken, key, 1)
     count(this.#engineCount, candidate.engine_reference, 1)
   }
 
@@ -72,37 +75,59 @@ export class Schedule {
     this.#inFlight.delete(task_id)
     for (const key of conflictKeys(candidate)) count(this.#taken, key, -1)
     count(this.#engineCount, candidate.engine_reference, -1)
+    for (const key of conflictKeys(candidate)) this.#unpark(key)
   }
 
-  /** Nothing of this engine is offered before `until`. */
+  /** Nothing of this engine is offered before `until`, nor before a later moment that was named already. */
   closeEngine(engine_reference: string, until: number): void {
-    this.#engineClosedUntil.set(engine_reference, until)
+    this.#engineClosedUntil.set(engine_reference, Math.max(until, this.closedUntil(engine_reference)))
+  }
+
+  closedUntil(engine_reference: string): number {
+    return this.#engineClosedUntil.get(engine_reference) ?? 0
   }
 
   /** Takes the next candidate that may start now and counts it as in flight; undefined when there is none. */
   take(now: number): Candidate | undefined {
-    this.#wake(now)
+    for (let due = this.#delayed.takeDue(now); due !== undefined; due = this.#delayed.takeDue(now))
+      this.#line(due.engine_reference).rest.push(due)
     if (this.#inFlight.size >= this.#limits.max_in_flight) return undefined
-    for (const [engine, queue] of this.#ready) {
+    for (const [engine, line] of this.#ready) {
       if ((this.#engineCount.get(engine) ?? 0) >= this.#limits.per_engine) continue
-      if ((this.#engineClosedUntil.get(engine) ?? 0) > now) continue
-      const index = queue.findIndex((one, at) => at >= passedOverMax || !this.#conflicts(one))
-      const candidate = index < 0 || index >= passedOverMax ? undefined : queue[index]
-      if (candidate === undefined) continue
-      queue.splice(index, 1)
+      if (this.closedUntil(engine) > now) continue
+      const candidate = this.#next(line)
       this.#ready.delete(engine)
-      if (queue.length > 0) this.#ready.set(engine, queue)
+      if (hasNext(line)) this.#ready.set(engine, line)
+      if (candidate === undefined) continue
+      this.#waiting -= 1
       this.occupy(candidate)
       return candidate
     }
     return undefined
   }
 
-  /** Takes away everything that still waits, for instance when the deadline has come. */
-  drain(): ReadonlyArray<Candidate> {
-    const all = [...this.#ready.values()].flat().concat(this.#delayed.map((one) => one.candidate))
-    this.#ready.clear()
-    this.#delayed.length = 0
+  /**
+   * Takes away everything that still waits, for instance when the deadline has come, or only what waits for
+   * one engine.
+   */
+  drain(engine_reference?: string): ReadonlyArray<Candidate> {
+    const all: Array<Candidate> = []
+    const isMeant = (one: Candidate) =>
+      engine_reference === undefined || one.engine_reference === engine_reference
+    for (const [engine, line] of this.#ready) {
+      if (engine_reference !== undefined && engine !== engine_reference) continue
+      for (let one = shift(line); one !== undefined; one = shift(line)) all.push(one)
+      this.#ready.delete(engine)
+    }
+    for (const [key, line] of this.#parked) {
+      const kept = newLine()
+      for (let one = shift(line); one !== undefined; one = shift(line))
+        (isMeant(one) ? all : kept.rest).push(one)
+      this.#parked.set(key, kept)
+      this.#unpark(key)
+    }
+    for (const one of this.#delayed.remove(isMeant)) all.push(one)
+    this.#waiting -= all.length
     return all
   }
 
@@ -111,55 +136,80 @@ export class Schedule {
    * help.
    */
   nextWake(now: number): number | undefined {
-    let wake = this.#delayed[0]?.notBefore
+    let wake = this.#delayed.nextAt
     for (const engine of this.#ready.keys()) {
-      const until = this.#engineClosedUntil.get(engine) ?? 0
+      const until = this.closedUntil(engine)
       if (until > now && (wake === undefined || until < wake)) wake = until
     }
     return wake
   }
 
-  #queue(engine: string): Array<Candidate> {
+  #line(engine: string): Line {
     const known = this.#ready.get(engine)
     if (known !== undefined) return known
-    const queue: Array<Candidate> = []
-    this.#ready.set(engine, queue)
-    return queue
+    const line = newLine()
+    this.#ready.set(engine, line)
+    return line
   }
 
-  #wake(now: number): void {
-    let due = 0
-    while (due < this.#delayed.length && (this.#delayed[due]?.notBefore ?? Infinity) <= now) due++
-    for (const { candidate } of this.#delayed.splice(0, due))
-      this.#queue(candidate.engine_reference).push(candidate)
+  /** The first candidate of a line that conflicts with nothing; those before it are parked. */
+  #next(line: Line): Candidate | undefined {
+    for (let one = shift(line); one !== undefined; one = shift(line)) {
+      const key = conflictKeys(one).find((wanted) => this.#taken.has(wanted))
+      if (key === undefined) return one
+      const parked = this.#parked.get(key) ?? newLine()
+      parked.rest.push(one)
+      this.#parked.set(key, parked)
+      // It had been let out alone when another key came free; that key is now the next one's.
+      for (const other of conflictKeys(one)) if (other !== key) this.#unpark(other)
+    }
+    return undefined
   }
 
-  #conflicts(candidate: Candidate): boolean {
-    return (
-      this.#inFlight.has(candidate.task_id) || conflictKeys(candidate).some((key) => this.#taken.has(key))
-    )
+  /** Lets out the first candidate that waits for a key, if the key is free: one is all that can start. */
+  #unpark(key: string): void {
+    const parked = this.#parked.get(key)
+    if (parked === undefined || this.#taken.has(key)) return
+    const first = shift(parked)
+    if (!hasNext(parked)) this.#parked.delete(key)
+    if (first !== undefined) this.#line(first.engine_reference).front.push(first)
   }
 }
 
-const conflictKeys = ({ customer_id, engine_reference, fingerprint }: Candidate): ReadonlyArray<string> => {
-  const customer = JSON.stringify([customer_id, engine_reference])
-  return fingerprint === undefined ? [customer] : [customer, fingerprint]
+const newLine = (): Line => ({ front: [], rest: [], gone: 0 })
+
+/** Fewer than this are not worth moving the others for. */
+const forgottenMin = 1_000
+
+const hasNext = (line: Line): boolean => line.front.length > 0 || line.gone < line.rest.length
+
+const shift = (line: Line): Candidate | undefined => {
+  const back = line.front.pop()
+  if (back !== undefined) return back
+  const next = line.rest[line.gone]
+  if (next === undefined) return undefined
+  line.gone += 1
+  // Forgets what is gone once that is the greater part, so that a line never outgrows what waits in it.
+  if (line.gone * 2 > line.rest.length + forgottenMin) {
+    line.rest.splice(0, line.gone)
+    line.gone = 0
+  }
+  return next
+}
+
+/** Nothing that shares one of these is ever in flight twice (section 4.1). */
+const conflictKeys = ({
+  task_id,
+  customer_id,
+  engine_reference,
+  fingerprint,
+}: Candidate): ReadonlyArray<string> => {
+  const keys = [`task ${task_id}`, `customer ${JSON.stringify([customer_id, engine_reference])}`]
+  return fingerprint === undefined ? keys : [...keys, `login ${fingerprint}`]
 }
 
 const count = (counts: Map<string, number>, key: string, change: number): void => {
   const next = (counts.get(key) ?? 0) + change
   if (next <= 0) counts.delete(key)
   else counts.set(key, next)
-}
-
-const insertByTime = (delayed: Array<Delayed>, entry: Delayed): void => {
-  let low = 0
-  let high = delayed.length
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    const other = delayed[middle]
-    if (other !== undefined && other.notBefore <= entry.notBefore) low = middle + 1
-    else high = middle
-  }
-  delayed.splice(low, 0, entry)
 }

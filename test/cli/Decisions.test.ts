@@ -25,8 +25,8 @@ describe("exit codes", () => {
       exit_code: 4,
       lines: [
         "nightjar: the ledger cannot be read or written: disk full",
-        "What was landed and recorded is kept, nothing was deleted at the service. Check free space and " +
-          "permissions of the output folder; then `nightjar run` goes on from there.",
+        "What was landed and recorded is kept, nothing unpublished was deleted at the service. " +
+          "Check free space and permissions of the output folder; then `nightjar run` goes on from there.",
       ],
     })
     expect(endingOf(new Ended({ exit_code: 3 }))).toEqual({ exit_code: 3, lines: [] })

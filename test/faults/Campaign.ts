@@ -2,7 +2,7 @@
  * What all campaigns share: the command, a folder for everything, an output folder that holds the night of another
  * job already, and the undisturbed night that disturbed ones are compared with.
  */
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { earlierText, nightJob, nightText } from "./FaultJobs.ts"
@@ -12,7 +12,7 @@ import type { Life } from "./KillMoments.ts"
 import { brokenPromises, factsOf, orphanedTasks } from "./NightChecks.ts"
 import { installCommand, startProcess } from "./NightjarCommand.ts"
 import type { ProcessEnd, RunningProcess } from "./NightjarCommand.ts"
-import { leftovers, parquetDifferences, readTables } from "./PublishedTables.ts"
+import { filesBelow, leftovers, parquetDifferences, readTables } from "./PublishedTables.ts"
 import type { Tables } from "./PublishedTables.ts"
 import { differingTables } from "./SameTables.ts"
 import { startService } from "./ServiceProcess.ts"
@@ -22,6 +22,8 @@ export interface Undisturbed {
   readonly tables: Tables
   readonly exit_code: number
   readonly life: Life
+  /** What its output folder takes of a disk, in blocks. */
+  readonly blocks: number
 }
 
 export interface Campaign {
@@ -30,6 +32,11 @@ export interface Campaign {
   readonly template: string
   readonly undisturbed: (pace: Pace) => Promise<Undisturbed>
 }
+
+export const blockBytes = 4_096
+/** What a folder takes of a disk: whole blocks of its files. */
+export const blocksOf = (folder: string): number =>
+  filesBelow(folder).reduce((sum, path) => sum + Math.ceil(statSync(join(folder, path)).size / blockBytes), 0)
 
 /** A disturbed night's own places. */
 export interface Stage {
@@ -77,6 +84,19 @@ export const strikeStage = ({ service, folder }: Stage, complaints: ReadonlyArra
   if (complaints.length === 0) rmSync(folder, { recursive: true, force: true })
 }
 
+/** What must hold of an output folder in which nobody works, whatever its night came to. */
+export const judgeFolder = async (
+  { campaign, output: own }: Pick<Stage, "campaign" | "output">,
+  output = own,
+): Promise<ReadonlyArray<string>> => {
+  const verified = await nightjar(campaign, ["verify", "--output", output], {}).ended
+  return [
+    ...(await parquetDifferences(output)),
+    ...(verified.code === 0 ? [] : [`verify: ${verified.stdout}${verified.stderr}`.trim()]),
+    ...leftovers(output).map((path) => `${path} is left over`),
+  ]
+}
+
 /** Everything that must hold once a night has come to its end, whatever came before. */
 export const judgeEnd = async (
   stage: Stage,
@@ -85,12 +105,9 @@ export const judgeEnd = async (
 ): Promise<ReadonlyArray<string>> => {
   const tables = await readTables(output)
   const facts = factsOf(output, nightJob)
-  const verified = await nightjar(stage.campaign, ["verify", "--output", output], {}).ended
   return [
     ...differingTables(expected, tables, { job: nightJob, orphaned: orphanedTasks(facts) }),
-    ...(await parquetDifferences(output)),
-    ...(verified.code === 0 ? [] : [`verify: ${verified.stdout}${verified.stderr}`.trim()]),
-    ...leftovers(output).map((path) => `${path} is left over`),
+    ...(await judgeFolder(stage, output)),
     ...brokenPromises(output, tables, stage.service.truth(), facts),
   ]
 }
@@ -98,18 +115,21 @@ export const judgeEnd = async (
 export const tellEnd = ({ code, stderr, tookTooLong }: ProcessEnd): string =>
   `exit ${code ?? "by signal"}${tookTooLong ? ", it hung" : ""}: ${stderr.trim().slice(-600)}`
 
-/** How often an undisturbed night makes each call that changes a disk. */
+/** How often the busiest thread of an undisturbed night makes each call: strace counts by thread. */
 const countSystemCalls = async (campaign: Campaign, pace: Pace): Promise<ReadonlyMap<string, number>> => {
   if (!hasStrace) return new Map()
   const stage = await setStage(campaign, `calls-${pace}`, nightText(pace))
   const log = join(stage.folder, "calls")
   const trace = ["strace", "-f", "-qqq", "--seccomp-bpf", "-o", log, "-e", `trace=${diskCalls.join(",")}`]
   await runNight(stage, trace).ended
-  const counts = new Map<string, number>()
-  for (const [, name = ""] of readFileSync(log, "utf8").matchAll(/^\d+ +([a-z0-9]+)\(/gm))
-    counts.set(name, (counts.get(name) ?? 0) + 1)
+  const calls = [...readFileSync(log, "utf8").matchAll(/^(\d+) +([a-z0-9]+)\(/gm)]
   strikeStage(stage, [])
-  return counts
+  return new Map(
+    [...Map.groupBy(calls, ([, , name = ""]) => name)].map(([name, ofName]) => {
+      const byThread = Map.groupBy(ofName, ([, thread]) => thread)
+      return [name, Math.max(...[...byThread.values()].map(({ length }) => length))]
+    }),
+  )
 }
 
 const liveUndisturbed = async (campaign: Campaign, pace: Pace, aimAtCalls: boolean): Promise<Undisturbed> => {
@@ -120,6 +140,7 @@ const liveUndisturbed = async (campaign: Campaign, pace: Pace, aimAtCalls: boole
   const undisturbed: Undisturbed = {
     tables: await readTables(stage.output),
     exit_code: end.code,
+    blocks: blocksOf(stage.output),
     life: {
       elapsedMs: end.elapsedMs,
       facts: countFacts(stage.output) - factsBefore,

@@ -4,39 +4,47 @@
  * had happened (promises 1, 3, 4, 5 and 6).
  */
 import type { Campaign, Stage } from "./Campaign.ts"
-import { judgeEnd, runNight, setStage, strikeStage, tellEnd } from "./Campaign.ts"
+import { judgeEnd, judgeFolder, runNight, setStage, strikeStage, tellEnd } from "./Campaign.ts"
 import { nightJob, nightText } from "./FaultJobs.ts"
+import type { Pace } from "./FaultJobs.ts"
 import { awaitMoment, countFacts, deadlyPrefix, describe, drawMoments } from "./KillMoments.ts"
 import type { Moment } from "./KillMoments.ts"
 import { deletedTooSoon, factsOf } from "./NightChecks.ts"
 import type { ProcessEnd } from "./NightjarCommand.ts"
 import { brokenDatabase } from "./PublishedTables.ts"
-
-export interface Verdict {
-  readonly name: string
-  readonly story: string
-  readonly complaints: ReadonlyArray<string>
-}
+import type { Verdict } from "./Verdict.ts"
 
 /** A seed whose moments all came too late is drawn again, this often. */
 const redrawsMax = 5
 /** Every fourth night has sessions that need several reads. */
 const slowEvery = 4
-/** A start that was lost twice is left to a further `run` (START_UNKNOWN); more than this is a loop. */
-const processesMax = 10
 
 export const killNight = async (campaign: Campaign, seed: number): Promise<Verdict> => {
+  const pace = seed % slowEvery === 0 ? "slow" : "quick"
+  const { life } = await campaign.undisturbed(pace)
   for (let redrawn = 0; ; redrawn += 1) {
-    const { kills, ...verdict } = await tryNight(campaign, seed, redrawn)
+    const moments = drawMoments(seed, redrawn, life)
+    const { kills, ...verdict } = await tryNight(campaign, `night ${seed}`, pace, moments)
     if (kills > 0 || redrawn === redrawsMax || verdict.complaints.length > 0) return verdict
   }
 }
 
-const tryNight = async (campaign: Campaign, seed: number, redrawn: number) => {
-  const pace = seed % slowEvery === 0 ? "slow" : "quick"
+/** A night that is killed at every single call of that name, one night for each. */
+export const eachCall = async (
+  campaign: Campaign,
+  name: string,
+): Promise<ReadonlyArray<() => Promise<Verdict>>> => {
+  const { life } = await campaign.undisturbed("quick")
+  return Array.from({ length: life.systemCalls.get(name) ?? 0 }, (_, index) => async () => {
+    const moment: Moment = { _tag: "SystemCall", name, nth: index + 1 }
+    const { kills: _, ...verdict } = await tryNight(campaign, `${name} ${index + 1}`, "quick", [moment])
+    return verdict
+  })
+}
+
+const tryNight = async (campaign: Campaign, name: string, pace: Pace, moments: ReadonlyArray<Moment>) => {
   const undisturbed = await campaign.undisturbed(pace)
-  const moments = drawMoments(seed, redrawn, undisturbed.life)
-  const stage = await setStage(campaign, `night-${seed}`, nightText(pace))
+  const stage = await setStage(campaign, name.replace(" ", "-"), nightText(pace))
   const story: Array<string> = []
   const complaints: Array<string> = []
   let end: ProcessEnd | undefined
@@ -47,20 +55,18 @@ const tryNight = async (campaign: Campaign, seed: number, redrawn: number) => {
     complaints.push(...(await judgeKill(stage)).map((what) => `killed ${describe(moment)}: ${what}`))
   }
   const kills = story.length
-  for (let run = 0; end?.code !== undisturbed.exit_code && run < processesMax; run += 1) {
-    if (end !== undefined && end.code !== null && !mayRunAgain(stage, end)) break
-    end = await runNight(stage).ended
-    if (end.tookTooLong) break
-  }
-  if (end?.code !== undisturbed.exit_code)
-    complaints.push(`it ended with ${end === undefined ? "nothing" : tellEnd(end)}`)
+  if (end === undefined || end.code === null) end = await runNight(stage).ended
+  if (startsUnknown(stage, end)) {
+    story.push("two starts in a row: START_UNKNOWN, so that its tables differ by right")
+    complaints.push(...(await judgeKill(stage)), ...(await judgeFolder(stage)))
+  } else if (end.code !== undisturbed.exit_code) complaints.push(`it ended with ${tellEnd(end)}`)
   else complaints.push(...(await judgeEnd(stage, undisturbed)))
   strikeStage(stage, complaints)
-  return { name: `night ${seed}`, story: `killed ${story.join(", ") || "never"}`, complaints, kills }
+  return { name, story: `killed ${story.join(", ") || "never"}`, complaints, kills }
 }
 
-/** A start whose answer was lost twice ends as START_UNKNOWN (exit code 4), which a further run resolves. */
-const mayRunAgain = (stage: Stage, { code }: ProcessEnd): boolean =>
+/** Killed during a start and again during its probe: the contract leaves the task to an engineer, exit code 4. */
+const startsUnknown = (stage: Stage, { code }: ProcessEnd): boolean =>
   code === 4 &&
   factsOf(stage.output, nightJob).some(
     (fact) => fact._tag === "TaskSettled" && fact.reason === "START_UNKNOWN",

@@ -83,14 +83,24 @@ const repeatedStarts = (truth: Truth, orphaned: ReadonlySet<string>): ReadonlyAr
   return complaints
 }
 
-/** Only what the ledger calls a possible orphan may stay at the service. */
+/** Only what the ledger calls a possible orphan may stay at the service, and what was counted but cannot be read. */
 const leftAtService = (truth: Truth, facts: ReadonlyArray<Fact>): ReadonlyArray<string> => {
   const suspected = new Set(
     facts.flatMap((fact) => (fact._tag === "OrphanSuspected" ? [fact.external_execution_id] : [])),
   )
-  const known = new Set(facts.flatMap((fact) => (fact._tag === "AttemptClosed" ? [fact.execution_id] : [])))
+  const kept = new Set(
+    facts.flatMap((fact) =>
+      fact._tag === "TaskSettled" && fact.reason === "RECORDS_UNREACHABLE" ? [fact.task_id] : [],
+    ),
+  )
+  const closed = facts.filter((fact) => fact._tag === "AttemptClosed")
+  const known = new Set(closed.map(({ execution_id }) => execution_id))
+  const unreachable = new Set(
+    closed.filter(({ task_id }) => kept.has(task_id)).map(({ execution_id }) => execution_id),
+  )
   return truth.executions
     .filter(({ deleted_at }) => deleted_at === undefined)
+    .filter(({ execution_id }) => !unreachable.has(execution_id))
     .filter((one) => known.has(one.execution_id) || !suspected.has(one.external_execution_id ?? ""))
     .map(({ execution_id, customer_id }) => `${customer_id}: ${execution_id} was never deleted`)
 }

@@ -4,7 +4,7 @@
  * here ends with the campaign, however that ends.
  */
 import { spawn } from "node:child_process"
-import { mkdirSync, symlinkSync } from "node:fs"
+import { cpSync, mkdirSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { bundle } from "../project/bundle.ts"
@@ -14,8 +14,10 @@ const checkout = fileURLToPath(new URL("../../", import.meta.url))
 /** Builds the command below `folder` and answers the path of its launcher. */
 export const installCommand = async (folder: string): Promise<string> => {
   mkdirSync(folder, { recursive: true })
-  for (const name of ["src", "schemas", "node_modules", "package.json"])
-    symlinkSync(join(checkout, name), join(folder, name))
+  // What is only read while bundling, or by Node itself, may be pointed to; what the command reads is its own.
+  for (const name of ["src", "node_modules"]) symlinkSync(join(checkout, name), join(folder, name))
+  for (const name of ["schemas", "package.json"])
+    cpSync(join(checkout, name), join(folder, name), { recursive: true })
   const files = await bundle(folder)
   if (files === undefined) throw new Error("this checkout holds no program")
   return join(folder, "dist/nightjar.js")

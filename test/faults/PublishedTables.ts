@@ -2,7 +2,7 @@
  * What an output folder publishes, as an analyst reads it: the tables of the DuckDB file, the Parquet files beside
  * them, and whether what stands there is whole. Reads only, and never while a pipeline is being timed.
  */
-import { existsSync, globSync, readFileSync } from "node:fs"
+import { existsSync, globSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
@@ -19,7 +19,10 @@ export interface TableRows {
 }
 export type Tables = ReadonlyMap<string, TableRows>
 
-const withDatabase = <A, E>(output: string, use: (connection: Connection) => Effect.Effect<A, E>): Promise<A> =>
+const withDatabase = <A, E>(
+  output: string,
+  use: (connection: Connection) => Effect.Effect<A, E>,
+): Promise<A> =>
   Effect.gen(function* () {
     const duckdb = yield* DuckDb
     const path = layoutOf(output).database
@@ -122,14 +125,10 @@ export const publishedExecutions = async (output: string): Promise<ReadonlySet<s
   return new Set(rows.map((row) => String(row["execution_id"])))
 }
 
-const litter = /(?:\.tmp|\.build|\.wal|manifest\.next\.json)$/
+export const filesBelow = nodeFiles.walk
 
-/** Files that a finished night has no use for. */
+const litter = /\.tmp(?:$|-)|(?:\.build|\.wal|manifest\.next\.json)$/
+
+/** Files that a finished night has no use for. The lock's own journal is SQLite's, which the next holder clears. */
 export const leftovers = (output: string): ReadonlyArray<string> =>
-  globSync("**/*", { cwd: output }).filter((path) => litter.test(path))
-
-/** What the newest manifest says, for messages. */
-export const versionOf = (output: string): number =>
-  existsSync(layoutOf(output).manifest)
-    ? Number(JSON.parse(readFileSync(layoutOf(output).manifest, "utf8"))["version"])
-    : 0
+  filesBelow(output).filter((path) => litter.test(path))

@@ -120,10 +120,7 @@ const parentsFirst = (tables: Tables): ReadonlyArray<string> =>
     return isChild(a) - isChild(b) || (a < b ? -1 : 1)
   })
 
-const plainTables = (
-  tables: Tables,
-  comparison: Comparison,
-): ReadonlyMap<string, ReadonlyArray<string>> => {
+const plainTables = (tables: Tables, comparison: Comparison): ReadonlyMap<string, ReadonlyArray<string>> => {
   const names = namesOf(tables, comparison.job)
   const plain = new Map<string, ReadonlyArray<string>>()
   for (const name of parentsFirst(tables)) {

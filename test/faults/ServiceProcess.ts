@@ -27,7 +27,7 @@ const decodeAddress = Schema.decodeUnknownSync(
 )
 
 /** Whole lines only: the service may be writing the next one. */
-const readTruth = (journal: string): Truth => {
+export const readTruth = (journal: string): Truth => {
   const state = emptyState()
   const text = existsSync(journal) ? readFileSync(journal, "utf8") : ""
   for (const line of text.slice(0, text.lastIndexOf("\n") + 1).split("\n"))

@@ -1,38 +1,83 @@
 /**
- * `npm run faults -- --nights N [--from K]`: nights of real processes under kill -9, compared with an undisturbed one.
- * `--sample` is a little of everything. Tells what is wrong with each failing case and the seed that repeats it, and
- * exits 1 if there is one.
+ * `npm run faults -- [--nights N] [--each CALL] [--enospc] [--eio] [--overlap] [--from K]`: real processes under kill
+ * -9, full and breaking disks, and each other; what they leave is compared with an undisturbed night. `--sample` is a little of
+ * everything. Tells what is wrong with each failing case and what repeats it, and exits 1 if there is one.
  */
-import { readdirSync, rmSync } from "node:fs"
-import { join } from "node:path"
+import { rmSync } from "node:fs"
 import { parseArgs } from "node:util"
 import pLimit from "p-limit"
 import { openCampaign } from "./Campaign.ts"
-import { killNight } from "./KilledNight.ts"
-import type { Verdict } from "./KilledNight.ts"
+import {
+  breakDisk,
+  brokenCalls,
+  brokenDiskSkipped,
+  fillDisk,
+  fullDiskSkipped,
+  roomsFor,
+  sampleCall,
+  sampleRoom,
+} from "./DiskFaults.ts"
+import { eachCall, killNight } from "./KilledNight.ts"
+import { overlapRuns } from "./OverlappingRuns.ts"
+import type { Verdict } from "./Verdict.ts"
 
 const { values } = parseArgs({
   options: {
-    nights: { type: "string", default: "0" },
+    /** Nights under kill -9, from seed `from` on. */
+    nights: { type: "string" },
     from: { type: "string", default: "1" },
-    parallel: { type: "string", default: "3" },
+    /** A night for every call of this name (fsync, rename …), killed right there. */
+    each: { type: "string" },
+    /** Full disks, breaking calls and runs at once. */
+    enospc: { type: "boolean", default: false },
+    sizes: { type: "string", default: "24" },
+    eio: { type: "boolean", default: false },
+    points: { type: "string", default: "60" },
+    overlap: { type: "boolean", default: false },
+    runs: { type: "string", default: "50" },
     sample: { type: "boolean", default: false },
+    parallel: { type: "string", default: "4" },
     verbose: { type: "boolean", default: false },
   },
 })
 
-type Case = () => Promise<Verdict>
+const { sample } = values
+const amounts = sample
+  ? { nights: 2, sizes: 1, points: 1, runs: 4 }
+  : {
+      nights: Number(values.nights ?? 0),
+      sizes: values.enospc ? Number(values.sizes) : 0,
+      points: values.eio ? Number(values.points) : 0,
+      runs: values.overlap ? Number(values.runs) : 0,
+    }
+if (Object.values(amounts).every((amount) => amount === 0) && values.each === undefined) {
+  console.error("nothing to do: --nights N, --each CALL, --enospc, --eio, --overlap or --sample")
+  process.exit(2)
+}
 
 const startedAt = performance.now()
-const campaign = await openCampaign({ aimAtCalls: !values.sample })
-const from = Number(values.from)
-const nights = values.sample ? 3 : Number(values.nights)
-const cases: ReadonlyArray<Case> = Array.from(
-  { length: nights },
-  (_, index) => () => killNight(campaign, from + index),
-)
+const campaign = await openCampaign({ aimAtCalls: !sample })
 
-const failure = (error: unknown): Verdict => ({
+/** How many of these can be had here; told where it is none. */
+const available = (amount: number, what: string, skipped: string | undefined): number => {
+  if (amount > 0 && skipped !== undefined) console.log(`left out: ${what} (${skipped})`)
+  return skipped === undefined ? amount : 0
+}
+
+const sizes = available(amounts.sizes, "full disks", fullDiskSkipped)
+const points = available(amounts.points, "breaking disks", brokenDiskSkipped)
+const from = Number(values.from)
+const rooms = sizes === 0 ? [] : sample ? [sampleRoom] : await roomsFor(campaign, sizes)
+const calls = points === 0 ? [] : sample ? [sampleCall] : await brokenCalls(campaign, points)
+const cases: ReadonlyArray<() => Promise<Verdict>> = [
+  ...Array.from({ length: amounts.nights }, (_, index) => () => killNight(campaign, from + index)),
+  ...(values.each === undefined ? [] : await eachCall(campaign, values.each)),
+  ...rooms.map((room) => () => fillDisk(campaign, room)),
+  ...calls.map((call) => () => breakDisk(campaign, call)),
+  ...(amounts.runs === 0 ? [] : [() => overlapRuns(campaign, amounts.runs)]),
+]
+
+const stopped = (error: unknown): Verdict => ({
   name: "the campaign",
   story: "stopped",
   complaints: [error instanceof Error ? (error.stack ?? error.message) : "?"],
@@ -46,11 +91,11 @@ const tell = ({ name, story, complaints }: Verdict): void => {
 }
 
 const limit = pLimit(Number(values.parallel))
-await Promise.all(cases.map((run) => limit(() => run().catch(failure).then(tell))))
+await Promise.all(cases.map((run) => limit(() => run().catch(stopped).then(tell))))
 
 const seconds = (performance.now() - startedAt) / 1_000
 console.log(`${cases.length} cases in ${seconds.toFixed(1)} s`)
 console.log(`${cases.length - failed} passed, ${failed} failed`)
 if (failed === 0) rmSync(campaign.folder, { recursive: true, force: true })
-else console.log(`what failed: ${readdirSync(campaign.folder).map((each) => join(campaign.folder, each)).join(" ")}`)
+else console.log(`what failed lies in ${campaign.folder}`)
 process.exit(failed === 0 ? 0 : 1)

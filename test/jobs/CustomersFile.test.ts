@@ -173,7 +173,7 @@ describe("customers from a file", () => {
         expect(shown).not.toContain("hunter2")
       }
       expect((yield* load(jobFrom("none.csv"))).errors).toEqual([
-        "none.csv:1:1: the file cannot be read (NotFound)",
+        "job.yaml:5:11: there is no file `none.csv`",
       ])
     }),
   )

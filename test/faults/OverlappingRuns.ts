@@ -1,0 +1,53 @@
+/**
+ * Many runs of one job at once in one output folder (promise 8): one works, the others say so and end with exit code 5
+ * before they start anything; a holder that is killed with SIGKILL holds nothing any more.
+ */
+import type { Campaign } from "./Campaign.ts"
+import { runNight, setStage, strikeStage, tellEnd } from "./Campaign.ts"
+import { longText } from "./FaultJobs.ts"
+import { speed } from "./ServiceProcess.ts"
+import type { Verdict } from "./Verdict.ts"
+
+/** The one that works must outlast the start of all the others. */
+const secondsOf = (runs: number): number => 5 + runs * 0.7
+
+export const overlapRuns = async (campaign: Campaign, runs: number): Promise<Verdict> => {
+  const stage = await setStage(campaign, `overlap-${runs}`, longText(Math.ceil(secondsOf(runs) * speed)))
+  const complaints: Array<string> = []
+  const all = Array.from({ length: runs }, () => runNight(stage))
+  const refused = await Promise.all(
+    all.map(async (run) => {
+      const end = await Promise.race([run.ended, othersEnded(all)])
+      if (end === "holder") return "holder" as const
+      if (end.code !== 5) complaints.push(`not refused: ${tellEnd(end)}`)
+      if (!/another process/.test(end.stderr)) complaints.push(`no clear message: ${tellEnd(end)}`)
+      return "refused" as const
+    }),
+  )
+  const holders = all.filter((run) => run.isAlive())
+  if (holders.length !== 1) complaints.push(`${holders.length} processes work in one folder`)
+  const late = await runNight(stage).ended
+  if (late.code !== 5) complaints.push(`while the holder works: ${tellEnd(late)}`)
+  for (const holder of holders) holder.kill()
+  await Promise.all(all.map(({ ended }) => ended))
+  const next = await runNight(stage).ended
+  if (next.code !== 0) complaints.push(`after the holder was killed: ${tellEnd(next)}`)
+  const { executions } = stage.service.truth()
+  if (executions.length !== 1) complaints.push(`the service saw ${executions.length} executions`)
+  strikeStage(stage, complaints)
+  const count = refused.filter((each) => each === "refused").length
+  return { name: `${runs} overlapping runs`, story: `${count} refused, the holder killed`, complaints }
+}
+
+/** All but one are over. */
+const othersEnded = async (all: ReadonlyArray<ReturnType<typeof runNight>>): Promise<"holder"> => {
+  let left = all.length
+  await new Promise<void>((resolve) => {
+    for (const { ended } of all)
+      void ended.then(() => {
+        left -= 1
+        if (left <= 1) resolve()
+      })
+  })
+  return "holder"
+}

@@ -1,0 +1,115 @@
+/** What the comparison of nights forgives, and what it must not: a campaign is worth no more than this. */
+import { describe, expect, it } from "vitest"
+import type { Json } from "../../src/duckdb/JsonValue.ts"
+import type { TableRows, Tables } from "./PublishedTables.ts"
+import { differingTables } from "./SameTables.ts"
+
+const types: Readonly<Record<string, string>> = {
+  fetch_date: "TIMESTAMPTZ",
+  record: "JSON",
+  attempt: "INTEGER",
+}
+
+const tableOf = (rows: ReadonlyArray<Readonly<Record<string, Json>>>): TableRows => ({
+  columns: Object.keys(rows[0] ?? {}).map((name) => ({ name, type: types[name] ?? "VARCHAR" })),
+  rows,
+})
+
+interface Night {
+  readonly id?: string
+  readonly date?: string
+  readonly time?: string
+  readonly balance?: string
+  readonly recordOf?: string
+  readonly emails?: ReadonlyArray<string>
+  readonly outcome?: string
+  readonly earlier?: string
+}
+
+const hex = (digit: string) => digit.repeat(24)
+
+/** Two tasks with a record each, one with a child, beside the run of another job. */
+const nightOf = (night: Night): Tables => {
+  const { id = "a", date = "2026-11-20", time = "2026-11-20T01:02:03.000Z", balance = "1.10" } = night
+  const run_id = `nightly.${date}`
+  const first = hex(id)
+  const second = hex(`${(Number.parseInt(id, 16) + 1).toString(16)}`)
+  const task = (customer: string) => `${run_id}/${customer}/bank`
+  const execution = (customer: string, execution_id: string) => ({
+    run_id,
+    task_id: task(customer),
+    attempt: 1,
+    execution_id,
+    session_id: `${execution_id.slice(1)}0`,
+  })
+  const record_id = `${id}-record`
+  return new Map([
+    ["executions", tableOf([execution("c-1", first), execution("c-2", second)])],
+    [
+      "other_records",
+      tableOf([
+        {
+          run_id,
+          execution_id: night.recordOf === "c-2" ? second : first,
+          record_id,
+          fetch_date: time,
+          record: `{"fetch_date":"${time}","balance":${balance}}`,
+        },
+      ]),
+    ],
+    [
+      "emails",
+      tableOf(
+        (night.emails ?? ["a@x.invalid"]).map((email, position) => ({ run_id, record_id, position, email })),
+      ),
+    ],
+    [
+      "deletions",
+      tableOf([
+        { run_id, execution_id: first, outcome: night.outcome ?? "deleted" },
+        { run_id: "before.2026-11-19", execution_id: night.earlier ?? "kept", outcome: "deleted" },
+      ]),
+    ],
+  ])
+}
+
+const comparison = { job: "nightly", orphaned: new Set<string>() }
+const against = (night: Night): ReadonlyArray<string> =>
+  differingTables(nightOf({}), nightOf(night), comparison).map((text) => text.split("\n", 1)[0] ?? "")
+
+describe("two nights are the same", () => {
+  it("but for their date, their times and the ids that the service gave", () => {
+    expect(against({ id: "c", date: "2026-11-21", time: "2026-11-21T09:09:09.000Z" })).toEqual([])
+  })
+  it("when a deletion was answered before the crash and its execution is gone afterwards", () => {
+    expect(against({ outcome: "gone" })).toEqual([])
+  })
+})
+
+describe("two nights differ", () => {
+  it("when one digit of a record changed, for the record and for its children", () => {
+    expect(against({ balance: "1.11" })).toEqual([
+      "the night differs: other_records lost 1 and gained 1 rows",
+      "the night differs: emails lost 1 and gained 1 rows",
+    ])
+  })
+  it("when a record refers to another task's execution", () => {
+    expect(against({ id: "c", recordOf: "c-2" })).toEqual([
+      "the night differs: other_records lost 1 and gained 1 rows",
+      "the night differs: emails lost 1 and gained 1 rows",
+    ])
+  })
+  it("when a row is there twice", () => {
+    expect(against({ emails: ["a@x.invalid", "a@x.invalid"] })).toEqual([
+      "the night differs: emails lost 0 and gained 1 rows",
+    ])
+  })
+  it("when a deletion is still pending", () => {
+    expect(against({ outcome: "pending" })).toEqual(["the night differs: deletions lost 1 and gained 1 rows"])
+  })
+  it("when the rows of an earlier night are not what they were, to the letter", () => {
+    expect(against({ earlier: "changed" })).toEqual([
+      "an earlier night changed: deletions lost 1 and gained 1 rows",
+    ])
+  })
+})

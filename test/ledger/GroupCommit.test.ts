@@ -1,0 +1,71 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { DatabaseSync } from "node:sqlite"
+import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
+
+const resumed = (n: number): Fact => ({ _tag: "RunResumed", run_id: `night.${n}` })
+
+/** Counts commits, and refuses those that `refuse` says. */
+const watched = (refuse: (commit: number) => boolean = () => false) => {
+  const database = openLedger({ path: ":memory:" })
+  const exec = DatabaseSync.prototype.exec.bind(database)
+  let commits = 0
+  database.exec = (sql) => {
+    if (sql === "COMMIT" && refuse(++commits)) throw new Error("disk full")
+    exec(sql)
+  }
+  const rows = () => database.prepare("SELECT run_id FROM facts ORDER BY seq").all()
+  return { layer: Ledger.layerOver(database), commits: () => commits, rows }
+}
+
+const written = (count: number) => Array.from({ length: count }, (_, n) => ({ run_id: `night.${n}` }))
+
+describe("append", () => {
+  it.effect("writes what meets in one transaction, in the order of the calls", () => {
+    const { layer, commits, rows } = watched()
+    return Effect.gen(function* () {
+      const { append } = yield* Ledger
+      const all = Array.from({ length: 100 }, (_, n) => append([resumed(n)]))
+      yield* Effect.all(all, { concurrency: "unbounded", discard: true })
+      assert.deepStrictEqual(
+        rows().map((row) => ({ ...row })),
+        written(100),
+      )
+      assert.strictEqual(commits(), 1)
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("fails for everyone whose facts were not written, and goes on with the next", () => {
+    const { layer, rows } = watched((commit) => commit === 1)
+    return Effect.gen(function* () {
+      const { append } = yield* Ledger
+      const fail = Effect.flip(append([resumed(7)]))
+      const failures = yield* Effect.all([fail, fail], { concurrency: "unbounded" })
+      assert.deepStrictEqual(
+        failures.map(({ message }) => message),
+        ["disk full", "disk full"],
+      )
+      yield* append([resumed(0)])
+      assert.deepStrictEqual(
+        rows().map((row) => ({ ...row })),
+        written(1),
+      )
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("leaves nobody waiting when the caller that would have written is interrupted", () => {
+    const { layer, rows } = watched()
+    return Effect.gen(function* () {
+      const { append } = yield* Ledger
+      const first = yield* Effect.forkChild(append([resumed(0)]), { startImmediately: true })
+      const second = yield* Effect.forkChild(append([resumed(1)]), { startImmediately: true })
+      yield* Fiber.interrupt(first)
+      yield* Fiber.join(second)
+      assert.deepStrictEqual(
+        rows().map((row) => ({ ...row })),
+        written(2),
+      )
+    }).pipe(Effect.provide(layer))
+  })
+})

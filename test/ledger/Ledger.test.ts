@@ -1,0 +1,222 @@
+/** The ledger over memory and over files: durable, whole, readable while it is written, closed to others. */
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Exit, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import type { Fact } from "../../src/ledger/Fact.ts"
+import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
+
+const run_id = "nightly.2026-11-21"
+const task = { run_id, task_id: `${run_id}/c-1/bank:website` }
+const started = (id: string, job = "nightly"): Fact => ({
+  _tag: "RunStarted",
+  run_id: id,
+  job,
+  job_path: `jobs/${job}.yaml`,
+  run_date: "2026-11-21",
+  tool_version: "0.1.0",
+})
+const planned: Fact = {
+  _tag: "TaskPlanned",
+  ...task,
+  customer_id: "c-1",
+  engine_reference: "bank",
+  features: ["a"],
+}
+const rejected = (fingerprint: string, reason = "BLOCKED_USER"): Fact => ({
+  _tag: "CredentialRejected",
+  ...task,
+  fingerprint,
+  customer_id: "c-1",
+  engine_reference: "bank",
+  reason,
+})
+
+const folder = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "nightjar-ledger-"))),
+  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
+)
+
+/** The same behaviour over every place that a ledger may have. */
+const overBoth = <E>(title: string, body: Effect.Effect<void, E, Ledger>) => {
+  it.effect(`${title}, in memory`, () => Effect.provide(body, Ledger.layer({ path: ":memory:" })))
+  it.effect(`${title}, in a file`, () =>
+    Effect.flatMap(folder, (root) =>
+      Effect.provide(body, Ledger.layer({ path: join(root, "ledger.sqlite") })),
+    ).pipe(Effect.scoped),
+  )
+}
+
+describe("the ledger", () => {
+  overBoth(
+    "gives back each run's facts in order with the time at which they were known",
+    Effect.gen(function* () {
+      const ledger = yield* Ledger
+      yield* ledger.append([])
+      yield* ledger.append([started(run_id), planned])
+      yield* TestClock.adjust("3 seconds")
+      yield* ledger.append([started("other.2026-11-21", "other")])
+      yield* ledger.append([
+        { _tag: "TaskSettled", ...task, outcome: "failed", reason: "R", who_acts: "nobody" },
+      ])
+      const facts = yield* ledger.facts(run_id)
+      expect(facts.map(({ seq, at, fact }) => [seq, at, fact._tag])).toEqual([
+        [1, 0, "RunStarted"],
+        [2, 0, "TaskPlanned"],
+        [4, 3_000, "TaskSettled"],
+      ])
+      expect(facts[1]?.fact).toEqual(planned)
+      expect(yield* ledger.facts("nobody.2026-11-21")).toEqual([])
+      expect((yield* ledger.runs).map(({ seq, fact, ended }) => [seq, fact, ended])).toEqual([
+        [1, started(run_id), undefined],
+        [3, started("other.2026-11-21", "other"), undefined],
+      ])
+    }),
+  )
+
+  overBoth(
+    "keeps a rejected login until it is released, and again when it is rejected again",
+    Effect.gen(function* () {
+      const ledger = yield* Ledger
+      const open = Effect.map(ledger.rejections, (map) =>
+        [...map].map(([fingerprint, { fact }]) => [fingerprint, fact.reason]),
+      )
+      yield* ledger.append([rejected("f1"), rejected("f2")])
+      yield* ledger.append([{ _tag: "CredentialReleased", fingerprint: "f1" }])
+      expect(yield* open).toEqual([["f2", "BLOCKED_USER"]])
+      yield* ledger.append([rejected("f1", "CHANGE_PASSWORD")])
+      expect(yield* open).toEqual([
+        ["f2", "BLOCKED_USER"],
+        ["f1", "CHANGE_PASSWORD"],
+      ])
+    }),
+  )
+
+  overBoth(
+    "keeps the newest form of an engine, and one key for ever",
+    Effect.gen(function* () {
+      const ledger = yield* Ledger
+      expect(yield* ledger.cachedForm("bank")).toBeUndefined()
+      yield* ledger.cacheForm({ engine_reference: "bank", fetched_at: 1.5, body: "old" })
+      yield* ledger.cacheForm({ engine_reference: "bank", fetched_at: 2, body: "new" })
+      expect(yield* ledger.cachedForm("bank")).toEqual({
+        engine_reference: "bank",
+        fetched_at: 2,
+        body: "new",
+      })
+      const key = yield* ledger.fingerprintKey
+      expect(key.length).toBe(32)
+      expect(yield* ledger.fingerprintKey).toEqual(key)
+    }),
+  )
+
+  it.effect("gives two output folders different keys", () =>
+    Effect.gen(function* () {
+      const key = Effect.provide(
+        Effect.flatMap(Ledger, (ledger) => ledger.fingerprintKey),
+        Layer.fresh(Ledger.layer({ path: ":memory:" })),
+      )
+      expect(yield* key).not.toEqual(yield* key)
+    }),
+  )
+
+  it.effect("writes all of an append or nothing of it, and goes on after a failure", () =>
+    Effect.gen(function* () {
+      const database = openLedger({ path: ":memory:" })
+      database.exec(
+        "CREATE TRIGGER full BEFORE INSERT ON facts WHEN NEW.tag = 'TaskPlanned' BEGIN SELECT RAISE(ABORT, 'disk full'); END",
+      )
+      yield* Effect.gen(function* () {
+        const ledger = yield* Ledger
+        const failed = yield* Effect.flip(ledger.append([started(run_id), planned]))
+        expect([failed._tag, failed.message]).toEqual(["LedgerFailed", "disk full"])
+        expect([yield* ledger.facts(run_id), database.isTransaction]).toEqual([[], false])
+        database.exec("DROP TRIGGER full")
+        yield* ledger.append([started(run_id), planned])
+        expect((yield* ledger.facts(run_id)).length).toBe(2)
+      }).pipe(Effect.provide(Ledger.layerOver(database)))
+    }),
+  )
+
+  it.effect("is read by a second process while the first one writes, and never half an append", () =>
+    Effect.gen(function* () {
+      const path = join(yield* folder, "ledger.sqlite")
+      const writer = openLedger({ path })
+      yield* Effect.provide(
+        Effect.flatMap(Ledger, (ledger) => ledger.append([started(run_id)])),
+        Ledger.layerOver(writer),
+      )
+      yield* Effect.gen(function* () {
+        const reader = yield* Ledger
+        const seen = Effect.map(reader.facts(run_id), (facts) => facts.length)
+        writer.exec("BEGIN IMMEDIATE")
+        writer.exec(`INSERT INTO facts (at, tag, run_id, body)
+          SELECT at, tag, run_id, body FROM facts`)
+        expect(yield* seen).toBe(1)
+        writer.exec("COMMIT")
+        expect(yield* seen).toBe(2)
+        expect((yield* Effect.flip(reader.append([planned])))._tag).toBe("LedgerFailed")
+      }).pipe(Effect.provide(Ledger.layer({ path, readOnly: true })))
+      writer.close()
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect(
+    "survives its process: a reopened file has all that was acknowledged, closed to other accounts",
+    () =>
+      Effect.gen(function* () {
+        const path = join(yield* folder, "ledger.sqlite")
+        const open = <A, E>(body: (ledger: Ledger["Service"]) => Effect.Effect<A, E>) =>
+          Effect.provide(Effect.flatMap(Ledger, body), Layer.fresh(Ledger.layer({ path })))
+        const key = yield* open((ledger) => ledger.fingerprintKey)
+        yield* open((ledger) => ledger.append([started(run_id), planned]))
+        expect(yield* open((ledger) => ledger.facts(run_id))).toHaveLength(2)
+        expect(yield* open((ledger) => ledger.fingerprintKey)).toEqual(key)
+        expect(statSync(path).mode & 0o777).toBe(0o600)
+      }).pipe(Effect.scoped),
+  )
+
+  it.effect("refuses what is no ledger, or not there to be read, by name and not as a defect", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const garbage = join(root, "garbage.sqlite")
+      writeFileSync(garbage, "this is no database, whatever its name says".repeat(100))
+      for (const options of [{ path: garbage }, { path: join(root, "missing.sqlite"), readOnly: true }]) {
+        const exit = yield* Effect.exit(
+          Effect.provide(
+            Effect.flatMap(Ledger, (l) => l.runs),
+            Ledger.layer(options),
+          ),
+        )
+        expect(Exit.isFailure(exit) && JSON.stringify(exit.cause)).toContain("LedgerFailed")
+      }
+    }).pipe(Effect.scoped),
+  )
+
+  it("finds the runs and the rejections without reading every fact", () => {
+    const database = openLedger({ path: ":memory:" })
+    const asked: Array<string> = []
+    const spy = new Proxy(database, {
+      get: (target, name) => {
+        if (name !== "prepare") return Reflect.get(target, name, target)
+        return (sql: string) => {
+          asked.push(sql)
+          return target.prepare(sql)
+        }
+      },
+    })
+    Effect.runSync(Effect.provide(Effect.service(Ledger), Ledger.layerOver(spy)))
+    const plans = asked
+      .filter((sql) => sql.includes("tag IN"))
+      .map((sql) =>
+        database
+          .prepare(`EXPLAIN QUERY PLAN ${sql}`)
+          .all(...(sql.includes("?") ? ["CredentialRejected", "CredentialReleased"] : []))
+          .map((row) => String(row["detail"])),
+      )
+    expect(plans).toHaveLength(2)
+    for (const plan of plans) expect(plan.join("\n")).toContain("USING INDEX facts_by_tag")
+  })
+})

@@ -1,0 +1,167 @@
+/** The fold of a run's facts: what every reader of the ledger sees. */
+import { describe, expect, it } from "vitest"
+import * as fc from "fast-check"
+import type { Fact } from "../../src/ledger/Fact.ts"
+import { executionsOf, foldRun } from "../../src/ledger/RunState.ts"
+import {
+  answered,
+  begun,
+  closed,
+  drained,
+  fold,
+  intended,
+  landed,
+  lives,
+  observed,
+  recorded,
+  run_id,
+  settled,
+  task_id,
+} from "../execution/Lives.ts"
+
+const taskOf = (facts: ReadonlyArray<Fact>) => {
+  const task = fold(facts).tasks.get(task_id)
+  if (task === undefined) throw new Error("no task")
+  return task
+}
+const deletion = (http_status: number, outcome: "deleted" | "gone" | "pending"): ReadonlyArray<Fact> => [
+  { _tag: "DeleteIntended", run_id, task_id, execution_id: "e-1", landed_sha256: "ab" },
+  { _tag: "DeleteAnswered", run_id, task_id, execution_id: "e-1", http_status, outcome },
+]
+
+describe("the state of a run", () => {
+  it("is nothing without a beginning, and ignores tasks and attempts that were never planned", () => {
+    expect(foldRun([])).toBeUndefined()
+    expect(foldRun(recorded([settled("failed", "X")]))).toBeUndefined()
+    const strange: Fact = {
+      _tag: "TaskSettled",
+      run_id,
+      task_id: "?",
+      outcome: "failed",
+      reason: "X",
+      who_acts: "nobody",
+    }
+    expect([...fold([strange, observed(7)]).tasks.keys()]).toEqual([task_id])
+    expect(taskOf([observed(7)]).attempts).toEqual([])
+  })
+
+  it("ends, and goes on when it is taken up again", () => {
+    const ended: Fact = { _tag: "RunEnded", run_id, exit_code: 4, leftovers: true }
+    expect(fold([ended]).ended).toEqual({ at: 3_000, exit_code: 4, leftovers: true })
+    expect(fold([ended, { _tag: "RunResumed", run_id }]).ended).toBeUndefined()
+  })
+
+  it("keeps the newest publication, with its place among the facts", () => {
+    const publish = (version: number): Fact => ({ _tag: "RunPublished", run_id, version, receipts: [] })
+    expect(fold([publish(1), publish(2)]).published).toEqual({ seq: 4, at: 4_000, fact: publish(2) })
+  })
+
+  it("holds one attempt for each number, in order, and never forgets an execution", () => {
+    fc.assert(
+      fc.property(lives, fc.nat(), (life, at) => {
+        const known = life.slice(0, at % (life.length + 1))
+        const { attempts, settled: verdict, attemptsBefore } = taskOf(known)
+        expect(attempts.map(({ attempt }) => attempt)).toEqual(attempts.map((_, index) => index + 1))
+        const opened = known.flatMap((fact) =>
+          fact._tag === "StartAnswered" && fact.execution_id !== undefined ? [fact.execution_id] : [],
+        )
+        expect(attempts.flatMap(({ execution_id }) => execution_id ?? [])).toEqual(opened)
+        const ends = known.filter((fact) => fact._tag === "AttemptClosed")
+        expect(attempts.flatMap((attempt) => attempt.closed?.fact ?? [])).toEqual(ends)
+        const last = known.findLast(({ _tag }) =>
+          ["TaskSettled", "StartIntended", "AttemptClosed"].includes(_tag),
+        )
+        expect(verdict?.fact).toEqual(last?._tag === "TaskSettled" ? last : undefined)
+        expect(attemptsBefore).toBe(last?._tag === "TaskSettled" ? attempts.length : 0)
+        for (const { drained: isDrained, closed: end } of attempts) if (isDrained) expect(end).toBeDefined()
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it("knows no answer of a start that is under way again, and that a probe was one", () => {
+    const [again] = taskOf([intended(1), answered(1, "not_created"), intended(1)]).attempts
+    expect([again?.answer, again?.probed]).toEqual([undefined, false])
+    const [probed] = taskOf([
+      intended(1),
+      answered(1, "lost"),
+      intended(1, true),
+      answered(1, "accepted"),
+    ]).attempts
+    expect([probed?.answer?.answer, probed?.probed, probed?.execution_id]).toEqual(["accepted", true, "e-1"])
+    expect(probed?.accepted_at).toBe(6_000)
+  })
+
+  it("owes a verdict to an end that came after the last one", () => {
+    const left = [intended(1), answered(1, "accepted"), settled("unfinished", "NOT_STOPPABLE")]
+    expect(taskOf(left).settled?.fact.reason).toBe("NOT_STOPPABLE")
+    expect(taskOf([...left, closed(1)]).settled).toBeUndefined()
+    expect(taskOf([...left, closed(1), settled("succeeded", "COMPLETED")]).settled?.fact.outcome).toBe(
+      "succeeded",
+    )
+  })
+
+  it("replaces what was known of a document and of a deletion, and keeps every read of results", () => {
+    const read: Fact = {
+      _tag: "ResultsRead",
+      run_id,
+      task_id,
+      session_id: "s-1",
+      http_status: 200,
+      kind: "results",
+      is_closed: false,
+      landed,
+    }
+    const document = (attachment_id: string, status: "failed" | "downloaded"): Fact => ({
+      _tag: "AttachmentRead",
+      run_id,
+      task_id,
+      session_id: "s-1",
+      attachment_id,
+      status,
+    })
+    const task = taskOf([
+      intended(1),
+      answered(1, "accepted"),
+      closed(1),
+      read,
+      read,
+      document("a", "failed"),
+      document("b", "failed"),
+      document("a", "downloaded"),
+      drained(1),
+      ...deletion(500, "pending"),
+      ...deletion(404, "gone"),
+    ])
+    expect(task.results.map(({ seq }) => seq)).toEqual([6, 7])
+    expect(task.attachments).toEqual([document("b", "failed"), document("a", "downloaded")])
+    expect(task.attempts[0]?.deletion).toEqual({
+      asked_at: 14_000,
+      landed_sha256: "ab",
+      http_status: 404,
+      outcome: "gone",
+    })
+  })
+
+  it("counts as executions what exists or may exist, and not what certainly created nothing", () => {
+    const count = (facts: ReadonlyArray<Fact>) => executionsOf(taskOf(facts)).length
+    expect([
+      count([intended(1)]),
+      count([intended(1), answered(1, "lost")]),
+      count([intended(1), answered(1, "accepted")]),
+      count([intended(1), answered(1, "lost"), intended(1, true), answered(1, "not_created")]),
+      count([intended(1), answered(1, "not_created")]),
+      count([intended(1), answered(1, "foreign")]),
+      count([intended(1), answered(1, "refused")]),
+    ]).toEqual([1, 1, 1, 1, 0, 0, 0])
+  })
+
+  it("takes a later plan of a task for the better one, without a second task", () => {
+    const better: Fact = {
+      ...(begun[1] as Extract<Fact, { _tag: "TaskPlanned" }>),
+      features: ["accounts_read"],
+    }
+    expect(taskOf([better]).planned).toEqual(better)
+    expect(fold([better]).tasks.size).toBe(1)
+  })
+})

@@ -1,0 +1,102 @@
+/** Which run a command works on, and what it brings home first. */
+import { describe, expect, it } from "vitest"
+import type { RunHeader } from "../../src/ledger/Ledger.ts"
+import { chooseRun } from "../../src/planning/ChooseRun.ts"
+
+const hour = 60 * 60_000
+const day = 24 * hour
+const now = Date.UTC(2026, 10, 21, 2)
+
+/** A run by its end: a number is an exit code, undefined means that it was cut off. */
+const run = (
+  run_id: string,
+  ago: number,
+  end: number | undefined,
+  more: { readonly parent?: string; readonly leftovers?: boolean; readonly job?: string } = {},
+): RunHeader => ({
+  seq: 1,
+  at: now - ago,
+  fact: {
+    _tag: "RunStarted",
+    run_id,
+    job: more.job ?? "job",
+    job_path: "job.yaml",
+    run_date: run_id.slice(4, 14),
+    tool_version: "0.1.0",
+    ...(more.parent === undefined ? {} : { parent: more.parent }),
+  },
+  ended: end === undefined ? undefined : { at: now, exit_code: end, leftovers: more.leftovers ?? false },
+})
+const choose = (runs: ReadonlyArray<RunHeader>, further = false) =>
+  chooseRun({ runs, job: "job", run_date: "2026-11-21", now, further })
+
+const anew = (run_id: string, ...collect: ReadonlyArray<string>) => ({
+  chosen: { _tag: "New", run_id },
+  collect,
+})
+const resume = (run_id: string, ...collect: ReadonlyArray<string>) => ({
+  chosen: { _tag: "Resume", run_id },
+  collect,
+})
+
+const yesterday = "job.2026-11-20"
+const today = "job.2026-11-21"
+
+describe("run", () => {
+  it("begins the run of the date where there is none, whatever other jobs did", () => {
+    expect(choose([])).toEqual(anew(today))
+    expect(choose([run(today, hour, undefined, { job: "other" })])).toEqual(anew(today))
+    expect(choose([run(yesterday, day, 0)])).toEqual(anew(today))
+  })
+
+  it("takes up an unfinished run younger than twenty hours, whatever its date", () => {
+    expect(choose([run(yesterday, 3 * hour, undefined)])).toEqual(resume(yesterday))
+    expect(choose([run(yesterday, 20 * hour - 1, 4)])).toEqual(resume(yesterday))
+    expect(choose([run(today, hour, 4)])).toEqual(resume(today))
+  })
+
+  it("begins anew after twenty hours, and collects only what is left at the service", () => {
+    expect(choose([run(yesterday, 20 * hour, undefined)])).toEqual(anew(today, yesterday))
+    expect(choose([run(yesterday, 21 * hour, 4, { leftovers: true })])).toEqual(anew(today, yesterday))
+    expect(choose([run(yesterday, 21 * hour, 4)])).toEqual(anew(today))
+    expect(choose([run(today, 22 * hour, 4)])).toEqual(anew(`${today}.2`))
+  })
+
+  it.each([0, 3])("does nothing on a finished run of the date but answer its exit code %i", (exit_code) => {
+    expect(choose([run(yesterday, day, undefined), run(today, 30 * hour, exit_code)])).toEqual({
+      chosen: { _tag: "NothingToDo", run_id: today, exit_code },
+      collect: [yesterday],
+    })
+  })
+
+  it("takes up the newest unfinished run, also behind a forced further one, and never a rerun's parent", () => {
+    expect(choose([run(yesterday, 5 * hour, undefined), run(today, hour, undefined)])).toEqual(
+      resume(today, yesterday),
+    )
+    expect(choose([run(today, 2 * hour, 4), run(`${today}.2`, hour, 0)])).toEqual(resume(today))
+    const parent = run(today, 2 * hour, 4)
+    expect(choose([parent, run(`${today}.2`, hour, 4, { parent: today })])).toEqual(resume(`${today}.2`))
+    expect(choose([parent, run(`${today}.2`, hour, 3, { parent: today })])).toEqual({
+      chosen: { _tag: "NothingToDo", run_id: `${today}.2`, exit_code: 3 },
+      collect: [],
+    })
+    expect(choose([run(today, 2 * hour, undefined), run(`${today}.2`, hour, 3, { parent: today })])).toEqual({
+      chosen: { _tag: "NothingToDo", run_id: `${today}.2`, exit_code: 3 },
+      collect: [today],
+    })
+  })
+
+  it("takes up a run that seems to begin in the future because the clock was set back", () => {
+    expect(choose([run(today, -2 * hour, undefined)])).toEqual(resume(today))
+    expect(choose([run(today, -2 * day, undefined)])).toEqual(anew(`${today}.2`, today))
+  })
+})
+
+describe("run --new and rerun", () => {
+  it("begin a further run with the next free number, and collect the others first", () => {
+    const runs = [run(today, 3 * hour, 0), run(`${today}.2`, 2 * hour, undefined)]
+    expect(choose(runs, true)).toEqual(anew(`${today}.3`, `${today}.2`))
+    expect(choose([run(`${today}.2`, hour, 0)], true)).toEqual(anew(today))
+    expect(choose([], true)).toEqual(anew(today))
+  })
+})

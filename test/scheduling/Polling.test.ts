@@ -1,0 +1,79 @@
+/** How often an execution is looked at, with the rules that a job has by default. */
+import { describe, expect, it } from "vitest"
+import * as fc from "fast-check"
+import { kickWaitMaxMs, nextLookInMs, retryWaitMs } from "../../src/scheduling/Polling.ts"
+
+const rules = { min_ms: 2_000, max_ms: 60_000 }
+const hour = 60 * 60_000
+
+const looksWithin = (ms: number): number => {
+  let looks = 0
+  for (let waited = 0; waited < ms; looks++) waited += nextLookInMs(rules, waited)
+  return looks
+}
+
+describe("looking at an open execution", () => {
+  it("costs 203 looks for a wait of three hours, and is never more than a minute late", () => {
+    expect(looksWithin(3 * hour)).toBe(203)
+    expect(nextLookInMs(rules, 3 * hour)).toBe(60_000)
+  })
+
+  it("sees a run of half a minute within six seconds of its end", () => {
+    let waited = 0
+    while (waited < 30_000) waited += nextLookInMs(rules, waited)
+    expect(waited - 30_000).toBeLessThan(6_000)
+  })
+
+  it("waits for a date that the service names, and a little longer, but not for a day", () => {
+    expect(nextLookInMs(rules, hour, 5 * 60_000)).toBe(5 * 60_000 + 2_000)
+    expect(nextLookInMs(rules, hour, 24 * hour)).toBe(kickWaitMaxMs)
+  })
+
+  it("does not look more often for a date that is near, past or no date at all", () => {
+    for (const kick of [1_000, 0, -hour, Number.NaN, -Infinity])
+      expect(nextLookInMs(rules, hour, kick)).toBe(60_000)
+  })
+
+  it("is never sooner than polling.min nor later than the longest wait, whatever it is told", () => {
+    fc.assert(
+      fc.property(
+        fc.record({
+          min_ms: fc.integer({ min: 1, max: 10_000 }),
+          more: fc.integer({ min: 0, max: 4 * hour }),
+        }),
+        fc.integer({ min: 0, max: 10 * hour }),
+        fc.option(fc.double(), { nil: undefined }),
+        ({ min_ms, more }, waited, kick) => {
+          const look = nextLookInMs({ min_ms, max_ms: min_ms + more }, waited, kick)
+          expect(look).toBeGreaterThanOrEqual(min_ms)
+          expect(look).toBeLessThanOrEqual(Math.max(kickWaitMaxMs, min_ms + more))
+        },
+      ),
+    )
+  })
+})
+
+describe("waiting before a further attempt", () => {
+  it("doubles from base to max", () => {
+    const retry = { base_ms: 30_000, max_ms: 15 * 60_000 }
+    expect([1, 2, 3, 4, 5, 6, 7, 1_000].map((tries) => retryWaitMs(retry, tries, 0) / 1_000)).toEqual([
+      30, 60, 120, 240, 480, 900, 900, 900,
+    ])
+  })
+
+  it("takes up to a fifth off, so that waiters do not come back together", () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 0, max: 99 }),
+        fc.double({ min: 0, max: 0.999, noNaN: true }),
+        (tries, random) => {
+          const retry = { base_ms: 1_000, max_ms: 60_000 }
+          const full = retryWaitMs(retry, tries, 0)
+          const wait = retryWaitMs(retry, tries, random)
+          expect(wait).toBeLessThanOrEqual(full)
+          expect(wait).toBeGreaterThan(full * 0.8)
+        },
+      ),
+    )
+  })
+})
