@@ -3,6 +3,7 @@
  * tables, the deletions, the end. Every stage reads the ledger and writes to it; a night that is cut off goes
  * on here.
  */
+import { resolve } from "node:path"
 import { Clock, Effect, Schema } from "effect"
 import { retryCall } from "./client/Backoff.ts"
 import { Service } from "./client/Service.ts"
@@ -107,7 +108,8 @@ const beginRun = Effect.fnUntraced(function* (
       _tag: "RunStarted",
       run_id,
       job: job.name,
-      job_path: job.path,
+      // Absolute, so that `rerun` finds the job from any folder.
+      job_path: resolve(job.path),
       run_date,
       tool_version: options.toolVersion,
       ...(options.parent === undefined ? {} : { parent: options.parent }),

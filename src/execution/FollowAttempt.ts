@@ -122,8 +122,9 @@ const look = Effect.fnUntraced(function* (order: AttemptOrder, open: OpenExecuti
   yield* observe(order, open, watch, looked.view)
   if (looked._tag === "Closed") {
     const { status_code, status_reason, view } = looked
-    const body = "body" in answer ? answer.body : undefined
-    yield* closeAttempt(order, open, watch, { ...view, status_code, status_reason }, body)
+    const landable =
+      "body" in answer ? { body: answer.body, http_status: answer._tag === "Working" ? 202 : 200 } : undefined
+    yield* closeAttempt(order, open, watch, { ...view, status_code, status_reason }, landable)
   }
   return looked
 })
@@ -169,14 +170,14 @@ const closeAttempt = Effect.fnUntraced(function* (
     readonly status_code: string
     readonly status_reason: string
   },
-  body: Body | undefined,
+  answer: { readonly body: Body; readonly http_status: number } | undefined,
 ) {
   const { execution_id } = open
   const { session_id } = watch
   const landed =
-    body === undefined
+    answer === undefined
       ? undefined
-      : yield* landBody(order, body, { kind: "state", http_status: 200, execution_id, session_id })
+      : yield* landBody(order, answer.body, { ...answer, kind: "state", execution_id, session_id })
   const { status_code, status_reason, authentication_status, products_count } = state
   const closed: typeof AttemptClosed.Type = {
     _tag: "AttemptClosed",

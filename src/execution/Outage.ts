@@ -9,7 +9,9 @@ import { candidateOf, release, settleWaiting } from "./Night.ts"
 import type { Book, Night } from "./Night.ts"
 import { tell } from "./Progress.ts"
 
-/** Since when (milliseconds), and how often it was found so; starts that were under way together count once. */
+/**
+ * Since when (milliseconds), and how often it was found so; starts that were under way together count once.
+ */
 export interface Outage {
   readonly since: number
   readonly findings: number

@@ -200,8 +200,9 @@ const rowOf = (fact: Fact, at: number): Row => [
 ]
 
 /**
- * A sync costs a hundred times the rows, and stops this process meanwhile. So the first append lets every other fiber
- * that is ready go first, and writes their facts with its own. It cannot be interrupted: others wait for it.
+ * A sync costs a hundred times the rows, and stops this process meanwhile. So the first append lets every
+ * other fiber that is ready go first, and writes their facts with its own. It cannot be interrupted: others
+ * wait for it.
  */
 const groupCommit = (write: (rows: ReadonlyArray<Row>) => void): Ledger["Service"]["append"] => {
   let open: { readonly rows: Array<Row>; readonly written: Deferred.Deferred<void, LedgerFailed> } | undefined

@@ -16,8 +16,9 @@ export const localDate = (atMs: number, timezone: string | undefined): string =>
   DateTime.formatIsoDate(zoned(atMs, timezone))
 
 /**
- * The first time after `atMs` at which the clocks of the zone show `HH:MM`; milliseconds since the epoch. Where
- * they show it twice in a night the first one is meant, where they jump over it the moment an hour later.
+ * The first time after `atMs` at which the clocks of the zone show `HH:MM`; milliseconds since the epoch.
+ * Where they show it twice in a night the first one is meant, where they jump over it the moment an hour
+ * later.
  */
 export const nextTimeOfDay = (atMs: number, timeOfDay: string, timezone: string | undefined): number => {
   const [hour = 0, minute = 0] = timeOfDay.split(":").map(Number)

@@ -13,7 +13,8 @@ export interface EndRow {
   readonly expected: readonly [string, string, string, number, 0 | 3 | 4]
   /** Whether an execution stays at the service after the night. */
   readonly kept?: true
-  readonly parameters?: string
+  /** As `tasks` tells them, where that is not the number of executions. */
+  readonly attempts?: number
 }
 
 const ends = (code: string, reason: string, fields = {}): Script => ({
@@ -86,6 +87,13 @@ const served: ReadonlyArray<EndRow> = [
       3,
     ]),
   ),
+  row("auth-silent", ends("AUTH_ERROR", "INCORRECT_CREDENTIALS", { authentication_status: null }), [
+    "failed",
+    "INCORRECT_CREDENTIALS",
+    "customer",
+    1,
+    3,
+  ]),
   ...customerAborts.map((reason) =>
     row(`ab-${reason}`, ends("ABORTED", reason, noLogin), ["failed", reason, "customer", 1, 3]),
   ),
@@ -149,38 +157,31 @@ const starts: ReadonlyArray<EndRow> = [
     0,
     4,
   ]),
+
   row(
-    "start-503-once",
-    { start: (n) => (n === 1 ? { status: 503, headers: { "retry-after": "1" } } : undefined) },
-    ["succeeded", "COMPLETED", "nobody", 1, 0],
+    "start-409-foreign",
+    {
+      start: (_, { customer_id, engine_reference }) => ({
+        status: 409,
+        body: {
+          customer_id,
+          engine_reference,
+          status_code: "TEMPORARY_ERROR",
+          status_reason: "ALREADY_EXECUTING",
+          execution_id: "somebody-elses",
+          session_id: "somebody-elses-session",
+          external_execution_id: "theirs",
+        },
+      }),
+    },
+    ["unfinished", "ALREADY_EXECUTING", "service", 0, 4],
   ),
-  row(
-    "start-429-often",
-    { start: (n) => (n < 4 ? { status: 429, headers: n === 2 ? { "retry-after": "1" } : {} } : undefined) },
-    ["succeeded", "COMPLETED", "nobody", 1, 0],
-  ),
-  row("start-409-foreign", {
-    start: (_, { customer_id, engine_reference }) => ({
-      status: 409,
-      body: {
-        customer_id,
-        engine_reference,
-        status_code: "TEMPORARY_ERROR",
-        status_reason: "ALREADY_EXECUTING",
-        execution_id: "somebody-elses",
-        session_id: "somebody-elses-session",
-        external_execution_id: "theirs",
-      },
-    }),
-  }, ["unfinished", "ALREADY_EXECUTING", "service", 0, 4]),
   // Its own run is there although the answer was lost: the probe finds it, with and without the external id.
-  row("start-lost-once", { start: (n) => (n === 1 ? { status: 202, drop: true, created: true } : undefined) }, [
-    "succeeded",
-    "COMPLETED",
-    "nobody",
-    1,
-    0,
-  ]),
+  row(
+    "start-lost-once",
+    { start: (n) => (n === 1 ? { status: 202, drop: true, created: true } : undefined) },
+    ["succeeded", "COMPLETED", "nobody", 1, 0],
+  ),
   row("start-500-once", { start: (n) => (n === 1 ? { ...html, created: true } : undefined) }, [
     "succeeded",
     "COMPLETED",
@@ -188,13 +189,34 @@ const starts: ReadonlyArray<EndRow> = [
     1,
     0,
   ]),
-  row("start-lost-twice", { start: () => ({ status: 202, drop: true }) }, [
-    "unfinished",
-    "START_UNKNOWN",
-    "engineer",
-    0,
-    4,
-  ]),
+  // A 409 that names no external id: the state of that execution tells that it is ours.
+  row(
+    "start-409-ours",
+    {
+      start: (n, { customer_id, engine_reference }) =>
+        n === 1
+          ? { status: 202, drop: true, created: true }
+          : {
+              status: 409,
+              body: {
+                customer_id,
+                engine_reference,
+                status_code: "TEMPORARY_ERROR",
+                status_reason: "ALREADY_EXECUTING",
+                execution_id: "exec-start-409-ours-fake-bank-website-1",
+                session_id: null,
+              },
+            },
+    },
+    ["succeeded", "COMPLETED", "nobody", 1, 0],
+  ),
+  // One execution was asked for, and nobody knows whether it is there.
+  row(
+    "start-lost-twice",
+    { start: () => ({ status: 202, drop: true }) },
+    ["unfinished", "START_UNKNOWN", "engineer", 0, 4],
+    { attempts: 1 },
+  ),
 ]
 
 const withoutExecution: ReadonlyArray<EndRow> = [
@@ -211,7 +233,46 @@ const withoutExecution: ReadonlyArray<EndRow> = [
 
 const counted = { products_count: { "customer_information:user_profile@customer_information": 1 } }
 
+const odd: ReadonlyArray<EndRow> = [
+  row(
+    "tmp-then-well",
+    {
+      state: (execution) =>
+        execution.number === 1 ? ended(execution, "TEMPORARY_ERROR", "NETWORK_ERROR", noLogin) : undefined,
+    },
+    ["succeeded", "COMPLETED", "nobody", 2, 0],
+  ),
+  row(
+    "open-in-200",
+    {
+      state: (execution) =>
+        execution.looks < 3
+          ? { ...working(execution), status: 200, headers: { "content-type": "text/plain" } }
+          : undefined,
+    },
+    ["succeeded", "COMPLETED", "nobody", 1, 0],
+  ),
+  row(
+    "closed-in-202",
+    { state: (execution) => ({ ...ended(execution, "COMPLETED", "COMPLETED"), status: 202 }) },
+    ["succeeded", "COMPLETED", "nobody", 1, 0],
+  ),
+  row(
+    "state-of-tomorrow",
+    { state: (execution) => (execution.looks < 3 ? working(execution, "POLISHING") : undefined) },
+    ["succeeded", "COMPLETED", "nobody", 1, 0],
+  ),
+]
+
 const time: ReadonlyArray<EndRow> = [
+  row(
+    "unstoppable",
+    {
+      state: (execution) => (execution.open ? working(execution) : undefined),
+      abort: ({ aborts }) => (aborts < 3 ? { status: 409, body: { detail: "not now" } } : undefined),
+    },
+    ["unfinished", "CLIENT_CANCELLED", "service", 1, 4],
+  ),
   row("max-wait", { state: (execution) => working(execution, "WAITING") }, [
     "unfinished",
     "CLIENT_CANCELLED",
@@ -277,13 +338,6 @@ const results: ReadonlyArray<EndRow> = [
       0,
     ]),
   ]),
-  row("flow-429", { results: ({ reads }) => (reads === 1 ? { status: 429 } : undefined) }, [
-    "succeeded",
-    "COMPLETED",
-    "nobody",
-    1,
-    0,
-  ]),
   row("flow-504", { results: ({ reads }) => (reads === 1 ? { status: 504, text: "" } : undefined) }, [
     "succeeded",
     "COMPLETED",
@@ -294,6 +348,23 @@ const results: ReadonlyArray<EndRow> = [
 ]
 
 const storms: ReadonlyArray<EndRow> = [
+  row(
+    "start-503-once",
+    { start: (n) => (n === 1 ? { status: 503, headers: { "retry-after": "1" } } : undefined) },
+    ["succeeded", "COMPLETED", "nobody", 1, 0],
+  ),
+  row(
+    "start-429-often",
+    { start: (n) => (n < 4 ? { status: 429, headers: n === 2 ? { "retry-after": "1" } : {} } : undefined) },
+    ["succeeded", "COMPLETED", "nobody", 1, 0],
+  ),
+  row("flow-429", { results: ({ reads }) => (reads === 1 ? { status: 429 } : undefined) }, [
+    "succeeded",
+    "COMPLETED",
+    "nobody",
+    1,
+    0,
+  ]),
   row(
     "state-storm",
     {
@@ -335,7 +406,10 @@ export const endRows: ReadonlyArray<EndRow> = [
   ...served,
   ...starts,
   ...withoutExecution,
+  ...odd,
   ...time,
   ...results,
-  ...storms,
 ]
+
+/** Apart from the others: a service that complains is asked more slowly. */
+export const stormRows = storms

@@ -147,8 +147,10 @@ export class FakeService {
   readonly executions: Array<Execution> = []
   readonly scripts = new Map<string, Script>()
   readonly starts: Array<StartBody> = []
+  mostOpen = 0
   readonly sessionReads = new Map<string, Array<number>>()
   secret = "fake-secret-1"
+  readonly listening = Date.now()
   /** Whether `/config/engines/list` answers at all; a reply instead of the list. */
   listReply: Reply | undefined = undefined
   /** Looked at before each deletion is carried out; a text is a breach. */
@@ -211,17 +213,21 @@ export class FakeService {
     if (route === "POST /deep/api/executions/init/v1/parametrized") return this.#start(JSON.parse(body))
     const [, engine] = /^GET \/deep\/api\/config\/engines\/([^/]+)$/.exec(route) ?? []
     if (engine !== undefined)
-      return engines.get(decodeURIComponent(engine))?.show ?? { status: 404, body: { detail: "no such engine" } }
+      return (
+        engines.get(decodeURIComponent(engine))?.show ?? { status: 404, body: { detail: "no such engine" } }
+      )
     const [, verb, id, tail = ""] =
       /^(GET|DELETE|HEAD) \/deep\/api\/executions\/handler\/v1\/([^/]+)(\/abort|\/delete)?$/.exec(route) ?? []
     if (id !== undefined) return this.#handle(`${verb}${tail}`, decodeURIComponent(id))
-    const [, profile] = /^GET \/deep\/api\/executions\/results\/([^/]+)\/customer\/v1\/profile$/.exec(route) ?? []
+    const [, profile] =
+      /^GET \/deep\/api\/executions\/results\/([^/]+)\/customer\/v1\/profile$/.exec(route) ?? []
     if (profile !== undefined) {
       const execution = this.#find(decodeURIComponent(profile))
       const reply = execution && this.scripts.get(execution.customer_id)?.profile?.(execution)
       return reply ?? { status: 404, body: { detail: "none" } }
     }
-    const [, session] = /^GET \/flows\/es-public-administration\/v1\/manager\/([^/]+)\/results$/.exec(route) ?? []
+    const [, session] =
+      /^GET \/flows\/es-public-administration\/v1\/manager\/([^/]+)\/results$/.exec(route) ?? []
     if (session !== undefined) return this.#results(decodeURIComponent(session))
     const [, of, attachment] = /^GET \/flows\/attachments\/([^/]+)\/([^/]+)$/.exec(route) ?? []
     if (of !== undefined && attachment !== undefined) {
@@ -265,10 +271,13 @@ export class FakeService {
       session_id: `5e${Buffer.from(`${customer_id}/${engine_reference}`).toString("hex").slice(0, 90)}${number}`,
     }
     const counts = { open: true, looks: 0, reads: 0, removals: 0, aborts: 0, closedAs: undefined }
+    this.mostOpen = Math.max(this.mostOpen, this.executions.filter(({ open }) => open).length + 1)
     this.executions.push({ ...ids, customer_id, engine_reference, external_execution_id, number, ...counts })
     const status = { status_code: "ONGOING", status_reason: "ACCEPTED" }
     const session_token = "echoed-session-token"
-    return reply ?? { status: 202, body: { ...common, ...status, ...ids, external_execution_id, session_token } }
+    return (
+      reply ?? { status: 202, body: { ...common, ...status, ...ids, external_execution_id, session_token } }
+    )
   }
 
   async #handle(verb: string, execution_id: string): Promise<Reply> {

@@ -6,11 +6,9 @@ import { spawn } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
 import { DuckDBInstance } from "@duckdb/node-api"
+import { command } from "./BuiltCommand.ts"
 import type { FakeService } from "./FakeService.ts"
-
-const main = process.env["NIGHTJAR_BUNDLE"] ?? fileURLToPath(new URL("../../src/main.ts", import.meta.url))
 
 export interface Ended {
   readonly code: number | null
@@ -20,6 +18,8 @@ export interface Ended {
 
 export interface Running {
   readonly ended: Promise<Ended>
+  /** What it said first on stdout, or everything if it ended without a whole line. */
+  readonly firstLine: Promise<string>
   readonly kill: (signal: NodeJS.Signals) => void
 }
 
@@ -42,7 +42,7 @@ export class Workplace {
   }
 
   start(args: ReadonlyArray<string>, environment: Readonly<Record<string, string>> = {}): Running {
-    const child = spawn(process.execPath, [main, ...args], {
+    const child = spawn(process.execPath, [command, ...args], {
       cwd: this.folder,
       env: { ...this.environment, ...environment },
       stdio: ["ignore", "pipe", "pipe"],
@@ -54,7 +54,13 @@ export class Workplace {
     const ended = new Promise<Ended>((resolve) => {
       child.on("close", (code) => resolve({ code, stdout, stderr }))
     })
-    return { ended, kill: (signal) => child.kill(signal) }
+    const firstLine = new Promise<string>((resolve) => {
+      child.stdout.on("data", () => {
+        if (stdout.includes("\n")) resolve(stdout.split("\n", 1)[0] ?? "")
+      })
+      child.on("close", () => resolve(stdout))
+    })
+    return { ended, firstLine, kill: (signal) => child.kill(signal) }
   }
 
   nightjar(...args: ReadonlyArray<string>): Promise<Ended> {
@@ -91,16 +97,20 @@ export interface JobParts {
   readonly rest?: string
   readonly engines?: string
   readonly secret?: string
+  readonly concurrency?: string
 }
 
 /** A quick job against the fake: everything that may be short is short. */
-export const jobText = (fake: FakeService, { name, customers, rest, engines, secret }: JobParts): string => `
+export const jobText = (
+  fake: FakeService,
+  { name, customers, rest, engines, secret, concurrency }: JobParts,
+): string => `
 name: ${name}
 service:
   base_url: ${fake.base_url}
   flows_url: ${fake.flows_url}
   app_secret: ${secret ?? "env:FAKE_SECRET"}
-concurrency: { max_in_flight: 200, per_engine: 200 }
+concurrency: ${concurrency ?? "{ max_in_flight: 200, per_engine: 200 }"}
 polling: { min: 100 millis, max: 500 millis }
 engines: ${engines ?? "[fake-bank:website]"}
 ${

@@ -1,0 +1,546 @@
+/**
+ * A night on a service whose answers are odd but legal: ids that no path should hold, unknown fields and values
+ * everywhere, nulls, lists and maps, numbers beyond 2^53, duplicates, documents under odd keys. Then every promise of
+ * the contract about tables, views, files, modes and queries is checked on what that night published.
+ */
+import { readdirSync, readFileSync, statSync } from "node:fs"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { ended, FakeService, profileOf, resultsBody } from "./FakeService.ts"
+import type { Script } from "./FakeService.ts"
+import { jobText, login, Workplace } from "./Nightjar.ts"
+import type { Ended } from "./Nightjar.ts"
+import { promisedTables, recordColumns } from "./PromisedTables.ts"
+
+// Processes on a busy machine take their time; how long is nothing that these checks judge.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+
+const oddIds: ReadonlyArray<string> = [
+  "a/b c%2F?#&=+",
+  "ñandú-日本-🦜",
+  "x".repeat(200),
+  "'; DROP TABLE tasks; --",
+  "../../../etc/passwd",
+  "=cmd|' /C calc'!A0",
+  "..x",
+  'quo"te\\back',
+]
+
+const address = { title: null, street: "Calle 1", city: "Soria", country: "ES", zip_code: "42001", floor: 3 }
+const number = (value: string) => ({ type: "es:dni", value, validated: true, issued_by: "somebody" })
+const degree = {
+  product: "academic_data",
+  sub_family: "academic_data:higher_master",
+  fetch_date: "2026-11-20T23:04:00+01:00",
+  qualification_name: "Máster",
+  institution_name: "U",
+  institution_country: "ES",
+  completion_status: "a status of tomorrow",
+  total_credits: "60.5",
+  grade_average: "8.123456789",
+}
+const school = {
+  product: "academic_data",
+  sub_family: "academic_data:secondary_general",
+  qualification_name: "Bachillerato",
+  fields_after_national_registry_id: [1, { two: 2 }],
+}
+const account = { product: "accounts", sub_family: "financial_account:checking", iban: "ES00", balance: 1 }
+
+const full = profileOf("full", {
+  name_extra: "Surname",
+  birth_date: "1980-02-29",
+  number_of_children: 2,
+  emails: ["a@example.org", "b@example.org"],
+  phones: ["+34 600"],
+  addresses: [address, { street: "Calle 2" }],
+  identification_numbers: [
+    number("00000000T"),
+    { ...number("x"), type: "xx:new", valid_until: "2030-01-01" },
+  ],
+  civil_status: "it_is_complicated",
+  favourite_colours: ["blue", null],
+})
+
+const raw = (data: string): Script => ({
+  results: () => ({
+    status: 200,
+    text: `{"data":${data},"retrieved_features":["customer_information_read","feature_of_tomorrow"],"is_closed":true}`,
+  }),
+})
+const data = (value: unknown, fields: Readonly<Record<string, unknown>> = {}): Script => ({
+  results: () => resultsBody(value, fields),
+})
+
+const scripts: Readonly<Record<string, Script>> = {
+  full: data({ person: { profile: full }, studies: [degree, [school]], money: { a: { b: [account] } } }),
+  twice: data([account, account, { ...account }]),
+  none: data({}, { retrieved_features: [], consent: {} }),
+  null: data(null, { consent: null, cursor: null }),
+  exact: raw(
+    '[{"product":"accounts","sub_family":"financial_account:checking","id":12345678901234567890,"n":1.10}]',
+  ),
+  broken: data([{ ...full, type: 7, fetch_date: "yesterday" }, profileOf("broken")]),
+  consent: data([], {
+    session_status: "A_STATUS_OF_TOMORROW",
+    where: "es-public-administration:bye:completed",
+    consent: {
+      accepted_date: "2026-11-20T22:00:00Z",
+      accepted_features: ["labor_check", "new"],
+      user_ip: "10.0.0.1",
+      accepted_documents: {
+        "terms/1": {
+          version: "3",
+          hash: "ab",
+          sign_date: "2026-11-20T22:00:01Z",
+          signature_metadata: { a: 1 },
+        },
+      },
+    },
+  }),
+  documents: {
+    ...data({
+      report: { attachment_id: "doc-1", pdfAttachments: ["doc-2", "../evil", "gone", "doc 4"] },
+      ATTACHMENT: "doc-1",
+      notes: "doc-9",
+    }),
+    attachment: (id) =>
+      id === "doc-1" || id === "doc-2"
+        ? { status: 200, text: `%PDF ${id}`, headers: { "content-type": "application/pdf" } }
+        : undefined,
+  },
+  counted: {
+    state: (execution) =>
+      ended(execution, "COMPLETED", "COMPLETED", {
+        products_count: { "financial_account:checking@accounts": 2, odd_key: 3, "a:b:c@d@e": 1 },
+        authentication_status: "AUTH_OK",
+        end_hook: "a_hook_of_tomorrow",
+        warnings_count: 9007199254740991,
+        execution_time: 12.5,
+        new_scalar: "kept",
+        new_object: { kept: true },
+        features: [
+          { code: "accounts_read", status_reason: "FEATURE_COMPLETED", status_message: null, more: 1 },
+          { code: "feature_of_tomorrow", status_reason: "FEATURE_SOMETHING_ELSE" },
+        ],
+        messages: [
+          { date: "2026-11-20T23:00:00Z", type: "notification", id: "m.1", loc: [], message: "Hola" },
+          { date: "x", type: "omen", id: "m.2", loc: ["data", 3], message: 'a, "b"\nc' },
+        ],
+        parameters_errors: [
+          {
+            loc: ["username", 0],
+            msg: "bad",
+            type: "value_error",
+            input: "correct horse",
+            ctx: { limit: 3 },
+          },
+        ],
+        configurations_errors: null,
+      }),
+    ...data({ list: [account, account] }),
+  },
+  ...Object.fromEntries(
+    oddIds.map((id, index): [string, Script] => [
+      id,
+      {
+        ids: () => ({ execution_id: `e:${index}:${id}`, session_id: `s/${index}/${id}` }),
+        ...data([profileOf("odd", { alias: id })]),
+      },
+    ]),
+  ),
+}
+
+const place = new Workplace()
+let fake: FakeService
+let night: Ended
+beforeAll(async () => {
+  fake = await FakeService.listen()
+  for (const [id, script] of Object.entries(scripts)) fake.scripts.set(id, script)
+  const customers = Object.keys(scripts).map((id) => login(JSON.stringify(id).slice(1, -1), "who"))
+  // One login for all would run one after the other: each has its own.
+  const own = customers.map((line, index) => line.replace('"who"', `"user-${index}"`))
+  place.write(
+    "job.yaml",
+    jobText(fake, { name: "shapes", customers: `customers:\n${own.join("\n")}\n`, rest: "" }),
+  )
+  night = await place.nightjar("run", "job.yaml")
+})
+afterAll(async () => {
+  await fake.close()
+  place.remove()
+})
+
+describe("a night of odd shapes", () => {
+  it("succeeds: oddness costs no task, and no request breaks the manners", () => {
+    expect([night.code, fake.breaches]).toEqual([0, []])
+    expect([...new Set(fake.executions)]).toEqual([])
+  })
+
+  it("keeps every id as it is, in tables and in requests", async () => {
+    const rows = await place.rows(
+      "SELECT customer_id, session_id FROM customer_profiles WHERE alias IS NOT NULL ORDER BY session_id",
+    )
+    const expected = oddIds.map((id, index) => ({ customer_id: id, session_id: `s/${index}/${id}` }))
+    expect(rows).toEqual(expected.toSorted((a, b) => (a.session_id < b.session_id ? -1 : 1)))
+  })
+
+  it("puts records and their children into their tables, wherever `data` holds them", async () => {
+    const one = async (sql: string) => Object.values((await place.rows(sql))[0] ?? {})
+    expect(
+      await one(
+        `SELECT name_extra, birth_date::VARCHAR, number_of_children::INT, civil_status, extra::VARCHAR
+         FROM customer_profiles WHERE customer_id = 'full'`,
+      ),
+    ).toEqual(["Surname", "1980-02-29", 2, "it_is_complicated", '{"favourite_colours":["blue",null]}'])
+    expect(await place.rows("SELECT position::INT AS p, email FROM emails ORDER BY position")).toEqual([
+      { p: 0, email: "a@example.org" },
+      { p: 1, email: "b@example.org" },
+    ])
+    expect(
+      await place.rows("SELECT position::INT AS p, type, value FROM identification_numbers ORDER BY 1"),
+    ).toEqual([
+      { p: 0, type: "es:dni", value: "00000000T" },
+      { p: 1, type: "xx:new", value: "x" },
+    ])
+    expect(await place.rows("SELECT title, street, city FROM addresses ORDER BY position")).toEqual([
+      { title: null, street: "Calle 1", city: "Soria" },
+      { title: null, street: "Calle 2", city: null },
+    ])
+    expect(
+      await one("SELECT total_credits::VARCHAR, typeof(grade_average) LIKE 'DECIMAL%' FROM higher_education"),
+    ).toEqual([expect.stringMatching(/^60\.50*$/), true])
+    expect(await one("SELECT qualification_name, extra::VARCHAR FROM secondary_education")).toEqual([
+      "Bachillerato",
+      '{"fields_after_national_registry_id":[1,{"two":2}]}',
+    ])
+  })
+
+  it("keeps duplicates apart, numbers exact, and a record that breaks its schema whole", async () => {
+    expect(
+      await place.rows(
+        `SELECT count(*)::INT AS rows, count(DISTINCT record_id)::INT AS ids
+         FROM other_records WHERE customer_id = 'twice'`,
+      ),
+    ).toEqual([{ rows: 3, ids: 3 }])
+    const [exact] = await place.rows(
+      "SELECT record::VARCHAR AS r FROM other_records WHERE customer_id = 'exact'",
+    )
+    expect(exact?.["r"]).toMatch(/12345678901234567890.*1\.1\b/)
+    const [rejected] = await place.rows("SELECT product, path, record::VARCHAR AS r FROM rejected_records")
+    expect(rejected).toMatchObject({
+      product: "customer_information",
+      r: expect.stringContaining("yesterday"),
+    })
+    expect(await place.rows("SELECT name FROM customer_profiles WHERE customer_id = 'broken'")).toEqual([
+      { name: "Name of broken" },
+    ])
+  })
+
+  it("keeps what an execution's state says, by its own names", async () => {
+    const [row] = await place.rows(
+      `SELECT attempt::INT AS attempt, status_code, authentication_status, end_hook, execution_time, auth_origin,
+         locking_hash, deleted_at IS NOT NULL AS deleted, extra::VARCHAR AS extra
+       FROM executions WHERE customer_id = 'counted'`,
+    )
+    expect(row).toMatchObject({
+      attempt: 1,
+      status_code: "COMPLETED",
+      authentication_status: "AUTH_OK",
+      end_hook: "a_hook_of_tomorrow",
+      execution_time: 12.5,
+      auth_origin: "app-secret",
+      locking_hash: "v1.abc",
+      deleted: true,
+    })
+    expect(JSON.parse(String(row?.["extra"]))).toMatchObject({
+      new_scalar: "kept",
+      new_object: { kept: true },
+    })
+    const ofIt = "WHERE execution_id = (SELECT execution_id FROM executions WHERE customer_id = 'counted')"
+    expect(await place.rows(`SELECT code, status_reason FROM execution_features ${ofIt} ORDER BY 1`)).toEqual(
+      [
+        { code: "accounts_read", status_reason: "FEATURE_COMPLETED" },
+        { code: "feature_of_tomorrow", status_reason: "FEATURE_SOMETHING_ELSE" },
+      ],
+    )
+    expect(
+      await place.rows(`SELECT position::INT AS p, type, id FROM execution_messages ${ofIt} ORDER BY 1`),
+    ).toEqual([
+      { p: 0, type: "notification", id: "m.1" },
+      { p: 1, type: "omen", id: "m.2" },
+    ])
+    expect(
+      await place.rows(`SELECT kind, position::INT AS p, msg, type FROM execution_errors ${ofIt}`),
+    ).toEqual([{ kind: "parameters", p: 0, msg: "bad", type: "value_error" }])
+    expect(
+      await place.rows(
+        `SELECT key, family, subtype, product, count::INT AS n FROM products_count ${ofIt} ORDER BY n`,
+      ),
+    ).toEqual([
+      expect.objectContaining({ key: "a:b:c@d@e", n: 1 }),
+      {
+        key: "financial_account:checking@accounts",
+        family: "financial_account",
+        subtype: "checking",
+        product: "accounts",
+        n: 2,
+      },
+      { key: "odd_key", family: null, subtype: null, product: null, n: 3 },
+    ])
+  })
+
+  it("keeps sessions and consents, with status and cursor wherever they stand", async () => {
+    expect(
+      await place.rows(
+        `SELECT s.cursor, s.is_closed, c.accepted_features, c.user_ip, d.document_id, d.version
+         FROM sessions s JOIN consents c USING (session_id) JOIN consent_documents d USING (session_id)`,
+      ),
+    ).toEqual([
+      {
+        cursor: "es-public-administration:bye:completed",
+        is_closed: true,
+        accepted_features: ["labor_check", "new"],
+        user_ip: "10.0.0.1",
+        document_id: "terms/1",
+        version: "3",
+      },
+    ])
+  })
+
+  it("downloads documents by harmless ids only, each in a row with its status", async () => {
+    const rows = await place.rows(
+      "SELECT attachment_id, status, path, media_type FROM attachments ORDER BY 1",
+    )
+    expect(rows.map(({ attachment_id, status }) => [attachment_id, status])).toEqual([
+      ["../evil", "refused"],
+      ["doc 4", "refused"],
+      ["doc-1", "downloaded"],
+      ["doc-2", "downloaded"],
+      ["gone", "missing"],
+    ])
+    expect(readFileSync(join(place.output, String(rows[2]?.["path"])), "utf8")).toBe("%PDF doc-1")
+    expect(fake.calls("GET", "/attachments/").map(({ path }) => path.split("/").at(-1))).toEqual([
+      "doc-1",
+      "doc-2",
+      "gone",
+    ])
+  })
+
+  it("warns of counts that differ, and changes no outcome for them", async () => {
+    const rows = await place.rows("SELECT DISTINCT outcome FROM tasks")
+    expect(rows).toEqual([{ outcome: "succeeded" }])
+  })
+
+  it("leaves no secret anywhere", async () => {
+    const files = readdirSync(place.output, { recursive: true, encoding: "utf8" }).filter((path) =>
+      statSync(join(place.output, path)).isFile(),
+    )
+    const canaries = ["correct horse", "fake-secret-1", "echoed-session-token"].flatMap((text) => [
+      text,
+      Buffer.from(text).toString("base64"),
+      encodeURIComponent(text),
+    ])
+    const found = files.flatMap((path) => {
+      const text = readFileSync(join(place.output, path), "latin1")
+      return canaries.filter((canary) => text.includes(canary)).map((canary) => `${path}: ${canary}`)
+    })
+    expect(found).toEqual([])
+  })
+})
+
+describe("the tables", () => {
+  it("are all there, with every promised column, `run_id` in each, and comments on all", async () => {
+    const columns = await place.rows(
+      "SELECT table_name, column_name, data_type, comment FROM duckdb_columns() WHERE NOT internal",
+    )
+    const found = Map.groupBy(columns, ({ table_name }) => String(table_name))
+    const missing = Object.entries(promisedTables).flatMap(([table, names]) => {
+      const present = new Set(found.get(table)?.map(({ column_name }) => column_name))
+      return ["run_id", ...names].filter((name) => !present.has(name)).map((name) => `${table}.${name}`)
+    })
+    expect(missing).toEqual([])
+    expect(
+      columns.filter(({ comment }) => !comment).map((one) => `${one["table_name"]}.${one["column_name"]}`),
+    ).toEqual([])
+    const tables = await place.rows(
+      "SELECT table_name AS t FROM duckdb_tables() WHERE comment IS NULL UNION SELECT view_name FROM duckdb_views() WHERE comment IS NULL AND NOT internal",
+    )
+    expect(tables).toEqual([])
+  })
+
+  it("begin with the lineage columns, in their order, and a child adds `position`", async () => {
+    for (const table of ["customer_profiles", "emails", "addresses", "higher_education", "other_records"]) {
+      const names = (await place.rows(`DESCRIBE ${table}`)).map(({ column_name }) => column_name)
+      expect(names.slice(0, 7)).toEqual(recordColumns)
+      if (table === "emails" || table === "addresses") expect(names[7]).toBe("position")
+    }
+  })
+
+  it("hold times, dates and lists in their types", async () => {
+    const types = new Map(
+      (
+        await place.rows("SELECT table_name || '.' || column_name AS c, data_type AS t FROM duckdb_columns()")
+      ).map(({ c, t }) => [c, t]),
+    )
+    expect([
+      types.get("runs.started_at"),
+      types.get("runs.run_date"),
+      types.get("tasks.features"),
+      types.get("customer_profiles.birth_date"),
+      types.get("customer_profiles.fetch_date"),
+      types.get("sessions.retrieved_features"),
+      types.get("other_records.record"),
+      types.get("customer_profiles.extra"),
+      types.get("coverage.as_of"),
+    ]).toEqual([
+      "TIMESTAMP WITH TIME ZONE",
+      "DATE",
+      "VARCHAR[]",
+      "DATE",
+      "TIMESTAMP WITH TIME ZONE",
+      "VARCHAR[]",
+      "JSON",
+      "JSON",
+      "TIMESTAMP WITH TIME ZONE",
+    ])
+  })
+
+  it("have a view of the newest of each record table", async () => {
+    const views = (await place.rows("SELECT view_name AS v FROM duckdb_views() WHERE NOT internal")).map(
+      ({ v }) => v,
+    )
+    const wanted = [
+      "customer_profiles",
+      "identification_numbers",
+      "addresses",
+      "emails",
+      "phones",
+      "higher_education",
+      "secondary_education",
+      "other_records",
+    ].map((table) => `${table}_latest`)
+    expect(wanted.filter((view) => !views.includes(view))).toEqual([])
+    expect(await place.rows("SELECT customer_id FROM emails_latest ORDER BY position")).toEqual([
+      { customer_id: "full" },
+      { customer_id: "full" },
+    ])
+  })
+
+  it("are there as Parquet too, by run date, with the same rows", async () => {
+    const glob = join(place.output, "tables/customer_profiles/run_date=*/*.parquet")
+    const [counts] = await place.rows(
+      `SELECT (SELECT count(*) FROM read_parquet('${glob}'))::INT AS parquet,
+         (SELECT count(*) FROM customer_profiles)::INT AS tables,
+         (SELECT bool_and(compression = 'ZSTD') FROM parquet_metadata('${glob}')) AS zstd`,
+    )
+    expect(counts).toEqual({ parquet: counts?.["tables"], tables: counts?.["tables"], zstd: true })
+  })
+
+  it("tell the run, its deletions and its coverage", async () => {
+    const [run] = await place.rows(
+      "SELECT run_id, job, status, tasks::INT AS tasks, succeeded::INT AS succeeded, exit_code::INT AS exit_code FROM runs",
+    )
+    const tasks = Object.keys(scripts).length
+    expect(run).toMatchObject({ job: "shapes", tasks, succeeded: tasks, exit_code: 0 })
+    expect(String(run?.["run_id"])).toMatch(/^shapes\.\d{4}-\d\d-\d\d$/)
+    expect(
+      await place.rows(
+        "SELECT outcome, http_status::INT AS s, count(*)::INT AS n FROM deletions GROUP BY ALL",
+      ),
+    ).toEqual([{ outcome: "deleted", s: 204, n: tasks }])
+    expect(
+      await place.rows(
+        "SELECT count(*)::INT AS n FROM tasks WHERE task_id <> run_id || '/' || customer_id || '/' || engine_reference",
+      ),
+    ).toEqual([{ n: 0 }])
+    expect(
+      (await place.rows("SELECT count(*) > 0 AS some FROM coverage WHERE as_of IS NOT NULL"))[0],
+    ).toEqual({
+      some: true,
+    })
+  })
+})
+
+describe("the files", () => {
+  it("are private: folders 0700, files 0600", () => {
+    const paths = ["", ...readdirSync(place.output, { recursive: true, encoding: "utf8" })]
+    const modes = paths.flatMap((path) => {
+      const stat = statSync(join(place.output, path))
+      const wanted = stat.isDirectory() ? 0o700 : 0o600
+      return (stat.mode & 0o777) === wanted ? [] : [`${path} ${(stat.mode & 0o777).toString(8)}`]
+    })
+    expect(modes).toEqual([])
+  })
+
+  it("are where they were promised, and nothing is named after an id", async () => {
+    const [run] = await place.rows("SELECT run_id FROM runs")
+    const run_id = String(run?.["run_id"])
+    const names = readdirSync(place.output, { recursive: true, encoding: "utf8" })
+    for (const path of [
+      "nightjar.duckdb",
+      "ledger.sqlite",
+      `landing/${run_id}`,
+      "attachments",
+      "tables/tasks",
+    ])
+      expect(names).toContain(path)
+    for (const file of ["summary.json", "log.ndjson"]) expect(names).toContain(`runs/${run_id}/${file}`)
+    expect(names.filter((name) => oddIds.some((id) => name.includes(id)))).toEqual([])
+    expect(names.filter((name) => /doc-\d/.test(name))).toEqual([])
+  })
+})
+
+describe("`query`", () => {
+  const sql = "SELECT customer_id, attempts FROM tasks WHERE customer_id IN ('full', 'none') ORDER BY 1"
+  it("answers in every format", async () => {
+    const [table, csv, json, arrow, parquet] = await Promise.all(
+      ["table", "csv", "json", "arrow", "parquet"].map((format) =>
+        place.nightjar("query", sql, "--format", format),
+      ),
+    )
+    expect([table, csv, json, arrow, parquet].map((one) => [one?.code, one?.stderr])).toEqual(
+      Array.from({ length: 5 }, () => [0, ""]),
+    )
+    expect(table?.stdout).toMatch(/customer_id\s.*attempts[\s\S]*full\s/)
+    expect(csv?.stdout).toBe("customer_id,attempts\r\nfull,1\r\nnone,1\r\n")
+    expect(JSON.parse(json?.stdout ?? "")).toEqual([
+      { customer_id: "full", attempts: 1 },
+      { customer_id: "none", attempts: 1 },
+    ])
+    expect(arrow?.stdout).toContain("customer_id")
+    expect(parquet?.stdout).toMatch(/^PAR1[\s\S]*PAR1$/)
+  })
+
+  it("only reads, and answers 2 on wrong SQL", async () => {
+    const [write, wrong] = await Promise.all([
+      place.nightjar("query", "DELETE FROM tasks"),
+      place.nightjar("query", "SELEC 1"),
+    ])
+    expect([write.code, wrong.code, write.stdout, wrong.stdout]).toEqual([2, 2, "", ""])
+    expect((await place.rows("SELECT count(*) > 0 AS some FROM tasks"))[0]).toEqual({ some: true })
+  })
+})
+
+describe("after the night", () => {
+  it("`verify` agrees, `tables` names every table, `explain` knows every kind of id", async () => {
+    const ids = ["full", "exec-full-fake-bank-website-1", `s/1/${oddIds[1]}`, oddIds[3] ?? ""]
+    const [verify, tables, nobody, ...explained] = await Promise.all([
+      place.nightjar("verify"),
+      place.json("tables"),
+      place.nightjar("explain", "nobody-knows-this"),
+      ...ids.map((id) => place.nightjar("explain", id)),
+    ])
+    expect(verify).toMatchObject({ code: 0, stderr: "" })
+    const text = JSON.stringify(tables)
+    expect(Object.keys(promisedTables).filter((name) => !text.includes(`"${name}"`))).toEqual([])
+    expect(explained.map(({ code }) => code)).toEqual([0, 0, 0, 0])
+    expect(nobody.code).toBe(2)
+  })
+
+  it("a second `run` starts nothing, asks for nothing and answers with the same exit code", async () => {
+    const before = fake.seen.length
+    const again = await place.nightjar("run", "job.yaml")
+    expect([again.code, fake.seen.length - before]).toEqual([0, 0])
+  })
+})
