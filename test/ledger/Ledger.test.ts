@@ -126,7 +126,8 @@ describe("the ledger", () => {
     Effect.gen(function* () {
       const database = openLedger({ path: ":memory:" })
       database.exec(
-        "CREATE TRIGGER full BEFORE INSERT ON facts WHEN NEW.tag = 'TaskPlanned' BEGIN SELECT RAISE(ABORT, 'disk full'); END",
+        `CREATE TRIGGER full BEFORE INSERT ON facts WHEN NEW.tag = 'TaskPlanned'
+          BEGIN SELECT RAISE(ABORT, 'disk full'); END`,
       )
       yield* Effect.gen(function* () {
         const ledger = yield* Ledger

@@ -69,7 +69,7 @@ describe("run", () => {
     })
   })
 
-  it("takes up the newest unfinished run, also behind a forced further one, and never a rerun's parent", () => {
+  it("takes up the newest unfinished run, also behind a further one, and never a rerun's parent", () => {
     expect(choose([run(yesterday, 5 * hour, undefined), run(today, hour, undefined)])).toEqual(
       resume(today, yesterday),
     )

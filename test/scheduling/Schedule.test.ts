@@ -1,6 +1,6 @@
 /**
- * The schedule against a plain model of its rules: what may run together, whose turn it is, and that nobody is
- * forgotten, for any order of arrivals, takings and releases.
+ * The schedule against a plain model of its rules: what may run together, whose turn it is, and that nobody
+ * is forgotten, for any order of arrivals, takings and releases.
  */
 import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"

@@ -1,0 +1,152 @@
+/** What each answer of the port means for an attempt. */
+import { describe, expect, it } from "vitest"
+import { readAbort, readStart, readState } from "../../src/execution/Attempt.ts"
+import { AnswerLost, NotSent, SecretRefused, Throttled, UnexpectedAnswer } from "../../src/client/Service.ts"
+import type { AcceptanceView, StartAnswer, StateView } from "../../src/client/Service.ts"
+
+const body = { bytes: new Uint8Array(), json: undefined }
+const message = "said"
+const first = { external_execution_id: "ours", probe: false }
+const probe = { external_execution_id: "ours", probe: true }
+const accepted = (view: AcceptanceView): StartAnswer => ({ _tag: "Accepted", body, view })
+const conflict = (view: AcceptanceView): StartAnswer => ({ _tag: "AlreadyExecuting", body, view })
+const refused = (http_status: 400 | 422, view: AcceptanceView): StartAnswer => ({
+  _tag: "Refused",
+  http_status,
+  body,
+  view,
+})
+const ids = { execution_id: "e-1", session_id: "s-1" }
+const open = { _tag: "Open", ...ids } as const
+
+describe("the answer to a start", () => {
+  it("accepted: it is open; by a probe, the first one may have run unseen", () => {
+    expect(readStart(first, accepted(ids))).toEqual({ ...open, how: "accepted", orphanSuspected: false })
+    expect(readStart(probe, accepted(ids))).toEqual({ ...open, how: "accepted", orphanSuspected: true })
+  })
+
+  it("accepted without an id cannot be followed, so that it counts as lost", () => {
+    expect(readStart(first, accepted({}))).toEqual({ _tag: "Lost", http_status: 202 })
+  })
+
+  it("a conflict with our own external id is our own execution; any other is somebody else's", () => {
+    expect(readStart(probe, conflict({ ...ids, external_execution_id: "ours" }))).toEqual({
+      ...open,
+      how: "adopted",
+      orphanSuspected: false,
+    })
+    expect(readStart(probe, conflict({ ...ids, external_execution_id: "theirs" }))).toEqual({
+      _tag: "Foreign",
+    })
+    expect(readStart(probe, conflict({ external_execution_id: "ours" }))).toEqual({ _tag: "Foreign" })
+    expect(readStart(first, conflict(ids))).toEqual({ _tag: "Identify", ...ids })
+  })
+
+  it("refused: it never starts, with the service's reason or one of ours", () => {
+    expect([
+      readStart(first, refused(400, { status_reason: "T10N_FORBIDDEN" })),
+      readStart(first, refused(400, {})),
+      readStart(first, refused(422, {})),
+      readStart(first, new UnexpectedAnswer({ http_status: 404, message })),
+      readStart(first, new UnexpectedAnswer({ http_status: 418, message })),
+    ]).toEqual([
+      { _tag: "NeverStarted", http_status: 400, status_reason: "T10N_FORBIDDEN" },
+      { _tag: "NeverStarted", http_status: 400, status_reason: "UNEXPECTED_ANSWER" },
+      { _tag: "NeverStarted", http_status: 422, status_reason: "BAD_CONFIGURATIONS" },
+      { _tag: "NeverStarted", http_status: 404, status_reason: "ENGINE_UNKNOWN" },
+      { _tag: "NeverStarted", http_status: 418, status_reason: "UNEXPECTED_ANSWER" },
+    ])
+  })
+
+  it("nothing was created by what was not sent, a 429, a 503 or a refused secret", () => {
+    const none = { _tag: "NotCreated", http_status: undefined, retry_after_ms: undefined }
+    expect([
+      readStart(first, new NotSent({ message })),
+      readStart(first, new Throttled({ http_status: 429, retry_after_ms: 7_000, message })),
+      readStart(first, new SecretRefused({ http_status: 403, message })),
+      readStart(first, { _tag: "EngineUnavailable", retry_after_ms: 9_000 }),
+      readStart(first, { _tag: "EngineUnavailable" }),
+    ]).toEqual([
+      none,
+      { ...none, http_status: 429, retry_after_ms: 7_000 },
+      { ...none, http_status: 403 },
+      { _tag: "EngineUnavailable", retry_after_ms: 9_000 },
+      { _tag: "EngineUnavailable", retry_after_ms: undefined },
+    ])
+  })
+
+  it("only a lost answer, and any undocumented 5xx, leaves open whether it exists", () => {
+    expect([
+      readStart(first, new AnswerLost({ message })),
+      readStart(first, new AnswerLost({ http_status: 502, message })),
+      readStart(first, new UnexpectedAnswer({ http_status: 507, message })),
+    ]).toEqual([
+      { _tag: "Lost", http_status: undefined },
+      { _tag: "Lost", http_status: 502 },
+      { _tag: "Lost", http_status: 507 },
+    ])
+  })
+})
+
+describe("a look at the state", () => {
+  const told = (tag: "Closed" | "Working", view: StateView) => {
+    const looked = readState({ _tag: tag, body, view })
+    return looked._tag === "Closed" ? [looked._tag, looked.status_code, looked.status_reason] : [looked._tag]
+  }
+
+  it("follows is_closed, whichever status carries it", () => {
+    const done = { status_code: "COMPLETED", status_reason: "COMPLETED" }
+    expect(told("Closed", { ...done, is_closed: true })).toEqual(["Closed", "COMPLETED", "COMPLETED"])
+    expect(told("Working", { ...done, is_closed: true })).toEqual(["Closed", "COMPLETED", "COMPLETED"])
+    expect(told("Working", { ...done, is_closed: false })).toEqual(["Working"])
+    expect(told("Working", done)).toEqual(["Working"])
+  })
+
+  it("takes a 200 for the end where the family says so: a rejected request is over, is_closed or not", () => {
+    const wrong = { status_code: "CONFIGURATION_ERROR", status_reason: "INCORRECT_PARAMETERS_FORMAT" }
+    const over = ["Closed", wrong.status_code, wrong.status_reason]
+    expect([told("Closed", wrong), told("Closed", { ...wrong, is_closed: false })]).toEqual([over, over])
+  })
+
+  it("keeps a value that the reference does not list, and ends nothing by it alone", () => {
+    const strange = { status_code: "PAUSED", status_reason: "OF_TOMORROW" }
+    expect(told("Closed", { ...strange, is_closed: true })).toEqual(["Closed", "PAUSED", "OF_TOMORROW"])
+    expect(told("Closed", strange)).toEqual(["Closed", "PAUSED", "OF_TOMORROW"])
+    expect(told("Closed", { ...strange, is_closed: false })).toEqual(["Working"])
+    expect(told("Working", strange)).toEqual(["Working"])
+    expect(told("Closed", { is_closed: true })).toEqual(["Closed", "UNKNOWN", "UNKNOWN"])
+  })
+
+  it("ends nothing by a 200 that says nothing, or that the run goes on", () => {
+    expect([
+      told("Closed", {}),
+      told("Closed", { is_closed: false }),
+      told("Closed", { status_code: "ONGOING", status_reason: "RUNNING" }),
+      told("Closed", { status_code: "ONGOING", status_reason: "RUNNING", is_closed: false }),
+    ]).toEqual([["Working"], ["Working"], ["Working"], ["Working"]])
+  })
+
+  it("knows a question to the customer, and an execution that is gone", () => {
+    expect(readState({ _tag: "ActionRequired", body })).toEqual({ _tag: "Challenge" })
+    expect(told("Working", { status_code: "ACTION_REQUIRED", status_reason: "MFA_REQUIRED" })).toEqual([
+      "Challenge",
+    ])
+    expect(readState({ _tag: "NotFound" })).toEqual({ _tag: "Gone" })
+  })
+})
+
+describe("the answer to an abort", () => {
+  it("asks for another abort only where nothing was stopped", () => {
+    expect((["aborted", "already_closed", "not_found"] as const).map(readAbort)).toEqual([
+      "look",
+      "look",
+      "look",
+    ])
+    expect([
+      readAbort("not_stoppable"),
+      readAbort(new AnswerLost({ message })),
+      readAbort(new NotSent({ message })),
+      readAbort(new Throttled({ http_status: 429, message })),
+    ]).toEqual(["again", "again", "again", "again"])
+  })
+})

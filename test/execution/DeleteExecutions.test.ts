@@ -1,0 +1,180 @@
+/** What may be deleted at the service, and what becomes of it. */
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as fc from "fast-check"
+import type { CallFailure, DeleteAnswer } from "../../src/client/Service.ts"
+import { deleteExecutions, dueDeletions, pendingDeletions } from "../../src/execution/DeleteExecutions.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { foldRun } from "../../src/ledger/RunState.ts"
+import {
+  answered,
+  begun,
+  closed,
+  drained,
+  fold,
+  intended,
+  lives,
+  observed,
+  run_id,
+  settled,
+  task_id,
+} from "./Lives.ts"
+import { makePlace } from "./ScriptedNight.ts"
+import { lost, notSent, scripted, throttled, unexpected } from "./ScriptedService.ts"
+import type { Call } from "./ScriptedService.ts"
+
+const published = (...executions: ReadonlyArray<string>): Fact => ({
+  _tag: "RunPublished",
+  run_id,
+  version: 1,
+  receipts: executions.map((execution_id) => ({ execution_id, landed_sha256: "ab" })),
+})
+const open = [intended(1), answered(1, "accepted"), observed(1)]
+const done = [...open, closed(1), drained(1), settled("succeeded", "COMPLETED")]
+const dueOf = (facts: ReadonlyArray<Fact>) =>
+  dueDeletions(fold(facts)).map(({ execution_id }) => execution_id)
+
+describe("an execution may be deleted", () => {
+  it("once it is closed, drained, settled and published with its receipt, in this order", () => {
+    expect(dueDeletions(fold([...done, published("e-1")]))).toEqual([
+      { task_id, execution_id: "e-1", landed_sha256: "ab" },
+    ])
+  })
+
+  it("not without a receipt, a publication, its end, its results or its verdict", () => {
+    expect([
+      dueOf(done),
+      dueOf([...done, published()]),
+      dueOf([...done, published("e-2")]),
+      dueOf([...done, published("e-1"), published()]),
+      dueOf([...open, settled("unfinished", "NOT_STOPPABLE"), published("e-1")]),
+      dueOf([...open, closed(1), settled("unfinished", "RESULTS_PARTIAL"), published("e-1")]),
+      dueOf([...open, closed(1), drained(1), published("e-1")]),
+    ]).toEqual([[], [], [], [], [], [], []])
+  })
+
+  it("not by a publication that was before its end or its verdict", () => {
+    expect([
+      dueOf([published("e-1"), ...done]),
+      dueOf([...done.slice(0, -1), published("e-1"), settled("succeeded", "COMPLETED")]),
+    ]).toEqual([[], []])
+  })
+
+  it("not again once the service said 204 or 404, but again while it is pending", () => {
+    const answer = (outcome: "deleted" | "gone" | "pending"): ReadonlyArray<Fact> => [
+      { _tag: "DeleteIntended", run_id, task_id, execution_id: "e-1", landed_sha256: "ab" },
+      { _tag: "DeleteAnswered", run_id, task_id, execution_id: "e-1", http_status: 1, outcome },
+    ]
+    const ready = [...done, published("e-1")]
+    const both = (facts: ReadonlyArray<Fact>) => [dueOf(facts), pendingDeletions(fold(facts))]
+    expect([
+      both(ready),
+      both([...ready, ...answer("deleted")]),
+      both([...ready, ...answer("gone")]),
+      both([...ready, ...answer("pending")]),
+      both([...ready, ...answer("pending").slice(0, 1)]),
+    ]).toEqual([
+      [["e-1"], 1],
+      [[], 0],
+      [[], 0],
+      [["e-1"], 1],
+      [["e-1"], 1],
+    ])
+  })
+
+  it("only if it is ours, whatever a publication says and wherever the night was cut off", () => {
+    fc.assert(
+      fc.property(lives, fc.nat(), (life, at) => {
+        const known = life.slice(0, at % (life.length + 1))
+        const due = dueOf([...known, published("e-1", "e-2", "e-3", "theirs")])
+        for (const execution_id of due)
+          for (const tag of ["StartAnswered", "AttemptClosed", "AttemptDrained"] as const)
+            expect(
+              known.some(
+                (fact) => fact._tag === tag && "execution_id" in fact && fact.execution_id === execution_id,
+              ),
+            ).toBe(true)
+        const last = known.at(-1)?._tag
+        expect(due.length > 0 && last !== "TaskSettled").toBe(false)
+      }),
+    )
+  })
+})
+
+const manyDone = (count: number): ReadonlyArray<Fact> => {
+  const ids = Array.from({ length: count }, (_, index) => `${run_id}/c-${index}/bank`)
+  const facts = ids.flatMap((id, index) =>
+    [begun[1], ...done].flatMap((fact): ReadonlyArray<Fact> =>
+      fact === undefined
+        ? []
+        : [
+            {
+              ...fact,
+              ...("task_id" in fact ? { task_id: id } : {}),
+              ...("execution_id" in fact ? { execution_id: `e-${index}` } : {}),
+            } as Fact,
+          ],
+    ),
+  )
+  return [...begun.slice(0, 1), ...facts, published(...ids.map((_, index) => `e-${index}`))]
+}
+
+const deleted = (
+  count: number,
+  answer: (execution_id: string, times: number) => DeleteAnswer | CallFailure,
+) => {
+  const calls: Array<Call> = []
+  const { world, ledger: place } = makePlace()
+  const deletions = Effect.gen(function* () {
+    const ledger = yield* Ledger
+    yield* ledger.append(manyDone(count))
+    const before = foldRun(yield* ledger.facts(run_id))
+    if (before === undefined) return yield* Effect.die("no beginning")
+    yield* deleteExecutions(before)
+    const run = foldRun(yield* ledger.facts(run_id))
+    if (run === undefined) return yield* Effect.die("no beginning")
+    return {
+      calls,
+      pending: pendingDeletions(run),
+      told: [...run.tasks.values()].map(({ attempts }) => {
+        const deletion = attempts[0]?.deletion
+        return deletion && `${deletion.http_status} ${deletion.outcome}`
+      }),
+    }
+  }).pipe(Effect.provide([place, scripted({ remove: answer }, calls)]))
+  return Effect.suspend(() => world.run(deletions))
+}
+
+describe("deleting", () => {
+  it.effect("writes what was answered, intent first; 204 and 404 are both the end", () =>
+    Effect.gen(function* () {
+      const { told, pending } = yield* deleted(3, (id) => (id === "e-1" ? "gone" : "deleted"))
+      expect([told, pending]).toEqual([["204 deleted", "404 gone", "204 deleted"], 0])
+    }),
+  )
+
+  it.effect("asks again while the service is short of breath, and leaves pending what it cannot do", () =>
+    Effect.gen(function* () {
+      const { told, pending, calls } = yield* deleted(5, (id, times) => {
+        if (id === "e-0") return times < 4 ? throttled() : "deleted"
+        if (id === "e-1") return "still_running"
+        if (id === "e-2") return times < 2 ? lost : "gone"
+        return id === "e-3" ? notSent : unexpected
+      })
+      expect([told, pending]).toEqual([
+        ["204 deleted", "409 pending", "404 gone", "0 pending", "418 pending"],
+        3,
+      ])
+      expect(calls.filter(([, , id]) => id === "e-1").length).toBe(3)
+    }),
+  )
+
+  it.effect("gives up a service that is away instead of asking for every execution", () =>
+    Effect.gen(function* () {
+      const { calls, pending } = yield* deleted(2_000, () => lost)
+      expect(pending).toBe(2_000)
+      expect(new Set(calls.map(([, , id]) => id)).size).toBeLessThanOrEqual(48)
+    }),
+  )
+})

@@ -1,0 +1,285 @@
+/** Whole runs in virtual time: tries, breaker, limits, deadline, interruption at any moment. */
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { own } from "../../src/execution/Verdict.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
+import { hour, idOf, makePlace, minute, night, ready, rules, run_id, second } from "./ScriptedNight.ts"
+import { accepted, completed, results, state, working } from "./ScriptedService.ts"
+import type { NightTask } from "./ScriptedNight.ts"
+
+const temporary = state("TEMPORARY_ERROR", "OUT_OF_SERVICE")
+const blocked = state("AUTH_ERROR", "BLOCKED_USER", { authentication_status: "BLOCKED_USER" })
+const customers = (count: number): ReadonlyArray<NightTask> =>
+  Array.from({ length: count }, (_, index) => ({ customer: `c-${index}` }))
+const rejections = (facts: ReadonlyArray<Fact>) =>
+  facts.flatMap((fact) => (fact._tag === "CredentialRejected" ? [[fact.fingerprint, fact.reason]] : []))
+const startsOf = (calls: ReadonlyArray<readonly [number, string, string]>) =>
+  calls.flatMap(([at, verb]) => (verb === "start" ? [at] : []))
+
+describe("a temporary error", () => {
+  it.effect("is tried again with growing waits until max_attempts, then left for a rerun", () =>
+    Effect.gen(function* () {
+      const external = new Set<string>()
+      const end = yield* night({
+        script: {
+          start: (call, times) => (external.add(call.external_execution_id), accepted(`${times}`)),
+          state: () => temporary,
+        },
+      })
+      expect([end.countOf("start"), external.size, end.verdict("c-1")]).toEqual([
+        3,
+        3,
+        "unfinished OUT_OF_SERVICE service",
+      ])
+      const [first = 0, next = 0, last = 0] = startsOf(end.calls)
+      expect(next - first).toBeGreaterThanOrEqual(24 * second)
+      expect(last - next).toBeGreaterThanOrEqual(48 * second)
+      expect(end.state.tasks.get(idOf("c-1"))?.attempts.map(({ drained }) => drained)).toEqual([
+        true,
+        true,
+        true,
+      ])
+      const rerun = yield* night({ facts: end.facts.slice(2) })
+      expect([rerun.countOf("start"), rerun.verdict("c-1")]).toEqual([1, "succeeded COMPLETED nobody"])
+    }),
+  )
+
+  it.effect("that goes away gives the end of the last try", () =>
+    Effect.gen(function* () {
+      const end = yield* night({
+        script: {
+          start: (_, times) => accepted(`${times}`),
+          state: (id) => (id === "e-1" ? temporary : completed),
+        },
+      })
+      expect([end.countOf("start"), end.verdict("c-1")]).toEqual([2, "succeeded COMPLETED nobody"])
+    }),
+  )
+
+  it.effect("is not tried again past the deadline: its own end counts", () =>
+    Effect.gen(function* () {
+      const end = yield* night({ script: { state: () => temporary }, rules: { deadlineAt: 20 * second } })
+      expect([end.countOf("start"), end.verdict("c-1")]).toEqual([1, "unfinished OUT_OF_SERVICE service"])
+    }),
+  )
+})
+
+describe("a rejected login", () => {
+  it.effect("is sent once, and no other task with the same login starts, in this run or a later one", () =>
+    Effect.gen(function* () {
+      const place = makePlace()
+      const tasks = [
+        { customer: "c-1", fingerprint: "one" },
+        { customer: "c-2", fingerprint: "one" },
+        { customer: "c-3", fingerprint: "two" },
+      ]
+      const end = yield* night({
+        place,
+        tasks,
+        script: { state: (id) => (id.startsWith("e-c-3") ? completed : blocked) },
+      })
+      expect([end.countOf("start", "c-1"), end.countOf("start", "c-2"), rejections(end.facts)]).toEqual([
+        1,
+        0,
+        [["one", "BLOCKED_USER"]],
+      ])
+      expect(["c-1", "c-2", "c-3"].map((customer) => end.verdict(customer))).toEqual([
+        "failed BLOCKED_USER customer",
+        "failed BLOCKED_USER customer",
+        "succeeded COMPLETED nobody",
+      ])
+    }),
+  )
+
+  it.effect("that an earlier run was refused is not sent", () =>
+    Effect.gen(function* () {
+      const refusedBefore: Fact = {
+        _tag: "CredentialRejected",
+        run_id,
+        task_id: "older",
+        fingerprint: "one",
+        customer_id: "c-9",
+        engine_reference: "bank",
+        reason: "UNHANDLED_AUTH_ERROR",
+      }
+      const tasks = [{ customer: "c-1", fingerprint: "one" }]
+      const end = yield* night({ tasks, facts: [refusedBefore] })
+      expect([end.countOf("start"), end.verdict("c-1")]).toEqual([0, "failed UNHANDLED_AUTH_ERROR engineer"])
+      const released = yield* night({
+        tasks,
+        facts: [refusedBefore, { _tag: "CredentialReleased", fingerprint: "one" }],
+      })
+      expect(released.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+    }),
+  )
+
+  it.effect("opens the breaker with a value that nobody knows, and in the act of its closing", () =>
+    Effect.gen(function* () {
+      const end = yield* night({
+        tasks: [{ customer: "c-1", fingerprint: "one" }],
+        script: { state: () => state("OF_TOMORROW", "OF_TOMORROW") },
+      })
+      expect([end.verdict("c-1"), rejections(end.facts)]).toEqual([
+        "failed OF_TOMORROW engineer",
+        [["one", "OF_TOMORROW"]],
+      ])
+      const order = end.facts.map(({ _tag }) => _tag)
+      expect(order.indexOf("CredentialRejected")).toBe(order.indexOf("AttemptClosed") + 1)
+    }),
+  )
+
+  it.effect("known only once the engine is seen still never runs twice at once", () =>
+    Effect.gen(function* () {
+      const late = { prepare: () => ready("one") }
+      const end = yield* night({
+        tasks: [
+          { customer: "c-1", ...late },
+          { customer: "c-2", ...late },
+        ],
+        script: { state: () => blocked },
+      })
+      expect([end.countOf("start"), end.verdict("c-1"), end.verdict("c-2")]).toEqual([
+        1,
+        "failed BLOCKED_USER customer",
+        "failed BLOCKED_USER customer",
+      ])
+    }),
+  )
+})
+
+describe("a run", () => {
+  it.effect("keeps to its limits, and still ends every task", () =>
+    Effect.gen(function* () {
+      const open = new Set<string>()
+      let most = 0
+      const end = yield* night({
+        tasks: customers(40),
+        rules: { limits: { max_in_flight: 9, per_engine: 7 } },
+        script: {
+          start: (call) => (
+            open.add(`e-${call.customer_id}`),
+            (most = Math.max(most, open.size)),
+            accepted(call.customer_id)
+          ),
+          state: (id, times) => (times < 5 ? working : (open.delete(id), completed)),
+        },
+      })
+      expect([end.isOver, most]).toEqual([true, 7])
+      for (const { customer } of customers(40))
+        expect(end.verdict(customer)).toBe("succeeded COMPLETED nobody")
+    }),
+  )
+
+  it.effect("frees the slot when an execution closes, not when its results are read", () =>
+    Effect.gen(function* () {
+      const end = yield* night({
+        tasks: customers(2),
+        rules: { limits: { max_in_flight: 1, per_engine: 1 } },
+        script: { state: () => completed, results: () => results(false) },
+      })
+      const [, next = Infinity] = startsOf(end.calls)
+      expect(next).toBeLessThan(minute)
+    }),
+  )
+
+  it.effect("does not start what cannot end before the deadline", () =>
+    Effect.gen(function* () {
+      const end = yield* night({
+        tasks: [
+          { customer: "short", expected_ms: 10 * minute },
+          { customer: "long", expected_ms: 2 * hour },
+        ],
+        rules: { deadlineAt: hour },
+      })
+      expect([end.countOf("start", "long"), end.verdict("long"), end.verdict("short")]).toEqual([
+        0,
+        "unfinished DEADLINE_REACHED service",
+        "succeeded COMPLETED nobody",
+      ])
+    }),
+  )
+
+  it.effect("starts nothing after its deadline, and settles everything in one go", () =>
+    Effect.gen(function* () {
+      const end = yield* night({ tasks: customers(500), rules: { deadlineAt: -1 } })
+      expect([end.isOver, end.calls]).toEqual([true, []])
+      expect(new Set(customers(500).map(({ customer }) => end.verdict(customer)))).toEqual(
+        new Set(["unfinished DEADLINE_REACHED service"]),
+      )
+    }),
+  )
+
+  it.effect("settles what the engine's form forbids without a start", () =>
+    Effect.gen(function* () {
+      const end = yield* night({
+        tasks: [{ customer: "c-1", prepare: () => ({ _tag: "Verdict", verdict: own("ENGINE_UNKNOWN") }) }],
+      })
+      expect([end.countOf("start"), end.verdict("c-1")]).toEqual([0, "skipped ENGINE_UNKNOWN engineer"])
+    }),
+  )
+
+  it.effect("looks at an engine again until it is there", () =>
+    Effect.gen(function* () {
+      const end = yield* night({
+        tasks: [
+          { customer: "c-1", prepare: (times) => (times < 4 ? { _tag: "Unavailable" } : ready("one")) },
+        ],
+      })
+      expect([end.countOf("start"), end.verdict("c-1")]).toEqual([1, "succeeded COMPLETED nobody"])
+      expect(startsOf(end.calls)[0]).toBeGreaterThan(2 * minute)
+    }),
+  )
+
+  it.effect("settles a task that its job no longer names, but follows what of it is in flight", () =>
+    Effect.gen(function* () {
+      const tasks: ReadonlyArray<NightTask> = [{ customer: "c-1", dropped: true }]
+      const end = yield* night({ tasks })
+      expect([end.countOf("start"), end.verdict("c-1")]).toEqual([0, "unfinished NIGHT_OVER service"])
+      const cut = yield* night({ cutAfter: "1 second", script: { state: () => working } })
+      const next = yield* night({ tasks, facts: cut.facts.slice(2) })
+      expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "succeeded COMPLETED nobody"])
+    }),
+  )
+
+  it.effect("of an older night is collected: followed, probed and read, but nothing is started", () =>
+    Effect.gen(function* () {
+      const cut = yield* night({
+        tasks: customers(3),
+        cutAfter: "1 second",
+        script: { state: () => working },
+      })
+      const next = yield* night({
+        tasks: [...customers(3), { customer: "late" }],
+        facts: cut.facts.slice(4),
+        mode: "collect",
+      })
+      expect(next.countOf("start")).toBe(0)
+      expect(customers(3).map(({ customer }) => next.verdict(customer))).toEqual(
+        Array.from({ length: 3 }, () => "succeeded COMPLETED nobody"),
+      )
+      expect(next.verdict("late")).toBe("unfinished NIGHT_OVER service")
+    }),
+  )
+})
+
+describe("a ledger or a landing that cannot be written", () => {
+  it.effect("stops the run", () =>
+    Effect.gen(function* () {
+      const place = makePlace()
+      const failing = new Proxy(place.store.bodies, {
+        get: (target, name) => {
+          if (name === "get") throw new Error("disk full")
+          return Reflect.get(target, name, target)
+        },
+      })
+      const exit = yield* Effect.exit(
+        night({ place: { ...place, store: { ...place.store, bodies: failing } } }),
+      )
+      expect(exit._tag).toBe("Failure")
+    }),
+  )
+})
+
+it("runs by the rules that a job has by default", () => {
+  expect(rules.polling).toEqual({ min_ms: 2 * second, max_ms: minute })
+})

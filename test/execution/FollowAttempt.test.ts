@@ -1,0 +1,208 @@
+/** Executions in virtual time: how they are looked at, aborted and closed. */
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Fact } from "../../src/ledger/Fact.ts"
+import { hour, idOf, makePlace, minute, night, second } from "./ScriptedNight.ts"
+import { challenge, completed, lost, state, throttled, working } from "./ScriptedService.ts"
+
+const tagged = <T extends Fact["_tag"]>(facts: ReadonlyArray<Fact>, tag: T) =>
+  facts.filter((fact): fact is Extract<Fact, { _tag: T }> => fact._tag === tag)
+const timesOf = (calls: ReadonlyArray<readonly [number, string, string]>, verb: string) =>
+  calls.flatMap(([at, what]) => (what === verb ? [at] : []))
+const after =
+  (looks: number, then = completed) =>
+  (_: string, times: number) =>
+    times <= looks ? working : then
+const cancelled = state("ABORTED", "CLIENT_CANCELLED")
+
+describe("following an execution", () => {
+  it.effect("writes what is new and nothing twice, and lands the last state before its end is a fact", () =>
+    Effect.gen(function* () {
+      const place = makePlace()
+      const end = yield* night({ script: { state: after(30) }, place })
+      expect(tagged(end.facts, "AttemptObserved").map(({ status_reason }) => status_reason)).toEqual([
+        "RUNNING",
+        "COMPLETED",
+      ])
+      const landed = place.store.bodies.get(end.state.started.run_id) ?? []
+      expect(landed.map(({ meta }) => meta.kind)).toEqual(["start", "state", "results"])
+      expect(tagged(end.facts, "AttemptClosed")[0]?.landed).toEqual(landed[1]?.ref)
+      expect(tagged(end.facts, "AttemptClosed")[0]?.products_count).toEqual({ "bank:account@accounts": 1 })
+    }),
+  )
+
+  it.effect("of three hours costs about two hundred looks", () =>
+    Effect.gen(function* () {
+      const end = yield* night({
+        script: { state: () => working, abort: () => "not_stoppable" },
+        rules: { max_wait_ms: 3 * hour },
+      })
+      expect(end.countOf("state")).toBeGreaterThan(195)
+      expect(end.countOf("state")).toBeLessThan(215)
+      expect(end.verdict("c-1")).toBe("unfinished NOT_STOPPABLE service")
+    }),
+  )
+
+  it.effect("comes back when the service says that it will, and not before", () =>
+    Effect.gen(function* () {
+      const kick = new Date(10 * minute).toISOString()
+      const end = yield* night({
+        script: {
+          state: (_, times) =>
+            times === 1 ? state("ONGOING", "ASYNC_WAIT", { next_kick_date: kick }) : completed,
+        },
+      })
+      const looks = timesOf(end.calls, "state")
+      expect(looks.length).toBe(2)
+      expect(looks[1]).toBeGreaterThanOrEqual(10 * minute)
+      expect(looks[1]).toBeLessThan(10 * minute + 5 * second)
+    }),
+  )
+
+  it.effect("goes on through lost answers, storms and a date that is none", () =>
+    Effect.gen(function* () {
+      const answers = [
+        lost,
+        throttled(429, 30 * second),
+        lost,
+        state("ONGOING", "RUNNING", { next_kick_date: "soon" }),
+      ]
+      const end = yield* night({ script: { state: (_, times) => answers[times - 1] ?? completed } })
+      expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+      const [, second1 = 0, third = 0] = timesOf(end.calls, "state")
+      expect(third - second1).toBeGreaterThanOrEqual(30 * second)
+    }),
+  )
+
+  it.effect("believes that an execution is gone only when it is told so three times in a row", () =>
+    Effect.gen(function* () {
+      const gone = { _tag: "NotFound" } as const
+      const blink = yield* night({
+        script: {
+          state: (_, times) => (times < 3 ? gone : times === 3 ? working : times < 6 ? gone : completed),
+        },
+      })
+      expect(blink.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+      const away = yield* night({
+        tasks: [{ customer: "c-1", fingerprint: "f-1" }],
+        script: { state: () => gone },
+      })
+      expect([away.countOf("state"), away.countOf("start"), away.verdict("c-1")]).toEqual([
+        3,
+        1,
+        "unfinished EXECUTION_GONE service",
+      ])
+      expect(tagged(away.facts, "CredentialRejected")).toEqual([])
+    }),
+  )
+})
+
+describe("an execution that cannot go on", () => {
+  it.effect("because the source asks for a person is aborted at once, and the customer must act", () =>
+    Effect.gen(function* () {
+      const place = makePlace()
+      let aborted = false
+      const end = yield* night({
+        place,
+        script: {
+          state: () => (aborted ? cancelled : challenge),
+          abort: () => ((aborted = true), "aborted"),
+        },
+      })
+      expect(tagged(end.facts, "AbortIntended").map(({ why }) => why)).toEqual(["challenge"])
+      expect([end.countOf("start"), end.verdict("c-1")]).toEqual([
+        1,
+        "failed CUSTOMER_INTERVENTION_REQUIRED customer",
+      ])
+      const kinds = (place.store.bodies.get(end.state.started.run_id) ?? []).map(({ meta }) => meta.kind)
+      expect(kinds).toEqual(["start", "challenge", "state"])
+    }),
+  )
+
+  it.effect("within max_wait is aborted, intent first, and is no second try", () =>
+    Effect.gen(function* () {
+      let aborted = false
+      const end = yield* night({
+        script: {
+          state: () => (aborted ? cancelled : working),
+          abort: () => ((aborted = true), "aborted"),
+        },
+      })
+      expect(tagged(end.facts, "AbortIntended").map(({ why }) => why)).toEqual(["max_wait"])
+      expect(timesOf(end.calls, "abort")[0]).toBeGreaterThanOrEqual(3.5 * hour)
+      expect([end.countOf("start"), end.verdict("c-1")]).toEqual([1, "unfinished CLIENT_CANCELLED service"])
+      const order = end.facts.map(({ _tag }) => _tag)
+      expect(order.indexOf("AbortIntended")).toBeLessThan(order.indexOf("AttemptClosed"))
+    }),
+  )
+
+  it.effect("before the deadline is aborted there, and nothing more is started", () =>
+    Effect.gen(function* () {
+      let aborted = 0
+      const end = yield* night({
+        tasks: [
+          { customer: "c-1", fingerprint: "one" },
+          { customer: "c-2", fingerprint: "one" },
+        ],
+        rules: { deadlineAt: hour },
+        script: {
+          state: () => (aborted > 0 ? cancelled : working),
+          abort: () => (aborted++, "aborted"),
+        },
+      })
+      expect(tagged(end.facts, "AbortIntended").map(({ why }) => why)).toEqual(["deadline"])
+      expect([end.countOf("start"), end.verdict("c-1"), end.verdict("c-2")]).toEqual([
+        1,
+        "unfinished CLIENT_CANCELLED service",
+        "unfinished DEADLINE_REACHED service",
+      ])
+    }),
+  )
+
+  it.effect("is asked to stop again where it is not stoppable, and closes in its own way meanwhile", () =>
+    Effect.gen(function* () {
+      let timesAborted = 0
+      const end = yield* night({
+        rules: { max_wait_ms: minute },
+        script: {
+          state: () => (timesAborted < 3 ? working : completed),
+          abort: (_, times) => ((timesAborted = times), times < 3 ? "not_stoppable" : "already_closed"),
+        },
+      })
+      expect([end.countOf("abort"), end.verdict("c-1")]).toEqual([3, "succeeded COMPLETED nobody"])
+    }),
+  )
+
+  it.effect("stays in flight where it cannot be stopped, and the next process follows it", () =>
+    Effect.gen(function* () {
+      const stuck = yield* night({
+        tasks: [
+          { customer: "c-1", fingerprint: "one" },
+          { customer: "c-2", fingerprint: "one" },
+        ],
+        rules: { max_wait_ms: minute },
+        script: { state: () => working, abort: () => "not_stoppable" },
+      })
+      expect([stuck.isOver, stuck.verdict("c-1"), stuck.verdict("c-2")]).toEqual([
+        true,
+        "unfinished NOT_STOPPABLE service",
+        // Its login is still in flight.
+        "unfinished ALREADY_EXECUTING service",
+      ])
+      expect([stuck.countOf("start"), stuck.countOf("abort") > 3]).toEqual([1, true])
+      const next = yield* night({ facts: stuck.facts.slice(2), script: { state: () => completed } })
+      expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "succeeded COMPLETED nobody"])
+    }),
+  )
+
+  it.effect("of a service that is away is left as it is, and told so", () =>
+    Effect.gen(function* () {
+      const end = yield* night({
+        rules: { max_wait_ms: minute },
+        script: { state: () => lost, abort: () => lost },
+      })
+      expect(end.verdict("c-1")).toBe("unfinished SERVICE_UNREACHABLE service")
+      expect(end.state.tasks.get(idOf("c-1"))?.attempts[0]?.closed).toBeUndefined()
+    }),
+  )
+})

@@ -1,0 +1,77 @@
+/** An engine that takes no start, for all of its tasks at once. */
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { hour, minute, night } from "./ScriptedNight.ts"
+import { accepted } from "./ScriptedService.ts"
+
+const startTimes = (calls: ReadonlyArray<readonly [number, string, string]>) =>
+  calls.flatMap(([at, verb]) => (verb === "start" ? [at] : []))
+
+describe("an engine that takes no start", () => {
+  it.effect("is closed for all its tasks, looked at again, and given up for all of them at max_wait", () =>
+    Effect.gen(function* () {
+      const customers = Array.from({ length: 200 }, (_, index) => `c-${index}`)
+      const end = yield* night({
+        tasks: [...customers.map((customer) => ({ customer })), { customer: "c-0", engine: "tax" }],
+        script: {
+          start: (call) =>
+            call.engine_reference === "tax" ? accepted("tax") : { _tag: "EngineUnavailable" },
+        },
+      })
+      expect([...new Set(customers.map((customer) => end.verdict(customer)))]).toEqual([
+        "unfinished ENGINE_UNAVAILABLE service",
+      ])
+      expect(end.verdict("c-0", "tax")).toBe("succeeded COMPLETED nobody")
+      const looks = startTimes(end.calls)
+      expect(Math.max(...looks)).toBeLessThanOrEqual(3.5 * hour)
+      expect(Math.max(...looks)).toBeGreaterThan(3 * hour)
+      // Twenty starts at once, some twenty times: not one start for every task and every wait.
+      expect(looks.length).toBeLessThan(500)
+    }),
+  )
+
+  it.effect("is not asked again before its Retry-After, whoever of its tasks was told so", () =>
+    Effect.gen(function* () {
+      const end = yield* night({
+        tasks: [{ customer: "c-1" }, { customer: "c-2" }, { customer: "c-3" }],
+        script: {
+          start: (call, times) =>
+            times > 1
+              ? accepted(call.customer_id)
+              : call.customer_id === "c-1"
+                ? { _tag: "EngineUnavailable", retry_after_ms: 20 * minute }
+                : { _tag: "EngineUnavailable" },
+        },
+      })
+      const [, , , ...later] = startTimes(end.calls)
+      expect(Math.min(...later)).toBeGreaterThanOrEqual(20 * minute)
+      expect(["c-1", "c-2", "c-3"].map((customer) => end.verdict(customer))).toEqual(
+        Array.from({ length: 3 }, () => "succeeded COMPLETED nobody"),
+      )
+    }),
+  )
+
+  it.effect("in maintenance costs no start at all", () =>
+    Effect.gen(function* () {
+      const away = yield* night({ tasks: [{ customer: "c-1", prepare: () => ({ _tag: "Unavailable" }) }] })
+      expect([away.countOf("start"), away.verdict("c-1")]).toEqual([
+        0,
+        "unfinished ENGINE_UNAVAILABLE service",
+      ])
+    }),
+  )
+
+  it.effect("is given up at the deadline, with everything that waits for it", () =>
+    Effect.gen(function* () {
+      const end = yield* night({
+        tasks: Array.from({ length: 60 }, (_, index) => ({ customer: `c-${index}` })),
+        rules: { deadlineAt: hour },
+        script: { start: () => ({ _tag: "EngineUnavailable" }) },
+      })
+      expect(end.isOver).toBe(true)
+      expect(Math.max(...startTimes(end.calls))).toBeLessThanOrEqual(hour)
+      for (const task of end.state.tasks.values())
+        expect(["ENGINE_UNAVAILABLE", "DEADLINE_REACHED"]).toContain(task.settled?.fact.reason)
+    }),
+  )
+})

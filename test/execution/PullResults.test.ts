@@ -1,0 +1,273 @@
+/** Results in virtual time: partial, final, absent, locked, with documents, without an execution. */
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Fact } from "../../src/ledger/Fact.ts"
+import { idOf, makePlace, minute, night, run_id, second } from "./ScriptedNight.ts"
+import { bodyOf, completed, lost, results, state, throttled, unexpected } from "./ScriptedService.ts"
+import type { NightEnd } from "./ScriptedNight.ts"
+import type { Script } from "./ScriptedService.ts"
+
+const over: Script = { state: () => completed }
+const absent = { _tag: "SessionNotFound" } as const
+const neverStarted = { _tag: "NeverStarted" } as const
+const counting = (products_count: Readonly<Record<string, number>>): Script => ({
+  state: () => state("COMPLETED", "COMPLETED", { authentication_status: "AUTH_OK", products_count }),
+})
+const reads = (facts: ReadonlyArray<Fact>) =>
+  facts.flatMap((fact) =>
+    fact._tag === "ResultsRead"
+      ? [[fact.kind, fact.http_status, fact.is_closed, fact.landed !== undefined]]
+      : [],
+  )
+const isDrained = (end: NightEnd) => end.state.tasks.get(idOf("c-1"))?.attempts[0]?.drained
+const gaps = (end: NightEnd) => {
+  const times = end.calls.flatMap(([at, verb]) => (verb === "results" ? [at] : []))
+  return times.slice(1).map((at, index) => at - (times[index] ?? 0))
+}
+const succeeded = "succeeded COMPLETED nobody"
+const partial = "unfinished RESULTS_PARTIAL service"
+
+describe("results", () => {
+  it.effect("are read until they are final; every new body is landed, an equal one is not", () =>
+    Effect.gen(function* () {
+      const place = makePlace()
+      const end = yield* night({
+        place,
+        script: {
+          ...over,
+          results: (_, times) => (times <= 4 ? results(false, [times <= 2 ? 1 : 2]) : results(true, [2])),
+        },
+      })
+      expect([end.verdict("c-1"), isDrained(end), reads(end.facts)]).toEqual([
+        succeeded,
+        true,
+        [
+          ["results", 200, false, true],
+          ["results", 200, false, true],
+          ["results", 200, true, true],
+        ],
+      ])
+      for (const gap of gaps(end)) expect(gap).toBeGreaterThanOrEqual(5 * second)
+      const landed = (place.store.bodies.get(run_id) ?? []).filter(({ meta }) => meta.kind === "results")
+      expect(landed.length).toBe(3)
+    }),
+  )
+
+  it.effect("that are not final after wait_final leave the task unfinished, and are read on later", () =>
+    Effect.gen(function* () {
+      const first = yield* night({ script: { ...over, results: () => results(false) } })
+      expect([first.verdict("c-1"), isDrained(first)]).toEqual([partial, false])
+      const read = first.calls.filter(([, verb]) => verb === "results").map(([at]) => at)
+      expect(Math.max(...read) - Math.min(...read)).toBeLessThanOrEqual(10 * minute)
+      for (const mode of ["night", "collect"] as const) {
+        const next = yield* night({ facts: first.facts.slice(2), mode, script: over })
+        expect([next.countOf("start"), next.verdict("c-1"), isDrained(next)]).toEqual([0, succeeded, true])
+      }
+    }),
+  )
+
+  it.effect("wait out locks and limits, at least as long as they are asked to", () =>
+    Effect.gen(function* () {
+      const end = yield* night({
+        script: {
+          ...over,
+          results: (_, times) =>
+            [throttled(504), throttled(429, 30 * second), lost][times - 1] ?? results(true),
+        },
+      })
+      expect([end.verdict("c-1"), end.countOf("results")]).toEqual([succeeded, 4])
+      expect(gaps(end)[1]).toBeGreaterThanOrEqual(30 * second)
+    }),
+  )
+
+  it.effect(
+    "are not read where the login never succeeded and nothing was counted, nor where nobody wants them",
+    () =>
+      Effect.gen(function* () {
+        const failed = yield* night({ script: { state: () => state("FAILED", "FAILED") } })
+        expect([failed.countOf("results"), isDrained(failed)]).toEqual([0, true])
+        const { flow_results } = {
+          flow_results: { enabled: false, min_interval_ms: 5_000, wait_final_ms: 0, attachments: true },
+        }
+        const unwanted = yield* night({ script: over, rules: { flow_results } })
+        expect([unwanted.countOf("results"), unwanted.verdict("c-1"), isDrained(unwanted)]).toEqual([
+          0,
+          succeeded,
+          true,
+        ])
+      }),
+  )
+
+  it.effect("of an aborted execution whose login succeeded are read: what was retrieved stays readable", () =>
+    Effect.gen(function* () {
+      const aborted = state("ABORTED", "TIMEOUT", { authentication_status: "AUTH_OK" })
+      const end = yield* night({ script: { state: () => aborted } })
+      expect([end.countOf("results"), end.verdict("c-1")]).toEqual([1, "failed TIMEOUT engineer"])
+    }),
+  )
+
+  it.effect("blank what the service echoed of a login before anything is landed", () =>
+    Effect.gen(function* () {
+      const place = makePlace()
+      const echo = state("FAILED", "FAILED", { authentication_status: "AUTH_OK" })
+      const body = bodyOf({ is_closed: true, messages: [{ message: "password hunter2! was refused" }] })
+      yield* night({ place, script: { state: () => ({ ...echo, body }) } })
+      const stored = (place.store.bodies.get(run_id) ?? []).map(({ bytes }) => Buffer.from(bytes).toString())
+      expect(stored.join("\n")).not.toContain("hunter2")
+      expect(stored.join("\n")).toContain("[blanked]")
+    }),
+  )
+})
+
+describe("results that are not there", () => {
+  it.effect("are no loss where nothing was counted", () =>
+    Effect.gen(function* () {
+      const end = yield* night({ script: { ...counting({}), results: () => absent } })
+      expect([end.verdict("c-1"), isDrained(end), end.countOf("results"), reads(end.facts)]).toEqual([
+        succeeded,
+        true,
+        1,
+        [["results", 404, true, false]],
+      ])
+    }),
+  )
+
+  it.effect("are asked for three times where something was counted, and may still come", () =>
+    Effect.gen(function* () {
+      const end = yield* night({
+        script: { ...over, results: (_, times) => (times < 3 ? absent : results(true)) },
+      })
+      expect([end.verdict("c-1"), isDrained(end)]).toEqual([succeeded, true])
+    }),
+  )
+
+  it.effect("are kept remotely where something was counted and nothing can be read", () =>
+    Effect.gen(function* () {
+      for (const script of [{ results: () => absent }, { results: () => neverStarted }]) {
+        const end = yield* night({ script: { ...over, ...script } })
+        expect([end.verdict("c-1"), isDrained(end), end.countOf("profile")]).toEqual([
+          "partial RECORDS_UNREACHABLE engineer",
+          false,
+          1,
+        ])
+      }
+      const strange = yield* night({ script: { ...over, results: () => absent, profile: () => unexpected } })
+      expect(strange.verdict("c-1")).toBe("partial RECORDS_UNREACHABLE engineer")
+    }),
+  )
+
+  it.effect("are replaced by the profile where that holds every family that was counted", () =>
+    Effect.gen(function* () {
+      const profile = { product: "customer_information", sub_family: "customer_information:user_profile" }
+      const counted = { "customer_information:user_profile@customer_information": 1, "none:at_all@none": 0 }
+      const script = {
+        results: () => absent,
+        profile: () => ({ _tag: "Profile", body: bodyOf(profile) }) as const,
+      }
+      const whole = yield* night({ script: { ...counting(counted), ...script } })
+      expect([whole.verdict("c-1"), isDrained(whole), reads(whole.facts).at(-1)]).toEqual([
+        succeeded,
+        true,
+        ["profile", 200, true, true],
+      ])
+      const more = yield* night({
+        script: { ...counting({ ...counted, "bank:account@accounts": 2 }), ...script },
+      })
+      expect([more.verdict("c-1"), isDrained(more)]).toEqual(["partial RECORDS_UNREACHABLE engineer", false])
+    }),
+  )
+
+  it.effect("are partial, not lost, while the profile does not answer", () =>
+    Effect.gen(function* () {
+      const end = yield* night({ script: { ...over, results: () => absent, profile: () => lost } })
+      expect([end.verdict("c-1"), isDrained(end)]).toEqual([partial, false])
+    }),
+  )
+})
+
+describe("documents", () => {
+  const named = {
+    a: [{ attachment_id: "doc-1" }, { attachment_id: "../etc" }, { attachments: ["doc-2", "doc-3"] }],
+  }
+  const statuses = (end: NightEnd) =>
+    Object.fromEntries(
+      end.state.tasks
+        .get(idOf("c-1"))
+        ?.attachments.map(({ attachment_id, status }) => [attachment_id, status]) ?? [],
+    )
+
+  it.effect(
+    "are downloaded once the results are final; what is missing or refused is told, not asked for again",
+    () =>
+      Effect.gen(function* () {
+        const end = yield* night({
+          script: {
+            ...over,
+            results: (_, times) => results(times > 1, named),
+            attachment: (id, times) =>
+              id === "doc-2" ? "missing" : id === "doc-3" && times < 3 ? lost : "document",
+          },
+        })
+        expect([statuses(end), end.verdict("c-1"), isDrained(end)]).toEqual([
+          { "../etc": "refused", "doc-1": "downloaded", "doc-2": "missing", "doc-3": "downloaded" },
+          succeeded,
+          true,
+        ])
+        expect([end.countOf("attachment", "../etc"), end.countOf("attachment", "doc-1")]).toEqual([0, 1])
+      }),
+  )
+
+  it.effect("that the service does not give leave the results partial; only they are asked for again", () =>
+    Effect.gen(function* () {
+      const script = (attachment: NonNullable<Script["attachment"]>): Script => ({
+        ...over,
+        results: () => results(true, named),
+        attachment,
+      })
+      const first = yield* night({ script: script((id) => (id === "doc-3" ? lost : "document")) })
+      expect([statuses(first)["doc-3"], first.verdict("c-1"), isDrained(first)]).toEqual([
+        "failed",
+        partial,
+        false,
+      ])
+      const next = yield* night({ facts: first.facts.slice(2), script: script(() => "document") })
+      expect([next.verdict("c-1"), isDrained(next), next.countOf("attachment")]).toEqual([succeeded, true, 1])
+      expect(statuses(next)["doc-3"]).toBe("downloaded")
+    }),
+  )
+
+  it.effect("are left where the job does not want them", () =>
+    Effect.gen(function* () {
+      const flow_results = {
+        enabled: true,
+        min_interval_ms: 5_000,
+        wait_final_ms: minute,
+        attachments: false,
+      }
+      const end = yield* night({
+        script: { ...over, results: () => results(true, named) },
+        rules: { flow_results },
+      })
+      expect([end.countOf("attachment"), statuses(end), isDrained(end)]).toEqual([0, {}, true])
+    }),
+  )
+})
+
+describe("a flow session that its customer ran alone", () => {
+  const verdict = (end: NightEnd) => {
+    const settled = end.state.tasks.get(`${run_id}/session/s-9`)?.settled?.fact
+    return `${settled?.outcome} ${settled?.reason} ${settled?.who_acts}`
+  }
+  const pull = (script: Script) => Effect.map(night({ tasks: [], sessions: ["s-9"], script }), verdict)
+
+  it.effect("is pulled without an execution, and told apart from one that is not there", () =>
+    Effect.gen(function* () {
+      expect([
+        yield* pull({}),
+        yield* pull({ results: () => results(false) }),
+        yield* pull({ results: () => absent }),
+        yield* pull({ results: () => neverStarted }),
+      ]).toEqual([succeeded, partial, "failed SESSION_UNKNOWN engineer", "failed SESSION_UNKNOWN engineer"])
+    }),
+  )
+})

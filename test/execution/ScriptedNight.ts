@@ -1,0 +1,216 @@
+/**
+ * Runs against a scripted service in virtual time, by one process or several that follow each other: who was
+ * called when, and what the ledger holds afterwards.
+ */
+import { Effect, Exit, Redacted } from "effect"
+import type { Duration, Layer } from "effect"
+import { executeRun } from "../../src/execution/ExecuteRun.ts"
+import type { Failure } from "../../src/execution/Night.ts"
+import type { Mode } from "../../src/execution/TaskResumption.ts"
+import type { Prepared, Rules, TaskWork } from "../../src/execution/Work.ts"
+import { LandingMemory } from "../../src/landing/LandingMemory.ts"
+import type { LandingStore } from "../../src/landing/LandingMemory.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
+import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
+import { foldRun } from "../../src/ledger/RunState.ts"
+import type { RunState } from "../../src/ledger/RunState.ts"
+import { World } from "../simulation/World.ts"
+import { scripted } from "./ScriptedService.ts"
+import type { Call, Script } from "./ScriptedService.ts"
+
+export const run_id = "job.2026-11-21"
+export const idOf = (customer_id: string, engine = "bank") => `${run_id}/${customer_id}/${engine}`
+
+export const second = 1_000
+export const minute = 60 * second
+export const hour = 60 * minute
+
+export const rules: Rules = {
+  limits: { max_in_flight: 100, per_engine: 20 },
+  polling: { min_ms: 2 * second, max_ms: minute },
+  retry: { max_attempts: 3, base_ms: 30 * second, max_ms: 15 * minute },
+  max_wait_ms: 3.5 * hour,
+  flow_results: { enabled: true, min_interval_ms: 5 * second, wait_final_ms: 10 * minute, attachments: true },
+  deadlineAt: undefined,
+}
+
+export interface NightTask {
+  readonly customer: string
+  readonly engine?: string
+  readonly fingerprint?: string
+  readonly expected_ms?: number
+  /** How often the engine is away before it can be started. */
+  readonly prepare?: (times: number) => Prepared
+  /** The job does not name the task any more. */
+  readonly dropped?: true
+}
+
+export const ready = (fingerprint: string | undefined): Prepared => ({
+  _tag: "Ready",
+  fingerprint,
+  secrets: ["hunter2!"],
+  call: {
+    engine_reference: "bank",
+    customer_id: "",
+    parameters: Redacted.make({}),
+    base_configurations: {
+      customer_interaction_available: false,
+      execution_timeout: 1_200,
+      unlock_protected_data: false,
+      tokenized_access: false,
+    },
+    features: [],
+    hooks_extra_data: {},
+    configurations: {},
+  },
+})
+
+const workOf = ({
+  customer,
+  engine = "bank",
+  fingerprint,
+  expected_ms,
+  prepare,
+  dropped,
+}: NightTask): TaskWork => {
+  let times = 0
+  const prepared = Effect.sync(() => {
+    times += 1
+    const answer = prepare?.(times) ?? ready(fingerprint)
+    return answer._tag === "Ready"
+      ? { ...answer, call: { ...answer.call, customer_id: customer, engine_reference: engine } }
+      : answer
+  })
+  return {
+    task_id: idOf(customer, engine),
+    customer_id: customer,
+    engine_reference: engine,
+    fingerprint,
+    secrets: [],
+    prepare: dropped === true ? undefined : prepared,
+    ...(expected_ms === undefined ? {} : { expected_ms }),
+  }
+}
+
+const begin = (tasks: ReadonlyArray<NightTask>, sessions: ReadonlyArray<string>): ReadonlyArray<Fact> => [
+  { _tag: "RunStarted", run_id, job: "job", job_path: "j", run_date: "2026-11-21", tool_version: "0" },
+  ...tasks.map(({ customer, engine = "bank" }): Fact => ({
+    _tag: "TaskPlanned",
+    run_id,
+    task_id: idOf(customer, engine),
+    customer_id: customer,
+    engine_reference: engine,
+    features: [],
+  })),
+  ...sessions.map((session_id): Fact => ({
+    _tag: "TaskPlanned",
+    run_id,
+    task_id: `${run_id}/session/${session_id}`,
+    session_id,
+    features: [],
+  })),
+]
+
+/** A place in which several processes follow each other; its time begins at 0. */
+export interface Place {
+  readonly world: World
+  readonly ledger: Layer.Layer<Ledger>
+  readonly store: LandingStore
+  readonly calls: Array<Call>
+}
+export const makePlace = (): Place => ({
+  world: World.make({ startMs: 0, seed: "night" }),
+  ledger: Ledger.layerOver(openLedger({ path: ":memory:" })),
+  store: LandingMemory.makeStore(),
+  calls: [],
+})
+
+export interface Night {
+  readonly tasks?: ReadonlyArray<NightTask>
+  readonly sessions?: ReadonlyArray<string>
+  readonly script?: Script
+  readonly rules?: Partial<Rules>
+  readonly mode?: Mode
+  /** Facts that an earlier process left, after the beginning. */
+  readonly facts?: ReadonlyArray<Fact>
+  readonly place?: Place
+  /** The process is interrupted after this; by default it gets two days. */
+  readonly cutAfter?: Duration.Input
+  /** The process is killed after so many milliseconds: not even its finalizers run. */
+  readonly killAfter?: number
+}
+
+export interface NightEnd {
+  readonly isOver: boolean
+  readonly state: RunState
+  readonly facts: ReadonlyArray<Fact>
+  readonly calls: ReadonlyArray<Call>
+  /** `outcome reason who_acts` of a customer's task, as settled. */
+  readonly verdict: (customer: string, engine?: string) => string | undefined
+  readonly countOf: (verb: string, id?: string) => number
+}
+
+/** One process works on the run until it is done, interrupted or killed. */
+export const night = (given: Night): Effect.Effect<NightEnd, Failure> =>
+  Effect.suspend(() => {
+    const place = given.place ?? makePlace()
+    const { world } = place
+    const process = world.spawn("night", runProcess(given, place))
+    const isKilled = () => given.killAfter !== undefined && !process.alive()
+    if (given.killAfter !== undefined) world.at(world.now() + given.killAfter, process.kill)
+    world.runUntil(() => process.exit() !== undefined || isKilled())
+    const exit = process.exit()
+    if (exit !== undefined && Exit.isFailure(exit)) return Effect.failCause(exit.cause)
+    return Effect.map(loadRun(place), ({ state: end, facts }) => ({
+      isOver: exit?.value === true,
+      state: end,
+      facts,
+      calls: place.calls,
+      verdict: (customer, engine) => {
+        const settled = end.tasks.get(idOf(customer, engine))?.settled?.fact
+        return settled && `${settled.outcome} ${settled.reason} ${settled.who_acts}`
+      },
+      countOf: (verb, id) =>
+        place.calls.filter(([, what, whom]) => what === verb && (id === undefined || whom === id)).length,
+    }))
+  })
+
+const loadRun = (place: Place) =>
+  Effect.gen(function* () {
+    const ledger = yield* Ledger
+    const recorded = yield* ledger.facts(run_id)
+    const run = foldRun(recorded)
+    return run === undefined
+      ? yield* Effect.die("the run has no beginning")
+      : { state: run, facts: recorded.map(({ fact }) => fact) }
+  }).pipe(Effect.provide(place.ledger))
+
+/** True when the run came to its end before it was interrupted. */
+const runProcess = (given: Night, place: Place) => {
+  const tasks = given.tasks ?? [{ customer: "c-1" }]
+  const sessions = given.sessions ?? []
+  return Effect.gen(function* () {
+    const ledger = yield* Ledger
+    if ((yield* ledger.facts(run_id)).length === 0)
+      yield* ledger.append([...begin(tasks, sessions), ...(given.facts ?? [])])
+    const execution = executeRun({
+      run: (yield* loadRun(place)).state,
+      works: tasks.map(workOf),
+      sessions: sessions.map((session_id) => ({
+        task_id: `${run_id}/session/${session_id}`,
+        session_id,
+        customer_id: undefined,
+      })),
+      rules: { ...rules, ...given.rules },
+      mode: given.mode ?? "night",
+    })
+    const interruption = Effect.sleep(given.cutAfter ?? "2 days")
+    return yield* Effect.raceFirst(Effect.as(execution, true), Effect.as(interruption, false))
+  }).pipe(
+    Effect.provide([
+      place.ledger,
+      LandingMemory.layer(place.store),
+      scripted(given.script ?? {}, place.calls),
+    ]),
+  )
+}

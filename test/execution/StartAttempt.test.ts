@@ -1,0 +1,249 @@
+/** Starts in virtual time: lost, doubled, refused, throttled, in the way of somebody else. */
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { StartAnswer, StartCall, CallFailure } from "../../src/client/Service.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
+import { hour, idOf, minute, night, run_id, second } from "./ScriptedNight.ts"
+import {
+  accepted,
+  completed,
+  conflict,
+  lost,
+  notSent,
+  refused,
+  state,
+  throttled,
+  working,
+} from "./ScriptedService.ts"
+
+/** The answers to a customer's starts one after another; the last one goes on. */
+const answers =
+  (...all: ReadonlyArray<(call: StartCall) => StartAnswer | CallFailure>) =>
+  (call: StartCall, times: number) =>
+    (all[Math.min(times, all.length) - 1] ?? (() => lost))(call)
+
+const startFacts = (facts: ReadonlyArray<Fact>) =>
+  facts.flatMap((fact) => {
+    if (fact._tag === "StartIntended") return [fact.probe ? "probe" : "start"]
+    if (fact._tag === "StartAnswered") return [fact.answer]
+    return fact._tag === "OrphanSuspected" ? ["orphan"] : []
+  })
+const startTimes = (calls: ReadonlyArray<readonly [number, string, string]>) =>
+  calls.flatMap(([at, verb]) => (verb === "start" ? [at] : []))
+
+describe("a lost start", () => {
+  it.effect("is found again by the same external id, and never repeated", () =>
+    Effect.gen(function* () {
+      const ids: Array<string> = []
+      const note = (call: StartCall) => void ids.push(call.external_execution_id)
+      const end = yield* night({
+        script: {
+          start: answers(
+            (call) => (note(call), lost),
+            (call) => (note(call), conflict("1", call.external_execution_id)),
+          ),
+        },
+      })
+      expect(startFacts(end.facts)).toEqual(["start", "lost", "probe", "adopted"])
+      expect([new Set(ids).size, end.verdict("c-1")]).toEqual([1, "succeeded COMPLETED nobody"])
+      const [first = 0, probe = 0] = startTimes(end.calls)
+      expect(probe - first).toBeGreaterThanOrEqual(10 * second)
+    }),
+  )
+
+  it.effect("that closed unseen may be repeated by its probe, which is told as a possible orphan", () =>
+    Effect.gen(function* () {
+      const end = yield* night({
+        script: {
+          start: answers(
+            () => lost,
+            () => accepted("1"),
+          ),
+        },
+      })
+      expect(startFacts(end.facts)).toEqual(["start", "lost", "probe", "accepted", "orphan"])
+      expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+    }),
+  )
+
+  it.effect("whose probe is lost too is unknown, and stays so when the run is taken up", () =>
+    Effect.gen(function* () {
+      const script = { start: answers(() => lost) }
+      const end = yield* night({ script })
+      expect(startFacts(end.facts)).toEqual(["start", "lost", "probe", "lost"])
+      expect(end.verdict("c-1")).toBe("unfinished START_UNKNOWN engineer")
+      const again = yield* night({ script, facts: end.facts.slice(2) })
+      expect([again.countOf("start"), again.verdict("c-1")]).toEqual([0, "unfinished START_UNKNOWN engineer"])
+    }),
+  )
+
+  it.effect("is still probed once after its probe was throttled, however often", () =>
+    Effect.gen(function* () {
+      const end = yield* night({
+        script: {
+          start: answers(
+            () => lost,
+            () => throttled(429, 40 * second),
+            () => notSent,
+            (call) => conflict("1", call.external_execution_id),
+          ),
+        },
+      })
+      expect(startFacts(end.facts)).toEqual([
+        "start",
+        "lost",
+        "probe",
+        "not_created",
+        "probe",
+        "not_created",
+        "probe",
+        "adopted",
+      ])
+      const [, throttledAt = 0, laterAt = 0] = startTimes(end.calls)
+      expect(laterAt - throttledAt).toBeGreaterThanOrEqual(40 * second)
+    }),
+  )
+
+  it.effect("whose probe never gets through is unknown, not merely late", () =>
+    Effect.gen(function* () {
+      const end = yield* night({
+        script: {
+          start: answers(
+            () => lost,
+            () => throttled(),
+          ),
+        },
+      })
+      expect(end.verdict("c-1")).toBe("unfinished START_UNKNOWN engineer")
+    }),
+  )
+
+  it.effect("accepted without an id is looked for like a lost one", () =>
+    Effect.gen(function* () {
+      const blind: StartAnswer = { ...accepted("1"), _tag: "Accepted", view: {} } as StartAnswer
+      const end = yield* night({
+        script: {
+          start: answers(
+            () => blind,
+            (call) => conflict("1", call.external_execution_id),
+          ),
+        },
+      })
+      expect(startFacts(end.facts)).toEqual(["start", "lost", "probe", "adopted"])
+    }),
+  )
+})
+
+describe("somebody else's execution", () => {
+  it.effect("is waited for without an attempt, and never touched", () =>
+    Effect.gen(function* () {
+      const end = yield* night({
+        script: {
+          start: answers(
+            () => conflict("theirs", "x"),
+            () => conflict("theirs", "x"),
+            () => conflict("theirs", "x"),
+            () => conflict("theirs", "x"),
+            () => accepted("ours"),
+          ),
+        },
+      })
+      expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+      expect(end.state.tasks.get(idOf("c-1"))?.attempts.length).toBe(1)
+      expect(end.calls.filter(([, , id]) => id.includes("theirs"))).toEqual([])
+      const [first = 0, ...later] = startTimes(end.calls)
+      const waits = later.map((at, index) => at - ([first, ...later][index] ?? 0))
+      for (const [index, full] of [30, 60, 120, 240].entries()) {
+        expect(waits[index]).toBeGreaterThanOrEqual(full * 0.8 * second)
+        expect(waits[index]).toBeLessThanOrEqual((full + 1) * second)
+      }
+    }),
+  )
+
+  it.effect("that does not end is given up after max_wait", () =>
+    Effect.gen(function* () {
+      const end = yield* night({ script: { start: answers(() => conflict("theirs", "x")) } })
+      expect(end.verdict("c-1")).toBe("unfinished ALREADY_EXECUTING service")
+      expect(Math.max(...startTimes(end.calls))).toBeGreaterThan(3 * hour)
+      expect(Math.max(...startTimes(end.calls))).toBeLessThanOrEqual(3.5 * hour)
+    }),
+  )
+
+  it.effect("is told from our own by its state where the conflict names no external id", () =>
+    Effect.gen(function* () {
+      let ours = ""
+      const script = (external: () => string | undefined) => ({
+        start: answers(
+          (call) => ((ours = call.external_execution_id), lost),
+          () => conflict("found"),
+          () => refused(400),
+        ),
+        state: (_: string, times: number) => {
+          const external_execution_id = external()
+          const more = external_execution_id === undefined ? {} : { external_execution_id }
+          if (times === 1) return throttled()
+          return times < 4 ? state("ONGOING", "RUNNING", more) : state("FAILED", "FAILED", more)
+        },
+      })
+      const adopted = yield* night({ script: script(() => ours) })
+      expect([startFacts(adopted.facts).at(-1), adopted.verdict("c-1")]).toEqual([
+        "adopted",
+        "failed FAILED engineer",
+      ])
+      for (const external of ["theirs", undefined]) {
+        const foreign = yield* night({ script: script(() => external), rules: { max_wait_ms: minute } })
+        expect(startFacts(foreign.facts).slice(0, 4)).toEqual(["start", "lost", "probe", "foreign"])
+        expect([foreign.countOf("abort"), foreign.countOf("results")]).toEqual([0, 0])
+      }
+    }),
+  )
+})
+
+describe("a start that created nothing", () => {
+  it.effect("is sent again as long as the task may wait, and is unreachable then", () =>
+    Effect.gen(function* () {
+      const once = yield* night({
+        script: {
+          start: answers(
+            () => notSent,
+            () => throttled(),
+            () => accepted("1"),
+          ),
+        },
+      })
+      expect([startFacts(once.facts), once.verdict("c-1")]).toEqual([
+        ["start", "not_created", "start", "not_created", "start", "accepted"],
+        "succeeded COMPLETED nobody",
+      ])
+      const never = yield* night({ script: { start: answers(() => notSent) } })
+      expect(never.verdict("c-1")).toBe("unfinished SERVICE_UNREACHABLE service")
+    }),
+  )
+
+  it.effect("by a refusal is over at once, and told as the contract says", () =>
+    Effect.gen(function* () {
+      const verdict = (answer: StartAnswer) =>
+        Effect.map(night({ script: { start: () => answer } }), (end) => [
+          end.countOf("start"),
+          end.verdict("c-1"),
+        ])
+      expect(yield* verdict(refused(400, "CUSTOMER_INTERVENTION_REQUIRED"))).toEqual([
+        1,
+        "failed CUSTOMER_INTERVENTION_REQUIRED engineer",
+      ])
+      expect(yield* verdict(refused(422))).toEqual([1, "failed BAD_CONFIGURATIONS engineer"])
+    }),
+  )
+})
+
+describe("an interrupted start", () => {
+  it.effect("keeps the answer of a request that has left, so that the next process follows it", () =>
+    Effect.gen(function* () {
+      const cut = yield* night({ cutAfter: "100 millis", script: { state: () => working } })
+      expect([cut.isOver, startFacts(cut.facts)]).toEqual([false, ["start", "accepted"]])
+      const next = yield* night({ facts: cut.facts.slice(2), script: { state: () => completed } })
+      expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "succeeded COMPLETED nobody"])
+      expect(cut.facts[0]).toMatchObject({ run_id })
+    }),
+  )
+})

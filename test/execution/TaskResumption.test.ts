@@ -1,0 +1,189 @@
+/** Where a task goes on after its process was cut off, anywhere. */
+import { describe, expect, it } from "vitest"
+import * as fc from "fast-check"
+import { resumeAttempt } from "../../src/execution/Attempt.ts"
+import { resumeTask } from "../../src/execution/TaskResumption.ts"
+import type { Mode } from "../../src/execution/TaskResumption.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
+import { answered, closed, drained, fold, intended, lives, observed, settled, task_id } from "./Lives.ts"
+
+const taskOf = (facts: ReadonlyArray<Fact>) => fold(facts).tasks.get(task_id)
+const resumed = (facts: ReadonlyArray<Fact>, mode: Mode = "night") => resumeTask(taskOf(facts), mode)
+const told = (facts: ReadonlyArray<Fact>, mode: Mode = "night") => {
+  const to = resumed(facts, mode)
+  switch (to._tag) {
+    case "Start":
+      return `${to.probe ? "probe" : "start"} ${to.attempt}`
+    case "Follow":
+      return `follow ${to.execution_id}`
+    case "Finish":
+      return `finish ${to.closed.execution_id}`
+    default:
+      return to._tag
+  }
+}
+
+describe("a task that was cut off anywhere in its life", () => {
+  it("never repeats a start that was answered, probes a lost one once, and follows what is open", () => {
+    fc.assert(
+      fc.property(lives, fc.nat(), fc.constantFrom<Mode>("night", "collect"), (life, at, mode) => {
+        const known = life.slice(0, at % (life.length + 1))
+        const task = taskOf(known)
+        const to = resumed(known, mode)
+        const sent = (attempt: number) =>
+          known.filter(
+            (fact) => "attempt" in fact && fact.attempt === attempt && fact._tag === "StartIntended",
+          )
+        const last = task?.attempts.at(-1)
+        if (to._tag === "Start") {
+          const answers = known.flatMap((fact) =>
+            fact._tag === "StartAnswered" && fact.attempt === to.attempt ? [fact.answer] : [],
+          )
+          // What was accepted, adopted or refused is never sent again.
+          expect(answers.filter((answer) => ["accepted", "adopted", "refused"].includes(answer))).toEqual([])
+          const newest = known.findLast(
+            (fact) => fact._tag === "StartIntended" && fact.attempt === to.attempt,
+          )
+          const isUnanswered = newest !== undefined && known.at(-1) === newest
+          const wasLost = answers.includes("lost")
+          // It is a probe exactly where an earlier request may have had an effect.
+          expect(to.probe).toBe(isUnanswered || wasLost)
+          // A probe that was lost, or whose answer is not known, is not sent a second time.
+          if (to.probe && isUnanswered) expect(newest?._tag === "StartIntended" && newest.probe).toBe(false)
+          expect(answers.filter((answer) => answer === "lost").length).toBeLessThanOrEqual(1)
+          // A further attempt begins only once the one before is closed.
+          for (const earlier of task?.attempts ?? [])
+            if (earlier.attempt < to.attempt) expect(earlier.closed).toBeDefined()
+          expect(to.attemptsMade).toBeLessThanOrEqual(task?.attempts.length ?? 0)
+          if (sent(to.attempt).length === 0) expect(mode).toBe("night")
+        }
+        // An execution of ours that is open is followed, whatever else happened.
+        if (last?.execution_id !== undefined && last.closed === undefined)
+          expect(to).toMatchObject({ _tag: "Follow", execution_id: last.execution_id })
+        // An end without a verdict is finished.
+        if (last?.closed !== undefined && task?.settled === undefined) expect(to._tag).toBe("Finish")
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+})
+
+describe("resuming", () => {
+  it("goes on with an attempt exactly where its facts end", () => {
+    const lost = [intended(1), answered(1, "lost")]
+    expect([
+      told([]),
+      told([intended(1)]),
+      told([intended(1), answered(1, "not_created")]),
+      told([intended(1), answered(1, "foreign")]),
+      told(lost),
+      told([...lost, intended(1, true)]),
+      told([...lost, intended(1, true), answered(1, "not_created")]),
+      told([...lost, intended(1, true), answered(1, "foreign")]),
+      told([...lost, intended(1, true), answered(1, "lost")]),
+      told([...lost, intended(1, true), answered(1, "adopted")]),
+      told([intended(1), answered(1, "refused", "T10N_FORBIDDEN")]),
+      told([intended(1), answered(1, "accepted"), observed(1)]),
+      told([intended(1), answered(1, "accepted"), closed(1)]),
+      told([intended(1), answered(1, "accepted"), closed(1), drained(1)]),
+    ]).toEqual([
+      "start 1",
+      "probe 1",
+      "start 1",
+      "start 1",
+      "probe 1",
+      "StartUnknown",
+      "probe 1",
+      "probe 1",
+      "StartUnknown",
+      "follow e-1",
+      "Refused",
+      "follow e-1",
+      "finish e-1",
+      "finish e-1",
+    ])
+  })
+
+  it("probes a start that was sent again and whose answer is not known", () => {
+    expect(told([intended(1), answered(1, "not_created"), intended(1)])).toBe("probe 1")
+  })
+
+  it("starts unfinished tasks anew, and nothing that is settled for good", () => {
+    const temporary = [
+      intended(1),
+      answered(1, "accepted"),
+      closed(1, "TEMPORARY_ERROR", "OUT_OF_SERVICE"),
+      settled("unfinished", "OUT_OF_SERVICE"),
+    ]
+    expect(resumed(temporary)).toEqual({ _tag: "Start", attempt: 2, probe: false, attemptsMade: 0 })
+    for (const outcome of ["succeeded", "partial", "failed", "skipped"] as const)
+      expect(resumed([...temporary, settled(outcome, "ANY")])).toEqual({ _tag: "Nothing" })
+    expect(told([settled("unfinished", "ENGINE_UNAVAILABLE")])).toBe("start 1")
+    expect(told([settled("unfinished", "START_UNKNOWN"), intended(1)])).toBe("probe 1")
+    expect(told([intended(1), answered(1, "lost"), settled("unfinished", "START_UNKNOWN")])).toBe("Nothing")
+  })
+
+  it("reads partial results on instead of starting again", () => {
+    const partial = [
+      intended(1),
+      answered(1, "accepted"),
+      closed(1),
+      settled("unfinished", "RESULTS_PARTIAL"),
+    ]
+    expect([told(partial), told(partial, "collect")]).toEqual(["finish e-1", "finish e-1"])
+  })
+
+  it("finishes an execution that was given up and closed later, before any further start", () => {
+    const givenUp = [intended(1), answered(1, "accepted"), settled("unfinished", "NOT_STOPPABLE")]
+    expect(told(givenUp)).toBe("follow e-1")
+    expect(told([...givenUp, closed(1)])).toBe("finish e-1")
+    expect(told([...givenUp, closed(1)], "collect")).toBe("finish e-1")
+  })
+
+  it("repeats no start that the service itself could not take, but makes a new one", () => {
+    const refused = [intended(1), answered(1, "refused", "BAD_PROXY_CONFIGURATION")]
+    expect(told(refused)).toBe("Refused")
+    const verdict = settled("unfinished", "BAD_PROXY_CONFIGURATION")
+    expect([told([...refused, verdict]), told([...refused, verdict], "collect")]).toEqual([
+      "start 2",
+      "Nothing",
+    ])
+  })
+
+  it("collects what an older night left in flight, and starts nothing for it", () => {
+    expect([
+      told([], "collect"),
+      told([intended(1), answered(1, "foreign")], "collect"),
+      told([intended(1)], "collect"),
+      told([intended(1), answered(1, "accepted")], "collect"),
+      told([settled("unfinished", "NIGHT_OVER")], "collect"),
+    ]).toEqual(["NightOver", "NightOver", "probe 1", "follow e-1", "Nothing"])
+    expect(resumeTask(undefined, "collect")).toEqual({ _tag: "Nothing" })
+  })
+
+  it("counts the executions since the last verdict: a resumed night gives a task its attempts anew", () => {
+    const made = (facts: ReadonlyArray<Fact>) => {
+      const to = resumed(facts)
+      return "attemptsMade" in to ? to.attemptsMade : undefined
+    }
+    const one = [intended(1), answered(1, "accepted"), closed(1, "TEMPORARY_ERROR", "OUT_OF_SERVICE")]
+    expect([
+      made([...one, intended(2), answered(2, "accepted")]),
+      made([...one, intended(2), answered(2, "not_created")]),
+      made([...one, settled("unfinished", "OUT_OF_SERVICE"), intended(2), answered(2, "accepted")]),
+      made([intended(1), answered(1, "foreign"), settled("unfinished", "ALREADY_EXECUTING")]),
+      made([
+        intended(1),
+        answered(1, "foreign"),
+        settled("unfinished", "ALREADY_EXECUTING"),
+        intended(1),
+        answered(1, "accepted"),
+      ]),
+    ]).toEqual([2, 1, 1, 0, 1])
+  })
+
+  it("says of a closed attempt that it is closed, before anything else", () => {
+    const attempt = taskOf([intended(1), answered(1, "accepted"), closed(1)])?.attempts[0]
+    expect(attempt === undefined ? undefined : resumeAttempt(attempt)).toEqual({ _tag: "Closed" })
+  })
+})
