@@ -68,7 +68,11 @@ describe("findRecords", () => {
   })
 
   it("takes what only describes the records for no record", () => {
-    const data = { customer: { name: "x" }, documents: [{ title: "y" }], source: { a: 1, records: [record(1)] } }
+    const data = {
+      customer: { name: "x" },
+      documents: [{ title: "y" }],
+      source: { a: 1, records: [record(1)] },
+    }
     expect(found(data)).toEqual({ records: [["data.source.records[0]", 1]], strays: [] })
   })
 
