@@ -136,6 +136,9 @@ const deleted = (
     if (run === undefined) return yield* Effect.die("no beginning")
     return {
       calls,
+      written: (yield* ledger.facts(run_id)).flatMap(({ fact }) =>
+        fact._tag === "DeleteIntended" || fact._tag === "DeleteAnswered" ? [fact._tag] : [],
+      ),
       pending: pendingDeletions(run),
       told: [...run.tasks.values()].map(({ attempts }) => {
         const deletion = attempts[0]?.deletion
@@ -151,6 +154,7 @@ describe("deleting", () => {
     Effect.gen(function* () {
       const { told, pending } = yield* deleted(3, (id) => (id === "e-1" ? "gone" : "deleted"))
       expect([told, pending]).toEqual([["204 deleted", "404 gone", "204 deleted"], 0])
+      expect((yield* deleted(1, () => "deleted")).written).toEqual(["DeleteIntended", "DeleteAnswered"])
     }),
   )
 

@@ -62,6 +62,8 @@ describe("results", () => {
       for (const mode of ["night", "collect"] as const) {
         const next = yield* night({ facts: first.facts.slice(2), mode, script: over })
         expect([next.countOf("start"), next.verdict("c-1"), isDrained(next)]).toEqual([0, succeeded, true])
+        // The process before it may have asked a moment ago.
+        expect(next.calls[0]?.[0]).toBeGreaterThanOrEqual(5 * second)
       }
     }),
   )

@@ -31,9 +31,9 @@ const conflicting = (one: Candidate, other: Candidate): boolean =>
 const candidatesArbitrary = fc
   .array(
     fc.record({
-      customer: fc.integer({ min: 0, max: 12 }),
-      engine: fc.integer({ min: 0, max: 3 }),
-      login: fc.option(fc.integer({ min: 0, max: 4 }), { nil: undefined }),
+      customer: fc.integer({ min: 0, max: 4 }),
+      engine: fc.integer({ min: 0, max: 2 }),
+      login: fc.option(fc.integer({ min: 0, max: 2 }), { nil: undefined }),
       notBefore: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 300 })),
     }),
     { minLength: 1, maxLength: 80 },

@@ -101,7 +101,7 @@ export const makeJob = (random: () => number, customers: number): Job => {
     service: { _tag: "Embedded", seed: 1, speed: 1, faults: undefined },
     execution: { execution_timeout_seconds: 1_200, unlock_protected_data: false, max_wait_ms: 3.5 * hour },
     concurrency: { max_in_flight: pick(random, [5, 40, 1_000]), per_engine: pick(random, [3, 30, 1_000]) },
-    polling: { min_ms: 2_000, max_ms: pick(random, [1, 5, 5, 15, 15, 15]) * minute },
+    polling: { min_ms: pick(random, [2_000, 15_000, minute]), max_ms: pick(random, [1, 5, 15]) * minute },
     retry: { max_attempts: 3, base_ms: 30_000, max_ms: 15 * minute },
     flow_results: { enabled: true, min_interval_ms: 5_000, wait_final_ms: 10 * minute, attachments: true },
     deadline: random() < 0.2 ? pick(random, ["03:00", "07:00"]) : undefined,

@@ -96,7 +96,8 @@ export const planNight = (seed: number): NightPlan => {
   const clockOffsets = Array.from({ length: processesMax }, () =>
     random() < 0.05 ? Math.trunc((random() - 0.5) * 60_000) : 0,
   )
-  const customers = 10 + Math.floor(random() ** 2 * 120)
+  // Every tenth night is a large one, of some hundred executions; the small ones try more moments in the same time.
+  const customers = seed % 10 === 0 ? 60 + Math.floor(random() * 90) : 4 + Math.floor(random() ** 2 * 40)
   const job = makeJob(random, customers)
   const later = random()
   const nights = [

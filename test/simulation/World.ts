@@ -4,7 +4,7 @@
  * would, while the others go on. The same seed gives the same order of events, which `eventsHash` proves.
  * Nothing in here waits for the machine: a program that awaits a Promise ends as a `Deadlock`.
  */
-import { Clock, Context, Duration, Effect, Random, Scheduler } from "effect"
+import { Clock, Context, Duration, Effect, Random, References, Scheduler } from "effect"
 import type { Exit, Fiber } from "effect"
 import { TimerHeap } from "./TimerHeap.ts"
 
@@ -50,6 +50,8 @@ class Process {
     const context = Context.make(Clock.Clock, clockOf(world, this)).pipe(
       Context.add(Random.Random, random),
       Context.add(Scheduler.Scheduler, schedulerOf(world, this)),
+      // Nobody looks at the spans of a simulated process.
+      Context.add(References.TracerEnabled, false),
     )
     this.fork = Effect.runForkWith(context)
   }
