@@ -14,6 +14,8 @@ export interface SettingsValues {
   readonly hasAppSecret: boolean
   /** NO_COLOR, whatever its value, or TERM=dumb. */
   readonly noColor: boolean
+  /** How the user calls this program: by its name, or from a checkout through npm. */
+  readonly invocation: "nightjar" | "npm run -s nightjar --"
 }
 
 const text = (name: string) =>
@@ -28,13 +30,15 @@ const read = Config.all({
   app_secret: text("NIGHTJAR_APP_SECRET"),
   noColor: text("NO_COLOR"),
   term: text("TERM"),
+  npmScript: text("npm_lifecycle_event"),
 }).pipe(
-  Config.map(({ output, base_url, flows_url, app_secret, noColor, term }): SettingsValues => ({
+  Config.map(({ output, base_url, flows_url, app_secret, noColor, term, npmScript }): SettingsValues => ({
     output: output ?? "output",
     base_url,
     flows_url,
     hasAppSecret: app_secret !== undefined,
     noColor: noColor !== undefined || term === "dumb",
+    invocation: npmScript === undefined ? "nightjar" : "npm run -s nightjar --",
   })),
 )
 

@@ -16,6 +16,7 @@ import { endWith, exitCodes } from "./Failures.ts"
 import { loadJobs } from "./Jobs.ts"
 import { findRun, withLedger } from "./LedgerOf.ts"
 import { note, Output, say } from "./Output.ts"
+import { Settings } from "../Settings.ts"
 import { Wiring } from "./Wiring.ts"
 
 /** How the tasks of `jobs/demo.yaml` end, on every first run and every further one. */
@@ -48,10 +49,14 @@ export const demo = Command.make(
       `A cron job would have got exit code ${exit_code}: ${exitMeaning[exit_code]}. ` +
         "Here that is the engine in maintenance; the others need a customer or an engineer and wait for " +
         "nobody else.",
-      `Ask the tables: nightjar query${folder} "${exampleQuery}"`,
-      `Ask about a customer: nightjar explain${folder} c-024`,
     ]
-    yield* say(`\n${lines.map((line) => wrap(line, out.width, "", "  ")).join("\n")}`)
+    const { invocation } = yield* Settings
+    // Commands stay on one line, so that they can be copied.
+    const commands = [
+      `Ask the tables: ${invocation} query${folder} "${exampleQuery}"`,
+      `Ask about a customer: ${invocation} explain${folder} c-024`,
+    ]
+    yield* say(`\n${[...lines.map((line) => wrap(line, out.width, "", "  ")), ...commands].join("\n")}`)
     const asDesigned =
       exit_code === exitCodes.leftovers &&
       outcomes.every((outcome) => summary.outcomes[outcome] === designed[outcome])

@@ -49,6 +49,8 @@ export const bundle = async (root: string): Promise<ReadonlyArray<string> | unde
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const files = await bundle(fileURLToPath(new URL("../../", import.meta.url)))
   console.error(
-    files === undefined ? "bundle: there is no src/main.ts yet" : `bundle: dist/${files.join(", dist/")}`,
+    files === undefined
+      ? "bundle: there is no src/main.ts yet"
+      : `bundle: dist/nightjar.js and ${files.length - 1} files beside it`,
   )
 }
