@@ -3,7 +3,7 @@
  * only `…` stands for any lines; dates and durations may differ.
  */
 import { execFileSync, spawnSync } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -80,6 +80,14 @@ describe("the README", () => {
       expect(missingFrom(lines, nightjar(words).stdout)).toBeUndefined()
     }
   }, 30_000)
+
+  it("counts the test files that `npm test` runs", () => {
+    const count = readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" }).filter((path) =>
+      path.endsWith(".test.ts"),
+    ).length
+    const shown = examples.find(({ command }) => command === "npm test")?.lines
+    expect(shown).toContain(` Test Files  ${count} passed (${count})`)
+  })
 
   it("names every command, and no other", () => {
     const help = execFileSync(process.execPath, ["src/main.ts", "--help"], { cwd: root, encoding: "utf8" })
