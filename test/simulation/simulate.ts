@@ -23,6 +23,13 @@ interface Told {
   readonly virtualHours: number
 }
 
+/** What the workers share: the seeds, and how many of them are taken. */
+interface Share {
+  readonly from: number
+  readonly seeds: number
+  readonly taken: Int32Array
+}
+
 const violationsShownMax = 10
 
 const simulate = (seed: number, families: ReadonlyArray<RecordFamily>): Told => {
@@ -77,10 +84,12 @@ const runAll = async (from: number, seeds: number, verbose: boolean) => {
       console.log(`  npm run simulate -- --seeds 1 --from ${told.seed} --verbose`)
   }
   const workers = Math.min(seeds, availableParallelism())
+  // Each worker takes the next seed: nights differ in length.
+  const taken = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
   await Promise.all(
-    Array.from({ length: workers }, (_, index) => {
+    Array.from({ length: workers }, () => {
       const worker = new Worker(fileURLToPath(import.meta.url), {
-        workerData: { from, seeds, index, workers },
+        workerData: { from, seeds, taken } satisfies Share,
       })
       worker.on("message", hear)
       return new Promise<void>((resolve, reject) => worker.on("exit", () => resolve()).on("error", reject))
@@ -105,8 +114,8 @@ if (isMainThread) {
   })
   await runAll(Number(values.from), Number(values.seeds), values.verbose)
 } else {
-  const { from, seeds, index, workers } = workerData as Record<"from" | "seeds" | "index" | "workers", number>
+  const { from, seeds, taken } = workerData as Share
   const families = await loadFamilies()
-  for (let seed = from + index; seed < from + seeds; seed += workers)
-    parentPort?.postMessage(simulate(seed, families))
+  for (let next = Atomics.add(taken, 0, 1); next < seeds; next = Atomics.add(taken, 0, 1))
+    parentPort?.postMessage(simulate(from + next, families))
 }
