@@ -70,7 +70,7 @@ export const deleteExecutions = Effect.fn("DeleteExecutions.delete")(function* (
   yield* Effect.forEach(dueDeletions(run), deleteNext, { concurrency: deletionsAtOnce, discard: true })
 })
 
-/** Whether the service failed to answer. */
+/** Deletes one execution; true when the service failed to answer. */
 const deleteOne = Effect.fnUntraced(function* (
   run_id: string,
   { task_id, execution_id, landed_sha256 }: DueDeletion,

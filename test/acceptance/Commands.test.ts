@@ -196,10 +196,9 @@ describe("`nightjar sandbox`", () => {
   })
 
   it("has its engines, and refuses wrong secrets", async () => {
-    const list = (await call("GET", "/config/engines/list")).body as unknown as ReadonlyArray<
-      Record<string, unknown>
-    >
-    const of = (reference: string) => list.find((one) => one["reference"] === reference)
+    const list: unknown = (await call("GET", "/config/engines/list")).body
+    const engines: ReadonlyArray<Record<string, unknown>> = Array.isArray(list) ? list : []
+    const of = (reference: string) => engines.find((one) => one["reference"] === reference)
     expect([
       of("sandbox-bank:website")?.["main_category"],
       of("sandbox-tax:website")?.["main_category"],
