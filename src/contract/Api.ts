@@ -13,9 +13,11 @@ import {
   StartRequest,
   ValidationItem,
 } from "./Execution.ts"
+import { FlowHook } from "./Event.ts"
 import { flowResultsFields } from "./FlowResults.ts"
-import { answer, emptyAnswer } from "./Open.ts"
-import { featuresModes, mainCategories } from "./Vocabulary.ts"
+import { answer, emptyAnswer, open, openEnum } from "./Open.ts"
+import { ExchangeRequest, exchangedFields, TokenizedStartRequest } from "./Token.ts"
+import { featuresModes, flowEvents, mainCategories } from "./Vocabulary.ts"
 
 /** Section 7: most errors are `{detail: string}`. */
 const detail = <const Tag extends string>(tag: Tag, status: number) =>
@@ -53,6 +55,9 @@ export const Gone = detail("Gone", 410)
 export const NoContent = emptyAnswer("NoContent", 204)
 export const NotModified = emptyAnswer("NotModified", 304)
 
+/** 4.6 */
+export const Exchanged = answer("Exchanged", 200, exchangedFields)
+
 /** 4.10 */
 export const FlowResults = answer("FlowResults", 200, flowResultsFields)
 export const NeverStarted = detail("NeverStarted", 412)
@@ -65,6 +70,12 @@ export const Executions = HttpApiGroup.make("executions").add(
     payload: StartRequest,
     success: Accepted,
     error: [Refused, AlreadyExecuting, Invalid, TooManyRequests, Unavailable, ...denied],
+  }),
+  // 4.12: body and answers are not shown; the embedded service answers as 4.1 does.
+  HttpApiEndpoint.post("startTokenized", "/executions/init/v1/tokenized", {
+    payload: TokenizedStartRequest,
+    success: Accepted,
+    error: [Refused, AlreadyExecuting, NotFound, Invalid, TooManyRequests, Unavailable, ...denied],
   }),
   HttpApiEndpoint.get("readExecution", "/executions/handler/v1/:execution_id", {
     params: executionPath,
@@ -106,6 +117,27 @@ export const Executions = HttpApiGroup.make("executions").add(
   }),
 )
 
+const tokenPath = { token_id: Schema.String }
+
+export const Tokens = HttpApiGroup.make("tokens").add(
+  HttpApiEndpoint.put("exchangeTicket", "/executions/t10n", {
+    payload: ExchangeRequest,
+    success: Exchanged,
+    error: [Invalid, TooManyRequests, ...denied],
+  }),
+  // 4.12: the answer is not shown.
+  HttpApiEndpoint.get("readToken", "/executions/t10n/:token_id", {
+    params: tokenPath,
+    success: Schema.Unknown,
+    error: [NotFound, Invalid, TooManyRequests, ...denied],
+  }),
+  HttpApiEndpoint.delete("revokeToken", "/executions/t10n/:token_id", {
+    params: tokenPath,
+    success: [NoContent, NotModified],
+    error: [NotFound, Invalid, TooManyRequests, ...denied],
+  }),
+)
+
 export const Engines = HttpApiGroup.make("engines").add(
   HttpApiEndpoint.get("listEngines", "/config/engines/list", {
     query: {
@@ -139,18 +171,50 @@ export const Flows = HttpApiGroup.make("flows").add(
   }),
 )
 
+/** 4.11: create, update and delete take a plural `events`; other fields and the answers are not shown. */
+const hookChange = open({ events: Schema.Array(openEnum(flowEvents)) })
+
+/** 4.11: of the paths only `/hooks/update` and `/hooks/delete` are shown, without their prefix. */
+export const Hooks = HttpApiGroup.make("hooks").add(
+  HttpApiEndpoint.get("listFlowHooks", "/hooks/list", {
+    success: Schema.Array(FlowHook),
+    error: [TooManyRequests, ...denied],
+  }).annotate(OpenApi.Deprecated, true),
+  HttpApiEndpoint.post("createFlowHooks", "/hooks/create", {
+    payload: hookChange,
+    success: Schema.Array(FlowHook),
+    error: [Invalid, TooManyRequests, ...denied],
+  }),
+  HttpApiEndpoint.patch("updateFlowHooks", "/hooks/update", {
+    payload: hookChange,
+    success: Schema.Array(FlowHook),
+    error: [NotFound, Invalid, TooManyRequests, ...denied],
+  }),
+  HttpApiEndpoint.delete("deleteFlowHooks", "/hooks/delete", {
+    payload: hookChange,
+    success: NoContent,
+    error: [NotFound, Invalid, TooManyRequests, ...denied],
+  }),
+)
+
 /** Section 5: every call carries the application secret. */
 export const secretHeader = "X-APP-SECRET"
 
 export class ExecutionApi extends HttpApi.make("execution")
-  .add(Executions, Engines)
+  .add(Executions, Tokens, Engines)
   .annotateMerge(OpenApi.annotations({ title: "Direct execution API", version: "v1" })) {}
 
 export class FlowApi extends HttpApi.make("flow")
-  .add(Flows)
+  .add(Flows, Hooks)
   .annotateMerge(OpenApi.annotations({ title: "Flow API", version: "v1" })) {}
 
 /** Both APIs on one host, as the embedded service and the OpenAPI document show them: `/api` and `/flows`. */
 export class ServiceApi extends HttpApi.make("service")
-  .add(Executions.prefix("/api"), Engines.prefix("/api"), Flows.prefix("/flows"))
+  .add(
+    Executions.prefix("/api"),
+    Tokens.prefix("/api"),
+    Engines.prefix("/api"),
+    Flows.prefix("/flows"),
+    Hooks.prefix("/flows"),
+  )
   .annotateMerge(OpenApi.annotations({ title: "Credential-based data extraction service", version: "v1" })) {}

@@ -208,3 +208,12 @@ export const creditRegistryTypes = [
   "credit_registry_data:es_cirbe_detailed",
   "credit_registry_data:es_cirbe_aggregated",
 ] as const
+
+/** 6.2 */
+export const flowEvents = [
+  "es-public-administration:started",
+  "es-public-administration:consent",
+  "es-public-administration:partial",
+  "es-public-administration:ended",
+] as const
+export type FlowEventName = (typeof flowEvents)[number]

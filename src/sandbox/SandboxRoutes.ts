@@ -7,6 +7,8 @@ import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { ServiceApi } from "../contract/Api.ts"
 import { listEngines, showEngine } from "./AnswerEngines.ts"
+import { createFlowHooks, deleteFlowHooks, listFlowHooks, updateFlowHooks } from "./AnswerHooks.ts"
+import { exchangeTicket, readToken, revokeToken, startTokenized } from "./AnswerTokens.ts"
 import { Sandbox } from "./Sandbox.ts"
 import { CallingApplication, SandboxGate } from "./SandboxGate.ts"
 
@@ -17,6 +19,8 @@ const executions = HttpApiBuilder.group(GatedApi, "executions", (handlers) =>
     handlers.handleAll({
       startExecution: ({ payload }) =>
         Effect.flatMap(CallingApplication, (application) => sandbox.startExecution(application, payload)),
+      startTokenized: ({ payload }) =>
+        Effect.flatMap(CallingApplication, (application) => startTokenized(sandbox, application, payload)),
       readExecution: ({ params }) =>
         Effect.flatMap(CallingApplication, (application) =>
           sandbox.readExecution(application, params.execution_id),
@@ -41,6 +45,36 @@ const executions = HttpApiBuilder.group(GatedApi, "executions", (handlers) =>
         Effect.flatMap(CallingApplication, (application) =>
           sandbox.readProfile(application, params.execution_id),
         ),
+    }),
+  ),
+)
+
+const tokens = HttpApiBuilder.group(GatedApi, "tokens", (handlers) =>
+  Effect.map(Sandbox, (sandbox) =>
+    handlers.handleAll({
+      exchangeTicket: ({ payload }) =>
+        Effect.flatMap(CallingApplication, (application) => exchangeTicket(sandbox, application, payload)),
+      readToken: ({ params }) =>
+        Effect.flatMap(CallingApplication, (application) => readToken(sandbox, application, params.token_id)),
+      revokeToken: ({ params }) =>
+        Effect.flatMap(CallingApplication, (application) =>
+          revokeToken(sandbox, application, params.token_id),
+        ),
+    }),
+  ),
+)
+
+const hooks = HttpApiBuilder.group(GatedApi, "hooks", (handlers) =>
+  Effect.map(Sandbox, (sandbox) =>
+    handlers.handleAll({
+      listFlowHooks: () =>
+        Effect.flatMap(CallingApplication, (application) => listFlowHooks(sandbox, application)),
+      createFlowHooks: ({ payload }) =>
+        Effect.flatMap(CallingApplication, (application) => createFlowHooks(sandbox, application, payload)),
+      updateFlowHooks: ({ payload }) =>
+        Effect.flatMap(CallingApplication, (application) => updateFlowHooks(sandbox, application, payload)),
+      deleteFlowHooks: ({ payload }) =>
+        Effect.flatMap(CallingApplication, (application) => deleteFlowHooks(sandbox, application, payload)),
     }),
   ),
 )
@@ -74,7 +108,7 @@ const flows = HttpApiBuilder.group(GatedApi, "flows", (handlers) =>
 /** Needs the service itself, a router to put the routes into, and the platform's HTTP services. */
 export const SandboxRoutes = {
   layer: HttpApiBuilder.layer(GatedApi).pipe(
-    Layer.provide([executions, engines, flows]),
+    Layer.provide([executions, tokens, engines, flows, hooks]),
     Layer.provide(SandboxGate.layer),
   ),
 }

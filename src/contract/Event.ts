@@ -1,0 +1,36 @@
+/**
+ * Events and the webhooks that carry them (sections 2.8 and 6). Only the payload of `auth_ended` is shown;
+ * the embedded service sends the other execution events in the same shape, as its own choice.
+ */
+import { Schema } from "effect"
+import { nullableOptional, open, openEnum } from "./Open.ts"
+import { engineEvents, features, flowEvents } from "./Vocabulary.ts"
+
+/** 6.1: `date` is UTC; deliveries can arrive out of order, so callers order by it. */
+export const ExecutionEvent = open({
+  app_id: Schema.String,
+  customer_id: Schema.String,
+  execution_id: Schema.String,
+  event: openEnum(engineEvents),
+  date: Schema.String,
+  customer_available: Schema.Boolean,
+  status_reason: Schema.String,
+  session_id: nullableOptional(Schema.String),
+  external_execution_id: nullableOptional(Schema.String),
+  locking_hash: nullableOptional(Schema.String),
+  status_message: nullableOptional(Schema.String),
+  event_class: Schema.optionalKey(openEnum(["ExecutionEvent"])),
+  producer: Schema.optionalKey(openEnum(["engine", ...features])),
+  data: nullableOptional(Schema.Record(Schema.String, Schema.Unknown)),
+})
+export type ExecutionEvent = typeof ExecutionEvent.Type
+
+/** 2.8: one item of the deprecated listing. */
+export const FlowHook = open({
+  app_id: Schema.String,
+  producer: openEnum(["es-public-administration"]),
+  event: openEnum(flowEvents),
+  enabled: Schema.Boolean,
+  base_url: Schema.String,
+})
+export type FlowHook = typeof FlowHook.Type
