@@ -5,7 +5,9 @@
 import { Clock, Effect } from "effect"
 import { features, featuresModes, mainCategories } from "../contract/Vocabulary.ts"
 import { engineDefinitions, findEngine } from "./EngineCatalogue.ts"
-import type { EngineDefinition } from "./EngineCatalogue.ts"
+import type { Application } from "./DecideStart.ts"
+import { whyUnavailable } from "./EngineAdmission.ts"
+import type { EngineDefinition } from "./EngineDefinition.ts"
 import { engineDetails, engineView, isEngineReference } from "./EngineViews.ts"
 
 export interface EngineFilter {
@@ -16,7 +18,10 @@ export interface EngineFilter {
   readonly is_online?: string
 }
 
-const booleans = ["true", "false", "1", "0"]
+/** How a boolean is spelled in a query is not shown; own choice: these, in any case of letters. */
+const booleans: Readonly<Record<string, boolean>> = { true: true, false: false, "1": true, "0": false }
+const readBoolean = (text: string): boolean | undefined =>
+  Object.hasOwn(booleans, text.toLowerCase()) ? booleans[text.toLowerCase()] : undefined
 
 /** One item per value outside its vocabulary. A market is a country code. */
 const rejectedValues = (filter: EngineFilter) => {
@@ -40,7 +45,7 @@ const rejectedValues = (filter: EngineFilter) => {
     ...outside("features", among(features), filter.features ?? []),
     ...outside("features_mode", among(featuresModes), one(filter.features_mode)),
     ...outside("main_category", among(mainCategories), one(filter.main_category)),
-    ...outside("is_online", among(booleans), one(filter.is_online)),
+    ...outside("is_online", (value) => readBoolean(value) !== undefined, one(filter.is_online)),
   ]
 }
 
@@ -51,10 +56,10 @@ const offers = (engine: EngineDefinition, filter: EngineFilter): boolean => {
   return filter.features_mode === "or" ? wanted.some(offered) : wanted.every(offered)
 }
 
-/** 4.8: the list holds only what can run now, so nothing in it is ever offline. */
 const matches = (engine: EngineDefinition, filter: EngineFilter): boolean => {
   const { markets = [], main_category, is_online } = filter
-  if (engine.maintenance || is_online === "false" || is_online === "0") return false
+  // The list holds only what can run now, so nothing in it is ever offline.
+  if (is_online !== undefined && readBoolean(is_online) === false) return false
   if (main_category !== undefined && engine.category !== main_category) return false
   return (
     (markets.length === 0 || markets.some((market) => engine.markets.includes(market))) &&
@@ -62,12 +67,13 @@ const matches = (engine: EngineDefinition, filter: EngineFilter): boolean => {
   )
 }
 
-export const listEngines = Effect.fnUntraced(function* (filter: EngineFilter) {
+/** 4.8 */
+export const listEngines = Effect.fnUntraced(function* ({ app_id }: Application, filter: EngineFilter) {
   const now = yield* Clock.currentTimeMillis
   const detail = rejectedValues(filter)
   if (detail.length > 0) return yield* Effect.fail({ _tag: "Invalid" as const, detail })
   return engineDefinitions
-    .filter((engine) => matches(engine, filter))
+    .filter((engine) => matches(engine, filter) && whyUnavailable(engine, app_id, now) === undefined)
     .map((engine) => engineView(engine, now))
 })
 
@@ -77,14 +83,20 @@ const notAReference = {
   type: "value_error",
 }
 
-/** 4.9: what is no reference at all answers 422, an unknown one 404, one that is in maintenance 503. */
-export const showEngine = Effect.fnUntraced(function* (reference: string) {
+const codes = new Set(engineDefinitions.map(({ reference }) => reference.split(":")[0]))
+
+/** 4.9: what is no reference at all answers 422, an unknown one 404, one that cannot be run now 503. */
+export const showEngine = Effect.fnUntraced(function* ({ app_id }: Application, reference: string) {
   const now = yield* Clock.currentTimeMillis
   if (!isEngineReference(reference)) {
     return yield* Effect.fail({ _tag: "Invalid" as const, detail: [notAReference] })
   }
   const engine = findEngine(reference)
-  if (engine === undefined) return yield* Effect.fail({ _tag: "NotFound" as const, detail: "no such engine" })
-  if (engine.maintenance) return yield* Effect.fail({ _tag: "Unavailable" as const, detail: "maintenance" })
+  if (engine === undefined) {
+    const detail = codes.has(reference.split(":")[0]) ? "no such channel of this engine" : "no such engine"
+    return yield* Effect.fail({ _tag: "NotFound" as const, detail })
+  }
+  const detail = whyUnavailable(engine, app_id, now)
+  if (detail !== undefined) return yield* Effect.fail({ _tag: "Unavailable" as const, detail })
   return engineDetails(engine, now)
 })

@@ -3,98 +3,13 @@
  * main category whose forms and features differ as those of a real catalogue do. Between them they offer
  * every feature of 2.1.
  */
-import type { FormSchema } from "../contract/Engine.ts"
-import type { actionRequiredFrequencies, mainCategories } from "../contract/Vocabulary.ts"
-import type { Feature } from "../contract/Vocabulary.ts"
+import { defineEngine as define } from "./EngineDefinition.ts"
+import type { EngineDefinition } from "./EngineDefinition.ts"
 import { loginForm, nif, password, settingsForm, text } from "./EngineForms.ts"
+import { promisedEngines, reservedEngines } from "./SandboxEngines.ts"
 
-export interface EngineDefinition {
-  readonly reference: string
-  readonly name: string
-  readonly description: string
-  readonly category: (typeof mainCategories)[number]
-  readonly subCategories: ReadonlyArray<string>
-  readonly markets: ReadonlyArray<string>
-  readonly features: ReadonlyArray<Feature>
-  /** What runs when a start names no features. */
-  readonly defaults: ReadonlyArray<Feature>
-  readonly parameters: FormSchema
-  readonly configurations: FormSchema
-  /** The form field whose text is read for behaviour words. */
-  readonly wordsField: string
-  readonly frequency: (typeof actionRequiredFrequencies)[number]
-  readonly maintenance: boolean
-  readonly color: string
-}
-
-const userAndPassword = loginForm(
-  { username: text("Usuario", { minLength: 1, maxLength: 256 }), password: password("Contraseña") },
-  { locking: ["username"] },
-)
-
-const define = (
-  reference: string,
-  definition: Partial<EngineDefinition> &
-    Pick<EngineDefinition, "name" | "category" | "subCategories" | "features">,
-): EngineDefinition => ({
-  reference,
-  description: `${definition.name}, simulada por el servicio embebido.`,
-  markets: ["ES"],
-  defaults: definition.features,
-  parameters: userAndPassword,
-  configurations: settingsForm(),
-  wordsField: "username",
-  frequency: "rarely",
-  maintenance: false,
-  color: "#1f6f8b",
-  ...definition,
-})
-
-const bankFeatures = ["accounts_read", "cards_read", "customer_information_read"] as const
 const wordsNote = (field: string) => `Sandbox: behaviour words are read from ${field}.`
 const alias = text("Alias de la conexión", { maxLength: 256 })
-
-const always = [
-  define("sandbox-bank:website", {
-    name: "Banco Sandbox",
-    category: "financial",
-    subCategories: ["financial:bank"],
-    markets: ["ES", "CO"],
-    features: bankFeatures,
-  }),
-  define("sandbox-tax:website", {
-    name: "Agencia Sandbox",
-    category: "public",
-    subCategories: ["public:tax"],
-    features: [
-      "customer_information_read",
-      "yearly_individual_tax",
-      "academic_data",
-      "labor_check",
-      "properties_data",
-      "vehicles_data",
-      "driver_data",
-      "public_pensions",
-      "public_document_verification",
-    ],
-    defaults: ["customer_information_read", "yearly_individual_tax"],
-    color: "#8b1f3d",
-  }),
-  define("sandbox-always:website", {
-    name: "Banco Siempre Presente",
-    category: "financial",
-    subCategories: ["financial:bank"],
-    features: bankFeatures,
-    frequency: "always",
-  }),
-  define("sandbox-maintenance:website", {
-    name: "Banco en Obras",
-    category: "financial",
-    subCategories: ["financial:bank"],
-    features: bankFeatures,
-    maintenance: true,
-  }),
-]
 
 const publicSources = [
   define("es-tax-agency:website", {
@@ -106,6 +21,12 @@ const publicSources = [
     configurations: settingsForm({
       delegation: text("Delegación", { enum: ["madrid", "barcelona", "other"] }),
     }),
+    featureForms: {
+      yearly_individual_tax: settingsForm({
+        last_n_years: { type: "integer", title: "Últimos ejercicios", default: 3, minimum: 1, maximum: 5 },
+        filing: text("Modalidad", { enum: ["individual", "joint", "any"], default: "any" }),
+      }),
+    },
     color: "#0b5394",
   }),
   define("es-social-security:website", {
@@ -139,9 +60,12 @@ const publicSources = [
     ),
     wordsField: "campus_user",
     frequency: "never",
+    events: ["started", "ended"],
+    languages: ["es", "ca"],
   }),
   define("es-traffic:website", {
     name: "Dirección de Tráfico",
+    description: "Dirección de Tráfico, simulada por el servicio embebido; sin tokenización.",
     category: "public",
     subCategories: ["public:traffic"],
     features: ["vehicles_data", "driver_data"],
@@ -161,6 +85,8 @@ const publicSources = [
       },
     ),
     wordsField: "alias",
+    events: ["action_required", "ended", "auth_ended"],
+    tokenizes: false,
   }),
 ]
 
@@ -204,6 +130,8 @@ const otherSources = [
       },
     ),
     frequency: "on_first_use",
+    keepsMonths: 24,
+    shields: ["accounts_read", "cards_read"],
   }),
   define("cloud-hosting:api", {
     name: "Alojamiento en la Nube",
@@ -222,6 +150,8 @@ const otherSources = [
     configurations: settingsForm({ project: text("Proyecto", { pattern: "^[a-z0-9-]{1,40}$" }) }),
     wordsField: "tenant",
     frequency: "never",
+    events: ["started", "ended", "auth_ended"],
+    keepsMonths: 12,
   }),
   define("es-utility:mobile", {
     name: "Energía Ejemplo",
@@ -242,13 +172,15 @@ const otherSources = [
     subCategories: ["other:registry"],
     features: ["properties_data", "public_document_verification"],
     frequency: "unknown",
+    events: ["ended"],
   }),
 ]
 
 export const engineDefinitions: ReadonlyArray<EngineDefinition> = [
-  ...always,
+  ...promisedEngines,
   ...publicSources,
   ...otherSources,
+  ...reservedEngines,
 ]
 
 const byReference = new Map(engineDefinitions.map((definition) => [definition.reference, definition]))

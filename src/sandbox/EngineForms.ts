@@ -56,10 +56,22 @@ export const settingsForm = (
 })
 
 /** The form of a second factor (2.4); its only field is `code`. */
-export const challengeForm: FormSchema = loginForm(
+const secondFactorForm: FormSchema = loginForm(
   { code: text("Código de un solo uso", { minLength: 1, maxLength: 32 }) },
   { title: "Segundo factor", instructions: "Introduzca el código que le ha enviado la entidad." },
 )
+
+/** What a source may ask beyond a second factor (INPUT_REQUIRED); not shown; own choice: these two fields. */
+const inputForm: FormSchema = loginForm(
+  {
+    delivery: text("Cómo quiere recibirlo", { enum: ["sms", "app", "post"] }),
+    code: text("Dato solicitado", { minLength: 1, maxLength: 32 }),
+  },
+  { title: "Más datos", instructions: "La fuente pide un dato más para seguir." },
+)
+
+export const challengeForm = (reason: "MFA_REQUIRED" | "INPUT_REQUIRED"): FormSchema =>
+  reason === "MFA_REQUIRED" ? secondFactorForm : inputForm
 
 /** Dates accept a date or a relative phrase (4.1). */
 const date = (title: string, fallback: string): Field => text(title, { default: fallback })
@@ -118,6 +130,9 @@ const withSettings: Readonly<Record<string, FormSchema>> = {
   }),
 }
 
+/** One form for all features without settings: a form is compiled once for each object that it is. */
+const noSettings = settingsForm()
+
 /** The settings form of a feature (4.1); a feature with no settings has empty `properties` (2.2). */
 export const featureSettings = (code: string): FormSchema =>
-  Object.hasOwn(withSettings, code) ? (withSettings[code] ?? settingsForm()) : settingsForm()
+  Object.hasOwn(withSettings, code) ? (withSettings[code] ?? noSettings) : noSettings

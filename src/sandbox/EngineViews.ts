@@ -3,14 +3,30 @@
  * counts as an engine reference.
  */
 import type { Engine, EngineDetails } from "../contract/Engine.ts"
+import type { FormSchema } from "../contract/Engine.ts"
+import type { Feature } from "../contract/Vocabulary.ts"
 import { engineAlternatives } from "../contract/Vocabulary.ts"
 import { engineDefinitions } from "./EngineCatalogue.ts"
-import type { EngineDefinition } from "./EngineCatalogue.ts"
+import type { EngineDefinition } from "./EngineDefinition.ts"
 import { featureSettings } from "./EngineForms.ts"
 
 /** An engine reference is `<code>:<alternative>`; whether such an engine exists is another question (4.9). */
 export const isEngineReference = (reference: string): boolean =>
   /^[a-z0-9][a-z0-9-]{0,63}:[a-z]{1,16}$/.test(reference)
+
+/** The settings form that an engine shows for one of its features (2.2, detail view). */
+export const featureForm = (definition: EngineDefinition, code: Feature): FormSchema =>
+  definition.featureForms?.[code] ?? featureSettings(code)
+
+const restrictionsOf = ({ keepsMonths, shields }: EngineDefinition): ReadonlyArray<string> => [
+  "Datos inventados: ninguna persona real.",
+  `La fuente guarda ${keepsMonths} meses.`,
+  ...(shields.length === 0 ? [] : [`Con datos protegidos: ${shields.join(", ")}.`]),
+]
+const issuesOf = ({ status, window }: EngineDefinition): ReadonlyArray<string> => [
+  ...(status === "maintenance" ? ["En mantenimiento."] : []),
+  ...(window === undefined ? [] : [window.said]),
+]
 
 /** 2.2, list view. `pingedAt` is when the platform last looked at the source. */
 export const engineView = (definition: EngineDefinition, pingedAt: number): Engine => {
@@ -20,8 +36,8 @@ export const engineView = (definition: EngineDefinition, pingedAt: number): Engi
     engine_code: code,
     engine_alternative: engineAlternatives.find((known) => known === alternative) ?? "other",
     engine_version: "2026.11.0",
-    environment: "sandbox",
-    status: definition.maintenance ? "maintenance" : "published",
+    environment: definition.environment,
+    status: definition.status,
     priority: 100 - engineDefinitions.indexOf(definition),
     keywords: [code, ...definition.name.toLowerCase().split(" ")],
     color_primary: {
@@ -38,12 +54,12 @@ export const engineView = (definition: EngineDefinition, pingedAt: number): Engi
     name: definition.name,
     description: definition.description,
     markets: definition.markets,
-    languages: ["es"],
-    engine_restrictions: ["Datos inventados: ninguna persona real."],
-    engine_issues: definition.maintenance ? ["En mantenimiento."] : [],
+    languages: definition.languages,
+    engine_restrictions: restrictionsOf(definition),
+    engine_issues: issuesOf(definition),
     action_required_frequency: definition.frequency,
     live: { last_ping_date: new Date(pingedAt - (pingedAt % 300_000)).toISOString() },
-    is_online: !definition.maintenance,
+    is_online: definition.answering && definition.status !== "maintenance",
     website: `https://${code}.invalid`,
     features: definition.features,
   }
@@ -52,8 +68,8 @@ export const engineView = (definition: EngineDefinition, pingedAt: number): Engi
 /** 2.2, detail view. */
 export const engineDetails = (definition: EngineDefinition, pingedAt: number): EngineDetails => ({
   ...engineView(definition, pingedAt),
-  events: ["started", "action_required", "ended", "auth_ended"],
+  events: definition.events,
   parameters: definition.parameters,
   configurations: definition.configurations,
-  features: definition.features.map((code) => ({ code, configurations: featureSettings(code) })),
+  features: definition.features.map((code) => ({ code, configurations: featureForm(definition, code) })),
 })

@@ -5,8 +5,7 @@ import { Engine, EngineDetails } from "../../src/contract/Engine.ts"
 import { features, mainCategories } from "../../src/contract/Vocabulary.ts"
 import { checkForm } from "../../src/sandbox/CheckForm.ts"
 import { engineDefinitions, findEngine } from "../../src/sandbox/EngineCatalogue.ts"
-import { featureSettings } from "../../src/sandbox/EngineForms.ts"
-import { engineDetails, engineView, isEngineReference } from "../../src/sandbox/EngineViews.ts"
+import { engineDetails, engineView, featureForm, isEngineReference } from "../../src/sandbox/EngineViews.ts"
 import { ibanOf } from "../../src/sandbox/FinancialRecords.ts"
 import {
   cifControl,
@@ -29,9 +28,9 @@ describe("the catalogue", () => {
       expect(isEngineReference(engine.reference)).toBe(true)
       expect(Object.keys(engine.parameters.properties)).toContain(engine.wordsField)
       expect(engine.features).toEqual(expect.arrayContaining([...engine.defaults]))
-      for (const form of [engine.configurations, ...engine.features.map(featureSettings)]) {
-        expect(checkForm(form, {})).toEqual([])
-      }
+      for (const code of engine.features) expect(checkForm(featureForm(engine, code), {})).toEqual([])
+      const wanted = checkForm(engine.configurations, {}).map(({ error }) => error.loc)
+      expect(wanted).toEqual(engine.reference === "sandbox-settings:website" ? [["branch"]] : [])
       const view = engineView(engine, 1_000_000)
       expect(Schema.decodeUnknownSync(Engine)(JSON.parse(JSON.stringify(view)))).toEqual(view)
       const details = engineDetails(engine, 1_000_000)
