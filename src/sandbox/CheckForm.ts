@@ -59,21 +59,3 @@ export const checkForm = (form: FormSchema, values: unknown): ReadonlyArray<Form
     input: error.keyword === "required" ? undefined : error.data,
   }))
 }
-
-const isEncrypted = (value: unknown): boolean => typeof value === "string" && /^(rsa|hybrid)::/.test(value)
-
-/**
- * 4.1: values may come as `rsa::` or `hybrid::`. The reference shows no keys and no procedure, so this
- * service holds none, and every encrypted value is one that cannot be opened.
- */
-export const findUndecryptable = (parameters: unknown): ReadonlyArray<FormFinding> => {
-  const complain = (loc: ReadonlyArray<string>, input: unknown): FormFinding => ({
-    error: { loc, msg: "value cannot be decrypted", type: "encryption_error" },
-    input,
-  })
-  if (typeof parameters === "string") return [complain([], parameters)]
-  if (typeof parameters !== "object" || parameters === null) return []
-  return Object.entries(parameters)
-    .filter(([, value]) => isEncrypted(value))
-    .map(([name, value]) => complain([name], value))
-}

@@ -6,13 +6,18 @@
 import type { StartRequest } from "../contract/Execution.ts"
 import { features as featureCodes } from "../contract/Vocabulary.ts"
 import type { Feature, FeatureStatusReason, StatusReason } from "../contract/Vocabulary.ts"
+import { isOpenOutcome } from "./Behaviour.ts"
 import type { Behaviour } from "./Behaviour.ts"
 import { civicFamilies } from "./CivicRecords.ts"
-import type { EngineDefinition } from "./EngineCatalogue.ts"
+import type { EngineDefinition } from "./EngineDefinition.ts"
+import { findEngine } from "./EngineCatalogue.ts"
+import { settleFeature } from "./FeatureSettings.ts"
+import type { ResolvedSettings } from "./FeatureSettings.ts"
 import { financialFamilies } from "./FinancialRecords.ts"
 import { personalFamilies } from "./PersonalRecords.ts"
 import type { RecordFamily } from "./RecordFamily.ts"
-import type { FeaturePlan, ResultsPlan } from "./SandboxEvent.ts"
+import { dayOf } from "./RelativeDate.ts"
+import type { FeaturePlan, ResultsPlan } from "./ResultsPlan.ts"
 import { seeded } from "./Seeded.ts"
 
 /** Every feature of 2.1 has a family: the type checker sees to it. */
@@ -53,24 +58,52 @@ export const askedFeatures = (
   })
 }
 
-/** The kinds that a feature deals, narrowed by its settings where they name some. */
+const reportKinds = {
+  work_life_report: "labor_check:work_life",
+  contribution_base_report: "labor_check:contribution_bases",
+}
+
+/** The kinds that a feature deals, narrowed by its settings where they name some, in the family's order. */
 const narrowedKinds = (
   family: RecordFamily,
-  settings: AskedFeature["configurations"],
+  { code, configurations }: AskedFeature,
+  settings: ResolvedSettings,
 ): ReadonlyArray<string> => {
-  const wanted = [settings["filter_by_type"], settings["preferred_type"]].flat()
+  if (code === "labor_check") {
+    const { work_life_report, contribution_base_report } = settings
+    return family.kinds.filter((kind) =>
+      kind === reportKinds.work_life_report ? work_life_report === true : contribution_base_report === true,
+    )
+  }
+  const wanted = [configurations["filter_by_type"], configurations["preferred_type"]].flat()
   const narrowed = family.kinds.filter((kind) => wanted.includes(kind))
   return narrowed.length === 0 ? family.kinds : narrowed
 }
 
-const detailSettings = ["read_transactions", "read_holders", "read_point_movements", "simple_vehicle_report"]
-
-const usualCount = (seed: number, customer_id: string, engine: string, feature: AskedFeature): number => {
-  const years = feature.configurations["last_n_years"]
-  if (feature.code === "yearly_individual_tax" && typeof years === "number") return years
-  const [min, max] = familyOf(feature.code)?.usual ?? [0, 0]
-  return seeded("count", seed, customer_id, engine, feature.code).int(min, max)
+/** What a source has of a feature when no word says it; a filter leaves out, it does not replace. */
+const usualCount = (
+  { seed, customer_id, engine_reference, at }: ResultsInput,
+  { code, configurations }: AskedFeature,
+  family: RecordFamily,
+  settings: ResolvedSettings,
+  kinds: ReadonlyArray<string>,
+): number => {
+  if (settings.last_n_years !== undefined) return settings.last_n_years
+  if (family.countByDates !== undefined) {
+    const today = dayOf(at)
+    return kinds.length * family.countByDates({ seed, customer_id, engine_reference, settings, today })
+  }
+  const [min, max] = family.usual
+  const count = seeded("count", seed, customer_id, engine_reference, code).int(min, max)
+  if (configurations["filter_by_type"] === undefined) return count
+  return family.kinds
+    .map((kind, turn) => (kinds.includes(kind) ? countOfTurn(count, turn, family.kinds.length) : 0))
+    .reduce((sum, ofKind) => sum + ofKind, 0)
 }
+
+/** Of `records` dealt to kinds in turn, how many one kind has. */
+const countOfTurn = (records: number, turn: number, kinds: number): number =>
+  Math.max(0, Math.floor((records - turn + kinds - 1) / kinds))
 
 /** `records-N` deals N records to the features in turn. */
 const dealtCount = (total: number, features: number, position: number): number =>
@@ -91,27 +124,56 @@ export interface ResultsInput {
   readonly asked: ReadonlyArray<AskedFeature>
   readonly behaviour: Behaviour
   readonly end: StatusReason
+  /** The time of the start: relative dates are resolved at it. */
+  readonly at: number
+  /** 4.1, `unlock_protected_data`. */
+  readonly unlocked?: boolean
+}
+
+/** What a feature gives when its outcome is said. */
+const recordsOfOutcome = (full: number, outcome: FeatureStatusReason): number =>
+  outcome === "FEATURE_COMPLETED" ? full : outcome === "FEATURE_PARTIAL" ? Math.ceil(full / 2) : 0
+
+interface Given {
+  readonly records: number
+  readonly outcome: FeatureStatusReason
+}
+
+const givenBy = (input: ResultsInput, full: number, position: number): Given => {
+  const { asked, behaviour, end } = input
+  const said = position === asked.length - 1 ? behaviour.featureEnd : undefined
+  if (said !== undefined && !isOpenOutcome(said)) {
+    return { records: recordsOfOutcome(full, said), outcome: said }
+  }
+  if (end === "FAILED") return { records: 0, outcome: "FEATURE_FAILED" }
+  // A word that says one feature's outcome has made the run a partial one, not the other way round.
+  return end === "PARTIAL" && (behaviour.featureEnd === undefined || isOpenOutcome(behaviour.featureEnd))
+    ? endedPartially(full, position, asked.length)
+    : { records: full, outcome: "FEATURE_COMPLETED" }
 }
 
 const planFeature = (input: ResultsInput, feature: AskedFeature, position: number): FeaturePlan => {
-  const { seed, customer_id, engine_reference, asked, behaviour } = input
+  const { asked, behaviour, at } = input
+  const { code } = feature
+  const engine = findEngine(input.engine_reference)
+  const family = familyOf(code)
+  const { settings, adapted } = settleFeature(code, feature.configurations, at, engine?.keepsMonths)
+  const kinds = family === undefined ? [] : narrowedKinds(family, feature, settings)
   const full =
-    behaviour.records === undefined
-      ? usualCount(seed, customer_id, engine_reference, feature)
-      : dealtCount(behaviour.records, asked.length, position)
-  const { records, outcome }: { records: number; outcome: FeatureStatusReason } =
-    input.end === "PARTIAL"
-      ? endedPartially(full, position, asked.length)
-      : input.end === "FAILED"
-        ? { records: 0, outcome: "FEATURE_FAILED" }
-        : { records: full, outcome: "FEATURE_COMPLETED" }
-  const family = familyOf(feature.code)
-  const kinds = family === undefined ? [] : narrowedKinds(family, feature.configurations)
+    kinds.length === 0 || family === undefined
+      ? 0
+      : behaviour.records === undefined
+        ? usualCount(input, feature, family, settings, kinds)
+        : dealtCount(behaviour.records, asked.length, position)
+  const shielded = input.unlocked !== true && engine?.shields.some((shield) => shield === code) === true
+  const said = position === asked.length - 1 ? behaviour.featureEnd : undefined
   return {
-    code: feature.code,
-    records,
-    outcome,
-    detailed: detailSettings.some((setting) => feature.configurations[setting] === true),
+    code,
+    ...givenBy(input, full, position),
+    ...(Object.keys(settings).length === 0 ? {} : { settings }),
+    ...(adapted.length === 0 ? {} : { adapted }),
+    ...(shielded ? { shielded } : {}),
+    ...(said === undefined ? {} : { said }),
     ...(family === undefined || kinds.length === family.kinds.length ? {} : { kinds }),
   }
 }
@@ -124,6 +186,7 @@ export const planResults = (input: ResultsInput): ResultsPlan => ({
   lockedMs: input.behaviour.lockedMs ?? 0,
   documents: input.behaviour.documents ?? 0,
   odd: input.behaviour.odd ?? false,
+  ...(input.behaviour.company === true ? { company: true } : {}),
 })
 
 export const kindsOf = (feature: FeaturePlan): ReadonlyArray<string> =>
@@ -131,6 +194,12 @@ export const kindsOf = (feature: FeaturePlan): ReadonlyArray<string> =>
 
 export const recordsPlanned = (plan: ResultsPlan): number =>
   plan.features.reduce((total, feature) => total + feature.records, 0)
+
+/** What comes before one feature's own records. */
+export const recordsBefore = (plan: ResultsPlan, code: string): number => {
+  const index = plan.features.findIndex((feature) => feature.code === code)
+  return plan.features.slice(0, Math.max(0, index)).reduce((total, feature) => total + feature.records, 0)
+}
 
 /** Of the first `retrieved` records of a plan, how many belong to each feature, in order. */
 export const retrievedByFeature = (plan: ResultsPlan, retrieved: number): ReadonlyArray<number> => {
@@ -155,7 +224,7 @@ export const countProducts = (plan: ResultsPlan, retrieved: number): Readonly<Re
     if (feature === undefined || family === undefined) return
     const kinds = kindsOf(feature)
     kinds.forEach((kind, turn) => {
-      const count = Math.floor((records - turn + kinds.length - 1) / kinds.length)
+      const count = countOfTurn(records, turn, kinds.length)
       if (count > 0) counts[`${kind}@${family.product}`] = count
     })
   })
