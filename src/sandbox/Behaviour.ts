@@ -3,8 +3,8 @@
  * execution. One table documents every word for README and help; `readBehaviour` turns a text into what the
  * words ask for. Words that it does not know mean nothing, so that any text is a login that goes well.
  */
-import { statusReasons } from "../contract/Vocabulary.ts"
-import type { StatusReason } from "../contract/Vocabulary.ts"
+import { featureStatusReasons, statusReasons } from "../contract/Vocabulary.ts"
+import type { FeatureStatusReason, StatusReason } from "../contract/Vocabulary.ts"
 
 /** `own` words are additions of this service to those that the product's contract names. */
 export const behaviourWords = [
@@ -27,6 +27,25 @@ export const behaviourWords = [
       "with INCORRECT_MFA; without customer_interaction_available it ends with " +
       "CUSTOMER_INTERVENTION_REQUIRED",
   },
+  {
+    word: "input-CODE",
+    own: true,
+    meaning:
+      "as challenge-CODE, but with INPUT_REQUIRED and a form of two fields: `delivery` (sms, app or post) " +
+      "and `code`",
+  },
+  {
+    word: "by-FEATURE",
+    own: true,
+    meaning:
+      "the challenge comes from that feature once the login was accepted (its `producer`), and not at all " +
+      "where the feature is not read; nothing of it and of later features is there before the answer",
+  },
+  {
+    word: "cancel-N",
+    own: true,
+    meaning: "the person cancels N seconds after a challenge was raised: ABORTED / USER_CANCELLED",
+  },
   { word: "expire-N", own: false, meaning: "N seconds to answer a challenge; else 120" },
   {
     word: "records-N",
@@ -39,9 +58,23 @@ export const behaviourWords = [
     meaning: "ends with PARTIAL: the last feature fails, or half of the only one is there",
   },
   {
+    word: "feature-REASON",
+    own: true,
+    meaning:
+      "the last feature's outcome is FEATURE_REASON of section 2.4; the run ends with PARTIAL (with FAILED " +
+      "where it is the only one) unless another end is said; an outcome that is no end is shown while the " +
+      "run works",
+  },
+  {
     word: "heal-K-REASON",
     own: true,
     meaning: "the first K runs of that customer and engine end with REASON",
+  },
+  {
+    word: "turn-K-REASON",
+    own: true,
+    meaning:
+      "the first K runs of that customer and engine are as the other words say, later ones end with REASON",
   },
   { word: "noflow", own: true, meaning: "products are counted, but the flow session answers 404" },
   { word: "unstarted", own: true, meaning: "products are counted, but the flow session answers 412" },
@@ -59,6 +92,7 @@ export const behaviourWords = [
     own: true,
     meaning: "one record breaks its schema, one is of an unknown family and one holds a number beyond 2^53",
   },
+  { word: "company", own: true, meaning: "the customer is a company, whatever the seed says" },
   {
     word: "foreign-N",
     own: true,
@@ -71,7 +105,15 @@ export const behaviourWords = [
     own: true,
     meaning: "the engine is gone when a challenge is answered: 503, and the run ends with ENGINE_UNAVAILABLE",
   },
+  { word: "session-token", own: true, meaning: "the start answers with a session_token, good for nothing" },
   { word: "unstoppable-N", own: true, meaning: "abort answers 409 in the N seconds after the start" },
+  {
+    word: "t10n-exception",
+    own: true,
+    meaning:
+      "what the exchange of this run's ticket stores is unreadable: a run with that token closes at once " +
+      "with T10N_EXCEPTION",
+  },
   {
     word: "locked-N",
     own: true,
@@ -86,23 +128,45 @@ export interface Behaviour {
   readonly asyncMs?: number
   readonly end?: StatusReason
   readonly challengeCode?: string
+  readonly challengeReason?: "MFA_REQUIRED" | "INPUT_REQUIRED"
+  readonly askedBy?: string
+  readonly cancelMs?: number
+  readonly featureEnd?: FeatureStatusReason
+  readonly sessionToken?: boolean
   readonly expireMs?: number
   readonly records?: number
   readonly partial?: boolean
   readonly heal?: { readonly runs: number; readonly reason: StatusReason }
+  readonly turn?: { readonly runs: number; readonly reason: StatusReason }
   readonly session?: "unknown" | "unstarted"
   readonly neverFinal?: boolean
   readonly lateMs?: number
   readonly documents?: number
   readonly odd?: boolean
+  readonly company?: boolean
   readonly foreignMs?: number
   readonly unstoppableMs?: number
   readonly parted?: boolean
   readonly lockedMs?: number
+  readonly unreadable?: boolean
 }
 
 const reasons: ReadonlySet<string> = new Set(statusReasons)
 const isReason = (text: string): text is StatusReason => reasons.has(text)
+
+const openOutcomes: ReadonlySet<FeatureStatusReason> = new Set<FeatureStatusReason>([
+  "FEATURE_ACCEPTED",
+  "FEATURE_WAITING",
+  "FEATURE_RUNNING",
+  "FEATURE_ASYNC_WAIT",
+  "FEATURE_ACTION_REQUIRED",
+])
+/** 2.4: an outcome that is none yet. */
+export const isOpenOutcome = (outcome: FeatureStatusReason): boolean => openOutcomes.has(outcome)
+const readOutcome = (text: string): Behaviour => {
+  const featureEnd = featureStatusReasons.find((known) => known === text || known === `FEATURE_${text}`)
+  return featureEnd === undefined ? {} : { featureEnd }
+}
 
 /** No word asks for more than ten years: times stay dates that JavaScript can write. */
 export const foreverMs = 10 * 365 * 24 * 3_600_000
@@ -115,17 +179,21 @@ const seconds = (text: string): number | undefined =>
 const count = (text: string, max: number): number | undefined =>
   /^\d{1,12}$/.test(text) ? Math.min(Number(text), max) : undefined
 
-const healing = (text: string): Behaviour => {
-  const [, runs, reason] = /^(\d{1,6})-([A-Z0-9_]+)$/.exec(text) ?? []
-  return runs !== undefined && reason !== undefined && isReason(reason)
-    ? { heal: { runs: Number(runs), reason } }
-    : {}
-}
+const changing =
+  (key: "heal" | "turn") =>
+  (text: string): Behaviour => {
+    const [, runs, reason] = /^(\d{1,6})-([A-Z0-9_]+)$/.exec(text) ?? []
+    return runs !== undefined && reason !== undefined && isReason(reason)
+      ? { [key]: { runs: Number(runs), reason } }
+      : {}
+  }
 
-const timed = (key: "queueMs" | "runMs" | "asyncMs" | "expireMs" | "lateMs" | TimedOwn) => (text: string) => {
-  const ms = seconds(text)
-  return ms === undefined ? {} : { [key]: ms }
-}
+const timed =
+  (key: "queueMs" | "runMs" | "asyncMs" | "expireMs" | "cancelMs" | "lateMs" | TimedOwn) =>
+  (text: string) => {
+    const ms = seconds(text)
+    return ms === undefined ? {} : { [key]: ms }
+  }
 type TimedOwn = "foreignMs" | "unstoppableMs" | "lockedMs"
 const counted = (key: "records" | "documents", max: number) => (text: string) => {
   const n = count(text, max)
@@ -137,6 +205,7 @@ const withArgument: Readonly<Record<string, (argument: string) => Behaviour>> = 
   run: timed("runMs"),
   async: timed("asyncMs"),
   expire: timed("expireMs"),
+  cancel: timed("cancelMs"),
   late: timed("lateMs"),
   foreign: timed("foreignMs"),
   unstoppable: timed("unstoppableMs"),
@@ -144,8 +213,12 @@ const withArgument: Readonly<Record<string, (argument: string) => Behaviour>> = 
   records: counted("records", recordsMax),
   attach: counted("documents", documentsMax),
   end: (text) => (isReason(text) ? { end: text } : {}),
-  challenge: (text) => (text === "" ? {} : { challengeCode: text }),
-  heal: healing,
+  challenge: (text) => (text === "" ? {} : { challengeCode: text, challengeReason: "MFA_REQUIRED" }),
+  input: (text) => (text === "" ? {} : { challengeCode: text, challengeReason: "INPUT_REQUIRED" }),
+  by: (text) => (text === "" ? {} : { askedBy: text }),
+  feature: readOutcome,
+  heal: changing("heal"),
+  turn: changing("turn"),
 }
 const alone: Readonly<Record<string, Behaviour>> = {
   partial: { partial: true },
@@ -153,7 +226,10 @@ const alone: Readonly<Record<string, Behaviour>> = {
   unstarted: { session: "unstarted" },
   neverfinal: { neverFinal: true },
   odd: { odd: true },
+  company: { company: true },
   parted: { parted: true },
+  "session-token": { sessionToken: true },
+  "t10n-exception": { unreadable: true },
 }
 
 const readWord = (word: string): Behaviour => {

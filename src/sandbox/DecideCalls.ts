@@ -3,6 +3,8 @@
  * and call in; what to answer and which events to record out.
  */
 import { checkForm } from "./CheckForm.ts"
+import type { FormFinding } from "./CheckForm.ts"
+import { isSealed, openParameters } from "./Encryption.ts"
 import { challengeForm } from "./EngineForms.ts"
 import { challengeHash } from "./PlanTimeline.ts"
 import type { SandboxEvent } from "./SandboxEvent.ts"
@@ -45,6 +47,7 @@ export type ResumeAnswer =
   | { readonly _tag: "Accepted"; readonly execution: Execution }
   | { readonly _tag: "BadRequest"; readonly detail: "not_waiting_for_action" | "execution_already_closed" }
   | { readonly _tag: "Gone" }
+  | { readonly _tag: "Invalid" }
   | { readonly _tag: "Unavailable"; readonly detail: "ENGINE_UNAVAILABLE" }
   | { readonly _tag: "NotFound" }
 
@@ -60,6 +63,7 @@ export const decideResume = (
   const execution = findExecution(state, application, execution_id)
   if (execution === undefined) return plain({ _tag: "NotFound" })
   const { phase, closed } = momentAt(execution, at)
+  if (typeof payload === "string" && !isSealed(payload)) return plain({ _tag: "Invalid" })
   if (closed && phase.status_reason === "ACTION_TIMEOUT") return plain({ _tag: "Gone" })
   if (closed) return plain({ _tag: "BadRequest", detail: "execution_already_closed" })
   if (phase.challenge === undefined) return plain({ _tag: "BadRequest", detail: "not_waiting_for_action" })
@@ -67,16 +71,27 @@ export const decideResume = (
     const answer = { _tag: "Unavailable", detail: "ENGINE_UNAVAILABLE" } as const
     return { answer, events: [{ _tag: "Parted", at, execution_id }] }
   }
-  const findings = checkForm(challengeForm, payload)
-  const code = typeof payload === "object" && payload !== null ? Reflect.get(payload, "code") : undefined
-  const expected = execution.started.timeline.challenge?.codeHash
-  const right = findings.length === 0 && typeof code === "string" && challengeHash(seed, code) === expected
-  const wrong = { loc: ["code"], msg: "the source refused the code", type: "value_error.code" }
-  const payload_errors = findings.length > 0 ? findings.map(({ error }) => error) : right ? [] : [wrong]
   return {
     answer: { _tag: "Accepted", execution },
-    events: [{ _tag: "Resumed", at, execution_id, right, payload_errors }],
+    events: [{ _tag: "Resumed", at, execution_id, ...judgeAnswer(execution, seed, payload) }],
   }
+}
+
+/** 4.3: values of the body, or the whole of it, may come encrypted. */
+const judgeAnswer = (execution: Execution, seed: number, payload: unknown) => {
+  const refused = (fault: "form" | "encryption", findings: ReadonlyArray<FormFinding>) => ({
+    right: false,
+    fault,
+    payload_errors: findings.map(({ error }) => error),
+  })
+  const opened = openParameters(payload)
+  if (opened.findings.length > 0) return refused("encryption", opened.findings)
+  const { challenge } = execution.started.timeline
+  const findings = checkForm(challengeForm(challenge?.reason ?? "MFA_REQUIRED"), opened.values)
+  if (findings.length > 0) return refused("form", findings)
+  const right = challengeHash(seed, String(opened.values["code"])) === challenge?.codeHash
+  const wrong = { loc: ["code"], msg: "the source refused the code", type: "value_error.code" }
+  return { right, payload_errors: right ? [] : [wrong] }
 }
 
 /** 4.4 */

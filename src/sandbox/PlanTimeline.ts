@@ -3,7 +3,7 @@
  * minutes to hours, as in a real night. Pure: equal inputs plan equal lives.
  */
 import type { StatusReason } from "../contract/Vocabulary.ts"
-import { foreverMs } from "./Behaviour.ts"
+import { foreverMs, isOpenOutcome } from "./Behaviour.ts"
 import type { Behaviour } from "./Behaviour.ts"
 import { fingerprint, seeded } from "./Seeded.ts"
 import { isOpenReason, statusCodeOf } from "./Timeline.ts"
@@ -22,6 +22,8 @@ export interface TimelineInput {
   readonly behaviour: Behaviour
   readonly interaction: boolean
   readonly timeoutMs: number
+  /** The features that will be read; absent where no word is about them. */
+  readonly asked?: ReadonlyArray<string>
 }
 
 /** The login has no verdict where the run ends before its source gave one. */
@@ -42,9 +44,15 @@ export const loginVerdictOf = (end: StatusReason): AuthenticationStatus => {
 }
 
 /** What the words, healing included, make of the end. */
-export const endOf = (behaviour: Behaviour, ordinal: number): StatusReason => {
-  if (behaviour.heal !== undefined && ordinal < behaviour.heal.runs) return behaviour.heal.reason
-  return behaviour.end ?? (behaviour.partial === true ? "PARTIAL" : "COMPLETED")
+export const endOf = (behaviour: Behaviour, ordinal: number, features = 2): StatusReason => {
+  const { heal, turn, end, partial, featureEnd } = behaviour
+  if (heal !== undefined && ordinal < heal.runs) return heal.reason
+  if (turn !== undefined && ordinal >= turn.runs) return turn.reason
+  if (end !== undefined) return end
+  if (featureEnd === undefined || featureEnd === "FEATURE_COMPLETED" || isOpenOutcome(featureEnd)) {
+    return partial === true ? "PARTIAL" : "COMPLETED"
+  }
+  return features === 1 && featureEnd !== "FEATURE_PARTIAL" ? "FAILED" : "PARTIAL"
 }
 
 /** Keyed by the sandbox's seed, so that a timeline does not show the answer that it waits for. */
@@ -72,14 +80,24 @@ const seededDurations = (input: TimelineInput) => {
 
 const challengeOf = (input: TimelineInput, end: StatusReason): Timeline["challenge"] => {
   const expireMs = input.behaviour.expireMs ?? 2 * minuteMs
-  const { challengeCode } = input.behaviour
-  if (challengeCode !== undefined) return { codeHash: challengeHash(input.seed, challengeCode), expireMs }
+  const { challengeCode, challengeReason = "MFA_REQUIRED", askedBy, cancelMs } = input.behaviour
+  if (askedBy !== undefined && input.asked?.includes(askedBy) !== true) return undefined
+  const more = {
+    expireMs,
+    ...(askedBy === undefined ? {} : { producer: askedBy }),
+    ...(cancelMs === undefined ? {} : { cancelMs }),
+  }
+  if (challengeCode !== undefined) {
+    return { codeHash: challengeHash(input.seed, challengeCode), reason: challengeReason, ...more }
+  }
   // A run that only ever asks: no answer has this hash.
-  return statusCodeOf(end) === "ACTION_REQUIRED" ? { codeHash: "unanswerable", expireMs } : undefined
+  return end === "MFA_REQUIRED" || end === "INPUT_REQUIRED"
+    ? { codeHash: "unanswerable", reason: end, ...more }
+    : undefined
 }
 
 export const planTimeline = (input: TimelineInput): Timeline => {
-  const end = endOf(input.behaviour, input.ordinal)
+  const end = endOf(input.behaviour, input.ordinal, input.asked?.length)
   const login = loginVerdictOf(end)
   const unsaid = seededDurations(input)
   const runMs = input.behaviour.runMs ?? unsaid.runMs

@@ -4,6 +4,8 @@
  * them.
  */
 import { challengeForm } from "./EngineForms.ts"
+import { endHookOf } from "./EndHook.ts"
+import type { HookState } from "./HookState.ts"
 import { featuresAt, messagesAt, statusMessage } from "./Messages.ts"
 import { countProducts } from "./PlanResults.ts"
 import { retrievedAt } from "./Progress.ts"
@@ -49,10 +51,16 @@ const datesAt = (execution: Execution, at: number) => {
   }
 }
 
-export const stateBody = (execution: Execution, at: number, inputs: ReadonlyArray<unknown>) => {
+export const stateBody = (
+  execution: Execution,
+  at: number,
+  inputs: ReadonlyArray<unknown>,
+  hooks: HookState,
+) => {
   const { started } = execution
   const { phase, closed, activeMs, personMs } = momentAt(execution, at)
   const messages = messagesAt(execution, at)
+  const parameters_errors = parametersErrors(execution)
   return {
     ...acceptanceBody(execution),
     status_code: phase.status_code,
@@ -61,7 +69,7 @@ export const stateBody = (execution: Execution, at: number, inputs: ReadonlyArra
     authentication_status: phase.authentication_status,
     is_closed: closed,
     products_count: countProducts(started.results, retrievedAt(execution, at)),
-    end_hook: "skipped" as const,
+    end_hook: endHookOf(hooks, execution, at),
     warnings_count: messages.filter(({ type }) => type === "warning").length,
     errors_count: messages.filter(({ type }) => type === "error").length,
     ...(phase.attempted ? { locking_hash: started.locking_hash } : {}),
@@ -70,9 +78,7 @@ export const stateBody = (execution: Execution, at: number, inputs: ReadonlyArra
     running_time: secondsOf(activeMs + personMs),
     total_elapsed_time: secondsOf((closed ? phase.from : at) - started.at),
     features: featuresAt(execution, at),
-    ...(started.parameters_errors.length === 0
-      ? {}
-      : { parameters_errors: echo(started.parameters_errors, inputs) }),
+    ...(parameters_errors.length === 0 ? {} : { parameters_errors: echo(parameters_errors, inputs) }),
     ...(started.configurations_errors.length === 0
       ? {}
       : { configurations_errors: echo(started.configurations_errors, inputs) }),
@@ -80,13 +86,20 @@ export const stateBody = (execution: Execution, at: number, inputs: ReadonlyArra
   }
 }
 
+/** A resume that could not be decrypted names its fields as a start does. */
+const parametersErrors = ({ started, answers }: Execution) => {
+  const last = answers.at(-1)
+  return last?.fault === "encryption" ? last.payload_errors : started.parameters_errors
+}
+
 /** 423 (2.4): the form to fill, until when, who asks, and what was wrong with the last answer. */
 export const challengeBody = (execution: Execution, expires: number) => {
   const refused = execution.answers.at(-1)
+  const { challenge } = execution.started.timeline
   return {
-    form_schema: challengeForm,
+    form_schema: challengeForm(challenge?.reason ?? "MFA_REQUIRED"),
     action_required_expires: iso(expires),
-    producer: "engine",
+    producer: challenge?.producer ?? "engine",
     ...(refused === undefined ? {} : { payload_errors: refused.payload_errors }),
   }
 }

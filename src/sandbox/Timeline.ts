@@ -25,7 +25,17 @@ export const Timeline = Schema.Struct({
   interaction: Schema.Boolean,
   /** Refused over its form or encryption: closes in the moment of its acceptance. */
   stillborn: Schema.Boolean,
-  challenge: Schema.optionalKey(Schema.Struct({ codeHash: Schema.String, expireMs: Schema.Finite })),
+  challenge: Schema.optionalKey(
+    Schema.Struct({
+      codeHash: Schema.String,
+      expireMs: Schema.Finite,
+      reason: Schema.Literals(["MFA_REQUIRED", "INPUT_REQUIRED"]),
+      /** The feature that asks, after the login was accepted; absent: the login asks. */
+      producer: Schema.optionalKey(Schema.String),
+      /** When the person cancels, counted from the challenge. */
+      cancelMs: Schema.optionalKey(Schema.Finite),
+    }),
+  ),
   unstoppableMs: Schema.Finite,
   /** The engine is gone once a challenge is answered (4.3, 503). */
   parts: Schema.Boolean,
@@ -42,6 +52,8 @@ export interface Stop {
 export interface ChallengeAnswer {
   readonly at: number
   readonly right: boolean
+  /** What was wrong with it beyond its value. */
+  readonly fault?: "form" | "encryption"
 }
 
 /**
@@ -59,6 +71,8 @@ export interface Phase {
   /** Of ASYNC_WAIT: when the platform goes on by itself. */
   readonly kicks?: number
   readonly challenge?: { readonly expires: number; readonly wrongAnswers: number }
+  /** The feature whose challenge stands between the run and its records. */
+  readonly heldBy?: string
 }
 
 /** How long an answered challenge queues again before its source judges it. */
@@ -82,6 +96,7 @@ class Course {
   activeMs = 0
   authentication: AuthenticationStatus = "not-performed"
   attempted = false
+  heldBy: string | undefined
   readonly timeoutMs: number
   constructor(at: number, timeoutMs: number) {
     this.at = at
@@ -100,6 +115,7 @@ class Course {
       authentication_status: this.authentication,
       attempted: this.attempted,
       spends,
+      ...(this.heldBy === undefined ? {} : { heldBy: this.heldBy }),
       ...more,
     })
     this.at += ms
@@ -125,14 +141,25 @@ class Course {
   }
 }
 
+/**
+ * How often a source asks again is not shown; own choice: the third refused answer ends the run, by what was
+ * wrong with it. What cannot be decrypted ends it at once.
+ */
+const refusedEnd = ({ fault }: ChallengeAnswer, refused: number) => {
+  if (fault === "encryption") return "ENCRYPTION_ERROR" as const
+  if (refused < wrongAnswersMax) return undefined
+  return fault === "form" ? ("INCORRECT_RESUME_FORMAT" as const) : ("INCORRECT_MFA" as const)
+}
+
 /** Lays the challenge and its answers; false when the run ended over it. */
 const layChallenge = (
   course: Course,
-  timeline: Timeline,
-  expireMs: number,
+  interaction: boolean,
+  planned: NonNullable<Timeline["challenge"]>,
   answers: ReadonlyArray<ChallengeAnswer>,
 ): boolean => {
-  if (!timeline.interaction) {
+  const { expireMs, reason, cancelMs = Number.POSITIVE_INFINITY } = planned
+  if (!interaction) {
     course.close("CUSTOMER_INTERVENTION_REQUIRED")
     return false
   }
@@ -141,19 +168,32 @@ const layChallenge = (
     const answer = answers[asked]
     const challenge = { expires, wrongAnswers: asked }
     if (answer === undefined) {
-      course.lay("MFA_REQUIRED", "person", expireMs, { challenge })
-      course.close("ACTION_TIMEOUT")
+      course.lay(reason, "person", Math.min(expireMs, cancelMs), { challenge })
+      course.close(cancelMs < expireMs ? "USER_CANCELLED" : "ACTION_TIMEOUT")
       return false
     }
-    course.lay("MFA_REQUIRED", "person", answer.at - course.at, { challenge })
+    course.lay(reason, "person", answer.at - course.at, { challenge })
     course.lay("ACCEPTED", "queue", requeueMs)
     if (answer.right) return true
-    if (asked + 1 >= wrongAnswersMax) {
-      course.authentication = "INCORRECT_MFA"
-      course.close("INCORRECT_MFA")
+    const end = refusedEnd(answer, asked + 1)
+    if (end !== undefined) {
+      // A login that was accepted stays accepted, whatever one of its features was answered.
+      if (end === "INCORRECT_MFA" && planned.producer === undefined) course.authentication = end
+      course.close(end)
       return false
     }
   }
+}
+
+/** The work after the login; the challenge of a feature comes in its middle. */
+const layWork = (course: Course, timeline: Timeline, answers: ReadonlyArray<ChallengeAnswer>): boolean => {
+  const { workMs, asyncMs, challenge, interaction } = timeline
+  if (challenge?.producer === undefined) return course.workAround("RUNNING", workMs, asyncMs)
+  course.heldBy = challenge.producer
+  if (!course.workAround("RUNNING", Math.floor(workMs / 2), asyncMs)) return false
+  if (!layChallenge(course, interaction, challenge, answers)) return false
+  course.heldBy = undefined
+  return course.work("RUNNING", workMs - Math.floor(workMs / 2))
 }
 
 const layLife = (course: Course, timeline: Timeline, answers: ReadonlyArray<ChallengeAnswer>): void => {
@@ -161,13 +201,14 @@ const layLife = (course: Course, timeline: Timeline, answers: ReadonlyArray<Chal
   course.lay("ACCEPTED", "queue", timeline.queueMs)
   const loginFails = timeline.login !== "AUTH_OK"
   if (!course.workAround("WAITING", timeline.warmMs, loginFails ? timeline.asyncMs : 0)) return
-  course.attempted = timeline.login !== "not-performed" || timeline.challenge !== undefined
-  if (timeline.challenge !== undefined) {
-    if (!layChallenge(course, timeline, timeline.challenge.expireMs, answers)) return
+  const { challenge, interaction } = timeline
+  course.attempted = timeline.login !== "not-performed" || challenge !== undefined
+  if (challenge !== undefined && challenge.producer === undefined) {
+    if (!layChallenge(course, interaction, challenge, answers)) return
   }
   course.authentication = timeline.login
   if (loginFails) return course.close(timeline.end)
-  if (course.workAround("RUNNING", timeline.workMs, timeline.asyncMs)) course.close(timeline.end)
+  if (layWork(course, timeline, answers)) course.close(timeline.end)
 }
 
 /**
@@ -199,13 +240,16 @@ export const lifeOf = (
       authentication_status: last.authentication_status,
       attempted: last.attempted,
       spends: "nothing",
+      ...(last.heldBy === undefined ? {} : { heldBy: last.heldBy }),
     },
   ]
 }
 
 /** A run that was refused at its acceptance or stopped in the queue never saw its engine begin. */
 const isEngineAtWork = (phase: Phase, index: number): boolean =>
-  phase.spends !== "queue" && index > 0 && phase.status_reason !== "CLIENT_CANCELLED"
+  phase.spends !== "queue" &&
+  (index > 0 || phase.spends !== "nothing" || phase.attempted) &&
+  phase.status_reason !== "CLIENT_CANCELLED"
 
 /** The state of an execution at one moment. Durations in milliseconds. */
 export interface Moment {

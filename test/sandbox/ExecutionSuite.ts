@@ -81,7 +81,7 @@ export const executionSuite = (reach: Reach) => {
         })),
         messages: [
           {
-            date: "2026-11-21T02:00:35.000Z",
+            date: "2026-11-21T02:00:12.000Z",
             type: "info",
             id: "login.accepted",
             loc: [],
@@ -177,13 +177,12 @@ export const executionSuite = (reach: Reach) => {
         "ENCRYPTION_ERROR",
         [{ loc: [] }],
       ])
-      expect(
-        yield* readAfter({ features: [{ code: "cards_read", configurations: { filter_by_type: [] } }] }),
-      ).toMatchObject([
+      const features = [{ code: "yearly_individual_tax", configurations: { last_n_years: 99 } }]
+      expect(yield* readAfter({ engine_reference: "sandbox-tax:website", features })).toMatchObject([
         200,
         "CONFIGURATION_ERROR",
         "BAD_CONFIGURATIONS",
-        [{ loc: ["features", 0, "configurations", "filter_by_type"] }],
+        [{ loc: ["features", 0, "configurations", "last_n_years"] }],
       ])
     }),
   )
