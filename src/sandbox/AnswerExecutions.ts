@@ -5,9 +5,11 @@
 import { Clock, Effect } from "effect"
 import type { StartRequest } from "../contract/Execution.ts"
 import type { StatusReason } from "../contract/Vocabulary.ts"
+import { noteStateRead } from "./CallWatch.ts"
 import { decideAbort, decideDelete, decideRead, decideResume } from "./DecideCalls.ts"
 import { decideStart } from "./DecideStart.ts"
-import type { Application } from "./DecideStart.ts"
+import type { Application, StartDecision } from "./DecideStart.ts"
+import { statusMessage } from "./Messages.ts"
 import { profileBody } from "./Results.ts"
 import { recordEvents, settle } from "./SandboxCore.ts"
 import type { SandboxCore } from "./SandboxCore.ts"
@@ -17,7 +19,9 @@ import { statusCodeOf } from "./Timeline.ts"
 
 const notFound = { _tag: "NotFound", detail: "no such execution" } as const
 
-const acceptanceOf = (application: Application, request: StartRequest, status_reason: StatusReason) => ({
+type StartedAs = Pick<StartRequest, "customer_id" | "engine_reference" | "external_execution_id">
+
+const acceptanceOf = (application: Application, request: StartedAs, status_reason: StatusReason) => ({
   app_id: application.app_id,
   customer_id: request.customer_id,
   auth_origin: "app-secret" as const,
@@ -34,14 +38,13 @@ const idsOf = (core: SandboxCore, execution_id: string) => {
   return execution === undefined ? { execution_id } : acceptanceBody(execution)
 }
 
-/** 4.1 */
-export const startExecution = Effect.fnUntraced(function* (
+/** 4.1 and 4.12: what a decided start answers, its events recorded. */
+export const answerStart = Effect.fnUntraced(function* (
   core: SandboxCore,
   application: Application,
-  request: StartRequest,
+  request: StartedAs,
+  decision: StartDecision,
 ) {
-  const now = yield* Clock.currentTimeMillis
-  const decision = decideStart(core.state, { seed: core.seed, at: now, application, request })
   recordEvents(core, decision.events)
   switch (decision._tag) {
     case "Accepted":
@@ -51,6 +54,7 @@ export const startExecution = Effect.fnUntraced(function* (
         ...acceptanceOf(application, request, "ACCEPTED"),
         ...idsOf(core, decision.execution_id),
         ...(decision.ticket === undefined ? {} : { ticket: decision.ticket }),
+        ...(decision.session_token === undefined ? {} : { session_token: decision.session_token }),
       }
     case "Conflict":
       return yield* Effect.fail({
@@ -65,17 +69,22 @@ export const startExecution = Effect.fnUntraced(function* (
         ...acceptanceOf(application, request, decision.reason),
       })
     case "Unavailable":
-      return yield* Effect.fail({ _tag: "Unavailable" as const, detail: "engine in maintenance" })
+      return yield* Effect.fail({ _tag: "Unavailable" as const, detail: decision.detail })
     case "Invalid":
-      return yield* Effect.fail({ _tag: "Invalid" as const, detail: [unknownEngine] })
+      return yield* Effect.fail({ _tag: "Invalid" as const, detail: decision.detail })
   }
 })
 
-const unknownEngine = {
-  loc: ["body", "engine_reference"],
-  msg: "no such engine",
-  type: "value_error.engine_reference",
-}
+/** 4.1 */
+export const startExecution = Effect.fnUntraced(function* (
+  core: SandboxCore,
+  application: Application,
+  request: StartRequest,
+) {
+  const now = yield* Clock.currentTimeMillis
+  const decision = decideStart(core.state, { seed: core.seed, at: now, application, request })
+  return yield* answerStart(core, application, request, decision)
+})
 
 /** 4.2 */
 export const readExecution = Effect.fnUntraced(function* (
@@ -85,15 +94,19 @@ export const readExecution = Effect.fnUntraced(function* (
 ) {
   const now = yield* Clock.currentTimeMillis
   const answer = settle(core, decideRead(core.state, now, app_id, execution_id))
+  if (answer._tag !== "NotFound") noteStateRead(core.watch, execution_id, now)
   switch (answer._tag) {
     case "NotFound":
       return yield* Effect.fail(notFound)
     case "ActionRequired":
       return yield* Effect.fail({ _tag: answer._tag, ...challengeBody(answer.execution, answer.expires) })
     case "Closed":
-      return { _tag: answer._tag, ...stateBody(answer.execution, now, core.inputs.get(execution_id) ?? []) }
+      return {
+        _tag: answer._tag,
+        ...stateBody(answer.execution, now, core.inputs.get(execution_id) ?? [], core.state.hooks),
+      }
     case "Working":
-      return { _tag: answer._tag, ...stateBody(answer.execution, now, []) }
+      return { _tag: answer._tag, ...stateBody(answer.execution, now, [], core.state.hooks) }
   }
 })
 
@@ -105,10 +118,24 @@ export const pollExecution = Effect.fnUntraced(function* (
 ) {
   const now = yield* Clock.currentTimeMillis
   const { _tag } = decideRead(core.state, now, app_id, execution_id).answer
+  if (_tag !== "NotFound") noteStateRead(core.watch, execution_id, now)
   if (_tag === "Closed") return { _tag }
   if (_tag === "Working") return { _tag }
   return yield* Effect.fail({ _tag })
 })
+
+/** What an execution id looks like is not shown; own choice: what can be none at all is malformed. */
+const isExecutionId = (text: string): boolean => /^[A-Za-z0-9_-]{1,128}$/.test(text)
+const notAnId = {
+  _tag: "Invalid",
+  detail: [{ loc: ["path", "execution_id"], msg: "not an execution id", type: "value_error" }],
+} as const
+
+const notAnAnswer = {
+  loc: ["body"],
+  msg: "neither an object nor an encrypted string",
+  type: "type_error.object",
+}
 
 /** 4.3 */
 export const resumeExecution = Effect.fnUntraced(function* (
@@ -118,10 +145,13 @@ export const resumeExecution = Effect.fnUntraced(function* (
   payload: unknown,
 ) {
   const now = yield* Clock.currentTimeMillis
+  if (!isExecutionId(execution_id)) return yield* Effect.fail(notAnId)
   const answer = settle(core, decideResume(core.state, core.seed, now, app_id, execution_id, payload))
   switch (answer._tag) {
     case "NotFound":
       return yield* Effect.fail(notFound)
+    case "Invalid":
+      return yield* Effect.fail({ _tag: answer._tag, detail: [notAnAnswer] })
     case "Gone":
       return yield* Effect.fail({ _tag: answer._tag, detail: "ACTION_TIMEOUT" })
     case "BadRequest":
@@ -134,6 +164,7 @@ export const resumeExecution = Effect.fnUntraced(function* (
         _tag: answer._tag,
         status_code: "ONGOING" as const,
         status_reason: "ACCEPTED" as const,
+        status_message: statusMessage("ACCEPTED"),
       }
   }
 })
@@ -145,6 +176,7 @@ export const abortExecution = Effect.fnUntraced(function* (
   execution_id: string,
 ) {
   const now = yield* Clock.currentTimeMillis
+  if (!isExecutionId(execution_id)) return yield* Effect.fail(notAnId)
   const _tag = settle(core, decideAbort(core.state, now, app_id, execution_id))
   if (_tag === "NotFound") return yield* Effect.fail(notFound)
   if (_tag === "Conflict") return yield* Effect.fail({ _tag, detail: "cannot be stopped at the moment" })
@@ -158,6 +190,7 @@ export const deleteExecution = Effect.fnUntraced(function* (
   execution_id: string,
 ) {
   const now = yield* Clock.currentTimeMillis
+  if (!isExecutionId(execution_id)) return yield* Effect.fail(notAnId)
   const _tag = settle(core, decideDelete(core.state, now, app_id, execution_id))
   if (_tag === "NotFound") return yield* Effect.fail(notFound)
   if (_tag === "Conflict") return yield* Effect.fail({ _tag, detail: "still running" })

@@ -8,11 +8,16 @@ import { HttpApiError, HttpApiMiddleware } from "effect/http-api"
 import { secretHeader } from "../contract/Api.ts"
 import type { Application } from "./DecideStart.ts"
 
-/** The applications by their secrets: the first may tokenize; to each other they are strangers. */
+/** The applications by their secrets: all but the second may tokenize; to each other they are strangers. */
 const applications: ReadonlyMap<string, Application> = new Map([
   ["sandbox-app-1", { app_id: "65f0c0ffee00000000000001", mayTokenize: true }],
   ["sandbox-app-2", { app_id: "65f0c0ffee00000000000002", mayTokenize: false }],
+  ["sandbox-app-3", { app_id: "65f0c0ffee00000000000003", mayTokenize: true }],
 ])
+
+/** Whose secret it is; undefined for a stranger's. */
+export const applicationOf = (secret: string | undefined): Application | undefined =>
+  secret === undefined ? undefined : applications.get(secret)
 
 /** The application whose secret a request carries. */
 export class CallingApplication extends Context.Service<CallingApplication, Application>()(

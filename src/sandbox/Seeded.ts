@@ -68,3 +68,16 @@ export const fingerprint = (...inputs: ReadonlyArray<SeedInput>): string =>
   createHash("sha256")
     .update(inputs.map((input) => `${String(input).length}:${input}`).join("|"))
     .digest("hex")
+
+/**
+ * UUID-shaped for executions, ObjectId-shaped for sessions: never equal, never to be taken for one another.
+ */
+export const executionIds = (seed: number, ...parts: ReadonlyArray<SeedInput>) => {
+  const hex = fingerprint("execution", seed, ...parts)
+  return {
+    execution_id: [8, 12, 16, 20, 32]
+      .map((end, index) => hex.slice([0, 8, 12, 16, 20][index], end))
+      .join("-"),
+    session_id: fingerprint("session", seed, ...parts).slice(0, 24),
+  }
+}

@@ -1,0 +1,69 @@
+/**
+ * What happened to tickets and tokens (sections 2.6 and 3.3), event by event. What they hold of a login is
+ * sealed under a key that the service does not have: neither ticket nor `token_key` is ever in an event.
+ */
+import { Schema } from "effect"
+
+const at = Schema.Finite
+
+/** A start was given a ticket: the login waits, sealed under it, for the exchange. */
+export const TicketIssued = Schema.TaggedStruct("TicketIssued", {
+  at,
+  execution_id: Schema.String,
+  verifier: Schema.String,
+  sealed_login: Schema.String,
+  /** A behaviour word wants what the exchange stores to be unreadable. */
+  unreadable: Schema.Boolean,
+})
+export type TicketIssued = typeof TicketIssued.Type
+
+export const TicketExchanged = Schema.TaggedStruct("TicketExchanged", {
+  at,
+  execution_id: Schema.String,
+  token_id: Schema.String,
+  application: Schema.String,
+  customer_id: Schema.String,
+  engine_reference: Schema.String,
+  features: Schema.Array(Schema.String),
+  login_key: Schema.String,
+  locking_hash: Schema.String,
+  service_half: Schema.String,
+  verifier: Schema.String,
+  sealed_login: Schema.String,
+})
+export type TicketExchanged = typeof TicketExchanged.Type
+
+const exchangeFaults = [
+  "not_enabled",
+  "unknown",
+  "foreign",
+  "wrong_ticket",
+  "spent",
+  "expired",
+  "deleted",
+  "login_not_accepted",
+] as const
+/** For observers only: the caller is told none of this (4.6). */
+export const ExchangeRefused = Schema.TaggedStruct("ExchangeRefused", {
+  at,
+  application: Schema.String,
+  /** Of an execution that there is; anything else that a caller sends is not kept. */
+  execution_id: Schema.optionalKey(Schema.String),
+  fault: Schema.Literals(exchangeFaults),
+})
+export type ExchangeRefused = typeof ExchangeRefused.Type
+
+export const TokenRevoked = Schema.TaggedStruct("TokenRevoked", { at, token_id: Schema.String })
+export type TokenRevoked = typeof TokenRevoked.Type
+
+export type TokenEvent = TicketIssued | TicketExchanged | ExchangeRefused | TokenRevoked
+
+const tags: ReadonlySet<string> = new Set<TokenEvent["_tag"]>([
+  "TicketIssued",
+  "TicketExchanged",
+  "ExchangeRefused",
+  "TokenRevoked",
+])
+export const isTokenEvent = <Event extends { readonly _tag: string }>(
+  event: Event,
+): event is Event & TokenEvent => tags.has(event._tag)
