@@ -2,7 +2,7 @@
  * Official documents of a session (section 2.7): how many there are, their identifiers, and their bytes,
  * made when somebody downloads them. Equal identifiers give equal bytes.
  */
-import type { Execution } from "./SandboxState.ts"
+import type { Retrieval } from "./ResultsPlan.ts"
 import { fingerprint } from "./Seeded.ts"
 
 /** Features whose sources hand out a report beside their records. */
@@ -18,9 +18,10 @@ export interface SessionDocument {
   readonly media_type: "application/pdf"
 }
 
-/** The documents of an execution whose records are complete. */
-export const documentsOf = (execution: Execution): ReadonlyArray<SessionDocument> => {
-  const { results, session_id } = execution.started
+/** The documents of a source whose records are complete. */
+export const documentsOf = ({ started }: Retrieval): ReadonlyArray<SessionDocument> => {
+  const { results, session_id, source_id } = started
+  const bearer = source_id === undefined ? [session_id] : [session_id, source_id]
   const titles = [
     ...results.features
       .filter(({ code, records }) => reporting.has(code) && records > 0)
@@ -28,7 +29,7 @@ export const documentsOf = (execution: Execution): ReadonlyArray<SessionDocument
     ...Array.from({ length: results.documents }, (_, index) => `documento ${index + 1}`),
   ]
   return titles.map((title, index) => ({
-    attachment_id: fingerprint("attachment", session_id, index).slice(0, 24),
+    attachment_id: fingerprint("attachment", ...bearer, index).slice(0, 24),
     title,
     media_type: "application/pdf",
   }))

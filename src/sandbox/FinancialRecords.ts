@@ -4,6 +4,7 @@
  */
 import { cifOf, dateOf, personOf } from "./Person.ts"
 import { amountOf } from "./RecordFamily.ts"
+import { countOccurrences, newestOccurrence, occurrenceDay, recurrenceOf } from "./Recurrence.ts"
 import type { RecordBody, RecordContext, RecordFamily } from "./RecordFamily.ts"
 import { seeded } from "./Seeded.ts"
 import type { Draw } from "./Seeded.ts"
@@ -15,18 +16,33 @@ export const ibanOf = (draw: Draw): string => {
   return `ES${String(check).padStart(2, "0")}${account}`
 }
 
-const holders = ({ seed, customer_id }: RecordContext) => {
-  const person = personOf(seed, customer_id)
+const holders = ({ seed, customer_id, company }: RecordContext) => {
+  const person = personOf(seed, customer_id, 0, company)
   return [{ name: `${person.name} ${person.surnames}`.trim(), role: "holder" }]
 }
 
-const movements = (draw: Draw, count: number) =>
-  Array.from({ length: count }, (_, index) => ({
-    position: index,
-    value_date: dateOf(draw, 2026, 2026),
-    amount: `${draw.chance(0.7) ? "-" : ""}${amountOf(draw, 1, 900)}`,
-    concept: draw.pick(["Recibo luz", "Nómina", "Supermercado", "Transferencia", "Bizum, «gracias»"]),
-  }))
+/** Newest first, from `from_date` to `to_date`, never after the day of the start. */
+const movements = ({ seed, customer_id, engine_reference, kind, nth, settings, today }: RecordContext) => {
+  const { from_date = today, to_date = today } = settings
+  const of = [seed, customer_id, engine_reference, kind, nth]
+  const recurrence = recurrenceOf([2, 5], "movement", ...of)
+  const until = to_date < today ? to_date : today
+  const newest = newestOccurrence(recurrence, until)
+  return Array.from({ length: countOccurrences(recurrence, from_date, until) }, (_, position) => {
+    const draw = seeded("movement", ...of, newest - position)
+    return {
+      position,
+      value_date: occurrenceDay(recurrence, newest - position),
+      amount: `${draw.chance(0.7) ? "-" : ""}${amountOf(draw, 1, 900)}`,
+      concept: draw.pick(["Recibo luz", "Nómina", "Supermercado", "Transferencia", "Bizum, «gracias»"]),
+    }
+  })
+}
+
+const details = (context: RecordContext) => ({
+  ...(context.settings.read_holders === true ? { holders: holders(context) } : {}),
+  ...(context.settings.read_transactions === true ? { transactions: movements(context) } : {}),
+})
 
 const account = (context: RecordContext): RecordBody => ({
   iban: ibanOf(context.draw),
@@ -34,17 +50,24 @@ const account = (context: RecordContext): RecordBody => ({
   currency: "EUR",
   balance: amountOf(context.draw, 0, 42_000),
   opened_on: dateOf(context.draw, 2001, 2024),
-  ...(context.detailed ? { holders: holders(context), transactions: movements(context.draw, 12) } : {}),
+  ...details(context),
 })
 
-const card = ({ draw, detailed }: RecordContext): RecordBody => ({
-  masked_pan: `•••• •••• •••• ${draw.digits(4)}`,
-  brand: draw.pick(["visa", "mastercard"]),
-  expires: `${draw.int(2027, 2031)}-${String(draw.int(1, 12)).padStart(2, "0")}`,
-  credit_limit: amountOf(draw, 300, 6_000),
-  currency: "EUR",
-  ...(detailed ? { transactions: movements(draw, 8) } : {}),
-})
+/** Number and expiry are what an engine may protect; which data that is, is not shown; own choice. */
+const card = (context: RecordContext): RecordBody => {
+  const { draw } = context
+  const shown = {
+    masked_pan: `•••• •••• •••• ${draw.digits(4)}`,
+    brand: draw.pick(["visa", "mastercard"]),
+    expires: `${draw.int(2027, 2031)}-${String(draw.int(1, 12)).padStart(2, "0")}`,
+  }
+  return {
+    ...(context.shielded ? { brand: shown.brand } : shown),
+    credit_limit: amountOf(draw, 300, 6_000),
+    currency: "EUR",
+    ...details(context),
+  }
+}
 
 const contractOf =
   (extra: (draw: Draw) => RecordBody) =>
@@ -53,7 +76,7 @@ const contractOf =
     currency: "EUR",
     opened_on: dateOf(context.draw, 2008, 2025),
     ...extra(context.draw),
-    ...(context.detailed ? { holders: holders(context), transactions: movements(context.draw, 6) } : {}),
+    ...details(context),
   })
 
 const borrowed = (draw: Draw): RecordBody => ({
@@ -110,6 +133,7 @@ export const financialFamilies = {
     (context) => ({
       iban: ibanOf(seeded("certificate", context.seed, context.customer_id)),
       issued_on: dateOf(context.draw, 2026, 2026),
+      holders: holders(context),
     }),
   ),
   direct_debits_read: family("direct_debits", ["direct_debit:recurring"], [0, 6], ({ draw }) => ({

@@ -23,7 +23,12 @@ export interface Person {
   readonly surnames: string
   readonly gender: "male" | "female" | "unknown"
   readonly birth_date: string
-  readonly identification: { readonly type: "es:dni" | "es:nie" | "es:cif"; readonly value: string }
+  readonly identification: {
+    readonly type: "es:dni" | "es:nie" | "es:cif" | "co:cc" | "co:ce" | "co:ti" | "co:nit"
+    readonly value: string
+  }
+  /** Where the person was born, or the company founded. */
+  readonly origin: "ES" | "CO"
   readonly social_security: string
   readonly address: Address
 }
@@ -130,6 +135,7 @@ export const dateOf = (draw: Draw, fromYear: number, toYear: number): string =>
 
 const companyOf = (draw: Draw): Person => ({
   type: "company",
+  origin: "ES",
   name: `${draw.pick(trades)} ${draw.pick(surnames)} ${draw.pick(forms)}`,
   surnames: "",
   gender: "unknown",
@@ -139,14 +145,64 @@ const companyOf = (draw: Draw): Person => ({
   address: addressOf(draw, "Domicilio social"),
 })
 
-/** `variation` 0 is the customer; others are further people in the same results. */
-export const personOf = (seed: number, customer_id: string, variation = 0): Person => {
+/** Modulo 11 over the digits from the right. */
+export const nitControl = (digits: string): number => {
+  const weights = [3, 7, 13, 17, 19, 23, 29, 37, 41]
+  const sum = [...digits]
+    .toReversed()
+    .reduce((total, digit, at) => total + Number(digit) * (weights[at] ?? 43), 0)
+  return sum % 11 > 1 ? 11 - (sum % 11) : sum % 11
+}
+
+const colombianPlaces = [
+  { city: "Bogotá", municipality: "Chapinero", state: "Cundinamarca", zip: "110" },
+  { city: "Medellín", municipality: "Envigado", state: "Antioquia", zip: "055" },
+] as const
+
+/** Some customers live in Colombia, with numbers of that country. */
+const inColombia = (person: Person, draw: Draw): Person => {
+  const place = draw.pick(colombianPlaces)
+  const digits = draw.digits(9)
+  const minor = draw.chance(0.2)
+  const personal = minor ? "co:ti" : draw.pick(["co:cc", "co:cc", "co:ce"])
+  return {
+    ...person,
+    origin: personal === "co:ce" && person.type === "person" ? "ES" : "CO",
+    birth_date: minor && person.type === "person" ? dateOf(draw, 2009, 2012) : person.birth_date,
+    identification:
+      person.type === "company"
+        ? { type: "co:nit", value: `${digits}-${nitControl(digits)}` }
+        : { type: personal, value: personal === "co:ce" ? digits.slice(0, 6) : `1${digits}` },
+    address: {
+      title: person.address.title,
+      street: `Carrera ${draw.int(1, 90)} # ${draw.int(1, 120)}-${draw.int(1, 99)}`,
+      municipality: place.municipality,
+      city: place.city,
+      state: place.state,
+      country: "CO",
+      zip_code: `${place.zip}${draw.digits(3)}`,
+    },
+  }
+}
+
+/**
+ * `variation` 0 is the customer; others are further people in the same results. `company`: the customer is
+ * one, whatever the seed says.
+ */
+export const personOf = (seed: number, customer_id: string, variation = 0, company = false): Person => {
+  const person = spaniardOf(seed, customer_id, variation, company)
+  const draw = seeded("person-country", seed, customer_id, variation)
+  return draw.chance(0.08) ? inColombia(person, draw) : person
+}
+
+const spaniardOf = (seed: number, customer_id: string, variation: number, company: boolean): Person => {
   const draw = seeded("person", seed, customer_id, variation)
-  if (draw.chance(0.1)) return companyOf(draw)
+  if (draw.chance(0.1) || company) return companyOf(draw)
   const woman = draw.chance(0.5)
   const foreign = draw.chance(0.12)
   return {
     type: "person",
+    origin: foreign ? "CO" : "ES",
     name: woman ? draw.pick(women) : draw.pick(men),
     surnames: `${draw.pick(surnames)} ${draw.pick(surnames)}`,
     gender: woman ? "female" : "male",

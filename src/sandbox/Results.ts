@@ -4,39 +4,54 @@
  * data, `fetch_date` aside.
  */
 import type { StatusReason } from "../contract/Vocabulary.ts"
+import { inventedConsent } from "./Consent.ts"
 import { documentsOf } from "./Documents.ts"
 import { featuresAt } from "./Messages.ts"
 import { familyOf, kindsOf, oddProduct, oddSubFamily, retrievedByFeature } from "./PlanResults.ts"
 import { resultsAreFinal, resultsAreWhole, retrievedAt } from "./Progress.ts"
-import type { FeaturePlan } from "./SandboxEvent.ts"
+import { dayOf } from "./RelativeDate.ts"
+import type { FeaturePlan, Retrieval } from "./ResultsPlan.ts"
 import { closesAt, momentAt } from "./SandboxState.ts"
 import type { Execution } from "./SandboxState.ts"
-import { fingerprint, seeded } from "./Seeded.ts"
+import { seeded } from "./Seeded.ts"
 
 type Record_ = Readonly<Record<string, unknown>>
 
 /** The reference shows the shapes of these families; all others are this service's own and say so. */
 const documented: ReadonlySet<string> = new Set(["customer_information", "academic_data"])
 
-const recordOf = (seed: number, execution: Execution, feature: FeaturePlan, position: number): Record_ => {
+const recordOf = (seed: number, execution: Retrieval, feature: FeaturePlan, position: number): Record_ => {
   const { customer_id, engine_reference } = execution.started
   const family = familyOf(feature.code)
   const kinds = kindsOf(feature)
   const kind = kinds[position % kinds.length] ?? feature.code
   if (family === undefined) return {}
-  const draw = seeded("record", seed, customer_id, engine_reference, feature.code, kind, position)
+  const nth = Math.floor(position / kinds.length)
+  const draw = seeded("record", seed, customer_id, engine_reference, feature.code, kind, nth)
   const fetched = execution.phases.find((phase) => phase.authentication_status === "AUTH_OK")
   return {
     product: family.product,
     sub_family: kind,
     fetch_date: new Date((fetched?.from ?? execution.started.at) + position).toISOString(),
     ...(documented.has(family.product) ? {} : { shape: "nightjar-sandbox" }),
-    ...family.make({ seed, customer_id, engine_reference, position, kind, detailed: feature.detailed, draw }),
+    ...family.make({
+      seed,
+      customer_id,
+      engine_reference,
+      position,
+      kind,
+      nth,
+      settings: feature.settings ?? {},
+      shielded: feature.shielded ?? false,
+      today: dayOf(execution.started.at),
+      company: execution.started.results.company ?? false,
+      draw,
+    }),
   }
 }
 
 /** `odd`: breaks its schema; unheard of; a number that a double cannot hold. */
-const oddRecords = (execution: Execution): ReadonlyArray<Record_> => {
+const oddRecords = (execution: Retrieval): ReadonlyArray<Record_> => {
   const fetch_date = new Date(closesAt(execution)).toISOString()
   const strange = { product: oddProduct, sub_family: oddSubFamily, fetch_date }
   return [
@@ -57,7 +72,7 @@ const oddRecords = (execution: Execution): ReadonlyArray<Record_> => {
 const rawJson = JSON as typeof JSON & { readonly rawJSON: (text: string) => unknown }
 
 /** Records by feature, in order. */
-const recordsBy = (seed: number, execution: Execution, retrieved: number): Array<Record_> => {
+const recordsBy = (seed: number, execution: Retrieval, retrieved: number): Array<Record_> => {
   const { results } = execution.started
   const records: Array<Record_> = []
   retrievedByFeature(results, retrieved).forEach((count, index) => {
@@ -73,12 +88,12 @@ const recordsBy = (seed: number, execution: Execution, retrieved: number): Array
 /**
  * A record that the source shows for a while and then takes back; its position is one that no plan reaches.
  */
-const passingRecord = (seed: number, execution: Execution): ReadonlyArray<Record_> => {
+const passingRecord = (seed: number, execution: Retrieval): ReadonlyArray<Record_> => {
   const feature = execution.started.results.features.find(({ records }) => records > 0)
   return feature === undefined ? [] : [recordOf(seed, execution, feature, 2_000_000)]
 }
 
-const withAttachments = (records: ReadonlyArray<Record_>, execution: Execution, complete: boolean) => {
+const withAttachments = (records: ReadonlyArray<Record_>, execution: Retrieval, complete: boolean) => {
   const documents = complete ? documentsOf(execution) : []
   const bearer = records.findLastIndex((record) => record["shape"] !== undefined)
   const borne = bearer < 0 ? [] : documents.filter((_, index) => index % 2 === 1)
@@ -91,22 +106,34 @@ const withAttachments = (records: ReadonlyArray<Record_>, execution: Execution, 
   return { bearing, listed }
 }
 
-const dataOf = (seed: number, execution: Execution, at: number) => {
-  const { closed } = momentAt(execution, at)
-  const retrieved = retrievedAt(execution, at)
-  const complete = resultsAreWhole(execution, at)
-  const whole = recordsBy(seed, execution, retrieved)
-  const odd = execution.started.results.odd && complete && retrieved > 0 ? oddRecords(execution) : []
-  const unsettled = closed && !resultsAreFinal(execution, at) && execution.started.results.lateMs > 0
+/** One source of a session's results, and whether nothing of it changes any more. */
+export interface ShownRetrieval {
+  readonly retrieval: Retrieval
+  readonly final: boolean
+}
+
+const shownRecords = (seed: number, { retrieval, final }: ShownRetrieval, at: number) => {
+  const { results } = retrieval.started
+  const retrieved = retrievedAt(retrieval, at)
+  const complete = resultsAreWhole(retrieval, at)
+  const whole = recordsBy(seed, retrieval, retrieved)
+  const odd = results.odd && complete && retrieved > 0 ? oddRecords(retrieval) : []
+  const unsettled = momentAt(retrieval, at).closed && !final && results.lateMs > 0
   const shown = unsettled
-    ? [...whole.slice(0, -1), ...passingRecord(seed, execution), ...odd]
+    ? [...whole.slice(0, -1), ...passingRecord(seed, retrieval), ...odd]
     : [...whole, ...odd]
-  const { bearing, listed } = withAttachments(shown, execution, complete)
+  return withAttachments(shown, retrieval, complete)
+}
+
+/** 2.7, `data`: the records of all sources by product, and the documents that no record bears. */
+export const retrievalData = (seed: number, sources: ReadonlyArray<ShownRetrieval>, at: number) => {
+  const shown = sources.map((source) => shownRecords(seed, source, at))
   const byProduct: Record<string, Array<Record_>> = {}
-  for (const record of bearing) {
+  for (const record of shown.flatMap(({ bearing }) => bearing)) {
     const product = String(record["product"])
     ;(byProduct[product] ??= []).push(record)
   }
+  const listed = shown.flatMap(({ listed: documents }) => documents)
   return {
     ...byProduct,
     ...(listed.length === 0
@@ -131,46 +158,26 @@ const sessionStatuses: Readonly<Partial<Record<StatusReason, string>>> = {
   ACTION_TIMEOUT: "TIMED_OUT",
 }
 
-const consentOf = (seed: number, execution: Execution) => {
-  const { customer_id, results, at } = execution.started
-  const draw = seeded("consent", seed, customer_id)
-  const accepted = new Date(at - draw.int(5, 90) * 60_000).toISOString()
-  const documents = ["terms", "privacy"].map((name) => [
-    `${name}-es`,
-    {
-      version: `${draw.int(1, 4)}.${draw.int(0, 9)}`,
-      hash: fingerprint("consent-document", name),
-      sign_date: accepted,
-      signature_provider: "nightjar-sandbox",
-      signature_metadata: { channel: "widget", pages: draw.int(1, 6) },
-    },
-  ])
-  return {
-    accepted_date: accepted,
-    accepted_features: results.features.map(({ code }) => code),
-    user_ip: `203.0.113.${draw.int(1, 254)}`,
-    user_agent: "Mozilla/5.0 (X11; Linux x86_64) Sandbox/1.0",
-    origin: "https://widget.sandbox.invalid",
-    accepted_documents: Object.fromEntries(documents),
-  }
-}
-
 const retrievedOutcomes: ReadonlySet<string> = new Set(["FEATURE_COMPLETED", "FEATURE_PARTIAL"])
+
+/** 2.7: what a source has given by now, in whole or in part. */
+export const retrievedFeatures = (retrieval: Retrieval, at: number): ReadonlyArray<string> =>
+  featuresAt(retrieval, at)
+    .filter(({ status_reason }) => retrievedOutcomes.has(status_reason))
+    .map(({ code }) => code)
 
 /** 2.7. `session_status` and `session_cursor` are this service's own names: the reference shows none. */
 export const flowResultsBody = (seed: number, execution: Execution, at: number) => {
   const { closed, phase } = momentAt(execution, at)
-  const retrieved_features = featuresAt(execution, at)
-    .filter(({ status_reason }) => retrievedOutcomes.has(status_reason))
-    .map(({ code }) => code)
+  const final = resultsAreFinal(execution, at)
   const status = closed ? (sessionStatuses[phase.status_reason] ?? "FAILED") : "WAITING"
   const cursor = closed ? (status === "COMPLETED" ? "bye:completed" : "bye:failure") : "connect:wait"
   return {
     session_id: execution.started.session_id,
-    data: dataOf(seed, execution, at),
-    retrieved_features,
-    consent: consentOf(seed, execution),
-    is_closed: resultsAreFinal(execution, at),
+    data: retrievalData(seed, [{ retrieval: execution, final }], at),
+    retrieved_features: retrievedFeatures(execution, at),
+    consent: inventedConsent(seed, execution),
+    is_closed: final,
     session_status: status,
     session_cursor: `es-public-administration:${cursor}`,
   }

@@ -37,7 +37,8 @@ export const flowSuite = (reach: Reach) => {
     })
 
   told(
-    "the results hold every counted record, the consent and the session's own state",
+    "[field results.session_status] [field results.session_cursor] " +
+      "the results hold every counted record, the consent and the session's own state",
     Effect.gen(function* () {
       const { caller, session_id, execution_id } = yield* finished("records-9+odd", {
         engine_reference: "sandbox-tax:website",
@@ -152,7 +153,7 @@ export const flowSuite = (reach: Reach) => {
   )
 
   told(
-    "documents are referenced in the results and can be downloaded until the execution is deleted",
+    "[attachment-rule 1] documents are referenced in the results and can be downloaded until the execution is deleted",
     Effect.gen(function* () {
       const { caller, session_id, execution_id } = yield* finished("attach-2+records-3")
       const results = yield* caller.results(session_id)
@@ -205,7 +206,7 @@ export const flowSuite = (reach: Reach) => {
       ] as const
       for (const [method, url] of endpoints) {
         const missing = yield* caller.call(method, url, { secret: undefined })
-        const wrong = yield* caller.call(method, url, { secret: "sandbox-app-3" })
+        const wrong = yield* caller.call(method, url, { secret: "sandbox-app-9" })
         expect([method, url, missing.status, wrong.status]).toEqual([method, url, 401, 403])
       }
       const body = { code: "1" }

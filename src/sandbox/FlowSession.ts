@@ -1,0 +1,80 @@
+/**
+ * The flow sessions that stand on their own (those behind executions are the executions' business): what was
+ * done to each, and the life that follows from it. The state is a fold of the events.
+ */
+import type { FlowSessionCreated, FlowSessionEvent, TakenStep } from "./FlowEvent.ts"
+import { flowLifeOf } from "./FlowTimeline.ts"
+import type { FlowLife } from "./FlowTimeline.ts"
+
+export interface FlowReading {
+  readonly at: number
+  readonly is_closed: boolean
+}
+
+export interface FlowSession extends FlowLife {
+  readonly created: FlowSessionCreated
+  /** One that nobody created: it was there when it was first looked at, `foundAt`. */
+  readonly foundAt?: number
+  /** In the order of their times. */
+  readonly steps: ReadonlyArray<TakenStep>
+  readonly reads: ReadonlyArray<FlowReading>
+  readonly lockedAt: ReadonlyArray<number>
+  readonly refusedAt: ReadonlyArray<number>
+  /** Until when the last read holds the exclusive lock. */
+  readonly heldUntil: number
+}
+
+export interface FlowState {
+  readonly sessions: Map<string, FlowSession>
+}
+
+export const emptyFlowState = (): FlowState => ({ sessions: new Map() })
+
+export const newFlowSession = (
+  created: FlowSessionCreated,
+  steps: ReadonlyArray<TakenStep> = [],
+  foundAt?: number,
+): FlowSession => ({
+  created,
+  steps,
+  ...(foundAt === undefined ? {} : { foundAt }),
+  ...flowLifeOf({ created, steps }),
+  reads: [],
+  lockedAt: [],
+  refusedAt: [],
+  heldUntil: Number.NEGATIVE_INFINITY,
+})
+
+/** A standing session's later steps are there already: a new one takes its place between them. */
+const withStep = (session: FlowSession, taken: TakenStep): FlowSession => {
+  const later = session.steps.findIndex(({ at }) => at > taken.at)
+  const steps = session.steps.toSpliced(later < 0 ? session.steps.length : later, 0, taken)
+  return { ...session, steps, ...flowLifeOf({ created: session.created, steps }) }
+}
+
+/** The fold. Events about sessions that are not there are ignored: a journal may have lost its head. */
+export const applyFlowEvent = (state: FlowState, event: FlowSessionEvent): void => {
+  if (event._tag === "FlowSessionCreated") {
+    return void state.sessions.set(event.session_id, newFlowSession(event))
+  }
+  if (event._tag === "FlowSessionFound") {
+    const { created, steps, at } = event
+    return void state.sessions.set(created.session_id, newFlowSession(created, steps, at))
+  }
+  const session = state.sessions.get(event.session_id)
+  if (session === undefined) return
+  const { at } = event
+  const change = (next: FlowSession) => void state.sessions.set(event.session_id, next)
+  switch (event._tag) {
+    case "FlowStepTaken":
+      return change(withStep(session, { at, step: event.step }))
+    case "FlowResultsRead": {
+      const reads = [...session.reads, { at, is_closed: event.is_closed }]
+      return change({ ...session, reads, heldUntil: event.heldUntil })
+    }
+    case "FlowResultsLocked":
+      return change({ ...session, lockedAt: [...session.lockedAt, at] })
+    case "FlowResultsRefused":
+      return change({ ...session, refusedAt: [...session.refusedAt, at] })
+  }
+}

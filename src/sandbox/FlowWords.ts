@@ -1,0 +1,50 @@
+/**
+ * The behaviour words of a flow session: what whoever creates one through the widget writes into `behaviour`
+ * (joined by `+`). What happens to a source is said in its login, with the words of executions.
+ */
+import type { FlowPlan } from "./FlowEvent.ts"
+
+export const sessionWords = [
+  {
+    word: "idle-N",
+    meaning: "the widget gives up after N seconds in which the customer does nothing; else 1800",
+  },
+  { word: "locked-N", meaning: "flow results answer 504 in the N seconds after the customer's start" },
+  { word: "system-N", meaning: "the platform cancels the session N seconds after the customer's start" },
+  {
+    word: "broken",
+    meaning: "the session is wrongly set up: it ends with CONFIGURATION_ERROR when it is started",
+  },
+  { word: "noconsent", meaning: "the session asks for no consent, and its results show none" },
+  { word: "company", meaning: "the customer is a company" },
+] as const
+
+const idleMs = 30 * 60_000
+const secondsMax = 10 * 365 * 24 * 3600
+
+const unsaid: FlowPlan = { idleMs, lockedMs: 0, broken: false, asksConsent: true, company: false }
+
+const alone: ReadonlyMap<string, Partial<FlowPlan>> = new Map([
+  ["broken", { broken: true }],
+  ["noconsent", { asksConsent: false }],
+  ["company", { company: true }],
+])
+const timed: ReadonlyMap<string, keyof FlowPlan> = new Map([
+  ["idle", "idleMs"],
+  ["locked", "lockedMs"],
+  ["system", "systemMs"],
+] as const)
+
+const readWord = (word: string): Partial<FlowPlan> => {
+  const [, name = "", seconds = ""] = /^([a-z]+)-(\d{1,9})$/.exec(word) ?? []
+  const key = timed.get(name)
+  if (key !== undefined) return { [key]: Math.min(Number(seconds), secondsMax) * 1000 }
+  return alone.get(word) ?? {}
+}
+
+/** Words that it does not know mean nothing; one said twice counts as last said. */
+export const readFlowPlan = (text: string): FlowPlan =>
+  text
+    .split("+")
+    .slice(0, 64)
+    .reduce<FlowPlan>((plan, word) => ({ ...plan, ...readWord(word.trim()) }), unsaid)
