@@ -25,6 +25,20 @@ export const ExecutionEvent = open({
 })
 export type ExecutionEvent = typeof ExecutionEvent.Type
 
+/** 6.2: the payload is not shown; own choice, `results` (2.7) where the event carries data. */
+export const FlowEvent = open({
+  app_id: Schema.String,
+  session_id: Schema.String,
+  customer_id: nullableOptional(Schema.String),
+  event: openEnum(flowEvents),
+  event_class: Schema.optionalKey(openEnum(["FlowEvent"])),
+  producer: Schema.optionalKey(openEnum(["es-public-administration"])),
+  date: Schema.String,
+  session_status: Schema.optionalKey(Schema.String),
+  results: Schema.optionalKey(Schema.Unknown),
+})
+export type FlowEvent = typeof FlowEvent.Type
+
 /** 2.8: one item of the deprecated listing. */
 export const FlowHook = open({
   app_id: Schema.String,
