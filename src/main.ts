@@ -5,7 +5,7 @@
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { NodeServices } from "@effect/platform-node"
-import { Clock, Effect, Layer, Logger, Redacted } from "effect"
+import { Clock, Duration, Effect, Layer, Logger, Redacted } from "effect"
 import { CliConfig, Command, GlobalFlag } from "effect/cli"
 import { nightjar } from "./cli/Nightjar.ts"
 import { Output } from "./cli/Output.ts"
@@ -24,6 +24,7 @@ const ledgerPath = (output: string) => `${output}/ledger.sqlite`
 /** One level above both `src/main.ts` and the bundle. */
 const packageFolder = fileURLToPath(new URL("../", import.meta.url))
 const recordSchemas = join(packageFolder, "schemas/records")
+const tokensPath = (output: string) => `${output}/tokens.sqlite`
 const journalPath = (output: string) => `${output}/sandbox.ndjson`
 
 /** The secret of the embedded service's first application: it guards nothing. */
@@ -62,6 +63,28 @@ const publisher = (output: string, share: Job["share"]) =>
     return PublisherDuckDb.layer({ root: output, schemasFolder: recordSchemas, share, toolVersion })
   }).pipe(Layer.provide(Layer.merge(database, NodeServices.layer)))
 
+/** Under which name the tokens of a service are kept: each service has its own. */
+const tokenServiceOf = (target: ServiceTarget): string =>
+  target._tag === "Embedded" ? "sandbox" : new URL(target.base_url).origin
+
+/** The token store of a job that has a key; a plan makes no file where there is none. */
+const tokenStore = (job: Job, output: string, access: "write" | "look") => {
+  const key = job.tokens_key
+  if (key === undefined) return Layer.empty
+  return lazily(async () => {
+    const { existsSync } = await import("node:fs")
+    const { Secrets } = await import("./jobs/Secrets.ts")
+    const { TokenStoreLayer } = await import("./ledger/TokenStore.ts")
+    const path = tokensPath(output)
+    const opened = Effect.gen(function* () {
+      const { resolve } = yield* Secrets
+      const options = { key: yield* resolve(key), service: tokenServiceOf(job.service) }
+      return TokenStoreLayer.open(access === "write" || existsSync(path) ? path : ":memory:", options)
+    })
+    return Layer.unwrap(opened)
+  })
+}
+
 /** The service over HTTP: paced, on a clock that never jumps. */
 const remote = (target: Extract<ServiceTarget, { _tag: "Remote" }>) =>
   lazily(async () => {
@@ -87,20 +110,45 @@ const remote = (target: Extract<ServiceTarget, { _tag: "Remote" }>) =>
   })
 
 /** The embedded service in this process; without a journal it forgets, which is all that a plan needs. */
-const embedded = (target: Extract<ServiceTarget, { _tag: "Embedded" }>, journal: string | undefined) =>
+const embedded = (
+  target: Extract<ServiceTarget, { _tag: "Embedded" }>,
+  journal: string | undefined,
+  hooksUrl: string | undefined,
+) =>
   lazily(async () => {
     const { ServiceHttp } = await import("./client/ServiceHttp.ts")
     const { Sandbox } = await import("./sandbox/Sandbox.ts")
     const { SandboxClient } = await import("./sandbox/SandboxClient.ts")
     const { base_url, flows_url } = SandboxClient
+    const { readFaults } = await import("./sandbox/FaultsFile.ts")
     const app_secret = Redacted.make(sandboxSecret)
     const service = ServiceHttp.layer({ base_url, flows_url, attachments_url: flows_url, app_secret })
-    const sandbox = Sandbox.layer({ seed: target.seed, ...(journal === undefined ? {} : { journal }) })
+    const sandbox = Layer.unwrap(
+      Effect.gen(function* () {
+        const faults = target.faults === undefined ? undefined : yield* readFaults(target.faults)
+        return Sandbox.layer({
+          seed: target.seed,
+          webhooks: hooksUrl === undefined ? [] : [{ url: hooksUrl }],
+          ...(journal === undefined ? {} : { journal }),
+          ...(faults === undefined ? {} : { faults }),
+        })
+      }),
+    )
     return service.pipe(
       Layer.provide(SandboxClient.layer),
+      Layer.merge(hooksUrl === undefined ? Layer.empty : dispatcher(target.speed)),
       Layer.provide(sandbox),
       Layer.provideMerge(scaledClock(target.speed, journal)),
     )
+  })
+
+/** Deliveries over real HTTP; a target has ten seconds of this machine, however fast the clock runs. */
+const dispatcher = (speed: number) =>
+  lazily(async () => {
+    const { HookDispatcher } = await import("./sandbox/HookDispatcher.ts")
+    const { NodeClient } = await import("./client/NodeClient.ts")
+    const answerWithin = Duration.seconds(10 * speed)
+    return HookDispatcher.layer({ answerWithin }).pipe(Layer.provide(NodeClient.layer()))
   })
 
 /** Time goes on where the newest event of the embedded service and of the ledger left it, never back. */
@@ -134,8 +182,9 @@ const catalogue = lazily(async () => {
 const serviceOf = (
   target: ServiceTarget,
   journal: string | undefined,
+  hooksUrl?: string,
 ): Layer.Layer<Service, PlanUnwired, Secrets | Ledger> =>
-  target._tag === "Remote" ? remote(target) : embedded(target, journal)
+  target._tag === "Remote" ? remote(target) : embedded(target, journal, hooksUrl)
 
 const plan = (target: ServiceTarget, output: string): Layer.Layer<PlanServices, PlanUnwired> =>
   catalogue.pipe(
@@ -143,26 +192,58 @@ const plan = (target: ServiceTarget, output: string): Layer.Layer<PlanServices, 
     Layer.provideMerge(Layer.mergeAll(ledgerOrEmpty(output), secrets)),
   )
 
-const night = (job: Job, output: string) =>
+const night = (job: Job, output: string, hooksUrl?: string) =>
   catalogue.pipe(
-    Layer.provideMerge(serviceOf(job.service, journalPath(output))),
+    Layer.provideMerge(serviceOf(job.service, journalPath(output), hooksUrl)),
     Layer.provideMerge(publisher(output, job.share)),
     Layer.provideMerge(landing(output)),
     Layer.provideMerge(
       lazily(async () => (await import("./cli/NightLog.ts")).loggedLedger(output, job.share)),
     ),
+    Layer.provideMerge(tokenStore(job, output, "write")),
     Layer.provideMerge(Layer.mergeAll(ledger(output, "read-write"), secrets)),
   )
 
-const sandboxServer = ({ port, host, seed, speed, journal }: SandboxServing) =>
+const tokens = (job: Job, output: string) =>
+  serviceOf(job.service, journalPath(output)).pipe(
+    Layer.provideMerge(tokenStore(job, output, "write")),
+    Layer.provideMerge(Layer.mergeAll(ledger(output, "read-write"), secrets)),
+  )
+
+const sandboxServer = ({ port, host, seed, speed, journal, faults, webhooks }: SandboxServing) =>
   lazily(async () => {
     const { Sandbox } = await import("./sandbox/Sandbox.ts")
     const { SandboxServer } = await import("./sandbox/SandboxServer.ts")
     return SandboxServer.layer({ port, host }).pipe(
-      Layer.provideMerge(Sandbox.layer({ seed, ...(journal === undefined ? {} : { journal }) })),
+      Layer.merge(dispatcher(speed)),
+      Layer.provideMerge(
+        Sandbox.layer({
+          seed,
+          webhooks,
+          ...(journal === undefined ? {} : { journal }),
+          ...(faults === undefined ? {} : { faults }),
+        }),
+      ),
       Layer.provideMerge(serverClock(speed, journal)),
+      Layer.provideMerge(journal === undefined ? Layer.empty : journalLock(journal)),
     )
   })
+
+/** One process for each journal; before anything of it is read. */
+const journalLock = (path: string) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const { lockFolder } = yield* Effect.promise(() => import("./ledger/FolderLock.ts"))
+      const { JournalFailed, JournalInUse } = yield* Effect.promise(() => import("./sandbox/Journal.ts"))
+      return Layer.effectDiscard(
+        Effect.mapError(lockFolder(`${path}.lock`), (failure) =>
+          failure._tag === "FolderLocked"
+            ? new JournalInUse({ path })
+            : new JournalFailed({ path, message: `${path}.lock: it cannot be made or written` }),
+        ),
+      )
+    }),
+  )
 
 const serverClock = (speed: number, journal: string | undefined) =>
   Layer.unwrap(
@@ -182,6 +263,8 @@ const wiring = Layer.succeed(
   Wiring.of({
     night,
     plan,
+    tokens,
+    tokenStore: (job, output) => tokenStore(job, output, "look").pipe(Layer.provide(secrets)),
     ledger,
     landing,
     secrets,

@@ -78,14 +78,22 @@ const tellers: Readonly<Record<string, Teller>> = {
       "Nothing was started. Correct the job file; `nightjar validate` checks it.",
     ],
   }),
+  FaultsInvalid: (message) => ({
+    exit_code: exitCodes.usage,
+    lines: [...message.split("\n"), "Nothing was started. `nightjar sandbox --help` shows what a fault is."],
+  }),
   SecretUnavailable: (message) =>
     told(exitCodes.usage, message, "Nothing was started. Set it where the reference points, then run again."),
+  TokenStoreRefused: (message) =>
+    told(exitCodes.usage, message, "Nothing was started. `nightjar tokens list` shows what is stored."),
   ServiceSettingsRefused: (message) =>
     told(
       exitCodes.usage,
       message,
       "Nothing was started and nothing was sent. Correct the service's settings.",
     ),
+  ReceiverRefused: (message) =>
+    told(exitCodes.usage, message, "Nothing was started. Give another port; 0 takes any free one."),
   FolderLocked: (message) =>
     told(
       exitCodes.locked,
@@ -103,8 +111,10 @@ const tellers: Readonly<Record<string, Teller>> = {
     told(
       exitCodes.refused,
       `the embedded service's journal cannot be used: ${message}`,
-      "Nothing was started. Make it readable and writable, or give --output another folder.",
+      "Nothing was started. Make it readable and writable, or move a damaged one away.",
     ),
+  JournalInUse: (message) =>
+    told(exitCodes.locked, message, "Nothing was started. Wait for it to end, or give --state another file."),
   ServeError: () =>
     told(
       exitCodes.refused,

@@ -15,6 +15,23 @@ export interface CheckedJob {
   readonly warnings: ReadonlyArray<Problem>
 }
 
+/** What is wrong with the file of faults that the embedded service of a job is to follow. */
+const problemsOfFaults = Effect.fnUntraced(function* ({ service }: Job) {
+  if (service._tag !== "Embedded" || service.faults === undefined) return []
+  const { readFaults } = yield* Effect.promise(() => import("../sandbox/FaultsFile.ts"))
+  return yield* Effect.match(readFaults(service.faults), {
+    onSuccess: (): ReadonlyArray<Problem> => [],
+    onFailure: ({ problems }) => problems,
+  })
+})
+
+const checkFaults = (checked: CheckedJob) =>
+  checked.job === undefined
+    ? Effect.succeed(checked)
+    : Effect.map(problemsOfFaults(checked.job), (errors): CheckedJob =>
+        errors.length === 0 ? checked : { ...checked, job: undefined, errors },
+      )
+
 export const checkJobs = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
   const { loadJob } = yield* Effect.promise(() => import("../jobs/LoadJob.ts"))
   return yield* Effect.forEach(paths, (path) =>
@@ -28,6 +45,7 @@ export const checkJobs = Effect.fnUntraced(function* (paths: ReadonlyArray<strin
           warnings,
         }),
       }),
+      Effect.flatMap(checkFaults),
     ),
   )
 })
@@ -47,11 +65,6 @@ export const loadJobs = Effect.fnUntraced(function* (paths: ReadonlyArray<string
     return yield* new Ended({ exit_code: exitCodes.usage })
   }
   const jobs = checked.flatMap(({ job }) => (job === undefined ? [] : [job]))
-  const faults = jobs.find(({ service }) => service._tag === "Embedded" && service.faults !== undefined)
-  if (faults !== undefined)
-    return yield* new UsageRefused({
-      message: `${faults.path}: \`faults\` is not supported by the embedded service yet: remove it`,
-    })
   const names = new Map<string, string>()
   for (const { name, path } of jobs) {
     const other = names.get(name)

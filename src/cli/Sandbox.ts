@@ -5,8 +5,9 @@
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { behaviourWords } from "../sandbox/Behaviour.ts"
-import { UsageRefused } from "./Failures.ts"
+import { faultHelp } from "../sandbox/FaultHelp.ts"
 import { say } from "./Output.ts"
+import { readWebhooks, webhookFlags, webhookHelp } from "./WebhookFlags.ts"
 import { Wiring } from "./Wiring.ts"
 
 const words = behaviourWords.map(({ word, meaning }) => `  ${word.padEnd(16)}${meaning}`).join("\n")
@@ -44,29 +45,40 @@ export const sandbox = Command.make(
     ),
     state: Flag.String("state").pipe(
       Flag.withMetavar("FILE"),
-      Flag.withDescription("A file that keeps executions over restarts; without it all is forgotten"),
+      Flag.withDescription(
+        "A file that keeps executions over restarts (FILE.lock beside it); else all is forgotten",
+      ),
       Flag.optional,
     ),
-    faults: Flag.String("faults").pipe(Flag.withMetavar("FILE"), Flag.withHidden, Flag.optional),
+    faults: Flag.String("faults").pipe(
+      Flag.withMetavar("FILE"),
+      Flag.withDescription("A YAML file of faults to inject, described below"),
+      Flag.optional,
+    ),
+    ...webhookFlags,
   },
-  Effect.fn("Sandbox.handle")(function* ({ port, host, seed, speed, state, faults }) {
-    if (Option.isSome(faults))
-      return yield* new UsageRefused({ message: "--faults is not supported by the embedded service yet" })
+  Effect.fn("Sandbox.handle")(function* ({ port, host, seed, speed, state, faults, ...hooks }) {
+    const { readFaults } = yield* Effect.promise(() => import("../sandbox/FaultsFile.ts"))
+    const injected = Option.isNone(faults) ? undefined : yield* readFaults(faults.value)
     const { SandboxServer } = yield* Effect.promise(() => import("../sandbox/SandboxServer.ts"))
     const wiring = yield* Wiring
     const journal = Option.getOrUndefined(state)
+    const webhooks = readWebhooks(hooks)
     return yield* Effect.gen(function* () {
       const { base_url, flows_url } = yield* SandboxServer
       yield* say(JSON.stringify({ base_url, flows_url }))
       return yield* Effect.never
-    }).pipe(Effect.provide(wiring.sandboxServer({ port, host, seed, speed, journal })))
+    }).pipe(
+      Effect.provide(wiring.sandboxServer({ port, host, seed, speed, journal, faults: injected, webhooks })),
+    )
   }),
 ).pipe(
   Command.withShortDescription("The embedded service as a server on this machine"),
   Command.withDescription(
-    "The embedded service as a server on this machine. Application secrets: sandbox-app-1, sandbox-app-2.\n" +
+    "The embedded service as a server on this machine. Application secrets: sandbox-app-1 and\n" +
+      "sandbox-app-3, which may tokenize, and sandbox-app-2, which may not.\n" +
       "What happens to an execution is said in `username`, in words joined by +:\n\n" +
-      words,
+      `${words}\n\n${webhookHelp}\n\n${faultHelp}`,
   ),
   Command.withExamples([
     { command: "nightjar sandbox --port 0 --speed 300", description: "On any free port, 300 times as fast" },

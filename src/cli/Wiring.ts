@@ -13,29 +13,46 @@ import type { Job, ServiceTarget } from "../jobs/Job.ts"
 import type { Secrets, SecretUnavailable } from "../jobs/Secrets.ts"
 import type { Landing, LandingFailed } from "../landing/Landing.ts"
 import type { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
+import type { TokenStoreRefused } from "../ledger/TokenSealing.ts"
 import type { FormCache } from "../planning/EngineForms.ts"
 import type { Publisher, PublishFailed } from "../publishing/Publisher.ts"
 import type { RecordSchemaInvalid } from "../records/RecordSchema.ts"
-import type { JournalFailed } from "../sandbox/Journal.ts"
+import type { Faults } from "../sandbox/Faults.ts"
+import type { FaultsInvalid } from "../sandbox/FaultsFile.ts"
+import type { Webhook } from "../sandbox/Hooks.ts"
+import type { JournalFailed, JournalInUse } from "../sandbox/Journal.ts"
 import type { Sandbox } from "../sandbox/Sandbox.ts"
 import type { SandboxServer } from "../sandbox/SandboxServer.ts"
 
 export type PlanServices = Ledger | Service | FormCache | Secrets
 export type NightServices = PlanServices | Landing | Publisher
 /** Why a plan's or a night's services cannot be had; nothing was started. */
-export type PlanUnwired = LedgerFailed | ServiceSettingsRefused | SecretUnavailable | JournalFailed
-export type NightUnwired = PlanUnwired | LandingFailed | PublishFailed | RecordSchemaInvalid
+export type PlanUnwired =
+  | LedgerFailed
+  | ServiceSettingsRefused
+  | SecretUnavailable
+  | JournalFailed
+  | FaultsInvalid
+export type TokensUnwired = PlanUnwired | TokenStoreRefused
+export type NightUnwired = TokensUnwired | LandingFailed | PublishFailed | RecordSchemaInvalid
 
 export class Wiring extends Context.Service<
   Wiring,
   {
     /**
      * Everything that `run` needs, on the clock that the job's service asks for; the folder is locked
-     * already.
+     * already. `hooksUrl` is where the embedded service delivers its events to, if anywhere.
      */
-    readonly night: (job: Job, output: string) => Layer.Layer<NightServices, NightUnwired>
+    readonly night: (job: Job, output: string, hooksUrl?: string) => Layer.Layer<NightServices, NightUnwired>
     /** Reads only; a ledger that is not there yet is an empty one in memory. */
     readonly plan: (target: ServiceTarget, output: string) => Layer.Layer<PlanServices, PlanUnwired>
+    /** What the calls about tickets and tokens need; the folder is locked already. */
+    readonly tokens: (job: Job, output: string) => Layer.Layer<Ledger | Service, TokensUnwired>
+    /** The token store of a job that has a key, for a look; nothing where the job has none. */
+    readonly tokenStore: (
+      job: Job,
+      output: string,
+    ) => Layer.Layer<never, TokenStoreRefused | SecretUnavailable | LedgerFailed>
     readonly ledger: (output: string, access: "read-only" | "read-write") => Layer.Layer<Ledger, LedgerFailed>
     readonly landing: (output: string) => Layer.Layer<Landing, LandingFailed>
     readonly secrets: Layer.Layer<Secrets>
@@ -45,7 +62,7 @@ export class Wiring extends Context.Service<
     readonly recordSchemas: string
     readonly sandboxServer: (
       options: SandboxServing,
-    ) => Layer.Layer<SandboxServer | Sandbox, JournalFailed | HttpServerError.ServeError>
+    ) => Layer.Layer<SandboxServer | Sandbox, JournalFailed | JournalInUse | HttpServerError.ServeError>
   }
 >()("nightjar/cli/Wiring") {}
 
@@ -54,5 +71,7 @@ export interface SandboxServing {
   readonly seed: number
   readonly speed: number
   readonly journal: string | undefined
+  readonly faults: Faults | undefined
+  readonly webhooks: ReadonlyArray<Webhook>
   readonly host: string
 }

@@ -1,42 +1,65 @@
 /**
  * The journal of the embedded service: its events as NDJSON in a file that only the owner can read,
  * appended and written before a call is answered, replayed at the next start, so that executions in flight
- * outlive the process.
+ * outlive the process. A line is there whole or not at all.
  */
-import { appendFileSync, closeSync, existsSync, ftruncateSync, openSync, readFileSync } from "node:fs"
-import { Effect, Schema } from "effect"
+import { closeSync, existsSync, fchmodSync, fstatSync, ftruncateSync, openSync } from "node:fs"
+import { readFileSync, writeSync } from "node:fs"
+import { Effect, Result, Schema } from "effect"
 import type { Scope } from "effect"
 import { SandboxEvent } from "./SandboxEvent.ts"
 
+/** The file cannot be read, written or understood. */
 export class JournalFailed extends Schema.TaggedError<JournalFailed>()("JournalFailed", {
   path: Schema.String,
   message: Schema.String,
 }) {}
 
-const decodeLine = Schema.decodeUnknownSync(Schema.fromJsonString(SandboxEvent))
+/** Another process keeps its events in this very file. */
+export class JournalInUse extends Schema.TaggedError<JournalInUse>()("JournalInUse", {
+  path: Schema.String,
+}) {
+  override get message(): string {
+    return `another process keeps its state in ${this.path}`
+  }
+}
 
-interface Replayed {
-  readonly events: ReadonlyArray<SandboxEvent>
+const newline = 0x0a
+const EventLine = Schema.fromJsonString(SandboxEvent)
+const TimedLine = Schema.fromJsonString(Schema.Struct({ at: Schema.Finite }))
+
+interface Replayed<Line> {
+  readonly lines: ReadonlyArray<Line>
   /** Bytes of whole lines; what follows is a line that a crash cut short. */
   readonly wholeBytes: number
 }
 
-const replay = (path: string): Replayed => {
-  if (!existsSync(path)) return { events: [], wholeBytes: 0 }
+/** Decodes line by line: a journal may be larger than the longest text there is. */
+const replay = <Line>(path: string, schema: Schema.ConstraintDecoder<Line>): Replayed<Line> => {
+  if (!existsSync(path)) return { lines: [], wholeBytes: 0 }
+  const decode = Schema.decodeUnknownResult(schema)
   const bytes = readFileSync(path)
-  const wholeBytes = bytes.lastIndexOf(0x0a) + 1
-  const lines = bytes.subarray(0, wholeBytes).toString("utf8").split("\n")
-  return { events: lines.filter((line) => line !== "").map((line) => decodeLine(line)), wholeBytes }
+  const lines: Array<Line> = []
+  let from = 0
+  for (let number = 1; ; number += 1) {
+    const end = bytes.indexOf(newline, from)
+    if (end < 0) return { lines, wholeBytes: from }
+    if (end > from) {
+      const decoded = decode(bytes.toString("utf8", from, end))
+      if (Result.isFailure(decoded)) throw new Error(`line ${number} is no event of this service`)
+      lines.push(decoded.success)
+    }
+    from = end + 1
+  }
 }
 
 const attempt = <A>(path: string, act: () => A): Effect.Effect<A, JournalFailed> =>
   Effect.try({
     try: act,
-    catch: (cause) =>
-      new JournalFailed({
-        path,
-        message: cause instanceof Error ? (cause.message.split("\n")[0] ?? "unreadable") : "unreadable",
-      }),
+    catch: (cause) => {
+      const why = cause instanceof Error ? (cause.message.split("\n")[0] ?? "unreadable") : "unreadable"
+      return new JournalFailed({ path, message: why.includes(path) ? why : `${path}: ${why}` })
+    },
   })
 
 export interface Journal {
@@ -45,13 +68,26 @@ export interface Journal {
   readonly append: (events: ReadonlyArray<SandboxEvent>) => void
 }
 
+const writeWhole = (file: number, text: string): void => {
+  const bytes = Buffer.from(text, "utf8")
+  const sizeBefore = fstatSync(file).size
+  try {
+    for (let written = 0; written < bytes.length;) written += writeSync(file, bytes, written)
+  } catch (cause) {
+    // Half a line in the middle of the file would make the whole of it unreadable.
+    ftruncateSync(file, sizeBefore)
+    throw cause
+  }
+}
+
 /** Opens the journal for the life of the scope; a torn last line is cut off, any other damage is an error. */
 export const openJournal = (path: string): Effect.Effect<Journal, JournalFailed, Scope.Scope> =>
   Effect.gen(function* () {
-    const { events, wholeBytes } = yield* attempt(path, () => replay(path))
+    const { lines, wholeBytes } = yield* attempt(path, () => replay(path, EventLine))
     const file = yield* Effect.acquireRelease(
       attempt(path, () => {
         const opened = openSync(path, "a", 0o600)
+        fchmodSync(opened, 0o600)
         ftruncateSync(opened, wholeBytes)
         return opened
       }),
@@ -59,9 +95,9 @@ export const openJournal = (path: string): Effect.Effect<Journal, JournalFailed,
     )
     const append = (appended: ReadonlyArray<SandboxEvent>) => {
       if (appended.length === 0) return
-      appendFileSync(file, appended.map((event) => `${JSON.stringify(event)}\n`).join(""))
+      writeWhole(file, appended.map((event) => `${JSON.stringify(event)}\n`).join(""))
     }
-    return { events, append }
+    return { events: lines, append }
   })
 
 /**
@@ -69,7 +105,7 @@ export const openJournal = (path: string): Effect.Effect<Journal, JournalFailed,
  */
 export const newestEventAt = (path: string): Effect.Effect<number | undefined, JournalFailed> =>
   Effect.map(
-    attempt(path, () => replay(path)),
-    ({ events }) =>
-      events.reduce<number | undefined>((newest, { at }) => Math.max(newest ?? at, at), undefined),
+    attempt(path, () => replay(path, TimedLine)),
+    ({ lines }) =>
+      lines.reduce<number | undefined>((newest, { at }) => Math.max(newest ?? at, at), undefined),
   )

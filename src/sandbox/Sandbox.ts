@@ -4,14 +4,29 @@
  * timer runs, so that virtual time, a scaled clock and the machine's own drive it alike. `truth` tells
  * observers what really happened.
  */
-import { Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import type { Scope } from "effect"
+import { adminView } from "./AdminView.ts"
+import type { AdminFilter, AdminView } from "./AdminView.ts"
 import * as Executions from "./AnswerExecutions.ts"
+import * as HookAnswers from "./AnswerHooks.ts"
+import * as Tokens from "./AnswerTokens.ts"
 import { downloadAttachment, readFlowResults } from "./AnswerFlows.ts"
+import { createSession, takeStep, viewSession } from "./AnswerWidget.ts"
+import { newCallWatch, noteCatalogueRead } from "./CallWatch.ts"
+import type { Application } from "./DecideStart.ts"
+import type { Faults } from "./Faults.ts"
+import type { Webhook } from "./Hooks.ts"
 import { openJournal } from "./Journal.ts"
 import type { JournalFailed } from "./Journal.ts"
-import type { SandboxCore } from "./SandboxCore.ts"
+import { ownerOf } from "./OwnerOf.ts"
+import type { Ids, Owner } from "./OwnerOf.ts"
+import { outboxOf } from "./Outbox.ts"
+import { recordEvents } from "./SandboxCore.ts"
+import type { Listener, SandboxCore } from "./SandboxCore.ts"
 import { applyEvent, emptyState } from "./SandboxState.ts"
+import { decideStartHooks } from "./StartHooks.ts"
+import { timeKeeperOf } from "./TimeKeeper.ts"
 import { truthOf } from "./Truth.ts"
 import type { Truth } from "./Truth.ts"
 
@@ -19,6 +34,10 @@ export interface SandboxOptions {
   readonly seed: number
   /** A file that keeps the events; without it the service forgets everything when it stops. */
   readonly journal?: string
+  /** Targets of all applications' events; `HookDispatcher` has to run for anything to be delivered. */
+  readonly webhooks?: ReadonlyArray<Webhook>
+  /** What goes wrong; without it, nothing does. */
+  readonly faults?: Faults
 }
 
 const openCore = Effect.fnUntraced(function* (
@@ -27,7 +46,18 @@ const openCore = Effect.fnUntraced(function* (
   const state = emptyState()
   const journal = options.journal === undefined ? undefined : yield* openJournal(options.journal)
   for (const event of journal?.events ?? []) applyEvent(state, event)
-  return { seed: options.seed, state, journal, inputs: new Map() }
+  // The replayed events are let go: what the fold has dropped must not be kept by the journal.
+  const appending = journal && { append: journal.append }
+  const known = {
+    seed: options.seed,
+    state,
+    journal: appending,
+    inputs: new Map(),
+    listeners: new Set<Listener>(),
+  }
+  const core = { ...known, watch: newCallWatch(options.seed, options.faults) }
+  recordEvents(core, decideStartHooks(state.hooks, yield* Clock.currentTimeMillis, options.webhooks ?? []))
+  return core
 })
 
 const serviceOf = (core: SandboxCore) => ({
@@ -38,9 +68,31 @@ const serviceOf = (core: SandboxCore) => ({
   abortExecution: Executions.abortExecution.bind(undefined, core),
   deleteExecution: Executions.deleteExecution.bind(undefined, core),
   readProfile: Executions.readProfile.bind(undefined, core),
+  startTokenized: Tokens.startTokenized.bind(undefined, core),
+  exchangeTicket: Tokens.exchangeTicket.bind(undefined, core),
+  readToken: Tokens.readToken.bind(undefined, core),
+  revokeToken: Tokens.revokeToken.bind(undefined, core),
   readFlowResults: readFlowResults.bind(undefined, core),
   downloadAttachment: downloadAttachment.bind(undefined, core),
-  truth: Effect.sync((): Truth => truthOf(core.state)),
+  createSession: createSession.bind(undefined, core),
+  viewSession: viewSession.bind(undefined, core),
+  takeStep: takeStep.bind(undefined, core),
+  listFlowHooks: HookAnswers.listFlowHooks.bind(undefined, core),
+  createFlowHooks: HookAnswers.createFlowHooks.bind(undefined, core),
+  updateFlowHooks: HookAnswers.updateFlowHooks.bind(undefined, core),
+  deleteFlowHooks: HookAnswers.deleteFlowHooks.bind(undefined, core),
+  listHooks: HookAnswers.listHooks.bind(undefined, core),
+  bindHooks: HookAnswers.bindHooks.bind(undefined, core),
+  unbindHooks: HookAnswers.unbindHooks.bind(undefined, core),
+  outbox: outboxOf(core),
+  truth: Effect.sync((): Truth => truthOf(core.state, core.watch)),
+  admin: (at: number, filter: AdminFilter): AdminView =>
+    adminView(core.state, truthOf(core.state, core.watch), at, filter),
+  watch: core.watch,
+  keepTime: timeKeeperOf(core),
+  owner: (ids: Ids): Owner => ownerOf(core.state, ids),
+  noteCatalogueRead: ({ app_id }: Application) =>
+    Effect.map(Clock.currentTimeMillis, (at) => noteCatalogueRead(core.watch, app_id, at)),
 })
 
 export class Sandbox extends Context.Service<Sandbox, ReturnType<typeof serviceOf>>()(

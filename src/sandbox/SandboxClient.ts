@@ -13,15 +13,27 @@ import {
   HttpServerRequest,
   HttpServerResponse,
 } from "effect/http"
+import type { HttpClientRequest } from "effect/http"
+import { ConnectionLost } from "./FaultGate.ts"
 import type { Sandbox } from "./Sandbox.ts"
-import { SandboxRoutes } from "./SandboxRoutes.ts"
+import { routerConfig, SandboxRoutes } from "./SandboxRoutes.ts"
 
 const origin = "https://sandbox.invalid"
+
+/** As a client over HTTP tells it: a fault broke the connection after the request was sent. */
+const brokenBy = (request: HttpClientRequest.HttpClientRequest, { message }: ConnectionLost) =>
+  new HttpClientError.HttpClientError({
+    reason: new HttpClientError.TransportError({
+      request,
+      description: message,
+      cause: Object.assign(new Error(message), { code: "ECONNRESET", syscall: "read" }),
+    }),
+  })
 
 const make: Effect.Effect<HttpClient.HttpClient, never, Sandbox | Scope.Scope> = Effect.gen(function* () {
   const handler = yield* HttpRouter.toHttpEffect(
     SandboxRoutes.layer.pipe(Layer.provide(HttpServer.layerServices)),
-  )
+  ).pipe(Effect.provideService(HttpRouter.RouterConfig, routerConfig))
   return HttpClient.make((request, url) => {
     if (url.origin !== origin) {
       return Effect.fail(
@@ -31,13 +43,16 @@ const make: Effect.Effect<HttpClient.HttpClient, never, Sandbox | Scope.Scope> =
       )
     }
     return handler.pipe(
+      Effect.catch(() => Effect.succeed(HttpServerResponse.empty({ status: 404 }))),
       Effect.map((response) => HttpServerResponse.toClientResponse(response, { request })),
       Effect.provideService(
         HttpServerRequest.HttpServerRequest,
         HttpServerRequest.fromClientRequest(request),
       ),
       Effect.scoped,
-      Effect.orDie,
+      Effect.catchDefect((defect) =>
+        defect instanceof ConnectionLost ? Effect.fail(brokenBy(request, defect)) : Effect.die(defect),
+      ),
     )
   })
 })

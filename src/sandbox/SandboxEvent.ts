@@ -1,43 +1,16 @@
 /**
  * What happened at the embedded service, event by event: the state is a fold of these, and the journal is
- * their NDJSON. No event holds a login parameter, an application secret or a ticket, only keyed hashes of
- * them.
+ * their NDJSON. No event holds a login parameter, an application secret, a ticket or a `token_key`, only
+ * keyed hashes of them, and logins sealed under keys that are not in any event.
  */
 import { Schema } from "effect"
-import { featureStatusReasons } from "../contract/Vocabulary.ts"
+import { HookEvent } from "./HookEvent.ts"
+import { flowEventSchemas } from "./FlowEvent.ts"
+import { ErrorItem, ResultsPlan } from "./ResultsPlan.ts"
 import { Timeline } from "./Timeline.ts"
+import { ExchangeRefused, TicketExchanged, TicketIssued, TokenRevoked } from "./TokenEvent.ts"
 
 const at = Schema.Finite
-
-const ErrorItem = Schema.Struct({
-  loc: Schema.Array(Schema.Union([Schema.String, Schema.Finite])),
-  msg: Schema.String,
-  type: Schema.String,
-})
-
-/** One requested feature and what its source will give. */
-export const FeaturePlan = Schema.Struct({
-  code: Schema.String,
-  records: Schema.Int,
-  /** What a run that ends well says of it. */
-  outcome: Schema.Literals(featureStatusReasons),
-  /** Settings that change its records: transactions and holders, kinds of cards or of registry reports. */
-  detailed: Schema.Boolean,
-  kinds: Schema.optionalKey(Schema.Array(Schema.String)),
-})
-export type FeaturePlan = typeof FeaturePlan.Type
-
-/** What the flow session of an execution will show. */
-export const ResultsPlan = Schema.Struct({
-  features: Schema.Array(FeaturePlan),
-  session: Schema.Literals(["answers", "unknown", "unstarted"]),
-  neverFinal: Schema.Boolean,
-  lateMs: Schema.Finite,
-  lockedMs: Schema.Finite,
-  documents: Schema.Int,
-  odd: Schema.Boolean,
-})
-export type ResultsPlan = typeof ResultsPlan.Type
 
 export const Started = Schema.TaggedStruct("Started", {
   at,
@@ -54,9 +27,12 @@ export const Started = Schema.TaggedStruct("Started", {
   /** Keyed hash of the login as it was sent: equal logins are equal here, and nothing else shows. */
   login_key: Schema.String,
   locking_hash: Schema.String,
-  ticket_hash: Schema.optionalKey(Schema.String),
+  /** The token that it was started with (4.12). */
+  token_id: Schema.optionalKey(Schema.String),
   parameters_errors: Schema.Array(ErrorItem),
   configurations_errors: Schema.Array(ErrorItem),
+  /** 4.1: appended to every webhook about this execution. */
+  hooks_extra_data: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
 })
 export type Started = typeof Started.Type
 
@@ -64,6 +40,7 @@ const startOutcomes = [
   "conflict",
   "intervention_required",
   "t10n_forbidden",
+  "unknown_token",
   "unavailable",
   "invalid",
 ] as const
@@ -77,6 +54,8 @@ export const StartRefused = Schema.TaggedStruct("StartRefused", {
   outcome: Schema.Literals(startOutcomes),
   /** Of a conflict: the run in flight. */
   execution_id: Schema.optionalKey(Schema.String),
+  /** Of a start with a token that the application has. */
+  token_id: Schema.optionalKey(Schema.String),
 })
 export type StartRefused = typeof StartRefused.Type
 
@@ -84,6 +63,7 @@ const Resumed = Schema.TaggedStruct("Resumed", {
   at,
   execution_id: Schema.String,
   right: Schema.Boolean,
+  fault: Schema.optionalKey(Schema.Literals(["form", "encryption"])),
   payload_errors: Schema.Array(ErrorItem),
 })
 const Aborted = Schema.TaggedStruct("Aborted", { at, execution_id: Schema.String })
@@ -100,7 +80,11 @@ const ResultsRead = Schema.TaggedStruct("ResultsRead", {
 /** The caller came back within five seconds (4.10). */
 const ResultsRefused = Schema.TaggedStruct("ResultsRefused", { at, execution_id: Schema.String })
 
+/** Nothing happened; time must not run back behind `at`, whatever happens to the process. */
+const TimeKept = Schema.TaggedStruct("TimeKept", { at })
+
 export const SandboxEvent = Schema.Union([
+  TimeKept,
   Started,
   StartRefused,
   Resumed,
@@ -110,5 +94,11 @@ export const SandboxEvent = Schema.Union([
   FinalStateRead,
   ResultsRead,
   ResultsRefused,
+  TicketIssued,
+  TicketExchanged,
+  ExchangeRefused,
+  TokenRevoked,
+  ...flowEventSchemas,
+  ...HookEvent.members,
 ])
 export type SandboxEvent = typeof SandboxEvent.Type

@@ -6,11 +6,15 @@ import { Effect, Layer } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { ServiceApi } from "../contract/Api.ts"
+import { AdminRoutes } from "./AdminRoutes.ts"
 import { listEngines, showEngine } from "./AnswerEngines.ts"
-import { createFlowHooks, deleteFlowHooks, listFlowHooks, updateFlowHooks } from "./AnswerHooks.ts"
-import { exchangeTicket, readToken, revokeToken, startTokenized } from "./AnswerTokens.ts"
+import { EncryptionRoutes } from "./EncryptionRoutes.ts"
+import { HookRoutes } from "./HookRoutes.ts"
+import { FaultGate } from "./FaultGate.ts"
 import { Sandbox } from "./Sandbox.ts"
 import { CallingApplication, SandboxGate } from "./SandboxGate.ts"
+import { TimeGate } from "./TimeGate.ts"
+import { WidgetRoutes } from "./WidgetRoutes.ts"
 
 const GatedApi = ServiceApi.middleware(SandboxGate)
 
@@ -20,7 +24,7 @@ const executions = HttpApiBuilder.group(GatedApi, "executions", (handlers) =>
       startExecution: ({ payload }) =>
         Effect.flatMap(CallingApplication, (application) => sandbox.startExecution(application, payload)),
       startTokenized: ({ payload }) =>
-        Effect.flatMap(CallingApplication, (application) => startTokenized(sandbox, application, payload)),
+        Effect.flatMap(CallingApplication, (application) => sandbox.startTokenized(application, payload)),
       readExecution: ({ params }) =>
         Effect.flatMap(CallingApplication, (application) =>
           sandbox.readExecution(application, params.execution_id),
@@ -53,12 +57,12 @@ const tokens = HttpApiBuilder.group(GatedApi, "tokens", (handlers) =>
   Effect.map(Sandbox, (sandbox) =>
     handlers.handleAll({
       exchangeTicket: ({ payload }) =>
-        Effect.flatMap(CallingApplication, (application) => exchangeTicket(sandbox, application, payload)),
+        Effect.flatMap(CallingApplication, (application) => sandbox.exchangeTicket(application, payload)),
       readToken: ({ params }) =>
-        Effect.flatMap(CallingApplication, (application) => readToken(sandbox, application, params.token_id)),
+        Effect.flatMap(CallingApplication, (application) => sandbox.readToken(application, params.token_id)),
       revokeToken: ({ params }) =>
         Effect.flatMap(CallingApplication, (application) =>
-          revokeToken(sandbox, application, params.token_id),
+          sandbox.revokeToken(application, params.token_id),
         ),
     }),
   ),
@@ -68,22 +72,28 @@ const hooks = HttpApiBuilder.group(GatedApi, "hooks", (handlers) =>
   Effect.map(Sandbox, (sandbox) =>
     handlers.handleAll({
       listFlowHooks: () =>
-        Effect.flatMap(CallingApplication, (application) => listFlowHooks(sandbox, application)),
+        Effect.flatMap(CallingApplication, (application) => sandbox.listFlowHooks(application)),
       createFlowHooks: ({ payload }) =>
-        Effect.flatMap(CallingApplication, (application) => createFlowHooks(sandbox, application, payload)),
+        Effect.flatMap(CallingApplication, (application) => sandbox.createFlowHooks(application, payload)),
       updateFlowHooks: ({ payload }) =>
-        Effect.flatMap(CallingApplication, (application) => updateFlowHooks(sandbox, application, payload)),
+        Effect.flatMap(CallingApplication, (application) => sandbox.updateFlowHooks(application, payload)),
       deleteFlowHooks: ({ payload }) =>
-        Effect.flatMap(CallingApplication, (application) => deleteFlowHooks(sandbox, application, payload)),
+        Effect.flatMap(CallingApplication, (application) => sandbox.deleteFlowHooks(application, payload)),
     }),
   ),
 )
 
 const engines = HttpApiBuilder.group(GatedApi, "engines", (handlers) =>
-  handlers.handleAll({
-    listEngines: ({ query }) => listEngines(query),
-    showEngine: ({ params }) => showEngine(params.engine_reference),
-  }),
+  Effect.map(Sandbox, (sandbox) =>
+    handlers.handleAll({
+      listEngines: ({ query }) =>
+        Effect.flatMap(CallingApplication, (application) =>
+          Effect.andThen(sandbox.noteCatalogueRead(application), listEngines(application, query)),
+        ),
+      showEngine: ({ params }) =>
+        Effect.flatMap(CallingApplication, (application) => showEngine(application, params.engine_reference)),
+    }),
+  ),
 )
 
 const flows = HttpApiBuilder.group(GatedApi, "flows", (handlers) =>
@@ -105,10 +115,20 @@ const flows = HttpApiBuilder.group(GatedApi, "flows", (handlers) =>
   ),
 )
 
+/** Ids are opaque: one that is longer than a router expects is an unknown id like any other, behind the gate. */
+export const routerConfig = { maxParamLength: 10_000 }
+
 /** Needs the service itself, a router to put the routes into, and the platform's HTTP services. */
 export const SandboxRoutes = {
-  layer: HttpApiBuilder.layer(GatedApi).pipe(
-    Layer.provide([executions, tokens, engines, flows, hooks]),
-    Layer.provide(SandboxGate.layer),
+  layer: Layer.mergeAll(
+    HttpApiBuilder.layer(GatedApi).pipe(
+      Layer.provide([executions, tokens, engines, flows, hooks]),
+      Layer.provide(SandboxGate.layer),
+      Layer.provide([FaultGate.layer, TimeGate.layer]),
+    ),
+    AdminRoutes.layer,
+    EncryptionRoutes.layer,
+    HookRoutes.layer,
+    WidgetRoutes.layer,
   ),
 }

@@ -4,11 +4,11 @@
  */
 import { createServer } from "node:http"
 import { NodeHttpServer } from "@effect/platform-node"
-import { Context, Effect, Layer } from "effect"
+import { Context, Duration, Effect, Layer } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import type { HttpServerError } from "effect/http"
 import type { Sandbox } from "./Sandbox.ts"
-import { SandboxRoutes } from "./SandboxRoutes.ts"
+import { routerConfig, SandboxRoutes } from "./SandboxRoutes.ts"
 
 export interface SandboxAddress {
   readonly base_url: string
@@ -19,6 +19,9 @@ export interface SandboxServerOptions {
   readonly port: number
   readonly host?: string
 }
+
+/** Every call is answered at once, but those that a fault delays or leaves hanging. */
+const gracefulShutdownTimeout = Duration.seconds(1)
 
 const addressOf = (server: HttpServer.HttpServer["Service"]): SandboxAddress => {
   const origin = HttpServer.formatAddress(server.address)
@@ -35,8 +38,8 @@ export class SandboxServer extends Context.Service<SandboxServer, SandboxAddress
   }: SandboxServerOptions): Layer.Layer<SandboxServer, HttpServerError.ServeError, Sandbox> =>
     Layer.effect(SandboxServer, Effect.map(HttpServer.HttpServer, addressOf)).pipe(
       Layer.provideMerge(
-        HttpRouter.serve(SandboxRoutes.layer, { disableLogger: true, disableListenLog: true }),
+        HttpRouter.serve(SandboxRoutes.layer, { disableLogger: true, disableListenLog: true, routerConfig }),
       ),
-      Layer.provide(NodeHttpServer.layer(createServer, { port, host })),
+      Layer.provide(NodeHttpServer.layer(createServer, { port, host, gracefulShutdownTimeout })),
     )
 }

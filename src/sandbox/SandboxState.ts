@@ -3,9 +3,25 @@
  * `applyEvent` changes it. An execution is a plan and what was done to it; its records are derived when
  * somebody reads them.
  */
+import { isFlowSessionEvent } from "./FlowEvent.ts"
+import { applyFlowEvent, emptyFlowState } from "./FlowSession.ts"
+import type { FlowState } from "./FlowSession.ts"
+import { applyHookEvent, emptyHooks, isHookEvent } from "./HookState.ts"
+import type { HookState } from "./HookState.ts"
+import type { Retrieval } from "./ResultsPlan.ts"
 import type { SandboxEvent, Started, StartRefused } from "./SandboxEvent.ts"
 import { isClosedPhase, lifeOf, momentOf } from "./Timeline.ts"
 import type { ChallengeAnswer, Moment, Phase, Stop } from "./Timeline.ts"
+import { isTokenEvent } from "./TokenEvent.ts"
+import {
+  addConflict,
+  addRun,
+  applyTokenEvent,
+  dropExpired,
+  dropTicket,
+  emptyTokenState,
+} from "./TokenState.ts"
+import type { TokenState } from "./TokenState.ts"
 
 export interface ResultsReading {
   readonly at: number
@@ -39,6 +55,10 @@ export interface SandboxState {
   /** How many runs of a customer on an engine there were; somebody else's do not count. */
   readonly runs: Map<string, number>
   readonly refusals: Array<StartRefused>
+  readonly tokens: TokenState
+  readonly hooks: HookState
+  /** Flow sessions of their own. */
+  readonly flows: FlowState
   /** How many events there were. */
   sequence: number
 }
@@ -49,6 +69,9 @@ export const emptyState = (): SandboxState => ({
   byCustomer: new Map(),
   runs: new Map(),
   refusals: [],
+  tokens: emptyTokenState(),
+  hooks: emptyHooks(),
+  flows: emptyFlowState(),
   sequence: 0,
 })
 
@@ -89,11 +112,11 @@ export const openExecutions = (
     return execution === undefined || momentAt(execution, at).closed ? [] : [execution]
   })
 
-export const momentAt = (execution: Execution, at: number): Moment => momentOf(execution.phases, at)
+export const momentAt = (retrieval: Retrieval, at: number): Moment => momentOf(retrieval.phases, at)
 
 /** When the run is or will be over, were nothing more done to it. */
-export const closesAt = (execution: Execution): number => {
-  const last = execution.phases.at(-1)
+export const closesAt = (retrieval: Retrieval): number => {
+  const last = retrieval.phases.at(-1)
   return last !== undefined && isClosedPhase(last) ? last.from : Number.POSITIVE_INFINITY
 }
 
@@ -120,9 +143,17 @@ const applyStarted = (state: SandboxState, started: Started): void => {
   const siblings = state.byCustomer.get(customer)
   if (siblings === undefined) state.byCustomer.set(customer, [execution_id])
   else siblings.push(execution_id)
+  if (started.token_id !== undefined) addRun(state.tokens, started.token_id, execution_id)
   if (started.foreign) return
   const run = key(application, customer_id, engine_reference)
   state.runs.set(run, (state.runs.get(run) ?? 0) + 1)
+}
+
+const applyRefused = (state: SandboxState, refused: StartRefused): void => {
+  state.refusals.push(refused)
+  if (refused.token_id !== undefined && refused.outcome === "conflict") {
+    addConflict(state.tokens, refused.token_id)
+  }
 }
 
 const dropFromCustomer = (state: SandboxState, execution: Execution): void => {
@@ -134,9 +165,14 @@ const dropFromCustomer = (state: SandboxState, execution: Execution): void => {
 
 /** The fold. Events about executions that are not there are ignored: a journal may have lost its head. */
 export const applyEvent = (state: SandboxState, event: SandboxEvent): void => {
+  if (event._tag === "TimeKept") return
   state.sequence += 1
+  if (isFlowSessionEvent(event)) return applyFlowEvent(state.flows, event)
+  dropExpired(state.tokens, event.at, (id) => state.executions.get(id)?.phases ?? [])
   if (event._tag === "Started") return applyStarted(state, event)
-  if (event._tag === "StartRefused") return void state.refusals.push(event)
+  if (event._tag === "StartRefused") return applyRefused(state, event)
+  if (isTokenEvent(event)) return applyTokenEvent(state.tokens, event)
+  if (isHookEvent(event)) return applyHookEvent(state.hooks, event)
   const execution = state.executions.get(event.execution_id)
   if (execution === undefined) return
   const change = (next: Execution) => void state.executions.set(event.execution_id, next)
@@ -149,6 +185,7 @@ export const applyEvent = (state: SandboxState, event: SandboxEvent): void => {
       return change(relive({ ...execution, stop: { at: event.at, reason: "ENGINE_UNAVAILABLE" } }))
     case "Deleted":
       dropFromCustomer(state, execution)
+      dropTicket(state.tokens, event.execution_id, "deleted")
       return change({ ...execution, deletedAt: event.at })
     case "FinalStateRead":
       return change({ ...execution, finalStateReadAt: event.at, finalStateReadSequence: state.sequence })

@@ -3,10 +3,20 @@
  * with its life, and every rule that the caller broke. Plain data, derived from the state; the service
  * itself never looks at it.
  */
+import type { CallWatch } from "./CallWatch.ts"
 import type { StartRefused } from "./SandboxEvent.ts"
+import { sessionsSeen } from "./SessionsSeen.ts"
+import type { SessionSeen } from "./SessionsSeen.ts"
+import { deliveriesSeen } from "./HookState.ts"
+import type { DeliverySeen } from "./HookState.ts"
 import { closesAt } from "./SandboxState.ts"
 import type { Execution, ResultsReading, SandboxState } from "./SandboxState.ts"
 import type { AuthenticationStatus, Phase } from "./Timeline.ts"
+import type { ExchangeRefused } from "./TokenEvent.ts"
+import { flowBreaks, stateReadsSeen, watchedBreaks, watchSeen } from "./WatchSeen.ts"
+import type { StateReadsSeen, WatchSeen } from "./WatchSeen.ts"
+import { tokensSeen } from "./TokensSeen.ts"
+import type { TokenSeen } from "./TokensSeen.ts"
 
 export interface StartRequestSeen {
   readonly at: number
@@ -17,6 +27,8 @@ export interface StartRequestSeen {
   readonly outcome: "accepted" | StartRefused["outcome"]
   /** The new execution, or the one in flight that refused it. */
   readonly execution_id?: string
+  /** Of a start with a token that the application has. */
+  readonly token_id?: string
 }
 
 export interface ExecutionSeen {
@@ -35,7 +47,11 @@ export interface ExecutionSeen {
   /** When the source judged the login, and what it said; undefined when it never did. */
   readonly login?: { readonly at: number; readonly verdict: AuthenticationStatus }
   readonly login_key: string
+  /** The token that started it. */
+  readonly token_id?: string
   readonly final_state_read_at?: number
+  /** Since the service began; reads leave no event. */
+  readonly state_reads?: StateReadsSeen
   readonly results_reads: ReadonlyArray<ResultsReading>
   readonly aborted_at?: number
   readonly deleted_at?: number
@@ -46,26 +62,38 @@ export const rules = [
   "rejected_login_repeated",
   "deleted_before_final_state_read",
   "foreign_run_touched",
+  "state_polled_too_fast",
+  "catalogue_polled_in_loop",
 ] as const
 
 export interface RuleBreak {
   readonly at: number
   readonly rule: (typeof rules)[number]
   readonly application: string
-  readonly execution_id: string
-  readonly customer_id: string
-  readonly engine_reference: string
+  /** Whatever the rule is about: an execution, a session of its own, or only the application. */
+  readonly execution_id?: string
+  readonly session_id?: string
+  readonly customer_id?: string
+  readonly engine_reference?: string
   /** Of a repeated login: whether the refusal had been read by then. Repeating unread is no fault. */
   readonly answer_read?: boolean
 }
 
-export interface Truth {
+export interface Truth extends WatchSeen {
   /** In the order of their times. */
   readonly starts: ReadonlyArray<StartRequestSeen>
   readonly executions: ReadonlyArray<ExecutionSeen>
   readonly ruleBreaks: ReadonlyArray<RuleBreak>
+  /** Flow sessions of their own, in the order in which they came to be known. */
+  readonly sessions: ReadonlyArray<SessionSeen>
+  /** In the order of their exchanges. */
+  readonly tokens: ReadonlyArray<TokenSeen>
+  readonly refusedExchanges: ReadonlyArray<ExchangeRefused>
+  /** Webhooks that were tried, by execution or flow session, in the order of their first attempts. */
+  readonly deliveries: ReadonlyArray<DeliverySeen>
 }
 
+const tokenId = ({ token_id }: { readonly token_id?: string }) => (token_id === undefined ? {} : { token_id })
 const external = (id: string | undefined) => (id === undefined ? {} : { external_execution_id: id })
 
 const loginOf = (execution: Execution): ExecutionSeen["login"] => {
@@ -73,7 +101,8 @@ const loginOf = (execution: Execution): ExecutionSeen["login"] => {
   return judged === undefined ? undefined : { at: judged.from, verdict: judged.authentication_status }
 }
 
-const executionSeen = (execution: Execution): ExecutionSeen => {
+const executionSeen = (execution: Execution, watch?: CallWatch): ExecutionSeen => {
+  const reads = watch?.stateReads.get(execution.started.execution_id)
   const { started, finalStateReadAt, stop, deletedAt } = execution
   const login = loginOf(execution)
   return {
@@ -89,7 +118,9 @@ const executionSeen = (execution: Execution): ExecutionSeen => {
     phases: execution.phases,
     ...(login === undefined ? {} : { login }),
     login_key: started.login_key,
+    ...tokenId(started),
     ...(finalStateReadAt === undefined ? {} : { final_state_read_at: finalStateReadAt }),
+    ...(reads === undefined ? {} : { state_reads: stateReadsSeen(reads) }),
     results_reads: execution.resultsReads,
     ...(stop?.reason === "CLIENT_CANCELLED" ? { aborted_at: stop.at } : {}),
     ...(deletedAt === undefined ? {} : { deleted_at: deletedAt }),
@@ -107,6 +138,7 @@ const startsSeen = (state: SandboxState): ReadonlyArray<StartRequestSeen> => {
       ...external(started.external_execution_id),
       outcome: "accepted",
       execution_id: started.execution_id,
+      ...tokenId(started),
     }))
   const refused = state.refusals.map(({ _tag, ...seen }): StartRequestSeen => seen)
   return [...accepted, ...refused].sort((a, b) => a.at - b.at)
@@ -156,12 +188,19 @@ const breaksOf = (seen: ExecutionSeen, execution: Execution): ReadonlyArray<Rule
   ]
 }
 
-export const truthOf = (state: SandboxState): Truth => {
+export const truthOf = (state: SandboxState, watch?: CallWatch): Truth => {
   const all = [...state.executions.values()]
-  const executions = all.map(executionSeen)
+  const executions = all.map((execution) => executionSeen(execution, watch))
   const ruleBreaks = [
     ...all.flatMap((execution) => breaksOf(executionSeen(execution), execution)),
     ...repeatedLogins(all),
+    ...flowBreaks(state),
+    ...(watch === undefined ? [] : watchedBreaks(state, watch)),
   ].sort((a, b) => a.at - b.at)
-  return { starts: startsSeen(state), executions, ruleBreaks }
+  const tokens = tokensSeen(state)
+  const { refusedExchanges } = state.tokens
+  const sessions = sessionsSeen(state.flows)
+  const deliveries = deliveriesSeen(state.hooks)
+  const rest = { sessions, tokens, refusedExchanges, deliveries, ...watchSeen(watch) }
+  return { starts: startsSeen(state), executions, ruleBreaks, ...rest }
 }

@@ -1,6 +1,7 @@
 /**
  * The least that a server can do, in a process of its own: node:http answering every request with one and the same
- * state of an execution, about 4 KB. Peer of the embedded service, and what clients are measured against.
+ * text, by default a state of an execution of about 4 KB. Peer of the embedded service, and what clients are measured
+ * against.
  */
 import { fork } from "node:child_process"
 import { createServer } from "node:http"
@@ -32,8 +33,8 @@ export interface Loopback {
   readonly stop: () => void
 }
 
-export const startLoopback = async (): Promise<Loopback> => {
-  const child = fork(import.meta.filename, [], { execArgv: [] })
+export const startLoopback = async (body = state): Promise<Loopback> => {
+  const child = fork(import.meta.filename, [body], { execArgv: [] })
   process.on("exit", () => child.kill())
   const port = await new Promise<unknown>((resolve, reject) => {
     child.once("message", resolve)
@@ -42,13 +43,13 @@ export const startLoopback = async (): Promise<Loopback> => {
   return { origin: `http://127.0.0.1:${String(port)}`, stop: () => void child.kill() }
 }
 
-const serve = () => {
+const serve = (body: string) => {
   const server = createServer((_, response) => {
     response.writeHead(202, {
       "content-type": "application/json",
-      "content-length": Buffer.byteLength(state),
+      "content-length": Buffer.byteLength(body),
     })
-    response.end(state)
+    response.end(body)
   })
   server.listen(0, "127.0.0.1", () => {
     const address = server.address()
@@ -57,4 +58,4 @@ const serve = () => {
   process.once("disconnect", () => process.exit())
 }
 
-if (process.argv[1] === import.meta.filename) serve()
+if (process.argv[1] === import.meta.filename) serve(process.argv[2] ?? state)

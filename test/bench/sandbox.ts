@@ -1,13 +1,17 @@
 /**
  * What one request costs the embedded service: the state of an open execution, read over loopback from `nightjar
- * sandbox` in a process of its own. The peer is a node:http server that answers the same reads with a fixed text.
+ * sandbox` in a process of its own, and in this process without a network. The peer of both is a node:http server
+ * that answers the same reads with the very body that the service answered.
  */
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import Undici from "@effect/platform-node/Undici"
-import { Schema } from "effect"
+import { Effect, Layer, Schema } from "effect"
+import { HttpClient, HttpClientRequest } from "effect/http"
 import { secretHeader } from "../../src/contract/Api.ts"
+import { Sandbox } from "../../src/sandbox/Sandbox.ts"
+import { SandboxClient } from "../../src/sandbox/SandboxClient.ts"
 import { installCommand } from "../faults/NightjarCommand.ts"
 import { median } from "./Figure.ts"
 import type { Benchmark } from "./Figure.ts"
@@ -25,18 +29,44 @@ const decodeStarted = Schema.decodeUnknownSync(
   Schema.fromJsonString(Schema.Struct({ execution_id: Schema.String })),
 )
 
-/** An execution that stays in the queue, and the address of its state. */
-const startExecution = async (base_url: string): Promise<string> => {
-  const answer = await Undici.request(`${base_url}/executions/init/v1/parametrized`, {
-    method: "POST",
-    headers,
-    body: JSON.stringify({
-      engine_reference: "sandbox-bank:website",
-      customer_id: "c-1",
-      parameters: { username: "queue-3600", password: "password-1" },
-    }),
+const startPath = "/executions/init/v1/parametrized"
+/** An execution that stays in the queue. */
+const startBody = {
+  engine_reference: "sandbox-bank:website",
+  customer_id: "c-1",
+  parameters: { username: "queue-3600", password: "password-1" },
+}
+const addressOf = (base_url: string, started: string): string =>
+  `${base_url}/executions/handler/v1/${decodeStarted(started).execution_id}`
+
+/** The address of the execution's state, and what it answers. */
+const startExecution = async (base_url: string) => {
+  const body = JSON.stringify(startBody)
+  const answer = await Undici.request(base_url + startPath, { method: "POST", headers, body })
+  const address = addressOf(base_url, await answer.body.text())
+  const state = await Undici.request(address, { headers })
+  return { address, state: await state.body.text() }
+}
+
+/** Reads a second in this process, one after another: no socket, but routes, gate and codecs are the same. */
+const readsInProcess = (count: number): number => {
+  const { base_url } = SandboxClient
+  const measured = Effect.gen(function* () {
+    const client = yield* HttpClient.HttpClient
+    const start = HttpClientRequest.post(base_url + startPath, { headers })
+    const started = yield* client.execute(HttpClientRequest.bodyJsonUnsafe(start, startBody))
+    const read = HttpClientRequest.get(addressOf(base_url, yield* started.text), { headers })
+    const one = Effect.flatMap(client.execute(read), ({ text }) => text)
+    const rate = Effect.gen(function* () {
+      const startedAt = performance.now()
+      for (let n = 0; n < count; n++) yield* one
+      return (count * 1_000) / (performance.now() - startedAt)
+    })
+    yield* rate
+    return median(yield* Effect.all(Array.from({ length: rounds }, () => rate)))
   })
-  return `${base_url}/executions/handler/v1/${decodeStarted(await answer.body.text()).execution_id}`
+  const service = SandboxClient.layer.pipe(Layer.provide(Sandbox.layer({ seed: 7 })))
+  return Effect.runSync(Effect.provide(measured, service))
 }
 
 const readsPerSecond = async (address: string, count: number, pool: Undici.Pool): Promise<number> => {
@@ -69,21 +99,29 @@ const compare = async (addresses: readonly [string, string], count: number) => {
 
 export const sandbox: Benchmark = {
   name: "sandbox",
-  about: "state reads a second that `nightjar sandbox` answers",
+  about: "state reads a second that the embedded service answers",
   run: async ({ sample }) => {
+    const count = sample ? 500 : 5_000
     const folder = mkdtempSync(join(tmpdir(), "sandbox-"))
     const command = await installCommand(join(folder, "command"))
     const service = startMeasured([command, "sandbox", "--port", "0", "--seed", "7"], join(folder, "usage"))
-    const bare = await startLoopback()
+    const stops = [service.stop]
     try {
       const { base_url } = decodeAddress(await service.firstLine)
-      const address = await startExecution(base_url)
-      const [value = 0, peer = 0] = await compare([address, `${bare.origin}/`], sample ? 500 : 5_000)
-      const figure = { name: "state reads answered", value, unit: "reads/s" }
-      return { figures: [{ ...figure, peer: { name: "bare node:http", value: peer } }], complaints: [] }
+      const { address, state } = await startExecution(base_url)
+      const bare = await startLoopback(state)
+      stops.push(bare.stop)
+      const [value = 0, peer = 0] = await compare([address, `${bare.origin}/`], count)
+      const beside = { unit: "reads/s", peer: { name: "bare node:http", value: peer } }
+      return {
+        figures: [
+          { name: "state reads over HTTP", value, ...beside },
+          { name: "state reads in process", value: readsInProcess(count), ...beside },
+        ],
+        complaints: [],
+      }
     } finally {
-      bare.stop()
-      service.stop()
+      for (const stop of stops) stop()
       await service.ended
       rmSync(folder, { recursive: true, force: true })
     }

@@ -13,7 +13,7 @@ import { SandboxClient } from "../../src/sandbox/SandboxClient.ts"
 import { SandboxServer } from "../../src/sandbox/SandboxServer.ts"
 import type { SandboxAddress } from "../../src/sandbox/SandboxServer.ts"
 
-type Method = "GET" | "HEAD" | "POST" | "PUT" | "DELETE"
+type Method = "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE"
 
 export interface Answer {
   readonly status: number
@@ -86,6 +86,51 @@ const callerOf = (client: HttpClient.HttpClient, address: SandboxAddress) => {
     resume: (execution_id: string, body: unknown) => call("PUT", executionUrl(execution_id), { body }),
     abort: (execution_id: string) => call("DELETE", `${executionUrl(execution_id)}/abort`),
     remove: (execution_id: string) => call("DELETE", `${executionUrl(execution_id)}/delete`),
+    /** A start that asks for a ticket. */
+    startTicketed: (
+      username: string,
+      more: Readonly<Record<string, unknown>> = {},
+      secret = "sandbox-app-1",
+    ) =>
+      call("POST", startUrl, {
+        secret,
+        body: {
+          engine_reference: "sandbox-bank:website",
+          customer_id: "c-1",
+          parameters: { username, password: "correct" },
+          base_configurations: { tokenized_access: true },
+          ...more,
+        },
+      }),
+    exchange: (execution_id: string, ticket: string, secret = "sandbox-app-1") =>
+      call("PUT", `${base_url}/executions/t10n`, { secret, body: { execution_id, ticket } }),
+    /** Starts customer `c-1` on the bank with the token that an exchange answered. */
+    startTokenized: (
+      token: unknown,
+      more: Readonly<Record<string, unknown>> = {},
+      secret = "sandbox-app-1",
+    ) =>
+      call("POST", `${base_url}/executions/init/v1/tokenized`, {
+        secret,
+        body: { engine_reference: "sandbox-bank:website", customer_id: "c-1", token, ...more },
+      }),
+    token: (token_id: string, secret = "sandbox-app-1") =>
+      call("GET", `${base_url}/executions/t10n/${token_id}`, { secret }),
+    revoke: (token_id: string, secret = "sandbox-app-1") =>
+      call("DELETE", `${base_url}/executions/t10n/${token_id}`, { secret }),
+    widgetUrl: (...path: ReadonlyArray<string>) =>
+      [`${flows_url}/es-public-administration/v1/widget`, ...path].join("/"),
+    /** Creates a flow session. */
+    createSession: (body: unknown = {}, secret = "sandbox-app-1") =>
+      call("POST", `${flows_url}/es-public-administration/v1/widget`, { secret, body }),
+    viewSession: (session_id: string, secret = "sandbox-app-1") =>
+      call("GET", `${flows_url}/es-public-administration/v1/widget/${session_id}`, { secret }),
+    /** Takes a step in a flow session's widget. */
+    step: (session_id: string, name: string, body?: unknown, secret = "sandbox-app-1") =>
+      call("POST", `${flows_url}/es-public-administration/v1/widget/${session_id}/${name}`, {
+        secret,
+        ...(body === undefined ? {} : { body }),
+      }),
     results: (session_id: string) =>
       call("GET", `${flows_url}/es-public-administration/v1/manager/${session_id}/results`),
   }

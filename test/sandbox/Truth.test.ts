@@ -99,7 +99,7 @@ describe("the journal", () => {
           }
           return textField(started, "execution_id")
         }).pipe(Effect.provide(session))
-        expect([statSync(journal).mode & 0o777, yield* newestEventAt(journal)]).toEqual([0o600, 12_000])
+        expect([statSync(journal).mode & 0o777, yield* newestEventAt(journal)]).toEqual([0o600, 13_000])
 
         writeFileSync(journal, `${readFileSync(journal, "utf8")}{"_tag":"Abor`)
         yield* Effect.gen(function* () {

@@ -1,0 +1,40 @@
+/**
+ * What `nightjar sandbox --help` says of a file of faults. It stands apart from the schema, so that help
+ * loads no contract; a test compares the two.
+ */
+
+const kinds = [
+  ["status: 503", "answers this instead; with `body: TEXT`, `retry_after: 30 seconds`, `applied: true`"],
+  ["delay: 2 seconds", "answers late, in the service's own time; goes with any other but `hang`"],
+  ["reset: before", "breaks the connection before anything happens"],
+  ["reset: after", "breaks it once the call took effect: its answer is lost"],
+  ["cut: 0.5", "ends the body after this share of it and breaks the connection"],
+  ["malformed: true", "takes effect, answers with a body that is no JSON; or `body: TEXT` alone"],
+  ["hang: true", "takes the call and never answers"],
+] as const
+
+const endpoints = [
+  "startExecution startTokenized readExecution pollExecution resumeExecution abortExecution",
+  "deleteExecution readProfile exchangeTicket readToken revokeToken listEngines showEngine",
+  "readFlowResults downloadAttachment listFlowHooks createFlowHooks updateFlowHooks deleteFlowHooks",
+] as const
+
+export const faultHelp = [
+  "--faults FILE says in YAML what goes wrong; the first fault of the list that strikes a call happens:",
+  "",
+  "  seed: 7",
+  "  faults:",
+  "    - { on: startExecution, rate: 0.05, status: 503, retry_after: 30 seconds }",
+  '    - { on: "*", customer: c-0001, first: 3, reset: before }',
+  "    - { on: [readExecution, readFlowResults], script: [2, 5], cut: 0.5 }",
+  "",
+  "`on` names endpoints; `customer`, `engine`, `application` (an app_id) narrow it. When: `rate` (a share",
+  "of the calls, drawn from the seed), `script` (those calls, from 1) or `first`; else always. What:",
+  "",
+  ...kinds.map(([key, meaning]) => `  ${key.padEnd(18)}${meaning}`),
+  "",
+  "Endpoints:",
+  ...endpoints.map((names) => `  ${names}`),
+  "",
+  "GET /admin on the same port shows what happened and which rules the callers broke; /admin/truth as JSON.",
+].join("\n")

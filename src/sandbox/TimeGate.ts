@@ -1,0 +1,18 @@
+/**
+ * Where time is kept: before every route of the contract, so that a call is answered only once the journal
+ * holds a time that is later than the answer.
+ */
+import { Effect, Layer } from "effect"
+import { HttpRouter } from "effect/http"
+import { Sandbox } from "./Sandbox.ts"
+
+/** Middleware for the contract's routes; there is nothing of it where nothing outlives the process. */
+export const TimeGate = {
+  layer: Layer.unwrap(
+    Effect.map(Sandbox, ({ keepTime }) =>
+      keepTime === undefined
+        ? Layer.empty
+        : HttpRouter.middleware((route) => Effect.andThen(keepTime, route)).layer,
+    ),
+  ),
+}
