@@ -19,6 +19,7 @@ import { chooseRun } from "./planning/ChooseRun.ts"
 import { localDate } from "./planning/LocalTime.ts"
 import { planJob, planningFacts, rulesOf, sessionsToPull, subjectOf, worksOf } from "./PlanJob.ts"
 import type { JobPlan } from "./PlanJob.ts"
+import { endTokens } from "./PlanTokens.ts"
 import { Publisher } from "./publishing/Publisher.ts"
 import { exitCodeOf, hasLeftovers } from "./report/ExitCode.ts"
 import type { RunExitCode } from "./report/ExitCode.ts"
@@ -115,6 +116,7 @@ const beginRun = Effect.fnUntraced(function* (
       ...(options.parent === undefined ? {} : { parent: options.parent }),
     },
     ...planningFacts(plan, undefined),
+    ...(yield* endTokens(plan, undefined)),
   ])
   return plan
 })
@@ -163,7 +165,7 @@ const planAgain = Effect.fnUntraced(function* (job: Job, run_id: string, mode: M
     run_id,
     mayGrow ? undefined : new Set([...run.tasks.values()].map(subjectOf)),
   )
-  if (mode === "night") yield* ledger.append(planningFacts(plan, run))
+  if (mode === "night") yield* ledger.append([...planningFacts(plan, run), ...(yield* endTokens(plan, run))])
   return plan
 })
 

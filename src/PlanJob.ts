@@ -2,13 +2,15 @@
  * From a job to what the executor is given: secrets looked up, forms fetched, tasks decided by the planning
  * room, and the means to start each one when its turn comes.
  */
-import { Effect, Redacted } from "effect"
+import { Effect } from "effect"
 import type { Prepared, Rules, SessionWork, TaskWork } from "./execution/Work.ts"
 import type { Job } from "./jobs/Job.ts"
 import type { Fact } from "./ledger/Fact.ts"
 import { Ledger } from "./ledger/Ledger.ts"
 import { foldRun } from "./ledger/RunState.ts"
 import type { RunState, TaskState } from "./ledger/RunState.ts"
+import { TokenStore } from "./ledger/TokenStore.ts"
+import type { TokenStoreState } from "./ledger/TokenStore.ts"
 import { refitTask } from "./planning/Assignment.ts"
 import type { Grounds, Task, TaskVerdict } from "./planning/Assignment.ts"
 import { FormCache } from "./planning/EngineForms.ts"
@@ -18,6 +20,7 @@ import { resolveLogins } from "./planning/Logins.ts"
 import type { Expectations } from "./planning/Expectations.ts"
 import { planTasks } from "./planning/Plan.ts"
 import type { Plan } from "./planning/Plan.ts"
+import { loginOf, readShelf, secretsOf, tokenOf, withNewToken } from "./PlanTokens.ts"
 
 /** Earlier runs that expected durations are learnt from. */
 const runsLearntFrom = 3
@@ -65,6 +68,7 @@ export const planJob = Effect.fn("PlanJob.planJob")(function* (
   const expectations = yield* learnDurations(job, run_id)
   const key = yield* ledger.fingerprintKey
   const rejections = yield* ledger.rejections
+  const tokens = yield* readShelf(yield* TokenStore)
   const plan = planTasks({
     job: { ...job, assignments, sessions },
     run_id,
@@ -73,6 +77,7 @@ export const planJob = Effect.fn("PlanJob.planJob")(function* (
     key,
     rejections,
     expectations,
+    tokens,
   })
   const otherwiseMs = job.execution.execution_timeout_seconds * 1_000
   const grounds: Grounds = {
@@ -80,6 +85,7 @@ export const planJob = Effect.fn("PlanJob.planJob")(function* (
     key,
     rejections,
     expectedMs: (engine) => expectedMs(expectations, engine, otherwiseMs),
+    tokens,
   }
   return { job, plan, grounds, learnt: expectations } satisfies JobPlan as JobPlan
 })
@@ -135,65 +141,85 @@ const isIdle = (task: TaskState | undefined): boolean => {
 /** Every task of the run, with the means to start it where the plan has them. */
 export const worksOf = Effect.fnUntraced(function* (planned: JobPlan, run: RunState) {
   const forms = yield* FormCache
+  const store = yield* TokenStore
   const tasks = new Map(planned.plan.tasks.map((task) => [task.task_id, task]))
-  return [...run.tasks.values()].flatMap(
-    ({ planned: { task_id, customer_id, engine_reference } }): Array<TaskWork> => {
-      if (customer_id === undefined || engine_reference === undefined) return []
-      const task = tasks.get(task_id)
-      const about = { task_id, customer_id, engine_reference }
-      if (task === undefined) return [{ ...about, fingerprint: undefined, secrets: [], prepare: undefined }]
-      const learntMs = planned.learnt.byEngine.get(engine_reference)
-      const expected = learntMs === undefined ? {} : { expected_ms: learntMs }
-      const prepare = prepareTask(planned, task, forms)
-      return [{ ...about, ...expected, fingerprint: task.fingerprint, secrets: secretsOf(task), prepare }]
-    },
-  )
+  const works: Array<TaskWork> = []
+  for (const { planned: about } of run.tasks.values()) {
+    const { task_id, customer_id, engine_reference } = about
+    if (customer_id === undefined || engine_reference === undefined) continue
+    const task = tasks.get(task_id)
+    const subject = { task_id, customer_id, engine_reference }
+    if (task === undefined) {
+      works.push({ ...subject, fingerprint: undefined, secrets: [], prepare: undefined })
+      continue
+    }
+    const learntMs = planned.learnt.byEngine.get(engine_reference)
+    const expected = learntMs === undefined ? {} : { expected_ms: learntMs }
+    const prepare = prepareTask(planned, task, forms, store)
+    const secrets = secretsOf(yield* loginOf(task, store))
+    works.push({ ...subject, ...expected, fingerprint: task.fingerprint, secrets, prepare })
+  }
+  return works
 })
 
 /** An engine that was away is looked at again before its task starts; then its form may be known at last. */
-const prepareTask = (planned: JobPlan, task: Task, forms: FormCache["Service"]): Effect.Effect<Prepared> => {
+const prepareTask = (
+  planned: JobPlan,
+  task: Task,
+  forms: FormCache["Service"],
+  store: TokenStoreState,
+): TaskWork["prepare"] => {
   let current = task
   return Effect.gen(function* () {
-    if (current.availability === "ready") return readyCall(planned, current)
+    const tokens = yield* readShelf(store, current)
+    if (current.availability === "ready") {
+      current = withNewToken(current, tokens)
+      return yield* readyCall(planned, current, store)
+    }
     const finding = yield* Effect.orElseSucceed(
       forms.look(task.engine_reference),
       () => ({ _tag: "Unavailable" }) as const,
     )
-    const decision = refitTask(current, finding, planned.grounds)
+    const decision = refitTask(current, finding, { ...planned.grounds, tokens })
     if (decision._tag === "Settled") {
       const { outcome, reason, who_acts } = decision.verdict
       return { _tag: "Verdict", verdict: { outcome, reason, who_acts } } satisfies Prepared
     }
     if (decision.task.availability === "unavailable") return { _tag: "Unavailable" } satisfies Prepared
     current = decision.task
-    return readyCall(planned, current)
+    return yield* readyCall(planned, current, store)
   })
 }
 
-const readyCall = ({ job }: JobPlan, task: Task): Prepared => ({
-  _tag: "Ready",
-  fingerprint: task.fingerprint,
-  secrets: secretsOf(task),
-  call: {
-    engine_reference: task.engine_reference,
-    customer_id: task.customer_id,
-    ...task.start,
-    base_configurations: {
-      customer_interaction_available: false,
-      execution_timeout: job.execution.execution_timeout_seconds,
-      unlock_protected_data: job.execution.unlock_protected_data,
-      tokenized_access: task.start.tokenized_access,
-    },
-    features: task.features.map(({ code, configurations }) =>
-      configurations === undefined ? code : { code, configurations },
-    ),
-  },
-})
+const unreadable = { outcome: "failed", reason: "TOKEN_UNREADABLE", who_acts: "engineer" } as const
 
-const secretsOf = (task: Task): ReadonlyArray<string> =>
-  Object.values(Redacted.value(task.start.parameters)).flatMap((value) =>
-    typeof value === "string" ? [value] : typeof value === "number" ? [String(value)] : [],
-  )
+const readyCall = Effect.fnUntraced(function* ({ job }: JobPlan, task: Task, store: TokenStoreState) {
+  const login = yield* loginOf(task, store)
+  if (login === undefined) return { _tag: "Verdict", verdict: unreadable } satisfies Prepared as Prepared
+  const { configurations, hooks_extra_data } = task.start
+  return {
+    _tag: "Ready",
+    fingerprint: task.fingerprint,
+    secrets: secretsOf(login),
+    ...tokenOf(task),
+    call: {
+      engine_reference: task.engine_reference,
+      customer_id: task.customer_id,
+      login,
+      configurations,
+      hooks_extra_data,
+      base_configurations: {
+        customer_interaction_available: false,
+        execution_timeout: job.execution.execution_timeout_seconds,
+        unlock_protected_data: job.execution.unlock_protected_data,
+        tokenized_access: task.start.login._tag === "Parameters" && task.start.login.tokenized_access,
+      },
+      features: task.features.map(({ code, configurations: settings }) =>
+        settings === undefined ? code : { code, configurations: settings },
+      ),
+    },
+  } satisfies Prepared
+})
 
 export const sessionsToPull = (run: RunState): ReadonlyArray<SessionWork> =>
   [...run.tasks.values()].flatMap(({ planned: { task_id, session_id, customer_id } }) =>

@@ -3,7 +3,7 @@
  * folder, ledger, secrets, service. Starts nothing and sends no login.
  */
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import type { Job, SecretReference } from "../jobs/Job.ts"
 import { table } from "../report/TextTable.ts"
@@ -105,6 +105,30 @@ const secretsCheck = Effect.fnUntraced(function* (job: Job) {
   return failed(what, `${missing.slice(0, told).join("; ")}${more}`)
 })
 
+/** The key opens the store, and which of its tokens end soon. */
+const tokensCheck = Effect.fnUntraced(function* (job: Job, output: string) {
+  if (job.tokens_key === undefined) return []
+  const what = `${job.path}: token store`
+  const wiring = yield* Wiring
+  const { TokenStore } = yield* Effect.promise(() => import("../ledger/TokenStore.ts"))
+  const { endsSoon } = yield* Effect.promise(() => import("../planning/TokenLogin.ts"))
+  const look = Effect.gen(function* () {
+    const store = yield* TokenStore
+    if (store._tag === "Closed") return []
+    const now = yield* Clock.currentTimeMillis
+    const kept = (yield* store.tokens).filter(
+      ({ service, dropped }) => service === store.service && dropped === undefined,
+    )
+    const ending = kept.filter((token) => endsSoon(token, now)).length
+    const says = `the key opens it; ${kept.length} tokens of this service`
+    return [ending === 0 ? ok(what, says) : warning(what, `${says}, ${ending} within 14 days of their end`)]
+  })
+  return yield* look.pipe(
+    Effect.provide(wiring.tokenStore(job, output)),
+    Effect.catch(({ message }) => Effect.succeed([failed(what, message)])),
+  )
+})
+
 const serviceCheck = Effect.fnUntraced(function* (job: Job, output: string) {
   const wiring = yield* Wiring
   const { Service } = yield* Effect.promise(() => import("../client/Service.ts"))
@@ -134,7 +158,10 @@ export const doctor = Command.make(
     const wiring = yield* Wiring
     const loaded = jobs.length === 0 ? [] : yield* loadJobs(jobs)
     const ofJobs = yield* Effect.forEach(loaded, (job) =>
-      Effect.all([secretsCheck(job), serviceCheck(job, output)]),
+      Effect.map(
+        Effect.all([secretsCheck(job), tokensCheck(job, output), serviceCheck(job, output)]),
+        ([secrets, tokens, service]) => [secrets, ...tokens, service],
+      ),
     ).pipe(Effect.provide(wiring.secrets))
     const checks = [...machineChecks(), ...folderChecks(output), yield* ledgerCheck(output), ...ofJobs.flat()]
     if (json) yield* sayJson(checks)

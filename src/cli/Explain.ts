@@ -4,6 +4,7 @@
  */
 import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
+import type { Recorded } from "../ledger/Fact.ts"
 import { adviceOf } from "../report/Advice.ts"
 import { factsAbout, renderRecorded } from "../report/Timeline.ts"
 import { wrap } from "../report/TextTable.ts"
@@ -14,10 +15,12 @@ import { Output, say, sayJson } from "./Output.ts"
 
 const gather = Effect.fnUntraced(function* (id: string) {
   const ledger = yield* openedLedger
-  const found = []
+  const found: Array<{ run_id: string | undefined; task_id: string; facts: ReadonlyArray<Recorded> }> = []
   for (const { fact } of yield* ledger.runs)
     for (const [task_id, facts] of factsAbout(yield* ledger.facts(fact.run_id), id))
       found.push({ run_id: fact.run_id, task_id, facts })
+  const byHand = (yield* ledger.byHand).filter(({ fact }) => "customer_id" in fact && fact.customer_id === id)
+  if (byHand.length > 0) found.push({ run_id: undefined, task_id: `by hand: ${id}`, facts: byHand })
   return found
 })
 

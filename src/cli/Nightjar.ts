@@ -17,6 +17,7 @@ import { run } from "./Run.ts"
 import { sandbox } from "./Sandbox.ts"
 import { runs, status } from "./Status.ts"
 import { tables } from "./Tables.ts"
+import { tokens } from "./Tokens.ts"
 import { validate } from "./Validate.ts"
 import { verify } from "./Verify.ts"
 
@@ -40,6 +41,7 @@ export const nightjar = Command.make("nightjar").pipe(
     tables,
     verify,
     credentials,
+    tokens,
     engines,
     sandbox,
   ]),

@@ -2,13 +2,14 @@
  * `nightjar plan JOB…`: what `run` would start now, without starting anything: tasks, conflicts, what is
  * skipped and why, form errors, and how long it may take.
  */
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import { resumeTask } from "../execution/TaskResumption.ts"
 import type { Job } from "../jobs/Job.ts"
 import { foldRun } from "../ledger/RunState.ts"
 import { chooseRun } from "../planning/ChooseRun.ts"
 import { localDate } from "../planning/LocalTime.ts"
+import type { Task } from "../planning/Assignment.ts"
 import type { Plan } from "../planning/Plan.ts"
 import type { Style } from "../report/RenderSummary.ts"
 import { counted, span, table, wrap } from "../report/TextTable.ts"
@@ -64,7 +65,9 @@ export const plan = Command.make(
     const loaded = yield* loadJobs(jobs)
     const { out } = yield* Output
     const previews = yield* Effect.forEach(loaded, (job) =>
-      previewJob(job).pipe(Effect.provide(wiring.plan(job.service, output))),
+      previewJob(job).pipe(
+        Effect.provide(Layer.merge(wiring.plan(job.service, output), wiring.tokenStore(job, output))),
+      ),
     )
     if (json) return yield* sayJson(previews.map(previewJson))
     for (const preview of previews) yield* say(renderPreview(preview, out))
@@ -75,7 +78,11 @@ export const plan = Command.make(
   ),
 )
 
-/** Nothing of a login but its fingerprint. */
+/** The stored token that logs in; undefined where parameters do. */
+const tokenName = ({ login }: Task["start"]): string | undefined =>
+  login._tag === "Token" ? login.token.name : undefined
+
+/** Nothing of a login but its fingerprint, or the name of its token. */
 const previewJson = ({ job, how, collect, plan, over }: Preview) => ({
   job: job.name,
   run_id: plan.run_id,
@@ -90,6 +97,7 @@ const previewJson = ({ job, how, collect, plan, over }: Preview) => ({
       lacking,
       availability,
       fingerprint: task.fingerprint,
+      token: tokenName(task.start),
       expected_ms: task.expected_ms,
       source: task.source,
       starts: !over.has(task_id),
@@ -113,13 +121,16 @@ const headlines = {
 
 const renderPreview = ({ how, collect, plan, over }: Preview, { width }: Style): string => {
   const starting = plan.tasks.filter(({ task_id }) => !over.has(task_id))
+  const withTokens = starting.some((task) => tokenName(task.start) !== undefined)
   const rows = starting.map((task) => [
     task.customer_id,
     task.engine_reference,
     task.features.map(({ code }) => code).join(" ") || "(the engine's defaults)",
     task.availability,
     span(task.expected_ms),
+    ...(withTokens ? [tokenName(task.start) === undefined ? "parameters" : "token"] : []),
   ])
+  const header = ["customer", "engine", "features", "engine is", "expected"]
   const sections = [
     wrap(
       `${plan.run_id} ${headlines[how]}: ${counted(starting.length, "task")} to start, ` +
@@ -128,9 +139,7 @@ const renderPreview = ({ how, collect, plan, over }: Preview, { width }: Style):
       width,
     ),
     ...collect.map((run_id) => wrap(`first: brings home what ${run_id} left at the service`, width)),
-    ...(rows.length === 0
-      ? []
-      : ["", table(["customer", "engine", "features", "engine is", "expected"], rows, { width })]),
+    ...(rows.length === 0 ? [] : ["", table(withTokens ? [...header, "login"] : header, rows, { width })]),
     ...(plan.settled.length === 0 ? [] : ["", "Will not start:"]),
     ...plan.settled.map(({ customer_id, engine_reference, outcome, reason, who_acts, message }) =>
       wrap(

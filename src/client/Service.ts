@@ -51,6 +51,8 @@ export interface AcceptanceView {
   readonly external_execution_id?: string
   readonly status_code?: string
   readonly status_reason?: string
+  /** Section 2.6: shown once, in the answer to a start that asked for it. */
+  readonly ticket?: Redacted.Redacted<string>
 }
 
 /** What a state body says; a field of a wrong type is absent. Dates are the service's own text. */
@@ -84,6 +86,12 @@ export type StateAnswer =
   | { readonly _tag: "ActionRequired"; readonly body: Body }
   | { readonly _tag: "NotFound" }
 
+/**
+ * A look by the status alone (4.12). `changed`: 200, 423 or 404, which a read then tells. `unanswered`: the
+ * service does not take such looks; asked again, the answer comes without a request.
+ */
+export type PollAnswer = "working" | "changed" | "unanswered"
+
 export type AbortAnswer = "aborted" | "already_closed" | "not_found" | "not_stoppable"
 export type DeleteAnswer = "deleted" | "gone" | "still_running"
 
@@ -97,15 +105,44 @@ export type EngineAnswer =
   | { readonly _tag: "EngineUnknown"; readonly http_status: 404 | 422 }
   | { readonly _tag: "EngineUnavailable"; readonly retry_after_ms?: number; readonly detail?: string }
 
+/** 4.6. `Refused` is the uniform 403: it never says why, and the ticket is of no more use. */
+export type ExchangeAnswer =
+  | { readonly _tag: "Exchanged"; readonly token: TokenPairView; readonly context: TokenContextView }
+  | { readonly _tag: "Refused" }
+
+export interface TokenPairView {
+  readonly token_id: string
+  readonly token_key: Redacted.Redacted<string>
+}
+
+/** What the context of a token says (section 2.6); a field of a wrong type is absent. */
+export interface TokenContextView {
+  readonly engine_reference?: string
+  readonly app_id?: string
+  readonly customer_id?: string
+  readonly features?: ReadonlyArray<string>
+  readonly locking_hash?: string
+}
+
+export type RevokeAnswer = "revoked" | "already_revoked" | "not_found"
+
 export type AttachmentAnswer<E> =
   | { readonly _tag: "Document"; readonly media_type?: string; readonly bytes: Stream.Stream<Uint8Array, E> }
   | { readonly _tag: "Missing" }
 
-/** The body of a start (section 4.1); its parameters are redacted until the request is written. */
+/** How a start logs in: with parameters (4.1) or with a stored token (4.12). */
+export type StartLogin =
+  | {
+      readonly _tag: "Parameters"
+      readonly parameters: Redacted.Redacted<Readonly<Record<string, unknown>>>
+    }
+  | ({ readonly _tag: "Token" } & TokenPairView)
+
+/** The body of a start (section 4.1); its login is redacted until the request is written. */
 export interface StartCall {
   readonly engine_reference: string
   readonly customer_id: string
-  readonly parameters: Redacted.Redacted<Readonly<Record<string, unknown>>>
+  readonly login: StartLogin
   readonly external_execution_id: string
   readonly base_configurations: {
     readonly customer_interaction_available: false
@@ -130,6 +167,8 @@ export class Service extends Context.Service<
   {
     readonly startExecution: (call: StartCall) => Effect.Effect<StartAnswer, CallFailure>
     readonly readExecution: (execution_id: string) => Effect.Effect<StateAnswer, CallFailure>
+    /** 4.12: what HEAD answers is not shown, so that nothing is ever decided on it but when to read. */
+    readonly pollExecution: (execution_id: string) => Effect.Effect<PollAnswer, CallFailure>
     readonly abortExecution: (execution_id: string) => Effect.Effect<AbortAnswer, CallFailure>
     readonly deleteExecution: (execution_id: string) => Effect.Effect<DeleteAnswer, CallFailure>
     /** 504 (lock) arrives as Throttled: it is documented, and only asks to come back. */
@@ -144,6 +183,12 @@ export class Service extends Context.Service<
       session_id: string,
       attachment_id: string,
     ) => Effect.Effect<AttachmentAnswer<CallFailure>, CallFailure>
+    /** 4.6: the ticket is spent by the call, so that a lost answer may have cost the token. */
+    readonly exchangeTicket: (
+      execution_id: string,
+      ticket: Redacted.Redacted<string>,
+    ) => Effect.Effect<ExchangeAnswer, CallFailure>
+    readonly revokeToken: (token_id: string) => Effect.Effect<RevokeAnswer, CallFailure>
     readonly listEngines: Effect.Effect<{ readonly body: Body }, CallFailure>
     readonly showEngine: (engine_reference: string) => Effect.Effect<EngineAnswer, CallFailure>
   }

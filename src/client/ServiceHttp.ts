@@ -10,16 +10,18 @@ import { ExecutionApi, FlowApi, secretHeader } from "../contract/Api.ts"
 import { retryAfter } from "./CallFailures.ts"
 import { makeExchange } from "./Exchange.ts"
 import type { Answer, ServiceLimits } from "./Exchange.ts"
-import type { AbortAnswer, Body, CallFailure, DeleteAnswer } from "./Service.ts"
+import type { AbortAnswer, Body, CallFailure, DeleteAnswer, PollAnswer } from "./Service.ts"
 import type { EngineAnswer, ResultsAnswer, StartAnswer, StartCall, StateAnswer } from "./Service.ts"
 import { Service, Throttled, UnexpectedAnswer } from "./Service.ts"
 import { checkAddress, checkSecret } from "./ServiceSettings.ts"
 import type { ServiceSettings, ServiceSettingsRefused } from "./ServiceSettings.ts"
 import { encodeSegment } from "./EndpointRequest.ts"
+import { answerExchange, answerRevoke } from "./TokenAnswers.ts"
 import { isJsonObject, readEngine, viewAcceptance, viewIsClosed, viewState } from "./Views.ts"
 
 const endpoints = {
   ...ExecutionApi.groups.executions.endpoints,
+  ...ExecutionApi.groups.tokens.endpoints,
   ...ExecutionApi.groups.engines.endpoints,
   ...FlowApi.groups.flows.endpoints,
 }
@@ -65,6 +67,40 @@ const answerState = Effect.fnUntraced(function* (answer: Answer): Effect.fn.Retu
       return yield* answer.undocumented
   }
 })
+
+/**
+ * 4.12: codes are not shown, so that only those of 4.2 are taken for an answer. 429 and 503 say nothing about
+ * HEAD, only that now is no time for it.
+ */
+const answerPoll = (answer: Answer): Effect.Effect<PollAnswer, CallFailure> => {
+  switch (answer.http_status) {
+    case 202:
+      return Effect.as(answer.discard, "working")
+    case 200:
+    case 404:
+    case 423:
+      return Effect.as(answer.discard, "changed")
+    case 429:
+    case 503:
+      return answer.undocumented
+    default:
+      return Effect.as(answer.discard, "unanswered")
+  }
+}
+
+/** A service that does not answer a HEAD once is not asked again in this process. */
+const rememberRefusal = (poll: (execution_id: string) => Effect.Effect<PollAnswer, CallFailure>) => {
+  let answers = true
+  return (execution_id: string) =>
+    Effect.suspend((): Effect.Effect<PollAnswer, CallFailure> => {
+      if (!answers) return Effect.succeed("unanswered")
+      return Effect.tap(poll(execution_id), (answer) =>
+        Effect.sync(() => {
+          if (answer === "unanswered") answers = false
+        }),
+      )
+    })
+}
 
 /** Answers in which the status says everything. */
 const answerStatus =
@@ -180,7 +216,11 @@ const make = Effect.fnUntraced(function* (settings: ServiceSettings, limits: Par
     secretHeader,
   })
   const start = exchange(endpoints.startExecution, base_url, "small", answerStart)
+  const startWithToken = exchange(endpoints.startTokenized, base_url, "small", answerStart)
+  const exchangeTicket = exchange(endpoints.exchangeTicket, base_url, "small", answerExchange)
+  const revoke = exchange(endpoints.revokeToken, base_url, "small", answerRevoke)
   const read = exchange(endpoints.readExecution, base_url, "small", answerState)
+  const poll = exchange(endpoints.pollExecution, base_url, "small", answerPoll)
   const abort = exchange(endpoints.abortExecution, base_url, "small", answerAbort)
   const remove = exchange(endpoints.deleteExecution, base_url, "small", answerDelete)
   const results = exchange(endpoints.readFlowResults, flows_url, "results", answerResults)
@@ -188,24 +228,26 @@ const make = Effect.fnUntraced(function* (settings: ServiceSettings, limits: Par
   const download = exchange(endpoints.downloadAttachment, attachments_url, "attachment", answerAttachment)
   const list = exchange(endpoints.listEngines, base_url, "small", answerEngines)
   const show = exchange(endpoints.showEngine, base_url, "small", answerEngine)
-  const startExecution = ({ features, ...call }: StartCall) =>
-    start({
-      payload: {
-        ...call,
-        parameters: Redacted.value(call.parameters),
-        // Section 4.1: the engine runs its defaults when the list is omitted, which an empty one does not
-        // say.
-        ...(features.length === 0 ? {} : { features }),
-      },
-    })
+  const startExecution = ({ features, login, ...call }: StartCall) => {
+    // Section 4.1: the engine runs its defaults when the list is omitted, which an empty one does not say.
+    const asked = features.length === 0 ? call : { ...call, features }
+    if (login._tag === "Parameters")
+      return start({ payload: { ...asked, parameters: Redacted.value(login.parameters) } })
+    const token = { token_id: login.token_id, token_key: Redacted.value(login.token_key) }
+    return startWithToken({ payload: { ...asked, token } })
+  }
   return Service.of({
     startExecution,
     readExecution: (execution_id) => read({ params: { execution_id } }),
+    pollExecution: rememberRefusal((execution_id) => poll({ params: { execution_id } })),
     abortExecution: (execution_id) => abort({ params: { execution_id } }),
     deleteExecution: (execution_id) => remove({ params: { execution_id } }),
     readFlowResults: (session_id) => results({ params: { session_id } }),
     readProfile: (execution_id) => profile({ params: { execution_id } }),
     downloadAttachment: (session_id, attachment_id) => download({ params: { session_id, attachment_id } }),
+    exchangeTicket: (execution_id, ticket) =>
+      exchangeTicket({ payload: { execution_id, ticket: Redacted.value(ticket) } }),
+    revokeToken: (token_id) => revoke({ params: { token_id } }),
     listEngines: list({}),
     showEngine: (engine_reference) =>
       // A reference that no path can carry is none (4.9: 422); asking for it would read another address.

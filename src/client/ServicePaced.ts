@@ -115,12 +115,16 @@ const make = (addresses: ServiceAddresses) =>
     return Service.of({
       startExecution: (call) => pause.call(execution, inner.startExecution(call)),
       readExecution: (execution_id) => pause.call(execution, inner.readExecution(execution_id)),
+      pollExecution: (execution_id) => pause.call(execution, inner.pollExecution(execution_id)),
       abortExecution: (execution_id) => pause.call(execution, inner.abortExecution(execution_id)),
       deleteExecution: (execution_id) => pause.call(execution, inner.deleteExecution(execution_id)),
       readFlowResults: (session_id) => pause.call(flows, inner.readFlowResults(session_id), "session"),
       readProfile: (execution_id) => pause.call(execution, inner.readProfile(execution_id)),
       downloadAttachment: (session_id, attachment_id) =>
         pause.call(attachments, inner.downloadAttachment(session_id, attachment_id)),
+      exchangeTicket: (execution_id, ticket) =>
+        pause.call(execution, inner.exchangeTicket(execution_id, ticket)),
+      revokeToken: (token_id) => pause.call(execution, inner.revokeToken(token_id)),
       listEngines: pause.call(execution, inner.listEngines),
       showEngine: (engine_reference) => pause.call(execution, inner.showEngine(engine_reference)),
     })

@@ -2,11 +2,12 @@
  * Tolerant readings of bodies, derived from the contract's schemas: a field of the wrong type is absent, an
  * unknown field is ignored, and nothing here throws, whatever a body holds (promise 11).
  */
-import { Option, Schema } from "effect"
+import { Option, Redacted, Schema } from "effect"
 import { EngineDetails } from "../contract/Engine.ts"
 import { acceptanceFields, executionStateFields, FeatureState } from "../contract/Execution.ts"
 import { flowResultsFields } from "../contract/FlowResults.ts"
-import type { AcceptanceView, Body, StateView } from "./Service.ts"
+import { TokenContext, TokenPair } from "../contract/Token.ts"
+import type { AcceptanceView, Body, ExchangeAnswer, StateView } from "./Service.ts"
 
 const utf8 = new TextDecoder()
 
@@ -75,6 +76,7 @@ export const viewAcceptance: (json: unknown) => AcceptanceView = viewOf({
   external_execution_id: exactly(Schema.is(acceptanceFields.external_execution_id)),
   status_code: exactly(Schema.is(acceptanceFields.status_code)),
   status_reason: exactly(Schema.is(acceptanceFields.status_reason)),
+  ticket: (value) => (typeof value === "string" && value !== "" ? Redacted.make(value) : undefined),
 })
 
 const featureFields = FeatureState.schema.fields
@@ -101,6 +103,25 @@ export const viewState: (json: unknown) => StateView = viewOf({
   products_count: eachEntry(exactly(Schema.is(executionStateFields.products_count.value))),
   features: eachItem(readFeature),
 })
+
+const contextFields = TokenContext.schema.fields
+const viewContext = viewOf({
+  engine_reference: exactly(Schema.is(contextFields.engine_reference)),
+  app_id: exactly(Schema.is(contextFields.app_id)),
+  customer_id: exactly(Schema.is(contextFields.customer_id)),
+  features: eachItem(exactly(Schema.is(contextFields.features.value))),
+  locking_hash: exactly(Schema.is(contextFields.locking_hash)),
+})
+const isTokenPair = Schema.is(TokenPair)
+
+/** 4.6, 200; undefined where the pair itself cannot be read. */
+export const viewExchanged = (json: unknown): ExchangeAnswer | undefined => {
+  if (!isJsonObject(json)) return undefined
+  const pair = ownField(json, "token")
+  if (!isTokenPair(pair) || pair.token_id === "" || pair.token_key === "") return undefined
+  const token = { token_id: pair.token_id, token_key: Redacted.make(pair.token_key) }
+  return { _tag: "Exchanged", token, context: viewContext(ownField(json, "context")) }
+}
 
 const readIsClosed = exactly(Schema.is(flowResultsFields.is_closed))
 

@@ -30,7 +30,12 @@ export type Started =
   | { readonly _tag: "Lost"; readonly http_status: number | undefined }
 
 export const readStart = (
-  sent: { readonly external_execution_id: string; readonly probe: boolean },
+  sent: {
+    readonly external_execution_id: string
+    readonly probe: boolean
+    /** A token logs in: then 404 speaks of the token, as that of 4.7 does. */
+    readonly withToken?: boolean
+  },
   answer: StartAnswer | CallFailure,
 ): Started => {
   switch (answer._tag) {
@@ -70,7 +75,12 @@ export const readStart = (
       return {
         _tag: "NeverStarted",
         http_status: answer.http_status,
-        status_reason: answer.http_status === 404 ? "ENGINE_UNKNOWN" : "UNEXPECTED_ANSWER",
+        status_reason:
+          answer.http_status !== 404
+            ? "UNEXPECTED_ANSWER"
+            : sent.withToken === true
+              ? "TOKEN_UNKNOWN"
+              : "ENGINE_UNKNOWN",
       }
   }
 }

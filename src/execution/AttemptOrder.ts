@@ -19,6 +19,8 @@ export interface AttemptOrder {
   readonly attempt: number
   readonly external_execution_id: string
   readonly fingerprint: string | undefined
+  /** The stored token that logs in; absent where parameters do. */
+  readonly token_id?: string
   /** Login values that a body might echo; blanked before it is landed. */
   readonly secrets: ReadonlyArray<string>
   readonly polling: { readonly min_ms: number; readonly max_ms: number }

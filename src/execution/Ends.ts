@@ -91,6 +91,8 @@ export const ownEnds = {
   ENGINE_UNKNOWN: end("skipped", "engineer"),
   /** A listed flow session that the service does not know, or that its customer never started (404, 412). */
   SESSION_UNKNOWN: end("failed", "engineer"),
+  /** A start with a stored token answers 404: not this application's token, or none any more (4.7). */
+  TOKEN_UNKNOWN: end("failed", "engineer"),
   COMPLETED: ends.COMPLETED,
 } satisfies Record<string, End>
 export type OwnReason = keyof typeof ownEnds

@@ -3,6 +3,7 @@
  * further try.
  */
 import { Clock, Effect, Queue, Random } from "effect"
+import { Hints, withHintPair } from "../client/Hints.ts"
 import type { AttemptClosed } from "../ledger/Fact.ts"
 import type { AttemptState } from "../ledger/RunState.ts"
 import { retryWaitMs } from "../scheduling/Polling.ts"
@@ -19,6 +20,8 @@ import { noteUnavailable } from "./Outage.ts"
 import { tell } from "./Progress.ts"
 import { pullResults } from "./PullResults.ts"
 import { startAttempt } from "./StartAttempt.ts"
+import { exchangeTicket, forgetTicket, ticketSecrets } from "./ExchangeTicket.ts"
+import { dropToken, tokenEndOf, tokenEndOfRefusal } from "./TokenEnds.ts"
 import type { StartResult } from "./StartAttempt.ts"
 import { countedTotal, isDrained, own, verdictOf } from "./Verdict.ts"
 import type { Reading } from "./Verdict.ts"
@@ -45,6 +48,7 @@ export const startTask = Effect.fnUntraced(function* (night: Night, book: Book, 
   if (prepared._tag === "Unavailable") return yield* defer(night, book, "engine_unavailable", undefined)
   book.fingerprint = prepared.fingerprint
   book.secrets = prepared.secrets
+  book.token_id = prepared.token?.token_id
   if (prepared.fingerprint !== candidate.fingerprint) {
     // Only now is it known which login this is: it queues again, so that the same login never runs twice at
     // once.
@@ -63,11 +67,16 @@ export const startTask = Effect.fnUntraced(function* (night: Night, book: Book, 
   }
   yield* tell({ _tag: "Started", task_id: work.task_id })
   const order = orderOf(night, book)
-  const call = callOf(prepared.call, order.external_execution_id)
+  const hints = yield* Hints
+  const call = callOf(prepared.call, order.external_execution_id, hints.on)
   yield* afterStart(night, book, yield* startAttempt(order, call, book.probe))
 })
 
-const callOf = (parts: CallParts, external_execution_id: string) => ({ ...parts, external_execution_id })
+const callOf = (parts: CallParts, external_execution_id: string, isHinted: boolean) => ({
+  ...parts,
+  external_execution_id,
+  hooks_extra_data: isHinted ? withHintPair(parts.hooks_extra_data) : parts.hooks_extra_data,
+})
 
 const orderOf = (night: Night, book: Book): AttemptOrder => ({
   run_id: night.run_id,
@@ -77,6 +86,7 @@ const orderOf = (night: Night, book: Book): AttemptOrder => ({
   attempt: book.attempt,
   external_execution_id: externalExecutionId(night.key, book.work.task_id, book.attempt),
   fingerprint: book.fingerprint,
+  ...(book.token_id === undefined ? {} : { token_id: book.token_id }),
   secrets: book.secrets,
   polling: night.rules.polling,
   max_wait_ms: night.rules.max_wait_ms,
@@ -104,8 +114,13 @@ const afterStart = Effect.fnUntraced(function* (night: Night, book: Book, result
   }
 })
 
-export const settleRefusal = (night: Night, book: Book, status_reason: string) =>
-  settle(night, book.work.task_id, verdictOf(endOfRefusal(status_reason), status_reason, { _tag: "None" }))
+export const settleRefusal = Effect.fnUntraced(function* (night: Night, book: Book, status_reason: string) {
+  const tokenEnd = tokenEndOfRefusal(status_reason)
+  if (book.token_id !== undefined && tokenEnd !== undefined)
+    yield* dropToken(orderOf(night, book), book.token_id, tokenEnd)
+  const verdict = verdictOf(endOfRefusal(status_reason), status_reason, { _tag: "None" })
+  yield* settle(night, book.work.task_id, verdict)
+})
 
 const deferredReasons = { foreign: "ALREADY_EXECUTING", not_created: "SERVICE_UNREACHABLE" } as const
 
@@ -137,7 +152,8 @@ const defer = Effect.fnUntraced(function* (
 })
 
 export const follow = Effect.fnUntraced(function* (night: Night, book: Book, open: OpenExecution) {
-  const followed = yield* followAttempt(orderOf(night, book), open)
+  book.secrets = [...book.secrets, ...(yield* ticketSecrets(open.execution_id))]
+  const followed = yield* followAttempt(orderOf(night, book), open, night.heads)
   if (followed._tag === "Closed") return yield* finish(night, book, followed.closed, followed.abort)
   // The slot stays taken: the execution is still open at the service.
   yield* settle(night, book.work.task_id, own(followed.reason))
@@ -156,6 +172,7 @@ export const finish = Effect.fnUntraced(function* (
   if (end.opensBreaker && book.fingerprint !== undefined)
     night.rejected.set(book.fingerprint, refusalOf(closed.authentication_status) ?? reason)
   yield* release(night, task_id)
+  yield* settleTokens(night, book, closed)
   const reading = yield* readClosed(night, book, closed)
   if (isDrained(reading)) yield* append(drained(night, closed))
   const verdict = verdictOf(end, reason, reading)
@@ -174,6 +191,19 @@ export const finish = Effect.fnUntraced(function* (
   night.schedule.add(candidateOf(book), now + waitMs)
   yield* tell({ _tag: "Waiting", task_id, why: reason, until: now + waitMs })
   yield* Queue.offer(night.poke, undefined)
+})
+
+/** The ticket of a closed run is exchanged now or never; a token whose login failed is used no more. */
+const settleTokens = Effect.fnUntraced(function* (
+  night: Night,
+  book: Book,
+  closed: typeof AttemptClosed.Type,
+) {
+  const order = orderOf(night, book)
+  if (closed.authentication_status === "AUTH_OK") yield* exchangeTicket(order, closed.execution_id, true)
+  else yield* forgetTicket(order, closed.execution_id)
+  const tokenEnd = tokenEndOf(closed)
+  if (book.token_id !== undefined && tokenEnd !== undefined) yield* dropToken(order, book.token_id, tokenEnd)
 })
 
 const drained = (night: Night, { task_id, attempt, execution_id }: typeof AttemptClosed.Type) =>

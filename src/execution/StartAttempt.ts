@@ -11,6 +11,7 @@ import { readStart } from "./Attempt.ts"
 import type { Started } from "./Attempt.ts"
 import { append, attemptKeys, landBody } from "./AttemptOrder.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
+import { keepTicket } from "./ExchangeTicket.ts"
 
 export type StartResult =
   | {
@@ -50,15 +51,20 @@ export const startAttempt = Effect.fn("StartAttempt.start")(function* (
 const sendStart = Effect.fnUntraced(function* (order: AttemptOrder, call: StartCall, probe: boolean) {
   const service = yield* Service
   const { external_execution_id } = order
-  const login = order.fingerprint === undefined ? {} : { fingerprint: order.fingerprint }
+  const login = {
+    ...(order.fingerprint === undefined ? {} : { fingerprint: order.fingerprint }),
+    ...(order.token_id === undefined ? {} : { token_id: order.token_id }),
+  }
   yield* append({ _tag: "StartIntended", ...attemptKeys(order), external_execution_id, ...login, probe })
   const answer = yield* Effect.catch(
     service.startExecution(call),
     (failure): Effect.Effect<StartAnswer | CallFailure> => Effect.succeed(failure),
   )
-  const read = readStart({ external_execution_id, probe }, answer)
+  const withToken = call.login._tag === "Token"
+  const read = readStart({ external_execution_id, probe, withToken }, answer)
   const started = read._tag === "Identify" ? yield* identify(order, read) : read
-  yield* append(...startFacts(order, started))
+  const ofTicket = yield* keepTicket(order, call, answer, started)
+  yield* append(...startFacts(order, started), ...ofTicket)
   if ("body" in answer && started._tag !== "Foreign") {
     const http_status =
       answer._tag === "Accepted" ? 202 : answer._tag === "Refused" ? answer.http_status : 409

@@ -4,11 +4,18 @@
  */
 import type { Effect } from "effect"
 import type { StartCall } from "../client/Service.ts"
+import type { LedgerFailed } from "../ledger/Ledger.ts"
 import type { Limits } from "../scheduling/Schedule.ts"
 import type { Verdict } from "./Verdict.ts"
 
 /** Everything a start sends but its external id. */
 export type CallParts = Omit<StartCall, "external_execution_id">
+
+/** A stored token as the store finds it again. */
+export interface TokenRef {
+  readonly name: string
+  readonly token_id: string
+}
 
 export type Prepared =
   | {
@@ -16,6 +23,8 @@ export type Prepared =
       readonly call: CallParts
       readonly fingerprint: string | undefined
       readonly secrets: ReadonlyArray<string>
+      /** The stored token that logs in; absent where parameters do. */
+      readonly token?: TokenRef
     }
   /** The engine was seen, and the task must not be started. */
   | { readonly _tag: "Verdict"; readonly verdict: Verdict }
@@ -29,7 +38,7 @@ export interface TaskWork {
   readonly fingerprint: string | undefined
   /** Login values that a body might echo, as far as they are known before `prepare`. */
   readonly secrets: ReadonlyArray<string>
-  readonly prepare: Effect.Effect<Prepared> | undefined
+  readonly prepare: Effect.Effect<Prepared, LedgerFailed> | undefined
   /** How long it takes, as far as is known: what would end after the deadline is not started. */
   readonly expected_ms?: number
 }

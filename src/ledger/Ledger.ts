@@ -43,6 +43,8 @@ export class Ledger extends Context.Service<
     readonly append: (facts: ReadonlyArray<Fact>) => Effect.Effect<void, LedgerFailed>
     /** All facts of a run, in order. */
     readonly facts: (run_id: string) => Effect.Effect<ReadonlyArray<Recorded>, LedgerFailed>
+    /** Facts that belong to no run: what was done by hand, in order. */
+    readonly byHand: Effect.Effect<ReadonlyArray<Recorded>, LedgerFailed>
     /** The beginning and the end of every run, oldest first. */
     readonly runs: Effect.Effect<ReadonlyArray<RunHeader>, LedgerFailed>
     /** Rejected credentials that were not released since, by fingerprint. */
@@ -125,6 +127,7 @@ const encodeFact = Schema.encodeSync(Fact)
 const makeLedger = (database: DatabaseSync): Ledger["Service"] => {
   const insert = database.prepare("INSERT INTO facts (at, tag, run_id, task_id, body) VALUES (?, ?, ?, ?, ?)")
   const ofRun = database.prepare("SELECT seq, at, body FROM facts WHERE run_id = ? ORDER BY seq")
+  const ofNoRun = database.prepare("SELECT seq, at, body FROM facts WHERE run_id IS NULL ORDER BY seq")
   const ofTags = database.prepare(
     `SELECT seq, at, body FROM facts WHERE ${indexed} AND tag IN (?, ?) ORDER BY seq`,
   )
@@ -157,6 +160,7 @@ const makeLedger = (database: DatabaseSync): Ledger["Service"] => {
   return Ledger.of({
     append: groupCommit(write),
     facts: (run_id) => attempt(() => read(ofRun.all(run_id))),
+    byHand: attempt(() => read(ofNoRun.all())),
     runs: attempt(() => foldHeaders(read(ofHeaders.all()))),
     rejections: attempt(() => foldRejections(read(ofTags.all("CredentialRejected", "CredentialReleased")))),
     cachedForm: (engine_reference) =>

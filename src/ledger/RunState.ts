@@ -15,6 +15,10 @@ import type {
   StartIntended,
   TaskPlanned,
   TaskSettled,
+  TicketDropped,
+  TokenDropped,
+  TokenExpiring,
+  TokenStored,
 } from "./Fact.ts"
 
 /** A fact with its place in the ledger, which orders facts whatever the clocks said. */
@@ -26,6 +30,8 @@ export interface AttemptState {
   readonly external_execution_id: string
   /** The login that was sent, as the breaker knows it. */
   readonly fingerprint: string | undefined
+  /** The stored token that logged in; absent where parameters did. */
+  readonly token_id?: string
   readonly intended_at: number
   /** Requests that left for this attempt; a second one is the probe after a lost answer. */
   readonly probed: boolean
@@ -52,6 +58,13 @@ export interface Deletion {
   readonly outcome: "deleted" | "gone" | "pending"
 }
 
+/** What became of the task's tickets and tokens. */
+export type TokenNote =
+  | typeof TicketDropped.Type
+  | typeof TokenStored.Type
+  | typeof TokenExpiring.Type
+  | typeof TokenDropped.Type
+
 export interface TaskState {
   readonly planned: typeof TaskPlanned.Type
   readonly planned_at: number
@@ -59,6 +72,8 @@ export interface TaskState {
   /** Every read of results or profile, oldest first. */
   readonly results: ReadonlyArray<At<typeof ResultsRead.Type>>
   readonly attachments: ReadonlyArray<typeof AttachmentRead.Type>
+  /** Absent where the task had nothing to do with tokens. */
+  readonly tokens?: ReadonlyArray<TokenNote>
   readonly settled: At<typeof TaskSettled.Type> | undefined
   /** Attempts made when the task was last settled; a resumed task gets its attempts anew from there. */
   readonly attemptsBefore: number
@@ -91,12 +106,13 @@ interface TaskDraft extends Omit<Writable<TaskState>, "attempts" | "results" | "
 }
 
 const emptyAttempt = (
-  { attempt, external_execution_id, fingerprint }: typeof StartIntended.Type,
+  { attempt, external_execution_id, fingerprint, token_id }: typeof StartIntended.Type,
   at: number,
 ): Writable<AttemptState> => ({
   attempt,
   external_execution_id,
   fingerprint,
+  ...(token_id === undefined ? {} : { token_id }),
   intended_at: at,
   probed: false,
   answer: undefined,
@@ -159,6 +175,8 @@ const foldTask = (task: TaskDraft, fact: Fact, place: { readonly seq: number; re
         // told.
         last.answer = undefined
         last.fingerprint = fact.fingerprint
+        if (fact.token_id === undefined) delete last.token_id
+        else last.token_id = fact.token_id
         last.probed = last.probed || fact.probe
       } else task.attempts.push(emptyAttempt(fact, at))
       task.settled = undefined
@@ -172,6 +190,12 @@ const foldTask = (task: TaskDraft, fact: Fact, place: { readonly seq: number; re
         (known) => known.session_id !== fact.session_id || known.attachment_id !== fact.attachment_id,
       )
       task.attachments.push(fact)
+      return
+    case "TicketDropped":
+    case "TokenStored":
+    case "TokenExpiring":
+    case "TokenDropped":
+      task.tokens = [...(task.tokens ?? []), fact]
       return
     case "TaskSettled":
       task.settled = { ...place, fact }

@@ -14,6 +14,8 @@ import { fingerprintLogin } from "./Fingerprint.ts"
 import type { ResolvedLogin } from "./Logins.ts"
 import { checkValues, fitParameters } from "./Parameters.ts"
 import type { Findings, Issue } from "./Parameters.ts"
+import * as Tokens from "./TokenLogin.ts"
+import type { TaskLogin, TokenShelf } from "./TokenLogin.ts"
 
 export interface Task {
   readonly task_id: string
@@ -25,10 +27,9 @@ export interface Task {
   readonly lacking: ReadonlyArray<string>
   /** What a start sends beside ids, features and the job's own settings. */
   readonly start: {
-    readonly parameters: Redacted.Redacted<Readonly<Record<string, unknown>>>
+    readonly login: TaskLogin
     readonly configurations: Readonly<Record<string, unknown>>
     readonly hooks_extra_data: Readonly<Record<string, string>>
-    readonly tokenized_access: boolean
   }
   readonly fingerprint: string
   /** False while no form was ever seen: `refitTask` before the start. */
@@ -69,6 +70,8 @@ export interface Grounds {
   readonly key: Uint8Array
   readonly rejections: Rejections
   readonly expectedMs: (engine_reference: string) => number
+  /** Absent where the job has no token store. */
+  readonly tokens?: TokenShelf
 }
 
 export const planAssignment = (
@@ -80,21 +83,13 @@ export const planAssignment = (
   const { customer_id, engine_reference, features, configurations, hooks_extra_data, source } = assignment
   const task_id = `${grounds.run_id}/${customer_id}/${engine_reference}`
   const subject = { task_id, customer_id, engine_reference, features }
-  if (
-    assignment.login._tag === "Token" ||
-    assignment.login.tokenized_access ||
-    login._tag === "NoParameters"
-  ) {
-    return settle(subject, ends.tokens, "logins by token are not supported: give parameters instead")
-  }
   const refusal = refuseEngine(subject, finding)
   if (refusal !== undefined) return refusal
-  if (login._tag === "Unresolved") {
-    return settle(subject, ends.secret, `cannot be resolved: ${login.missing.join(", ")}`)
-  }
+  const found = findLogin(assignment, login, grounds.tokens ?? Tokens.closedShelf)
+  if (found._tag === "Refused") return settle(subject, engineerEnd(found.reason), found.message)
   const task: UnfittedTask = {
     ...subject,
-    start: { parameters: login.parameters, configurations, hooks_extra_data, tokenized_access: false },
+    start: { login: found, configurations, hooks_extra_data },
     expected_ms: grounds.expectedMs(engine_reference),
     source,
   }
@@ -119,20 +114,21 @@ export const refitTask = (task: UnfittedTask, finding: EngineFinding, grounds: G
   if (settings.errors.length > 0) {
     return settle(subject, ends.settings, tellAll(settings.errors), warnings)
   }
-  const fitted = engine === undefined ? undefined : fitParameters(engine.parameters, task.start.parameters)
-  const parameters = fitted?.parameters ?? task.start.parameters
-  const fingerprint = fingerprintLogin(grounds.key, engine_reference, Redacted.value(parameters))
+  const { login, fingerprint, found } = fitLogin(task, engine, grounds)
   const known = { ...subject, fingerprint }
-  if (fitted !== undefined) {
-    warnings.push(...fitted.warnings.map(tell))
-    if (fitted.errors.length > 0) {
-      return settle(known, ends.parameters, tellAll(fitted.errors), warnings)
-    }
-  }
+  warnings.push(...found.warnings.map(tell))
+  if (found.errors.length > 0) return settle(known, ends.parameters, tellAll(found.errors), warnings)
   const rejected = grounds.rejections.get(fingerprint)
   if (rejected !== undefined) return settleRejected(known, rejected, warnings)
   if (engine !== undefined) warnings.push(...engine.parameters.warnings, ...engine.configurations.warnings)
-  const lacking = engine === undefined ? [] : lackingFeatures(features, engine)
+  const asked = login._tag === "Token" ? Tokens.narrowFeatures(features, login.token) : undefined
+  if (asked !== undefined) {
+    warnings.push(...asked.outside.map(tellOutside))
+    if (asked.features.length === 0 && features.length > 0)
+      return settle(known, engineerEnd("TOKEN_FEATURES"), noFeatureLeft, warnings)
+  }
+  const wanted = asked?.features ?? features
+  const lacking = engine === undefined ? [] : lackingFeatures(wanted, engine)
   return {
     _tag: "Task",
     warnings: [
@@ -141,14 +137,59 @@ export const refitTask = (task: UnfittedTask, finding: EngineFinding, grounds: G
     ],
     task: {
       ...task,
+      features: wanted,
       lacking,
-      start: { ...task.start, parameters },
+      start: { ...task.start, login },
       fingerprint,
       fitted: engine !== undefined,
       availability: finding._tag === "Known" && finding.available ? "ready" : "unavailable",
     },
   }
 }
+
+type Found =
+  | TaskLogin
+  | ({ readonly _tag: "Refused" } & { readonly reason: string; readonly message: string })
+
+const findLogin = (assignment: Assignment, login: ResolvedLogin, shelf: TokenShelf): Found => {
+  if (assignment.login._tag === "Token") {
+    const named = Tokens.namedToken(shelf, assignment.login.name, assignment)
+    return "token" in named ? { _tag: "Token", token: named.token } : { _tag: "Refused", ...named }
+  }
+  const { tokenized_access } = assignment.login
+  if (tokenized_access && !shelf.isOpen) return { _tag: "Refused", ...Tokens.noStore }
+  if (login._tag === "Resolved") return { _tag: "Parameters", parameters: login.parameters, tokenized_access }
+  // Whoever has a token needs no parameters any more.
+  const token = tokenized_access ? Tokens.keptToken(shelf, assignment, undefined) : undefined
+  if (token !== undefined) return { _tag: "Token", token }
+  const missing = login._tag === "Unresolved" ? login.missing.join(", ") : "the job gives no parameters"
+  return { _tag: "Refused", reason: "SECRET_UNAVAILABLE", message: `cannot be resolved: ${missing}` }
+}
+
+const nothingFound: Findings = { errors: [], warnings: [] }
+
+/** The login as it will be sent: parameters that fit the form, or the token that was made with them. */
+const fitLogin = (task: UnfittedTask, engine: CompiledEngine | undefined, grounds: Grounds) => {
+  const { login } = task.start
+  if (login._tag === "Token")
+    return { login, fingerprint: Tokens.tokenFingerprint(grounds.key, login.token), found: nothingFound }
+  const fitted = engine === undefined ? undefined : fitParameters(engine.parameters, login.parameters)
+  const parameters = fitted?.parameters ?? login.parameters
+  const fingerprint = fingerprintLogin(grounds.key, task.engine_reference, Redacted.value(parameters))
+  const token = login.tokenized_access
+    ? Tokens.keptToken(grounds.tokens ?? Tokens.closedShelf, task, fingerprint)
+    : undefined
+  if (token === undefined)
+    return { login: { ...login, parameters }, fingerprint, found: fitted ?? nothingFound }
+  // What nobody knows to be another login counts as this one: refused under the token, it is not sent either.
+  const ofToken: TaskLogin = { _tag: "Token", token: { ...token, fingerprint } }
+  return { login: ofToken, fingerprint, found: nothingFound }
+}
+
+const tellOutside = (code: string): string =>
+  `${code} is outside the token's features and is not asked for; a token made anew could have it`
+const noFeatureLeft =
+  "the token is good for none of the features: `nightjar tokens revoke`, then sign in anew for a wider one"
 
 type Subject = Pick<TaskVerdict, "task_id" | "customer_id" | "engine_reference" | "features" | "fingerprint">
 
@@ -162,11 +203,11 @@ interface End {
 const ends = {
   engineUnknown: { outcome: "skipped", reason: "ENGINE_UNKNOWN", who_acts: "engineer" },
   personNeeded: { outcome: "skipped", reason: "CUSTOMER_INTERVENTION_REQUIRED", who_acts: "engineer" },
-  tokens: { outcome: "failed", reason: "TOKENS_UNSUPPORTED", who_acts: "engineer" },
-  secret: { outcome: "failed", reason: "SECRET_UNAVAILABLE", who_acts: "engineer" },
   settings: { outcome: "failed", reason: "BAD_CONFIGURATIONS", who_acts: "engineer" },
   parameters: { outcome: "failed", reason: "INCORRECT_PARAMETERS_FORMAT", who_acts: "engineer" },
 } as const satisfies Readonly<Record<string, End>>
+
+const engineerEnd = (reason: string): End => ({ outcome: "failed", reason, who_acts: "engineer" })
 
 const settle = (
   subject: Subject,

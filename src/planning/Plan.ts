@@ -10,6 +10,9 @@ import type { EngineFinding } from "./EngineForms.ts"
 import { estimateNightMs, expectedMs } from "./Expectations.ts"
 import type { Expectations } from "./Expectations.ts"
 import type { ResolvedLogin } from "./Logins.ts"
+import type { StoredToken } from "../ledger/TokenStore.ts"
+import { closedShelf, dayOf, daysLeft, endsSoon, expiredTokens } from "./TokenLogin.ts"
+import type { TokenShelf } from "./TokenLogin.ts"
 
 /** A flow session that a customer ran: pulled, nothing is executed. */
 export interface SessionTask {
@@ -27,6 +30,12 @@ export interface PlanWarning {
   readonly count: number
 }
 
+/** A stored token that ends soon, or has ended, and the task that it concerns. */
+export interface EndingToken {
+  readonly task_id: string
+  readonly token: StoredToken
+}
+
 /** Tasks that run one after the other. */
 export interface Conflict {
   readonly why: "same_customer_and_engine" | "same_credentials"
@@ -40,6 +49,10 @@ export interface Plan {
   readonly settled: ReadonlyArray<TaskVerdict>
   readonly sessions: ReadonlyArray<SessionTask>
   readonly warnings: ReadonlyArray<PlanWarning>
+  /** Tokens that log in here and end within 14 days. */
+  readonly expiring: ReadonlyArray<EndingToken>
+  /** Tokens whose time is over. */
+  readonly expired: ReadonlyArray<EndingToken>
   readonly conflicts: ReadonlyArray<Conflict>
   /** How long the night takes, if every slot is used. */
   readonly expected_ms: number
@@ -55,6 +68,8 @@ export interface PlanInput {
   readonly key: Uint8Array
   readonly rejections: Rejections
   readonly expectations: Expectations
+  /** Absent where the job has no token store. */
+  readonly tokens?: TokenShelf
 }
 
 const unseen: EngineFinding = { _tag: "Unavailable" }
@@ -69,6 +84,7 @@ export const planTasks = (input: PlanInput): Plan => {
     key,
     rejections,
     expectedMs: (engine: string) => expectedMs(expectations, engine, otherwiseMs),
+    tokens: input.tokens ?? closedShelf,
   }
   const tasks: Array<Task> = []
   const settled: Array<TaskVerdict> = []
@@ -85,6 +101,9 @@ export const planTasks = (input: PlanInput): Plan => {
         warnings.add(engine_reference, message, source)
     }
   })
+  const expiring = tasks.flatMap((task) => expiringToken(task, grounds.tokens))
+  for (const { token, source } of expiring)
+    warnings.add(token.engine_reference, tellExpiring(token, grounds.tokens.now), source)
   const conflicts = findConflicts(tasks)
   return {
     run_id,
@@ -92,10 +111,20 @@ export const planTasks = (input: PlanInput): Plan => {
     settled,
     sessions: job.sessions.map((session) => planSession(run_id, session)),
     warnings: warnings.all(),
+    expiring: expiring.map(({ task_id, token }) => ({ task_id, token })),
+    expired: [...tasks, ...settled].flatMap(({ task_id, customer_id, engine_reference }) =>
+      expiredTokens(grounds.tokens, { customer_id, engine_reference }).map((token) => ({ task_id, token })),
+    ),
     conflicts,
     expected_ms: estimateNightMs(tasks, job.concurrency, conflicts),
   }
 }
+
+const expiringToken = ({ task_id, source, start: { login } }: Task, { now }: TokenShelf) =>
+  login._tag === "Token" && endsSoon(login.token, now) ? [{ task_id, source, token: login.token }] : []
+
+const tellExpiring = (token: StoredToken, now: number): string =>
+  `its stored token ends ${dayOf(token.expires_at)}, in ${daysLeft(token, now)} days`
 
 const planSession = (run_id: string, { session_id, customer_id }: Job["sessions"][number]): SessionTask => {
   const task = { task_id: `${run_id}/session/${session_id}`, session_id }

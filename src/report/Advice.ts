@@ -5,14 +5,16 @@
  */
 import type { statusReasonsByCode } from "../contract/Vocabulary.ts"
 import type { OwnReason } from "../execution/Ends.ts"
+import type { TokenRefusal } from "../planning/TokenLogin.ts"
 
 type Ended = (typeof statusReasonsByCode)[Exclude<
   keyof typeof statusReasonsByCode,
   "ONGOING" | "ACTION_REQUIRED"
 >][number]
 /** Reasons that planning gives before anything starts. */
-type PlanningReason = "TOKENS_UNSUPPORTED" | "SECRET_UNAVAILABLE"
+type PlanningReason = TokenRefusal["reason"] | "TOKEN_FEATURES" | "TOKEN_UNREADABLE" | "SECRET_UNAVAILABLE"
 
+const nextLogin = "With parameters the next run signs in anew; without, exchange a new ticket."
 const sameLogin = "Until the credentials change, this login is not sent again."
 const later = "`nightjar run` tries again."
 
@@ -46,8 +48,8 @@ export const advice: { readonly [R in Ended | OwnReason | PlanningReason]: strin
   ENCRYPTION_ERROR: "An encrypted value cannot be opened: encrypt it again with the service's newest key.",
   T10N_FORBIDDEN: "The application may not tokenize: turn tokenized_access off or ask for the right.",
   T10N_NOT_AVAILABLE: "The engine cannot tokenize: turn tokenized_access off.",
-  T10N_REJECTED: "The source refused to tokenize: turn tokenized_access off or ask the customer.",
-  T10N_EXCEPTION: "Tokenizing failed at the service: report it with the execution's id.",
+  T10N_REJECTED: `The token is revoked or broken and was dropped. ${nextLogin}`,
+  T10N_EXCEPTION: `The credentials behind the token cannot be read; it was dropped. ${nextLogin}`,
   BAD_PROXY_CONFIGURATION: "The service's proxy is misconfigured: report it; `nightjar run` tries again.",
   OUT_OF_SERVICE: `The source is out of service: ${later}`,
   ENGINE_UNAVAILABLE: `The engine is offline or in maintenance: ${later}`,
@@ -69,7 +71,13 @@ export const advice: { readonly [R in Ended | OwnReason | PlanningReason]: strin
   UNEXPECTED_ANSWER: "The service answered in a way that its reference does not list: report it.",
   ENGINE_UNKNOWN: "No such engine: correct its reference; `nightjar engines list` has them all.",
   SESSION_UNKNOWN: "The service does not know the session, or nobody started it: correct its id.",
-  TOKENS_UNSUPPORTED: "Logins by token are not supported: give parameters instead.",
+  TOKENS_UNAVAILABLE: "The token store is not open: give the job `tokens: { key }`.",
+  TOKEN_UNKNOWN: "No such token, here or at the service: `nightjar tokens list` shows what is stored.",
+  TOKEN_MISMATCH: "The token belongs to another customer, engine or service: name the right one.",
+  TOKEN_EXPIRED: "The token lived its 90 days: sign in anew, then `nightjar tokens exchange`.",
+  TOKEN_DROPPED: "The token is not used any more: sign in anew, then `nightjar tokens exchange`.",
+  TOKEN_FEATURES: "The token is good for none of the features: revoke it and sign in anew for a wider one.",
+  TOKEN_UNREADABLE: "The stored token does not open: its entry was changed; exchange a new ticket.",
   SECRET_UNAVAILABLE: "A secret could not be resolved: set it; `nightjar doctor JOB` names what is missing.",
 }
 

@@ -4,7 +4,8 @@
  * parameter.
  */
 import type { Outcome, WhoActs } from "../ledger/Fact.ts"
-import type { RunState, TaskState } from "../ledger/RunState.ts"
+import type { RunState, TaskState, TokenNote } from "../ledger/RunState.ts"
+import { dayOf } from "../planning/TokenLogin.ts"
 import { adviceOf } from "./Advice.ts"
 
 /** Tasks of one reason; `who_acts` is never `nobody` here. */
@@ -156,6 +157,29 @@ const deletionsOf = (tasks: ReadonlyArray<TaskState>): Summary["deletions"] => {
   return { done, pending, kept }
 }
 
+/** Tokens that end soon, were dropped, or were asked for in vain. */
+const tokenWarnings = (notes: ReadonlyArray<TokenNote>): ReadonlyArray<string> => {
+  const ending = notes.filter((note) => note._tag === "TokenExpiring")
+  const groups = new Map<string, number>()
+  for (const note of notes) {
+    if (note._tag !== "TokenDropped" && note._tag !== "TicketDropped") continue
+    // A login that did not succeed has its own verdict.
+    if (note.reason === "NO_AUTH_OK") continue
+    const text =
+      note._tag === "TokenDropped"
+        ? `stored tokens are not used any more: ${note.reason}`
+        : `tickets brought no token: ${note.reason}`
+    groups.set(text, (groups.get(text) ?? 0) + 1)
+  }
+  const first = ending.toSorted((a, b) => a.expires_at - b.expires_at)[0]
+  return [
+    ...(first === undefined
+      ? []
+      : [`${ending.length} stored tokens end within 14 days, the first ${dayOf(first.expires_at)}`]),
+    ...[...groups].map(([text, count]) => `${count} ${text}`),
+  ]
+}
+
 const warningsOf = (
   tasks: ReadonlyArray<TaskState>,
   attachments: Summary["attachments"],
@@ -168,6 +192,7 @@ const warningsOf = (
   if (open.length > 0) warnings.push(`${open.length} executions are still in flight at the service`)
   if (orphans > 0)
     warnings.push(`${orphans} lost starts were sent again: the first may have run unseen at the service`)
+  warnings.push(...tokenWarnings(tasks.flatMap(({ tokens }) => tokens ?? [])))
   const { missing, refused, failed } = attachments
   if (missing > 0) warnings.push(`${missing} attachments are missing at the service`)
   if (refused > 0) warnings.push(`${refused} attachments have identifiers that are never requested`)

@@ -3,6 +3,7 @@
  * fact has its sentence, and none holds a value of a parameter.
  */
 import type { Fact, Recorded } from "../ledger/Fact.ts"
+import { dayOf } from "../planning/TokenLogin.ts"
 
 export const renderRecorded = ({ at, fact }: Recorded): string =>
   `${new Date(at).toISOString().slice(0, 19).replace("T", " ")}  ${sentence(fact)}`
@@ -55,6 +56,14 @@ const sentence = (fact: Fact): string => {
       return `login ${short(fact.fingerprint)} was rejected with ${fact.reason}; not sent again unchanged`
     case "CredentialReleased":
       return `login ${short(fact.fingerprint)} was released`
+    case "TokenStored":
+      return `token ${fact.name} stored, for ${fact.features.join(", ")}; it ends ${dayOf(fact.expires_at)}`
+    case "TokenExpiring":
+      return `token ${fact.name} ends ${dayOf(fact.expires_at)}`
+    case "TokenDropped":
+      return `token ${fact.name} is not used any more: ${fact.reason}`
+    case "TokenRevoked":
+      return `token ${fact.name} was revoked by hand`
     case "RunPublished":
       return `published as version ${fact.version}`
     case "DeleteIntended":
@@ -72,13 +81,18 @@ const ofAttempt = (fact: Extract<Fact, { readonly attempt: number }>): string =>
   switch (fact._tag) {
     case "StartIntended": {
       const what = fact.probe ? "asks again for a start whose answer was lost" : "start"
-      return `${what}, external id ${fact.external_execution_id}`
+      const how = maybe(", with token %", fact.token_id)
+      return `${what}${how}, external id ${fact.external_execution_id}`
     }
     case "StartAnswered": {
       const { answer, http_status, status_reason, execution_id, session_id } = fact
       const ids = `${maybe("; execution %", execution_id)}${maybe(", session %", session_id)}`
       return `${startAnswers[answer]}${maybe(" (%)", http_status)}${maybe(", %", status_reason)}${ids}`
     }
+    case "TicketIssued":
+      return "a ticket was issued; it is exchanged once the login has succeeded"
+    case "TicketDropped":
+      return `the ticket brought no token: ${fact.reason}`
     case "OrphanSuspected":
       return "an earlier start may have run unseen (possible orphan)"
     case "AttemptObserved": {

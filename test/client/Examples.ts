@@ -5,7 +5,10 @@ import type { StartCall } from "../../src/client/Service.ts"
 export const startCall = (over: Partial<StartCall> = {}): StartCall => ({
   engine_reference: "sandbox-bank:website",
   customer_id: "c-0001",
-  parameters: Redacted.make({ username: "ok", password: "password-canary-2" }),
+  login: {
+    _tag: "Parameters",
+    parameters: Redacted.make({ username: "ok", password: "password-canary-2" }),
+  },
   external_execution_id: "run/c-0001/sandbox-bank:website#1",
   base_configurations: {
     customer_interaction_available: false,

@@ -4,7 +4,7 @@
  * service) and the caller names ids and calls that lead to each answer.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Stream } from "effect"
+import { Effect, Layer, Redacted, Stream } from "effect"
 import type { CallFailure, StartCall } from "../../src/client/Service.ts"
 import { Service } from "../../src/client/Service.ts"
 import { engineDetails, startCall } from "./Examples.ts"
@@ -31,6 +31,8 @@ export const calls = {
       Effect.as(answer._tag === "Document" ? Stream.runDrain(answer.bytes) : Effect.void, answer._tag),
     ),
   ),
+  exchangeTicket: use((service) => service.exchangeTicket("e-1", Redacted.make("ticket-canary-1"))),
+  revokeToken: use((service) => service.revokeToken("t-1")),
   listEngines: use((service) => Effect.as(service.listEngines, "listed")),
   showEngine: use((service) => service.showEngine("sandbox-bank:website")),
 } satisfies Record<string, Call>
@@ -38,6 +40,8 @@ export type CallName = keyof typeof calls
 
 const goodBody = (call: CallName): string => {
   if (call === "listEngines") return "[]"
+  if (call === "exchangeTicket")
+    return JSON.stringify({ token: { token_id: "t-1", token_key: "token-key-canary-1" }, context: {} })
   return JSON.stringify(call === "showEngine" ? engineDetails : { execution_id: "e-1" })
 }
 
@@ -68,11 +72,19 @@ export const documented: { readonly [K in CallName]: Readonly<Record<number, str
   },
   readProfile: { 200: "Profile", 404: "Missing" },
   downloadAttachment: { 200: "Document", 404: "Missing" },
+  exchangeTicket: { 200: "Exchanged", 403: "Refused", 422: "UnexpectedAnswer" },
+  revokeToken: { 204: "revoked", 304: "already_revoked", 404: "not_found", 422: "UnexpectedAnswer" },
   listEngines: { 200: "listed", 422: "UnexpectedAnswer" },
   showEngine: { 200: "Engine", 404: "EngineUnknown", 422: "EngineUnknown", 503: "EngineUnavailable" },
 }
 
-const effectful = new Set<CallName>(["startExecution", "abortExecution", "deleteExecution"])
+const effectful = new Set<CallName>([
+  "startExecution",
+  "abortExecution",
+  "deleteExecution",
+  "exchangeTicket",
+  "revokeToken",
+])
 
 /** What a status becomes that the call's own section does not list. */
 export const otherwise = (call: CallName, status: number): string => {

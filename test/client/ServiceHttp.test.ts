@@ -67,6 +67,8 @@ describe("the requests", () => {
           ["GET", "/flows/es-public-administration/v1/manager/s-1/results"],
           ["GET", "/api/executions/results/e-1/customer/v1/profile"],
           ["GET", "/documents/attachments/s-1/a-1"],
+          ["PUT", "/api/executions/t10n"],
+          ["DELETE", "/api/executions/t10n/t-1"],
           ["GET", "/api/config/engines/list"],
           ["GET", "/api/config/engines/sandbox-bank%3Awebsite"],
         ])
@@ -77,10 +79,10 @@ describe("the requests", () => {
     Effect.gen(function* () {
       const stage = yield* stageOverHttp({ status: 202, body: "{}" })
       yield* Effect.provide(calls.startExecution, stage.layer)
-      const call = startCall()
+      const { login, ...call } = startCall()
       assert.deepStrictEqual(JSON.parse(stage.requests[0]?.body ?? ""), {
         ...call,
-        parameters: Redacted.value(call.parameters),
+        parameters: login._tag === "Parameters" ? Redacted.value(login.parameters) : undefined,
       })
       assert.strictEqual(stage.requests[0]?.headers["content-type"], "application/json")
     }).pipe(Effect.scoped),

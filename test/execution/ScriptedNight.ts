@@ -4,6 +4,9 @@
  */
 import { Effect, Exit, Redacted } from "effect"
 import type { Duration, Layer } from "effect"
+import { Hints } from "../../src/client/Hints.ts"
+import type { EventView } from "../../src/client/EventView.ts"
+import type { HintBoard } from "../../src/client/Hints.ts"
 import { executeRun } from "../../src/execution/ExecuteRun.ts"
 import type { Failure } from "../../src/execution/Night.ts"
 import type { Mode } from "../../src/execution/TaskResumption.ts"
@@ -52,7 +55,7 @@ export const ready = (fingerprint: string | undefined): Prepared => ({
   call: {
     engine_reference: "bank",
     customer_id: "",
-    parameters: Redacted.make({}),
+    login: { _tag: "Parameters", parameters: Redacted.make({}) },
     base_configurations: {
       customer_interaction_available: false,
       execution_timeout: 1_200,
@@ -117,6 +120,8 @@ export interface Place {
   readonly ledger: Layer.Layer<Ledger>
   readonly store: LandingStore
   readonly calls: Array<Call>
+  /** A token store that outlives the processes. */
+  readonly tokens?: Layer.Layer<never>
 }
 export const makePlace = (): Place => ({
   world: World.make({ startMs: 0, seed: "night" }),
@@ -134,6 +139,9 @@ export interface Night {
   /** Facts that an earlier process left, after the beginning. */
   readonly facts?: ReadonlyArray<Fact>
   readonly place?: Place
+  /** Webhooks are on: what `events` say comes at these milliseconds, counted from the process's beginning. */
+  readonly board?: HintBoard
+  readonly events?: ReadonlyArray<readonly [ms: number, event: EventView]>
   /** The process is interrupted after this; by default it gets two days. */
   readonly cutAfter?: Duration.Input
   /** The process is killed after so many milliseconds: not even its finalizers run. */
@@ -156,6 +164,7 @@ export const night = (given: Night): Effect.Effect<NightEnd, Failure> =>
     const place = given.place ?? makePlace()
     const { world } = place
     const process = world.spawn("night", runProcess(given, place))
+    for (const [ms, event] of given.events ?? []) world.at(world.now() + ms, () => given.board?.offer(event))
     const isKilled = () => given.killAfter !== undefined && !process.alive()
     if (given.killAfter !== undefined) world.at(world.now() + given.killAfter, process.kill)
     world.runUntil(() => process.exit() !== undefined || isKilled())
@@ -193,7 +202,7 @@ const runProcess = (given: Night, place: Place) => {
     const ledger = yield* Ledger
     if ((yield* ledger.facts(run_id)).length === 0)
       yield* ledger.append([...begin(tasks, sessions), ...(given.facts ?? [])])
-    const execution = executeRun({
+    const run = executeRun({
       run: (yield* loadRun(place)).state,
       works: tasks.map(workOf),
       sessions: sessions.map((session_id) => ({
@@ -204,6 +213,8 @@ const runProcess = (given: Night, place: Place) => {
       rules: { ...rules, ...given.rules },
       mode: given.mode ?? "night",
     })
+    const { board } = given
+    const execution = board === undefined ? run : Effect.provideService(run, Hints, board.source)
     const interruption = Effect.sleep(given.cutAfter ?? "2 days")
     return yield* Effect.raceFirst(Effect.as(execution, true), Effect.as(interruption, false))
   }).pipe(
@@ -211,6 +222,7 @@ const runProcess = (given: Night, place: Place) => {
       place.ledger,
       LandingMemory.layer(place.store),
       scripted(given.script ?? {}, place.calls),
+      ...(place.tokens === undefined ? [] : [place.tokens]),
     ]),
   )
 }

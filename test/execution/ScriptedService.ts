@@ -3,6 +3,7 @@
  * accepted, the second look finds it completed, its results are final.
  */
 import { Clock, Effect, Layer, Stream } from "effect"
+import type { Redacted } from "effect"
 import { AnswerLost, NotSent, Service, Throttled, UnexpectedAnswer } from "../../src/client/Service.ts"
 import type {
   AbortAnswer,
@@ -10,6 +11,8 @@ import type {
   Body,
   CallFailure,
   DeleteAnswer,
+  ExchangeAnswer,
+  PollAnswer,
   ResultsAnswer,
   StartAnswer,
   StartCall,
@@ -75,6 +78,8 @@ type Answer<A> = A | CallFailure
 export interface Script {
   readonly start?: (call: StartCall, times: number) => Answer<StartAnswer>
   readonly state?: (execution_id: string, times: number) => Answer<StateAnswer>
+  /** Without it the service does not answer such looks, so that every look is a read. */
+  readonly poll?: (execution_id: string, times: number) => Answer<PollAnswer>
   readonly abort?: (execution_id: string, times: number) => Answer<AbortAnswer>
   readonly remove?: (execution_id: string, times: number) => Answer<DeleteAnswer>
   readonly results?: (session_id: string, times: number) => Answer<ResultsAnswer>
@@ -83,6 +88,11 @@ export interface Script {
     times: number,
   ) => Answer<{ readonly _tag: "Profile"; readonly body: Body } | { readonly _tag: "Missing" }>
   readonly attachment?: (attachment_id: string, times: number) => Answer<"document" | "missing">
+  readonly exchange?: (
+    execution_id: string,
+    times: number,
+    ticket: Redacted.Redacted<string>,
+  ) => Answer<ExchangeAnswer>
 }
 
 /** When, what, about whom: `[ms, "start", "c-1"]`. */
@@ -134,6 +144,10 @@ export const scripted = (script: Script, calls: Array<Call>) => {
                 ? working
                 : completed,
         ),
+      pollExecution: (id) =>
+        script.poll === undefined
+          ? Effect.succeed("unanswered")
+          : ask("poll", id, (times) => script.poll?.(id, times) ?? "unanswered"),
       abortExecution: (id) =>
         ask("abort", id, (times) => {
           aborted.add(id)
@@ -150,6 +164,9 @@ export const scripted = (script: Script, calls: Array<Call>) => {
               ? { _tag: "Missing" }
               : { _tag: "Document", media_type: "application/pdf", bytes: Stream.make(encoder.encode(id)) },
         ),
+      exchangeTicket: (id, ticket) =>
+        ask("exchange", id, (times) => script.exchange?.(id, times, ticket) ?? { _tag: "Refused" }),
+      revokeToken: () => Effect.die("not asked for"),
       listEngines: Effect.die("not asked for"),
       showEngine: () => Effect.die("not asked for"),
     }),

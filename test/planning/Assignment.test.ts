@@ -57,7 +57,7 @@ const failed = (reason: string, message: string) =>
   ({ outcome: "failed", reason, who_acts: "engineer", message }) as const
 const skipped = (reason: string, message: string) =>
   ({ ...failed(reason, message), outcome: "skipped" }) as const
-const tokens = failed("TOKENS_UNSUPPORTED", "logins by token are not supported: give parameters instead")
+const tokens = failed("TOKENS_UNAVAILABLE", "the token store is not open: the job needs `tokens: { key }`")
 
 const cases: ReadonlyArray<Case> = [
   {
@@ -172,11 +172,15 @@ describe("an assignment", () => {
       expected_ms: 60_000,
       source: "jobs/a.yaml:1:1",
     })
-    expect({ ...start, parameters: Redacted.value(start.parameters) }).toEqual({
-      parameters: { ...values, branch: 12 },
+    const { login: found } = start
+    expect(found._tag === "Parameters" ? Redacted.value(found.parameters) : found).toEqual({
+      ...values,
+      branch: 12,
+    })
+    expect({ ...start, login: { ...found, parameters: undefined } }).toEqual({
+      login: { _tag: "Parameters", parameters: undefined, tokenized_access: false },
       configurations: {},
       hooks_extra_data: {},
-      tokenized_access: false,
     })
   })
 

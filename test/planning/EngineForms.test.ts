@@ -31,7 +31,7 @@ const seen = (finding: EngineFinding) =>
   finding._tag === "Known" ? { available: finding.available, name: finding.engine.details.name } : finding
 
 describe("forms of engines", () => {
-  it.effect("are kept for half a day, and compiled once", () => {
+  it.effect("[limit 10] are kept for half a day, and compiled once", () => {
     const { asked, layer } = withAnswers([here, { _tag: "Known", details: engineDetails({ name: "New" }) }])
     return Effect.gen(function* () {
       const cache = yield* FormCache

@@ -89,6 +89,8 @@ describe("a plan", () => {
           count: 2,
         },
       ],
+      expiring: [],
+      expired: [],
       conflicts: [{ why: "same_credentials", task_ids: [id("1"), id("3")] }],
       expected_ms: 120_000,
     })

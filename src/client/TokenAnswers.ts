@@ -1,0 +1,40 @@
+/**
+ * What the answers about tickets and tokens mean (sections 4.6 and 4.7): every documented status becomes the
+ * port's answer. No body of these calls is ever kept: the one of an exchange holds the only copy of a key.
+ */
+import { Effect } from "effect"
+import type { Answer } from "./Exchange.ts"
+import type { CallFailure, ExchangeAnswer, RevokeAnswer } from "./Service.ts"
+import { AnswerLost } from "./Service.ts"
+import { viewExchanged } from "./Views.ts"
+
+/** 4.6: here 403 is the one answer of every failure, and says nothing about the application secret. */
+export const answerExchange = Effect.fnUntraced(function* (
+  answer: Answer,
+): Effect.fn.Return<ExchangeAnswer, CallFailure> {
+  switch (answer.http_status) {
+    case 200: {
+      const exchanged = viewExchanged((yield* answer.object).json)
+      if (exchanged !== undefined) return exchanged
+      const message = `${answer.call}: the answer holds no token (200)`
+      return yield* new AnswerLost({ message, http_status: 200 })
+    }
+    case 403:
+      yield* answer.discard
+      return { _tag: "Refused" }
+    default:
+      return yield* answer.undocumented
+  }
+})
+
+const revocations: Readonly<Record<number, RevokeAnswer>> = {
+  204: "revoked",
+  304: "already_revoked",
+  404: "not_found",
+}
+
+/** 4.7 */
+export const answerRevoke = (answer: Answer): Effect.Effect<RevokeAnswer, CallFailure> => {
+  const known = revocations[answer.http_status]
+  return known === undefined ? answer.undocumented : Effect.as(answer.discard, known)
+}

@@ -1,0 +1,159 @@
+/** Starts with tokens, exchanges and revocations as requests, and what their answers must never let out. */
+import { inspect } from "node:util"
+import { assert, describe, it } from "@effect/vitest"
+import { Cause, Effect, Exit, Redacted } from "effect"
+import type { CallFailure } from "../../src/client/Service.ts"
+import { Service } from "../../src/client/Service.ts"
+import { viewAcceptance, viewExchanged } from "../../src/client/Views.ts"
+import { startCall } from "./Examples.ts"
+import { stageInProcess, stageOverHttp } from "./FakeService.ts"
+import type { Stage } from "./FakeService.ts"
+
+const token_key = "token-key-canary-3"
+const ticket = "ticket-canary-3"
+const at = <A>(stage: Stage, work: (service: Service["Service"]) => Effect.Effect<A, CallFailure>) =>
+  Effect.provide(Effect.flatMap(Service, work), stage.layer)
+
+const withToken = startCall({
+  login: { _tag: "Token", token_id: "t-1", token_key: Redacted.make(token_key) },
+})
+const pair = { token_id: "t-1", token_key }
+const context = {
+  engine_reference: "bank",
+  app_id: "app",
+  customer_id: "c-1",
+  features: ["accounts_read"],
+  locking_hash: "v1.x",
+}
+
+describe("a start with a token", () => {
+  it.effect(
+    "goes to the tokenized address with the pair in the place of parameters [field token.token_key]",
+    () =>
+      Effect.gen(function* () {
+        const stage = yield* stageOverHttp({ status: 202, body: "{}" })
+        const answer = yield* at(stage, (service) => service.startExecution(withToken))
+        const { login: _, ...rest } = withToken
+        assert.deepStrictEqual(
+          [answer._tag, stage.requests[0]?.method, stage.requests[0]?.url],
+          ["Accepted", "POST", "/api/executions/init/v1/tokenized"],
+        )
+        assert.deepStrictEqual(JSON.parse(stage.requests[0]?.body ?? ""), { ...rest, token: pair })
+      }).pipe(Effect.scoped),
+  )
+
+  it.effect("is answered as any start is; 404 is left to whoever knows what was asked", () =>
+    Effect.gen(function* () {
+      const tags = yield* Effect.forEach([202, 400, 409, 422, 503, 404, 403, 500], (status) =>
+        Effect.gen(function* () {
+          const stage = yield* stageInProcess({ status, body: "{}" })
+          const service = yield* Effect.provide(Service, stage.layer)
+          const exit = yield* Effect.result(service.startExecution(withToken))
+          return exit._tag === "Success" ? exit.success._tag : exit.failure._tag
+        }).pipe(Effect.scoped),
+      )
+      assert.deepStrictEqual(tags, [
+        "Accepted",
+        "Refused",
+        "AlreadyExecuting",
+        "Refused",
+        "EngineUnavailable",
+        "UnexpectedAnswer",
+        "SecretRefused",
+        "AnswerLost",
+      ])
+    }),
+  )
+})
+
+describe("an exchange", () => {
+  it.effect("sends the ticket in its body, and gives the token with its context", () =>
+    Effect.gen(function* () {
+      const stage = yield* stageOverHttp({ status: 200, body: JSON.stringify({ token: pair, context }) })
+      const answer = yield* at(stage, (service) => service.exchangeTicket("e-1", Redacted.make(ticket)))
+      assert.deepStrictEqual(JSON.parse(stage.requests[0]?.body ?? ""), { execution_id: "e-1", ticket })
+      assert.isTrue(answer._tag === "Exchanged" && Redacted.value(answer.token.token_key) === token_key)
+      assert.deepStrictEqual(answer._tag === "Exchanged" ? answer.context : undefined, context)
+    }).pipe(Effect.scoped),
+  )
+
+  it("is read tolerantly but for the pair itself: without it there is no token", () => {
+    const read = (json: unknown) => {
+      const answer = viewExchanged(json)
+      return answer?._tag === "Exchanged" ? answer.context : undefined
+    }
+    const odd = { ...context, features: ["a", 5, null], locking_hash: null, customer_id: 7, more: {} }
+    assert.deepStrictEqual(read({ token: { ...pair, more: 1 }, context: odd }), {
+      engine_reference: "bank",
+      app_id: "app",
+      features: ["a"],
+    })
+    assert.deepStrictEqual([read({ token: pair }), read({ token: pair, context: [] })], [{}, {}])
+    const unreadable = [
+      undefined,
+      [],
+      {},
+      { token: token_key },
+      { token: { token_id: "t-1" } },
+      { token: { ...pair, token_key: 5 } },
+      { token: { ...pair, token_key: "" } },
+      { token: { ...pair, token_id: "" } },
+    ]
+    assert.deepStrictEqual(
+      unreadable.map(viewExchanged),
+      unreadable.map(() => undefined),
+    )
+  })
+
+  it("begins with a ticket that only a start's answer shows", () => {
+    const views = [{ ticket }, { ticket: "" }, { ticket: null }, { ticket: 5 }, {}].map(viewAcceptance)
+    assert.deepStrictEqual(
+      views.map((view) => view.ticket && Redacted.value(view.ticket)),
+      [ticket, undefined, undefined, undefined, undefined],
+    )
+  })
+})
+
+describe("what goes wrong with tokens", () => {
+  it.effect("shows neither ticket nor key, in failures, causes, answers or their text", () =>
+    Effect.gen(function* () {
+      const bodies = [
+        JSON.stringify({ token: pair, context, ticket }),
+        `{"token":{"token_id":"t-1","token_key":"${token_key}"`,
+        `"${token_key} ${ticket}"`,
+      ]
+      const shown: Array<string> = []
+      for (const status of [200, 202, 302, 400, 401, 403, 404, 409, 422, 429, 500, 503])
+        for (const body of bodies) {
+          const stage = yield* stageInProcess({ status, body })
+          const service = yield* Effect.provide(Service, stage.layer)
+          const exits: ReadonlyArray<Exit.Exit<unknown, CallFailure>> = [
+            yield* Effect.exit(service.exchangeTicket("e-1", Redacted.make(ticket))),
+            yield* Effect.exit(Effect.asVoid(service.startExecution(withToken))),
+            yield* Effect.exit(service.revokeToken("t-1")),
+          ]
+          for (const exit of exits)
+            shown.push(
+              inspect(exit, { depth: 20 }),
+              JSON.stringify(exit),
+              Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "",
+            )
+        }
+      assert.isAbove(shown.length, 100)
+      assert.deepStrictEqual(
+        shown.filter((text) => text.includes(ticket) || text.includes(token_key)),
+        [],
+      )
+    }),
+  )
+
+  it.effect("a hostile token id fills one path segment or no request is made", () =>
+    Effect.gen(function* () {
+      const stage = yield* stageOverHttp({ status: 404, body: "{}" })
+      yield* at(stage, (service) => service.revokeToken("../../x?y#z"))
+      assert.strictEqual(stage.requests[0]?.url, `/api/executions/t10n/${encodeURIComponent("../../x?y#z")}`)
+      const failure = yield* Effect.flip(at(stage, (service) => service.revokeToken("..")))
+      assert.deepStrictEqual([failure._tag, stage.requests.length], ["NotSent", 1])
+    }).pipe(Effect.scoped),
+  )
+})
