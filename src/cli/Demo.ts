@@ -37,6 +37,7 @@ export const demo = Command.make(
       output,
       json: false,
       further: false,
+      webhooks: undefined,
       parent: undefined,
       only: undefined,
     })

@@ -51,12 +51,15 @@ const targetOf = Effect.fnUntraced(function* (flags: ServiceFlags) {
   }
   const settings = yield* Settings
   const { parseReference } = yield* Effect.promise(() => import("../jobs/Reference.ts"))
+  const { parseUrlBeside } = yield* Effect.promise(() => import("../jobs/Scalars.ts"))
   const base_url = Option.getOrElse(flags.base_url, () => settings.base_url)
-  const flows_url = Option.getOrElse(flags.flows_url, () => settings.flows_url) ?? base_url
-  if (base_url === undefined || flows_url === undefined)
+  const flows = Option.getOrElse(flags.flows_url, () => settings.flows_url)
+  if (base_url === undefined)
     return yield* new UsageRefused({
       message: "which service? Give --job JOB, or --base-url with --app-secret, or set NIGHTJAR_BASE_URL",
     })
+  const beside = URL.canParse(base_url) && flows !== undefined ? parseUrlBeside(base_url, flows) : undefined
+  const flows_url = beside ?? flows ?? base_url
   const written = Option.getOrElse(flags.app_secret, () =>
     settings.hasAppSecret ? "env:NIGHTJAR_APP_SECRET" : "",
   )

@@ -3,6 +3,8 @@
  * written and told. `run`, `rerun` and `demo` are this with other options.
  */
 import { Cause, Effect, Layer } from "effect"
+import type { ListenAt } from "../client/HookReceiver.ts"
+import { Hints } from "../client/Hints.ts"
 import type { Job } from "../jobs/Job.ts"
 import type { NightOptions, NightResult } from "../Nightly.ts"
 import { renderSummary } from "../report/RenderSummary.ts"
@@ -15,6 +17,7 @@ import { note, Output, say, sayJson } from "./Output.ts"
 import { progressLayer } from "./ProgressDisplay.ts"
 import { closeLock, prepareOutput, writeRunFile } from "./RunFolder.ts"
 import { toolVersion } from "./Version.ts"
+import { openWebhooks } from "./Webhooks.ts"
 import { Wiring } from "./Wiring.ts"
 
 export interface NightsOptions {
@@ -23,6 +26,8 @@ export interface NightsOptions {
   readonly further: boolean
   readonly parent: string | undefined
   readonly only: ReadonlySet<string> | undefined
+  /** Where events are received while the nights run. */
+  readonly webhooks: ListenAt | undefined
 }
 
 /** Answers the exit code of all nights together. */
@@ -38,8 +43,10 @@ export const runNights = Effect.fn("Nights.run")(function* (
   const nights = Effect.gen(function* () {
     yield* lockFolder(`${options.output}/run.lock`)
     yield* closeLock(options.output)
+    const { source, url } = yield* openWebhooks(options.webhooks)
     const told: Array<ToldNight> = []
-    for (const job of jobs) told.push(yield* nightOf(job, options))
+    for (const job of jobs)
+      told.push(yield* nightOf(job, options, url).pipe(Effect.provideService(Hints, source)))
     if (options.json) yield* sayJson(told.flatMap(({ json }) => (json === undefined ? [] : [json])))
     return joinedExitCode(told.map(({ exit_code }) => exit_code))
   })
@@ -56,8 +63,8 @@ interface ToldNight {
 }
 
 /** A failure of one job must not cost the next one its night; an interrupt ends them all. */
-const nightOf = (job: Job, options: NightsOptions) =>
-  Effect.matchCauseEffect(oneNight(job, options), {
+const nightOf = (job: Job, options: NightsOptions, hooksUrl: string | undefined) =>
+  Effect.matchCauseEffect(oneNight(job, options, hooksUrl), {
     onSuccess: (told) => Effect.succeed(told),
     onFailure: (cause) => {
       if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
@@ -76,7 +83,11 @@ export const endingOfCause = <E>(cause: Cause.Cause<E>): Ending => {
   return defectEnding(Cause.squash(cause))
 }
 
-const oneNight = Effect.fnUntraced(function* (job: Job, options: NightsOptions) {
+const oneNight = Effect.fnUntraced(function* (
+  job: Job,
+  options: NightsOptions,
+  hooksUrl: string | undefined,
+) {
   const { runNight } = yield* Effect.promise(() => import("../Nightly.ts"))
   const wiring = yield* Wiring
   const silent = yield* NoProgressFlag
@@ -87,7 +98,7 @@ const oneNight = Effect.fnUntraced(function* (job: Job, options: NightsOptions) 
     toolVersion,
   }
   const result = yield* runNight(job, nightOptions).pipe(
-    Effect.provide(Layer.merge(progressLayer(!silent), wiring.night(job, options.output))),
+    Effect.provide(Layer.merge(progressLayer(!silent), wiring.night(job, options.output, hooksUrl))),
   )
   const summary = summarise(result.state)
   yield* writeRunFile(

@@ -13,6 +13,7 @@ import { endWith, UsageRefused } from "./Failures.ts"
 import { loadJobs } from "./Jobs.ts"
 import { findRun, withLedger } from "./LedgerOf.ts"
 import { Output, say, sayJson } from "./Output.ts"
+import { readWebhooksFlag, webhooksFlag } from "./Webhooks.ts"
 
 export interface Selection {
   readonly failed: boolean
@@ -93,9 +94,11 @@ export const rerun = Command.make(
       Flag.withDescription("Say what would be run again, and start nothing"),
       Flag.withDefault(false),
     ),
+    webhooks: webhooksFlag,
     json: jsonFlag,
   },
-  Effect.fn("Rerun.handle")(function* ({ run, dryRun, json, ...selection }) {
+  Effect.fn("Rerun.handle")(function* ({ run, dryRun, json, webhooks: listenAt, ...selection }) {
+    const webhooks = yield* readWebhooksFlag(listenAt)
     const state = yield* withLedger(findRun(run))
     const unknown = unknownNames(state, selection)
     if (unknown.length > 0) return yield* new UsageRefused({ message: unknown.join("; ") })
@@ -113,7 +116,8 @@ export const rerun = Command.make(
     const { subjectOf } = yield* Effect.promise(() => import("../PlanJob.ts"))
     const only = new Set(tasks.map(subjectOf))
     const output = yield* outputFolder
-    yield* endWith(yield* runNights([job], { output, json, further: true, parent: run_id, only }))
+    const options = { output, json, further: true, webhooks, parent: run_id, only }
+    yield* endWith(yield* runNights([job], options))
   }),
 ).pipe(
   Command.withDescription("A further run of what did not succeed in a run, the newest when none is named"),

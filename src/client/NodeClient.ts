@@ -1,11 +1,13 @@
 /**
  * The connections of a night: undici with kept-alive sockets, one request at a time on each, and as many as
  * calls may run at once. A request never waits inside the pool, so that a time-out cannot hit one that was
- * not sent yet.
+ * not sent yet. HEAD has connections of its own: a server that sends a body with it harms no other call.
  */
 import { NodeHttpClient } from "@effect/platform-node"
-import { Layer } from "effect"
-import type { HttpClient } from "effect/http"
+import { Effect, Layer } from "effect"
+import type { Scope } from "effect"
+import { HttpClient } from "effect/http"
+import type { HttpClientError, HttpClientRequest } from "effect/http"
 
 export interface ConnectionOptions {
   /**
@@ -19,18 +21,37 @@ export interface ConnectionOptions {
   readonly connectTimeoutMs?: number
 }
 
+const makePool = (options: ConnectionOptions): Effect.Effect<HttpClient.HttpClient, never, Scope.Scope> =>
+  Effect.flatMap(
+    NodeHttpClient.makeDispatcherOptions({
+      connections: options.connectionsMax ?? 96,
+      pipelining: 1,
+      keepAliveTimeout: options.keepAliveMs ?? 4_000,
+      connect: { timeout: options.connectTimeoutMs ?? 10_000 },
+      // HTTP/2 shares one connection among all calls, and a reset of it would lose them all at once.
+      allowH2: false,
+    }),
+    (dispatcher) => Effect.provideService(NodeHttpClient.makeUndici, NodeHttpClient.Dispatcher, dispatcher),
+  )
+
+/** undici closes a connection after a HEAD unless it is told not to; a handshake costs more than a body. */
+const keepOpen = { reset: false }
+
+const make = Effect.fnUntraced(function* (options: ConnectionOptions) {
+  const calls = yield* makePool(options)
+  const heads = yield* makePool(options)
+  return HttpClient.makeWith(
+    (asked: Effect.Effect<HttpClientRequest.HttpClientRequest, HttpClientError.HttpClientError>) =>
+      Effect.flatMap(asked, (request) =>
+        request.method === "HEAD"
+          ? Effect.provideService(heads.execute(request), NodeHttpClient.UndiciOptions, keepOpen)
+          : calls.execute(request),
+      ),
+    Effect.succeed,
+  )
+})
+
 export const NodeClient = {
   layer: (options: ConnectionOptions = {}): Layer.Layer<HttpClient.HttpClient> =>
-    NodeHttpClient.layerUndiciNoDispatcher.pipe(
-      Layer.provide(
-        NodeHttpClient.layerDispatcherOptions({
-          connections: options.connectionsMax ?? 96,
-          pipelining: 1,
-          keepAliveTimeout: options.keepAliveMs ?? 4_000,
-          connect: { timeout: options.connectTimeoutMs ?? 10_000 },
-          // HTTP/2 shares one connection among all calls, and a reset of it would lose them all at once.
-          allowH2: false,
-        }),
-      ),
-    ),
+    Layer.effect(HttpClient.HttpClient, make(options)),
 }

@@ -38,6 +38,7 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
     schedule: new Schedule(input.rules.limits),
     books: new Map(),
     outages: new Map(),
+    heads: { trial: "untried" },
     rejected: new Map([...rejections].map(([fingerprint, { fact }]) => [fingerprint, fact.reason])),
     poke: yield* Queue.sliding<void>(1),
     fork: (task) => Effect.asVoid(FiberSet.run(fibers, task)),
@@ -88,6 +89,7 @@ const enlist = Effect.fnUntraced(function* (night: Night, work: TaskWork) {
     deferredSince: undefined,
     deferrals: 0,
     fingerprint: work.fingerprint,
+    token_id: undefined,
     secrets: work.secrets,
     lastVerdict: undefined,
   }
@@ -100,6 +102,7 @@ const enlist = Effect.fnUntraced(function* (night: Night, work: TaskWork) {
     case "StartUnknown":
       return yield* settle(night, work.task_id, own("START_UNKNOWN"))
     case "Refused":
+      book.token_id = state?.attempts.at(-1)?.token_id
       return yield* settleRefusal(night, book, resumption.status_reason)
     case "Start":
       book.attempt = resumption.attempt
@@ -110,6 +113,7 @@ const enlist = Effect.fnUntraced(function* (night: Night, work: TaskWork) {
       const { attempt, execution_id } = resumption
       book.attempt = attempt.attempt
       book.fingerprint = attempt.fingerprint
+      book.token_id = attempt.token_id
       night.schedule.occupy(candidateOf(book))
       const { session_id, accepted_at, abort } = attempt
       const open = { execution_id, session_id, accepted_at: accepted_at ?? attempt.intended_at, abort }
@@ -118,6 +122,7 @@ const enlist = Effect.fnUntraced(function* (night: Night, work: TaskWork) {
     case "Finish":
       book.attempt = resumption.attempt.attempt
       book.fingerprint = resumption.attempt.fingerprint
+      book.token_id = resumption.attempt.token_id
       return yield* occupied(night, finish(night, book, resumption.closed, resumption.attempt.abort))
   }
 })

@@ -1,20 +1,24 @@
 /**
- * Follows an open execution until it is closed (sections 4.2 and 4.4): looks at growing intervals, lands the
- * last state before its closing is a fact, and aborts what nobody can answer or whose time is over.
+ * Follows an open execution until it is closed (sections 4.2 and 4.4): looks when `LookTurns.ts` says, lands
+ * the last state before its closing is a fact, and aborts what nobody can answer or whose time is over.
  */
 import { Clock, Effect } from "effect"
+import { Hints } from "../client/Hints.ts"
 import { Service } from "../client/Service.ts"
 import type { Body, CallFailure, StateAnswer, StateView } from "../client/Service.ts"
 import type { Landing, LandingFailed } from "../landing/Landing.ts"
 import type { AbortIntended, AttemptClosed, CredentialRejected } from "../ledger/Fact.ts"
 import type { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import type { AttemptState } from "../ledger/RunState.ts"
-import { nextLookInMs, retryWaitMs } from "../scheduling/Polling.ts"
+import { retryWaitMs } from "../scheduling/Polling.ts"
 import { readAbort, readState } from "./Attempt.ts"
 import type { Looked } from "./Attempt.ts"
 import { append, attemptKeys, landBody } from "./AttemptOrder.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
 import { endOf, refusalOf } from "./Ends.ts"
+import { exchangeTicket, hasTicket } from "./ExchangeTicket.ts"
+import { awaitTurn, endTurn, noteRead, obeyThrottle, openTurns, skim } from "./LookTurns.ts"
+import type { Heads, Turns } from "./LookTurns.ts"
 
 export type FollowResult =
   | {
@@ -45,7 +49,9 @@ export interface OpenExecution {
 interface Watch {
   session_id: string | undefined
   seen: string
-  kick: number | undefined
+  readonly turns: Turns
+  /** A ticket waits for AUTH_OK, which only a read can show. */
+  hasTicket: boolean
   gone: number
   challenged: boolean
   closed: typeof AttemptClosed.Type | undefined
@@ -57,24 +63,37 @@ interface Watch {
 export const followAttempt = Effect.fn("FollowAttempt.follow")(function* (
   order: AttemptOrder,
   open: OpenExecution,
+  heads: Heads,
 ) {
+  const source = yield* Hints
+  const { execution_id, session_id, accepted_at } = open
+  const hints = yield* source.watch({
+    ids: [execution_id, session_id, order.external_execution_id],
+    engine_reference: order.engine_reference,
+  })
+  const maxWaitAt = accepted_at + order.max_wait_ms
+  const giveUpAt = Math.min(maxWaitAt, order.deadlineAt ?? Infinity)
+  const turns = openTurns(hints, { accepted_at, giveUpAt })
   const watch: Watch = {
-    session_id: open.session_id,
+    session_id,
     seen: "",
-    kick: undefined,
+    turns,
+    hasTicket: yield* hasTicket(execution_id),
     gone: 0,
     challenged: false,
     closed: undefined,
   }
-  const maxWaitAt = open.accepted_at + order.max_wait_ms
-  const giveUpAt = Math.min(maxWaitAt, order.deadlineAt ?? Infinity)
-  for (let firstLook = true; ; firstLook = false) {
-    const now = yield* Clock.currentTimeMillis
-    const waited = Math.max(0, now - open.accepted_at)
-    const kickIn = watch.kick === undefined ? undefined : watch.kick - now
-    const wait = firstLook && waited > order.polling.max_ms ? 0 : nextLookInMs(order.polling, waited, kickIn)
-    yield* Effect.sleep(Math.max(0, Math.min(wait, giveUpAt - now)))
+  for (;;) {
+    yield* awaitTurn(order, turns)
+    if (!watch.hasTicket && (yield* skim(order, execution_id, heads, turns))) {
+      endTurn(turns, "nothing")
+      continue
+    }
+    const { seen } = watch
     const looked = yield* look(order, open, watch)
+    noteRead(heads, turns, looked, yield* Clock.currentTimeMillis)
+    const isNews = watch.seen !== seen || looked?._tag === "Challenge"
+    endTurn(turns, looked?._tag === "Closed" ? "end" : isNews ? "news" : "nothing")
     if (watch.closed !== undefined)
       return { _tag: "Closed", closed: watch.closed, abort: open.abort } satisfies FollowResult
     const later = yield* Clock.currentTimeMillis
@@ -82,7 +101,7 @@ export const followAttempt = Effect.fn("FollowAttempt.follow")(function* (
       looked?._tag === "Challenge" ? "challenge" : later < giveUpAt ? undefined : giveUpWhy(maxWaitAt, later)
     if (why !== undefined) return yield* abortAttempt(order, open, watch, why)
   }
-})
+}, Effect.scoped)
 
 const giveUpWhy = (maxWaitAt: number, now: number) => (now >= maxWaitAt ? "max_wait" : "deadline")
 
@@ -96,7 +115,7 @@ const look = Effect.fnUntraced(function* (order: AttemptOrder, open: OpenExecuti
     (failure): Effect.Effect<StateAnswer | CallFailure> => Effect.succeed(failure),
   )
   if (!isAnswer(answer)) {
-    if (answer._tag === "Throttled") yield* Effect.sleep(answer.retry_after_ms ?? 0)
+    yield* obeyThrottle(answer, watch.turns.giveUpAt)
     return undefined
   }
   const looked = readState(answer)
@@ -120,6 +139,8 @@ const look = Effect.fnUntraced(function* (order: AttemptOrder, open: OpenExecuti
     return looked
   }
   yield* observe(order, open, watch, looked.view)
+  if (watch.hasTicket && looked._tag === "Working" && looked.view.authentication_status === "AUTH_OK")
+    watch.hasTicket = yield* exchangeTicket(order, open.execution_id, false)
   if (looked._tag === "Closed") {
     const { status_code, status_reason, view } = looked
     const landable =
@@ -142,8 +163,9 @@ const observe = Effect.fnUntraced(function* (
   view: StateView,
 ) {
   watch.session_id = view.session_id ?? watch.session_id
+  if (view.session_id !== undefined) watch.turns.hints.learn(view.session_id)
   const kick = view.next_kick_date === undefined ? Number.NaN : Date.parse(view.next_kick_date)
-  watch.kick = Number.isNaN(kick) ? undefined : kick
+  watch.turns.kickAt = Number.isNaN(kick) ? undefined : kick
   const { status_code = "UNKNOWN", status_reason = "UNKNOWN", authentication_status } = view
   const seen = [status_code, status_reason, authentication_status, watch.session_id].join(" ")
   if (seen === watch.seen) return

@@ -9,6 +9,7 @@ import { Ledger } from "../ledger/Ledger.ts"
 import type { LedgerFailed } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import type { Candidate, Schedule } from "../scheduling/Schedule.ts"
+import type { Heads } from "./LookTurns.ts"
 import type { Outage } from "./Outage.ts"
 import { tell } from "./Progress.ts"
 import type { Mode } from "./TaskResumption.ts"
@@ -28,6 +29,8 @@ export interface Book {
   deferredSince: number | undefined
   deferrals: number
   fingerprint: string | undefined
+  /** The stored token that logs in; undefined where parameters do. */
+  token_id: string | undefined
   secrets: ReadonlyArray<string>
   /** What the task would be settled with if nothing more could be done for it. */
   lastVerdict: Verdict | undefined
@@ -45,6 +48,7 @@ export interface Night {
   readonly rejected: Map<string, string>
   /** Engines that take no start at present. */
   readonly outages: Map<string, Outage>
+  readonly heads: Heads
   /** Wakes the loop; one poke is as good as many. */
   readonly poke: Queue.Queue<void>
   readonly fork: (task: Effect.Effect<void, Failure, Needs>) => Effect.Effect<void, never, Needs>

@@ -1,11 +1,13 @@
 /**
  * Reads what a session holds until it is final or the time for it is over (sections 2.7, 3.4 and 4.10): one
- * request per `min_interval` and session, every new body landed before it counts. Where flow results are
- * missing, the profile endpoint of section 4.12 is asked. Documents are downloaded once the results are
- * final.
+ * request per `min_interval` and session, at growing intervals or after a hint; every new body is landed
+ * before it counts. Where flow results are missing, the profile endpoint of section 4.12 is asked. Documents
+ * are downloaded once the results are final.
  */
 import { Clock, Effect } from "effect"
 import { retryCall } from "../client/Backoff.ts"
+import { Hints } from "../client/Hints.ts"
+import type { HintWatch } from "../client/Hints.ts"
 import { Service } from "../client/Service.ts"
 import type { Body, CallFailure, ResultsAnswer } from "../client/Service.ts"
 import { Landing } from "../landing/Landing.ts"
@@ -87,6 +89,8 @@ const resultsRead = (
 
 /** Pulls one session; `Final`, `Partial` or `Absent` as `Verdict.ts` reads them. */
 export const pullResults = Effect.fn("PullResults.pull")(function* (order: PullOrder) {
+  const source = yield* Hints
+  const hints = yield* source.watch({ ids: [order.session_id], engine_reference: undefined })
   const counted = countedTotal(order.products_count)
   const startedAt = yield* Clock.currentTimeMillis
   const until = startedAt + order.wait_final_ms
@@ -98,10 +102,13 @@ export const pullResults = Effect.fn("PullResults.pull")(function* (order: PullO
   for (;;) {
     const now = yield* Clock.currentTimeMillis
     if (now - readAt < order.min_interval_ms) yield* Effect.sleep(order.min_interval_ms - (now - readAt))
+    const hinted = hints.beginLook(yield* Clock.currentTimeMillis)
     const answer = yield* readOnce(order)
     readAt = yield* Clock.currentTimeMillis
     if (answer._tag === "Results") {
-      if (landedBytes === undefined || !equalBytes(landedBytes, answer.body.bytes)) {
+      const isNew = landedBytes === undefined || !equalBytes(landedBytes, answer.body.bytes)
+      hints.endLook({ hinted, first: true, told: isNew ? "news" : "nothing" })
+      if (isNew) {
         landed = yield* landBody(order, "results", answer.body)
         landedBytes = answer.body.bytes
         yield* append(resultsRead(order, "results", 200, answer.is_closed, landed))
@@ -124,7 +131,19 @@ export const pullResults = Effect.fn("PullResults.pull")(function* (order: PullO
       if (answer._tag === "SessionNotFound") return yield* readWithoutSession(order, counted, 404)
       return { _tag: "Partial" } satisfies Reading as Reading
     }
-    yield* Effect.sleep(wait)
+    yield* awaitRead(hints, { later, wait, soonest: Math.max(asked, readAt + order.min_interval_ms - later) })
+  }
+}, Effect.scoped)
+
+/** Sleeps until the next read: `wait` milliseconds from `later`, after a hint only the `soonest` of them. */
+const awaitRead = Effect.fnUntraced(function* (
+  hints: HintWatch,
+  { later, wait, soonest }: { readonly later: number; readonly wait: number; readonly soonest: number },
+) {
+  for (let now = later; ; now = yield* Clock.currentTimeMillis) {
+    const due = later + (hints.isHinted() ? Math.min(wait, soonest) : wait)
+    if (due <= now) return
+    yield* hints.rest(due - now)
   }
 })
 

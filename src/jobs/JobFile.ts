@@ -6,7 +6,8 @@
 import { Schema } from "effect"
 import { defaults } from "./Defaults.ts"
 import { looksLikeReference } from "./Reference.ts"
-import { customerId, deadline, duration, jobName, reference, serviceUrl, text, timezone } from "./Scalars.ts"
+import { customerId, deadline, duration, jobName, reference, serviceUrl, text } from "./Scalars.ts"
+import { timezone, urlBeside } from "./Scalars.ts"
 
 /** `defaultValue` only tells editors; loading applies it. */
 const optional = <S extends Schema.Top>(schema: S, description: string, defaultValue?: S["Type"]) =>
@@ -41,12 +42,15 @@ export const Service = Schema.Union([
   Schema.Literal("sandbox"),
   Schema.Struct({
     base_url: optional(serviceUrl, "The direct execution API. NIGHTJAR_BASE_URL overrides it."),
-    flows_url: optional(serviceUrl, "The flow API. NIGHTJAR_FLOWS_URL overrides it."),
+    flows_url: optional(
+      urlBeside,
+      "The flow API, or its path on base_url's host. NIGHTJAR_FLOWS_URL overrides it.",
+    ),
     app_secret: optional(
       reference,
       "The application secret: env:NAME, file:PATH or exec:COMMAND. NIGHTJAR_APP_SECRET overrides it.",
     ),
-    attachments_url: optional(serviceUrl, "Where attachments are downloaded; flows_url when absent."),
+    attachments_url: optional(urlBeside, "Where attachments are downloaded; flows_url when absent."),
     sandbox: optional(Sandbox, "The embedded service instead of a remote one: nothing to install."),
   }),
 ])

@@ -61,12 +61,12 @@ export const duration = (bounds: { readonly min: string; readonly max: string })
   )
 }
 
-/** Hosts of this very machine, the only ones that plain http may carry a secret to. */
+/**
+ * Hosts of this very machine, the only ones that plain http may carry a secret to. Names under `localhost`
+ * are none: who resolves them is the network's choice.
+ */
 const isLoopback = (hostname: string): boolean =>
-  hostname === "localhost" ||
-  hostname.endsWith(".localhost") ||
-  hostname === "[::1]" ||
-  /^127\.[0-9]+\.[0-9]+\.[0-9]+$/.test(hostname)
+  hostname === "localhost" || hostname === "[::1]" || /^127\.[0-9]+\.[0-9]+\.[0-9]+$/.test(hostname)
 
 /** An address the secret may be sent to, without its trailing slash; undefined when it is none. */
 export const parseServiceUrl = (value: string): string | undefined => {
@@ -77,6 +77,13 @@ export const parseServiceUrl = (value: string): string | undefined => {
   return url.href.replace(/\/+$/, "")
 }
 
+/** A path from the root of a host, as the reference's local flow server has one: `/api/flows`. */
+const isPath = (value: string): boolean => /^\/(?![/\\])[^?#\s\\]*$/.test(value)
+
+/** The same, where a path alone means one on the host of `base_url`. */
+export const parseUrlBeside = (base_url: string, value: string): string | undefined =>
+  parseServiceUrl(isPath(value) ? new URL(value, base_url).href : value)
+
 export const serviceUrlRule =
   "an https:// address without user, query or fragment (plain http only to this machine, never to another)"
 
@@ -84,6 +91,15 @@ export const serviceUrl = Schema.String.check(
   Schema.makeFilter((value: string) => parseServiceUrl(value) !== undefined, {
     expected: serviceUrlRule,
     toJsonSchema: editorPattern("https?://.+"),
+  }),
+)
+
+export const pathRule = ", or a path on base_url's host, such as /api/flows"
+
+export const urlBeside = Schema.String.check(
+  Schema.makeFilter((value: string) => isPath(value) || parseServiceUrl(value) !== undefined, {
+    expected: serviceUrlRule + pathRule,
+    toJsonSchema: editorPattern("https?://.+|/(?:[^/].*)?"),
   }),
 )
 

@@ -10,7 +10,7 @@ import { defaults } from "./Defaults.ts"
 import type { SecretReference, ServiceTarget } from "./Job.ts"
 import type { Service } from "./JobFile.ts"
 import { parseReference } from "./Reference.ts"
-import { parseServiceUrl, serviceUrlRule } from "./Scalars.ts"
+import { parseServiceUrl, parseUrlBeside, pathRule, serviceUrlRule } from "./Scalars.ts"
 
 type Entry = typeof Service.Type
 type RemoteEntry = Exclude<Entry, "sandbox">
@@ -54,13 +54,16 @@ export const resolveTarget = (
   if (replaced("base_url") === undefined && (entry === "sandbox" || written.sandbox !== undefined)) {
     return embedded(entry ?? "sandbox", folder)
   }
-  const address = (key: "base_url" | "flows_url"): string | undefined => {
-    const override = replaced(key)
-    const value = override ?? written[key]
-    const url = value === undefined ? undefined : parseServiceUrl(value)
+  const address = (
+    key: "base_url" | "flows_url",
+    rule: string,
+    parse: (value: string) => string | undefined,
+  ): string | undefined => {
+    const value = replaced(key) ?? written[key]
+    const url = value === undefined ? undefined : parse(value)
     if (value === undefined) findings.error(document.place(["service", key]), missing(key))
     else if (url === undefined) {
-      findings.error(document.place(["service"]), `${overrides[key]}: expected ${serviceUrlRule}`)
+      findings.error(document.place(["service"]), `${overrides[key]}: expected ${rule}`)
     }
     return url
   }
@@ -70,10 +73,14 @@ export const resolveTarget = (
     findings.error(document.place(["service", "app_secret"]), missing("app_secret"))
     return undefined
   }
-  const [base_url, flows_url, app_secret] = [address("base_url"), address("flows_url"), secret()]
+  const base_url = address("base_url", serviceUrlRule, parseServiceUrl)
+  // Without its host a path says nothing; what is wrong with the host is said already.
+  const beside = (value: string) => parseUrlBeside(base_url ?? "https://host.invalid", value)
+  const flows_url = address("flows_url", serviceUrlRule + pathRule, beside)
+  const app_secret = secret()
   if (base_url === undefined || flows_url === undefined || app_secret === undefined) return undefined
   const attachments = written.attachments_url
-  const attachments_url = attachments === undefined ? flows_url : parseServiceUrl(attachments)
+  const attachments_url = attachments === undefined ? flows_url : beside(attachments)
   return { _tag: "Remote", base_url, flows_url, attachments_url: attachments_url ?? flows_url, app_secret }
 }
 

@@ -194,7 +194,7 @@ describe("a start over a connection that fails", () => {
     }),
   )
 
-  live("a redirect is not followed: the secret stays with the configured host", () =>
+  live("[auth-rule 2] a redirect is not followed: the secret stays with the configured host", () =>
     Effect.gen(function* () {
       const elsewhere: Array<string> = []
       const other = yield* listen((request, response) => {

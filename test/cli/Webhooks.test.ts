@@ -1,0 +1,126 @@
+/** `--webhooks` and flow sessions by the real command: what it says, when it refuses, what a night leaves. */
+import { spawnSync } from "node:child_process"
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { bundle } from "../project/bundle.ts"
+
+const checkout = fileURLToPath(new URL("../../", import.meta.url))
+const root = mkdtempSync(join(tmpdir(), "webhooks-"))
+const main = join(root, "dist/nightjar.js")
+beforeAll(async () => {
+  for (const name of ["src", "schemas", "node_modules", "package.json"])
+    symlinkSync(join(checkout, name), join(root, name))
+  cpSync(join(checkout, "jobs"), join(root, "jobs"), { recursive: true })
+  writeFileSync(join(root, "small.yaml"), small)
+  await bundle(root)
+})
+afterAll(() => rmSync(root, { recursive: true, force: true }))
+
+const small = `name: small
+service: { sandbox: { seed: 3, speed: 300 } }
+engines: [sandbox-bank:website]
+customers:
+  - { id: k-1, parameters: { username: ok+queue-20+run-40+records-3, password: file:jobs/demo-password.txt } }
+  - { id: k-2, parameters: { username: end-BLOCKED_USER+queue-9+run-9, password: file:jobs/demo-password.txt } }
+`
+
+const nightjar = (output: string, ...args: ReadonlyArray<string>) => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args, "--no-progress"], {
+    cwd: root,
+    encoding: "utf8",
+    env: { PATH: process.env["PATH"] ?? "", NIGHTJAR_OUTPUT: join(root, output) },
+  })
+  return { status, stdout, stderr }
+}
+const rows = (output: string, sql: string) => {
+  const { stdout, stderr } = nightjar(output, "query", sql, "--format", "json")
+  expect(stderr).toBe("")
+  return JSON.parse(stdout) as ReadonlyArray<Readonly<Record<string, unknown>>>
+}
+const journal = (output: string): ReadonlyArray<Readonly<Record<string, unknown>>> =>
+  readFileSync(join(root, output, "sandbox.ndjson"), "utf8")
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
+
+const heldPort = async (use: (port: number) => void) => {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  use((server.address() as AddressInfo).port)
+  await new Promise((resolve) => server.close(resolve))
+}
+
+describe("run --webhooks", () => {
+  it("subscribes the embedded service, says where it listens, and ends as a night without it does", () => {
+    const { status, stdout, stderr } = nightjar("hooked", "run", "small.yaml", "--webhooks", "0")
+    expect([status, stdout.includes("2 tasks: 1 succeeded, 1 failed")]).toEqual([3, true])
+    expect(stderr).toMatch(/^webhooks: events are received at http:\/\/127\.0\.0\.1:\d+\/\n$/)
+    const delivered = journal("hooked").filter(({ _tag }) => _tag === "HookDelivered")
+    const events = delivered.map(({ event }) => event)
+    for (const event of ["started", "auth_ended", "ended"]) expect(events).toContain(event)
+    const outcomes = "SELECT customer_id, outcome, reason FROM tasks ORDER BY 1"
+    expect(nightjar("plain", "run", "small.yaml").status).toBe(3)
+    expect(rows("hooked", outcomes)).toEqual(rows("plain", outcomes))
+    const landed = rows("hooked", "SELECT count(*) AS n FROM executions WHERE end_hook IS NULL")
+    expect(landed).toEqual([{ n: 0 }])
+  }, 60_000)
+
+  it("warns where others can reach it, that events are only hints", () => {
+    const { status, stderr } = nightjar("plain", "run", "small.yaml", "--webhooks", "0.0.0.0:0")
+    expect(status).toBe(3)
+    expect(stderr).toMatch(
+      /^webhooks: events are received at http:\/\/127\.0\.0\.1:\d+\/\nwarning: .* only hints: .*\n$/,
+    )
+  }, 60_000)
+
+  it("refuses a port that is taken or none, before anything is started", async () => {
+    await heldPort((port) => {
+      const { status, stdout, stderr } = nightjar("taken", "run", "small.yaml", "--webhooks", String(port))
+      expect([status, stdout, stderr]).toEqual([
+        2,
+        "",
+        `nightjar: --webhooks 127.0.0.1:${port}: another program listens there already\n` +
+          "Nothing was started. Give another port; 0 takes any free one.\n",
+      ])
+    })
+    for (const command of ["run small.yaml", "rerun"]) {
+      const { status, stderr } = nightjar("hooked", ...command.split(" "), "--webhooks", "70000")
+      expect([command, status]).toEqual([command, 2])
+      expect(stderr).toMatch(/--webhooks is \[HOST:\]PORT/)
+    }
+  }, 60_000)
+})
+
+describe("a job of flow sessions only", () => {
+  it("is pulled until everything is final: consents, documents, records, and no execution", () => {
+    const { status, stdout } = nightjar("sessions", "run", "jobs/sessions.yaml")
+    expect([status, stdout.includes("8 tasks: 8 succeeded\n0 executions")]).toEqual([0, true])
+    const tables = `SELECT
+      (SELECT count(*) FROM tasks WHERE engine_reference IS NULL AND execution_id IS NULL) AS tasks,
+      (SELECT count(*) FROM executions) + (SELECT count(*) FROM deletions) AS executions,
+      (SELECT count(*) FROM sessions WHERE is_closed) AS sessions,
+      (SELECT count(*) FROM sessions WHERE customer_id IS NULL) AS anonymous,
+      (SELECT count(*) FROM consents) AS consents,
+      (SELECT count(*) FROM consent_documents WHERE version IS NOT NULL) AS documents,
+      (SELECT count(*) FROM attachments WHERE status <> 'downloaded') AS missing,
+      (SELECT sum(records) FROM sessions) = (SELECT count(*) FROM customer_profiles)
+        + (SELECT count(*) FROM higher_education) + (SELECT count(*) FROM secondary_education)
+        + (SELECT count(*) FROM other_records) + (SELECT count(*) FROM rejected_records) AS everywhere`
+    const expected = { tasks: 8, executions: 0, sessions: 8, anonymous: 2, consents: 7, documents: 14 }
+    expect(rows("sessions", tables)).toEqual([{ ...expected, missing: 0, everywhere: true }])
+  }, 60_000)
+
+  it("ends in front of an engineer where the customer never started a session", () => {
+    writeFileSync(
+      join(root, "unstarted.yaml"),
+      "name: unstarted\nservice: { sandbox: { seed: 7, speed: 300 } }\nsessions: [5e5500000000000000000002]\n",
+    )
+    const { status, stdout } = nightjar("unstarted", "run", "unstarted.yaml")
+    expect([status, stdout.includes("SESSION_UNKNOWN")]).toEqual([3, true])
+  }, 60_000)
+})

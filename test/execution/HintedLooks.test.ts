@@ -1,0 +1,234 @@
+/**
+ * Executions and sessions in virtual time while events come in: true ones, forged ones, floods, late ones and
+ * none at all. Whatever they say, only a read decides.
+ */
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { EventView } from "../../src/client/EventView.ts"
+import { makeHintBoard } from "../../src/client/Hints.ts"
+import type { StateAnswer } from "../../src/client/Service.ts"
+import { hour, makePlace, minute, night, ready, run_id, second } from "./ScriptedNight.ts"
+import type { Night, NightEnd } from "./ScriptedNight.ts"
+import { accepted as startAccepted, completed, results, state, throttled } from "./ScriptedService.ts"
+import type { Script } from "./ScriptedService.ts"
+
+type Events = ReadonlyArray<readonly [ms: number, event: EventView]>
+const naming = (text: string, dateMs?: number): EventView => ({ texts: new Set([text]), dateMs })
+const every = (step: number, from: number, to: number, event: (ms: number) => EventView): Events =>
+  Array.from({ length: Math.floor((to - from) / step) }, (_, index) => {
+    const ms = from + index * step
+    return [ms, event(ms)] as const
+  })
+
+const timesOf = (end: NightEnd, verb: string, id?: string) =>
+  end.calls.flatMap(([at, what, whom]) => (what === verb && (id === undefined || whom === id) ? [at] : []))
+const looksOf = (end: NightEnd, customer = "c-1") => timesOf(end, "state", `e-${customer}-1`)
+const shortestGap = (times: ReadonlyArray<number>) =>
+  Math.min(...times.slice(1).map((at, index) => at - (times[index] ?? 0)))
+const accepted = state("ONGOING", "ACCEPTED", { authentication_status: "not-performed" })
+const running = state("ONGOING", "RUNNING", { authentication_status: "AUTH_OK" })
+
+/** Executions that begin to run after ten seconds and end at their customer's time, counted from the start. */
+const story = (ends: Readonly<Record<string, number>>, events: Events, more: Omit<Night, "board"> = {}) => {
+  const place = makePlace()
+  const begun = 10 * second
+  const answer = (execution_id: string): StateAnswer => {
+    const now = place.world.now()
+    const endsAt = ends[execution_id.replace(/^e-(.*)-1$/, "$1")] ?? Infinity
+    return now >= endsAt ? completed : now >= begun ? running : accepted
+  }
+  const script: Script = { state: answer, ...more.script }
+  const tasks = Object.keys(ends).map((customer) => ({ customer }))
+  return night({ tasks, events, place, board: makeHintBoard(), ...more, script })
+}
+
+const told = (customer: string, ms: number) => [ms, naming(`e-${customer}-1`, ms)] as const
+
+describe("an execution that somebody hints at", () => {
+  it.effect("is looked at at once, whatever id the hint names", () =>
+    Effect.gen(function* () {
+      const silent = yield* story({ "c-1": 40 * minute }, [])
+      expect(looksOf(silent).at(-1)).toBeGreaterThan(40 * minute + 10 * second)
+      for (const id of ["e-c-1-1", "s-c-1-1"]) {
+        const end = yield* story({ "c-1": 40 * minute }, [[40 * minute, naming(id)]])
+        expect([id, looksOf(end).at(-1), end.verdict("c-1")]).toEqual([
+          id,
+          40 * minute,
+          "succeeded COMPLETED nobody",
+        ])
+      }
+      const place = makePlace()
+      const board = makeHintBoard()
+      const start: Script["start"] = (call) => {
+        place.world.at(40 * minute, () => board.offer(naming(call.external_execution_id)))
+        return startAccepted("c-1-1")
+      }
+      const state = () => (place.world.now() >= 40 * minute ? completed : running)
+      const end = yield* night({ place, board, script: { start, state } })
+      expect(looksOf(end).at(-1)).toBe(40 * minute)
+    }),
+  )
+
+  it.effect("costs few looks in three hours once hints have shown that they come", () =>
+    Effect.gen(function* () {
+      const events = [told("c-1", 10 * second), told("c-1", 3 * hour)]
+      const with_ = yield* story({ "c-1": 3 * hour }, events)
+      const without = yield* story({ "c-1": 3 * hour }, [])
+      expect([looksOf(with_).length, looksOf(without).length]).toEqual([17, 201])
+      expect(looksOf(with_).at(-1)).toBe(3 * hour)
+    }),
+  )
+
+  it.effect("is polled as ever again once another one of its engine ended without a hint", () =>
+    Effect.gen(function* () {
+      const events = [told("c-1", 10 * second), told("c-1", 3 * hour)]
+      const end = yield* story({ "c-1": 3 * hour, "c-2": 20 * minute }, events)
+      const found = looksOf(end, "c-2").at(-1) ?? 0
+      expect([found > 20 * minute, found < 36 * minute]).toEqual([true, true])
+      const trusting = looksOf(end).filter((at) => at > minute && at < found)
+      const polled = looksOf(end).filter((at) => at > found && at < 3 * hour)
+      expect(trusting.length).toBeLessThan(3)
+      expect(polled.length).toBeGreaterThan(120)
+      expect(Math.min(...polled) - found).toBeLessThan(minute + second)
+    }),
+  )
+})
+
+describe("forged, repeated and late events", () => {
+  it.effect("end nothing and ask for nothing sooner than polling.min", () =>
+    Effect.gen(function* () {
+      const forged = every(50, 0, 10 * minute, () => ({
+        texts: new Set(["ended", "COMPLETED", "e-c-1-1", "s-c-1-1"]),
+        dateMs: undefined,
+      }))
+      const end = yield* story({ "c-1": 8 * minute }, forged)
+      const looks = looksOf(end)
+      expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+      expect([(looks.at(-1) ?? 0) >= 8 * minute, shortestGap(looks) >= 2 * second]).toEqual([true, true])
+      const closings = end.facts.filter(({ _tag }) => _tag === "AttemptClosed")
+      expect(closings.length).toBe(1)
+    }),
+  )
+
+  it.effect("about nobody cost nothing, however many there are", () =>
+    Effect.gen(function* () {
+      const flood = every(5, 0, 5 * minute, (ms) => naming(`e-stranger-${ms}`, ms))
+      const end = yield* story({ "c-1": 8 * minute }, flood)
+      const quiet = yield* story({ "c-1": 8 * minute }, [])
+      expect(end.calls).toEqual(quiet.calls)
+    }),
+  )
+
+  it.effect("with a date to come do not silence the true ones", () =>
+    Effect.gen(function* () {
+      const at = 3 * minute
+      for (const ahead of [4 * minute, hour, 10 * 365 * 24 * hour]) {
+        const end = yield* story({ "c-1": at }, [
+          // Just when there is news, so that it is believed as far as a date can be.
+          [10 * second, naming("e-c-1-1", 10 * second + ahead)],
+          [11 * second, naming("e-c-1-1", 11 * second + ahead)],
+          [at, naming("e-c-1-1", at)],
+        ])
+        expect([ahead, looksOf(end).at(-1)]).toEqual([ahead, at])
+      }
+    }),
+  )
+
+  it.effect("that are older than what was read since ask for no look", () =>
+    Effect.gen(function* () {
+      const first = told("c-1", 10 * second)
+      const late = every(second, minute, 10 * minute, () => naming("e-c-1-1", 5 * second))
+      const end = yield* story({ "c-1": 14 * minute }, [first, ...late, told("c-1", 14 * minute)])
+      expect(looksOf(end).filter((at) => at > 12 * second)).toEqual([14 * minute])
+    }),
+  )
+
+  it.effect("never shorten the time that the service asked to be left alone", () =>
+    Effect.gen(function* () {
+      const events = every(second, second, 10 * minute, () => naming("e-c-1-1"))
+      const end = yield* night({
+        events,
+        board: makeHintBoard(),
+        script: { state: (_, times) => (times === 1 ? throttled(429, 5 * minute) : completed) },
+      })
+      const [first = 0, next = 0] = looksOf(end)
+      expect(next - first).toBeGreaterThanOrEqual(5 * minute)
+    }),
+  )
+})
+
+describe("a session that somebody hints at", () => {
+  const pulled = (events: Events, script: Script = {}) =>
+    night({ tasks: [], sessions: ["s-9"], events, board: makeHintBoard(), script })
+
+  it.effect("is read again at once, and never within its five seconds [limit 1]", () =>
+    Effect.gen(function* () {
+      const place = makePlace()
+      const finalAt = 6 * minute
+      const script: Script = { results: () => results(place.world.now() >= finalAt) }
+      const about = { tasks: [], sessions: ["s-9"], place, script, board: makeHintBoard() }
+      const end = yield* night({ ...about, events: [[finalAt, naming("s-9", finalAt)]] })
+      expect(timesOf(end, "results").at(-1)).toBe(finalAt)
+      const flood = every(100, 0, 3 * minute, () => naming("s-9"))
+      const flooded = yield* pulled(flood, { results: (_, times) => results(times > 12) })
+      const reads = timesOf(flooded, "results")
+      expect([reads.length, shortestGap(reads) >= 5 * second]).toEqual([13, true])
+      expect((reads.at(-1) ?? 0) - (reads[0] ?? 0)).toBeLessThan(70 * second)
+      const asked = yield* pulled(
+        every(100, 0, minute, () => naming("s-9")),
+        {
+          results: (_, times) => (times === 1 ? throttled(504, 40 * second) : results(true)),
+        },
+      )
+      expect(shortestGap(timesOf(asked, "results"))).toBeGreaterThanOrEqual(40 * second)
+      expect(end.state.tasks.get(`${run_id}/session/s-9`)?.settled?.fact.outcome).toBe("succeeded")
+    }),
+  )
+})
+
+describe("a start, where webhooks are on", () => {
+  const sent = (on: boolean, hooks_extra_data: Readonly<Record<string, string>>) =>
+    Effect.gen(function* () {
+      const calls: Array<Readonly<Record<string, string>>> = []
+      const prepared = ready("f-1")
+      const prepare = () =>
+        prepared._tag === "Ready" ? { ...prepared, call: { ...prepared.call, hooks_extra_data } } : prepared
+      yield* night({
+        tasks: [{ customer: "c-1", fingerprint: "f-1", prepare }],
+        script: {
+          start: (call) => {
+            calls.push(call.hooks_extra_data)
+            return startAccepted("c-1-1")
+          },
+        },
+        ...(on ? { board: makeHintBoard() } : {}),
+      })
+      return calls[0]
+    })
+
+  it.effect(
+    "asks for deliveries that name it, unless the job has a pair of that name [field start.hooks_extra_data]",
+    () =>
+      Effect.gen(function* () {
+        const pair = { nightjar_execution: "{external_execution_id}" }
+        expect(yield* sent(true, {})).toEqual(pair)
+        expect(yield* sent(true, { tenant: "t-1" })).toEqual({ ...pair, tenant: "t-1" })
+        expect(yield* sent(true, { nightjar_execution: "mine" })).toEqual({ nightjar_execution: "mine" })
+        expect(yield* sent(false, { tenant: "t-1" })).toEqual({ tenant: "t-1" })
+      }),
+  )
+})
+
+describe("a service that asks to be left alone", () => {
+  it.effect("for longer than the execution may wait is obeyed until then; then it is aborted", () =>
+    Effect.gen(function* () {
+      const end = yield* night({
+        rules: { max_wait_ms: 10 * minute },
+        script: { state: (_, times) => (times < 3 ? throttled(429, hour) : completed) },
+      })
+      const [aborted = 0] = timesOf(end, "abort")
+      expect(aborted - 10 * minute).toBeLessThan(second)
+      expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+    }),
+  )
+})
