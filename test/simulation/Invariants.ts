@@ -1,10 +1,11 @@
 /**
- * What must hold after every simulated night (promises 1 to 5 and 14), judged by an observer who knows what the
+ * What must hold after every simulated night (promises 1 to 5, 10, 12 and 14), judged by an observer who knows what the
  * service really did, what the ledger says and what was published when. Pure: a night in, its violations out.
  */
 import { foldRun } from "../../src/ledger/RunState.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
 import type { ExecutionSeen } from "../../src/sandbox/Truth.ts"
+import { neighbourApplication } from "./Neighbour.ts"
 import type { NightOutcome } from "./SimulatedNight.ts"
 
 export interface Violation {
@@ -13,7 +14,9 @@ export interface Violation {
 }
 
 const ours = (night: NightOutcome): ReadonlyArray<ExecutionSeen> =>
-  night.truth.executions.filter((execution) => !execution.foreign)
+  night.truth.executions.filter(
+    (execution) => !execution.foreign && execution.application !== neighbourApplication,
+  )
 
 const groupBy = <T>(values: Iterable<T>, keyOf: (value: T) => string | undefined): Map<string, Array<T>> => {
   const groups = new Map<string, Array<T>>()
@@ -82,11 +85,33 @@ const answeredOnce = (night: NightOutcome): ReadonlyArray<Violation> => {
   return violations
 }
 
-/** 2: somebody else's executions are never touched. */
-const foreignUntouched = (night: NightOutcome): ReadonlyArray<Violation> =>
-  night.truth.ruleBreaks
+/** 2: somebody else's executions are never touched, and nobody else's calls reach ours. */
+const foreignUntouched = (night: NightOutcome): ReadonlyArray<Violation> => [
+  ...night.truth.ruleBreaks
     .filter(({ rule }) => rule === "foreign_run_touched")
-    .map((broken) => ({ promise: 2, what: `foreign execution ${broken.execution_id} was touched` }))
+    .map((broken) => ({ promise: 2, what: `foreign execution ${broken.execution_id} was touched` })),
+  ...night.neighbourComplaints.map((what) => ({ promise: 2, what })),
+  ...unintended(night),
+]
+
+/** What was aborted or deleted at the service, and of which the ledger has no intent. */
+const unintended = (night: NightOutcome): ReadonlyArray<Violation> => {
+  const intended = new Set(
+    night.facts.flatMap(({ fact }) =>
+      fact._tag === "AbortIntended" || fact._tag === "DeleteIntended"
+        ? [`${fact._tag} ${fact.execution_id}`]
+        : [],
+    ),
+  )
+  return ours(night).flatMap(({ execution_id, aborted_at, deleted_at }) => [
+    ...(aborted_at !== undefined && !intended.has(`AbortIntended ${execution_id}`)
+      ? [{ promise: 2, what: `${execution_id} was aborted without an intent` }]
+      : []),
+    ...(deleted_at !== undefined && !intended.has(`DeleteIntended ${execution_id}`)
+      ? [{ promise: 2, what: `${execution_id} was deleted without an intent` }]
+      : []),
+  ])
+}
 
 /** 3: one execution in flight per customer and engine. */
 const oneInFlight = (night: NightOutcome): ReadonlyArray<Violation> =>
@@ -142,6 +167,40 @@ const wasRead = (night: NightOutcome, refused: ExecutionSeen, again: ExecutionSe
     ({ fact }) => fact._tag === "StartIntended" && fact.external_execution_id === again.external_execution_id,
   )
   return closed !== undefined && intended !== undefined && closed.seq < intended.seq
+}
+
+/** 3: one execution in flight per token. */
+const oneInFlightPerToken = (night: NightOutcome): ReadonlyArray<Violation> => {
+  const byId = new Map(night.truth.executions.map((execution) => [execution.execution_id, execution]))
+  return night.truth.tokens
+    .filter(({ runs }) => overlaps(runs.flatMap((id) => byId.get(id) ?? [])))
+    .map(({ token_id }) => ({ promise: 3, what: `token ${token_id} had two executions in flight` }))
+}
+
+/** A ticket is sent in once, and once more where that answer was lost. */
+const exchangesMax = 2
+const ticketsSpentOnce = (night: NightOutcome): ReadonlyArray<Violation> =>
+  [...night.heard.exchanges]
+    .filter(([, times]) => times > exchangesMax)
+    .map(([execution_id, times]) => ({
+      promise: 1,
+      what: `the ticket of ${execution_id} was sent ${times} times`,
+    }))
+
+/** 12: no ticket and no token_key in the ledger or in a landed body. */
+const secretsKept = (night: NightOutcome): ReadonlyArray<Violation> => {
+  const { secrets } = night.heard
+  if (secrets.size === 0) return []
+  const utf8 = new TextDecoder()
+  const bodies = [...night.landing.bodies.values()].flat()
+  const texts = [
+    ...night.facts.map(({ fact }) => JSON.stringify(fact)),
+    ...bodies.map(({ meta, bytes }) => `${JSON.stringify(meta)} ${utf8.decode(bytes)}`),
+  ]
+  const all = texts.join("\n")
+  return [...secrets].some((secret) => all.includes(secret))
+    ? [{ promise: 12, what: "a ticket or a token_key stands in the ledger or in a landed body" }]
+    : []
 }
 
 /** 5: nothing is deleted before it is durable, verified and published. */
@@ -208,7 +267,11 @@ const recordsPlaced = (night: NightOutcome): ReadonlyArray<Violation> =>
 /** The manners of the service: no session is read faster than once in five seconds. */
 const mannersKept = (night: NightOutcome): ReadonlyArray<Violation> =>
   night.truth.ruleBreaks
-    .filter(({ rule }) => rule === "results_read_too_soon" || rule === "deleted_before_final_state_read")
+    .filter(
+      ({ rule, application }) =>
+        application !== neighbourApplication &&
+        (rule === "results_read_too_soon" || rule === "deleted_before_final_state_read"),
+    )
     .map(({ rule, execution_id }) => ({ promise: 10, what: `${rule}: ${execution_id}` }))
 
 /** A run that is over has a verdict for every task. */
@@ -225,6 +288,9 @@ export const violationsOf = (night: NightOutcome): ReadonlyArray<Violation> => [
   ...startsOnce(night),
   ...foreignUntouched(night),
   ...oneInFlight(night),
+  ...oneInFlightPerToken(night),
+  ...ticketsSpentOnce(night),
+  ...secretsKept(night),
   ...rejectedOnce(night),
   ...deletedSafely(night),
   ...recordsPlaced(night),

@@ -4,6 +4,7 @@
  */
 import { Redacted } from "effect"
 import { statusReasonsByCode } from "../../src/contract/Vocabulary.ts"
+import { standingSessionId } from "../../src/sandbox/StandingSessions.ts"
 import type { Assignment, Job } from "../../src/jobs/Job.ts"
 
 const minute = 60_000
@@ -72,7 +73,12 @@ const engines = [
   "nobody-knows:website",
 ]
 
-const assignment = (random: () => number, index: number, logins: Array<string>): Assignment => {
+const assignment = (
+  random: () => number,
+  index: number,
+  logins: Array<string>,
+  tokens: boolean,
+): Assignment => {
   const known = logins.length > 0 && random() < 0.08
   const username = known ? pick(random, logins) : `${behaviour(random)}+customer-${index}`
   if (!known) logins.push(username)
@@ -87,13 +93,22 @@ const assignment = (random: () => number, index: number, logins: Array<string>):
     login: {
       _tag: "Parameters",
       parameters: { username: literal(username), password: literal(password) },
-      tokenized_access: false,
+      tokenized_access: tokens && random() < 0.6,
     },
     source: `simulation:${index}`,
   }
 }
 
-export const makeJob = (random: () => number, customers: number): Job => {
+/** Flow sessions that customers ran themselves: scripts of the embedded service, those of its seed included. */
+const standingSessions = (random: () => number): Job["sessions"] =>
+  random() < 0.6
+    ? []
+    : Array.from({ length: 1 + Math.floor(random() * 6) }, (_, index) => ({
+        session_id: standingSessionId(Math.floor(random() ** 2 * 4_000) + index * 5_000),
+        customer_id: random() < 0.5 ? undefined : `c-9${index}`,
+      }))
+
+export const makeJob = (random: () => number, customers: number, tokens: boolean): Job => {
   const logins: Array<string> = []
   return {
     name: "simulated",
@@ -108,8 +123,8 @@ export const makeJob = (random: () => number, customers: number): Job => {
     timezone: "Europe/Madrid",
     after_export: random() < 0.9 ? "delete" : "keep",
     share: "none",
-    assignments: Array.from({ length: customers }, (_, index) => assignment(random, index, logins)),
-    tokens_key: undefined,
-    sessions: [],
+    assignments: Array.from({ length: customers }, (_, index) => assignment(random, index, logins, tokens)),
+    tokens_key: tokens ? { _tag: "Env", name: "NIGHTJAR_TOKEN_KEY" } : undefined,
+    sessions: standingSessions(random),
   }
 }

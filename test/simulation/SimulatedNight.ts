@@ -4,6 +4,8 @@
  */
 import { Context, Effect, Exit, Layer, Redacted } from "effect"
 import { HttpClient } from "effect/http"
+import type { HintSource } from "../../src/client/Hints.ts"
+import { Hints, makeHintBoard } from "../../src/client/Hints.ts"
 import { runNight } from "../../src/Nightly.ts"
 import * as SteadyClock from "../../src/SteadyClock.ts"
 import { Service } from "../../src/client/Service.ts"
@@ -11,51 +13,37 @@ import { ServiceCatalogue } from "../../src/client/ServiceCatalogue.ts"
 import { ServiceHttp } from "../../src/client/ServiceHttp.ts"
 import { ServicePaced, ServicePause } from "../../src/client/ServicePaced.ts"
 import { Secrets } from "../../src/jobs/Secrets.ts"
-import type { Job } from "../../src/jobs/Job.ts"
 import { LandingMemory } from "../../src/landing/LandingMemory.ts"
 import type { LandingStore } from "../../src/landing/LandingMemory.ts"
 import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
 import type { Recorded } from "../../src/ledger/Fact.ts"
 import { FormCache } from "../../src/planning/EngineForms.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
-import { Sandbox } from "../../src/sandbox/Sandbox.ts"
 import { SandboxClient } from "../../src/sandbox/SandboxClient.ts"
 import type { Truth } from "../../src/sandbox/Truth.ts"
 import { calm, faultyClient } from "./FaultyNetwork.ts"
-import type { FaultRates, Perform } from "./FaultyNetwork.ts"
-import { makeJob } from "./SimulatedJob.ts"
+import { processesMax, seeded } from "./NightPlan.ts"
+import type { NightPlan } from "./NightPlan.ts"
+import { makeNeighbour } from "./Neighbour.ts"
+import { deliveryNetwork, forger } from "./SimulatedHooks.ts"
+import type { Listening } from "./SimulatedHooks.ts"
 import { SimulatedPublisher } from "./SimulatedPublisher.ts"
 import type { PublishedHistory } from "./SimulatedPublisher.ts"
+import { startService } from "./SimulatedService.ts"
+import {
+  heardService,
+  nothingHeard,
+  openTokens,
+  ourSecret,
+  revokeOne,
+  tokenStore,
+} from "./SimulatedTokens.ts"
+import type { Heard } from "./SimulatedTokens.ts"
 import { World } from "./World.ts"
 
 const hour = 3_600_000
-/** Pipelines that one plan may need: crashes, and further runs for what stayed unfinished. */
-const processesMax = 40
 /** Whatever a calm rerun cannot finish after so many tries is not finished by further ones. */
 const exitsMax = 3
-
-/** A small generator of numbers in [0, 1): the same seed, the same night. */
-export const seeded = (seed: number): (() => number) => {
-  let state = (seed ^ 0x9e3779b9) >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
-}
-
-export interface NightPlan {
-  readonly seed: number
-  readonly job: Job
-  readonly rates: FaultRates
-  /** How many events the pipeline lives before each crash. */
-  readonly crashes: ReadonlyArray<number>
-  /** When `run` is called, after the beginning, and whether with `--new`. */
-  readonly nights: ReadonlyArray<{ readonly atMs: number; readonly further: boolean }>
-  /** Wrong wall clocks of the pipeline's processes, in milliseconds. */
-  readonly clockOffsets: ReadonlyArray<number>
-}
 
 /** A defect put in on purpose, to show that the observer sees it. */
 export interface Plant {
@@ -71,44 +59,14 @@ export interface NightOutcome {
   readonly facts: ReadonlyArray<Recorded>
   readonly landing: LandingStore
   readonly published: PublishedHistory
+  /** What another application saw or suffered of ours. */
+  readonly neighbourComplaints: ReadonlyArray<string>
+  readonly heard: Heard
   readonly exitCodes: ReadonlyArray<number>
   readonly processes: number
   readonly requests: number
   readonly virtualHours: number
   readonly eventsHash: string
-}
-
-export const planNight = (seed: number): NightPlan => {
-  const random = seeded(seed)
-  const storm = random()
-  const rate = (most: number) => (storm < 0.25 ? 0 : random() ** 2 * most * (storm < 0.9 ? 1 : 4))
-  const rates: FaultRates = {
-    refused: rate(0.05),
-    lostBefore: rate(0.04),
-    lostAfter: rate(0.04),
-    throttled: rate(0.05),
-    unavailable: rate(0.05),
-    errorBefore: rate(0.03),
-    errorAfter: rate(0.03),
-    cutBody: rate(0.03),
-  }
-  const crashes = Array.from({ length: Math.floor(random() * 6) }, () => Math.floor(random() ** 2 * 60_000))
-  const clockOffsets = Array.from({ length: processesMax }, () =>
-    random() < 0.05 ? Math.trunc((random() - 0.5) * 60_000) : 0,
-  )
-  // Every tenth night is a large one, of some hundred executions; the small ones try more moments in the same time.
-  const customers = seed % 10 === 0 ? 60 + Math.floor(random() * 90) : 4 + Math.floor(random() ** 2 * 40)
-  const job = makeJob(random, customers)
-  const later = random()
-  const nights = [
-    { atMs: 0, further: false },
-    ...(later < 0.15
-      ? [{ atMs: 24 * hour, further: false }]
-      : later < 0.3
-        ? [{ atMs: hour, further: true }]
-        : []),
-  ]
-  return { seed, job, rates, crashes, nights, clockOffsets }
 }
 
 const day = Date.UTC(2026, 10, 20, 22, 0, 0)
@@ -120,7 +78,14 @@ export const runSimulatedNight = (
 ): NightOutcome => {
   const world = World.make({ startMs: day, seed: plan.seed })
   const random = seeded(plan.seed ^ 0x5bd1e995)
-  const server = startService(world, plan.seed)
+  const listening: Listening = { board: undefined }
+  const deliveries =
+    plan.webhooks === undefined
+      ? undefined
+      : deliveryNetwork(listening, seeded(plan.seed ^ 0x3f84d5b5), plan.webhooks.lossRate)
+  const heard = nothingHeard()
+  const server = heardService(startService(world, plan.seed, deliveries), heard)
+  const tokens = plan.tokens ? openTokens() : undefined
   let rates = plan.rates
   let requests = 0
   const http = faultyClient({
@@ -136,21 +101,39 @@ export const runSimulatedNight = (
   const database = openLedger({ path: ":memory:" })
   const landing = LandingMemory.makeStore()
   const published = SimulatedPublisher.makeHistory()
-  const layers = layersOf(http, database, landing, published, families, () => world.now(), plant)
+  const stores = { database, tokens, landing, published }
+  const layers = layersOf(http, stores, families, () => world.now(), plant)
   const options = { parent: undefined, only: undefined, toolVersion: "simulated" }
-  const pipeline = Effect.provide(runNight(plan.job, { ...options, further: false }), layers)
-  const furtherRun = Effect.provide(runNight(plan.job, { ...options, further: true }), layers)
+  const run = (further: boolean) => {
+    const night = Effect.provide(runNight(plan.job, { ...options, further }), layers)
+    return plan.webhooks === undefined ? night : listeningTo(listening, night)
+  }
+  const neighbour = makeNeighbour({
+    client: server.client,
+    perform: server.perform,
+    base_url: SandboxClient.base_url,
+    flows_url: SandboxClient.flows_url,
+    truth: server.truth,
+    random: seeded(plan.seed ^ 0x2c1b3c6d),
+    subjects: plan.job.assignments,
+    deeds: plan.neighbourDeeds,
+  })
+  world.spawn("neighbour", neighbour.live)
+  const forgeries = plan.webhooks?.forgeries ?? 0
+  world.spawn("forger", forger(world, listening, server.truth, seeded(plan.seed ^ 0x1b873593), forgeries))
   const exitCodes: Array<number> = []
   let processes = 0
   for (const { atMs, further } of plan.nights) {
     if (day + atMs > world.now()) wait(world, day + atMs - world.now())
+    if (plan.tokens && random() < 0.5) world.run(revokeOne(server, random))
     rates = plan.rates
     // Only the first process of `--new` is asked for a further run; the ones after a crash resume it.
-    let command = further ? furtherRun : pipeline
+    let command = run(further)
     for (let exits = 0; exits < exitsMax && processes < processesMax;) {
       const exit = livePipeline(world, plan, processes, command)
       processes += 1
-      command = pipeline
+      command = run(false)
+      listening.board = undefined
       if (exit === undefined || Exit.isFailure(exit)) {
         landing.crash()
         if (exit !== undefined) expectExpected(exit)
@@ -172,6 +155,8 @@ export const runSimulatedNight = (
     facts,
     landing,
     published,
+    neighbourComplaints: neighbour.complaints,
+    heard,
     exitCodes,
     processes,
     requests,
@@ -179,6 +164,14 @@ export const runSimulatedNight = (
     eventsHash: world.eventsHash,
   }
 }
+
+/** A process that listens for webhooks from its first step. */
+const listeningTo = <A, E, R>(listening: Listening, night: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.suspend(() => {
+    const board = makeHintBoard()
+    listening.board = board
+    return Effect.provideService(night, Hints, board.source satisfies HintSource)
+  })
 
 /** One process of the pipeline, to its end or to the moment at which the plan kills it. */
 const livePipeline = <A, E>(
@@ -222,29 +215,16 @@ const wait = (world: World, ms: number) => {
   world.runUntil(() => due)
 }
 
-const startService = (world: World, seed: number) => {
-  let client: HttpClient.HttpClient | undefined
-  let sandbox: Sandbox["Service"] | undefined
-  const handle = world.spawn(
-    "service",
-    Effect.gen(function* () {
-      client = yield* HttpClient.HttpClient
-      sandbox = yield* Sandbox
-      return yield* Effect.never
-    }).pipe(Effect.provide(SandboxClient.layer.pipe(Layer.provideMerge(Sandbox.layer({ seed }))))),
-  )
-  world.runUntil(() => sandbox !== undefined)
-  const { client: http, sandbox: known } = { client, sandbox }
-  if (http === undefined || known === undefined) throw new Error("the service did not start")
-  const perform: Perform = handle.perform
-  return { client: http, perform, truth: () => Effect.runSync(known.truth) }
+interface Stores {
+  readonly database: ReturnType<typeof openLedger>
+  readonly tokens: ReturnType<typeof openTokens> | undefined
+  readonly landing: LandingStore
+  readonly published: PublishedHistory
 }
 
 const layersOf = (
   http: HttpClient.HttpClient,
-  database: ReturnType<typeof openLedger>,
-  store: LandingStore,
-  published: PublishedHistory,
+  { database, tokens, landing: store, published }: Stores,
   families: ReadonlyArray<RecordFamily>,
   now: () => number,
   plant: Plant,
@@ -256,7 +236,7 @@ const layersOf = (
   }
   const same = <S>(unchanged: S): S => unchanged
   const service = ServicePaced.layer(addresses).pipe(
-    Layer.provide(ServiceHttp.layer({ ...addresses, app_secret: Redacted.make("sandbox-app-1") })),
+    Layer.provide(ServiceHttp.layer({ ...addresses, app_secret: Redacted.make(ourSecret) })),
     Layer.provide(ServicePause.layer()),
     Layer.provide(Layer.succeed(HttpClient.HttpClient, http)),
     Layer.flatMap((context) =>
@@ -276,9 +256,15 @@ const layersOf = (
     Layer.provide(ledger),
     Layer.provide(landing),
   )
-  return Layer.mergeAll(service, ledger, landing, forms, publisher, Secrets.layerMemory(new Map())).pipe(
-    Layer.provideMerge(SteadyClock.layer),
-  )
+  return Layer.mergeAll(
+    service,
+    ledger,
+    landing,
+    forms,
+    publisher,
+    Secrets.layerMemory(new Map()),
+    tokenStore(tokens),
+  ).pipe(Layer.provideMerge(SteadyClock.layer))
 }
 
 const readFacts = (database: ReturnType<typeof openLedger>): ReadonlyArray<Recorded> =>

@@ -11,16 +11,47 @@ import { Effect } from "effect"
 import { loadRecordSchemas } from "../../src/records/LoadRecordSchemas.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 import { violationsOf } from "./Invariants.ts"
-import { planNight, runSimulatedNight } from "./SimulatedNight.ts"
+import { neighbourApplication } from "./Neighbour.ts"
+import { planNight } from "./NightPlan.ts"
+import type { NightOutcome } from "./SimulatedNight.ts"
+import { runSimulatedNight } from "./SimulatedNight.ts"
+
+/** What a night was made of, counted. */
+const nothing = {
+  executions: 0,
+  requests: 0,
+  processes: 0,
+  virtualHours: 0,
+  /** Challenges that somebody could answer, all of the neighbour: a night has nobody. */
+  challenges: 0,
+  tokens: 0,
+  tokenRuns: 0,
+  deliveries: 0,
+  neighbourRuns: 0,
+}
+type Counts = typeof nothing
 
 interface Told {
   readonly seed: number
   readonly complaints: ReadonlyArray<string>
   readonly summary: string
-  readonly executions: number
-  readonly requests: number
-  readonly processes: number
-  readonly virtualHours: number
+  readonly counts: Counts
+}
+
+const countsOf = (night: NightOutcome): Counts => {
+  const { executions, tokens, deliveries } = night.truth
+  const phases = executions.flatMap((execution) => execution.phases)
+  return {
+    executions: executions.length,
+    requests: night.requests,
+    processes: night.processes,
+    virtualHours: night.virtualHours,
+    challenges: phases.filter(({ challenge }) => challenge !== undefined).length,
+    tokens: tokens.length,
+    tokenRuns: tokens.reduce((sum, { runs }) => sum + runs.length, 0),
+    deliveries: deliveries.length,
+    neighbourRuns: executions.filter(({ application }) => application === neighbourApplication).length,
+  }
 }
 
 /** What the workers share: the seeds, and how many of them are taken. */
@@ -35,17 +66,14 @@ const violationsShownMax = 10
 const simulate = (seed: number, families: ReadonlyArray<RecordFamily>): Told => {
   try {
     const night = runSimulatedNight(planNight(seed), families)
-    const { exitCodes, processes, requests, eventsHash, virtualHours } = night
+    const { exitCodes, processes, requests, eventsHash } = night
     return {
       seed,
       complaints: violationsOf(night)
         .slice(0, violationsShownMax)
         .map(({ promise, what }) => `promise ${promise}: ${what}`),
       summary: `exit ${exitCodes.join(",")}, ${processes} processes, ${requests} requests, hash ${eventsHash}`,
-      executions: night.truth.executions.length,
-      requests,
-      processes,
-      virtualHours,
+      counts: countsOf(night),
     }
   } catch (error) {
     const complaint = error instanceof Error ? (error.stack ?? error.message) : JSON.stringify(error)
@@ -53,10 +81,7 @@ const simulate = (seed: number, families: ReadonlyArray<RecordFamily>): Told => 
       seed,
       complaints: [complaint],
       summary: "stopped",
-      executions: 0,
-      requests: 0,
-      processes: 0,
-      virtualHours: 0,
+      counts: nothing,
     }
   }
 }
@@ -71,13 +96,11 @@ const loadFamilies = () =>
 
 const runAll = async (from: number, seeds: number, verbose: boolean) => {
   const startedAt = performance.now()
-  const totals = { failed: 0, executions: 0, requests: 0, processes: 0, virtualHours: 0 }
+  let failed = 0
+  const totals: Counts = { ...nothing }
   const hear = (told: Told) => {
-    totals.executions += told.executions
-    totals.requests += told.requests
-    totals.processes += told.processes
-    totals.virtualHours += told.virtualHours
-    if (told.complaints.length > 0) totals.failed += 1
+    for (const what of Object.keys(totals) as ReadonlyArray<keyof Counts>) totals[what] += told.counts[what]
+    if (told.complaints.length > 0) failed += 1
     if (verbose || told.complaints.length > 0) console.log(`seed ${told.seed}: ${told.summary}`)
     for (const complaint of told.complaints) console.log(`  ${complaint}`)
     if (told.complaints.length > 0)
@@ -100,8 +123,12 @@ const runAll = async (from: number, seeds: number, verbose: boolean) => {
     `${seeds} nights from seed ${from}: ${totals.executions} executions, ${totals.requests} requests, ` +
       `${totals.processes} processes, ${totals.virtualHours.toFixed(0)} virtual hours in ${seconds.toFixed(1)} s`,
   )
-  console.log(`${seeds - totals.failed} passed, ${totals.failed} failed`)
-  process.exitCode = totals.failed > 0 ? 1 : 0
+  console.log(
+    `${totals.tokens} tokens, ${totals.tokenRuns} runs with them; ${totals.deliveries} webhook deliveries; ` +
+      `${totals.neighbourRuns} runs of another application, ${totals.challenges} challenges with somebody to answer`,
+  )
+  console.log(`${seeds - failed} passed, ${failed} failed`)
+  process.exitCode = failed > 0 ? 1 : 0
 }
 
 if (isMainThread) {

@@ -4,13 +4,14 @@
  */
 import { fileURLToPath } from "node:url"
 import { NodeServices } from "@effect/platform-node"
-import { Effect } from "effect"
+import { Effect, Redacted } from "effect"
 import { beforeAll, describe, expect, it } from "vitest"
 import { loadRecordSchemas } from "../../src/records/LoadRecordSchemas.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 import { violationsOf } from "./Invariants.ts"
 import type { NightOutcome, Plant } from "./SimulatedNight.ts"
-import { planNight, runSimulatedNight } from "./SimulatedNight.ts"
+import { planNight } from "./NightPlan.ts"
+import { runSimulatedNight } from "./SimulatedNight.ts"
 
 let families: ReadonlyArray<RecordFamily> = []
 beforeAll(async () => {
@@ -141,5 +142,47 @@ describe("the observer sees a planted defect:", () => {
       }),
     })
     expect(broken).toContain(10)
+  })
+
+  it("an execution of ours that is aborted without an intent (promise 2)", () => {
+    const broken = promisesBroken({
+      service: (service) => ({
+        ...service,
+        readExecution: (execution_id) =>
+          Effect.tap(service.readExecution(execution_id), (answer) =>
+            answer._tag === "Working" ? Effect.ignore(service.abortExecution(execution_id)) : Effect.void,
+          ),
+      }),
+    })
+    expect(broken).toContain(2)
+  })
+
+  it("a ticket that is sent in until it is answered (promise 1)", () => {
+    const broken = promisesBroken({
+      service: (service) => ({
+        ...service,
+        exchangeTicket: (execution_id, ticket) =>
+          Effect.retry(service.exchangeTicket(execution_id, ticket), { times: 5 }).pipe(
+            Effect.tap(() => service.exchangeTicket(execution_id, ticket)),
+            Effect.tap(() => service.exchangeTicket(execution_id, ticket)),
+          ),
+      }),
+    })
+    expect(broken).toContain(1)
+  })
+
+  it("a ticket that a landed body still holds (promise 12)", () => {
+    const broken = promisesBroken({
+      service: (service) => ({
+        ...service,
+        startExecution: (call) =>
+          Effect.map(service.startExecution(call), (answer) => {
+            if (answer._tag !== "Accepted" || answer.view.ticket === undefined) return answer
+            const json = { note: `keep ${Redacted.value(answer.view.ticket)}` }
+            return { ...answer, body: { bytes: new TextEncoder().encode(JSON.stringify(json)), json } }
+          }),
+      }),
+    })
+    expect(broken).toContain(12)
   })
 })

@@ -1,0 +1,90 @@
+/**
+ * What a simulated night is made of, drawn from its seed: the job, the storms on the network, when the pipeline is
+ * killed, when `run` is called again, and who else is about.
+ */
+import type { Job } from "../../src/jobs/Job.ts"
+import type { FaultRates } from "./FaultyNetwork.ts"
+import { makeJob } from "./SimulatedJob.ts"
+
+const hour = 3_600_000
+const dayMs = 24 * hour
+/** Pipelines that one plan may need: crashes, and further runs for what stayed unfinished. */
+export const processesMax = 40
+
+/** A small generator of numbers in [0, 1): the same seed, the same night. */
+export const seeded = (seed: number): (() => number) => {
+  let state = (seed ^ 0x9e3779b9) >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+}
+
+export interface NightPlan {
+  readonly seed: number
+  readonly job: Job
+  readonly rates: FaultRates
+  /** How many events the pipeline lives before each crash. */
+  readonly crashes: ReadonlyArray<number>
+  /** When `run` is called, after the beginning, and whether with `--new`. */
+  readonly nights: ReadonlyArray<{ readonly atMs: number; readonly further: boolean }>
+  /** Wrong wall clocks of the pipeline's processes, in milliseconds. */
+  readonly clockOffsets: ReadonlyArray<number>
+  /** How much another application does at the same service. */
+  readonly neighbourDeeds: number
+  /** Whether the pipeline listens for webhooks, and how they fare; undefined without them. */
+  readonly webhooks: { readonly lossRate: number; readonly forgeries: number } | undefined
+  /** The job has a key: tickets are asked for and tokens kept; one may be revoked between two nights. */
+  readonly tokens: boolean
+}
+
+type Nights = NightPlan["nights"]
+const first = { atMs: 0, further: false }
+
+const plainNights = (later: number): Nights =>
+  later < 0.15
+    ? [first, { atMs: dayMs, further: false }]
+    : later < 0.3
+      ? [first, { atMs: hour, further: true }]
+      : [first]
+
+/** Nights that use the tokens of the first one, and some after the 90 days of a token's life. */
+const tokenNights = (later: number): Nights => [
+  first,
+  { atMs: dayMs, further: false },
+  ...(later < 0.3 ? [{ atMs: 2 * dayMs, further: false }] : []),
+  ...(later < 0.15 ? [{ atMs: 91 * dayMs, further: false }] : []),
+]
+
+export const planNight = (seed: number): NightPlan => {
+  const random = seeded(seed)
+  const storm = random()
+  const rate = (most: number) => (storm < 0.25 ? 0 : random() ** 2 * most * (storm < 0.9 ? 1 : 4))
+  const rates: FaultRates = {
+    refused: rate(0.05),
+    lostBefore: rate(0.04),
+    lostAfter: rate(0.04),
+    throttled: rate(0.05),
+    unavailable: rate(0.05),
+    errorBefore: rate(0.03),
+    errorAfter: rate(0.03),
+    cutBody: rate(0.03),
+  }
+  const crashes = Array.from({ length: Math.floor(random() * 6) }, () => Math.floor(random() ** 2 * 60_000))
+  const clockOffsets = Array.from({ length: processesMax }, () =>
+    random() < 0.05 ? Math.trunc((random() - 0.5) * 60_000) : 0,
+  )
+  // Every twentieth night is a large one, of some hundred executions; the small ones try more moments in the same time.
+  const customers = seed % 20 === 0 ? 60 + Math.floor(random() * 90) : 3 + Math.floor(random() ** 2 * 30)
+  const tokens = random() < 0.35
+  const job = makeJob(random, customers, tokens)
+  const nights = tokens ? tokenNights(random()) : plainNights(random())
+  const neighbourDeeds = random() < 0.5 ? Math.floor(random() * 150) : 0
+  const webhooks =
+    random() < 0.4
+      ? { lossRate: random() ** 2 * 0.5, forgeries: random() < 0.5 ? Math.floor(random() * 400) : 0 }
+      : undefined
+  return { seed, job, rates, crashes, nights, clockOffsets, neighbourDeeds, webhooks, tokens }
+}
