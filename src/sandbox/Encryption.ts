@@ -45,8 +45,8 @@ export const encryptionKey = {
   public_key: createPublicKey(privateKey).export({ type: "spki", format: "pem" }).toString(),
   rsa: "rsa:: and base64(RSA-OAEP-SHA256(value)); up to 190 bytes",
   hybrid:
-    "hybrid:: and base64(RSA-OAEP-SHA256(key)) . base64(iv) . base64(AES-256-GCM(value) and its tag), joined " +
-    "by dots: a random key of 32 bytes, an iv of 12, a tag of 16",
+    "hybrid:: and base64(RSA-OAEP-SHA256(key)) . base64(iv) . base64(AES-256-GCM(value) and its tag), " +
+    "joined by dots: a random key of 32 bytes, an iv of 12, a tag of 16",
   whole_object: "a JSON object encrypted in the same way in place of `parameters` or of a resume body",
 } as const
 

@@ -115,7 +115,7 @@ const flows = HttpApiBuilder.group(GatedApi, "flows", (handlers) =>
   ),
 )
 
-/** Ids are opaque: one that is longer than a router expects is an unknown id like any other, behind the gate. */
+/** Ids are opaque: one that is longer than a router expects is an unknown id, behind the gate. */
 export const routerConfig = { maxParamLength: 10_000 }
 
 /** Needs the service itself, a router to put the routes into, and the platform's HTTP services. */

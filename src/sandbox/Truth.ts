@@ -144,24 +144,32 @@ const startsSeen = (state: SandboxState): ReadonlyArray<StartRequestSeen> => {
   return [...accepted, ...refused].sort((a, b) => a.at - b.at)
 }
 
-const isRejected = (execution: Execution, at: number): boolean => {
+/** Of the logins with one key: when the first refusal was given, and where in the sequence one was read. */
+interface Refusals {
+  readonly at: number
+  readonly readSequence: number
+}
+
+const refusalOf = (execution: Execution): Refusals | undefined => {
   const login = loginOf(execution)
-  return login !== undefined && login.verdict !== "AUTH_OK" && login.at <= at
+  if (login === undefined || login.verdict === "AUTH_OK") return undefined
+  return { at: login.at, readSequence: execution.finalStateReadSequence ?? Number.POSITIVE_INFINITY }
 }
 
 /** A refused login that came back unchanged: institutions lock accounts over it (section 6.1). */
 const repeatedLogins = (executions: ReadonlyArray<Execution>): ReadonlyArray<RuleBreak> => {
-  const earlier = new Map<string, Array<Execution>>()
+  const refusals = new Map<string, Refusals>()
   return executions.flatMap((execution) => {
     const { login_key, at } = execution.started
-    const logins = earlier.get(login_key) ?? []
-    const rejected = logins.filter((login) => isRejected(login, at))
-    logins.push(execution)
-    earlier.set(login_key, logins)
-    if (rejected.length === 0) return []
-    const answer_read = rejected.some(
-      ({ finalStateReadSequence: read }) => read !== undefined && read < execution.startedSequence,
-    )
+    const earlier = refusals.get(login_key)
+    const refused = refusalOf(execution)
+    if (refused !== undefined)
+      refusals.set(login_key, {
+        at: Math.min(refused.at, earlier?.at ?? refused.at),
+        readSequence: Math.min(refused.readSequence, earlier?.readSequence ?? refused.readSequence),
+      })
+    if (earlier === undefined || earlier.at > at) return []
+    const answer_read = earlier.readSequence < execution.startedSequence
     return [{ ...breakOf(executionSeen(execution), "rejected_login_repeated", at), answer_read }]
   })
 }
