@@ -6,6 +6,7 @@ import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs
 import { Clock, Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import type { Job, SecretReference } from "../jobs/Job.ts"
+import { endsSoon } from "../planning/TokenLogin.ts"
 import { table } from "../report/TextTable.ts"
 import { jsonFlag, outputFolder } from "./CommonFlags.ts"
 import { endingOf, endWith, exitCodes } from "./Failures.ts"
@@ -111,7 +112,6 @@ const tokensCheck = Effect.fnUntraced(function* (job: Job, output: string) {
   const what = `${job.path}: token store`
   const wiring = yield* Wiring
   const { TokenStore } = yield* Effect.promise(() => import("../ledger/TokenStore.ts"))
-  const { endsSoon } = yield* Effect.promise(() => import("../planning/TokenLogin.ts"))
   const look = Effect.gen(function* () {
     const store = yield* TokenStore
     if (store._tag === "Closed") return []

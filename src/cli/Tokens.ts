@@ -7,6 +7,7 @@ import { existsSync } from "node:fs"
 import { Clock, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { StoredToken } from "../ledger/TokenStore.ts"
+import { expiryWarningMs } from "../planning/TokenLogin.ts"
 import { counted, table } from "../report/TextTable.ts"
 import { jsonFlag, outputFolder } from "./CommonFlags.ts"
 import { endWith, exitCodes } from "./Failures.ts"
@@ -52,7 +53,6 @@ const list = Command.make(
   "list",
   { json: jsonFlag },
   Effect.fn("Tokens.list")(function* ({ json }) {
-    const { expiryWarningMs } = yield* Effect.promise(() => import("../planning/TokenLogin.ts"))
     const tokens = yield* storedTokens(yield* outputFolder)
     const now = yield* Clock.currentTimeMillis
     const rows = tokens.map((token) => describeToken(token, now, expiryWarningMs))

@@ -1,0 +1,88 @@
+/**
+ * The jobs of `jobs/` that run on the embedded service, as a user runs them: nights with tokens only, one that
+ * listens for webhooks, and one with flow sessions only. What they leave is read back with SQL.
+ */
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { describe, expect, it, vi } from "vitest"
+import { Workplace } from "./Nightjar.ts"
+
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
+
+const jobs = fileURLToPath(new URL("../../jobs/", import.meta.url))
+
+const inPlace = async (check: (place: Workplace) => Promise<void>): Promise<void> => {
+  const place = new Workplace()
+  try {
+    await check(place)
+  } finally {
+    place.remove()
+  }
+}
+
+/** Every file of the output folder but the token store, as bytes. */
+const filesOf = (place: Workplace) =>
+  readdirSync(place.output, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && !entry.name.startsWith("tokens.sqlite"))
+    .map((entry) => readFileSync(join(entry.parentPath, entry.name)))
+
+describe.concurrent("the demo set", () => {
+  it("jobs/tokens.yaml signs in with parameters on its first night and with tokens only on its second", () =>
+    inPlace(async (place) => {
+      const first = await place.nightjar("run", join(jobs, "tokens.yaml"), "--no-progress")
+      expect({ code: first.code, said: first.stdout.includes("4 tasks: 4 succeeded") }).toEqual({
+        code: 0,
+        said: true,
+      })
+      const tokens = (await place.json("tokens", "list")) as ReadonlyArray<Readonly<Record<string, unknown>>>
+      expect(tokens.map(({ name }) => name)).toEqual([
+        "t-001/sandbox-bank:website",
+        "t-002/sandbox-bank:website",
+        "t-003/sandbox-tax:website",
+        "t-004/sandbox-bank:website",
+      ])
+      const second = await place.nightjar("run", join(jobs, "tokens.yaml"), "--new", "--no-progress")
+      expect({ code: second.code, said: second.stdout.includes("4 tasks: 4 succeeded") }).toEqual({
+        code: 0,
+        said: true,
+      })
+      const explained = await place.nightjar("explain", "t-001")
+      expect(explained.stdout).toContain(`with token ${String(tokens[0]?.["token_id"])}`)
+      // What was started with parameters in the second night would have brought a second token.
+      const again = (await place.json("tokens", "list")) as ReadonlyArray<Readonly<Record<string, unknown>>>
+      expect(again.map(({ token_id }) => token_id)).toEqual(tokens.map(({ token_id }) => token_id))
+      const password = readFileSync(join(jobs, "demo-password.txt"))
+      expect(filesOf(place).filter((bytes) => bytes.includes(password.subarray(0, -1)))).toEqual([])
+    }))
+
+  it("jobs/webhooks.yaml listens, ends as without, and the service counts its deliveries", () =>
+    inPlace(async (place) => {
+      const run = await place.nightjar("run", join(jobs, "webhooks.yaml"), "--webhooks", "0", "--no-progress")
+      expect(run.code).toBe(3)
+      expect(run.stdout).toContain("8 tasks: 6 succeeded, 1 partial, 1 failed")
+      expect(run.stderr).toMatch(/^webhooks: events are received at http:\/\/127\.0\.0\.1:\d+\/$/m)
+      const journal = readFileSync(join(place.output, "sandbox.ndjson"), "utf8")
+      const delivered = journal.split("\n").filter((line) => line.includes('"_tag":"HookDelivered"'))
+      expect(delivered.length).toBeGreaterThanOrEqual(8)
+      expect(await place.rows("SELECT DISTINCT end_hook FROM executions")).not.toContainEqual({
+        end_hook: "skipped",
+      })
+    }))
+
+  it("jobs/sessions.yaml executes nothing and pulls every session until it is final", () =>
+    inPlace(async (place) => {
+      const run = await place.nightjar("run", join(jobs, "sessions.yaml"), "--no-progress")
+      expect({ code: run.code, said: run.stdout.includes("8 tasks: 8 succeeded") }).toEqual({
+        code: 0,
+        said: true,
+      })
+      expect(
+        await place.rows(
+          "SELECT count(*)::INT AS sessions, count_if(is_closed)::INT AS final, " +
+            "(SELECT count(*)::INT FROM executions) AS executions, " +
+            "(SELECT count_if(status = 'downloaded')::INT FROM attachments) AS documents FROM sessions",
+        ),
+      ).toEqual([{ sessions: 8, final: 8, executions: 0, documents: 10 }])
+    }))
+})
