@@ -38,6 +38,8 @@ export interface NightPlan {
   readonly webhooks: { readonly lossRate: number; readonly forgeries: number } | undefined
   /** The job has a key: tickets are asked for and tokens kept; one may be revoked between two nights. */
   readonly tokens: boolean
+  /** How often a night is taken up again that ended with something left; whatever is left then stays. */
+  readonly exitsMax: number
 }
 
 type Nights = NightPlan["nights"]
@@ -86,5 +88,16 @@ export const planNight = (seed: number): NightPlan => {
     random() < 0.4
       ? { lossRate: random() ** 2 * 0.5, forgeries: random() < 0.5 ? Math.floor(random() * 400) : 0 }
       : undefined
-  return { seed, job, rates, crashes, nights, clockOffsets, neighbourDeeds, webhooks, tokens }
+  return {
+    seed,
+    job,
+    rates,
+    crashes,
+    nights,
+    clockOffsets,
+    neighbourDeeds,
+    webhooks,
+    tokens,
+    exitsMax: seed % 4 === 0 ? 3 : 2,
+  }
 }

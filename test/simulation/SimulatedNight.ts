@@ -42,8 +42,6 @@ import type { Heard } from "./SimulatedTokens.ts"
 import { World } from "./World.ts"
 
 const hour = 3_600_000
-/** Whatever a calm rerun cannot finish after so many tries is not finished by further ones. */
-const exitsMax = 3
 
 /** A defect put in on purpose, to show that the observer sees it. */
 export interface Plant {
@@ -129,7 +127,7 @@ export const runSimulatedNight = (
     rates = plan.rates
     // Only the first process of `--new` is asked for a further run; the ones after a crash resume it.
     let command = run(further)
-    for (let exits = 0; exits < exitsMax && processes < processesMax;) {
+    for (let exits = 0; exits < plan.exitsMax && processes < processesMax;) {
       const exit = livePipeline(world, plan, processes, command)
       processes += 1
       command = run(false)
