@@ -19,6 +19,11 @@ export interface Generated {
 const generated: ReadonlyArray<Generated> = [
   { path: "schemas/job.schema.json", from: "src/jobs/JobJsonSchema.ts", name: "jobJsonSchema" },
   { path: "schemas/service.openapi.json", from: "test/project/openapi.ts", name: "serviceOpenApi" },
+  {
+    path: "schemas/conformance.md",
+    from: "test/conformance/ConformanceDocument.ts",
+    name: "conformanceDocument",
+  },
 ]
 
 const render = async (root: string, { from, name }: Generated): Promise<string> => {

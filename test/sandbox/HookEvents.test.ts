@@ -239,8 +239,11 @@ describe("execution events", () => {
         }
         expect(target.news().map(({ body }) => field(body, "event"))).toEqual([
           "ended",
-          ...["started", "ended"],
-          ...["started", "auth_ended", "ended"],
+          "started",
+          "ended",
+          "started",
+          "auth_ended",
+          "ended",
         ])
       }),
     ))

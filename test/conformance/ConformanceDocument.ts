@@ -1,0 +1,123 @@
+/**
+ * `schemas/conformance.md`: every row of the reference with the tests that show it, and what the reference
+ * leaves open with the choice made. It cannot be derived while a row has no test; run by itself, this file
+ * prints which.
+ */
+import { fileURLToPath } from "node:url"
+import { collectTests } from "./CollectTests.ts"
+import { compareWithContract, differences } from "./ContractComparison.ts"
+import { coverageOf, plainTitle } from "./Coverage.ts"
+import type { CollectedTest, CoveredRow } from "./Coverage.ts"
+import { readInventory, readPaths, readSilences } from "./Inventory.ts"
+import type { Silence } from "./Inventory.ts"
+
+const testsShown = 2
+
+const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll("\n", " ")
+const line = (...cells: ReadonlyArray<string>): string => `| ${cells.map(cell).join(" | ")} |`
+
+/** The title as a sentence: what it is about, and what that does. However it was reached, it is one behaviour. */
+const sentence = (title: string): string =>
+  plainTitle(title)
+    .replaceAll(/, (?:in-process|in process|over HTTP)(?= > )/g, "")
+    .split(" > ")
+    .map((part) => part.trim())
+    .join(": ")
+
+/** The service's own tests come first: they show the row itself, others what is made of it. */
+const rank = (file: string): number => (/^test\/(?:sandbox|conformance)\//.test(file) ? 0 : 1)
+
+const distinct = (tests: ReadonlyArray<CollectedTest>): ReadonlyArray<string> => {
+  const named = tests.toSorted((a, b) => rank(a.file) - rank(b.file) || (a.file < b.file ? -1 : 1))
+  return [
+    ...new Set(named.map(({ file, title }) => `\`${file.replace(/^test\//, "")}\`: ${sentence(title)}`)),
+  ]
+}
+
+const nameTests = (tests: ReadonlyArray<CollectedTest>): string => {
+  const all = distinct(tests)
+  const more = all.length - testsShown
+  return [...all.slice(0, testsShown), ...(more > 0 ? [`and ${more} more`] : [])].join("<br>")
+}
+
+const rowTable = (rows: ReadonlyArray<CoveredRow>): ReadonlyArray<string> => [
+  line("row", "the reference says", "shown by"),
+  "| --- | --- | --- |",
+  ...rows.map(({ id, says, tests }) => line(`\`${id}\``, says, nameTests(tests))),
+]
+
+const silenceTable = (silences: ReadonlyArray<Silence>): ReadonlyArray<string> => [
+  line("section", "not shown", "the embedded service, by its own choice", "the client"),
+  "| --- | --- | --- | --- |",
+  ...silences.map(({ section, open, service, client }) => line(section, open, service, client)),
+]
+
+/** Endpoints go by the contract's names for them. */
+const pathTable = (): ReadonlyArray<string> => [
+  line("endpoint", "method and path"),
+  "| --- | --- |",
+  ...Object.entries(readPaths()).map(([name, path]) => line(`\`${name}\``, `\`${path}\``)),
+]
+
+const sectionsOf = (rows: ReadonlyArray<CoveredRow>): ReadonlyArray<string> =>
+  [...new Set(rows.map(({ section }) => section))].flatMap((section) => [
+    `### Section ${section}`,
+    "",
+    ...rowTable(rows.filter((row) => row.section === section)),
+    "",
+  ])
+
+export const renderConformance = (
+  rows: ReadonlyArray<CoveredRow>,
+  silences: ReadonlyArray<Silence>,
+): string => {
+  const own = rows.filter((row) => row.own)
+  const reference = rows.filter((row) => !row.own)
+  return [
+    "# The reference, row by row",
+    "",
+    "Derived by `npm run generate` from `test/conformance/inventory` and from the titles of the tests: a test",
+    "names the rows that it shows in square brackets. `npm run check` fails when a row has no test, when a title",
+    "names no row, and when the inventory and the contract in `src/contract` are not the same.",
+    "",
+    `${reference.length} rows of the reference, ${own.length} additions of our own, ${silences.length} parts not shown.`,
+    "",
+    "## Endpoints by name",
+    "",
+    ...pathTable(),
+    "",
+    "## What the reference shows",
+    "",
+    ...sectionsOf(reference),
+    "## What our contract adds",
+    "",
+    "Statuses of calls that the reference names without showing them, refused secrets, and waiting asked of any call.",
+    "",
+    ...rowTable(own),
+    "",
+    "## What the reference does not show",
+    "",
+    ...silenceTable(silences),
+    "",
+  ].join("\n")
+}
+
+const measure = () => {
+  const inventory = readInventory()
+  const { rows, problems } = coverageOf(inventory, collectTests([]))
+  return { rows, problems: [...differences(compareWithContract(inventory)), ...problems] }
+}
+
+/** Fails, naming every problem on one line, while inventory, contract and tests do not fit each other. */
+export const conformanceDocument = (): string => {
+  const { rows, problems } = measure()
+  if (problems.length > 0) throw new Error(problems.join("; "))
+  return renderConformance(rows, readSilences())
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const { rows, problems } = measure()
+  for (const problem of problems) console.error(problem)
+  console.error(`${rows.length} rows, ${problems.length} problems`)
+  if (problems.length > 0) process.exitCode = 1
+}

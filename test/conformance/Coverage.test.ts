@@ -1,0 +1,71 @@
+/** The checker itself, on an inventory of three rows: it must see what is missing and what is too much. */
+import { describe, expect, it } from "vitest"
+import { collectTests } from "./CollectTests.ts"
+import { coverageOf, plainTitle, tagsOf } from "./Coverage.ts"
+import { renderConformance } from "./ConformanceDocument.ts"
+
+const row = (id: string) => ({ id, section: "3.2", says: `what ${id} says`, own: false })
+const rows = [row("move 1"), row("reason TIMEOUT"), row("startExecution 409")]
+const test = (title: string) => ({ file: "test/sandbox/Some.test.ts", title })
+const both = test("a run [move 1] times out [reason TIMEOUT]")
+const conflict = test("[startExecution 409] one at a time")
+
+describe("the checker of the inventory", () => {
+  it("is content when every row has a test and every tag a row", () => {
+    const { rows: covered, problems } = coverageOf(rows, [both, conflict])
+    expect(problems).toEqual([])
+    expect(covered.map(({ id, tests }) => [id, tests])).toEqual([
+      ["move 1", [both]],
+      ["reason TIMEOUT", [both]],
+      ["startExecution 409", [conflict]],
+    ])
+  })
+
+  it("names a row whose tag was taken out of its only title", () => {
+    expect(coverageOf(rows, [both, test("one at a time")]).problems).toEqual([
+      "[startExecution 409] of section 3.2 has no test",
+    ])
+  })
+
+  it("names a tag that is no row, and a row that is there twice", () => {
+    expect(
+      coverageOf([...rows, row("move 1")], [both, conflict, test("[reason TIMEUOT] typing")]).problems,
+    ).toEqual([
+      "[move 1] is in the inventory twice",
+      "[reason TIMEUOT] in a title of test/sandbox/Some.test.ts names no row",
+    ])
+  })
+
+  it("takes brackets for tags only where they hold a word and more, and shows titles without them", () => {
+    const title = '[event es-public-administration:partial] lists [] and ["a b"] and [1] [move 3] stay'
+    expect(tagsOf(title)).toEqual(["event es-public-administration:partial", "move 3"])
+    expect(plainTitle(title)).toBe('lists [] and ["a b"] and [1] stay')
+  })
+
+  it("renders each row with its tests, one behaviour once however it was reached", () => {
+    const twice = [
+      { ...conflict, title: `a start, in-process > ${conflict.title}` },
+      { ...conflict, title: `a start, over HTTP > ${conflict.title}` },
+    ]
+    const text = renderConformance(coverageOf(rows, [both, ...twice]).rows, [
+      { section: "2.6", open: "the lifetime of a ticket", service: "an hour", client: "guesses nothing" },
+    ])
+    expect(text).toContain("3 rows of the reference, 0 additions of our own, 1 parts not shown.")
+    expect(text).toContain(
+      "| `startExecution 409` | what startExecution 409 says | `sandbox/Some.test.ts`: a start: one at a time |",
+    )
+    expect(text).toContain("| 2.6 | the lifetime of a ticket | an hour | guesses nothing |")
+  })
+
+  it("collects the titles that a test has for each value of a list, and those of a suite in another file", () => {
+    const titles = collectTests(["test/conformance/Gate.test.ts", "test/sandbox/Service.test.ts"])
+    const gate = titles.filter(({ title }) => tagsOf(title).some((id) => id.endsWith(" 401")))
+    expect(gate.map(({ file }) => file)).toEqual(
+      Array.from({ length: 19 }, () => "test/conformance/Gate.test.ts"),
+    )
+    expect(gate.map(({ title }) => plainTitle(title))).toContain(
+      "the gate > answers 401 without an application secret",
+    )
+    expect(titles.filter(({ title }) => title.includes("[attachment-rule 1]")).length).toBe(2)
+  }, 60_000)
+})

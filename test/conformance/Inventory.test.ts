@@ -1,0 +1,70 @@
+/** The inventory and the contract agree, and the comparison would notice if they did not. */
+import { describe, expect, it } from "vitest"
+import { compareWithContract, differences } from "./ContractComparison.ts"
+import { readInventory, readSilences } from "./Inventory.ts"
+import type { Row } from "./Inventory.ts"
+
+const inventory = readInventory()
+const comparisons = compareWithContract(inventory)
+
+describe("the inventory and the contract", () => {
+  it.each(comparisons.map((one) => ({ ...one })))("have the same: $subject", (one) => {
+    expect(one.inventory.length).toBeGreaterThan(0)
+    expect(one.inventory).toEqual(one.contract)
+  })
+
+  const without = (id: string) => inventory.filter((row) => row.id !== id)
+  const renamed = (id: string, to: string): ReadonlyArray<Row> =>
+    inventory.map((row) => (row.id === id ? { ...row, id: to } : row))
+  const said = (id: string, from: string, to: string): ReadonlyArray<Row> =>
+    inventory.map((row) => (row.id === id ? { ...row, says: row.says.replace(from, to) } : row))
+
+  it.each([
+    [
+      without("field address.zip_code"),
+      "the fields of the record address: the inventory lacks zip_code of the contract",
+    ],
+    [
+      without("field x-meta.lazy_fields"),
+      "the fields of x-meta: the inventory lacks lazy_fields of the contract",
+    ],
+    [without("end_hook ko"), "each end_hook: the inventory lacks ko of the contract"],
+    [
+      without("setting cards_read.filter_by_type"),
+      "the settings of each feature: the inventory lacks cards_read.filter_by_type of the contract",
+    ],
+    [
+      without("startExecution 409"),
+      "endpoints and statuses: the inventory lacks startExecution 409 of the contract",
+    ],
+    [
+      renamed("filter markets", "filter countries"),
+      "the filters of the catalogue: the contract lacks countries of the inventory",
+    ],
+    [
+      said("state TEMPORARY_ERROR", "`PROXY_ERROR`", "`PROXI_ERROR`"),
+      "the reasons of TEMPORARY_ERROR: the contract lacks PROXI_ERROR of the inventory",
+    ],
+    [
+      [...inventory, { id: "field execution.mood", section: "2.4", says: "Not there.", own: false }],
+      "the fields of execution: the contract lacks mood of the inventory",
+    ],
+  ] as const)("a difference is named (%#)", (rows, problem) => {
+    expect(differences(compareWithContract(rows))).toContain(problem)
+  })
+
+  it("marks as own what the reference only names: 4.11, 4.12, refused secrets and waiting", () => {
+    const own = inventory.filter((row) => row.own && /^[a-zA-Z]+ \d{3}$/.test(row.id))
+    const statuses = own.filter(({ id }) => !/ (?:401|403|429)$/.test(id))
+    expect([...new Set(statuses.map(({ section }) => section))]).toEqual(["4.11", "4.12"])
+  })
+
+  it("have a choice for everything that is not shown, with what the client does about it", () => {
+    const silences = readSilences()
+    expect(silences.length).toBeGreaterThanOrEqual(37)
+    const short = silences.filter(
+      (one) => Math.min(one.open.length, one.service.length, one.client.length) < 5,
+    )
+    expect(short).toEqual([])
+  })
+})

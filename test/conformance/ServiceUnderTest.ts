@@ -1,0 +1,166 @@
+/**
+ * The embedded service in a process of its own, as any developer starts it, and the program's own night in
+ * another one, with a job of the demo set pointed at an address of ours.
+ */
+import { spawn } from "node:child_process"
+import type { ChildProcess } from "node:child_process"
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { stringify } from "yaml"
+import { isObject } from "../project/schemaNodes.ts"
+
+const root = fileURLToPath(new URL("../../", import.meta.url))
+const program = join(root, "src/main.ts")
+const secret = "sandbox-app-1"
+
+const running = new Set<ChildProcess>()
+process.on("exit", () => running.forEach((child) => child.kill("SIGKILL")))
+
+const start = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}): ChildProcess => {
+  const child = spawn(process.execPath, [program, ...args], {
+    cwd: root,
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, NO_COLOR: "1", ...env },
+  })
+  running.add(child)
+  child.on("close", () => running.delete(child))
+  return child
+}
+
+const textOf = async (stream: ChildProcess["stdout"]): Promise<string> => {
+  let text = ""
+  for await (const chunk of stream ?? []) text += String(chunk)
+  return text
+}
+
+export interface ServiceUnderTest {
+  readonly origin: string
+  readonly stop: () => void
+}
+
+export const startService = async (speed: number, faults: object): Promise<ServiceUnderTest> => {
+  const folder = mkdtempSync(join(tmpdir(), "conformance-service-"))
+  const file = join(folder, "faults.yaml")
+  writeFileSync(file, stringify(faults))
+  const child = start(["sandbox", "--port", "0", "--seed", "7", "--speed", String(speed), "--faults", file])
+  child.on("close", () => rmSync(folder, { recursive: true, force: true }))
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
+  let said = ""
+  child.stdout?.on("data", (chunk: Buffer) => {
+    said += chunk.toString()
+    if (said.includes("\n")) resolve(said)
+  })
+  const complaint = textOf(child.stderr)
+  child.on("close", () => void complaint.then((text) => reject(new Error(`no service: ${text}`))))
+  const address: unknown = JSON.parse((await promise).split("\n")[0] ?? "")
+  const base_url = isObject(address) ? String(address["base_url"]) : ""
+  return { origin: new URL(base_url).origin, stop: () => child.kill("SIGTERM") }
+}
+
+/** What makes a night of a demo's size pass in seconds on the machine's own clock. */
+const quick = (max_wait: string) => ({
+  execution: { execution_timeout: "10 minutes", max_wait },
+  polling: { min: "200 millis", max: "1 second" },
+  retry: { max_attempts: 3, base: "1 second", max: "2 seconds" },
+  flow_results: { enabled: true, min_interval: "5 seconds", wait_final: "20 seconds", attachments: true },
+})
+
+export interface Night {
+  /** A file of `jobs/` that runs on the embedded service. */
+  readonly job: string
+  readonly further?: boolean
+  /** Listens for the service's events while it runs. */
+  readonly webhooks?: boolean
+  /** The first of its customers only. */
+  readonly customersMax?: number
+}
+
+/** The first items of a block list; the text of the others is left out. */
+const firstItems = (block: string, countMax: number): string => {
+  const [head = "", ...items] = block.split(/^(?= {2}- )/m)
+  return [head, ...items.slice(0, countMax)].join("")
+}
+
+/** The job's own text, as ids like 5e55 are what is written, with a service at `origin` and a quicker pace. */
+const writeJob = (folder: string, origin: string, { job, customersMax }: Night): string => {
+  const changed = {
+    // A whole demo has a customer on an engine in maintenance, who waits as long as the job lets it.
+    ...quick(customersMax === undefined ? "15 seconds" : "2 minutes"),
+    service: {
+      base_url: `${origin}/api`,
+      flows_url: `${origin}/flows`,
+      app_secret: "env:NIGHTJAR_APP_SECRET",
+    },
+  }
+  const kept = readFileSync(join(root, "jobs", job), "utf8")
+    .split(/^(?=[a-z_]+:)/m)
+    .filter((block) => !Object.keys(changed).some((key) => block.startsWith(`${key}:`)))
+    .map((block) =>
+      block.startsWith("customers:") && customersMax !== undefined ? firstItems(block, customersMax) : block,
+    )
+  for (const name of readdirSync(join(root, "jobs")).filter((one) => one.endsWith(".txt"))) {
+    copyFileSync(join(root, "jobs", name), join(folder, name))
+  }
+  const path = join(folder, job)
+  writeFileSync(path, `${kept.join("")}\n${stringify(changed)}`)
+  return path
+}
+
+export interface NightEnd extends Night {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+const freePort = async (): Promise<number> => {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const address = server.address()
+  await new Promise((resolve) => server.close(resolve))
+  return typeof address === "object" && address !== null ? address.port : 0
+}
+
+/** By the service's own interface, which is no part of the document: not through the proxy. */
+const subscribe = async (service: string): Promise<ReadonlyArray<string>> => {
+  const port = await freePort()
+  const { ok } = await fetch(`${service}/sandbox/hooks`, {
+    method: "PUT",
+    headers: { "X-APP-SECRET": secret, "Content-Type": "application/json" },
+    body: JSON.stringify({ url: `http://127.0.0.1:${port}/` }),
+  })
+  if (!ok) throw new Error("the service takes no subscription")
+  return ["--webhooks", String(port)]
+}
+
+/**
+ * One after the other in one output folder, as a machine runs them, all calls going to `origin`.
+ *
+ * @param service the address of the service itself
+ */
+export const runNights = async (
+  origin: string,
+  nights: ReadonlyArray<Night>,
+  service: string,
+): Promise<ReadonlyArray<NightEnd>> => {
+  const folder = mkdtempSync(join(tmpdir(), "conformance-"))
+  const ends: Array<NightEnd> = []
+  try {
+    for (const night of nights) {
+      const output = ["--output", join(folder, "output"), "--no-progress"]
+      const further = night.further === true ? ["--new"] : []
+      const listening = night.webhooks === true ? await subscribe(service) : []
+      const child = start(["run", ...further, ...listening, writeJob(folder, origin, night), ...output], {
+        NIGHTJAR_APP_SECRET: secret,
+      })
+      const ended = new Promise<number | null>((resolve) => child.on("close", resolve))
+      const [stdout, stderr, code] = await Promise.all([textOf(child.stdout), textOf(child.stderr), ended])
+      ends.push({ ...night, code, stdout, stderr })
+    }
+    return ends
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}

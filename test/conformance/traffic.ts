@@ -1,0 +1,113 @@
+/**
+ * `npm run conformance`: the OpenAPI document before a public validator, then a tour of every endpoint and
+ * status and a whole night of the program, both through a proxy that holds every request and answer against
+ * the document. Prints what was checked; ends with 1 where anything did not fit.
+ */
+import { fileURLToPath } from "node:url"
+import { Validator } from "@seriousme/openapi-schema-validator"
+import { serviceOpenApi } from "../project/openapi.ts"
+import { isObject } from "../project/schemaNodes.ts"
+import { startProxy } from "./RecordingProxy.ts"
+import { runNights, startService } from "./ServiceUnderTest.ts"
+import type { Night, NightEnd } from "./ServiceUnderTest.ts"
+import { takeTour, tourFaults } from "./Tour.ts"
+import { makeTrafficCheck } from "./TrafficCheck.ts"
+import type { Exchange, Finding } from "./TrafficCheck.ts"
+import { makeTrafficLog, renderCounts } from "./TrafficLog.ts"
+import type { TrafficLog } from "./TrafficLog.ts"
+
+/** Seconds of the service in one second of the machine, during the night: a queue of minutes is gone in a second. */
+const nightSpeed = 300
+
+/** What the public validator says against the document; empty when it is a valid one. */
+export const validateDocument = async (): Promise<string> => {
+  const { valid, errors } = await new Validator().validate({ ...serviceOpenApi() })
+  return valid ? "" : JSON.stringify(errors)
+}
+
+const throughProxy = async (
+  speed: number,
+  faults: object,
+  use: (origin: string, service: string) => Promise<void>,
+  seen?: (exchange: Exchange, finding: Finding) => void,
+): Promise<TrafficLog> => {
+  const log = makeTrafficLog(await makeTrafficCheck(serviceOpenApi()), seen)
+  const service = await startService(speed, faults)
+  try {
+    const proxy = await startProxy(service.origin, log.record)
+    await use(proxy.origin, service.origin).finally(() => proxy.close())
+  } finally {
+    service.stop()
+  }
+  return log
+}
+
+export const tourThroughProxy = (
+  seen?: (exchange: Exchange, finding: Finding) => void,
+): Promise<TrafficLog> => throughProxy(1, tourFaults, (origin) => takeTour(origin, serviceOpenApi()), seen)
+
+export const nightsThroughProxy = async (
+  nights: ReadonlyArray<Night>,
+): Promise<{ readonly log: TrafficLog; readonly ends: ReadonlyArray<NightEnd> }> => {
+  const { promise, resolve } = Promise.withResolvers<ReadonlyArray<NightEnd>>()
+  const log = await throughProxy(nightSpeed, { faults: [] }, async (origin, service) =>
+    resolve(await runNights(origin, nights, service)),
+  )
+  return { log, ends: await promise }
+}
+
+/** The demo set: a night of everything, one that gets tokens, one that uses them, sessions, webhooks. */
+const demoSet: ReadonlyArray<Night> = [
+  { job: "demo.yaml" },
+  { job: "tokens.yaml" },
+  { job: "tokens.yaml", further: true },
+  { job: "sessions.yaml" },
+  { job: "webhooks.yaml", webhooks: true },
+]
+
+/** Answers of the document that a tour has not seen, by `<operation> <status>`. */
+export const unseenAnswers = (log: TrafficLog): ReadonlyArray<string> =>
+  Object.values(Object(serviceOpenApi()["paths"]))
+    .flatMap((methods) => Object.values(Object(methods)).filter(isObject))
+    .flatMap(({ operationId, responses }) =>
+      Object.keys(Object(responses)).map((status) => `${String(operationId)} ${status}`),
+    )
+    .filter((answer) => !log.counts.has(answer))
+
+const tell = (title: string, log: TrafficLog, elapsedMs: number): void => {
+  const refused = [...log.refused.values()].reduce((sum, count) => sum + count, 0)
+  console.log(`${title}: ${log.exchanges()} requests and their answers in ${Math.round(elapsedMs / 1000)} s`)
+  for (const line of renderCounts(log.counts)) console.log(line)
+  console.log(`  ${refused} of the requests do not fit the document and were refused`)
+  console.log(`  mismatches: ${log.mismatches.size === 0 ? "none" : ""}`)
+  for (const [mismatch, count] of log.mismatches) console.log(`    ${mismatch} (${count} times)`)
+}
+
+const main = async (): Promise<boolean> => {
+  const invalid = await validateDocument()
+  console.log(`schemas/service.openapi.json: ${invalid === "" ? "a valid OpenAPI document" : invalid}`)
+  let startedAt = performance.now()
+  const tour = await tourThroughProxy()
+  tell("tour", tour, performance.now() - startedAt)
+  const unseen = unseenAnswers(tour)
+  console.log(`  answers not seen: ${unseen.length === 0 ? "none" : unseen.join(", ")}`)
+  startedAt = performance.now()
+  const { log, ends } = await nightsThroughProxy(demoSet)
+  tell("nights", log, performance.now() - startedAt)
+  for (const { job, further, code } of ends)
+    console.log(`  ${job}${further ? " --new" : ""} ended with ${code}`)
+  const failed = ends.filter(({ code }) => code !== 0 && code !== 3 && code !== 4)
+  for (const { stderr } of failed) console.log(stderr)
+  return (
+    invalid === "" &&
+    [tour, log].every(({ mismatches }) => mismatches.size === 0) &&
+    unseen.length === 0 &&
+    log.refused.size === 0 &&
+    failed.length === 0
+  )
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const passed = await main()
+  process.exit(passed ? 0 : 1)
+}
