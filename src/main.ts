@@ -120,7 +120,7 @@ const embedded = (
     const { Sandbox } = await import("./sandbox/Sandbox.ts")
     const { SandboxClient } = await import("./sandbox/SandboxClient.ts")
     const { base_url, flows_url } = SandboxClient
-    const { readFaults } = await import("./sandbox/FaultsFile.ts")
+    const { readFaults } = await import("./sandbox/faults/FaultsFile.ts")
     const app_secret = Redacted.make(sandboxSecret)
     const service = ServiceHttp.layer({ base_url, flows_url, attachments_url: flows_url, app_secret })
     const sandbox = Layer.unwrap(
@@ -145,7 +145,7 @@ const embedded = (
 /** Deliveries over real HTTP; a target has ten seconds of this machine, however fast the clock runs. */
 const dispatcher = (speed: number) =>
   lazily(async () => {
-    const { HookDispatcher } = await import("./sandbox/HookDispatcher.ts")
+    const { HookDispatcher } = await import("./sandbox/hooks/HookDispatcher.ts")
     const { NodeClient } = await import("./client/NodeClient.ts")
     const answerWithin = Duration.seconds(10 * speed)
     return HookDispatcher.layer({ answerWithin }).pipe(Layer.provide(NodeClient.layer()))

@@ -18,7 +18,7 @@ export interface CheckedJob {
 /** What is wrong with the file of faults that the embedded service of a job is to follow. */
 const problemsOfFaults = Effect.fnUntraced(function* ({ service }: Job) {
   if (service._tag !== "Embedded" || service.faults === undefined) return []
-  const { readFaults } = yield* Effect.promise(() => import("../sandbox/FaultsFile.ts"))
+  const { readFaults } = yield* Effect.promise(() => import("../sandbox/faults/FaultsFile.ts"))
   return yield* Effect.match(readFaults(service.faults), {
     onSuccess: (): ReadonlyArray<Problem> => [],
     onFailure: ({ problems }) => problems,

@@ -4,8 +4,8 @@
  */
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { behaviourWords } from "../sandbox/Behaviour.ts"
-import { faultHelp } from "../sandbox/FaultHelp.ts"
+import { behaviourWords } from "../sandbox/executions/Behaviour.ts"
+import { faultHelp } from "../sandbox/faults/FaultHelp.ts"
 import { say } from "./Output.ts"
 import { readWebhooks, webhookFlags, webhookHelp } from "./WebhookFlags.ts"
 import { Wiring } from "./Wiring.ts"
@@ -58,7 +58,7 @@ export const sandbox = Command.make(
     ...webhookFlags,
   },
   Effect.fn("Sandbox.handle")(function* ({ port, host, seed, speed, state, faults, ...hooks }) {
-    const { readFaults } = yield* Effect.promise(() => import("../sandbox/FaultsFile.ts"))
+    const { readFaults } = yield* Effect.promise(() => import("../sandbox/faults/FaultsFile.ts"))
     const injected = Option.isNone(faults) ? undefined : yield* readFaults(faults.value)
     const { SandboxServer } = yield* Effect.promise(() => import("../sandbox/SandboxServer.ts"))
     const wiring = yield* Wiring

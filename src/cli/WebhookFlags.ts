@@ -4,9 +4,9 @@
  */
 import { Option } from "effect"
 import { Flag } from "effect/cli"
-import { deliveryOrders } from "../sandbox/HookEvent.ts"
-import { readTarget } from "../sandbox/Hooks.ts"
-import type { Webhook } from "../sandbox/Hooks.ts"
+import { deliveryOrders } from "../sandbox/hooks/HookEvent.ts"
+import { readTarget } from "../sandbox/hooks/Hooks.ts"
+import type { Webhook } from "../sandbox/hooks/Hooks.ts"
 
 export const webhookFlags = {
   webhooks: Flag.String("webhooks").pipe(

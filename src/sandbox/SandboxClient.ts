@@ -14,7 +14,7 @@ import {
   HttpServerResponse,
 } from "effect/http"
 import type { HttpClientRequest } from "effect/http"
-import { ConnectionLost } from "./FaultGate.ts"
+import { ConnectionLost } from "./faults/FaultGate.ts"
 import type { Sandbox } from "./Sandbox.ts"
 import { routerConfig, SandboxRoutes } from "./SandboxRoutes.ts"
 

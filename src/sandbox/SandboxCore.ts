@@ -3,8 +3,8 @@
  * fold, then to whoever listens. A decision and its events are settled in one synchronous step, so that what
  * was decided upon is what changes.
  */
-import type { CallWatch } from "./CallWatch.ts"
-import type { Decision } from "./DecideCalls.ts"
+import type { CallWatch } from "./admin/CallWatch.ts"
+import type { Decision } from "./executions/DecideCalls.ts"
 import type { Journal } from "./Journal.ts"
 import type { SandboxEvent } from "./SandboxEvent.ts"
 import { applyEvent } from "./SandboxState.ts"

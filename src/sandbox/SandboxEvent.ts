@@ -4,11 +4,11 @@
  * keyed hashes of them, and logins sealed under keys that are not in any event.
  */
 import { Schema } from "effect"
-import { HookEvent } from "./HookEvent.ts"
-import { flowEventSchemas } from "./FlowEvent.ts"
-import { ErrorItem, ResultsPlan } from "./ResultsPlan.ts"
-import { Timeline } from "./Timeline.ts"
-import { ExchangeRefused, TicketExchanged, TicketIssued, TokenRevoked } from "./TokenEvent.ts"
+import { HookEvent } from "./hooks/HookEvent.ts"
+import { flowEventSchemas } from "./flows/FlowEvent.ts"
+import { ErrorItem, ResultsPlan } from "./executions/ResultsPlan.ts"
+import { Timeline } from "./executions/Timeline.ts"
+import { ExchangeRefused, TicketExchanged, TicketIssued, TokenRevoked } from "./tokens/TokenEvent.ts"
 
 const at = Schema.Finite
 

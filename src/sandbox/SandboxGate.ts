@@ -6,7 +6,7 @@ import { Context, Effect, Layer, SchemaIssue } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError, HttpApiMiddleware } from "effect/http-api"
 import { secretHeader } from "../contract/Api.ts"
-import type { Application } from "./DecideStart.ts"
+import type { Application } from "./executions/DecideStart.ts"
 
 /** The applications by their secrets: all but the second may tokenize; to each other they are strangers. */
 const applications: ReadonlyMap<string, Application> = new Map([

@@ -3,16 +3,16 @@
  * `applyEvent` changes it. An execution is a plan and what was done to it; its records are derived when
  * somebody reads them.
  */
-import { isFlowSessionEvent } from "./FlowEvent.ts"
-import { applyFlowEvent, emptyFlowState } from "./FlowSession.ts"
-import type { FlowState } from "./FlowSession.ts"
-import { applyHookEvent, emptyHooks, isHookEvent } from "./HookState.ts"
-import type { HookState } from "./HookState.ts"
-import type { Retrieval } from "./ResultsPlan.ts"
+import { isFlowSessionEvent } from "./flows/FlowEvent.ts"
+import { applyFlowEvent, emptyFlowState } from "./flows/FlowSession.ts"
+import type { FlowState } from "./flows/FlowSession.ts"
+import { applyHookEvent, emptyHooks, isHookEvent } from "./hooks/HookState.ts"
+import type { HookState } from "./hooks/HookState.ts"
+import type { Retrieval } from "./executions/ResultsPlan.ts"
 import type { SandboxEvent, Started, StartRefused } from "./SandboxEvent.ts"
-import { isClosedPhase, lifeOf, momentOf } from "./Timeline.ts"
-import type { ChallengeAnswer, Moment, Phase, Stop } from "./Timeline.ts"
-import { isTokenEvent } from "./TokenEvent.ts"
+import { isClosedPhase, lifeOf, momentOf } from "./executions/Timeline.ts"
+import type { ChallengeAnswer, Moment, Phase, Stop } from "./executions/Timeline.ts"
+import { isTokenEvent } from "./tokens/TokenEvent.ts"
 import {
   addConflict,
   addRun,
@@ -20,8 +20,8 @@ import {
   dropExpired,
   dropTicket,
   emptyTokenState,
-} from "./TokenState.ts"
-import type { TokenState } from "./TokenState.ts"
+} from "./tokens/TokenState.ts"
+import type { TokenState } from "./tokens/TokenState.ts"
 
 export interface ResultsReading {
   readonly at: number

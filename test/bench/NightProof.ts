@@ -10,8 +10,8 @@ import type { Connection } from "../../src/duckdb/DuckDb.ts"
 import { identifier, literal } from "../../src/duckdb/SqlText.ts"
 import { SandboxEvent } from "../../src/sandbox/SandboxEvent.ts"
 import { applyEvent, emptyState } from "../../src/sandbox/SandboxState.ts"
-import { truthOf } from "../../src/sandbox/Truth.ts"
-import type { ExecutionSeen } from "../../src/sandbox/Truth.ts"
+import { truthOf } from "../../src/sandbox/admin/Truth.ts"
+import type { ExecutionSeen } from "../../src/sandbox/admin/Truth.ts"
 import type { ExpectedNight } from "./NightJob.ts"
 
 export interface ServiceSaw {

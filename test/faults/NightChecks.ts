@@ -9,7 +9,7 @@ import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { Schema } from "effect"
 import { Fact } from "../../src/ledger/Fact.ts"
-import type { ExecutionSeen, Truth } from "../../src/sandbox/Truth.ts"
+import type { ExecutionSeen, Truth } from "../../src/sandbox/admin/Truth.ts"
 import { publishedExecutions } from "./PublishedTables.ts"
 import type { Tables } from "./PublishedTables.ts"
 

@@ -6,8 +6,8 @@ import { existsSync, readFileSync } from "node:fs"
 import { Schema } from "effect"
 import { SandboxEvent } from "../../src/sandbox/SandboxEvent.ts"
 import { applyEvent, emptyState } from "../../src/sandbox/SandboxState.ts"
-import { truthOf } from "../../src/sandbox/Truth.ts"
-import type { Truth } from "../../src/sandbox/Truth.ts"
+import { truthOf } from "../../src/sandbox/admin/Truth.ts"
+import type { Truth } from "../../src/sandbox/admin/Truth.ts"
 import { startProcess } from "./NightjarCommand.ts"
 
 /** Seconds of the service in one second of this machine: a night of minutes takes one or two. */

@@ -3,10 +3,15 @@ import { describe, expect, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { Engine, EngineDetails } from "../../src/contract/Engine.ts"
 import { features, mainCategories } from "../../src/contract/Vocabulary.ts"
-import { checkForm } from "../../src/sandbox/CheckForm.ts"
-import { engineDefinitions, findEngine } from "../../src/sandbox/EngineCatalogue.ts"
-import { engineDetails, engineView, featureForm, isEngineReference } from "../../src/sandbox/EngineViews.ts"
-import { ibanOf } from "../../src/sandbox/FinancialRecords.ts"
+import { checkForm } from "../../src/sandbox/engines/CheckForm.ts"
+import { engineDefinitions, findEngine } from "../../src/sandbox/engines/EngineCatalogue.ts"
+import {
+  engineDetails,
+  engineView,
+  featureForm,
+  isEngineReference,
+} from "../../src/sandbox/engines/EngineViews.ts"
+import { ibanOf } from "../../src/sandbox/data/FinancialRecords.ts"
 import {
   cifControl,
   cifOf,
@@ -15,7 +20,7 @@ import {
   nieOf,
   personOf,
   socialSecurityOf,
-} from "../../src/sandbox/Person.ts"
+} from "../../src/sandbox/data/Person.ts"
 import { seeded } from "../../src/sandbox/Seeded.ts"
 
 describe("the catalogue", () => {

@@ -5,10 +5,10 @@
  */
 import { expect, it } from "@effect/vitest"
 import fc from "fast-check"
-import { readBehaviour } from "../../src/sandbox/Behaviour.ts"
-import { planTimeline } from "../../src/sandbox/PlanTimeline.ts"
-import { isClosedPhase, lifeOf, momentOf } from "../../src/sandbox/Timeline.ts"
-import type { ChallengeAnswer, Phase } from "../../src/sandbox/Timeline.ts"
+import { readBehaviour } from "../../src/sandbox/executions/Behaviour.ts"
+import { planTimeline } from "../../src/sandbox/executions/PlanTimeline.ts"
+import { isClosedPhase, lifeOf, momentOf } from "../../src/sandbox/executions/Timeline.ts"
+import type { ChallengeAnswer, Phase } from "../../src/sandbox/executions/Timeline.ts"
 
 const asked = ["accounts_read", "cards_read"]
 const life = fc.record({

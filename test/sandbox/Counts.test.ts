@@ -8,7 +8,7 @@ import { TestClock } from "effect/testing"
 import fc from "fast-check"
 import { ExecutionState } from "../../src/contract/Execution.ts"
 import { features, featureStatusReasons, statusReasons } from "../../src/contract/Vocabulary.ts"
-import { engineDefinitions } from "../../src/sandbox/EngineCatalogue.ts"
+import { engineDefinitions } from "../../src/sandbox/engines/EngineCatalogue.ts"
 import { morning } from "./BothWays.ts"
 import { Caller, field, inProcess, textField } from "./Caller.ts"
 

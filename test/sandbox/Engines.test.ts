@@ -13,8 +13,8 @@ import {
   features,
   mainCategories,
 } from "../../src/contract/Vocabulary.ts"
-import { engineDefinitions } from "../../src/sandbox/EngineCatalogue.ts"
-import { isInMaintenance, lastTenMinutesOfEveryHour } from "../../src/sandbox/MaintenanceWindows.ts"
+import { engineDefinitions } from "../../src/sandbox/engines/EngineCatalogue.ts"
+import { isInMaintenance, lastTenMinutesOfEveryHour } from "../../src/sandbox/engines/MaintenanceWindows.ts"
 import { inBothWays } from "./BothWays.ts"
 import { field } from "./Caller.ts"
 import { isAmong, isText, isTexts, items, list, references, reserved } from "./ReadEngines.ts"

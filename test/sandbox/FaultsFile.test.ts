@@ -4,9 +4,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
-import { faultHelp } from "../../src/sandbox/FaultHelp.ts"
-import { endpointNames, Faults, millisOf } from "../../src/sandbox/Faults.ts"
-import { decodeFaults, readFaults } from "../../src/sandbox/FaultsFile.ts"
+import { faultHelp } from "../../src/sandbox/faults/FaultHelp.ts"
+import { endpointNames, Faults, millisOf } from "../../src/sandbox/faults/Faults.ts"
+import { decodeFaults, readFaults } from "../../src/sandbox/faults/FaultsFile.ts"
 
 const told = (source: string): ReadonlyArray<string> =>
   Result.match(decodeFaults("f.yaml", source), {

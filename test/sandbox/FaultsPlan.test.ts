@@ -1,9 +1,9 @@
 /** Which calls go wrong: pure, seeded, and independent of the order in which customers call. */
 import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { emptyTally, judgeCall } from "../../src/sandbox/FaultPlan.ts"
-import type { Call } from "../../src/sandbox/FaultPlan.ts"
-import type { Faults } from "../../src/sandbox/Faults.ts"
+import { emptyTally, judgeCall } from "../../src/sandbox/faults/FaultPlan.ts"
+import type { Call } from "../../src/sandbox/faults/FaultPlan.ts"
+import type { Faults } from "../../src/sandbox/faults/Faults.ts"
 
 const read = (customer: string): Call => ({
   endpoint: "readExecution",

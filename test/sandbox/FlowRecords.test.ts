@@ -9,14 +9,14 @@ import {
   identificationNumberTypes,
   secondaryEducationSubFamilies,
 } from "../../src/contract/Vocabulary.ts"
-import { engineDefinitions } from "../../src/sandbox/EngineCatalogue.ts"
-import { flowSessionBody, sessionDocuments } from "../../src/sandbox/FlowBody.ts"
-import type { FlowSessionCreated } from "../../src/sandbox/FlowEvent.ts"
-import { newFlowSession } from "../../src/sandbox/FlowSession.ts"
-import { planSource } from "../../src/sandbox/FlowSources.ts"
-import { readFlowPlan } from "../../src/sandbox/FlowWords.ts"
-import { cifControl, dniLetter, nitControl } from "../../src/sandbox/Person.ts"
-import { countProducts, familyOf } from "../../src/sandbox/PlanResults.ts"
+import { engineDefinitions } from "../../src/sandbox/engines/EngineCatalogue.ts"
+import { flowSessionBody, sessionDocuments } from "../../src/sandbox/flows/FlowBody.ts"
+import type { FlowSessionCreated } from "../../src/sandbox/flows/FlowEvent.ts"
+import { newFlowSession } from "../../src/sandbox/flows/FlowSession.ts"
+import { planSource } from "../../src/sandbox/flows/FlowSources.ts"
+import { readFlowPlan } from "../../src/sandbox/flows/FlowWords.ts"
+import { cifControl, dniLetter, nitControl } from "../../src/sandbox/data/Person.ts"
+import { countProducts, familyOf } from "../../src/sandbox/executions/PlanResults.ts"
 import { nightStart, recordsIn } from "./FlowWalk.ts"
 
 type Fields = Readonly<Record<string, unknown>>

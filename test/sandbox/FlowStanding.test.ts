@@ -12,8 +12,8 @@ import {
   planStanding,
   standingScriptOf,
   standingSessionId,
-} from "../../src/sandbox/StandingSessions.ts"
-import { standingScripts } from "../../src/sandbox/StandingScripts.ts"
+} from "../../src/sandbox/flows/StandingSessions.ts"
+import { standingScripts } from "../../src/sandbox/flows/StandingScripts.ts"
 import { Caller, field, inProcess, overHttp, textField } from "./Caller.ts"
 import type { Reach } from "./Caller.ts"
 import { nightStart, recordsIn, recordTexts, walk, walked } from "./FlowWalk.ts"

@@ -5,7 +5,7 @@
 import { Cause, Clock, Context, Effect, Exit, Layer } from "effect"
 import { HttpClient, HttpClientError, HttpServerResponse } from "effect/http"
 import type { HttpClientRequest } from "effect/http"
-import { HookDispatcher } from "../../src/sandbox/HookDispatcher.ts"
+import { HookDispatcher } from "../../src/sandbox/hooks/HookDispatcher.ts"
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/Sandbox.ts"
 import { World } from "../simulation/World.ts"
 import type { Caller } from "./Caller.ts"

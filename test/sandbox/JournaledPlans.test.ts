@@ -9,7 +9,7 @@ import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { encryptionKey } from "../../src/sandbox/Encryption.ts"
+import { encryptionKey } from "../../src/sandbox/executions/Encryption.ts"
 import { morning } from "./BothWays.ts"
 import { Caller, inProcess, textField } from "./Caller.ts"
 

@@ -2,10 +2,16 @@
 import { describe, expect, it } from "@effect/vitest"
 import fc from "fast-check"
 import { statusReasons } from "../../src/contract/Vocabulary.ts"
-import { behaviourWords, readBehaviour } from "../../src/sandbox/Behaviour.ts"
-import { loginVerdictOf, planTimeline } from "../../src/sandbox/PlanTimeline.ts"
-import { isClosedPhase, isOpenReason, lifeOf, momentOf, statusCodeOf } from "../../src/sandbox/Timeline.ts"
-import type { Phase } from "../../src/sandbox/Timeline.ts"
+import { behaviourWords, readBehaviour } from "../../src/sandbox/executions/Behaviour.ts"
+import { loginVerdictOf, planTimeline } from "../../src/sandbox/executions/PlanTimeline.ts"
+import {
+  isClosedPhase,
+  isOpenReason,
+  lifeOf,
+  momentOf,
+  statusCodeOf,
+} from "../../src/sandbox/executions/Timeline.ts"
+import type { Phase } from "../../src/sandbox/executions/Timeline.ts"
 
 const seconds = fc.integer({ min: 0, max: 5_000 })
 const words = fc

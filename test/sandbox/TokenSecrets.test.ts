@@ -9,9 +9,15 @@ import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { encryptionKey } from "../../src/sandbox/Encryption.ts"
-import { damageSealed, isVerified, openSealed, sealText, verifierOf } from "../../src/sandbox/Sealing.ts"
-import type { Seal } from "../../src/sandbox/Sealing.ts"
+import { encryptionKey } from "../../src/sandbox/executions/Encryption.ts"
+import {
+  damageSealed,
+  isVerified,
+  openSealed,
+  sealText,
+  verifierOf,
+} from "../../src/sandbox/tokens/Sealing.ts"
+import type { Seal } from "../../src/sandbox/tokens/Sealing.ts"
 import { Caller, field, inProcess, textField } from "./Caller.ts"
 import { tokenFor, truth } from "./TokenSuite.ts"
 

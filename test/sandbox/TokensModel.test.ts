@@ -5,10 +5,10 @@
  */
 import * as fc from "fast-check"
 import { expect, it } from "vitest"
-import { decideAbort, decideDelete } from "../../src/sandbox/DecideCalls.ts"
-import { decideStart } from "../../src/sandbox/DecideStart.ts"
-import { decideTokenizedStart } from "../../src/sandbox/DecideTokenizedStart.ts"
-import { decideExchange, decideRevoke, tokenStatusAt } from "../../src/sandbox/DecideTokens.ts"
+import { decideAbort, decideDelete } from "../../src/sandbox/executions/DecideCalls.ts"
+import { decideStart } from "../../src/sandbox/executions/DecideStart.ts"
+import { decideTokenizedStart } from "../../src/sandbox/tokens/DecideTokenizedStart.ts"
+import { decideExchange, decideRevoke, tokenStatusAt } from "../../src/sandbox/tokens/DecideTokens.ts"
 import type { SandboxEvent } from "../../src/sandbox/SandboxEvent.ts"
 import { applyEvent, emptyState, momentAt } from "../../src/sandbox/SandboxState.ts"
 

@@ -4,7 +4,7 @@
  */
 import { foldRun } from "../../src/ledger/RunState.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
-import type { ExecutionSeen } from "../../src/sandbox/Truth.ts"
+import type { ExecutionSeen } from "../../src/sandbox/admin/Truth.ts"
 import { neighbourApplication } from "./Neighbour.ts"
 import type { NightOutcome } from "./SimulatedNight.ts"
 

@@ -6,7 +6,7 @@
 import { Effect } from "effect"
 import { HttpClientRequest } from "effect/http"
 import type { HttpClient, HttpMethod } from "effect/http"
-import type { Truth } from "../../src/sandbox/Truth.ts"
+import type { Truth } from "../../src/sandbox/admin/Truth.ts"
 import type { Perform } from "./FaultyNetwork.ts"
 
 /** An application that may tokenize as ours may, and is a stranger to it. */

@@ -8,7 +8,7 @@ import { HttpClient, HttpClientError, HttpServerResponse } from "effect/http"
 import type { HttpClientRequest } from "effect/http"
 import { readEvent } from "../../src/client/EventView.ts"
 import type { HintBoard } from "../../src/client/Hints.ts"
-import type { Truth } from "../../src/sandbox/Truth.ts"
+import type { Truth } from "../../src/sandbox/admin/Truth.ts"
 import type { World } from "./World.ts"
 
 export const receiverUrl = "http://receiver.invalid/"

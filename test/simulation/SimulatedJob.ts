@@ -4,7 +4,7 @@
  */
 import { Redacted } from "effect"
 import { statusReasonsByCode } from "../../src/contract/Vocabulary.ts"
-import { standingSessionId } from "../../src/sandbox/StandingSessions.ts"
+import { standingSessionId } from "../../src/sandbox/flows/StandingSessions.ts"
 import type { Assignment, Job } from "../../src/jobs/Job.ts"
 
 const minute = 60_000

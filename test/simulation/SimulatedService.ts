@@ -4,10 +4,10 @@
  */
 import { Effect, Layer } from "effect"
 import { HttpClient } from "effect/http"
-import { HookDispatcher } from "../../src/sandbox/HookDispatcher.ts"
+import { HookDispatcher } from "../../src/sandbox/hooks/HookDispatcher.ts"
 import { Sandbox } from "../../src/sandbox/Sandbox.ts"
 import { SandboxClient } from "../../src/sandbox/SandboxClient.ts"
-import type { Truth } from "../../src/sandbox/Truth.ts"
+import type { Truth } from "../../src/sandbox/admin/Truth.ts"
 import type { Perform } from "./FaultyNetwork.ts"
 import { receiverUrl } from "./SimulatedHooks.ts"
 import type { World } from "./World.ts"

@@ -1,0 +1,208 @@
+/**
+ * Records of public administrations, suppliers and cloud providers. Their shapes are this service's own
+ * (the reference does not show them) and marked as such in every record.
+ */
+import { cifOf, dateOf, personOf } from "./Person.ts"
+import { amountOf } from "./RecordFamily.ts"
+import type { DatesContext, RecordBody, RecordContext, RecordFamily } from "./RecordFamily.ts"
+import { countOccurrences, newestOccurrence, occurrenceDay, recurrenceOf } from "../engines/Recurrence.ts"
+import { dayNumber } from "../engines/RelativeDate.ts"
+import { seeded } from "../Seeded.ts"
+
+const taxNumber = ({ seed, customer_id, company }: RecordContext) =>
+  personOf(seed, customer_id, 0, company).identification.value
+
+const invoicesOf = (
+  product: string,
+  { seed, customer_id, engine_reference, settings, today }: DatesContext,
+) => {
+  const { from_date = today, to_date = today } = settings
+  const recurrence = recurrenceOf([6, 14], product, seed, customer_id, engine_reference)
+  const until = to_date < today ? to_date : today
+  const count = countOccurrences(recurrence, from_date, until)
+  return { recurrence, count, newest: newestOccurrence(recurrence, until) }
+}
+
+/** Newest first; more than the source issued in these days only where a behaviour word asks for more. */
+const invoice = (product: string, context: RecordContext): RecordBody => {
+  const { seed, customer_id, engine_reference, position } = context
+  const { recurrence, count, newest } = invoicesOf(product, context)
+  const occurrence = newest - (count === 0 ? 0 : position % count)
+  const lap = count === 0 ? position : Math.floor(position / count)
+  const draw = seeded("invoice", product, seed, customer_id, engine_reference, occurrence, lap)
+  const issued_on = occurrenceDay(recurrence, occurrence)
+  const base = draw.int(1_000, 90_000)
+  return {
+    number: `F-${issued_on.slice(0, 4)}/${draw.digits(5)}`,
+    issued_on,
+    counterpart: { name: "Comercial Ejemplo S.L.", tax_number: cifOf(draw) },
+    lines: Array.from({ length: draw.int(1, 3) }, (_, line) => ({
+      line,
+      concept: draw.pick(["Consumo", "Cuota fija", "Alquiler de equipos"]),
+    })),
+    base: (base / 100).toFixed(2),
+    vat: ((base * 21) / 10_000).toFixed(2),
+    currency: "EUR",
+  }
+}
+
+const jobsOf = ({ seed, customer_id, engine_reference, today }: DatesContext) => {
+  const recurrence = recurrenceOf([200, 900], "job", seed, customer_id, engine_reference)
+  return { recurrence, newest: newestOccurrence(recurrence, today) }
+}
+
+/** The job that went on at `from_date` counts too. */
+const countJobs = (context: DatesContext): number => {
+  const { recurrence, newest } = jobsOf(context)
+  return newest - newestOccurrence(recurrence, context.settings.from_date ?? context.today) + 1
+}
+
+/** Nobody works longer than that; further records of one person repeat its jobs. */
+const jobsMax = 30
+
+const contributionBases = (from: string, to: string, monthly: number) => {
+  const months = Math.floor((dayNumber(to) - dayNumber(from)) / 30.44) + 1
+  const [year = 0, month = 1] = from.split("-").map(Number)
+  return Array.from({ length: months }, (_, index) => ({
+    month: new Date(Date.UTC(year, month - 1 + index, 1)).toISOString().slice(0, 7),
+    base: (monthly + index).toFixed(2),
+  }))
+}
+
+const job = (context: RecordContext): RecordBody => {
+  const { seed, customer_id, engine_reference, nth, kind, today, settings } = context
+  const { recurrence, newest } = jobsOf(context)
+  const occurrence = newest - (nth % jobsMax)
+  const draw = seeded("job", seed, customer_id, engine_reference, occurrence)
+  const began = occurrenceDay(recurrence, occurrence)
+  const ended = occurrence === newest ? null : occurrenceDay(recurrence, occurrence + 1)
+  const about = {
+    company: `Servicios ${draw.pick(["Norte", "Centro", "Sur"])} S.L.`,
+    contribution_account: draw.digits(11),
+    regime: draw.pick(["general", "self_employed"]),
+    from_date: began,
+    to_date: ended,
+    days: dayNumber(ended ?? today) - dayNumber(began),
+  }
+  if (kind === "labor_check:work_life") return about
+  const since = settings.from_date ?? began
+  return {
+    ...about,
+    bases: contributionBases(since > began ? since : began, ended ?? today, draw.int(1_100, 4_000)),
+  }
+}
+
+const publicFamilies = {
+  labor_check: {
+    product: "labor_check",
+    kinds: ["labor_check:work_life", "labor_check:contribution_bases"],
+    usual: [1, 5],
+    countByDates: countJobs,
+    make: job,
+  },
+  public_pensions: {
+    product: "public_pensions",
+    kinds: ["public_pension:retirement", "public_pension:widowhood"],
+    usual: [0, 1],
+    make: ({ draw }) => ({
+      monthly_amount: amountOf(draw, 400, 3_000),
+      payments_per_year: 14,
+      currency: "EUR",
+      granted_on: dateOf(draw, 2005, 2025),
+      managing_body: draw.pick(["INSS", "ISM"]),
+    }),
+  },
+  public_document_verification: {
+    product: "public_document_verification",
+    kinds: ["public_document:certificate"],
+    usual: [1, 2],
+    make: ({ draw }) => ({
+      secure_code: `CSV-${draw.digits(16)}`,
+      valid: draw.chance(0.95),
+      issuer: draw.pick(["Ayuntamiento de Ejemplo", "Registro Civil de Ejemplo"]),
+      issued_on: dateOf(draw, 2015, 2025),
+    }),
+  },
+  yearly_individual_tax: {
+    product: "yearly_individual_tax",
+    kinds: ["yearly_individual_tax:es_irpf"],
+    usual: [3, 3],
+    make: (context) => ({
+      fiscal_year: Number(context.today.slice(0, 4)) - 1 - context.position,
+      tax_number: taxNumber(context),
+      work_income: amountOf(context.draw, 9_000, 90_000),
+      taxable_base: amountOf(context.draw, 8_000, 80_000),
+      result: `${context.draw.chance(0.6) ? "-" : ""}${amountOf(context.draw, 0, 3_000)}`,
+      filing: context.draw.pick(["individual", "joint"]),
+    }),
+  },
+  properties_data: {
+    product: "properties_data",
+    kinds: ["properties_data:urban", "properties_data:rural"],
+    usual: [0, 3],
+    make: ({ draw }) => ({
+      cadastral_reference: `${draw.digits(7)}VK${draw.digits(4)}S${draw.digits(4)}`,
+      surface_m2: draw.int(30, 900),
+      ownership_percent: draw.pick([100, 50, 33.33]),
+      cadastral_value: amountOf(draw, 20_000, 400_000),
+    }),
+  },
+} satisfies Readonly<Record<string, RecordFamily>>
+
+const trafficFamilies = {
+  vehicles_data: {
+    product: "vehicles_data",
+    kinds: ["vehicles_data:car", "vehicles_data:motorcycle"],
+    usual: [0, 2],
+    make: ({ draw, settings }) => ({
+      plate: `${draw.digits(4)} ${draw.pick(["BCD", "FGH", "JKL", "MNP"])}`,
+      registered_on: dateOf(draw, 2004, 2025),
+      ...(settings.simple_vehicle_report === true
+        ? { report: "simple" }
+        : { report: "full", vin: `VSS${draw.digits(14)}`, inspection_until: dateOf(draw, 2026, 2029) }),
+    }),
+  },
+  driver_data: {
+    product: "driver_data",
+    kinds: ["driver_data:licence"],
+    usual: [1, 1],
+    make: ({ draw, settings }) => ({
+      points: draw.int(0, 15),
+      valid_until: dateOf(draw, 2027, 2034),
+      classes: [{ code: "B", since: dateOf(draw, 1990, 2022) }],
+      ...(settings.read_point_movements === true
+        ? { point_movements: [{ date: dateOf(draw, 2019, 2026), points: -draw.int(2, 4) }] }
+        : {}),
+    }),
+  },
+} satisfies Readonly<Record<string, RecordFamily>>
+
+const commercialFamilies = {
+  cloud_resource_read: {
+    product: "cloud_resources",
+    kinds: ["cloud_resource:virtual_machine", "cloud_resource:bucket"],
+    usual: [1, 6],
+    make: ({ draw }) => ({
+      resource_id: `r-${draw.digits(12)}`,
+      region: draw.pick(["eu-south", "eu-west", "sa-east"]),
+      month_to_date_cost: amountOf(draw, 1, 900),
+      labels: { team: draw.pick(["datos", "web"]), "cost-center": draw.digits(4) },
+    }),
+  },
+  supplier_invoices_read: {
+    product: "supplier_invoices",
+    kinds: ["invoice:supplier"],
+    usual: [1, 6],
+    countByDates: (context) => invoicesOf("supplier_invoices", context).count,
+    make: (context) => invoice("supplier_invoices", context),
+  },
+  client_invoices_read: {
+    product: "client_invoices",
+    kinds: ["invoice:client"],
+    usual: [0, 6],
+    countByDates: (context) => invoicesOf("client_invoices", context).count,
+    make: (context) => invoice("client_invoices", context),
+  },
+} satisfies Readonly<Record<string, RecordFamily>>
+
+export const civicFamilies = { ...publicFamilies, ...trafficFamilies, ...commercialFamilies }

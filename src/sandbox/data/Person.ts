@@ -1,0 +1,214 @@
+/**
+ * Invented people and companies with numbers that check: DNI, NIE and CIF with their check letters, social
+ * security numbers with their check digits. The same customer is the same person on every engine; nobody
+ * real is meant.
+ */
+import type { Draw } from "../Seeded.ts"
+import { seeded } from "../Seeded.ts"
+
+export interface Address {
+  readonly title: string
+  readonly street: string
+  readonly street_extra?: string
+  readonly municipality: string
+  readonly city: string
+  readonly state: string
+  readonly country: string
+  readonly zip_code: string
+}
+
+export interface Person {
+  readonly type: "person" | "company"
+  readonly name: string
+  readonly surnames: string
+  readonly gender: "male" | "female" | "unknown"
+  readonly birth_date: string
+  readonly identification: {
+    readonly type: "es:dni" | "es:nie" | "es:cif" | "co:cc" | "co:ce" | "co:ti" | "co:nit"
+    readonly value: string
+  }
+  /** Where the person was born, or the company founded. */
+  readonly origin: "ES" | "CO"
+  readonly social_security: string
+  readonly address: Address
+}
+
+const women = [
+  "María del Carmen",
+  "Lucía",
+  "Ana Belén",
+  "Núria",
+  "Itziar",
+  "Paula",
+  "Sofía",
+  "Begoña",
+] as const
+const men = ["José Luis", "Hugo", "Íñigo", "Martí", "Álvaro", "Xoán", "Daniel", "Andrés"] as const
+const surnames = [
+  "García",
+  "Fernández",
+  "Muñoz",
+  "Peña",
+  "de la Fuente",
+  "Etxeberria",
+  "Puig",
+  "Núñez",
+  "Ibáñez",
+  "López",
+] as const
+const trades = ["Talleres", "Panadería", "Consultoría", "Transportes", "Viveros", "Imprenta"] as const
+const forms = ["S.L.", "S.A."] as const
+const places = [
+  { city: "Madrid", municipality: "Madrid", state: "Madrid", zip: "28" },
+  { city: "Barcelona", municipality: "Sant Andreu", state: "Barcelona", zip: "08" },
+  { city: "A Coruña", municipality: "Oleiros", state: "A Coruña", zip: "15" },
+  { city: "Donostia", municipality: "Donostia", state: "Gipuzkoa", zip: "20" },
+  { city: "Logroño", municipality: "Logroño", state: "La Rioja", zip: "26" },
+] as const
+const streets = [
+  "Calle Mayor",
+  "Avenida de la Constitución",
+  "Plaza Nueva",
+  "Carrer d'Aragó",
+  "Rúa Nova",
+] as const
+
+const checkLetters = "TRWAGMYFPDXBNJZSQVHLCKE"
+export const dniLetter = (number: number): string => checkLetters.charAt(number % 23)
+
+export const dniOf = (draw: Draw): string => {
+  const digits = draw.digits(8)
+  return `${digits}${dniLetter(Number(digits))}`
+}
+export const nieOf = (draw: Draw): string => {
+  const prefix = draw.int(0, 2)
+  const digits = draw.digits(7)
+  return `${"XYZ".charAt(prefix)}${digits}${dniLetter(Number(`${prefix}${digits}`))}`
+}
+
+/**
+ * Odd places doubled and their digits summed, even places as they are; companies A and B end with a digit.
+ */
+export const cifControl = (digits: string): number => {
+  const sum = [...digits].reduce((total, digit, index) => {
+    const value = Number(digit)
+    const doubled = value * 2
+    return total + (index % 2 === 0 ? Math.floor(doubled / 10) + (doubled % 10) : value)
+  }, 0)
+  return (10 - (sum % 10)) % 10
+}
+export const cifOf = (draw: Draw): string => {
+  const digits = draw.digits(7)
+  return `${draw.pick(["A", "B"])}${digits}${cifControl(digits)}`
+}
+
+/** Province, number and their remainder by 97. */
+export const socialSecurityOf = (draw: Draw): string => {
+  const province = String(draw.int(1, 50)).padStart(2, "0")
+  const number = String(draw.int(10_000_000, 99_999_999))
+  const control = String(Number(BigInt(`${province}${number}`) % 97n)).padStart(2, "0")
+  return `${province}${number}${control}`
+}
+
+export const addressOf = (draw: Draw, title: string): Address => {
+  const place = draw.pick(places)
+  const extra = draw.chance(0.6) ? `${draw.int(1, 9)}º ${draw.pick(["A", "B", "C"])}` : undefined
+  return {
+    title,
+    street: `${draw.pick(streets)}, ${draw.int(1, 180)}`,
+    ...(extra === undefined ? {} : { street_extra: extra }),
+    municipality: place.municipality,
+    city: place.city,
+    state: place.state,
+    country: "ES",
+    zip_code: `${place.zip}${draw.digits(3)}`,
+  }
+}
+
+/** A calendar date, `YYYY-MM-DD`. */
+export const dateOf = (draw: Draw, fromYear: number, toYear: number): string =>
+  [
+    draw.int(fromYear, toYear),
+    String(draw.int(1, 12)).padStart(2, "0"),
+    String(draw.int(1, 28)).padStart(2, "0"),
+  ].join("-")
+
+const companyOf = (draw: Draw): Person => ({
+  type: "company",
+  origin: "ES",
+  name: `${draw.pick(trades)} ${draw.pick(surnames)} ${draw.pick(forms)}`,
+  surnames: "",
+  gender: "unknown",
+  birth_date: dateOf(draw, 1985, 2020),
+  identification: { type: "es:cif", value: cifOf(draw) },
+  social_security: socialSecurityOf(draw),
+  address: addressOf(draw, "Domicilio social"),
+})
+
+/** Modulo 11 over the digits from the right. */
+export const nitControl = (digits: string): number => {
+  const weights = [3, 7, 13, 17, 19, 23, 29, 37, 41]
+  const sum = [...digits]
+    .toReversed()
+    .reduce((total, digit, at) => total + Number(digit) * (weights[at] ?? 43), 0)
+  return sum % 11 > 1 ? 11 - (sum % 11) : sum % 11
+}
+
+const colombianPlaces = [
+  { city: "Bogotá", municipality: "Chapinero", state: "Cundinamarca", zip: "110" },
+  { city: "Medellín", municipality: "Envigado", state: "Antioquia", zip: "055" },
+] as const
+
+/** Some customers live in Colombia, with numbers of that country. */
+const inColombia = (person: Person, draw: Draw): Person => {
+  const place = draw.pick(colombianPlaces)
+  const digits = draw.digits(9)
+  const minor = draw.chance(0.2)
+  const personal = minor ? "co:ti" : draw.pick(["co:cc", "co:cc", "co:ce"])
+  return {
+    ...person,
+    origin: personal === "co:ce" && person.type === "person" ? "ES" : "CO",
+    birth_date: minor && person.type === "person" ? dateOf(draw, 2009, 2012) : person.birth_date,
+    identification:
+      person.type === "company"
+        ? { type: "co:nit", value: `${digits}-${nitControl(digits)}` }
+        : { type: personal, value: personal === "co:ce" ? digits.slice(0, 6) : `1${digits}` },
+    address: {
+      title: person.address.title,
+      street: `Carrera ${draw.int(1, 90)} # ${draw.int(1, 120)}-${draw.int(1, 99)}`,
+      municipality: place.municipality,
+      city: place.city,
+      state: place.state,
+      country: "CO",
+      zip_code: `${place.zip}${draw.digits(3)}`,
+    },
+  }
+}
+
+/**
+ * `variation` 0 is the customer; others are further people in the same results. `company`: the customer is
+ * one, whatever the seed says.
+ */
+export const personOf = (seed: number, customer_id: string, variation = 0, company = false): Person => {
+  const person = spaniardOf(seed, customer_id, variation, company)
+  const draw = seeded("person-country", seed, customer_id, variation)
+  return draw.chance(0.08) ? inColombia(person, draw) : person
+}
+
+const spaniardOf = (seed: number, customer_id: string, variation: number, company: boolean): Person => {
+  const draw = seeded("person", seed, customer_id, variation)
+  if (draw.chance(0.1) || company) return companyOf(draw)
+  const woman = draw.chance(0.5)
+  const foreign = draw.chance(0.12)
+  return {
+    type: "person",
+    origin: foreign ? "CO" : "ES",
+    name: woman ? draw.pick(women) : draw.pick(men),
+    surnames: `${draw.pick(surnames)} ${draw.pick(surnames)}`,
+    gender: woman ? "female" : "male",
+    birth_date: dateOf(draw, 1948, 2004),
+    identification: foreign ? { type: "es:nie", value: nieOf(draw) } : { type: "es:dni", value: dniOf(draw) },
+    social_security: socialSecurityOf(draw),
+    address: addressOf(draw, "Domicilio"),
+  }
+}

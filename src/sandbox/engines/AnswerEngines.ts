@@ -1,0 +1,102 @@
+/**
+ * The catalogue's two calls (sections 4.8 and 4.9): filters in their own vocabulary, and one engine with
+ * its forms.
+ */
+import { Clock, Effect } from "effect"
+import { features, featuresModes, mainCategories } from "../../contract/Vocabulary.ts"
+import { engineDefinitions, findEngine } from "./EngineCatalogue.ts"
+import type { Application } from "../executions/DecideStart.ts"
+import { whyUnavailable } from "./EngineAdmission.ts"
+import type { EngineDefinition } from "./EngineDefinition.ts"
+import { engineDetails, engineView, isEngineReference } from "./EngineViews.ts"
+
+export interface EngineFilter {
+  readonly markets?: ReadonlyArray<string>
+  readonly features?: ReadonlyArray<string>
+  readonly features_mode?: string
+  readonly main_category?: string
+  readonly is_online?: string
+}
+
+/** How a boolean is spelled in a query is not shown; own choice: these, in any case of letters. */
+const booleans: Readonly<Record<string, boolean>> = { true: true, false: false, "1": true, "0": false }
+const readBoolean = (text: string): boolean | undefined =>
+  Object.hasOwn(booleans, text.toLowerCase()) ? booleans[text.toLowerCase()] : undefined
+
+/** One item per value outside its vocabulary. A market is a country code. */
+const rejectedValues = (filter: EngineFilter) => {
+  const outside = (name: string, known: (value: string) => boolean, values: ReadonlyArray<string>) =>
+    values.flatMap((value, index) =>
+      known(value)
+        ? []
+        : [
+            {
+              loc: ["query", name, index],
+              msg: `${value} is not a permitted value`,
+              type: "type_error.enum",
+              input: value,
+            },
+          ],
+    )
+  const one = (value: string | undefined) => (value === undefined ? [] : [value])
+  const among = (list: ReadonlyArray<string>) => (value: string) => list.includes(value)
+  return [
+    ...outside("markets", (value) => /^[A-Z]{2}$/.test(value), filter.markets ?? []),
+    ...outside("features", among(features), filter.features ?? []),
+    ...outside("features_mode", among(featuresModes), one(filter.features_mode)),
+    ...outside("main_category", among(mainCategories), one(filter.main_category)),
+    ...outside("is_online", (value) => readBoolean(value) !== undefined, one(filter.is_online)),
+  ]
+}
+
+const offers = (engine: EngineDefinition, filter: EngineFilter): boolean => {
+  const wanted = filter.features ?? []
+  if (wanted.length === 0) return true
+  const offered = (code: string) => engine.features.some((feature) => feature === code)
+  return filter.features_mode === "or" ? wanted.some(offered) : wanted.every(offered)
+}
+
+const matches = (engine: EngineDefinition, filter: EngineFilter): boolean => {
+  const { markets = [], main_category, is_online } = filter
+  // The list holds only what can run now, so nothing in it is ever offline.
+  if (is_online !== undefined && readBoolean(is_online) === false) return false
+  if (main_category !== undefined && engine.category !== main_category) return false
+  return (
+    (markets.length === 0 || markets.some((market) => engine.markets.includes(market))) &&
+    offers(engine, filter)
+  )
+}
+
+/** 4.8 */
+export const listEngines = Effect.fnUntraced(function* ({ app_id }: Application, filter: EngineFilter) {
+  const now = yield* Clock.currentTimeMillis
+  const detail = rejectedValues(filter)
+  if (detail.length > 0) return yield* Effect.fail({ _tag: "Invalid" as const, detail })
+  return engineDefinitions
+    .filter((engine) => matches(engine, filter) && whyUnavailable(engine, app_id, now) === undefined)
+    .map((engine) => engineView(engine, now))
+})
+
+const notAReference = {
+  loc: ["path", "engine_reference"],
+  msg: "not an engine reference",
+  type: "value_error",
+}
+
+const codes = new Set(engineDefinitions.map(({ reference }) => reference.split(":")[0]))
+
+/** 4.9: what is no reference at all answers 422, an unknown one 404, one that cannot be run now 503. */
+export const showEngine = Effect.fnUntraced(function* ({ app_id }: Application, reference: string) {
+  const now = yield* Clock.currentTimeMillis
+  if (!isEngineReference(reference)) {
+    return yield* Effect.fail({ _tag: "Invalid" as const, detail: [notAReference] })
+  }
+  const engine = findEngine(reference)
+  if (engine === undefined) {
+    const detail = codes.has(reference.split(":")[0]) ? "no such channel of this engine" : "no such engine"
+    return yield* Effect.fail({ _tag: "NotFound" as const, detail })
+  }
+  const detail = whyUnavailable(engine, app_id, now)
+  if (detail !== undefined) return yield* Effect.fail({ _tag: "Unavailable" as const, detail })
+  return engineDetails(engine, now)
+})

@@ -1,0 +1,148 @@
+/**
+ * The settings of features as the reference lists them (section 4.1): what breaks their types, enumerations
+ * or limits is malformed (422); what fits is completed with its defaults and with dates resolved at the time
+ * of the start, within the days that the engine keeps. Settings of other names mean nothing here.
+ */
+import { Schema } from "effect"
+import { creditRegistryTypes, financialCardTypes, limitsBehaviours } from "../../contract/Vocabulary.ts"
+import { monthsBefore, readDate } from "./RelativeDate.ts"
+
+type Setting =
+  | { readonly kind: "date"; readonly fallback: string }
+  | { readonly kind: "flag"; readonly fallback: boolean }
+  | { readonly kind: "integer"; readonly fallback: number }
+  | { readonly kind: "one"; readonly of: ReadonlyArray<string> }
+  | { readonly kind: "some"; readonly of: ReadonlyArray<string> }
+
+const flag = (fallback: boolean): Setting => ({ kind: "flag", fallback })
+const window: Readonly<Record<string, Setting>> = {
+  from_date: { kind: "date", fallback: "30 days ago" },
+  to_date: { kind: "date", fallback: "today" },
+  limits_behaviour: { kind: "one", of: limitsBehaviours },
+}
+const accounts = { ...window, read_transactions: flag(false), read_holders: flag(false) }
+
+const table: Readonly<Record<string, Readonly<Record<string, Setting>>>> = {
+  accounts_read: accounts,
+  credits_read: accounts,
+  cards_read: {
+    ...window,
+    read_transactions: flag(false),
+    filter_by_type: { kind: "some", of: financialCardTypes },
+  },
+  client_invoices_read: window,
+  supplier_invoices_read: window,
+  credit_registry_data: { preferred_type: { kind: "one", of: creditRegistryTypes } },
+  driver_data: { read_point_movements: flag(false) },
+  labor_check: {
+    from_date: { kind: "date", fallback: "12 months ago" },
+    work_life_report: flag(true),
+    contribution_base_report: flag(false),
+  },
+  vehicles_data: { simple_vehicle_report: flag(false) },
+  yearly_individual_tax: { last_n_years: { kind: "integer", fallback: 3 } },
+}
+const none: Readonly<Record<string, Setting>> = {}
+const settingsOf = (code: string) => (Object.hasOwn(table, code) ? (table[code] ?? none) : none)
+
+type Configurations = Readonly<Record<string, unknown>>
+
+/** One thing wrong with one setting. */
+interface SettingError {
+  readonly loc: ReadonlyArray<string | number>
+  readonly msg: string
+  readonly type: string
+  readonly input: unknown
+}
+
+const among = (name: string, of: ReadonlyArray<string>, value: unknown): ReadonlyArray<SettingError> =>
+  typeof value === "string" && of.includes(value)
+    ? []
+    : [{ loc: [name], msg: `not one of ${of.join(", ")}`, type: "type_error.enum", input: value }]
+
+const judge = (name: string, setting: Setting, input: unknown): ReadonlyArray<SettingError> => {
+  const wrong = (msg: string, type: string) => [{ loc: [name], msg, type, input }]
+  switch (setting.kind) {
+    case "date":
+      return typeof input === "string" && readDate(input, 0) !== undefined
+        ? []
+        : wrong("neither a date nor a relative phrase", "value_error.date")
+    case "flag":
+      return typeof input === "boolean" ? [] : wrong("not a boolean", "type_error.bool")
+    case "integer":
+      return Number.isSafeInteger(input) ? [] : wrong("not an integer", "type_error.integer")
+    case "one":
+      return among(name, setting.of, input)
+    case "some":
+      if (!Array.isArray(input)) return wrong("not a list", "type_error.list")
+      if (input.length === 0) return wrong("at least one item", "value_error.list.min_items")
+      return input.flatMap((value, index) =>
+        among(name, setting.of, value).map((error) => ({ ...error, loc: [name, index] })),
+      )
+  }
+}
+
+/** 4.1: what breaks the reference's own types, enumerations or limits; an empty list where nothing does. */
+export const judgeSettings = (code: string, configurations: Configurations): ReadonlyArray<SettingError> =>
+  Object.entries(settingsOf(code)).flatMap(([name, setting]) =>
+    Object.hasOwn(configurations, name) ? judge(name, setting, configurations[name]) : [],
+  )
+
+/** The settings that change records, complete and resolved: dates are days. */
+export const ResolvedSettings = Schema.Struct({
+  from_date: Schema.optionalKey(Schema.String),
+  to_date: Schema.optionalKey(Schema.String),
+  read_transactions: Schema.optionalKey(Schema.Boolean),
+  read_holders: Schema.optionalKey(Schema.Boolean),
+  read_point_movements: Schema.optionalKey(Schema.Boolean),
+  simple_vehicle_report: Schema.optionalKey(Schema.Boolean),
+  work_life_report: Schema.optionalKey(Schema.Boolean),
+  contribution_base_report: Schema.optionalKey(Schema.Boolean),
+  last_n_years: Schema.optionalKey(Schema.Int),
+})
+export type ResolvedSettings = typeof ResolvedSettings.Type
+
+const completed = (code: string, configurations: Configurations, at: number): ResolvedSettings => {
+  const values: Record<string, unknown> = {}
+  for (const [name, setting] of Object.entries(settingsOf(code))) {
+    const given = configurations[name]
+    if (setting.kind === "date") values[name] = readDate(String(given ?? setting.fallback), at)
+    else if (setting.kind === "flag" || setting.kind === "integer") values[name] = given ?? setting.fallback
+  }
+  return values
+}
+
+export interface SettledFeature {
+  readonly settings: ResolvedSettings
+  /** Dates that `limits_behaviour: adapt` moved. */
+  readonly adapted: ReadonlyArray<"from_date" | "to_date">
+  /** Dates beyond the limits where `limits_behaviour` is `error`. */
+  readonly beyond: ReadonlyArray<"from_date" | "to_date">
+}
+
+/**
+ * 4.1: `keepsMonths` is how far back the engine's source goes. Which dates break the limits is not shown; own
+ * choice: days before that, and a `from_date` after its `to_date`. A day to come is none of them: there is
+ * nothing to read yet.
+ */
+export const settleFeature = (
+  code: string,
+  configurations: Configurations,
+  at: number,
+  keepsMonths: number | undefined,
+): SettledFeature => {
+  const settings = completed(code, configurations, at)
+  const { from_date, to_date } = settings
+  if (from_date === undefined || to_date === undefined) return { settings, adapted: [], beyond: [] }
+  const earliest = keepsMonths === undefined ? "0000-01-01" : monthsBefore(at, keepsMonths)
+  const to = to_date < earliest ? earliest : to_date
+  const within = from_date < earliest ? earliest : from_date
+  const from = within > to ? to : within
+  const moved = [
+    ...(from === from_date ? [] : (["from_date"] as const)),
+    ...(to === to_date ? [] : (["to_date"] as const)),
+  ]
+  return configurations["limits_behaviour"] === "adapt"
+    ? { settings: { ...settings, from_date: from, to_date: to }, adapted: moved, beyond: [] }
+    : { settings, adapted: [], beyond: moved }
+}

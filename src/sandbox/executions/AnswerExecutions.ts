@@ -1,0 +1,211 @@
+/**
+ * The calls of the direct execution API as answers of the contract (sections 4.1 to 4.5 and 4.12): a
+ * decision, its events recorded, the body read from the state after them.
+ */
+import { Clock, Effect } from "effect"
+import type { StartRequest } from "../../contract/Execution.ts"
+import type { StatusReason } from "../../contract/Vocabulary.ts"
+import { noteStateRead } from "../admin/CallWatch.ts"
+import { decideAbort, decideDelete, decideRead, decideResume } from "./DecideCalls.ts"
+import { decideStart } from "./DecideStart.ts"
+import type { Application, StartDecision } from "./DecideStart.ts"
+import { statusMessage } from "./Messages.ts"
+import { profileBody } from "./Results.ts"
+import { recordEvents, settle } from "../SandboxCore.ts"
+import type { SandboxCore } from "../SandboxCore.ts"
+import { findExecution } from "../SandboxState.ts"
+import { acceptanceBody, challengeBody, stateBody } from "./StateBody.ts"
+import { statusCodeOf } from "./Timeline.ts"
+
+const notFound = { _tag: "NotFound", detail: "no such execution" } as const
+
+type StartedAs = Pick<StartRequest, "customer_id" | "engine_reference" | "external_execution_id">
+
+const acceptanceOf = (application: Application, request: StartedAs, status_reason: StatusReason) => ({
+  app_id: application.app_id,
+  customer_id: request.customer_id,
+  auth_origin: "app-secret" as const,
+  engine_reference: request.engine_reference,
+  ...(request.external_execution_id === undefined
+    ? {}
+    : { external_execution_id: request.external_execution_id }),
+  status_code: statusCodeOf(status_reason),
+  status_reason,
+})
+
+const idsOf = (core: SandboxCore, execution_id: string) => {
+  const execution = core.state.executions.get(execution_id)
+  return execution === undefined ? { execution_id } : acceptanceBody(execution)
+}
+
+/** 4.1 and 4.12: what a decided start answers, its events recorded. */
+export const answerStart = Effect.fnUntraced(function* (
+  core: SandboxCore,
+  application: Application,
+  request: StartedAs,
+  decision: StartDecision,
+) {
+  recordEvents(core, decision.events)
+  switch (decision._tag) {
+    case "Accepted":
+      if (decision.inputs.length > 0) core.inputs.set(decision.execution_id, decision.inputs)
+      return {
+        _tag: "Accepted" as const,
+        ...acceptanceOf(application, request, "ACCEPTED"),
+        ...idsOf(core, decision.execution_id),
+        ...(decision.ticket === undefined ? {} : { ticket: decision.ticket }),
+        ...(decision.session_token === undefined ? {} : { session_token: decision.session_token }),
+      }
+    case "Conflict":
+      return yield* Effect.fail({
+        _tag: "AlreadyExecuting" as const,
+        ...acceptanceOf(application, request, "ALREADY_EXECUTING"),
+        external_execution_id: null,
+        ...idsOf(core, decision.execution_id),
+      })
+    case "Refused":
+      return yield* Effect.fail({
+        _tag: "Refused" as const,
+        ...acceptanceOf(application, request, decision.reason),
+      })
+    case "Unavailable":
+      return yield* Effect.fail({ _tag: "Unavailable" as const, detail: decision.detail })
+    case "Invalid":
+      return yield* Effect.fail({ _tag: "Invalid" as const, detail: decision.detail })
+  }
+})
+
+/** 4.1 */
+export const startExecution = Effect.fnUntraced(function* (
+  core: SandboxCore,
+  application: Application,
+  request: StartRequest,
+) {
+  const now = yield* Clock.currentTimeMillis
+  const decision = decideStart(core.state, { seed: core.seed, at: now, application, request })
+  return yield* answerStart(core, application, request, decision)
+})
+
+/** 4.2 */
+export const readExecution = Effect.fnUntraced(function* (
+  core: SandboxCore,
+  { app_id }: Application,
+  execution_id: string,
+) {
+  const now = yield* Clock.currentTimeMillis
+  const answer = settle(core, decideRead(core.state, now, app_id, execution_id))
+  if (answer._tag !== "NotFound") noteStateRead(core.watch, execution_id, now)
+  switch (answer._tag) {
+    case "NotFound":
+      return yield* Effect.fail(notFound)
+    case "ActionRequired":
+      return yield* Effect.fail({ _tag: answer._tag, ...challengeBody(answer.execution, answer.expires) })
+    case "Closed":
+      return {
+        _tag: answer._tag,
+        ...stateBody(answer.execution, now, core.inputs.get(execution_id) ?? [], core.state.hooks),
+      }
+    case "Working":
+      return { _tag: answer._tag, ...stateBody(answer.execution, now, [], core.state.hooks) }
+  }
+})
+
+/** 4.12: a poll has no body to look at, so it does not count as having read the final state. */
+export const pollExecution = Effect.fnUntraced(function* (
+  core: SandboxCore,
+  { app_id }: Application,
+  execution_id: string,
+) {
+  const now = yield* Clock.currentTimeMillis
+  const { _tag } = decideRead(core.state, now, app_id, execution_id).answer
+  if (_tag !== "NotFound") noteStateRead(core.watch, execution_id, now)
+  if (_tag === "Closed") return { _tag }
+  if (_tag === "Working") return { _tag }
+  return yield* Effect.fail({ _tag })
+})
+
+/** What an execution id looks like is not shown; own choice: what can be none at all is malformed. */
+const isExecutionId = (text: string): boolean => /^[A-Za-z0-9_-]{1,128}$/.test(text)
+const notAnId = {
+  _tag: "Invalid",
+  detail: [{ loc: ["path", "execution_id"], msg: "not an execution id", type: "value_error" }],
+} as const
+
+const notAnAnswer = {
+  loc: ["body"],
+  msg: "neither an object nor an encrypted string",
+  type: "type_error.object",
+}
+
+/** 4.3 */
+export const resumeExecution = Effect.fnUntraced(function* (
+  core: SandboxCore,
+  { app_id }: Application,
+  execution_id: string,
+  payload: unknown,
+) {
+  const now = yield* Clock.currentTimeMillis
+  if (!isExecutionId(execution_id)) return yield* Effect.fail(notAnId)
+  const answer = settle(core, decideResume(core.state, core.seed, now, app_id, execution_id, payload))
+  switch (answer._tag) {
+    case "NotFound":
+      return yield* Effect.fail(notFound)
+    case "Invalid":
+      return yield* Effect.fail({ _tag: answer._tag, detail: [notAnAnswer] })
+    case "Gone":
+      return yield* Effect.fail({ _tag: answer._tag, detail: "ACTION_TIMEOUT" })
+    case "BadRequest":
+      return yield* Effect.fail(answer)
+    case "Unavailable":
+      return yield* Effect.fail(answer)
+    case "Accepted":
+      return {
+        ...acceptanceBody(answer.execution),
+        _tag: answer._tag,
+        status_code: "ONGOING" as const,
+        status_reason: "ACCEPTED" as const,
+        status_message: statusMessage("ACCEPTED"),
+      }
+  }
+})
+
+/** 4.4 */
+export const abortExecution = Effect.fnUntraced(function* (
+  core: SandboxCore,
+  { app_id }: Application,
+  execution_id: string,
+) {
+  const now = yield* Clock.currentTimeMillis
+  if (!isExecutionId(execution_id)) return yield* Effect.fail(notAnId)
+  const _tag = settle(core, decideAbort(core.state, now, app_id, execution_id))
+  if (_tag === "NotFound") return yield* Effect.fail(notFound)
+  if (_tag === "Conflict") return yield* Effect.fail({ _tag, detail: "cannot be stopped at the moment" })
+  return _tag === "NoContent" ? { _tag } : { _tag }
+})
+
+/** 4.5 */
+export const deleteExecution = Effect.fnUntraced(function* (
+  core: SandboxCore,
+  { app_id }: Application,
+  execution_id: string,
+) {
+  const now = yield* Clock.currentTimeMillis
+  if (!isExecutionId(execution_id)) return yield* Effect.fail(notAnId)
+  const _tag = settle(core, decideDelete(core.state, now, app_id, execution_id))
+  if (_tag === "NotFound") return yield* Effect.fail(notFound)
+  if (_tag === "Conflict") return yield* Effect.fail({ _tag, detail: "still running" })
+  core.inputs.delete(execution_id)
+  return { _tag }
+})
+
+/** 4.12: 404 as well where the run has read no profile. */
+export const readProfile = Effect.fnUntraced(function* (
+  core: SandboxCore,
+  { app_id }: Application,
+  execution_id: string,
+) {
+  const now = yield* Clock.currentTimeMillis
+  const execution = findExecution(core.state, app_id, execution_id)
+  const body = execution === undefined ? undefined : profileBody(core.seed, execution, now)
+  return body === undefined ? yield* Effect.fail(notFound) : body
+})

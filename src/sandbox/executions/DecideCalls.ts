@@ -1,0 +1,159 @@
+/**
+ * Decides the calls on an execution that is already there (sections 4.2 to 4.5 and 4.10). Pure: state, time
+ * and call in; what to answer and which events to record out.
+ */
+import { checkForm } from "../engines/CheckForm.ts"
+import type { FormFinding } from "../engines/CheckForm.ts"
+import { isSealed, openParameters } from "./Encryption.ts"
+import { challengeForm } from "../engines/EngineForms.ts"
+import { challengeHash } from "./PlanTimeline.ts"
+import type { SandboxEvent } from "../SandboxEvent.ts"
+import { closesAt, findExecution, findSession, momentAt } from "../SandboxState.ts"
+import type { Execution, SandboxState } from "../SandboxState.ts"
+
+export interface Decision<Answer> {
+  readonly answer: Answer
+  readonly events: ReadonlyArray<SandboxEvent>
+}
+const plain = <Answer>(answer: Answer): Decision<Answer> => ({ answer, events: [] })
+
+export type ReadAnswer =
+  | { readonly _tag: "Closed" | "Working"; readonly execution: Execution }
+  | { readonly _tag: "ActionRequired"; readonly execution: Execution; readonly expires: number }
+  | { readonly _tag: "NotFound" }
+
+/** 4.2. The first read of a final state is worth an event: who deletes before it has not looked. */
+export const decideRead = (
+  state: SandboxState,
+  at: number,
+  application: string,
+  execution_id: string,
+): Decision<ReadAnswer> => {
+  const execution = findExecution(state, application, execution_id)
+  if (execution === undefined) return plain({ _tag: "NotFound" })
+  const { phase, closed } = momentAt(execution, at)
+  if (phase.challenge !== undefined) {
+    return plain({ _tag: "ActionRequired", execution, expires: phase.challenge.expires })
+  }
+  if (!closed) return plain({ _tag: "Working", execution })
+  const isFirst = execution.finalStateReadAt === undefined
+  return {
+    answer: { _tag: "Closed", execution },
+    events: isFirst ? [{ _tag: "FinalStateRead", at, execution_id }] : [],
+  }
+}
+
+export type ResumeAnswer =
+  | { readonly _tag: "Accepted"; readonly execution: Execution }
+  | { readonly _tag: "BadRequest"; readonly detail: "not_waiting_for_action" | "execution_already_closed" }
+  | { readonly _tag: "Gone" }
+  | { readonly _tag: "Invalid" }
+  | { readonly _tag: "Unavailable"; readonly detail: "ENGINE_UNAVAILABLE" }
+  | { readonly _tag: "NotFound" }
+
+/** 4.3. The call cannot tell a wrong value: the source judges it later, with the same words as a real one. */
+export const decideResume = (
+  state: SandboxState,
+  seed: number,
+  at: number,
+  application: string,
+  execution_id: string,
+  payload: unknown,
+): Decision<ResumeAnswer> => {
+  const execution = findExecution(state, application, execution_id)
+  if (execution === undefined) return plain({ _tag: "NotFound" })
+  const { phase, closed } = momentAt(execution, at)
+  if (typeof payload === "string" && !isSealed(payload)) return plain({ _tag: "Invalid" })
+  if (closed && phase.status_reason === "ACTION_TIMEOUT") return plain({ _tag: "Gone" })
+  if (closed) return plain({ _tag: "BadRequest", detail: "execution_already_closed" })
+  if (phase.challenge === undefined) return plain({ _tag: "BadRequest", detail: "not_waiting_for_action" })
+  if (execution.started.timeline.parts) {
+    const answer = { _tag: "Unavailable", detail: "ENGINE_UNAVAILABLE" } as const
+    return { answer, events: [{ _tag: "Parted", at, execution_id }] }
+  }
+  return {
+    answer: { _tag: "Accepted", execution },
+    events: [{ _tag: "Resumed", at, execution_id, ...judgeAnswer(execution, seed, payload) }],
+  }
+}
+
+/** 4.3: values of the body, or the whole of it, may come encrypted. */
+const judgeAnswer = (execution: Execution, seed: number, payload: unknown) => {
+  const refused = (fault: "form" | "encryption", findings: ReadonlyArray<FormFinding>) => ({
+    right: false,
+    fault,
+    payload_errors: findings.map(({ error }) => error),
+  })
+  const opened = openParameters(payload)
+  if (opened.findings.length > 0) return refused("encryption", opened.findings)
+  const { challenge } = execution.started.timeline
+  const findings = checkForm(challengeForm(challenge?.reason ?? "MFA_REQUIRED"), opened.values)
+  if (findings.length > 0) return refused("form", findings)
+  const right = challengeHash(seed, String(opened.values["code"])) === challenge?.codeHash
+  const wrong = { loc: ["code"], msg: "the source refused the code", type: "value_error.code" }
+  return { right, payload_errors: right ? [] : [wrong] }
+}
+
+/** 4.4 */
+export const decideAbort = (
+  state: SandboxState,
+  at: number,
+  application: string,
+  execution_id: string,
+): Decision<"NoContent" | "NotModified" | "NotFound" | "Conflict"> => {
+  const execution = findExecution(state, application, execution_id)
+  if (execution === undefined) return plain("NotFound")
+  if (momentAt(execution, at).closed) return plain("NotModified")
+  if (at < execution.started.at + execution.started.timeline.unstoppableMs) return plain("Conflict")
+  return { answer: "NoContent", events: [{ _tag: "Aborted", at, execution_id }] }
+}
+
+/** 4.5 */
+export const decideDelete = (
+  state: SandboxState,
+  at: number,
+  application: string,
+  execution_id: string,
+): Decision<"NoContent" | "NotFound" | "Conflict"> => {
+  const execution = findExecution(state, application, execution_id)
+  if (execution === undefined) return plain("NotFound")
+  if (!momentAt(execution, at).closed) return plain("Conflict")
+  return { answer: "NoContent", events: [{ _tag: "Deleted", at, execution_id }] }
+}
+
+export type ResultsAnswer =
+  | { readonly _tag: "FlowResults"; readonly execution: Execution }
+  | { readonly _tag: "NotFound" | "NeverStarted" | "TooManyRequests" | "LockTimeout" }
+
+/** Section 8: one request per five seconds for the session. */
+const resultsIntervalMs = 5_000
+
+/** 4.10. A session is there for the flow API once its login was accepted; before that nobody started it. */
+export const decideResults = (
+  state: SandboxState,
+  at: number,
+  application: string,
+  session_id: string,
+  isFinal: (execution: Execution, at: number) => boolean,
+): Decision<ResultsAnswer> => {
+  const execution = findSession(state, application, session_id)
+  if (execution === undefined || execution.started.results.session === "unknown") {
+    return plain({ _tag: "NotFound" })
+  }
+  const { phase, closed } = momentAt(execution, at)
+  if (execution.started.results.session === "unstarted" || phase.authentication_status !== "AUTH_OK") {
+    return plain({ _tag: "NeverStarted" })
+  }
+  const { execution_id } = execution.started
+  const last = execution.resultsReads.at(-1)
+  if (last !== undefined && at - last.at < resultsIntervalMs && at >= last.at) {
+    return { answer: { _tag: "TooManyRequests" }, events: [{ _tag: "ResultsRefused", at, execution_id }] }
+  }
+  if (closed && at < closesAt(execution) + execution.started.results.lockedMs) {
+    return plain({ _tag: "LockTimeout" })
+  }
+  return {
+    answer: { _tag: "FlowResults", execution },
+    events: [{ _tag: "ResultsRead", at, execution_id, is_closed: isFinal(execution, at) }],
+  }
+}

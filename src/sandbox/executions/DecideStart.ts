@@ -1,0 +1,240 @@
+/**
+ * Decides what a start brings about (section 4.1): what it answers, and which events. Pure: state, time and
+ * request in, decision out. The order of the checks is the reference's: the engine first, then what the
+ * application and the engine allow, then conflicts; forms and encryption are judged only after the
+ * acceptance.
+ */
+import type { StartRequest } from "../../contract/Execution.ts"
+import type { StatusReason } from "../../contract/Vocabulary.ts"
+import { readBehaviour } from "./Behaviour.ts"
+import type { Behaviour } from "./Behaviour.ts"
+import { whyUnavailable } from "../engines/EngineAdmission.ts"
+import { findEngine } from "../engines/EngineCatalogue.ts"
+import type { EngineDefinition } from "../engines/EngineDefinition.ts"
+import { openParameters } from "./Encryption.ts"
+import type { OpenedValues } from "./Encryption.ts"
+import { foreignRun, hadForeignRun } from "./ForeignRun.ts"
+import { findFault, invalidItems, loginHashes, unknownEngine } from "./JudgeRequest.ts"
+import type { Fault, InvalidItem } from "./JudgeRequest.ts"
+import { askedFeatures, planResults } from "./PlanResults.ts"
+import type { AskedFeature } from "./PlanResults.ts"
+import { endOf, planTimeline, stillbornTimeline } from "./PlanTimeline.ts"
+import type { SandboxEvent, Started, StartRefused } from "../SandboxEvent.ts"
+import { openExecutions, runsOf } from "../SandboxState.ts"
+import type { Execution, SandboxState } from "../SandboxState.ts"
+import { executionIds, fingerprint } from "../Seeded.ts"
+import { issueTicket } from "../tokens/Tickets.ts"
+
+/** An application of the service and what it may do (section 5). */
+export interface Application {
+  readonly app_id: string
+  readonly mayTokenize: boolean
+}
+
+export type StartDecision = { readonly events: ReadonlyArray<SandboxEvent> } & (
+  | {
+      readonly _tag: "Accepted"
+      readonly execution_id: string
+      readonly ticket: string | undefined
+      readonly session_token: string | undefined
+      /** Values of wrong fields, in the order of the event's errors: for the echo, never for the journal. */
+      readonly inputs: ReadonlyArray<unknown>
+    }
+  | {
+      readonly _tag: "Refused"
+      readonly reason: Extract<StatusReason, "CUSTOMER_INTERVENTION_REQUIRED" | "T10N_FORBIDDEN">
+    }
+  /** The run in flight. */
+  | { readonly _tag: "Conflict"; readonly execution_id: string }
+  | { readonly _tag: "Unavailable"; readonly detail: string }
+  | { readonly _tag: "Invalid"; readonly detail: ReadonlyArray<InvalidItem> }
+)
+
+/** 4.12: the token that a start came with, and what stands in its way. */
+export interface TokenOfStart {
+  readonly token_id: string
+  readonly login_key: string
+  readonly locking_hash: string
+  readonly fault?: Extract<StatusReason, "T10N_REJECTED" | "T10N_EXCEPTION">
+}
+
+export interface StartInput {
+  readonly seed: number
+  readonly at: number
+  readonly application: Application
+  /** Of a tokenized start: with the stored login as its parameters, or without any where it cannot be had. */
+  readonly request: StartRequest
+  readonly token?: TokenOfStart
+}
+
+/** The text that is read for behaviour words. */
+const wordsOf = (engine: EngineDefinition, { values }: OpenedValues): Behaviour => {
+  const text = values[engine.wordsField]
+  return typeof text === "string" ? readBehaviour(text) : {}
+}
+
+/**
+ * 4.1: same customer and engine, unless both external ids are there and differ; or the same external id; or
+ * the same token.
+ */
+const findConflict = (
+  state: SandboxState,
+  { at, application, request, token }: StartInput,
+): Execution | undefined =>
+  openExecutions(state, application.app_id, request.customer_id, at).find(({ started }) => {
+    const ours = request.external_execution_id
+    const theirs = started.external_execution_id
+    if (ours !== undefined && ours === theirs) return true
+    if (token !== undefined && token.token_id === started.token_id) return true
+    if (started.engine_reference !== request.engine_reference) return false
+    return started.foreign || ours === undefined || theirs === undefined
+  })
+
+const externalId = ({ external_execution_id }: StartRequest) =>
+  external_execution_id === undefined ? {} : { external_execution_id }
+const tokenId = ({ token }: StartInput) => (token === undefined ? {} : { token_id: token.token_id })
+
+export const refusal = (
+  input: StartInput,
+  outcome: StartRefused["outcome"],
+  execution_id?: string,
+): StartRefused => ({
+  _tag: "StartRefused",
+  at: input.at,
+  application: input.application.app_id,
+  customer_id: input.request.customer_id,
+  engine_reference: input.request.engine_reference,
+  ...externalId(input.request),
+  ...tokenId(input),
+  outcome,
+  ...(execution_id === undefined ? {} : { execution_id }),
+})
+
+const wantsTicket = ({ base_configurations }: StartRequest): boolean =>
+  base_configurations?.tokenized_access === true
+
+/** 3.1: what stands in the way of a token or a ticket comes before what is wrong in the request. */
+const findStartFault = (
+  engine: EngineDefinition,
+  { request, token, at }: StartInput,
+  asked: ReadonlyArray<AskedFeature>,
+  opened: OpenedValues,
+): Fault | undefined => {
+  if (token?.fault !== undefined) return { reason: token.fault, kind: "parameters", findings: [] }
+  if (engine.tokenizes || !wantsTicket(request)) return findFault(engine, request, asked, opened, at)
+  const loc = ["base_configurations", "tokenized_access"]
+  const error = { loc, msg: "the engine has no tokenization", type: "t10n_not_available" }
+  return { reason: "T10N_NOT_AVAILABLE", kind: "configurations", findings: [{ error, input: undefined }] }
+}
+
+const planStart = (
+  state: SandboxState,
+  input: StartInput,
+  engine: EngineDefinition,
+  behaviour: Behaviour,
+  opened: OpenedValues,
+) => {
+  const { seed, at, request, application } = input
+  const { customer_id, engine_reference } = request
+  const ordinal = runsOf(state, application.app_id, customer_id, engine_reference)
+  const asked = askedFeatures(engine, request)
+  const fault = findStartFault(engine, input, asked, opened)
+  const timeoutMs = (request.base_configurations?.execution_timeout ?? 1200) * 1000
+  const interaction = request.base_configurations?.customer_interaction_available ?? false
+  const about = { seed, application: application.app_id, customer_id, engine_reference, ordinal, behaviour }
+  const timeline =
+    fault === undefined
+      ? planTimeline({ ...about, interaction, timeoutMs, asked: asked.map(({ code }) => code) })
+      : stillbornTimeline(fault.reason, timeoutMs)
+  const results = planResults({
+    seed,
+    customer_id,
+    engine_reference,
+    asked,
+    behaviour,
+    end: endOf(behaviour, ordinal, asked.length),
+    at,
+    unlocked: request.base_configurations?.unlock_protected_data ?? false,
+  })
+  const ids = executionIds(seed, application.app_id, customer_id, engine_reference, ordinal, at)
+  return { fault, timeline, results, ids }
+}
+
+const accept = (
+  state: SandboxState,
+  input: StartInput,
+  engine: EngineDefinition,
+  behaviour: Behaviour,
+  opened: OpenedValues,
+): StartDecision => {
+  const { seed, at, request, application, token } = input
+  const { fault, timeline, results, ids } = planStart(state, input, engine, behaviour, opened)
+  const ticketed =
+    wantsTicket(request) && engine.tokenizes
+      ? issueTicket(seed, at, ids.execution_id, request.parameters, behaviour.unreadable ?? false)
+      : undefined
+  const hashes = token?.fault === undefined ? loginHashes(seed, engine, request.parameters, opened) : token
+  const errors = fault?.findings.map(({ error }) => error) ?? []
+  const started: Started = {
+    _tag: "Started",
+    at,
+    application: application.app_id,
+    ...ids,
+    customer_id: request.customer_id,
+    engine_reference: request.engine_reference,
+    ...externalId(request),
+    foreign: false,
+    timeline,
+    results,
+    login_key: hashes.login_key,
+    locking_hash: hashes.locking_hash,
+    ...tokenId(input),
+    parameters_errors: fault?.kind === "parameters" ? errors : [],
+    configurations_errors: fault?.kind === "configurations" ? errors : [],
+    ...(request.hooks_extra_data === undefined ? {} : { hooks_extra_data: request.hooks_extra_data }),
+  }
+  const inputs = fault?.findings.map(({ input: value }) => value) ?? []
+  const events = ticketed === undefined ? [started] : [started, ticketed.issued]
+  const { execution_id } = ids
+  // 2.5: its purpose is not shown; own choice: it is there on request, and opens nothing.
+  const session_token =
+    behaviour.sessionToken === true ? fingerprint("session-token", seed, execution_id) : undefined
+  return { _tag: "Accepted", execution_id, ticket: ticketed?.ticket, session_token, inputs, events }
+}
+
+export const decideStart = (state: SandboxState, input: StartInput): StartDecision => {
+  const { seed, at, application, request } = input
+  const malformed = invalidItems(request)
+  const engine = findEngine(request.engine_reference)
+  if (engine === undefined || malformed.length > 0) {
+    const detail = engine === undefined ? [unknownEngine, ...malformed] : malformed
+    return { _tag: "Invalid", detail, events: [refusal(input, "invalid")] }
+  }
+  const detail = whyUnavailable(engine, application.app_id, at)
+  if (detail !== undefined) {
+    return { _tag: "Unavailable", detail, events: [refusal(input, "unavailable")] }
+  }
+  if (wantsTicket(request) && !application.mayTokenize) {
+    return { _tag: "Refused", reason: "T10N_FORBIDDEN", events: [refusal(input, "t10n_forbidden")] }
+  }
+  const interaction = request.base_configurations?.customer_interaction_available ?? false
+  if (engine.frequency === "always" && !interaction) {
+    const events = [refusal(input, "intervention_required")]
+    return { _tag: "Refused", reason: "CUSTOMER_INTERVENTION_REQUIRED", events }
+  }
+  const conflict = findConflict(state, input)
+  if (conflict !== undefined) {
+    const { execution_id } = conflict.started
+    return { _tag: "Conflict", execution_id, events: [refusal(input, "conflict", execution_id)] }
+  }
+  const opened = openParameters(request.parameters)
+  const behaviour = wordsOf(engine, opened)
+  const { customer_id, engine_reference } = request
+  const access = { application: application.app_id, customer_id, engine_reference }
+  if (behaviour.foreignMs !== undefined && behaviour.foreignMs > 0 && !hadForeignRun(state, access)) {
+    const foreign = foreignRun(seed, at, access, engine, behaviour.foreignMs)
+    const events = [foreign, refusal(input, "conflict", foreign.execution_id)]
+    return { _tag: "Conflict", execution_id: foreign.execution_id, events }
+  }
+  return accept(state, input, engine, behaviour, opened)
+}

@@ -1,0 +1,237 @@
+/**
+ * What a run will retrieve: the features its engine offers out of those asked for, how many records of
+ * each, and how they are counted (`<family>:<subtype>@<product>`, section 2.4). Counts follow from the plan
+ * alone, without making a single record, so that thousands of executions cost no memory.
+ */
+import type { StartRequest } from "../../contract/Execution.ts"
+import { features as featureCodes } from "../../contract/Vocabulary.ts"
+import type { Feature, FeatureStatusReason, StatusReason } from "../../contract/Vocabulary.ts"
+import { isOpenOutcome } from "./Behaviour.ts"
+import type { Behaviour } from "./Behaviour.ts"
+import { civicFamilies } from "../data/CivicRecords.ts"
+import type { EngineDefinition } from "../engines/EngineDefinition.ts"
+import { findEngine } from "../engines/EngineCatalogue.ts"
+import { settleFeature } from "../engines/FeatureSettings.ts"
+import type { ResolvedSettings } from "../engines/FeatureSettings.ts"
+import { financialFamilies } from "../data/FinancialRecords.ts"
+import { personalFamilies } from "../data/PersonalRecords.ts"
+import type { RecordFamily } from "../data/RecordFamily.ts"
+import { dayOf } from "../engines/RelativeDate.ts"
+import type { FeaturePlan, ResultsPlan } from "./ResultsPlan.ts"
+import { seeded } from "../Seeded.ts"
+
+/** Every feature of 2.1 has a family: the type checker sees to it. */
+const families: Readonly<Record<Feature, RecordFamily>> = {
+  ...financialFamilies,
+  ...civicFamilies,
+  ...personalFamilies,
+}
+const isFeature = (code: string): code is Feature => featureCodes.some((known) => known === code)
+export const familyOf = (code: string): RecordFamily | undefined =>
+  isFeature(code) ? families[code] : undefined
+
+export interface AskedFeature {
+  readonly code: string
+  readonly configurations: Readonly<Record<string, unknown>>
+  /** Its place in the request, for error locations; undefined for a default. */
+  readonly position: number | undefined
+}
+
+/** 4.1: no list runs the defaults; what the engine does not implement is ignored without a trace. */
+export const askedFeatures = (
+  engine: EngineDefinition,
+  request: StartRequest,
+): ReadonlyArray<AskedFeature> => {
+  const asked: ReadonlyArray<AskedFeature> =
+    request.features === undefined
+      ? engine.defaults.map((code) => ({ code, configurations: {}, position: undefined }))
+      : request.features.map((feature, position) =>
+          typeof feature === "string"
+            ? { code: feature, configurations: {}, position }
+            : { code: feature.code, configurations: feature.configurations ?? {}, position },
+        )
+  const seen = new Set<string>()
+  return asked.filter(({ code }) => {
+    if (seen.has(code) || !engine.features.some((offered) => offered === code)) return false
+    seen.add(code)
+    return true
+  })
+}
+
+const reportKinds = {
+  work_life_report: "labor_check:work_life",
+  contribution_base_report: "labor_check:contribution_bases",
+}
+
+/** The kinds that a feature deals, narrowed by its settings where they name some, in the family's order. */
+const narrowedKinds = (
+  family: RecordFamily,
+  { code, configurations }: AskedFeature,
+  settings: ResolvedSettings,
+): ReadonlyArray<string> => {
+  if (code === "labor_check") {
+    const { work_life_report, contribution_base_report } = settings
+    return family.kinds.filter((kind) =>
+      kind === reportKinds.work_life_report ? work_life_report === true : contribution_base_report === true,
+    )
+  }
+  const wanted = [configurations["filter_by_type"], configurations["preferred_type"]].flat()
+  const narrowed = family.kinds.filter((kind) => wanted.includes(kind))
+  return narrowed.length === 0 ? family.kinds : narrowed
+}
+
+/** What a source has of a feature when no word says it; a filter leaves out, it does not replace. */
+const usualCount = (
+  { seed, customer_id, engine_reference, at }: ResultsInput,
+  { code, configurations }: AskedFeature,
+  family: RecordFamily,
+  settings: ResolvedSettings,
+  kinds: ReadonlyArray<string>,
+): number => {
+  if (settings.last_n_years !== undefined) return settings.last_n_years
+  if (family.countByDates !== undefined) {
+    const today = dayOf(at)
+    return kinds.length * family.countByDates({ seed, customer_id, engine_reference, settings, today })
+  }
+  const [min, max] = family.usual
+  const count = seeded("count", seed, customer_id, engine_reference, code).int(min, max)
+  if (configurations["filter_by_type"] === undefined) return count
+  return family.kinds
+    .map((kind, turn) => (kinds.includes(kind) ? countOfTurn(count, turn, family.kinds.length) : 0))
+    .reduce((sum, ofKind) => sum + ofKind, 0)
+}
+
+/** Of `records` dealt to kinds in turn, how many one kind has. */
+const countOfTurn = (records: number, turn: number, kinds: number): number =>
+  Math.max(0, Math.floor((records - turn + kinds - 1) / kinds))
+
+/** `records-N` deals N records to the features in turn. */
+const dealtCount = (total: number, features: number, position: number): number =>
+  Math.floor(total / features) + (position < total % features ? 1 : 0)
+
+const endedPartially = (records: number, position: number, features: number) => {
+  const isLast = position === features - 1
+  if (!isLast) return { records, outcome: "FEATURE_COMPLETED" as const }
+  return features === 1
+    ? { records: Math.ceil(records / 2), outcome: "FEATURE_PARTIAL" as const }
+    : { records: 0, outcome: "FEATURE_FAILED" as const }
+}
+
+export interface ResultsInput {
+  readonly seed: number
+  readonly customer_id: string
+  readonly engine_reference: string
+  readonly asked: ReadonlyArray<AskedFeature>
+  readonly behaviour: Behaviour
+  readonly end: StatusReason
+  /** The time of the start: relative dates are resolved at it. */
+  readonly at: number
+  /** 4.1, `unlock_protected_data`. */
+  readonly unlocked?: boolean
+}
+
+/** What a feature gives when its outcome is said. */
+const recordsOfOutcome = (full: number, outcome: FeatureStatusReason): number =>
+  outcome === "FEATURE_COMPLETED" ? full : outcome === "FEATURE_PARTIAL" ? Math.ceil(full / 2) : 0
+
+interface Given {
+  readonly records: number
+  readonly outcome: FeatureStatusReason
+}
+
+const givenBy = (input: ResultsInput, full: number, position: number): Given => {
+  const { asked, behaviour, end } = input
+  const said = position === asked.length - 1 ? behaviour.featureEnd : undefined
+  if (said !== undefined && !isOpenOutcome(said)) {
+    return { records: recordsOfOutcome(full, said), outcome: said }
+  }
+  if (end === "FAILED") return { records: 0, outcome: "FEATURE_FAILED" }
+  // A word that says one feature's outcome has made the run a partial one, not the other way round.
+  return end === "PARTIAL" && (behaviour.featureEnd === undefined || isOpenOutcome(behaviour.featureEnd))
+    ? endedPartially(full, position, asked.length)
+    : { records: full, outcome: "FEATURE_COMPLETED" }
+}
+
+const planFeature = (input: ResultsInput, feature: AskedFeature, position: number): FeaturePlan => {
+  const { asked, behaviour, at } = input
+  const { code } = feature
+  const engine = findEngine(input.engine_reference)
+  const family = familyOf(code)
+  const { settings, adapted } = settleFeature(code, feature.configurations, at, engine?.keepsMonths)
+  const kinds = family === undefined ? [] : narrowedKinds(family, feature, settings)
+  const full =
+    kinds.length === 0 || family === undefined
+      ? 0
+      : behaviour.records === undefined
+        ? usualCount(input, feature, family, settings, kinds)
+        : dealtCount(behaviour.records, asked.length, position)
+  const shielded = input.unlocked !== true && engine?.shields.some((shield) => shield === code) === true
+  const said = position === asked.length - 1 ? behaviour.featureEnd : undefined
+  return {
+    code,
+    ...givenBy(input, full, position),
+    ...(Object.keys(settings).length === 0 ? {} : { settings }),
+    ...(adapted.length === 0 ? {} : { adapted }),
+    ...(shielded ? { shielded } : {}),
+    ...(said === undefined ? {} : { said }),
+    ...(family === undefined || kinds.length === family.kinds.length ? {} : { kinds }),
+  }
+}
+
+export const planResults = (input: ResultsInput): ResultsPlan => ({
+  features: input.asked.map((feature, position) => planFeature(input, feature, position)),
+  session: input.behaviour.session ?? "answers",
+  neverFinal: input.behaviour.neverFinal ?? false,
+  lateMs: input.behaviour.lateMs ?? 0,
+  lockedMs: input.behaviour.lockedMs ?? 0,
+  documents: input.behaviour.documents ?? 0,
+  odd: input.behaviour.odd ?? false,
+  ...(input.behaviour.company === true ? { company: true } : {}),
+})
+
+export const kindsOf = (feature: FeaturePlan): ReadonlyArray<string> =>
+  feature.kinds ?? familyOf(feature.code)?.kinds ?? []
+
+export const recordsPlanned = (plan: ResultsPlan): number =>
+  plan.features.reduce((total, feature) => total + feature.records, 0)
+
+/** What comes before one feature's own records. */
+export const recordsBefore = (plan: ResultsPlan, code: string): number => {
+  const index = plan.features.findIndex((feature) => feature.code === code)
+  return plan.features.slice(0, Math.max(0, index)).reduce((total, feature) => total + feature.records, 0)
+}
+
+/** Of the first `retrieved` records of a plan, how many belong to each feature, in order. */
+export const retrievedByFeature = (plan: ResultsPlan, retrieved: number): ReadonlyArray<number> => {
+  let left = retrieved
+  return plan.features.map((feature) => {
+    const taken = Math.min(feature.records, left)
+    left -= taken
+    return taken
+  })
+}
+
+/** The key under which odd records are counted: a family that nobody documents. */
+export const oddSubFamily = "sandbox_oddity:unheard_of"
+export const oddProduct = "sandbox_oddity"
+
+/** 2.4: the counts of the first `retrieved` records; kinds without a record have no key. */
+export const countProducts = (plan: ResultsPlan, retrieved: number): Readonly<Record<string, number>> => {
+  const counts: Record<string, number> = {}
+  retrievedByFeature(plan, retrieved).forEach((records, index) => {
+    const feature = plan.features[index]
+    const family = feature === undefined ? undefined : familyOf(feature.code)
+    if (feature === undefined || family === undefined) return
+    const kinds = kindsOf(feature)
+    kinds.forEach((kind, turn) => {
+      const count = countOfTurn(records, turn, kinds.length)
+      if (count > 0) counts[`${kind}@${family.product}`] = count
+    })
+  })
+  if (plan.odd && retrieved > 0 && retrieved >= recordsPlanned(plan)) {
+    counts["customer_information:user_profile@customer_information"] =
+      (counts["customer_information:user_profile@customer_information"] ?? 0) + 1
+    counts[`${oddSubFamily}@${oddProduct}`] = 2
+  }
+  return counts
+}

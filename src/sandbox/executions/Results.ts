@@ -1,0 +1,201 @@
+/**
+ * The records of an execution and the flow results body around them (sections 2.7 and 4.10), made on
+ * reading. A record depends on seed, customer, engine and feature only: another attempt gives the same
+ * data, `fetch_date` aside.
+ */
+import type { StatusReason } from "../../contract/Vocabulary.ts"
+import { inventedConsent } from "../flows/Consent.ts"
+import { documentsOf } from "../flows/Documents.ts"
+import { featuresAt } from "./Messages.ts"
+import { familyOf, kindsOf, oddProduct, oddSubFamily, retrievedByFeature } from "./PlanResults.ts"
+import { resultsAreFinal, resultsAreWhole, retrievedAt } from "./Progress.ts"
+import { dayOf } from "../engines/RelativeDate.ts"
+import type { FeaturePlan, Retrieval } from "./ResultsPlan.ts"
+import { closesAt, momentAt } from "../SandboxState.ts"
+import type { Execution } from "../SandboxState.ts"
+import { seeded } from "../Seeded.ts"
+
+type Record_ = Readonly<Record<string, unknown>>
+
+/** The reference shows the shapes of these families; all others are this service's own and say so. */
+const documented: ReadonlySet<string> = new Set(["customer_information", "academic_data"])
+
+const recordOf = (seed: number, execution: Retrieval, feature: FeaturePlan, position: number): Record_ => {
+  const { customer_id, engine_reference } = execution.started
+  const family = familyOf(feature.code)
+  const kinds = kindsOf(feature)
+  const kind = kinds[position % kinds.length] ?? feature.code
+  if (family === undefined) return {}
+  const nth = Math.floor(position / kinds.length)
+  const draw = seeded("record", seed, customer_id, engine_reference, feature.code, kind, nth)
+  const fetched = execution.phases.find((phase) => phase.authentication_status === "AUTH_OK")
+  return {
+    product: family.product,
+    sub_family: kind,
+    fetch_date: new Date((fetched?.from ?? execution.started.at) + position).toISOString(),
+    ...(documented.has(family.product) ? {} : { shape: "nightjar-sandbox" }),
+    ...family.make({
+      seed,
+      customer_id,
+      engine_reference,
+      position,
+      kind,
+      nth,
+      settings: feature.settings ?? {},
+      shielded: feature.shielded ?? false,
+      today: dayOf(execution.started.at),
+      company: execution.started.results.company ?? false,
+      draw,
+    }),
+  }
+}
+
+/** `odd`: breaks its schema; unheard of; a number that a double cannot hold. */
+const oddRecords = (execution: Retrieval): ReadonlyArray<Record_> => {
+  const fetch_date = new Date(closesAt(execution)).toISOString()
+  const strange = { product: oddProduct, sub_family: oddSubFamily, fetch_date }
+  return [
+    {
+      product: "customer_information",
+      sub_family: "customer_information:user_profile",
+      fetch_date,
+      type: "person",
+      gender: 7,
+      emails: "ninguno",
+    },
+    { ...strange, note: '=HYPERLINK("https://x.invalid")' },
+    { ...strange, serial: rawJson.rawJSON("9007199254740993") },
+  ]
+}
+
+/** JSON.rawJSON is in every Node that this runs on, but not yet in the type library. */
+const rawJson = JSON as typeof JSON & { readonly rawJSON: (text: string) => unknown }
+
+/** Records by feature, in order. */
+const recordsBy = (seed: number, execution: Retrieval, retrieved: number): Array<Record_> => {
+  const { results } = execution.started
+  const records: Array<Record_> = []
+  retrievedByFeature(results, retrieved).forEach((count, index) => {
+    const feature = results.features[index]
+    if (feature === undefined) return
+    for (let position = 0; position < count; position += 1) {
+      records.push(recordOf(seed, execution, feature, position))
+    }
+  })
+  return records
+}
+
+/**
+ * A record that the source shows for a while and then takes back; its position is one that no plan reaches.
+ */
+const passingRecord = (seed: number, execution: Retrieval): ReadonlyArray<Record_> => {
+  const feature = execution.started.results.features.find(({ records }) => records > 0)
+  return feature === undefined ? [] : [recordOf(seed, execution, feature, 2_000_000)]
+}
+
+const withAttachments = (records: ReadonlyArray<Record_>, execution: Retrieval, complete: boolean) => {
+  const documents = complete ? documentsOf(execution) : []
+  const bearer = records.findLastIndex((record) => record["shape"] !== undefined)
+  const borne = bearer < 0 ? [] : documents.filter((_, index) => index % 2 === 1)
+  const listed = documents.filter((document) => !borne.includes(document))
+  const bearing = records.map((record, index) =>
+    index === bearer && borne.length > 0
+      ? { ...record, report_attachments: borne.map((document) => document.attachment_id) }
+      : record,
+  )
+  return { bearing, listed }
+}
+
+/** One source of a session's results, and whether nothing of it changes any more. */
+export interface ShownRetrieval {
+  readonly retrieval: Retrieval
+  readonly final: boolean
+}
+
+const shownRecords = (seed: number, { retrieval, final }: ShownRetrieval, at: number) => {
+  const { results } = retrieval.started
+  const retrieved = retrievedAt(retrieval, at)
+  const complete = resultsAreWhole(retrieval, at)
+  const whole = recordsBy(seed, retrieval, retrieved)
+  const odd = results.odd && complete && retrieved > 0 ? oddRecords(retrieval) : []
+  const unsettled = momentAt(retrieval, at).closed && !final && results.lateMs > 0
+  const shown = unsettled
+    ? [...whole.slice(0, -1), ...passingRecord(seed, retrieval), ...odd]
+    : [...whole, ...odd]
+  return withAttachments(shown, retrieval, complete)
+}
+
+/** 2.7, `data`: the records of all sources by product, and the documents that no record bears. */
+export const retrievalData = (seed: number, sources: ReadonlyArray<ShownRetrieval>, at: number) => {
+  const shown = sources.map((source) => shownRecords(seed, source, at))
+  const byProduct: Record<string, Array<Record_>> = {}
+  for (const record of shown.flatMap(({ bearing }) => bearing)) {
+    const product = String(record["product"])
+    ;(byProduct[product] ??= []).push(record)
+  }
+  const listed = shown.flatMap(({ listed: documents }) => documents)
+  return {
+    ...byProduct,
+    ...(listed.length === 0
+      ? {}
+      : {
+          documents: listed.map(({ attachment_id, title, media_type }) => ({
+            title,
+            media_type,
+            attachment_id,
+          })),
+        }),
+  }
+}
+
+const sessionStatuses: Readonly<Partial<Record<StatusReason, string>>> = {
+  COMPLETED: "COMPLETED",
+  PARTIAL: "COMPLETED",
+  CLIENT_CANCELLED: "CLIENT_CANCELLED",
+  USER_CANCELLED: "CUSTOMER_CANCELLED",
+  SYSTEM_CANCELLED: "SYSTEM_CANCELLED",
+  TIMEOUT: "TIMED_OUT",
+  ACTION_TIMEOUT: "TIMED_OUT",
+}
+
+const retrievedOutcomes: ReadonlySet<string> = new Set(["FEATURE_COMPLETED", "FEATURE_PARTIAL"])
+
+/** 2.7: what a source has given by now, in whole or in part. */
+export const retrievedFeatures = (retrieval: Retrieval, at: number): ReadonlyArray<string> =>
+  featuresAt(retrieval, at)
+    .filter(({ status_reason }) => retrievedOutcomes.has(status_reason))
+    .map(({ code }) => code)
+
+/** 2.7. `session_status` and `session_cursor` are this service's own names: the reference shows none. */
+export const flowResultsBody = (seed: number, execution: Execution, at: number) => {
+  const { closed, phase } = momentAt(execution, at)
+  const final = resultsAreFinal(execution, at)
+  const status = closed ? (sessionStatuses[phase.status_reason] ?? "FAILED") : "WAITING"
+  const cursor = closed ? (status === "COMPLETED" ? "bye:completed" : "bye:failure") : "connect:wait"
+  return {
+    session_id: execution.started.session_id,
+    data: retrievalData(seed, [{ retrieval: execution, final }], at),
+    retrieved_features: retrievedFeatures(execution, at),
+    consent: inventedConsent(seed, execution),
+    is_closed: final,
+    session_status: status,
+    session_cursor: `es-public-administration:${cursor}`,
+  }
+}
+
+/** 4.12: the answer is not shown; this is this service's own, around the documented record. */
+export const profileBody = (seed: number, execution: Execution, at: number): Record_ | undefined => {
+  const { features } = execution.started.results
+  const index = features.findIndex(({ code }) => code === "customer_information_read")
+  const feature = features[index]
+  const retrieved = retrievedByFeature(execution.started.results, retrievedAt(execution, at))[index] ?? 0
+  if (feature === undefined || retrieved === 0) return undefined
+  return {
+    shape: "nightjar-sandbox",
+    execution_id: execution.started.execution_id,
+    session_id: execution.started.session_id,
+    customer_id: execution.started.customer_id,
+    is_closed: momentAt(execution, at).closed,
+    profile: recordOf(seed, execution, feature, 0),
+  }
+}

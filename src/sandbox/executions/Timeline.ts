@@ -1,0 +1,285 @@
+/**
+ * An execution's life, decided when it starts: how long it queues, works, waits for its source, how the
+ * login and the run end. `lifeOf` lays that plan out as phases, with the answers and the abort that came
+ * since; `momentOf` reads the state at any time from them. Both are pure: nothing runs in the background
+ * and no time passes by itself.
+ */
+import { Schema } from "effect"
+import { statusReasonsByCode } from "../../contract/Vocabulary.ts"
+import { authenticationStatuses, statusReasons } from "../../contract/Vocabulary.ts"
+import type { StatusCode, StatusReason } from "../../contract/Vocabulary.ts"
+
+export type AuthenticationStatus = (typeof authenticationStatuses)[number]
+
+/** Nothing in a timeline shows a login parameter: the expected answer to a challenge is kept as a hash. */
+export const Timeline = Schema.Struct({
+  queueMs: Schema.Finite,
+  /** Active work before the login is resolved, and after it. */
+  warmMs: Schema.Finite,
+  workMs: Schema.Finite,
+  /** The source's own schedule, in the middle of the longer piece of work; not active. */
+  asyncMs: Schema.Finite,
+  timeoutMs: Schema.Finite,
+  login: Schema.Literals(authenticationStatuses),
+  end: Schema.Literals(statusReasons),
+  interaction: Schema.Boolean,
+  /** Refused over its form or encryption: closes in the moment of its acceptance. */
+  stillborn: Schema.Boolean,
+  challenge: Schema.optionalKey(
+    Schema.Struct({
+      codeHash: Schema.String,
+      expireMs: Schema.Finite,
+      reason: Schema.Literals(["MFA_REQUIRED", "INPUT_REQUIRED"]),
+      /** The feature that asks, after the login was accepted; absent: the login asks. */
+      producer: Schema.optionalKey(Schema.String),
+      /** When the person cancels, counted from the challenge. */
+      cancelMs: Schema.optionalKey(Schema.Finite),
+    }),
+  ),
+  unstoppableMs: Schema.Finite,
+  /** The engine is gone once a challenge is answered (4.3, 503). */
+  parts: Schema.Boolean,
+})
+export type Timeline = typeof Timeline.Type
+
+/** What ended a run from outside its timeline: the caller's abort, or an engine that went away. */
+export interface Stop {
+  readonly at: number
+  readonly reason: "CLIENT_CANCELLED" | "ENGINE_UNAVAILABLE"
+}
+
+/** A customer's answer to a challenge; whether it is right was judged when it came. */
+export interface ChallengeAnswer {
+  readonly at: number
+  readonly right: boolean
+  /** What was wrong with it beyond its value. */
+  readonly fault?: "form" | "encryption"
+}
+
+/**
+ * A stretch of an execution's life in which its state does not change. Times are milliseconds since the
+ * epoch.
+ */
+export interface Phase {
+  readonly from: number
+  readonly status_code: StatusCode
+  readonly status_reason: StatusReason
+  readonly authentication_status: AuthenticationStatus
+  readonly spends: "queue" | "work" | "person" | "source" | "nothing"
+  /** True from the moment the login is with the source. */
+  readonly attempted: boolean
+  /** Of ASYNC_WAIT: when the platform goes on by itself. */
+  readonly kicks?: number
+  readonly challenge?: { readonly expires: number; readonly wrongAnswers: number }
+  /** The feature whose challenge stands between the run and its records. */
+  readonly heldBy?: string
+}
+
+/** How long an answered challenge queues again before its source judges it. */
+const requeueMs = 300
+const wrongAnswersMax = 3
+
+const codeOfReason = new Map<StatusReason, StatusCode>(
+  (Object.keys(statusReasonsByCode) as ReadonlyArray<StatusCode>).flatMap((code) =>
+    statusReasonsByCode[code].map((reason) => [reason, code] as const),
+  ),
+)
+export const statusCodeOf = (reason: StatusReason): StatusCode => codeOfReason.get(reason) ?? "FAILED"
+const openCodes: ReadonlySet<StatusCode> = new Set<StatusCode>(["ONGOING", "ACTION_REQUIRED"])
+export const isOpenReason = (reason: StatusReason): boolean => openCodes.has(statusCodeOf(reason))
+export const isClosedPhase = (phase: Phase): boolean => !openCodes.has(phase.status_code)
+
+/** Lays phases one after another and counts active work against the limit. */
+class Course {
+  readonly phases: Array<Phase> = []
+  at: number
+  activeMs = 0
+  authentication: AuthenticationStatus = "not-performed"
+  attempted = false
+  heldBy: string | undefined
+  readonly timeoutMs: number
+  constructor(at: number, timeoutMs: number) {
+    this.at = at
+    this.timeoutMs = timeoutMs
+  }
+  lay(
+    status_reason: StatusReason,
+    spends: Phase["spends"],
+    ms: number,
+    more: Pick<Phase, "kicks" | "challenge"> = {},
+  ) {
+    this.phases.push({
+      from: this.at,
+      status_code: statusCodeOf(status_reason),
+      status_reason,
+      authentication_status: this.authentication,
+      attempted: this.attempted,
+      spends,
+      ...(this.heldBy === undefined ? {} : { heldBy: this.heldBy }),
+      ...more,
+    })
+    this.at += ms
+  }
+  /** False when the active limit was reached first: the run is then over. */
+  work(status_reason: StatusReason, ms: number): boolean {
+    const spent = Math.min(ms, this.timeoutMs - this.activeMs)
+    if (spent > 0) this.lay(status_reason, "work", spent)
+    this.activeMs += spent
+    if (spent === ms) return true
+    this.close("TIMEOUT")
+    return false
+  }
+  /** Work with the source's own wait in its middle. */
+  workAround(status_reason: StatusReason, ms: number, asyncMs: number): boolean {
+    if (asyncMs === 0) return this.work(status_reason, ms)
+    if (!this.work(status_reason, Math.floor(ms / 2))) return false
+    this.lay("ASYNC_WAIT", "source", asyncMs, { kicks: this.at + asyncMs })
+    return this.work(status_reason, ms - Math.floor(ms / 2))
+  }
+  close(status_reason: StatusReason) {
+    this.lay(status_reason, "nothing", 0)
+  }
+}
+
+/**
+ * How often a source asks again is not shown; own choice: the third refused answer ends the run, by what was
+ * wrong with it. What cannot be decrypted ends it at once.
+ */
+const refusedEnd = ({ fault }: ChallengeAnswer, refused: number) => {
+  if (fault === "encryption") return "ENCRYPTION_ERROR" as const
+  if (refused < wrongAnswersMax) return undefined
+  return fault === "form" ? ("INCORRECT_RESUME_FORMAT" as const) : ("INCORRECT_MFA" as const)
+}
+
+/** Lays the challenge and its answers; false when the run ended over it. */
+const layChallenge = (
+  course: Course,
+  interaction: boolean,
+  planned: NonNullable<Timeline["challenge"]>,
+  answers: ReadonlyArray<ChallengeAnswer>,
+): boolean => {
+  const { expireMs, reason, cancelMs = Number.POSITIVE_INFINITY } = planned
+  if (!interaction) {
+    course.close("CUSTOMER_INTERVENTION_REQUIRED")
+    return false
+  }
+  for (let asked = 0; ; asked += 1) {
+    const expires = course.at + expireMs
+    const answer = answers[asked]
+    const challenge = { expires, wrongAnswers: asked }
+    if (answer === undefined) {
+      course.lay(reason, "person", Math.min(expireMs, cancelMs), { challenge })
+      course.close(cancelMs < expireMs ? "USER_CANCELLED" : "ACTION_TIMEOUT")
+      return false
+    }
+    course.lay(reason, "person", answer.at - course.at, { challenge })
+    course.lay("ACCEPTED", "queue", requeueMs)
+    if (answer.right) return true
+    const end = refusedEnd(answer, asked + 1)
+    if (end !== undefined) {
+      // A login that was accepted stays accepted, whatever one of its features was answered.
+      if (end === "INCORRECT_MFA" && planned.producer === undefined) course.authentication = end
+      course.close(end)
+      return false
+    }
+  }
+}
+
+/** The work after the login; the challenge of a feature comes in its middle. */
+const layWork = (course: Course, timeline: Timeline, answers: ReadonlyArray<ChallengeAnswer>): boolean => {
+  const { workMs, asyncMs, challenge, interaction } = timeline
+  if (challenge?.producer === undefined) return course.workAround("RUNNING", workMs, asyncMs)
+  course.heldBy = challenge.producer
+  if (!course.workAround("RUNNING", Math.floor(workMs / 2), asyncMs)) return false
+  if (!layChallenge(course, interaction, challenge, answers)) return false
+  course.heldBy = undefined
+  return course.work("RUNNING", workMs - Math.floor(workMs / 2))
+}
+
+const layLife = (course: Course, timeline: Timeline, answers: ReadonlyArray<ChallengeAnswer>): void => {
+  if (timeline.stillborn) return course.close(timeline.end)
+  course.lay("ACCEPTED", "queue", timeline.queueMs)
+  const loginFails = timeline.login !== "AUTH_OK"
+  if (!course.workAround("WAITING", timeline.warmMs, loginFails ? timeline.asyncMs : 0)) return
+  const { challenge, interaction } = timeline
+  course.attempted = timeline.login !== "not-performed" || challenge !== undefined
+  if (challenge !== undefined && challenge.producer === undefined) {
+    if (!layChallenge(course, interaction, challenge, answers)) return
+  }
+  course.authentication = timeline.login
+  if (loginFails) return course.close(timeline.end)
+  if (layWork(course, timeline, answers)) course.close(timeline.end)
+}
+
+/**
+ * The phases of an execution accepted at `startedAt`, in order; zero-length ones are left out but for the
+ * end.
+ */
+export const lifeOf = (
+  timeline: Timeline,
+  startedAt: number,
+  answers: ReadonlyArray<ChallengeAnswer>,
+  stop: Stop | undefined,
+): ReadonlyArray<Phase> => {
+  const course = new Course(startedAt, timeline.timeoutMs)
+  layLife(course, timeline, answers)
+  const phases = course.phases.filter(
+    (phase, index) => isClosedPhase(phase) || phase.from !== course.phases[index + 1]?.from,
+  )
+  if (stop === undefined) return phases
+  // A clock that was set back must not make an abort precede its run.
+  const stoppedAt = Math.max(stop.at, startedAt)
+  const last = phases.findLast((phase) => phase.from <= stoppedAt)
+  if (last === undefined || isClosedPhase(last)) return phases
+  return [
+    ...phases.filter((phase) => phase.from < stoppedAt),
+    {
+      from: stoppedAt,
+      status_code: statusCodeOf(stop.reason),
+      status_reason: stop.reason,
+      authentication_status: last.authentication_status,
+      attempted: last.attempted,
+      spends: "nothing",
+      ...(last.heldBy === undefined ? {} : { heldBy: last.heldBy }),
+    },
+  ]
+}
+
+/** A run that was refused at its acceptance or stopped in the queue never saw its engine begin. */
+const isEngineAtWork = (phase: Phase, index: number): boolean =>
+  phase.spends !== "queue" &&
+  (index > 0 || phase.spends !== "nothing" || phase.attempted) &&
+  phase.status_reason !== "CLIENT_CANCELLED"
+
+/** The state of an execution at one moment. Durations in milliseconds. */
+export interface Moment {
+  readonly phase: Phase
+  readonly closed: boolean
+  readonly activeMs: number
+  readonly personMs: number
+  /** Work done since the login was accepted. */
+  readonly workedMs: number
+  /** When the engine began; undefined while still queued for the first time. */
+  readonly engineStartedAt: number | undefined
+}
+
+/** Reads the phases at `at`; a time before the first phase reads as the first phase. */
+export const momentOf = (phases: readonly [Phase, ...ReadonlyArray<Phase>], at: number): Moment => {
+  let phase = phases[0]
+  let activeMs = 0
+  let personMs = 0
+  let workedMs = 0
+  let engineStartedAt: number | undefined
+  for (let index = 0; index < phases.length; index += 1) {
+    const candidate = phases[index]
+    if (candidate === undefined || (index > 0 && candidate.from > at)) break
+    phase = candidate
+    if (engineStartedAt === undefined && isEngineAtWork(phase, index)) engineStartedAt = phase.from
+    const until = Math.min(at, phases[index + 1]?.from ?? at)
+    const ms = Math.max(0, until - phase.from)
+    if (phase.spends === "work") activeMs += ms
+    if (phase.spends === "person") personMs += ms
+    if (phase.spends === "work" && phase.authentication_status === "AUTH_OK") workedMs += ms
+  }
+  return { phase, closed: isClosedPhase(phase), activeMs, personMs, workedMs, engineStartedAt }
+}

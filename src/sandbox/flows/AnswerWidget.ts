@@ -1,0 +1,95 @@
+/**
+ * The widget's calls as answers: a decision, its events recorded, and the session as whoever draws a widget
+ * needs it. Own shapes all through, since the reference shows none of this.
+ */
+import { Clock, Effect } from "effect"
+import { consentDocuments } from "./Consent.ts"
+import { allowedSteps, decideCreate, decideStep, decideView } from "./DecideWidget.ts"
+import type { CreateRequest, StepAnswer, StepRequest } from "./DecideWidget.ts"
+import type { Application } from "../executions/DecideStart.ts"
+import { featuresOf } from "./FlowSources.ts"
+import type { FlowSession } from "./FlowSession.ts"
+import { flowEventsOf, flowMomentOf } from "./FlowTimeline.ts"
+import { settle } from "../SandboxCore.ts"
+import type { SandboxCore } from "../SandboxCore.ts"
+import { momentAt } from "../SandboxState.ts"
+
+const iso = (at: number): string => new Date(at).toISOString()
+
+const sourceView = (source: FlowSession["sources"][number], at: number) => {
+  const { phase } = momentAt(source, at)
+  return {
+    engine_reference: source.started.engine_reference,
+    status_reason: phase.status_reason,
+    ...(phase.challenge === undefined ? {} : { action_required_expires: iso(phase.challenge.expires) }),
+  }
+}
+
+const sessionView = (session: FlowSession, at: number) => {
+  const phase = flowMomentOf(session.phases, at)
+  const { session_id, customer_id, features, plan } = session.created
+  return {
+    session_id,
+    ...(customer_id === undefined ? {} : { customer_id }),
+    session_status: phase.status,
+    session_cursor: phase.cursor,
+    is_closed: phase.closed,
+    features,
+    documents: plan.asksConsent ? consentDocuments : [],
+    sources: session.sources
+      .filter((source) => source.started.at <= at)
+      .map((source) => sourceView(source, at)),
+    steps: allowedSteps(session, at),
+    events: flowEventsOf(session)
+      .filter((event) => event.at <= at)
+      .map((event) => ({ event: event.event, date: iso(event.at) })),
+  }
+}
+
+const answered = (core: SandboxCore, answer: StepAnswer, at: number) => {
+  if (answer._tag === "NotFound") return Effect.fail({ ...answer, detail: "session not found" })
+  if (answer._tag !== "Taken") return Effect.fail(answer)
+  const session = core.state.flows.sessions.get(answer.session_id)
+  return session === undefined
+    ? Effect.fail({ _tag: "NotFound" as const, detail: "session not found" })
+    : Effect.succeed(sessionView(session, at))
+}
+
+/** What a consent form offers when whoever creates the session names nothing. */
+const usualFeatures = featuresOf([
+  "es-tax-agency:website",
+  "es-social-security:website",
+  "es-university:website",
+  "es-traffic:website",
+])
+
+export const createSession = Effect.fnUntraced(function* (
+  core: SandboxCore,
+  { app_id }: Application,
+  request: CreateRequest,
+) {
+  const at = yield* Clock.currentTimeMillis
+  const about = { state: core.state, seed: core.seed, at, application: app_id }
+  return yield* answered(core, settle(core, decideCreate(about, request, usualFeatures)), at)
+})
+
+export const viewSession = Effect.fnUntraced(function* (
+  core: SandboxCore,
+  { app_id }: Application,
+  session_id: string,
+) {
+  const at = yield* Clock.currentTimeMillis
+  const look = { state: core.state, seed: core.seed, at, application: app_id, session_id }
+  return yield* answered(core, settle(core, decideView(look)), at)
+})
+
+export const takeStep = Effect.fnUntraced(function* (
+  core: SandboxCore,
+  { app_id }: Application,
+  session_id: string,
+  request: StepRequest,
+) {
+  const at = yield* Clock.currentTimeMillis
+  const look = { state: core.state, seed: core.seed, at, application: app_id, session_id }
+  return yield* answered(core, settle(core, decideStep(look, request)), at)
+})

@@ -1,0 +1,86 @@
+/**
+ * Decides a read of a flow session's results (section 4.10), and finds the session that an id names: one
+ * that was created, or a standing one, whose life counts from the first look at it. Pure.
+ */
+import type { Decision } from "../executions/DecideCalls.ts"
+import { recordsShownAt } from "./FlowBody.ts"
+import type { FlowSessionEvent } from "./FlowEvent.ts"
+import { newFlowSession } from "./FlowSession.ts"
+import type { FlowSession } from "./FlowSession.ts"
+import { flowMomentOf } from "./FlowTimeline.ts"
+import type { SandboxState } from "../SandboxState.ts"
+import { planStanding } from "./StandingSessions.ts"
+
+export interface FlowLook {
+  readonly state: SandboxState
+  readonly seed: number
+  readonly at: number
+  readonly application: string
+  readonly session_id: string
+}
+
+export interface FoundSession {
+  readonly session: FlowSession
+  /** What the look itself brought about. */
+  readonly found: ReadonlyArray<FlowSessionEvent>
+}
+
+/** Another application's session looks as if it never existed (sections 5 and 7). */
+export const findFlowSession = (look: FlowLook): FoundSession | undefined => {
+  const { state, seed, at, application, session_id } = look
+  const known = state.flows.sessions.get(session_id)
+  if (known !== undefined) {
+    return known.created.application === application ? { session: known, found: [] } : undefined
+  }
+  const standing = planStanding(seed, at, session_id)
+  if (standing === undefined || standing.created.application !== application) return undefined
+  const { created, steps } = standing
+  return {
+    session: newFlowSession(created, steps, at),
+    found: [{ _tag: "FlowSessionFound", at, created, steps }],
+  }
+}
+
+/** Section 8: one request per five seconds for the session. */
+const resultsIntervalMs = 5_000
+/**
+ * Not shown; own choice: a read holds the session's lock for a millisecond per record that it carries, and
+ * another one does not wait for it.
+ */
+const heldMsPerRecord = 1
+
+export type FlowResultsAnswer =
+  | { readonly _tag: "FlowResults"; readonly session: FlowSession }
+  | { readonly _tag: "NotFound" | "NeverStarted" | "TooManyRequests" | "LockTimeout" }
+
+/** When the session was last read or found locked: both are requests that count. */
+const lastRequestAt = ({ reads, lockedAt }: FlowSession): number =>
+  Math.max(reads.at(-1)?.at ?? Number.NEGATIVE_INFINITY, lockedAt.at(-1) ?? Number.NEGATIVE_INFINITY)
+
+const isLocked = (session: FlowSession, at: number): boolean => {
+  const started = session.phases.find((phase) => phase.started)
+  const { lockedMs } = session.created.plan
+  const isHeld = at >= (session.reads.at(-1)?.at ?? at) && at < session.heldUntil
+  return isHeld || (started !== undefined && at < started.from + lockedMs)
+}
+
+export const decideFlowResults = (look: FlowLook): Decision<FlowResultsAnswer> => {
+  const { at, session_id } = look
+  const there = findFlowSession(look)
+  if (there === undefined) return { answer: { _tag: "NotFound" }, events: [] }
+  const { session, found } = there
+  const phase = flowMomentOf(session.phases, at)
+  if (!phase.started) return { answer: { _tag: "NeverStarted" }, events: found }
+  const last = lastRequestAt(session)
+  if (at >= last && at - last < resultsIntervalMs) {
+    const events = [...found, { _tag: "FlowResultsRefused" as const, at, session_id }]
+    return { answer: { _tag: "TooManyRequests" }, events }
+  }
+  if (isLocked(session, at)) {
+    const events = [...found, { _tag: "FlowResultsLocked" as const, at, session_id }]
+    return { answer: { _tag: "LockTimeout" }, events }
+  }
+  const heldUntil = at + recordsShownAt(session, at) * heldMsPerRecord
+  const read = { _tag: "FlowResultsRead" as const, at, session_id, is_closed: phase.closed, heldUntil }
+  return { answer: { _tag: "FlowResults", session }, events: [...found, read] }
+}

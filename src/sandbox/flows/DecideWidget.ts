@@ -1,0 +1,214 @@
+/**
+ * Decides what the widget asks for: a session is created, the customer or the client takes a step. Pure.
+ * The widget's API is this service's own (the reference shows only what comes of it, sections 2.7 and 6.2):
+ * a step that is not allowed is a conflict, one that does not fit the session is invalid.
+ */
+import { checkForm } from "../engines/CheckForm.ts"
+import { consentDocuments, defaultSignature, givenConsent } from "./Consent.ts"
+import type { Decision } from "../executions/DecideCalls.ts"
+import { findFlowSession } from "./DecideFlow.ts"
+import type { FlowLook } from "./DecideFlow.ts"
+import { openParameters } from "../executions/Encryption.ts"
+import { whyUnavailable } from "../engines/EngineAdmission.ts"
+import { findEngine } from "../engines/EngineCatalogue.ts"
+import type { EngineDefinition } from "../engines/EngineDefinition.ts"
+import type { FlowSessionCreated, FlowStep } from "./FlowEvent.ts"
+import { refusalOf } from "./FlowMoves.ts"
+import type { FlowStepName } from "./FlowMoves.ts"
+import type { FlowSession } from "./FlowSession.ts"
+import { planSource } from "./FlowSources.ts"
+import { flowMomentOf } from "./FlowTimeline.ts"
+import { readFlowPlan } from "./FlowWords.ts"
+import { challengeHash } from "../executions/PlanTimeline.ts"
+import type { ErrorItem } from "../executions/ResultsPlan.ts"
+import { momentAt } from "../SandboxState.ts"
+import { fingerprint } from "../Seeded.ts"
+
+export interface CreateRequest {
+  readonly customer_id?: string
+  readonly features?: ReadonlyArray<string>
+  readonly behaviour?: string
+}
+
+/** A bare identifier is accepted without a signature. */
+export type SignedDocument =
+  | string
+  | {
+      readonly document_id: string
+      readonly signature_provider?: string
+      readonly signature_metadata?: Readonly<Record<string, unknown>>
+    }
+
+export type StepRequest =
+  | Exclude<FlowStep, { _tag: "consent" | "connect" | "answer" }>
+  | {
+      readonly _tag: "consent"
+      readonly features?: ReadonlyArray<string>
+      readonly documents?: ReadonlyArray<SignedDocument>
+    }
+  | {
+      readonly _tag: "connect"
+      readonly engine_reference: string
+      readonly parameters: Readonly<Record<string, unknown>>
+      readonly features?: ReadonlyArray<string>
+    }
+  | { readonly _tag: "answer"; readonly code: string }
+
+export type StepRefusal =
+  | { readonly _tag: "NotFound" }
+  | { readonly _tag: "Conflict"; readonly detail: string }
+  | { readonly _tag: "Invalid"; readonly detail: ReadonlyArray<ErrorItem> }
+export type StepAnswer = { readonly _tag: "Taken"; readonly session_id: string } | StepRefusal
+
+const invalid = (loc: ErrorItem["loc"], msg: string): StepRefusal => ({
+  _tag: "Invalid",
+  detail: [{ loc: ["body", ...loc], msg, type: "value_error" }],
+})
+
+export const decideCreate = (
+  { state, seed, at, application }: Omit<FlowLook, "session_id">,
+  request: CreateRequest,
+  offered: ReadonlyArray<string>,
+): Decision<StepAnswer> => {
+  const ordinal = state.flows.sessions.size
+  const created: FlowSessionCreated = {
+    _tag: "FlowSessionCreated",
+    at,
+    application,
+    session_id: fingerprint("flow-session", seed, application, ordinal, at).slice(0, 24),
+    ...(request.customer_id === undefined ? {} : { customer_id: request.customer_id }),
+    features: [...new Set(request.features ?? offered)],
+    plan: readFlowPlan(request.behaviour ?? ""),
+  }
+  return { answer: { _tag: "Taken", session_id: created.session_id }, events: [created] }
+}
+
+/** 4.10 has no such call: whoever draws the widget looks at the session here. */
+export const decideView = (look: FlowLook): Decision<StepAnswer> => {
+  const there = findFlowSession(look)
+  if (there === undefined) return { answer: { _tag: "NotFound" }, events: [] }
+  return { answer: { _tag: "Taken", session_id: look.session_id }, events: there.found }
+}
+
+/** A step ready to be recorded, or why there is none. */
+type Prepared = FlowStep | StepRefusal
+
+const prepareConsent = (
+  { created }: FlowSession,
+  { features, documents }: Extract<StepRequest, { _tag: "consent" }>,
+): Prepared => {
+  const accepted = [...new Set(features ?? created.features)]
+  const foreign = accepted.find((code) => !created.features.includes(code))
+  if (foreign !== undefined) return invalid(["features"], `${foreign} is not offered`)
+  const all = consentDocuments.map(({ document_id }) => ({ document_id }))
+  const signed = (documents ?? all).map((document) => {
+    if (typeof document === "string") return { document_id: document }
+    return { ...defaultSignature, ...document }
+  })
+  const known = consentDocuments.flatMap(({ document_id, version, hash }) => {
+    const signature = signed.find((document) => document.document_id === document_id)
+    return signature === undefined ? [] : [{ ...signature, version, hash }]
+  })
+  if (known.length !== consentDocuments.length || signed.length !== known.length) {
+    return invalid(["documents"], "every document of the form is accepted once, and no other")
+  }
+  return { _tag: "consent", features: accepted, documents: known }
+}
+
+const wordsIn = (engine: EngineDefinition, parameters: Readonly<Record<string, unknown>>): string => {
+  const text = parameters[engine.wordsField]
+  return typeof text === "string" ? text : ""
+}
+
+/** The features that the customer let this session read. */
+const acceptedFeatures = (session: FlowSession, at: number): ReadonlyArray<string> =>
+  session.created.plan.asksConsent
+    ? (givenConsent(session, at)?.accepted_features ?? [])
+    : session.created.features
+
+const prepareConnect = (
+  { seed, at }: FlowLook,
+  session: FlowSession,
+  request: Extract<StepRequest, { _tag: "connect" }>,
+): Prepared => {
+  const engine = findEngine(request.engine_reference)
+  if (engine === undefined) return invalid(["engine_reference"], "no such engine")
+  const unavailable = whyUnavailable(engine, session.created.application, at)
+  if (unavailable !== undefined) return { _tag: "Conflict", detail: unavailable }
+  const { values, findings } = openParameters(request.parameters)
+  const wrong = findings.length > 0 ? findings : checkForm(engine.parameters, values)
+  const errors = wrong.map(({ error }) => error)
+  if (errors.length > 0) {
+    return {
+      _tag: "Invalid",
+      detail: errors.map((error) => ({ ...error, loc: ["body", "parameters", ...error.loc] })),
+    }
+  }
+  const accepted = acceptedFeatures(session, at)
+  const foreign = request.features?.find((code) => !accepted.includes(code))
+  if (foreign !== undefined) return invalid(["features"], `${foreign} was not accepted`)
+  const features = (request.features ?? accepted).filter((code) =>
+    engine.features.some((one) => one === code),
+  )
+  if (features.length === 0) {
+    return { _tag: "Conflict", detail: "the source offers nothing that the customer accepted" }
+  }
+  const ordinal = session.sources.filter(
+    (source) => source.started.engine_reference === engine.reference,
+  ).length
+  const words = wordsIn(engine, values)
+  const { created } = session
+  return { _tag: "connect", source: planSource({ seed, at, created, engine, features, words, ordinal }) }
+}
+
+const prepareAnswer = ({ seed, at }: FlowLook, session: FlowSession, code: string): Prepared => {
+  const asking = session.sources.find(
+    (source) => source.started.at <= at && momentAt(source, at).phase.challenge !== undefined,
+  )
+  if (asking === undefined) return { _tag: "Conflict", detail: "no source asks for anything" }
+  const right = asking.started.timeline.challenge?.codeHash === challengeHash(seed, code)
+  const wrong = { loc: ["code"], msg: "the source refused the code", type: "value_error.code" }
+  return { _tag: "answer", source_id: asking.source_id, right, payload_errors: right ? [] : [wrong] }
+}
+
+const prepare = (look: FlowLook, session: FlowSession, request: StepRequest): Prepared => {
+  switch (request._tag) {
+    case "consent":
+      return prepareConsent(session, request)
+    case "connect":
+      return prepareConnect(look, session, request)
+    case "answer":
+      return prepareAnswer(look, session, request.code)
+    default:
+      return request
+  }
+}
+
+const refusals: ReadonlySet<string> = new Set(["NotFound", "Conflict", "Invalid"])
+const isStep = (prepared: Prepared): prepared is FlowStep => !refusals.has(prepared._tag)
+
+/** The steps that a session allows at its moment, for whoever draws a widget or walks at random. */
+export const allowedSteps = (session: FlowSession, at: number): ReadonlyArray<FlowStepName> => {
+  const phase = flowMomentOf(session.phases, at)
+  const names = ["start", "consent", "connect", "answer", "leave", "cancel", "client-cancel"] as const
+  const asks = session.sources.some((source) => momentAt(source, at).phase.challenge !== undefined)
+  return names.filter(
+    (name) =>
+      refusalOf(phase, session.created.plan.asksConsent, name) === undefined && (name !== "answer" || asks),
+  )
+}
+
+export const decideStep = (look: FlowLook, request: StepRequest): Decision<StepAnswer> => {
+  const { at, session_id } = look
+  const there = findFlowSession(look)
+  if (there === undefined) return { answer: { _tag: "NotFound" }, events: [] }
+  const { session, found } = there
+  const engine = request._tag === "connect" ? request.engine_reference : undefined
+  const phase = flowMomentOf(session.phases, at)
+  const detail = refusalOf(phase, session.created.plan.asksConsent, request._tag, engine)
+  if (detail !== undefined) return { answer: { _tag: "Conflict", detail }, events: found }
+  const step = prepare(look, session, request)
+  if (!isStep(step)) return { answer: step, events: found }
+  const taken = { _tag: "FlowStepTaken" as const, at, session_id, step }
+  return { answer: { _tag: "Taken", session_id }, events: [...found, taken] }
+}

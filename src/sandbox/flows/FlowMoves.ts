@@ -1,0 +1,111 @@
+/**
+ * How a flow session moves between its status codes and cursors, and which step is allowed when. The
+ * reference shows the values (section 2.7) and the events (section 6.2) but no transitions (section 3.4):
+ * this table is this service's own choice, in this one place.
+ */
+import type { FlowEventName, sessionCursors, sessionStatusCodes } from "../../contract/Vocabulary.ts"
+import type { FlowStep } from "./FlowEvent.ts"
+
+export type SessionStatusCode = (typeof sessionStatusCodes)[number]
+export type SessionCursor = (typeof sessionCursors)[number]
+
+export interface FlowMove {
+  /** What brings the session there. */
+  readonly trigger: string
+  readonly status: SessionStatusCode
+  /** The last screen with user interaction; `kept` where nobody touched a screen. */
+  readonly cursor: SessionCursor | "kept"
+  /** The session is over: its results are final. */
+  readonly closes: boolean
+  readonly event?: FlowEventName
+}
+
+const move = (
+  trigger: string,
+  status: SessionStatusCode,
+  cursor: "kept" | "welcome:init" | "welcome:consent" | "connect:source" | "connect:wait",
+  event?: "started" | "consent" | "partial",
+): FlowMove => ({
+  trigger,
+  status,
+  cursor: cursor === "kept" ? cursor : `es-public-administration:${cursor}`,
+  closes: false,
+  ...(event === undefined ? {} : { event: `es-public-administration:${event}` }),
+})
+
+const close = (
+  trigger: string,
+  status: SessionStatusCode,
+  cursor: "kept" | "bye:completed" | "bye:failure",
+): FlowMove => ({
+  trigger,
+  status,
+  cursor: cursor === "kept" ? cursor : `es-public-administration:${cursor}`,
+  closes: true,
+  event: "es-public-administration:ended",
+})
+
+/** Not shown; own choice: every move that there is. */
+export const flowMoves = {
+  created: move("the client creates the session", "READY", "welcome:init"),
+  started: move("the customer starts the widget", "READY", "welcome:init", "started"),
+  consented: move("the customer accepts and signs the consent form", "READY", "welcome:consent", "consent"),
+  connected: move("the customer connects a source", "WAITING", "connect:source"),
+  answered: move("the customer answers a source's challenge", "WAITING", "connect:source"),
+  logged_in: move("a source accepts the login", "WAITING", "connect:wait"),
+  source_over: move("the last source at work is done, the customer is there", "WAITING", "connect:source"),
+  left: move("the customer is done while a source works", "WAITING", "connect:wait", "partial"),
+  completed: close("customer and sources are done, a source gave records", "COMPLETED", "bye:completed"),
+  failed: close("customer and sources are done, no source gave records", "FAILED", "bye:failure"),
+  customer_cancelled: close("the customer cancels", "CUSTOMER_CANCELLED", "bye:failure"),
+  client_cancelled: close("the client cancels", "CLIENT_CANCELLED", "kept"),
+  timed_out: close("the customer does nothing for too long, or the sources do", "TIMED_OUT", "kept"),
+  system_cancelled: close("the platform cancels", "SYSTEM_CANCELLED", "kept"),
+  misconfigured: close("the session or its sources are wrongly set up", "CONFIGURATION_ERROR", "bye:failure"),
+} as const satisfies Readonly<Record<string, FlowMove>>
+export type FlowMoveName = keyof typeof flowMoves
+
+/** A stretch of a session's life in which its state does not change. */
+export interface FlowPhase {
+  readonly from: number
+  readonly move: FlowMoveName
+  readonly status: SessionStatusCode
+  readonly cursor: SessionCursor
+  readonly started: boolean
+  readonly consented: boolean
+  /** The customer is done with the widget. */
+  readonly left: boolean
+  readonly closed: boolean
+  /** References of the engines that still read. */
+  readonly working: ReadonlyArray<string>
+}
+
+/** The names of the widget's steps. */
+export type FlowStepName = FlowStep["_tag"]
+
+/**
+ * Why a step is not allowed in a phase (409 of the widget); undefined when it is. `engine_reference` is the
+ * source that a `connect` names.
+ */
+export const refusalOf = (
+  phase: FlowPhase,
+  asksConsent: boolean,
+  name: FlowStepName,
+  engine_reference = "",
+): string | undefined => {
+  if (phase.closed) return "the session is over"
+  if (name === "client-cancel") return undefined
+  if (name === "start") return phase.started ? "the session was started already" : undefined
+  if (!phase.started) return "the session was not started yet"
+  if (phase.left) return "the customer has left the widget"
+  switch (name) {
+    case "consent":
+      if (!asksConsent) return "this session asks for no consent"
+      return phase.consented ? "the consent was given already" : undefined
+    case "connect":
+      if (asksConsent && !phase.consented) return "the consent was not given yet"
+      return phase.working.includes(engine_reference) ? "this source is being read already" : undefined
+    default:
+      return undefined
+  }
+}

@@ -1,0 +1,111 @@
+/**
+ * Executions and flow sessions as webhooks see them (section 6): what happened to each and when, and what is
+ * told of it. Payloads and delivery of flow events are not shown; own choice: the envelope of execution
+ * events, with the results body under `results` where the reference says that the event carries data.
+ */
+import type { FlowEvent } from "../../contract/Event.ts"
+import type { FlowEventName } from "../../contract/Vocabulary.ts"
+import { findEngine } from "../engines/EngineCatalogue.ts"
+import { flowSessionBody } from "../flows/FlowBody.ts"
+import type { FlowSession } from "../flows/FlowSession.ts"
+import { flowMoves } from "../flows/FlowMoves.ts"
+import type { FlowMove } from "../flows/FlowMoves.ts"
+import { flowEventsOf } from "../flows/FlowTimeline.ts"
+import { executionEventBody, executionEventsOf } from "./RaisedEvents.ts"
+import type { EngineEventName } from "./RaisedEvents.ts"
+import type { Execution, SandboxState } from "../SandboxState.ts"
+
+/** Something that happened, and what is told of it. */
+export interface Occasion {
+  readonly event: string
+  /** A run may pause more than once: counts the events of one name from 0. */
+  readonly ordinal: number
+  readonly at: number
+  readonly status_reason: string
+  readonly body: () => unknown
+}
+
+export interface Subject {
+  readonly id: string
+  readonly application: string
+  readonly external_execution_id?: string
+  /** 4.1: appended to every delivery. */
+  readonly extra: Readonly<Record<string, string>>
+  readonly occasions: ReadonlyArray<Occasion>
+}
+
+/** 2.2: an engine declares the events it raises. */
+export const raises = (execution: Execution, event: EngineEventName): boolean =>
+  findEngine(execution.started.engine_reference)?.events.includes(event) ?? true
+
+const executionSubject = (execution: Execution): Subject => {
+  const { application, execution_id, external_execution_id, hooks_extra_data } = execution.started
+  return {
+    id: execution_id,
+    application,
+    ...(external_execution_id === undefined ? {} : { external_execution_id }),
+    extra: hooks_extra_data ?? {},
+    occasions: executionEventsOf(execution)
+      .filter(({ event }) => raises(execution, event))
+      .map((raised) => ({ ...raised, body: () => executionEventBody(execution, raised) })),
+  }
+}
+
+const carriesResults: ReadonlySet<FlowEventName> = new Set<FlowEventName>([
+  "es-public-administration:partial",
+  "es-public-administration:ended",
+])
+
+/** The status that the event's own move brought: the next one may follow in the same moment. */
+const statusAfter = (session: FlowSession, event: FlowEventName): string => {
+  const raises = ({ move }: FlowSession["phases"][number]): boolean => {
+    const { event: raised }: FlowMove = flowMoves[move]
+    return raised === event
+  }
+  return (session.phases.find(raises) ?? session.phases[0]).status
+}
+
+const flowEventBody = (
+  seed: number,
+  session: FlowSession,
+  { event, at }: { readonly event: FlowEventName; readonly at: number },
+): FlowEvent => {
+  const { application, session_id, customer_id } = session.created
+  return {
+    app_id: application,
+    session_id,
+    ...(customer_id === undefined ? {} : { customer_id }),
+    event,
+    event_class: "FlowEvent",
+    producer: "es-public-administration",
+    date: new Date(at).toISOString(),
+    session_status: statusAfter(session, event),
+    ...(carriesResults.has(event) ? { results: flowSessionBody(seed, session, at) } : {}),
+  }
+}
+
+/** `{status_reason}` is the session's status code (own choice); what was before it was found is history. */
+const flowSubject = (seed: number, session: FlowSession): Subject => ({
+  id: session.created.session_id,
+  application: session.created.application,
+  extra: {},
+  occasions: flowEventsOf(session)
+    .filter(({ at }) => session.foundAt === undefined || at >= session.foundAt)
+    .map(({ event, at }) => ({
+      event,
+      ordinal: 0,
+      at,
+      status_reason: statusAfter(session, event),
+      body: () => flowEventBody(seed, session, { event, at }),
+    })),
+})
+
+/** Of a deleted execution nothing is delivered any more: it is as if it had never been (own choice). */
+export const findSubject = (state: SandboxState, seed: number, id: string): Subject | undefined => {
+  const execution = state.executions.get(id)
+  if (execution !== undefined) {
+    return execution.deletedAt === undefined ? executionSubject(execution) : undefined
+  }
+  const session = state.flows.sessions.get(id)
+  return session === undefined ? undefined : flowSubject(seed, session)
+}

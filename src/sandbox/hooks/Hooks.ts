@@ -1,0 +1,211 @@
+/**
+ * Which webhooks are bound, decided purely (sections 2.8 and 4.11): the reference's subscriptions to flow
+ * events, the service's own ones to execution events, and those that it is started with. Their calls' bodies
+ * and answers are not shown; own choice: one rule per application and event, and a second replaces the first.
+ */
+import type { FlowHook } from "../../contract/Event.ts"
+import type { ValidationItem } from "../../contract/Execution.ts"
+import { engineEvents, flowEvents } from "../../contract/Vocabulary.ts"
+import type { Decision } from "../executions/DecideCalls.ts"
+import type { deliveryOrders, HookEvent, HookRule } from "./HookEvent.ts"
+import type { HookState } from "./HookState.ts"
+
+/** A target that the service is started with: every application's events go there. */
+export interface Webhook {
+  /** http or https, without a user in it. */
+  readonly url: string
+  /** All events of section 6 when absent. */
+  readonly events?: ReadonlyArray<string>
+  /** `shuffled`: deliveries come late by chance, so that later events overtake them. */
+  readonly order?: (typeof deliveryOrders)[number]
+  /** About half of the deliveries come a second time. */
+  readonly duplicates?: boolean
+}
+
+export const allEvents: ReadonlyArray<string> = [...engineEvents, ...flowEvents]
+
+/** Own choice: http and https only, and no user or password in it, as addresses are shown in answers. */
+export const readTarget = (text: unknown): URL | undefined => {
+  if (typeof text !== "string" || !URL.canParse(text)) return undefined
+  const url = new URL(text)
+  const plain = url.username === "" && url.password === ""
+  return plain && (url.protocol === "http:" || url.protocol === "https:") ? url : undefined
+}
+
+const ruleId = (application: string, event: string): string => `${application}/${event}`
+
+const findRule = (hooks: HookState, application: string, event: string): HookRule | undefined =>
+  hooks.rules.get(ruleId(application, event))
+
+/** What is said of a rule; the rest stays as it was. A rule keeps its age: what is pending goes on. */
+type RuleChange = Partial<Pick<HookRule, "url" | "enabled" | "order" | "duplicates">>
+
+const bind = (
+  hooks: HookState,
+  at: number,
+  application: string,
+  event: string,
+  change: RuleChange & Pick<HookRule, "url">,
+): HookEvent => {
+  const known = findRule(hooks, application, event)
+  const rule: HookRule = {
+    id: ruleId(application, event),
+    application,
+    events: [event],
+    enabled: true,
+    order: "timely",
+    duplicates: false,
+    // Switched on again, it does not catch up on what was raised meanwhile.
+    since: known?.enabled === true ? known.since : at,
+    ...change,
+  }
+  return { _tag: "HookBound", at, rule }
+}
+
+/** Section 7: one validation item. */
+export type Invalid = Pick<ValidationItem, "loc" | "msg" | "type">
+export type HooksAnswer =
+  | { readonly _tag: "Changed"; readonly rules: ReadonlyArray<HookRule> }
+  | { readonly _tag: "Invalid"; readonly detail: ReadonlyArray<Invalid> }
+  | { readonly _tag: "NotFound" }
+
+const refuse = (detail: ReadonlyArray<Invalid>): Decision<HooksAnswer> => ({
+  answer: { _tag: "Invalid", detail },
+  events: [],
+})
+const changed = (events: ReadonlyArray<HookEvent>): Decision<HooksAnswer> => ({
+  answer: {
+    _tag: "Changed",
+    rules: events.flatMap((event) => (event._tag === "HookBound" ? [event.rule] : [])),
+  },
+  events,
+})
+
+const value = (loc: ReadonlyArray<string | number>, msg: string, slot = "body"): Invalid => ({
+  loc: [slot, ...loc],
+  msg,
+  type: "value_error",
+})
+
+/** Names every event that is not in the vocabulary; an empty list asks for nothing and is refused too. */
+const findUnknownEvents = (
+  events: ReadonlyArray<string>,
+  vocabulary: ReadonlyArray<string>,
+  slot: "body" | "query" = "body",
+): ReadonlyArray<Invalid> =>
+  events.length === 0
+    ? [value(["events"], "no event", slot)]
+    : events.flatMap((event, index) =>
+        vocabulary.includes(event) ? [] : [value(["events", index], "no such event", slot)],
+      )
+
+const findBadTarget = (field: string, url: unknown): ReadonlyArray<Invalid> =>
+  readTarget(url) === undefined ? [value([field], "an http or https address without a user")] : []
+
+/** 2.8: query parameters in `base_url` are stripped. */
+const strippedTarget = (text: unknown): string | undefined => {
+  const url = readTarget(text)
+  return url === undefined ? undefined : `${url.origin}${url.pathname}`
+}
+
+export interface FlowHookChange {
+  readonly events: ReadonlyArray<string>
+  readonly [field: string]: unknown
+}
+
+const findBadFlag = (enabled: unknown): ReadonlyArray<Invalid> =>
+  enabled === undefined || typeof enabled === "boolean" ? [] : [value(["enabled"], "a boolean")]
+
+/** 4.11: `base_url` is required and `enabled` true unless said otherwise (own choice). */
+export const decideCreateFlowHooks = (
+  hooks: HookState,
+  at: number,
+  application: string,
+  { events, base_url, enabled }: FlowHookChange,
+): Decision<HooksAnswer> => {
+  const problems = [
+    ...findUnknownEvents(events, flowEvents),
+    ...findBadTarget("base_url", base_url),
+    ...findBadFlag(enabled),
+  ]
+  const url = strippedTarget(base_url)
+  if (problems.length > 0 || url === undefined) return refuse(problems)
+  const change = { url, enabled: enabled !== false }
+  return changed([...new Set(events)].map((event) => bind(hooks, at, application, event, change)))
+}
+
+/** 4.11: each event has to have its subscription; what is not said stays as it was (own choice). */
+export const decideUpdateFlowHooks = (
+  hooks: HookState,
+  at: number,
+  application: string,
+  { events, base_url, enabled }: FlowHookChange,
+): Decision<HooksAnswer> => {
+  const problems = [
+    ...findUnknownEvents(events, flowEvents),
+    ...(base_url === undefined ? [] : findBadTarget("base_url", base_url)),
+    ...findBadFlag(enabled),
+  ]
+  if (problems.length > 0) return refuse(problems)
+  const wanted = [...new Set(events)]
+  const known = wanted.flatMap((event) => findRule(hooks, application, event) ?? [])
+  if (known.length < wanted.length) return { answer: { _tag: "NotFound" }, events: [] }
+  const url = strippedTarget(base_url)
+  return changed(
+    known.map((rule) =>
+      bind(hooks, at, application, rule.events[0] ?? "", {
+        url: url ?? rule.url,
+        enabled: typeof enabled === "boolean" ? enabled : rule.enabled,
+      }),
+    ),
+  )
+}
+
+/** 4.11, and the service's own interface: all of them have to be there, else none is removed. */
+export const decideDeleteHooks = (
+  hooks: HookState,
+  at: number,
+  application: string,
+  events: ReadonlyArray<string>,
+  vocabulary: ReadonlyArray<string>,
+  slot: "body" | "query" = "body",
+): Decision<HooksAnswer> => {
+  const problems = findUnknownEvents(events, vocabulary, slot)
+  if (problems.length > 0) return refuse(problems)
+  const wanted = [...new Set(events)]
+  if (wanted.some((event) => findRule(hooks, application, event) === undefined)) {
+    return { answer: { _tag: "NotFound" }, events: [] }
+  }
+  return changed(
+    wanted.map((event): HookEvent => ({ _tag: "HookUnbound", at, rule: ruleId(application, event) })),
+  )
+}
+
+/** Not shown how execution events are subscribed to; own choice, `PUT {origin}/sandbox/hooks`. */
+export const decideBindHooks = (
+  hooks: HookState,
+  at: number,
+  application: string,
+  { url, events = engineEvents, order = "timely", duplicates = false }: Webhook,
+): Decision<HooksAnswer> => {
+  const problems = [...findUnknownEvents(events, engineEvents), ...findBadTarget("url", url)]
+  if (problems.length > 0) return refuse(problems)
+  const change = { url, order, duplicates }
+  return changed([...new Set(events)].map((event) => bind(hooks, at, application, event, change)))
+}
+
+/** The rules of an application in the order of the vocabulary. */
+export const listRules = (
+  hooks: HookState,
+  application: string,
+  vocabulary: ReadonlyArray<string>,
+): ReadonlyArray<HookRule> => vocabulary.flatMap((event) => findRule(hooks, application, event) ?? [])
+
+/** 2.8 */
+export const flowHookOf = (application: string, rule: HookRule): FlowHook => ({
+  app_id: application,
+  producer: "es-public-administration",
+  event: rule.events[0] ?? "",
+  enabled: rule.enabled,
+  base_url: rule.url,
+})

@@ -1,0 +1,35 @@
+/**
+ * A ticket at its birth (sections 2.6 and 4.1): shown once in the start's answer and known afterwards by its
+ * verifier only. The login that it will be exchanged for waits sealed under it, so that whoever reads the
+ * events has neither.
+ */
+import type { StartRequest } from "../../contract/Execution.ts"
+import { sealText, ticketFor, verifierOf } from "./Sealing.ts"
+import type { Seal } from "./Sealing.ts"
+import type { TicketIssued } from "./TokenEvent.ts"
+
+export const ticketSeal = (ticket: string, execution_id: string): Seal => ({
+  secret: ticket,
+  purpose: "ticket",
+  context: execution_id,
+})
+
+export const issueTicket = (
+  seed: number,
+  at: number,
+  execution_id: string,
+  parameters: StartRequest["parameters"],
+  unreadable: boolean,
+): { readonly ticket: string; readonly issued: TicketIssued } => {
+  const login = JSON.stringify(parameters)
+  const ticket = ticketFor(seed, execution_id, login)
+  const issued: TicketIssued = {
+    _tag: "TicketIssued",
+    at,
+    execution_id,
+    verifier: verifierOf("ticket", ticket, execution_id),
+    sealed_login: sealText(ticketSeal(ticket, execution_id), login),
+    unreadable,
+  }
+  return { ticket, issued }
+}
