@@ -4,7 +4,7 @@
  */
 import { Effect, Layer } from "effect"
 import { HttpServerResponse } from "effect/http"
-import { HttpApiBuilder } from "effect/http-api"
+import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { ServiceApi } from "../contract/Api.ts"
 import { AdminRoutes } from "./admin/AdminRoutes.ts"
 import { listEngines, showEngine } from "./engines/AnswerEngines.ts"
@@ -16,7 +16,8 @@ import { CallingApplication, SandboxGate } from "./SandboxGate.ts"
 import { TimeGate } from "./TimeGate.ts"
 import { WidgetRoutes } from "./flows/WidgetRoutes.ts"
 
-const GatedApi = ServiceApi.middleware(SandboxGate)
+/** Section 7: everything that is wrong with a body is told at once. */
+const GatedApi = ServiceApi.middleware(SandboxGate).annotate(HttpApi.PayloadParseOptions, { errors: "all" })
 
 const executions = HttpApiBuilder.group(GatedApi, "executions", (handlers) =>
   Effect.map(Sandbox, (sandbox) =>
