@@ -6,6 +6,7 @@ import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { behaviourWords } from "../sandbox/executions/Behaviour.ts"
 import { faultHelp } from "../sandbox/faults/FaultHelp.ts"
+import { sessionHelp } from "../sandbox/flows/SessionHelp.ts"
 import { say } from "./Output.ts"
 import { readWebhooks, webhookFlags, webhookHelp } from "./WebhookFlags.ts"
 import { Wiring } from "./Wiring.ts"
@@ -78,7 +79,8 @@ export const sandbox = Command.make(
     "The embedded service as a server on this machine. Application secrets: sandbox-app-1 and\n" +
       "sandbox-app-3, which may tokenize, and sandbox-app-2, which may not.\n" +
       "What happens to an execution is said in `username`, in words joined by +:\n\n" +
-      `${words}\n\n${webhookHelp}\n\n${faultHelp}`,
+      `${words}\n\nValues may come as rsa:: or hybrid::, see GET {base_url}/sandbox/encryption-key.\n\n` +
+      `${sessionHelp}\n\n${webhookHelp}\n\n${faultHelp}`,
   ),
   Command.withExamples([
     { command: "nightjar sandbox --port 0 --speed 300", description: "On any free port, 300 times as fast" },

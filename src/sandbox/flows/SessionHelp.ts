@@ -1,0 +1,23 @@
+/**
+ * What a person must know to try flow sessions on the embedded service: how one is walked, the words of a
+ * session, and which stand there already. From the very tables that the service runs on.
+ */
+import { sessionWords } from "./FlowWords.ts"
+import { standingScripts } from "./StandingScripts.ts"
+
+const words = sessionWords.map(({ word, meaning }) => `  ${word.padEnd(12)}${meaning}`).join("\n")
+const standing = standingScripts
+  .map(({ meaning }, number) => `  ${number.toString(16).padStart(8, "0")}  ${meaning}`)
+  .join("\n")
+
+export const sessionHelp = `Flow sessions are walked through {flows_url}/es-public-administration/v1/widget: POST creates one
+({"customer_id": …, "features": […], "behaviour": …}, all optional), GET /SESSION shows it, and POST
+/SESSION/STEP takes a step: start, consent, connect, answer, leave, cancel, client-cancel.
+\`behaviour\` is words joined by +:
+
+${words}
+
+Sessions whose id is 5e55000000000000 and eight hex digits stand there already:
+
+${standing}
+  from 00000100 on, whatever the seed says`
