@@ -81,3 +81,18 @@ export const readEvent = (query: URLSearchParams, body: Uint8Array): EventView |
   gather(json, texts)
   return { texts, dateMs: isContainer(json) && "date" in json ? utcMillis(json.date) : undefined }
 }
+
+const quoted = /"([^"\\]{1,512})"/g
+
+/**
+ * The same of an event that is larger than what is kept of it: the texts in its beginning, and no date, as
+ * nothing tells whose that would be. Events that carry data name their session before it or in their address.
+ */
+export const skimEvent = (query: URLSearchParams, beginning: Uint8Array): EventView => {
+  const texts = new Set(query.values())
+  for (const [, text = ""] of new TextDecoder().decode(beginning).matchAll(quoted)) {
+    if (texts.size >= valuesMax) break
+    texts.add(text)
+  }
+  return { texts, dateMs: undefined }
+}

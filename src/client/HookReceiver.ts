@@ -8,7 +8,7 @@ import { createServer } from "node:http"
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import { Effect, Schema } from "effect"
 import type { Scope } from "effect"
-import { eventBytesMax, readEvent } from "./EventView.ts"
+import { eventBytesMax, readEvent, skimEvent } from "./EventView.ts"
 import type { EventView } from "./EventView.ts"
 
 /** Webhooks cannot be received there; nothing was started. */
@@ -46,12 +46,11 @@ const end = (response: ServerResponse, status: number, close: boolean): void => 
   response.end()
 }
 
-/** A body that is not read changes nothing about what the address says. */
-const refuseLarge = (url: URL, response: ServerResponse, offer: (event: EventView) => void): void => {
-  const event = readEvent(url.searchParams, new Uint8Array())
-  if (event !== undefined) offer(event)
-  end(response, 413, true)
-}
+/** A flow event carries all data of its session: it is taken, so that nobody sends it again and again. */
+const drainedBytesMax = 64 * eventBytesMax
+
+const viewOf = (url: URL, kept: Uint8Array, bytes: number): EventView | undefined =>
+  bytes > eventBytesMax ? skimEvent(url.searchParams, kept) : readEvent(url.searchParams, kept)
 
 const receive = (
   request: IncomingMessage,
@@ -61,20 +60,20 @@ const receive = (
   if (!methods.has(request.method ?? "")) return end(response, 405, true)
   const url = URL.parse(request.url ?? "", "http://receiver.invalid")
   if (url === null) return end(response, 400, true)
-  if (Number(request.headers["content-length"] ?? 0) > eventBytesMax) return refuseLarge(url, response, offer)
+  if (Number(request.headers["content-length"] ?? 0) > drainedBytesMax) return end(response, 413, true)
   const chunks: Array<Buffer> = []
   let bytes = 0
   request.on("data", (chunk: Buffer) => {
+    const room = Math.max(0, eventBytesMax - bytes)
+    if (room > 0) chunks.push(chunk.subarray(0, room))
     bytes += chunk.byteLength
-    if (bytes <= eventBytesMax) return void chunks.push(chunk)
-    chunks.length = 0
-    if (!response.headersSent) refuseLarge(url, response, offer)
+    if (bytes > drainedBytesMax && !response.headersSent) end(response, 413, true)
   })
   // A delivery that breaks off is none.
   request.on("error", () => undefined)
   request.on("end", () => {
     if (response.headersSent) return
-    const event = readEvent(url.searchParams, Buffer.concat(chunks))
+    const event = viewOf(url, Buffer.concat(chunks), bytes)
     if (event === undefined) return end(response, 400, false)
     offer(event)
     end(response, 204, false)

@@ -70,19 +70,35 @@ describe("the webhook receiver", () => {
   )
 
   live(
-    "reads no more than a mebibyte, whether a length is promised or not",
+    "keeps no more than a mebibyte of a delivery, whether a length is promised or not, and takes it all the same",
     Effect.gen(function* () {
       const { url, events } = yield* opened
       const limit = `"${"x".repeat(eventBytesMax - 2)}"`
-      const over = Buffer.alloc(eventBytesMax * 4, 0x20)
+      const filler = `"${"y".repeat(eventBytesMax)}"`
+      const large = `{"session_id":"s-1","date":"2026-11-21T00:00:00Z","data":[${filler}],"after":"s-2"}`
       expect(yield* send(url, { body: limit })).toBe(204)
-      const promised = yield* send(url, { body: over })
-      const chunked = yield* send(url, { body: over, headers: { "transfer-encoding": "chunked" } })
-      for (const status of [promised, chunked]) expect([0, 413]).toContain(status)
-      // What the address says counts, whatever becomes of the body.
-      const named = yield* send(url, { path: "?nightjar_execution=x-1", body: over })
-      expect([0, 413]).toContain(named)
-      expect(events.map(({ texts }) => [...texts])).toEqual([[], [], [], ["x-1"]])
+      expect(yield* send(url, { body: large })).toBe(204)
+      expect(yield* send(url, { body: large, headers: { "transfer-encoding": "chunked" } })).toBe(204)
+      // What the address says counts, whatever the body is.
+      const named = { path: "?nightjar_execution=x-1", body: Buffer.alloc(eventBytesMax * 4, 0x20) }
+      expect(yield* send(url, named)).toBe(204)
+      const seen = ["session_id", "s-1", "date", "2026-11-21T00:00:00Z", "data"]
+      expect(events.map(({ texts, dateMs }) => [[...texts], dateMs])).toEqual([
+        [[], undefined],
+        [seen, undefined],
+        [seen, undefined],
+        [["x-1"], undefined],
+      ])
+    }),
+  )
+
+  live(
+    "refuses a delivery that promises more than anything can be",
+    Effect.gen(function* () {
+      const { url, events } = yield* opened
+      const headers = { "content-length": String(65 * eventBytesMax) }
+      expect([0, 413]).toContain(yield* send(url, { body: "{}", headers }))
+      expect(events).toEqual([])
       expect(yield* send(url, { body: "{}" })).toBe(204)
     }),
   )
