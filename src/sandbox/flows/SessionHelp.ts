@@ -10,9 +10,9 @@ const standing = standingScripts
   .map(({ meaning }, number) => `  ${number.toString(16).padStart(8, "0")}  ${meaning}`)
   .join("\n")
 
-export const sessionHelp = `Flow sessions are walked through {flows_url}/es-public-administration/v1/widget: POST creates one
-({"customer_id": …, "features": […], "behaviour": …}, all optional), GET /SESSION shows it, and POST
-/SESSION/STEP takes a step: start, consent, connect, answer, leave, cancel, client-cancel.
+export const sessionHelp = `Flow sessions are walked through {flows_url}/es-public-administration/v1/widget:
+POST creates one ({"customer_id": …, "features": […], "behaviour": …}, all optional), GET /SESSION shows
+it, and POST /SESSION/STEP takes a step: start, consent, connect, answer, leave, cancel, client-cancel.
 \`behaviour\` is words joined by +:
 
 ${words}
