@@ -4,7 +4,7 @@
  */
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
-import { suggestion } from "../jobs/Nearest.ts"
+import { suggestion } from "../Nearest.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { outcomeOf } from "../report/Summary.ts"
 import { counted, table } from "../report/TextTable.ts"

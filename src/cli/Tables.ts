@@ -4,7 +4,7 @@
  */
 import { Effect, Option } from "effect"
 import { Argument, Command } from "effect/cli"
-import { suggestion } from "../jobs/Nearest.ts"
+import { suggestion } from "../Nearest.ts"
 import { table, wrap } from "../report/TextTable.ts"
 import { jsonFlag } from "./CommonFlags.ts"
 import { UsageRefused } from "./Failures.ts"

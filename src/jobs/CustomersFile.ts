@@ -8,7 +8,7 @@ import { Effect, FileSystem, Predicate, Result, Stream } from "effect"
 import { CsvReader } from "./Csv.ts"
 import type { CsvRow } from "./Csv.ts"
 import type { ParameterSource } from "./Job.ts"
-import { nearestName } from "./Nearest.ts"
+import { nearestName } from "../Nearest.ts"
 import type { Findings, Place } from "./Problem.ts"
 import { readParameter } from "./Reference.ts"
 

@@ -5,7 +5,7 @@
  */
 import { creditRegistryTypes, financialCardTypes, limitsBehaviours } from "../contract/Vocabulary.ts"
 import type { Feature } from "../contract/Vocabulary.ts"
-import { suggestion } from "../jobs/Nearest.ts"
+import { suggestion } from "../Nearest.ts"
 import type { CompiledForm } from "./CompiledForm.ts"
 import { checkValues } from "./Parameters.ts"
 import type { Findings, Issue } from "./Parameters.ts"

@@ -5,7 +5,7 @@
  */
 import type { ErrorObject } from "ajv"
 import { Redacted } from "effect"
-import { suggestion } from "../jobs/Nearest.ts"
+import { suggestion } from "../Nearest.ts"
 import type { CompiledForm } from "./CompiledForm.ts"
 
 /**

@@ -8,7 +8,7 @@ import type { SchemaIssue } from "effect"
 import { isMap, isScalar, isSeq, LineCounter, parseDocument } from "yaml"
 import type { Document } from "yaml"
 import { endpointNames, Faults } from "./Faults.ts"
-import { nearestWord } from "./NearestWord.ts"
+import { nearestName } from "../../Nearest.ts"
 
 const Problem = Schema.Struct({
   file: Schema.String,
@@ -49,7 +49,7 @@ const wanted = (ast: SchemaAST.AST): string => {
 }
 
 const suggest = (word: string, known: ReadonlyArray<string>): string => {
-  const near = nearestWord(word, known)
+  const near = nearestName(word, known)
   return near === undefined ? `; known here: ${known.join(", ")}` : `; did you mean \`${near}\`?`
 }
 

@@ -25,6 +25,11 @@ export class DelayQueue<A> {
     return this.#heap[0]?.at
   }
 
+  /** The value that waits for it. */
+  get next(): A | undefined {
+    return this.#heap[0]?.value
+  }
+
   add(value: A, at: number): void {
     this.#rise({ value, at, order: this.#order++ })
   }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { features } from "../../src/contract/Vocabulary.ts"
-import { editDistance, nearestName, suggestion } from "../../src/jobs/Nearest.ts"
+import { features } from "../src/contract/Vocabulary.ts"
+import { editDistance, nearestName, suggestion } from "../src/Nearest.ts"
 
 describe("the nearest known name", () => {
   it("is the one with the fewest edits, a swap being one", () => {
