@@ -1,0 +1,111 @@
+/**
+ * Where the records of an execution can be read, as data: one row per endpoint with the families that it
+ * brings, how it says that it is final, and how its records meet `products_count`. Two rows are built in,
+ * flow results (4.10) and the customer profile (4.12); a file in a job's folder changes them or adds others,
+ * because section 4.12 shows that further kinds exist and not what they look like.
+ */
+import { Schema } from "effect"
+import { ExecutionApi, FlowApi } from "./Api.ts"
+
+export const sourceNamePattern = /^[a-z][a-z0-9_]{0,63}$/
+const pathPattern = /^(?:\/(?:[A-Za-z0-9._~-]+|\{(?:execution_id|session_id)\}))+$/
+const familyPattern = /^[^@\s*]+\*?$|^\*$/
+
+const about = (description: string) => ({ description })
+
+/** The rules of one endpoint; what the reference shows of each is named in the built-in rows below. */
+export const ResultsSource = Schema.Struct({
+  name: Schema.String.check(Schema.isPattern(sourceNamePattern)).annotate(
+    about("a-z, 0-9 and _; `flow_results` and `profile` are the built-in rows"),
+  ),
+  enabled: Schema.Boolean.annotate(about("false: this endpoint is never asked")),
+  api: Schema.Literals(["base_url", "flows_url"]).annotate(about("which address of the job the path follows")),
+  path: Schema.String.check(Schema.isPattern(pathPattern)).annotate(
+    about("with {execution_id} or {session_id} as whole segments"),
+  ),
+  families: Schema.Array(Schema.String.check(Schema.isPattern(familyPattern))).annotate(
+    about("the `sub_family` values that it may bring; `academic_data:*` for all that begin so, `*` for any"),
+  ),
+  records: Schema.Array(Schema.String).annotate(
+    about("the top-level field that holds the records: the first one that is there; `body` is the whole body"),
+  ),
+  final: Schema.String.annotate(
+    about("the top-level field that is true once nothing changes any more; `always` where there is none"),
+  ),
+  counts: Schema.Literals(["sub_family", "product", "none"]).annotate(
+    about(
+      "how records meet products_count: by the part before the @, by the part behind it, or not at all: " +
+        "then a final answer is taken for complete, and executions are deleted on that word alone",
+    ),
+  ),
+  nothing: Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 400, maximum: 499 }))).annotate(
+    about("statuses that say that there is nothing here; any other 4xx keeps the execution"),
+  ),
+  attachments: Schema.Boolean.annotate(about("whether identifiers in it are downloaded (4.12)")),
+})
+export type ResultsSource = typeof ResultsSource.Type
+
+/** `/a/:execution_id` of the contract as `/a/{execution_id}`. */
+const templateOf = (path: string): string => path.replaceAll(/:([a-z_]+)/g, "{$1}")
+
+/** 4.10: final once `is_closed` is true; 404 and 412 say that there is no session to read. */
+export const flowResultsSource: ResultsSource = {
+  name: "flow_results",
+  enabled: true,
+  api: "flows_url",
+  path: templateOf(FlowApi.groups.flows.endpoints.readFlowResults.path),
+  families: ["*"],
+  records: ["data"],
+  final: "is_closed",
+  counts: "sub_family",
+  nothing: [404, 412],
+  attachments: true,
+}
+
+/** 4.12: its answer is not shown, so that it counts for what it holds and for nothing else. */
+export const profileSource: ResultsSource = {
+  name: "profile",
+  enabled: true,
+  api: "base_url",
+  path: templateOf(ExecutionApi.groups.executions.endpoints.readProfile.path),
+  families: ["customer_information:*"],
+  records: ["data", "body"],
+  final: "always",
+  counts: "sub_family",
+  nothing: [404],
+  attachments: false,
+}
+
+export const builtInSources: ReadonlyArray<ResultsSource> = [flowResultsSource, profileSource]
+
+/** Whether records of this `sub_family` may come from the source. */
+export const mayBring = ({ families }: ResultsSource, sub_family: string): boolean =>
+  families.some((pattern) =>
+    pattern.endsWith("*") ? sub_family.startsWith(pattern.slice(0, -1)) : pattern === sub_family,
+  )
+
+const placeholders = ["execution_id", "session_id"] as const
+export type SourceIds = { readonly [K in (typeof placeholders)[number]]?: string | undefined }
+
+/** Whether the ids that a source's path names are there. */
+export const isAddressable = ({ path }: ResultsSource, ids: SourceIds): boolean =>
+  placeholders.every((name) => !path.includes(`{${name}}`) || ids[name] !== undefined)
+
+/** The value of an own top-level field; undefined for a body that is no map. */
+const fieldOf = (body: unknown, name: string): unknown =>
+  typeof body === "object" && body !== null && !Array.isArray(body) && Object.hasOwn(body, name)
+    ? Reflect.get(body, name)
+    : undefined
+
+const hasField = (body: unknown, name: string): boolean =>
+  typeof body === "object" && body !== null && !Array.isArray(body) && Object.hasOwn(body, name)
+
+/** Where the records of a body stand; undefined where it has none of the named fields. */
+export const recordsIn = ({ records }: Pick<ResultsSource, "records">, body: unknown): unknown => {
+  const place = records.find((name) => name === "body" || hasField(body, name))
+  return place === undefined ? undefined : place === "body" ? body : fieldOf(body, place)
+}
+
+/** Results whose finality cannot be read are taken for partial: nothing is ever deleted on them. */
+export const isFinal = ({ final }: Pick<ResultsSource, "final">, body: unknown): boolean =>
+  final === "always" || fieldOf(body, final) === true
