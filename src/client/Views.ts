@@ -5,7 +5,7 @@
 import { Option, Redacted, Schema } from "effect"
 import { EngineDetails } from "../contract/Engine.ts"
 import { acceptanceFields, executionStateFields, FeatureState } from "../contract/Execution.ts"
-import { flowResultsFields } from "../contract/FlowResults.ts"
+import { readProductsCount } from "../contract/ProductsCount.ts"
 import { TokenContext, TokenPair } from "../contract/Token.ts"
 import type { AcceptanceView, Body, ExchangeAnswer, StateView } from "./Service.ts"
 
@@ -40,19 +40,6 @@ const eachItem =
   <A>(read: Reader<A>): Reader<ReadonlyArray<A>> =>
   (value) =>
     Array.isArray(value) ? value.map(read).filter((item) => item !== undefined) : undefined
-
-const eachEntry =
-  <A>(read: Reader<A>): Reader<Readonly<Record<string, A>>> =>
-  (value) => {
-    if (!isJsonObject(value)) return undefined
-    const entries: Array<[string, A]> = []
-    for (const [key, item] of Object.entries(value)) {
-      const good = read(item)
-      if (good !== undefined) entries.push([key, good])
-    }
-    // fromEntries defines own properties, so a key named __proto__ stays a key.
-    return Object.fromEntries(entries)
-  }
 
 type ViewOf<Readers> = { readonly [K in keyof Readers]?: Readers[K] extends Reader<infer A> ? A : never }
 
@@ -94,13 +81,15 @@ const readFeature = (value: unknown) => {
 export const viewState: (json: unknown) => StateView = viewOf({
   execution_id: exactly(Schema.is(executionStateFields.execution_id)),
   session_id: exactly(Schema.is(executionStateFields.session_id)),
+  customer_id: exactly(Schema.is(executionStateFields.customer_id)),
+  engine_reference: exactly(Schema.is(executionStateFields.engine_reference)),
   external_execution_id: exactly(Schema.is(executionStateFields.external_execution_id)),
   status_code: exactly(Schema.is(executionStateFields.status_code)),
   status_reason: exactly(Schema.is(executionStateFields.status_reason)),
   authentication_status: exactly(Schema.is(executionStateFields.authentication_status)),
   is_closed: exactly(Schema.is(executionStateFields.is_closed)),
   next_kick_date: exactly(Schema.is(executionStateFields.next_kick_date)),
-  products_count: eachEntry(exactly(Schema.is(executionStateFields.products_count.value))),
+  products_count: readProductsCount,
   features: eachItem(readFeature),
 })
 
@@ -122,12 +111,6 @@ export const viewExchanged = (json: unknown): ExchangeAnswer | undefined => {
   const token = { token_id: pair.token_id, token_key: Redacted.make(pair.token_key) }
   return { _tag: "Exchanged", token, context: viewContext(ownField(json, "context")) }
 }
-
-const readIsClosed = exactly(Schema.is(flowResultsFields.is_closed))
-
-/** Results whose finality cannot be read are taken for partial: nothing is ever deleted on them. */
-export const viewIsClosed = (json: unknown): boolean =>
-  isJsonObject(json) && readIsClosed(ownField(json, "is_closed")) === true
 
 /** Fields that no decision rests on: an engine that lacks one, or spells it differently, can still run. */
 const engineNeutral = {

@@ -182,7 +182,7 @@ const fitLogin = (task: UnfittedTask, engine: CompiledEngine | undefined, ground
   if (token === undefined)
     return { login: { ...login, parameters }, fingerprint, found: fitted ?? nothingFound }
   // What nobody knows to be another login counts as this one: refused under the token, it is not sent either.
-  const ofToken: TaskLogin = { _tag: "Token", token: { ...token, fingerprint } }
+  const ofToken: TaskLogin = { _tag: "Token", token: { ...token, fingerprint }, parameters }
   return { login: ofToken, fingerprint, found: nothingFound }
 }
 
