@@ -224,6 +224,10 @@ const refuseEngine = (subject: Subject, finding: EngineFinding): Decision | unde
       "the service knows no such engine: see `nightjar engines list`",
     )
   }
+  if (finding._tag === "Unreadable") {
+    const next = "nothing is sent without its login form: report this to the service's support"
+    return settle(subject, engineerEnd("UNEXPECTED_ANSWER"), `${finding.detail}; ${next}`)
+  }
   if (finding._tag === "Known" && finding.engine.details.action_required_frequency === "always") {
     return settle(subject, ends.personNeeded, "this engine needs a person at every run")
   }
