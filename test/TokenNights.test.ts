@@ -57,6 +57,7 @@ const jobOf = (assignments: ReadonlyArray<Assignment>): Job => ({
   after_export: "delete",
   share: "none",
   assignments,
+  hooks: [],
   tokens_key: undefined,
   sessions: [],
 })

@@ -6,6 +6,7 @@
  */
 import type { Redacted } from "effect"
 import type { Feature } from "../contract/Vocabulary.ts"
+import type { Place } from "./Problem.ts"
 
 /** A setting of the job file that is only known at run time. The text is safe to show; the value never is. */
 export type SecretReference =
@@ -60,6 +61,14 @@ export type ServiceTarget =
       readonly faults: string | undefined
     }
 
+/** One pair of `hooks_extra_data` as the file has it, to compare with secrets that are resolved later. */
+export interface HookPair {
+  readonly key: string
+  readonly value: string
+  readonly key_place: Place
+  readonly place: Place
+}
+
 export interface Job {
   readonly name: string
   /** The file's path as given, for messages and for `rerun`. */
@@ -86,6 +95,7 @@ export interface Job {
   readonly after_export: "delete" | "keep"
   readonly share: "none" | "group"
   readonly assignments: ReadonlyArray<Assignment>
+  readonly hooks: ReadonlyArray<HookPair>
   readonly tokens_key: SecretReference | undefined
   readonly sessions: ReadonlyArray<{ readonly session_id: string; readonly customer_id: string | undefined }>
 }

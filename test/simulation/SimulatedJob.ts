@@ -124,6 +124,7 @@ export const makeJob = (random: () => number, customers: number, tokens: boolean
     after_export: random() < 0.9 ? "delete" : "keep",
     share: "none",
     assignments: Array.from({ length: customers }, (_, index) => assignment(random, index, logins, tokens)),
+    hooks: [],
     tokens_key: tokens ? { _tag: "Env", name: "NIGHTJAR_TOKEN_KEY" } : undefined,
     sessions: standingSessions(random),
   }

@@ -1,0 +1,79 @@
+/**
+ * The pairs of `hooks_extra_data` against every secret of a job, once all of them are resolved and the forms
+ * say which fields are passwords: what loading could not know. Nothing is started for a job that would send a
+ * secret into webhook addresses.
+ */
+import { Effect, Redacted } from "effect"
+import { checkHooks, keysOf, namesSecret, secretsOfLogin } from "../jobs/HooksData.ts"
+import type { Assignment, Job } from "../jobs/Job.ts"
+import { JobInvalid, makeFindings } from "../jobs/Problem.ts"
+import { resolveReference } from "../jobs/Secrets.ts"
+import { makeSecretFinder } from "../jobs/SecretMatch.ts"
+import type { EngineFinding } from "./EngineForms.ts"
+import { resolveLogins } from "./Logins.ts"
+import type { ResolvedLogin } from "./Logins.ts"
+
+/** The password fields of an engine's form, beside what a field's name says. */
+const isSecretOn = (finding: EngineFinding | undefined) => (name: string) =>
+  namesSecret(name) || (finding?._tag === "Known" && finding.engine.parameters.secret.has(name))
+
+const secretsOf = (
+  assignment: Assignment,
+  login: ResolvedLogin | undefined,
+  finding: EngineFinding | undefined,
+) => {
+  const values = login?._tag === "Resolved" ? Redacted.value(login.parameters) : undefined
+  return secretsOfLogin(assignment, (name) => values?.[name], isSecretOn(finding))
+}
+
+/** Fails with JobInvalid. What is only suspicious was told when the job was loaded. */
+const checkPairs = Effect.fnUntraced(function* (
+  job: Job,
+  logins: ReadonlyArray<ResolvedLogin>,
+  engines: ReadonlyMap<string, EngineFinding>,
+) {
+  const keys = yield* Effect.forEach(keysOf(job), ({ reference, whose }) =>
+    Effect.map(resolveReference(reference), (value) => ({
+      value: Redacted.value(value),
+      whose,
+      isKept: true,
+    })),
+  )
+  const secrets = job.assignments.flatMap((assignment, index) =>
+    secretsOf(assignment, logins[index], engines.get(assignment.engine_reference)),
+  )
+  const findings = makeFindings()
+  checkHooks(job.hooks, [...secrets, ...keys], findings)
+  const problems = findings.errors()
+  if (problems.length > 0) return yield* new JobInvalid({ problems, warnings: [] })
+})
+
+/**
+ * The logins of `assignments`, which are some of the job's or all. Where the job has pairs, the logins of all
+ * are resolved, because any of them may stand there.
+ */
+export const resolveCheckedLogins = Effect.fn("Planning.resolveCheckedLogins")(function* (
+  job: Job,
+  assignments: ReadonlyArray<Assignment>,
+  engines: ReadonlyMap<string, EngineFinding>,
+) {
+  if (job.hooks.length === 0) return yield* resolveLogins(assignments)
+  const logins = yield* resolveLogins(job.assignments)
+  yield* checkPairs(job, logins, engines)
+  const chosen = new Set(assignments)
+  return logins.filter((_, index) => {
+    const assignment = job.assignments[index]
+    return assignment !== undefined && chosen.has(assignment)
+  })
+})
+
+/** Whether a login that is opened only now, such as a stored token's key, stands in the pairs of its start. */
+export const holdsSecret = (
+  hooks_extra_data: Readonly<Record<string, string>>,
+  secrets: ReadonlyArray<string>,
+): boolean => {
+  const pairs = Object.entries(hooks_extra_data).flat()
+  if (pairs.length === 0) return false
+  const find = makeSecretFinder(secrets.map((value) => ({ value, whose: "", isKept: true })))
+  return pairs.some((text) => find(text) !== undefined)
+}
