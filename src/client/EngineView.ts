@@ -122,10 +122,10 @@ const readFeature = (item: unknown): ReadonlyArray<JsonObject> => {
 /** The details, or what of them cannot be read, in words that hold nothing of the body. */
 export const readEngine = (json: unknown): Result.Result<EngineDetails, string> => {
   if (isEngine(json)) return Result.succeed(json)
-  if (!isJsonObject(json)) return Result.fail("they are no JSON object")
-  if (typeof ownField(json, "reference") !== "string") return Result.fail("`reference` is no text")
+  if (!isJsonObject(json)) return Result.fail("they are not a JSON object")
+  if (typeof ownField(json, "reference") !== "string") return Result.fail("`reference` is not a text")
   const parameters = readForm(ownField(json, "parameters"), "cg-params")
-  if (parameters === undefined) return Result.fail("`parameters` is no form (reference, 2.3)")
+  if (parameters === undefined) return Result.fail("`parameters` is not a form (reference, 2.3)")
   const features = ownField(json, "features")
   const read: Record<string, unknown> = {
     ...json,

@@ -53,7 +53,7 @@ const nameOf = (name: string): string | undefined => (/^[A-Za-z][\w.-]{0,63}$/.t
 /** What an assignment logs in with; `valueOf` answers undefined for what is not known (yet). */
 export const secretsOfLogin = (
   { login, source }: Assignment,
-  valueOf: (name: string, source: ParameterSource) => unknown,
+  valueOf: (source: ParameterSource) => unknown,
   isSecret: (name: string) => boolean = namesSecret,
 ): ReadonlyArray<KnownSecret> => {
   if (login._tag === "Token") return []
@@ -61,7 +61,7 @@ export const secretsOfLogin = (
     const shown = nameOf(name)
     const what = shown === undefined ? "a parameter" : `the parameter \`${shown}\``
     return {
-      value: parameter._tag === "Literal" ? Redacted.value(parameter.value) : valueOf(name, parameter),
+      value: parameter._tag === "Literal" ? Redacted.value(parameter.value) : valueOf(parameter),
       whose: `the value of ${what} of the customer at ${source}`,
       isKept: parameter._tag === "Reference" || isSecret(name),
     }
@@ -97,9 +97,9 @@ const tell = (findings: Findings, pair: HookPair, at: "key" | "value", found: Se
   const what = `${subject} ${relation(found)}`
   const why = "the service appends it to every webhook address"
   if (found.isCertain) {
-    const next = "no secret may stand there (reference, 4.1): remove it or write something else"
-    findings.error(place, `${what}; ${why}, and ${next}`)
-  } else findings.warn(place, `${what}; ${why}: keep it only if it is no secret and no personal data`)
+    const next = "remove it or write something else"
+    findings.error(place, `${what}; ${why}, which must never hold a secret (reference, 4.1): ${next}`)
+  } else findings.warn(place, `${what}; ${why}: keep it only if it is neither a secret nor personal data`)
 }
 
 export const checkHooks = (

@@ -204,7 +204,7 @@ const checkHooksNow = Effect.fnUntraced(function* (
   const environment = yield* readEnvironment(new Set(names))
   const valueOf = (one: SecretReference) => (one._tag === "Env" ? environment.get(one.name) : undefined)
   const secrets = assignments.flatMap((assignment) =>
-    secretsOfLogin(assignment, (_, source) =>
+    secretsOfLogin(assignment, (source) =>
       source._tag === "Reference" ? valueOf(source.reference) : undefined,
     ),
   )

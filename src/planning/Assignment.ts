@@ -225,7 +225,7 @@ const refuseEngine = (subject: Subject, finding: EngineFinding): Decision | unde
     )
   }
   if (finding._tag === "Unreadable") {
-    const next = "nothing is sent without its login form: report this to the service's support"
+    const next = "no login is sent without its form: report this to the service's support"
     return settle(subject, engineerEnd("UNEXPECTED_ANSWER"), `${finding.detail}; ${next}`)
   }
   if (finding._tag === "Known" && finding.engine.details.action_required_frequency === "always") {

@@ -3,34 +3,28 @@
  * say which fields are passwords: what loading could not know. Nothing is started for a job that would send a
  * secret into webhook addresses.
  */
-import { Effect, Redacted } from "effect"
+import { Effect, Redacted, Result } from "effect"
 import { checkHooks, keysOf, namesSecret, secretsOfLogin } from "../jobs/HooksData.ts"
-import type { Assignment, Job } from "../jobs/Job.ts"
+import type { Assignment, Job, ParameterSource } from "../jobs/Job.ts"
 import { JobInvalid, makeFindings } from "../jobs/Problem.ts"
 import { resolveReference } from "../jobs/Secrets.ts"
 import { makeSecretFinder } from "../jobs/SecretMatch.ts"
 import type { EngineFinding } from "./EngineForms.ts"
-import { resolveLogins } from "./Logins.ts"
-import type { ResolvedLogin } from "./Logins.ts"
+import { assembleLogin, resolveReferences } from "./Logins.ts"
+import type { ResolvedReferences } from "./Logins.ts"
 
 /** The password fields of an engine's form, beside what a field's name says. */
 const isSecretOn = (finding: EngineFinding | undefined) => (name: string) =>
   namesSecret(name) || (finding?._tag === "Known" && finding.engine.parameters.secret.has(name))
 
-const secretsOf = (
-  assignment: Assignment,
-  login: ResolvedLogin | undefined,
-  finding: EngineFinding | undefined,
-) => {
-  const values = login?._tag === "Resolved" ? Redacted.value(login.parameters) : undefined
-  return secretsOfLogin(assignment, (name) => values?.[name], isSecretOn(finding))
-}
+type CheckedJob = Pick<Job, "assignments" | "hooks" | "service" | "tokens_key">
+type Engines = ReadonlyMap<string, EngineFinding>
 
 /** Fails with JobInvalid. What is only suspicious was told when the job was loaded. */
 const checkPairs = Effect.fnUntraced(function* (
-  job: Job,
-  logins: ReadonlyArray<ResolvedLogin>,
-  engines: ReadonlyMap<string, EngineFinding>,
+  job: CheckedJob,
+  resolved: ResolvedReferences,
+  engines: Engines,
 ) {
   const keys = yield* Effect.forEach(keysOf(job), ({ reference, whose }) =>
     Effect.map(resolveReference(reference), (value) => ({
@@ -39,8 +33,12 @@ const checkPairs = Effect.fnUntraced(function* (
       isKept: true,
     })),
   )
-  const secrets = job.assignments.flatMap((assignment, index) =>
-    secretsOf(assignment, logins[index], engines.get(assignment.engine_reference)),
+  const valueOf = (source: ParameterSource): unknown => {
+    const answer = source._tag === "Reference" ? resolved(source.reference) : undefined
+    return answer !== undefined && Result.isSuccess(answer) ? Redacted.value(answer.success) : undefined
+  }
+  const secrets = job.assignments.flatMap((assignment) =>
+    secretsOfLogin(assignment, valueOf, isSecretOn(engines.get(assignment.engine_reference))),
   )
   const findings = makeFindings()
   checkHooks(job.hooks, [...secrets, ...keys], findings)
@@ -49,22 +47,18 @@ const checkPairs = Effect.fnUntraced(function* (
 })
 
 /**
- * The logins of `assignments`, which are some of the job's or all. Where the job has pairs, the logins of all
- * are resolved, because any of them may stand there.
+ * The logins of `assignments`, which are some of the job's or all, in their order. Where the job has pairs,
+ * the secrets of all are resolved, because any of them may stand there.
  */
 export const resolveCheckedLogins = Effect.fn("Planning.resolveCheckedLogins")(function* (
-  job: Job,
+  job: CheckedJob,
   assignments: ReadonlyArray<Assignment>,
-  engines: ReadonlyMap<string, EngineFinding>,
+  engines: Engines,
 ) {
-  if (job.hooks.length === 0) return yield* resolveLogins(assignments)
-  const logins = yield* resolveLogins(job.assignments)
-  yield* checkPairs(job, logins, engines)
-  const chosen = new Set(assignments)
-  return logins.filter((_, index) => {
-    const assignment = job.assignments[index]
-    return assignment !== undefined && chosen.has(assignment)
-  })
+  const hasPairs = job.hooks.length > 0
+  const resolved = yield* resolveReferences(hasPairs ? job.assignments : assignments)
+  if (hasPairs) yield* checkPairs(job, resolved, engines)
+  return assignments.map((assignment) => assembleLogin(assignment, resolved))
 })
 
 /** Whether a login that is opened only now, such as a stored token's key, stands in the pairs of its start. */

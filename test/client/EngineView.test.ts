@@ -141,20 +141,20 @@ describe("an engine's details", () => {
   })
 
   it.each<readonly [string, object, string]>([
-    ["`parameters` are a text", { parameters: "username" }, "`parameters` is no form (reference, 2.3)"],
-    ["`parameters` are null", { parameters: null }, "`parameters` is no form (reference, 2.3)"],
-    ["`parameters` are absent", { parameters: undefined }, "`parameters` is no form (reference, 2.3)"],
+    ["`parameters` are a text", { parameters: "username" }, "`parameters` is not a form (reference, 2.3)"],
+    ["`parameters` are null", { parameters: null }, "`parameters` is not a form (reference, 2.3)"],
+    ["`parameters` are absent", { parameters: undefined }, "`parameters` is not a form (reference, 2.3)"],
     [
       "the form is one of a list",
       { parameters: { type: "array" } },
-      "`parameters` is no form (reference, 2.3)",
+      "`parameters` is not a form (reference, 2.3)",
     ],
     [
       "its fields are a list",
       { parameters: { properties: ["a"] } },
-      "`parameters` is no form (reference, 2.3)",
+      "`parameters` is not a form (reference, 2.3)",
     ],
-    ["the reference is absent", { reference: undefined }, "`reference` is no text"],
+    ["the reference is absent", { reference: undefined }, "`reference` is not a text"],
   ])("cannot be read where %s", (_, changes, what) => {
     expect(read(changes)).toBe(what)
   })

@@ -48,7 +48,7 @@ const verdict = (what: string) => ({
   who_acts: "engineer",
   message:
     `showEngine: the engine's details cannot be read: ${what} (200); ` +
-    "nothing is sent without its login form: report this to the service's support",
+    "no login is sent without its form: report this to the service's support",
 })
 
 describe("an engine in planning", () => {
@@ -70,8 +70,8 @@ describe("an engine in planning", () => {
   it.effect("is for an engineer where its form cannot be read, not awaited until the deadline", () =>
     Effect.gen(function* () {
       const details = JSON.stringify({ ...engineDetails, parameters: "username, password" })
-      expect(yield* decisionFor(200, details)).toEqual(verdict("`parameters` is no form (reference, 2.3)"))
-      expect(yield* decisionFor(200, "{}")).toEqual(verdict("`reference` is no text"))
+      expect(yield* decisionFor(200, details)).toEqual(verdict("`parameters` is not a form (reference, 2.3)"))
+      expect(yield* decisionFor(200, "{}")).toEqual(verdict("`reference` is not a text"))
     }).pipe(Effect.scoped),
   )
 
