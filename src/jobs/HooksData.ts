@@ -57,13 +57,13 @@ export const secretsOfLogin = (
   isSecret: (name: string) => boolean = namesSecret,
 ): ReadonlyArray<KnownSecret> => {
   if (login._tag === "Token") return []
-  return Object.entries(login.parameters).map(([name, parameter]) => {
+  return Object.entries(login.parameters).map(([name, parameter]): KnownSecret => {
     const shown = nameOf(name)
     const what = shown === undefined ? "a parameter" : `the parameter \`${shown}\``
     return {
       value: parameter._tag === "Literal" ? Redacted.value(parameter.value) : valueOf(parameter),
       whose: `the value of ${what} of the customer at ${source}`,
-      isKept: parameter._tag === "Reference" || isSecret(name),
+      kept: isSecret(name) ? "password" : parameter._tag === "Reference" ? "reference" : "value",
     }
   })
 }
@@ -85,6 +85,20 @@ const relation = ({ how, isEncoded, secret }: SecretFound): string => {
   return isEncoded ? `contains an encoded form of ${secret.whose}` : `contains ${secret.whose}`
 }
 
+/**
+ * A short key that is somebody's user name is a name like any other (`who`, `run`); as a value it is refused.
+ */
+const isRefused = (at: "key" | "value", { secret, how, isLong }: SecretFound): boolean => {
+  switch (secret.kept) {
+    case "password":
+      return true
+    case "reference":
+      return at === "value" || isLong
+    case "value":
+      return how === "is" && isLong
+  }
+}
+
 const tell = (findings: Findings, pair: HookPair, at: "key" | "value", found: SecretFound): void => {
   const shown = at === "value" ? nameOf(pair.key) : undefined
   const subject =
@@ -96,7 +110,7 @@ const tell = (findings: Findings, pair: HookPair, at: "key" | "value", found: Se
   const place = at === "key" ? pair.key_place : pair.place
   const what = `${subject} ${relation(found)}`
   const why = "the service appends it to every webhook address"
-  if (found.isCertain) {
+  if (isRefused(at, found)) {
     const next = "remove it or write something else"
     findings.error(place, `${what}; ${why}, which must never hold a secret (reference, 4.1): ${next}`)
   } else findings.warn(place, `${what}; ${why}: keep it only if it is neither a secret nor personal data`)
@@ -111,7 +125,8 @@ export const checkHooks = (
   const find = makeSecretFinder(secrets)
   for (const pair of pairs) {
     for (const at of ["key", "value"] as const) {
-      const found = find(pair[at])
+      const all = find(pair[at])
+      const found = all.find((one) => isRefused(at, one)) ?? all[0]
       if (found !== undefined) tell(findings, pair, at, found)
     }
   }

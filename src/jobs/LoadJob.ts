@@ -208,7 +208,11 @@ const checkHooksNow = Effect.fnUntraced(function* (
       source._tag === "Reference" ? valueOf(source.reference) : undefined,
     ),
   )
-  const ours = keys.map(({ reference, whose }) => ({ value: valueOf(reference), whose, isKept: true }))
+  const ours = keys.map(({ reference, whose }) => ({
+    value: valueOf(reference),
+    whose,
+    kept: "password" as const,
+  }))
   checkHooks(pairs, [...secrets, ...ours], findings)
 })
 

@@ -4,24 +4,27 @@
  * time for one text does not grow with the number of secrets.
  */
 
+const keepings = ["value", "reference", "password"] as const
+export type Keeping = (typeof keepings)[number]
+
 export interface KnownSecret {
   /** Whatever a login takes; texts and numbers inside lists and mappings count one by one. */
   readonly value: unknown
   /** Safe to show. */
   readonly whose: string
   /**
-   * Somebody keeps it secret: it comes from a reference, or its field is a password. Any other value of a
-   * login may be a harmless word too.
+   * A password by its form or by the name of its field; or at least something that somebody keeps elsewhere;
+   * or any other value of a login, which may be a harmless word too.
    */
-  readonly isKept: boolean
+  readonly kept: Keeping
 }
 
 export interface SecretFound {
   readonly secret: KnownSecret
   readonly how: "is" | "contains"
   readonly isEncoded: boolean
-  /** Whether the text is refused for it; otherwise it may well be a harmless word. */
-  readonly isCertain: boolean
+  /** Too long to be so by chance. */
+  readonly isLong: boolean
 }
 
 /**
@@ -79,6 +82,8 @@ const otherReadings = (text: string): ReadonlySet<string> => {
   return all
 }
 
+const rank = ({ kept }: KnownSecret): number => keepings.indexOf(kept)
+
 const makeIndex = (secrets: Iterable<KnownSecret>) => {
   const whole = new Map<string, KnownSecret>()
   // Lengths by beginning: many thousand user names may begin alike.
@@ -87,7 +92,7 @@ const makeIndex = (secrets: Iterable<KnownSecret>) => {
     for (const leaf of leavesOf(secret.value, 0)) {
       const text = fold(leaf)
       const known = whole.get(text)
-      if (text === "" || (known !== undefined && (known.isKept || !secret.isKept))) continue
+      if (text === "" || (known !== undefined && rank(known) >= rank(secret))) continue
       whole.set(text, secret)
       if (known !== undefined || !isInsideSize(text)) continue
       const start = text.slice(0, insideMin.text)
@@ -97,31 +102,26 @@ const makeIndex = (secrets: Iterable<KnownSecret>) => {
   return { whole, lengths }
 }
 
-/**
- * Certain is what is or contains a value that somebody keeps secret, and what is any other value of a login
- * and too long to be so by chance. Of several the first certain one is answered.
- */
+/** Answers everything that a text holds, what is not encoded first, the whole before a part. */
 export const makeSecretFinder = (secrets: Iterable<KnownSecret>) => {
   const { whole, lengths } = makeIndex(secrets)
   const findIn = (text: string, isEncoded: boolean): ReadonlyArray<SecretFound> => {
     const found: Array<SecretFound> = []
     const same = whole.get(text)
-    if (same !== undefined)
-      found.push({ secret: same, how: "is", isEncoded, isCertain: same.isKept || isInsideSize(text) })
+    if (same !== undefined) found.push({ secret: same, how: "is", isEncoded, isLong: isInsideSize(text) })
     for (let at = 0; at + insideMin.text <= text.length; at++) {
       for (const length of lengths.get(text.slice(at, at + insideMin.text)) ?? []) {
         const part = text.slice(at, at + length)
         const secret = part.length === text.length ? undefined : whole.get(part)
         const goesOn = /\d/.test(text.charAt(at - 1)) || /\d/.test(text.charAt(at + length))
         if (secret === undefined || (isDigits(part) && goesOn)) continue
-        found.push({ secret, how: "contains", isEncoded, isCertain: secret.isKept })
+        found.push({ secret, how: "contains", isEncoded, isLong: true })
       }
     }
     return found
   }
-  return (text: string): SecretFound | undefined => {
+  return (text: string): ReadonlyArray<SecretFound> => {
     const encoded = [...otherReadings(text)].map(fold).filter(({ length }) => length >= encodedMin)
-    const all = [...findIn(fold(text), false), ...encoded.flatMap((reading) => findIn(reading, true))]
-    return all.find(({ isCertain }) => isCertain) ?? all[0]
+    return [...findIn(fold(text), false), ...encoded.flatMap((reading) => findIn(reading, true))]
   }
 }

@@ -30,7 +30,7 @@ const checkPairs = Effect.fnUntraced(function* (
     Effect.map(resolveReference(reference), (value) => ({
       value: Redacted.value(value),
       whose,
-      isKept: true,
+      kept: "password" as const,
     })),
   )
   const valueOf = (source: ParameterSource): unknown => {
@@ -68,6 +68,6 @@ export const holdsSecret = (
 ): boolean => {
   const pairs = Object.entries(hooks_extra_data).flat()
   if (pairs.length === 0) return false
-  const find = makeSecretFinder(secrets.map((value) => ({ value, whose: "", isKept: true })))
-  return pairs.some((text) => find(text) !== undefined)
+  const find = makeSecretFinder(secrets.map((value) => ({ value, whose: "", kept: "password" as const })))
+  return pairs.some((text) => find(text).length > 0)
 }

@@ -121,6 +121,34 @@ customers: [{ id: c-1, engines: [{ reference: other:api, token: t }] }]
     }),
   )
 
+  it.effect("is refused for the secret that stands beside a harmless word", () =>
+    Effect.gen(function* () {
+      const customer = "{ id: c-1, parameters: { city: madrid, password: hunter22 } }"
+      const loaded = yield* load(job("{ k: madrid hunter22 }", `customers: [${customer}]\n`), { environment })
+      expect([loaded.errors, loaded.warnings]).toEqual([
+        [
+          `job.yaml:5:28: the value of \`hooks_extra_data.k\` contains ${of("password", "job.yaml:6:19")}${refused}`,
+        ],
+        [],
+      ])
+    }),
+  )
+
+  it.effect("lets a key be what somebody's user name is, but not what a password is", () =>
+    Effect.gen(function* () {
+      const customer = "{ id: c-1, parameters: { username: env:WHO, login: env:USER1, pin: run } }"
+      const loaded = yield* load(job("{ who: a, ana.lopez: b, run: c }", `customers: [${customer}]\n`), {
+        environment: { ...environment, WHO: "who" },
+      })
+      const key = (column: number, name: string) =>
+        `job.yaml:5:${column}: a key of \`hooks_extra_data\` is ${of(name, "job.yaml:6:19")}`
+      expect([loaded.errors, loaded.warnings]).toEqual([
+        [key(33, "login") + refused, key(47, "pin") + refused],
+        [key(25, "username") + suspicious],
+      ])
+    }),
+  )
+
   it.effect("does not ask for a variable that is not set, nor for files and commands", () =>
     Effect.gen(function* () {
       const { errors } = yield* load(
