@@ -13,8 +13,8 @@ type FormFormat = "cg-params" | "cg-configs"
 
 /**
  * What stands for a field that is absent or of another type. The service answers 503 for an engine that
- * cannot be used now (4.9), so that details without `is_online` are those of an engine that can: where that is
- * wrong, the start answers 503, whereas `false` would keep the engine from ever being started. A frequency
+ * cannot be used now (4.9), so that details without `is_online` are those of an engine that can: where that
+ * is wrong, the start answers 503, whereas `false` would keep the engine from ever being started. A frequency
  * that is not said is `unknown`, never `always`.
  */
 const engineNeutral = {

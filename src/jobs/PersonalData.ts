@@ -99,7 +99,7 @@ export const judgeCustomerId = (id: string): PersonalDataVerdict => {
   )
 }
 
-/** A tax number whose check digit is right is certain where it is written as one; the others have no check. */
+/** A tax number with the right check digit is certain where it is written as one; others have no check. */
 const judgeColombian = (text: string): PersonalDataVerdict => {
   const found = checkColombian(text)
   if (found === undefined) return clean

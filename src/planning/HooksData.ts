@@ -61,7 +61,7 @@ export const resolveCheckedLogins = Effect.fn("Planning.resolveCheckedLogins")(f
   return assignments.map((assignment) => assembleLogin(assignment, resolved))
 })
 
-/** Whether a login that is opened only now, such as a stored token's key, stands in the pairs of its start. */
+/** Whether a login that is opened only now, a stored token's key, stands in the pairs of its start. */
 export const holdsSecret = (
   hooks_extra_data: Readonly<Record<string, string>>,
   secrets: ReadonlyArray<string>,
