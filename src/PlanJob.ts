@@ -17,7 +17,7 @@ import type { Grounds, Task, TaskVerdict } from "./planning/Assignment.ts"
 import { FormCache } from "./planning/EngineForms.ts"
 import { expectedDurations, expectedMs } from "./planning/Expectations.ts"
 import { nextTimeOfDay } from "./planning/LocalTime.ts"
-import { resolveLogins } from "./planning/Logins.ts"
+import { holdsSecret, resolveCheckedLogins } from "./planning/HooksData.ts"
 import type { Expectations } from "./planning/Expectations.ts"
 import { planTasks } from "./planning/Plan.ts"
 import type { Plan } from "./planning/Plan.ts"
@@ -65,7 +65,7 @@ export const planJob = Effect.fn("PlanJob.planJob")(function* (
     ({ session_id }) => only === undefined || only.has(`session/${session_id}`),
   )
   const engines = yield* forms.findAll(assignments.map(({ engine_reference }) => engine_reference))
-  const logins = yield* resolveLogins(assignments)
+  const logins = yield* resolveCheckedLogins(job, assignments, engines)
   const expectations = yield* learnDurations(job, run_id)
   const key = yield* ledger.fingerprintKey
   const rejections = yield* ledger.rejections
@@ -203,10 +203,15 @@ const prepareTask = (
 
 const unreadable = { outcome: "failed", reason: "TOKEN_UNREADABLE", who_acts: "engineer" } as const
 
+/** The values of logins are compared when a plan is made; the key of a stored token is only known here. */
+const secretInHooks = { outcome: "failed", reason: "BAD_CONFIGURATIONS", who_acts: "engineer" } as const
+
 const readyCall = Effect.fnUntraced(function* ({ job }: JobPlan, task: Task, store: TokenStoreState) {
   const login = yield* loginOf(task, store)
   if (login === undefined) return { _tag: "Verdict", verdict: unreadable } satisfies Prepared as Prepared
   const { configurations, hooks_extra_data } = task.start
+  if (login._tag === "Token" && holdsSecret(hooks_extra_data, secretsOf(login)))
+    return { _tag: "Verdict", verdict: secretInHooks } satisfies Prepared as Prepared
   const call = {
     engine_reference: task.engine_reference,
     customer_id: task.customer_id,

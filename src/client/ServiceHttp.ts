@@ -4,7 +4,7 @@
  * secret goes to the configured addresses only; redirects are not followed; answers are bounded in size and
  * time; nothing is retried.
  */
-import { Effect, Layer, Option, Redacted } from "effect"
+import { Effect, Layer, Redacted, Result } from "effect"
 import { Headers, HttpClient } from "effect/http"
 import { ExecutionApi, FlowApi, secretHeader } from "../contract/Api.ts"
 import { retryAfter } from "./CallFailures.ts"
@@ -18,8 +18,9 @@ import { checkAddress, checkSecret } from "./ServiceSettings.ts"
 import type { ServiceSettings, ServiceSettingsRefused } from "./ServiceSettings.ts"
 import { encodeSegment } from "./EndpointRequest.ts"
 import type { Endpoint } from "./EndpointRequest.ts"
+import { readEngine } from "./EngineView.ts"
 import { answerExchange, answerRevoke } from "./TokenAnswers.ts"
-import { isJsonObject, readEngine, viewAcceptance, viewState } from "./Views.ts"
+import { isJsonObject, viewAcceptance, viewState } from "./Views.ts"
 
 const endpoints = {
   ...ExecutionApi.groups.executions.endpoints,
@@ -169,8 +170,8 @@ const answerEngine = Effect.fnUntraced(function* (
     case 200: {
       const body = yield* answer.object
       const engine = readEngine(body.json)
-      if (Option.isSome(engine)) return { _tag: "Engine", engine: engine.value, body }
-      const message = `${answer.call}: the engine's forms, features or status do not fit the reference (200)`
+      if (Result.isSuccess(engine)) return { _tag: "Engine", engine: engine.success, body }
+      const message = `${answer.call}: the engine's details cannot be read: ${engine.failure} (200)`
       return yield* new UnexpectedAnswer({ http_status: 200, message })
     }
     case 404:

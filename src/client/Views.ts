@@ -2,8 +2,7 @@
  * Tolerant readings of bodies, derived from the contract's schemas: a field of the wrong type is absent, an
  * unknown field is ignored, and nothing here throws, whatever a body holds (promise 11).
  */
-import { Option, Redacted, Schema } from "effect"
-import { EngineDetails } from "../contract/Engine.ts"
+import { Redacted, Schema } from "effect"
 import { acceptanceFields, executionStateFields, FeatureState } from "../contract/Execution.ts"
 import { readProductsCount } from "../contract/ProductsCount.ts"
 import { TokenContext, TokenPair } from "../contract/Token.ts"
@@ -26,7 +25,7 @@ export const isJsonObject = (json: unknown): json is JsonObject =>
   typeof json === "object" && json !== null && !Array.isArray(json)
 
 /** The own field of that name; a name that only the prototype has is absent. */
-const ownField = (json: JsonObject, name: string): unknown =>
+export const ownField = (json: JsonObject, name: string): unknown =>
   Object.hasOwn(json, name) ? json[name] : undefined
 
 type Reader<A> = (value: unknown) => A | undefined
@@ -110,55 +109,4 @@ export const viewExchanged = (json: unknown): ExchangeAnswer | undefined => {
   if (!isTokenPair(pair) || pair.token_id === "" || pair.token_key === "") return undefined
   const token = { token_id: pair.token_id, token_key: Redacted.make(pair.token_key) }
   return { _tag: "Exchanged", token, context: viewContext(ownField(json, "context")) }
-}
-
-/** Fields that no decision rests on: an engine that lacks one, or spells it differently, can still run. */
-const engineNeutral = {
-  engine_code: "",
-  engine_alternative: "other",
-  engine_version: "",
-  environment: "",
-  priority: 0,
-  keywords: [],
-  color_primary: {
-    lighter: "",
-    light: "",
-    main: "",
-    dark: "",
-    darker: "",
-    contrast_text: "",
-    contrastText: "",
-  },
-  main_category: "other",
-  sub_categories: [],
-  name: "",
-  description: "",
-  markets: [],
-  languages: [],
-  engine_restrictions: [],
-  engine_issues: [],
-  live: {},
-  events: [],
-} satisfies Partial<EngineDetails>
-
-const engineFields = EngineDetails.schema.fields
-const isEngine = Schema.is(EngineDetails)
-const isNeutralField = Object.keys(engineNeutral).map(
-  (name) => [name, Schema.is(engineFields[name as keyof typeof engineNeutral])] as const,
-)
-const isWebsite = Schema.is(engineFields.website)
-
-/**
- * An engine's details (2.2, 2.3). What decides (reference, forms, features, frequency, status, is_online)
- * must fit the contract; anything else that does not is replaced by its neutral value.
- */
-export const readEngine = (json: unknown): Option.Option<EngineDetails> => {
-  if (isEngine(json)) return Option.some(json)
-  if (!isJsonObject(json)) return Option.none()
-  const repaired: Record<string, unknown> = { ...json }
-  for (const [name, is] of isNeutralField) {
-    if (!is(ownField(json, name))) repaired[name] = engineNeutral[name as keyof typeof engineNeutral]
-  }
-  if (!isWebsite(repaired["website"])) delete repaired["website"]
-  return isEngine(repaired) ? Option.some(repaired) : Option.none()
 }

@@ -1,9 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Option } from "effect"
 import * as fc from "fast-check"
-import { readBody, readEngine, viewAcceptance, viewState } from "../../src/client/Views.ts"
+import { readEngine } from "../../src/client/EngineView.ts"
+import { readBody, viewAcceptance, viewState } from "../../src/client/Views.ts"
 import { flowResultsSource, isFinal } from "../../src/contract/ResultsSource.ts"
-import { engineDetails } from "./Examples.ts"
 
 const parse = (text: string) => readBody(new TextEncoder().encode(text)).json
 
@@ -70,16 +69,5 @@ describe("views of bodies", () => {
     )
     const deep = "[".repeat(200_000) + "]".repeat(200_000)
     assert.deepStrictEqual(viewState(parse(`{"features": ${deep}}`)).features, [])
-  })
-
-  it("an engine keeps its unknown fields and gets neutral values only where nothing is decided", () => {
-    const engine = Option.getOrThrow(
-      readEngine({ ...engineDetails, priority: "high", website: 3, new_field: 1 }),
-    )
-    assert.deepInclude(engine, { ...engineDetails, priority: 0, markets: [], new_field: 1 })
-    assert.notProperty(engine, "website")
-    for (const name of Object.keys(engineDetails)) {
-      assert.isTrue(Option.isNone(readEngine({ ...engineDetails, [name]: 7 })), name)
-    }
   })
 })
