@@ -60,6 +60,7 @@ export type ServiceTarget =
       /** How many seconds of the service pass in one second of the machine. */
       readonly speed: number
       readonly faults: string | undefined
+      readonly reading?: string | undefined
     }
 
 /** One pair of `hooks_extra_data` as the file has it, to compare with secrets that are resolved later. */

@@ -66,7 +66,12 @@ const Resumed = Schema.TaggedStruct("Resumed", {
   fault: Schema.optionalKey(Schema.Literals(["form", "encryption"])),
   payload_errors: Schema.Array(ErrorItem),
 })
-const Aborted = Schema.TaggedStruct("Aborted", { at, execution_id: Schema.String })
+const Aborted = Schema.TaggedStruct("Aborted", {
+  at,
+  execution_id: Schema.String,
+  /** Where a reading has it that the state shows an abort only later. */
+  stops_at: Schema.optionalKey(at),
+})
 /** The engine went away while the run was parked on a challenge. */
 const Parted = Schema.TaggedStruct("Parted", { at, execution_id: Schema.String })
 const Deleted = Schema.TaggedStruct("Deleted", { at, execution_id: Schema.String })
@@ -76,6 +81,17 @@ const ResultsRead = Schema.TaggedStruct("ResultsRead", {
   at,
   execution_id: Schema.String,
   is_closed: Schema.Boolean,
+  /** Until when this read holds the session's exclusive lock. */
+  heldUntil: Schema.optionalKey(at),
+})
+/** Answered 504: the lock was somebody else's. */
+const ResultsLocked = Schema.TaggedStruct("ResultsLocked", { at, execution_id: Schema.String })
+/** A final answer of one of the results sources, sent whole: how many records of each sub-family it carried. */
+const RecordsDelivered = Schema.TaggedStruct("RecordsDelivered", {
+  at,
+  execution_id: Schema.String,
+  source: Schema.String,
+  counts: Schema.Record(Schema.String, Schema.Int),
 })
 /** The caller came back within five seconds (4.10). */
 const ResultsRefused = Schema.TaggedStruct("ResultsRefused", { at, execution_id: Schema.String })
@@ -93,7 +109,9 @@ export const SandboxEvent = Schema.Union([
   Deleted,
   FinalStateRead,
   ResultsRead,
+  ResultsLocked,
   ResultsRefused,
+  RecordsDelivered,
   TicketIssued,
   TicketExchanged,
   ExchangeRefused,

@@ -14,11 +14,12 @@ import type { EngineDefinition } from "../engines/EngineDefinition.ts"
 import { openParameters } from "./Encryption.ts"
 import type { OpenedValues } from "./Encryption.ts"
 import { foreignRun, hadForeignRun } from "./ForeignRun.ts"
-import { findFault, invalidItems, loginHashes, unknownEngine } from "./JudgeRequest.ts"
+import { findFault, invalidItems, loginHashes, namedByEnd, unknownEngine } from "./JudgeRequest.ts"
 import type { Fault, InvalidItem } from "./JudgeRequest.ts"
 import { askedFeatures, planResults } from "./PlanResults.ts"
 import type { AskedFeature } from "./PlanResults.ts"
 import { endOf, planTimeline, stillbornTimeline } from "./PlanTimeline.ts"
+import type { FullReading } from "../readings/Reading.ts"
 import type { SandboxEvent, Started, StartRefused } from "../SandboxEvent.ts"
 import { openExecutions, runsOf } from "../SandboxState.ts"
 import type { Execution, SandboxState } from "../SandboxState.ts"
@@ -60,6 +61,7 @@ export interface TokenOfStart {
 
 export interface StartInput {
   readonly seed: number
+  readonly reading: FullReading
   readonly at: number
   readonly application: Application
   /** Of a tokenized start: with the stored login as its parameters, or without any where it cannot be had. */
@@ -116,12 +118,12 @@ const wantsTicket = ({ base_configurations }: StartRequest): boolean =>
 /** 3.1: what stands in the way of a token or a ticket comes before what is wrong in the request. */
 const findStartFault = (
   engine: EngineDefinition,
-  { request, token, at }: StartInput,
+  { request, token, at, reading }: StartInput,
   asked: ReadonlyArray<AskedFeature>,
   opened: OpenedValues,
 ): Fault | undefined => {
   if (token?.fault !== undefined) return { reason: token.fault, kind: "parameters", findings: [] }
-  if (engine.tokenizes || !wantsTicket(request)) return findFault(engine, request, asked, opened, at)
+  if (engine.tokenizes || !wantsTicket(request)) return findFault(engine, request, asked, opened, at, reading)
   const loc = ["base_configurations", "tokenized_access"]
   const error = { loc, msg: "the engine has no tokenization", type: "t10n_not_available" }
   return { reason: "T10N_NOT_AVAILABLE", kind: "configurations", findings: [{ error, input: undefined }] }
@@ -134,7 +136,7 @@ const planStart = (
   behaviour: Behaviour,
   opened: OpenedValues,
 ) => {
-  const { seed, at, request, application } = input
+  const { seed, at, request, application, reading } = input
   const { customer_id, engine_reference } = request
   const ordinal = runsOf(state, application.app_id, customer_id, engine_reference)
   const asked = askedFeatures(engine, request)
@@ -156,8 +158,9 @@ const planStart = (
     at,
     unlocked: request.base_configurations?.unlock_protected_data ?? false,
   })
-  const ids = executionIds(seed, application.app_id, customer_id, engine_reference, ordinal, at)
-  return { fault, timeline, results, ids }
+  const named = fault ?? namedByEnd(engine, asked, timeline.end)
+  const ids = executionIds(reading, seed, application.app_id, customer_id, engine_reference, ordinal, at)
+  return { fault, named, timeline, results, ids }
 }
 
 const accept = (
@@ -168,13 +171,13 @@ const accept = (
   opened: OpenedValues,
 ): StartDecision => {
   const { seed, at, request, application, token } = input
-  const { fault, timeline, results, ids } = planStart(state, input, engine, behaviour, opened)
+  const { fault, named, timeline, results, ids } = planStart(state, input, engine, behaviour, opened)
   const ticketed =
     wantsTicket(request) && engine.tokenizes
       ? issueTicket(seed, at, ids.execution_id, request.parameters, behaviour.unreadable ?? false)
       : undefined
   const hashes = token?.fault === undefined ? loginHashes(seed, engine, request.parameters, opened) : token
-  const errors = fault?.findings.map(({ error }) => error) ?? []
+  const errors = named?.findings.map(({ error }) => error) ?? []
   const started: Started = {
     _tag: "Started",
     at,
@@ -189,8 +192,8 @@ const accept = (
     login_key: hashes.login_key,
     locking_hash: hashes.locking_hash,
     ...tokenId(input),
-    parameters_errors: fault?.kind === "parameters" ? errors : [],
-    configurations_errors: fault?.kind === "configurations" ? errors : [],
+    parameters_errors: named?.kind === "parameters" ? errors : [],
+    configurations_errors: named?.kind === "configurations" ? errors : [],
     ...(request.hooks_extra_data === undefined ? {} : { hooks_extra_data: request.hooks_extra_data }),
   }
   const inputs = fault?.findings.map(({ input: value }) => value) ?? []
@@ -203,9 +206,12 @@ const accept = (
 }
 
 export const decideStart = (state: SandboxState, input: StartInput): StartDecision => {
-  const { seed, at, application, request } = input
+  const { at, application, request, reading } = input
   const malformed = invalidItems(request)
   const engine = findEngine(request.engine_reference)
+  if (engine === undefined && malformed.length === 0 && reading.unknown_engine_start === "unavailable") {
+    return { _tag: "Unavailable", detail: unknownEngine.msg, events: [refusal(input, "unavailable")] }
+  }
   if (engine === undefined || malformed.length > 0) {
     const detail = engine === undefined ? [unknownEngine, ...malformed] : malformed
     return { _tag: "Invalid", detail, events: [refusal(input, "invalid")] }
@@ -232,7 +238,7 @@ export const decideStart = (state: SandboxState, input: StartInput): StartDecisi
   const { customer_id, engine_reference } = request
   const access = { application: application.app_id, customer_id, engine_reference }
   if (behaviour.foreignMs !== undefined && behaviour.foreignMs > 0 && !hadForeignRun(state, access)) {
-    const foreign = foreignRun(seed, at, access, engine, behaviour.foreignMs)
+    const foreign = foreignRun(input, access, engine, behaviour.foreignMs)
     const events = [foreign, refusal(input, "conflict", foreign.execution_id)]
     return { _tag: "Conflict", execution_id: foreign.execution_id, events }
   }

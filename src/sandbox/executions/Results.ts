@@ -166,11 +166,17 @@ export const retrievedFeatures = (retrieval: Retrieval, at: number): ReadonlyArr
     .filter(({ status_reason }) => retrievedOutcomes.has(status_reason))
     .map(({ code }) => code)
 
+/** 2.7: the session status code of an execution's session. */
+export const sessionStatusAt = (execution: Execution, at: number): string => {
+  const { closed, phase } = momentAt(execution, at)
+  return closed ? (sessionStatuses[phase.status_reason] ?? "FAILED") : "WAITING"
+}
+
 /** 2.7. `session_status` and `session_cursor` are this service's own names: the reference shows none. */
 export const flowResultsBody = (seed: number, execution: Execution, at: number) => {
-  const { closed, phase } = momentAt(execution, at)
+  const { closed } = momentAt(execution, at)
   const final = resultsAreFinal(execution, at)
-  const status = closed ? (sessionStatuses[phase.status_reason] ?? "FAILED") : "WAITING"
+  const status = sessionStatusAt(execution, at)
   const cursor = closed ? (status === "COMPLETED" ? "bye:completed" : "bye:failure") : "connect:wait"
   return {
     session_id: execution.started.session_id,
@@ -184,7 +190,7 @@ export const flowResultsBody = (seed: number, execution: Execution, at: number) 
 }
 
 /** 4.12: the answer is not shown; this is this service's own, around the documented record. */
-export const profileBody = (seed: number, execution: Execution, at: number): Record_ | undefined => {
+export const profileBody = (seed: number, execution: Execution, at: number) => {
   const { features } = execution.started.results
   const index = features.findIndex(({ code }) => code === "customer_information_read")
   const feature = features[index]
@@ -198,4 +204,12 @@ export const profileBody = (seed: number, execution: Execution, at: number): Rec
     is_closed: momentAt(execution, at).closed,
     profile: recordOf(seed, execution, feature, 0),
   }
+}
+
+/** 4.12, own addition: one family's records as the flow results would carry them. */
+export const familyBody = (seed: number, execution: Execution, family: string, at: number) => {
+  const is_final = resultsAreFinal(execution, at)
+  const { bearing } = shownRecords(seed, { retrieval: execution, final: is_final }, at)
+  const records = bearing.filter((record) => String(record["sub_family"]).startsWith(`${family}:`))
+  return records.length === 0 ? undefined : { records, is_final }
 }

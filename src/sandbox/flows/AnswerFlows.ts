@@ -8,8 +8,10 @@ import { decideFlowResults, findFlowSession } from "./DecideFlow.ts"
 import type { Application } from "../executions/DecideStart.ts"
 import { documentBytes, documentsOf } from "./Documents.ts"
 import { flowSessionBody, sessionDocuments } from "./FlowBody.ts"
-import { resultsAreFinal, resultsAreWhole } from "../executions/Progress.ts"
+import { noteDelivery } from "../executions/NoteDelivery.ts"
+import { resultsAreWhole } from "../executions/Progress.ts"
 import { flowResultsBody } from "../executions/Results.ts"
+import { shapeResults } from "../readings/ShapeFlow.ts"
 import { recordEvents, settle } from "../SandboxCore.ts"
 import type { SandboxCore } from "../SandboxCore.ts"
 import { findSession } from "../SandboxState.ts"
@@ -22,7 +24,7 @@ const refusals = {
   LockTimeout: "the session is locked",
 } as const
 
-/** ObjectId: what has another form is no session identifier (422). */
+/** ObjectId: what has another form is no session identifier (422), unless a reading takes any text. */
 const isObjectId = (text: string): boolean => /^[0-9a-f]{24}$/i.test(text)
 
 /** 4.10 for a session of its own, behind no execution. */
@@ -30,7 +32,12 @@ const readOwnSession = (core: SandboxCore, application: string, session_id: stri
   const look = { state: core.state, seed: core.seed, at, application, session_id }
   const answer = settle(core, decideFlowResults(look))
   return answer._tag === "FlowResults"
-    ? Effect.succeed({ _tag: answer._tag, ...flowSessionBody(core.seed, answer.session, at) })
+    ? Effect.succeed(
+        shapeResults(core.reading, {
+          _tag: answer._tag,
+          ...flowSessionBody(core.seed, answer.session, at),
+        }),
+      )
     : Effect.fail({ _tag: answer._tag, detail: refusals[answer._tag] })
 }
 
@@ -41,16 +48,19 @@ export const readFlowResults = Effect.fnUntraced(function* (
   session_id: string,
 ) {
   const now = yield* Clock.currentTimeMillis
-  if (!isObjectId(session_id)) {
+  if (core.reading.flow_session_ids === "object_id" && !isObjectId(session_id)) {
     const item = { loc: ["path", "session_id"], msg: "not an ObjectId", type: "value_error" }
     return yield* Effect.fail({ _tag: "Invalid" as const, detail: [item] })
   }
   if (!core.state.bySession.has(session_id)) return yield* readOwnSession(core, app_id, session_id, now)
-  const answer = settle(core, decideResults(core.state, now, app_id, session_id, resultsAreFinal))
+  const answer = settle(core, decideResults(core.state, now, app_id, session_id))
   if (answer._tag !== "FlowResults") {
     return yield* Effect.fail({ _tag: answer._tag, detail: refusals[answer._tag] })
   }
-  return { _tag: answer._tag, ...flowResultsBody(core.seed, answer.execution, now) }
+  const body = flowResultsBody(core.seed, answer.execution, now)
+  if (body.is_closed)
+    yield* noteDelivery(core, answer.execution, "flow", now, Object.values(body.data).flat())
+  return shapeResults(core.reading, { _tag: answer._tag, ...body })
 })
 
 const documentsAt = (core: SandboxCore, application: string, session_id: string, at: number) => {
