@@ -2,186 +2,36 @@
  * Reads a file of faults: YAML in, what it says out, or everything that is wrong with it at once, each with
  * its line and column. Nothing is injected from a file that was understood only in part.
  */
-import { readFileSync, statSync } from "node:fs"
-import { Effect, Predicate, Result, Schema, SchemaAST } from "effect"
-import type { SchemaIssue } from "effect"
-import { isMap, isScalar, isSeq, LineCounter, parseDocument } from "yaml"
-import type { Document } from "yaml"
+import { Effect, Predicate, Schema } from "effect"
+import type { Result } from "effect"
 import { endpointNames, Faults } from "./Faults.ts"
-import { nearestName } from "../../Nearest.ts"
-
-const Problem = Schema.Struct({
-  file: Schema.String,
-  line: Schema.Int,
-  column: Schema.Int,
-  message: Schema.String,
-})
-export type FaultsProblem = typeof Problem.Type
+import { decodeYaml, problemLines, readYaml, suggest, YamlProblem } from "../YamlFile.ts"
+import type { YamlKind } from "../YamlFile.ts"
 
 /** The file cannot be used; every problem at once, from top to bottom. */
 export class FaultsInvalid extends Schema.TaggedError<FaultsInvalid>()("FaultsInvalid", {
-  problems: Schema.Array(Problem),
+  problems: Schema.Array(YamlProblem),
 }) {
   override get message(): string {
-    return this.problems
-      .map(({ file, line, column, message }) => `${file}:${line}:${column}: ${message}`)
-      .join("\n")
+    return problemLines(this.problems)
   }
 }
 
-type Path = ReadonlyArray<PropertyKey>
-interface Finding {
-  readonly path: Path
-  /** Whether the key or its value is wrong. */
-  readonly at: "key" | "value"
-  readonly message: string
+const faultsFile: YamlKind<Faults> = {
+  named: "the file of faults",
+  schema: Faults,
+  wordsFor: (path, value) =>
+    path.includes("on") && Predicate.isString(value)
+      ? `there is no endpoint \`${value}\`${suggest(value, endpointNames)}`
+      : undefined,
 }
-
-/** What a schema wants, in words of YAML. */
-const wanted = (ast: SchemaAST.AST): string => {
-  if (SchemaAST.isUnion(ast)) return [...new Set(ast.types.map(wanted))].join(" or ")
-  if (SchemaAST.isLiteral(ast)) return `\`${String(ast.literal)}\``
-  if (SchemaAST.isObjects(ast)) return "a mapping"
-  if (SchemaAST.isArrays(ast)) return "a list with at least one item"
-  if (SchemaAST.isString(ast)) return "a text (in quotes where YAML reads something else)"
-  if (SchemaAST.isNumber(ast)) return "a number"
-  return SchemaAST.isBoolean(ast) ? "true or false" : "another value"
-}
-
-const suggest = (word: string, known: ReadonlyArray<string>): string => {
-  const near = nearestName(word, known)
-  return near === undefined ? `; known here: ${known.join(", ")}` : `; did you mean \`${near}\`?`
-}
-
-const filterMessage = (issue: SchemaIssue.Filter): string => {
-  const expected = issue.filter.annotations?.["expected"]
-  if (Predicate.isString(expected)) return `expected ${expected}`
-  const said = issue.issue._tag === "InvalidValue" ? issue.issue.annotations?.["message"] : undefined
-  return Predicate.isString(said) ? said : "this value is not allowed"
-}
-
-const valueAt = (root: unknown, path: Path): unknown =>
-  path.reduce<unknown>(
-    (value, key) => (Predicate.isObjectKeyword(value) ? Reflect.get(value, key) : undefined),
-    root,
-  )
-
-const findingsOf = (issue: SchemaIssue.Issue, path: Path, root: unknown): ReadonlyArray<Finding> => {
-  const finding = (message: string, at: Finding["at"] = "value"): ReadonlyArray<Finding> => [
-    { path, at, message },
-  ]
-  switch (issue._tag) {
-    case "Pointer":
-      return findingsOf(issue.issue, [...path, ...issue.path], root)
-    case "Encoding":
-      return findingsOf(issue.issue, path, root)
-    case "Composite":
-      return issue.issues.flatMap((inner) => findingsOf(inner, path, root))
-    case "AnyOf":
-      return issue.issues.length === 0
-        ? finding(`expected ${wanted(issue.ast)}`)
-        : issue.issues.flatMap((inner) => findingsOf(inner, path, root))
-    case "Filter": {
-      if (issue.issue._tag === "Pointer") return findingsOf(issue.issue, path, root)
-      const value = valueAt(root, path)
-      return path.includes("on") && Predicate.isString(value)
-        ? finding(`there is no endpoint \`${value}\`${suggest(value, endpointNames)}`)
-        : finding(filterMessage(issue))
-    }
-    case "InvalidValue": {
-      const said = issue.annotations?.["message"]
-      return finding(Predicate.isString(said) ? said : "this value is not allowed")
-    }
-    case "InvalidType":
-      return finding(`expected ${wanted(issue.ast)}`)
-    case "MissingKey":
-      return Predicate.isNumber(path.at(-1))
-        ? [{ path: path.slice(0, -1), at: "value", message: "expected a list with at least one item" }]
-        : finding(`\`${String(path.at(-1))}\` is missing`)
-    case "UnexpectedKey": {
-      const known = SchemaAST.isObjects(issue.ast)
-        ? issue.ast.propertySignatures.map(({ name }) => String(name))
-        : []
-      const key = String(path.at(-1))
-      return finding(`unknown key \`${key}\`${suggest(key, known)}`, "key")
-    }
-    default:
-      return finding("this value is not allowed")
-  }
-}
-
-/** Where a path stands; what is missing stands where its parent stands. */
-const offsetOf = (document: Document.Parsed, { path, at }: Finding): number => {
-  let node: unknown = document.contents
-  let offset = document.contents?.range[0] ?? 0
-  for (const [index, step] of path.entries()) {
-    const byKey = at === "key" && index === path.length - 1
-    if (isMap(node)) {
-      const pair = node.items.find(({ key }) => isScalar(key) && String(key.value) === step)
-      if (pair === undefined) return offset
-      const placed = byKey || !hasRange(pair.value) ? pair.key : pair.value
-      node = pair.value
-      offset = hasRange(placed) ? placed.range[0] : offset
-    } else if (isSeq(node)) {
-      node = Predicate.isNumber(step) ? node.items[step] : undefined
-      offset = hasRange(node) ? node.range[0] : offset
-    } else return offset
-  }
-  return offset
-}
-
-const hasRange = (node: unknown): node is { readonly range: readonly [number, number, number] } =>
-  (isScalar(node) || isMap(node) || isSeq(node)) && Array.isArray(node.range)
-
-const decode = Schema.decodeUnknownResult(Faults, { errors: "all", onExcessProperty: "error" })
-
-/** Aliases are not needed here, and one of aliases of aliases would take all memory. */
-const aliasesMax = 100
 
 /** Judges the text of a file of faults; `file` is only named. */
 export const decodeFaults = (
   file: string,
   source: string,
-): Result.Result<Faults, ReadonlyArray<FaultsProblem>> => {
-  const lines = new LineCounter()
-  const problem = (offset: number, message: string): FaultsProblem => {
-    const { line, col } = lines.linePos(offset)
-    return { file, line: Math.max(line, 1), column: Math.max(col, 1), message }
-  }
-  const document = parseDocument(source, { lineCounter: lines, prettyErrors: false })
-  const broken = document.errors.map(({ pos, message }) => problem(pos[0], message.split("\n")[0] ?? message))
-  if (broken.length > 0) return Result.fail(broken)
-  const root: unknown = Result.getOrUndefined(
-    Result.try({ try: (): unknown => document.toJS({ maxAliasCount: aliasesMax }), catch: () => undefined }),
-  )
-  const decoded = decode(root)
-  if (Result.isSuccess(decoded)) return Result.succeed(decoded.success)
-  const problems = findingsOf(decoded.failure.issue, [], root).map((finding) =>
-    problem(offsetOf(document, finding), finding.message),
-  )
-  return Result.fail(problems.toSorted((a, b) => a.line - b.line || a.column - b.column))
-}
-
-/** Above any honest file. */
-const bytesMax = 1_000_000
+): Result.Result<Faults, ReadonlyArray<YamlProblem>> => decodeYaml(faultsFile, file, source)
 
 /** Reads the file that `--faults` or a job's `service` names. */
-export const readFaults = (path: string): Effect.Effect<Faults, FaultsInvalid> => {
-  const unreadable = (message: string) =>
-    new FaultsInvalid({ problems: [{ file: path, line: 1, column: 1, message }] })
-  return Effect.try({
-    try: () => (statSync(path).size > bytesMax ? undefined : readFileSync(path, "utf8")),
-    catch: (cause) => unreadable(`the file of faults cannot be read${codeOf(cause)}`),
-  }).pipe(
-    Effect.flatMap((source) => {
-      if (source === undefined) return Effect.fail(unreadable("the file of faults is larger than 1 MB"))
-      const decoded = decodeFaults(path, source)
-      return Result.isSuccess(decoded)
-        ? Effect.succeed(decoded.success)
-        : Effect.fail(new FaultsInvalid({ problems: decoded.failure }))
-    }),
-  )
-}
-
-const codeOf = (cause: unknown): string =>
-  cause instanceof Error && "code" in cause && Predicate.isString(cause.code) ? ` (${cause.code})` : ""
+export const readFaults = (path: string): Effect.Effect<Faults, FaultsInvalid> =>
+  Effect.mapError(readYaml(faultsFile, path), (problems) => new FaultsInvalid({ problems }))

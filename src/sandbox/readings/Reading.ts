@@ -1,0 +1,183 @@
+/**
+ * Where the reference leaves room: one key for each place that can be read in several ways and on which a
+ * caller could break, with every way that the embedded service can take. A file of `--reading` says which;
+ * what it does not say is as `todaysReading` has it.
+ */
+import { Schema } from "effect"
+
+/** One place: its sections of the reference, what is open there, and the values that it may take. */
+const choice = <const Values extends readonly [string, ...ReadonlyArray<string>]>(
+  section: string,
+  about: string,
+  values: Values,
+) => Schema.optionalKey(Schema.Literals(values).annotate({ title: section, description: about }))
+
+export const Reading = Schema.Struct({
+  conflict_external_id: choice(
+    "2.5, 4.1",
+    "Whose external id a 409 carries: that of the run in flight, an echo of the request's, none, or null.",
+    ["running", "request", "absent", "null"],
+  ),
+  execution_id_form: choice("2.4", "What an execution id looks like: a string, and no more is said.", [
+    "uuid",
+    "hex",
+    "object_id",
+  ]),
+  session_id_form: choice(
+    "2.4, 4.10",
+    "What an execution's session id looks like; `execution_id`: the same text as the execution's id.",
+    ["object_id", "uuid", "execution_id"],
+  ),
+  flow_session_ids: choice(
+    "4.10",
+    "Which session ids the flow API takes: ObjectIds only (any other answers 422), or any text.",
+    ["object_id", "any"],
+  ),
+  challenge_body: choice(
+    "2.4, 4.2",
+    "What a 423 carries: the four fields of a challenge, or the full execution state beside them.",
+    ["fields", "state"],
+  ),
+  optionals: choice(
+    "2.4, 2.5",
+    "Fields that are optional and nullable, of states and acceptances: shown, absent, or null.",
+    ["shown", "absent", "null"],
+  ),
+  form_optionals: choice(
+    "2.3",
+    "`$defs`, `required` and `x-meta` of a form that has none: absent, or null.",
+    ["absent", "null"],
+  ),
+  error_lists: choice("2.4", "`parameters_errors` and `configurations_errors` when there are none.", [
+    "absent",
+    "empty",
+  ]),
+  messages: choice("2.4", "`messages` when there is none: an empty list, or absent (default empty).", [
+    "shown",
+    "absent_when_empty",
+  ]),
+  products_count: choice(
+    "2.4",
+    "`products_count`: shown, absent, null, or not of its own type: numbers as texts, half a product more, " +
+      "or a list of `{key, count}`.",
+    ["shown", "absent", "null", "text", "float", "list"],
+  ),
+  dates: choice(
+    "2.4",
+    "How dates are written (a string): with `Z`, with `+00:00`, or without a zone and meaning UTC.",
+    ["zulu", "offset", "naive"],
+  ),
+  rejected_state: choice(
+    "4.2",
+    "A run that was rejected over its parameters or configurations answers 200: closed or not.",
+    ["closed", "open"],
+  ),
+  limits_behaviour_error: choice(
+    "4.1",
+    "How `limits_behaviour: error` aborts: CONFIGURATION_ERROR, or ABORTED with SYSTEM_CANCELLED.",
+    ["configuration_error", "aborted"],
+  ),
+  unknown_engine_start: choice(
+    "4.1",
+    "How a start refuses an engine that there is not: 422, or 503 as for any that cannot be used.",
+    ["invalid", "unavailable"],
+  ),
+  abort_effect: choice(
+    "4.4",
+    "When an abort that was answered 204 shows in the state: at once, or a second later.",
+    ["at_once", "late"],
+  ),
+  flow_api: choice(
+    "1, 4.10",
+    "Whether there is a flow API for this account: present, absent (404 with a gateway's page), or 403.",
+    ["present", "absent", "forbidden"],
+  ),
+  flow_data: choice("2.7", "How the records of `data` are arranged: by product, or in one list.", [
+    "map",
+    "list",
+  ]),
+  flow_error_body: choice(
+    "7",
+    "The body of the flow API's own errors: `detail`, a code and a message, a page, or nothing.",
+    ["detail", "code", "html", "empty"],
+  ),
+  retry_after: choice("7, 8", "`Retry-After` with 429, 503 and 504: absent, in seconds, or as a date.", [
+    "absent",
+    "seconds",
+    "date",
+  ]),
+  profile: choice("4.12", "Whether the customer's profile can be read: present, or 404.", [
+    "present",
+    "absent",
+  ]),
+  result_kinds: choice(
+    "4.12",
+    "Whether every kind of result can be read without the flow API, from `GET {base_url}/executions/" +
+      "results/{execution_id}/{family}/v1/records` (a path of this service's own).",
+    ["absent", "present"],
+  ),
+  attachments: choice("4.12", "Whether documents can be downloaded: present, or 404.", ["present", "absent"]),
+  tokenized_body: choice(
+    "4.12",
+    "How a start with a token names it: as `token`, as `token_id` and `token_key` beside the other fields, " +
+      "or not at all: every one is refused (422), or the method is not allowed (405).",
+    ["token", "flat", "refused", "absent"],
+  ),
+  token_status: choice("4.12", "Whether a token's status can be read: present, or 404.", [
+    "present",
+    "absent",
+  ]),
+  head: choice("4.12", "Whether an execution can be polled with HEAD: answers, or 405.", [
+    "answers",
+    "not_allowed",
+  ]),
+})
+export type Reading = typeof Reading.Type
+export type FullReading = Required<Reading>
+export type ReadingKey = keyof Reading
+
+/** How the service reads what nobody said otherwise. */
+export const todaysReading: FullReading = {
+  conflict_external_id: "running",
+  execution_id_form: "uuid",
+  session_id_form: "object_id",
+  flow_session_ids: "object_id",
+  challenge_body: "fields",
+  optionals: "shown",
+  form_optionals: "absent",
+  error_lists: "absent",
+  messages: "shown",
+  products_count: "shown",
+  dates: "zulu",
+  rejected_state: "closed",
+  limits_behaviour_error: "configuration_error",
+  unknown_engine_start: "invalid",
+  abort_effect: "at_once",
+  flow_api: "present",
+  flow_data: "map",
+  flow_error_body: "detail",
+  retry_after: "absent",
+  profile: "present",
+  result_kinds: "absent",
+  attachments: "present",
+  tokenized_body: "token",
+  token_status: "present",
+  head: "answers",
+}
+
+export const resolveReading = (reading: Reading = {}): FullReading => ({ ...todaysReading, ...reading })
+
+/** A key as people are told of it; the first of its values is today's. */
+export interface ReadingChoice {
+  readonly key: string
+  readonly section: string
+  readonly about: string
+  readonly values: ReadonlyArray<string>
+}
+
+export const readingChoices: ReadonlyArray<ReadingChoice> = Object.entries(Reading.fields).map(
+  ([key, { schema }]) => {
+    const { title = "", description = "" } = Schema.resolveAnnotations(schema) ?? {}
+    return { key, section: title, about: description, values: schema.literals }
+  },
+)

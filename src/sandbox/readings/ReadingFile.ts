@@ -1,0 +1,77 @@
+/**
+ * A reading as a file: YAML in, the reading out, or everything that is wrong with it at once; and back, with
+ * a comment for each key that says where the reference leaves room and what else it could say.
+ */
+import { Effect, Predicate, Schema } from "effect"
+import type { Result } from "effect"
+import { decodeYaml, problemLines, readYaml, suggest, YamlProblem } from "../YamlFile.ts"
+import type { YamlKind } from "../YamlFile.ts"
+import { Reading, readingChoices } from "./Reading.ts"
+
+/** The file cannot be used; every problem at once, from top to bottom. */
+export class ReadingInvalid extends Schema.TaggedError<ReadingInvalid>()("ReadingInvalid", {
+  problems: Schema.Array(YamlProblem),
+}) {
+  override get message(): string {
+    return problemLines(this.problems)
+  }
+}
+
+const choicesOf = (key: PropertyKey | undefined) => readingChoices.find((choice) => choice.key === key)
+
+/** YAML's own null is the word `null` of the keys that have one, and an empty file says nothing. */
+const prepare = (root: unknown): unknown => {
+  if (root === null) return {}
+  if (!Predicate.isObject(root)) return root
+  return Object.fromEntries(
+    Object.entries(root).map(([key, value]) => [
+      key,
+      value === null && choicesOf(key)?.values.includes("null") === true ? "null" : value,
+    ]),
+  )
+}
+
+const readingFile: YamlKind<Reading> = {
+  named: "the file of a reading",
+  schema: Reading,
+  wordsFor: (path, value) => {
+    const choice = choicesOf(path[0])
+    if (choice === undefined || !Predicate.isString(value)) return undefined
+    return `\`${choice.key}\` cannot be \`${value}\`${suggest(value, choice.values)}`
+  },
+  prepare,
+}
+
+/** Judges the text of such a file; `file` is only named. */
+export const decodeReading = (
+  file: string,
+  source: string,
+): Result.Result<Reading, ReadonlyArray<YamlProblem>> => decodeYaml(readingFile, file, source)
+
+/** Reads the file that `--reading` or a job's `service` names. */
+export const readReading = (path: string): Effect.Effect<Reading, ReadingInvalid> =>
+  Effect.mapError(readYaml(readingFile, path), (problems) => new ReadingInvalid({ problems }))
+
+const lineMax = 100
+
+/** A comment of full words, broken between them. */
+const commentOf = (text: string): ReadonlyArray<string> => {
+  const lines: Array<string> = []
+  for (const word of text.split(" ")) {
+    const last = lines.at(-1)
+    if (last === undefined || last.length + word.length + 1 > lineMax) lines.push(`# ${word}`)
+    else lines[lines.length - 1] = `${last} ${word}`
+  }
+  return lines
+}
+
+/** The text of a file that says this much and no more; `decodeReading` gives the same reading again. */
+export const encodeReading = (reading: Reading): string =>
+  readingChoices
+    .flatMap(({ key, section, about, values }) => {
+      const value: unknown = Reflect.get(reading, key)
+      if (!Predicate.isString(value)) return []
+      const comment = commentOf(`${section}: ${about} (${values.join(" | ")})`)
+      return [[...comment, `${key}: ${value === "null" ? '"null"' : value}`, ""].join("\n")]
+    })
+    .join("\n")
