@@ -8,6 +8,7 @@ import { runNight } from "../src/Nightly.ts"
 import { Service } from "../src/client/Service.ts"
 import { ServiceCatalogue } from "../src/client/ServiceCatalogue.ts"
 import { ServiceHttp } from "../src/client/ServiceHttp.ts"
+import { builtInSources } from "../src/contract/ResultsSource.ts"
 import type { Assignment, Job, JobFeature } from "../src/jobs/Job.ts"
 import { Secrets } from "../src/jobs/Secrets.ts"
 import { LandingMemory } from "../src/landing/LandingMemory.ts"
@@ -57,6 +58,7 @@ const jobOf = (assignments: ReadonlyArray<Assignment>): Job => ({
   after_export: "delete",
   share: "none",
   assignments,
+  sources: builtInSources,
   tokens_key: undefined,
   sessions: [],
 })

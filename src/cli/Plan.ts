@@ -26,12 +26,15 @@ interface Preview {
   readonly plan: Plan
   /** Tasks of the plan that are over in the run that would be taken up. */
   readonly over: ReadonlySet<string>
+  /** How the job's results sources differ from the built-in ones, a line each. */
+  readonly sources: ReadonlyArray<string>
 }
 
 const hows = { New: "new", Resume: "resume", NothingToDo: "nothing" } as const
 
 const previewJob = Effect.fnUntraced(function* (job: Job) {
   const { planJob } = yield* Effect.promise(() => import("../PlanJob.ts"))
+  const { differences } = yield* Effect.promise(() => import("../jobs/ResultsSources.ts"))
   const ledger = yield* openedLedger
   const now = yield* Clock.currentTimeMillis
   const { chosen, collect } = chooseRun({
@@ -53,6 +56,7 @@ const previewJob = Effect.fnUntraced(function* (job: Job) {
     collect,
     plan,
     over: new Set(over.map(({ task_id }) => task_id)),
+    sources: differences(job.sources),
   } satisfies Preview as Preview
 })
 
@@ -108,6 +112,7 @@ const previewJson = ({ job, how, collect, plan, over }: Preview) => ({
     features: features.map(({ code }) => code),
   })),
   sessions: plan.sessions,
+  sources: job.sources,
   conflicts: plan.conflicts,
   warnings: plan.warnings,
   expected_ms: plan.expected_ms,
@@ -119,7 +124,7 @@ const headlines = {
   nothing: "is finished: `run` would do nothing (`--new` forces a further run)",
 } as const
 
-const renderPreview = ({ how, collect, plan, over }: Preview, { width }: Style): string => {
+const renderPreview = ({ how, collect, plan, over, sources }: Preview, { width }: Style): string => {
   const starting = plan.tasks.filter(({ task_id }) => !over.has(task_id))
   const withTokens = starting.some((task) => tokenName(task.start) !== undefined)
   const rows = starting.map((task) => [
@@ -149,6 +154,8 @@ const renderPreview = ({ how, collect, plan, over }: Preview, { width }: Style):
         "    ",
       ),
     ),
+    ...(sources.length === 0 ? [] : ["", "Results sources that are not the built-in ones:"]),
+    ...sources.map((difference) => wrap(`  ${difference}`, width, "", "    ")),
     ...(plan.conflicts.length === 0 ? [] : ["", "One after the other:"]),
     ...plan.conflicts.map(({ why, task_ids }) =>
       wrap(`  ${why.replaceAll("_", " ")}: ${task_ids.join(", ")}`, width, "", "    "),

@@ -9,7 +9,13 @@ import { ExecutionApi, FlowApi } from "./Api.ts"
 
 export const sourceNamePattern = /^[a-z][a-z0-9_]{0,63}$/
 const pathPattern = /^(?:\/(?:[A-Za-z0-9._~-]+|\{(?:execution_id|session_id)\}))+$/
+const pathRule = {
+  expected:
+    "a path of whole segments that begins with /, its only placeholders {execution_id} and {session_id}",
+}
 const familyPattern = /^[^@\s*]+\*?$|^\*$/
+const familyRule = { expected: "a `sub_family`, the beginning of one with * behind it, or *" }
+const statusRule = { expected: "a status from 400 to 499" }
 
 const about = (description: string) => ({ description })
 
@@ -19,15 +25,19 @@ export const ResultsSource = Schema.Struct({
     about("a-z, 0-9 and _; `flow_results` and `profile` are the built-in rows"),
   ),
   enabled: Schema.Boolean.annotate(about("false: this endpoint is never asked")),
-  api: Schema.Literals(["base_url", "flows_url"]).annotate(about("which address of the job the path follows")),
-  path: Schema.String.check(Schema.isPattern(pathPattern)).annotate(
+  api: Schema.Literals(["base_url", "flows_url"]).annotate(
+    about("which address of the job the path follows"),
+  ),
+  path: Schema.String.check(Schema.isPattern(pathPattern, pathRule)).annotate(
     about("with {execution_id} or {session_id} as whole segments"),
   ),
-  families: Schema.Array(Schema.String.check(Schema.isPattern(familyPattern))).annotate(
+  families: Schema.Array(Schema.String.check(Schema.isPattern(familyPattern, familyRule))).annotate(
     about("the `sub_family` values that it may bring; `academic_data:*` for all that begin so, `*` for any"),
   ),
   records: Schema.Array(Schema.String).annotate(
-    about("the top-level field that holds the records: the first one that is there; `body` is the whole body"),
+    about(
+      "the top-level field that holds the records: the first one that is there; `body` is the whole body",
+    ),
   ),
   final: Schema.String.annotate(
     about("the top-level field that is true once nothing changes any more; `always` where there is none"),
@@ -38,9 +48,9 @@ export const ResultsSource = Schema.Struct({
         "then a final answer is taken for complete, and executions are deleted on that word alone",
     ),
   ),
-  nothing: Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 400, maximum: 499 }))).annotate(
-    about("statuses that say that there is nothing here; any other 4xx keeps the execution"),
-  ),
+  nothing: Schema.Array(
+    Schema.Int.check(Schema.isBetween({ minimum: 400, maximum: 499 }, statusRule)),
+  ).annotate(about("statuses that say that there is nothing here; any other 4xx keeps the execution")),
   attachments: Schema.Boolean.annotate(about("whether identifiers in it are downloaded (4.12)")),
 })
 export type ResultsSource = typeof ResultsSource.Type

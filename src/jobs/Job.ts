@@ -5,6 +5,7 @@
  * `LoadJob.ts`'s business.
  */
 import type { Redacted } from "effect"
+import type { ResultsSource } from "../contract/ResultsSource.ts"
 import type { Feature } from "../contract/Vocabulary.ts"
 
 /** A setting of the job file that is only known at run time. The text is safe to show; the value never is. */
@@ -86,6 +87,8 @@ export interface Job {
   readonly after_export: "delete" | "keep"
   readonly share: "none" | "group"
   readonly assignments: ReadonlyArray<Assignment>
+  /** The built-in rows first, as the job's folder changes them; then its own, by name. */
+  readonly sources: ReadonlyArray<ResultsSource>
   readonly tokens_key: SecretReference | undefined
   readonly sessions: ReadonlyArray<{ readonly session_id: string; readonly customer_id: string | undefined }>
 }

@@ -212,6 +212,10 @@ export const JobFile = Schema.Struct({
   output: optional(Output, "Who may read the output."),
   engines: optional(Schema.Array(JobEngine), "The engines of the job."),
   customers: optional(Schema.Array(Customer), "Who is looked up, inline or from files."),
+  schemas: optional(
+    text,
+    "A folder beside the job file; its results/*.yaml are results sources, a row each.",
+  ),
   tokens: optional(Tokens, "The encrypted token store."),
   sessions: optional(Schema.Array(Session), "Flow sessions that customers ran themselves: pulled only."),
 }).annotate({

@@ -17,7 +17,8 @@ import * as Shape from "./JobFile.ts"
 import { JobInvalid, makeFindings } from "./Problem.ts"
 import type { Problem } from "./Problem.ts"
 import { parseReference } from "./Reference.ts"
-import { deadline, jobName, parseDuration, timezone } from "./Scalars.ts"
+import { loadResultsSources } from "./ResultsSources.ts"
+import { deadline, jobName, parseDuration, text, timezone } from "./Scalars.ts"
 import { overrides, resolveTarget } from "./Target.ts"
 
 export interface LoadedJob {
@@ -82,6 +83,7 @@ const decodeParts = (context: Context, root: Readonly<Record<string, unknown>>) 
     output: part("output", Shape.Output) ?? {},
     engines: list("engines", Shape.JobEngine),
     customers: list("customers", Shape.Customer),
+    schemas: part("schemas", text),
     tokens: part("tokens", Shape.Tokens),
     sessions: list("sessions", Shape.Session),
   }
@@ -206,6 +208,11 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string) {
   const settings = readSettings(context, parts)
   const assignments = yield* bindCustomers(context, parts, folder)
   const sessions = readSessions(context, parts.sessions)
+  const sources = yield* loadResultsSources(
+    { findings, folder, environmentOf: (text) => readEnvironment(variablesIn(text)) },
+    parts.schemas,
+    document.place(["schemas"]),
+  )
   if (!parts.has("customers") && !parts.has("sessions")) {
     findings.warn(
       document.place([]),
@@ -215,7 +222,16 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string) {
   const tokens_key = parts.tokens === undefined ? undefined : parseReference(parts.tokens.key, folder)
   if (findings.errors().length > 0 || parts.name === undefined || service === undefined)
     return yield* invalid()
-  const job: Job = { name: parts.name, path, service, ...settings, assignments, tokens_key, sessions }
+  const job: Job = {
+    name: parts.name,
+    path,
+    service,
+    ...settings,
+    assignments,
+    sources,
+    tokens_key,
+    sessions,
+  }
   const loaded: LoadedJob = { job, warnings: findings.warnings() }
   return loaded
 })

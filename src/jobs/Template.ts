@@ -58,6 +58,10 @@ customers:
   # csv, parquet or ndjson: columns customer_id, engine_reference (optional) and one per parameter
   # - from: customers.csv
 
+# A folder beside this file: results/NAME.yaml is a results source, one row each; \`flow_results.yaml\` and
+# \`profile.yaml\` change the built-in rows of these names, any other file is a whole row.
+# schemas: ./schemas
+
 tokens: { key: env:NIGHTJAR_TOKEN_KEY } # opens the encrypted token store
 
 # Flow sessions that customers ran themselves: pulled, nothing is executed.

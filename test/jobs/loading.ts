@@ -1,8 +1,10 @@
 /**
  * Loads a job from a text, with whatever files and variables the case needs, in a folder of its own.
  */
+import { dirname } from "node:path"
 import { NodeServices } from "@effect/platform-node"
 import { ConfigProvider, Effect, FileSystem, Redacted, Result } from "effect"
+import { builtInSources } from "../../src/contract/ResultsSource.ts"
 import { loadJob } from "../../src/jobs/LoadJob.ts"
 import { renderProblem } from "../../src/jobs/Problem.ts"
 import type { Problem } from "../../src/jobs/Problem.ts"
@@ -38,6 +40,7 @@ export const load = (source: string, surroundings: Surroundings = {}): Effect.Ef
     yield* files.writeFileString(`${folder}/job.yaml`, source)
     for (const [name, content] of Object.entries(surroundings.files ?? {})) {
       const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content
+      yield* files.makeDirectory(dirname(`${folder}/${name}`), { recursive: true })
       yield* files.writeFile(`${folder}/${name}`, bytes)
     }
     const environment = ConfigProvider.fromEnvRecord({ ...surroundings.environment })
@@ -76,6 +79,7 @@ export const defaultsOfAJob = {
   flow_results: { enabled: true, min_interval_ms: 5_000, wait_final_ms: 600_000, attachments: true },
   after_export: "delete",
   share: "none",
+  sources: builtInSources,
 }
 
 /** What an assignment is when its engine says nothing. */

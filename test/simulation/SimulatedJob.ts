@@ -3,6 +3,7 @@
  * rejected credentials, engines that are away, unknown, or need a person.
  */
 import { Redacted } from "effect"
+import { builtInSources } from "../../src/contract/ResultsSource.ts"
 import { statusReasonsByCode } from "../../src/contract/Vocabulary.ts"
 import { standingSessionId } from "../../src/sandbox/flows/StandingSessions.ts"
 import type { Assignment, Job } from "../../src/jobs/Job.ts"
@@ -124,6 +125,7 @@ export const makeJob = (random: () => number, customers: number, tokens: boolean
     after_export: random() < 0.9 ? "delete" : "keep",
     share: "none",
     assignments: Array.from({ length: customers }, (_, index) => assignment(random, index, logins, tokens)),
+    sources: builtInSources,
     tokens_key: tokens ? { _tag: "Env", name: "NIGHTJAR_TOKEN_KEY" } : undefined,
     sessions: standingSessions(random),
   }

@@ -1,0 +1,216 @@
+/**
+ * Results sources from a job's folder: `<schemas>/results/NAME.yaml`, one row each. A file that has a built-in
+ * row's name changes the keys that it gives; any other is a whole row. A mistake here may cost records, so
+ * each one has its file, line and column, and a rule that takes a service's word for completeness is warned
+ * of.
+ */
+import { isAbsolute, join } from "node:path"
+import { Effect, FileSystem, Struct } from "effect"
+import { Schema } from "effect"
+import { builtInSources, ResultsSource, sourceNamePattern } from "../contract/ResultsSource.ts"
+import { nearestName } from "../Nearest.ts"
+import { decodePart, missingKey } from "./Decode.ts"
+import { readDocument } from "./JobDocument.ts"
+import type { Findings, Place } from "./Problem.ts"
+
+/** Far above what a service has; what stops a wrong folder. */
+const filesMax = 100
+const bytesMax = 100_000
+
+const { name: _, ...keys } = ResultsSource.fields
+/** A file of a row that is there already says only what it changes. */
+const SourceFile = Schema.Struct(keys).mapFields(Struct.map(Schema.optionalKey))
+type SourceFile = typeof SourceFile.Type
+
+/** What a new row need not say. */
+const rowDefaults = {
+  enabled: true,
+  api: "base_url",
+  records: ["records", "data", "body"],
+  counts: "sub_family",
+  nothing: [404],
+  attachments: false,
+} as const satisfies SourceFile
+const rowRequired = ["path", "families", "final"] as const
+
+/** These speak of the caller, or of the moment, and never of what an execution holds. */
+const neverNothing: ReadonlySet<number> = new Set([401, 403, 408, 425, 429])
+
+interface Surroundings {
+  readonly findings: Findings
+  /** The job file's. */
+  readonly folder: string
+  readonly environmentOf: (source: string) => Effect.Effect<ReadonlyMap<string, string>>
+}
+
+interface Row {
+  readonly source: ResultsSource
+  readonly placeOf: (key: keyof SourceFile) => Place
+}
+
+/** Undefined after its errors went to the findings. */
+const rowOf = (
+  findings: Findings,
+  name: string,
+  file: SourceFile,
+  placeOf: Row["placeOf"],
+): Row | undefined => {
+  const builtIn = builtInSources.find((row) => row.name === name)
+  if (builtIn !== undefined) return { source: { ...builtIn, ...file }, placeOf }
+  const { path, families, final } = file
+  if (path !== undefined && families !== undefined && final !== undefined) {
+    return { source: { ...rowDefaults, ...file, name, path, families, final }, placeOf }
+  }
+  const near = nearestName(
+    name,
+    builtInSources.map((row) => row.name),
+  )
+  const meant = near === undefined ? "" : `; a file that changes the built-in row is named \`${near}.yaml\``
+  for (const key of rowRequired) {
+    if (file[key] === undefined) findings.error(placeOf(key), missingKey(key) + meant)
+  }
+  return undefined
+}
+
+/** What a schema of single values cannot say. */
+const checkRow = (findings: Findings, { source, placeOf }: Row): void => {
+  const { name, path, families, records, nothing, counts, enabled } = source
+  if (!path.includes("{")) {
+    const message =
+      "this path names neither {execution_id} nor {session_id}: every execution would be given the same records"
+    findings.error(placeOf("path"), message)
+  }
+  if (families.length === 0) findings.error(placeOf("families"), "name one family at least; `*` is any")
+  if (records.length === 0) {
+    findings.error(placeOf("records"), "name one field at least; `body` is the whole body")
+  }
+  for (const status of nothing.filter((one) => neverNothing.has(one))) {
+    const message = `${status} never says that an execution holds nothing here: take it out`
+    findings.error(placeOf("nothing"), message)
+  }
+  if (counts === "none" && enabled) {
+    const message =
+      `what \`${name}\` brings is compared with no count: a final answer is taken for complete, and ` +
+      "executions are deleted on that word alone"
+    findings.warn(placeOf("counts"), message)
+  }
+}
+
+const readRow = Effect.fnUntraced(function* (around: Surroundings, file: string, name: string) {
+  const { findings } = around
+  const files = yield* FileSystem.FileSystem
+  const start: Place = { file, line: 1, column: 1 }
+  if (!sourceNamePattern.test(name)) {
+    findings.error(start, "the file's name is the row's: a-z, 0-9 and _, a letter first, 64 at most")
+    return undefined
+  }
+  const source = yield* Effect.orElseSucceed(files.readFileString(file), () => undefined)
+  if (source === undefined || source.length > bytesMax) {
+    const why = source === undefined ? "cannot be read" : "is larger than 100 kB"
+    findings.error(start, `this results source ${why}`)
+    return undefined
+  }
+  const environment = yield* around.environmentOf(source)
+  const document = readDocument({ file, source, schema: SourceFile.ast, environment, findings })
+  if (document.root === undefined) return undefined
+  // An empty file says nothing, which is right for a built-in row and an error for any other.
+  const root = document.root === null ? {} : document.root
+  const before = findings.errors().length
+  const part = decodePart({ document, findings }, SourceFile, root, [])
+  if (part === undefined || findings.errors().length > before) return undefined
+  const row = rowOf(findings, name, part, (key) => document.place([key]))
+  if (row !== undefined) checkRow(findings, row)
+  return row
+})
+
+/** Read twice, one path would give every record twice. */
+const refuseTwins = (findings: Findings, rows: ReadonlyArray<Row>): void => {
+  const seen = new Map<string, string>()
+  for (const { name, api, path, enabled } of builtInSources) {
+    const changed = rows.some(({ source }) => source.name === name)
+    if (enabled && !changed) seen.set(`${api} ${path}`, name)
+  }
+  for (const { source, placeOf } of rows) {
+    if (!source.enabled) continue
+    const address = `${source.api} ${source.path}`
+    const other = seen.get(address)
+    if (other === undefined) seen.set(address, source.name)
+    else findings.error(placeOf("path"), `\`${other}\` reads this path already: keep one of the two`)
+  }
+}
+
+/** The names of the files to read; undefined after an error. */
+const listFiles = Effect.fnUntraced(function* (around: Surroundings, folder: string, place: Place) {
+  const { findings } = around
+  const files = yield* FileSystem.FileSystem
+  const kind = (path: string) =>
+    files.stat(path).pipe(
+      Effect.map(({ type }) => type),
+      Effect.orElseSucceed(() => undefined),
+    )
+  if ((yield* kind(folder)) !== "Directory") {
+    findings.error(place, "there is no such folder; it is looked for beside the job file")
+    return undefined
+  }
+  const results = join(folder, "results")
+  const there = yield* kind(results)
+  if (there === undefined) return []
+  const names = yield* Effect.orElseSucceed(files.readDirectory(results), () => undefined)
+  if (names === undefined || names.length > filesMax) {
+    const why = names === undefined ? "cannot be read" : `holds more than ${filesMax} files`
+    findings.error(place, `its folder \`results\` ${why}`)
+    return undefined
+  }
+  for (const name of names.filter((one) => one.endsWith(".yml"))) {
+    const start = { file: join(results, name), line: 1, column: 1 }
+    findings.error(start, "a results source is a file whose name ends in .yaml: rename it")
+  }
+  return names
+    .filter((name) => name.endsWith(".yaml"))
+    .toSorted()
+    .map((name) => ({ file: join(results, name), name: name.slice(0, -".yaml".length) }))
+})
+
+/**
+ * The rows of a job: the built-in ones first, as its folder changes them, then its own by name. Errors and
+ * warnings go to the findings; `written` is the job's `schemas`, relative to the job file, and `place` where
+ * it stands.
+ */
+export const loadResultsSources = Effect.fnUntraced(function* (
+  around: Surroundings,
+  written: string | undefined,
+  place: Place,
+) {
+  if (written === undefined) return builtInSources
+  const folder = isAbsolute(written) ? written : join(around.folder, written)
+  const listed = (yield* listFiles(around, folder, place)) ?? []
+  const read = yield* Effect.forEach(listed, ({ file, name }) => readRow(around, file, name))
+  const rows = read.filter((row) => row !== undefined)
+  refuseTwins(around.findings, rows)
+  const sources = rows.map(({ source }) => source)
+  const isBuiltIn = ({ name }: ResultsSource) => builtInSources.some((row) => row.name === name)
+  return [
+    ...builtInSources.map((row) => sources.find(({ name }) => name === row.name) ?? row),
+    ...sources.filter((row) => !isBuiltIn(row)),
+  ]
+})
+
+/** What a row says otherwise than the built-in one of its name, for people; a row of the job's own is new. */
+const differenceOf = (source: ResultsSource): string | undefined => {
+  const builtIn = builtInSources.find(({ name }) => name === source.name)
+  const { name, ...said } = source
+  const text = (value: unknown) => (Array.isArray(value) ? `[${value.join(", ")}]` : String(value))
+  if (builtIn === undefined) {
+    const off = source.enabled ? "" : ", never asked"
+    return `${name} (of this job): ${source.api}${source.path} brings ${source.families.join(", ")}${off}`
+  }
+  const changes = Object.entries(said).filter(
+    ([key, value]) => text(value) !== text(Reflect.get(builtIn, key)),
+  )
+  return changes.length === 0
+    ? undefined
+    : `${name}: ${changes.map(([key, value]) => `${key} ${text(value)}`).join(", ")}`
+}
+
+export const differences = (sources: ReadonlyArray<ResultsSource>): ReadonlyArray<string> =>
+  sources.map(differenceOf).filter((difference) => difference !== undefined)
