@@ -121,16 +121,19 @@ const embedded = (
     const { SandboxClient } = await import("./sandbox/SandboxClient.ts")
     const { base_url, flows_url } = SandboxClient
     const { readFaults } = await import("./sandbox/faults/FaultsFile.ts")
+    const { readReading } = await import("./sandbox/readings/ReadingFile.ts")
     const app_secret = Redacted.make(sandboxSecret)
     const service = ServiceHttp.layer({ base_url, flows_url, attachments_url: flows_url, app_secret })
     const sandbox = Layer.unwrap(
       Effect.gen(function* () {
         const faults = target.faults === undefined ? undefined : yield* readFaults(target.faults)
+        const reading = target.reading === undefined ? undefined : yield* readReading(target.reading)
         return Sandbox.layer({
           seed: target.seed,
           webhooks: hooksUrl === undefined ? [] : [{ url: hooksUrl }],
           ...(journal === undefined ? {} : { journal }),
           ...(faults === undefined ? {} : { faults }),
+          ...(reading === undefined ? {} : { reading }),
         })
       }),
     )
@@ -210,7 +213,7 @@ const tokens = (job: Job, output: string) =>
     Layer.provideMerge(Layer.mergeAll(ledger(output, "read-write"), secrets)),
   )
 
-const sandboxServer = ({ port, host, seed, speed, journal, faults, webhooks }: SandboxServing) =>
+const sandboxServer = ({ port, host, seed, speed, journal, faults, reading, webhooks }: SandboxServing) =>
   lazily(async () => {
     const { Sandbox } = await import("./sandbox/Sandbox.ts")
     const { SandboxServer } = await import("./sandbox/SandboxServer.ts")
@@ -222,6 +225,7 @@ const sandboxServer = ({ port, host, seed, speed, journal, faults, webhooks }: S
           webhooks,
           ...(journal === undefined ? {} : { journal }),
           ...(faults === undefined ? {} : { faults }),
+          ...(reading === undefined ? {} : { reading }),
         }),
       ),
       Layer.provideMerge(serverClock(speed, journal)),

@@ -82,6 +82,13 @@ const tellers: Readonly<Record<string, Teller>> = {
     exit_code: exitCodes.usage,
     lines: [...message.split("\n"), "Nothing was started. `nightjar sandbox --help` shows what a fault is."],
   }),
+  ReadingInvalid: (message) => ({
+    exit_code: exitCodes.usage,
+    lines: [
+      ...message.split("\n"),
+      "Nothing was started. `nightjar sandbox --help` lists the keys of a reading.",
+    ],
+  }),
   SecretUnavailable: (message) =>
     told(exitCodes.usage, message, "Nothing was started. Set it where the reference points, then run again."),
   TokenStoreRefused: (message) =>

@@ -15,20 +15,27 @@ export interface CheckedJob {
   readonly warnings: ReadonlyArray<Problem>
 }
 
-/** What is wrong with the file of faults that the embedded service of a job is to follow. */
-const problemsOfFaults = Effect.fnUntraced(function* ({ service }: Job) {
-  if (service._tag !== "Embedded" || service.faults === undefined) return []
-  const { readFaults } = yield* Effect.promise(() => import("../sandbox/faults/FaultsFile.ts"))
-  return yield* Effect.match(readFaults(service.faults), {
+const problemsIn = <A>(read: Effect.Effect<A, { readonly problems: ReadonlyArray<Problem> }>) =>
+  Effect.match(read, {
     onSuccess: (): ReadonlyArray<Problem> => [],
     onFailure: ({ problems }) => problems,
   })
+
+/** What is wrong with the files of faults and of a reading that the embedded service of a job is to follow. */
+const problemsOfService = Effect.fnUntraced(function* ({ service }: Job) {
+  if (service._tag !== "Embedded") return []
+  const { readFaults } = yield* Effect.promise(() => import("../sandbox/faults/FaultsFile.ts"))
+  const { readReading } = yield* Effect.promise(() => import("../sandbox/readings/ReadingFile.ts"))
+  return [
+    ...(service.faults === undefined ? [] : yield* problemsIn(readFaults(service.faults))),
+    ...(service.reading === undefined ? [] : yield* problemsIn(readReading(service.reading))),
+  ]
 })
 
-const checkFaults = (checked: CheckedJob) =>
+const checkService = (checked: CheckedJob) =>
   checked.job === undefined
     ? Effect.succeed(checked)
-    : Effect.map(problemsOfFaults(checked.job), (errors): CheckedJob =>
+    : Effect.map(problemsOfService(checked.job), (errors): CheckedJob =>
         errors.length === 0 ? checked : { ...checked, job: undefined, errors },
       )
 
@@ -45,7 +52,7 @@ export const checkJobs = Effect.fnUntraced(function* (paths: ReadonlyArray<strin
           warnings,
         }),
       }),
-      Effect.flatMap(checkFaults),
+      Effect.flatMap(checkService),
     ),
   )
 })

@@ -7,6 +7,7 @@ import { Command, Flag } from "effect/cli"
 import { behaviourWords } from "../sandbox/executions/Behaviour.ts"
 import { faultHelp } from "../sandbox/faults/FaultHelp.ts"
 import { sessionHelp } from "../sandbox/flows/SessionHelp.ts"
+import { readingHelp } from "../sandbox/readings/ReadingHelp.ts"
 import { say } from "./Output.ts"
 import { readWebhooks, webhookFlags, webhookHelp } from "./WebhookFlags.ts"
 import { Wiring } from "./Wiring.ts"
@@ -56,22 +57,28 @@ export const sandbox = Command.make(
       Flag.withDescription("A YAML file of faults to inject, described below"),
       Flag.optional,
     ),
+    reading: Flag.String("reading").pipe(
+      Flag.withMetavar("FILE"),
+      Flag.withDescription("A YAML file of how to read what the reference leaves open, described below"),
+      Flag.optional,
+    ),
     ...webhookFlags,
   },
-  Effect.fn("Sandbox.handle")(function* ({ port, host, seed, speed, state, faults, ...hooks }) {
+  Effect.fn("Sandbox.handle")(function* ({ port, host, seed, speed, state, faults, reading, ...hooks }) {
     const { readFaults } = yield* Effect.promise(() => import("../sandbox/faults/FaultsFile.ts"))
     const injected = Option.isNone(faults) ? undefined : yield* readFaults(faults.value)
+    const { readReading } = yield* Effect.promise(() => import("../sandbox/readings/ReadingFile.ts"))
+    const read = Option.isNone(reading) ? undefined : yield* readReading(reading.value)
     const { SandboxServer } = yield* Effect.promise(() => import("../sandbox/SandboxServer.ts"))
     const wiring = yield* Wiring
     const journal = Option.getOrUndefined(state)
     const webhooks = readWebhooks(hooks)
+    const files = { journal, faults: injected, reading: read }
     return yield* Effect.gen(function* () {
       const { base_url, flows_url } = yield* SandboxServer
       yield* say(JSON.stringify({ base_url, flows_url }))
       return yield* Effect.never
-    }).pipe(
-      Effect.provide(wiring.sandboxServer({ port, host, seed, speed, journal, faults: injected, webhooks })),
-    )
+    }).pipe(Effect.provide(wiring.sandboxServer({ port, host, seed, speed, webhooks, ...files })))
   }),
 ).pipe(
   Command.withShortDescription("The embedded service as a server on this machine"),
@@ -80,7 +87,7 @@ export const sandbox = Command.make(
       "sandbox-app-3, which may tokenize, and sandbox-app-2, which may not.\n" +
       "What happens to an execution is said in `username`, in words joined by +:\n\n" +
       `${words}\n\nValues may come as rsa:: or hybrid::, see GET {base_url}/sandbox/encryption-key.\n\n` +
-      `${sessionHelp}\n\n${webhookHelp}\n\n${faultHelp}`,
+      `${sessionHelp}\n\n${webhookHelp}\n\n${faultHelp}\n\n${readingHelp}`,
   ),
   Command.withExamples([
     { command: "nightjar sandbox --port 0 --speed 300", description: "On any free port, 300 times as fast" },

@@ -21,6 +21,8 @@ import type { Faults } from "../sandbox/faults/Faults.ts"
 import type { FaultsInvalid } from "../sandbox/faults/FaultsFile.ts"
 import type { Webhook } from "../sandbox/hooks/Hooks.ts"
 import type { JournalFailed, JournalInUse } from "../sandbox/Journal.ts"
+import type { Reading } from "../sandbox/readings/Reading.ts"
+import type { ReadingInvalid } from "../sandbox/readings/ReadingFile.ts"
 import type { Sandbox } from "../sandbox/Sandbox.ts"
 import type { SandboxServer } from "../sandbox/SandboxServer.ts"
 
@@ -33,6 +35,7 @@ export type PlanUnwired =
   | SecretUnavailable
   | JournalFailed
   | FaultsInvalid
+  | ReadingInvalid
 export type TokensUnwired = PlanUnwired | TokenStoreRefused
 export type NightUnwired = TokensUnwired | LandingFailed | PublishFailed | RecordSchemaInvalid
 
@@ -72,6 +75,7 @@ export interface SandboxServing {
   readonly speed: number
   readonly journal: string | undefined
   readonly faults: Faults | undefined
+  readonly reading: Reading | undefined
   readonly webhooks: ReadonlyArray<Webhook>
   readonly host: string
 }

@@ -59,6 +59,7 @@ export type ServiceTarget =
       /** How many seconds of the service pass in one second of the machine. */
       readonly speed: number
       readonly faults: string | undefined
+      readonly reading?: string | undefined
     }
 
 export interface Job {

@@ -36,6 +36,10 @@ const Sandbox = Schema.Struct({
     defaults.speed,
   ),
   faults: optional(text, "A file of faults to inject, relative to the job file."),
+  reading: optional(
+    text,
+    "A file that says how the service reads what the reference leaves open, relative to the job file.",
+  ),
 })
 
 export const Service = Schema.Union([

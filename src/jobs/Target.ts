@@ -28,12 +28,14 @@ interface Surroundings {
 
 const embedded = (entry: Entry, folder: string): ServiceTarget => {
   const sandbox = entry === "sandbox" ? {} : (entry.sandbox ?? {})
-  const faults = sandbox.faults
+  const beside = (path: string | undefined) =>
+    path === undefined || isAbsolute(path) ? path : join(folder, path)
   return {
     _tag: "Embedded",
     seed: sandbox.seed ?? defaults.seed,
     speed: sandbox.speed ?? defaults.speed,
-    faults: faults === undefined || isAbsolute(faults) ? faults : join(folder, faults),
+    faults: beside(sandbox.faults),
+    reading: beside(sandbox.reading),
   }
 }
 

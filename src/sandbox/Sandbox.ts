@@ -21,6 +21,8 @@ import { openJournal } from "./Journal.ts"
 import type { JournalFailed } from "./Journal.ts"
 import { ownerOf } from "./admin/OwnerOf.ts"
 import type { Ids, Owner } from "./admin/OwnerOf.ts"
+import { resolveReading } from "./readings/Reading.ts"
+import type { Reading } from "./readings/Reading.ts"
 import { outboxOf } from "./hooks/Outbox.ts"
 import { recordEvents } from "./SandboxCore.ts"
 import type { Listener, SandboxCore } from "./SandboxCore.ts"
@@ -38,6 +40,8 @@ export interface SandboxOptions {
   readonly webhooks?: ReadonlyArray<Webhook>
   /** What goes wrong; without it, nothing does. */
   readonly faults?: Faults
+  /** Where the reference leaves room: what it does not say is as today. */
+  readonly reading?: Reading
 }
 
 const openCore = Effect.fnUntraced(function* (
@@ -50,6 +54,7 @@ const openCore = Effect.fnUntraced(function* (
   const appending = journal && { append: journal.append }
   const known = {
     seed: options.seed,
+    reading: resolveReading(options.reading),
     state,
     journal: appending,
     inputs: new Map(),
@@ -68,6 +73,7 @@ const serviceOf = (core: SandboxCore) => ({
   abortExecution: Executions.abortExecution.bind(undefined, core),
   deleteExecution: Executions.deleteExecution.bind(undefined, core),
   readProfile: Executions.readProfile.bind(undefined, core),
+  readRecords: Executions.readRecords.bind(undefined, core),
   startTokenized: Tokens.startTokenized.bind(undefined, core),
   exchangeTicket: Tokens.exchangeTicket.bind(undefined, core),
   readToken: Tokens.readToken.bind(undefined, core),
@@ -89,6 +95,7 @@ const serviceOf = (core: SandboxCore) => ({
   admin: (at: number, filter: AdminFilter): AdminView =>
     adminView(core.state, truthOf(core.state, core.watch), at, filter),
   watch: core.watch,
+  reading: core.reading,
   keepTime: timeKeeperOf(core),
   owner: (ids: Ids): Owner => ownerOf(core.state, ids),
   noteCatalogueRead: ({ app_id }: Application) =>

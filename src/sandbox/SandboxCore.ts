@@ -6,6 +6,7 @@
 import type { CallWatch } from "./admin/CallWatch.ts"
 import type { Decision } from "./executions/DecideCalls.ts"
 import type { Journal } from "./Journal.ts"
+import type { FullReading } from "./readings/Reading.ts"
 import type { SandboxEvent } from "./SandboxEvent.ts"
 import { applyEvent } from "./SandboxState.ts"
 import type { SandboxState } from "./SandboxState.ts"
@@ -15,6 +16,7 @@ export type Listener = (events: ReadonlyArray<SandboxEvent>) => void
 
 export interface SandboxCore {
   readonly seed: number
+  readonly reading: FullReading
   readonly state: SandboxState
   readonly journal: Pick<Journal, "append"> | undefined
   /** Values of wrong parameters, for the echo; never journaled, so a restart forgets them. */

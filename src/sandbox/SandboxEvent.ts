@@ -66,7 +66,12 @@ const Resumed = Schema.TaggedStruct("Resumed", {
   fault: Schema.optionalKey(Schema.Literals(["form", "encryption"])),
   payload_errors: Schema.Array(ErrorItem),
 })
-const Aborted = Schema.TaggedStruct("Aborted", { at, execution_id: Schema.String })
+const Aborted = Schema.TaggedStruct("Aborted", {
+  at,
+  execution_id: Schema.String,
+  /** Where a reading has it that the state shows an abort only later. */
+  stops_at: Schema.optionalKey(at),
+})
 /** The engine went away while the run was parked on a challenge. */
 const Parted = Schema.TaggedStruct("Parted", { at, execution_id: Schema.String })
 const Deleted = Schema.TaggedStruct("Deleted", { at, execution_id: Schema.String })

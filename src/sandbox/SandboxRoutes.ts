@@ -11,6 +11,8 @@ import { listEngines, showEngine } from "./engines/AnswerEngines.ts"
 import { EncryptionRoutes } from "./executions/EncryptionRoutes.ts"
 import { HookRoutes } from "./hooks/HookRoutes.ts"
 import { FaultGate } from "./faults/FaultGate.ts"
+import { ReadingGate } from "./readings/ReadingGate.ts"
+import { RecordsRoutes } from "./readings/RecordsRoutes.ts"
 import { Sandbox } from "./Sandbox.ts"
 import { CallingApplication, SandboxGate } from "./SandboxGate.ts"
 import { TimeGate } from "./TimeGate.ts"
@@ -125,11 +127,13 @@ export const SandboxRoutes = {
     HttpApiBuilder.layer(GatedApi).pipe(
       Layer.provide([executions, tokens, engines, flows, hooks]),
       Layer.provide(SandboxGate.layer),
+      Layer.provide(ReadingGate.layer),
       Layer.provide([FaultGate.layer, TimeGate.layer]),
     ),
     AdminRoutes.layer,
     EncryptionRoutes.layer,
     HookRoutes.layer,
-    WidgetRoutes.layer,
+    RecordsRoutes.layer.pipe(Layer.provide(TimeGate.layer)),
+    WidgetRoutes.layer.pipe(Layer.provide(ReadingGate.layer)),
   ),
 }

@@ -180,7 +180,9 @@ export const applyEvent = (state: SandboxState, event: SandboxEvent): void => {
     case "Resumed":
       return change(relive({ ...execution, answers: [...execution.answers, event] }))
     case "Aborted":
-      return change(relive({ ...execution, stop: { at: event.at, reason: "CLIENT_CANCELLED" } }))
+      return change(
+        relive({ ...execution, stop: { at: event.stops_at ?? event.at, reason: "CLIENT_CANCELLED" } }),
+      )
     case "Parted":
       return change(relive({ ...execution, stop: { at: event.at, reason: "ENGINE_UNAVAILABLE" } }))
     case "Deleted":

@@ -4,6 +4,7 @@
  * therefore see the same service, whatever the interleaving of their calls.
  */
 import { createHash } from "node:crypto"
+import type { FullReading } from "./readings/Reading.ts"
 
 export interface Draw {
   /** In [0, 1). */
@@ -69,15 +70,27 @@ export const fingerprint = (...inputs: ReadonlyArray<SeedInput>): string =>
     .update(inputs.map((input) => `${String(input).length}:${input}`).join("|"))
     .digest("hex")
 
+type IdForms = Pick<FullReading, "execution_id_form" | "session_id_form">
+
+const idOf = (hex: string, form: "uuid" | "hex" | "object_id"): string => {
+  if (form === "hex") return hex.slice(0, 32)
+  if (form === "object_id") return hex.slice(0, 24)
+  return [8, 12, 16, 20, 32].map((end, index) => hex.slice([0, 8, 12, 16, 20][index], end)).join("-")
+}
+
 /**
- * UUID-shaped for executions, ObjectId-shaped for sessions: never equal, never to be taken for one another.
+ * 2.4: two ids that are never to be taken for one another, even where a reading makes them equal. Today
+ * UUID-shaped for executions, ObjectId-shaped for sessions.
  */
-export const executionIds = (seed: number, ...parts: ReadonlyArray<SeedInput>) => {
-  const hex = fingerprint("execution", seed, ...parts)
-  return {
-    execution_id: [8, 12, 16, 20, 32]
-      .map((end, index) => hex.slice([0, 8, 12, 16, 20][index], end))
-      .join("-"),
-    session_id: fingerprint("session", seed, ...parts).slice(0, 24),
-  }
+export const executionIds = (
+  { execution_id_form, session_id_form }: IdForms,
+  seed: number,
+  ...parts: ReadonlyArray<SeedInput>
+) => {
+  const execution_id = idOf(fingerprint("execution", seed, ...parts), execution_id_form)
+  const session_id =
+    session_id_form === "execution_id"
+      ? execution_id
+      : idOf(fingerprint("session", seed, ...parts), session_id_form)
+  return { execution_id, session_id }
 }

@@ -6,6 +6,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Result, Schema } from "effect"
 import * as fc from "fast-check"
 import { Reading, readingChoices, resolveReading, todaysReading } from "../../src/sandbox/readings/Reading.ts"
+import { readingHelp } from "../../src/sandbox/readings/ReadingHelp.ts"
 import { decodeReading, encodeReading, readReading } from "../../src/sandbox/readings/ReadingFile.ts"
 
 const told = (source: string): ReadonlyArray<string> =>
@@ -71,6 +72,14 @@ messages:
         "",
       ].join("\n"),
     )
+  })
+
+  it("is described by the command's help with every key and every value", () => {
+    const lines = new Set(readingHelp.split("\n"))
+    expect(readingChoices.filter(({ key, values }) => !lines.has(`  ${key}: ${values.join(" | ")}`))).toEqual(
+      [],
+    )
+    expect(readingHelp.split("\n").filter((line) => line.length > 108)).toEqual([])
   })
 
   it.effect("that cannot be read is named", () =>

@@ -11,6 +11,7 @@ import { decideTokenizedStart } from "../../src/sandbox/tokens/DecideTokenizedSt
 import { decideExchange, decideRevoke, tokenStatusAt } from "../../src/sandbox/tokens/DecideTokens.ts"
 import type { SandboxEvent } from "../../src/sandbox/SandboxEvent.ts"
 import { applyEvent, emptyState, momentAt } from "../../src/sandbox/SandboxState.ts"
+import { todaysReading } from "../../src/sandbox/readings/Reading.ts"
 
 const engine_reference = "sandbox-bank:website"
 const day = 24 * 3_600_000
@@ -153,6 +154,7 @@ class World {
 const start = (world: World, { application: app, customer: who, named, words }: Of<"start">) => {
   const decision = decideStart(world.state, {
     seed: 7,
+    reading: todaysReading,
     at: world.now,
     application: world.applicationOf(app),
     request: {
@@ -212,6 +214,7 @@ const runToken = (world: World, { application: app, index: at, named, right }: O
   const { token_id, token_key } = token
   const decision = decideTokenizedStart(world.state, {
     seed: 7,
+    reading: todaysReading,
     at: world.now,
     application: world.applicationOf(app),
     request: {

@@ -10,7 +10,8 @@ import { decideAbort, decideDelete, decideRead, decideResume } from "./DecideCal
 import { decideStart } from "./DecideStart.ts"
 import type { Application, StartDecision } from "./DecideStart.ts"
 import { statusMessage } from "./Messages.ts"
-import { profileBody } from "./Results.ts"
+import { familyBody, profileBody } from "./Results.ts"
+import { withConflictId } from "../readings/ShapeAcceptance.ts"
 import { recordEvents, settle } from "../SandboxCore.ts"
 import type { SandboxCore } from "../SandboxCore.ts"
 import { findExecution } from "../SandboxState.ts"
@@ -60,8 +61,7 @@ export const answerStart = Effect.fnUntraced(function* (
       return yield* Effect.fail({
         _tag: "AlreadyExecuting" as const,
         ...acceptanceOf(application, request, "ALREADY_EXECUTING"),
-        external_execution_id: null,
-        ...idsOf(core, decision.execution_id),
+        ...withConflictId(core.reading, idsOf(core, decision.execution_id), request),
       })
     case "Refused":
       return yield* Effect.fail({
@@ -82,7 +82,8 @@ export const startExecution = Effect.fnUntraced(function* (
   request: StartRequest,
 ) {
   const now = yield* Clock.currentTimeMillis
-  const decision = decideStart(core.state, { seed: core.seed, at: now, application, request })
+  const { seed, reading } = core
+  const decision = decideStart(core.state, { seed, reading, at: now, application, request })
   return yield* answerStart(core, application, request, decision)
 })
 
@@ -99,7 +100,13 @@ export const readExecution = Effect.fnUntraced(function* (
     case "NotFound":
       return yield* Effect.fail(notFound)
     case "ActionRequired":
-      return yield* Effect.fail({ _tag: answer._tag, ...challengeBody(answer.execution, answer.expires) })
+      return yield* Effect.fail({
+        _tag: answer._tag,
+        ...(core.reading.challenge_body === "state"
+          ? stateBody(answer.execution, now, [], core.state.hooks)
+          : {}),
+        ...challengeBody(answer.execution, answer.expires),
+      })
     case "Closed":
       return {
         _tag: answer._tag,
@@ -169,6 +176,9 @@ export const resumeExecution = Effect.fnUntraced(function* (
   }
 })
 
+/** 4.4: how long after its answer an abort shows. */
+const abortLateMs = { at_once: 0, late: 1_000 } as const
+
 /** 4.4 */
 export const abortExecution = Effect.fnUntraced(function* (
   core: SandboxCore,
@@ -177,7 +187,10 @@ export const abortExecution = Effect.fnUntraced(function* (
 ) {
   const now = yield* Clock.currentTimeMillis
   if (!isExecutionId(execution_id)) return yield* Effect.fail(notAnId)
-  const _tag = settle(core, decideAbort(core.state, now, app_id, execution_id))
+  const _tag = settle(
+    core,
+    decideAbort(core.state, now, app_id, execution_id, abortLateMs[core.reading.abort_effect]),
+  )
   if (_tag === "NotFound") return yield* Effect.fail(notFound)
   if (_tag === "Conflict") return yield* Effect.fail({ _tag, detail: "cannot be stopped at the moment" })
   return _tag === "NoContent" ? { _tag } : { _tag }
@@ -208,4 +221,16 @@ export const readProfile = Effect.fnUntraced(function* (
   const execution = findExecution(core.state, app_id, execution_id)
   const body = execution === undefined ? undefined : profileBody(core.seed, execution, now)
   return body === undefined ? yield* Effect.fail(notFound) : body
+})
+
+/** 4.12, own addition: the records of one family; undefined where there are none. */
+export const readRecords = Effect.fnUntraced(function* (
+  core: SandboxCore,
+  { app_id }: Application,
+  execution_id: string,
+  family: string,
+) {
+  const now = yield* Clock.currentTimeMillis
+  const execution = findExecution(core.state, app_id, execution_id)
+  return execution === undefined ? undefined : familyBody(core.seed, execution, family, now)
 })

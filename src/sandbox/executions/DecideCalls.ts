@@ -94,18 +94,22 @@ const judgeAnswer = (execution: Execution, seed: number, payload: unknown) => {
   return { right, payload_errors: right ? [] : [wrong] }
 }
 
-/** 4.4 */
+/** 4.4. `lateMs`: how long the state still says otherwise. */
 export const decideAbort = (
   state: SandboxState,
   at: number,
   application: string,
   execution_id: string,
+  lateMs = 0,
 ): Decision<"NoContent" | "NotModified" | "NotFound" | "Conflict"> => {
   const execution = findExecution(state, application, execution_id)
   if (execution === undefined) return plain("NotFound")
   if (momentAt(execution, at).closed) return plain("NotModified")
+  // It is being stopped already; asking again does not put it off.
+  if (execution.stop !== undefined && execution.stop.at > at) return plain("NoContent")
   if (at < execution.started.at + execution.started.timeline.unstoppableMs) return plain("Conflict")
-  return { answer: "NoContent", events: [{ _tag: "Aborted", at, execution_id }] }
+  const late = lateMs === 0 ? {} : { stops_at: at + lateMs }
+  return { answer: "NoContent", events: [{ _tag: "Aborted", at, execution_id, ...late }] }
 }
 
 /** 4.5 */

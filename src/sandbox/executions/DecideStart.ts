@@ -19,6 +19,7 @@ import type { Fault, InvalidItem } from "./JudgeRequest.ts"
 import { askedFeatures, planResults } from "./PlanResults.ts"
 import type { AskedFeature } from "./PlanResults.ts"
 import { endOf, planTimeline, stillbornTimeline } from "./PlanTimeline.ts"
+import type { FullReading } from "../readings/Reading.ts"
 import type { SandboxEvent, Started, StartRefused } from "../SandboxEvent.ts"
 import { openExecutions, runsOf } from "../SandboxState.ts"
 import type { Execution, SandboxState } from "../SandboxState.ts"
@@ -60,6 +61,7 @@ export interface TokenOfStart {
 
 export interface StartInput {
   readonly seed: number
+  readonly reading: FullReading
   readonly at: number
   readonly application: Application
   /** Of a tokenized start: with the stored login as its parameters, or without any where it cannot be had. */
@@ -116,12 +118,12 @@ const wantsTicket = ({ base_configurations }: StartRequest): boolean =>
 /** 3.1: what stands in the way of a token or a ticket comes before what is wrong in the request. */
 const findStartFault = (
   engine: EngineDefinition,
-  { request, token, at }: StartInput,
+  { request, token, at, reading }: StartInput,
   asked: ReadonlyArray<AskedFeature>,
   opened: OpenedValues,
 ): Fault | undefined => {
   if (token?.fault !== undefined) return { reason: token.fault, kind: "parameters", findings: [] }
-  if (engine.tokenizes || !wantsTicket(request)) return findFault(engine, request, asked, opened, at)
+  if (engine.tokenizes || !wantsTicket(request)) return findFault(engine, request, asked, opened, at, reading)
   const loc = ["base_configurations", "tokenized_access"]
   const error = { loc, msg: "the engine has no tokenization", type: "t10n_not_available" }
   return { reason: "T10N_NOT_AVAILABLE", kind: "configurations", findings: [{ error, input: undefined }] }
@@ -134,7 +136,7 @@ const planStart = (
   behaviour: Behaviour,
   opened: OpenedValues,
 ) => {
-  const { seed, at, request, application } = input
+  const { seed, at, request, application, reading } = input
   const { customer_id, engine_reference } = request
   const ordinal = runsOf(state, application.app_id, customer_id, engine_reference)
   const asked = askedFeatures(engine, request)
@@ -156,7 +158,7 @@ const planStart = (
     at,
     unlocked: request.base_configurations?.unlock_protected_data ?? false,
   })
-  const ids = executionIds(seed, application.app_id, customer_id, engine_reference, ordinal, at)
+  const ids = executionIds(reading, seed, application.app_id, customer_id, engine_reference, ordinal, at)
   return { fault, timeline, results, ids }
 }
 
@@ -203,9 +205,12 @@ const accept = (
 }
 
 export const decideStart = (state: SandboxState, input: StartInput): StartDecision => {
-  const { seed, at, application, request } = input
+  const { at, application, request, reading } = input
   const malformed = invalidItems(request)
   const engine = findEngine(request.engine_reference)
+  if (engine === undefined && malformed.length === 0 && reading.unknown_engine_start === "unavailable") {
+    return { _tag: "Unavailable", detail: unknownEngine.msg, events: [refusal(input, "unavailable")] }
+  }
   if (engine === undefined || malformed.length > 0) {
     const detail = engine === undefined ? [unknownEngine, ...malformed] : malformed
     return { _tag: "Invalid", detail, events: [refusal(input, "invalid")] }
@@ -232,7 +237,7 @@ export const decideStart = (state: SandboxState, input: StartInput): StartDecisi
   const { customer_id, engine_reference } = request
   const access = { application: application.app_id, customer_id, engine_reference }
   if (behaviour.foreignMs !== undefined && behaviour.foreignMs > 0 && !hadForeignRun(state, access)) {
-    const foreign = foreignRun(seed, at, access, engine, behaviour.foreignMs)
+    const foreign = foreignRun(input, access, engine, behaviour.foreignMs)
     const events = [foreign, refusal(input, "conflict", foreign.execution_id)]
     return { _tag: "Conflict", execution_id: foreign.execution_id, events }
   }

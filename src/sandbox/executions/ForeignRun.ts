@@ -3,6 +3,7 @@
  * any other and is none of the caller's business. There is one of them per customer and engine.
  */
 import type { EngineDefinition } from "../engines/EngineDefinition.ts"
+import type { StartInput } from "./DecideStart.ts"
 import { askedFeatures, planResults } from "./PlanResults.ts"
 import { planTimeline } from "./PlanTimeline.ts"
 import type { Started } from "../SandboxEvent.ts"
@@ -17,8 +18,7 @@ interface Access {
 
 /** In flight since `at`, for `foreignMs`. */
 export const foreignRun = (
-  seed: number,
-  at: number,
+  { seed, at, reading }: Pick<StartInput, "seed" | "at" | "reading">,
   access: Access,
   engine: EngineDefinition,
   foreignMs: number,
@@ -31,7 +31,7 @@ export const foreignRun = (
     _tag: "Started",
     at,
     ...access,
-    ...executionIds(seed, "foreign", application, customer_id, engine_reference, at),
+    ...executionIds(reading, seed, "foreign", application, customer_id, engine_reference, at),
     external_execution_id: `somebody-else-${fingerprint("foreign", seed, customer_id).slice(0, 8)}`,
     foreign: true,
     timeline: planTimeline({ ...about, interaction: false, timeoutMs: Math.max(foreignMs, 1_200_000) }),

@@ -14,6 +14,7 @@ import type { EngineDefinition } from "../engines/EngineDefinition.ts"
 import { featureForm } from "../engines/EngineViews.ts"
 import { judgeSettings, settleFeature } from "../engines/FeatureSettings.ts"
 import type { AskedFeature } from "./PlanResults.ts"
+import type { FullReading } from "../readings/Reading.ts"
 import { fingerprint } from "../Seeded.ts"
 
 /** One validation item of a 422 (section 7). */
@@ -70,9 +71,13 @@ export interface Fault {
   readonly findings: ReadonlyArray<FormFinding>
 }
 
+const beyondLimits = "value_error.date_limits"
+const isBeyondLimits = ({ error }: FormFinding): boolean => error.type === beyondLimits
+
 /**
- * 4.1: `limits_behaviour: error` aborts the execution. With which reason is not shown; own choice:
- * BAD_CONFIGURATIONS, at once: the request itself is at fault, and an unchanged retry fails the same way.
+ * 4.1: `limits_behaviour: error` aborts the execution. With which reason is not shown; own choice, unless a
+ * reading says otherwise: BAD_CONFIGURATIONS, at once: the request itself is at fault, and an unchanged retry
+ * fails the same way.
  */
 const limitFindings = (
   engine: EngineDefinition,
@@ -83,7 +88,7 @@ const limitFindings = (
     error: {
       loc: [name],
       msg: `beyond the limits: the source keeps ${engine.keepsMonths} months`,
-      type: "value_error.date_limits",
+      type: beyondLimits,
     },
     input: configurations[name],
   }))
@@ -116,6 +121,7 @@ export const findFault = (
   asked: ReadonlyArray<AskedFeature>,
   opened: OpenedValues,
   at: number,
+  { limits_behaviour_error }: FullReading,
 ): Fault | undefined => {
   if (opened.findings.length > 0) {
     return { reason: "ENCRYPTION_ERROR", kind: "parameters", findings: opened.findings }
@@ -127,7 +133,9 @@ export const findFault = (
     ...featureFindings(engine, asked, at),
   ]
   if (settings.length === 0) return undefined
-  return { reason: "BAD_CONFIGURATIONS", kind: "configurations", findings: settings }
+  const aborts = limits_behaviour_error === "aborted" && settings.every(isBeyondLimits)
+  const reason = aborts ? "SYSTEM_CANCELLED" : "BAD_CONFIGURATIONS"
+  return { reason, kind: "configurations", findings: settings }
 }
 
 const canonical = (value: unknown): unknown => {

@@ -199,3 +199,11 @@ export const profileBody = (seed: number, execution: Execution, at: number): Rec
     profile: recordOf(seed, execution, feature, 0),
   }
 }
+
+/** 4.12, own addition: one family's records as the flow results would carry them. */
+export const familyBody = (seed: number, execution: Execution, family: string, at: number) => {
+  const is_final = resultsAreFinal(execution, at)
+  const { bearing } = shownRecords(seed, { retrieval: execution, final: is_final }, at)
+  const records = bearing.filter((record) => String(record["sub_family"]).startsWith(`${family}:`))
+  return records.length === 0 ? undefined : { records, is_final }
+}

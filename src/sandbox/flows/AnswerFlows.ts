@@ -10,6 +10,7 @@ import { documentBytes, documentsOf } from "./Documents.ts"
 import { flowSessionBody, sessionDocuments } from "./FlowBody.ts"
 import { resultsAreFinal, resultsAreWhole } from "../executions/Progress.ts"
 import { flowResultsBody } from "../executions/Results.ts"
+import { shapeResults } from "../readings/ShapeFlow.ts"
 import { recordEvents, settle } from "../SandboxCore.ts"
 import type { SandboxCore } from "../SandboxCore.ts"
 import { findSession } from "../SandboxState.ts"
@@ -22,7 +23,7 @@ const refusals = {
   LockTimeout: "the session is locked",
 } as const
 
-/** ObjectId: what has another form is no session identifier (422). */
+/** ObjectId: what has another form is no session identifier (422), unless a reading takes any text. */
 const isObjectId = (text: string): boolean => /^[0-9a-f]{24}$/i.test(text)
 
 /** 4.10 for a session of its own, behind no execution. */
@@ -30,7 +31,12 @@ const readOwnSession = (core: SandboxCore, application: string, session_id: stri
   const look = { state: core.state, seed: core.seed, at, application, session_id }
   const answer = settle(core, decideFlowResults(look))
   return answer._tag === "FlowResults"
-    ? Effect.succeed({ _tag: answer._tag, ...flowSessionBody(core.seed, answer.session, at) })
+    ? Effect.succeed(
+        shapeResults(core.reading, {
+          _tag: answer._tag,
+          ...flowSessionBody(core.seed, answer.session, at),
+        }),
+      )
     : Effect.fail({ _tag: answer._tag, detail: refusals[answer._tag] })
 }
 
@@ -41,7 +47,7 @@ export const readFlowResults = Effect.fnUntraced(function* (
   session_id: string,
 ) {
   const now = yield* Clock.currentTimeMillis
-  if (!isObjectId(session_id)) {
+  if (core.reading.flow_session_ids === "object_id" && !isObjectId(session_id)) {
     const item = { loc: ["path", "session_id"], msg: "not an ObjectId", type: "value_error" }
     return yield* Effect.fail({ _tag: "Invalid" as const, detail: [item] })
   }
@@ -50,7 +56,10 @@ export const readFlowResults = Effect.fnUntraced(function* (
   if (answer._tag !== "FlowResults") {
     return yield* Effect.fail({ _tag: answer._tag, detail: refusals[answer._tag] })
   }
-  return { _tag: answer._tag, ...flowResultsBody(core.seed, answer.execution, now) }
+  return shapeResults(core.reading, {
+    _tag: answer._tag,
+    ...flowResultsBody(core.seed, answer.execution, now),
+  })
 })
 
 const documentsAt = (core: SandboxCore, application: string, session_id: string, at: number) => {

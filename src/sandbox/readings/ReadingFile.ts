@@ -7,6 +7,7 @@ import type { Result } from "effect"
 import { decodeYaml, problemLines, readYaml, suggest, YamlProblem } from "../YamlFile.ts"
 import type { YamlKind } from "../YamlFile.ts"
 import { Reading, readingChoices } from "./Reading.ts"
+import { wrapWords } from "./ReadingHelp.ts"
 
 /** The file cannot be used; every problem at once, from top to bottom. */
 export class ReadingInvalid extends Schema.TaggedError<ReadingInvalid>()("ReadingInvalid", {
@@ -52,26 +53,13 @@ export const decodeReading = (
 export const readReading = (path: string): Effect.Effect<Reading, ReadingInvalid> =>
   Effect.mapError(readYaml(readingFile, path), (problems) => new ReadingInvalid({ problems }))
 
-const lineMax = 100
-
-/** A comment of full words, broken between them. */
-const commentOf = (text: string): ReadonlyArray<string> => {
-  const lines: Array<string> = []
-  for (const word of text.split(" ")) {
-    const last = lines.at(-1)
-    if (last === undefined || last.length + word.length + 1 > lineMax) lines.push(`# ${word}`)
-    else lines[lines.length - 1] = `${last} ${word}`
-  }
-  return lines
-}
-
 /** The text of a file that says this much and no more; `decodeReading` gives the same reading again. */
 export const encodeReading = (reading: Reading): string =>
   readingChoices
     .flatMap(({ key, section, about, values }) => {
       const value: unknown = Reflect.get(reading, key)
       if (!Predicate.isString(value)) return []
-      const comment = commentOf(`${section}: ${about} (${values.join(" | ")})`)
+      const comment = wrapWords(`${section}: ${about} (${values.join(" | ")})`, "# ")
       return [[...comment, `${key}: ${value === "null" ? '"null"' : value}`, ""].join("\n")]
     })
     .join("\n")

@@ -23,7 +23,8 @@ export const startTokenized = Effect.fnUntraced(function* (
   request: TokenizedStartRequest,
 ) {
   const now = yield* Clock.currentTimeMillis
-  const decision = decideTokenizedStart(core.state, { seed: core.seed, at: now, application, request })
+  const { seed, reading } = core
+  const decision = decideTokenizedStart(core.state, { seed, reading, at: now, application, request })
   if (decision._tag === "NotFound") {
     recordEvents(core, decision.events)
     return yield* Effect.fail(notFound)

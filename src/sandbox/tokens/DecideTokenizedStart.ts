@@ -11,12 +11,14 @@ import { decideStart, refusal } from "../executions/DecideStart.ts"
 import type { Application, StartDecision, StartInput } from "../executions/DecideStart.ts"
 import { findToken, isTokenId, openToken } from "./DecideTokens.ts"
 import { findEngine } from "../engines/EngineCatalogue.ts"
+import type { FullReading } from "../readings/Reading.ts"
 import type { SandboxEvent } from "../SandboxEvent.ts"
 import type { SandboxState } from "../SandboxState.ts"
 import type { StoredToken } from "./TokenState.ts"
 
 export interface TokenizedStartInput {
   readonly seed: number
+  readonly reading: FullReading
   readonly at: number
   readonly application: Application
   readonly request: TokenizedStartRequest
@@ -83,10 +85,10 @@ const asParametrised = (
 
 export const decideTokenizedStart = (
   state: SandboxState,
-  { seed, at, application, request }: TokenizedStartInput,
+  { seed, reading, at, application, request }: TokenizedStartInput,
 ): TokenizedStartDecision => {
   const { token: given, ...asked } = request
-  const unopened: StartInput = { seed, at, application, request: { ...asked, parameters: {} } }
+  const unopened: StartInput = { seed, reading, at, application, request: { ...asked, parameters: {} } }
   if (!application.mayTokenize) {
     return { _tag: "Refused", reason: "T10N_FORBIDDEN", events: [refusal(unopened, "t10n_forbidden")] }
   }

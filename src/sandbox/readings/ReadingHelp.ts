@@ -1,0 +1,27 @@
+/**
+ * What `nightjar sandbox --help` says of a file of a reading, made from the very keys that the service takes.
+ */
+import { readingChoices } from "./Reading.ts"
+
+const lineMax = 100
+
+/** Full words, broken between them, each line behind `before`. */
+export const wrapWords = (text: string, before: string): ReadonlyArray<string> => {
+  const lines: Array<string> = []
+  for (const word of text.split(" ")) {
+    const last = lines.at(-1)
+    if (last === undefined || last.length + word.length + 1 > lineMax) lines.push(`${before}${word}`)
+    else lines[lines.length - 1] = `${last} ${word}`
+  }
+  return lines
+}
+
+export const readingHelp = [
+  "--reading FILE says in YAML how the service reads what the reference leaves open, a line for each key",
+  "(`flow_api: absent`). Each stands here with its section; the first of its values is the usual one:",
+  "",
+  ...readingChoices.flatMap(({ key, section, about, values }) => [
+    `  ${key}: ${values.join(" | ")}`,
+    ...wrapWords(`${section}: ${about}`, "    "),
+  ]),
+].join("\n")
