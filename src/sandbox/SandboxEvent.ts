@@ -81,6 +81,17 @@ const ResultsRead = Schema.TaggedStruct("ResultsRead", {
   at,
   execution_id: Schema.String,
   is_closed: Schema.Boolean,
+  /** Until when this read holds the session's exclusive lock. */
+  heldUntil: Schema.optionalKey(at),
+})
+/** Answered 504: the lock was somebody else's. */
+const ResultsLocked = Schema.TaggedStruct("ResultsLocked", { at, execution_id: Schema.String })
+/** A final answer of one of the results sources, sent whole: how many records of each sub-family it carried. */
+const RecordsDelivered = Schema.TaggedStruct("RecordsDelivered", {
+  at,
+  execution_id: Schema.String,
+  source: Schema.String,
+  counts: Schema.Record(Schema.String, Schema.Int),
 })
 /** The caller came back within five seconds (4.10). */
 const ResultsRefused = Schema.TaggedStruct("ResultsRefused", { at, execution_id: Schema.String })
@@ -98,7 +109,9 @@ export const SandboxEvent = Schema.Union([
   Deleted,
   FinalStateRead,
   ResultsRead,
+  ResultsLocked,
   ResultsRefused,
+  RecordsDelivered,
   TicketIssued,
   TicketExchanged,
   ExchangeRefused,

@@ -7,6 +7,7 @@ import { isFlowSessionEvent } from "./flows/FlowEvent.ts"
 import { applyFlowEvent, emptyFlowState } from "./flows/FlowSession.ts"
 import type { FlowState } from "./flows/FlowSession.ts"
 import { applyHookEvent, emptyHooks, isHookEvent } from "./hooks/HookState.ts"
+import type { SessionReads } from "./flows/ReadLimit.ts"
 import type { HookState } from "./hooks/HookState.ts"
 import type { Retrieval } from "./executions/ResultsPlan.ts"
 import type { SandboxEvent, Started, StartRefused } from "./SandboxEvent.ts"
@@ -38,8 +39,10 @@ export interface Execution {
   /** Places in the sequence of all events: what came first is not always told by equal times. */
   readonly startedSequence: number
   readonly finalStateReadSequence?: number
-  readonly resultsReads: ReadonlyArray<ResultsReading>
+  readonly session: SessionReads & { readonly reads: ReadonlyArray<ResultsReading> }
   readonly resultsRefusedAt: ReadonlyArray<number>
+  /** What the newest final answer of each results source carried: records by sub-family. */
+  readonly delivered: ReadonlyMap<string, Readonly<Record<string, number>>>
 }
 type ErrorItem = Extract<SandboxEvent, { _tag: "Resumed" }>["payload_errors"][number]
 
@@ -135,8 +138,9 @@ const applyStarted = (state: SandboxState, started: Started): void => {
     phases: [first, ...rest],
     answers: [],
     startedSequence: state.sequence,
-    resultsReads: [],
+    session: { reads: [], lockedAt: [], heldUntil: Number.NEGATIVE_INFINITY },
     resultsRefusedAt: [],
+    delivered: new Map(),
   })
   state.bySession.set(started.session_id, execution_id)
   const customer = key(application, customer_id)
@@ -162,6 +166,17 @@ const dropFromCustomer = (state: SandboxState, execution: Execution): void => {
   const index = siblings?.indexOf(execution_id) ?? -1
   if (index >= 0) siblings?.splice(index, 1)
 }
+
+type SessionEvent = Extract<SandboxEvent, { _tag: "ResultsRead" | "ResultsLocked" }>
+
+const sessionAfter = ({ session }: Execution, event: SessionEvent): Execution["session"] =>
+  event._tag === "ResultsLocked"
+    ? { ...session, lockedAt: [...session.lockedAt, event.at] }
+    : {
+        ...session,
+        reads: [...session.reads, { at: event.at, is_closed: event.is_closed }],
+        heldUntil: event.heldUntil ?? event.at,
+      }
 
 /** The fold. Events about executions that are not there are ignored: a journal may have lost its head. */
 export const applyEvent = (state: SandboxState, event: SandboxEvent): void => {
@@ -192,7 +207,13 @@ export const applyEvent = (state: SandboxState, event: SandboxEvent): void => {
     case "FinalStateRead":
       return change({ ...execution, finalStateReadAt: event.at, finalStateReadSequence: state.sequence })
     case "ResultsRead":
-      return change({ ...execution, resultsReads: [...execution.resultsReads, event] })
+      return change({ ...execution, session: sessionAfter(execution, event) })
+    case "ResultsLocked":
+      return change({ ...execution, session: sessionAfter(execution, event) })
+    case "RecordsDelivered": {
+      const delivered = new Map(execution.delivered).set(event.source, event.counts)
+      return change({ ...execution, delivered })
+    }
     case "ResultsRefused":
       return change({ ...execution, resultsRefusedAt: [...execution.resultsRefusedAt, event.at] })
   }

@@ -42,6 +42,13 @@ export const adminSuite = (reach: Reach): void => {
         state_reads: { count: 1, too_soon: 0 },
         final_state_read_at: null,
         results_reads: 0,
+        retrieved: {
+          "account:checking": 1,
+          "account:savings": 1,
+          "customer_information:user_profile": 1,
+          "financial_card:debit": 1,
+        },
+        delivered: {},
         aborted_at: null,
         deleted_at: null,
       })

@@ -115,10 +115,11 @@ const breaksOf = ({ rule_breaks }: AdminView): string =>
         ["When", ({ at }) => moment(at)],
         [
           "Rule",
-          ({ rule, answer_read }) =>
+          ({ rule, answer_read, families }) =>
             lines(
               tag(rule.replaceAll("_", " "), answer_read === false ? "plain" : "bad"),
               answer_read === false ? text("the refusal had not been read yet: no fault") : undefined,
+              families === undefined ? undefined : text(`never answered in full: ${families.join(", ")}`),
             ),
         ],
         ["Customer, engine", about],

@@ -55,6 +55,8 @@ const executionRow = (state: SandboxState, at: number) => (seen: ExecutionSeen) 
     state_reads: seen.state_reads ?? { count: 0, too_soon: 0 },
     final_state_read_at: iso(seen.final_state_read_at),
     results_reads: seen.results_reads.length,
+    retrieved: seen.retrieved ?? null,
+    delivered: seen.delivered,
     aborted_at: iso(seen.aborted_at),
     deleted_at: iso(seen.deleted_at),
   }

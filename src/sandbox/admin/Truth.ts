@@ -4,6 +4,8 @@
  * itself never looks at it.
  */
 import type { CallWatch } from "./CallWatch.ts"
+import { deliveredBy, retrievedBy, undelivered } from "./Delivered.ts"
+import type { FamilyCounts } from "./Delivered.ts"
 import type { StartRefused } from "../SandboxEvent.ts"
 import { sessionsSeen } from "../flows/SessionsSeen.ts"
 import type { SessionSeen } from "../flows/SessionsSeen.ts"
@@ -53,6 +55,15 @@ export interface ExecutionSeen {
   /** Since the service began; reads leave no event. */
   readonly state_reads?: StateReadsSeen
   readonly results_reads: ReadonlyArray<ResultsReading>
+  /** Reads of its results that found the session locked (504). */
+  readonly results_locked_at: ReadonlyArray<number>
+  /**
+   * Records by sub-family that it has by the time that it closes, or had when it was deleted: the service's own
+   * count, whatever `products_count` showed. Absent while nothing will close it.
+   */
+  readonly retrieved?: FamilyCounts
+  /** Records by sub-family, the most that one source's newest final answer carried. */
+  readonly delivered: FamilyCounts
   readonly aborted_at?: number
   readonly deleted_at?: number
 }
@@ -61,6 +72,7 @@ export const rules = [
   "results_read_too_soon",
   "rejected_login_repeated",
   "deleted_before_final_state_read",
+  "deleted_unread",
   "foreign_run_touched",
   "state_polled_too_fast",
   "catalogue_polled_in_loop",
@@ -77,6 +89,8 @@ export interface RuleBreak {
   readonly engine_reference?: string
   /** Of a repeated login: whether the refusal had been read by then. Repeating unread is no fault. */
   readonly answer_read?: boolean
+  /** Of what was deleted unread: the sub-families that no final answer carried in full. */
+  readonly families?: ReadonlyArray<string>
 }
 
 export interface Truth extends WatchSeen {
@@ -105,6 +119,7 @@ const executionSeen = (execution: Execution, watch?: CallWatch): ExecutionSeen =
   const reads = watch?.stateReads.get(execution.started.execution_id)
   const { started, finalStateReadAt, stop, deletedAt } = execution
   const login = loginOf(execution)
+  const retrieved = retrievedBy(execution)
   return {
     execution_id: started.execution_id,
     session_id: started.session_id,
@@ -121,7 +136,10 @@ const executionSeen = (execution: Execution, watch?: CallWatch): ExecutionSeen =
     ...tokenId(started),
     ...(finalStateReadAt === undefined ? {} : { final_state_read_at: finalStateReadAt }),
     ...(reads === undefined ? {} : { state_reads: stateReadsSeen(reads) }),
-    results_reads: execution.resultsReads,
+    results_reads: execution.session.reads,
+    results_locked_at: execution.session.lockedAt,
+    ...(retrieved === undefined ? {} : { retrieved }),
+    delivered: deliveredBy(execution),
     ...(stop?.reason === "CLIENT_CANCELLED" ? { aborted_at: stop.at } : {}),
     ...(deletedAt === undefined ? {} : { deleted_at: deletedAt }),
   }
@@ -183,6 +201,14 @@ const breakOf = (seen: ExecutionSeen, rule: RuleBreak["rule"], at: number): Rule
   engine_reference: seen.engine_reference,
 })
 
+/** Told of whoever deletes, whether they wanted the records or not: the observer knows no jobs. */
+const unreadOf = (seen: ExecutionSeen): ReadonlyArray<RuleBreak> => {
+  const { deleted_at, retrieved = {}, delivered } = seen
+  const families = undelivered(retrieved, delivered)
+  if (deleted_at === undefined || families.length === 0) return []
+  return [{ ...breakOf(seen, "deleted_unread", deleted_at), families }]
+}
+
 const breaksOf = (seen: ExecutionSeen, execution: Execution): ReadonlyArray<RuleBreak> => {
   const { deleted_at, final_state_read_at, aborted_at } = seen
   const blind = deleted_at !== undefined && final_state_read_at === undefined
@@ -190,6 +216,7 @@ const breaksOf = (seen: ExecutionSeen, execution: Execution): ReadonlyArray<Rule
   return [
     ...execution.resultsRefusedAt.map((at) => breakOf(seen, "results_read_too_soon", at)),
     ...(blind ? [breakOf(seen, "deleted_before_final_state_read", deleted_at)] : []),
+    ...unreadOf(seen),
     ...(seen.foreign
       ? touched.flatMap((at) => (at === undefined ? [] : [breakOf(seen, "foreign_run_touched", at)]))
       : []),
@@ -198,9 +225,10 @@ const breaksOf = (seen: ExecutionSeen, execution: Execution): ReadonlyArray<Rule
 
 export const truthOf = (state: SandboxState, watch?: CallWatch): Truth => {
   const all = [...state.executions.values()]
-  const executions = all.map((execution) => executionSeen(execution, watch))
+  const pairs = all.map((execution) => [executionSeen(execution, watch), execution] as const)
+  const executions = pairs.map(([seen]) => seen)
   const ruleBreaks = [
-    ...all.flatMap((execution) => breaksOf(executionSeen(execution), execution)),
+    ...pairs.flatMap(([seen, execution]) => breaksOf(seen, execution)),
     ...repeatedLogins(all),
     ...flowBreaks(state),
     ...(watch === undefined ? [] : watchedBreaks(state, watch)),

@@ -12,6 +12,7 @@ import type { Application, StartDecision } from "./DecideStart.ts"
 import { statusMessage } from "./Messages.ts"
 import { familyBody, profileBody } from "./Results.ts"
 import { withConflictId } from "../readings/ShapeAcceptance.ts"
+import { noteDelivery } from "./NoteDelivery.ts"
 import { recordEvents, settle } from "../SandboxCore.ts"
 import type { SandboxCore } from "../SandboxCore.ts"
 import { findExecution } from "../SandboxState.ts"
@@ -220,7 +221,9 @@ export const readProfile = Effect.fnUntraced(function* (
   const now = yield* Clock.currentTimeMillis
   const execution = findExecution(core.state, app_id, execution_id)
   const body = execution === undefined ? undefined : profileBody(core.seed, execution, now)
-  return body === undefined ? yield* Effect.fail(notFound) : body
+  if (execution === undefined || body === undefined) return yield* Effect.fail(notFound)
+  if (body.is_closed) yield* noteDelivery(core, execution, "profile", now, [body.profile])
+  return body
 })
 
 /** 4.12, own addition: the records of one family; undefined where there are none. */
@@ -232,5 +235,8 @@ export const readRecords = Effect.fnUntraced(function* (
 ) {
   const now = yield* Clock.currentTimeMillis
   const execution = findExecution(core.state, app_id, execution_id)
-  return execution === undefined ? undefined : familyBody(core.seed, execution, family, now)
+  const body = execution === undefined ? undefined : familyBody(core.seed, execution, family, now)
+  if (execution === undefined || body === undefined) return undefined
+  if (body.is_final) yield* noteDelivery(core, execution, `records/${family}`, now, body.records)
+  return body
 })

@@ -7,6 +7,8 @@ import type { FormFinding } from "../engines/CheckForm.ts"
 import { isSealed, openParameters } from "./Encryption.ts"
 import { challengeForm } from "../engines/EngineForms.ts"
 import { challengeHash } from "./PlanTimeline.ts"
+import { heldUntil, judgeRead } from "../flows/ReadLimit.ts"
+import { resultsAreFinal, retrievedAt } from "./Progress.ts"
 import type { SandboxEvent } from "../SandboxEvent.ts"
 import { closesAt, findExecution, findSession, momentAt } from "../SandboxState.ts"
 import type { Execution, SandboxState } from "../SandboxState.ts"
@@ -129,16 +131,12 @@ export type ResultsAnswer =
   | { readonly _tag: "FlowResults"; readonly execution: Execution }
   | { readonly _tag: "NotFound" | "NeverStarted" | "TooManyRequests" | "LockTimeout" }
 
-/** Section 8: one request per five seconds for the session. */
-const resultsIntervalMs = 5_000
-
 /** 4.10. A session is there for the flow API once its login was accepted; before that nobody started it. */
 export const decideResults = (
   state: SandboxState,
   at: number,
   application: string,
   session_id: string,
-  isFinal: (execution: Execution, at: number) => boolean,
 ): Decision<ResultsAnswer> => {
   const execution = findSession(state, application, session_id)
   if (execution === undefined || execution.started.results.session === "unknown") {
@@ -148,16 +146,20 @@ export const decideResults = (
   if (execution.started.results.session === "unstarted" || phase.authentication_status !== "AUTH_OK") {
     return plain({ _tag: "NeverStarted" })
   }
-  const { execution_id } = execution.started
-  const last = execution.resultsReads.at(-1)
-  if (last !== undefined && at - last.at < resultsIntervalMs && at >= last.at) {
-    return { answer: { _tag: "TooManyRequests" }, events: [{ _tag: "ResultsRefused", at, execution_id }] }
-  }
-  if (closed && at < closesAt(execution) + execution.started.results.lockedMs) {
-    return plain({ _tag: "LockTimeout" })
-  }
-  return {
-    answer: { _tag: "FlowResults", execution },
-    events: [{ _tag: "ResultsRead", at, execution_id, is_closed: isFinal(execution, at) }],
+  const { execution_id, results } = execution.started
+  const elsewhere = closed && at < closesAt(execution) + results.lockedMs
+  switch (judgeRead(execution.session, at, elsewhere)) {
+    case "TooManyRequests":
+      return { answer: { _tag: "TooManyRequests" }, events: [{ _tag: "ResultsRefused", at, execution_id }] }
+    case "LockTimeout":
+      return { answer: { _tag: "LockTimeout" }, events: [{ _tag: "ResultsLocked", at, execution_id }] }
+    case "FlowResults": {
+      const is_closed = resultsAreFinal(execution, at)
+      const until = heldUntil(at, retrievedAt(execution, at))
+      return {
+        answer: { _tag: "FlowResults", execution },
+        events: [{ _tag: "ResultsRead", at, execution_id, is_closed, heldUntil: until }],
+      }
+    }
   }
 }

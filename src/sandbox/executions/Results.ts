@@ -184,7 +184,7 @@ export const flowResultsBody = (seed: number, execution: Execution, at: number) 
 }
 
 /** 4.12: the answer is not shown; this is this service's own, around the documented record. */
-export const profileBody = (seed: number, execution: Execution, at: number): Record_ | undefined => {
+export const profileBody = (seed: number, execution: Execution, at: number) => {
   const { features } = execution.started.results
   const index = features.findIndex(({ code }) => code === "customer_information_read")
   const feature = features[index]

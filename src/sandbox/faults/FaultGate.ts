@@ -8,6 +8,7 @@ import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Clock, Effect, Layer, Result, Schema, Stream } from "effect"
 import { HttpMethod, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { secretHeader } from "../../contract/Api.ts"
+import { AnswerLost } from "../executions/NoteDelivery.ts"
 import { noteFault } from "../admin/CallWatch.ts"
 import { judgeCall } from "./FaultPlan.ts"
 import type { Call } from "./FaultPlan.ts"
@@ -109,11 +110,13 @@ const cutBody = (request: Request, response: Response, share: number): Effect.Ef
   )
 }
 
+/** Whatever a fault of these does to a call: what the service answers reaches nobody. */
 const inject = <E>(
   fault: Fault,
   request: Request,
-  route: Effect.Effect<Response, E>,
+  answered: Effect.Effect<Response, E>,
 ): Effect.Effect<Response, E> => {
+  const route = Effect.provideService(answered, AnswerLost, true)
   const { status, applied, reset, cut, malformed, body } = fault
   if (fault.hang === true) return Effect.never
   if (status !== undefined) {
@@ -123,7 +126,7 @@ const inject = <E>(
   if (reset === "before") return breakConnection(request)
   if (reset === "after") return Effect.andThen(route, breakConnection(request))
   if (cut !== undefined) return Effect.flatMap(route, (response) => cutBody(request, response, cut))
-  if (malformed === undefined && body === undefined) return route
+  if (malformed === undefined && body === undefined) return answered
   return Effect.map(route, (response) => replaceBody(response, body ?? notJson))
 }
 

@@ -8,7 +8,8 @@ import { decideFlowResults, findFlowSession } from "./DecideFlow.ts"
 import type { Application } from "../executions/DecideStart.ts"
 import { documentBytes, documentsOf } from "./Documents.ts"
 import { flowSessionBody, sessionDocuments } from "./FlowBody.ts"
-import { resultsAreFinal, resultsAreWhole } from "../executions/Progress.ts"
+import { noteDelivery } from "../executions/NoteDelivery.ts"
+import { resultsAreWhole } from "../executions/Progress.ts"
 import { flowResultsBody } from "../executions/Results.ts"
 import { shapeResults } from "../readings/ShapeFlow.ts"
 import { recordEvents, settle } from "../SandboxCore.ts"
@@ -52,14 +53,14 @@ export const readFlowResults = Effect.fnUntraced(function* (
     return yield* Effect.fail({ _tag: "Invalid" as const, detail: [item] })
   }
   if (!core.state.bySession.has(session_id)) return yield* readOwnSession(core, app_id, session_id, now)
-  const answer = settle(core, decideResults(core.state, now, app_id, session_id, resultsAreFinal))
+  const answer = settle(core, decideResults(core.state, now, app_id, session_id))
   if (answer._tag !== "FlowResults") {
     return yield* Effect.fail({ _tag: answer._tag, detail: refusals[answer._tag] })
   }
-  return shapeResults(core.reading, {
-    _tag: answer._tag,
-    ...flowResultsBody(core.seed, answer.execution, now),
-  })
+  const body = flowResultsBody(core.seed, answer.execution, now)
+  if (body.is_closed)
+    yield* noteDelivery(core, answer.execution, "flow", now, Object.values(body.data).flat())
+  return shapeResults(core.reading, { _tag: answer._tag, ...body })
 })
 
 const documentsAt = (core: SandboxCore, application: string, session_id: string, at: number) => {

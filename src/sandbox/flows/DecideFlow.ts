@@ -9,6 +9,7 @@ import { newFlowSession } from "./FlowSession.ts"
 import type { FlowSession } from "./FlowSession.ts"
 import { flowMomentOf } from "./FlowTimeline.ts"
 import type { SandboxState } from "../SandboxState.ts"
+import { heldUntil, judgeRead } from "./ReadLimit.ts"
 import { planStanding } from "./StandingSessions.ts"
 
 export interface FlowLook {
@@ -41,27 +42,13 @@ export const findFlowSession = (look: FlowLook): FoundSession | undefined => {
   }
 }
 
-/** Section 8: one request per five seconds for the session. */
-const resultsIntervalMs = 5_000
-/**
- * Not shown; own choice: a read holds the session's lock for a millisecond per record that it carries, and
- * another one does not wait for it.
- */
-const heldMsPerRecord = 1
-
 export type FlowResultsAnswer =
   | { readonly _tag: "FlowResults"; readonly session: FlowSession }
   | { readonly _tag: "NotFound" | "NeverStarted" | "TooManyRequests" | "LockTimeout" }
 
-/** When the session was last read or found locked: both are requests that count. */
-const lastRequestAt = ({ reads, lockedAt }: FlowSession): number =>
-  Math.max(reads.at(-1)?.at ?? Number.NEGATIVE_INFINITY, lockedAt.at(-1) ?? Number.NEGATIVE_INFINITY)
-
-const isLocked = (session: FlowSession, at: number): boolean => {
+const isLockedElsewhere = (session: FlowSession, at: number): boolean => {
   const started = session.phases.find((phase) => phase.started)
-  const { lockedMs } = session.created.plan
-  const isHeld = at >= (session.reads.at(-1)?.at ?? at) && at < session.heldUntil
-  return isHeld || (started !== undefined && at < started.from + lockedMs)
+  return started !== undefined && at < started.from + session.created.plan.lockedMs
 }
 
 export const decideFlowResults = (look: FlowLook): Decision<FlowResultsAnswer> => {
@@ -71,16 +58,24 @@ export const decideFlowResults = (look: FlowLook): Decision<FlowResultsAnswer> =
   const { session, found } = there
   const phase = flowMomentOf(session.phases, at)
   if (!phase.started) return { answer: { _tag: "NeverStarted" }, events: found }
-  const last = lastRequestAt(session)
-  if (at >= last && at - last < resultsIntervalMs) {
-    const events = [...found, { _tag: "FlowResultsRefused" as const, at, session_id }]
-    return { answer: { _tag: "TooManyRequests" }, events }
+  switch (judgeRead(session, at, isLockedElsewhere(session, at))) {
+    case "TooManyRequests":
+      return {
+        answer: { _tag: "TooManyRequests" },
+        events: [...found, { _tag: "FlowResultsRefused", at, session_id }],
+      }
+    case "LockTimeout":
+      return {
+        answer: { _tag: "LockTimeout" },
+        events: [...found, { _tag: "FlowResultsLocked", at, session_id }],
+      }
+    case "FlowResults": {
+      const until = heldUntil(at, recordsShownAt(session, at))
+      const read = { _tag: "FlowResultsRead" as const, at, session_id, is_closed: phase.closed }
+      return {
+        answer: { _tag: "FlowResults", session },
+        events: [...found, { ...read, heldUntil: until }],
+      }
+    }
   }
-  if (isLocked(session, at)) {
-    const events = [...found, { _tag: "FlowResultsLocked" as const, at, session_id }]
-    return { answer: { _tag: "LockTimeout" }, events }
-  }
-  const heldUntil = at + recordsShownAt(session, at) * heldMsPerRecord
-  const read = { _tag: "FlowResultsRead" as const, at, session_id, is_closed: phase.closed, heldUntil }
-  return { answer: { _tag: "FlowResults", session }, events: [...found, read] }
 }

@@ -1,0 +1,38 @@
+/**
+ * What an execution had retrieved and what of it was ever answered, by sub-family, for the observer: from the
+ * service's own plan and from what its final answers carried, never from what it showed as
+ * `products_count`.
+ */
+import { countProducts } from "../executions/PlanResults.ts"
+import { retrievedAt } from "../executions/Progress.ts"
+import { closesAt } from "../SandboxState.ts"
+import type { Execution } from "../SandboxState.ts"
+
+/** Numbers of records by sub-family. */
+export type FamilyCounts = Readonly<Record<string, number>>
+
+/** What it has by the time that it closes, or had when it was deleted; undefined: it never closes. */
+export const retrievedBy = (execution: Execution): FamilyCounts | undefined => {
+  const at = execution.deletedAt ?? closesAt(execution)
+  if (!Number.isFinite(at)) return undefined
+  const counted: Record<string, number> = {}
+  for (const [key, count] of Object.entries(
+    countProducts(execution.started.results, retrievedAt(execution, at)),
+  )) {
+    const family = key.slice(0, key.lastIndexOf("@"))
+    counted[family] = (counted[family] ?? 0) + count
+  }
+  return counted
+}
+
+/** Of each family the most that one source's newest final answer carried. */
+export const deliveredBy = ({ delivered }: Execution): FamilyCounts => {
+  const most: Record<string, number> = {}
+  for (const counts of delivered.values())
+    for (const [family, count] of Object.entries(counts)) most[family] = Math.max(most[family] ?? 0, count)
+  return most
+}
+
+/** Families of which no single source carried every record. */
+export const undelivered = (retrieved: FamilyCounts, delivered: FamilyCounts): ReadonlyArray<string> =>
+  Object.keys(retrieved).filter((family) => (delivered[family] ?? 0) < (retrieved[family] ?? 0))
