@@ -19,7 +19,14 @@ export interface FittedSource {
   /** For people: what was found, one sentence. */
   readonly says: string
   /** What an engineer has to decide; stands in the text as a comment. */
-  readonly decisions: ReadonlyArray<string>
+  readonly decisions: ReadonlyArray<Decision>
+}
+
+export interface Decision {
+  /** `counts: none` */
+  readonly line: string
+  /** What was found that asks for it. */
+  readonly why: string
 }
 
 export interface FitInput {
@@ -35,7 +42,7 @@ type Change = Partial<Pick<ResultsSource, "enabled" | "counts" | "final">>
 interface Proposal {
   readonly change: Change
   readonly says: string
-  readonly decisions: ReadonlyArray<{ readonly line: string; readonly why: string }>
+  readonly decisions: ReadonlyArray<Decision>
 }
 
 const unchanged = (says: string): Proposal => ({ change: {}, says, decisions: [] })
@@ -49,20 +56,16 @@ const refusal = (call: RecordedCall, observed: ReadonlyArray<Observed>): string 
   return call.http_status === 422 ? "the flow API refuses this service's session ids (422)" : undefined
 }
 
-const onItsWordAlone =
-  "a final answer is then taken for complete, and executions are deleted on the source's word alone: an " +
-  "engineer has to decide that"
+/** What such a line does. */
+export const onItsWordAlone =
+  "a final answer is taken for complete, and executions are deleted on the source's word alone"
 
 const proposeCounts = (source: ResultsSource, call: RecordedCall, input: FitInput): Proposal => {
   const counts = countsIn(input.calls)
   if (counts._tag === "Unknown") {
     const says = `${counts.why}, so that nothing says how many records there are`
     if (input.acceptUncounted) return { change: { counts: "none" }, says, decisions: [] }
-    return {
-      change: {},
-      says,
-      decisions: [{ line: "counts: none", why: `${says}. With the next line ${onItsWordAlone}` }],
-    }
+    return { change: {}, says, decisions: [{ line: "counts: none", why: says }] }
   }
   const ways = waysOfCounting(source, call, counts.counts)
   if (ways.includes(source.counts === "product" ? "product" : "sub_family")) {
@@ -81,8 +84,8 @@ const proposeFinal = (source: ResultsSource, call: RecordedCall): Proposal["deci
   const json = jsonOf(call)
   if (source.final === "always" || !isObject(json) || fieldOf(json, source.final) !== undefined) return []
   const why =
-    `the answer has no \`${source.final}\`, although the execution is closed, so that a night takes it for ` +
-    `partial. With the next line ${onItsWordAlone}`
+    `the answer has no \`${source.final}\`, although the execution is closed, so that a night takes it ` +
+    "for partial"
   return [{ line: "final: always", why }]
 }
 
@@ -115,7 +118,18 @@ const comment = (text: string): string => {
   return lines.join("\n")
 }
 
-const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
+/** In the order in which a person reads a row. */
+const rowKeys = [
+  "enabled",
+  "api",
+  "path",
+  "families",
+  "records",
+  "final",
+  "counts",
+  "nothing",
+  "attachments",
+] as const
 
 const yamlLine = ([key, value]: readonly [string, unknown]): string => `${key}: ${JSON.stringify(value)}`
 
@@ -128,16 +142,18 @@ const fit = (source: ResultsSource, input: FitInput): FittedSource => {
     return { name, says: `of no help: ${says}`, decisions: [] }
   }
   const fitted: ResultsSource = { ...source, ...change }
-  const { name: _, ...row } = fitted
-  const said = Object.entries(row).filter(
-    ([key, value]) =>
-      builtIn === undefined || JSON.stringify(value) !== JSON.stringify(Reflect.get(builtIn, key)),
-  )
+  const said = rowKeys
+    .map((key) => [key, fitted[key]] as const)
+    .filter(([key, value]) => builtIn === undefined || JSON.stringify(value) !== JSON.stringify(builtIn[key]))
   const evidence = call === undefined ? "" : ` (call ${call.number})`
   const text = [
-    comment(`${sentence(`${name}: ${says}${evidence}`)}`),
+    comment(`${name}: ${says}${evidence}.`),
     ...said.map(yamlLine),
-    ...decisions.flatMap(({ line, why }) => ["", comment(sentence(why)), `# ${line}`]),
+    ...decisions.flatMap(({ line, why }) => [
+      "",
+      comment(`An engineer has to decide: ${why}. With the next line ${onItsWordAlone}.`),
+      `# ${line}`,
+    ]),
     "",
   ].join("\n")
   return {
@@ -145,7 +161,7 @@ const fit = (source: ResultsSource, input: FitInput): FittedSource => {
     source: fitted,
     ...(said.length > 0 || decisions.length > 0 ? { text } : {}),
     says,
-    decisions: decisions.map(({ line, why }) => `\`${line}\`: ${why}`),
+    decisions,
   }
 }
 

@@ -8,7 +8,7 @@ import type { ResultsSource } from "../contract/ResultsSource.ts"
 import type { RecordedCall } from "./Calls.ts"
 import { compareCalls } from "./Compare.ts"
 import type { Finding } from "./Compare.ts"
-import { fitSources } from "./FitSources.ts"
+import { fitSources, onItsWordAlone } from "./FitSources.ts"
 import type { FittedSource } from "./FitSources.ts"
 import { observableKeys, observeReading } from "./Observe.ts"
 import type { Observed } from "./Observe.ts"
@@ -27,7 +27,7 @@ export interface Picture {
   readonly counts: ProductsCount
   /** Families of which a night with the fitted sources would miss records. */
   readonly short: ReadonlyArray<Shortfall>
-  /** What an engineer has to decide before a night deletes anything. */
+  /** What an engineer has to decide before a night deletes anything: a sentence for each. */
   readonly decisions: ReadonlyArray<string>
 }
 
@@ -77,6 +77,20 @@ const probeFindings = (calls: ReadonlyArray<RecordedCall>): ReadonlyArray<Findin
   ]
 }
 
+/** One sentence for each line, whichever sources it stands in. */
+const decisionsOf = (fitted: ReadonlyArray<FittedSource>): ReadonlyArray<string> => {
+  const all = fitted.flatMap(({ name, decisions }) => decisions.map((decision) => ({ name, ...decision })))
+  const texts = [...new Set(all.map(({ line, why }) => `${line}\n${why}`))]
+  return texts.map((text) => {
+    const [line = "", why = ""] = text.split("\n")
+    const names = all.filter((one) => one.line === line && one.why === why).map(({ name }) => name)
+    return (
+      `\`${line}\` for ${names.join(" and ")}: ${why}. With it ${onItsWordAlone}. ` +
+      "It stands in the files as a comment."
+    )
+  })
+}
+
 export const judge = (input: {
   readonly calls: ReadonlyArray<RecordedCall>
   readonly sources: ReadonlyArray<ResultsSource>
@@ -99,6 +113,6 @@ export const judge = (input: {
     fitted,
     counts,
     short: counts._tag === "Counted" ? shortfalls(sources, input.calls, counts.counts) : [],
-    decisions: fitted.flatMap((source) => source.decisions.map((what) => `${source.name}: ${what}`)),
+    decisions: decisionsOf(fitted),
   }
 }

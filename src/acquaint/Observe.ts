@@ -141,11 +141,14 @@ const abortOf: Look = (call, calls) => {
 }
 
 /** A kind of result that is read without the flow API: a row of the job that is no row of the contract. */
+const isOwnKind = ({ route: { name, path, source } }: RecordedCall): boolean =>
+  name === source?.name && path.startsWith("/executions/results/{execution_id}/")
+
 const kindsOf: Look = (call, calls) => {
-  const own = call.route.source !== undefined && call.route.name === call.route.source.name
-  if (!own || !/\/executions\/results\/\{execution_id\}\//.test(call.route.path)) return undefined
+  if (!isOwnKind(call)) return undefined
   if (call.http_status === 200) return "present"
-  const others = calls.some((one) => one.route.path === call.route.path && one.http_status === 200)
+  // A kind of which there is nothing answers 404 too.
+  const others = calls.some((one) => isOwnKind(one) && one.http_status === 200)
   return call.http_status === 404 && !others ? "absent" : undefined
 }
 

@@ -20,7 +20,7 @@ const headersKept = ["content-type", "retry-after", "allow"] as const
 /** Longer than a service takes to say no. */
 const extraTimeout = "60 seconds"
 
-const { startExecution, abortExecution } = ExecutionApi.groups.executions.endpoints
+const { startExecution, readExecution, abortExecution } = ExecutionApi.groups.executions.endpoints
 
 export interface Recorder {
   readonly calls: ReadonlyArray<RecordedCall>
@@ -81,10 +81,9 @@ const watched = (
   return answer
 }
 
-/** Where the run that a start has created is aborted. */
-const abortUrl = (startUrl: string, execution_id: string): string =>
-  startUrl.replace(startExecution.path, "") +
-  abortExecution.path.replace(":execution_id", encodeURIComponent(execution_id))
+/** Another address of the same execution API. */
+const urlOf = (startUrl: string, path: string, execution_id: string): string =>
+  startUrl.replace(startExecution.path, "") + path.replace(":execution_id", encodeURIComponent(execution_id))
 
 /** The path of a source for one execution; undefined where an id is missing that it names. */
 const addressOf = ({ path }: ResultsSource, ids: SourceIds): string | undefined => {
@@ -189,11 +188,28 @@ const probeConflict = Effect.fnUntraced(function* (
 ) {
   recording.probed = true
   const created = yield* idIn(first)
+  if (typeof created !== "string") return
+  const state = yield* send(
+    recording,
+    client,
+    bodiless("GET", urlOf(request.url, readExecution.path, created), request),
+    false,
+  )
+  yield* state.arrayBuffer
+  // A run that is over already would make the same start a new one, and the login a second one.
+  if (state.status !== 202) return
   const second = yield* send(recording, client, request, true)
   const other = yield* idIn(second)
   if (second.status !== 202 || typeof other !== "string" || other === created) return
   // The service broke its rule and is about to log in again: this run is stopped before it can.
-  yield* readWhole(send(recording, client, bodiless("DELETE", abortUrl(request.url, other), request), true))
+  yield* readWhole(
+    send(
+      recording,
+      client,
+      bodiless("DELETE", urlOf(request.url, abortExecution.path, other), request),
+      true,
+    ),
+  )
 })
 
 const isAcceptedStart = (request: Request, response: Response): boolean =>

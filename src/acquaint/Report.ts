@@ -79,8 +79,8 @@ export const reportSections = (
       ? []
       : [
           about.isKept
-            ? `Execution ${about.execution_id} and its data stay at the service; \`--delete\` would have ` +
-              "deleted it, once everything in it is proved to be read."
+            ? `Execution ${about.execution_id} and its data stay at the service. With \`--delete\` it is ` +
+              "deleted once everything in it is proved to be read."
             : `Execution ${about.execution_id} is deleted at the service: everything in it was read.`,
         ]
   return [
@@ -127,7 +127,7 @@ export const renderSections = (sections: ReadonlyArray<Section>, width: number):
     .join("\n\n")
 
 /** No text of a service may be taken for mark-up. */
-const escaped = (text: string): string => plain(text).replaceAll(/[\\<>*_[\]#|]/g, "\\$&")
+const escaped = (text: string): string => plain(text).replaceAll(/[\\<>*[\]#|]|(?<!\w)_|_(?!\w)/g, "\\$&")
 
 export const renderMarkdown = (sections: ReadonlyArray<Section>): string =>
   `${sections

@@ -76,11 +76,18 @@ const readAttachment = Effect.fnUntraced(function* (job: Job, recorder: Recorder
 })
 
 /** What a night had no reason to ask, once each; whatever goes wrong with it is in the recording. */
-const lookFurther = Effect.fnUntraced(function* (job: Job, recorder: Recorder, ids: SourceIds) {
+const lookFurther = Effect.fnUntraced(function* (
+  job: Job,
+  recorder: Recorder,
+  ids: SourceIds,
+  engine_reference: string,
+) {
   const service = yield* Service
   const { execution_id, session_id } = ids
   if (execution_id === undefined) return
   const asked = (name: string) => recorder.calls.some(({ route }) => route.name === name)
+  // The catalogue is kept for half a day, so that a second acquaintance would not see it.
+  if (!asked("showEngine")) yield* Effect.ignore(service.showEngine(engine_reference))
   if (!asked("pollExecution")) yield* Effect.ignore(service.pollExecution(execution_id))
   for (const source of job.sources) {
     const isAsked = lastAnswer(source, recorder.calls) !== undefined
@@ -109,7 +116,7 @@ export const acquaintedNight = Effect.fn("Acquaint.night")(function* (input: {
   const isKept = attempt?.execution_id !== undefined && attempt.deletion?.outcome !== "deleted"
   if (isKept && attempt?.closed !== undefined) {
     const ids = { execution_id: attempt.execution_id, session_id: attempt.session_id }
-    const looks = lookFurther(whole, recorder, ids)
+    const looks = lookFurther(whole, recorder, ids, task?.planned.engine_reference ?? "")
     yield* looks.pipe(Effect.timeout(extraWithin), Effect.ignore)
   }
   return { _tag: "Ran" as const, result, summary, task, attempt, isKept }

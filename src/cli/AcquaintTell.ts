@@ -64,19 +64,36 @@ const aboutOf = ({
   }
 }
 
-const nextSection = (told: Told, about: About, sources: ReadonlyArray<string>, folder: string): Section => {
-  const { whole, schemas } = told
+/** What to do about results sources. */
+const sourcesLine = ({ whole, schemas }: Told, picture: Picture, files: ReadonlyArray<string>): string => {
   const beside = relative(dirname(whole.path), schemas)
   const path = beside.startsWith(".") ? beside : `./${beside}`
-  const advice = adviceOf(about.reason)
+  const put = `put \`schemas: ${path}\` into ${whole.path}; \`nightjar plan\` then names the results sources.`
+  const missing = picture.short.map(({ family }) => family)
+  if (missing.length > 0) {
+    const rest = files.length === 0 ? "" : ` For the others ${put}`
+    return `Ask the service how ${missing.join(", ")} can be read, and add a results source.${rest}`
+  }
+  if (files.length === 0) return "The job's results sources fit as they are."
+  return picture.decisions.length === 0
+    ? `P${put.slice(1)}`
+    : `Decide, and take the comment away in ${files.join(" and ")}; then ${put}`
+}
+
+const nextSection = (
+  told: Told & { readonly ran: Extract<Ran, { _tag: "Ran" }> },
+  about: About,
+  picture: Picture,
+  files: ReadonlyArray<string>,
+): Section => {
+  const { folder, ran } = told
   return {
     title: "Next",
     lines: [
-      ...(about.outcome === "succeeded" ? [] : [`${about.reason}: ${advice}`]),
-      sources.length === 0
-        ? "The job's results sources fit as they are."
-        : `Put \`schemas: ${path}\` into ${whole.path}; \`nightjar plan\` then names the results sources.`,
-      `Try nights on a service that reads the reference so: \`nightjar sandbox --reading ${folder}/reading.yaml\`.`,
+      ...(isDone(ran) ? [] : [`${about.reason}: ${adviceOf(about.reason)}`]),
+      ...(isDone(ran) ? [sourcesLine(told, picture, files)] : []),
+      "Try nights on an embedded service that reads the reference so: " +
+        `\`nightjar sandbox --reading ${folder}/reading.yaml\`.`,
       `Every call is in ${folder}/calls.ndjson, this report in ${folder}/report.md.`,
     ],
   }
@@ -105,7 +122,10 @@ export const tellRun = Effect.fnUntraced(function* (told: Told) {
   })
   const about = aboutOf({ ...told, ran })
   const sources = yield* writeSources(schemas, picture.fitted)
-  const sections = [...reportSections(about, picture, sectionOf), nextSection(told, about, sources, folder)]
+  const sections = [
+    ...reportSections(about, picture, sectionOf),
+    nextSection({ ...told, ran }, about, picture, sources),
+  ]
   const { calls } = recorder
   const report = renderMarkdown(sections)
   const files = yield* writeRecord({ folder, calls, observed: picture.observed, report })
