@@ -17,11 +17,19 @@ import { foldRun } from "./ledger/RunState.ts"
 import type { RunState } from "./ledger/RunState.ts"
 import { chooseRun } from "./planning/ChooseRun.ts"
 import { localDate } from "./planning/LocalTime.ts"
-import { planJob, planningFacts, rulesOf, sessionsToPull, subjectOf, worksOf } from "./PlanJob.ts"
+import {
+  planJob,
+  planningFacts,
+  rulesOf,
+  sessionsToPull,
+  sourceFacts,
+  subjectOf,
+  worksOf,
+} from "./PlanJob.ts"
 import type { JobPlan } from "./PlanJob.ts"
 import { endTokens } from "./PlanTokens.ts"
 import { Publisher } from "./publishing/Publisher.ts"
-import { exitCodeOf, hasLeftovers } from "./report/ExitCode.ts"
+import { exitCodeOf, hasLeftovers, keptExecutions } from "./report/ExitCode.ts"
 import type { RunExitCode } from "./report/ExitCode.ts"
 
 /** Nothing was started: the service refuses the application secret, or cannot be reached. */
@@ -115,6 +123,7 @@ const beginRun = Effect.fnUntraced(function* (
       tool_version: options.toolVersion,
       ...(options.parent === undefined ? {} : { parent: options.parent }),
     },
+    ...sourceFacts(job, run_id, undefined),
     ...planningFacts(plan, undefined),
     ...(yield* endTokens(plan, undefined)),
   ])
@@ -127,13 +136,27 @@ const runStages = Effect.fn("Nightly.runStages")(function* (
   mode: Mode,
   plan?: JobPlan,
 ) {
+  const before = mode === "collect" ? yield* factsOf(run_id) : undefined
   yield* executeStage(job, run_id, mode, plan)
+  if (before !== undefined && (yield* isAsBefore(job, run_id, before))) return yield* finished(run_id)
   yield* publishStage(run_id)
   if (job.after_export === "delete") {
     yield* tell({ _tag: "Stage", run_id, stage: "deleting" })
     yield* deleteExecutions(yield* loadRun(run_id))
   }
   return yield* endStage(job, run_id)
+})
+
+const factsOf = Effect.fnUntraced(function* (run_id: string) {
+  const ledger = yield* Ledger
+  return (yield* ledger.facts(run_id)).length
+})
+
+/** An older run of which nothing new was learnt and nothing is to be deleted stays as it is published. */
+const isAsBefore = Effect.fnUntraced(function* (job: Job, run_id: string, before: number) {
+  const state = yield* loadRun(run_id)
+  const isUnchanged = state.ended !== undefined && (yield* factsOf(run_id)) === before
+  return isUnchanged && !hasLeftovers(state, job.after_export)
 })
 
 const executeStage = Effect.fnUntraced(function* (job: Job, run_id: string, mode: Mode, begun?: JobPlan) {
@@ -165,6 +188,7 @@ const planAgain = Effect.fnUntraced(function* (job: Job, run_id: string, mode: M
     run_id,
     mayGrow ? undefined : new Set([...run.tasks.values()].map(subjectOf)),
   )
+  yield* ledger.append(sourceFacts(job, run_id, run))
   if (mode === "night") yield* ledger.append([...planningFacts(plan, run), ...(yield* endTokens(plan, run))])
   return plan
 })
@@ -187,10 +211,15 @@ const endStage = Effect.fnUntraced(function* (job: Job, run_id: string) {
   const state = yield* loadRun(run_id)
   const exit_code = exitCodeOf(state, job.after_export)
   const leftovers = hasLeftovers(state, job.after_export)
-  yield* ledger.append([{ _tag: "RunEnded", run_id, exit_code, leftovers }])
+  const kept = keptExecutions(state).length
+  yield* ledger.append([{ _tag: "RunEnded", run_id, exit_code, leftovers, kept }])
   yield* publisher
     .publishOutcome(run_id)
-    .pipe(Effect.tapError(() => ledger.append([{ _tag: "RunEnded", run_id, exit_code: 4, leftovers: true }])))
+    .pipe(
+      Effect.tapError(() =>
+        ledger.append([{ _tag: "RunEnded", run_id, exit_code: 4, leftovers: true, kept }]),
+      ),
+    )
   yield* ledger.append([{ _tag: "OutcomePublished", run_id }])
   yield* tell({ _tag: "Stage", run_id, stage: "ended" })
   return {

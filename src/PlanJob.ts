@@ -4,6 +4,7 @@
  */
 import { Effect } from "effect"
 import type { Prepared, Rules, SessionWork, TaskWork } from "./execution/Work.ts"
+import { builtInSources } from "./contract/ResultsSource.ts"
 import type { Job } from "./jobs/Job.ts"
 import type { Fact } from "./ledger/Fact.ts"
 import { Ledger } from "./ledger/Ledger.ts"
@@ -16,11 +17,11 @@ import type { Grounds, Task, TaskVerdict } from "./planning/Assignment.ts"
 import { FormCache } from "./planning/EngineForms.ts"
 import { expectedDurations, expectedMs } from "./planning/Expectations.ts"
 import { nextTimeOfDay } from "./planning/LocalTime.ts"
-import { resolveLogins } from "./planning/Logins.ts"
+import { holdsSecret, resolveCheckedLogins } from "./planning/HooksData.ts"
 import type { Expectations } from "./planning/Expectations.ts"
 import { planTasks } from "./planning/Plan.ts"
 import type { Plan } from "./planning/Plan.ts"
-import { loginOf, readShelf, secretsOf, tokenOf, withNewToken } from "./PlanTokens.ts"
+import { loginOf, parametersBehind, readShelf, secretsOf, tokenOf, withNewToken } from "./PlanTokens.ts"
 
 /** Earlier runs that expected durations are learnt from. */
 const runsLearntFrom = 3
@@ -64,7 +65,7 @@ export const planJob = Effect.fn("PlanJob.planJob")(function* (
     ({ session_id }) => only === undefined || only.has(`session/${session_id}`),
   )
   const engines = yield* forms.findAll(assignments.map(({ engine_reference }) => engine_reference))
-  const logins = yield* resolveLogins(assignments)
+  const logins = yield* resolveCheckedLogins(job, assignments, engines)
   const expectations = yield* learnDurations(job, run_id)
   const key = yield* ledger.fingerprintKey
   const rejections = yield* ledger.rejections
@@ -111,6 +112,15 @@ export const planningFacts = ({ plan }: JobPlan, known: RunState | undefined): R
   for (const verdict of plan.settled)
     if (isIdle(known?.tasks.get(verdict.task_id))) facts.push(settledBefore(run_id, verdict))
   return facts
+}
+
+/** Where results are read from, as far as the run does not know it yet. */
+export const sourceFacts = (job: Job, run_id: string, known: RunState | undefined): ReadonlyArray<Fact> => {
+  const before = (known?.sources ?? builtInSources).filter(({ enabled }) => enabled)
+  const now = job.sources.filter(({ enabled }) => enabled)
+  return JSON.stringify(before) === JSON.stringify(now)
+    ? []
+    : [{ _tag: "ResultsSourcesSet", run_id, sources: job.sources }]
 }
 
 const settledBefore = (
@@ -193,31 +203,39 @@ const prepareTask = (
 
 const unreadable = { outcome: "failed", reason: "TOKEN_UNREADABLE", who_acts: "engineer" } as const
 
+/** The values of logins are compared when a plan is made; the key of a stored token is only known here. */
+const secretInHooks = { outcome: "failed", reason: "BAD_CONFIGURATIONS", who_acts: "engineer" } as const
+
 const readyCall = Effect.fnUntraced(function* ({ job }: JobPlan, task: Task, store: TokenStoreState) {
   const login = yield* loginOf(task, store)
   if (login === undefined) return { _tag: "Verdict", verdict: unreadable } satisfies Prepared as Prepared
   const { configurations, hooks_extra_data } = task.start
+  if (login._tag === "Token" && holdsSecret(hooks_extra_data, secretsOf(login)))
+    return { _tag: "Verdict", verdict: secretInHooks } satisfies Prepared as Prepared
+  const call = {
+    engine_reference: task.engine_reference,
+    customer_id: task.customer_id,
+    login,
+    configurations,
+    hooks_extra_data,
+    base_configurations: {
+      customer_interaction_available: false,
+      execution_timeout: job.execution.execution_timeout_seconds,
+      unlock_protected_data: job.execution.unlock_protected_data,
+      tokenized_access: task.start.login._tag === "Parameters" && task.start.login.tokenized_access,
+    },
+    features: task.features.map(({ code, configurations: settings }) =>
+      settings === undefined ? code : { code, configurations: settings },
+    ),
+  } as const
+  const behind = parametersBehind(task)
   return {
     _tag: "Ready",
     fingerprint: task.fingerprint,
-    secrets: secretsOf(login),
+    secrets: [...secretsOf(login), ...secretsOf(behind)],
     ...tokenOf(task),
-    call: {
-      engine_reference: task.engine_reference,
-      customer_id: task.customer_id,
-      login,
-      configurations,
-      hooks_extra_data,
-      base_configurations: {
-        customer_interaction_available: false,
-        execution_timeout: job.execution.execution_timeout_seconds,
-        unlock_protected_data: job.execution.unlock_protected_data,
-        tokenized_access: task.start.login._tag === "Parameters" && task.start.login.tokenized_access,
-      },
-      features: task.features.map(({ code, configurations: settings }) =>
-        settings === undefined ? code : { code, configurations: settings },
-      ),
-    },
+    call,
+    ...(behind === undefined ? {} : { withParameters: { ...call, login: behind } }),
   } satisfies Prepared
 })
 
@@ -232,6 +250,7 @@ export const rulesOf = (job: Job, started_at: number): Rules => ({
   polling: job.polling,
   retry: job.retry,
   max_wait_ms: job.execution.max_wait_ms,
+  sources: job.sources,
   flow_results: job.flow_results,
   deadlineAt: job.deadline === undefined ? undefined : nextTimeOfDay(started_at, job.deadline, job.timezone),
 })

@@ -56,7 +56,8 @@ export const withNewToken = (task: Task, tokens: TokenShelf): Task => {
   const token = keptToken(tokens, task, task.fingerprint)
   if (token === undefined) return task
   const { features } = narrowFeatures(task.features, token)
-  return { ...task, features, start: { ...task.start, login: { _tag: "Token", token } } }
+  const { parameters } = login
+  return { ...task, features, start: { ...task.start, login: { _tag: "Token", token, parameters } } }
 }
 
 /** Undefined when the token is gone, or does not open. */
@@ -66,6 +67,12 @@ export const loginOf = Effect.fnUntraced(function* ({ start: { login } }: Task, 
   if (token_key === undefined) return undefined
   return { _tag: "Token", token_id: login.token.token_id, token_key } as const
 })
+
+/** The parameters that the job has beside the token that logs in: for a service that takes no such start. */
+export const parametersBehind = ({ start: { login } }: Task): StartLogin | undefined =>
+  login._tag === "Token" && login.parameters !== undefined
+    ? { _tag: "Parameters", parameters: login.parameters }
+    : undefined
 
 export const tokenOf = ({ start: { login } }: Task): { readonly token?: StoredToken } =>
   login._tag === "Token" ? { token: login.token } : {}

@@ -59,6 +59,7 @@ const jobOf = (assignments: ReadonlyArray<Assignment>): Job => ({
   share: "none",
   assignments,
   sources: builtInSources,
+  hooks: [],
   tokens_key: undefined,
   sessions: [],
 })
@@ -196,6 +197,43 @@ describe("nights with tokens", () => {
       dropped: ["LOCKED"],
       end: ["kept"],
     })
+  })
+
+  it("start nothing with a token whose key stands in the pairs of its webhook addresses", () => {
+    const assignment = customer("c-1", "ok+queue-5+run-30+records-4")
+    const nights = live(
+      makeNights(),
+      Effect.gen(function* () {
+        yield* nightOf(jobOf([assignment]))
+        const store = yield* TokenStore
+        const [token] = store._tag === "Open" ? yield* store.tokens : []
+        const key = store._tag === "Open" && token !== undefined ? yield* store.tokenKey(token) : undefined
+        const night = (value: string) => nightOf(jobOf([{ ...assignment, hooks_extra_data: { value } }]))
+        yield* wait(1)
+        const refused = yield* night(key === undefined ? "" : `key=${Redacted.value(key)}`)
+        yield* wait(1)
+        return { refused, harmless: yield* night("{event}") }
+      }),
+    )
+    expect(nights).toEqual({
+      refused: { logins: [], verdicts: ["BAD_CONFIGURATIONS"], warnings: [] },
+      harmless: { logins: ["token"], verdicts: ["COMPLETED"], warnings: [] },
+    })
+  })
+
+  it("begin no run of a job that would send a customer's password into webhook addresses", () => {
+    const place = { file: "job.yaml", line: 5, column: 7 }
+    const pair = { key: "k", value: "a-secret-password", place, key_place: place }
+    const job = { ...jobOf([customer("c-1", "ok")]), hooks: [pair] }
+    const ended = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const failure = yield* Effect.flip(runNight(job, options))
+        const ledger = yield* Ledger
+        return { failure: failure._tag, runs: yield* ledger.runs }
+      }),
+    )
+    expect(ended).toEqual({ failure: "JobInvalid", runs: [] })
   })
 
   it("warn before the token ends, and sign in anew when it has", () => {

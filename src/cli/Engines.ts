@@ -145,6 +145,7 @@ const show = Command.make(
     }
     if (finding._tag === "Unavailable")
       return yield* new NothingThere({ message: "the engine is not available, and its form was never seen" })
+    if (finding._tag === "Unreadable") return yield* new NothingThere({ message: finding.detail })
     const { details } = finding.engine
     if (json) return yield* sayJson(details)
     const { out } = yield* Output

@@ -75,7 +75,8 @@ const tellers: Readonly<Record<string, Teller>> = {
     exit_code: exitCodes.usage,
     lines: [
       ...message.split("\n"),
-      "Nothing was started. Correct the job file; `nightjar validate` checks it.",
+      // What loading finds is told there; this is what only the resolved secrets show.
+      "Nothing was started. Correct the job file; `nightjar plan` checks it with its secrets.",
     ],
   }),
   FaultsInvalid: (message) => ({

@@ -6,6 +6,8 @@
 import { Result } from "effect"
 import { HttpBody, HttpClientRequest } from "effect/http"
 import type { Headers, HttpMethod } from "effect/http"
+import { isAddressable } from "../contract/ResultsSource.ts"
+import type { ResultsSource, SourceIds } from "../contract/ResultsSource.ts"
 import { NotSent } from "./Service.ts"
 
 /** What a request needs of an endpoint of `ExecutionApi` or `FlowApi`. */
@@ -38,6 +40,11 @@ export interface AnyParts {
  */
 export const encodeSegment = (id: string): string | undefined =>
   id === "" || id === "." || id === ".." || !id.isWellFormed() ? undefined : encodeURIComponent(id)
+
+/** Whether an address can be made of a results source and these ids. */
+export const isSendable = (source: ResultsSource, ids: SourceIds): boolean =>
+  isAddressable(source, ids) &&
+  [ids.execution_id, ids.session_id].every((id) => id === undefined || encodeSegment(id) !== undefined)
 
 const encodeQuery = (query: Readonly<Record<string, unknown>>): string => {
   const pairs = new URLSearchParams()

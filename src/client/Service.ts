@@ -7,6 +7,8 @@
 import { Context, Schema } from "effect"
 import type { Effect, Redacted, Stream } from "effect"
 import type { EngineDetails } from "../contract/Engine.ts"
+import type { ProductsCount } from "../contract/ProductsCount.ts"
+import type { ResultsSource, SourceIds } from "../contract/ResultsSource.ts"
 
 /** The body of an answer: the bytes as they arrived, and the JSON in them (undefined when they hold none). */
 export interface Body {
@@ -59,13 +61,16 @@ export interface AcceptanceView {
 export interface StateView {
   readonly execution_id?: string
   readonly session_id?: string
+  readonly customer_id?: string
+  readonly engine_reference?: string
   readonly external_execution_id?: string
   readonly status_code?: string
   readonly status_reason?: string
   readonly authentication_status?: string
   readonly is_closed?: boolean
   readonly next_kick_date?: string
-  readonly products_count?: Readonly<Record<string, number>>
+  /** Absent only where no body was read; a count that is missing or odd is `Unknown`. */
+  readonly products_count?: ProductsCount
   readonly features?: ReadonlyArray<{ readonly code: string; readonly status_reason: string }>
 }
 
@@ -83,7 +88,8 @@ export type StartAnswer =
 export type StateAnswer =
   | { readonly _tag: "Closed"; readonly body: Body; readonly view: StateView }
   | { readonly _tag: "Working"; readonly body: Body; readonly view: StateView }
-  | { readonly _tag: "ActionRequired"; readonly body: Body }
+  /** Fields of 2.4 beside the challenge are not shown: a service may send the whole state, or none of it. */
+  | { readonly _tag: "ActionRequired"; readonly body: Body; readonly view: StateView }
   | { readonly _tag: "NotFound" }
 
 /**
@@ -95,10 +101,10 @@ export type PollAnswer = "working" | "changed" | "unanswered"
 export type AbortAnswer = "aborted" | "already_closed" | "not_found" | "not_stoppable"
 export type DeleteAnswer = "deleted" | "gone" | "still_running"
 
+/** `NothingThere`: a status that the source's row lists as saying so; any other 4xx is a failure. */
 export type ResultsAnswer =
-  | { readonly _tag: "Results"; readonly body: Body; readonly is_closed: boolean }
-  | { readonly _tag: "SessionNotFound" }
-  | { readonly _tag: "NeverStarted" }
+  | { readonly _tag: "Results"; readonly body: Body }
+  | { readonly _tag: "NothingThere"; readonly http_status: number }
 
 export type EngineAnswer =
   | { readonly _tag: "Engine"; readonly engine: EngineDetails; readonly body: Body }
@@ -171,14 +177,8 @@ export class Service extends Context.Service<
     readonly pollExecution: (execution_id: string) => Effect.Effect<PollAnswer, CallFailure>
     readonly abortExecution: (execution_id: string) => Effect.Effect<AbortAnswer, CallFailure>
     readonly deleteExecution: (execution_id: string) => Effect.Effect<DeleteAnswer, CallFailure>
-    /** 504 (lock) arrives as Throttled: it is documented, and only asks to come back. */
-    readonly readFlowResults: (session_id: string) => Effect.Effect<ResultsAnswer, CallFailure>
-    readonly readProfile: (
-      execution_id: string,
-    ) => Effect.Effect<
-      { readonly _tag: "Profile"; readonly body: Body } | { readonly _tag: "Missing" },
-      CallFailure
-    >
+    /** 504 of the flow API (lock) arrives as Throttled: it is documented, and only asks to come back. */
+    readonly readResults: (source: ResultsSource, ids: SourceIds) => Effect.Effect<ResultsAnswer, CallFailure>
     readonly downloadAttachment: (
       session_id: string,
       attachment_id: string,

@@ -1,6 +1,7 @@
 /**
  * The engine catalogue as planning asks for it, answered by the service. Only a service that cannot be
- * reached or refuses the secret ends planning; trouble with one engine makes that engine unavailable.
+ * reached or refuses the secret ends planning; trouble with one engine makes that engine unavailable, and
+ * details that cannot be read make it unreadable: asking again until the deadline would not change them.
  */
 import { Effect, Layer } from "effect"
 import { CatalogueFailed, EngineCatalogue } from "../planning/EngineForms.ts"
@@ -11,10 +12,13 @@ import type { CallFailure } from "./Service.ts"
 
 const triesMax = 6
 
-const unavailable = (failure: CallFailure): Effect.Effect<EngineAnswer, CatalogueFailed> =>
-  failure._tag === "SecretRefused" || failure._tag === "NotSent"
-    ? Effect.fail(new CatalogueFailed({ message: failure.message }))
-    : Effect.succeed({ _tag: "Unavailable", detail: failure.message })
+const answerOf = (failure: CallFailure): Effect.Effect<EngineAnswer, CatalogueFailed> => {
+  const detail = failure.message
+  if (failure._tag === "SecretRefused" || failure._tag === "NotSent")
+    return Effect.fail(new CatalogueFailed({ message: detail }))
+  const answered = failure._tag === "UnexpectedAnswer" && failure.http_status === 200
+  return Effect.succeed({ _tag: answered ? "Unreadable" : "Unavailable", detail })
+}
 
 export const ServiceCatalogue = {
   layer: Layer.effect(
@@ -24,7 +28,7 @@ export const ServiceCatalogue = {
         showEngine: (engine_reference) =>
           retryCall(service.showEngine(engine_reference), { triesMax }).pipe(
             Effect.matchEffect({
-              onFailure: unavailable,
+              onFailure: answerOf,
               onSuccess: (answer): Effect.Effect<EngineAnswer> => {
                 switch (answer._tag) {
                   case "Engine":

@@ -4,7 +4,7 @@
  * secret goes to the configured addresses only; redirects are not followed; answers are bounded in size and
  * time; nothing is retried.
  */
-import { Effect, Layer, Option, Redacted } from "effect"
+import { Effect, Layer, Redacted, Result } from "effect"
 import { Headers, HttpClient } from "effect/http"
 import { ExecutionApi, FlowApi, secretHeader } from "../contract/Api.ts"
 import { retryAfter } from "./CallFailures.ts"
@@ -13,11 +13,14 @@ import type { Answer, ServiceLimits } from "./Exchange.ts"
 import type { AbortAnswer, Body, CallFailure, DeleteAnswer, PollAnswer } from "./Service.ts"
 import type { EngineAnswer, ResultsAnswer, StartAnswer, StartCall, StateAnswer } from "./Service.ts"
 import { Service, Throttled, UnexpectedAnswer } from "./Service.ts"
+import type { ResultsSource, SourceIds } from "../contract/ResultsSource.ts"
 import { checkAddress, checkSecret } from "./ServiceSettings.ts"
 import type { ServiceSettings, ServiceSettingsRefused } from "./ServiceSettings.ts"
 import { encodeSegment } from "./EndpointRequest.ts"
+import type { Endpoint } from "./EndpointRequest.ts"
+import { readEngine } from "./EngineView.ts"
 import { answerExchange, answerRevoke } from "./TokenAnswers.ts"
-import { isJsonObject, readEngine, viewAcceptance, viewIsClosed, viewState } from "./Views.ts"
+import { isJsonObject, viewAcceptance, viewState } from "./Views.ts"
 
 const endpoints = {
   ...ExecutionApi.groups.executions.endpoints,
@@ -58,8 +61,10 @@ const answerState = Effect.fnUntraced(function* (answer: Answer): Effect.fn.Retu
       const body = yield* answer.object
       return { _tag: answer.http_status === 200 ? "Closed" : "Working", body, view: viewState(body.json) }
     }
-    case 423:
-      return { _tag: "ActionRequired", body: yield* answer.body }
+    case 423: {
+      const body = yield* answer.body
+      return { _tag: "ActionRequired", body, view: viewState(body.json) }
+    }
     case 404:
       yield* answer.discard
       return { _tag: "NotFound" }
@@ -121,37 +126,34 @@ const answerAbort = answerStatus<AbortAnswer>({
 /** 4.5 */
 const answerDelete = answerStatus<DeleteAnswer>({ 204: "deleted", 404: "gone", 409: "still_running" })
 
-/** 4.10 */
-const answerResults = Effect.fnUntraced(function* (
-  answer: Answer,
-): Effect.fn.Return<ResultsAnswer, CallFailure> {
-  switch (answer.http_status) {
-    case 200: {
-      const body = yield* answer.object
-      return { _tag: "Results", body, is_closed: viewIsClosed(body.json) }
+/** 4.10 and 4.12, as the source's row has it. */
+const answerResults = (source: ResultsSource) =>
+  Effect.fnUntraced(function* (answer: Answer): Effect.fn.Return<ResultsAnswer, CallFailure> {
+    const { http_status } = answer
+    if (http_status === 200) {
+      const body = yield* source.records.includes("body") ? answer.json : answer.object
+      return { _tag: "Results", body }
     }
-    case 404:
+    if (source.nothing.includes(http_status)) {
       yield* answer.discard
-      return { _tag: "SessionNotFound" }
-    case 412:
-      yield* answer.discard
-      return { _tag: "NeverStarted" }
-    case 504: {
+      return { _tag: "NothingThere", http_status }
+    }
+    if (http_status === 504 && source.api === "flows_url") {
       yield* answer.discard
       const message = `${answer.call}: the session is locked; the service asks to come back later (504)`
-      return yield* new Throttled({ http_status: 504, ...(yield* retryAfter(answer.response)), message })
+      return yield* new Throttled({ http_status, ...(yield* retryAfter(answer.response)), message })
     }
-    default:
-      return yield* answer.undocumented
-  }
-})
+    return yield* answer.undocumented
+  })
 
-/** 4.12 */
-const answerProfile = Effect.fnUntraced(function* (answer: Answer) {
-  if (answer.http_status === 200) return { _tag: "Profile" as const, body: yield* answer.json }
-  if (answer.http_status !== 404) return yield* answer.undocumented
-  yield* answer.discard
-  return { _tag: "Missing" as const }
+/** A source's row as an endpoint; its path names its ids as the contract's paths do. */
+const endpointOf = ({ name, path }: ResultsSource): Endpoint => ({
+  identifier: name,
+  method: "GET",
+  path: path.replaceAll(/\{([a-z_]+)\}/g, ":$1"),
+  "~Params": { Type: undefined },
+  "~Query": { Encoded: undefined },
+  "~Payload": { Type: undefined },
 })
 
 /** 4.8 */
@@ -168,8 +170,8 @@ const answerEngine = Effect.fnUntraced(function* (
     case 200: {
       const body = yield* answer.object
       const engine = readEngine(body.json)
-      if (Option.isSome(engine)) return { _tag: "Engine", engine: engine.value, body }
-      const message = `${answer.call}: the engine's forms, features or status do not fit the reference (200)`
+      if (Result.isSuccess(engine)) return { _tag: "Engine", engine: engine.success, body }
+      const message = `${answer.call}: the engine's details cannot be read: ${engine.failure} (200)`
       return yield* new UnexpectedAnswer({ http_status: 200, message })
     }
     case 404:
@@ -223,8 +225,19 @@ const make = Effect.fnUntraced(function* (settings: ServiceSettings, limits: Par
   const poll = exchange(endpoints.pollExecution, base_url, "small", answerPoll)
   const abort = exchange(endpoints.abortExecution, base_url, "small", answerAbort)
   const remove = exchange(endpoints.deleteExecution, base_url, "small", answerDelete)
-  const results = exchange(endpoints.readFlowResults, flows_url, "results", answerResults)
-  const profile = exchange(endpoints.readProfile, base_url, "results", answerProfile)
+  const prepared = new Map<string, ReturnType<typeof prepareResults>>()
+  const prepareResults = (source: ResultsSource) =>
+    exchange(
+      endpointOf(source),
+      source.api === "base_url" ? base_url : flows_url,
+      "results",
+      answerResults(source),
+    )
+  const readResults = (source: ResultsSource, { execution_id = "", session_id = "" }: SourceIds) => {
+    const known = prepared.get(source.name) ?? prepareResults(source)
+    prepared.set(source.name, known)
+    return known({ params: { execution_id, session_id }, payload: undefined })
+  }
   const download = exchange(endpoints.downloadAttachment, attachments_url, "attachment", answerAttachment)
   const list = exchange(endpoints.listEngines, base_url, "small", answerEngines)
   const show = exchange(endpoints.showEngine, base_url, "small", answerEngine)
@@ -242,8 +255,7 @@ const make = Effect.fnUntraced(function* (settings: ServiceSettings, limits: Par
     pollExecution: rememberRefusal((execution_id) => poll({ params: { execution_id } })),
     abortExecution: (execution_id) => abort({ params: { execution_id } }),
     deleteExecution: (execution_id) => remove({ params: { execution_id } }),
-    readFlowResults: (session_id) => results({ params: { session_id } }),
-    readProfile: (execution_id) => profile({ params: { execution_id } }),
+    readResults,
     downloadAttachment: (session_id, attachment_id) => download({ params: { session_id, attachment_id } }),
     exchangeTicket: (execution_id, ticket) =>
       exchangeTicket({ payload: { execution_id, ticket: Redacted.value(ticket) } }),

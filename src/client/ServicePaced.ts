@@ -118,8 +118,10 @@ const make = (addresses: ServiceAddresses) =>
       pollExecution: (execution_id) => pause.call(execution, inner.pollExecution(execution_id)),
       abortExecution: (execution_id) => pause.call(execution, inner.abortExecution(execution_id)),
       deleteExecution: (execution_id) => pause.call(execution, inner.deleteExecution(execution_id)),
-      readFlowResults: (session_id) => pause.call(flows, inner.readFlowResults(session_id), "session"),
-      readProfile: (execution_id) => pause.call(execution, inner.readProfile(execution_id)),
+      readResults: (source, ids) =>
+        source.api === "flows_url"
+          ? pause.call(flows, inner.readResults(source, ids), "session")
+          : pause.call(execution, inner.readResults(source, ids)),
       downloadAttachment: (session_id, attachment_id) =>
         pause.call(attachments, inner.downloadAttachment(session_id, attachment_id)),
       exchangeTicket: (execution_id, ticket) =>

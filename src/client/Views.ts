@@ -2,10 +2,9 @@
  * Tolerant readings of bodies, derived from the contract's schemas: a field of the wrong type is absent, an
  * unknown field is ignored, and nothing here throws, whatever a body holds (promise 11).
  */
-import { Option, Redacted, Schema } from "effect"
-import { EngineDetails } from "../contract/Engine.ts"
+import { Redacted, Schema } from "effect"
 import { acceptanceFields, executionStateFields, FeatureState } from "../contract/Execution.ts"
-import { flowResultsFields } from "../contract/FlowResults.ts"
+import { readProductsCount } from "../contract/ProductsCount.ts"
 import { TokenContext, TokenPair } from "../contract/Token.ts"
 import type { AcceptanceView, Body, ExchangeAnswer, StateView } from "./Service.ts"
 
@@ -26,7 +25,7 @@ export const isJsonObject = (json: unknown): json is JsonObject =>
   typeof json === "object" && json !== null && !Array.isArray(json)
 
 /** The own field of that name; a name that only the prototype has is absent. */
-const ownField = (json: JsonObject, name: string): unknown =>
+export const ownField = (json: JsonObject, name: string): unknown =>
   Object.hasOwn(json, name) ? json[name] : undefined
 
 type Reader<A> = (value: unknown) => A | undefined
@@ -40,19 +39,6 @@ const eachItem =
   <A>(read: Reader<A>): Reader<ReadonlyArray<A>> =>
   (value) =>
     Array.isArray(value) ? value.map(read).filter((item) => item !== undefined) : undefined
-
-const eachEntry =
-  <A>(read: Reader<A>): Reader<Readonly<Record<string, A>>> =>
-  (value) => {
-    if (!isJsonObject(value)) return undefined
-    const entries: Array<[string, A]> = []
-    for (const [key, item] of Object.entries(value)) {
-      const good = read(item)
-      if (good !== undefined) entries.push([key, good])
-    }
-    // fromEntries defines own properties, so a key named __proto__ stays a key.
-    return Object.fromEntries(entries)
-  }
 
 type ViewOf<Readers> = { readonly [K in keyof Readers]?: Readers[K] extends Reader<infer A> ? A : never }
 
@@ -94,13 +80,15 @@ const readFeature = (value: unknown) => {
 export const viewState: (json: unknown) => StateView = viewOf({
   execution_id: exactly(Schema.is(executionStateFields.execution_id)),
   session_id: exactly(Schema.is(executionStateFields.session_id)),
+  customer_id: exactly(Schema.is(executionStateFields.customer_id)),
+  engine_reference: exactly(Schema.is(executionStateFields.engine_reference)),
   external_execution_id: exactly(Schema.is(executionStateFields.external_execution_id)),
   status_code: exactly(Schema.is(executionStateFields.status_code)),
   status_reason: exactly(Schema.is(executionStateFields.status_reason)),
   authentication_status: exactly(Schema.is(executionStateFields.authentication_status)),
   is_closed: exactly(Schema.is(executionStateFields.is_closed)),
   next_kick_date: exactly(Schema.is(executionStateFields.next_kick_date)),
-  products_count: eachEntry(exactly(Schema.is(executionStateFields.products_count.value))),
+  products_count: readProductsCount,
   features: eachItem(readFeature),
 })
 
@@ -121,61 +109,4 @@ export const viewExchanged = (json: unknown): ExchangeAnswer | undefined => {
   if (!isTokenPair(pair) || pair.token_id === "" || pair.token_key === "") return undefined
   const token = { token_id: pair.token_id, token_key: Redacted.make(pair.token_key) }
   return { _tag: "Exchanged", token, context: viewContext(ownField(json, "context")) }
-}
-
-const readIsClosed = exactly(Schema.is(flowResultsFields.is_closed))
-
-/** Results whose finality cannot be read are taken for partial: nothing is ever deleted on them. */
-export const viewIsClosed = (json: unknown): boolean =>
-  isJsonObject(json) && readIsClosed(ownField(json, "is_closed")) === true
-
-/** Fields that no decision rests on: an engine that lacks one, or spells it differently, can still run. */
-const engineNeutral = {
-  engine_code: "",
-  engine_alternative: "other",
-  engine_version: "",
-  environment: "",
-  priority: 0,
-  keywords: [],
-  color_primary: {
-    lighter: "",
-    light: "",
-    main: "",
-    dark: "",
-    darker: "",
-    contrast_text: "",
-    contrastText: "",
-  },
-  main_category: "other",
-  sub_categories: [],
-  name: "",
-  description: "",
-  markets: [],
-  languages: [],
-  engine_restrictions: [],
-  engine_issues: [],
-  live: {},
-  events: [],
-} satisfies Partial<EngineDetails>
-
-const engineFields = EngineDetails.schema.fields
-const isEngine = Schema.is(EngineDetails)
-const isNeutralField = Object.keys(engineNeutral).map(
-  (name) => [name, Schema.is(engineFields[name as keyof typeof engineNeutral])] as const,
-)
-const isWebsite = Schema.is(engineFields.website)
-
-/**
- * An engine's details (2.2, 2.3). What decides (reference, forms, features, frequency, status, is_online)
- * must fit the contract; anything else that does not is replaced by its neutral value.
- */
-export const readEngine = (json: unknown): Option.Option<EngineDetails> => {
-  if (isEngine(json)) return Option.some(json)
-  if (!isJsonObject(json)) return Option.none()
-  const repaired: Record<string, unknown> = { ...json }
-  for (const [name, is] of isNeutralField) {
-    if (!is(ownField(json, name))) repaired[name] = engineNeutral[name as keyof typeof engineNeutral]
-  }
-  if (!isWebsite(repaired["website"])) delete repaired["website"]
-  return isEngine(repaired) ? Option.some(repaired) : Option.none()
 }

@@ -88,6 +88,16 @@ export const profileSource: ResultsSource = {
 
 export const builtInSources: ReadonlyArray<ResultsSource> = [flowResultsSource, profileSource]
 
+/** Rows that a job no longer has still tell how the bodies read by them are to be understood. */
+export const withEarlier = (
+  sources: ReadonlyArray<ResultsSource>,
+  earlier: ReadonlyArray<ResultsSource>,
+): ReadonlyArray<ResultsSource> => {
+  const names = new Set(sources.map(({ name }) => name))
+  const left = earlier.filter(({ name }) => !names.has(name))
+  return [...sources, ...left.map((source) => ({ ...source, enabled: false }))]
+}
+
 /** Whether records of this `sub_family` may come from the source. */
 export const mayBring = ({ families }: ResultsSource, sub_family: string): boolean =>
   families.some((pattern) =>
@@ -110,9 +120,15 @@ const fieldOf = (body: unknown, name: string): unknown =>
 const hasField = (body: unknown, name: string): boolean =>
   typeof body === "object" && body !== null && !Array.isArray(body) && Object.hasOwn(body, name)
 
-/** Where the records of a body stand; undefined where it has none of the named fields. */
-export const recordsIn = ({ records }: Pick<ResultsSource, "records">, body: unknown): unknown => {
-  const place = records.find((name) => name === "body" || hasField(body, name))
+/** The field that holds the records of a body, `body` for the whole of it; undefined where none is there. */
+export const recordsPlace = (
+  { records }: Pick<ResultsSource, "records">,
+  body: unknown,
+): string | undefined => records.find((name) => name === "body" || hasField(body, name))
+
+/** The records of a body, in whatever lists and maps they come. */
+export const recordsIn = (source: Pick<ResultsSource, "records">, body: unknown): unknown => {
+  const place = recordsPlace(source, body)
   return place === undefined ? undefined : place === "body" ? body : fieldOf(body, place)
 }
 

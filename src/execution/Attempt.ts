@@ -17,7 +17,7 @@ export type Started =
       /** The probe of a lost start was accepted: the first one may have run unseen. */
       readonly orphanSuspected: boolean
     }
-  /** A 409 whose body does not name an external id: the state of that execution tells whose it is. */
+  /** A 409 that may be about our own run: only the state of that execution tells whose it is. */
   | { readonly _tag: "Identify"; readonly execution_id: string; readonly session_id: string | undefined }
   | { readonly _tag: "Foreign" }
   | { readonly _tag: "NeverStarted"; readonly http_status: number; readonly status_reason: string }
@@ -47,9 +47,9 @@ export const readStart = (
     case "AlreadyExecuting": {
       const { execution_id, session_id, external_execution_id } = answer.view
       if (execution_id === undefined) return { _tag: "Foreign" }
-      if (external_execution_id === undefined) return { _tag: "Identify", execution_id, session_id }
-      return external_execution_id === sent.external_execution_id
-        ? open("adopted", execution_id, session_id, false)
+      // Whose external id a 409 carries is not shown: ours may be an echo of the request.
+      return external_execution_id === undefined || external_execution_id === sent.external_execution_id
+        ? { _tag: "Identify", execution_id, session_id }
         : { _tag: "Foreign" }
     }
     case "Refused":
@@ -91,6 +91,13 @@ const open = (
   session_id: string | undefined,
   orphanSuspected: boolean,
 ): Started => ({ _tag: "Open", how, execution_id, session_id, orphanSuspected })
+
+/**
+ * How a start with a token looks is not shown (4.12): a service that wants another form, or has no such
+ * endpoint, answers so, and nothing ran. What a 404 says is about the token itself.
+ */
+export const refusesTokenizedStart = (http_status: number): boolean =>
+  http_status === 405 || http_status === 415 || http_status === 422
 
 /** What a look at an open execution means. */
 export type Looked =
@@ -136,6 +143,27 @@ export const readState = (answer: StateAnswer): Looked => {
 
 const saysOver = ({ is_closed, status_code }: StateView): boolean =>
   is_closed === undefined && status_code !== undefined && !isOpenCode(status_code)
+
+/** What a run is known by: who started it says so in each of these. */
+export interface RunIdentity {
+  readonly external_execution_id: string
+  readonly customer_id: string
+  readonly engine_reference: string
+}
+
+/**
+ * Whether a state is that of our own run: it names our external id, and nothing in it is somebody else's. A
+ * state that names none, or a challenge without its state, proves nothing.
+ */
+export const isOurs = (answer: StateAnswer, ours: RunIdentity): boolean => {
+  if (!("view" in answer)) return false
+  const { external_execution_id, customer_id, engine_reference } = answer.view
+  return (
+    external_execution_id === ours.external_execution_id &&
+    (customer_id === undefined || customer_id === ours.customer_id) &&
+    (engine_reference === undefined || engine_reference === ours.engine_reference)
+  )
+}
 
 /**
  * After an abort the state is read again in every case; only "not stoppable" asks to abort once more first.

@@ -25,11 +25,14 @@ export interface DueDeletion {
 }
 
 /**
- * The executions of a run that may be deleted now: pure. `settled` tasks only, and never without a receipt.
+ * The executions of a run that may be deleted now: pure. Settled tasks only, and never without a receipt of
+ * published bodies that alone prove that all of it is here.
  */
 export const dueDeletions = (run: RunState): ReadonlyArray<DueDeletion> => {
   const receipts = new Map(
-    run.published?.fact.receipts.map(({ execution_id, landed_sha256 }) => [execution_id, landed_sha256]),
+    run.published?.fact.receipts.flatMap(({ execution_id, landed_sha256, whole }) =>
+      whole === true ? [[execution_id, landed_sha256] as const] : [],
+    ),
   )
   return [...run.tasks.values()].flatMap((task) =>
     task.attempts.flatMap((attempt) => {

@@ -86,6 +86,8 @@ export const ownEnds = {
   DEADLINE_REACHED: end("unfinished", "service"),
   RESULTS_PARTIAL: end("unfinished", "service"),
   RECORDS_UNREACHABLE: end("partial", "engineer"),
+  /** Final results hold fewer records of a family than were counted. */
+  RECORDS_SHORT: end("partial", "engineer"),
   /** The start was refused in a way that the reference does not list. */
   UNEXPECTED_ANSWER: end("failed", "engineer"),
   ENGINE_UNKNOWN: end("skipped", "engineer"),
@@ -113,25 +115,34 @@ export const endOfRefusal = (status_reason: string): End => {
   return listed.outcome === "unfinished" ? { ...listed, retry: false } : end("failed", "engineer")
 }
 
-/** The end of a task whose login the source refused before: it is not sent again. */
+/** What a login that the source refused comes to, in its night and in every later one: it is not sent again. */
 export const endOfRejected = (reason: string): End =>
   (statusReasonsByCode.AUTH_ERROR as ReadonlyArray<string>).includes(reason)
     ? end("failed", "customer")
     : end("failed", "engineer")
 
-/**
- * The end of a closed execution. A reason outside its family, or a value that the reference does not list, is
- * `unlisted`. `authentication_status` opens the breaker whenever it is a refusal, whatever the end says.
- */
-export const endOf = (state: {
+interface EndedState {
   readonly status_code: string
   readonly status_reason: string
   readonly authentication_status: string | undefined
-}): End => {
-  const listed = isListed(state.status_code, state.status_reason) ? ends[state.status_reason] : unlisted
-  if (!refusesLogin(state.authentication_status)) return listed
-  return { ...listed, retry: false, opensBreaker: true }
 }
+
+/**
+ * The end of a closed execution, and the reason that is told of it. A reason outside its family, or a value
+ * that the reference does not list, is `unlisted`. An `authentication_status` that is no acceptance opens the
+ * breaker, whatever the end says; where the end would say nothing of it, it is the end.
+ */
+const endWithReason = (state: EndedState): { readonly end: End; readonly reason: string } => {
+  const { status_code, status_reason } = state
+  const listed = isListed(status_code, status_reason) ? ends[status_reason] : unlisted
+  const refusal = refusalOf(state.authentication_status)
+  if (refusal === undefined) return { end: listed, reason: status_reason }
+  if (listed.outcome === "failed")
+    return { end: { ...listed, retry: false, opensBreaker: true }, reason: status_reason }
+  return { end: { ...endOfRejected(refusal), opensBreaker: true }, reason: refusal }
+}
+
+export const endOf = (state: EndedState): End => endWithReason(state).end
 
 /**
  * What a closed attempt of the ledger came to. An abort of ours over a challenge means what the service's own
@@ -145,7 +156,7 @@ export const endOfAttempt = (
   if (status_reason === "EXECUTION_GONE") return { end: ownEnds.EXECUTION_GONE, reason: status_reason }
   if (abort === "challenge" && status_reason === "CLIENT_CANCELLED")
     return { end: ends.CUSTOMER_INTERVENTION_REQUIRED, reason: "CUSTOMER_INTERVENTION_REQUIRED" }
-  return { end: endOf({ status_code, status_reason, authentication_status }), reason: status_reason }
+  return endWithReason({ status_code, status_reason, authentication_status })
 }
 
 /** The refusal that `authentication_status` names, if it names one. */

@@ -9,8 +9,9 @@ import type { RunState } from "../ledger/RunState.ts"
 import { Schedule } from "../scheduling/Schedule.ts"
 import { candidateOf, occupied, settle, settleWaiting, unstarted } from "./Night.ts"
 import type { Book, Failure, Night } from "./Night.ts"
-import { finish, follow, pullSession, settleRefusal, startTask } from "./RunTask.ts"
-import { resumeTask } from "./TaskResumption.ts"
+import { finish, pullSession, readAgain } from "./FinishTask.ts"
+import { follow, settleRefusal, startTask } from "./RunTask.ts"
+import { attemptsToReadAgain, resumeTask } from "./TaskResumption.ts"
 import type { Mode } from "./TaskResumption.ts"
 import { own } from "./Verdict.ts"
 import type { Rules, SessionWork, TaskWork } from "./Work.ts"
@@ -92,8 +93,11 @@ const enlist = Effect.fnUntraced(function* (night: Night, work: TaskWork) {
     token_id: undefined,
     secrets: work.secrets,
     lastVerdict: undefined,
+    withParameters: undefined,
   }
   night.books.set(work.task_id, book)
+  for (const { attempt, closed } of attemptsToReadAgain(state))
+    yield* occupied(night, readAgain(night, book, attempt, closed))
   switch (resumption._tag) {
     case "Nothing":
       return

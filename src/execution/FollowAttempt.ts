@@ -209,7 +209,7 @@ const closeAttempt = Effect.fnUntraced(function* (
     status_reason,
     ...(authentication_status === undefined ? {} : { authentication_status }),
     ...(session_id === undefined ? {} : { session_id }),
-    ...(products_count === undefined ? {} : { products_count }),
+    ...(products_count?._tag === "Counted" ? { products_count: products_count.counts } : {}),
     ...(landed === undefined ? {} : { landed }),
   }
   yield* append(closed, ...rejection(order, status_code, status_reason, authentication_status))

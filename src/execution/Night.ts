@@ -9,13 +9,15 @@ import { Ledger } from "../ledger/Ledger.ts"
 import type { LedgerFailed } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import type { Candidate, Schedule } from "../scheduling/Schedule.ts"
+import type { AttemptOrder } from "./AttemptOrder.ts"
+import { externalExecutionId } from "./ExternalId.ts"
 import type { Heads } from "./LookTurns.ts"
 import type { Outage } from "./Outage.ts"
 import { tell } from "./Progress.ts"
 import type { Mode } from "./TaskResumption.ts"
 import { own } from "./Verdict.ts"
 import type { Verdict } from "./Verdict.ts"
-import type { Rules, TaskWork } from "./Work.ts"
+import type { CallParts, Rules, TaskWork } from "./Work.ts"
 
 export type Failure = LedgerFailed | LandingFailed
 export type Needs = Service | Ledger | Landing
@@ -34,6 +36,8 @@ export interface Book {
   secrets: ReadonlyArray<string>
   /** What the task would be settled with if nothing more could be done for it. */
   lastVerdict: Verdict | undefined
+  /** The same start without its token, for a service that takes no start with one. */
+  withParameters: CallParts | undefined
 }
 
 export interface Night {
@@ -112,3 +116,19 @@ export const settleWaiting = (
     night,
     waiting.map(({ task_id }) => ({ task_id, verdict: unstarted(night.books.get(task_id)) ?? own(reason) })),
   )
+
+/** What one attempt of a task needs to know. */
+export const orderOf = (night: Night, book: Book): AttemptOrder => ({
+  run_id: night.run_id,
+  task_id: book.work.task_id,
+  customer_id: book.work.customer_id,
+  engine_reference: book.work.engine_reference,
+  attempt: book.attempt,
+  external_execution_id: externalExecutionId(night.key, book.work.task_id, book.attempt),
+  fingerprint: book.fingerprint,
+  ...(book.token_id === undefined ? {} : { token_id: book.token_id }),
+  secrets: book.secrets,
+  polling: night.rules.polling,
+  max_wait_ms: night.rules.max_wait_ms,
+  deadlineAt: night.rules.deadlineAt,
+})

@@ -7,7 +7,7 @@ import { Clock, Effect } from "effect"
 import { Service } from "../client/Service.ts"
 import type { CallFailure, StartAnswer, StartCall } from "../client/Service.ts"
 import type { Fact } from "../ledger/Fact.ts"
-import { readStart } from "./Attempt.ts"
+import { isOurs, readStart } from "./Attempt.ts"
 import type { Started } from "./Attempt.ts"
 import { append, attemptKeys, landBody } from "./AttemptOrder.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
@@ -27,11 +27,14 @@ export type StartResult =
       readonly probe: boolean
       readonly retry_after_ms: number | undefined
     }
-  | { readonly _tag: "NeverStarted"; readonly status_reason: string }
+  | { readonly _tag: "NeverStarted"; readonly status_reason: string; readonly http_status: number }
   | { readonly _tag: "StartUnknown" }
 
-/** A lost start gets this long to arrive before it is asked for with the same external id. */
-const probeAfterMs = 10_000
+/**
+ * A lost start gets this long to arrive before it is asked for with the same external id. While it is open
+ * the probe finds it, whenever it comes; a short run must not be over by then, or its login runs twice.
+ */
+const probeAfterMs = 1_000
 const identifyTriesMax = 4
 
 /** Section 4.1. Sends the start, and once more as a probe where its answer is lost. */
@@ -74,7 +77,7 @@ const sendStart = Effect.fnUntraced(function* (order: AttemptOrder, call: StartC
   return started
 }, Effect.uninterruptible)
 
-/** Decision 2: a 409 without an external id is ours only if the state of that execution says so. */
+/** Decision 2: a 409 is about our own run only if the state of that execution says so. */
 const identify = Effect.fnUntraced(function* (
   order: AttemptOrder,
   found: Extract<Started, { _tag: "Identify" }>,
@@ -83,17 +86,15 @@ const identify = Effect.fnUntraced(function* (
   for (let tries = 1; tries <= identifyTriesMax; tries++) {
     const answer = yield* Effect.option(service.readExecution(found.execution_id))
     if (answer._tag === "Some") {
-      const ours =
-        "view" in answer.value && answer.value.view.external_execution_id === order.external_execution_id
-      return ours
-        ? {
-            _tag: "Open",
-            how: "adopted",
-            execution_id: found.execution_id,
-            session_id: found.session_id,
-            orphanSuspected: false,
-          }
-        : { _tag: "Foreign" }
+      if (!isOurs(answer.value, order)) return { _tag: "Foreign" }
+      const session_id = "view" in answer.value ? answer.value.view.session_id : undefined
+      return {
+        _tag: "Open",
+        how: "adopted",
+        execution_id: found.execution_id,
+        session_id: session_id ?? found.session_id,
+        orphanSuspected: false,
+      }
     }
     yield* Effect.sleep(order.polling.min_ms * tries)
   }
@@ -169,7 +170,11 @@ const settleStart = Effect.fnUntraced(function* (
       return { _tag: "Open", execution_id, session_id, accepted_at: yield* Clock.currentTimeMillis }
     }
     case "NeverStarted":
-      return { _tag: "NeverStarted", status_reason: started.status_reason }
+      return {
+        _tag: "NeverStarted",
+        status_reason: started.status_reason,
+        http_status: started.http_status,
+      }
     case "EngineUnavailable":
       return deferred("engine_unavailable", started.retry_after_ms)
     case "NotCreated":

@@ -4,7 +4,7 @@
  */
 import type { AttemptClosed } from "../ledger/Fact.ts"
 import type { AttemptState, TaskState } from "../ledger/RunState.ts"
-import { resumeAttempt } from "./Attempt.ts"
+import { refusesTokenizedStart, resumeAttempt } from "./Attempt.ts"
 import type { Resumption } from "./Attempt.ts"
 
 /** `night` may start executions; `collect` only brings home what an older night left in flight. */
@@ -52,6 +52,21 @@ export const resumeTask = (task: TaskState | undefined, mode: Mode): TaskResumpt
   return resumeOpen(task, last, resumption, attemptsMade, mode)
 }
 
+/**
+ * Closed executions of a task that are kept at the service because not all of them is here: they are looked at
+ * once more whenever the run is taken up. What `resumeTask` finishes anyway is not among them.
+ */
+export const attemptsToReadAgain = (
+  task: TaskState | undefined,
+): ReadonlyArray<{ readonly attempt: AttemptState; readonly closed: typeof AttemptClosed.Type }> =>
+  task?.settled === undefined
+    ? []
+    : task.attempts.flatMap((attempt) => {
+        const { closed, drained, kept, deletion } = attempt
+        if (closed === undefined || drained || kept === undefined || deletion !== undefined) return []
+        return [{ attempt, closed: closed.fact }]
+      })
+
 const start = (attempt: number, probe: boolean, attemptsMade: number): TaskResumption => ({
   _tag: "Start",
   attempt,
@@ -86,12 +101,18 @@ const resumeOpen = (
         attemptsMade: Math.max(1, attemptsMade),
       }
     case "NeverStarted":
+      if (task.settled === undefined && mode === "night" && isTokenRefused(last))
+        return start(last.attempt + 1, false, before)
       if (task.settled === undefined) return { _tag: "Refused", status_reason: resumption.status_reason }
       // An unfinished refusal was the service's own fault: an answered start is not repeated, a new one may
       // be.
       return mode === "night" ? start(last.attempt + 1, false, 0) : { _tag: "Nothing" }
   }
 }
+
+/** The service took no start with a token; the parameters that would have followed were never sent. */
+const isTokenRefused = ({ token_id, answer }: AttemptState): boolean =>
+  token_id !== undefined && answer?.http_status !== undefined && refusesTokenizedStart(answer.http_status)
 
 const resumeClosed = (
   task: TaskState,

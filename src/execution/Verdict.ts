@@ -1,40 +1,119 @@
 /**
- * How a task ends: pure. The end of its last execution, what its results said, and what was counted become
- * one outcome with a reason and the word who must act.
+ * How a task ends: pure. The end of its last execution, what was counted and what its results endpoints said
+ * become one outcome with a reason and the word who must act; and whether the execution may be deleted.
  */
-import type { Outcome, WhoActs } from "../ledger/Fact.ts"
+import { countedTotal } from "../contract/ProductsCount.ts"
+import type { ProductsCount } from "../contract/ProductsCount.ts"
+import { mayBring } from "../contract/ResultsSource.ts"
+import type { AttemptDrained, AttemptKept, Outcome, ProofLine, WhoActs } from "../ledger/Fact.ts"
+import { proveDrain } from "./DrainProof.ts"
+import type { DrainProof, SourceFinding } from "./DrainProof.ts"
 import type { End } from "./Ends.ts"
 import { ownEnds } from "./Ends.ts"
+import type { Pulled } from "./PullResults.ts"
 
 export interface Verdict {
   readonly outcome: Outcome
   readonly reason: string
   readonly who_acts: WhoActs
+  /** For people, where the reason alone does not say enough. */
+  readonly message?: string
 }
 
 /** What reading the results of a closed execution came to. */
 export type Reading =
-  /** Nothing to read: the login never succeeded and nothing was counted, or the job does not want results. */
-  | { readonly _tag: "None" }
-  | { readonly _tag: "Final" }
+  /** All that it holds is here: it may be deleted. */
+  | ({ readonly _tag: "Drained" } & NonNullable<typeof AttemptDrained.Type.proof>)
   /** Still partial when the time for them was over, or the service did not answer. */
   | { readonly _tag: "Partial" }
-  /**
-   * Flow results 404 or 412. `readable` holds what the profile body names, `counted` what `products_count`
-   * does.
-   */
-  | { readonly _tag: "Absent"; readonly counted: number; readonly reachable: boolean }
+  /** The service does not know the execution any more: there is nothing to read and nothing to delete. */
+  | { readonly _tag: "Gone" }
+  /** Read to the end, and not proved to be all: it stays at the service. */
+  | ({ readonly _tag: "Kept" } & Pick<typeof AttemptKept.Type, "reason" | "families" | "message">)
 
-/** Nothing is left at the service that is not here. */
-export const isDrained = (reading: Reading): boolean =>
-  reading._tag === "None" || reading._tag === "Final" || (reading._tag === "Absent" && reading.reachable)
+/** The job wants no results, so that nothing has to be here. */
+export const unwanted: Reading = { _tag: "Drained", basis: "unwanted", families: [] }
+
+/** The message names so many families. */
+const familiesNamedMax = 3
+
+const missingText = (families: ReadonlyArray<ProofLine>): string => {
+  const short = families.filter(({ counted = 0, landed }) => landed < counted)
+  const named = short
+    .slice(0, familiesNamedMax)
+    .map(({ family, counted, landed }) => `${family.slice(0, 80)} ${landed} of ${counted}`)
+  const more = short.length > named.length ? ` and ${short.length - named.length} more families` : ""
+  return `${named.join(", ")}${more}`
+}
+
+const answersText = (pulled: Pulled): string =>
+  pulled
+    .flatMap(({ source, reading }) => {
+      if (reading._tag === "Final" || reading._tag === "Unfinished") return []
+      const said = reading.http_status === undefined ? "cannot be asked for this id" : reading.http_status
+      return [`${source.name}: ${said}`]
+    })
+    .join(", ")
+
+const kept = (
+  reason: Extract<Reading, { _tag: "Kept" }>["reason"],
+  { families }: DrainProof,
+  parts: ReadonlyArray<string>,
+): Reading => {
+  const message = parts.filter((part) => part !== "").join("; ")
+  return { _tag: "Kept", reason, families, message }
+}
+
+/**
+ * Whether something was counted of which nothing came, and no endpoint that may bring it answered with
+ * results at all.
+ */
+const isUnreachable = ({ families }: DrainProof, findings: ReadonlyArray<SourceFinding>): boolean =>
+  families.some(
+    ({ family, counted = 0, landed }) =>
+      counted > 0 && landed === 0 && !findings.some(({ source }) => mayBring(source, family)),
+  )
+
+export const judgeReadings = (count: ProductsCount, pulled: Pulled): Reading => {
+  if (pulled.some(({ reading }) => reading._tag === "Unfinished")) return { _tag: "Partial" }
+  const findings = pulled.flatMap(({ reading }) => (reading._tag === "Final" ? [reading.finding] : []))
+  const proof = proveDrain(count, findings)
+  const answers = answersText(pulled)
+  // Nothing was counted, but an endpoint did not say that there is nothing: that is no proof of anything.
+  const isRefused =
+    count._tag === "Counted" &&
+    countedTotal(count.counts) === 0 &&
+    findings.length === 0 &&
+    pulled.some(({ reading }) => reading._tag === "Refused")
+  if (isRefused) return kept("RECORDS_UNREACHABLE", proof, [answers])
+  if (proof.isWhole) {
+    const isCounted = proof.isCounted && proof.families.every(({ counted = 0, landed }) => landed >= counted)
+    return { _tag: "Drained", basis: isCounted ? "counted" : "final", families: proof.families }
+  }
+  if (count._tag === "Unknown") return kept("RECORDS_UNREACHABLE", proof, [count.why, answers])
+  const reason = isUnreachable(proof, findings) ? "RECORDS_UNREACHABLE" : "RECORDS_SHORT"
+  return kept(reason, proof, [missingText(proof.families), answers])
+}
 
 export const verdictOf = (end: End, reason: string, reading: Reading): Verdict => {
   if (reading._tag === "Partial") return own("RESULTS_PARTIAL")
-  const unreachable = reading._tag === "Absent" && !reading.reachable
-  if (unreachable && (end.outcome === "succeeded" || end.outcome === "partial"))
-    return own("RECORDS_UNREACHABLE")
-  return { outcome: end.outcome, reason, who_acts: end.who_acts }
+  if (reading._tag === "Kept" && (end.outcome === "succeeded" || end.outcome === "partial"))
+    return { ...own(reading.reason), message: reading.message }
+  return verdictOfEnd(end, reason)
+}
+
+/** Of a task whose results decide nothing. */
+export const verdictOfEnd = ({ outcome, who_acts }: End, reason: string): Verdict => ({
+  outcome,
+  reason,
+  who_acts,
+})
+
+/** Of a listed flow session: there is no execution, so that nothing is counted and nothing deleted. */
+export const verdictOfSession = (pulled: Pulled): Verdict => {
+  const last = pulled.at(-1)?.reading
+  if (last === undefined || last._tag === "Nothing" || last._tag === "Refused") return own("SESSION_UNKNOWN")
+  return last._tag === "Unfinished" ? own("RESULTS_PARTIAL") : own("COMPLETED")
 }
 
 export const own = (reason: keyof typeof ownEnds): Verdict => ({
@@ -42,19 +121,3 @@ export const own = (reason: keyof typeof ownEnds): Verdict => ({
   reason,
   who_acts: ownEnds[reason].who_acts,
 })
-
-/**
- * Whether everything counted can be read. Without flow results only the profile endpoint is left (section
- * 4.12), so each family of `products_count` must appear among the records of that body.
- */
-export const isReachable = (
-  products_count: Readonly<Record<string, number>>,
-  readableSubFamilies: ReadonlySet<string>,
-): boolean =>
-  Object.entries(products_count).every(
-    ([key, count]) =>
-      count <= 0 || readableSubFamilies.has(key.slice(0, key.includes("@") ? key.indexOf("@") : undefined)),
-  )
-
-export const countedTotal = (products_count: Readonly<Record<string, number>>): number =>
-  Object.values(products_count).reduce((sum, count) => sum + Math.max(0, count), 0)

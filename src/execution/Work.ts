@@ -4,6 +4,7 @@
  */
 import type { Effect } from "effect"
 import type { StartCall } from "../client/Service.ts"
+import type { ResultsSource } from "../contract/ResultsSource.ts"
 import type { LedgerFailed } from "../ledger/Ledger.ts"
 import type { Limits } from "../scheduling/Schedule.ts"
 import type { Verdict } from "./Verdict.ts"
@@ -25,6 +26,8 @@ export type Prepared =
       readonly secrets: ReadonlyArray<string>
       /** The stored token that logs in; absent where parameters do. */
       readonly token?: TokenRef
+      /** The same start with the parameters that the token was made with, where the job has them. */
+      readonly withParameters?: CallParts
     }
   /** The engine was seen, and the task must not be started. */
   | { readonly _tag: "Verdict"; readonly verdict: Verdict }
@@ -56,6 +59,8 @@ export interface Rules {
   readonly polling: { readonly min_ms: number; readonly max_ms: number }
   readonly retry: { readonly max_attempts: number; readonly base_ms: number; readonly max_ms: number }
   readonly max_wait_ms: number
+  /** The endpoints that results are read from, in the order in which they are asked. */
+  readonly sources: ReadonlyArray<ResultsSource>
   readonly flow_results: {
     readonly enabled: boolean
     readonly min_interval_ms: number

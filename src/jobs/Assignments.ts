@@ -6,6 +6,7 @@
 import { Predicate } from "effect"
 import { features as knownFeatures } from "../contract/Vocabulary.ts"
 import type { CustomerRow } from "./CustomersFile.ts"
+import { warnOfLoginId, warnOfResemblance } from "./CustomerId.ts"
 import type { Context } from "./Decode.ts"
 import { missingKey } from "./Decode.ts"
 import type { Assignment, JobFeature, Login, ParameterSource } from "./Job.ts"
@@ -164,7 +165,12 @@ const everyEngine = (surroundings: Surroundings, place: Place, group?: "rows"): 
 /** A customer of the job file on one engine of its own list. */
 const bindEngine = (
   surroundings: Surroundings,
-  customer: { readonly path: Path; readonly parameters: Parameters; readonly tokenized: boolean },
+  customer: {
+    readonly id: string
+    readonly path: Path
+    readonly parameters: Parameters
+    readonly tokenized: boolean
+  },
   written: Written,
   index: number,
 ): EngineSettings & { readonly login: Login } => {
@@ -176,6 +182,7 @@ const bindEngine = (
     context.findings.error(context.document.place([...path, "token"], "key"), message)
   }
   const own = readParameters(context, written.parameters, [...path, "parameters"], folder)
+  warnOfLoginId(context, customer.id, own ?? {}, context.document.place(path))
   const features =
     written.features === undefined
       ? (base?.features ?? [])
@@ -207,6 +214,7 @@ export const bindInline = (
   const place = context.document.place([...path, "id"])
   warnOfResemblance(context, value.id, place)
   const parameters = readParameters(context, value.parameters, [...path, "parameters"], folder) ?? {}
+  warnOfLoginId(context, value.id, parameters, place)
   const tokenized = value.tokenized_access ?? false
   const bind = (at: Place, bound: EngineSettings & { readonly login: Login }) =>
     add(surroundings, binding, at, { customer_id: value.id, ...bound, source: placeText(at) })
@@ -223,7 +231,7 @@ export const bindInline = (
     const written: Written = Predicate.isString(entry) ? { reference: entry } : entry
     bind(
       context.document.place([...path, "engines", position]),
-      bindEngine(surroundings, { path, parameters, tokenized }, written, position),
+      bindEngine(surroundings, { id: value.id, path, parameters, tokenized }, written, position),
     )
   })
 }
@@ -239,6 +247,7 @@ export const bindRow = (
   const verdict = judgeCustomerId(row.customer_id)
   if (verdict._tag === "Certain") findings.error(row.place, `expected ${personalDataReason(verdict.kind)}`)
   warnOfResemblance(surroundings.context, row.customer_id, row.place)
+  warnOfLoginId(surroundings.context, row.customer_id, row.parameters, row.place)
   const login: Login = { _tag: "Parameters", parameters: row.parameters, tokenized_access }
   const reference = row.engine_reference
   const named = reference === undefined ? undefined : surroundings.engines.get(reference)
@@ -251,16 +260,6 @@ export const bindRow = (
   for (const engine of engines) {
     add(surroundings, binding, row.place, { customer_id: row.customer_id, ...engine, login, source })
   }
-}
-
-export const warnOfResemblance = ({ findings }: Context, id: string, place: Place): void => {
-  const verdict = judgeCustomerId(id)
-  if (verdict._tag !== "Resembles") return
-  findings.warn(
-    place,
-    `this customer_id resembles ${verdict.kind}; it must hold no personal data`,
-    verdict.kind,
-  )
 }
 
 /** A customer is either written out or a file of customers. */

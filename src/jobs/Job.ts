@@ -7,6 +7,7 @@
 import type { Redacted } from "effect"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
 import type { Feature } from "../contract/Vocabulary.ts"
+import type { Place } from "./Problem.ts"
 
 /** A setting of the job file that is only known at run time. The text is safe to show; the value never is. */
 export type SecretReference =
@@ -62,6 +63,14 @@ export type ServiceTarget =
       readonly reading?: string | undefined
     }
 
+/** One pair of `hooks_extra_data` as the file has it, to compare with secrets that are resolved later. */
+export interface HookPair {
+  readonly key: string
+  readonly value: string
+  readonly key_place: Place
+  readonly place: Place
+}
+
 export interface Job {
   readonly name: string
   /** The file's path as given, for messages and for `rerun`. */
@@ -90,6 +99,7 @@ export interface Job {
   readonly assignments: ReadonlyArray<Assignment>
   /** The built-in rows first, as the job's folder changes them; then its own, by name. */
   readonly sources: ReadonlyArray<ResultsSource>
+  readonly hooks: ReadonlyArray<HookPair>
   readonly tokens_key: SecretReference | undefined
   readonly sessions: ReadonlyArray<{ readonly session_id: string; readonly customer_id: string | undefined }>
 }

@@ -10,8 +10,10 @@ import type { Item } from "./Assignments.ts"
 import { readCustomersFile } from "./CustomersFile.ts"
 import { decodePart, missingKey, unknownKey } from "./Decode.ts"
 import type { Context } from "./Decode.ts"
+import { warnOfResemblance } from "./CustomerId.ts"
 import { defaults } from "./Defaults.ts"
-import type { Job } from "./Job.ts"
+import { checkHooks, hookPairs, keysOf, secretsOfLogin } from "./HooksData.ts"
+import type { HookPair, Job, SecretReference } from "./Job.ts"
 import { readDocument, variablesIn } from "./JobDocument.ts"
 import * as Shape from "./JobFile.ts"
 import { JobInvalid, makeFindings } from "./Problem.ts"
@@ -177,10 +179,44 @@ const readSessions = (context: Context, items: Parts["sessions"]): Job["sessions
     const place = document.place(["sessions", index])
     if (seen.has(written.id)) findings.error(place, "this session is listed already")
     seen.add(written.id)
-    if (written.customer !== undefined) Assignments.warnOfResemblance(context, written.customer, place)
+    if (written.customer !== undefined) warnOfResemblance(context, written.customer, place)
     return { session_id: written.id, customer_id: written.customer }
   })
 }
+
+/**
+ * Compares the pairs with what can be known here: values that are written out, and variables of the
+ * environment. Files and commands are asked when a plan is made.
+ */
+const checkHooksNow = Effect.fnUntraced(function* (
+  { findings }: Context,
+  pairs: ReadonlyArray<HookPair>,
+  assignments: Job["assignments"],
+  keys: ReturnType<typeof keysOf>,
+) {
+  if (pairs.length === 0) return
+  const sources = assignments.flatMap(({ login }) =>
+    login._tag === "Token" ? [] : Object.values(login.parameters),
+  )
+  const references = [
+    ...sources.flatMap((source) => (source._tag === "Reference" ? [source.reference] : [])),
+    ...keys.map(({ reference }) => reference),
+  ]
+  const names = references.flatMap((one) => (one._tag === "Env" ? [one.name] : []))
+  const environment = yield* readEnvironment(new Set(names))
+  const valueOf = (one: SecretReference) => (one._tag === "Env" ? environment.get(one.name) : undefined)
+  const secrets = assignments.flatMap((assignment) =>
+    secretsOfLogin(assignment, (source) =>
+      source._tag === "Reference" ? valueOf(source.reference) : undefined,
+    ),
+  )
+  const ours = keys.map(({ reference, whose }) => ({
+    value: valueOf(reference),
+    whose,
+    kept: "password" as const,
+  }))
+  checkHooks(pairs, [...secrets, ...ours], findings)
+})
 
 /**
  * A file's path as given; references and files in it are relative to its folder. Durations of the job are ms.
@@ -220,6 +256,8 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string) {
     )
   }
   const tokens_key = parts.tokens === undefined ? undefined : parseReference(parts.tokens.key, folder)
+  const hooks = hookPairs(context, parts.engines, parts.customers)
+  yield* checkHooksNow(context, hooks, assignments, keysOf({ service, tokens_key }))
   if (findings.errors().length > 0 || parts.name === undefined || service === undefined)
     return yield* invalid()
   const job: Job = {
@@ -229,6 +267,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string) {
     ...settings,
     assignments,
     sources,
+    hooks,
     tokens_key,
     sessions,
   }

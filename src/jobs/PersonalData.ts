@@ -1,8 +1,10 @@
 /**
  * Refuses personal data where the reference forbids it (4.1: a `customer_id` is stored, echoed on every event
- * and may stand in webhook URLs). What is certain, by its check letter, is refused; what only resembles is a
+ * and may stand in webhook URLs). What is certain, by its check digits, is refused; what only resembles is a
  * warning. Nothing here repeats the value it judges.
  */
+import { checkCif, checkColombian, checkIban, checkPersonNumber, checkSocialSecurity } from "./IdNumbers.ts"
+import type { Checked } from "./IdNumbers.ts"
 
 export type PersonalDataVerdict =
   | { readonly _tag: "Clean" }
@@ -10,78 +12,96 @@ export type PersonalDataVerdict =
   | { readonly _tag: "Resembles"; readonly kind: string }
 
 const clean: PersonalDataVerdict = { _tag: "Clean" }
-const letters = "TRWAGMYFPDXBNJZSQVHLCKE"
-const letterOf = (digits: number): string | undefined => letters[digits % 23]
-
-/**
- * DNI, NIE and the K, L and M numbers: undefined when it has not even their form, else whether the letter is
- * right.
- */
-const checkPersonNumber = (text: string): { readonly kind: string; readonly right: boolean } | undefined => {
-  const dni = /^([0-9]{8})([A-Z])$/.exec(text)
-  if (dni !== null) return { kind: "DNI", right: letterOf(Number(dni[1])) === dni[2] }
-  const nie = /^([XYZ])([0-9]{7})([A-Z])$/.exec(text)
-  if (nie !== null) {
-    const first = "XYZ".indexOf(nie[1] ?? "")
-    return { kind: "NIE", right: letterOf(Number(`${first}${nie[2]}`)) === nie[3] }
-  }
-  const special = /^[KLM]([0-9]{7})([A-Z])$/.exec(text)
-  if (special !== null) return { kind: "NIF", right: letterOf(Number(special[1])) === special[2] }
-  return undefined
-}
-
-/**
- * CIF: a letter for the kind of entity, two digits of province, five of number, a digit or a letter of
- * control.
- */
-const checkCif = (text: string): { readonly kind: string; readonly right: boolean } | undefined => {
-  const parts = /^([ABCDEFGHJNPQRSUVW])([0-9]{7})([0-9A-J])$/.exec(text)
-  if (parts === null) return undefined
-  const [entity, digits, control] = [parts[1] ?? "", parts[2] ?? "", parts[3] ?? ""]
-  let sum = 0
-  for (let index = 0; index < 7; index++) {
-    const digit = Number(digits[index])
-    // The odd places (from 1) are doubled and their digits added.
-    sum += index % 2 === 1 ? digit : Math.floor((digit * 2) / 10) + ((digit * 2) % 10)
-  }
-  const check = (10 - (sum % 10)) % 10
-  const asLetter = "JABCDEFGHI"[check]
-  const right =
-    digits.startsWith("00") || "NPQRSW".includes(entity)
-      ? control === asLetter
-      : "ABEH".includes(entity)
-        ? control === String(check)
-        : control === String(check) || control === asLetter
-  return { kind: "CIF", right }
-}
+const certain = (kind: string): PersonalDataVerdict => ({ _tag: "Certain", kind })
+const resembles = (kind: string): PersonalDataVerdict => ({ _tag: "Resembles", kind })
 
 const email = /^[^\s@"]+@[^\s@".]+(?:\.[^\s@".]+)+$/
 
+/** What people write between the digits of a number. */
+const separators = /[-.\s/_·‐-―]/g
+
 /**
- * Is this id personal data? Separators that people write into numbers (`12345678-Z`) don't hide one.
  * Lower-case `c-` and a counter is the commonest form of one's own ids, and one in ten of those has the right
  * digit of a CIF by chance: with a separator after a lower-case letter it only resembles one.
  */
+const judgeCif = (text: string, { kind, right }: Checked): PersonalDataVerdict => {
+  const counter = /^[a-z][-.\s/_]/.test(text)
+  if (right) return counter ? resembles(kind) : certain(kind)
+  return counter ? clean : resembles(kind)
+}
+
+/**
+ * A year at the front is the commonest form of a counter of one's own, and 1 in 97 of those has the right
+ * digits by chance; so has a number behind a prefix. Written in its groups it is nothing else.
+ */
+const judgeSocialSecurity = (text: string, { kind, right }: Checked): PersonalDataVerdict => {
+  const grouped = /^\d{2}[-.\s/]\d{7,8}[-.\s/]\d{2}$|^\d{2}[-.\s/]\d{9,10}$/.test(text)
+  if (!right) return grouped ? resembles(kind) : clean
+  return grouped || !/^(?:19[5-9]|20[0-4])\d/.test(text) ? certain(kind) : resembles(kind)
+}
+
+const phone = "a phone number"
+
+/**
+ * Ten digits or fewer without a word or a sign before them are mostly somebody's own number; a Spanish or a
+ * Colombian mobile number is recognised by its first digits, any other by `+`, `00` or a word.
+ */
+const judgePhone = (text: string): PersonalDataVerdict => {
+  const digits = text.replaceAll(/^\(?\+|[-.\s/()·‐-―]/g, "")
+  if (!/^\d{7,15}$/.test(digits)) return clean
+  if (/^\s*(?:\+|\(\+)/.test(text)) return resembles(phone)
+  if (/^00(?:34|57)\d{8,10}$/.test(digits)) return resembles(phone)
+  if (/^(?:34)?(?:6\d|7[1-4])\d{7}$/.test(digits)) return resembles(phone)
+  if (/^(?:57)?3[0-5]\d{8}$/.test(digits)) return resembles(phone)
+  return /^[89]\d{1,2}[-.\s]\d{2,3}[-.\s]\d{2,3}(?:[-.\s]\d{2,3})?$/.test(text) && digits.length === 9
+    ? resembles(phone)
+    : clean
+}
+
+const labelled =
+  /^(?:tel|tfno?|tlf|phone|mob|mobile|m[oó]vil|cel|celular|whatsapp)[-.:\s_]*(\+?[\d][-.\s\d]{6,18})$/i
+
+/** Numbers that a longer id holds between signs, as in `customer-12345678Z`. */
+const judgeInside = (text: string): PersonalDataVerdict => {
+  const phoned = labelled.exec(text)
+  if (phoned !== null) return resembles(phone)
+  for (const part of text.toUpperCase().split(/[^A-Z0-9+]+/)) {
+    const found = [checkPersonNumber, checkIban, checkSocialSecurity].find((check) => check(part)?.right)
+    const kind = found?.(part)?.kind
+    if (kind !== undefined) return resembles(kind)
+    if (/^\+\d{9,15}$/.test(part)) return resembles(phone)
+  }
+  return clean
+}
+
+/** Is this id personal data? Separators that people write into numbers (`12345678-Z`) don't hide one. */
 export const judgeCustomerId = (id: string): PersonalDataVerdict => {
-  const text = id.trim()
-  if (email.test(text)) return { _tag: "Certain", kind: "an e-mail address" }
-  if (text.includes("@")) return { _tag: "Resembles", kind: "an e-mail address" }
-  const bare = text.toUpperCase().replaceAll(/[-. ]/g, "")
-  const identity = (kind: string) => `a Spanish identity number (${kind})`
-  const person = checkPersonNumber(bare)
-  if (person !== undefined) {
-    return { _tag: person.right ? "Certain" : "Resembles", kind: identity(person.kind) }
-  }
+  const text = id
+    .normalize("NFKC")
+    .replaceAll(/\p{Cf}/gu, "")
+    .trim()
+  if (email.test(text)) return certain("an e-mail address")
+  if (text.includes("@")) return resembles("an e-mail address")
+  const bare = text.toUpperCase().replaceAll(separators, "")
+  const number = checkPersonNumber(bare) ?? checkIban(bare)
+  if (number !== undefined) return number.right ? certain(number.kind) : resembles(number.kind)
   const company = checkCif(bare)
-  if (company !== undefined) {
-    const counter = /^[a-z][-. ]/.test(text)
-    if (company.right) return { _tag: counter ? "Resembles" : "Certain", kind: identity("CIF") }
-    return counter ? clean : { _tag: "Resembles", kind: identity("CIF") }
-  }
-  const inside = text
-    .toUpperCase()
-    .split(/[^A-Z0-9]+/)
-    .map(checkPersonNumber)
-    .find((part) => part?.right === true)
-  return inside === undefined ? clean : { _tag: "Resembles", kind: identity(inside.kind) }
+  if (company !== undefined) return judgeCif(text, company)
+  const insured = checkSocialSecurity(bare)
+  const verdicts = [
+    insured === undefined ? clean : judgeSocialSecurity(text, insured),
+    judgeColombian(text),
+    judgePhone(text),
+    judgeInside(text),
+  ]
+  return (
+    verdicts.find(({ _tag }) => _tag === "Certain") ?? verdicts.find(({ _tag }) => _tag !== "Clean") ?? clean
+  )
+}
+
+/** A tax number with the right check digit is certain where it is written as one; others have no check. */
+const judgeColombian = (text: string): PersonalDataVerdict => {
+  const found = checkColombian(text)
+  if (found === undefined) return clean
+  return found.right ? certain(found.kind) : resembles(found.kind)
 }

@@ -25,12 +25,14 @@ interface Needles {
 
 /**
  * `secrets` are the values of the login parameters. Recognised anywhere in a text: the value itself, and its
- * forms in JSON, URL, base64 and hexadecimal spelling.
+ * forms in JSON, URL, base64 and hexadecimal spelling. `records` is the top-level field that holds records,
+ * of which nothing is ever blanked; `body` where the whole body does.
  */
 export const blank = (
   bytes: Uint8Array,
   kind: BodyMeta["kind"],
   secrets: ReadonlyArray<string | Redacted.Redacted<string>>,
+  records = "data",
 ): Uint8Array => {
   const needles = needlesOf(
     secrets.map((secret) => (typeof secret === "string" ? secret : Redacted.value(secret))),
@@ -38,7 +40,7 @@ export const blank = (
   const text = jsonText(bytes)
   if (text === undefined) return blankText(bytes, needles)
   // The profile is record data from its first byte to its last.
-  return kind === "profile" ? bytes : blankJson(bytes, text, needles)
+  return kind === "profile" || records === "body" ? bytes : blankJson(bytes, text, needles, records)
 }
 
 const needlesOf = (secrets: ReadonlyArray<string>): Needles => {
@@ -80,11 +82,11 @@ const jsonText = (bytes: Uint8Array): string | undefined => {
   }
 }
 
-const blankJson = (bytes: Uint8Array, text: string, needles: Needles): Uint8Array => {
+const blankJson = (bytes: Uint8Array, text: string, needles: Needles, records: string): Uint8Array => {
   const pieces: Array<string> = []
   let copied = 0
   for (const token of jsonTokens(text)) {
-    if (token.path[0] === "data") continue
+    if (token.path[0] === records) continue
     const source = text.slice(token.from, token.to)
     const kept = isSecretPlace(token.path)
       ? token.isKey

@@ -4,6 +4,7 @@
  * stands in a fact.
  */
 import { Schema } from "effect"
+import { ResultsSource } from "../contract/ResultsSource.ts"
 
 export const outcomes = ["succeeded", "partial", "failed", "skipped", "unfinished"] as const
 export type Outcome = (typeof outcomes)[number]
@@ -30,6 +31,11 @@ export const RunStarted = Schema.TaggedStruct("RunStarted", {
   run_date: Schema.String,
   parent: Schema.optionalKey(Schema.String),
   tool_version: Schema.String,
+})
+/** The endpoints that results of this run are read from, from here on; without it the built-in ones. */
+export const ResultsSourcesSet = Schema.TaggedStruct("ResultsSourcesSet", {
+  run_id: Schema.String,
+  sources: Schema.Array(ResultsSource),
 })
 /** The process took the run up again; its unfinished tasks get their attempts anew. */
 export const RunResumed = Schema.TaggedStruct("RunResumed", { run_id: Schema.String })
@@ -96,10 +102,22 @@ export const AttemptClosed = Schema.TaggedStruct("AttemptClosed", {
   status_code: Schema.String,
   status_reason: Schema.String,
   authentication_status: Schema.optionalKey(Schema.String),
-  /** Section 2.4; absent when the state named none. */
+  /** Section 2.4; absent where it cannot be read: then nobody knows how much there is. */
   products_count: Schema.optionalKey(Schema.Record(Schema.String, Schema.Int)),
   landed: Schema.optionalKey(LandedRef),
 })
+/** One family of an execution: what `products_count` says, absent where it says nothing, and what is landed. */
+export const ProofLine = Schema.Struct({
+  family: Schema.String,
+  counted: Schema.optionalKey(Schema.Int),
+  landed: Schema.Int,
+})
+export type ProofLine = typeof ProofLine.Type
+/**
+ * counted: every family's count is landed. final: a source's own word, which the job accepts. unwanted: the
+ * job does not want results.
+ */
+export const drainBases = ["counted", "final", "unwanted"] as const
 /**
  * Everything that this closed execution may hold is landed, or the job does not want it: it may be deleted
  * once that is published. Without this fact it stays at the service.
@@ -107,17 +125,38 @@ export const AttemptClosed = Schema.TaggedStruct("AttemptClosed", {
 export const AttemptDrained = Schema.TaggedStruct("AttemptDrained", {
   ...attempt,
   execution_id: Schema.String,
+  /** Absent in ledgers from before it was kept. */
+  proof: Schema.optionalKey(
+    Schema.Struct({ basis: Schema.Literals(drainBases), families: Schema.Array(ProofLine) }),
+  ),
 })
-/** Results of a session or of the profile endpoint are landed, or are known not to be there. */
+export const keptReasons = ["RECORDS_SHORT", "RECORDS_UNREACHABLE"] as const
+/** It cannot be proved that all of this closed execution is here: it stays at the service and is read again. */
+export const AttemptKept = Schema.TaggedStruct("AttemptKept", {
+  ...attempt,
+  execution_id: Schema.String,
+  reason: Schema.Literals(keptReasons),
+  families: Schema.Array(ProofLine),
+  /** For people: what is missing. Holds nothing of a body. */
+  message: Schema.String,
+})
+/**
+ * What a results endpoint answered: a body that is landed, or the status of an answer without one. `source`
+ * is the name of its row; ledgers from before there were rows have `kind` alone.
+ */
 export const ResultsRead = Schema.TaggedStruct("ResultsRead", {
   ...task,
   session_id: Schema.String,
   execution_id: Schema.optionalKey(Schema.String),
   http_status: Schema.Int,
   kind: Schema.Literals(["results", "profile"]),
+  source: Schema.optionalKey(Schema.String),
   is_closed: Schema.Boolean,
   landed: Schema.optionalKey(LandedRef),
 })
+/** The row of the endpoint that an answer or a body came from, before and since there were rows. */
+export const sourceNameOf = ({ kind, source }: { readonly kind: string; readonly source?: string }): string =>
+  source ?? (kind === "profile" ? "profile" : "flow_results")
 export const AttachmentRead = Schema.TaggedStruct("AttachmentRead", {
   ...task,
   session_id: Schema.String,
@@ -190,8 +229,17 @@ export const TokenRevoked = Schema.TaggedStruct("TokenRevoked", token)
 export const RunPublished = Schema.TaggedStruct("RunPublished", {
   run_id: Schema.String,
   version: Schema.Int,
-  /** One receipt per execution whose bodies were read back, hashed and published. */
-  receipts: Schema.Array(Schema.Struct({ execution_id: Schema.String, landed_sha256: Schema.String })),
+  /**
+   * One receipt per execution whose bodies were read back, hashed and published; `whole` when those bodies
+   * alone prove that everything counted is here.
+   */
+  receipts: Schema.Array(
+    Schema.Struct({
+      execution_id: Schema.String,
+      landed_sha256: Schema.String,
+      whole: Schema.optionalKey(Schema.Boolean),
+    }),
+  ),
 })
 export const DeleteIntended = Schema.TaggedStruct("DeleteIntended", {
   ...task,
@@ -209,12 +257,15 @@ export const RunEnded = Schema.TaggedStruct("RunEnded", {
   exit_code: Schema.Int,
   /** Something of this run is still at the service: in flight, partial, or to be deleted. */
   leftovers: Schema.Boolean,
+  /** Executions that are kept there because nothing proves that all of them is here. */
+  kept: Schema.optionalKey(Schema.Int),
 })
 /** The tables say how the run ended: only now is it over. Without this fact it is taken up again. */
 export const OutcomePublished = Schema.TaggedStruct("OutcomePublished", { run_id: Schema.String })
 
 export const Fact = Schema.Union([
   RunStarted,
+  ResultsSourcesSet,
   RunResumed,
   TaskPlanned,
   StartIntended,
@@ -224,6 +275,7 @@ export const Fact = Schema.Union([
   AbortIntended,
   AttemptClosed,
   AttemptDrained,
+  AttemptKept,
   ResultsRead,
   AttachmentRead,
   TaskSettled,

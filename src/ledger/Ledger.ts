@@ -9,6 +9,7 @@ import { chmodSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { Fact } from "./Fact.ts"
 import type { CredentialRejected, Recorded, RunStarted } from "./Fact.ts"
+import type { RunState } from "./RunState.ts"
 
 /** The ledger could not be read or written; nothing may be started or deleted without it. */
 export class LedgerFailed extends Schema.TaggedError<LedgerFailed>()("LedgerFailed", {
@@ -30,7 +31,7 @@ export type RecordedAs<F extends Fact> = Omit<Recorded, "fact"> & { readonly fac
  * published.
  */
 export interface RunHeader extends RecordedAs<typeof RunStarted.Type> {
-  readonly ended: { readonly at: number; readonly exit_code: number; readonly leftovers: boolean } | undefined
+  readonly ended: RunState["ended"]
 }
 
 export class Ledger extends Context.Service<
@@ -234,8 +235,8 @@ const foldHeaders = (rows: ReadonlyArray<Recorded>): ReadonlyArray<RunHeader> =>
   for (const { seq, at, fact } of rows) {
     if (fact._tag === "RunStarted") headers.set(fact.run_id, { seq, at, fact, ended: undefined })
     else if (fact._tag === "RunEnded") {
-      const { exit_code, leftovers } = fact
-      ends.set(fact.run_id, { at, exit_code, leftovers })
+      const { exit_code, leftovers, kept = 0 } = fact
+      ends.set(fact.run_id, { at, exit_code, leftovers, kept })
     } else if (fact._tag === "RunResumed" || fact._tag === "OutcomePublished") {
       const header = headers.get(fact.run_id)
       if (header === undefined) continue

@@ -2,10 +2,14 @@
  * The state of a run: a pure fold of its facts. Resume, publication, reports and `status` all read this one
  * picture, so that none of them can remember something that the ledger does not know.
  */
+import { builtInSources, withEarlier } from "../contract/ResultsSource.ts"
+import type { ResultsSource } from "../contract/ResultsSource.ts"
 import type {
   AbortIntended,
   AttachmentRead,
   AttemptClosed,
+  AttemptDrained,
+  AttemptKept,
   Fact,
   Recorded,
   ResultsRead,
@@ -48,6 +52,10 @@ export interface AttemptState {
   readonly orphanSuspected: boolean
   /** Everything that the execution may hold is landed. */
   readonly drained: boolean
+  /** What shows it; absent where it is not drained, and in ledgers from before proofs were kept. */
+  readonly proof?: typeof AttemptDrained.Type.proof
+  /** Why it stays at the service, as it was last found. */
+  readonly kept?: typeof AttemptKept.Type
   readonly deletion: Deletion | undefined
 }
 
@@ -84,8 +92,12 @@ export interface RunState {
   readonly started_at: number
   /** In the order in which they were planned. */
   readonly tasks: ReadonlyMap<string, TaskState>
+  /** The endpoints that its results are read from. */
+  readonly sources: ReadonlyArray<ResultsSource>
   readonly published: At<typeof RunPublished.Type> | undefined
-  readonly ended: { readonly at: number; readonly exit_code: number; readonly leftovers: boolean } | undefined
+  readonly ended:
+    | { readonly at: number; readonly exit_code: number; readonly leftovers: boolean; readonly kept: number }
+    | undefined
 }
 
 /**
@@ -134,11 +146,15 @@ export const foldRun = (facts: Iterable<Recorded>): RunState | undefined => {
   let started: { readonly at: number; readonly fact: typeof RunStarted.Type } | undefined
   let published: RunState["published"]
   let ended: RunState["ended"]
+  let sources = builtInSources
   const tasks = new Map<string, TaskDraft>()
   for (const { seq, at, fact } of facts) {
     if (fact._tag === "RunStarted") started = { at, fact }
     else if (fact._tag === "RunPublished") published = { seq, at, fact }
-    else if (fact._tag === "RunEnded") ended = { at, exit_code: fact.exit_code, leftovers: fact.leftovers }
+    else if (fact._tag === "RunEnded") {
+      const { exit_code, leftovers, kept = 0 } = fact
+      ended = { at, exit_code, leftovers, kept }
+    } else if (fact._tag === "ResultsSourcesSet") sources = withEarlier(fact.sources, sources)
     else if (fact._tag === "RunResumed") ended = undefined
     else if (fact._tag === "TaskPlanned") planTask(tasks, fact, at)
     else if ("task_id" in fact) {
@@ -147,7 +163,7 @@ export const foldRun = (facts: Iterable<Recorded>): RunState | undefined => {
     }
   }
   if (started === undefined) return undefined
-  return { started: started.fact, started_at: started.at, tasks, published, ended }
+  return { started: started.fact, started_at: started.at, tasks, sources, published, ended }
 }
 
 const planTask = (tasks: Map<string, TaskDraft>, fact: typeof TaskPlanned.Type, at: number) => {
@@ -250,6 +266,11 @@ const foldAttempt = (
       return
     case "AttemptDrained":
       attempt.drained = true
+      if (fact.proof !== undefined) attempt.proof = fact.proof
+      delete attempt.kept
+      return
+    case "AttemptKept":
+      attempt.kept = fact
       return
     case "AttemptObserved":
       attempt.status_code = fact.status_code

@@ -8,6 +8,7 @@ import { statusReasonsByCode } from "../contract/Vocabulary.ts"
 import type { Assignment, JobFeature } from "../jobs/Job.ts"
 import type { CredentialRejected, Outcome, WhoActs } from "../ledger/Fact.ts"
 import type { RecordedAs } from "../ledger/Ledger.ts"
+import { cautionsOf } from "./Cautions.ts"
 import type { CompiledEngine, EngineFinding } from "./EngineForms.ts"
 import { checkSettings } from "./FeatureSettings.ts"
 import { fingerprintLogin } from "./Fingerprint.ts"
@@ -94,9 +95,8 @@ export const planAssignment = (
     source,
   }
   const decision = refitTask(task, finding, grounds)
-  if (finding._tag !== "Known") return decision
-  const literal = literalSecrets(assignment, finding.engine)
-  return literal.length === 0 ? decision : { ...decision, warnings: [...literal, ...decision.warnings] }
+  const cautions = cautionsOf(assignment, login, finding)
+  return cautions.length === 0 ? decision : { ...decision, warnings: [...cautions, ...decision.warnings] }
 }
 
 /**
@@ -182,7 +182,7 @@ const fitLogin = (task: UnfittedTask, engine: CompiledEngine | undefined, ground
   if (token === undefined)
     return { login: { ...login, parameters }, fingerprint, found: fitted ?? nothingFound }
   // What nobody knows to be another login counts as this one: refused under the token, it is not sent either.
-  const ofToken: TaskLogin = { _tag: "Token", token: { ...token, fingerprint } }
+  const ofToken: TaskLogin = { _tag: "Token", token: { ...token, fingerprint }, parameters }
   return { login: ofToken, fingerprint, found: nothingFound }
 }
 
@@ -223,6 +223,10 @@ const refuseEngine = (subject: Subject, finding: EngineFinding): Decision | unde
       ends.engineUnknown,
       "the service knows no such engine: see `nightjar engines list`",
     )
+  }
+  if (finding._tag === "Unreadable") {
+    const next = "no login is sent without its form: report this to the service's support"
+    return settle(subject, engineerEnd("UNEXPECTED_ANSWER"), `${finding.detail}; ${next}`)
   }
   if (finding._tag === "Known" && finding.engine.details.action_required_frequency === "always") {
     return settle(subject, ends.personNeeded, "this engine needs a person at every run")
@@ -279,12 +283,3 @@ const lackingFeatures = (
   features: ReadonlyArray<JobFeature>,
   engine: CompiledEngine,
 ): ReadonlyArray<string> => features.flatMap(({ code }) => (engine.features.has(code) ? [] : [code]))
-
-const literalSecrets = ({ login }: Assignment, engine: CompiledEngine): ReadonlyArray<string> =>
-  login._tag === "Token"
-    ? []
-    : Object.entries(login.parameters).flatMap(([name, source]) =>
-        source._tag === "Literal" && engine.parameters.secret.has(name)
-          ? [`${name} is a secret written out in a file: use env:, file: or exec:`]
-          : [],
-      )

@@ -1,8 +1,11 @@
 /**
  * Which run a command works on: pure. A night that was cut off goes on, a finished one is not repeated, and
- * what older nights left at the service is brought home first.
+ * what older nights left at the service is collected first.
  */
 import type { RunHeader } from "../ledger/Ledger.ts"
+
+/** Executions that are kept at the service are read again by every later run, for this long after their own. */
+export const keptReadMaxMs = 30 * 24 * 60 * 60_000
 
 /** An unfinished run younger than this is taken up again, whatever its date. */
 export const resumeAgeMaxMs = 20 * 60 * 60_000
@@ -45,10 +48,13 @@ export const chooseRun = (input: {
         ? { _tag: "NothingToDo", run_id: newest.fact.run_id, exit_code: newest.ended.exit_code }
         : { _tag: "New", run_id: nextRunId(job, run_date, ofDate) }
   const collect = ofJob
-    .filter((run) => run.fact.run_id !== chosen.run_id && (run.ended === undefined || run.ended.leftovers))
+    .filter((run) => run.fact.run_id !== chosen.run_id && isToCollect(run, now))
     .map((run) => run.fact.run_id)
   return { chosen, collect }
 }
+
+const isToCollect = ({ at, ended }: RunHeader, now: number): boolean =>
+  ended === undefined || ended.leftovers || (ended.kept > 0 && now - at < keptReadMaxMs)
 
 /** `<job>.<date>`, then `.2`, `.3` … */
 const nextRunId = (job: string, run_date: string, ofDate: ReadonlyArray<RunHeader>): string => {

@@ -6,6 +6,7 @@
 import { Ajv } from "ajv"
 import type { ErrorObject } from "ajv"
 import formats from "ajv-formats"
+import { namesSecret } from "../jobs/HooksData.ts"
 import { definitionPointer, isRecord, toJsonSchema } from "./JsonSchema.ts"
 import type { JsonSchema } from "./JsonSchema.ts"
 import { boundPattern } from "./Patterns.ts"
@@ -28,8 +29,6 @@ export interface CompiledForm {
   readonly warnings: ReadonlyArray<string>
 }
 
-const secretName = /passw|passphrase|contrase|secret|clave|\bpin\b|_pin$|^pin_|token|\botp\b/i
-
 /** `form` is a form schema of section 2.3; anything else compiles to a form that checks nothing. */
 export const compileForm = (form: Readonly<Record<string, unknown>>): CompiledForm => {
   const { schema, warnings: found } = toJsonSchema(form)
@@ -50,7 +49,7 @@ export const compileForm = (form: Readonly<Record<string, unknown>>): CompiledFo
     defaulted: named((_, property) => Object.hasOwn(property, "default")),
     secret: named(
       (name, property) =>
-        property["format"] === "password" || property["writeOnly"] === true || secretName.test(name),
+        property["format"] === "password" || property["writeOnly"] === true || namesSecret(name),
     ),
     takesOthers: schema["additionalProperties"] !== false || isRecord(schema["patternProperties"]),
     typesOf: (field) =>

@@ -23,6 +23,13 @@ export type EngineAnswer =
   | { readonly _tag: "Unknown" }
   /** 503, or an answer that lasting trouble with this one engine kept away. */
   | { readonly _tag: "Unavailable"; readonly detail?: string }
+  | Unreadable
+
+/** It answered 200, but with details that hold no form to log in with; they stay so until somebody acts. */
+export interface Unreadable {
+  readonly _tag: "Unreadable"
+  readonly detail: string
+}
 
 /** The catalogue as planning needs it; the service's client stands behind it. */
 export class EngineCatalogue extends Context.Service<
@@ -49,6 +56,7 @@ export type EngineFinding =
   | { readonly _tag: "Unknown" }
   /** Cannot be used now, and its form was never seen. */
   | { readonly _tag: "Unavailable"; readonly detail?: string }
+  | Unreadable
 
 export const compileEngine = (details: EngineDetails): CompiledEngine => {
   const parameters = once(() => compileForm(details.parameters))
@@ -121,7 +129,7 @@ export class FormCache extends Context.Service<
         known: CompiledEngine | undefined,
       ) {
         const answer = yield* catalogue.showEngine(reference)
-        if (answer._tag === "Unknown") return { _tag: "Unknown" } satisfies EngineFinding
+        if (answer._tag === "Unknown" || answer._tag === "Unreadable") return answer satisfies EngineFinding
         if (answer._tag === "Unavailable") {
           const why = answer.detail === undefined ? {} : { detail: answer.detail }
           return known === undefined

@@ -22,8 +22,11 @@ const concurrency = 16
 
 type Answer = Result.Result<Redacted.Redacted<string>, SecretUnavailable>
 
-/** One answer per assignment, in their order. Each distinct reference is asked for once. */
-export const resolveLogins = Effect.fn("Planning.resolveLogins")(function* (
+/** What every reference of some assignments leads to. */
+export type ResolvedReferences = (reference: SecretReference) => Answer | undefined
+
+/** Each distinct reference is asked for once. */
+export const resolveReferences = Effect.fn("Planning.resolveReferences")(function* (
   assignments: ReadonlyArray<Assignment>,
 ) {
   const { resolve } = yield* Secrets
@@ -40,7 +43,7 @@ export const resolveLogins = Effect.fn("Planning.resolveLogins")(function* (
     { concurrency },
   )
   const secrets: ReadonlyMap<string, Answer> = new Map(found)
-  return assignments.map((assignment) => assemble(assignment, secrets))
+  return ((reference) => secrets.get(keyOf(reference))) satisfies ResolvedReferences as ResolvedReferences
 })
 
 const keyOf = (reference: SecretReference): string => {
@@ -54,12 +57,12 @@ const keyOf = (reference: SecretReference): string => {
   }
 }
 
-const assemble = ({ login }: Assignment, secrets: ReadonlyMap<string, Answer>): ResolvedLogin => {
+export const assembleLogin = ({ login }: Assignment, resolved: ResolvedReferences): ResolvedLogin => {
   if (login._tag === "Token") return { _tag: "NoParameters" }
   const missing: Array<string> = []
   const values = Object.entries(login.parameters).map(([name, source]) => {
     if (source._tag === "Literal") return [name, Redacted.value(source.value)] as const
-    const answer = secrets.get(keyOf(source.reference))
+    const answer = resolved(source.reference)
     if (answer !== undefined && Result.isSuccess(answer))
       return [name, Redacted.value(answer.success)] as const
     missing.push(`${name}: ${answer?.failure.message ?? "was not looked up"}`)

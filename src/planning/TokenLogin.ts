@@ -16,7 +16,12 @@ export type TaskLogin =
       readonly parameters: Redacted.Redacted<Readonly<Record<string, unknown>>>
       readonly tokenized_access: boolean
     }
-  | { readonly _tag: "Token"; readonly token: StoredToken }
+  | {
+      readonly _tag: "Token"
+      readonly token: StoredToken
+      /** Those that the token stands in for, where the job has them. */
+      readonly parameters?: Redacted.Redacted<Readonly<Record<string, unknown>>>
+    }
 
 interface Access {
   readonly customer_id: string

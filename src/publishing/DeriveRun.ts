@@ -6,17 +6,25 @@
  */
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
-import { Landing } from "../landing/Landing.ts"
-import type { LandedBody } from "../landing/Landing.ts"
+import { readProductsCount } from "../contract/ProductsCount.ts"
+import type { ProductsCount } from "../contract/ProductsCount.ts"
+import { proveDrain } from "../execution/DrainProof.ts"
 import { executionsOf } from "../ledger/RunState.ts"
 import type { AttemptState, TaskState } from "../ledger/RunState.ts"
 import { TableBuilder } from "../records/Columns.ts"
 import type { TableSpec } from "../records/Columns.ts"
-import { findRecords } from "../records/FindRecords.ts"
-import { makeNormaliser, recordsOf } from "../records/Normalise.ts"
-import type { Counts, Flushed, Normaliser } from "../records/Normalise.ts"
+import { makeNormaliser } from "../records/Normalise.ts"
+import type { Flushed, Normaliser } from "../records/Normalise.ts"
 import { parseBody } from "../records/ParseBody.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
+import {
+  deriveSession,
+  findingsKey,
+  findingsOf as sessionFindings,
+  readBody,
+  rowsOfSession,
+} from "./DeriveSession.ts"
+import type { SessionFindings } from "./DeriveSession.ts"
 import { coverageRows } from "./CoverageRows.ts"
 import type { TaskFindings } from "./CoverageRows.ts"
 import { executionRow, stateRows } from "./ExecutionRows.ts"
@@ -26,17 +34,9 @@ import type { Published } from "./Publisher.ts"
 import { framesOf } from "./RunPicture.ts"
 import type { RunPicture, SessionPicture } from "./RunPicture.ts"
 import { ledgerRows } from "./RunRows.ts"
-import { retrievedFeatures, sessionRows } from "./SessionRows.ts"
 import { coverageTable, executionsTable } from "./SystemTables.ts"
 import { isObject, objectsOf } from "./TakeFields.ts"
 import type { Json } from "./TakeFields.ts"
-
-/** What one results body said, beside its rows; enough to derive coverage again without reading it. */
-export interface SessionFindings {
-  readonly counts: Counts
-  readonly byProduct: ReadonlyMap<string, number>
-  readonly retrieved: ReadonlyArray<string>
-}
 
 export interface DeriveOptions {
   readonly families: ReadonlyArray<RecordFamily>
@@ -55,16 +55,6 @@ export interface Derived {
 }
 
 const systemRowsMax = 122_880
-
-const readBody = Effect.fnUntraced(function* (run_id: string, { ref }: LandedBody) {
-  const landing = yield* Landing
-  return yield* landing
-    .read(run_id, ref)
-    .pipe(Effect.mapError(({ path, message }) => new PublishFailed({ message: `${path}: ${message}` })))
-})
-
-export const findingsKey = ({ session_id, body, task }: SessionPicture): string =>
-  `${body?.ref.sha256 ?? ""}/${task.planned.task_id}/${session_id}`
 
 class RunTables {
   readonly normaliser: Normaliser
@@ -119,13 +109,23 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
   for (const task of picture.state.tasks.values()) {
     const own = sessions.get(task.planned.task_id) ?? []
     const states: Array<Json> = []
+    const counts = new Map<string, ProductsCount>()
     for (const attempt of executionsOf(task)) {
       const state = yield* deriveAttempt(picture, options, tables, task, attempt, own)
-      if (state !== undefined) states.push(state)
+      if (state === undefined) continue
+      states.push(state)
+      if (attempt.execution_id !== undefined)
+        counts.set(attempt.execution_id, readProductsCount(state["products_count"]))
     }
-    for (const session of own) yield* deriveSession(picture, options, tables, session)
-    receipts.push(...receiptsOf(picture, task))
-    const findings = findingsOf(tables, own, states.at(-1))
+    const countOf = (execution_id: string | undefined) =>
+      counts.get(execution_id ?? "") ?? readProductsCount(undefined)
+    for (const session of own)
+      yield* addSession(picture, options, tables, session, countOf(session.execution_id))
+    const isWhole = (attempt: AttemptState): boolean =>
+      attempt.proof?.basis === "unwanted" ||
+      proveDrain(countOf(attempt.execution_id), foundBy(tables, own, attempt)).isWhole
+    receipts.push(...receiptsOf(picture, task, isWhole))
+    const findings = taskFindings(tables, own, states.at(-1))
     const { run_id } = picture.state.started
     tables.add(coverageRows(run_id, task, options.families, findings).map((row) => [coverageTable.name, row]))
     if (tables.isFull) yield* options.sink(tables.flush())
@@ -149,7 +149,8 @@ const deriveAttempt = Effect.fnUntraced(function* (
   if (options.findings === undefined && execution_id !== undefined) {
     // Read for the receipt alone; those that become rows are read where they do.
     for (const frame of framesOf(picture, task, attempt)) {
-      if (frame !== newest && !sessions.some(({ body }) => body === frame)) yield* readBody(run_id, frame)
+      if (frame !== newest && !sessions.some(({ bodies }) => bodies.includes(frame)))
+        yield* readBody(run_id, frame)
     }
   }
   const parsed = newest === undefined ? undefined : parseBody(yield* readBody(run_id, newest))
@@ -165,57 +166,36 @@ const deriveAttempt = Effect.fnUntraced(function* (
   return state
 })
 
-const deriveSession = Effect.fnUntraced(function* (
+/** What was landed of the session of an attempt. */
+const foundBy = (
+  tables: RunTables,
+  sessions: ReadonlyArray<SessionPicture>,
+  { session_id }: AttemptState,
+): SessionFindings["sources"] => {
+  const session = sessions.find((one) => one.session_id === session_id)
+  return session === undefined ? [] : (tables.found.get(findingsKey(session))?.sources ?? [])
+}
+
+/** The rows of one session; what is known of it from an earlier derivation is not read again. */
+const addSession = Effect.fnUntraced(function* (
   picture: RunPicture,
   options: DeriveOptions,
   tables: RunTables,
   session: SessionPicture,
+  count: ProductsCount,
 ) {
   const { run_id } = picture.state.started
-  const { body, task } = session
   const known = options.findings?.get(findingsKey(session))
-  if (body === undefined || known !== undefined) {
+  if (session.body === undefined || known !== undefined) {
     if (known !== undefined) tables.found.set(findingsKey(session), known)
-    tables.add(sessionRows(run_id, session, undefined, undefined))
-    return
+    return tables.add(rowsOfSession(run_id, session, []))
   }
-  const kind = body.meta.kind === "results" ? "results" : "profile"
-  const bytes = yield* readBody(run_id, body)
-  const lineage = {
-    run_id,
-    task_id: task.planned.task_id,
-    execution_id: session.execution_id ?? null,
-    session_id: session.session_id,
-    customer_id: task.planned.customer_id ?? null,
-    engine_reference: task.planned.engine_reference ?? null,
-  }
-  const parsed = parseBody(bytes)
-  const value = parsed._tag === "ReadableBody" ? parsed.value : undefined
-  // A body that is no object at all has no other place for its records than itself.
-  const data = isObject(value) ? recordsOf(kind, value) : value
-  const counts =
-    parsed._tag === "ReadableBody"
-      ? tables.normaliser.add(lineage, data)
-      : tables.normaliser.addBody(lineage, kind, bytes)
-  const { records, inTables, other, rejected } = counts
-  if (records !== inTables + other + rejected) {
-    return yield* new PublishFailed({ message: `${session.session_id}: a record has no row` })
-  }
-  const found = { counts, byProduct: productsOf(data, counts), retrieved: retrievedFeatures(value) ?? [] }
-  tables.found.set(findingsKey(session), found)
-  tables.add(sessionRows(run_id, session, value, records))
+  const added = yield* deriveSession(picture, tables.normaliser, session, count)
+  tables.found.set(findingsKey(session), sessionFindings(added))
+  tables.add(rowsOfSession(run_id, session, added))
 })
 
-/** Records by product; walked again only where some have no table of their own. */
-const productsOf = (data: unknown, counts: Counts): ReadonlyMap<string, number> => {
-  const byProduct = new Map<string, number>()
-  if (counts.other === 0) return byProduct
-  for (const { product } of findRecords(data).records)
-    byProduct.set(product, (byProduct.get(product) ?? 0) + 1)
-  return byProduct
-}
-
-const findingsOf = (
+const taskFindings = (
   tables: RunTables,
   sessions: ReadonlyArray<SessionPicture>,
   state: Json | undefined,
@@ -252,13 +232,18 @@ const findingsOf = (
 
 /**
  * One per execution whose final state is landed: the hash over the sorted hashes of all that was landed of
- * it.
+ * it, and whether that alone proves that all of it is here.
  */
-const receiptsOf = (picture: RunPicture, task: TaskState): Published["receipts"] =>
+const receiptsOf = (
+  picture: RunPicture,
+  task: TaskState,
+  isWhole: (attempt: AttemptState) => boolean,
+): Published["receipts"] =>
   task.attempts.flatMap((attempt) => {
     if (attempt.execution_id === undefined || attempt.closed?.fact.landed === undefined) return []
     const hashes = framesOf(picture, task, attempt).map(({ ref }) => ref.sha256)
-    return [{ execution_id: attempt.execution_id, landed_sha256: receiptOf(hashes) }]
+    const { execution_id } = attempt
+    return [{ execution_id, landed_sha256: receiptOf(hashes), whole: isWhole(attempt) }]
   })
 
 export const receiptOf = (hashes: ReadonlyArray<string>): string =>

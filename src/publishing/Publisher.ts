@@ -17,8 +17,15 @@ export interface Published {
   readonly version: number
   /** Rows of this run in each table, by table name. */
   readonly rows: Readonly<Record<string, number>>
-  /** Executions whose bodies were read back from disk, hashed and are in the tables. */
-  readonly receipts: ReadonlyArray<{ readonly execution_id: string; readonly landed_sha256: string }>
+  /**
+   * Executions whose bodies were read back from disk, hashed and are in the tables; `whole` when those bodies
+   * alone prove that everything counted is here.
+   */
+  readonly receipts: ReadonlyArray<{
+    readonly execution_id: string
+    readonly landed_sha256: string
+    readonly whole: boolean
+  }>
 }
 
 export class Publisher extends Context.Service<

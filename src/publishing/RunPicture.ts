@@ -6,18 +6,24 @@
 import { Effect } from "effect"
 import { Landing } from "../landing/Landing.ts"
 import type { LandedBody } from "../landing/Landing.ts"
+import type { ResultsSource } from "../contract/ResultsSource.ts"
+import { sourceNameOf } from "../ledger/Fact.ts"
 import type { LandedRef, Recorded } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { foldRun } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 import { PublishFailed } from "./Publisher.ts"
 
-/** A session of a task; `body` is its newest results, else its newest profile, else undefined. */
+/**
+ * A session of a task; `bodies` are the newest of each endpoint that was read, in the order of the run's
+ * sources, and `body` is the first of them.
+ */
 export interface SessionPicture {
   readonly task: TaskState
   readonly session_id: string
   readonly execution_id: string | undefined
   readonly body: LandedBody | undefined
+  readonly bodies: ReadonlyArray<LandedBody>
   /** The newest read of this session, as the ledger knows it. Milliseconds. */
   readonly read_at: number | undefined
   readonly is_closed: boolean | undefined
@@ -61,22 +67,30 @@ const sessionsOf = (state: RunState, frames: ReadonlyArray<LandedBody>): Readonl
     ({ meta }) => meta.task_id,
   )
   return [...state.tasks.values()].flatMap((task) => {
-    const bodies = byTask.get(task.planned.task_id) ?? []
+    const landed = byTask.get(task.planned.task_id) ?? []
     const ids = new Set([
-      ...bodies.flatMap(({ meta }) => meta.session_id ?? []),
+      ...landed.flatMap(({ meta }) => meta.session_id ?? []),
       ...task.results.map(({ fact }) => fact.session_id),
       ...(task.planned.session_id === undefined ? [] : [task.planned.session_id]),
     ])
     return [...ids].map((session_id): SessionPicture => {
-      const own = bodies.filter(({ meta }) => meta.session_id === session_id)
-      const body =
-        own.findLast(({ meta }) => meta.kind === "results") ??
-        own.findLast(({ meta }) => meta.kind === "profile")
+      const own = landed.filter(({ meta }) => meta.session_id === session_id)
+      const bodies = newestBySource(state.sources, own)
+      const [body] = bodies
       const read = task.results.findLast(({ fact }) => fact.session_id === session_id)
       const execution_id = body?.meta.execution_id ?? read?.fact.execution_id ?? executionOf(task, session_id)
-      return { task, session_id, execution_id, body, read_at: read?.at, is_closed: read?.fact.is_closed }
+      const known = { read_at: read?.at, is_closed: read?.fact.is_closed }
+      return { task, session_id, execution_id, body, bodies, ...known }
     })
   })
+}
+
+const newestBySource = (
+  sources: ReadonlyArray<ResultsSource>,
+  bodies: ReadonlyArray<LandedBody>,
+): ReadonlyArray<LandedBody> => {
+  const newest = new Map(bodies.map((body) => [sourceNameOf(body.meta), body]))
+  return sources.flatMap(({ name }) => newest.get(name) ?? [])
 }
 
 /** Pure: undefined when the facts hold no beginning of a run. */

@@ -7,7 +7,7 @@ import { dateCell } from "../records/Cells.ts"
 import { outcomes } from "../ledger/Fact.ts"
 import type { Outcome, WhoActs } from "../ledger/Fact.ts"
 import { executionsOf } from "../ledger/RunState.ts"
-import type { RunState, TaskState } from "../ledger/RunState.ts"
+import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 import type { TableRow } from "./ExecutionRows.ts"
 import { attachmentsTable, deletionsTable, runsTable, tasksTable } from "./SystemTables.ts"
 import type { Row } from "./TakeFields.ts"
@@ -83,8 +83,25 @@ const attachmentRows = (run_id: string, task: TaskState): ReadonlyArray<TableRow
     },
   ])
 
+const proofCells = (proof: AttemptState["proof"]): Row => {
+  if (proof === undefined) return {}
+  const { basis, families } = proof
+  const isCounted = families.some(({ counted }) => counted !== undefined)
+  return {
+    counted:
+      isCounted || basis === "counted"
+        ? families.reduce((sum, { counted = 0 }) => sum + counted, 0)
+        : undefined,
+    landed: basis === "unwanted" ? undefined : families.reduce((sum, { landed }) => sum + landed, 0),
+    proof: JSON.stringify({
+      basis,
+      families: Object.fromEntries(families.map(({ family, ...counts }) => [family, counts])),
+    }),
+  }
+}
+
 const deletionRows = (run_id: string, task: TaskState): ReadonlyArray<TableRow> =>
-  task.attempts.flatMap(({ execution_id, deletion }): ReadonlyArray<TableRow> => {
+  task.attempts.flatMap(({ execution_id, deletion, proof }): ReadonlyArray<TableRow> => {
     if (deletion === undefined) return []
     const { customer_id, engine_reference } = task.planned
     const { asked_at, outcome, landed_sha256 } = deletion
@@ -99,6 +116,7 @@ const deletionRows = (run_id: string, task: TaskState): ReadonlyArray<TableRow> 
       http_status,
       outcome,
       landed_sha256,
+      ...proofCells(proof),
     }
     return [[deletionsTable.name, row]]
   })

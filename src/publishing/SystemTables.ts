@@ -194,6 +194,13 @@ export const deletionsTable = table("deletions", "One row per execution that was
   column("http_status", "INTEGER", "Newest answer; NULL while there is none."),
   text("outcome", "deleted, gone (the service did not know it any more) or pending."),
   text("landed_sha256", "Receipt: hash over the hashes of all bodies landed of the execution."),
+  column(
+    "counted",
+    "INTEGER",
+    "Records that the service counted; NULL where the job wants none, or no count.",
+  ),
+  column("landed", "INTEGER", "Records of the counted families, and of all others, that are landed."),
+  column("proof", "JSON", "What allowed the deletion, as JSON: its basis, and counted and landed by family."),
 ])
 
 export const coverageTable = table(

@@ -1,17 +1,21 @@
 /**
  * Proves that landing, ledger, Parquet files and database agree, and names whatever does not: bodies that
  * changed, files of another hash, tables of another count, executions without a row, deletions without a
- * receipt, strays. Reads only.
+ * receipt or of which landing holds less than was counted, strays. Reads only.
  */
 import { join } from "node:path"
 import { Effect } from "effect"
 import { identifier } from "../duckdb/SqlText.ts"
+import { shortfallOf } from "../execution/DrainProof.ts"
+import type { DrainProof } from "../execution/DrainProof.ts"
 import { Landing } from "../landing/Landing.ts"
+import type { ProofLine } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { countDifferences, databaseFailed, databaseVersion, openDatabase } from "./BuildDatabase.ts"
 import { strayFiles } from "./Commit.ts"
 import type { Store } from "./Commit.ts"
 import { receiptOf } from "./DeriveRun.ts"
+import { proveAgain } from "./ProveAgain.ts"
 import { filesOf, nothingPublished, readManifest, sha256Of } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
 import { fileStep } from "./OutputFiles.ts"
@@ -40,7 +44,10 @@ export const verify = Effect.fn("Publishing.verify")(function* (store: Store) {
       problems.push({ problem: loaded.failure.message, where: `landing/${fact.run_id}` })
       continue
     }
-    problems.push(...(yield* bodyProblems(loaded.success)), ...deletionProblems(loaded.success))
+    const damaged = yield* bodyProblems(loaded.success)
+    problems.push(...damaged, ...deletionProblems(loaded.success))
+    // What a damaged body held is not known; that it is damaged has been said.
+    if (damaged.length === 0) problems.push(...(yield* proofProblems(loaded.success)))
     // A run that is under way has nothing published yet.
     if (manifest.runs[fact.run_id] === undefined) {
       if (loaded.success.state.published !== undefined) {
@@ -92,6 +99,32 @@ const deletionProblems = (picture: RunPicture): ReadonlyArray<Problem> =>
         : [{ problem: "the receipt of its deletion is not that of what is landed", where: execution_id }]
     }),
   )
+
+/** Every execution that was deleted, or asked to be, is proved once more from landing alone. */
+const proofProblems = Effect.fnUntraced(function* (picture: RunPicture) {
+  const problems: Array<Problem> = []
+  for (const task of picture.state.tasks.values())
+    for (const { execution_id, deletion, proof, session_id } of task.attempts) {
+      if (deletion === undefined || execution_id === undefined || proof?.basis === "unwanted") continue
+      const found = yield* proveAgain(picture, execution_id, session_id)
+      const problem = !found.isWhole
+        ? `deleted although landing does not hold all of it: ${missingText(found)}`
+        : isLess(found.families, proof?.families ?? [])
+          ? "landing holds fewer of its records than the proof of its deletion says"
+          : undefined
+      if (problem !== undefined) problems.push({ problem, where: execution_id })
+    }
+  return problems
+})
+
+const missingText = ({ isCounted, families }: DrainProof): string =>
+  isCounted ? `${shortfallOf(families)} records are missing` : "its products_count cannot be read"
+
+/** Whether a family of the proof has fewer records now. */
+const isLess = (now: ReadonlyArray<ProofLine>, then: ReadonlyArray<ProofLine>): boolean => {
+  const landed = new Map(now.map((line) => [line.family, line.landed]))
+  return then.some((line) => (landed.get(line.family) ?? 0) < line.landed)
+}
 
 const fileProblems = ({ files, layout, ...rest }: Store, manifest: Manifest) =>
   fileStep(() => {

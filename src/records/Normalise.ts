@@ -15,7 +15,11 @@ import type { FoundRecord } from "./FindRecords.ts"
 import { jsonText } from "./JsonText.ts"
 import { parseBody } from "./ParseBody.ts"
 import { canonicalText, ownerOf, recordDepthMax, recordIds } from "./RecordIdentity.ts"
+import { recordsIn } from "../contract/ResultsSource.ts"
+import type { ResultsSource } from "../contract/ResultsSource.ts"
 import type { RecordFamily } from "./RecordSchema.ts"
+import { tallyOf } from "./Tally.ts"
+import type { Tally } from "./Tally.ts"
 import {
   childTable,
   familyTable,
@@ -42,6 +46,12 @@ export interface Counts {
   readonly inTables: number
   readonly other: number
   readonly rejected: number
+  /** Of those: in the tables already, from another body of the same session. */
+  readonly repeated: number
+  /** All of them, repeated ones included. */
+  readonly tally: Tally
+  /** Records that were placed, by product. */
+  readonly byProduct: ReadonlyMap<string, number>
   /**
    * Rows of `rejected_records` for what is no record but stands where records stand, or for an unreadable
    * body.
@@ -62,14 +72,12 @@ const fullRows = 122_880
 /** UTF-16 units of JSON text, which is what can make few rows large. */
 const fullTextUnits = 64 * 1024 * 1024
 
-/**
- * Where the records of a body stand: `data` of flow results; a profile body may hold it, or be the records
- * itself.
- */
-export const recordsOf = (kind: "results" | "profile", body: unknown): unknown => {
-  const hasData = typeof body === "object" && body !== null && Object.hasOwn(body, "data")
-  if (hasData) return Reflect.get(body, "data")
-  return kind === "profile" ? body : undefined
+/** What other bodies of the same session have brought already: one session may be read from several endpoints. */
+export interface Beside {
+  /** Ids of records that stand in the tables; those of this body are added. */
+  readonly seen: Set<string>
+  /** Families that another body holds whole: what this one has of them is the same again. */
+  readonly isHeld: (sub_family: string) => boolean
 }
 
 interface Route {
@@ -109,23 +117,30 @@ export class Normaliser {
   }
 
   /** The bytes of one landed body, read and added; a body that cannot be read is one rejected row. */
-  addBody(lineage: Lineage, kind: "results" | "profile", bytes: Uint8Array): Counts {
+  addBody(lineage: Lineage, source: Pick<ResultsSource, "records">, bytes: Uint8Array): Counts {
     const parsed = parseBody(bytes)
-    if (parsed._tag === "ReadableBody") return this.add(lineage, recordsOf(kind, parsed.value))
+    if (parsed._tag === "ReadableBody") return this.add(lineage, recordsIn(source, parsed.value))
     const id = recordIds(ownerOf(lineage))("", parsed.reason)
     this.#reject(lineage, id, null, null, parsed.reason, "", null)
-    return { records: 0, inTables: 0, other: 0, rejected: 0, strays: 1, byTable: {} }
+    return { ...nothingCounted, strays: 1 }
   }
 
   /** Adds all records of one body's `data`. */
-  add(lineage: Lineage, data: unknown): Counts {
+  add(lineage: Lineage, data: unknown, beside?: Beside): Counts {
     const { records, strays } = findRecords(data)
     const idOf = recordIds(ownerOf(lineage))
     const byTable: Record<string, number> = {}
+    const byProduct = new Map<string, number>()
     let other = 0
     let rejected = 0
+    let repeated = 0
     for (const record of records) {
-      const table = this.#route(lineage, record, idOf)
+      const table = this.#route(lineage, record, idOf, beside)
+      if (table === undefined) {
+        repeated++
+        continue
+      }
+      byProduct.set(record.product, (byProduct.get(record.product) ?? 0) + 1)
       if (table === otherRecordsTable.name) other++
       else if (table === rejectedRecordsTable.name) rejected++
       else byTable[table] = (byTable[table] ?? 0) + 1
@@ -135,21 +150,30 @@ export class Normaliser {
       const id = idOf("", canonicalText(value) ?? text)
       this.#reject(lineage, id, ...namesOf(value), reason, pathText(place), text)
     }
-    const inTables = records.length - other - rejected
-    return { records: records.length, inTables, other, rejected, strays: strays.length, byTable }
+    const inTables = records.length - other - rejected - repeated
+    const placed = { inTables, other, rejected, repeated, byTable, byProduct }
+    return { records: records.length, ...placed, strays: strays.length, tally: tallyOf(records) }
   }
 
-  /** Writes one record's rows and tells which table it went to. */
-  #route(lineage: Lineage, record: FoundRecord, idOf: ReturnType<typeof recordIds>): string {
+  /** Writes one record's rows and tells which table it went to; undefined where it is in the tables already. */
+  #route(
+    lineage: Lineage,
+    record: FoundRecord,
+    idOf: ReturnType<typeof recordIds>,
+    beside: Beside | undefined,
+  ): string | undefined {
     const { value, product, sub_family, place } = record
     const text = canonicalText(value)
+    const id = idOf(sub_family, text ?? jsonText(value))
+    if (beside !== undefined) {
+      if (beside.seen.has(id) || beside.isHeld(sub_family)) return undefined
+      beside.seen.add(id)
+    }
     if (text === undefined) {
-      const whole = jsonText(value)
       const reason = `nested deeper than ${recordDepthMax} levels`
-      this.#reject(lineage, idOf(sub_family, whole), product, sub_family, reason, pathText(place), whole)
+      this.#reject(lineage, id, product, sub_family, reason, pathText(place), jsonText(value))
       return rejectedRecordsTable.name
     }
-    const id = idOf(sub_family, text)
     const route = this.#routes.get(product)?.get(sub_family)
     if (route === undefined) {
       const { fetch_date } = value
@@ -214,6 +238,18 @@ export class Normaliser {
     this.#textUnits = 0
     return flushed
   }
+}
+
+const nothingCounted: Counts = {
+  records: 0,
+  inTables: 0,
+  other: 0,
+  rejected: 0,
+  repeated: 0,
+  strays: 0,
+  byTable: {},
+  byProduct: new Map(),
+  tally: tallyOf([]),
 }
 
 const lineageCells = (lineage: Lineage, record_id: string): ReadonlyArray<Cell> => [

@@ -3,7 +3,7 @@
  * and what needs a person will still be there afterwards.
  */
 import { pendingDeletions } from "../execution/DeleteExecutions.ts"
-import type { RunState, TaskState } from "../ledger/RunState.ts"
+import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 
 /**
  * 0: all went well. 3: some tasks need the customer or an engineer. 4: something is left that a rerun can
@@ -18,9 +18,15 @@ export const exitCodeOf = (run: RunState, after_export: "delete" | "keep"): RunE
   return outcomes.every((outcome) => outcome === "succeeded") ? 0 : 3
 }
 
-/** Whether something of this run is still at the service that a later run has to bring home or delete. */
+/** Whether something of this run is still at the service that a later run has to collect or delete. */
 export const hasLeftovers = (run: RunState, after_export: "delete" | "keep"): boolean =>
   [...run.tasks.values()].some(isOpenAtService) || (after_export === "delete" && pendingDeletions(run) > 0)
+
+/** Closed executions that stay at the service because nothing proves that all of them is here. */
+export const keptExecutions = (run: RunState): ReadonlyArray<AttemptState> =>
+  [...run.tasks.values()]
+    .flatMap(({ attempts }) => attempts)
+    .filter(({ kept, drained }) => kept !== undefined && !drained)
 
 const isOpenAtService = ({ settled, attempts }: TaskState): boolean =>
   settled === undefined ||

@@ -4,9 +4,11 @@
  * parameter.
  */
 import type { Outcome, WhoActs } from "../ledger/Fact.ts"
-import type { RunState, TaskState, TokenNote } from "../ledger/RunState.ts"
+import { shortfallOf, surplusOf } from "../execution/DrainProof.ts"
+import type { AttemptState, RunState, TaskState, TokenNote } from "../ledger/RunState.ts"
 import { dayOf } from "../planning/TokenLogin.ts"
 import { adviceOf } from "./Advice.ts"
+import { counted } from "./TextTable.ts"
 
 /** Tasks of one reason; `who_acts` is never `nobody` here. */
 export interface Trouble {
@@ -180,6 +182,41 @@ const tokenWarnings = (notes: ReadonlyArray<TokenNote>): ReadonlyArray<string> =
   ]
 }
 
+/** Starts with a token that the service did not take; the parameters behind it were sent instead. */
+const refusedTokens = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<string> => {
+  const refused = tasks.filter(({ attempts }) =>
+    attempts.some(
+      ({ token_id, answer }, index) =>
+        token_id !== undefined && answer?.answer === "refused" && attempts[index + 1]?.token_id === undefined,
+    ),
+  )
+  return refused.length === 0
+    ? []
+    : [
+        `the service refused ${counted(refused.length, "start")} with a stored token; where the job has ` +
+          "parameters, they were sent instead",
+      ]
+}
+
+/** What counts and records do not say alike, of executions that are kept and of those that are not. */
+const recordWarnings = (attempts: ReadonlyArray<AttemptState>): ReadonlyArray<string> => {
+  const kept = attempts.filter((one) => one.kept !== undefined && !one.drained)
+  const missing = kept.reduce((sum, one) => sum + shortfallOf(one.kept?.families ?? []), 0)
+  const whole = attempts.filter(({ proof }) => proof !== undefined && surplusOf(proof.families) > 0)
+  const surplus = whole.reduce((sum, { proof }) => sum + surplusOf(proof?.families ?? []), 0)
+  const short = missing > 0 ? `; ${counted(missing, "counted record")} did not come` : ""
+  return [
+    ...(kept.length > 0
+      ? [
+          `${counted(kept.length, "execution")} kept at the service, because not all is known to be here${short}`,
+        ]
+      : []),
+    ...(surplus > 0
+      ? [`${counted(whole.length, "execution")} brought ${counted(surplus, "record")} more than counted`]
+      : []),
+  ]
+}
+
 const warningsOf = (
   tasks: ReadonlyArray<TaskState>,
   attachments: Summary["attachments"],
@@ -192,7 +229,8 @@ const warningsOf = (
   if (open.length > 0) warnings.push(`${open.length} executions are still in flight at the service`)
   if (orphans > 0)
     warnings.push(`${orphans} lost starts were sent again: the first may have run unseen at the service`)
-  warnings.push(...tokenWarnings(tasks.flatMap(({ tokens }) => tokens ?? [])))
+  warnings.push(...tokenWarnings(tasks.flatMap(({ tokens }) => tokens ?? [])), ...refusedTokens(tasks))
+  warnings.push(...recordWarnings(tasks.flatMap(({ attempts }) => attempts)))
   const { missing, refused, failed } = attachments
   if (missing > 0) warnings.push(`${missing} attachments are missing at the service`)
   if (refused > 0) warnings.push(`${refused} attachments have identifiers that are never requested`)

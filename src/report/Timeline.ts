@@ -2,7 +2,8 @@
  * Facts as lines that a person reads: what was decided and what happened, each with its time. Pure; every
  * fact has its sentence, and none holds a value of a parameter.
  */
-import type { Fact, Recorded } from "../ledger/Fact.ts"
+import { sourceNameOf } from "../ledger/Fact.ts"
+import type { AttemptDrained, Fact, Recorded } from "../ledger/Fact.ts"
 import { dayOf } from "../planning/TokenLogin.ts"
 
 export const renderRecorded = ({ at, fact }: Recorded): string =>
@@ -33,6 +34,10 @@ const sentence = (fact: Fact): string => {
   switch (fact._tag) {
     case "RunStarted":
       return `run ${fact.run_id} of ${fact.job_path} began${maybe(", a rerun of %", fact.parent)}`
+    case "ResultsSourcesSet": {
+      const asked = fact.sources.filter(({ enabled }) => enabled).map(({ name }) => name)
+      return `results are read from ${asked.join(", ") || "nowhere"}`
+    }
     case "RunResumed":
       return `run ${fact.run_id} was taken up again`
     case "TaskPlanned": {
@@ -40,9 +45,10 @@ const sentence = (fact: Fact): string => {
       return `planned: ${features}${maybe("; login %", short(fact.fingerprint))}`
     }
     case "ResultsRead": {
-      const state = fact.is_closed ? "final" : "not final"
-      const { kind, session_id, http_status } = fact
-      return `${kind} of session ${session_id} read (${http_status}, ${state})${landed(fact.landed)}`
+      const { session_id, http_status, is_closed } = fact
+      const state = is_closed ? "final" : "not final"
+      const said = http_status === 200 ? `read (200, ${state})` : `asked for: answered ${http_status}`
+      return `${sourceNameOf(fact)} of session ${session_id} ${said}${landed(fact.landed)}`
     }
     case "AttachmentRead": {
       const { attachment_id, status, bytes, path } = fact
@@ -77,6 +83,18 @@ const sentence = (fact: Fact): string => {
   }
 }
 
+const proofs = {
+  counted: ": every count is met",
+  final: ": its results say that they are final",
+  unwanted: ": the job wants no results",
+} as const
+
+const proven = (proof: (typeof AttemptDrained.Type)["proof"]): string => {
+  if (proof === undefined) return ""
+  const records = proof.families.reduce((sum, { landed: count }) => sum + count, 0)
+  return `${proofs[proof.basis]}${proof.basis === "unwanted" ? "" : ` (${records} records)`}`
+}
+
 const ofAttempt = (fact: Extract<Fact, { readonly attempt: number }>): string => {
   switch (fact._tag) {
     case "StartIntended": {
@@ -102,7 +120,9 @@ const ofAttempt = (fact: Extract<Fact, { readonly attempt: number }>): string =>
     case "AbortIntended":
       return `abort, because ${abortCauses[fact.why]}`
     case "AttemptDrained":
-      return "all that the execution held is landed"
+      return `all that the execution held is landed${proven(fact.proof)}`
+    case "AttemptKept":
+      return `kept at the service, ${fact.reason}: ${fact.message}`
     case "AttemptClosed": {
       const end = `${fact.status_code} / ${fact.status_reason}`
       return `closed with ${end}${counted(fact.products_count)}${landed(fact.landed)}`
@@ -117,7 +137,7 @@ const landed = (
 ) => (ref === undefined ? "" : `; ${ref.bytes} bytes landed in ${ref.segment} at ${ref.offset}`)
 
 const counted = (products: Readonly<Record<string, number>> | undefined): string => {
-  if (products === undefined) return ""
+  if (products === undefined) return ", products not counted"
   const total = Object.values(products).reduce((sum, count) => sum + Math.max(0, count), 0)
   return `, ${total} products counted`
 }

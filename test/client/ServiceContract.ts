@@ -7,6 +7,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted, Stream } from "effect"
 import type { CallFailure, StartCall } from "../../src/client/Service.ts"
 import { Service } from "../../src/client/Service.ts"
+import { flowResultsSource, profileSource } from "../../src/contract/ResultsSource.ts"
 import { engineDetails, startCall } from "./Examples.ts"
 import type { Behaviour, MakeStage } from "./FakeService.ts"
 
@@ -18,14 +19,17 @@ type Call = Effect.Effect<unknown, CallFailure, Service>
 const use = <A>(f: (service: Service["Service"]) => Effect.Effect<A, CallFailure>) =>
   Effect.flatMap(Service, f)
 
+const readSession = (service: Service["Service"], session_id: string) =>
+  service.readResults(flowResultsSource, { session_id })
+
 /** Every call of the port by its endpoint's name. */
 export const calls = {
   startExecution: use((service) => service.startExecution(startCall())),
   readExecution: use((service) => service.readExecution("e-1")),
   abortExecution: use((service) => service.abortExecution("e-1")),
   deleteExecution: use((service) => service.deleteExecution("e-1")),
-  readFlowResults: use((service) => service.readFlowResults("s-1")),
-  readProfile: use((service) => service.readProfile("e-1")),
+  readFlowResults: use((service) => service.readResults(flowResultsSource, { session_id: "s-1" })),
+  readProfile: use((service) => service.readResults(profileSource, { execution_id: "e-1" })),
   downloadAttachment: use((service) =>
     Effect.flatMap(service.downloadAttachment("s-1", "a-1"), (answer) =>
       Effect.as(answer._tag === "Document" ? Stream.runDrain(answer.bytes) : Effect.void, answer._tag),
@@ -65,12 +69,12 @@ export const documented: { readonly [K in CallName]: Readonly<Record<number, str
   deleteExecution: { 204: "deleted", 404: "gone", 409: "still_running", 422: "UnexpectedAnswer" },
   readFlowResults: {
     200: "Results",
-    404: "SessionNotFound",
-    412: "NeverStarted",
+    404: "NothingThere",
+    412: "NothingThere",
     422: "UnexpectedAnswer",
     504: "Throttled",
   },
-  readProfile: { 200: "Profile", 404: "Missing" },
+  readProfile: { 200: "Results", 404: "NothingThere" },
   downloadAttachment: { 200: "Document", 404: "Missing" },
   exchangeTicket: { 200: "Exchanged", 403: "Refused", 422: "UnexpectedAnswer" },
   revokeToken: { 204: "revoked", 304: "already_revoked", 404: "not_found", 422: "UnexpectedAnswer" },
@@ -161,10 +165,10 @@ export const describeStatuses = (title: string, makeStage: MakeStage): void => {
           '\uFEFF{ "is_closed" : true,\r\n "big": 12345678901234567890, "x": "\\u00e9é" }',
         )
         const stage = yield* makeStage({ status: 200, body: bytes })
-        const answer = yield* use((service) => service.readFlowResults("s-1")).pipe(
-          Effect.provide(stage.layer),
-        )
-        assert.isTrue(answer._tag === "Results" && answer.is_closed && bytes.equals(answer.body.bytes))
+        const answer = yield* use((service) =>
+          service.readResults(flowResultsSource, { session_id: "s-1" }),
+        ).pipe(Effect.provide(stage.layer))
+        assert.isTrue(answer._tag === "Results" && bytes.equals(answer.body.bytes))
       }).pipe(Effect.scoped),
     )
 
@@ -262,8 +266,8 @@ export const describeBehaviours = <E>(
         "deleted",
       ],
       ["delete again", on(given.deletableExecution, (service, id) => service.deleteExecution(id)), "gone"],
-      ["results", on(given.finishedSession, (service, id) => service.readFlowResults(id)), "Results"],
-      ["unstarted", on(given.unstartedSession, (service, id) => service.readFlowResults(id)), "NeverStarted"],
+      ["results", on(given.finishedSession, readSession), "Results"],
+      ["unstarted", on(given.unstartedSession, readSession), "NothingThere"],
       ["engines", calls.listEngines, "listed"],
       ["engine", on(given.engine, (service, reference) => service.showEngine(reference)), "Engine"],
       ["unknown engine", on(given.unknownEngine, (s, reference) => s.showEngine(reference)), "EngineUnknown"],

@@ -1,6 +1,6 @@
 /** What each answer of the port means for an attempt. */
 import { describe, expect, it } from "vitest"
-import { readAbort, readStart, readState } from "../../src/execution/Attempt.ts"
+import { isOurs, readAbort, readStart, readState } from "../../src/execution/Attempt.ts"
 import { AnswerLost, NotSent, SecretRefused, Throttled, UnexpectedAnswer } from "../../src/client/Service.ts"
 import type { AcceptanceView, StartAnswer, StateView } from "../../src/client/Service.ts"
 
@@ -29,17 +29,33 @@ describe("the answer to a start", () => {
     expect(readStart(first, accepted({}))).toEqual({ _tag: "Lost", http_status: 202 })
   })
 
-  it("a conflict with our own external id is our own execution; any other is somebody else's", () => {
+  it("a conflict with our own external id may be an echo of the request: only the state tells", () => {
     expect(readStart(probe, conflict({ ...ids, external_execution_id: "ours" }))).toEqual({
-      ...open,
-      how: "adopted",
-      orphanSuspected: false,
+      _tag: "Identify",
+      ...ids,
     })
     expect(readStart(probe, conflict({ ...ids, external_execution_id: "theirs" }))).toEqual({
       _tag: "Foreign",
     })
     expect(readStart(probe, conflict({ external_execution_id: "ours" }))).toEqual({ _tag: "Foreign" })
     expect(readStart(first, conflict(ids))).toEqual({ _tag: "Identify", ...ids })
+  })
+
+  it("a conflict is about our own execution where its state names all that is ours, and nothing else", () => {
+    const ours = { external_execution_id: "ours", customer_id: "c-1", engine_reference: "bank" }
+    const told = (view: StateView) => isOurs({ _tag: "Working", body, view }, ours)
+    expect([told({ external_execution_id: "ours" }), told(ours)]).toEqual([true, true])
+    for (const strange of [
+      {},
+      { ...ours, external_execution_id: "theirs" },
+      { customer_id: "c-1", engine_reference: "bank" },
+      { ...ours, customer_id: "c-2" },
+      { ...ours, engine_reference: "tax" },
+    ])
+      expect([strange, told(strange)]).toEqual([strange, false])
+    expect(isOurs({ _tag: "ActionRequired", body, view: ours }, ours)).toBe(true)
+    expect(isOurs({ _tag: "ActionRequired", body, view: {} }, ours)).toBe(false)
+    expect(isOurs({ _tag: "NotFound" }, ours)).toBe(false)
   })
 
   it("refused: it never starts, with the service's reason or one of ours", () => {
@@ -127,7 +143,7 @@ describe("a look at the state", () => {
   })
 
   it("knows a question to the customer, and an execution that is gone", () => {
-    expect(readState({ _tag: "ActionRequired", body })).toEqual({ _tag: "Challenge" })
+    expect(readState({ _tag: "ActionRequired", body, view: {} })).toEqual({ _tag: "Challenge" })
     expect(told("Working", { status_code: "ACTION_REQUIRED", status_reason: "MFA_REQUIRED" })).toEqual([
       "Challenge",
     ])

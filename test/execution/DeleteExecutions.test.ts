@@ -28,7 +28,7 @@ const published = (...executions: ReadonlyArray<string>): Fact => ({
   _tag: "RunPublished",
   run_id,
   version: 1,
-  receipts: executions.map((execution_id) => ({ execution_id, landed_sha256: "ab" })),
+  receipts: executions.map((execution_id) => ({ execution_id, landed_sha256: "ab", whole: true })),
 })
 const open = [intended(1), answered(1, "accepted"), observed(1)]
 const done = [...open, closed(1), drained(1), settled("succeeded", "COMPLETED")]

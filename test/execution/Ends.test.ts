@@ -101,8 +101,17 @@ describe("the table of ends", () => {
     for (const [code, reasons] of closedFamilies)
       for (const reason of reasons) {
         const [outcome, who_acts, , opensBreaker] = end(code, reason)
-        for (const refusal of ["BLOCKED_USER", "OF_TOMORROW"])
-          expect(end(code, reason, refusal)).toEqual([outcome, who_acts, false, true])
+        // An end that is no failure says nothing of the refusal, so that the refusal is the end.
+        for (const [refusal, whoever] of [
+          ["BLOCKED_USER", "customer"],
+          ["OF_TOMORROW", "engineer"],
+        ] as const)
+          expect(end(code, reason, refusal)).toEqual([
+            "failed",
+            outcome === "failed" ? who_acts : whoever,
+            false,
+            true,
+          ])
         for (const fine of ["AUTH_OK", "not-performed"])
           expect(end(code, reason, fine)).toEqual([...end(code, reason).slice(0, 3), opensBreaker])
       }

@@ -3,16 +3,32 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { idOf, makePlace, minute, night, run_id, second } from "./ScriptedNight.ts"
-import { bodyOf, completed, lost, results, state, throttled, unexpected } from "./ScriptedService.ts"
+import {
+  bodyOf,
+  completed,
+  counted,
+  lost,
+  nothing,
+  results,
+  state,
+  throttled,
+  unexpected,
+} from "./ScriptedService.ts"
 import type { NightEnd } from "./ScriptedNight.ts"
 import type { Script } from "./ScriptedService.ts"
 
 const over: Script = { state: () => completed }
-const absent = { _tag: "SessionNotFound" } as const
-const neverStarted = { _tag: "NeverStarted" } as const
+const accountRecord = { product: "accounts", sub_family: "bank:account" }
+const absent = nothing(404)
+const neverStarted = nothing(412)
 const counting = (products_count: Readonly<Record<string, number>>): Script => ({
-  state: () => state("COMPLETED", "COMPLETED", { authentication_status: "AUTH_OK", products_count }),
+  state: () =>
+    state("COMPLETED", "COMPLETED", {
+      authentication_status: "AUTH_OK",
+      products_count: counted(products_count),
+    }),
 })
+const oneProfile = { "customer_information:user_profile@customer_information": 1 }
 const reads = (facts: ReadonlyArray<Fact>) =>
   facts.flatMap((fact) =>
     fact._tag === "ResultsRead"
@@ -35,7 +51,8 @@ describe("results", () => {
         place,
         script: {
           ...over,
-          results: (_, times) => (times <= 4 ? results(false, [times <= 2 ? 1 : 2]) : results(true, [2])),
+          results: (_, times) =>
+            times <= 4 ? results(false, [times <= 2 ? 1 : 2]) : results(true, [accountRecord]),
         },
       })
       expect([end.verdict("c-1"), isDrained(end), reads(end.facts)]).toEqual([
@@ -147,13 +164,16 @@ describe("results that are not there", () => {
     Effect.gen(function* () {
       for (const script of [{ results: () => absent }, { results: () => neverStarted }]) {
         const end = yield* night({ script: { ...over, ...script } })
+        // The profile brings no accounts, so that nobody asks for it.
         expect([end.verdict("c-1"), isDrained(end), end.countOf("profile")]).toEqual([
           "partial RECORDS_UNREACHABLE engineer",
           false,
-          1,
+          0,
         ])
       }
-      const strange = yield* night({ script: { ...over, results: () => absent, profile: () => unexpected } })
+      const strange = yield* night({
+        script: { ...counting(oneProfile), results: () => absent, profile: () => unexpected },
+      })
       expect(strange.verdict("c-1")).toBe("partial RECORDS_UNREACHABLE engineer")
     }),
   )
@@ -161,19 +181,19 @@ describe("results that are not there", () => {
   it.effect("are replaced by the profile where that holds every family that was counted", () =>
     Effect.gen(function* () {
       const profile = { product: "customer_information", sub_family: "customer_information:user_profile" }
-      const counted = { "customer_information:user_profile@customer_information": 1, "none:at_all@none": 0 }
+      const expected = { "customer_information:user_profile@customer_information": 1, "none:at_all@none": 0 }
       const script = {
         results: () => absent,
-        profile: () => ({ _tag: "Profile", body: bodyOf(profile) }) as const,
+        profile: () => ({ _tag: "Results", body: bodyOf(profile) }) as const,
       }
-      const whole = yield* night({ script: { ...counting(counted), ...script } })
+      const whole = yield* night({ script: { ...counting(expected), ...script } })
       expect([whole.verdict("c-1"), isDrained(whole), reads(whole.facts).at(-1)]).toEqual([
         succeeded,
         true,
         ["profile", 200, true, true],
       ])
       const more = yield* night({
-        script: { ...counting({ ...counted, "bank:account@accounts": 2 }), ...script },
+        script: { ...counting({ ...expected, "bank:account@accounts": 2 }), ...script },
       })
       expect([more.verdict("c-1"), isDrained(more)]).toEqual(["partial RECORDS_UNREACHABLE engineer", false])
     }),
@@ -181,7 +201,9 @@ describe("results that are not there", () => {
 
   it.effect("are partial, not lost, while the profile does not answer", () =>
     Effect.gen(function* () {
-      const end = yield* night({ script: { ...over, results: () => absent, profile: () => lost } })
+      const end = yield* night({
+        script: { ...counting(oneProfile), results: () => absent, profile: () => lost },
+      })
       expect([end.verdict("c-1"), isDrained(end)]).toEqual([partial, false])
     }),
   )
@@ -189,6 +211,7 @@ describe("results that are not there", () => {
 
 describe("documents", () => {
   const named = {
+    accounts: [accountRecord],
     a: [{ attachment_id: "doc-1" }, { attachment_id: "../etc" }, { attachments: ["doc-2", "doc-3"] }],
   }
   const statuses = (end: NightEnd) =>

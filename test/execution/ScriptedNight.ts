@@ -7,6 +7,7 @@ import type { Duration, Layer } from "effect"
 import { Hints } from "../../src/client/Hints.ts"
 import type { EventView } from "../../src/client/EventView.ts"
 import type { HintBoard } from "../../src/client/Hints.ts"
+import { builtInSources } from "../../src/contract/ResultsSource.ts"
 import { executeRun } from "../../src/execution/ExecuteRun.ts"
 import type { Failure } from "../../src/execution/Night.ts"
 import type { Mode } from "../../src/execution/TaskResumption.ts"
@@ -33,6 +34,7 @@ export const rules: Rules = {
   polling: { min_ms: 2 * second, max_ms: minute },
   retry: { max_attempts: 3, base_ms: 30 * second, max_ms: 15 * minute },
   max_wait_ms: 3.5 * hour,
+  sources: builtInSources,
   flow_results: { enabled: true, min_interval_ms: 5 * second, wait_final_ms: 10 * minute, attachments: true },
   deadlineAt: undefined,
 }

@@ -4,6 +4,7 @@
  */
 import { Clock, Effect, Layer, Stream } from "effect"
 import type { Redacted } from "effect"
+import type { ProductsCount } from "../../src/contract/ProductsCount.ts"
 import { AnswerLost, NotSent, Service, Throttled, UnexpectedAnswer } from "../../src/client/Service.ts"
 import type {
   AbortAnswer,
@@ -53,25 +54,34 @@ export const refused = (http_status: 400 | 422, status_reason?: string): StartAn
   body: bodyOf({}),
   view: status_reason === undefined ? {} : { status_reason },
 })
+export const counted = (counts: Readonly<Record<string, number>>): ProductsCount => ({
+  _tag: "Counted",
+  counts,
+})
 export const state = (
   status_code: string,
   status_reason: string,
   more: Partial<StateView> = {},
 ): StateAnswer => {
   const is_closed = status_code !== "ONGOING"
-  const view = { status_code, status_reason, is_closed, ...more }
-  return { _tag: is_closed ? "Closed" : "Working", body: bodyOf(view), view }
+  // A state without a count says nothing of one; those of a script that names none count nothing.
+  const view: StateView = { status_code, status_reason, is_closed, products_count: counted({}), ...more }
+  const { products_count } = view
+  const counts = products_count?._tag === "Counted" ? { products_count: products_count.counts } : {}
+  const { products_count: _, ...told } = view
+  return { _tag: is_closed ? "Closed" : "Working", body: bodyOf({ ...told, ...counts }), view }
 }
 export const working = state("ONGOING", "RUNNING", { authentication_status: "AUTH_OK" })
 export const completed = state("COMPLETED", "COMPLETED", {
   authentication_status: "AUTH_OK",
-  products_count: { "bank:account@accounts": 1 },
+  products_count: counted({ "bank:account@accounts": 1 }),
 })
-export const challenge: StateAnswer = { _tag: "ActionRequired", body: bodyOf({ form_schema: {} }) }
+export const challenge: StateAnswer = { _tag: "ActionRequired", body: bodyOf({ form_schema: {} }), view: {} }
 export const results = (
   is_closed: boolean,
   data: unknown = [{ product: "accounts", sub_family: "bank:account" }],
-) => ({ _tag: "Results", is_closed, body: bodyOf({ is_closed, data }) }) as const
+) => ({ _tag: "Results", body: bodyOf({ is_closed, data }) }) as const
+export const nothing = (http_status: number) => ({ _tag: "NothingThere", http_status }) as const
 
 type Answer<A> = A | CallFailure
 /** Each answer by the id that is asked about and how often that was asked before, from 1. */
@@ -83,10 +93,9 @@ export interface Script {
   readonly abort?: (execution_id: string, times: number) => Answer<AbortAnswer>
   readonly remove?: (execution_id: string, times: number) => Answer<DeleteAnswer>
   readonly results?: (session_id: string, times: number) => Answer<ResultsAnswer>
-  readonly profile?: (
-    execution_id: string,
-    times: number,
-  ) => Answer<{ readonly _tag: "Profile"; readonly body: Body } | { readonly _tag: "Missing" }>
+  readonly profile?: (execution_id: string, times: number) => Answer<ResultsAnswer>
+  /** Any other endpoint, by the name of its row. */
+  readonly source?: (name: string, execution_id: string, times: number) => Answer<ResultsAnswer>
   readonly attachment?: (attachment_id: string, times: number) => Answer<"document" | "missing">
   readonly exchange?: (
     execution_id: string,
@@ -117,6 +126,21 @@ const requestMs = 200
 export const scripted = (script: Script, calls: Array<Call>) => {
   const counts = new Map<string, number>()
   const aborted = new Set<string>()
+  /** Whose each execution is, as far as the answers to starts have said; its state says the same. */
+  const externals = new Map<string, string>()
+  const remember = (call: StartCall, answer: Answer<StartAnswer>) => {
+    if (answer._tag !== "Accepted" && answer._tag !== "AlreadyExecuting") return answer
+    const { execution_id, external_execution_id } = answer.view
+    const whose = answer._tag === "Accepted" ? call.external_execution_id : external_execution_id
+    if (execution_id !== undefined && whose !== undefined) externals.set(execution_id, whose)
+    return answer
+  }
+  const ownState = (id: string, answer: Answer<StateAnswer>): Answer<StateAnswer> => {
+    const external_execution_id = externals.get(id)
+    return "view" in answer && external_execution_id !== undefined
+      ? { ...answer, view: { external_execution_id, ...answer.view } }
+      : answer
+  }
   const ask = <A>(verb: string, id: string, answer: (times: number) => Answer<A>) =>
     Effect.gen(function* () {
       const times = (counts.get(`${verb} ${id}`) ?? 0) + 1
@@ -129,20 +153,21 @@ export const scripted = (script: Script, calls: Array<Call>) => {
     Service,
     Service.of({
       startExecution: (call) =>
-        ask(
-          "start",
-          call.customer_id,
-          (times) => script.start?.(call, times) ?? accepted(`${call.customer_id}-${times}`),
+        ask("start", call.customer_id, (times) =>
+          remember(call, script.start?.(call, times) ?? accepted(`${call.customer_id}-${times}`)),
         ),
       readExecution: (id) =>
         ask("state", id, (times) =>
-          script.state !== undefined
-            ? script.state(id, times)
-            : aborted.has(id)
-              ? state("ABORTED", "CLIENT_CANCELLED")
-              : times === 1
-                ? working
-                : completed,
+          ownState(
+            id,
+            script.state !== undefined
+              ? script.state(id, times)
+              : aborted.has(id)
+                ? state("ABORTED", "CLIENT_CANCELLED")
+                : times === 1
+                  ? working
+                  : completed,
+          ),
         ),
       pollExecution: (id) =>
         script.poll === undefined
@@ -154,8 +179,17 @@ export const scripted = (script: Script, calls: Array<Call>) => {
           return script.abort?.(id, times) ?? "aborted"
         }),
       deleteExecution: (id) => ask("delete", id, (times) => script.remove?.(id, times) ?? "deleted"),
-      readFlowResults: (id) => ask("results", id, (times) => script.results?.(id, times) ?? results(true)),
-      readProfile: (id) => ask("profile", id, (times) => script.profile?.(id, times) ?? { _tag: "Missing" }),
+      readResults: ({ name }, { execution_id = "", session_id = "" }) => {
+        if (name === "flow_results")
+          return ask("results", session_id, (times) => script.results?.(session_id, times) ?? results(true))
+        if (name === "profile")
+          return ask(
+            "profile",
+            execution_id,
+            (times) => script.profile?.(execution_id, times) ?? nothing(404),
+          )
+        return ask(name, execution_id, (times) => script.source?.(name, execution_id, times) ?? nothing(404))
+      },
       downloadAttachment: (_session_id, id) =>
         Effect.map(
           ask("attachment", id, (times) => script.attachment?.(id, times) ?? "document"),

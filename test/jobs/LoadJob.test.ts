@@ -29,6 +29,7 @@ describe("a job that loads", () => {
             source: "job.yaml:5:9",
           },
         ],
+        hooks: [],
         sessions: [],
       })
     }),
@@ -348,8 +349,9 @@ sessions: [{ id: s, customer: X1234567L }]
         `c.csv:2:1: ${reason("a Spanish identity number (DNI)")}`,
       ])
       expect(warnings).toEqual([
-        "c.csv:3:1: this customer_id resembles a Spanish identity number (DNI); it must hold no personal " +
-          "data (and 1 more in this file)",
+        "c.csv:3:1: this customer_id resembles a Spanish identity number (DNI); the service stores it " +
+          "and may put it into webhook addresses: use an id that says nothing about the person " +
+          "(and 1 more in this file)",
       ])
     }),
   )

@@ -77,6 +77,15 @@ const cases: ReadonlyArray<Case> = [
     verdict: skipped("ENGINE_UNKNOWN", "the service knows no such engine: see `nightjar engines list`"),
   },
   {
+    title: "an engine whose details cannot be read",
+    finding: { _tag: "Unreadable", detail: "showEngine: `parameters` is not a form" },
+    verdict: failed(
+      "UNEXPECTED_ANSWER",
+      "showEngine: `parameters` is not a form; no login is sent without its form: report this to the " +
+        "service's support",
+    ),
+  },
+  {
     title: "an engine that needs a person at every run",
     finding: known({ action_required_frequency: "always" }),
     verdict: skipped("CUSTOMER_INTERVENTION_REQUIRED", "this engine needs a person at every run"),
@@ -231,6 +240,15 @@ describe("an assignment", () => {
         "password is a secret written out in a file: use env:, file: or exec:",
         "loans_read is not offered by this engine: it would bring no data",
       ],
+    ])
+  })
+
+  it("warns of an id that is what the customer logs in with, once the reference is resolved", () => {
+    const subject = assignment({ customer_id: "User" })
+    const decision = planAssignment(subject, good, known(), grounds())
+    expect(decision.warnings).toEqual([
+      "this customer_id is also the value of the parameter `username`; the service stores it and may put it " +
+        "into webhook addresses: use an id that says nothing about the person",
     ])
   })
 

@@ -12,7 +12,12 @@ const run = (
   run_id: string,
   ago: number,
   end: number | undefined,
-  more: { readonly parent?: string; readonly leftovers?: boolean; readonly job?: string } = {},
+  more: {
+    readonly parent?: string
+    readonly leftovers?: boolean
+    readonly kept?: number
+    readonly job?: string
+  } = {},
 ): RunHeader => ({
   seq: 1,
   at: now - ago,
@@ -25,7 +30,10 @@ const run = (
     tool_version: "0.1.0",
     ...(more.parent === undefined ? {} : { parent: more.parent }),
   },
-  ended: end === undefined ? undefined : { at: now, exit_code: end, leftovers: more.leftovers ?? false },
+  ended:
+    end === undefined
+      ? undefined
+      : { at: now, exit_code: end, leftovers: more.leftovers ?? false, kept: more.kept ?? 0 },
 })
 const choose = (runs: ReadonlyArray<RunHeader>, further = false) =>
   chooseRun({ runs, job: "job", run_date: "2026-11-21", now, further })

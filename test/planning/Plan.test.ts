@@ -14,7 +14,7 @@ import {
   expectedMs,
   noExpectations,
 } from "../../src/planning/Expectations.ts"
-import { resolveLogins } from "../../src/planning/Logins.ts"
+import { assembleLogin, resolveReferences } from "../../src/planning/Logins.ts"
 import { findConflicts, planTasks } from "../../src/planning/Plan.ts"
 import type { PlanInput } from "../../src/planning/Plan.ts"
 import { assignment, key, known, literal, login } from "./Samples.ts"
@@ -129,12 +129,14 @@ describe("secrets of logins", () => {
       },
     })
     return Effect.gen(function* () {
-      const logins = yield* resolveLogins([
+      const assignments = [
         of({ a: env("A"), b: literal(5) }),
         of({ a: env("A"), b: env("GONE") }),
         assignment({ login: { _tag: "Token", name: "t" } }),
         of({ b: env("GONE") }),
-      ])
+      ]
+      const resolved = yield* resolveReferences(assignments)
+      const logins = assignments.map((one) => assembleLogin(one, resolved))
       const shown = logins.map((one) => (one._tag === "Resolved" ? Redacted.value(one.parameters) : one))
       assert.deepStrictEqual(shown, [
         { a: "value of A", b: 5 },

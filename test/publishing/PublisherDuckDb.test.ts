@@ -88,7 +88,7 @@ describe("PublisherDuckDb", () => {
         const hashes = (yield* landing.list(run_id)).map(({ ref }) => ref.sha256)
         const landed_sha256 = createHash("sha256").update(hashes.toSorted().join("\n")).digest("hex")
         const published = yield* publish(run_id)
-        assert.deepStrictEqual(published.receipts, [{ execution_id: "e-1", landed_sha256 }])
+        assert.deepStrictEqual(published.receipts, [{ execution_id: "e-1", landed_sha256, whole: true }])
         assert.deepStrictEqual(
           Object.fromEntries(Object.entries(published.rows).filter(([, rows]) => rows > 0)),
           {
@@ -178,7 +178,7 @@ describe("PublisherDuckDb", () => {
               product: "customer_information",
               count: 1,
             },
-            { key: "odd", family: null, subtype: null, product: null, count: 2 },
+            { key: "odd", family: null, subtype: null, product: null, count: 0 },
           ],
         )
         assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM sessions"), [
@@ -265,11 +265,12 @@ describe("PublisherDuckDb", () => {
       yield* Effect.gen(function* () {
         yield* oneNight
         const { receipts } = yield* publish(run_id)
-        yield* append(deletionFacts(receipts[0]?.landed_sha256 ?? ""))
+        const landed_sha256 = receipts[0]?.landed_sha256 ?? ""
+        yield* append(deletionFacts(landed_sha256))
         yield* publishOutcome(run_id)
         assert.deepStrictEqual(
           yield* rowsOf(root, "SELECT execution_id, http_status, outcome, landed_sha256 FROM deletions"),
-          [{ execution_id: "e-1", http_status: 204, outcome: "deleted", ...receipts[0] }],
+          [{ execution_id: "e-1", http_status: 204, outcome: "deleted", landed_sha256 }],
         )
         const ended =
           "SELECT status, exit_code, deleted_at IS NOT NULL AS gone FROM runs JOIN executions USING (run_id)"

@@ -135,6 +135,7 @@ describe("sessions", () => {
       ref: { segment: "s", offset: 0, bytes: 1, sha256: "h" },
       meta: { kind: "results" as const, ...task, http_status: 200, received_at: 7 },
     },
+    bodies: [],
   }
 
   it("knows status and cursor by their values, whatever the fields are called, and keeps all else", () => {

@@ -83,7 +83,7 @@ export const stateOf = (id: string, customer_id: string, rest: object = {}) => (
   status_reason: "COMPLETED",
   authentication_status: "AUTH_OK",
   is_closed: true,
-  products_count: { "customer_information:user_profile@customer_information": 1, odd: 2 },
+  products_count: { "customer_information:user_profile@customer_information": 1, odd: 0 },
   end_hook: "skipped",
   warnings_count: 1,
   errors_count: "none",

@@ -6,7 +6,8 @@
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { findRecords } from "../../src/records/FindRecords.ts"
-import { makeNormaliser, recordsOf } from "../../src/records/Normalise.ts"
+import { flowResultsSource, recordsIn } from "../../src/contract/ResultsSource.ts"
+import { makeNormaliser } from "../../src/records/Normalise.ts"
 import type { Normaliser } from "../../src/records/Normalise.ts"
 import { parseBody } from "../../src/records/ParseBody.ts"
 import { degree, families, lineage, profile, readBack } from "./families.ts"
@@ -18,11 +19,13 @@ const rowsIn = (normaliser: Normaliser, table: string): number => normaliser.tab
 /** Adds one body and checks that rows and records balance. */
 const balance = (normaliser: Normaliser, bytes: Uint8Array): void => {
   const before = new Map([...normaliser.tables()].map(([name, { rows }]) => [name, rows]))
-  const counts = normaliser.addBody(lineage, "results", bytes)
+  const counts = normaliser.addBody(lineage, flowResultsSource, bytes)
   const added = (table: string) => rowsIn(normaliser, table) - before.get(table)!
   const parsed = parseBody(bytes)
   const found =
-    parsed._tag === "ReadableBody" ? findRecords(recordsOf("results", parsed.value)).records.length : 0
+    parsed._tag === "ReadableBody"
+      ? findRecords(recordsIn(flowResultsSource, parsed.value)).records.length
+      : 0
   expect(counts.records).toBe(found)
   expect(counts.inTables + counts.other + counts.rejected).toBe(found)
   expect(added("other_records")).toBe(counts.other)
@@ -111,7 +114,11 @@ describe("hostile bodies", () => {
     fc.assert(
       fc.property(damaged, (text) => {
         const normaliser = makeNormaliser(families)
-        normaliser.addBody(lineage, "results", Buffer.from(`{"data":[${JSON.stringify(degree)},${text}]}`))
+        normaliser.addBody(
+          lineage,
+          flowResultsSource,
+          Buffer.from(`{"data":[${JSON.stringify(degree)},${text}]}`),
+        )
         expect(rowsIn(normaliser, "higher_education")).toBeGreaterThanOrEqual(1)
       }),
       { numRuns },

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest"
-import { makeNormaliser, recordsOf } from "../../src/records/Normalise.ts"
+import { flowResultsSource, profileSource, recordsIn } from "../../src/contract/ResultsSource.ts"
+import { makeNormaliser } from "../../src/records/Normalise.ts"
 import { degree, families, flushedRows, lineage, profile, readBack } from "./families.ts"
 
 const idPattern = /^[0-9a-f]{32}$/
@@ -98,7 +99,7 @@ describe("the normaliser", () => {
     const normaliser = makeNormaliser(families)
     const body =
       '{"data":[{"product":"x","sub_family":"x:y","fetch_date":"2026-11-20T00:00:00Z","n":9007199254740993}]}'
-    expect(normaliser.addBody(lineage, "results", Buffer.from(body))).toEqual({
+    expect(normaliser.addBody(lineage, flowResultsSource, Buffer.from(body))).toEqual({
       records: 1,
       inTables: 0,
       other: 1,
@@ -191,16 +192,16 @@ describe("the normaliser", () => {
   })
 
   it("reads `data` of results, and a profile body with or without it", () => {
-    expect(recordsOf("results", { data: [1] })).toEqual([1])
-    expect(recordsOf("results", { is_closed: true })).toBe(undefined)
-    expect(recordsOf("results", 5)).toBe(undefined)
-    expect(recordsOf("profile", { data: [1] })).toEqual([1])
-    expect(recordsOf("profile", [degree])).toEqual([degree])
+    expect(recordsIn(flowResultsSource, { data: [1] })).toEqual([1])
+    expect(recordsIn(flowResultsSource, { is_closed: true })).toBe(undefined)
+    expect(recordsIn(flowResultsSource, 5)).toBe(undefined)
+    expect(recordsIn(profileSource, { data: [1] })).toEqual([1])
+    expect(recordsIn(profileSource, [degree])).toEqual([degree])
   })
 
   it("keeps a body that cannot be read as one rejected row", () => {
     const normaliser = makeNormaliser(families)
-    expect(normaliser.addBody(lineage, "results", Buffer.from('{"data":['))).toMatchObject({
+    expect(normaliser.addBody(lineage, flowResultsSource, Buffer.from('{"data":['))).toMatchObject({
       records: 0,
       strays: 1,
     })

@@ -5,6 +5,7 @@
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import type { ColumnType } from "../../src/records/ColumnData.ts"
+import { flowResultsSource } from "../../src/contract/ResultsSource.ts"
 import { makeNormaliser } from "../../src/records/Normalise.ts"
 import type { RecordChild, RecordColumn, RecordFamily } from "../../src/records/RecordSchema.ts"
 import { families, flushedRows, lineage, readBack } from "./families.ts"
@@ -131,7 +132,7 @@ describe("records generated from the schema files", () => {
     const samples = fc.sample(anyRecord, Math.max(200, numRuns))
     const normaliser = makeNormaliser(families)
     const body = JSON.stringify({ data: samples.map(({ record }) => record) })
-    const counts = normaliser.addBody(lineage, "results", Buffer.from(body))
+    const counts = normaliser.addBody(lineage, flowResultsSource, Buffer.from(body))
     expect(counts).toMatchObject({ records: samples.length, inTables: samples.length, strays: 0 })
     const expected: Record<string, Array<Record<string, unknown>>> = {}
     for (const { family, row, children } of samples) {

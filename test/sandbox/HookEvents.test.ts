@@ -4,7 +4,7 @@ import { Effect, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect, it } from "vitest"
 import { ExecutionEvent } from "../../src/contract/Event.ts"
-import { statusReasons, statusReasonsByCode } from "../../src/contract/Vocabulary.ts"
+import { engineEvents, statusReasons, statusReasonsByCode } from "../../src/contract/Vocabulary.ts"
 import type { Sandbox } from "../../src/sandbox/Sandbox.ts"
 import { Caller, field, textField } from "./Caller.ts"
 import { HookTarget, inVirtualTime, pass, served, told, webhookUrl } from "./HookTarget.ts"
@@ -223,29 +223,33 @@ describe("execution events", () => {
     ))
 
   it("an engine raises the events that it declares, and no other [field engine-details.events]", () =>
-    run(
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const target = yield* HookTarget
-        const parameters = { username: "queue-1+run-20", password: "correct" }
-        for (const [engine_reference, login] of [
-          ["es-notary:other", parameters],
-          ["es-university:website", { campus_user: "queue-1+run-20", campus_password: "correct" }],
-          ["es-bank:api", parameters],
-        ] as const) {
-          const { status } = yield* caller.start("", { engine_reference, parameters: login })
-          expect(status).toBe(202)
-          yield* pass(60)
-        }
-        expect(target.news().map(({ body }) => field(body, "event"))).toEqual([
-          "ended",
-          "started",
-          "ended",
-          "started",
-          "auth_ended",
-          "ended",
-        ])
-      }),
+    inVirtualTime(
+      served(
+        Effect.gen(function* () {
+          const caller = yield* Caller
+          const target = yield* HookTarget
+          const parameters = { username: "queue-1+run-20", password: "correct" }
+          for (const [engine_reference, login] of [
+            ["es-notary:other", parameters],
+            ["es-university:website", { campus_user: "queue-1+run-20", campus_password: "correct" }],
+            ["es-bank:api", parameters],
+          ] as const) {
+            const { status } = yield* caller.start("", { engine_reference, parameters: login })
+            expect(status).toBe(202)
+            yield* pass(60)
+          }
+          expect(target.news().map(({ body }) => field(body, "event"))).toEqual([
+            "ended",
+            "started",
+            "ended",
+            "started",
+            "auth_ended",
+            "ended",
+          ])
+        }),
+        // Public engines raise flow events beside these.
+        { webhooks: [{ url: webhookUrl, events: engineEvents }] },
+      ),
     ))
 
   it("whatever the end, events and states tell the same", () =>

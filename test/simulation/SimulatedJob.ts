@@ -126,6 +126,7 @@ export const makeJob = (random: () => number, customers: number, tokens: boolean
     share: "none",
     assignments: Array.from({ length: customers }, (_, index) => assignment(random, index, logins, tokens)),
     sources: builtInSources,
+    hooks: [],
     tokens_key: tokens ? { _tag: "Env", name: "NIGHTJAR_TOKEN_KEY" } : undefined,
     sessions: standingSessions(random),
   }

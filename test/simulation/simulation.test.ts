@@ -120,10 +120,12 @@ describe("the observer sees a planted defect:", () => {
     const broken = promisesBroken({
       service: (service) => ({
         ...service,
-        readFlowResults: (session_id) =>
-          Effect.map(service.readFlowResults(session_id), (answer) =>
-            answer._tag === "Results" ? { ...answer, is_closed: true } : answer,
-          ),
+        readResults: (source, ids) =>
+          Effect.map(service.readResults(source, ids), (answer) => {
+            if (answer._tag !== "Results" || source.name !== "flow_results") return answer
+            const json = { ...Object(answer.body.json), is_closed: true }
+            return { ...answer, body: { bytes: new TextEncoder().encode(JSON.stringify(json)), json } }
+          }),
       }),
     })
     expect(broken).toContain(5)
@@ -137,8 +139,8 @@ describe("the observer sees a planted defect:", () => {
     const broken = promisesBroken({
       service: (service) => ({
         ...service,
-        readFlowResults: (session_id) =>
-          Effect.andThen(service.readFlowResults(session_id), service.readFlowResults(session_id)),
+        readResults: (source, ids) =>
+          Effect.andThen(service.readResults(source, ids), service.readResults(source, ids)),
       }),
     })
     expect(broken).toContain(10)

@@ -4,6 +4,7 @@
  * sources.
  */
 import type { FormSchema } from "../../contract/Engine.ts"
+import { financialCardTypes } from "../../contract/Vocabulary.ts"
 
 type Field = Readonly<Record<string, unknown>>
 
@@ -91,20 +92,15 @@ const cardTypes = settingsForm(
   {
     ...window,
     read_transactions: flag("Leer movimientos"),
-    filter_by_type: { type: "array", minItems: 1, items: { $ref: "#/$defs/card_type" } },
-  },
-  [],
-  {
-    card_type: {
-      type: "string",
-      enum: [
-        "financial_card:debit",
-        "financial_card:credit",
-        "financial_card:prepaid",
-        "financial_card:mixed",
-      ],
+    filter_by_type: {
+      type: "array",
+      minItems: 1,
+      items: { $ref: "#/$defs/card_type" },
+      default: financialCardTypes,
     },
   },
+  [],
+  { card_type: { type: "string", enum: financialCardTypes } },
 )
 
 const withSettings: Readonly<Record<string, FormSchema>> = {

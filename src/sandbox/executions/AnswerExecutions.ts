@@ -23,14 +23,12 @@ const notFound = { _tag: "NotFound", detail: "no such execution" } as const
 
 type StartedAs = Pick<StartRequest, "customer_id" | "engine_reference" | "external_execution_id">
 
+/** 2.5: what every acceptance-shaped body has; the rest is there only when an execution exists. */
 const acceptanceOf = (application: Application, request: StartedAs, status_reason: StatusReason) => ({
   app_id: application.app_id,
   customer_id: request.customer_id,
   auth_origin: "app-secret" as const,
   engine_reference: request.engine_reference,
-  ...(request.external_execution_id === undefined
-    ? {}
-    : { external_execution_id: request.external_execution_id }),
   status_code: statusCodeOf(status_reason),
   status_reason,
 })

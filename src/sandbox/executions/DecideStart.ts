@@ -14,7 +14,7 @@ import type { EngineDefinition } from "../engines/EngineDefinition.ts"
 import { openParameters } from "./Encryption.ts"
 import type { OpenedValues } from "./Encryption.ts"
 import { foreignRun, hadForeignRun } from "./ForeignRun.ts"
-import { findFault, invalidItems, loginHashes, unknownEngine } from "./JudgeRequest.ts"
+import { findFault, invalidItems, loginHashes, namedByEnd, unknownEngine } from "./JudgeRequest.ts"
 import type { Fault, InvalidItem } from "./JudgeRequest.ts"
 import { askedFeatures, planResults } from "./PlanResults.ts"
 import type { AskedFeature } from "./PlanResults.ts"
@@ -158,8 +158,9 @@ const planStart = (
     at,
     unlocked: request.base_configurations?.unlock_protected_data ?? false,
   })
+  const named = fault ?? namedByEnd(engine, asked, timeline.end)
   const ids = executionIds(reading, seed, application.app_id, customer_id, engine_reference, ordinal, at)
-  return { fault, timeline, results, ids }
+  return { fault, named, timeline, results, ids }
 }
 
 const accept = (
@@ -170,13 +171,13 @@ const accept = (
   opened: OpenedValues,
 ): StartDecision => {
   const { seed, at, request, application, token } = input
-  const { fault, timeline, results, ids } = planStart(state, input, engine, behaviour, opened)
+  const { fault, named, timeline, results, ids } = planStart(state, input, engine, behaviour, opened)
   const ticketed =
     wantsTicket(request) && engine.tokenizes
       ? issueTicket(seed, at, ids.execution_id, request.parameters, behaviour.unreadable ?? false)
       : undefined
   const hashes = token?.fault === undefined ? loginHashes(seed, engine, request.parameters, opened) : token
-  const errors = fault?.findings.map(({ error }) => error) ?? []
+  const errors = named?.findings.map(({ error }) => error) ?? []
   const started: Started = {
     _tag: "Started",
     at,
@@ -191,8 +192,8 @@ const accept = (
     login_key: hashes.login_key,
     locking_hash: hashes.locking_hash,
     ...tokenId(input),
-    parameters_errors: fault?.kind === "parameters" ? errors : [],
-    configurations_errors: fault?.kind === "configurations" ? errors : [],
+    parameters_errors: named?.kind === "parameters" ? errors : [],
+    configurations_errors: named?.kind === "configurations" ? errors : [],
     ...(request.hooks_extra_data === undefined ? {} : { hooks_extra_data: request.hooks_extra_data }),
   }
   const inputs = fault?.findings.map(({ input: value }) => value) ?? []

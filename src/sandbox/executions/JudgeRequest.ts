@@ -138,6 +138,34 @@ export const findFault = (
   return { reason, kind: "configurations", findings: settings }
 }
 
+const loginEnds: ReadonlySet<StatusReason> = new Set<StatusReason>([
+  "INCORRECT_PARAMETERS_FORMAT",
+  "ENCRYPTION_ERROR",
+])
+
+/**
+ * 4.2: an end over parameters or configurations names the fields. Which ones its source means by a word's end
+ * is not shown; own choice: every field that the login form requires, or the settings of every feature.
+ */
+export const namedByEnd = (
+  { parameters }: EngineDefinition,
+  asked: ReadonlyArray<AskedFeature>,
+  end: StatusReason,
+): Pick<Fault, "kind" | "findings"> | undefined => {
+  const refused = (loc: ReadonlyArray<string | number>): FormFinding => ({
+    error: { loc, msg: "refused by the source", type: "value_error.source" },
+    input: undefined,
+  })
+  if (loginEnds.has(end)) {
+    return { kind: "parameters", findings: (parameters.required ?? []).map((field) => refused([field])) }
+  }
+  if (end !== "BAD_CONFIGURATIONS") return undefined
+  const findings = asked.map(({ code, position }) =>
+    refused(["features", position ?? code, "configurations"]),
+  )
+  return { kind: "configurations", findings }
+}
+
 const canonical = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(canonical)
   if (typeof value !== "object" || value === null) return value

@@ -166,11 +166,17 @@ export const retrievedFeatures = (retrieval: Retrieval, at: number): ReadonlyArr
     .filter(({ status_reason }) => retrievedOutcomes.has(status_reason))
     .map(({ code }) => code)
 
+/** 2.7: the session status code of an execution's session. */
+export const sessionStatusAt = (execution: Execution, at: number): string => {
+  const { closed, phase } = momentAt(execution, at)
+  return closed ? (sessionStatuses[phase.status_reason] ?? "FAILED") : "WAITING"
+}
+
 /** 2.7. `session_status` and `session_cursor` are this service's own names: the reference shows none. */
 export const flowResultsBody = (seed: number, execution: Execution, at: number) => {
-  const { closed, phase } = momentAt(execution, at)
+  const { closed } = momentAt(execution, at)
   const final = resultsAreFinal(execution, at)
-  const status = closed ? (sessionStatuses[phase.status_reason] ?? "FAILED") : "WAITING"
+  const status = sessionStatusAt(execution, at)
   const cursor = closed ? (status === "COMPLETED" ? "bye:completed" : "bye:failure") : "connect:wait"
   return {
     session_id: execution.started.session_id,

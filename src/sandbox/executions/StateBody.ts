@@ -11,6 +11,7 @@ import { countProducts } from "./PlanResults.ts"
 import { retrievedAt } from "./Progress.ts"
 import { momentAt } from "../SandboxState.ts"
 import type { Execution } from "../SandboxState.ts"
+import { isJudged } from "./Timeline.ts"
 
 const iso = (at: number): string => new Date(at).toISOString()
 const secondsOf = (ms: number): number => ms / 1000
@@ -60,7 +61,10 @@ export const stateBody = (
   const { started } = execution
   const { phase, closed, activeMs, personMs } = momentAt(execution, at)
   const messages = messagesAt(execution, at)
-  const parameters_errors = parametersErrors(execution)
+  // A source that finds fault with the request says so when it ends the run over it.
+  const rejected = closed && phase.status_reason === started.timeline.end
+  const parameters_errors = parametersErrors(execution, rejected)
+  const configurations_errors = rejected ? started.configurations_errors : []
   return {
     ...acceptanceBody(execution),
     status_code: phase.status_code,
@@ -72,24 +76,25 @@ export const stateBody = (
     end_hook: endHookOf(hooks, execution, at),
     warnings_count: messages.filter(({ type }) => type === "warning").length,
     errors_count: messages.filter(({ type }) => type === "error").length,
-    ...(phase.attempted ? { locking_hash: started.locking_hash } : {}),
+    ...(isJudged(phase) ? { locking_hash: started.locking_hash } : {}),
     ...datesAt(execution, at),
     execution_time: secondsOf(activeMs),
     running_time: secondsOf(activeMs + personMs),
     total_elapsed_time: secondsOf((closed ? phase.from : at) - started.at),
     features: featuresAt(execution, at),
     ...(parameters_errors.length === 0 ? {} : { parameters_errors: echo(parameters_errors, inputs) }),
-    ...(started.configurations_errors.length === 0
+    ...(configurations_errors.length === 0
       ? {}
-      : { configurations_errors: echo(started.configurations_errors, inputs) }),
+      : { configurations_errors: echo(configurations_errors, inputs) }),
     messages,
   }
 }
 
 /** A resume that could not be decrypted names its fields as a start does. */
-const parametersErrors = ({ started, answers }: Execution) => {
+const parametersErrors = ({ started, answers }: Execution, rejected: boolean) => {
   const last = answers.at(-1)
-  return last?.fault === "encryption" ? last.payload_errors : started.parameters_errors
+  if (last?.fault === "encryption") return last.payload_errors
+  return rejected ? started.parameters_errors : []
 }
 
 /** 423 (2.4): the form to fill, until when, who asks, and what was wrong with the last answer. */

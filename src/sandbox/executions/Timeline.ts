@@ -66,7 +66,7 @@ export interface Phase {
   readonly status_reason: StatusReason
   readonly authentication_status: AuthenticationStatus
   readonly spends: "queue" | "work" | "person" | "source" | "nothing"
-  /** True from the moment the login is with the source. */
+  /** True from the moment the login is with the source, judged or not. */
   readonly attempted: boolean
   /** Of ASYNC_WAIT: when the platform goes on by itself. */
   readonly kicks?: number
@@ -88,6 +88,14 @@ export const statusCodeOf = (reason: StatusReason): StatusCode => codeOfReason.g
 const openCodes: ReadonlySet<StatusCode> = new Set<StatusCode>(["ONGOING", "ACTION_REQUIRED"])
 export const isOpenReason = (reason: StatusReason): boolean => openCodes.has(statusCodeOf(reason))
 export const isClosedPhase = (phase: Phase): boolean => !openCodes.has(phase.status_code)
+
+/**
+ * 2.4: `locking_hash` is there "once a login was attempted" and `authentication_status` is `not-performed`
+ * "until a login was tried". Both words are read alike, so that no state contradicts itself: a login counts as
+ * tried once its source has judged it. A pending second factor is no verdict yet.
+ */
+export const isJudged = ({ authentication_status }: Pick<Phase, "authentication_status">): boolean =>
+  authentication_status !== "not-performed"
 
 /** Lays phases one after another and counts active work against the limit. */
 class Course {

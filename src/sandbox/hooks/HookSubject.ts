@@ -13,6 +13,8 @@ import type { FlowMove } from "../flows/FlowMoves.ts"
 import { flowEventsOf } from "../flows/FlowTimeline.ts"
 import { executionEventBody, executionEventsOf } from "./RaisedEvents.ts"
 import type { EngineEventName } from "./RaisedEvents.ts"
+import { flowResultsBody, sessionStatusAt } from "../executions/Results.ts"
+import { closesAt } from "../SandboxState.ts"
 import type { Execution, SandboxState } from "../SandboxState.ts"
 
 /** Something that happened, and what is told of it. */
@@ -38,16 +40,55 @@ export interface Subject {
 export const raises = (execution: Execution, event: EngineEventName): boolean =>
   findEngine(execution.started.engine_reference)?.events.includes(event) ?? true
 
-const executionSubject = (execution: Execution): Subject => {
+/**
+ * 6.2, own choice: the session behind an execution at a public administration is one of that flow. It starts
+ * when its source accepts the login and ends with its final results. Nobody walks it: there is no consent form
+ * to sign and no widget to close, so it raises neither `consent` nor `partial`. A session that the flow API does
+ * not have raises nothing.
+ */
+const sessionOccasions = (seed: number, execution: Execution): ReadonlyArray<Occasion> => {
+  const { application, session_id, customer_id, engine_reference, results } = execution.started
+  const accepted = execution.phases.find((phase) => phase.authentication_status === "AUTH_OK")
+  const isPublic = findEngine(engine_reference)?.category === "public"
+  if (!isPublic || results.session !== "answers" || accepted === undefined) return []
+  const told = (event: FlowEventName, at: number, status: string, more: () => object): Occasion => ({
+    event,
+    ordinal: 0,
+    at,
+    status_reason: status,
+    body: (): FlowEvent => ({
+      app_id: application,
+      session_id,
+      customer_id,
+      event,
+      event_class: "FlowEvent",
+      producer: "es-public-administration",
+      date: new Date(at).toISOString(),
+      session_status: status,
+      ...more(),
+    }),
+  })
+  const started = told("es-public-administration:started", accepted.from, "WAITING", () => ({}))
+  const endsAt = closesAt(execution) + results.lateMs
+  if (results.neverFinal || !Number.isFinite(endsAt)) return [started]
+  const final = () => ({ results: flowResultsBody(seed, execution, endsAt) })
+  const status = sessionStatusAt(execution, endsAt)
+  return [started, told("es-public-administration:ended", endsAt, status, final)]
+}
+
+const executionSubject = (seed: number, execution: Execution): Subject => {
   const { application, execution_id, external_execution_id, hooks_extra_data } = execution.started
   return {
     id: execution_id,
     application,
     ...(external_execution_id === undefined ? {} : { external_execution_id }),
     extra: hooks_extra_data ?? {},
-    occasions: executionEventsOf(execution)
-      .filter(({ event }) => raises(execution, event))
-      .map((raised) => ({ ...raised, body: () => executionEventBody(execution, raised) })),
+    occasions: [
+      ...executionEventsOf(execution)
+        .filter(({ event }) => raises(execution, event))
+        .map((raised) => ({ ...raised, body: () => executionEventBody(execution, raised) })),
+      ...sessionOccasions(seed, execution),
+    ],
   }
 }
 
@@ -104,7 +145,7 @@ const flowSubject = (seed: number, session: FlowSession): Subject => ({
 export const findSubject = (state: SandboxState, seed: number, id: string): Subject | undefined => {
   const execution = state.executions.get(id)
   if (execution !== undefined) {
-    return execution.deletedAt === undefined ? executionSubject(execution) : undefined
+    return execution.deletedAt === undefined ? executionSubject(seed, execution) : undefined
   }
   const session = state.flows.sessions.get(id)
   return session === undefined ? undefined : flowSubject(seed, session)

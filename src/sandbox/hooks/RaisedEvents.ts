@@ -7,7 +7,7 @@ import type { ExecutionEvent } from "../../contract/Event.ts"
 import type { engineEvents, StatusReason } from "../../contract/Vocabulary.ts"
 import { statusMessage } from "../executions/Messages.ts"
 import type { Execution } from "../SandboxState.ts"
-import { isClosedPhase } from "../executions/Timeline.ts"
+import { isClosedPhase, isJudged } from "../executions/Timeline.ts"
 import type { AuthenticationStatus, Phase } from "../executions/Timeline.ts"
 
 export type EngineEventName = (typeof engineEvents)[number]
@@ -20,8 +20,8 @@ export interface RaisedEvent {
   readonly status_reason: StatusReason | AuthenticationStatus
   /** 6.1: `engine`, or the feature that asks. */
   readonly producer: string
-  /** The login was with the source by then, so that there is a `locking_hash`. */
-  readonly attempted: boolean
+  /** The source had judged the login by then, so that there is a `locking_hash`. */
+  readonly judged: boolean
   readonly data?: Readonly<Record<string, unknown>>
 }
 
@@ -31,7 +31,7 @@ const raisedIn = (phase: Phase): Raised => ({
   at: phase.from,
   status_reason: phase.status_reason,
   producer: phase.challenge === undefined ? "engine" : (phase.heldBy ?? "engine"),
-  attempted: phase.attempted,
+  judged: isJudged(phase),
 })
 
 /** Own choice: a run refused over its form, or stopped while it queued, has no `started`. */
@@ -62,7 +62,7 @@ const loginEndOf = ({ phases }: Execution): ReadonlyArray<Raised> => {
           ...raisedIn(resolved),
           status_reason: resolved.authentication_status,
           producer: "engine",
-          attempted: true,
+          judged: true,
         },
       ]
 }
@@ -104,7 +104,7 @@ export const executionEventBody = ({ started }: Execution, raised: RaisedEvent):
   status_reason: raised.status_reason,
   status_message: messageOf(raised.status_reason),
   producer: raised.producer,
-  ...(raised.attempted ? { locking_hash: started.locking_hash } : {}),
+  ...(raised.judged ? { locking_hash: started.locking_hash } : {}),
   ...(raised.data === undefined ? {} : { data: raised.data }),
 })
 

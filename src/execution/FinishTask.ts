@@ -1,0 +1,196 @@
+/**
+ * What follows once an execution is closed: its results are read, what they prove is a fact, and the task is
+ * settled or tried again. Sessions that customers ran alone are only pulled; executions that an earlier
+ * process kept at the service are looked at once more.
+ */
+import { Clock, Effect, Queue, Random } from "effect"
+import type { ProductsCount } from "../contract/ProductsCount.ts"
+import { countedTotal } from "../contract/ProductsCount.ts"
+import { sourceNameOf } from "../ledger/Fact.ts"
+import type { AttemptClosed, Fact } from "../ledger/Fact.ts"
+import type { AttemptState } from "../ledger/RunState.ts"
+import { retryWaitMs } from "../scheduling/Polling.ts"
+import { append } from "./AttemptOrder.ts"
+import { endOfAttempt, refusalOf } from "./Ends.ts"
+import { exchangeTicket, forgetTicket } from "./ExchangeTicket.ts"
+import { candidateOf, orderOf, release, settle } from "./Night.ts"
+import type { Book, Night } from "./Night.ts"
+import { tell } from "./Progress.ts"
+import { pullResults } from "./PullResults.ts"
+import { dropToken, tokenEndOf } from "./TokenEnds.ts"
+import { judgeReadings, unwanted, verdictOf, verdictOfSession } from "./Verdict.ts"
+import type { Reading } from "./Verdict.ts"
+import type { SessionWork } from "./Work.ts"
+
+/** Nobody counts what a session holds that its customer ran alone. */
+const uncounted: ProductsCount = { _tag: "Unknown", why: "no execution counts it" }
+
+export const pullSession = Effect.fnUntraced(function* (night: Night, session: SessionWork) {
+  const about = { ...session, engine_reference: undefined, secrets: [] }
+  const pulled = yield* pull(night, about, undefined, { count: uncounted, quick: false })
+  yield* settle(night, session.task_id, verdictOfSession(pulled))
+})
+
+/** The execution is over: its slot is free, its results are read, and the task is settled or tried again. */
+export const finish = Effect.fnUntraced(function* (
+  night: Night,
+  book: Book,
+  closed: typeof AttemptClosed.Type,
+  abort: AttemptState["abort"],
+) {
+  const { task_id } = book.work
+  const { end, reason } = endOfAttempt(closed, abort)
+  yield* tell({ _tag: "Closed", task_id, status_reason: reason })
+  if (end.opensBreaker && book.fingerprint !== undefined)
+    night.rejected.set(book.fingerprint, refusalOf(closed.authentication_status) ?? reason)
+  yield* release(night, task_id)
+  yield* settleTokens(night, book, closed)
+  const reading = yield* readClosed(night, book, closed, false)
+  yield* append(...readingFacts(night, closed, reading))
+  const verdict = verdictOf(end, reason, reading)
+  const now = yield* Clock.currentTimeMillis
+  // What is still partial is read to its end before the login is used again.
+  const again =
+    end.retry &&
+    reading._tag !== "Partial" &&
+    night.mode === "night" &&
+    book.attemptsMade < night.rules.retry.max_attempts
+  const waitMs = retryWaitMs(night.rules.retry, book.attemptsMade, yield* Random.next)
+  if (!again || book.work.prepare === undefined || now + waitMs >= (night.rules.deadlineAt ?? Infinity))
+    return yield* settle(night, task_id, verdict)
+  book.lastVerdict = verdict
+  book.attempt += 1
+  night.schedule.add(candidateOf(book), now + waitMs)
+  yield* tell({ _tag: "Waiting", task_id, why: reason, until: now + waitMs })
+  yield* Queue.offer(night.poke, undefined)
+})
+
+/**
+ * One more look at an execution that is kept at the service because not all of it is here. What is proved now
+ * may be deleted; where it was what the task ended with, the task gets the verdict of its end.
+ */
+export const readAgain = Effect.fnUntraced(function* (
+  night: Night,
+  book: Book,
+  attempt: AttemptState,
+  closed: typeof AttemptClosed.Type,
+) {
+  const reading = yield* readClosed(night, book, closed, true)
+  const { kept } = attempt
+  if (reading._tag === "Partial") return
+  if (reading._tag === "Kept" && reading.reason === kept?.reason && reading.message === kept.message) return
+  yield* append(...readingFacts(night, closed, reading))
+  const task = night.run.tasks.get(book.work.task_id)
+  if (task?.settled?.fact.reason !== kept?.reason || task?.attempts.at(-1) !== attempt) return
+  const { end, reason } = endOfAttempt(closed, attempt.abort)
+  yield* settle(night, book.work.task_id, verdictOf(end, reason, reading))
+})
+
+const readingFacts = (
+  night: Night,
+  { task_id, attempt, execution_id }: typeof AttemptClosed.Type,
+  reading: Reading,
+): ReadonlyArray<Fact> => {
+  const keys = { run_id: night.run_id, task_id, attempt, execution_id }
+  switch (reading._tag) {
+    case "Drained": {
+      const { basis, families } = reading
+      return [{ _tag: "AttemptDrained", ...keys, proof: { basis, families } }]
+    }
+    case "Kept": {
+      const { reason, families, message } = reading
+      return [{ _tag: "AttemptKept", ...keys, reason, families, message }]
+    }
+    case "Partial":
+    case "Gone":
+      return []
+  }
+}
+
+/** The ticket of a closed run is exchanged now or never; a token whose login failed is used no more. */
+const settleTokens = Effect.fnUntraced(function* (
+  night: Night,
+  book: Book,
+  closed: typeof AttemptClosed.Type,
+) {
+  const order = orderOf(night, book)
+  if (closed.authentication_status === "AUTH_OK") yield* exchangeTicket(order, closed.execution_id, true)
+  else yield* forgetTicket(order, closed.execution_id)
+  const tokenEnd = tokenEndOf(closed)
+  if (book.token_id !== undefined && tokenEnd !== undefined) yield* dropToken(order, book.token_id, tokenEnd)
+})
+
+const countOf = ({ products_count }: typeof AttemptClosed.Type): ProductsCount =>
+  products_count === undefined
+    ? { _tag: "Unknown", why: "the state's products_count is missing or cannot be read" }
+    : { _tag: "Counted", counts: products_count }
+
+/** Extraction begins with `AUTH_OK` (3.2); a count, or none that can be read, says that there may be more. */
+const mayHold = (closed: typeof AttemptClosed.Type, count: ProductsCount): boolean =>
+  count._tag === "Unknown" ||
+  countedTotal(count.counts) > 0 ||
+  closed.authentication_status === "AUTH_OK" ||
+  closed.status_code === "COMPLETED" ||
+  closed.status_code === "PARTIAL"
+
+const readClosed = Effect.fnUntraced(function* (
+  night: Night,
+  book: Book,
+  closed: typeof AttemptClosed.Type,
+  quick: boolean,
+) {
+  // Nothing of it is landed, so that nothing of it is deleted either.
+  if (closed.landed === undefined) return { _tag: "Gone" } satisfies Reading as Reading
+  if (!night.rules.flow_results.enabled) return unwanted
+  const count = countOf(closed)
+  const { session_id } = closed
+  if (session_id === undefined || !mayHold(closed, count)) return judgeReadings(count, [])
+  const about = { ...book.work, session_id, secrets: book.secrets }
+  return judgeReadings(count, yield* pull(night, about, closed, { count, quick }))
+})
+
+const pull = (
+  night: Night,
+  about: {
+    readonly task_id: string
+    readonly session_id: string
+    readonly customer_id: string | undefined
+    readonly engine_reference: string | undefined
+    readonly secrets: ReadonlyArray<string>
+  },
+  closed: typeof AttemptClosed.Type | undefined,
+  { count, quick }: { readonly count: ProductsCount; readonly quick: boolean },
+) => {
+  const state = night.run.tasks.get(about.task_id)
+  const ofSession = <R extends { readonly session_id: string }>(one: R) => one.session_id === about.session_id
+  const { flow_results, sources } = night.rules
+  return pullResults({
+    run_id: night.run_id,
+    task_id: about.task_id,
+    session_id: about.session_id,
+    customer_id: about.customer_id,
+    engine_reference: about.engine_reference,
+    secrets: about.secrets,
+    count,
+    sources,
+    attempt: closed?.attempt,
+    execution_id: closed?.execution_id,
+    // What was closed before this process began may have been asked for by the one before it.
+    mayHaveBeenRead:
+      closed === undefined ||
+      state?.attempts.some(
+        ({ attempt, closed: known }) => attempt === closed.attempt && known !== undefined,
+      ) === true,
+    readBefore: new Map(
+      state?.results.flatMap(({ fact }) => (ofSession(fact) ? [[sourceNameOf(fact), fact]] : [])),
+    ),
+    attachmentsKnown: new Set(
+      state?.attachments
+        .filter((one) => ofSession(one) && one.status !== "failed")
+        .map((one) => one.attachment_id),
+    ),
+    min_interval_ms: flow_results.min_interval_ms,
+    wait_final_ms: quick ? 0 : flow_results.wait_final_ms,
+    attachments: flow_results.attachments,
+  })
+}

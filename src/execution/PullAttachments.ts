@@ -1,0 +1,82 @@
+/**
+ * Downloads the documents that final results name (section 4.12), each once: what is missing at the service
+ * or may not be requested is a fact of its own. A disk that does not take a document ends the night; a
+ * service that does not give it only marks it.
+ */
+import { Effect } from "effect"
+import { retryCall } from "../client/Backoff.ts"
+import { Service } from "../client/Service.ts"
+import type { CallFailure } from "../client/Service.ts"
+import { Landing } from "../landing/Landing.ts"
+import { attachmentIds } from "../records/AttachmentIds.ts"
+import { append } from "./AttemptOrder.ts"
+
+const attachmentTriesMax = 6
+
+export interface AttachmentsOrder {
+  readonly run_id: string
+  readonly task_id: string
+  readonly session_id: string
+  /** Documents that need no further request. */
+  readonly attachmentsKnown: ReadonlySet<string>
+}
+
+/** False when a document could not be had although the service has it. */
+export const pullAttachments = Effect.fnUntraced(function* (order: AttachmentsOrder, data: unknown) {
+  const { requestable, refused } = attachmentIds(data)
+  const about = { run_id: order.run_id, task_id: order.task_id, session_id: order.session_id }
+  for (const attachment_id of refused)
+    if (!order.attachmentsKnown.has(attachment_id))
+      yield* append({ _tag: "AttachmentRead", ...about, attachment_id, status: "refused" })
+  let all = true
+  for (const attachment_id of requestable) {
+    if (order.attachmentsKnown.has(attachment_id)) continue
+    const fact = yield* downloadAttachment(order, attachment_id)
+    yield* append({ _tag: "AttachmentRead", ...about, attachment_id, ...fact })
+    if (fact.status === "failed") all = false
+  }
+  return all
+})
+
+const downloadAttachment = Effect.fnUntraced(function* (order: AttachmentsOrder, attachment_id: string) {
+  const service = yield* Service
+  const landing = yield* Landing
+  const download = Effect.gen(function* () {
+    const answer = yield* service.downloadAttachment(order.session_id, attachment_id)
+    if (answer._tag === "Missing") return { status: "missing" } as const
+    const stored = yield* landing.landAttachment(answer.bytes)
+    const { media_type } = answer
+    return { status: "downloaded", ...stored, ...(media_type === undefined ? {} : { media_type }) } as const
+  })
+  return yield* retryDownload(download)
+})
+
+const retryDownload = <A, E extends { readonly _tag: string }, R>(
+  download: Effect.Effect<A, E | CallFailure, R>,
+) =>
+  Effect.suspend(() => {
+    const split = Effect.matchEffect(download, {
+      onSuccess: (stored) => Effect.succeed({ _tag: "Stored", stored } as const),
+      onFailure: (failure) =>
+        isCallFailure(failure)
+          ? Effect.fail(failure)
+          : Effect.succeed({ _tag: "Broken", failure: failure as Exclude<E, CallFailure> } as const),
+    })
+    return retryCall(split, { triesMax: attachmentTriesMax })
+  }).pipe(
+    Effect.matchEffect({
+      onSuccess: (result) =>
+        result._tag === "Stored" ? Effect.succeed(result.stored) : Effect.fail(result.failure),
+      onFailure: () => Effect.succeed({ status: "failed" } as const),
+    }),
+  )
+
+const callFailureTags: ReadonlySet<string> = new Set([
+  "NotSent",
+  "AnswerLost",
+  "Throttled",
+  "SecretRefused",
+  "UnexpectedAnswer",
+])
+const isCallFailure = (failure: { readonly _tag: string }): failure is CallFailure =>
+  callFailureTags.has(failure._tag)

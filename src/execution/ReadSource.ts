@@ -1,0 +1,251 @@
+/**
+ * Reads one results endpoint of an execution until it is final or the time for it is over (sections 2.7, 3.4
+ * and 4.10): one request per `min_interval` and session, at growing intervals or after a hint; every new body
+ * is landed before it counts, and every answer that is none is a fact.
+ */
+import { hash } from "node:crypto"
+import { Clock, Effect } from "effect"
+import { isSendable } from "../client/EndpointRequest.ts"
+import { Hints } from "../client/Hints.ts"
+import type { HintWatch } from "../client/Hints.ts"
+import { Service } from "../client/Service.ts"
+import type { Body, CallFailure, ResultsAnswer } from "../client/Service.ts"
+import { isFinal, recordsIn, recordsPlace } from "../contract/ResultsSource.ts"
+import type { ResultsSource } from "../contract/ResultsSource.ts"
+import { blank } from "../landing/Blanking.ts"
+import { Landing } from "../landing/Landing.ts"
+import type { Fact, LandedRef, ResultsRead } from "../ledger/Fact.ts"
+import { nextLookInMs } from "../scheduling/Polling.ts"
+import { append } from "./AttemptOrder.ts"
+import { findingOf } from "./DrainProof.ts"
+import type { SourceFinding } from "./DrainProof.ts"
+import { pullAttachments } from "./PullAttachments.ts"
+
+/** The session of an execution, or one that a customer ran alone. Times are milliseconds. */
+export interface ReadOrder {
+  readonly run_id: string
+  readonly task_id: string
+  readonly session_id: string
+  readonly attempt: number | undefined
+  readonly execution_id: string | undefined
+  readonly customer_id: string | undefined
+  readonly engine_reference: string | undefined
+  /** False where the service counted nothing: then a 404 is believed at once. */
+  readonly mayHold: boolean
+  /** An earlier process may have asked for this session a moment ago, by whatever clock. */
+  readonly mayHaveBeenRead: boolean
+  /** The newest answer of each source that the ledger knows of this session, by the source's name. */
+  readonly readBefore: ReadonlyMap<string, typeof ResultsRead.Type>
+  /** Documents that need no further request. */
+  readonly attachmentsKnown: ReadonlySet<string>
+  readonly secrets: ReadonlyArray<string>
+  readonly min_interval_ms: number
+  /** How long to wait for final results, from the first read on; 0 for one look. */
+  readonly wait_final_ms: number
+  readonly attachments: boolean
+}
+
+/** What reading one endpoint came to. */
+export type SourceReading =
+  | { readonly _tag: "Final"; readonly finding: SourceFinding }
+  /** Still partial when the time for it was over, or the service did not answer. */
+  | { readonly _tag: "Unfinished" }
+  /** A status that its row lists as "nothing here". */
+  | { readonly _tag: "Nothing"; readonly http_status: number }
+  /** Any other 4xx; no status where these ids cannot even be asked for. */
+  | { readonly _tag: "Refused"; readonly http_status: number | undefined }
+
+/** Intervals between reads of a partial session grow to this. */
+const intervalMaxMs = 60_000
+/** A 404 of something that was counted, and a refusal that may pass, get this many reads. */
+const absentReadsMin = 3
+
+/** Lands a body, unless an earlier process landed the same one last. */
+const landBody = Effect.fnUntraced(function* (order: ReadOrder, source: ResultsSource, body: Body) {
+  const landing = yield* Landing
+  const bytes = blank(body.bytes, kindOf(source), order.secrets, recordsPlace(source, body.json))
+  const before = order.readBefore.get(source.name)?.landed
+  if (before !== undefined && before.sha256 === hash("sha256", bytes, "hex")) return before
+  const { run_id, task_id, session_id, attempt, execution_id, customer_id, engine_reference } = order
+  return yield* landing.land(
+    {
+      kind: kindOf(source),
+      source: source.name,
+      run_id,
+      task_id,
+      session_id,
+      http_status: 200,
+      received_at: Math.trunc(yield* Clock.currentTimeMillis),
+      ...(attempt === undefined ? {} : { attempt }),
+      ...(execution_id === undefined ? {} : { execution_id }),
+      ...(customer_id === undefined ? {} : { customer_id }),
+      ...(engine_reference === undefined ? {} : { engine_reference }),
+    },
+    bytes,
+  )
+})
+
+type ResultsFact = Extract<Fact, { _tag: "ResultsRead" }>
+
+const kindOf = ({ name }: ResultsSource) => (name === "profile" ? "profile" : "results")
+
+const resultsRead = (
+  order: ReadOrder,
+  source: ResultsSource,
+  http_status: number,
+  is_closed: boolean,
+  landed?: LandedRef,
+): ResultsFact => ({
+  _tag: "ResultsRead",
+  run_id: order.run_id,
+  task_id: order.task_id,
+  session_id: order.session_id,
+  ...(order.execution_id === undefined ? {} : { execution_id: order.execution_id }),
+  http_status,
+  kind: kindOf(source),
+  source: source.name,
+  is_closed,
+  ...(landed === undefined ? {} : { landed }),
+})
+
+/** An answer that says what the last one said is no news, and no fact. */
+const note = Effect.fnUntraced(function* (order: ReadOrder, source: ResultsSource, fact: ResultsFact) {
+  const before = order.readBefore.get(source.name)
+  const isKnown =
+    before?.http_status === fact.http_status &&
+    before.is_closed === fact.is_closed &&
+    before.landed?.sha256 === fact.landed?.sha256
+  if (!isKnown) yield* append(fact)
+})
+
+type Answered = ResultsAnswer | CallFailure
+
+/** What is remembered between the reads of one endpoint. */
+interface Reads {
+  bytes: Uint8Array | undefined
+  landed: LandedRef | undefined
+  /** Answers in a row that say that there is nothing, or refuse. */
+  empty: number
+}
+
+/** `Unfinished` is also what a document makes of final results that could not be had. */
+export const readSource = Effect.fn("ReadSource.read")(function* (order: ReadOrder, source: ResultsSource) {
+  if (!isSendable(source, order)) return refusedUnasked
+  const hintsOf = yield* Hints
+  const hints = yield* hintsOf.watch({ ids: [order.session_id], engine_reference: undefined })
+  const startedAt = yield* Clock.currentTimeMillis
+  const pace = { min_ms: order.min_interval_ms, max_ms: Math.max(intervalMaxMs, order.min_interval_ms) }
+  const reads: Reads = { bytes: undefined, landed: undefined, empty: 0 }
+  let readAt = order.mayHaveBeenRead ? startedAt : -Infinity
+  for (;;) {
+    const now = yield* Clock.currentTimeMillis
+    if (now - readAt < order.min_interval_ms) yield* Effect.sleep(order.min_interval_ms - (now - readAt))
+    const hinted = hints.beginLook(yield* Clock.currentTimeMillis)
+    const answer = yield* readOnce(order, source)
+    readAt = yield* Clock.currentTimeMillis
+    const isNew = answer._tag === "Results" && !isEqual(reads.bytes, answer.body.bytes)
+    if (answer._tag === "Results") hints.endLook({ hinted, first: true, told: isNew ? "news" : "nothing" })
+    const reading = yield* takeAnswer(order, source, reads, answer, isNew)
+    if (reading !== undefined) return reading
+    const later = yield* Clock.currentTimeMillis
+    const asked = answer._tag === "Throttled" ? (answer.retry_after_ms ?? 0) : 0
+    const wait = Math.max(asked, nextLookInMs(pace, later - startedAt))
+    // There is no time for a further read: what the last one said is believed.
+    if (later + wait > startedAt + order.wait_final_ms) return yield* giveUp(order, source, reads, answer)
+    yield* awaitRead(hints, { later, wait, soonest: Math.max(asked, readAt + order.min_interval_ms - later) })
+  }
+}, Effect.scoped)
+
+const refusedUnasked: SourceReading = { _tag: "Refused", http_status: undefined }
+
+/** The reading that an answer makes certain; undefined while a further read may say more. */
+const takeAnswer = Effect.fnUntraced(function* (
+  order: ReadOrder,
+  source: ResultsSource,
+  reads: Reads,
+  answer: Answered,
+  isNew: boolean,
+) {
+  if (answer._tag !== "Results") {
+    const empty = emptyOf(answer)
+    reads.empty = empty === undefined ? 0 : reads.empty + 1
+    return empty !== undefined && isBelieved(order, empty, reads.empty)
+      ? yield* told(order, source, empty)
+      : undefined
+  }
+  reads.empty = 0
+  const final = isFinal(source, answer.body.json)
+  if (isNew) {
+    reads.landed = yield* landBody(order, source, answer.body)
+    reads.bytes = answer.body.bytes
+  }
+  if (isNew || final) yield* note(order, source, resultsRead(order, source, 200, final, reads.landed))
+  if (!final) return undefined
+  const wanted = order.attachments && source.attachments
+  const all = wanted ? yield* pullAttachments(order, recordsIn(source, answer.body.json)) : true
+  const reading: SourceReading = all
+    ? { _tag: "Final", finding: findingOf(source, answer.body.json) }
+    : { _tag: "Unfinished" }
+  return reading
+})
+
+type Empty = Extract<SourceReading, { _tag: "Nothing" | "Refused" }> & { readonly http_status: number }
+
+/** An answer that is no results and asks for no other try by itself. */
+const emptyOf = (answer: Exclude<Answered, { _tag: "Results" }>): Empty | undefined => {
+  if (answer._tag === "NothingThere") return { _tag: "Nothing", http_status: answer.http_status }
+  if (answer._tag !== "UnexpectedAnswer" && answer._tag !== "SecretRefused") return undefined
+  const { http_status } = answer
+  return http_status >= 400 && http_status < 500 ? { _tag: "Refused", http_status } : undefined
+}
+
+/** A service may need a moment to know a session, or a secret; what a 412 or a 422 says does not pass. */
+const isBelieved = (order: ReadOrder, { _tag, http_status }: Empty, times: number): boolean =>
+  http_status === 412 ||
+  http_status === 422 ||
+  times >= absentReadsMin ||
+  (_tag === "Nothing" && !order.mayHold)
+
+const told = (order: ReadOrder, source: ResultsSource, reading: Empty) =>
+  Effect.as(
+    note(order, source, resultsRead(order, source, reading.http_status, reading._tag === "Nothing")),
+    reading as SourceReading,
+  )
+
+/** Time is over. An answer with a status that was no results is a fact too: `explain` shows it. */
+const giveUp = Effect.fnUntraced(function* (
+  order: ReadOrder,
+  source: ResultsSource,
+  reads: Reads,
+  answer: Answered,
+) {
+  const empty = answer._tag === "Results" ? undefined : emptyOf(answer)
+  if (empty !== undefined && reads.bytes === undefined) return yield* told(order, source, empty)
+  const http_status = "http_status" in answer ? answer.http_status : undefined
+  if (http_status !== undefined) yield* note(order, source, resultsRead(order, source, http_status, false))
+  return { _tag: "Unfinished" } satisfies SourceReading as SourceReading
+})
+
+/** Sleeps until the next read: `wait` milliseconds from `later`, after a hint only the `soonest` of them. */
+const awaitRead = Effect.fnUntraced(function* (
+  hints: HintWatch,
+  { later, wait, soonest }: { readonly later: number; readonly wait: number; readonly soonest: number },
+) {
+  for (let now = later; ; now = yield* Clock.currentTimeMillis) {
+    const due = later + (hints.isHinted() ? Math.min(wait, soonest) : wait)
+    if (due <= now) return
+    yield* hints.rest(due - now)
+  }
+})
+
+const readOnce = Effect.fnUntraced(function* (order: ReadOrder, source: ResultsSource) {
+  const service = yield* Service
+  const { execution_id, session_id } = order
+  return yield* Effect.catch(
+    service.readResults(source, { execution_id, session_id }),
+    (failure): Effect.Effect<Answered> => Effect.succeed(failure),
+  )
+})
+
+const isEqual = (known: Uint8Array | undefined, bytes: Uint8Array): boolean =>
+  known !== undefined && Buffer.compare(known, bytes) === 0

@@ -1,0 +1,133 @@
+/**
+ * The pairs of `hooks_extra_data`, which the service appends to every webhook address and which must never
+ * hold a secret (4.1). Every pair of a job is compared with every login value of every customer: one
+ * customer's password in the pairs of an engine would stand in the addresses of all of them. No message
+ * repeats a value.
+ */
+import { Predicate, Redacted } from "effect"
+import type { Context } from "./Decode.ts"
+import type { Assignment, HookPair, Job, ParameterSource, SecretReference } from "./Job.ts"
+import type { Customer, JobEngine } from "./JobFile.ts"
+import type { Findings } from "./Problem.ts"
+import { makeSecretFinder } from "./SecretMatch.ts"
+import type { KnownSecret, SecretFound } from "./SecretMatch.ts"
+
+type Path = ReadonlyArray<PropertyKey>
+
+interface Item<A> {
+  readonly index: number
+  readonly value: A
+}
+
+/** Every pair of the file with its place, whether an assignment uses it or not. */
+export const hookPairs = (
+  { document }: Context,
+  engines: ReadonlyArray<Item<typeof JobEngine.Type>>,
+  customers: ReadonlyArray<Item<typeof Customer.Type>>,
+): ReadonlyArray<HookPair> => {
+  const pairsOf = (written: typeof JobEngine.Type, path: Path): ReadonlyArray<HookPair> =>
+    Predicate.isString(written)
+      ? []
+      : Object.entries(written.hooks_extra_data ?? {}).map(([key, value]) => {
+          const at = [...path, "hooks_extra_data", key]
+          return { key, value, key_place: document.place(at, "key"), place: document.place(at) }
+        })
+  return [
+    ...engines.flatMap(({ index, value }) => pairsOf(value, ["engines", index])),
+    ...customers.flatMap(({ index, value }) =>
+      (value.engines ?? []).flatMap((engine, position) =>
+        pairsOf(engine, ["customers", index, "engines", position]),
+      ),
+    ),
+  ]
+}
+
+const secretName = /passw|passphrase|contrase|secret|clave|\bpin\b|_pin$|^pin_|token|\botp\b/i
+
+/** Whether a field's name alone says that it holds a secret. */
+export const namesSecret = (name: string): boolean => secretName.test(name)
+
+/** A key of a mapping may be a value whose colon was misplaced: only what looks like a name is shown. */
+const nameOf = (name: string): string | undefined => (/^[A-Za-z][\w.-]{0,63}$/.test(name) ? name : undefined)
+
+/** What an assignment logs in with; `valueOf` answers undefined for what is not known (yet). */
+export const secretsOfLogin = (
+  { login, source }: Assignment,
+  valueOf: (source: ParameterSource) => unknown,
+  isSecret: (name: string) => boolean = namesSecret,
+): ReadonlyArray<KnownSecret> => {
+  if (login._tag === "Token") return []
+  return Object.entries(login.parameters).map(([name, parameter]): KnownSecret => {
+    const shown = nameOf(name)
+    const what = shown === undefined ? "a parameter" : `the parameter \`${shown}\``
+    return {
+      value: parameter._tag === "Literal" ? Redacted.value(parameter.value) : valueOf(parameter),
+      whose: `the value of ${what} of the customer at ${source}`,
+      kept: isSecret(name) ? "password" : parameter._tag === "Reference" ? "reference" : "value",
+    }
+  })
+}
+
+/** The secrets of the job itself. The embedded service's own is in its documentation. */
+export const keysOf = ({
+  service,
+  tokens_key,
+}: {
+  readonly service: Job["service"] | undefined
+  readonly tokens_key: Job["tokens_key"]
+}): ReadonlyArray<{ readonly reference: SecretReference; readonly whose: string }> => [
+  ...(service?._tag === "Remote" ? [{ reference: service.app_secret, whose: "the application secret" }] : []),
+  ...(tokens_key === undefined ? [] : [{ reference: tokens_key, whose: "the key of the token store" }]),
+]
+
+const relation = ({ how, isEncoded, secret }: SecretFound): string => {
+  if (how === "is") return isEncoded ? `is an encoded form of ${secret.whose}` : `is ${secret.whose}`
+  return isEncoded ? `contains an encoded form of ${secret.whose}` : `contains ${secret.whose}`
+}
+
+/**
+ * A short key that is somebody's user name is a name like any other (`who`, `run`); as a value it is refused.
+ */
+const isRefused = (at: "key" | "value", { secret, how, isLong }: SecretFound): boolean => {
+  switch (secret.kept) {
+    case "password":
+      return true
+    case "reference":
+      return at === "value" || isLong
+    case "value":
+      return how === "is" && isLong
+  }
+}
+
+const tell = (findings: Findings, pair: HookPair, at: "key" | "value", found: SecretFound): void => {
+  const shown = at === "value" ? nameOf(pair.key) : undefined
+  const subject =
+    at === "key"
+      ? "a key of `hooks_extra_data`"
+      : shown === undefined
+        ? "a value of `hooks_extra_data`"
+        : `the value of \`hooks_extra_data.${shown}\``
+  const place = at === "key" ? pair.key_place : pair.place
+  const what = `${subject} ${relation(found)}`
+  const why = "the service appends it to every webhook address"
+  if (isRefused(at, found)) {
+    const next = "remove it or write something else"
+    findings.error(place, `${what}; ${why}, which must never hold a secret (reference, 4.1): ${next}`)
+  } else findings.warn(place, `${what}; ${why}: keep it only if it is neither a secret nor personal data`)
+}
+
+export const checkHooks = (
+  pairs: ReadonlyArray<HookPair>,
+  secrets: Iterable<KnownSecret>,
+  findings: Findings,
+): void => {
+  if (pairs.length === 0) return
+  const find = makeSecretFinder(secrets)
+  for (const pair of pairs) {
+    for (const at of ["key", "value"] as const) {
+      const all = find(pair[at])
+      const found = all.find((one) => isRefused(at, one)) ?? all[0]
+      if (found !== undefined) tell(findings, pair, at, found)
+    }
+  }
+}

@@ -1,0 +1,127 @@
+/**
+ * Finds known secrets in texts that leave this machine where a secret must not stand: as the whole text or
+ * inside it, in any case, with white space around it, percent-encoded, in base64 or in hexadecimal. Pure; the
+ * time for one text does not grow with the number of secrets.
+ */
+
+const keepings = ["value", "reference", "password"] as const
+export type Keeping = (typeof keepings)[number]
+
+export interface KnownSecret {
+  /** Whatever a login takes; texts and numbers inside lists and mappings count one by one. */
+  readonly value: unknown
+  /** Safe to show. */
+  readonly whose: string
+  /**
+   * A password by its form or by the name of its field; or at least something that somebody keeps elsewhere;
+   * or any other value of a login, which may be a harmless word too.
+   */
+  readonly kept: Keeping
+}
+
+export interface SecretFound {
+  readonly secret: KnownSecret
+  readonly how: "is" | "contains"
+  readonly isEncoded: boolean
+  /** Too long to be so by chance. */
+  readonly isLong: boolean
+}
+
+/**
+ * Shorter texts are inside others by chance: `2024` is a year before it is a PIN. Digits need two more, and
+ * no further digit beside them: of a hundred thousand PINs of six digits, one is inside many a date.
+ */
+const insideMin = { text: 6, digits: 8 } as const
+/** Of four letters in base64 three are left, which any word is by chance. */
+const encodedMin = 4
+const depthMax = 8
+
+/** Case is no difference: a password in capitals gives nearly all of it away. */
+const fold = (text: string): string => text.normalize("NFKC").trim().toLowerCase()
+
+/** `true` and `false` are no secrets, wherever they come from. */
+const leavesOf = (value: unknown, depth: number): ReadonlyArray<string> => {
+  if (typeof value === "number" || typeof value === "bigint") return [String(value)]
+  if (typeof value === "string") return /^\s*(?:true|false)?\s*$/i.test(value) ? [] : [value]
+  if (typeof value !== "object" || value === null || depth > depthMax) return []
+  return Object.values(value).flatMap((inner) => leavesOf(inner, depth + 1))
+}
+
+const isDigits = (text: string): boolean => /^\d+$/.test(text)
+const isInsideSize = (text: string): boolean =>
+  text.length >= (isDigits(text) ? insideMin.digits : insideMin.text)
+
+const percentDecoded = (text: string): string =>
+  text.replaceAll(/(?:%[0-9A-Fa-f]{2})+/g, (run) =>
+    Buffer.from(run.replaceAll("%", ""), "hex").toString("utf8"),
+  )
+
+const runs = [
+  { of: /[A-Za-z0-9+/]{4,}/g, encoding: "base64" },
+  { of: /[A-Za-z0-9_-]{4,}/g, encoding: "base64url" },
+  { of: /(?:[0-9A-Fa-f]{2}){4,}/g, encoding: "hex" },
+] as const
+
+/** Each run of the alphabets, from each place at which an encoded text may begin in it. */
+const decodedRuns = (text: string): ReadonlyArray<string> =>
+  runs.flatMap(({ of, encoding }) =>
+    [...text.matchAll(of)].flatMap(([run]) =>
+      (encoding === "hex" ? [0] : [0, 1, 2, 3]).map((skipped) =>
+        Buffer.from(run.slice(skipped), encoding).toString("utf8"),
+      ),
+    ),
+  )
+
+/** The text's other readings, two encodings deep at most. */
+const otherReadings = (text: string): ReadonlySet<string> => {
+  const plain = percentDecoded(text)
+  const readings = [plain, plain.replaceAll("+", " "), percentDecoded(plain)]
+  const decoded = new Set([text, ...readings].flatMap(decodedRuns))
+  const all = new Set([...readings, ...decoded, ...[...decoded].map(percentDecoded)])
+  all.delete(text)
+  return all
+}
+
+const rank = ({ kept }: KnownSecret): number => keepings.indexOf(kept)
+
+const makeIndex = (secrets: Iterable<KnownSecret>) => {
+  const whole = new Map<string, KnownSecret>()
+  // Lengths by beginning: many thousand user names may begin alike.
+  const lengths = new Map<string, Set<number>>()
+  for (const secret of secrets) {
+    for (const leaf of leavesOf(secret.value, 0)) {
+      const text = fold(leaf)
+      const known = whole.get(text)
+      if (text === "" || (known !== undefined && rank(known) >= rank(secret))) continue
+      whole.set(text, secret)
+      if (known !== undefined || !isInsideSize(text)) continue
+      const start = text.slice(0, insideMin.text)
+      lengths.set(start, (lengths.get(start) ?? new Set()).add(text.length))
+    }
+  }
+  return { whole, lengths }
+}
+
+/** Answers everything that a text holds, what is not encoded first, the whole before a part. */
+export const makeSecretFinder = (secrets: Iterable<KnownSecret>) => {
+  const { whole, lengths } = makeIndex(secrets)
+  const findIn = (text: string, isEncoded: boolean): ReadonlyArray<SecretFound> => {
+    const found: Array<SecretFound> = []
+    const same = whole.get(text)
+    if (same !== undefined) found.push({ secret: same, how: "is", isEncoded, isLong: isInsideSize(text) })
+    for (let at = 0; at + insideMin.text <= text.length; at++) {
+      for (const length of lengths.get(text.slice(at, at + insideMin.text)) ?? []) {
+        const part = text.slice(at, at + length)
+        const secret = part.length === text.length ? undefined : whole.get(part)
+        const goesOn = /\d/.test(text.charAt(at - 1)) || /\d/.test(text.charAt(at + length))
+        if (secret === undefined || (isDigits(part) && goesOn)) continue
+        found.push({ secret, how: "contains", isEncoded, isLong: true })
+      }
+    }
+    return found
+  }
+  return (text: string): ReadonlyArray<SecretFound> => {
+    const encoded = [...otherReadings(text)].map(fold).filter(({ length }) => length >= encodedMin)
+    return [...findIn(fold(text), false), ...encoded.flatMap((reading) => findIn(reading, true))]
+  }
+}

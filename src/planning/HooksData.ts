@@ -1,0 +1,73 @@
+/**
+ * The pairs of `hooks_extra_data` against every secret of a job, once all of them are resolved and the forms
+ * say which fields are passwords: what loading could not know. Nothing is started for a job that would send a
+ * secret into webhook addresses.
+ */
+import { Effect, Redacted, Result } from "effect"
+import { checkHooks, keysOf, namesSecret, secretsOfLogin } from "../jobs/HooksData.ts"
+import type { Assignment, Job, ParameterSource } from "../jobs/Job.ts"
+import { JobInvalid, makeFindings } from "../jobs/Problem.ts"
+import { resolveReference } from "../jobs/Secrets.ts"
+import { makeSecretFinder } from "../jobs/SecretMatch.ts"
+import type { EngineFinding } from "./EngineForms.ts"
+import { assembleLogin, resolveReferences } from "./Logins.ts"
+import type { ResolvedReferences } from "./Logins.ts"
+
+/** The password fields of an engine's form, beside what a field's name says. */
+const isSecretOn = (finding: EngineFinding | undefined) => (name: string) =>
+  namesSecret(name) || (finding?._tag === "Known" && finding.engine.parameters.secret.has(name))
+
+type CheckedJob = Pick<Job, "assignments" | "hooks" | "service" | "tokens_key">
+type Engines = ReadonlyMap<string, EngineFinding>
+
+/** Fails with JobInvalid. What is only suspicious was told when the job was loaded. */
+const checkPairs = Effect.fnUntraced(function* (
+  job: CheckedJob,
+  resolved: ResolvedReferences,
+  engines: Engines,
+) {
+  const keys = yield* Effect.forEach(keysOf(job), ({ reference, whose }) =>
+    Effect.map(resolveReference(reference), (value) => ({
+      value: Redacted.value(value),
+      whose,
+      kept: "password" as const,
+    })),
+  )
+  const valueOf = (source: ParameterSource): unknown => {
+    const answer = source._tag === "Reference" ? resolved(source.reference) : undefined
+    return answer !== undefined && Result.isSuccess(answer) ? Redacted.value(answer.success) : undefined
+  }
+  const secrets = job.assignments.flatMap((assignment) =>
+    secretsOfLogin(assignment, valueOf, isSecretOn(engines.get(assignment.engine_reference))),
+  )
+  const findings = makeFindings()
+  checkHooks(job.hooks, [...secrets, ...keys], findings)
+  const problems = findings.errors()
+  if (problems.length > 0) return yield* new JobInvalid({ problems, warnings: [] })
+})
+
+/**
+ * The logins of `assignments`, which are some of the job's or all, in their order. Where the job has pairs,
+ * the secrets of all are resolved, because any of them may stand there.
+ */
+export const resolveCheckedLogins = Effect.fn("Planning.resolveCheckedLogins")(function* (
+  job: CheckedJob,
+  assignments: ReadonlyArray<Assignment>,
+  engines: Engines,
+) {
+  const hasPairs = job.hooks.length > 0
+  const resolved = yield* resolveReferences(hasPairs ? job.assignments : assignments)
+  if (hasPairs) yield* checkPairs(job, resolved, engines)
+  return assignments.map((assignment) => assembleLogin(assignment, resolved))
+})
+
+/** Whether a login that is opened only now, a stored token's key, stands in the pairs of its start. */
+export const holdsSecret = (
+  hooks_extra_data: Readonly<Record<string, string>>,
+  secrets: ReadonlyArray<string>,
+): boolean => {
+  const pairs = Object.entries(hooks_extra_data).flat()
+  if (pairs.length === 0) return false
+  const find = makeSecretFinder(secrets.map((value) => ({ value, whose: "", kept: "password" as const })))
+  return pairs.some((text) => find(text).length > 0)
+}

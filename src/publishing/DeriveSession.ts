@@ -1,0 +1,153 @@
+/**
+ * Derives the rows of one session from its landed bodies, and what they prove: the newest body of each
+ * endpoint that was read, the first endpoint's whole, of every other one what is not in the tables already.
+ */
+import { Effect } from "effect"
+import { proveDrain } from "../execution/DrainProof.ts"
+import type { SourceFinding } from "../execution/DrainProof.ts"
+import type { ProductsCount } from "../contract/ProductsCount.ts"
+import { builtInSources, isFinal, recordsIn } from "../contract/ResultsSource.ts"
+import type { ResultsSource } from "../contract/ResultsSource.ts"
+import { Landing } from "../landing/Landing.ts"
+import type { LandedBody } from "../landing/Landing.ts"
+import { sourceNameOf } from "../ledger/Fact.ts"
+import type { Beside, Counts, Normaliser } from "../records/Normalise.ts"
+import { parseBody } from "../records/ParseBody.ts"
+import type { TableRow } from "./ExecutionRows.ts"
+import { PublishFailed } from "./Publisher.ts"
+import type { RunPicture, SessionPicture } from "./RunPicture.ts"
+import { retrievedFeatures, sessionRows } from "./SessionRows.ts"
+import { isObject } from "./TakeFields.ts"
+
+/** What the bodies of one session said, beside their rows; enough to derive coverage again without reading. */
+export interface SessionFindings {
+  readonly counts: Pick<Counts, "records" | "inTables" | "other" | "rejected" | "strays" | "byTable">
+  readonly byProduct: ReadonlyMap<string, number>
+  readonly retrieved: ReadonlyArray<string>
+  /** What each endpoint's newest body holds, and whether it is final. */
+  readonly sources: ReadonlyArray<SourceFinding>
+}
+
+export const findingsKey = ({ session_id, bodies, task }: SessionPicture): string =>
+  `${bodies.map(({ ref }) => ref.sha256).join()}/${task.planned.task_id}/${session_id}`
+
+export const readBody = Effect.fnUntraced(function* (run_id: string, { ref }: LandedBody) {
+  const landing = yield* Landing
+  return yield* landing
+    .read(run_id, ref)
+    .pipe(Effect.mapError(({ path, message }) => new PublishFailed({ message: `${path}: ${message}` })))
+})
+
+/** The row of the endpoint that a body came from. */
+export const sourceOf = (sources: ReadonlyArray<ResultsSource>, { meta }: LandedBody): ResultsSource => {
+  const name = sourceNameOf(meta)
+  return sources.find((source) => source.name === name) ?? builtInSources[0]!
+}
+
+/** A body that is no object at all has no other place for its records than itself. */
+const dataOf = (source: ResultsSource, value: unknown): unknown =>
+  isObject(value) ? recordsIn(source, value) : value
+
+interface AddedBody {
+  readonly counts: Counts
+  readonly value: unknown
+  readonly finding: SourceFinding
+}
+
+const lineageOf = (run_id: string, { task, session_id, execution_id }: SessionPicture) => ({
+  run_id,
+  task_id: task.planned.task_id,
+  execution_id: execution_id ?? null,
+  session_id,
+  customer_id: task.planned.customer_id ?? null,
+  engine_reference: task.planned.engine_reference ?? null,
+})
+
+const addBody = Effect.fnUntraced(function* (
+  { state }: RunPicture,
+  normaliser: Normaliser,
+  session: SessionPicture,
+  body: LandedBody,
+  beside: Beside | undefined,
+) {
+  const { run_id } = state.started
+  const source = sourceOf(state.sources, body)
+  const bytes = yield* readBody(run_id, body)
+  const lineage = lineageOf(run_id, session)
+  const parsed = parseBody(bytes)
+  const value = parsed._tag === "ReadableBody" ? parsed.value : undefined
+  const counts =
+    parsed._tag === "ReadableBody"
+      ? normaliser.add(lineage, dataOf(source, value), beside)
+      : normaliser.addBody(lineage, source, bytes)
+  const { records, inTables, other, rejected, repeated } = counts
+  if (records !== inTables + other + rejected + repeated) {
+    return yield* new PublishFailed({ message: `${session.session_id}: a record has no row` })
+  }
+  const finding = { source, isFinal: isFinal(source, value), tally: counts.tally }
+  return { counts, value, finding } satisfies AddedBody as AddedBody
+})
+
+/** `count` is what the session's execution counted. */
+export const deriveSession = Effect.fnUntraced(function* (
+  picture: RunPicture,
+  normaliser: Normaliser,
+  session: SessionPicture,
+  count: ProductsCount,
+) {
+  const added: Array<AddedBody> = []
+  const seen = new Set<string>()
+  for (const body of session.bodies) {
+    // What one endpoint holds whole is the same again in another; where it falls short, every record counts.
+    const held = proveDrain(
+      count,
+      added.map(({ finding }) => finding),
+    ).families.filter(({ counted, landed }) => counted !== undefined && counted > 0 && landed >= counted)
+    const families = new Set(held.map(({ family }) => family))
+    const beside = session.bodies.length === 1 ? undefined : { seen, isHeld: heldBy(families) }
+    added.push(yield* addBody(picture, normaliser, session, body, beside))
+  }
+  return added satisfies ReadonlyArray<AddedBody> as ReadonlyArray<AddedBody>
+})
+
+const heldBy = (families: ReadonlySet<string>) => (sub_family: string) => families.has(sub_family)
+
+const sum = (added: ReadonlyArray<AddedBody>, of: (counts: Counts) => number): number =>
+  added.reduce((total, { counts }) => total + of(counts), 0)
+
+const addUp = (maps: Iterable<Iterable<readonly [string, number]>>): Map<string, number> => {
+  const totals = new Map<string, number>()
+  for (const entries of maps)
+    for (const [name, count] of entries) totals.set(name, (totals.get(name) ?? 0) + count)
+  return totals
+}
+
+export const findingsOf = (added: ReadonlyArray<AddedBody>): SessionFindings => {
+  const other = sum(added, (counts) => counts.other)
+  return {
+    counts: {
+      records: sum(added, (counts) => counts.records - counts.repeated),
+      inTables: sum(added, (counts) => counts.inTables),
+      other,
+      rejected: sum(added, (counts) => counts.rejected),
+      strays: sum(added, (counts) => counts.strays),
+      byTable: Object.fromEntries(addUp(added.map(({ counts }) => Object.entries(counts.byTable)))),
+    },
+    // Asked for only where some records have no table of their own.
+    byProduct: other === 0 ? new Map() : addUp(added.map(({ counts }) => counts.byProduct)),
+    retrieved: added.flatMap(({ value }) => retrievedFeatures(value) ?? []),
+    sources: added.map(({ finding }) => finding),
+  }
+}
+
+export const rowsOfSession = (
+  run_id: string,
+  session: SessionPicture,
+  added: ReadonlyArray<AddedBody>,
+): ReadonlyArray<TableRow> =>
+  sessionRows(
+    run_id,
+    session,
+    added[0]?.value,
+    added.length === 0 ? undefined : sum(added, (counts) => counts.records - counts.repeated),
+  )

@@ -1,0 +1,35 @@
+/**
+ * The proof of an execution's deletion, made anew from landing alone: the count of its last landed state
+ * against the newest landed body of each endpoint. What the ledger says of it is not asked.
+ */
+import { Effect } from "effect"
+import { readProductsCount } from "../contract/ProductsCount.ts"
+import { findingOf, proveDrain } from "../execution/DrainProof.ts"
+import type { SourceFinding } from "../execution/DrainProof.ts"
+import type { LandedBody } from "../landing/Landing.ts"
+import { parseBody } from "../records/ParseBody.ts"
+import { readBody, sourceOf } from "./DeriveSession.ts"
+import type { RunPicture } from "./RunPicture.ts"
+import { isObject } from "./TakeFields.ts"
+
+const valueOf = Effect.fnUntraced(function* (run_id: string, body: LandedBody | undefined) {
+  if (body === undefined) return undefined
+  const parsed = parseBody(yield* readBody(run_id, body))
+  return parsed._tag === "ReadableBody" ? parsed.value : undefined
+})
+
+/** Fails where a body of it is damaged. */
+export const proveAgain = Effect.fn("Publishing.proveAgain")(function* (
+  picture: RunPicture,
+  execution_id: string,
+  session_id: string | undefined,
+) {
+  const { run_id } = picture.state.started
+  const state = yield* valueOf(run_id, picture.stateOf.get(execution_id))
+  const count = readProductsCount(isObject(state) ? state["products_count"] : undefined)
+  const session = picture.sessions.find((one) => one.session_id === session_id)
+  const findings: Array<SourceFinding> = []
+  for (const body of session?.bodies ?? [])
+    findings.push(findingOf(sourceOf(picture.state.sources, body), yield* valueOf(run_id, body)))
+  return proveDrain(count, findings)
+})
