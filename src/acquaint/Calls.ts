@@ -42,17 +42,14 @@ export interface Route {
   /** Bodies by status; a status that is not in here is not in the contract. */
   readonly answers: ReadonlyMap<number, SchemaAST.AST>
   readonly source?: ResultsSource
-  /** Which address of the job its path follows; absent where that is not known. */
-  readonly api?: ResultsSource["api"]
 }
 
-const executionEndpoints = [
+const endpoints = [
   ...Object.values(ExecutionApi.groups.executions.endpoints),
   ...Object.values(ExecutionApi.groups.tokens.endpoints),
   ...Object.values(ExecutionApi.groups.engines.endpoints),
+  ...Object.values(FlowApi.groups.flows.endpoints),
 ]
-const flowEndpoints = Object.values(FlowApi.groups.flows.endpoints)
-type Endpoint = (typeof executionEndpoints)[number] | (typeof flowEndpoints)[number]
 
 const statusOf = (schema: Schema.Top, otherwise: number): number => {
   // An answer's status stands beside its schema, not in it.
@@ -60,20 +57,17 @@ const statusOf = (schema: Schema.Top, otherwise: number): number => {
   return typeof status === "number" ? status : otherwise
 }
 
-const contractRoute = (endpoint: Endpoint, api: ResultsSource["api"]): Route => {
+const contractRoutes: ReadonlyArray<Route> = endpoints.map((endpoint) => {
   const answers = new Map<number, SchemaAST.AST>()
   for (const schema of endpoint.success) answers.set(statusOf(schema, 200), Schema.toEncoded(schema).ast)
   for (const schema of endpoint.error) answers.set(statusOf(schema, 500), Schema.toEncoded(schema).ast)
-  const path = endpoint.path.replaceAll(/:([a-z_]+)/g, "{$1}")
-  const route = { name: endpoint.identifier, method: endpoint.method, path, answers }
-  // 4.12: the host of attachments is not shown.
-  return endpoint.identifier === "downloadAttachment" ? route : { ...route, api }
-}
-
-const contractRoutes: ReadonlyArray<Route> = [
-  ...executionEndpoints.map((endpoint) => contractRoute(endpoint, "base_url")),
-  ...flowEndpoints.map((endpoint) => contractRoute(endpoint, "flows_url")),
-]
+  return {
+    name: endpoint.identifier,
+    method: endpoint.method,
+    path: endpoint.path.replaceAll(/:([a-z_]+)/g, "{$1}"),
+    answers,
+  }
+})
 
 const sourceRoute = (source: ResultsSource): Route => ({
   name: source.name,
@@ -82,7 +76,6 @@ const sourceRoute = (source: ResultsSource): Route => ({
   // Nothing of its body is shown; its statuses are what the row says.
   answers: new Map([200, ...source.nothing].map((status) => [status, Schema.Unknown.ast])),
   source,
-  api: source.api,
 })
 
 const segmentsOf = (path: string): ReadonlyArray<string> => path.split("/").slice(1)
@@ -111,12 +104,6 @@ const idsOf = (route: Route, path: ReadonlyArray<string>): Readonly<Record<strin
 }
 
 const nobody: Omit<Route, "method"> = { name: "unknown", path: "(an unknown address)", answers: new Map() }
-
-/** What stands before the route's path in a URL that is the route's. */
-export const rootOf = ({ path }: Route, url: string): string => {
-  const { origin, pathname } = new URL(url)
-  return origin + pathname.split("/").slice(0, -segmentsOf(path).length).join("/")
-}
 
 export type Matcher = (
   method: string,

@@ -8,7 +8,7 @@ import type { ResultsSource } from "../contract/ResultsSource.ts"
 import { fieldOf, isObject, jsonOf } from "./Calls.ts"
 import type { RecordedCall } from "./Calls.ts"
 import type { Observed } from "./Observe.ts"
-import { countedFor, countsIn, lastAnswer, recordsOf, waysOfCounting } from "./Tally.ts"
+import { countsIn, lastAnswer, meetsCounts, shareOf } from "./Evidence.ts"
 
 export interface FittedSource {
   readonly name: string
@@ -60,23 +60,28 @@ const refusal = (call: RecordedCall, observed: ReadonlyArray<Observed>): string 
 export const onItsWordAlone =
   "a final answer is taken for complete, and executions are deleted on the source's word alone"
 
-const proposeCounts = (source: ResultsSource, call: RecordedCall, input: FitInput): Proposal => {
-  const counts = countsIn(input.calls)
-  if (counts._tag === "Unknown") {
-    const says = `${counts.why}, so that nothing says how many records there are`
-    if (input.acceptUncounted) return { change: { counts: "none" }, says, decisions: [] }
-    return { change: {}, says, decisions: [{ line: "counts: none", why: says }] }
-  }
-  const ways = waysOfCounting(source, call, counts.counts)
-  if (ways.includes(source.counts === "product" ? "product" : "sub_family")) {
-    return unchanged("its records meet products_count")
-  }
+/** Without a count only a source that may bring everything can be taken at its word. */
+const proposeUncounted = (source: ResultsSource, why: string, input: FitInput): Proposal => {
+  const says = `${why}, so that nothing says how many records there are`
+  if (!source.families.includes("*")) return unchanged(says)
+  if (input.acceptUncounted) return { change: { counts: "none" }, says, decisions: [] }
+  return { change: {}, says, decisions: [{ line: "counts: none", why: says }] }
+}
+
+const proposeCounts = (source: ResultsSource, input: FitInput): Proposal => {
+  const { calls } = input
+  const counts = countsIn(calls)
+  if (counts._tag === "Unknown") return proposeUncounted(source, counts.why, input)
+  const ways = (["sub_family", "product"] as const).filter((way) =>
+    meetsCounts(source, calls, counts.counts, way),
+  )
   const [way] = ways
+  if (ways.some((one) => one === source.counts)) return unchanged("its records meet products_count")
   if (way !== undefined) {
     return { change: { counts: way }, says: `its records meet products_count by ${way}`, decisions: [] }
   }
-  const records = recordsOf(source, call).length
-  return unchanged(`it brings ${records} of the ${countedFor(source, counts.counts)} records counted for it`)
+  const { read, counted } = shareOf(source, calls, counts.counts)
+  return unchanged(`it brings ${read} of the ${counted} records counted for it`)
 }
 
 /** A closed execution whose answer does not say that it is final would never be taken for complete. */
@@ -101,7 +106,7 @@ const propose = (source: ResultsSource, input: FitInput): Proposal => {
     const nothing = source.nothing.includes(call.http_status ?? 0) ? ": nothing is here" : ""
     return unchanged(`answered ${call.http_status}${nothing}`)
   }
-  const { change, says, decisions } = proposeCounts(source, call, input)
+  const { change, says, decisions } = proposeCounts(source, input)
   return { change, says: `answered 200; ${says}`, decisions: [...decisions, ...proposeFinal(source, call)] }
 }
 

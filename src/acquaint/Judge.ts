@@ -5,6 +5,7 @@
  */
 import type { ProductsCount } from "../contract/ProductsCount.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
+import type { DrainProof } from "../execution/DrainProof.ts"
 import type { RecordedCall } from "./Calls.ts"
 import { compareCalls } from "./Compare.ts"
 import type { Finding } from "./Compare.ts"
@@ -12,8 +13,7 @@ import { fitSources, onItsWordAlone } from "./FitSources.ts"
 import type { FittedSource } from "./FitSources.ts"
 import { observableKeys, observeReading } from "./Observe.ts"
 import type { Observed } from "./Observe.ts"
-import { countsIn, shortfalls } from "./Tally.ts"
-import type { Shortfall } from "./Tally.ts"
+import { countsIn, proofOf } from "./Evidence.ts"
 
 export interface Picture {
   readonly observed: ReadonlyArray<Observed>
@@ -25,8 +25,8 @@ export interface Picture {
   readonly beyond: ReadonlyArray<Finding>
   readonly fitted: ReadonlyArray<FittedSource>
   readonly counts: ProductsCount
-  /** Families of which a night with the fitted sources would miss records. */
-  readonly short: ReadonlyArray<Shortfall>
+  /** What a night with the fitted sources would find whole. */
+  readonly proof: DrainProof
   /** What an engineer has to decide before a night deletes anything: a sentence for each. */
   readonly decisions: ReadonlyArray<string>
 }
@@ -112,7 +112,7 @@ export const judge = (input: {
     beyond: findings.filter(({ kind }) => kind === "unknown"),
     fitted,
     counts,
-    short: counts._tag === "Counted" ? shortfalls(sources, input.calls, counts.counts) : [],
+    proof: proofOf(sources, input.calls),
     decisions: decisionsOf(fitted),
   }
 }

@@ -7,9 +7,7 @@ import { Clock, Effect, Stream } from "effect"
 import { Headers, HttpClient, HttpClientRequest } from "effect/http"
 import type { HttpClientError, HttpClientResponse } from "effect/http"
 import { ExecutionApi } from "../contract/Api.ts"
-import type { ResultsSource, SourceIds } from "../contract/ResultsSource.ts"
-import { encodeSegment } from "../client/EndpointRequest.ts"
-import { fieldOf, rootOf } from "./Calls.ts"
+import { fieldOf } from "./Calls.ts"
 import type { Matcher, RecordedBody, RecordedCall } from "./Calls.ts"
 
 /** Calls beyond these are made and not kept; a night of polling one execution makes a few hundred. */
@@ -26,11 +24,6 @@ export interface Recorder {
   readonly calls: ReadonlyArray<RecordedCall>
   /** How many calls were made and not kept. */
   readonly unkept: () => number
-  /**
-   * Reads a results source of the job once, where the run had no reason to: at the address and with the
-   * headers of the calls that were made. Says nothing where no such call was made.
-   */
-  readonly readSource: (source: ResultsSource, ids: SourceIds) => Effect.Effect<void>
   readonly through: (client: HttpClient.HttpClient) => HttpClient.HttpClient
 }
 
@@ -85,16 +78,6 @@ const watched = (
 const urlOf = (startUrl: string, path: string, execution_id: string): string =>
   startUrl.replace(startExecution.path, "") + path.replace(":execution_id", encodeURIComponent(execution_id))
 
-/** The path of a source for one execution; undefined where an id is missing that it names. */
-const addressOf = ({ path }: ResultsSource, ids: SourceIds): string | undefined => {
-  const parts = path.split("/").map((segment) => {
-    if (!segment.startsWith("{")) return segment
-    const id = segment === "{execution_id}" ? ids.execution_id : ids.session_id
-    return id === undefined ? undefined : encodeSegment(id)
-  })
-  return parts.includes(undefined) ? undefined : parts.join("/")
-}
-
 /** A request without a body, with the identity of another one. */
 const bodiless = (method: "GET" | "DELETE", url: string, like: HttpClientRequest.HttpClientRequest) => {
   const { urlParams, hash, body } = HttpClientRequest.get("")
@@ -117,8 +100,6 @@ interface Recording {
   firstAtMs: number | undefined
   /** Nothing is probed any more. */
   probed: boolean
-  /** How a call to each address was made. */
-  readonly made: Map<ResultsSource["api"], (path: string) => Effect.Effect<ArrayBuffer, Failed>>
 }
 
 const openCall = (recording: Recording, request: Request, sentAtMs: number, probe: boolean) => {
@@ -141,15 +122,6 @@ const openCall = (recording: Recording, request: Request, sentAtMs: number, prob
   return call
 }
 
-const noteWay = (recording: Recording, { route }: RecordedCall, client: Client, request: Request): void => {
-  const { api } = route
-  if (api === undefined) return
-  const root = rootOf(route, request.url)
-  recording.made.set(api, (path) =>
-    readWhole(send(recording, client, bodiless("GET", root + path, request), false)),
-  )
-}
-
 const send = (
   recording: Recording,
   client: Client,
@@ -159,7 +131,6 @@ const send = (
   Effect.gen(function* () {
     const sentAtMs = yield* Clock.currentTimeMillis
     const call = openCall(recording, request, sentAtMs, probe)
-    noteWay(recording, call, client, request)
     const response = yield* client.execute(request)
     call.tookMs = (yield* Clock.currentTimeMillis) - sentAtMs
     call.http_status = response.status
@@ -225,17 +196,10 @@ export const makeRecorder = (options: {
     unkept: 0,
     firstAtMs: undefined,
     probed: !options.probeConflict,
-    made: new Map(),
   }
   return {
     calls: recording.calls,
     unkept: () => recording.unkept,
-    readSource: (source, ids) => {
-      const path = addressOf(source, ids)
-      const read = recording.made.get(source.api)
-      if (path === undefined || read === undefined) return Effect.void
-      return read(path).pipe(Effect.timeout(extraTimeout), Effect.ignore)
-    },
     through: (client) =>
       HttpClient.makeWith(
         (asked: Effect.Effect<Request, Failed>) =>

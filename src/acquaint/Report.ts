@@ -4,6 +4,7 @@
  * It quotes no value of a record and no whole id but the execution's.
  */
 import { countedTotal } from "../contract/ProductsCount.ts"
+import type { DrainProof } from "../execution/DrainProof.ts"
 import { counted, plain, span, wrap } from "../report/TextTable.ts"
 import type { RecordedCall } from "./Calls.ts"
 import type { Finding } from "./Compare.ts"
@@ -47,19 +48,25 @@ const atMost = (lines: ReadonlyArray<string>): ReadonlyArray<string> =>
     ? lines
     : [...lines.slice(0, linesMax), `and ${lines.length - linesMax} more of this kind`]
 
-const countLine = ({ counts, short }: Picture): string => {
-  if (counts._tag === "Unknown") return `Records are not counted: ${counts.why}.`
-  const total = countedTotal(counts.counts)
-  if (short.length === 0) {
-    return total === 0
-      ? "No record is counted."
-      : `${counted(total, "record")} counted, and all of them can be read.`
-  }
-  const missing = short.map(({ family, counted: wanted, read }) => `${family} ${read} of ${wanted}`)
-  return (
-    `${counted(total, "record")} counted, but not all can be read: ${missing.join(", ")}. ` +
-    "A night keeps such executions."
+/** Families of which records are missing, as `account:checking 1 of 2`. */
+export const missingFamilies = ({ families }: DrainProof): ReadonlyArray<string> =>
+  families.flatMap(({ family, counted: wanted, landed }) =>
+    wanted !== undefined && landed < wanted ? [`${family} ${landed} of ${wanted}`] : [],
   )
+
+const keeps = "A night keeps such executions."
+
+const countLine = ({ counts, proof }: Picture): string => {
+  if (counts._tag === "Unknown") {
+    const then = proof.isWhole ? "A night takes a final answer for complete." : keeps
+    return `Records are not counted: ${counts.why}. ${then}`
+  }
+  const total = counted(countedTotal(counts.counts), "record")
+  if (proof.isWhole) return `${total} counted, and all of them can be read.`
+  const missing = missingFamilies(proof)
+  return missing.length === 0
+    ? `${total} counted and read, but no answer says that it is final. ${keeps}`
+    : `${total} counted, but not all can be read: ${missing.join(", ")}. ${keeps}`
 }
 
 /** The sections of the report, in the order in which a person needs them. */

@@ -7,7 +7,7 @@ import { Effect, Stream } from "effect"
 import { makeRecorder } from "../acquaint/Recorder.ts"
 import type { Recorder } from "../acquaint/Recorder.ts"
 import { jsonOf, matcherOf } from "../acquaint/Calls.ts"
-import { lastAnswer } from "../acquaint/Tally.ts"
+import { lastAnswer } from "../acquaint/Evidence.ts"
 import { Service } from "../client/Service.ts"
 import { isAddressable } from "../contract/ResultsSource.ts"
 import type { SourceIds } from "../contract/ResultsSource.ts"
@@ -91,7 +91,8 @@ const lookFurther = Effect.fnUntraced(function* (
   if (!asked("pollExecution")) yield* Effect.ignore(service.pollExecution(execution_id))
   for (const source of job.sources) {
     const isAsked = lastAnswer(source, recorder.calls) !== undefined
-    if (source.enabled && !isAsked && isAddressable(source, ids)) yield* recorder.readSource(source, ids)
+    const isOpen = source.enabled && !isAsked && isAddressable(source, ids)
+    if (isOpen) yield* Effect.ignore(service.readResults(source, ids))
   }
   const wanted = job.flow_results.attachments && !asked("downloadAttachment")
   if (wanted && session_id !== undefined) yield* Effect.ignore(readAttachment(job, recorder, session_id))

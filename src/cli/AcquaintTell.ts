@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { judge } from "../acquaint/Judge.ts"
 import type { Picture } from "../acquaint/Judge.ts"
 import type { Recorder } from "../acquaint/Recorder.ts"
-import { renderMarkdown, renderSections, reportSections } from "../acquaint/Report.ts"
+import { missingFamilies, renderMarkdown, renderSections, reportSections } from "../acquaint/Report.ts"
 import type { About, Section } from "../acquaint/Report.ts"
 import type { Assignment, Job } from "../jobs/Job.ts"
 import { adviceOf } from "../report/Advice.ts"
@@ -40,9 +40,10 @@ const exitCodeOf = (ran: Extract<Ran, { _tag: "Ran" }>, picture: Picture): numbe
   const outcome = task?.settled?.fact.outcome
   if (attempt?.closed === undefined && outcome === "unfinished") return exitCodes.leftovers
   if (!isDone(ran)) return outcome === "unfinished" ? exitCodes.leftovers : exitCodes.peopleMustAct
-  const { misfits, short, decisions, changing } = picture
-  const fits = [misfits, short, decisions, changing].every(({ length }) => length === 0)
-  return fits ? exitCodes.ok : exitCodes.peopleMustAct
+  const { misfits, changing, proof } = picture
+  return misfits.length === 0 && changing.length === 0 && proof.isWhole
+    ? exitCodes.ok
+    : exitCodes.peopleMustAct
 }
 
 const aboutOf = ({
@@ -69,10 +70,13 @@ const sourcesLine = ({ whole, schemas }: Told, picture: Picture, files: Readonly
   const beside = relative(dirname(whole.path), schemas)
   const path = beside.startsWith(".") ? beside : `./${beside}`
   const put = `put \`schemas: ${path}\` into ${whole.path}; \`nightjar plan\` then names the results sources.`
-  const missing = picture.short.map(({ family }) => family)
+  const missing = missingFamilies(picture.proof)
   if (missing.length > 0) {
     const rest = files.length === 0 ? "" : ` For the others ${put}`
     return `Ask the service how ${missing.join(", ")} can be read, and add a results source.${rest}`
+  }
+  if (!picture.proof.isWhole && picture.decisions.length === 0) {
+    return "Ask the service how a caller knows that it has everything; until then a night keeps every execution."
   }
   if (files.length === 0) return "The job's results sources fit as they are."
   return picture.decisions.length === 0
