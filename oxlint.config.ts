@@ -19,6 +19,7 @@ const rooms = [
   "execution",
   "publishing",
   "report",
+  "acquaint",
   "sandbox",
   "cli",
 ] as const

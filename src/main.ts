@@ -5,19 +5,21 @@
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { NodeServices } from "@effect/platform-node"
-import { Clock, Duration, Effect, Layer, Logger, Redacted } from "effect"
+import { Duration, Effect, Layer, Logger, Redacted } from "effect"
 import { CliConfig, Command, GlobalFlag } from "effect/cli"
+import type { HttpClient } from "effect/http"
 import { nightjar } from "./cli/Nightjar.ts"
 import { Output } from "./cli/Output.ts"
 import { presenterLayer } from "./cli/Presenter.ts"
 import { runProcess } from "./cli/RunProcess.ts"
 import { toolVersion } from "./cli/Version.ts"
 import { Wiring } from "./cli/Wiring.ts"
-import type { PlanServices, PlanUnwired, SandboxServing } from "./cli/Wiring.ts"
+import type { PlanServices, PlanUnwired, SandboxServing, Through } from "./cli/Wiring.ts"
 import type { Service } from "./client/Service.ts"
 import type { Job, ServiceTarget } from "./jobs/Job.ts"
 import type { Secrets } from "./jobs/Secrets.ts"
 import type { Ledger } from "./ledger/Ledger.ts"
+import { scaledClock, serverClock } from "./EmbeddedClocks.ts"
 import { Settings } from "./Settings.ts"
 
 const ledgerPath = (output: string) => `${output}/ledger.sqlite`
@@ -85,8 +87,17 @@ const tokenStore = (job: Job, output: string, access: "write" | "look") => {
   })
 }
 
+/** A client that every call passes through, where somebody wants to see them. */
+const seenBy = <E, R>(through: Through | undefined, client: Layer.Layer<HttpClient.HttpClient, E, R>) =>
+  through === undefined
+    ? client
+    : lazily(async () => {
+        const { HttpClient } = await import("effect/http")
+        return Layer.effect(HttpClient.HttpClient, Effect.map(HttpClient.HttpClient, through))
+      }).pipe(Layer.provide(client))
+
 /** The service over HTTP: paced, on a clock that never jumps. */
-const remote = (target: Extract<ServiceTarget, { _tag: "Remote" }>) =>
+const remote = (target: Extract<ServiceTarget, { _tag: "Remote" }>, through?: Through) =>
   lazily(async () => {
     const { Secrets } = await import("./jobs/Secrets.ts")
     const { ServiceHttp } = await import("./client/ServiceHttp.ts")
@@ -104,7 +115,7 @@ const remote = (target: Extract<ServiceTarget, { _tag: "Remote" }>) =>
     return ServicePaced.layer(target).pipe(
       Layer.provide(http),
       Layer.provide(ServicePause.layer()),
-      Layer.provide(NodeClient.layer()),
+      Layer.provide(seenBy(through, NodeClient.layer())),
       Layer.provideMerge(SteadyClock.layer),
     )
   })
@@ -114,6 +125,7 @@ const embedded = (
   target: Extract<ServiceTarget, { _tag: "Embedded" }>,
   journal: string | undefined,
   hooksUrl: string | undefined,
+  through: Through | undefined,
 ) =>
   lazily(async () => {
     const { ServiceHttp } = await import("./client/ServiceHttp.ts")
@@ -138,7 +150,7 @@ const embedded = (
       }),
     )
     return service.pipe(
-      Layer.provide(SandboxClient.layer),
+      Layer.provide(seenBy(through, SandboxClient.layer)),
       Layer.merge(hooksUrl === undefined ? Layer.empty : dispatcher(target.speed)),
       Layer.provide(sandbox),
       Layer.provideMerge(scaledClock(target.speed, journal)),
@@ -154,28 +166,6 @@ const dispatcher = (speed: number) =>
     return HookDispatcher.layer({ answerWithin }).pipe(Layer.provide(NodeClient.layer()))
   })
 
-/** Time goes on where the newest event of the embedded service and of the ledger left it, never back. */
-const scaledClock = (speed: number, journal: string | undefined) =>
-  Layer.unwrap(
-    Effect.gen(function* () {
-      const { Ledger } = yield* Effect.promise(() => import("./ledger/Ledger.ts"))
-      const { newestEventAt } = yield* Effect.promise(() => import("./sandbox/Journal.ts"))
-      const { ScaledClock } = yield* Effect.promise(() => import("./sandbox/ScaledClock.ts"))
-      const now = yield* Clock.currentTimeMillis
-      const happened = journal === undefined ? undefined : yield* newestEventAt(journal)
-      const recorded = yield* newestFactAt(yield* Ledger)
-      return ScaledClock.layer({ speed, originMs: Math.max(now, happened ?? 0, recorded) })
-    }),
-  )
-
-const newestFactAt = Effect.fnUntraced(function* (known: Ledger["Service"]) {
-  const runs = yield* known.runs
-  const open = runs.filter((run, index) => run.ended === undefined || index === runs.length - 1)
-  const facts = yield* Effect.forEach(open, ({ fact }) => known.facts(fact.run_id))
-  const ends = runs.map(({ at, ended }) => ended?.at ?? at)
-  return Math.max(0, ...ends, ...facts.map((ofRun) => ofRun.at(-1)?.at ?? 0))
-})
-
 const catalogue = lazily(async () => {
   const { ServiceCatalogue } = await import("./client/ServiceCatalogue.ts")
   const { FormCache } = await import("./planning/EngineForms.ts")
@@ -186,8 +176,9 @@ const serviceOf = (
   target: ServiceTarget,
   journal: string | undefined,
   hooksUrl?: string,
+  through?: Through,
 ): Layer.Layer<Service, PlanUnwired, Secrets | Ledger> =>
-  target._tag === "Remote" ? remote(target) : embedded(target, journal, hooksUrl)
+  target._tag === "Remote" ? remote(target, through) : embedded(target, journal, hooksUrl, through)
 
 const plan = (target: ServiceTarget, output: string): Layer.Layer<PlanServices, PlanUnwired> =>
   catalogue.pipe(
@@ -195,9 +186,9 @@ const plan = (target: ServiceTarget, output: string): Layer.Layer<PlanServices, 
     Layer.provideMerge(Layer.mergeAll(ledgerOrEmpty(output), secrets)),
   )
 
-const night = (job: Job, output: string, hooksUrl?: string) =>
+const night = (job: Job, output: string, hooksUrl?: string, through?: Through) =>
   catalogue.pipe(
-    Layer.provideMerge(serviceOf(job.service, journalPath(output), hooksUrl)),
+    Layer.provideMerge(serviceOf(job.service, journalPath(output), hooksUrl, through)),
     Layer.provideMerge(publisher(output, job.share)),
     Layer.provideMerge(landing(output)),
     Layer.provideMerge(
@@ -246,19 +237,6 @@ const journalLock = (path: string) =>
             : new JournalFailed({ path, message: `${path}.lock: it cannot be made or written` }),
         ),
       )
-    }),
-  )
-
-const serverClock = (speed: number, journal: string | undefined) =>
-  Layer.unwrap(
-    Effect.gen(function* () {
-      const { newestEventAt } = yield* Effect.promise(() => import("./sandbox/Journal.ts"))
-      const { ScaledClock } = yield* Effect.promise(() => import("./sandbox/ScaledClock.ts"))
-      const now = yield* Clock.currentTimeMillis
-      const happened = journal === undefined ? undefined : yield* newestEventAt(journal)
-      return speed === 1 && (happened ?? 0) <= now
-        ? Layer.empty
-        : ScaledClock.layer({ speed, originMs: Math.max(now, happened ?? 0) })
     }),
   )
 

@@ -3,6 +3,7 @@
  * that all of it shares.
  */
 import { Command } from "effect/cli"
+import { acquaint } from "./Acquaint.ts"
 import { NoProgressFlag, OutputFlag } from "./CommonFlags.ts"
 import { credentials } from "./Credentials.ts"
 import { demo } from "./Demo.ts"
@@ -44,6 +45,7 @@ export const nightjar = Command.make("nightjar").pipe(
     tokens,
     engines,
     sandbox,
+    acquaint,
   ]),
   Command.withGlobalFlags([OutputFlag, NoProgressFlag]),
 )

@@ -83,29 +83,30 @@ export const endingOfCause = <E>(cause: Cause.Cause<E>): Ending => {
   return defectEnding(Cause.squash(cause))
 }
 
+/** A night with its summary written; nothing is told yet. */
+export const summarisedNight = Effect.fnUntraced(function* (job: Job, output: string, options: NightOptions) {
+  const { runNight } = yield* Effect.promise(() => import("../Nightly.ts"))
+  const result = yield* runNight(job, options)
+  const summary = summarise(result.state)
+  const folder = { output, run_id: result.run_id, share: job.share }
+  yield* writeRunFile(folder, "summary.json", `${JSON.stringify(summary, null, 2)}\n`)
+  return { result, summary }
+})
+
 const oneNight = Effect.fnUntraced(function* (
   job: Job,
   options: NightsOptions,
   hooksUrl: string | undefined,
 ) {
-  const { runNight } = yield* Effect.promise(() => import("../Nightly.ts"))
   const wiring = yield* Wiring
   const silent = yield* NoProgressFlag
-  const nightOptions: NightOptions = {
-    further: options.further,
-    parent: options.parent,
-    only: options.only,
+  const { further, parent, only, output } = options
+  const { result, summary } = yield* summarisedNight(job, output, {
+    further,
+    parent,
+    only,
     toolVersion,
-  }
-  const result = yield* runNight(job, nightOptions).pipe(
-    Effect.provide(Layer.merge(progressLayer(!silent), wiring.night(job, options.output, hooksUrl))),
-  )
-  const summary = summarise(result.state)
-  yield* writeRunFile(
-    { output: options.output, run_id: result.run_id, share: job.share },
-    "summary.json",
-    `${JSON.stringify(summary, null, 2)}\n`,
-  )
+  }).pipe(Effect.provide(Layer.merge(progressLayer(!silent), wiring.night(job, output, hooksUrl))))
   if (!options.json) yield* tellNight(result, summary)
   return {
     exit_code: result.exit_code,

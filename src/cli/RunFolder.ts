@@ -75,14 +75,9 @@ export const closeLock = (output: string) =>
 
 export const runFolder = (output: string, run_id: string): string => join(output, "runs", run_id)
 
-/** `runs/<run_id>/<name>`, replaced atomically. */
-export const writeRunFile = (
-  { output, run_id, share }: { readonly output: string; readonly run_id: string; readonly share: Share },
-  name: string,
-  text: string,
-) =>
-  attempt(`runs/${run_id}/${name} cannot be written`, () => {
-    const folder = runFolder(output, run_id)
+/** A file in a folder that is made where it is missing, replaced atomically. */
+export const writeWhole = (folder: string, name: string, text: string, share: Share) =>
+  attempt(`${join(folder, name)} cannot be written`, () => {
     makeFolder(folder, share)
     const building = join(folder, `${name}.tmp`)
     const descriptor = openSync(building, "w", fileMode(share))
@@ -95,3 +90,10 @@ export const writeRunFile = (
     chmodSync(building, fileMode(share))
     renameSync(building, join(folder, name))
   })
+
+/** `runs/<run_id>/<name>`, replaced atomically. */
+export const writeRunFile = (
+  { output, run_id, share }: { readonly output: string; readonly run_id: string; readonly share: Share },
+  name: string,
+  text: string,
+) => writeWhole(runFolder(output, run_id), name, text, share)

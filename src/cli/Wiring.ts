@@ -5,7 +5,7 @@
  */
 import { Context } from "effect"
 import type { Layer } from "effect"
-import type { HttpServerError } from "effect/http"
+import type { HttpClient, HttpServerError } from "effect/http"
 import type { Service } from "../client/Service.ts"
 import type { ServiceSettingsRefused } from "../client/ServiceSettings.ts"
 import type { DuckDb } from "../duckdb/DuckDb.ts"
@@ -39,14 +39,22 @@ export type PlanUnwired =
 export type TokensUnwired = PlanUnwired | TokenStoreRefused
 export type NightUnwired = TokensUnwired | LandingFailed | PublishFailed | RecordSchemaInvalid
 
+export type Through = (client: HttpClient.HttpClient) => HttpClient.HttpClient
+
 export class Wiring extends Context.Service<
   Wiring,
   {
     /**
      * Everything that `run` needs, on the clock that the job's service asks for; the folder is locked
-     * already. `hooksUrl` is where the embedded service delivers its events to, if anywhere.
+     * already. `hooksUrl` is where the embedded service delivers its events to, if anywhere; every call to
+     * the service goes `through`, where somebody wants to see them.
      */
-    readonly night: (job: Job, output: string, hooksUrl?: string) => Layer.Layer<NightServices, NightUnwired>
+    readonly night: (
+      job: Job,
+      output: string,
+      hooksUrl?: string,
+      through?: Through,
+    ) => Layer.Layer<NightServices, NightUnwired>
     /** Reads only; a ledger that is not there yet is an empty one in memory. */
     readonly plan: (target: ServiceTarget, output: string) => Layer.Layer<PlanServices, PlanUnwired>
     /** What the calls about tickets and tokens need; the folder is locked already. */

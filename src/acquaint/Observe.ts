@@ -1,0 +1,245 @@
+/**
+ * What a run showed of the places where the reference leaves room: for each key of a reading the value that
+ * was seen and the call that shows it, or nothing. A key is told only where its answer could not have meant
+ * anything else; a place that two readings explain alike stays open.
+ */
+import { fieldOf, isObject, jsonOf } from "./Calls.ts"
+import type { RecordedCall } from "./Calls.ts"
+import { idForm } from "./Shape.ts"
+
+export interface Observed {
+  readonly key: string
+  readonly value: string
+  /** The call that shows it. */
+  readonly call: number
+}
+
+type Seen = string | undefined
+type Look = (call: RecordedCall, calls: ReadonlyArray<RecordedCall>) => Seen
+
+const named = (call: RecordedCall, ...names: ReadonlyArray<string>): boolean =>
+  names.includes(call.route.name)
+const textOf = (json: unknown, name: string): string | undefined => {
+  const value = fieldOf(json, name)
+  return typeof value === "string" && value !== "" ? value : undefined
+}
+/** Of a field that is optional and nullable: how a value that is there without doubt is written. */
+const shownAs = (json: unknown, name: string): "shown" | "absent" | "null" =>
+  isObject(json) && Object.hasOwn(json, name) ? (json[name] === null ? "null" : "shown") : "absent"
+
+const isState = (call: RecordedCall): boolean =>
+  named(call, "readExecution") &&
+  (call.http_status === 200 || call.http_status === 202) &&
+  isObject(jsonOf(call))
+const isClosed = (call: RecordedCall): boolean => isState(call) && call.http_status === 200
+const isAcceptance = (call: RecordedCall): boolean =>
+  named(call, "startExecution", "startTokenized") && call.http_status === 202 && isObject(jsonOf(call))
+
+/** The last state before a call says whether there was anything for it to read. */
+const loggedInBefore = (call: RecordedCall, calls: ReadonlyArray<RecordedCall>): boolean => {
+  const closed = calls.findLast((one) => one.number < call.number && isClosed(one))
+  return closed !== undefined && fieldOf(jsonOf(closed), "authentication_status") === "AUTH_OK"
+}
+
+const countsOf = (call: RecordedCall): Seen => {
+  if (!isClosed(call)) return undefined
+  const counts = fieldOf(jsonOf(call), "products_count")
+  if (counts === undefined) return "absent"
+  if (counts === null) return "null"
+  if (Array.isArray(counts)) return "list"
+  if (!isObject(counts)) return undefined
+  const values = Object.values(counts)
+  if (values.every(Number.isSafeInteger)) return "shown"
+  if (values.every((value) => typeof value === "number")) return "float"
+  return values.every((value) => typeof value === "string") ? "text" : undefined
+}
+
+const datesOf = (call: RecordedCall): Seen => {
+  const date = isState(call) ? textOf(jsonOf(call), "date_created") : undefined
+  if (date === undefined || !/^\d{4}-\d{2}-\d{2}T/.test(date)) return undefined
+  if (date.endsWith("Z")) return "zulu"
+  return date.endsWith("+00:00") ? "offset" : /[+-]\d{2}:?\d{2}$/.test(date) ? undefined : "naive"
+}
+
+/** A form without `$defs`, `required` or `x-meta` either leaves them out or writes null. */
+const formsOf = (call: RecordedCall): Seen => {
+  if (!named(call, "showEngine") || call.http_status !== 200) return undefined
+  const engine = jsonOf(call)
+  const features = fieldOf(engine, "features")
+  const ofFeatures = Array.isArray(features) ? features.map((one) => fieldOf(one, "configurations")) : []
+  const forms = [fieldOf(engine, "parameters"), fieldOf(engine, "configurations"), ...ofFeatures]
+  const ways = forms
+    .filter(isObject)
+    .flatMap((form) => ["$defs", "required", "x-meta"].map((name) => shownAs(form, name)))
+  return ways.includes("null") ? "null" : ways.includes("absent") ? "absent" : undefined
+}
+
+const errorListsOf = (call: RecordedCall): Seen => {
+  if (!isClosed(call)) return undefined
+  const lists = ["parameters_errors", "configurations_errors"].map((name) => fieldOf(jsonOf(call), name))
+  if (lists.some((list) => Array.isArray(list) && list.length === 0)) return "empty"
+  return lists.every((list) => list === undefined) ? "absent" : undefined
+}
+
+const messagesOf = (call: RecordedCall): Seen => {
+  if (!isState(call)) return undefined
+  const messages = fieldOf(jsonOf(call), "messages")
+  if (messages === undefined) return "absent_when_empty"
+  return Array.isArray(messages) && messages.length === 0 ? "shown" : undefined
+}
+
+const isHtmlOr404 = ({ body, headers }: RecordedCall): boolean =>
+  body._tag === "Text" || (headers["content-type"] ?? "").includes("html")
+
+const flowApiOf: Look = (call, calls) => {
+  if (!named(call, "readFlowResults") || call.http_status === undefined) return undefined
+  if (call.http_status === 403) return "forbidden"
+  if (call.http_status !== 404)
+    return call.http_status < 500 || call.http_status === 504 ? "present" : undefined
+  // 404 is also how it says that there is no session; a page that is no JSON comes from in front of it.
+  return loggedInBefore(call, calls) && isHtmlOr404(call) ? "absent" : undefined
+}
+
+const flowIdsOf: Look = (call) => {
+  const id = call.ids["session_id"]
+  if (!named(call, "readFlowResults") || id === undefined || idForm(id) === "object_id") return undefined
+  if (call.http_status === 422) return "object_id"
+  return call.http_status === 200 ? "any" : undefined
+}
+
+const flowErrorOf: Look = (call, calls) => {
+  const status = call.http_status ?? 0
+  if (!named(call, "readFlowResults") || ![404, 412, 429, 504].includes(status)) return undefined
+  if (flowApiOf(call, calls) === "absent") return undefined
+  if (call.body._tag === "Empty") return "empty"
+  if (call.body._tag === "Text") return "html"
+  const json = jsonOf(call)
+  if (fieldOf(json, "detail") !== undefined) return "detail"
+  const coded = [json, fieldOf(json, "error")].some((one) => fieldOf(one, "code") !== undefined)
+  return coded ? "code" : undefined
+}
+
+const retryAfterOf = ({ http_status, headers }: RecordedCall): Seen => {
+  if (http_status !== 429 && http_status !== 503 && http_status !== 504) return undefined
+  const value = headers["retry-after"]
+  return value === undefined ? "absent" : /^\d+$/.test(value.trim()) ? "seconds" : "date"
+}
+
+const sessionFormOf = (call: RecordedCall): Seen => {
+  const session = isAcceptance(call) || isState(call) ? textOf(jsonOf(call), "session_id") : undefined
+  if (session === undefined) return undefined
+  if (session === textOf(jsonOf(call), "execution_id")) return "execution_id"
+  const form = idForm(session)
+  return form === "hex" ? undefined : form
+}
+
+const abortOf: Look = (call, calls) => {
+  if (!isState(call)) return undefined
+  const abort = calls.findLast((one) => one.number < call.number && named(one, "abortExecution"))
+  if (abort?.http_status !== 204 || abort.ids["execution_id"] !== call.ids["execution_id"]) return undefined
+  return call.http_status === 200 ? "at_once" : "late"
+}
+
+/** A kind of result that is read without the flow API: a row of the job that is no row of the contract. */
+const isOwnKind = ({ route: { name, path, source } }: RecordedCall): boolean =>
+  name === source?.name && path.startsWith("/executions/results/{execution_id}/")
+
+const kindsOf: Look = (call, calls) => {
+  if (!isOwnKind(call)) return undefined
+  if (call.http_status === 200) return "present"
+  // A kind of which there is nothing answers 404 too.
+  const others = calls.some((one) => isOwnKind(one) && one.http_status === 200)
+  return call.http_status === 404 && !others ? "absent" : undefined
+}
+
+const tokenBodyOf = (call: RecordedCall): Seen => {
+  if (!named(call, "startTokenized")) return undefined
+  const seen: Readonly<Record<number, string>> = { 202: "token", 405: "absent" }
+  return seen[call.http_status ?? 0]
+}
+
+const readable =
+  (name: string): Look =>
+  (call, calls) => {
+    if (!named(call, name) || !loggedInBefore(call, calls)) return undefined
+    return call.http_status === 200 ? "present" : call.http_status === 404 ? "absent" : undefined
+  }
+
+const looks: Readonly<Record<string, Look>> = {
+  // With one external id in both requests an echo and the running one's are the same text.
+  conflict_external_id: (call) => {
+    if (!named(call, "startExecution") || call.http_status !== 409) return undefined
+    const shown = shownAs(jsonOf(call), "external_execution_id")
+    if (shown !== "shown") return shown
+    const theirs = textOf(jsonOf(call), "external_execution_id")
+    return theirs === call.external_execution_id ? undefined : "running"
+  },
+  execution_id_form: (call) => idForm((isAcceptance(call) && textOf(jsonOf(call), "execution_id")) || ""),
+  session_id_form: sessionFormOf,
+  flow_session_ids: flowIdsOf,
+  challenge_body: (call) => {
+    if (!named(call, "readExecution") || call.http_status !== 423 || !isObject(jsonOf(call))) return undefined
+    return textOf(jsonOf(call), "status_code") === undefined ? "fields" : "state"
+  },
+  // The start named one, so that its absence is no accident.
+  optionals: (call) => (isState(call) ? shownAs(jsonOf(call), "external_execution_id") : undefined),
+  form_optionals: formsOf,
+  error_lists: errorListsOf,
+  messages: messagesOf,
+  products_count: countsOf,
+  dates: datesOf,
+  rejected_state: (call) => {
+    if (!isState(call) || fieldOf(jsonOf(call), "status_code") !== "CONFIGURATION_ERROR") return undefined
+    const closed = fieldOf(jsonOf(call), "is_closed")
+    return closed === true ? "closed" : closed === false ? "open" : undefined
+  },
+  // A night's dates are within the limits, and it starts no engine that the catalogue does not know.
+  limits_behaviour_error: () => undefined,
+  unknown_engine_start: () => undefined,
+  abort_effect: abortOf,
+  flow_api: flowApiOf,
+  flow_data: (call) => {
+    if (!named(call, "readFlowResults") || call.http_status !== 200) return undefined
+    const data = fieldOf(jsonOf(call), "data")
+    return Array.isArray(data) ? "list" : isObject(data) ? "map" : undefined
+  },
+  flow_error_body: flowErrorOf,
+  retry_after: retryAfterOf,
+  profile: readable("readProfile"),
+  result_kinds: kindsOf,
+  attachments: readable("downloadAttachment"),
+  tokenized_body: tokenBodyOf,
+  // Only an exchange of tickets asks for it, and this run asks for none.
+  token_status: () => undefined,
+  head: (call) => {
+    if (!named(call, "pollExecution")) return undefined
+    if (call.http_status === 405) return "not_allowed"
+    return [200, 202, 404, 423].includes(call.http_status ?? 0) ? "answers" : undefined
+  },
+}
+
+export const observableKeys: ReadonlyArray<string> = Object.keys(looks)
+
+/**
+ * Each key with the value that the run showed, by its first evidence. `changing` are keys of which several
+ * values were seen: a reading has one, so that they are told and not written.
+ */
+export const observeReading = (
+  calls: ReadonlyArray<RecordedCall>,
+): { readonly observed: ReadonlyArray<Observed>; readonly changing: ReadonlyArray<string> } => {
+  const observed: Array<Observed> = []
+  const changing: Array<string> = []
+  for (const [key, look] of Object.entries(looks)) {
+    const seen = calls.flatMap((call) => {
+      const value = look(call, calls)
+      return value === undefined ? [] : [{ key, value, call: call.number }]
+    })
+    const [first] = seen
+    if (first === undefined) continue
+    if (seen.every(({ value }) => value === first.value)) observed.push(first)
+    else if (key === "abort_effect" && seen.some(({ value }) => value === "late"))
+      observed.push({ ...first, value: "late" })
+    else changing.push(key)
+  }
+  return { observed, changing }
+}

@@ -1,0 +1,178 @@
+/**
+ * The report of an acquaintance, for a terminal of any width and as Markdown: what happened, what does not
+ * fit, what was observed where the reference leaves room, which results sources fit, and what to do next.
+ * It quotes no value of a record and no whole id but the execution's.
+ */
+import { countedTotal } from "../contract/ProductsCount.ts"
+import type { DrainProof } from "../execution/DrainProof.ts"
+import { counted, plain, span, wrap } from "../report/TextTable.ts"
+import type { RecordedCall } from "./Calls.ts"
+import type { Finding } from "./Compare.ts"
+import type { Picture } from "./Judge.ts"
+import { shapeOf } from "./Shape.ts"
+
+export interface About {
+  readonly customer_id: string
+  readonly engine_reference: string
+  readonly run_id: string
+  readonly outcome: string
+  readonly reason: string
+  readonly execution_id: string | undefined
+  /** Whether the execution is still at the service. */
+  readonly isKept: boolean
+  readonly calls: number
+  readonly tookMs: number
+}
+
+export interface Section {
+  readonly title: string
+  readonly lines: ReadonlyArray<string>
+}
+
+/** Where a reading's key stands in the reference. */
+export type SectionOf = (key: string) => string | undefined
+
+const callsOf = ({ calls }: Finding): string =>
+  calls.length === 1 ? `call ${calls[0]}` : `calls ${calls.join(", ")}`
+
+const findingLine = (finding: Finding): string => {
+  const where = finding.kind === "status" ? finding.route : `${finding.route} ${finding.http_status}`
+  return `${where}: ${finding.says} (${callsOf(finding)})`
+}
+
+/** More of one kind says nothing new on a screen; all of them stand in the files. */
+const linesMax = 30
+
+const atMost = (lines: ReadonlyArray<string>): ReadonlyArray<string> =>
+  lines.length <= linesMax
+    ? lines
+    : [...lines.slice(0, linesMax), `and ${lines.length - linesMax} more of this kind`]
+
+/** Families of which records are missing, as `account:checking 1 of 2`. */
+export const missingFamilies = ({ families }: DrainProof): ReadonlyArray<string> =>
+  families.flatMap(({ family, counted: wanted, landed }) =>
+    wanted !== undefined && landed < wanted ? [`${family} ${landed} of ${wanted}`] : [],
+  )
+
+const keeps = "A night keeps such executions."
+
+const countLine = ({ counts, proof }: Picture): string => {
+  if (counts._tag === "Unknown") {
+    const then = proof.isWhole ? "A night takes a final answer for complete." : keeps
+    return `Records are not counted: ${counts.why}. ${then}`
+  }
+  const total = counted(countedTotal(counts.counts), "record")
+  if (proof.isWhole) return `${total} counted, and all of them can be read.`
+  const missing = missingFamilies(proof)
+  return missing.length === 0
+    ? `${total} counted and read, but no answer says that it is final. ${keeps}`
+    : `${total} counted, but not all can be read: ${missing.join(", ")}. ${keeps}`
+}
+
+/** The sections of the report, in the order in which a person needs them. */
+export const reportSections = (
+  about: About,
+  picture: Picture,
+  sectionOf: SectionOf,
+): ReadonlyArray<Section> => {
+  const { misfits, observed, changing, unobserved, beyond, fitted, decisions } = picture
+  const placed = (key: string) => {
+    const section = sectionOf(key)
+    return section === undefined ? key : `${key} (section ${section})`
+  }
+  const ended = `Ended as ${about.outcome}${about.reason === "" ? "" : `, ${about.reason}`}`
+  const kept =
+    about.execution_id === undefined
+      ? []
+      : [
+          about.isKept
+            ? `Execution ${about.execution_id} and its data stay at the service. With \`--delete\` it is ` +
+              "deleted once everything in it is proved to be read."
+            : `Execution ${about.execution_id} is deleted at the service: everything in it was read.`,
+        ]
+  return [
+    {
+      title: `${about.customer_id} on ${about.engine_reference}`,
+      lines: [
+        `${ended}, after ${span(about.tookMs)} and ${counted(about.calls, "recorded call")}.`,
+        countLine(picture),
+        ...kept,
+      ],
+    },
+    misfits.length === 0
+      ? {
+          title: "Every answer fits the reference",
+          lines: ["or a reading of it that was observed below."],
+        }
+      : { title: "Does not fit the reference", lines: atMost(misfits.map(findingLine)) },
+    {
+      title: "Observed where the reference leaves room",
+      lines: observed.map(({ key, value, call }) => `${placed(key)}: ${value}, see call ${call}`),
+    },
+    {
+      title: "Answered in several ways, so that no reading has it",
+      lines: changing.map(placed),
+    },
+    {
+      title: "Not observed in this run",
+      lines: unobserved.length === 0 ? [] : [`${unobserved.join(", ")}.`],
+    },
+    {
+      title: "Beyond the reference: fields that it does not name, and that a night keeps",
+      lines: atMost(beyond.map(findingLine)),
+    },
+    { title: "Results sources", lines: fitted.map(({ name, says }) => `${name}: ${says}`) },
+    { title: "An engineer has to decide", lines: decisions },
+  ].filter(({ lines }) => lines.length > 0)
+}
+
+export const renderSections = (sections: ReadonlyArray<Section>, width: number): string =>
+  sections
+    .map(({ title, lines }) =>
+      [wrap(title, width), ...lines.map((line) => wrap(line, width, "  ", "    "))].join("\n"),
+    )
+    .join("\n\n")
+
+/** No text of a service may be taken for mark-up. */
+const escaped = (text: string): string => plain(text).replaceAll(/[\\<>*[\]#|]|(?<!\w)_|_(?!\w)/g, "\\$&")
+
+export const renderMarkdown = (sections: ReadonlyArray<Section>): string =>
+  `${sections
+    .map(({ title, lines }, index) =>
+      [
+        `${index === 0 ? "#" : "##"} ${escaped(title)}`,
+        "",
+        // What stands in backquotes is written by us, and Markdown takes nothing in it for mark-up.
+        ...lines.map(
+          (line) =>
+            `- ${line
+              .split("`")
+              .map((part, odd) => (odd % 2 === 1 ? plain(part) : escaped(part)))
+              .join("`")}`,
+        ),
+      ].join("\n"),
+    )
+    .join("\n\n")}\n`
+
+/** Enough of an id to tell two apart. */
+const shortened = (id: string): string => (id.length <= 12 ? id : `${id.slice(0, 8)}…`)
+
+/** One call as a line of `calls.ndjson`: shapes, never values. */
+export const callLine = (call: RecordedCall): string => {
+  const { route, ids, body, probe } = call
+  const shown = body._tag === "Json" ? { shape: shapeOf(body.json) } : {}
+  return JSON.stringify({
+    call: call.number,
+    at_ms: call.sentAtMs,
+    took_ms: call.tookMs,
+    name: route.name,
+    method: route.method,
+    path: route.path,
+    ids: Object.fromEntries(Object.entries(ids).map(([key, id]) => [key, shortened(id)])),
+    ...(probe ? { probe } : {}),
+    http_status: call.http_status ?? null,
+    headers: call.headers,
+    body: body._tag === "Text" ? `text of ${body.bytes} bytes` : body._tag.toLowerCase(),
+    ...shown,
+  })
+}

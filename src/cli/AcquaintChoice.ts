@@ -1,0 +1,55 @@
+/**
+ * Which assignment of a job an acquaintance runs: the only one, or the one that its flags name. A login is
+ * never sent for somebody who was not meant.
+ */
+import { Effect, Option } from "effect"
+import type { Assignment, Job } from "../jobs/Job.ts"
+import { suggestion } from "../Nearest.ts"
+import { UsageRefused } from "./Failures.ts"
+
+const namesMax = 5
+
+const some = (names: ReadonlyArray<string>): string =>
+  names.length <= namesMax ? names.join(", ") : `${names.slice(0, namesMax).join(", ")} …`
+
+const pick = (
+  flag: "customer" | "engine",
+  given: Option.Option<string>,
+  names: ReadonlyArray<string>,
+  whose: string,
+): Effect.Effect<string, UsageRefused> => {
+  const refuse = (message: string) => Effect.fail(new UsageRefused({ message }))
+  if (Option.isSome(given)) {
+    return names.includes(given.value)
+      ? Effect.succeed(given.value)
+      : refuse(`--${flag}: ${whose} has none of that name${suggestion(given.value, names)}`)
+  }
+  const [only] = names
+  if (only === undefined) return refuse(`${whose} has no ${flag}, and one is needed`)
+  return names.length === 1
+    ? Effect.succeed(only)
+    : refuse(`${whose} has ${names.length} ${flag}s: name one with --${flag} (${some(names)})`)
+}
+
+const distinct = (names: ReadonlyArray<string>): ReadonlyArray<string> => [...new Set(names)]
+
+export const chooseAssignment = Effect.fnUntraced(function* (
+  job: Job,
+  customer: Option.Option<string>,
+  engine: Option.Option<string>,
+) {
+  const wanted = Option.getOrUndefined(engine)
+  const known = distinct(job.assignments.map(({ engine_reference }) => engine_reference))
+  if (wanted !== undefined) yield* pick("engine", engine, known, job.path)
+  const offered = job.assignments.filter(
+    ({ engine_reference }) => wanted === undefined || engine_reference === wanted,
+  )
+  const everybody = distinct(offered.map(({ customer_id }) => customer_id))
+  const customer_id = yield* pick("customer", customer, everybody, job.path)
+  const ofCustomer = offered.filter((one) => one.customer_id === customer_id)
+  const engines = distinct(ofCustomer.map(({ engine_reference }) => engine_reference))
+  const engine_reference = yield* pick("engine", engine, engines, `${job.path}: ${customer_id}`)
+  return ofCustomer.find((one) => one.engine_reference === engine_reference) satisfies
+    | Assignment
+    | undefined as Assignment
+})

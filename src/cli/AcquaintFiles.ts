@@ -1,0 +1,86 @@
+/**
+ * What an acquaintance leaves in the output folder: the calls, the report, the reading and the results
+ * sources that fit, for their owner alone. Only what was observed is written into the reading.
+ */
+import { existsSync, readdirSync, rmSync } from "node:fs"
+import { join } from "node:path"
+import { Effect, Result, Schema } from "effect"
+import type { RecordedCall } from "../acquaint/Calls.ts"
+import type { FittedSource } from "../acquaint/FitSources.ts"
+import type { Observed } from "../acquaint/Observe.ts"
+import { callLine } from "../acquaint/Report.ts"
+import { encodeReading } from "../sandbox/readings/ReadingFile.ts"
+import { Reading, readingChoices } from "../sandbox/readings/Reading.ts"
+import { UsageRefused } from "./Failures.ts"
+import { makeFolder, writeWhole } from "./RunFolder.ts"
+
+/** One name of a folder, whatever the ids hold. */
+const folderName = (text: string): string => text.replaceAll(/[^A-Za-z0-9.-]/g, "_")
+
+export const acquaintFolder = (output: string, customer_id: string, engine_reference: string): string =>
+  join(output, "acquaint", `${folderName(customer_id)}.${folderName(engine_reference)}`)
+
+export const sectionOf = (key: string): string | undefined =>
+  readingChoices.find((choice) => choice.key === key)?.section
+
+const decodeReading = Schema.decodeUnknownResult(Reading)
+
+/** Each key with the call that shows it; a value that no reading has is told in the report and not written. */
+export const readingText = (observed: ReadonlyArray<Observed>): string => {
+  const parts = observed.flatMap(({ key, value, call }) => {
+    const decoded = decodeReading({ [key]: value })
+    return Result.isSuccess(decoded) ? [`# Observed in call ${call}.\n${encodeReading(decoded.success)}`] : []
+  })
+  const head = "# A reading of the reference, as far as one run showed it: `nightjar sandbox --reading FILE`."
+  return `${head}\n\n${parts.join("\n")}`
+}
+
+/** Somebody's own rows are never written over; our own folder is made anew each time. */
+export const claimSchemas = (folder: string, isOurs: boolean) => {
+  const results = join(folder, "results")
+  return Effect.suspend(() => {
+    const names = existsSync(results) ? readdirSync(results) : []
+    if (isOurs) rmSync(folder, { recursive: true, force: true })
+    else if (names.length > 0) {
+      const message = `${results} holds results sources already: give --write a folder without any`
+      return Effect.fail(new UsageRefused({ message }))
+    }
+    return Effect.void
+  })
+}
+
+/** Answers the files of results sources that were written. */
+export const writeSources = Effect.fnUntraced(function* (
+  folder: string,
+  fitted: ReadonlyArray<FittedSource>,
+) {
+  const results = join(folder, "results")
+  const written: Array<string> = []
+  for (const { name, text } of fitted) {
+    if (text === undefined) continue
+    if (written.length === 0) makeFolder(folder, "none")
+    yield* writeWhole(results, `${name}.yaml`, text, "none")
+    written.push(join(results, `${name}.yaml`))
+  }
+  return written
+})
+
+export const writeRecord = Effect.fnUntraced(function* (input: {
+  readonly folder: string
+  readonly calls: ReadonlyArray<RecordedCall>
+  readonly observed: ReadonlyArray<Observed>
+  readonly report: string
+}) {
+  const { folder, calls } = input
+  const files = {
+    calls: join(folder, "calls.ndjson"),
+    report: join(folder, "report.md"),
+    reading: join(folder, "reading.yaml"),
+  }
+  // Each step of the way is closed to others, whoever made it.
+  makeFolder(join(folder, ".."), "none")
+  yield* writeWhole(folder, "calls.ndjson", calls.map((call) => `${callLine(call)}\n`).join(""), "none")
+  yield* writeWhole(folder, "reading.yaml", readingText(input.observed), "none")
+  yield* writeWhole(folder, "report.md", input.report, "none")
+  return files
+})

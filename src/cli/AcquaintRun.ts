@@ -1,0 +1,124 @@
+/**
+ * The run of an acquaintance: one assignment of a job through the ordinary pipeline, so that everything a
+ * night promises holds (its ledger, its breaker, its proofs), and a few reads afterwards that a night had no
+ * reason to make. Nothing is started that a night would not start.
+ */
+import { Effect, Stream } from "effect"
+import { makeRecorder } from "../acquaint/Recorder.ts"
+import type { Recorder } from "../acquaint/Recorder.ts"
+import { jsonOf, matcherOf } from "../acquaint/Calls.ts"
+import { lastAnswer } from "../acquaint/Evidence.ts"
+import { Service } from "../client/Service.ts"
+import { isAddressable } from "../contract/ResultsSource.ts"
+import type { SourceIds } from "../contract/ResultsSource.ts"
+import type { Assignment, Job } from "../jobs/Job.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import { planJob } from "../PlanJob.ts"
+import { attachmentIds } from "../records/AttachmentIds.ts"
+import { summarisedNight } from "./Nights.ts"
+import { toolVersion } from "./Version.ts"
+
+const nameMax = 64
+
+/**
+ * The job of the acquaintance: one assignment, one attempt, no ticket, nothing deleted unless `remove`. Only
+ * who deletes needs every document first; otherwise one is enough to see how they are answered.
+ */
+export const cutDown = (job: Job, assignment: Assignment, remove: boolean): Job => {
+  const { login } = assignment
+  return {
+    ...job,
+    name: `acquaint-${job.name}`.slice(0, nameMax),
+    assignments: [
+      {
+        ...assignment,
+        login: login._tag === "Parameters" ? { ...login, tokenized_access: false } : login,
+      },
+    ],
+    sessions: [],
+    retry: { ...job.retry, max_attempts: 1 },
+    flow_results: { ...job.flow_results, attachments: remove && job.flow_results.attachments },
+    deadline: undefined,
+    after_export: remove ? "delete" : "keep",
+    tokens_key: login._tag === "Token" ? job.tokens_key : undefined,
+  }
+}
+
+export const recorderFor = (job: Job, probeConflict: boolean): Recorder =>
+  makeRecorder({ match: matcherOf(job.sources), probeConflict })
+
+/** What a plan says against the start; undefined: it would start. */
+const verdictBefore = Effect.fnUntraced(function* (job: Job) {
+  const { plan } = yield* planJob(job, `${job.name}.acquaint`, undefined)
+  return plan.settled[0]
+})
+
+/** What the newest acquaintance came to; something that is left of one is taken up before a login is sent. */
+const newestOf = Effect.fnUntraced(function* (job: Job) {
+  const { runs } = yield* Ledger
+  const newest = (yield* runs).findLast(({ fact }) => fact.job === job.name)
+  if (newest === undefined) return "none"
+  return newest.ended !== undefined && newest.ended.exit_code !== 4 ? "over" : "open"
+})
+
+const extraWithin = "2 minutes"
+
+/** One document says how documents are answered; its bytes are left where they are. */
+const readAttachment = Effect.fnUntraced(function* (job: Job, recorder: Recorder, session_id: string) {
+  const service = yield* Service
+  const bodies = job.sources
+    .filter(({ attachments }) => attachments)
+    .map((source) => lastAnswer(source, recorder.calls))
+  const [id] = bodies.flatMap((call) => (call === undefined ? [] : attachmentIds(jsonOf(call)).requestable))
+  if (id === undefined) return
+  const answer = yield* service.downloadAttachment(session_id, id)
+  if (answer._tag === "Document") yield* Stream.runDrain(Stream.take(answer.bytes, 1))
+})
+
+/** What a night had no reason to ask, once each; whatever goes wrong with it is in the recording. */
+const lookFurther = Effect.fnUntraced(function* (
+  job: Job,
+  recorder: Recorder,
+  ids: SourceIds,
+  engine_reference: string,
+) {
+  const service = yield* Service
+  const { execution_id, session_id } = ids
+  if (execution_id === undefined) return
+  const asked = (name: string) => recorder.calls.some(({ route }) => route.name === name)
+  // The catalogue is kept for half a day, so that a second acquaintance would not see it.
+  if (!asked("showEngine")) yield* Effect.ignore(service.showEngine(engine_reference))
+  if (!asked("pollExecution")) yield* Effect.ignore(service.pollExecution(execution_id))
+  for (const source of job.sources) {
+    const isAsked = lastAnswer(source, recorder.calls) !== undefined
+    const isOpen = source.enabled && !isAsked && isAddressable(source, ids)
+    if (isOpen) yield* Effect.ignore(service.readResults(source, ids))
+  }
+  const wanted = job.flow_results.attachments && !asked("downloadAttachment")
+  if (wanted && session_id !== undefined) yield* Effect.ignore(readAttachment(job, recorder, session_id))
+})
+
+/** Runs the job, which is cut down already, and looks further unless the execution is deleted. */
+export const acquaintedNight = Effect.fn("Acquaint.night")(function* (input: {
+  readonly job: Job
+  /** Before it was cut down: what it wants beyond one assignment. */
+  readonly whole: Job
+  readonly output: string
+  readonly recorder: Recorder
+}) {
+  const { job, whole, output, recorder } = input
+  const newest = yield* newestOf(job)
+  const refused = newest === "open" ? undefined : yield* verdictBefore(job)
+  if (refused !== undefined) return { _tag: "Refused" as const, refused }
+  const options = { further: newest === "over", parent: undefined, only: undefined, toolVersion }
+  const { result, summary } = yield* summarisedNight(job, output, options)
+  const task = [...result.state.tasks.values()].at(-1)
+  const attempt = task?.attempts.at(-1)
+  const isKept = attempt?.execution_id !== undefined && attempt.deletion?.outcome !== "deleted"
+  if (isKept && attempt?.closed !== undefined) {
+    const ids = { execution_id: attempt.execution_id, session_id: attempt.session_id }
+    const looks = lookFurther(whole, recorder, ids, task?.planned.engine_reference ?? "")
+    yield* looks.pipe(Effect.timeout(extraWithin), Effect.ignore)
+  }
+  return { _tag: "Ran" as const, result, summary, task, attempt, isKept }
+})

@@ -1,0 +1,141 @@
+/**
+ * How an acquaintance ends: the picture of the run is made, its files are written, and people and programs
+ * are told the same. The exit code says whether a night can follow.
+ */
+import { dirname, relative } from "node:path"
+import { Effect } from "effect"
+import { judge } from "../acquaint/Judge.ts"
+import type { Picture } from "../acquaint/Judge.ts"
+import type { Recorder } from "../acquaint/Recorder.ts"
+import { missingFamilies, renderMarkdown, renderSections, reportSections } from "../acquaint/Report.ts"
+import type { About, Section } from "../acquaint/Report.ts"
+import type { Assignment, Job } from "../jobs/Job.ts"
+import { adviceOf } from "../report/Advice.ts"
+import { sectionOf, writeRecord, writeSources } from "./AcquaintFiles.ts"
+import type { acquaintedNight } from "./AcquaintRun.ts"
+import { exitCodes } from "./Failures.ts"
+import { note, Output, say, sayJson } from "./Output.ts"
+
+type Ran = Effect.Success<ReturnType<typeof acquaintedNight>>
+
+interface Told {
+  readonly ran: Ran
+  readonly whole: Job
+  readonly assignment: Assignment
+  readonly recorder: Recorder
+  readonly folder: string
+  readonly schemas: string
+  readonly acceptUncounted: boolean
+  readonly json: boolean
+}
+
+/** Ends of which the reference says that nothing was retrieved, or that somebody has to act first. */
+const isDone = (ran: Extract<Ran, { _tag: "Ran" }>): boolean => {
+  const code = ran.attempt?.closed?.fact.status_code
+  return code === "COMPLETED" || code === "PARTIAL"
+}
+
+const exitCodeOf = (ran: Extract<Ran, { _tag: "Ran" }>, picture: Picture): number => {
+  const { attempt, task } = ran
+  const outcome = task?.settled?.fact.outcome
+  if (attempt?.closed === undefined && outcome === "unfinished") return exitCodes.leftovers
+  if (!isDone(ran)) return outcome === "unfinished" ? exitCodes.leftovers : exitCodes.peopleMustAct
+  const { misfits, changing, proof } = picture
+  return misfits.length === 0 && changing.length === 0 && proof.isWhole
+    ? exitCodes.ok
+    : exitCodes.peopleMustAct
+}
+
+const aboutOf = ({
+  ran,
+  assignment,
+  recorder,
+}: Told & { readonly ran: Extract<Ran, { _tag: "Ran" }> }): About => {
+  const settled = ran.task?.settled?.fact
+  return {
+    customer_id: assignment.customer_id,
+    engine_reference: assignment.engine_reference,
+    run_id: ran.result.run_id,
+    outcome: settled?.outcome ?? "unfinished",
+    reason: settled?.reason ?? "",
+    execution_id: ran.attempt?.execution_id,
+    isKept: ran.isKept,
+    calls: recorder.calls.length + recorder.unkept(),
+    tookMs: ran.summary.elapsed_ms ?? 0,
+  }
+}
+
+/** What to do about results sources. */
+const sourcesLine = ({ whole, schemas }: Told, picture: Picture, files: ReadonlyArray<string>): string => {
+  const beside = relative(dirname(whole.path), schemas)
+  const path = beside.startsWith(".") ? beside : `./${beside}`
+  const put = `put \`schemas: ${path}\` into ${whole.path}; \`nightjar plan\` then names the results sources.`
+  const missing = missingFamilies(picture.proof)
+  if (missing.length > 0) {
+    const rest = files.length === 0 ? "" : ` For the others ${put}`
+    return `Ask the service how ${missing.join(", ")} can be read, and add a results source.${rest}`
+  }
+  if (!picture.proof.isWhole && picture.decisions.length === 0) {
+    return "Ask the service how a caller knows that it has everything; until then a night keeps every execution."
+  }
+  if (files.length === 0) return "The job's results sources fit as they are."
+  return picture.decisions.length === 0
+    ? `P${put.slice(1)}`
+    : `Decide, and take the comment away in ${files.join(" and ")}; then ${put}`
+}
+
+const nextSection = (
+  told: Told & { readonly ran: Extract<Ran, { _tag: "Ran" }> },
+  about: About,
+  picture: Picture,
+  files: ReadonlyArray<string>,
+): Section => {
+  const { folder, ran } = told
+  return {
+    title: "Next",
+    lines: [
+      ...(isDone(ran) ? [] : [`${about.reason}: ${adviceOf(about.reason)}`]),
+      ...(isDone(ran) ? [sourcesLine(told, picture, files)] : []),
+      "Try nights on an embedded service that reads the reference so: " +
+        `\`nightjar sandbox --reading ${folder}/reading.yaml\`.`,
+      `Every call is in ${folder}/calls.ndjson, this report in ${folder}/report.md.`,
+    ],
+  }
+}
+
+const refusedLines = (told: Told, ran: Extract<Ran, { _tag: "Refused" }>) => {
+  const { customer_id, engine_reference } = told.assignment
+  const { reason, message } = ran.refused
+  return [
+    `${customer_id} on ${engine_reference} was not started: ${reason}: ${message}`,
+    "Nothing was sent but reads of the catalogue. `nightjar plan` shows the same.",
+  ]
+}
+
+/** Writes the files, tells the report, and answers the exit code. */
+export const tellRun = Effect.fnUntraced(function* (told: Told) {
+  const { ran, recorder, whole, folder, schemas } = told
+  if (ran._tag === "Refused") {
+    for (const line of refusedLines(told, ran)) yield* note(line)
+    return exitCodes.peopleMustAct as number
+  }
+  const picture = judge({
+    calls: recorder.calls,
+    sources: whole.sources,
+    acceptUncounted: told.acceptUncounted,
+  })
+  const about = aboutOf({ ...told, ran })
+  const sources = yield* writeSources(schemas, picture.fitted)
+  const sections = [
+    ...reportSections(about, picture, sectionOf),
+    nextSection({ ...told, ran }, about, picture, sources),
+  ]
+  const { calls } = recorder
+  const report = renderMarkdown(sections)
+  const files = yield* writeRecord({ folder, calls, observed: picture.observed, report })
+  const exit_code = exitCodeOf(ran, picture)
+  const { out } = yield* Output
+  if (!told.json) yield* say(renderSections(sections, out.width))
+  else yield* sayJson({ ...about, exit_code, files: { ...files, sources }, ...picture })
+  return exit_code
+})
