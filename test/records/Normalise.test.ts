@@ -104,8 +104,11 @@ describe("the normaliser", () => {
       inTables: 0,
       other: 1,
       rejected: 0,
+      repeated: 0,
       strays: 0,
       byTable: {},
+      byProduct: new Map([["x", 1]]),
+      tally: { bySubFamily: new Map([["x:y", 1]]), byProduct: new Map([["x", 1]]) },
     })
     const { spec, table } = normaliser.flush()[0]!
     expect(spec.name).toBe("other_records")
