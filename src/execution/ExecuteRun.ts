@@ -94,6 +94,7 @@ const enlist = Effect.fnUntraced(function* (night: Night, work: TaskWork) {
     secrets: work.secrets,
     lastVerdict: undefined,
     withParameters: undefined,
+    byParameters: false,
   }
   night.books.set(work.task_id, book)
   for (const { attempt, closed } of attemptsToReadAgain(state))
@@ -111,6 +112,7 @@ const enlist = Effect.fnUntraced(function* (night: Night, work: TaskWork) {
     case "Start":
       book.attempt = resumption.attempt
       book.probe = resumption.probe
+      book.byParameters = resumption.probe && state?.attempts.at(-1)?.token_id === undefined
       if (work.prepare !== undefined) return night.schedule.add(candidateOf(book))
       return yield* settle(night, work.task_id, unstarted(book) ?? own("NIGHT_OVER"))
     case "Follow": {

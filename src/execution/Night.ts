@@ -38,6 +38,8 @@ export interface Book {
   lastVerdict: Verdict | undefined
   /** The same start without its token, for a service that takes no start with one. */
   withParameters: CallParts | undefined
+  /** This attempt was sent with parameters although a token is stored: its probe must log in as it did. */
+  byParameters: boolean
 }
 
 export interface Night {

@@ -33,8 +33,9 @@ export const startTask = Effect.fnUntraced(function* (night: Night, book: Book, 
   if (prepared._tag === "Unavailable") return yield* defer(night, book, "engine_unavailable", undefined)
   book.fingerprint = prepared.fingerprint
   book.secrets = prepared.secrets
-  book.token_id = prepared.token?.token_id
-  book.withParameters = prepared.withParameters
+  const instead = book.byParameters ? prepared.withParameters : undefined
+  book.token_id = instead === undefined ? prepared.token?.token_id : undefined
+  book.withParameters = instead === undefined ? prepared.withParameters : undefined
   if (prepared.fingerprint !== candidate.fingerprint) {
     // Only now is it known which login this is: it queues again, so that the same login never runs twice at
     // once.
@@ -52,7 +53,7 @@ export const startTask = Effect.fnUntraced(function* (night: Night, book: Book, 
     return yield* release(night, candidate.task_id)
   }
   yield* tell({ _tag: "Started", task_id: work.task_id })
-  yield* afterStart(night, book, yield* sendStart(night, book, prepared.call))
+  yield* afterStart(night, book, yield* sendStart(night, book, instead ?? prepared.call))
 })
 
 const sendStart = Effect.fnUntraced(function* (night: Night, book: Book, parts: CallParts) {
@@ -73,10 +74,13 @@ const callOf = (parts: CallParts, external_execution_id: string, isHinted: boole
  */
 const afterStart = Effect.fnUntraced(function* (night: Night, book: Book, first: StartResult) {
   const { withParameters } = book
-  const isFormRefused = first._tag === "NeverStarted" && refusesTokenizedStart(first.http_status)
+  // Where an earlier request of this attempt was lost, it is not known that nothing ran.
+  const isFormRefused =
+    first._tag === "NeverStarted" && !first.probed && refusesTokenizedStart(first.http_status)
   if (!isFormRefused || withParameters === undefined) return yield* settleStart(night, book, first)
   book.token_id = undefined
   book.withParameters = undefined
+  book.byParameters = true
   book.attempt += 1
   yield* settleStart(night, book, yield* sendStart(night, book, withParameters))
 })

@@ -27,7 +27,13 @@ export type StartResult =
       readonly probe: boolean
       readonly retry_after_ms: number | undefined
     }
-  | { readonly _tag: "NeverStarted"; readonly status_reason: string; readonly http_status: number }
+  | {
+      readonly _tag: "NeverStarted"
+      readonly status_reason: string
+      readonly http_status: number
+      /** An earlier request of the attempt was lost; the refusal is that of its probe. */
+      readonly probed: boolean
+    }
   | { readonly _tag: "StartUnknown" }
 
 /**
@@ -174,6 +180,7 @@ const settleStart = Effect.fnUntraced(function* (
         _tag: "NeverStarted",
         status_reason: started.status_reason,
         http_status: started.http_status,
+        probed: probe,
       }
     case "EngineUnavailable":
       return deferred("engine_unavailable", started.retry_after_ms)

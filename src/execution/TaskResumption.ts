@@ -111,8 +111,11 @@ const resumeOpen = (
 }
 
 /** The service took no start with a token; the parameters that would have followed were never sent. */
-const isTokenRefused = ({ token_id, answer }: AttemptState): boolean =>
-  token_id !== undefined && answer?.http_status !== undefined && refusesTokenizedStart(answer.http_status)
+const isTokenRefused = ({ token_id, answer, probed }: AttemptState): boolean =>
+  !probed &&
+  token_id !== undefined &&
+  answer?.http_status !== undefined &&
+  refusesTokenizedStart(answer.http_status)
 
 const resumeClosed = (
   task: TaskState,

@@ -1,0 +1,84 @@
+/** A service that takes no start with a stored token: the parameters behind it are sent, and nothing twice. */
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import type { StartAnswer, StartCall, CallFailure } from "../../src/client/Service.ts"
+import type { Prepared } from "../../src/execution/Work.ts"
+import { makePlace, night, ready, second } from "./ScriptedNight.ts"
+import { accepted, lost, refused, throttled } from "./ScriptedService.ts"
+
+const withToken = (isBehind: boolean): Prepared => {
+  const parameters = ready("login")
+  if (parameters._tag !== "Ready") return parameters
+  const token_key = Redacted.make("key")
+  const call = { ...parameters.call, login: { _tag: "Token", token_id: "t-1", token_key } } as const
+  const token = { name: "c-1", token_id: "t-1" }
+  const withParameters = { ...parameters.call, customer_id: "c-1", engine_reference: "bank" }
+  return { ...parameters, call, token, ...(isBehind ? { withParameters } : {}) }
+}
+
+/** The starts of a night: how each logged in, and under which external id. */
+const startsOf = (
+  answers: ReadonlyArray<StartAnswer | CallFailure>,
+  { isBehind = true, cutAfter }: { readonly isBehind?: boolean; readonly cutAfter?: number } = {},
+) =>
+  Effect.gen(function* () {
+    const starts: Array<readonly [login: string, external: string]> = []
+    const start = (call: StartCall) => {
+      starts.push([call.login._tag, call.external_execution_id])
+      return answers[starts.length - 1] ?? accepted("1")
+    }
+    const tasks = [{ customer: "c-1", fingerprint: "login", prepare: () => withToken(isBehind) }]
+    const given = { tasks, script: { start }, place: makePlace() }
+    const first = yield* night({ ...given, ...(cutAfter === undefined ? {} : { cutAfter }) })
+    const end = cutAfter === undefined ? first : yield* night(given)
+    const externals = [...new Set(starts.map(([, external]) => external))]
+    return {
+      starts: starts.map(([login, external]) => `${login} ${externals.indexOf(external) + 1}`),
+      verdict: end.verdict("c-1"),
+    }
+  })
+
+const succeeded = "succeeded COMPLETED nobody"
+
+describe("a start with a token that the service does not take", () => {
+  it.effect("is sent with the parameters behind it, as another attempt", () =>
+    Effect.gen(function* () {
+      expect(yield* startsOf([refused(422)])).toEqual({
+        starts: ["Token 1", "Parameters 2"],
+        verdict: succeeded,
+      })
+    }),
+  )
+
+  it.effect("is refused where the job has no parameters, and where they are refused too", () =>
+    Effect.gen(function* () {
+      const failed = "failed BAD_CONFIGURATIONS engineer"
+      expect(yield* startsOf([refused(422)], { isBehind: false })).toEqual({
+        starts: ["Token 1"],
+        verdict: failed,
+      })
+      expect(yield* startsOf([refused(422), refused(422)])).toEqual({
+        starts: ["Token 1", "Parameters 2"],
+        verdict: failed,
+      })
+    }),
+  )
+
+  it.effect("is not taken for unsent where an earlier request of it was lost", () =>
+    Effect.gen(function* () {
+      expect(yield* startsOf([lost, refused(422)])).toEqual({
+        starts: ["Token 1", "Token 1"],
+        verdict: "failed BAD_CONFIGURATIONS engineer",
+      })
+    }),
+  )
+
+  it.effect("leaves a probe of the parameters to log in as they did, in this process and the next", () =>
+    Effect.gen(function* () {
+      const answers = [refused(422), lost, throttled(429, 600 * second)]
+      const starts = ["Token 1", "Parameters 2", "Parameters 2", "Parameters 2"]
+      expect(yield* startsOf(answers)).toEqual({ starts, verdict: succeeded })
+      expect(yield* startsOf(answers, { cutAfter: 60 * second })).toEqual({ starts, verdict: succeeded })
+    }),
+  )
+})
