@@ -132,9 +132,3 @@ export const surplusOf = (families: ReadonlyArray<ProofLine>): number =>
 /** Records that were counted and are not here. */
 export const shortfallOf = (families: ReadonlyArray<ProofLine>): number =>
   sumOf(families.map(({ counted, landed }) => Math.max(0, (counted ?? 0) - landed)))
-
-export const isSameProof = (one: ReadonlyArray<ProofLine>, other: ReadonlyArray<ProofLine>): boolean => {
-  const textOf = (lines: ReadonlyArray<ProofLine>) =>
-    lines.map(({ family, counted, landed }) => JSON.stringify([family, counted ?? null, landed])).toSorted()
-  return textOf(one).join() === textOf(other).join()
-}
