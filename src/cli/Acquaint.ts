@@ -4,12 +4,13 @@
  * One login, one execution; nothing is deleted unless it is asked for and proved.
  */
 import { join } from "node:path"
-import { Effect, Layer, Option } from "effect"
+import { Effect, Exit, Layer, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { NoProgressFlag, jsonFlag, outputFolder } from "./CommonFlags.ts"
 import { endWith } from "./Failures.ts"
 import type { Assignment, Job } from "../jobs/Job.ts"
 import { loadJobs } from "./Jobs.ts"
+import { note } from "./Output.ts"
 
 import { closeLock, prepareOutput } from "./RunFolder.ts"
 import { Wiring } from "./Wiring.ts"
@@ -93,7 +94,9 @@ const acquainted = Effect.fnUntraced(function* (input: {
   const { whole, assignment, output, options } = input
   const { lockFolder } = yield* Effect.promise(() => import("../ledger/FolderLock.ts"))
   const { acquaintedNight, cutDown, recorderFor } = yield* Effect.promise(() => import("./AcquaintRun.ts"))
-  const { acquaintFolder, claimSchemas } = yield* Effect.promise(() => import("./AcquaintFiles.ts"))
+  const { acquaintFolder, claimSchemas, writeCalls } = yield* Effect.promise(
+    () => import("./AcquaintFiles.ts"),
+  )
   const { progressLayer } = yield* Effect.promise(() => import("./ProgressDisplay.ts"))
   const { tellRun } = yield* Effect.promise(() => import("./AcquaintTell.ts"))
   const wiring = yield* Wiring
@@ -114,6 +117,16 @@ const acquainted = Effect.fnUntraced(function* (input: {
     )
     return yield* Effect.provide(acquaintedNight({ job, whole, output, recorder }), services)
   })
-  const ran = yield* Effect.scoped(night)
+  const ran = yield* Effect.scoped(night).pipe(
+    // A secret that is refused, or a wait that is cut off, is worth a look at the calls too.
+    Effect.onExit((exit) =>
+      Exit.isFailure(exit) && recorder.calls.length > 0
+        ? Effect.andThen(
+            writeCalls(folder, recorder.calls),
+            note(`The calls so far are in ${folder}/calls.ndjson.`),
+          )
+        : Effect.void,
+    ),
+  )
   return yield* tellRun({ ...options, ran, whole, assignment, recorder, folder, schemas })
 })
