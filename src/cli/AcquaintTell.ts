@@ -103,6 +103,30 @@ const nextSection = (
   }
 }
 
+/** The same for programs, in the words of the other commands. */
+const jsonOf = (about: About, picture: Picture, exit_code: number, files: object) => {
+  const { isKept, tookMs, ...said } = about
+  const { observed, changing, unobserved, misfits, beyond, fitted, counts, proof, decisions } = picture
+  return {
+    ...said,
+    execution_id: about.execution_id ?? null,
+    kept: isKept,
+    took_ms: tookMs,
+    exit_code,
+    files,
+    misfits,
+    beyond_the_reference: beyond,
+    observed,
+    changing,
+    not_observed: unobserved,
+    products_count: counts._tag === "Counted" ? counts.counts : null,
+    is_whole: proof.isWhole,
+    families: proof.families,
+    sources: fitted.map(({ name, says, source }) => ({ name, says, row: source ?? null })),
+    decisions,
+  }
+}
+
 const refusedLines = (told: Told, ran: Extract<Ran, { _tag: "Refused" }>) => {
   const { customer_id, engine_reference } = told.assignment
   const { reason, message } = ran.refused
@@ -117,6 +141,7 @@ export const tellRun = Effect.fnUntraced(function* (told: Told) {
   const { ran, recorder, whole, folder, schemas } = told
   if (ran._tag === "Refused") {
     for (const line of refusedLines(told, ran)) yield* note(line)
+    if (told.json) yield* sayJson({ outcome: "skipped", reason: ran.refused.reason, exit_code: 3 })
     return exitCodes.peopleMustAct as number
   }
   const picture = judge({
@@ -136,6 +161,6 @@ export const tellRun = Effect.fnUntraced(function* (told: Told) {
   const exit_code = exitCodeOf(ran, picture)
   const { out } = yield* Output
   if (!told.json) yield* say(renderSections(sections, out.width))
-  else yield* sayJson({ ...about, exit_code, files: { ...files, sources }, ...picture })
+  else yield* sayJson(jsonOf(about, picture, exit_code, { ...files, sources }))
   return exit_code
 })
