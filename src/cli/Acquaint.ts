@@ -71,11 +71,13 @@ export const acquaint = Command.make(
 ).pipe(
   Command.withShortDescription("One customer at a real service, every call recorded and compared"),
   Command.withDescription(
-    "Day one at a real service: runs one customer on one engine with every call recorded (shapes only, no\n" +
-      "values of records, no secrets), compares each answer with the reference, and writes the reading and the\n" +
-      "results sources that fit. It logs in once, starts one execution, asks for no ticket and deletes nothing\n" +
-      "unless told to. Exit code 0: every answer fits the reference or an observed reading of it; 3: something\n" +
-      "does not fit, or an engineer has to decide; 4: the execution did not end in time.",
+    "Day one at a real service: runs one customer on one engine with every call recorded\n" +
+      "(shapes only: no values of records, no secrets), compares each answer with the reference,\n" +
+      "and writes the reading and the results sources that fit. It logs in once, starts one\n" +
+      "execution, asks for no ticket, and deletes nothing unless told to.\n" +
+      "Exit code 0: every answer fits the reference or an observed reading of it, and a night\n" +
+      "with the written sources loses nothing; 3: something does not fit, or somebody has to act;\n" +
+      "4: the execution did not end in time.",
   ),
   Command.withExamples([
     {

@@ -25,7 +25,7 @@ export const sectionOf = (key: string): string | undefined =>
 
 const decodeReading = Schema.decodeUnknownResult(Reading)
 
-/** Each key with the call that shows it; a value that no reading has is told in the report and not written. */
+/** Each key with the call that shows it; a value that no reading has is only told in the report. */
 export const readingText = (observed: ReadonlyArray<Observed>): string => {
   const parts = observed.flatMap(({ key, value, call }) => {
     const decoded = decodeReading({ [key]: value })

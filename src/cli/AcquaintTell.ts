@@ -76,7 +76,10 @@ const sourcesLine = ({ whole, schemas }: Told, picture: Picture, files: Readonly
     return `Ask the service how ${missing.join(", ")} can be read, and add a results source.${rest}`
   }
   if (!picture.proof.isWhole && picture.decisions.length === 0) {
-    return "Ask the service how a caller knows that it has everything; until then a night keeps every execution."
+    return (
+      "Ask the service how a caller knows that it has everything; until then a night keeps every " +
+      "execution."
+    )
   }
   if (files.length === 0) return "The job's results sources fit as they are."
   return picture.decisions.length === 0
