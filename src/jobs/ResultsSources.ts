@@ -1,8 +1,8 @@
 /**
  * Results sources from a job's folder: `<schemas>/results/NAME.yaml`, one row each. A file that has the name
- * of a built-in row changes the keys that it gives; any other is a whole row. A mistake here may cost records,
- * so that each one has its file, line and column, and a rule that takes a service's word for completeness is
- * warned of.
+ * of a built-in row changes the keys that it gives; any other is a whole row. A mistake here may cost
+ * records, so that each one has its file, line and column, and a rule that takes a service's word for
+ * completeness is warned of.
  */
 import { isAbsolute, join } from "node:path"
 import { Effect, FileSystem, Struct } from "effect"

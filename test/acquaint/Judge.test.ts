@@ -95,6 +95,15 @@ describe("results sources that fit", () => {
     ])
   })
 
+  it("are never taken at their word where they cannot bring everything", () => {
+    const picture = judged([uncounted, noFlows, ["profile", 200, { data: two }]], { acceptUncounted: true })
+    expect([isWhole(picture), files(picture), picture.decisions]).toEqual([
+      false,
+      { flow_results: [{ enabled: false }, undefined] },
+      [],
+    ])
+  })
+
   it("take an answer that never says that it is final for partial, until an engineer decides", () => {
     const picture = judged([closed, results(two, {})])
     expect([isWhole(picture), files(picture)]).toEqual([false, { flow_results: [null, "final: always"] }])
