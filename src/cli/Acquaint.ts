@@ -87,6 +87,10 @@ export const acquaint = Command.make(
   ]),
 )
 
+const interruptedLine =
+  "interrupted: the state is saved. An execution that was started stays at the service; the same command " +
+  "takes it up again."
+
 const acquainted = Effect.fnUntraced(function* (input: {
   readonly whole: Job
   readonly assignment: Assignment
@@ -120,6 +124,7 @@ const acquainted = Effect.fnUntraced(function* (input: {
     return yield* Effect.provide(acquaintedNight({ job, whole, output, recorder }), services)
   })
   const ran = yield* Effect.scoped(night).pipe(
+    Effect.onInterrupt(() => note(interruptedLine)),
     // A secret that is refused, or a wait that is cut off, is worth a look at the calls too.
     Effect.onExit((exit) =>
       Exit.isFailure(exit) && recorder.calls.length > 0
