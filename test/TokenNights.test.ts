@@ -3,98 +3,14 @@
  * night, the token on the later ones, and what follows when the token is at its end.
  */
 import { describe, expect, it } from "vitest"
-import { Effect, Exit, Layer, Redacted } from "effect"
+import { Effect, Redacted } from "effect"
 import { runNight } from "../src/Nightly.ts"
 import { Service } from "../src/client/Service.ts"
-import { ServiceCatalogue } from "../src/client/ServiceCatalogue.ts"
-import { ServiceHttp } from "../src/client/ServiceHttp.ts"
-import { builtInSources } from "../src/contract/ResultsSource.ts"
-import type { Assignment, Job, JobFeature } from "../src/jobs/Job.ts"
-import { Secrets } from "../src/jobs/Secrets.ts"
-import { LandingMemory } from "../src/landing/LandingMemory.ts"
-import { Ledger, openLedger } from "../src/ledger/Ledger.ts"
-import { TokenStore, TokenStoreLayer } from "../src/ledger/TokenStore.ts"
-import { openTokenDatabase } from "../src/ledger/TokenTables.ts"
-import { FormCache } from "../src/planning/EngineForms.ts"
+import type { Job } from "../src/jobs/Job.ts"
+import { Ledger } from "../src/ledger/Ledger.ts"
+import { TokenStore } from "../src/ledger/TokenStore.ts"
 import { summarise } from "../src/report/Summary.ts"
-import { Sandbox } from "../src/sandbox/Sandbox.ts"
-import { SandboxClient } from "../src/sandbox/SandboxClient.ts"
-import { SimulatedPublisher } from "./simulation/SimulatedPublisher.ts"
-import { World } from "./simulation/World.ts"
-
-const day = 24 * 60 * 60_000
-const start = Date.UTC(2026, 10, 21, 22)
-const features = (...codes: ReadonlyArray<string>): ReadonlyArray<JobFeature> =>
-  codes.map((code) => ({ code, configurations: undefined }))
-
-const customer = (id: string, words: string, password = "a-secret-password"): Assignment => {
-  const literal = (value: unknown) => ({ _tag: "Literal", value: Redacted.make(value) }) as const
-  return {
-    customer_id: id,
-    engine_reference: "sandbox-bank:website",
-    features: features("accounts_read", "cards_read"),
-    configurations: {},
-    hooks_extra_data: {},
-    login: {
-      _tag: "Parameters",
-      parameters: { username: literal(`${words}+customer-${id}`), password: literal(password) },
-      tokenized_access: true,
-    },
-    source: `test:${id}`,
-  }
-}
-
-const jobOf = (assignments: ReadonlyArray<Assignment>): Job => ({
-  name: "tokens",
-  path: "tokens.yaml",
-  service: { _tag: "Embedded", seed: 5, speed: 1, faults: undefined },
-  execution: { execution_timeout_seconds: 1_200, unlock_protected_data: false, max_wait_ms: 12_000_000 },
-  concurrency: { max_in_flight: 10, per_engine: 10 },
-  polling: { min_ms: 2_000, max_ms: 60_000 },
-  retry: { max_attempts: 3, base_ms: 30_000, max_ms: 900_000 },
-  flow_results: { enabled: true, min_interval_ms: 5_000, wait_final_ms: 600_000, attachments: true },
-  deadline: undefined,
-  timezone: "UTC",
-  after_export: "delete",
-  share: "none",
-  assignments,
-  sources: builtInSources,
-  hooks: [],
-  tokens_key: undefined,
-  sessions: [],
-})
-
-/** One place in which nights follow each other, a day apart. */
-const makeNights = () => {
-  const world = World.make({ startMs: start, seed: 1 })
-  const addresses = { base_url: SandboxClient.base_url, flows_url: SandboxClient.flows_url }
-  const ledger = Ledger.layerOver(openLedger({ path: ":memory:" }))
-  const landing = LandingMemory.layer(LandingMemory.makeStore())
-  const history = SimulatedPublisher.makeHistory()
-  const publisher = SimulatedPublisher.layer(history, [], () => world.now())
-  const database = openTokenDatabase(":memory:")
-  const key = Redacted.make("5c".repeat(32))
-  const layers = Layer.mergeAll(
-    FormCache.layer.pipe(Layer.provide(ServiceCatalogue.layer)),
-    publisher,
-    Secrets.layerMemory(new Map()),
-  ).pipe(
-    Layer.provideMerge(
-      ServiceHttp.layer({
-        ...addresses,
-        attachments_url: addresses.flows_url,
-        app_secret: Redacted.make("sandbox-app-1"),
-      }),
-    ),
-    Layer.provideMerge(Layer.mergeAll(ledger, landing)),
-    Layer.provideMerge(TokenStoreLayer.over(database, { key, service: "sandbox" })),
-    Layer.provide(SandboxClient.layer),
-    Layer.provideMerge(Sandbox.layer({ seed: 5 })),
-  )
-  return { world, layers }
-}
-
-const options = { further: false, parent: undefined, only: undefined, toolVersion: "test" }
+import { customer, features, jobOf, live, makeNights, options, wait } from "./harness/SmallNights.ts"
 
 /** What a night came to: how each customer logged in, its verdict, and what the summary warns of. */
 const nightOf = (job: Job) =>
@@ -114,19 +30,6 @@ const stored = Effect.gen(function* () {
   if (store._tag === "Closed") return []
   return (yield* store.tokens).map(({ dropped }) => dropped?.reason ?? "kept")
 })
-
-const live = <A, E>(
-  { world, layers }: ReturnType<typeof makeNights>,
-  work: Effect.Effect<A, E, Layer.Success<ReturnType<typeof makeNights>["layers"]>>,
-): A => {
-  const process = world.spawn("nights", Effect.provide(work, layers))
-  world.runUntil(() => process.exit() !== undefined)
-  const exit = process.exit()
-  if (exit === undefined || Exit.isFailure(exit)) throw new Error(`the nights failed: ${String(exit?.cause)}`)
-  return exit.value
-}
-
-const wait = (days: number) => Effect.sleep(days * day)
 
 describe("nights with tokens", () => {
   it("log in with parameters once, then with the token, and with parameters again when it was revoked", () => {
@@ -234,6 +137,31 @@ describe("nights with tokens", () => {
       }),
     )
     expect(ended).toEqual({ failure: "JobInvalid", runs: [] })
+  })
+
+  it.each([
+    ["wants another form (422)", { tokenized_body: "refused" }],
+    ["has no such endpoint (405)", { tokenized_body: "absent" }],
+  ] as const)("send the parameters behind the token where the service %s, every night", (_, reading) => {
+    const job = jobOf([customer("c-1", "ok+queue-5+run-30+records-4")])
+    const nights = live(
+      makeNights(reading),
+      Effect.gen(function* () {
+        const first = yield* nightOf(job)
+        yield* wait(1)
+        const second = yield* nightOf(job)
+        yield* wait(1)
+        return [first, second, yield* nightOf(job)]
+      }),
+    )
+    const refused =
+      "the service refused 1 start with a stored token; where the job has parameters, they were sent instead"
+    const fallen = { logins: ["token", "parameters"], verdicts: ["COMPLETED"], warnings: [refused] }
+    expect(nights).toEqual([
+      { logins: ["parameters"], verdicts: ["COMPLETED"], warnings: [] },
+      fallen,
+      fallen,
+    ])
   })
 
   it("warn before the token ends, and sign in anew when it has", () => {

@@ -21,7 +21,7 @@ const problemsIn = <A>(read: Effect.Effect<A, { readonly problems: ReadonlyArray
     onFailure: ({ problems }) => problems,
   })
 
-/** What is wrong with the files of faults and of a reading that the embedded service of a job is to follow. */
+/** What is wrong with the files that the embedded service of a job is to follow: faults and a reading. */
 const problemsOfService = Effect.fnUntraced(function* ({ service }: Job) {
   if (service._tag !== "Embedded") return []
   const { readFaults } = yield* Effect.promise(() => import("../sandbox/faults/FaultsFile.ts"))

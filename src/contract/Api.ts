@@ -16,6 +16,7 @@ import {
 import { FlowHook } from "./Event.ts"
 import { flowResultsFields } from "./FlowResults.ts"
 import { answer, emptyAnswer, open, openEnum } from "./Open.ts"
+import { flowResultsPath, profilePath } from "./ResultsPaths.ts"
 import { ExchangeRequest, exchangedFields, TokenizedStartRequest } from "./Token.ts"
 import { featuresModes, flowEvents, mainCategories } from "./Vocabulary.ts"
 
@@ -110,7 +111,7 @@ export const Executions = HttpApiGroup.make("executions").add(
     error: [NotFound, Conflict, Invalid, TooManyRequests, ...denied],
   }),
   // 4.12: the answer is not shown; it is landed as it comes.
-  HttpApiEndpoint.get("readProfile", "/executions/results/:execution_id/customer/v1/profile", {
+  HttpApiEndpoint.get("readProfile", profilePath, {
     params: executionPath,
     success: Schema.Unknown,
     error: [NotFound, TooManyRequests, ...denied],
@@ -158,7 +159,7 @@ export const Engines = HttpApiGroup.make("engines").add(
 )
 
 export const Flows = HttpApiGroup.make("flows").add(
-  HttpApiEndpoint.get("readFlowResults", "/es-public-administration/v1/manager/:session_id/results", {
+  HttpApiEndpoint.get("readFlowResults", flowResultsPath, {
     params: { session_id: Schema.String },
     success: FlowResults,
     error: [NotFound, NeverStarted, Invalid, TooManyRequests, LockTimeout, ...denied],

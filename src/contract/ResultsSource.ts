@@ -5,7 +5,7 @@
  * because section 4.12 shows that further kinds exist and not what they look like.
  */
 import { Schema } from "effect"
-import { ExecutionApi, FlowApi } from "./Api.ts"
+import { flowResultsPath, profilePath } from "./ResultsPaths.ts"
 
 export const sourceNamePattern = /^[a-z][a-z0-9_]{0,63}$/
 const pathPattern = /^(?:\/(?:[A-Za-z0-9._~-]+|\{(?:execution_id|session_id)\}))+$/
@@ -63,7 +63,7 @@ export const flowResultsSource: ResultsSource = {
   name: "flow_results",
   enabled: true,
   api: "flows_url",
-  path: templateOf(FlowApi.groups.flows.endpoints.readFlowResults.path),
+  path: templateOf(flowResultsPath),
   families: ["*"],
   records: ["data"],
   final: "is_closed",
@@ -77,7 +77,7 @@ export const profileSource: ResultsSource = {
   name: "profile",
   enabled: true,
   api: "base_url",
-  path: templateOf(ExecutionApi.groups.executions.endpoints.readProfile.path),
+  path: templateOf(profilePath),
   families: ["customer_information:*"],
   records: ["data", "body"],
   final: "always",

@@ -24,11 +24,21 @@ const failureOf = (path: string, cause: unknown): FolderLocked | LedgerFailed =>
   return new LedgerFailed({ message: `the lock of the output folder cannot be used: ${why}` })
 }
 
+/**
+ * The locks of this process. A database that nothing refers to is closed by the garbage collector, and its
+ * lock is gone while its holder works: what waits for nothing but a signal must not lose it so.
+ */
+const held = new Set<DatabaseSync>()
+
 /** Holds the lock until the scope closes. */
 export const lockFolder = (path: string) =>
   Effect.acquireRelease(
     Effect.try({ try: () => takeLock(path), catch: (cause) => failureOf(path, cause) }),
-    (database) => Effect.sync(() => database.close()),
+    (database) =>
+      Effect.sync(() => {
+        held.delete(database)
+        database.close()
+      }),
   )
 
 const takeLock = (path: string): DatabaseSync => {
@@ -37,6 +47,7 @@ const takeLock = (path: string): DatabaseSync => {
     // Rollback journal: in WAL mode an exclusive transaction would not keep a second one out at once.
     database.exec("PRAGMA journal_mode = DELETE; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE")
     chmodSync(path, 0o600)
+    held.add(database)
     return database
   } catch (cause) {
     database.close()

@@ -4,6 +4,7 @@
  * time, so that kills fall into it, and becomes visible all at once.
  */
 import { Effect, Layer } from "effect"
+import type { SourceFinding } from "../execution/DrainProof.ts"
 import { Landing } from "../landing/Landing.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
@@ -24,6 +25,8 @@ export interface PublishedBody {
   readonly sha256: string
   readonly found: number
   readonly placed: number
+  /** Records by `sub_family`, the most that one endpoint's body holds. */
+  readonly held: ReadonlyMap<string, number>
 }
 
 export interface PublishedRun {
@@ -47,6 +50,13 @@ export interface PublishedStore {
 const writing = Effect.sleep("500 millis")
 const answering = Effect.sleep("50 millis")
 
+const heldBy = (sources: ReadonlyArray<SourceFinding>): ReadonlyMap<string, number> => {
+  const held = new Map<string, number>()
+  for (const { tally } of sources)
+    for (const [family, count] of tally.bySubFamily) held.set(family, Math.max(count, held.get(family) ?? 0))
+  return held
+}
+
 const publishIn = (store: PublishedStore, families: ReadonlyArray<RecordFamily>) =>
   Effect.fn("Publisher.publish")(function* (run_id: string) {
     const picture = yield* loadPicture(run_id)
@@ -55,9 +65,11 @@ const publishIn = (store: PublishedStore, families: ReadonlyArray<RecordFamily>)
       const { body, session_id, execution_id } = session
       if (body === undefined) return []
       const { sha256 } = body.ref
-      const counts = derived.findings.get(findingsKey(session))?.counts
+      const findings = derived.findings.get(findingsKey(session))
+      const counts = findings?.counts
+      const held = heldBy(findings?.sources ?? [])
       const placed = (counts?.inTables ?? 0) + (counts?.other ?? 0) + (counts?.rejected ?? 0)
-      return [{ session_id, execution_id, sha256, found: counts?.records ?? 0, placed }]
+      return [{ session_id, execution_id, sha256, found: counts?.records ?? 0, placed, held }]
     })
     const rows = Object.fromEntries(
       publishedTables(families).map(({ name }) => [name, derived.rows[name] ?? 0]),

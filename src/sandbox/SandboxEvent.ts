@@ -86,7 +86,7 @@ const ResultsRead = Schema.TaggedStruct("ResultsRead", {
 })
 /** Answered 504: the lock was somebody else's. */
 const ResultsLocked = Schema.TaggedStruct("ResultsLocked", { at, execution_id: Schema.String })
-/** A final answer of one of the results sources, sent whole: how many records of each sub-family it carried. */
+/** A final answer of one results source, sent whole: how many records of each sub-family it carried. */
 const RecordsDelivered = Schema.TaggedStruct("RecordsDelivered", {
   at,
   execution_id: Schema.String,

@@ -88,6 +88,8 @@ type Answer<A> = A | CallFailure
 export interface Script {
   readonly start?: (call: StartCall, times: number) => Answer<StartAnswer>
   readonly state?: (execution_id: string, times: number) => Answer<StateAnswer>
+  /** The external id that an execution's state names; without it what the answer to its start said. */
+  readonly whose?: (execution_id: string) => string | undefined
   /** Without it the service does not answer such looks, so that every look is a read. */
   readonly poll?: (execution_id: string, times: number) => Answer<PollAnswer>
   readonly abort?: (execution_id: string, times: number) => Answer<AbortAnswer>
@@ -136,7 +138,7 @@ export const scripted = (script: Script, calls: Array<Call>) => {
     return answer
   }
   const ownState = (id: string, answer: Answer<StateAnswer>): Answer<StateAnswer> => {
-    const external_execution_id = externals.get(id)
+    const external_execution_id = script.whose === undefined ? externals.get(id) : script.whose(id)
     return "view" in answer && external_execution_id !== undefined
       ? { ...answer, view: { external_execution_id, ...answer.view } }
       : answer

@@ -53,6 +53,32 @@ describe("a lost start", () => {
     }),
   )
 
+  it.effect.each([
+    ["names another external id", "x-of-somebody-else"],
+    ["names none", undefined],
+  ])("is not found in a run whose 409 echoes our external id and whose state %s", ([, whose]) =>
+    Effect.gen(function* () {
+      const stranger = (call: StartCall) => conflict("stranger", call.external_execution_id)
+      const end = yield* night({
+        script: {
+          whose: (execution_id) => (execution_id === "e-stranger" ? whose : undefined),
+          start: answers(
+            () => lost,
+            stranger,
+            stranger,
+            stranger,
+            () => accepted("1"),
+          ),
+        },
+      })
+      expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+      expect(startFacts(end.facts).slice(0, 4)).toEqual(["start", "lost", "probe", "foreign"])
+      expect(startFacts(end.facts).slice(-3)).toEqual(["probe", "accepted", "orphan"])
+      const touched = end.calls.filter(([, verb, id]) => id.includes("stranger") && verb !== "state")
+      expect(touched).toEqual([])
+    }),
+  )
+
   it.effect("that closed unseen may be repeated by its probe, which is told as a possible orphan", () =>
     Effect.gen(function* () {
       const end = yield* night({

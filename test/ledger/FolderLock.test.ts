@@ -22,7 +22,7 @@ afterAll(() => {
 })
 
 const startHolder = async (path: string) => {
-  const child = spawn(process.execPath, [holder, path], { stdio: ["pipe", "pipe", "inherit"] })
+  const child = spawn(process.execPath, ["--expose-gc", holder, path], { stdio: ["pipe", "pipe", "inherit"] })
   children.push(child)
   const [line] = (await once(child.stdout, "data")) as [Buffer]
   return { child, said: line.toString().trim() }

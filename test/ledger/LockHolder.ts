@@ -6,6 +6,8 @@ const say = (line: string) => Effect.sync(() => process.stdout.write(`${line}\n`
 
 // Keeps the process alive until its parent is gone.
 process.stdin.resume()
+// Whoever holds the lock must hold it over any garbage collection.
+setInterval(() => globalThis.gc?.(), 10)
 
 Effect.runFork(
   lockFolder(process.argv[2] ?? "").pipe(

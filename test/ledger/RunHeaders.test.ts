@@ -19,10 +19,10 @@ layer(Ledger.layer({ path: ":memory:" }))((it) => {
       const ledger = yield* Ledger
       const run_id = "nightly.2026-11-20"
       const ends = Effect.map(ledger.runs, (runs) => runs.map(({ ended }) => ended))
-      yield* ledger.append([begin(run_id), { _tag: "RunEnded", run_id, exit_code: 3, leftovers: false }])
+      yield* ledger.append([begin(run_id), { _tag: "RunEnded", run_id, exit_code: 3, leftovers: false, kept: 0 }])
       expect(yield* ends).toEqual([undefined])
       yield* ledger.append([{ _tag: "OutcomePublished", run_id }])
-      expect(yield* ends).toEqual([{ at: expect.any(Number), exit_code: 3, leftovers: false }])
+      expect(yield* ends).toEqual([{ at: expect.any(Number), exit_code: 3, leftovers: false, kept: 0 }])
       yield* ledger.append([{ _tag: "RunResumed", run_id }])
       expect(yield* ends).toEqual([undefined])
     }),

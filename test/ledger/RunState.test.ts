@@ -47,7 +47,7 @@ describe("the state of a run", () => {
 
   it("ends, and goes on when it is taken up again", () => {
     const ended: Fact = { _tag: "RunEnded", run_id, exit_code: 4, leftovers: true }
-    expect(fold([ended]).ended).toEqual({ at: 3_000, exit_code: 4, leftovers: true })
+    expect(fold([ended]).ended).toEqual({ at: 3_000, exit_code: 4, leftovers: true, kept: 0 })
     expect(fold([ended, { _tag: "RunResumed", run_id }]).ended).toBeUndefined()
   })
 

@@ -70,6 +70,14 @@ describe("run", () => {
     expect(choose([run(today, 22 * hour, 4)])).toEqual(anew(`${today}.2`))
   })
 
+  it("collects executions that are kept at the service for thirty days, and what is in flight for ever", () => {
+    const kept = (days: number) => choose([run("job.2026-09-01", days * day, 3, { kept: 2 })])
+    expect(kept(29)).toEqual(anew(today, "job.2026-09-01"))
+    expect(kept(30)).toEqual(anew(today))
+    const left = run("job.2026-09-01", 90 * day, 3, { kept: 2, leftovers: true })
+    expect(choose([left])).toEqual(anew(today, "job.2026-09-01"))
+  })
+
   it.each([0, 3])("does nothing on a finished run of the date but answer its exit code %i", (exit_code) => {
     expect(choose([run(yesterday, day, undefined), run(today, 30 * hour, exit_code)])).toEqual({
       chosen: { _tag: "NothingToDo", run_id: today, exit_code },

@@ -5,6 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
 import { Landing } from "../../src/landing/Landing.ts"
+import type { ProofLine } from "../../src/ledger/Fact.ts"
 import { repair } from "../../src/publishing/Commit.ts"
 import { nodeFiles } from "../../src/publishing/OutputFiles.ts"
 import type { FileOperations } from "../../src/publishing/OutputFiles.ts"
@@ -411,6 +412,65 @@ describe("PublisherDuckDb", () => {
           { problem: "not in executions", where: "e-1" },
         ])
       }).pipe(Effect.provide(layers(root)))
+    }),
+  )
+
+  it.live("verify proves every deletion once more from landing alone", () =>
+    Effect.gen(function* () {
+      const key = "customer_information:user_profile@customer_information"
+      const proofOf = (counted: number, landed: number) => ({
+        basis: "counted" as const,
+        families: [{ family: "customer_information:user_profile", counted, landed }],
+      })
+      const deletedWith = Effect.fnUntraced(function* (
+        products_count: unknown,
+        proof: { readonly basis: "counted" | "unwanted"; readonly families: ReadonlyArray<ProofLine> },
+      ) {
+        const root = yield* folder
+        return yield* Effect.gen(function* () {
+          yield* append([begin(run_id, "2026-11-20")])
+          const state = stateOf("1", "c-1", { products_count })
+          yield* succeed(run_id, "1", "c-1", resultsOf(profileOf("Ada")), state)
+          const about = { run_id, task_id: `${run_id}/c-1/${engine}`, execution_id: "e-1" }
+          yield* append([{ _tag: "AttemptDrained", ...about, attempt: 1, proof }])
+          const { receipts } = yield* publish(run_id)
+          yield* append(deletionFacts(receipts[0]?.landed_sha256 ?? ""))
+          yield* publishOutcome(run_id)
+          const rows = yield* rowsOf(root, "SELECT counted, landed, proof FROM deletions")
+          return { rows, problems: yield* problems(root), whole: receipts[0]?.whole }
+        }).pipe(Effect.provide(layers(root)))
+      })
+      assert.deepStrictEqual(yield* deletedWith({ [key]: 1 }, proofOf(1, 1)), {
+        rows: [
+          {
+            counted: 1,
+            landed: 1,
+            proof:
+              '{"basis":"counted","families":{"customer_information:user_profile":{"counted":1,"landed":1}}}',
+          },
+        ],
+        problems: [],
+        whole: true,
+      })
+      const missing = (records: string) => `deleted although landing does not hold all of it: ${records}`
+      const problem = (text: string) => [{ problem: text, where: "e-1" }]
+      const told = yield* Effect.forEach(
+        [
+          [{ [key]: 3 }, proofOf(3, 3)],
+          [{ [key]: "1" }, proofOf(1, 1)],
+          [undefined, proofOf(1, 1)],
+          [{ [key]: 1 }, proofOf(1, 2)],
+          [{ [key]: 3 }, { basis: "unwanted" as const, families: [] }],
+        ] as const,
+        ([count, proof]) => Effect.map(deletedWith(count, proof), (end) => [end.whole, end.problems]),
+      )
+      assert.deepStrictEqual(told, [
+        [false, problem(missing("2 records are missing"))],
+        [false, problem(missing("its products_count cannot be read"))],
+        [false, problem(missing("its products_count cannot be read"))],
+        [true, problem("landing holds fewer of its records than the proof of its deletion says")],
+        [true, []],
+      ])
     }),
   )
 

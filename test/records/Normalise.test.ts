@@ -104,8 +104,11 @@ describe("the normaliser", () => {
       inTables: 0,
       other: 1,
       rejected: 0,
+      repeated: 0,
       strays: 0,
       byTable: {},
+      byProduct: new Map([["x", 1]]),
+      tally: { bySubFamily: new Map([["x:y", 1]]), byProduct: new Map([["x", 1]]) },
     })
     const { spec, table } = normaliser.flush()[0]!
     expect(spec.name).toBe("other_records")
@@ -197,6 +200,27 @@ describe("the normaliser", () => {
     expect(recordsIn(flowResultsSource, 5)).toBe(undefined)
     expect(recordsIn(profileSource, { data: [1] })).toEqual([1])
     expect(recordsIn(profileSource, [degree])).toEqual([degree])
+  })
+
+  it("places what a second body of the session shares with the first only once", () => {
+    const normaliser = makeNormaliser(families)
+    const seen = new Set<string>()
+    const beside = { seen, isHeld: (sub_family: string) => sub_family === "c:d" }
+    const other = { product: "a", sub_family: "a:b", n: 1 }
+    const first = normaliser.add(lineage, [degree, other, other], beside)
+    const strange = { product: "c", sub_family: "c:d" }
+    const second = normaliser.add(lineage, [other, { ...degree, official_id: "9" }, degree, strange], beside)
+    expect([first.repeated, first.inTables, first.other]).toEqual([0, 1, 2])
+    // A family that another body holds whole is left out; every other record counts unless it is the same.
+    expect([second.records, second.repeated, second.inTables, second.other]).toEqual([4, 3, 1, 0])
+    expect([...second.tally.bySubFamily]).toEqual([
+      ["a:b", 1],
+      [degree.sub_family, 2],
+      ["c:d", 1],
+    ])
+    expect([...second.byProduct]).toEqual([[degree.product, 1]])
+    const rows = new Map(normaliser.flush().map(({ spec, rows: count }) => [spec.name, count]))
+    expect([rows.get("higher_education"), rows.get("other_records")]).toEqual([2, 2])
   })
 
   it("keeps a body that cannot be read as one rejected row", () => {

@@ -78,6 +78,11 @@ describe("deleted unread", () => {
     { words: "records-3", reads: ["flow"] },
     kept(three),
   )
+  told(
+    "is none that two sources answered, of which one is short: they are not added up",
+    { words: "records-3", reads: ["flow", "profile"] },
+    kept(three),
+  )
   told("is one that nobody read", { words: "records-3", reads: [] }, lost(three, {}, profile))
   told("is none that has nothing", { words: "records-0", reads: [] }, kept({}))
   told(

@@ -4,6 +4,7 @@
  */
 import { foldRun } from "../../src/ledger/RunState.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
+import type { PublishedBody } from "../../src/publishing/PublisherMemory.ts"
 import type { ExecutionSeen } from "../../src/sandbox/admin/Truth.ts"
 import { neighbourApplication } from "./Neighbour.ts"
 import type { NightOutcome } from "./SimulatedNight.ts"
@@ -234,25 +235,28 @@ const deletedSafely = (night: NightOutcome): ReadonlyArray<Violation> => {
   return violations
 }
 
-/** Every session that answered in the flow API has its final body in the version before the deletion. */
+/**
+ * All that the execution had retrieved, by the service's own truth, is in a version before the deletion, and no flow
+ * results were taken for final that were not.
+ */
 const hasFinalResults = (night: NightOutcome, execution: ExecutionSeen, deleted_at: number): boolean => {
-  const { session_id, login } = execution
-  if (login?.verdict !== "AUTH_OK") return true
-  const read = night.facts.some(
-    ({ fact }) =>
-      fact._tag === "ResultsRead" &&
-      fact.session_id === session_id &&
-      fact.kind === "results" &&
-      fact.is_closed,
-  )
-  if (!read) return false
+  const { session_id, retrieved = {} } = execution
   const answers = execution.results_reads.filter((reading) => reading.at <= deleted_at)
-  if (answers.length === 0) return true
-  if (!answers.some((reading) => reading.is_closed)) return false
+  if (answers.length > 0 && !answers.some((reading) => reading.is_closed)) return false
+  const isHeld = (bodies: ReadonlyArray<PublishedBody>, family: string, count: number) =>
+    bodies.some((body) => body.session_id === session_id && (body.held.get(family) ?? 0) >= count)
   return night.published.versions.some(
-    (version) => version.at <= deleted_at && version.bodies.some((body) => body.session_id === session_id),
+    ({ at, bodies }) =>
+      at <= deleted_at &&
+      Object.entries(retrieved).every(([family, count]) => count === 0 || isHeld(bodies, family, count)),
   )
 }
+
+/** 5, by the service's own account: nothing was deleted of which no answer had carried every record. */
+const deletedRead = (night: NightOutcome): ReadonlyArray<Violation> =>
+  night.truth.ruleBreaks
+    .filter(({ rule, application }) => rule === "deleted_unread" && application !== neighbourApplication)
+    .map(({ execution_id }) => ({ promise: 5, what: `${execution_id} was deleted unread` }))
 
 /** 14: every record of the newest body of each session is somewhere in the tables. */
 const recordsPlaced = (night: NightOutcome): ReadonlyArray<Violation> =>
@@ -293,6 +297,7 @@ export const violationsOf = (night: NightOutcome): ReadonlyArray<Violation> => [
   ...secretsKept(night),
   ...rejectedOnce(night),
   ...deletedSafely(night),
+  ...deletedRead(night),
   ...recordsPlaced(night),
   ...mannersKept(night),
   ...nightEnds(night),

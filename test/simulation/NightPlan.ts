@@ -4,6 +4,8 @@
  */
 import type { Job } from "../../src/jobs/Job.ts"
 import type { FaultRates } from "./FaultyNetwork.ts"
+import type { Reading } from "../../src/sandbox/readings/Reading.ts"
+import { mixReadings } from "./ReadingMix.ts"
 import { makeJob } from "./SimulatedJob.ts"
 
 const hour = 3_600_000
@@ -38,6 +40,8 @@ export interface NightPlan {
   readonly webhooks: { readonly lossRate: number; readonly forgeries: number } | undefined
   /** The job has a key: tickets are asked for and tokens kept; one may be revoked between two nights. */
   readonly tokens: boolean
+  /** How the service reads what the reference leaves open. */
+  readonly reading: Reading
   /** How often a night is taken up again that ended with something left; whatever is left then stays. */
   readonly exitsMax: number
 }
@@ -81,7 +85,8 @@ export const planNight = (seed: number): NightPlan => {
   // Every twentieth night is a large one, of some hundred executions; the small ones try more moments in the same time.
   const customers = seed % 20 === 0 ? 60 + Math.floor(random() * 90) : 3 + Math.floor(random() ** 2 * 30)
   const tokens = random() < 0.35
-  const job = makeJob(random, customers, tokens)
+  const { reading, sources } = mixReadings(seeded(seed ^ 0x7f4a7c15))
+  const job = { ...makeJob(random, customers, tokens), sources }
   const nights = tokens ? tokenNights(random()) : plainNights(random())
   const neighbourDeeds = random() < 0.5 ? Math.floor(random() * 150) : 0
   const webhooks =
@@ -98,6 +103,7 @@ export const planNight = (seed: number): NightPlan => {
     neighbourDeeds,
     webhooks,
     tokens,
+    reading,
     exitsMax: seed % 4 === 0 ? 3 : 2,
   }
 }

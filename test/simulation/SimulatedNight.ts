@@ -82,7 +82,7 @@ export const runSimulatedNight = (
       ? undefined
       : deliveryNetwork(listening, seeded(plan.seed ^ 0x3f84d5b5), plan.webhooks.lossRate)
   const heard = nothingHeard()
-  const server = heardService(startService(world, plan.seed, deliveries), heard)
+  const server = heardService(startService(world, plan.seed, deliveries, plan.reading), heard)
   const tokens = plan.tokens ? openTokens() : undefined
   let rates = plan.rates
   let requests = 0

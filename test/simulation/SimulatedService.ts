@@ -7,6 +7,7 @@ import { HttpClient } from "effect/http"
 import { HookDispatcher } from "../../src/sandbox/hooks/HookDispatcher.ts"
 import { Sandbox } from "../../src/sandbox/Sandbox.ts"
 import { SandboxClient } from "../../src/sandbox/SandboxClient.ts"
+import type { Reading } from "../../src/sandbox/readings/Reading.ts"
 import type { Truth } from "../../src/sandbox/admin/Truth.ts"
 import type { Perform } from "./FaultyNetwork.ts"
 import { receiverUrl } from "./SimulatedHooks.ts"
@@ -23,6 +24,7 @@ export const startService = (
   world: World,
   seed: number,
   deliveries: HttpClient.HttpClient | undefined,
+  reading: Reading,
 ): SimulatedService => {
   let client: HttpClient.HttpClient | undefined
   let sandbox: Sandbox["Service"] | undefined
@@ -33,7 +35,7 @@ export const startService = (
   const webhooks =
     deliveries === undefined ? [] : [{ url: receiverUrl, order: "shuffled" as const, duplicates: true }]
   const layers = Layer.merge(SandboxClient.layer, dispatcher).pipe(
-    Layer.provideMerge(Sandbox.layer({ seed, webhooks })),
+    Layer.provideMerge(Sandbox.layer({ seed, webhooks, reading })),
   )
   const handle = world.spawn(
     "service",

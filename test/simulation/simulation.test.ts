@@ -7,6 +7,7 @@ import { NodeServices } from "@effect/platform-node"
 import { Effect, Redacted } from "effect"
 import { beforeAll, describe, expect, it } from "vitest"
 import { loadRecordSchemas } from "../../src/records/LoadRecordSchemas.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 import { violationsOf } from "./Invariants.ts"
 import type { NightOutcome, Plant } from "./SimulatedNight.ts"
@@ -26,8 +27,8 @@ const night = (seed: number, plant?: Plant): NightOutcome => {
 }
 
 /** The promises broken in the first of a few nights that breaks one. */
-const promisesBroken = (plant: Plant): ReadonlyArray<number> => {
-  for (let seed = 1; seed <= 24; seed++) {
+const promisesBroken = (plant: Plant, seedsMax = 24): ReadonlyArray<number> => {
+  for (let seed = 1; seed <= seedsMax; seed++) {
     const broken = violationsOf(night(seed, plant)).map(({ promise }) => promise)
     if (broken.length > 0) return [...new Set(broken)]
   }
@@ -38,6 +39,27 @@ describe("a simulated night", () => {
   it("keeps the promises under faults and crashes", () => {
     for (const seed of [1, 2, 3, 4])
       expect({ seed, broken: violationsOf(night(seed)) }).toEqual({ seed, broken: [] })
+  })
+
+  it("touches no foreign run, even where every 409 echoes the request's external id", () => {
+    const echo: Plant = {
+      service: (service) => ({
+        ...service,
+        startExecution: (call) =>
+          Effect.map(service.startExecution(call), (answer) =>
+            answer._tag === "AlreadyExecuting"
+              ? { ...answer, view: { ...answer.view, external_execution_id: call.external_execution_id } }
+              : answer,
+          ),
+      }),
+    }
+    let foreignRuns = 0
+    for (let seed = 1; seed <= 40 && foreignRuns === 0; seed++) {
+      const { truth } = night(seed, echo)
+      foreignRuns += truth.executions.filter(({ foreign }) => foreign).length
+      expect(truth.ruleBreaks.filter(({ rule }) => rule === "foreign_run_touched")).toEqual([])
+    }
+    expect(foreignRuns).toBeGreaterThan(0)
   })
 
   it("is the same night for the same seed", () => {
@@ -71,15 +93,24 @@ describe("the observer sees a planted defect:", () => {
   })
 
   it("a foreign run that is taken for ours (promise 2)", () => {
+    const claimed = new Map<string, string>()
     const broken = promisesBroken({
       service: (service) => ({
         ...service,
         startExecution: (call) =>
-          Effect.map(service.startExecution(call), (answer) =>
-            answer._tag === "AlreadyExecuting"
-              ? { ...answer, view: { ...answer.view, external_execution_id: call.external_execution_id } }
-              : answer,
-          ),
+          Effect.map(service.startExecution(call), (answer) => {
+            const id = answer._tag === "AlreadyExecuting" ? answer.view.execution_id : undefined
+            if (id === undefined || answer._tag !== "AlreadyExecuting") return answer
+            claimed.set(id, call.external_execution_id)
+            return { ...answer, view: { ...answer.view, external_execution_id: call.external_execution_id } }
+          }),
+        // A 409 that claims to be about our own run is not believed: its state has to say so too.
+        readExecution: (execution_id) =>
+          Effect.map(service.readExecution(execution_id), (answer) => {
+            const external_execution_id = claimed.get(execution_id)
+            if (external_execution_id === undefined || !("view" in answer)) return answer
+            return { ...answer, view: { ...answer.view, external_execution_id } }
+          }),
       }),
     })
     expect(broken).toContain(2)
@@ -128,6 +159,24 @@ describe("the observer sees a planted defect:", () => {
           }),
       }),
     })
+    expect(broken).toContain(5)
+  })
+
+  it("an execution that is deleted without the proof that all of it is here (promise 5)", () => {
+    const unproven = (fact: Fact): Fact => {
+      if (fact._tag === "AttemptKept") {
+        const { run_id, task_id, attempt, execution_id, families } = fact
+        const proof = { basis: "counted", families } as const
+        return { _tag: "AttemptDrained", run_id, task_id, attempt, execution_id, proof }
+      }
+      return fact._tag === "RunPublished"
+        ? { ...fact, receipts: fact.receipts.map((receipt) => ({ ...receipt, whole: true })) }
+        : fact
+    }
+    const broken = promisesBroken(
+      { ledger: (ledger) => ({ ...ledger, append: (facts) => ledger.append(facts.map(unproven)) }) },
+      19,
+    )
     expect(broken).toContain(5)
   })
 

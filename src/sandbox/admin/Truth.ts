@@ -58,8 +58,8 @@ export interface ExecutionSeen {
   /** Reads of its results that found the session locked (504). */
   readonly results_locked_at: ReadonlyArray<number>
   /**
-   * Records by sub-family that it has by the time that it closes, or had when it was deleted: the service's own
-   * count, whatever `products_count` showed. Absent while nothing will close it.
+   * Records by sub-family that it has by the time that it closes, or had when it was deleted: the service's
+   * own count, whatever `products_count` showed. Absent while nothing will close it.
    */
   readonly retrieved?: FamilyCounts
   /** Records by sub-family, the most that one source's newest final answer carried. */

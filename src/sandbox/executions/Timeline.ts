@@ -91,8 +91,8 @@ export const isClosedPhase = (phase: Phase): boolean => !openCodes.has(phase.sta
 
 /**
  * 2.4: `locking_hash` is there "once a login was attempted" and `authentication_status` is `not-performed`
- * "until a login was tried". Both words are read alike, so that no state contradicts itself: a login counts as
- * tried once its source has judged it. A pending second factor is no verdict yet.
+ * "until a login was tried". Both words are read alike, so that no state contradicts itself: a login counts
+ * as tried once its source has judged it. A pending second factor is no verdict yet.
  */
 export const isJudged = ({ authentication_status }: Pick<Phase, "authentication_status">): boolean =>
   authentication_status !== "not-performed"

@@ -110,7 +110,7 @@ const cutBody = (request: Request, response: Response, share: number): Effect.Ef
   )
 }
 
-/** Whatever a fault of these does to a call: what the service answers reaches nobody. */
+/** With any kind of fault but a delay, what the service answers reaches nobody. */
 const inject = <E>(
   fault: Fault,
   request: Request,

@@ -41,10 +41,10 @@ export const raises = (execution: Execution, event: EngineEventName): boolean =>
   findEngine(execution.started.engine_reference)?.events.includes(event) ?? true
 
 /**
- * 6.2, own choice: the session behind an execution at a public administration is one of that flow. It starts
- * when its source accepts the login and ends with its final results. Nobody walks it: there is no consent form
- * to sign and no widget to close, so it raises neither `consent` nor `partial`. A session that the flow API does
- * not have raises nothing.
+ * 6.2, own choice: the session behind an execution at a public administration is one of that flow. It
+ * starts when its source accepts the login and ends with its final results. Nobody walks it: there is no
+ * consent form to sign and no widget to close, so it raises neither `consent` nor `partial`. A session that
+ * the flow API does not have raises nothing.
  */
 const sessionOccasions = (seed: number, execution: Execution): ReadonlyArray<Occasion> => {
   const { application, session_id, customer_id, engine_reference, results } = execution.started

@@ -134,7 +134,6 @@ export const Reading = Schema.Struct({
 })
 export type Reading = typeof Reading.Type
 export type FullReading = Required<Reading>
-export type ReadingKey = keyof Reading
 
 /** How the service reads what nobody said otherwise. */
 export const todaysReading: FullReading = {

@@ -1,5 +1,6 @@
 /**
- * What `nightjar sandbox --help` says of a file of a reading, made from the very keys that the service takes.
+ * What `nightjar sandbox --help` says of a file of a reading, made from the very keys that the service takes,
+ * so that neither can say what the other does not know.
  */
 import { readingChoices } from "./Reading.ts"
 

@@ -1,6 +1,6 @@
 /**
- * Acceptance bodies as a reading has them (section 2.5): optional fields that are there, are not, or are null,
- * and whose external id a conflict names (section 4.1).
+ * Acceptance bodies as a reading has them (section 2.5): optional fields that are there, are not, or are
+ * null, and whose external id a conflict names (section 4.1).
  */
 import type { FullReading } from "./Reading.ts"
 

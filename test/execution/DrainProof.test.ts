@@ -1,0 +1,168 @@
+/** Counted against landed: what is a proof, what is none, and what a task's end becomes of it. */
+import { describe, expect, it } from "vitest"
+import * as fc from "fast-check"
+import { readProductsCount } from "../../src/contract/ProductsCount.ts"
+import { flowResultsSource, profileSource } from "../../src/contract/ResultsSource.ts"
+import type { ResultsSource } from "../../src/contract/ResultsSource.ts"
+import { findingOf, isWanted, proveDrain } from "../../src/execution/DrainProof.ts"
+import { ownEnds } from "../../src/execution/Ends.ts"
+import type { SourceReading } from "../../src/execution/ReadSource.ts"
+import { judgeReadings, verdictOf } from "../../src/execution/Verdict.ts"
+
+const record = (sub_family: string, product = sub_family.split(":")[0] ?? "") => ({ product, sub_family })
+const many = (count: number, sub_family: string) => Array.from({ length: count }, () => record(sub_family))
+const flow = (data: unknown, is_closed: unknown = true) => findingOf(flowResultsSource, { data, is_closed })
+const counted = (counts: Readonly<Record<string, number>>) => readProductsCount(counts)
+const two = counted({ "bank:account@accounts": 2 })
+const final = (source: ResultsSource, body: unknown) => {
+  const reading: SourceReading = { _tag: "Final", finding: findingOf(source, body) }
+  return { source, reading }
+}
+const answered = (source: ResultsSource, _tag: "Nothing" | "Refused", http_status: number) => ({
+  source,
+  reading: { _tag, http_status } satisfies SourceReading,
+})
+
+describe("a proof", () => {
+  it("is whole when every family that was counted is landed as often, in one final body", () => {
+    expect(proveDrain(two, [flow(many(2, "bank:account"))])).toEqual({
+      isWhole: true,
+      isCounted: true,
+      families: [{ family: "bank:account", counted: 2, landed: 2 }],
+    })
+    for (const findings of [
+      [],
+      [flow(many(1, "bank:account"))],
+      [flow(many(2, "bank:account"), false)],
+      [flow(many(2, "bank:account"), "true")],
+      // Two endpoints may show the same record: they do not add up.
+      [flow(many(1, "bank:account")), flow(many(1, "bank:account"))],
+      [flow(many(9, "bank:card"))],
+    ])
+      expect(proveDrain(two, findings).isWhole).toBe(false)
+  })
+
+  it("adds up the keys of one family, and takes a key without @ or : for a family of its own", () => {
+    const keys = counted({ "bank:account@accounts": 1, "bank:account@savings": 2, odd: 1 })
+    const enough = [...many(3, "bank:account"), record("odd")]
+    expect(proveDrain(keys, [flow(enough)]).isWhole).toBe(true)
+    expect(proveDrain(keys, [flow(enough.slice(1))]).isWhole).toBe(false)
+    expect(proveDrain(keys, [flow(enough.slice(0, 3))]).isWhole).toBe(false)
+  })
+
+  it("of nothing counted needs nothing; what was not counted is landed all the same", () => {
+    expect(proveDrain(counted({}), [])).toEqual({ isWhole: true, isCounted: true, families: [] })
+    expect(proveDrain(counted({ "a:b@a": 0 }), [flow(many(1, "c:d"))]).families).toEqual([
+      { family: "a:b", counted: 0, landed: 0 },
+      { family: "c:d", landed: 1 },
+    ])
+  })
+
+  it("meets counts by product where the endpoint's row says so", () => {
+    const byProduct = { ...flowResultsSource, counts: "product" } as const
+    const data = [record("current", "accounts"), record("savings", "accounts")]
+    const body = { data, is_closed: true }
+    expect(proveDrain(two, [findingOf(byProduct, body)]).isWhole).toBe(true)
+    expect(proveDrain(two, [findingOf(flowResultsSource, body)]).isWhole).toBe(false)
+    expect(proveDrain(counted({ "bank:account": 2 }), [findingOf(byProduct, body)]).isWhole).toBe(false)
+  })
+
+  it("of an unknown count is the word of an endpoint that may bring everything, where the job takes it", () => {
+    const unknown = readProductsCount("2")
+    const trusted = { ...flowResultsSource, counts: "none" } as const
+    const body = { data: many(1, "bank:account"), is_closed: true }
+    expect(proveDrain(unknown, [findingOf(flowResultsSource, body)]).isWhole).toBe(false)
+    expect(proveDrain(unknown, [findingOf(trusted, body)]).isWhole).toBe(true)
+    expect(proveDrain(unknown, [findingOf(trusted, { ...body, is_closed: false })]).isWhole).toBe(false)
+    const narrow = { ...trusted, families: ["bank:*"] }
+    expect(proveDrain(unknown, [findingOf(narrow, body)]).isWhole).toBe(false)
+  })
+
+  it("never holds with a record fewer than were counted", () => {
+    const families = fc.uniqueArray(fc.constantFrom("a:b", "a:c", "d:e", "f"), { minLength: 1 })
+    const counts = families.chain((names) =>
+      fc.tuple(fc.constant(names), fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 4, maxLength: 4 })),
+    )
+    fc.assert(
+      fc.property(counts, fc.nat(), ([names, numbers], which) => {
+        const key = (name: string) => (name.includes(":") ? `${name}@p` : name)
+        const count = counted(
+          Object.fromEntries(names.map((name, index) => [key(name), numbers[index] ?? 1])),
+        )
+        const all = names.flatMap((name, index) => many(numbers[index] ?? 1, name))
+        const without = all.filter((_, index) => index !== which % all.length)
+        expect(proveDrain(count, [flow(all)]).isWhole).toBe(true)
+        expect(proveDrain(count, [flow(without)]).isWhole).toBe(false)
+      }),
+    )
+  })
+})
+
+describe("a further endpoint", () => {
+  const profiles = counted({ "customer_information:user_profile@customer_information": 1 })
+
+  it("is asked while something is missing that it may bring", () => {
+    expect(isWanted(profileSource, profiles, [])).toBe(true)
+    expect(isWanted(profileSource, profiles, [flow(many(1, "customer_information:user_profile"))])).toBe(
+      false,
+    )
+    expect(isWanted(profileSource, two, [])).toBe(false)
+    expect(isWanted(profileSource, readProductsCount(null), [])).toBe(true)
+    expect(isWanted(profileSource, readProductsCount(null), [flow([])])).toBe(false)
+  })
+})
+
+describe("what was read becomes", () => {
+  const reasonOf = (...pulled: Parameters<typeof judgeReadings>[1]) => {
+    const reading = judgeReadings(two, pulled)
+    return reading._tag === "Kept" ? reading.reason : reading._tag
+  }
+
+  it("short where an endpoint that may bring the family answered, unreachable where none did", () => {
+    const one = final(flowResultsSource, { data: many(1, "bank:account"), is_closed: true })
+    const none = final(flowResultsSource, { data: [], is_closed: true })
+    expect(reasonOf(one)).toBe("RECORDS_SHORT")
+    expect(reasonOf(none)).toBe("RECORDS_SHORT")
+    expect(reasonOf(answered(flowResultsSource, "Nothing", 404))).toBe("RECORDS_UNREACHABLE")
+    expect(reasonOf(answered(flowResultsSource, "Refused", 422))).toBe("RECORDS_UNREACHABLE")
+    const profile = final(profileSource, record("customer_information:user_profile"))
+    expect(reasonOf(answered(flowResultsSource, "Nothing", 404), profile)).toBe("RECORDS_UNREACHABLE")
+  })
+
+  it("partial while an endpoint has not come to its end", () => {
+    const unfinished = { source: flowResultsSource, reading: { _tag: "Unfinished" } } as const
+    expect(reasonOf(unfinished)).toBe("Partial")
+  })
+
+  it("drained of nothing counted only where nothing was refused", () => {
+    const nothing = (...pulled: Parameters<typeof judgeReadings>[1]) =>
+      judgeReadings(counted({}), pulled)._tag
+    expect(nothing()).toBe("Drained")
+    expect(nothing(answered(flowResultsSource, "Nothing", 412))).toBe("Drained")
+    expect(nothing(answered(flowResultsSource, "Refused", 422))).toBe("Kept")
+    expect(nothing(answered(flowResultsSource, "Refused", 405))).toBe("Kept")
+  })
+
+  it("the verdict of a task that succeeded, and no other: what failed keeps its own reason", () => {
+    const reading = judgeReadings(two, [answered(flowResultsSource, "Nothing", 404)])
+    const message = "bank:account 0 of 2; flow_results: 404"
+    expect(verdictOf(ownEnds.COMPLETED, "COMPLETED", reading)).toEqual({
+      outcome: "partial",
+      reason: "RECORDS_UNREACHABLE",
+      who_acts: "engineer",
+      message,
+    })
+    expect(verdictOf(ownEnds.UNEXPECTED_ANSWER, "FAILED", reading)).toEqual({
+      outcome: "failed",
+      reason: "FAILED",
+      who_acts: "engineer",
+    })
+  })
+
+  it("names three families at most, each cut to a readable length", () => {
+    const families = ["a", "b", "c", "d", "e"].map((name) => `${name.repeat(200)}:x@y`)
+    const reading = judgeReadings(counted(Object.fromEntries(families.map((key) => [key, 1]))), [])
+    const message = reading._tag === "Kept" ? reading.message : ""
+    expect(message).toMatch(/^a{80} 0 of 1, b{80} 0 of 1, c{80} 0 of 1 and 2 more families$/)
+  })
+})

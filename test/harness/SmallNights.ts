@@ -1,0 +1,107 @@
+/**
+ * Whole nights against the embedded service in one process and in virtual time, for tests that look at what one
+ * night leaves for the next: one place, one customer or a few, nothing that goes wrong by itself.
+ */
+import { Effect, Exit, Layer, Redacted } from "effect"
+import { ServiceCatalogue } from "../../src/client/ServiceCatalogue.ts"
+import { ServiceHttp } from "../../src/client/ServiceHttp.ts"
+import { builtInSources } from "../../src/contract/ResultsSource.ts"
+import type { Assignment, Job, JobFeature } from "../../src/jobs/Job.ts"
+import { Secrets } from "../../src/jobs/Secrets.ts"
+import { LandingMemory } from "../../src/landing/LandingMemory.ts"
+import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
+import { TokenStoreLayer } from "../../src/ledger/TokenStore.ts"
+import { openTokenDatabase } from "../../src/ledger/TokenTables.ts"
+import { FormCache } from "../../src/planning/EngineForms.ts"
+import type { Reading } from "../../src/sandbox/readings/Reading.ts"
+import { Sandbox } from "../../src/sandbox/Sandbox.ts"
+import { SandboxClient } from "../../src/sandbox/SandboxClient.ts"
+import { SimulatedPublisher } from "../simulation/SimulatedPublisher.ts"
+import { World } from "../simulation/World.ts"
+
+const day = 24 * 60 * 60_000
+const start = Date.UTC(2026, 10, 21, 22)
+export const features = (...codes: ReadonlyArray<string>): ReadonlyArray<JobFeature> =>
+  codes.map((code) => ({ code, configurations: undefined }))
+
+export const customer = (id: string, words: string, password = "a-secret-password"): Assignment => {
+  const literal = (value: unknown) => ({ _tag: "Literal", value: Redacted.make(value) }) as const
+  return {
+    customer_id: id,
+    engine_reference: "sandbox-bank:website",
+    features: features("accounts_read", "cards_read"),
+    configurations: {},
+    hooks_extra_data: {},
+    login: {
+      _tag: "Parameters",
+      parameters: { username: literal(`${words}+customer-${id}`), password: literal(password) },
+      tokenized_access: true,
+    },
+    source: `test:${id}`,
+  }
+}
+
+export const jobOf = (assignments: ReadonlyArray<Assignment>): Job => ({
+  name: "tokens",
+  path: "tokens.yaml",
+  service: { _tag: "Embedded", seed: 5, speed: 1, faults: undefined },
+  execution: { execution_timeout_seconds: 1_200, unlock_protected_data: false, max_wait_ms: 12_000_000 },
+  concurrency: { max_in_flight: 10, per_engine: 10 },
+  polling: { min_ms: 2_000, max_ms: 60_000 },
+  retry: { max_attempts: 3, base_ms: 30_000, max_ms: 900_000 },
+  flow_results: { enabled: true, min_interval_ms: 5_000, wait_final_ms: 600_000, attachments: true },
+  deadline: undefined,
+  timezone: "UTC",
+  after_export: "delete",
+  share: "none",
+  assignments,
+  sources: builtInSources,
+  hooks: [],
+  tokens_key: undefined,
+  sessions: [],
+})
+
+/** One place in which nights follow each other, a day apart. */
+export const makeNights = (reading: Reading = {}) => {
+  const world = World.make({ startMs: start, seed: 1 })
+  const addresses = { base_url: SandboxClient.base_url, flows_url: SandboxClient.flows_url }
+  const ledger = Ledger.layerOver(openLedger({ path: ":memory:" }))
+  const landing = LandingMemory.layer(LandingMemory.makeStore())
+  const history = SimulatedPublisher.makeHistory()
+  const publisher = SimulatedPublisher.layer(history, [], () => world.now())
+  const database = openTokenDatabase(":memory:")
+  const key = Redacted.make("5c".repeat(32))
+  const layers = Layer.mergeAll(
+    FormCache.layer.pipe(Layer.provide(ServiceCatalogue.layer)),
+    publisher,
+    Secrets.layerMemory(new Map()),
+  ).pipe(
+    Layer.provideMerge(
+      ServiceHttp.layer({
+        ...addresses,
+        attachments_url: addresses.flows_url,
+        app_secret: Redacted.make("sandbox-app-1"),
+      }),
+    ),
+    Layer.provideMerge(Layer.mergeAll(ledger, landing)),
+    Layer.provideMerge(TokenStoreLayer.over(database, { key, service: "sandbox" })),
+    Layer.provide(SandboxClient.layer),
+    Layer.provideMerge(Sandbox.layer({ seed: 5, reading })),
+  )
+  return { world, layers, history }
+}
+
+export const options = { further: false, parent: undefined, only: undefined, toolVersion: "test" }
+
+export const live = <A, E>(
+  { world, layers }: Pick<ReturnType<typeof makeNights>, "world" | "layers">,
+  work: Effect.Effect<A, E, Layer.Success<ReturnType<typeof makeNights>["layers"]>>,
+): A => {
+  const process = world.spawn("nights", Effect.provide(work, layers))
+  world.runUntil(() => process.exit() !== undefined)
+  const exit = process.exit()
+  if (exit === undefined || Exit.isFailure(exit)) throw new Error(`the nights failed: ${String(exit?.cause)}`)
+  return exit.value
+}
+
+export const wait = (days: number) => Effect.sleep(days * day)
