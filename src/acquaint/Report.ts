@@ -69,6 +69,9 @@ const countLine = ({ counts, proof }: Picture): string => {
     : `${total} counted, but not all can be read: ${missing.join(", ")}. ${keeps}`
 }
 
+/** Ends that other results sources may change. */
+const aboutRecords: ReadonlySet<string> = new Set(["RECORDS_UNREACHABLE", "RECORDS_SHORT", "RESULTS_PARTIAL"])
+
 /** The sections of the report, in the order in which a person needs them. */
 export const reportSections = (
   about: About,
@@ -80,7 +83,9 @@ export const reportSections = (
     const section = sectionOf(key)
     return section === undefined ? key : `${key} (section ${section})`
   }
-  const ended = `Ended as ${about.outcome}${about.reason === "" ? "" : `, ${about.reason}`}`
+  const reason = about.reason === "" ? "" : `, ${about.reason}`
+  const ownSources = aboutRecords.has(about.reason) ? ", with the results sources that the job has now" : ""
+  const ended = `Ended as ${about.outcome}${reason}${ownSources}`
   const kept =
     about.execution_id === undefined
       ? []

@@ -4,12 +4,13 @@
  * One login, one execution; nothing is deleted unless it is asked for and proved.
  */
 import { join } from "node:path"
-import { Effect, Layer, Option } from "effect"
+import { Effect, Exit, Layer, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { NoProgressFlag, jsonFlag, outputFolder } from "./CommonFlags.ts"
 import { endWith } from "./Failures.ts"
 import type { Assignment, Job } from "../jobs/Job.ts"
 import { loadJobs } from "./Jobs.ts"
+import { note } from "./Output.ts"
 
 import { closeLock, prepareOutput } from "./RunFolder.ts"
 import { Wiring } from "./Wiring.ts"
@@ -70,11 +71,13 @@ export const acquaint = Command.make(
 ).pipe(
   Command.withShortDescription("One customer at a real service, every call recorded and compared"),
   Command.withDescription(
-    "Day one at a real service: runs one customer on one engine with every call recorded (shapes only, no\n" +
-      "values of records, no secrets), compares each answer with the reference, and writes the reading and the\n" +
-      "results sources that fit. It logs in once, starts one execution, asks for no ticket and deletes nothing\n" +
-      "unless told to. Exit code 0: every answer fits the reference or an observed reading of it; 3: something\n" +
-      "does not fit, or an engineer has to decide; 4: the execution did not end in time.",
+    "Day one at a real service: runs one customer on one engine with every call recorded\n" +
+      "(shapes only: no values of records, no secrets), compares each answer with the reference,\n" +
+      "and writes the reading and the results sources that fit. It logs in once, starts one\n" +
+      "execution, asks for no ticket, and deletes nothing unless told to.\n" +
+      "Exit code 0: every answer fits the reference or an observed reading of it, and a night\n" +
+      "with the written sources loses nothing; 3: something does not fit, or somebody has to act;\n" +
+      "4: the execution did not end in time.",
   ),
   Command.withExamples([
     {
@@ -83,6 +86,10 @@ export const acquaint = Command.make(
     },
   ]),
 )
+
+const interruptedLine =
+  "interrupted: the state is saved. An execution that was started stays at the service; the same command " +
+  "takes it up again."
 
 const acquainted = Effect.fnUntraced(function* (input: {
   readonly whole: Job
@@ -93,7 +100,9 @@ const acquainted = Effect.fnUntraced(function* (input: {
   const { whole, assignment, output, options } = input
   const { lockFolder } = yield* Effect.promise(() => import("../ledger/FolderLock.ts"))
   const { acquaintedNight, cutDown, recorderFor } = yield* Effect.promise(() => import("./AcquaintRun.ts"))
-  const { acquaintFolder, claimSchemas } = yield* Effect.promise(() => import("./AcquaintFiles.ts"))
+  const { acquaintFolder, claimSchemas, writeCalls } = yield* Effect.promise(
+    () => import("./AcquaintFiles.ts"),
+  )
   const { progressLayer } = yield* Effect.promise(() => import("./ProgressDisplay.ts"))
   const { tellRun } = yield* Effect.promise(() => import("./AcquaintTell.ts"))
   const wiring = yield* Wiring
@@ -114,6 +123,17 @@ const acquainted = Effect.fnUntraced(function* (input: {
     )
     return yield* Effect.provide(acquaintedNight({ job, whole, output, recorder }), services)
   })
-  const ran = yield* Effect.scoped(night)
+  const ran = yield* Effect.scoped(night).pipe(
+    Effect.onInterrupt(() => note(interruptedLine)),
+    // A secret that is refused, or a wait that is cut off, is worth a look at the calls too.
+    Effect.onExit((exit) =>
+      Exit.isFailure(exit) && recorder.calls.length > 0
+        ? Effect.andThen(
+            writeCalls(folder, recorder.calls),
+            note(`The calls so far are in ${folder}/calls.ndjson.`),
+          )
+        : Effect.void,
+    ),
+  )
   return yield* tellRun({ ...options, ran, whole, assignment, recorder, folder, schemas })
 })

@@ -25,7 +25,7 @@ export const sectionOf = (key: string): string | undefined =>
 
 const decodeReading = Schema.decodeUnknownResult(Reading)
 
-/** Each key with the call that shows it; a value that no reading has is told in the report and not written. */
+/** Each key with the call that shows it; a value that no reading has is only told in the report. */
 export const readingText = (observed: ReadonlyArray<Observed>): string => {
   const parts = observed.flatMap(({ key, value, call }) => {
     const decoded = decodeReading({ [key]: value })
@@ -65,6 +65,12 @@ export const writeSources = Effect.fnUntraced(function* (
   return written
 })
 
+export const writeCalls = Effect.fnUntraced(function* (folder: string, calls: ReadonlyArray<RecordedCall>) {
+  // Each step of the way is closed to others, whoever made it.
+  makeFolder(join(folder, ".."), "none")
+  yield* writeWhole(folder, "calls.ndjson", calls.map((call) => `${callLine(call)}\n`).join(""), "none")
+})
+
 export const writeRecord = Effect.fnUntraced(function* (input: {
   readonly folder: string
   readonly calls: ReadonlyArray<RecordedCall>
@@ -77,9 +83,7 @@ export const writeRecord = Effect.fnUntraced(function* (input: {
     report: join(folder, "report.md"),
     reading: join(folder, "reading.yaml"),
   }
-  // Each step of the way is closed to others, whoever made it.
-  makeFolder(join(folder, ".."), "none")
-  yield* writeWhole(folder, "calls.ndjson", calls.map((call) => `${callLine(call)}\n`).join(""), "none")
+  yield* writeCalls(folder, calls)
   yield* writeWhole(folder, "reading.yaml", readingText(input.observed), "none")
   yield* writeWhole(folder, "report.md", input.report, "none")
   return files

@@ -76,7 +76,10 @@ const sourcesLine = ({ whole, schemas }: Told, picture: Picture, files: Readonly
     return `Ask the service how ${missing.join(", ")} can be read, and add a results source.${rest}`
   }
   if (!picture.proof.isWhole && picture.decisions.length === 0) {
-    return "Ask the service how a caller knows that it has everything; until then a night keeps every execution."
+    return (
+      "Ask the service how a caller knows that it has everything; until then a night keeps every " +
+      "execution."
+    )
   }
   if (files.length === 0) return "The job's results sources fit as they are."
   return picture.decisions.length === 0
@@ -103,6 +106,30 @@ const nextSection = (
   }
 }
 
+/** The same for programs, in the words of the other commands. */
+const jsonOf = (about: About, picture: Picture, exit_code: number, files: object) => {
+  const { isKept, tookMs, ...said } = about
+  const { observed, changing, unobserved, misfits, beyond, fitted, counts, proof, decisions } = picture
+  return {
+    ...said,
+    execution_id: about.execution_id ?? null,
+    kept: isKept,
+    took_ms: tookMs,
+    exit_code,
+    files,
+    misfits,
+    beyond_the_reference: beyond,
+    observed,
+    changing,
+    not_observed: unobserved,
+    products_count: counts._tag === "Counted" ? counts.counts : null,
+    is_whole: proof.isWhole,
+    families: proof.families,
+    sources: fitted.map(({ name, says, source }) => ({ name, says, row: source ?? null })),
+    decisions,
+  }
+}
+
 const refusedLines = (told: Told, ran: Extract<Ran, { _tag: "Refused" }>) => {
   const { customer_id, engine_reference } = told.assignment
   const { reason, message } = ran.refused
@@ -117,6 +144,7 @@ export const tellRun = Effect.fnUntraced(function* (told: Told) {
   const { ran, recorder, whole, folder, schemas } = told
   if (ran._tag === "Refused") {
     for (const line of refusedLines(told, ran)) yield* note(line)
+    if (told.json) yield* sayJson({ outcome: "skipped", reason: ran.refused.reason, exit_code: 3 })
     return exitCodes.peopleMustAct as number
   }
   const picture = judge({
@@ -136,6 +164,6 @@ export const tellRun = Effect.fnUntraced(function* (told: Told) {
   const exit_code = exitCodeOf(ran, picture)
   const { out } = yield* Output
   if (!told.json) yield* say(renderSections(sections, out.width))
-  else yield* sayJson({ ...about, exit_code, files: { ...files, sources }, ...picture })
+  else yield* sayJson(jsonOf(about, picture, exit_code, { ...files, sources }))
   return exit_code
 })

@@ -1,8 +1,8 @@
 /**
- * Results sources from a job's folder: `<schemas>/results/NAME.yaml`, one row each. A file that has a built-in
- * row's name changes the keys that it gives; any other is a whole row. A mistake here may cost records, so
- * each one has its file, line and column, and a rule that takes a service's word for completeness is warned
- * of.
+ * Results sources from a job's folder: `<schemas>/results/NAME.yaml`, one row each. A file that has the name
+ * of a built-in row changes the keys that it gives; any other is a whole row. A mistake here may cost
+ * records, so that each one has its file, line and column, and a rule that takes a service's word for
+ * completeness is warned of.
  */
 import { isAbsolute, join } from "node:path"
 import { Effect, FileSystem, Struct } from "effect"
@@ -77,7 +77,8 @@ const checkRow = (findings: Findings, { source, placeOf }: Row): void => {
   const { name, path, families, records, nothing, counts, enabled } = source
   if (!path.includes("{")) {
     const message =
-      "this path names neither {execution_id} nor {session_id}: every execution would be given the same records"
+      "this path names neither {execution_id} nor {session_id}: every execution would be given the same " +
+      "records"
     findings.error(placeOf("path"), message)
   }
   if (families.length === 0) findings.error(placeOf("families"), "name one family at least; `*` is any")

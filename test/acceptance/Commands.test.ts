@@ -114,6 +114,7 @@ describe.concurrent("a command that only looks", () => {
         "tables",
         "verify",
         "sandbox",
+        "acquaint",
       ].map((name) => place.nightjar(name, "--help")),
     ])
     expect([word, flag, none].map(({ code, stdout }) => [code, stdout])).toEqual([

@@ -3,9 +3,10 @@
  * what to write.
  */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, FileSystem } from "effect"
 import { builtInSources, flowResultsSource, profileSource } from "../../src/contract/ResultsSource.ts"
-import { differences } from "../../src/jobs/ResultsSources.ts"
+import { makeFindings } from "../../src/jobs/Problem.ts"
+import { differences, loadResultsSources } from "../../src/jobs/ResultsSources.ts"
 import { load, smallJob } from "./loading.ts"
 
 const job = `${smallJob}customers: [{ id: c-1 }]\nschemas: ./own\n`
@@ -82,6 +83,31 @@ describe("results sources that load", () => {
           { ...incomeSource, name: "person", path: profileSource.path, families: ["*"], final: "done" },
         ],
       })
+    }),
+  )
+
+  it.effect("stand in one order, whatever order a disk names them in", () =>
+    Effect.gen(function* () {
+      const names = ["work.yaml", "a.yaml", "income.yaml"]
+      const text = (file: string) => income.replaceAll("income", file.replace(/^.*\/(\w+)\.yaml$/, "$1"))
+      const disk = FileSystem.makeNoop({
+        stat: () => Effect.succeed({ type: "Directory" } as FileSystem.File.Info),
+        readDirectory: () => Effect.succeed(names),
+        readFileString: (file) => Effect.succeed(text(file)),
+      })
+      const around = {
+        findings: makeFindings(),
+        folder: "jobs",
+        environmentOf: () => Effect.succeed(new Map<string, string>()),
+      }
+      const place = { file: "job.yaml", line: 1, column: 1 }
+      const sources = yield* loadResultsSources(around, "own", place).pipe(
+        Effect.provideService(FileSystem.FileSystem, disk),
+      )
+      expect([around.findings.errors(), sources.map(({ name }) => name)]).toEqual([
+        [],
+        ["flow_results", "profile", "a", "income", "work"],
+      ])
     }),
   )
 

@@ -1,0 +1,273 @@
+/**
+ * Day one at a service that reads the reference in its own way, from outside: `acquaint` runs one customer, and with
+ * the files that it wrote a night then runs without a loss. What really happened is told by the service itself.
+ */
+import { mkdirSync, readdirSync, readFileSync, statSync } from "node:fs"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { Workplace } from "./Nightjar.ts"
+import type { Running } from "./Nightjar.ts"
+
+// Processes on a busy machine take their time; how long is nothing that these checks judge.
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 })
+
+const servers: Array<Running> = []
+const places: Array<Workplace> = []
+afterAll(async () => {
+  for (const server of servers) server.kill("SIGTERM")
+  await Promise.all(servers.map(({ ended }) => ended))
+  for (const place of places) place.remove()
+})
+
+interface Seen {
+  readonly execution_id: string
+  readonly customer_id: string
+  readonly deleted_at: string | null
+  readonly retrieved: Readonly<Record<string, number>> | null
+}
+/** Newest first. */
+interface Truth {
+  readonly executions: { readonly rows: ReadonlyArray<Seen> }
+  readonly rule_breaks: { readonly rows: ReadonlyArray<unknown> }
+  readonly refused_starts: { readonly total: number }
+}
+interface Told {
+  readonly exit_code: number
+  readonly outcome: string
+  readonly execution_id: string
+  readonly observed: ReadonlyArray<{ readonly key: string; readonly value: string }>
+  readonly misfits: ReadonlyArray<unknown>
+  readonly files: { readonly reading: string; readonly sources: ReadonlyArray<string> }
+}
+
+const password = "correct horse"
+// Long enough in the queue to be open when a second start asks.
+const login = (id: string, words: string) =>
+  `  - { id: ${id}, parameters: { username: ${words}, password: env:LOGIN_PASSWORD } }\n`
+const usual = "queue-60+run-30+records-8+attach-1"
+
+const kind = (family: string) =>
+  `path: /executions/results/{execution_id}/${family}/v1/records\nfamilies: ["${family}:*"]\nfinal: is_final\n`
+
+/** A service of this reading, and a job against it in a place of its own. */
+const setUp = async (reading: string, kinds: ReadonlyArray<string>) => {
+  const place = new Workplace()
+  places.push(place)
+  place.write("service.yaml", reading)
+  const server = place.start("sandbox --port 0 --seed 7 --speed 60 --reading service.yaml".split(" "))
+  servers.push(server)
+  const { base_url, flows_url } = JSON.parse(await server.firstLine) as Readonly<Record<string, string>>
+  mkdirSync(join(place.folder, "own/results"), { recursive: true })
+  for (const family of kinds) place.write(`own/results/${family}.yaml`, kind(family))
+  place.environment["SANDBOX_SECRET"] = "sandbox-app-1"
+  const job = (schemas: string | undefined) =>
+    `name: first\nservice: { base_url: "${base_url}", flows_url: "${flows_url}", app_secret: env:SANDBOX_SECRET }\n` +
+    "polling: { min: 200 millis, max: 500 millis }\nflow_results: { wait_final: 30 seconds }\n" +
+    `${schemas === undefined ? "" : `schemas: ${schemas}\n`}engines:\n  - reference: sandbox-bank:website\n` +
+    "    features: [accounts_read, cards_read, customer_information_read]\ncustomers:\n" +
+    login("c-1", usual) +
+    login("c-2", usual) +
+    login("c-3", "queue-2+run-2+end-INCORRECT_CREDENTIALS")
+  const truth = async () => (await (await fetch(new URL("/admin/truth", base_url))).json()) as Truth
+  return { place, job, truth }
+}
+
+const folderOf = ({ output }: Workplace) => join(output, "acquaint/c-1.sandbox-bank_website")
+const modesIn = (folder: string): ReadonlyArray<string> =>
+  readdirSync(folder, { recursive: true, withFileTypes: true }).map((entry) => {
+    const mode = statSync(join(entry.parentPath, entry.name)).mode & 0o777
+    return `${entry.isDirectory() ? "folder" : "file"} ${mode.toString(8)}`
+  })
+
+const cases = [
+  {
+    title: "has no flow API, and the job knows how each kind is read",
+    reading: "flow_api: absent\nresult_kinds: present\nmessages: absent_when_empty\n",
+    kinds: ["account", "financial_card", "customer_information", "weather"],
+    flags: [],
+    written: ["account", "customer_information", "financial_card", "flow_results"],
+    observed: { flow_api: "absent", result_kinds: "present", messages: "absent_when_empty" },
+  },
+  {
+    title: "refuses its own session ids in the flow API, and takes no HEAD",
+    reading:
+      "session_id_form: uuid\nexecution_id_form: hex\nresult_kinds: present\nhead: not_allowed\ndates: naive\n",
+    kinds: ["account", "financial_card", "customer_information"],
+    flags: [],
+    written: ["account", "customer_information", "financial_card", "flow_results"],
+    observed: {
+      session_id_form: "uuid",
+      execution_id_form: "hex",
+      flow_session_ids: "object_id",
+      head: "not_allowed",
+      dates: "naive",
+    },
+  },
+  {
+    title: "counts nothing, has a 409 of its own and writes null",
+    reading:
+      'products_count: absent\nconflict_external_id: "null"\noptionals: "null"\nerror_lists: empty\nflow_data: list\n',
+    kinds: [],
+    flags: ["--probe-conflict", "--accept-uncounted"],
+    written: ["flow_results"],
+    observed: {
+      products_count: "absent",
+      conflict_external_id: "null",
+      optionals: "null",
+      error_lists: "empty",
+      flow_data: "list",
+    },
+  },
+] as const
+
+interface Run {
+  readonly place: Workplace
+  readonly told: Told
+  readonly afterwards: Truth
+  readonly night: Truth
+  readonly code: number | null
+}
+
+/** Acquaint, then a night with what it wrote; the customer whose login is wrong has no part in the night. */
+const runCase = async ({ reading, kinds, flags }: (typeof cases)[number]): Promise<Run> => {
+  const { place, job, truth } = await setUp(reading, kinds)
+  place.write("job.yaml", job(kinds.length === 0 ? undefined : "./own"))
+  const told = (await place.json("acquaint", "job.yaml", "--customer", "c-1", ...flags)) as Told
+  const afterwards = await truth()
+  place.write("night.yaml", job(`${folderOf(place)}/schemas`).replace(/ {2}- \{ id: c-3.*\n/, ""))
+  const { code } = await place.nightjar("run", "night.yaml")
+  return { place, told, afterwards, night: await truth(), code }
+}
+
+// Most of their time is spent waiting, so that they wait together.
+let runs: ReadonlyArray<Promise<Run>> = []
+beforeAll(() => {
+  runs = cases.map(runCase)
+})
+
+describe.each(cases.map((one, index) => ({ ...one, index })))(
+  "a service that $title",
+  ({ index, flags, written, observed }) => {
+    let place: Workplace
+    let told: Told
+    let afterwards: Truth
+    let night: Truth
+    let code: number | null
+    beforeAll(async () => {
+      const run = await runs[index]
+      if (run !== undefined) ({ place, told, afterwards, night, code } = run)
+    })
+
+    it("is logged into once, and keeps the execution", () => {
+      expect({
+        executions: afterwards.executions.rows.map(({ customer_id, execution_id, deleted_at }) => [
+          customer_id,
+          execution_id,
+          deleted_at,
+        ]),
+        refused: afterwards.refused_starts.total,
+        breaks: afterwards.rule_breaks.rows,
+      }).toEqual({
+        executions: [["c-1", told.execution_id, null]],
+        refused: flags.length === 0 ? 0 : 1,
+        breaks: [],
+      })
+    })
+
+    it("fits a reading, and each of its peculiarities that a run can meet is named", () => {
+      const seen = Object.fromEntries(told.observed.map(({ key, value }) => [key, value]))
+      expect({ exit_code: told.exit_code, misfits: told.misfits, seen }).toEqual({
+        exit_code: 0,
+        misfits: [],
+        seen: { ...seen, ...observed },
+      })
+    })
+
+    it("is written down for its owner alone, without secrets and values", () => {
+      const folder = folderOf(place)
+      expect(new Set(modesIn(join(folder, "..")))).toEqual(new Set(["folder 700", "file 600"]))
+      const texts = ["calls.ndjson", "report.md", "reading.yaml"].map((name) =>
+        readFileSync(join(folder, name), "utf8"),
+      )
+      expect(texts.join("")).not.toMatch(
+        new RegExp(`${password}|sandbox-app-1|ES\\d{2}|@example|${usual.slice(0, 8)}`),
+      )
+      expect(readdirSync(join(folder, "schemas/results")).toSorted()).toEqual(
+        written.map((name) => `${name}.yaml`),
+      )
+    })
+
+    it("is imitated by the embedded service with the written reading", async () => {
+      const copy = place.start(["sandbox", "--port", "0", "--reading", join(folderOf(place), "reading.yaml")])
+      servers.push(copy)
+      expect(JSON.parse(await copy.firstLine)).toHaveProperty("base_url")
+    })
+
+    it("gives a night with the written sources everything, and nothing is deleted unread", async () => {
+      const own = night.executions.rows.filter(({ execution_id }) => execution_id !== told.execution_id)
+      const run_id = String(
+        (await place.rows("SELECT max(run_id) AS id FROM runs WHERE job = 'first'"))[0]?.["id"],
+      )
+      const rows = await place.rows(
+        `SELECT family, count(*) AS records FROM (
+         SELECT sub_family AS family FROM other_records WHERE run_id = '${run_id}'
+         UNION ALL SELECT 'customer_information:user_profile' FROM customer_profiles WHERE run_id = '${run_id}')
+       GROUP BY ALL`,
+      )
+      const retrieved = new Map<string, number>()
+      for (const execution of own)
+        for (const [family, count] of Object.entries(execution.retrieved ?? {}))
+          retrieved.set(family, (retrieved.get(family) ?? 0) + count)
+      expect({
+        code,
+        breaks: night.rule_breaks.rows,
+        deleted: own.map(({ customer_id, deleted_at }) => [customer_id, deleted_at !== null]).toSorted(),
+        kept: night.executions.rows.find(({ execution_id }) => execution_id === told.execution_id)
+          ?.deleted_at,
+        records: Object.fromEntries(rows.map((row) => [row["family"], Number(row["records"])])),
+      }).toEqual({
+        code: 0,
+        breaks: [],
+        deleted: [
+          ["c-1", true],
+          ["c-2", true],
+        ],
+        kept: null,
+        records: Object.fromEntries(retrieved),
+      })
+    })
+  },
+)
+
+describe.concurrent("`acquaint`", () => {
+  it("never sends a rejected login again, and names whom it may run", async () => {
+    const { place, job, truth } = await setUp("", [])
+    place.write("job.yaml", job(undefined))
+    const several = await place.nightjar("acquaint", "job.yaml")
+    const unknown = await place.nightjar("acquaint", "job.yaml", "--customer", "c-4")
+    const first = await place.nightjar("acquaint", "job.yaml", "--customer", "c-3")
+    const second = await place.nightjar("acquaint", "job.yaml", "--customer", "c-3")
+    const { executions } = await truth()
+    expect({
+      codes: [several, unknown, first, second].map(({ code }) => code),
+      executions: executions.rows.map(({ customer_id }) => customer_id),
+    }).toEqual({ codes: [2, 2, 3, 3], executions: ["c-3"] })
+    expect(several.stderr).toContain("3 customers: name one with --customer (c-1, c-2, c-3)")
+    expect(unknown.stderr).toContain("did you mean `c-1`?")
+    expect(first.stdout).toContain("INCORRECT_CREDENTIALS: Ask the customer for the right credentials.")
+    expect(second.stderr).toContain("c-3 on sandbox-bank:website was not started: INCORRECT_CREDENTIALS")
+  })
+
+  it("deletes with `--delete`, once everything is proved to be read", async () => {
+    const { place, job, truth } = await setUp("", [])
+    place.write("job.yaml", job(undefined))
+    const { code, stdout } = await place.nightjar("acquaint", "job.yaml", "--customer", "c-1", "--delete")
+    const { executions, rule_breaks } = await truth()
+    expect([code, executions.rows.map(({ deleted_at }) => deleted_at !== null), rule_breaks.rows]).toEqual([
+      0,
+      [true],
+      [],
+    ])
+    expect(stdout).toContain("is deleted at the service: everything in it was read.")
+  })
+})
