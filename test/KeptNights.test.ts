@@ -69,7 +69,7 @@ describe("counted records that do not come", () => {
       starts: 1,
       broken: [],
       warnings: [
-        `1 execution kept at the service, because not all is known to be here; ${counted - 1} counted ` +
+        `1 execution kept at the service: not all is known to be here; ${counted - 1} counted ` +
           "records did not come",
       ],
     })

@@ -52,7 +52,8 @@ const off = (says: string): Proposal => ({ change: { enabled: false }, says, dec
 const refusal = (call: RecordedCall, observed: ReadonlyArray<Observed>): string | undefined => {
   const flowApi = observed.find(({ key }) => key === "flow_api")?.value
   if (flowApi === "forbidden") return "the flow API is not for this account (403)"
-  if (flowApi === "absent") return "there is no flow API at this address (404, with a page instead of an error of its own)"
+  if (flowApi === "absent")
+    return "there is no flow API at this address (404, with a page instead of an error of its own)"
   return call.http_status === 422 ? "the flow API refuses this service's session ids (422)" : undefined
 }
 

@@ -25,7 +25,7 @@ export const readProductsCount = (value: unknown): ProductsCount => {
     : unknown("products_count holds a value that is not a whole number")
 }
 
-/** `<family>:<subtype>` of a key, which is what `sub_family` is in a record; a key without `@` is one whole. */
+/** `<family>:<subtype>` of a key, which is what `sub_family` is in a record; a key without `@` is one. */
 export const subFamilyOf = (key: string): string => {
   const at = key.indexOf("@")
   return at < 0 ? key : key.slice(0, at)

@@ -29,7 +29,7 @@ export interface DrainProof {
   readonly isWhole: boolean
   /** Absent where the count cannot be read: then `families` holds what was landed, uncounted. */
   readonly isCounted: boolean
-  /** In the order of the count; `counted` is absent where nothing was counted for a family that was landed. */
+  /** In the order of the count; `counted` is absent for a family that was landed and not counted. */
   readonly families: ReadonlyArray<ProofLine>
 }
 
@@ -51,7 +51,7 @@ const countedBy = (
   return groups
 }
 
-/** The most that one source landed of a family: two sources may show the same records, so they do not add up. */
+/** The most that one source landed of a family: two may show the same records, so they do not add up. */
 const landedOf = (findings: ReadonlyArray<SourceFinding>, family: string): number =>
   Math.max(0, ...findings.map(({ tally }) => tally.bySubFamily.get(family) ?? 0))
 

@@ -115,7 +115,7 @@ export const endOfRefusal = (status_reason: string): End => {
   return listed.outcome === "unfinished" ? { ...listed, retry: false } : end("failed", "engineer")
 }
 
-/** What a login that the source refused comes to, in its night and in every later one: it is not sent again. */
+/** What a login that the source refused comes to, tonight and in every later night: it is not sent again. */
 export const endOfRejected = (reason: string): End =>
   (statusReasonsByCode.AUTH_ERROR as ReadonlyArray<string>).includes(reason)
     ? end("failed", "customer")

@@ -23,7 +23,7 @@ export type Pulled = ReadonlyArray<{ readonly source: ResultsSource; readonly re
 const mayHold = (count: ProductsCount): boolean =>
   count._tag === "Unknown" || Object.values(count.counts).some((counted) => counted > 0)
 
-/** Asks the first endpoint in any case, and every other one as long as something is missing that it may bring. */
+/** Asks the first endpoint in any case, and every other one while something is missing that it may bring. */
 export const pullResults = Effect.fn("PullResults.pull")(function* (order: PullOrder) {
   const { count } = order
   const sources = order.sources.filter((source) => source.enabled && isAddressable(source, order))

@@ -53,8 +53,8 @@ export const resumeTask = (task: TaskState | undefined, mode: Mode): TaskResumpt
 }
 
 /**
- * Closed executions of a task that are kept at the service because not all of them is here: they are looked at
- * once more whenever the run is taken up. What `resumeTask` finishes anyway is not among them.
+ * Closed executions of a task that are kept at the service because not all of them is here: they are read
+ * once more whenever the run is resumed. What `resumeTask` finishes anyway is not among them.
  */
 export const attemptsToReadAgain = (
   task: TaskState | undefined,

@@ -20,7 +20,7 @@ export const BodyMeta = Schema.Struct({
   session_id: Schema.optionalKey(Schema.String),
   customer_id: Schema.optionalKey(Schema.String),
   engine_reference: Schema.optionalKey(Schema.String),
-  /** Of results: the row of the endpoint that they came from; absent in bodies from before there were rows. */
+  /** Of results: the row of the endpoint they came from; absent in bodies from before there were rows. */
   source: Schema.optionalKey(Schema.String),
   http_status: Schema.Int,
   /** Milliseconds since the epoch at which the body was received. */

@@ -106,7 +106,7 @@ export const AttemptClosed = Schema.TaggedStruct("AttemptClosed", {
   products_count: Schema.optionalKey(Schema.Record(Schema.String, Schema.Int)),
   landed: Schema.optionalKey(LandedRef),
 })
-/** One family of an execution: what `products_count` says, absent where it says nothing, and what is landed. */
+/** One family of an execution: what is counted, absent where nothing is said of it, and what is landed. */
 export const ProofLine = Schema.Struct({
   family: Schema.String,
   counted: Schema.optionalKey(Schema.Int),
@@ -131,7 +131,7 @@ export const AttemptDrained = Schema.TaggedStruct("AttemptDrained", {
   ),
 })
 export const keptReasons = ["RECORDS_SHORT", "RECORDS_UNREACHABLE"] as const
-/** It cannot be proved that all of this closed execution is here: it stays at the service and is read again. */
+/** It is not proved that all of this closed execution is here: it stays at the service and is read again. */
 export const AttemptKept = Schema.TaggedStruct("AttemptKept", {
   ...attempt,
   execution_id: Schema.String,

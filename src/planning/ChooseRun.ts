@@ -4,7 +4,7 @@
  */
 import type { RunHeader } from "../ledger/Ledger.ts"
 
-/** Executions that are kept at the service are read again by every later run, for this long after their own. */
+/** Executions that are kept at the service are read again by later runs, for this long after their own. */
 export const keptReadMaxMs = 30 * 24 * 60 * 60_000
 
 /** An unfinished run younger than this is taken up again, whatever its date. */

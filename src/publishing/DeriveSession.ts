@@ -19,7 +19,7 @@ import type { RunPicture, SessionPicture } from "./RunPicture.ts"
 import { retrievedFeatures, sessionRows } from "./SessionRows.ts"
 import { isObject } from "./TakeFields.ts"
 
-/** What the bodies of one session said, beside their rows; enough to derive coverage again without reading. */
+/** What the bodies of a session said, beside their rows; enough to derive coverage again without reading. */
 export interface SessionFindings {
   readonly counts: Pick<Counts, "records" | "inTables" | "other" | "rejected" | "strays" | "byTable">
   readonly byProduct: ReadonlyMap<string, number>

@@ -72,7 +72,7 @@ const fullRows = 122_880
 /** UTF-16 units of JSON text, which is what can make few rows large. */
 const fullTextUnits = 64 * 1024 * 1024
 
-/** What other bodies of the same session have brought already: one session may be read from several endpoints. */
+/** What other bodies of the same session have brought: it may be read from several endpoints. */
 export interface Beside {
   /** Ids of records that stand in the tables; those of this body are added. */
   readonly seen: Set<string>
@@ -155,7 +155,7 @@ export class Normaliser {
     return { records: records.length, ...placed, strays: strays.length, tally: tallyOf(records) }
   }
 
-  /** Writes one record's rows and tells which table it went to; undefined where it is in the tables already. */
+  /** Writes one record's rows and tells their table; undefined where it is in the tables already. */
   #route(
     lineage: Lineage,
     record: FoundRecord,

@@ -67,9 +67,9 @@ export const advice: { readonly [R in Ended | OwnReason | PlanningReason]: strin
   DEADLINE_REACHED: "The deadline came first: `nightjar run` tries again; or begin earlier.",
   RESULTS_PARTIAL: "Results were not final yet: published as they are; `nightjar run` reads them again.",
   RECORDS_UNREACHABLE:
-    "Not all records can be read or counted. The execution is kept at the service; the next run reads it again.",
+    "Not all records can be read or counted: the execution is kept there, and the next run reads it again.",
   RECORDS_SHORT:
-    "Fewer records came than were counted. The execution is kept at the service; the next run reads it again.",
+    "Fewer records came than were counted: the execution is kept there, and the next run reads it again.",
   UNEXPECTED_ANSWER: "The service answered in a way that its reference does not list: report it.",
   ENGINE_UNKNOWN: "No such engine: correct its reference; `nightjar engines list` has them all.",
   SESSION_UNKNOWN: "The service does not know the session, or nobody started it: correct its id.",

@@ -207,9 +207,7 @@ const recordWarnings = (attempts: ReadonlyArray<AttemptState>): ReadonlyArray<st
   const short = missing > 0 ? `; ${counted(missing, "counted record")} did not come` : ""
   return [
     ...(kept.length > 0
-      ? [
-          `${counted(kept.length, "execution")} kept at the service, because not all is known to be here${short}`,
-        ]
+      ? [`${counted(kept.length, "execution")} kept at the service: not all is known to be here${short}`]
       : []),
     ...(surplus > 0
       ? [`${counted(whole.length, "execution")} brought ${counted(surplus, "record")} more than counted`]

@@ -54,7 +54,7 @@ const settle = (line: string) =>
   line
     .trimEnd()
     .replaceAll(/\d{4}-\d{2}-\d{2}/g, "DATE")
-    .replaceAll(/took \d+ min/g, "took SOME min")
+    .replaceAll(/took (?:\d+ h )?\d+ min/g, "took SOME min")
     .replaceAll(/127\.0\.0\.1:\d+/g, "127.0.0.1:PORT")
 
 /** The part of the README that `printed` does not show, undefined when it shows all of it in order. */
