@@ -18,6 +18,7 @@ import { readFlowPlan } from "../../src/sandbox/flows/FlowWords.ts"
 import { cifControl, dniLetter, nitControl } from "../../src/sandbox/data/Person.ts"
 import { countProducts, familyOf } from "../../src/sandbox/executions/PlanResults.ts"
 import { nightStart, recordsIn } from "./FlowWalk.ts"
+import { shownRecords } from "./ShownRecords.ts"
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -180,17 +181,26 @@ const documented: ReadonlyArray<Documented> = [
   },
 ]
 
+/** The record with the most fields, the last of them: it shows every field's value, not only its type. */
+const fullest = (records: ReadonlyArray<Fields>): Fields =>
+  records.reduce(
+    (most, record) => (Object.keys(record).length >= Object.keys(most).length ? record : most),
+    {},
+  )
+
 describe("records whose shape section 2.7 shows", () => {
   for (const { object, records, required, optional } of documented) {
     it.each(Object.entries(required))(`[field ${object}.%s] is in every record, as told`, (name, rule) => {
       expect(records.length).toBeGreaterThan(100)
       expect(records.filter((record) => !rule(record[name]))).toEqual([])
+      expect(fullest(records)[name]).toEqual(shownRecords[object]?.[name])
     })
 
     it.each(Object.entries(optional))(`[field ${object}.%s] is in some and missing in some`, (name, rule) => {
       const there = records.filter((record) => name in record)
       expect([there.length > 0, there.length < records.length]).toEqual([true, true])
       expect(there.filter((record) => !rule(record[name]))).toEqual([])
+      expect(fullest(records)[name]).toEqual(shownRecords[object]?.[name])
     })
 
     it(`hold no other field in a record of kind ${object}`, () => {
