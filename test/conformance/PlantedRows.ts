@@ -32,9 +32,9 @@ export const wantedFor = ({ row, bug }: PlantedRow): TestsWanted => ({
 export const judge = (id: string, seen: TestsSeen | "late"): Verdict => {
   // A test that never ends is noticed by whoever runs it.
   if (seen === "late") return { id, end: "caught", by: "the time limit" }
+  if (seen.broken.length > 0) return { id, end: "error", why: seen.broken.join("; ").slice(0, 300) }
   const [first] = seen.failed
   if (first !== undefined) return { id, end: "caught", by: first }
-  if (seen.broken.length > 0) return { id, end: "error", why: seen.broken.join("; ").slice(0, 300) }
   if (seen.passed.length === 0) return { id, end: "error", why: "none of its tests ran" }
   const why = seen.planted.length > 0 ? "all of its tests pass" : "its tests do not load the changed source"
   return { id, end: "survived", why }

@@ -21,7 +21,7 @@ export interface TestsSeen {
   /** Titles of the tests that ran, and of those that failed. */
   readonly passed: ReadonlyArray<string>
   readonly failed: ReadonlyArray<string>
-  /** Files that could not even be loaded, or errors outside any test. */
+  /** Files that could not even be loaded: of such a file the runner may still tell results of an earlier run. */
   readonly broken: ReadonlyArray<string>
   /** Sources in which the bug was really planted; those of processes that the tests start are not seen. */
   readonly planted: ReadonlyArray<string>
@@ -92,8 +92,8 @@ const runFile = async (
     tests.filter((test) => test.result().state === state).map(({ fullName }) => fullName)
   return {
     passed: named("passed"),
-    failed: named("failed"),
-    broken: [...testModules.flatMap(brokenIn), ...unhandledErrors.map(String)],
+    failed: [...named("failed"), ...unhandledErrors.map((error) => `outside any test: ${String(error)}`)],
+    broken: testModules.flatMap(brokenIn),
   }
 }
 

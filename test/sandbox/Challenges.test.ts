@@ -72,10 +72,13 @@ inBothWays("a challenge of the login", (told) => {
 
   told(
     "is asked again with the wrong fields named, and three refused answers end it with INCORRECT_MFA " +
-      "[move 3] [error 18] [field challenge.payload_errors] [auth INCORRECT_MFA]",
+      "[move 3] [error 18] [field challenge.payload_errors] [field challenge.action_required_expires] " +
+      "[auth INCORRECT_MFA]",
     Effect.gen(function* () {
       const { id } = yield* asked("input-4711")
       const [first, again] = yield* answered(id, { delivery: "pigeon" })
+      // Each question has its own minute, from the moment in which it is asked.
+      expect(field(again, "action_required_expires")).toBe("2026-11-21T09:01:02.300Z")
       expect([first, again.status, field(again, "payload_errors")]).toEqual([
         202,
         423,

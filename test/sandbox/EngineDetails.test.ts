@@ -184,7 +184,7 @@ inBothWays("one engine", (told) => {
 
   told(
     "judges its features by its own forms, after the acceptance [field engine-feature.configurations] " +
-      "[readExecution 200] [state CONFIGURATION_ERROR]",
+      "[readExecution 200] [state CONFIGURATION_ERROR] [field execution.configurations_errors]",
     Effect.gen(function* () {
       const caller = yield* Caller
       const shown = yield* details("es-tax-agency:website")
