@@ -65,6 +65,7 @@ inBothWays("a challenge of the login", (told) => {
           status_message: "En cola.",
         },
       ])
+      expect(stateOf(yield* caller.read(id))).toEqual(["ONGOING", "ACCEPTED"])
       yield* TestClock.adjust(60_000)
       expect(stateOf(yield* caller.read(id))).toEqual(["COMPLETED", "COMPLETED"])
     }),
