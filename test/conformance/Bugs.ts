@@ -21,7 +21,7 @@ const Pair = Schema.Tuple([Schema.String, Schema.String])
 
 /**
  * `rows`: what is replaced and by what, row by row, in one file. `each`: one change for many rows, in which
- * `{}` is the last word of the row's id. `row`: one row whose bug takes several changes.
+ * `{}` is the last word of the row's id and `{of}` the one before it. `row`: one row whose bug takes several changes.
  */
 const Entry = Schema.Union([
   Schema.Struct({ in: Schema.String, rows: Schema.Record(Schema.String, Pair) }),
@@ -30,7 +30,11 @@ const Entry = Schema.Union([
 ])
 const decodeEntries = Schema.decodeUnknownSync(Schema.Array(Entry), { onExcessProperty: "error" })
 
-const lastWord = (id: string): string => /[^ .]+$/.exec(id)?.[0] ?? id
+/** `field engine.name` gives `name` and `engine`, `startExecution 401` gives `401` and `startExecution`. */
+const wordsOf = (id: string) => {
+  const [word = id, of = ""] = id.split(/[ .]/).toReversed()
+  return { word, of }
+}
 
 const bugsOf = (entry: typeof Entry.Type): ReadonlyArray<Bug> => {
   if ("row" in entry) return [{ id: entry.row, changes: entry.changes }]
@@ -41,7 +45,8 @@ const bugsOf = (entry: typeof Entry.Type): ReadonlyArray<Bug> => {
     }))
   }
   return entry.each.map((id) => {
-    const filled = (text: string) => text.replaceAll("{}", lastWord(id))
+    const { word, of } = wordsOf(id)
+    const filled = (text: string) => text.replaceAll("{}", word).replaceAll("{of}", of)
     return { id, changes: [{ in: filled(entry.in), replace: filled(entry.replace), by: filled(entry.by) }] }
   })
 }

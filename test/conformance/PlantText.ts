@@ -27,3 +27,6 @@ export const plantAll = (text: string, file: string, changes: ReadonlyArray<Chan
 
 /** Where processes that tests start find the changes to plant: JSON in this variable of the environment. */
 export const plantedVariable = "NIGHTJAR_PLANTED_BUG"
+
+/** How an error that no test threw is told: the run fails over it all the same. */
+export const outsideTests = "outside any test: "

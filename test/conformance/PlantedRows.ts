@@ -5,6 +5,7 @@
 import type { Bug } from "./Bugs.ts"
 import type { CoveredRow } from "./Coverage.ts"
 import type { TestsSeen, TestsWanted } from "./PlantedTests.ts"
+import { outsideTests } from "./PlantText.ts"
 
 export type Verdict =
   | { readonly id: string; readonly end: "caught"; readonly by: string }
@@ -34,7 +35,11 @@ export const judge = (id: string, seen: TestsSeen | "late"): Verdict => {
   if (seen === "late") return { id, end: "caught", by: "the time limit" }
   if (seen.broken.length > 0) return { id, end: "error", why: seen.broken.join("; ").slice(0, 300) }
   const [first] = seen.failed
-  if (first !== undefined) return { id, end: "caught", by: first }
+  if (first !== undefined) {
+    // Only its own tests ran; a failure elsewhere says nothing of the row.
+    const isOwn = first.includes(`[${id}]`) || first.startsWith(outsideTests)
+    return isOwn ? { id, end: "caught", by: first } : { id, end: "error", why: `failed elsewhere: ${first}` }
+  }
   if (seen.passed.length === 0) return { id, end: "error", why: "none of its tests ran" }
   const why = seen.planted.length > 0 ? "all of its tests pass" : "its tests do not load the changed source"
   return { id, end: "survived", why }

@@ -6,7 +6,7 @@
 import { fileURLToPath } from "node:url"
 import type { TestModule, Vitest, VitestPluginContext } from "vitest/node"
 import { createVitest } from "vitest/node"
-import { plantAll, plantedVariable } from "./PlantText.ts"
+import { outsideTests, plantAll, plantedVariable } from "./PlantText.ts"
 import type { Change } from "./PlantText.ts"
 
 export interface TestsWanted {
@@ -21,7 +21,7 @@ export interface TestsSeen {
   /** Titles of the tests that ran, and of those that failed. */
   readonly passed: ReadonlyArray<string>
   readonly failed: ReadonlyArray<string>
-  /** Files that could not even be loaded: of such a file the runner may still tell results of an earlier run. */
+  /** Files that could not even be loaded, and why. */
   readonly broken: ReadonlyArray<string>
   /** Sources in which the bug was really planted; those of processes that the tests start are not seen. */
   readonly planted: ReadonlyArray<string>
@@ -79,20 +79,28 @@ const plant = (runner: Vitest, changes: ReadonlyArray<Change>): void => {
 const brokenIn = (module: TestModule): ReadonlyArray<string> =>
   module.errors().map(({ message }) => `${module.relativeModuleId}: ${message}`)
 
+/** The runner keeps and tells the results of earlier runs as well, and counts their failures. */
+const forgetResults = (runner: Vitest): void => {
+  runner.state.filesMap.clear()
+  runner.state.idMap.clear()
+}
+
 const runFile = async (
   runner: Vitest,
   file: string,
   pattern: RegExp,
 ): Promise<Omit<TestsSeen, "planted">> => {
+  forgetResults(runner)
   runner.setGlobalTestNamePattern(pattern)
   const specification = runner.getRootProject().createSpecification(root + file)
-  const { testModules, unhandledErrors } = await runner.runTestSpecifications([specification])
+  const { testModules: told, unhandledErrors } = await runner.runTestSpecifications([specification])
+  const testModules = told.filter(({ moduleId }) => moduleId === root + file)
   const tests = testModules.flatMap((module) => [...module.children.allTests()])
   const named = (state: string) =>
     tests.filter((test) => test.result().state === state).map(({ fullName }) => fullName)
   return {
     passed: named("passed"),
-    failed: [...named("failed"), ...unhandledErrors.map((error) => `outside any test: ${String(error)}`)],
+    failed: [...named("failed"), ...unhandledErrors.map((error) => `${outsideTests}${String(error)}`)],
     broken: testModules.flatMap(brokenIn),
   }
 }

@@ -176,7 +176,7 @@ describe("execution events", () => {
       ),
   )
 
-  it("a feature that asks is the producer of its own pause, after the login was accepted", () =>
+  it("[field event.producer] a feature that asks is the producer of its own pause, after the login was accepted", () =>
     run(
       Effect.gen(function* () {
         const caller = yield* Caller
