@@ -49,7 +49,7 @@ describe("run", () => {
     expect(choose([run(yesterday, day, 0)])).toEqual(anew(today))
   })
 
-  it("takes up an unfinished run younger than twenty hours, whatever its date", () => {
+  it("takes up an unfinished run younger than twenty hours, whatever its date [run 20 hours]", () => {
     expect(choose([run(yesterday, 3 * hour, undefined)])).toEqual(resume(yesterday))
     expect(choose([run(yesterday, 20 * hour - 1, 4)])).toEqual(resume(yesterday))
     expect(choose([run(today, hour, 4)])).toEqual(resume(today))
@@ -86,7 +86,7 @@ describe("run", () => {
     })
   })
 
-  it("takes up a run that seems to begin in the future because the clock was set back", () => {
+  it("takes up a run that seems to begin in the future because the clock was set back [promise 9 clock jumps]", () => {
     expect(choose([run(today, -2 * hour, undefined)])).toEqual(resume(today))
     expect(choose([run(today, -2 * day, undefined)])).toEqual(anew(`${today}.2`, today))
   })

@@ -326,7 +326,7 @@ describe("PublisherDuckDb", () => {
   )
 
   it.live(
-    "a disk that fails at any step leaves the old version or the new one, and the next time repairs",
+    "a disk that fails at any step leaves the old version or the new one, and the next time repairs [promise 6] [promise 7]",
     () =>
       Effect.gen(function* () {
         const prepared = yield* folder
@@ -462,16 +462,18 @@ describe("PublisherDuckDb", () => {
     }),
   )
 
-  it.live("publishes nothing where a body that the ledger knows is not in landing", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      yield* oneNight.pipe(Effect.provide(foundation(root)))
-      rmSync(join(root, "landing"), { recursive: true })
-      yield* Effect.gen(function* () {
-        const failure = yield* Effect.flip(publish(run_id))
-        assert.match(failure.message, /no body at offset/)
-        assert.isFalse(nodeFiles.exists(join(root, "nightjar.duckdb")))
-      }).pipe(Effect.provide(layers(root)))
-    }),
+  it.live(
+    "publishes nothing where a body that the ledger knows is not in landing [promise 5] [decision 3 landed]",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        yield* oneNight.pipe(Effect.provide(foundation(root)))
+        rmSync(join(root, "landing"), { recursive: true })
+        yield* Effect.gen(function* () {
+          const failure = yield* Effect.flip(publish(run_id))
+          assert.match(failure.message, /no body at offset/)
+          assert.isFalse(nodeFiles.exists(join(root, "nightjar.duckdb")))
+        }).pipe(Effect.provide(layers(root)))
+      }),
   )
 })

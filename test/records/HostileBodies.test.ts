@@ -89,7 +89,7 @@ const damaged = fc
   })
 
 describe("hostile bodies", () => {
-  it("lose no record, whatever stands in them", async () => {
+  it("lose no record, whatever stands in them [promise 14]", async () => {
     const normaliser = makeNormaliser(families)
     const body = fc
       .array(
@@ -107,7 +107,7 @@ describe("hostile bodies", () => {
     await expectReadable(normaliser)
   })
 
-  it("cost their own record at most", () => {
+  it("cost their own record at most [promise 11]", () => {
     fc.assert(
       fc.property(damaged, (text) => {
         const normaliser = makeNormaliser(families)

@@ -214,7 +214,7 @@ inBothWays("a challenge of a feature", (told) => {
   )
 
   told(
-    "that is not answered keeps what came before it [feature FEATURE_ACTION_TIMEOUT]",
+    "that is not answered keeps what came before it [feature FEATURE_ACTION_TIMEOUT] [field feature-state.status_reason]",
     Effect.gen(function* () {
       const { caller, id } = yield* asked(held)
       yield* TestClock.adjust(100_000)

@@ -209,21 +209,25 @@ describe("records whose shape section 2.7 shows", () => {
     })
   }
 
-  it("[field profile.type] [field profile.gender] [field profile.civil_status] take every value", () => {
-    const valuesOf = (name: string) => new Set(profiles.map((record) => record[name]))
-    expect(valuesOf("type")).toEqual(new Set(customerTypes))
-    expect(valuesOf("gender")).toEqual(new Set(genders))
-    expect(valuesOf("civil_status")).toEqual(new Set(civilStatuses))
-    const kinds = childrenOf(profiles, "identification_numbers").map(({ type }) => type)
-    expect(new Set(kinds)).toEqual(new Set(identificationNumberTypes))
-    expect(new Set(sample.map(subFamily))).toEqual(
-      new Set([
-        "customer_information:user_profile",
-        ...higherEducationSubFamilies,
-        ...secondaryEducationSubFamilies,
-      ]),
-    )
-  })
+  it(
+    "[field profile.type] [field profile.gender] [field profile.civil_status] [field id-number.type] " +
+      "[field higher.sub_family] [field secondary.sub_family] take every value",
+    () => {
+      const valuesOf = (name: string) => new Set(profiles.map((record) => record[name]))
+      expect(valuesOf("type")).toEqual(new Set(customerTypes))
+      expect(valuesOf("gender")).toEqual(new Set(genders))
+      expect(valuesOf("civil_status")).toEqual(new Set(civilStatuses))
+      const kinds = childrenOf(profiles, "identification_numbers").map(({ type }) => type)
+      expect(new Set(kinds)).toEqual(new Set(identificationNumberTypes))
+      expect(new Set(sample.map(subFamily))).toEqual(
+        new Set([
+          "customer_information:user_profile",
+          ...higherEducationSubFamilies,
+          ...secondaryEducationSubFamilies,
+        ]),
+      )
+    },
+  )
 
   it("[field profile.name_extra] [field profile.number_of_children] are empty for companies", () => {
     const companies = profiles.filter(({ type }) => type === "company")

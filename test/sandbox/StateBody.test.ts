@@ -60,6 +60,11 @@ const fields: Readonly<Record<string, unknown>> = {
     },
   ],
 }
+/** Rows that one field of the state shows besides its own. */
+const alsoShown: Readonly<Record<string, string>> = {
+  features: " [field feature-state.code]",
+  external_execution_id: " [field start.external_execution_id]",
+}
 const messageFields = ["date", "type", "id", "loc", "message"]
 
 const closedRun = Effect.gen(function* () {
@@ -79,7 +84,7 @@ inBothWays("a closed run", (told) => {
   )
   for (const [name, value] of Object.entries(fields)) {
     told(
-      `shows its ${name} [field execution.${name}]${name === "features" ? " [field feature-state.code]" : ""}`,
+      `shows its ${name} [field execution.${name}]${alsoShown[name] ?? ""}`,
       Effect.gen(function* () {
         expect(field(yield* closedRun, name)).toEqual(value)
       }),
