@@ -124,12 +124,14 @@ describe("what happens with each end", () => {
     )
   })
 
-  it.each([
+  for (const [reason, expected] of [
     ["ENGINE_UNKNOWN", told("skipped", "engineer", 3)],
     ["ENGINE_UNAVAILABLE", told("unfinished", "service", 4)],
     ["RESULTS_PARTIAL", told("unfinished", "service", 4)],
     ["START_UNKNOWN", told("unfinished", "engineer", 4)],
-  ] as const)("a task that ends with our own %s [end %s]", (reason, expected) => {
-    expect(shown(ownEnds[reason])).toEqual(expected)
-  })
+  ] as const) {
+    it(`a task that ends with our own ${reason} [end ${reason}]`, () => {
+      expect(shown(ownEnds[reason])).toEqual(expected)
+    })
+  }
 })

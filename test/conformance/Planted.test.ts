@@ -95,6 +95,7 @@ describe("a row", () => {
     expect(outcome).toEqual({
       rows: 5,
       caught: 2,
+      late: 0,
       survivors: [
         { id: "move 2", why: "all of its tests pass" },
         { id: "move 3", why: "all of its tests pass", reason: "nothing shows it" },

@@ -30,9 +30,11 @@ export const wantedFor = ({ row, bug }: PlantedRow): TestsWanted => ({
   changes: bug.changes,
 })
 
+const timeLimit = "the time limit"
+
 export const judge = (id: string, seen: TestsSeen | "late"): Verdict => {
   // A test that never ends is noticed by whoever runs it.
-  if (seen === "late") return { id, end: "caught", by: "the time limit" }
+  if (seen === "late") return { id, end: "caught", by: timeLimit }
   if (seen.broken.length > 0) return { id, end: "error", why: seen.broken.join("; ").slice(0, 300) }
   const [first] = seen.failed
   if (first !== undefined) {
@@ -64,6 +66,8 @@ export const controlProblems = ({ files }: TestsWanted, seen: TestsSeen | "late"
 export interface Outcome {
   readonly rows: number
   readonly caught: number
+  /** Of those: rows whose tests did not end in time, which on a busy machine says little. */
+  readonly late: number
   readonly survivors: ReadonlyArray<{ readonly id: string; readonly why: string; readonly reason?: string }>
   /** What makes the command fail. */
   readonly problems: ReadonlyArray<string>
@@ -77,6 +81,7 @@ export const outcomeOf = (
   return {
     rows: verdicts.length,
     caught: verdicts.filter(({ end }) => end === "caught").length,
+    late: verdicts.filter((one) => one.end === "caught" && one.by === timeLimit).length,
     survivors: survivors.map(({ id, why }) => {
       const reason = accepted[id]
       return reason === undefined ? { id, why } : { id, why, reason }

@@ -79,7 +79,7 @@ const plantEach = (
 
 const tell = (outcome: Outcome, elapsedMs: number): void => {
   if (values.json) return console.log(JSON.stringify(outcome, null, 2))
-  note(`${Math.round(elapsedMs / 1000)} s, seed ${seed}`)
+  note(`${Math.round(elapsedMs / 1000)} s, seed ${seed}, ${outcome.late} caught by the time limit alone`)
   for (const { id, why, reason } of outcome.survivors) note(`  [${id}] ${reason ?? why}`)
   for (const problem of outcome.problems) console.error(problem)
   console.log(figureOf(outcome))
@@ -101,6 +101,10 @@ const readRows = (): ReadonlyArray<PlantedRow> => {
 const main = async (): Promise<boolean> => {
   const startedAt = performance.now()
   const chosen = readRows()
+  if (chosen.length === 0) {
+    console.error("nothing to do: no row is chosen by --rows and --sample")
+    return false
+  }
   const refused = chosen.flatMap((planted): ReadonlyArray<Verdict> => {
     const why = obstacle(planted)
     return why === undefined ? [] : [{ id: planted.row.id, end: "error", why }]

@@ -57,6 +57,7 @@ describe("blank", () => {
       encodeURIComponent(secret),
       Buffer.from(secret).toString("base64"),
       Buffer.from(secret).toString("hex"),
+      Buffer.from(secret).toString("hex").toUpperCase(),
     ]
     const secrets = fc.string({ unit: "grapheme", minLength: 6, maxLength: 24 }).map((text) => `€${text}¡`)
     const around = fc.string({ unit: "grapheme", maxLength: 12 })

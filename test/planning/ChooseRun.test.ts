@@ -55,7 +55,7 @@ describe("run", () => {
     expect(choose([run(today, hour, 4)])).toEqual(resume(today))
   })
 
-  it("begins anew after twenty hours, and collects only what is left at the service", () => {
+  it("begins anew after twenty hours, and collects only what is left at the service [run 20 hours]", () => {
     expect(choose([run(yesterday, 20 * hour, undefined)])).toEqual(anew(today, yesterday))
     expect(choose([run(yesterday, 21 * hour, 4, { leftovers: true })])).toEqual(anew(today, yesterday))
     expect(choose([run(yesterday, 21 * hour, 4)])).toEqual(anew(today))

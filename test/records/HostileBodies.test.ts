@@ -89,7 +89,7 @@ const damaged = fc
   })
 
 describe("hostile bodies", () => {
-  it("lose no record, whatever stands in them [promise 14]", async () => {
+  it("lose no record, whatever stands in them [promise 14] [promise 11]", async () => {
     const normaliser = makeNormaliser(families)
     const body = fc
       .array(
