@@ -21,7 +21,8 @@ const Pair = Schema.Tuple([Schema.String, Schema.String])
 
 /**
  * `rows`: what is replaced and by what, row by row, in one file. `each`: one change for many rows, in which
- * `{}` is the last word of the row's id and `{of}` the one before it. `row`: one row whose bug takes several changes.
+ * `{}` is the last word of the row's id and `{of}` the one before it. `row`: one row whose bug takes several
+ * changes.
  */
 const Entry = Schema.Union([
   Schema.Struct({ in: Schema.String, rows: Schema.Record(Schema.String, Pair) }),

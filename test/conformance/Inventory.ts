@@ -9,8 +9,8 @@ import { Schema } from "effect"
 import { parse } from "yaml"
 
 /**
- * `own`: no rows of the reference, but what this repository's contract adds, as its own choice. `pipeline`: what
- * the product promises its users.
+ * `own`: no rows of the reference, but what this repository's contract adds, as its own choice. `pipeline`:
+ * what the product promises its users.
  */
 export const inventoryParts = ["resources", "states", "endpoints", "rules", "own", "pipeline"] as const
 export type InventoryPart = (typeof inventoryParts)[number]

@@ -1,7 +1,8 @@
 /**
- * `npm run planted -- [--rows REGEX] [--sample N] [--seed S] [--json]`: plants the bug of every row of the inventory, one
- * after another and in memory only, and runs the tests that carry the row's tag. Prints how many were caught and
- * who survived; exits 1 on a survivor that nobody accepted, on an accepted one that is caught, and on a bug that does not fit.
+ * `npm run planted -- [--rows REGEX] [--sample N] [--seed S] [--json]`: plants the bug of every row of the
+ * inventory, one after another and in memory only, and runs the tests that carry the row's tag. Prints how
+ * many were caught and who survived; exits 1 on a survivor that nobody accepted, on an accepted one that is
+ * caught, and on a bug that does not fit.
  */
 import { parseArgs } from "node:util"
 import { misfits, readAccepted, readBugs } from "./Bugs.ts"

@@ -77,7 +77,7 @@ const cases: ReadonlyArray<Case> = [
     verdict: skipped("ENGINE_UNKNOWN", "the service knows no such engine: see `nightjar engines list`"),
   },
   {
-    title: "an engine that needs a person at every run",
+    title: "an engine that needs a person at every run [end always engine]",
     finding: known({ action_required_frequency: "always" }),
     verdict: skipped("CUSTOMER_INTERVENTION_REQUIRED", "this engine needs a person at every run"),
   },
