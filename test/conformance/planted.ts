@@ -70,13 +70,17 @@ const note = (text: string): void => {
 const plantEach = (
   processes: ReadonlyArray<TestProcess>,
   rows: ReadonlyArray<PlantedRow>,
-): Promise<ReadonlyArray<Verdict>> =>
-  inTurns(processes, rows, async (process, planted) => {
+): Promise<ReadonlyArray<Verdict>> => {
+  let done = 0
+  return inTurns(processes, rows, async (process, planted) => {
     const verdict = judge(planted.row.id, await process.run(wantedFor(planted), rowLimitMs))
+    done += 1
+    if (done % 100 === 0) note(`${done} of ${rows.length} rows`)
     if (verdict.end !== "caught") note(`[${verdict.id}] ${verdict.end}: ${verdict.why}`)
     else if (values.verbose) note(`[${verdict.id}] caught by ${verdict.by}`)
     return verdict
   })
+}
 
 const tell = (outcome: Outcome, elapsedMs: number): void => {
   if (values.json) return console.log(JSON.stringify(outcome, null, 2))
