@@ -54,28 +54,31 @@ describe("counted records that do not come", () => {
   it.each([
     ["the session is not known", "noflow+records-3", 404],
     ["nobody started the session", "unstarted+records-5", 412],
-  ])("keep the execution where the profile holds only some of them: %s", (_, words, status) => {
-    const counted = Number(words.slice(-1))
-    const night = one(jobFor(words))
-    expect(night).toEqual({
-      exit_code: 3,
-      verdict: short,
-      message: `${profile} 1 of ${counted}; flow_results: ${status}`,
-      asked: [
-        ["flow_results", status],
-        ["profile", 200],
-      ],
-      deleted: [false],
-      starts: 1,
-      broken: [],
-      warnings: [
-        `1 execution kept at the service: not all is known to be here; ${counted - 1} counted ` +
-          "records did not come",
-      ],
-    })
-  })
+  ])(
+    "keep the execution where the profile holds only some of them: %s [end RECORDS_SHORT]",
+    (_, words, status) => {
+      const counted = Number(words.slice(-1))
+      const night = one(jobFor(words))
+      expect(night).toEqual({
+        exit_code: 3,
+        verdict: short,
+        message: `${profile} 1 of ${counted}; flow_results: ${status}`,
+        asked: [
+          ["flow_results", status],
+          ["profile", 200],
+        ],
+        deleted: [false],
+        starts: 1,
+        broken: [],
+        warnings: [
+          `1 execution kept at the service: not all is known to be here; ${counted - 1} counted ` +
+            "records did not come",
+        ],
+      })
+    },
+  )
 
-  it("keep the execution where no endpoint brings their family", () => {
+  it("keep the execution where no endpoint brings their family [end RECORDS_UNREACHABLE]", () => {
     const night = one(jobFor("noflow+records-4", "accounts_read", "cards_read"))
     expect([night.verdict, night.exit_code, night.deleted, night.asked]).toEqual([
       unreachable,
@@ -149,7 +152,7 @@ describe("an answer that is no documented `nothing here`", () => {
     ])
   })
 
-  it("keeps what counts nothing, too: 403 and 422 are not `nothing here`", () => {
+  it("keeps what counts nothing, too: 403 and 422 are not `nothing here` [promise 5 refusals]", () => {
     for (const [reading, status] of [
       [{ flow_api: "forbidden" }, 403],
       [{ session_id_form: "uuid" }, 422],
@@ -174,7 +177,7 @@ describe("what is kept", () => {
     final: "is_final",
   })
 
-  it("is read again by the next night, without a start, and deleted once all of it is here", () => {
+  it("is read again by the next night, without a start, and deleted once all is here [promise 5 kept]", () => {
     const job = jobFor("records-3")
     const reading: Reading = { flow_api: "absent", result_kinds: "present" }
     const nights = live(
@@ -206,7 +209,7 @@ describe("what is kept", () => {
     expect(nights.ended).toMatchObject({ exit_code: 0, leftovers: false, kept: 0 })
   })
 
-  it("is not published again while nothing new is learnt", () => {
+  it("is not published again while nothing new is learnt [run nothing new]", () => {
     const job = jobFor("noflow+records-3")
     const place = makeNights()
     const looks = live(

@@ -36,7 +36,7 @@ describe("waits between tries", () => {
     assert.strictEqual(nextDelayMs(failures.AnswerLost, 9, 0), 0)
   })
 
-  it("are never shorter than the service asked for", () => {
+  it("are never shorter than the service asked for [promise 10]", () => {
     fc.assert(
       fc.property(
         fc.nat(3_600_000),
@@ -71,7 +71,7 @@ describe("repeated calls", () => {
       }),
   )
 
-  it.effect("a start is sent again only when certainly nothing was created", () =>
+  it.effect("a start is sent again only when certainly nothing was created [promise 1] [decision 2]", () =>
     Effect.gen(function* () {
       const options = { triesMax: 5, lostAnswers: "return" } as const
       const counts = yield* Effect.forEach(Object.values(failures), (failure) => tries(failure, options))

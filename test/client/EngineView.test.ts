@@ -90,7 +90,7 @@ describe("an engine's details", () => {
       },
       { ...login, "x-meta": { submit_button_text: "Go", lazy_fields: ["code"], own: 3 } },
     ],
-  ])("with a login form %s are read", (_, parameters, expected) => {
+  ])("with a login form %s are read [decision 10 forms]", (_, parameters, expected) => {
     expect(read({ parameters })).toEqual({ ...whole, parameters: expected })
   })
 

@@ -88,36 +88,38 @@ describe("the requests", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("a hostile id fills one path segment or no request is made", () =>
-    Effect.gen(function* () {
-      const sent = ["../../x", "a/b", "?q=1", "#h", "%2e%2e", "a b", "é", "\u0000", "...", "a;b", "\\..\\"]
-      for (const id of sent) {
-        const stage = yield* stageOverHttp({ status: 404, body: "{}" })
-        const remove = Effect.flatMap(Service, (service) => service.deleteExecution(id))
-        yield* Effect.provide(remove, stage.layer)
-        const url = `/api/executions/handler/v1/${encodeURIComponent(id)}/delete`
-        assert.deepStrictEqual(
-          stage.requests.map((request) => request.url),
-          [url],
-        )
-      }
-      for (const id of ["", ".", "..", "\ud800"]) {
-        const stage = yield* stageInProcess({ status: 204 })
-        const service = yield* Effect.provide(Service, stage.layer)
-        const failure = yield* Effect.flip(service.deleteExecution(id))
-        const engine = yield* service.showEngine(id)
-        assert.deepStrictEqual(
-          [failure._tag, engine, stage.requests],
-          ["NotSent", { _tag: "EngineUnknown", http_status: 422 }, []],
-        )
-      }
-      assert.strictEqual(encodeSegment(".."), undefined)
-    }).pipe(Effect.scoped),
+  it.effect(
+    "a hostile id fills one path segment or no request is made [promise 13 addresses] [decision 9]",
+    () =>
+      Effect.gen(function* () {
+        const sent = ["../../x", "a/b", "?q=1", "#h", "%2e%2e", "a b", "é", "\u0000", "...", "a;b", "\\..\\"]
+        for (const id of sent) {
+          const stage = yield* stageOverHttp({ status: 404, body: "{}" })
+          const remove = Effect.flatMap(Service, (service) => service.deleteExecution(id))
+          yield* Effect.provide(remove, stage.layer)
+          const url = `/api/executions/handler/v1/${encodeURIComponent(id)}/delete`
+          assert.deepStrictEqual(
+            stage.requests.map((request) => request.url),
+            [url],
+          )
+        }
+        for (const id of ["", ".", "..", "\ud800"]) {
+          const stage = yield* stageInProcess({ status: 204 })
+          const service = yield* Effect.provide(Service, stage.layer)
+          const failure = yield* Effect.flip(service.deleteExecution(id))
+          const engine = yield* service.showEngine(id)
+          assert.deepStrictEqual(
+            [failure._tag, engine, stage.requests],
+            ["NotSent", { _tag: "EngineUnknown", http_status: 422 }, []],
+          )
+        }
+        assert.strictEqual(encodeSegment(".."), undefined)
+      }).pipe(Effect.scoped),
   )
 })
 
 describe("the settings", () => {
-  it("plain http is for this machine only, and an address holds nothing but scheme, host and path", () => {
+  it("plain http is for this machine only, and an address holds nothing but scheme, host and path [promise 12 plain http]", () => {
     const verdicts = [
       "https://service.example/api/",
       "http://127.0.0.1:80/api",
@@ -172,48 +174,50 @@ describe("the settings", () => {
 })
 
 describe("secrets", () => {
-  it.effect("no failure, cause or span of a call shows the application secret or the parameters", () =>
-    Effect.gen(function* () {
-      const spans: Array<unknown> = []
-      const tracer = Tracer.make({
-        span: (options) => {
-          const span = new Tracer.NativeSpan(options)
-          spans.push(span)
-          return span
-        },
-      })
-      const broken = HttpClient.make((request) =>
-        Effect.fail(
-          new HttpClientError.HttpClientError({
-            reason: new HttpClientError.TransportError({
-              request,
-              cause: new Error(`echo ${secret} password-canary-2`),
+  it.effect(
+    "no failure, cause or span of a call shows the application secret or the parameters [promise 12 errors]",
+    () =>
+      Effect.gen(function* () {
+        const spans: Array<unknown> = []
+        const tracer = Tracer.make({
+          span: (options) => {
+            const span = new Tracer.NativeSpan(options)
+            spans.push(span)
+            return span
+          },
+        })
+        const broken = HttpClient.make((request) =>
+          Effect.fail(
+            new HttpClientError.HttpClientError({
+              reason: new HttpClientError.TransportError({
+                request,
+                cause: new Error(`echo ${secret} password-canary-2`),
+              }),
             }),
-          }),
-        ),
-      )
-      const layer = ServiceHttp.layer(settingsFor("http://localhost")).pipe(
-        Layer.provide(Layer.succeed(HttpClient.HttpClient, broken)),
-      )
-      const exit = yield* calls.startExecution.pipe(
-        Effect.provide(layer),
-        Effect.withSpan("outer"),
-        Effect.provideService(Tracer.Tracer, tracer),
-        Effect.exit,
-      )
-      const stage = yield* stageInProcess({ status: 400, body: "{}" })
-      yield* Effect.provideService(Effect.provide(calls.startExecution, stage.layer), Tracer.Tracer, tracer)
-      assert.isTrue(Exit.isFailure(exit))
-      const shown = [
-        Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "",
-        inspect(exit, { depth: 20 }),
-        JSON.stringify(exit),
-        ...spans.map((span) => (span instanceof Tracer.NativeSpan ? span.name : "")),
-      ].join("\n")
-      assert.include(shown, "startExecution")
-      assert.notInclude(shown, "canary")
-      assert.strictEqual(spans.length, 1)
-    }).pipe(Effect.scoped),
+          ),
+        )
+        const layer = ServiceHttp.layer(settingsFor("http://localhost")).pipe(
+          Layer.provide(Layer.succeed(HttpClient.HttpClient, broken)),
+        )
+        const exit = yield* calls.startExecution.pipe(
+          Effect.provide(layer),
+          Effect.withSpan("outer"),
+          Effect.provideService(Tracer.Tracer, tracer),
+          Effect.exit,
+        )
+        const stage = yield* stageInProcess({ status: 400, body: "{}" })
+        yield* Effect.provideService(Effect.provide(calls.startExecution, stage.layer), Tracer.Tracer, tracer)
+        assert.isTrue(Exit.isFailure(exit))
+        const shown = [
+          Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "",
+          inspect(exit, { depth: 20 }),
+          JSON.stringify(exit),
+          ...spans.map((span) => (span instanceof Tracer.NativeSpan ? span.name : "")),
+        ].join("\n")
+        assert.include(shown, "startExecution")
+        assert.notInclude(shown, "canary")
+        assert.strictEqual(spans.length, 1)
+      }).pipe(Effect.scoped),
   )
 })
 

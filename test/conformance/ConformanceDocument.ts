@@ -4,6 +4,7 @@
  * prints which.
  */
 import { fileURLToPath } from "node:url"
+import { misfits, readBugs } from "./Bugs.ts"
 import { collectTests } from "./CollectTests.ts"
 import { compareWithContract, differences } from "./ContractComparison.ts"
 import { coverageOf, plainTitle } from "./Coverage.ts"
@@ -41,7 +42,7 @@ const nameTests = (tests: ReadonlyArray<CollectedTest>): string => {
 }
 
 const rowTable = (rows: ReadonlyArray<CoveredRow>): ReadonlyArray<string> => [
-  line("row", "the reference says", "shown by"),
+  line("row", rows[0]?.part === "pipeline" ? "what holds" : "the reference says", "shown by"),
   "| --- | --- | --- |",
   ...rows.map(({ id, says, tests }) => line(`\`${id}\``, says, nameTests(tests))),
 ]
@@ -61,7 +62,7 @@ const pathTable = (): ReadonlyArray<string> => [
 
 const sectionsOf = (rows: ReadonlyArray<CoveredRow>): ReadonlyArray<string> =>
   [...new Set(rows.map(({ section }) => section))].flatMap((section) => [
-    `### Section ${section}`,
+    /^\d/.test(section) ? `### Section ${section}` : `### ${section}`,
     "",
     ...rowTable(rows.filter((row) => row.section === section)),
     "",
@@ -71,16 +72,19 @@ export const renderConformance = (
   rows: ReadonlyArray<CoveredRow>,
   silences: ReadonlyArray<Silence>,
 ): string => {
-  const own = rows.filter((row) => row.own)
-  const reference = rows.filter((row) => !row.own)
+  const own = rows.filter(({ part }) => part === "own")
+  const pipeline = rows.filter(({ part }) => part === "pipeline")
+  const reference = rows.filter(({ part }) => part !== "own" && part !== "pipeline")
   return [
     "# The reference, row by row",
     "",
     "Derived by `npm run generate` from `test/conformance/inventory` and from the titles of the tests: a test",
     "names the rows that it shows in square brackets. `npm run check` fails when a row has no test, when a title",
-    "names no row, and when the inventory and the contract in `src/contract` are not the same.",
+    "names no row, and when the inventory and the contract in `src/contract` are not the same. Each row has a bug",
+    "of its own in `test/conformance/bugs`; `npm run planted` plants them and fails when the row's tests still pass.",
     "",
-    `${reference.length} rows of the reference, ${own.length} additions of our own, ${silences.length} parts not shown.`,
+    `${reference.length} rows of the reference, ${own.length} additions of our own, ` +
+      `${pipeline.length} rows of the pipeline, ${silences.length} parts not shown.`,
     "",
     "## Endpoints by name",
     "",
@@ -95,6 +99,11 @@ export const renderConformance = (
     "",
     ...rowTable(own),
     "",
+    "## What the pipeline promises",
+    "",
+    "No rows of the reference: how each end is told, the exit codes, the promises, and the decisions behind them.",
+    "",
+    ...sectionsOf(pipeline),
     "## What the reference does not show",
     "",
     ...silenceTable(silences),
@@ -104,8 +113,10 @@ export const renderConformance = (
 
 const measure = () => {
   const inventory = readInventory()
-  const { rows, problems } = coverageOf(inventory, collectTests([]))
-  return { rows, problems: [...differences(compareWithContract(inventory)), ...problems] }
+  const bugs = readBugs()
+  const { rows, problems } = coverageOf(inventory, collectTests([]), bugs)
+  const all = [...differences(compareWithContract(inventory)), ...problems, ...misfits(bugs)]
+  return { rows, problems: all }
 }
 
 /** Fails, naming every problem on one line, while inventory, contract and tests do not fit each other. */

@@ -4,7 +4,7 @@ import { collectTests } from "./CollectTests.ts"
 import { coverageOf, plainTitle, tagsOf } from "./Coverage.ts"
 import { renderConformance } from "./ConformanceDocument.ts"
 
-const row = (id: string) => ({ id, section: "3.2", says: `what ${id} says`, own: false })
+const row = (id: string) => ({ id, section: "3.2", says: `what ${id} says`, part: "states" as const })
 const rows = [row("move 1"), row("reason TIMEOUT"), row("startExecution 409")]
 const test = (title: string) => ({ file: "test/sandbox/Some.test.ts", title })
 const both = test("a run [move 1] times out [reason TIMEOUT]")
@@ -12,7 +12,7 @@ const conflict = test("[startExecution 409] one at a time")
 
 describe("the checker of the inventory", () => {
   it("is content when every row has a test and every tag a row", () => {
-    const { rows: covered, problems } = coverageOf(rows, [both, conflict])
+    const { rows: covered, problems } = coverageOf(rows, [both, conflict], rows)
     expect(problems).toEqual([])
     expect(covered.map(({ id, tests }) => [id, tests])).toEqual([
       ["move 1", [both]],
@@ -22,17 +22,26 @@ describe("the checker of the inventory", () => {
   })
 
   it("names a row whose tag was taken out of its only title", () => {
-    expect(coverageOf(rows, [both, test("one at a time")]).problems).toEqual([
+    expect(coverageOf(rows, [both, test("one at a time")], rows).problems).toEqual([
       "[startExecution 409] of section 3.2 has no test",
     ])
   })
 
   it("names a tag that is no row, and a row that is there twice", () => {
     expect(
-      coverageOf([...rows, row("move 1")], [both, conflict, test("[reason TIMEUOT] typing")]).problems,
+      coverageOf([...rows, row("move 1")], [both, conflict, test("[reason TIMEUOT] typing")], rows).problems,
     ).toEqual([
       "[move 1] is in the inventory twice",
       "[reason TIMEUOT] in a title of test/sandbox/Some.test.ts names no row",
+    ])
+  })
+
+  it("names a row without a bug, one with two, and a bug that is for no row", () => {
+    const bugs = [rows[0], rows[1], rows[1], row("reason TIMEUOT")].flatMap((one) => one ?? [])
+    expect(coverageOf(rows, [both, conflict], bugs).problems).toEqual([
+      "[startExecution 409] has no bug that its tests must catch",
+      "[reason TIMEOUT] has two bugs",
+      "the bug of [reason TIMEUOT] is for no row",
     ])
   })
 
@@ -47,10 +56,12 @@ describe("the checker of the inventory", () => {
       { ...conflict, title: `a start, in-process > ${conflict.title}` },
       { ...conflict, title: `a start, over HTTP > ${conflict.title}` },
     ]
-    const text = renderConformance(coverageOf(rows, [both, ...twice]).rows, [
+    const text = renderConformance(coverageOf(rows, [both, ...twice], rows).rows, [
       { section: "2.6", open: "the lifetime of a ticket", service: "an hour", client: "guesses nothing" },
     ])
-    expect(text).toContain("3 rows of the reference, 0 additions of our own, 1 parts not shown.")
+    expect(text).toContain(
+      "3 rows of the reference, 0 additions of our own, 0 rows of the pipeline, 1 parts not shown.",
+    )
     expect(text).toContain(
       "| `startExecution 409` | what startExecution 409 says | `sandbox/Some.test.ts`: a start: one at a time |",
     )

@@ -1,7 +1,9 @@
 /**
- * Which tests show which rows of the inventory. A test points at a row by its id in square brackets in its
- * title; a bracket that names no row, a row that no test names and two rows of one name are problems.
+ * Which tests show which rows of the inventory, and whether each row has the bug that they must notice. A
+ * test points at a row by its id in square brackets in its title; a bracket or a bug that names no row, a row
+ * without a test or a bug and two of one name are problems.
  */
+import type { Bug } from "./Bugs.ts"
 import type { Row } from "./Inventory.ts"
 
 export interface CollectedTest {
@@ -40,7 +42,27 @@ const grouped = (tests: ReadonlyArray<CollectedTest>) => {
   return byTag
 }
 
-export const coverageOf = (rows: ReadonlyArray<Row>, tests: ReadonlyArray<CollectedTest>): Coverage => {
+const bugProblems = (
+  rows: ReadonlyArray<Row>,
+  bugs: ReadonlyArray<Pick<Bug, "id">>,
+): ReadonlyArray<string> => {
+  const ids = new Set(rows.map(({ id }) => id))
+  const withBug = new Set(bugs.map(({ id }) => id))
+  const twice = bugs.filter(({ id }, index) => bugs.findIndex((bug) => bug.id === id) !== index)
+  return [
+    ...rows
+      .filter(({ id }) => !withBug.has(id))
+      .map(({ id }) => `[${id}] has no bug that its tests must catch`),
+    ...twice.map(({ id }) => `[${id}] has two bugs`),
+    ...[...withBug].filter((id) => !ids.has(id)).map((id) => `the bug of [${id}] is for no row`),
+  ]
+}
+
+export const coverageOf = (
+  rows: ReadonlyArray<Row>,
+  tests: ReadonlyArray<CollectedTest>,
+  bugs: ReadonlyArray<Pick<Bug, "id">>,
+): Coverage => {
   const byTag = grouped(tests)
   const ids = new Set(rows.map(({ id }) => id))
   const twice = rows.filter(({ id }, index) => rows.findIndex((row) => row.id === id) !== index)
@@ -52,6 +74,7 @@ export const coverageOf = (rows: ReadonlyArray<Row>, tests: ReadonlyArray<Collec
       ...twice.map(({ id }) => `[${id}] is in the inventory twice`),
       ...untold.map(({ id, section }) => `[${id}] of section ${section} has no test`),
       ...strangers.map(([id, [first]]) => `[${id}] in a title of ${first?.file ?? "?"} names no row`),
+      ...bugProblems(rows, bugs),
     ],
   }
 }

@@ -46,7 +46,7 @@ describe("the inventory and the contract", () => {
       "the reasons of TEMPORARY_ERROR: the contract lacks PROXI_ERROR of the inventory",
     ],
     [
-      [...inventory, { id: "field execution.mood", section: "2.4", says: "Not there.", own: false }],
+      [...inventory, { id: "field execution.mood", section: "2.4", says: "Not there.", part: "resources" }],
       "the fields of execution: the contract lacks mood of the inventory",
     ],
   ] as const)("a difference is named (%#)", (rows, problem) => {
@@ -54,7 +54,7 @@ describe("the inventory and the contract", () => {
   })
 
   it("marks as own what the reference only names: 4.11, 4.12, refused secrets and waiting", () => {
-    const own = inventory.filter((row) => row.own && /^[a-zA-Z]+ \d{3}$/.test(row.id))
+    const own = inventory.filter((row) => row.part === "own" && /^[a-zA-Z]+ \d{3}$/.test(row.id))
     const statuses = own.filter(({ id }) => !/ (?:401|403|429)$/.test(id))
     expect([...new Set(statuses.map(({ section }) => section))]).toEqual(["4.11", "4.12"])
   })

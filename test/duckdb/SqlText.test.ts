@@ -34,7 +34,7 @@ const hostile = fc
   .map((parts) => parts.join(""))
 
 describe("SqlText", () => {
-  it.effect("a hostile value stays a value and a hostile name a name", () =>
+  it.effect("a hostile value stays a value and a hostile name a name [promise 13 SQL]", () =>
     Effect.gen(function* () {
       const connection = yield* Effect.flatMap(DuckDb, (duckdb) =>
         duckdb.open({ path: ":memory:", access: "read-write", threads: 1 }),

@@ -29,7 +29,7 @@ describe("the answer to a start", () => {
     expect(readStart(first, accepted({}))).toEqual({ _tag: "Lost", http_status: 202 })
   })
 
-  it("a conflict with our own external id may be an echo of the request: only the state tells", () => {
+  it("a conflict with our own external id may be an echo of the request: only the state tells [promise 2 echo]", () => {
     expect(readStart(probe, conflict({ ...ids, external_execution_id: "ours" }))).toEqual({
       _tag: "Identify",
       ...ids,
@@ -41,7 +41,7 @@ describe("the answer to a start", () => {
     expect(readStart(first, conflict(ids))).toEqual({ _tag: "Identify", ...ids })
   })
 
-  it("a conflict is about our own execution where its state names all that is ours, and nothing else", () => {
+  it("a conflict is about our own execution where its state names all that is ours, and nothing else [promise 2]", () => {
     const ours = { external_execution_id: "ours", customer_id: "c-1", engine_reference: "bank" }
     const told = (view: StateView) => isOurs({ _tag: "Working", body, view }, ours)
     expect([told({ external_execution_id: "ours" }), told(ours)]).toEqual([true, true])

@@ -42,6 +42,13 @@ describe("an execution may be deleted", () => {
     ])
   })
 
+  it("not without the proof of its published bodies [promise 5 deletions]", () => {
+    for (const whole of [{ whole: false }, {}]) {
+      const receipts = [{ execution_id: "e-1", landed_sha256: "ab", ...whole }]
+      expect(dueOf([...done, { _tag: "RunPublished", run_id, version: 1, receipts }])).toEqual([])
+    }
+  })
+
   it("not without a receipt, a publication, its end, its results or its verdict", () => {
     expect([
       dueOf(done),

@@ -24,7 +24,7 @@ const answered = (source: ResultsSource, _tag: "Nothing" | "Refused", http_statu
 })
 
 describe("a proof", () => {
-  it("is whole when every family that was counted is landed as often, in one final body", () => {
+  it("is whole when every family that was counted is landed as often, in one final body [promise 5 final]", () => {
     expect(proveDrain(two, [flow(many(2, "bank:account"))])).toEqual({
       isWhole: true,
       isCounted: true,
@@ -78,7 +78,7 @@ describe("a proof", () => {
     expect(proveDrain(unknown, [findingOf(narrow, body)]).isWhole).toBe(false)
   })
 
-  it("never holds with a record fewer than were counted", () => {
+  it("never holds with a record fewer than were counted [promise 5 counts]", () => {
     const families = fc.uniqueArray(fc.constantFrom("a:b", "a:c", "d:e", "f"), { minLength: 1 })
     const counts = families.chain((names) =>
       fc.tuple(fc.constant(names), fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 4, maxLength: 4 })),

@@ -97,7 +97,7 @@ describe("the table of ends", () => {
       expect(end(code, reason)).toEqual(unlisted)
   })
 
-  it("opens the breaker for a refusal in authentication_status, whatever the end says", () => {
+  it("opens the breaker for a refusal in authentication_status, whatever the end says [end login status]", () => {
     for (const [code, reasons] of closedFamilies)
       for (const reason of reasons) {
         const [outcome, who_acts, , opensBreaker] = end(code, reason)

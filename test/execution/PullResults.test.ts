@@ -1,6 +1,7 @@
 /** Results in virtual time: partial, final, absent, locked, with documents, without an execution. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { SecretRefused, UnexpectedAnswer } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { idOf, makePlace, minute, night, run_id, second } from "./ScriptedNight.ts"
 import {
@@ -205,6 +206,28 @@ describe("results that are not there", () => {
         script: { ...counting(oneProfile), results: () => absent, profile: () => lost },
       })
       expect([end.verdict("c-1"), isDrained(end)]).toEqual([partial, false])
+    }),
+  )
+})
+
+describe("an answer that is no results", () => {
+  it.effect(
+    "is believed at once where it cannot pass, and after three reads where it may [decision 10 sources]",
+    () =>
+      Effect.gen(function* () {
+        const refusedWith = (http_status: number) => new UnexpectedAnswer({ http_status, message: "no" })
+        const secret = new SecretRefused({ http_status: 403, message: "no" })
+        const asked = (answer: ReturnType<NonNullable<Script["results"]>>) =>
+          Effect.map(night({ script: { ...over, results: () => answer } }), (end) => end.countOf("results"))
+        const answers = [refusedWith(422), nothing(412), nothing(404), refusedWith(405), secret]
+        expect(yield* Effect.forEach(answers, asked)).toEqual([1, 1, 3, 3, 3])
+      }),
+  )
+
+  it.effect("is told with its status where the time for results is over", () =>
+    Effect.gen(function* () {
+      const end = yield* night({ script: { ...over, results: () => throttled(504) } })
+      expect([end.verdict("c-1"), reads(end.facts)]).toEqual([partial, [["results", 504, false, false]]])
     }),
   )
 })

@@ -32,7 +32,7 @@ const startTimes = (calls: ReadonlyArray<readonly [number, string, string]>) =>
   calls.flatMap(([at, verb]) => (verb === "start" ? [at] : []))
 
 describe("a lost start", () => {
-  it.effect("is found again by the same external id, and never repeated", () =>
+  it.effect("is found again by the same external id, and never repeated [decision 2 probe]", () =>
     Effect.gen(function* () {
       const ids: Array<string> = []
       const note = (call: StartCall) => void ids.push(call.external_execution_id)

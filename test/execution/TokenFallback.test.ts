@@ -41,7 +41,7 @@ const startsOf = (
 const succeeded = "succeeded COMPLETED nobody"
 
 describe("a start with a token that the service does not take", () => {
-  it.effect("is sent with the parameters behind it, as another attempt", () =>
+  it.effect("is sent with the parameters behind it, as another attempt [decision 2 token]", () =>
     Effect.gen(function* () {
       expect(yield* startsOf([refused(422)])).toEqual({
         starts: ["Token 1", "Parameters 2"],
@@ -73,12 +73,14 @@ describe("a start with a token that the service does not take", () => {
     }),
   )
 
-  it.effect("leaves a probe of the parameters to log in as they did, in this process and the next", () =>
-    Effect.gen(function* () {
-      const answers = [refused(422), lost, throttled(429, 600 * second)]
-      const starts = ["Token 1", "Parameters 2", "Parameters 2", "Parameters 2"]
-      expect(yield* startsOf(answers)).toEqual({ starts, verdict: succeeded })
-      expect(yield* startsOf(answers, { cutAfter: 60 * second })).toEqual({ starts, verdict: succeeded })
-    }),
+  it.effect(
+    "leaves a probe of the parameters to log in as they did, in this process and the next [decision 2 token probe]",
+    () =>
+      Effect.gen(function* () {
+        const answers = [refused(422), lost, throttled(429, 600 * second)]
+        const starts = ["Token 1", "Parameters 2", "Parameters 2", "Parameters 2"]
+        expect(yield* startsOf(answers)).toEqual({ starts, verdict: succeeded })
+        expect(yield* startsOf(answers, { cutAfter: 60 * second })).toEqual({ starts, verdict: succeeded })
+      }),
   )
 })

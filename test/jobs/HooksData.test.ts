@@ -22,34 +22,36 @@ engines:
 ${rest}`
 
 describe("hooks_extra_data", () => {
-  it.effect("is refused where a value is a secret, wherever that comes from", () =>
-    Effect.gen(function* () {
-      const hooks =
-        '{ a: "${SECRET}", b: hunter22, c: "${USER1}", d: k3y-of-store, e: from-a-file, f: "9090", g: north }'
-      const { errors, warnings, shown } = yield* load(
-        job(
-          hooks,
-          `tokens: { key: env:TOKENS }
+  it.effect(
+    "is refused where a value is a secret, wherever that comes from [promise 12 webhook addresses]",
+    () =>
+      Effect.gen(function* () {
+        const hooks =
+          '{ a: "${SECRET}", b: hunter22, c: "${USER1}", d: k3y-of-store, e: from-a-file, f: "9090", g: north }'
+        const { errors, warnings, shown } = yield* load(
+          job(
+            hooks,
+            `tokens: { key: env:TOKENS }
 customers:
   - id: c-1
     parameters: { username: env:USER1, password: hunter22 }
   - from: c.csv
 `,
-        ),
-        { environment, files: { "c.csv": "customer_id,username,password,pin\nc-2,u,from-a-file,9090\n" } },
-      )
-      expect(errors).toEqual([
-        `job.yaml:5:28: the value of \`hooks_extra_data.a\` is the application secret${refused}`,
-        `job.yaml:5:44: the value of \`hooks_extra_data.b\` is ${of("password", "job.yaml:8:9")}${refused}`,
-        `job.yaml:5:57: the value of \`hooks_extra_data.c\` is ${of("username", "job.yaml:8:9")}${refused}`,
-        `job.yaml:5:72: the value of \`hooks_extra_data.d\` is the key of the token store${refused}`,
-        `job.yaml:5:89: the value of \`hooks_extra_data.e\` is ${of("password", "c.csv:2")}${refused}`,
-        `job.yaml:5:105: the value of \`hooks_extra_data.f\` is ${of("pin", "c.csv:2")}${refused}`,
-      ])
-      expect(warnings).toEqual([])
-      for (const secret of ["s3cr3t-app", "hunter22", "ana.lopez", "k3y-of-store", "from-a-file", "9090"])
-        expect(shown).not.toContain(secret)
-    }),
+          ),
+          { environment, files: { "c.csv": "customer_id,username,password,pin\nc-2,u,from-a-file,9090\n" } },
+        )
+        expect(errors).toEqual([
+          `job.yaml:5:28: the value of \`hooks_extra_data.a\` is the application secret${refused}`,
+          `job.yaml:5:44: the value of \`hooks_extra_data.b\` is ${of("password", "job.yaml:8:9")}${refused}`,
+          `job.yaml:5:57: the value of \`hooks_extra_data.c\` is ${of("username", "job.yaml:8:9")}${refused}`,
+          `job.yaml:5:72: the value of \`hooks_extra_data.d\` is the key of the token store${refused}`,
+          `job.yaml:5:89: the value of \`hooks_extra_data.e\` is ${of("password", "c.csv:2")}${refused}`,
+          `job.yaml:5:105: the value of \`hooks_extra_data.f\` is ${of("pin", "c.csv:2")}${refused}`,
+        ])
+        expect(warnings).toEqual([])
+        for (const secret of ["s3cr3t-app", "hunter22", "ana.lopez", "k3y-of-store", "from-a-file", "9090"])
+          expect(shown).not.toContain(secret)
+      }),
   )
 
   it.effect("is refused where a secret of one customer stands in the pairs of another, or in a key", () =>

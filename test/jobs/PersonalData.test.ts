@@ -87,7 +87,7 @@ describe("a customer_id", () => {
     ["1.020.304.050", "Resembles", colombian("CC")],
     ["CE 345678", "Resembles", colombian("CE")],
     ["ti:1020304050", "Resembles", colombian("TI")],
-  ])("%s: %s %s", (id, _tag, kind) => {
+  ])("%s: %s %s [promise 12 customer ids]", (id, _tag, kind) => {
     expect(judgeCustomerId(id)).toEqual({ _tag, kind })
   })
 

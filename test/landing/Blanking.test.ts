@@ -11,7 +11,7 @@ const blankedText = (
 ): string => Buffer.from(blank(encode(text), kind, secrets)).toString()
 
 describe("blank", () => {
-  it("rewrites only the tokens that hold a secret", () => {
+  it("rewrites only the tokens that hold a secret [decision 3 blanking]", () => {
     const body = `{ "a" : 12345678901234567890.10, "a":1,
       "ticket" :"T-1", "session_token":null, "nested":[{"token_key":"K"}],
       "customer_id":"hunter22", "parameters_errors":[
@@ -51,12 +51,13 @@ describe("blank", () => {
     )
   })
 
-  it("leaves no form of a secret outside data, whatever it is and wherever it stands", () => {
+  it("leaves no form of a secret outside data, whatever it is and wherever it stands [promise 12 landing] [decision 3 blanking]", () => {
     const forms = (secret: string): ReadonlyArray<string> => [
       secret,
       encodeURIComponent(secret),
       Buffer.from(secret).toString("base64"),
       Buffer.from(secret).toString("hex"),
+      Buffer.from(secret).toString("hex").toUpperCase(),
     ]
     const secrets = fc.string({ unit: "grapheme", minLength: 6, maxLength: 24 }).map((text) => `€${text}¡`)
     const around = fc.string({ unit: "grapheme", maxLength: 12 })

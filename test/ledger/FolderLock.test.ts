@@ -37,7 +37,7 @@ const tryLock = (path: string) =>
   )
 
 describe("the lock of an output folder", () => {
-  it("keeps every other process out while its holder lives, and is free once that is killed", async () => {
+  it("keeps every other process out while its holder lives, and is free once that is killed [promise 8 collection] [promise 8]", async () => {
     const path = join(root, "run.lock")
     const first = await startHolder(path)
     const second = await startHolder(path)

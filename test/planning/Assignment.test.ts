@@ -86,7 +86,7 @@ const cases: ReadonlyArray<Case> = [
     ),
   },
   {
-    title: "an engine that needs a person at every run",
+    title: "an engine that needs a person at every run [end always engine]",
     finding: known({ action_required_frequency: "always" }),
     verdict: skipped("CUSTOMER_INTERVENTION_REQUIRED", "this engine needs a person at every run"),
   },

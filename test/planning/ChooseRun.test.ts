@@ -57,20 +57,20 @@ describe("run", () => {
     expect(choose([run(yesterday, day, 0)])).toEqual(anew(today))
   })
 
-  it("takes up an unfinished run younger than twenty hours, whatever its date", () => {
+  it("takes up an unfinished run younger than twenty hours, whatever its date [run 20 hours]", () => {
     expect(choose([run(yesterday, 3 * hour, undefined)])).toEqual(resume(yesterday))
     expect(choose([run(yesterday, 20 * hour - 1, 4)])).toEqual(resume(yesterday))
     expect(choose([run(today, hour, 4)])).toEqual(resume(today))
   })
 
-  it("begins anew after twenty hours, and collects only what is left at the service", () => {
+  it("begins anew after twenty hours, and collects only what is left at the service [run 20 hours]", () => {
     expect(choose([run(yesterday, 20 * hour, undefined)])).toEqual(anew(today, yesterday))
     expect(choose([run(yesterday, 21 * hour, 4, { leftovers: true })])).toEqual(anew(today, yesterday))
     expect(choose([run(yesterday, 21 * hour, 4)])).toEqual(anew(today))
     expect(choose([run(today, 22 * hour, 4)])).toEqual(anew(`${today}.2`))
   })
 
-  it("collects executions that are kept at the service for thirty days, and what is in flight for ever", () => {
+  it("collects executions that are kept for thirty days, and what is in flight for ever [run kept executions]", () => {
     const kept = (days: number) => choose([run("job.2026-09-01", days * day, 3, { kept: 2 })])
     expect(kept(29)).toEqual(anew(today, "job.2026-09-01"))
     expect(kept(30)).toEqual(anew(today))
@@ -102,7 +102,7 @@ describe("run", () => {
     })
   })
 
-  it("takes up a run that seems to begin in the future because the clock was set back", () => {
+  it("takes up a run that seems to begin in the future because the clock was set back [promise 9 clock jumps]", () => {
     expect(choose([run(today, -2 * hour, undefined)])).toEqual(resume(today))
     expect(choose([run(today, -2 * day, undefined)])).toEqual(anew(`${today}.2`, today))
   })

@@ -18,7 +18,7 @@ const shuffled = (value: unknown): unknown => {
 }
 
 describe("fingerprint", () => {
-  it("does not change with the order of keys, and is hexadecimal", () => {
+  it("does not change with the order of keys, and is hexadecimal [decision 5]", () => {
     fc.assert(
       fc.property(json, (parameters) => {
         const fingerprint = fingerprintLogin(key, "e", parameters)
@@ -50,7 +50,7 @@ describe("fingerprint", () => {
     )
   })
 
-  it("changes when any parameter changes, and with the key", () => {
+  it("changes when any parameter changes, and with the key [decision 5]", () => {
     fc.assert(
       fc.property(json, fc.string(), fc.string(), (parameters, name, text) => {
         const changed = { ...parameters, [name]: { was: text } }

@@ -31,12 +31,12 @@ describe("the deadline of a night", () => {
     expect(next("2026-12-31T23:30:00Z", "07:00")).toBe("2027-01-01T06:00:00.000Z")
   })
 
-  it("is what the clocks show, in the nights in which they change", () => {
+  it("is what the clocks show, in the nights in which they change [promise 9 daylight saving]", () => {
     expect(next("2026-03-28T23:00:00Z", "07:00")).toBe("2026-03-29T05:00:00.000Z")
     expect(next("2026-10-24T22:00:00Z", "07:00")).toBe("2026-10-25T06:00:00.000Z")
   })
 
-  it("is an hour later where the clocks jump over it, and the first one where they show it twice", () => {
+  it("is an hour later where the clocks jump over it, and the first one where they show it twice [promise 9 daylight saving]", () => {
     expect(next("2026-03-28T23:00:00Z", "02:30")).toBe("2026-03-29T01:30:00.000Z")
     expect(next("2026-10-24T22:00:00Z", "02:30")).toBe("2026-10-25T00:30:00.000Z")
     expect(next("2026-10-25T00:45:00Z", "02:30")).toBe("2026-10-26T01:30:00.000Z")

@@ -238,12 +238,12 @@ describe("promise 4 with tokens", () => {
     ]),
   })
 
-  it("a login that was rejected is not repeated by the token that was made with it", () => {
+  it("a login that was rejected is not repeated by the token that was made with it [promise 4]", () => {
     const decision = decide([stored({ name: "mine" })], { login: named("mine") }, none, rejected(fingerprint))
     expect(outcomeOf(decision)).toBe("failed BLOCKED_USER customer")
   })
 
-  it("a login that was rejected under its token is not repeated with its parameters", () => {
+  it("a login that was rejected under its token is not repeated with its parameters [promise 4]", () => {
     const dropped = stored({ hasKey: false, dropped: { reason: "LOCKED", at: 1 } })
     const decision = decide([dropped], { login: wanting(true) }, login(values), rejected(fingerprint))
     expect(outcomeOf(decision)).toBe("failed BLOCKED_USER customer")

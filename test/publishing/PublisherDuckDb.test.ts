@@ -328,7 +328,7 @@ describe("PublisherDuckDb", () => {
   )
 
   it.live(
-    "a disk that fails at any step leaves the old version or the new one, and the next time repairs",
+    "a disk that fails at any step leaves the old version or the new one, and the next time repairs [promise 6] [promise 7]",
     () =>
       Effect.gen(function* () {
         const prepared = yield* folder
@@ -415,63 +415,65 @@ describe("PublisherDuckDb", () => {
     }),
   )
 
-  it.live("verify proves every deletion once more from landing alone", () =>
-    Effect.gen(function* () {
-      const key = "customer_information:user_profile@customer_information"
-      const proofOf = (counted: number, landed: number) => ({
-        basis: "counted" as const,
-        families: [{ family: "customer_information:user_profile", counted, landed }],
-      })
-      const deletedWith = Effect.fnUntraced(function* (
-        products_count: unknown,
-        proof: { readonly basis: "counted" | "unwanted"; readonly families: ReadonlyArray<ProofLine> },
-      ) {
-        const root = yield* folder
-        return yield* Effect.gen(function* () {
-          yield* append([begin(run_id, "2026-11-20")])
-          const state = stateOf("1", "c-1", { products_count })
-          yield* succeed(run_id, "1", "c-1", resultsOf(profileOf("Ada")), state)
-          const about = { run_id, task_id: `${run_id}/c-1/${engine}`, execution_id: "e-1" }
-          yield* append([{ _tag: "AttemptDrained", ...about, attempt: 1, proof }])
-          const { receipts } = yield* publish(run_id)
-          yield* append(deletionFacts(receipts[0]?.landed_sha256 ?? ""))
-          yield* publishOutcome(run_id)
-          const rows = yield* rowsOf(root, "SELECT counted, landed, proof FROM deletions")
-          return { rows, problems: yield* problems(root), whole: receipts[0]?.whole }
-        }).pipe(Effect.provide(layers(root)))
-      })
-      assert.deepStrictEqual(yield* deletedWith({ [key]: 1 }, proofOf(1, 1)), {
-        rows: [
-          {
-            counted: 1,
-            landed: 1,
-            proof:
-              '{"basis":"counted","families":{"customer_information:user_profile":{"counted":1,"landed":1}}}',
-          },
-        ],
-        problems: [],
-        whole: true,
-      })
-      const missing = (records: string) => `deleted although landing does not hold all of it: ${records}`
-      const problem = (text: string) => [{ problem: text, where: "e-1" }]
-      const told = yield* Effect.forEach(
-        [
-          [{ [key]: 3 }, proofOf(3, 3)],
-          [{ [key]: "1" }, proofOf(1, 1)],
-          [undefined, proofOf(1, 1)],
-          [{ [key]: 1 }, proofOf(1, 2)],
-          [{ [key]: 3 }, { basis: "unwanted" as const, families: [] }],
-        ] as const,
-        ([count, proof]) => Effect.map(deletedWith(count, proof), (end) => [end.whole, end.problems]),
-      )
-      assert.deepStrictEqual(told, [
-        [false, problem(missing("2 records are missing"))],
-        [false, problem(missing("its products_count cannot be read"))],
-        [false, problem(missing("its products_count cannot be read"))],
-        [true, problem("landing holds fewer of its records than the proof of its deletion says")],
-        [true, []],
-      ])
-    }),
+  it.live(
+    "verify proves every deletion once more from landing alone [promise 5 verify] [promise 5 receipts]",
+    () =>
+      Effect.gen(function* () {
+        const key = "customer_information:user_profile@customer_information"
+        const proofOf = (counted: number, landed: number) => ({
+          basis: "counted" as const,
+          families: [{ family: "customer_information:user_profile", counted, landed }],
+        })
+        const deletedWith = Effect.fnUntraced(function* (
+          products_count: unknown,
+          proof: { readonly basis: "counted" | "unwanted"; readonly families: ReadonlyArray<ProofLine> },
+        ) {
+          const root = yield* folder
+          return yield* Effect.gen(function* () {
+            yield* append([begin(run_id, "2026-11-20")])
+            const state = stateOf("1", "c-1", { products_count })
+            yield* succeed(run_id, "1", "c-1", resultsOf(profileOf("Ada")), state)
+            const about = { run_id, task_id: `${run_id}/c-1/${engine}`, execution_id: "e-1" }
+            yield* append([{ _tag: "AttemptDrained", ...about, attempt: 1, proof }])
+            const { receipts } = yield* publish(run_id)
+            yield* append(deletionFacts(receipts[0]?.landed_sha256 ?? ""))
+            yield* publishOutcome(run_id)
+            const rows = yield* rowsOf(root, "SELECT counted, landed, proof FROM deletions")
+            return { rows, problems: yield* problems(root), whole: receipts[0]?.whole }
+          }).pipe(Effect.provide(layers(root)))
+        })
+        assert.deepStrictEqual(yield* deletedWith({ [key]: 1 }, proofOf(1, 1)), {
+          rows: [
+            {
+              counted: 1,
+              landed: 1,
+              proof:
+                '{"basis":"counted","families":{"customer_information:user_profile":{"counted":1,"landed":1}}}',
+            },
+          ],
+          problems: [],
+          whole: true,
+        })
+        const missing = (records: string) => `deleted although landing does not hold all of it: ${records}`
+        const problem = (text: string) => [{ problem: text, where: "e-1" }]
+        const told = yield* Effect.forEach(
+          [
+            [{ [key]: 3 }, proofOf(3, 3)],
+            [{ [key]: "1" }, proofOf(1, 1)],
+            [undefined, proofOf(1, 1)],
+            [{ [key]: 1 }, proofOf(1, 2)],
+            [{ [key]: 3 }, { basis: "unwanted" as const, families: [] }],
+          ] as const,
+          ([count, proof]) => Effect.map(deletedWith(count, proof), (end) => [end.whole, end.problems]),
+        )
+        assert.deepStrictEqual(told, [
+          [false, problem(missing("2 records are missing"))],
+          [false, problem(missing("its products_count cannot be read"))],
+          [false, problem(missing("its products_count cannot be read"))],
+          [true, problem("landing holds fewer of its records than the proof of its deletion says")],
+          [true, []],
+        ])
+      }),
   )
 
   it.live("shares the published part, and only that, with the group where the job says so", () =>
@@ -523,16 +525,18 @@ describe("PublisherDuckDb", () => {
     }),
   )
 
-  it.live("publishes nothing where a body that the ledger knows is not in landing", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      yield* oneNight.pipe(Effect.provide(foundation(root)))
-      rmSync(join(root, "landing"), { recursive: true })
-      yield* Effect.gen(function* () {
-        const failure = yield* Effect.flip(publish(run_id))
-        assert.match(failure.message, /no body at offset/)
-        assert.isFalse(nodeFiles.exists(join(root, "nightjar.duckdb")))
-      }).pipe(Effect.provide(layers(root)))
-    }),
+  it.live(
+    "publishes nothing where a body that the ledger knows is not in landing [promise 5] [decision 3 landed]",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        yield* oneNight.pipe(Effect.provide(foundation(root)))
+        rmSync(join(root, "landing"), { recursive: true })
+        yield* Effect.gen(function* () {
+          const failure = yield* Effect.flip(publish(run_id))
+          assert.match(failure.message, /no body at offset/)
+          assert.isFalse(nodeFiles.exists(join(root, "nightjar.duckdb")))
+        }).pipe(Effect.provide(layers(root)))
+      }),
   )
 })

@@ -138,7 +138,7 @@ describe("sessions", () => {
     bodies: [],
   }
 
-  it("knows status and cursor by their values, whatever the fields are called, and keeps all else", () => {
+  it("knows status and cursor by their values, whatever the fields are called, and keeps all else [decision 10 session fields]", () => {
     const body = {
       data: [],
       foo: "TIMED_OUT",

@@ -13,7 +13,7 @@ const found = (data: unknown) => {
 }
 
 describe("findRecords", () => {
-  it("finds records in lists, maps and nests, in the order of the body", () => {
+  it("finds records in lists, maps and nests, in the order of the body [decision 10 records]", () => {
     expect(found([record(1), [record(2)]]).records).toEqual([
       ["data[0]", 1],
       ["data[1][0]", 2],
@@ -94,7 +94,7 @@ describe("findRecords", () => {
 })
 
 describe("attachmentIds", () => {
-  it("takes texts under keys that contain `attachment`, and refuses what is not harmless", () => {
+  it("takes texts under keys that contain `attachment`, and refuses what is not harmless [promise 13 attachment ids] [decision 10 attachments]", () => {
     const data = {
       records: [
         { attachment_id: "65f0", pdfAttachments: ["a-b_C", 5, "../../etc/passwd"], other: "x" },

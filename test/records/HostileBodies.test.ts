@@ -92,7 +92,7 @@ const damaged = fc
   })
 
 describe("hostile bodies", () => {
-  it("lose no record, whatever stands in them", async () => {
+  it("lose no record, whatever stands in them [promise 14] [promise 11]", async () => {
     const normaliser = makeNormaliser(families)
     const body = fc
       .array(
@@ -110,7 +110,7 @@ describe("hostile bodies", () => {
     await expectReadable(normaliser)
   })
 
-  it("cost their own record at most", () => {
+  it("cost their own record at most [promise 11]", () => {
     fc.assert(
       fc.property(damaged, (text) => {
         const normaliser = makeNormaliser(families)

@@ -95,7 +95,7 @@ describe("the normaliser", () => {
     expect([row!["total_credits"], row!["grade_average"]]).toEqual(["60.500000", "8.7333333333333330"])
   })
 
-  it("keeps a record of an unknown family whole, digit by digit", async () => {
+  it("keeps a record of an unknown family whole, digit by digit [decision 10 unknown families]", async () => {
     const normaliser = makeNormaliser(families)
     const body =
       '{"data":[{"product":"x","sub_family":"x:y","fetch_date":"2026-11-20T00:00:00Z","n":9007199254740993}]}'
@@ -124,7 +124,7 @@ describe("the normaliser", () => {
     ])
   })
 
-  it("rejects a record that breaks its schema, whole, with the path, at no cost for its neighbours", () => {
+  it("rejects a record that breaks its schema, whole, with the path, at no cost for its neighbours [promise 11 schemas]", () => {
     const numbers = profile.identification_numbers
     expect(rejectionOf({ ...profile, birth_date: "yesterday" })).toEqual([
       ["data[1].birth_date", "expected DATE, got another text"],

@@ -36,24 +36,24 @@ const deletion = (outcome: "deleted" | "gone" | "pending"): Fact => ({
 })
 
 describe("the exit code", () => {
-  it("is 0 where every task succeeded, or there was nothing to do", () => {
+  it("is 0 where every task succeeded, or there was nothing to do [exit 0]", () => {
     expect([told([]), told(ended("succeeded", "succeeded"))]).toEqual([
       [0, false],
       [0, false],
     ])
   })
 
-  it.each(["partial", "failed", "skipped"] as const)("is 3 where a task is %s", (outcome) => {
+  it.each(["partial", "failed", "skipped"] as const)("is 3 where a task is %s [exit 3]", (outcome) => {
     expect(told(ended("succeeded", outcome))).toEqual([3, false])
   })
 
-  it("is 4 where a rerun can finish something, and wins over 3", () => {
+  it("is 4 where a rerun can finish something, and wins over 3 [exit 4]", () => {
     expect(told(ended("succeeded", "unfinished"))).toEqual([4, false])
     expect(told(ended("failed", "unfinished", "skipped"))).toEqual([4, false])
     expect(told([...ended("failed"), planned("open")])).toEqual([4, true])
   })
 
-  it("is 4 until every deletion is answered by 204 or 404, unless the job keeps executions", () => {
+  it("is 4 until every deletion is answered by 204 or 404, unless the job keeps executions [exit 4]", () => {
     expect([
       told(exported),
       told([...exported, deletion("pending")]),

@@ -65,6 +65,7 @@ inBothWays("a challenge of the login", (told) => {
           status_message: "En cola.",
         },
       ])
+      expect(stateOf(yield* caller.read(id))).toEqual(["ONGOING", "ACCEPTED"])
       yield* TestClock.adjust(60_000)
       expect(stateOf(yield* caller.read(id))).toEqual(["COMPLETED", "COMPLETED"])
     }),
@@ -72,10 +73,13 @@ inBothWays("a challenge of the login", (told) => {
 
   told(
     "is asked again with the wrong fields named, and three refused answers end it with INCORRECT_MFA " +
-      "[move 3] [error 18] [field challenge.payload_errors] [auth INCORRECT_MFA]",
+      "[move 3] [error 18] [field challenge.payload_errors] [field challenge.action_required_expires] " +
+      "[auth INCORRECT_MFA]",
     Effect.gen(function* () {
       const { id } = yield* asked("input-4711")
       const [first, again] = yield* answered(id, { delivery: "pigeon" })
+      // Each question has its own minute, from the moment in which it is asked.
+      expect(field(again, "action_required_expires")).toBe("2026-11-21T09:01:02.300Z")
       expect([first, again.status, field(again, "payload_errors")]).toEqual([
         202,
         423,
@@ -210,7 +214,7 @@ inBothWays("a challenge of a feature", (told) => {
   )
 
   told(
-    "that is not answered keeps what came before it [feature FEATURE_ACTION_TIMEOUT]",
+    "that is not answered keeps what came before it [feature FEATURE_ACTION_TIMEOUT] [field feature-state.status_reason]",
     Effect.gen(function* () {
       const { caller, id } = yield* asked(held)
       yield* TestClock.adjust(100_000)

@@ -6,6 +6,7 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { inBothWays } from "./BothWays.ts"
+import { bankForm, cloudDetails } from "./ShownEngines.ts"
 import { Caller, field } from "./Caller.ts"
 import { details, items, reserved } from "./ReadEngines.ts"
 
@@ -32,6 +33,10 @@ inBothWays("one engine", (told) => {
         code: "customer_information_read",
         configurations: { type: "object", format: "cg-configs", properties: {} },
       })
+      const cloud = yield* details("cloud-hosting:api")
+      expect(Object.keys(cloudDetails).map((name) => [name, field(cloud, name)])).toEqual(
+        Object.entries(cloudDetails),
+      )
     }),
   )
 
@@ -42,12 +47,7 @@ inBothWays("one engine", (told) => {
       "[field x-meta.locking_fields] [field x-meta.hidden_fields] [field x-meta.lazy_fields]",
     Effect.gen(function* () {
       const bank = field(yield* details("es-bank:api"), "parameters")
-      expect([field(bank, "type"), field(bank, "format"), field(bank, "required")]).toEqual([
-        "object",
-        "cg-params",
-        ["username", "password"],
-      ])
-      expect(field(bank, "$defs", "document_type", "enum")).toEqual(["dni", "nie", "passport", "cif"])
+      expect(bank).toEqual(bankForm)
       expect(field(yield* details("es-traffic:website"), "parameters", "x-meta")).toEqual({
         instructions_title: "Acceso",
         instructions_text: "Sandbox: behaviour words are read from alias.",
@@ -184,7 +184,7 @@ inBothWays("one engine", (told) => {
 
   told(
     "judges its features by its own forms, after the acceptance [field engine-feature.configurations] " +
-      "[readExecution 200] [state CONFIGURATION_ERROR]",
+      "[readExecution 200] [state CONFIGURATION_ERROR] [field execution.configurations_errors]",
     Effect.gen(function* () {
       const caller = yield* Caller
       const shown = yield* details("es-tax-agency:website")

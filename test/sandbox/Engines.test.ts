@@ -5,6 +5,7 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
+import { shownEngines } from "./ShownEngines.ts"
 import {
   actionRequiredFrequencies,
   engineAlternatives,
@@ -45,6 +46,12 @@ const engineFields: Readonly<Record<string, (value: unknown) => boolean>> = {
   is_online: (value) => value === true,
   website: isText,
 }
+/** Where the list has an engine: by the order of the catalogue, so that no field is needed to find it. */
+const placeOf = (reference: string): number =>
+  engineDefinitions
+    .filter((engine) => !reserved.some(([hidden]) => hidden === engine.reference))
+    .findIndex((engine) => engine.reference === reference)
+
 const colors = ["lighter", "light", "main", "dark", "darker", "contrast_text", "contrastText"]
 
 inBothWays("the engines", (told) => {
@@ -79,6 +86,11 @@ inBothWays("the engines", (told) => {
         const listed = items(yield* list())
         expect(listed.filter((engine) => !check(field(engine, name)))).toEqual([])
         expect(listed.length).toBeGreaterThan(8)
+        const places = Object.entries(shownEngines).map(([reference, engine]) => ({
+          shown: field(listed[placeOf(reference)], name),
+          wanted: engine[name],
+        }))
+        expect(places.map(({ shown }) => shown)).toEqual(places.map(({ wanted }) => wanted))
       }),
     )
   }
@@ -91,6 +103,8 @@ inBothWays("the engines", (told) => {
         expect(listed.map((engine) => field(engine, "color_primary", color)).filter(isText)).toHaveLength(
           listed.length,
         )
+        const shown = field(listed[placeOf("es-bank:api")], "color_primary", color)
+        expect(shown).toBe(field(shownEngines["es-bank:api"], "color_primary", color))
       }),
     )
   }
@@ -100,6 +114,8 @@ inBothWays("the engines", (told) => {
     Effect.gen(function* () {
       const [engine] = items(yield* list())
       expect(field(engine, "live", "last_ping_date")).toBe("2026-11-21T09:00:00.000Z")
+      yield* TestClock.adjust("9 minutes")
+      expect(field(items(yield* list())[0], "live", "last_ping_date")).toBe("2026-11-21T09:05:00.000Z")
     }),
   )
 
@@ -107,9 +123,14 @@ inBothWays("the engines", (told) => {
     told(
       `offer ${code} somewhere, and the filter finds it [code ${code}] [filter features]`,
       Effect.gen(function* () {
+        const all = items(yield* list())
         const found = items(yield* list(`?features=${code}`))
         expect(found.length).toBeGreaterThan(0)
         for (const engine of found) expect(field(engine, "features")).toContain(code)
+        const others = all.filter(
+          (engine) => !references({ json: found }).includes(field(engine, "reference")),
+        )
+        for (const engine of others) expect(field(engine, "features")).not.toContain(code)
       }),
     )
   }

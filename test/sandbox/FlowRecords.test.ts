@@ -18,6 +18,7 @@ import { readFlowPlan } from "../../src/sandbox/flows/FlowWords.ts"
 import { cifControl, dniLetter, nitControl } from "../../src/sandbox/data/Person.ts"
 import { countProducts, familyOf } from "../../src/sandbox/executions/PlanResults.ts"
 import { nightStart, recordsIn } from "./FlowWalk.ts"
+import { shownRecords } from "./ShownRecords.ts"
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -180,17 +181,26 @@ const documented: ReadonlyArray<Documented> = [
   },
 ]
 
+/** The record with the most fields, the last of them: it shows every field's value, not only its type. */
+const fullest = (records: ReadonlyArray<Fields>): Fields =>
+  records.reduce(
+    (most, record) => (Object.keys(record).length >= Object.keys(most).length ? record : most),
+    {},
+  )
+
 describe("records whose shape section 2.7 shows", () => {
   for (const { object, records, required, optional } of documented) {
     it.each(Object.entries(required))(`[field ${object}.%s] is in every record, as told`, (name, rule) => {
       expect(records.length).toBeGreaterThan(100)
       expect(records.filter((record) => !rule(record[name]))).toEqual([])
+      expect(fullest(records)[name]).toEqual(shownRecords[object]?.[name])
     })
 
     it.each(Object.entries(optional))(`[field ${object}.%s] is in some and missing in some`, (name, rule) => {
       const there = records.filter((record) => name in record)
       expect([there.length > 0, there.length < records.length]).toEqual([true, true])
       expect(there.filter((record) => !rule(record[name]))).toEqual([])
+      expect(fullest(records)[name]).toEqual(shownRecords[object]?.[name])
     })
 
     it(`hold no other field in a record of kind ${object}`, () => {
@@ -199,21 +209,25 @@ describe("records whose shape section 2.7 shows", () => {
     })
   }
 
-  it("[field profile.type] [field profile.gender] [field profile.civil_status] take every value", () => {
-    const valuesOf = (name: string) => new Set(profiles.map((record) => record[name]))
-    expect(valuesOf("type")).toEqual(new Set(customerTypes))
-    expect(valuesOf("gender")).toEqual(new Set(genders))
-    expect(valuesOf("civil_status")).toEqual(new Set(civilStatuses))
-    const kinds = childrenOf(profiles, "identification_numbers").map(({ type }) => type)
-    expect(new Set(kinds)).toEqual(new Set(identificationNumberTypes))
-    expect(new Set(sample.map(subFamily))).toEqual(
-      new Set([
-        "customer_information:user_profile",
-        ...higherEducationSubFamilies,
-        ...secondaryEducationSubFamilies,
-      ]),
-    )
-  })
+  it(
+    "[field profile.type] [field profile.gender] [field profile.civil_status] [field id-number.type] " +
+      "[field higher.sub_family] [field secondary.sub_family] take every value",
+    () => {
+      const valuesOf = (name: string) => new Set(profiles.map((record) => record[name]))
+      expect(valuesOf("type")).toEqual(new Set(customerTypes))
+      expect(valuesOf("gender")).toEqual(new Set(genders))
+      expect(valuesOf("civil_status")).toEqual(new Set(civilStatuses))
+      const kinds = childrenOf(profiles, "identification_numbers").map(({ type }) => type)
+      expect(new Set(kinds)).toEqual(new Set(identificationNumberTypes))
+      expect(new Set(sample.map(subFamily))).toEqual(
+        new Set([
+          "customer_information:user_profile",
+          ...higherEducationSubFamilies,
+          ...secondaryEducationSubFamilies,
+        ]),
+      )
+    },
+  )
 
   it("[field profile.name_extra] [field profile.number_of_children] are empty for companies", () => {
     const companies = profiles.filter(({ type }) => type === "company")

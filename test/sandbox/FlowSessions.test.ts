@@ -234,6 +234,7 @@ const sessionSuite = (reach: Reach) => {
           .digest("hex"),
       }))
       const accepted_date = new Date(nightStart + 12_000).toISOString()
+      yield* TestClock.adjust("9 seconds")
       expect(field(yield* caller.results(session_id), "consent")).toEqual({
         accepted_date,
         accepted_features: ["academic_data"],

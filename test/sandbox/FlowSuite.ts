@@ -64,6 +64,12 @@ export const flowSuite = (reach: Reach) => {
         "terms-es",
         "privacy-es",
       ])
+      const broken = yield* finished("end-TIMEOUT+records-6", { customer_id: "c-broken" })
+      const partial = yield* caller.results(broken.session_id)
+      expect(["session_status", "session_cursor"].map((name) => field(partial, name))).toEqual([
+        "TIMED_OUT",
+        "es-public-administration:bye:failure",
+      ])
     }),
   )
 

@@ -153,7 +153,30 @@ describe("execution events", () => {
       }),
     ))
 
-  it("a feature that asks is the producer of its own pause, after the login was accepted", () =>
+  it.each([
+    ["MFA_REQUIRED", "challenge-123"],
+    ["INPUT_REQUIRED", "input-123"],
+  ] as const)(
+    "[reason %s] [state ACTION_REQUIRED] is the reason of a pause, and that of no other moment",
+    (reason, words) =>
+      run(
+        Effect.gen(function* () {
+          const caller = yield* Caller
+          const target = yield* HookTarget
+          const started = yield* caller.start(`queue-10+run-20+${words}+expire-60`, person)
+          yield* pass(13)
+          expect((yield* caller.read(textField(started, "execution_id"))).status).toBe(423)
+          yield* pass(3600)
+          expect(target.news().map(told)).toEqual([
+            [10, "started", "WAITING"],
+            [12, "action_required", reason],
+            [72, "ended", "ACTION_TIMEOUT"],
+          ])
+        }),
+      ),
+  )
+
+  it("[field event.producer] a feature that asks is the producer of its own pause, after the login was accepted", () =>
     run(
       Effect.gen(function* () {
         const caller = yield* Caller

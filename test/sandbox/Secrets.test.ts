@@ -63,8 +63,9 @@ inBothWays("the application secret", (told) => {
         yield* caller.results(textField(started, "session_id")),
         yield* caller.start("ok", { features: ["nothing"] }),
         yield* caller.call("GET", `${caller.base_url}/config/engines/list`),
+        yield* caller.start("ok", {}, "sandbox-app-9"),
       ]
-      expect(answers.map(({ status }) => status)).toEqual([202, 200, 200, 422, 200])
+      expect(answers.map(({ status }) => status)).toEqual([202, 200, 200, 422, 200, 403])
       for (const { text } of answers) expect(text).not.toMatch(/sandbox-app-\d/)
     }),
   )

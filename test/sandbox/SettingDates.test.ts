@@ -144,7 +144,7 @@ describe("a date of a setting", () => {
     })
   })
 
-  it("breaks the limits from either end, and both move together", () => {
+  it("breaks the limits from either end, and both move together [settings adapt]", () => {
     const beyond = (configurations: Settings) => settleFeature("cards_read", configurations, morning, 24)
     expect(beyond({ from_date: "today", to_date: "yesterday" }).beyond).toEqual(["from_date"])
     expect(beyond({ from_date: "2001-01-01", to_date: "2002-01-01" }).beyond).toEqual([

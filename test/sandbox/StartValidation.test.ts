@@ -64,7 +64,8 @@ inBothWays("a start", (told) => {
   }
 
   told(
-    "names every wrong feature: codes outside of the enumeration, items of a list [error 17] [error-body 2] " +
+    "names every wrong feature: codes outside of the enumeration, items of a list [startExecution 422] " +
+      "[error 17] [error-body 2] " +
       "[field validation.loc] [field validation.msg] [field validation.type] [field validation.input] " +
       "[field start.features]",
     Effect.gen(function* () {

@@ -60,6 +60,11 @@ const fields: Readonly<Record<string, unknown>> = {
     },
   ],
 }
+/** Rows that one field of the state shows besides its own. */
+const alsoShown: Readonly<Record<string, string>> = {
+  features: " [field feature-state.code]",
+  external_execution_id: " [field start.external_execution_id]",
+}
 const messageFields = ["date", "type", "id", "loc", "message"]
 
 const closedRun = Effect.gen(function* () {
@@ -79,7 +84,7 @@ inBothWays("a closed run", (told) => {
   )
   for (const [name, value] of Object.entries(fields)) {
     told(
-      `shows its ${name} [field execution.${name}]`,
+      `shows its ${name} [field execution.${name}]${alsoShown[name] ?? ""}`,
       Effect.gen(function* () {
         expect(field(yield* closedRun, name)).toEqual(value)
       }),
@@ -95,7 +100,8 @@ inBothWays("a closed run", (told) => {
     )
   }
   told(
-    "with a notice for the end user where the person has to act [field message.type]",
+    "with a notice for the end user where the person has to act, and no place where they concern all of it " +
+      "[field message.type] [field message.loc] [field execution.errors_count]",
     Effect.gen(function* () {
       const caller = yield* Caller
       const started = yield* caller.start("queue-0+run-0+end-BLOCKED_USER")
@@ -103,11 +109,12 @@ inBothWays("a closed run", (told) => {
       const shown = rowsOf(field(state, "messages")).map((message) => [
         field(message, "type"),
         field(message, "id"),
+        field(message, "loc"),
       ])
       expect([shown, field(state, "errors_count"), field(state, "warnings_count")]).toEqual([
         [
-          ["error", "auth_error.blocked_user"],
-          ["notification", "auth_error.blocked_user.notice"],
+          ["error", "auth_error.blocked_user", []],
+          ["notification", "auth_error.blocked_user.notice", []],
         ],
         1,
         0,
@@ -119,12 +126,19 @@ inBothWays("a closed run", (told) => {
       "[field validation.input]",
     Effect.gen(function* () {
       const caller = yield* Caller
-      const started = yield* caller.start("", { parameters: { username: "u", password: "abc" } })
+      const started = yield* caller.start("", { parameters: { username: "", password: "abc" } })
       const state = yield* caller.read(textField(started, "execution_id"))
       expect([started.status, state.status, field(state, "parameters_errors")]).toEqual([
         202,
         200,
         [
+          {
+            loc: ["username"],
+            msg: '"" must NOT have fewer than 1 characters',
+            type: "value_error.minLength",
+            input: "",
+            ctx: { given: "" },
+          },
           {
             loc: ["password"],
             msg: '"abc" must NOT have fewer than 4 characters',
@@ -134,6 +148,25 @@ inBothWays("a closed run", (told) => {
           },
         ],
       ])
+    }),
+  )
+})
+
+inBothWays("a run that goes on", (told) => {
+  told(
+    "has a locking_hash once its login is with the source, and not while it queues [field execution.locking_hash]",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const started = yield* caller.start("queue-10+run-20")
+      const hashes = []
+      for (const seconds of [9, 1, 1]) {
+        yield* TestClock.adjust(seconds * 1000)
+        hashes.push(field(yield* caller.read(textField(started, "execution_id")), "locking_hash"))
+      }
+      const hash = expect.stringMatching(/^v1\.[0-9a-f]{64}$/)
+      yield* TestClock.adjust(60_000)
+      const closed = field(yield* caller.read(textField(started, "execution_id")), "locking_hash")
+      expect([...hashes, closed]).toEqual([undefined, undefined, undefined, hash])
     }),
   )
 })

@@ -129,7 +129,7 @@ inBothWays("a run", (told) => {
   }
 
   told(
-    "is accepted, takes its time, and tells each of its times [move 1] [move 8] [field execution.date_created] " +
+    "is accepted, takes its time, and tells each of its times [move 1] [field execution.date_created] " +
       "[field execution.date_started] [field execution.date_ended] [field execution.execution_time] " +
       "[field execution.running_time] [field execution.total_elapsed_time]",
     Effect.gen(function* () {
@@ -149,6 +149,51 @@ inBothWays("a run", (told) => {
         20,
         50,
         60.3,
+      ])
+    }),
+  )
+
+  told(
+    "goes on once its login was accepted, and only then begins to extract [move 8] [auth AUTH_OK] [auth not-performed]",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const started = yield* caller.start("queue-0+run-20+records-9")
+      const seen = []
+      for (const ms of [1_999, 1, 18_000]) {
+        yield* TestClock.adjust(ms)
+        const state = yield* caller.read(textField(started, "execution_id"))
+        const names = ["status_code", "status_reason", "authentication_status"]
+        const counts = Object.values(Object(field(state, "products_count"))).map(Number)
+        seen.push([...names.map((name) => field(state, name)), counts.reduce((sum, count) => sum + count, 0)])
+      }
+      expect(seen).toEqual([
+        ["ONGOING", "WAITING", "not-performed", 0],
+        ["ONGOING", "RUNNING", "AUTH_OK", 0],
+        ["COMPLETED", "COMPLETED", "AUTH_OK", 9],
+      ])
+    }),
+  )
+
+  told(
+    "is open while it waits for a person: nobody else starts, nothing is deleted, and only an answer, an abort or " +
+      "the deadline moves it [state ACTION_REQUIRED]",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const started = yield* caller.start("queue-0+run-20+challenge-1+expire-60", person)
+      const id = textField(started, "execution_id")
+      yield* TestClock.adjust(50_000)
+      const waiting = yield* caller.read(id)
+      const second = yield* caller.start("ok", person)
+      const removed = yield* caller.remove(id)
+      expect([waiting.status, second.status, field(second, "execution_id"), removed.status]).toEqual([
+        423,
+        409,
+        id,
+        409,
+      ])
+      yield* TestClock.adjust(12_000)
+      expect([(yield* caller.read(id)).status, (yield* caller.start("ok", person)).status]).toEqual([
+        200, 202,
       ])
     }),
   )
@@ -175,14 +220,26 @@ inBothWays("a run", (told) => {
   )
 
   told(
-    "takes hours to begin without a person and never more than three [limit 4]",
+    "takes up to three hours to begin without a person, and seconds with one [limit 4]",
     Effect.gen(function* () {
       const caller = yield* Caller
-      for (let n = 0; n < 30; n += 1) yield* caller.start("ok", { customer_id: `c-${n}` })
-      const late = yield* caller.start("ok", { customer_id: "late" })
-      yield* TestClock.adjust("3 hours")
-      const state = yield* caller.read(textField(late, "execution_id"))
-      expect(field(state, "date_started")).toBeDefined()
+      const ids = []
+      for (let n = 0; n < 300; n += 1) {
+        const more = { customer_id: `c-${n}`, ...(n < 30 ? person : {}) }
+        ids.push(textField(yield* caller.start("ok", more), "execution_id"))
+      }
+      yield* TestClock.adjust("1 day")
+      const queued: Array<number> = []
+      for (const id of ids) {
+        const state = yield* caller.read(id)
+        const times = ["date_created", "date_started"].map((name) => Date.parse(textField(state, name)))
+        queued.push(((times[1] ?? 0) - (times[0] ?? 0)) / 60_000)
+      }
+      const [attended, night] = [queued.slice(0, 30), queued.slice(30)]
+      expect(Math.max(...attended)).toBeLessThanOrEqual(1)
+      expect(Math.max(...night)).toBeGreaterThan(160)
+      expect(Math.max(...night)).toBeLessThanOrEqual(180)
+      expect(Math.min(...night)).toBeGreaterThanOrEqual(1)
     }),
   )
 })

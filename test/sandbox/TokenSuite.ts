@@ -95,6 +95,24 @@ export const tokenSuite = (reach: Reach) => {
   )
 
   told(
+    "a ticket that is expressly not wanted is not given, and asks for no capability " +
+      "[field base.tokenized_access] [ticket-rule 2]",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const base_configurations = { tokenized_access: false }
+      const started = []
+      for (const secret of ["sandbox-app-1", "sandbox-app-2"]) {
+        const { status, json } = yield* caller.start("queue-60", { base_configurations }, secret)
+        started.push([status, field(json, "status_reason"), field(json, "ticket")])
+      }
+      expect(started).toEqual([
+        [202, "ACCEPTED", undefined],
+        [202, "ACCEPTED", undefined],
+      ])
+    }),
+  )
+
+  told(
     "every failed exchange answers the same, byte for byte [exchangeTicket 403] [error 12] " +
       "[auth-rule 3] [auth-rule 4]",
     Effect.gen(function* () {
@@ -152,17 +170,19 @@ export const tokenSuite = (reach: Reach) => {
   )
 
   told(
-    "a body that is no exchange is malformed, and spends nothing [exchangeTicket 422]",
+    "a body that is no exchange is malformed, and spends nothing [exchangeTicket 422] " +
+      "[field exchange.execution_id] [field exchange.ticket]",
     Effect.gen(function* () {
       const caller = yield* Caller
       const started = yield* caller.startTicketed("queue-0+run-0")
       const execution_id = field(started, "execution_id")
       const url = `${caller.base_url}/executions/t10n`
-      const bodies = [{ execution_id }, { execution_id, ticket: 7 }, []]
+      const bodies = [{ execution_id }, { execution_id, ticket: 7 }, { ticket: started.json }, []]
       const answers = yield* Effect.forEach(bodies, (body) => caller.call("PUT", url, { body }))
       expect(answers.map((answer) => [answer.status, field(answer, "detail", 0, "loc")])).toEqual([
         [422, ["body", "ticket"]],
         [422, ["body", "ticket"]],
+        [422, ["body", "execution_id"]],
         [422, ["body"]],
       ])
       const whole = yield* caller.exchange(textField(started, "execution_id"), textField(started, "ticket"))

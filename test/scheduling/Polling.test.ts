@@ -13,7 +13,7 @@ const looksWithin = (ms: number): number => {
 }
 
 describe("looking at an open execution", () => {
-  it("costs 203 looks for a wait of three hours, and is never more than a minute late", () => {
+  it("costs 203 looks for a wait of three hours, and is never more than a minute late [decision 6]", () => {
     expect(looksWithin(3 * hour)).toBe(203)
     expect(nextLookInMs(rules, 3 * hour)).toBe(60_000)
   })
@@ -24,7 +24,7 @@ describe("looking at an open execution", () => {
     expect(waited - 30_000).toBeLessThan(6_000)
   })
 
-  it("waits for a date that the service names, and a little longer, but not for a day", () => {
+  it("waits for a date that the service names, and a little longer, but not for a day [decision 6 next_kick_date]", () => {
     expect(nextLookInMs(rules, hour, 5 * 60_000)).toBe(5 * 60_000 + 2_000)
     expect(nextLookInMs(rules, hour, 24 * hour)).toBe(kickWaitMaxMs)
   })
@@ -54,7 +54,7 @@ describe("looking at an open execution", () => {
 })
 
 describe("waiting before a further attempt", () => {
-  it("doubles from base to max", () => {
+  it("doubles from base to max [decision 4 waits]", () => {
     const retry = { base_ms: 30_000, max_ms: 15 * 60_000 }
     expect([1, 2, 3, 4, 5, 6, 7, 1_000].map((tries) => retryWaitMs(retry, tries, 0) / 1_000)).toEqual([
       30, 60, 120, 240, 480, 900, 900, 900,

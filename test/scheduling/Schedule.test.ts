@@ -55,7 +55,7 @@ const limitsArbitrary = fc.record({
 })
 
 describe("Schedule", () => {
-  it("takes exactly what may start, whatever arrived and was released before, and forgets nobody", () => {
+  it("takes exactly what may start, whatever arrived and was released before, and forgets nobody [promise 3]", () => {
     fc.assert(
       fc.property(
         candidatesArbitrary,

@@ -1,0 +1,163 @@
+/**
+ * Planted bugs: how they are written down, that they exist in memory only and are gone afterwards, and what the
+ * command makes of what the tests showed.
+ */
+import { execFileSync } from "node:child_process"
+import { readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { describe, expect, it } from "vitest"
+import { decodeBugs, misfits } from "./Bugs.ts"
+import { figureOf, judge, outcomeOf } from "./PlantedRows.ts"
+import { plantAll, plantedVariable } from "./PlantText.ts"
+import { openTestProcess } from "./TestProcess.ts"
+
+const root = fileURLToPath(new URL("../../", import.meta.url))
+const seen = { passed: [], failed: [], broken: [], planted: [] }
+
+describe("a bug", () => {
+  it("is one change, one for each of many rows, or several changes", () => {
+    const change = { in: "src/a.ts", replace: "x", by: "y" }
+    expect(
+      decodeBugs([
+        { in: "src/a.ts", rows: { "move 1": ["one", "two"] } },
+        { in: "src/a.ts", each: ["startExecution 401", "field a.b"], replace: "{of}", by: "not {}" },
+        { row: "move 2", changes: [change, { ...change, in: "src/b.ts" }] },
+      ]),
+    ).toEqual([
+      { id: "move 1", changes: [{ in: "src/a.ts", replace: "one", by: "two" }] },
+      { id: "startExecution 401", changes: [{ in: "src/a.ts", replace: "startExecution", by: "not 401" }] },
+      { id: "field a.b", changes: [{ in: "src/a.ts", replace: "a", by: "not b" }] },
+      { id: "move 2", changes: [change, { ...change, in: "src/b.ts" }] },
+    ])
+    expect(() => decodeBugs([{ in: "src/a.ts", row: { "move 1": ["one", "two"] } }])).toThrow()
+  })
+
+  it("fits where each of its texts stands exactly once, and says so where it does not", () => {
+    const one = (replace: string, by: string) => [{ in: "a.ts", replace, by }]
+    expect(plantAll("aba", "a.ts", one("b", "$&"))).toBe("a$&a")
+    expect(plantAll("aba", "b.ts", one("x", "y"))).toBe("aba")
+    const bugs = [
+      { id: "row 1", changes: one("b", "c") },
+      { id: "row 2", changes: one("a", "c") },
+      { id: "row 3", changes: one("x", "c") },
+      { id: "row 4", changes: one("b", "b") },
+      { id: "row 5", changes: [{ in: "b.ts", replace: "b", by: "c" }] },
+      { id: "row 6", changes: [...one("b", "c"), ...one("c", "d")] },
+    ]
+    expect(misfits(bugs, (path) => (path === "a.ts" ? "aba" : undefined))).toEqual([
+      "the bug of [row 2] replaces what is not exactly once in a.ts",
+      "the bug of [row 3] replaces what is not exactly once in a.ts",
+      "the bug of [row 4] changes nothing in a.ts",
+      "the bug of [row 5] is for b.ts, which is not there",
+    ])
+  })
+})
+
+describe("a row", () => {
+  it("is caught by a failing test of its own, and survives where all of them pass", () => {
+    expect(
+      [
+        { ...seen, failed: ["it [move 1] fails"] },
+        { ...seen, failed: ["outside any test: Error: x"] },
+        "late" as const,
+        { ...seen, passed: ["it [move 1] passes"], planted: ["src/a.ts"] },
+        { ...seen, passed: ["it [move 1] passes"] },
+        { ...seen, failed: ["it [move 2] fails"] },
+        { ...seen, failed: ["it [move 1] fails"], broken: ["a.test.ts: a syntax error"] },
+        seen,
+      ].map((one) => {
+        const { id, ...verdict } = judge("move 1", one)
+        return { id, ...verdict }
+      }),
+    ).toEqual([
+      { id: "move 1", end: "caught", by: "it [move 1] fails" },
+      { id: "move 1", end: "caught", by: "outside any test: Error: x" },
+      { id: "move 1", end: "caught", by: "the time limit" },
+      { id: "move 1", end: "survived", why: "all of its tests pass" },
+      { id: "move 1", end: "survived", why: "its tests do not load the changed source" },
+      { id: "move 1", end: "error", why: "failed elsewhere: it [move 2] fails" },
+      { id: "move 1", end: "error", why: "a.test.ts: a syntax error" },
+      { id: "move 1", end: "error", why: "none of its tests ran" },
+    ])
+  })
+
+  it("fails the command where it survives unaccepted, or is accepted and caught after all", () => {
+    const outcome = outcomeOf(
+      [
+        { id: "move 1", end: "caught", by: "a test" },
+        { id: "move 2", end: "survived", why: "all of its tests pass" },
+        { id: "move 3", end: "survived", why: "all of its tests pass" },
+        { id: "move 4", end: "caught", by: "a test" },
+        { id: "move 5", end: "error", why: "it has no test" },
+      ],
+      { "move 3": "nothing shows it", "move 4": "nothing showed it" },
+    )
+    expect(outcome).toEqual({
+      rows: 5,
+      caught: 2,
+      late: 0,
+      survivors: [
+        { id: "move 2", why: "all of its tests pass" },
+        { id: "move 3", why: "all of its tests pass", reason: "nothing shows it" },
+      ],
+      problems: [
+        "[move 2] survived: all of its tests pass",
+        "[move 4] is accepted as a survivor, but caught by: a test",
+        "[move 5] cannot be judged: it has no test",
+      ],
+    })
+    expect(figureOf(outcome)).toBe("planted bugs: 2 of 5 caught (40.0 %), 2 survivors")
+    expect(figureOf({ ...outcome, rows: 3000, caught: 2999, survivors: outcome.survivors.slice(1) })).toBe(
+      "planted bugs: 2999 of 3000 caught (99.9 %), 1 survivor",
+    )
+  })
+})
+
+describe("planting", () => {
+  const change = { in: "src/sandbox/SandboxGate.ts", replace: "refuse(401, ", by: "refuse(403, " }
+
+  it("is seen by the row's tests, by no other run before or after, and not on the disk", async () => {
+    const before = readFileSync(`${root}${change.in}`)
+    const process = openTestProcess()
+    try {
+      const run = async (changes: ReadonlyArray<typeof change>) => {
+        const answer = await process.run(
+          { files: ["test/conformance/Gate.test.ts"], ids: ["readToken 401"], changes },
+          50_000,
+        )
+        if (answer === "late") return answer
+        return [answer.passed.length, answer.failed.length, answer.broken.length, answer.planted]
+      }
+      expect([await run([]), await run([change]), await run([])]).toEqual([
+        [1, 0, 0, []],
+        [0, 1, 0, [change.in]],
+        [1, 0, 0, []],
+      ])
+    } finally {
+      process.stop()
+    }
+    expect(readFileSync(`${root}${change.in}`)).toEqual(before)
+  })
+
+  it("reaches processes that tests start, by the preload that they inherit", () => {
+    const preload = new URL("PlantedSource.ts", import.meta.url).href
+    const shown = (changes: ReadonlyArray<object>) =>
+      execFileSync(
+        process.execPath,
+        ["--input-type=module", "-e", 'console.log((await import("./src/cli/Failures.ts")).exitCodes.usage)'],
+        {
+          cwd: root,
+          encoding: "utf8",
+          env: {
+            PATH: process.env["PATH"] ?? "",
+            NODE_OPTIONS: `--import=${preload}`,
+            [plantedVariable]: JSON.stringify(changes),
+          },
+        },
+      )
+    expect([
+      shown([]),
+      shown([{ in: "src/cli/Failures.ts", replace: "usage: 2,", by: "usage: 9," }]),
+    ]).toEqual(["2\n", "9\n"])
+  })
+})

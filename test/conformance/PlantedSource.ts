@@ -1,0 +1,24 @@
+/**
+ * Plants a bug in processes that tests start: preloaded through NODE_OPTIONS, it changes the sources that the
+ * environment names while Node loads them. Without that variable it does nothing; no file is ever written.
+ */
+import { registerHooks } from "node:module"
+import { plantAll, plantedVariable } from "./PlantText.ts"
+import type { Change } from "./PlantText.ts"
+
+const planted = process.env[plantedVariable]
+const root = new URL("../../", import.meta.url).href
+
+if (planted !== undefined && planted !== "") {
+  const changes: ReadonlyArray<Change> = JSON.parse(planted)
+  registerHooks({
+    load: (url, context, next) => {
+      const loaded = next(url, context)
+      const file = url.startsWith(root) ? url.slice(root.length) : ""
+      if (!changes.some((change) => change.in === file)) return loaded
+      const source = plantAll(String(loaded.source), file, changes)
+      if (source === undefined) throw new Error(`no bug can be planted in ${file}`)
+      return { ...loaded, source }
+    },
+  })
+}

@@ -1,0 +1,177 @@
+/**
+ * Three engines that differ in every field of the list view, written down in full as the service shows them, so
+ * that a value which is of the right type and wrong all the same is noticed.
+ */
+const colours = {
+  lighter: "#f4f7f9",
+  light: "#c7d8e0",
+  main: "#1f6f8b",
+  dark: "#143c4c",
+  darker: "#0a1e26",
+  contrast_text: "#ffffff",
+  contrastText: "#ffffff",
+}
+
+const common = {
+  engine_version: "2026.11.0",
+  environment: "sandbox",
+  status: "published",
+  color_primary: colours,
+  languages: ["es"],
+  engine_issues: [],
+  live: { last_ping_date: "2026-11-21T09:00:00.000Z" },
+  is_online: true,
+}
+
+/** At nine in the morning of 21 November 2026. */
+export const shownEngines: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  "es-bank:api": {
+    ...common,
+    reference: "es-bank:api",
+    engine_code: "es-bank",
+    engine_alternative: "api",
+    priority: 92,
+    keywords: ["es-bank", "banco", "ejemplo"],
+    main_category: "financial",
+    sub_categories: ["financial:bank", "financial:investment"],
+    name: "Banco Ejemplo",
+    description: "Banco Ejemplo, simulada por el servicio embebido.",
+    markets: ["ES"],
+    engine_restrictions: [
+      "Datos inventados: ninguna persona real.",
+      "La fuente guarda 24 meses.",
+      "Con datos protegidos: accounts_read, cards_read.",
+    ],
+    action_required_frequency: "on_first_use",
+    website: "https://es-bank.invalid",
+    features: [
+      "accounts_read",
+      "cards_read",
+      "customer_information_read",
+      "deposits_read",
+      "loans_read",
+      "credits_read",
+      "investment_accounts_read",
+      "funds_read",
+      "stocks_read",
+      "pensions_read",
+      "accounts_certificates",
+      "direct_debits_read",
+      "source_contracts_read",
+      "credit_registry_data",
+    ],
+  },
+  "es-university:website": {
+    ...common,
+    reference: "es-university:website",
+    engine_code: "es-university",
+    engine_alternative: "website",
+    priority: 94,
+    keywords: ["es-university", "universidad", "de", "ejemplo"],
+    main_category: "public",
+    sub_categories: ["public:education"],
+    name: "Universidad de Ejemplo",
+    description: "Universidad de Ejemplo, simulada por el servicio embebido.",
+    markets: ["ES"],
+    languages: ["es", "ca"],
+    engine_restrictions: ["Datos inventados: ninguna persona real.", "La fuente guarda 120 meses."],
+    action_required_frequency: "never",
+    website: "https://es-university.invalid",
+    features: ["academic_data", "customer_information_read"],
+  },
+  "sandbox-window:website": {
+    ...common,
+    reference: "sandbox-window:website",
+    engine_code: "sandbox-window",
+    engine_alternative: "website",
+    priority: 82,
+    keywords: ["sandbox-window", "banco", "con", "horario"],
+    main_category: "financial",
+    sub_categories: ["financial:bank"],
+    name: "Banco con Horario",
+    description: "Banco con Horario, simulada por el servicio embebido.",
+    markets: ["ES"],
+    engine_restrictions: ["Datos inventados: ninguna persona real.", "La fuente guarda 120 meses."],
+    engine_issues: ["En mantenimiento del minuto 50 al 60 de cada hora (UTC)."],
+    action_required_frequency: "rarely",
+    website: "https://sandbox-window.invalid",
+    features: ["accounts_read", "cards_read", "customer_information_read"],
+  },
+}
+
+/** The login form of `es-bank:api`, which has everything that a form may have but hidden fields. */
+export const bankForm = {
+  type: "object",
+  format: "cg-params",
+  properties: {
+    document_type: { $ref: "#/$defs/document_type" },
+    username: { type: "string", title: "Usuario o documento", minLength: 1, maxLength: 256 },
+    password: { $ref: "#/$defs/secret" },
+    signature: {
+      type: "string",
+      title: "Firma",
+      format: "password",
+      minLength: 4,
+      maxLength: 128,
+      nullable: true,
+    },
+  },
+  required: ["username", "password"],
+  $defs: {
+    document_type: { type: "string", enum: ["dni", "nie", "passport", "cif"], default: "dni" },
+    secret: { type: "string", format: "password", minLength: 4, maxLength: 64 },
+  },
+  "x-meta": {
+    instructions_title: "Acceso",
+    instructions_text: "Introduzca sus datos de acceso.",
+    submit_button_text: "Continuar",
+    locking_fields: ["username", "document_type"],
+    lazy_fields: ["signature"],
+  },
+}
+
+/** What the detail view of `cloud-hosting:api` adds to the list view. */
+export const cloudDetails = {
+  events: ["started", "ended", "auth_ended"],
+  parameters: {
+    type: "object",
+    format: "cg-params",
+    properties: {
+      tenant: { type: "string", title: "Cuenta", minLength: 1, maxLength: 256 },
+      api_key: { type: "string", title: "Clave de API", format: "password", minLength: 8, maxLength: 128 },
+      region: { type: "string", title: "Región", enum: ["eu-south", "eu-west", "sa-east"] },
+    },
+    required: ["tenant", "api_key"],
+    "x-meta": {
+      instructions_title: "Acceso",
+      instructions_text: "Sandbox: behaviour words are read from tenant.",
+      submit_button_text: "Continuar",
+      locking_fields: ["tenant"],
+    },
+  },
+  configurations: {
+    type: "object",
+    format: "cg-configs",
+    properties: { project: { type: "string", title: "Proyecto", pattern: "^[a-z0-9-]{1,40}$" } },
+  },
+  features: [
+    { code: "cloud_resource_read", configurations: { type: "object", format: "cg-configs", properties: {} } },
+    {
+      code: "supplier_invoices_read",
+      configurations: {
+        type: "object",
+        format: "cg-configs",
+        properties: {
+          from_date: { type: "string", title: "Desde", default: "30 days ago" },
+          to_date: { type: "string", title: "Hasta", default: "today" },
+          limits_behaviour: {
+            type: "string",
+            title: "Fuera de límites",
+            enum: ["error", "adapt"],
+            default: "error",
+          },
+        },
+      },
+    },
+  ],
+}
