@@ -63,7 +63,7 @@ describe("a text", () => {
     ["{event}", "nothing"],
     ["Hunter2", "nothing"],
     ["token", "nothing"],
-  ])("%j: %s", (text, what) => {
+  ])("%j: %s [promise 12 webhook addresses]", (text, what) => {
     expect(seen(text)).toBe(what)
   })
 
