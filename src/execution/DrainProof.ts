@@ -125,9 +125,9 @@ export const isWanted = (
   )
 }
 
-/** More records than were counted, over all families that were counted at all. */
+/** More records than were counted; of a family that a readable count does not name, all of them. */
 export const surplusOf = (families: ReadonlyArray<ProofLine>): number =>
-  sumOf(families.map(({ counted, landed }) => (counted === undefined ? 0 : Math.max(0, landed - counted))))
+  sumOf(families.map(({ counted = 0, landed }) => Math.max(0, landed - counted)))
 
 /** Records that were counted and are not here. */
 export const shortfallOf = (families: ReadonlyArray<ProofLine>): number =>

@@ -202,7 +202,7 @@ const refusedTokens = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<string> =
 const recordWarnings = (attempts: ReadonlyArray<AttemptState>): ReadonlyArray<string> => {
   const kept = attempts.filter((one) => one.kept !== undefined && !one.drained)
   const missing = kept.reduce((sum, one) => sum + shortfallOf(one.kept?.families ?? []), 0)
-  const whole = attempts.filter(({ proof }) => proof !== undefined && surplusOf(proof.families) > 0)
+  const whole = attempts.filter(({ proof }) => proof?.basis === "counted" && surplusOf(proof.families) > 0)
   const surplus = whole.reduce((sum, { proof }) => sum + surplusOf(proof?.families ?? []), 0)
   const short = missing > 0 ? `; ${counted(missing, "counted record")} did not come` : ""
   return [
