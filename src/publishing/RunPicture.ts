@@ -102,9 +102,9 @@ const pictureOf = (
   if (state === undefined) return undefined
   const stateOf = new Map<string, LandedBody>()
   for (const frame of frames) {
-    const { kind, execution_id, http_status } = frame.meta
-    if (kind === "state" && execution_id !== undefined && http_status === 200)
-      stateOf.set(execution_id, frame)
+    // Landed when a run is over, which a service may say in a 202 too (4.2): `is_closed` decides.
+    const { kind, execution_id } = frame.meta
+    if (kind === "state" && execution_id !== undefined) stateOf.set(execution_id, frame)
   }
   const deletedAt = new Map<string, number>()
   for (const { at, fact } of facts) {

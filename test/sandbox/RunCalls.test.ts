@@ -51,6 +51,7 @@ inBothWays("a call on a run", (told) => {
         ["queue-60", 1, 202],
         ["queue-0+run-100+records-6", 60, 202],
         ["queue-0+run-100+async-600", 60, 202],
+        ["queue-0+run-0+records-6+async-600", 60, 202],
         ["queue-0+run-100+challenge-1+expire-600", 60, 423],
       ] as const) {
         const id = textField(yield* caller.start(words, person), "execution_id")

@@ -17,7 +17,9 @@ export const retrievedAt = (execution: Retrieval, at: number): number => {
   const planned = recordsPlanned(results)
   const reachable = phase.heldBy === undefined ? planned : recordsBefore(results, phase.heldBy)
   if (closed && goodEnds.has(phase.status_reason)) return planned
-  const done = timeline.workMs === 0 ? Number(closed) : workedMs / timeline.workMs
+  // A run without work to do has done it when it comes to its own end, and not when it is stopped before.
+  const isThrough = closed && phase.status_reason === timeline.end
+  const done = timeline.workMs === 0 ? Number(isThrough) : workedMs / timeline.workMs
   // A run that is going to break off never has everything.
   const reach = goodEnds.has(timeline.end) ? 1 : 0.5
   return Math.min(reachable, Math.floor(planned * done * reach))
