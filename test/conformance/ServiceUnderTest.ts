@@ -10,6 +10,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { stringify } from "yaml"
+import type { Reading } from "../../src/sandbox/readings/Reading.ts"
+import { encodeReading } from "../../src/sandbox/readings/ReadingFile.ts"
 import { isObject } from "../project/schemaNodes.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
@@ -41,11 +43,18 @@ export interface ServiceUnderTest {
   readonly stop: () => void
 }
 
-export const startService = async (speed: number, faults: object): Promise<ServiceUnderTest> => {
+export const startService = async (
+  speed: number,
+  faults: object,
+  reading: Reading = {},
+): Promise<ServiceUnderTest> => {
   const folder = mkdtempSync(join(tmpdir(), "conformance-service-"))
   const file = join(folder, "faults.yaml")
   writeFileSync(file, stringify(faults))
-  const child = start(["sandbox", "--port", "0", "--seed", "7", "--speed", String(speed), "--faults", file])
+  const readingFile = join(folder, "reading.yaml")
+  writeFileSync(readingFile, encodeReading(reading))
+  const files = ["--faults", file, "--reading", readingFile]
+  const child = start(["sandbox", "--port", "0", "--seed", "7", "--speed", String(speed), ...files])
   child.on("close", () => rmSync(folder, { recursive: true, force: true }))
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   let said = ""

@@ -9,6 +9,7 @@ import { isObject } from "../project/schemaNodes.ts"
 import { makeTrafficCheck } from "./TrafficCheck.ts"
 import type { Exchange, TrafficCheck } from "./TrafficCheck.ts"
 import type { TrafficLog } from "./TrafficLog.ts"
+import { documentedReading } from "./DocumentedReadings.ts"
 import { nightsThroughProxy, tourThroughProxy, unseenAnswers, validateDocument } from "./traffic.ts"
 
 describe("the OpenAPI document", () => {
@@ -112,19 +113,26 @@ describe("a tour of every endpoint and status", () => {
 })
 
 describe("a night of the program", () => {
-  it("sends and gets only what the document has", async () => {
-    const { log, ends } = await nightsThroughProxy([{ job: "demo.yaml", customersMax: 6 }])
-    expect(ends.map(({ code, stderr }) => [code, stderr])).toEqual([[0, ""]])
-    expect([...log.mismatches.keys()]).toEqual([])
-    expect([...log.refused.keys()]).toEqual([])
-    expect([...log.counts.keys()]).toEqual(
-      expect.arrayContaining([
-        "showEngine 200",
-        "startExecution 202",
-        "readExecution 200",
-        "readFlowResults 200",
-        "deleteExecution 204",
-      ]),
-    )
-  }, 60_000)
+  it.each([
+    ["as the service reads the reference today", {}],
+    ["under another reading", documentedReading(1)],
+  ])(
+    "sends and gets only what the document has, %s",
+    async (_, reading) => {
+      const { log, ends } = await nightsThroughProxy([{ job: "demo.yaml", customersMax: 6 }], reading)
+      expect(ends.map(({ code, stderr }) => [code, stderr])).toEqual([[0, ""]])
+      expect([...log.mismatches.keys()]).toEqual([])
+      expect([...log.refused.keys()]).toEqual([])
+      expect([...log.counts.keys()]).toEqual(
+        expect.arrayContaining([
+          "showEngine 200",
+          "startExecution 202",
+          "readExecution 200",
+          "readFlowResults 200",
+          "deleteExecution 204",
+        ]),
+      )
+    },
+    60_000,
+  )
 })

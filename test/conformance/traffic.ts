@@ -1,12 +1,14 @@
 /**
  * `npm run conformance`: the OpenAPI document before a public validator, then a tour of every endpoint and
- * status and a whole night of the program, both through a proxy that holds every request and answer against
- * the document. Prints what was checked; ends with 1 where anything did not fit.
+ * status and whole nights of the program, under today's reading and under drawn ones, all through a proxy that
+ * holds every request and answer against the document. Prints what was checked; ends with 1 where anything did not fit.
  */
 import { fileURLToPath } from "node:url"
 import { Validator } from "@seriousme/openapi-schema-validator"
 import { serviceOpenApi } from "../project/openapi.ts"
+import type { Reading } from "../../src/sandbox/readings/Reading.ts"
 import { isObject } from "../project/schemaNodes.ts"
+import { documentedReading } from "./DocumentedReadings.ts"
 import { startProxy } from "./RecordingProxy.ts"
 import { runNights, startService } from "./ServiceUnderTest.ts"
 import type { Night, NightEnd } from "./ServiceUnderTest.ts"
@@ -30,9 +32,10 @@ const throughProxy = async (
   faults: object,
   use: (origin: string, service: string) => Promise<void>,
   seen?: (exchange: Exchange, finding: Finding) => void,
+  reading?: Reading,
 ): Promise<TrafficLog> => {
   const log = makeTrafficLog(await makeTrafficCheck(serviceOpenApi()), seen)
-  const service = await startService(speed, faults)
+  const service = await startService(speed, faults, reading)
   try {
     const proxy = await startProxy(service.origin, log.record)
     await use(proxy.origin, service.origin).finally(() => proxy.close())
@@ -48,11 +51,11 @@ export const tourThroughProxy = (
 
 export const nightsThroughProxy = async (
   nights: ReadonlyArray<Night>,
+  reading?: Reading,
 ): Promise<{ readonly log: TrafficLog; readonly ends: ReadonlyArray<NightEnd> }> => {
   const { promise, resolve } = Promise.withResolvers<ReadonlyArray<NightEnd>>()
-  const log = await throughProxy(nightSpeed, { faults: [] }, async (origin, service) =>
-    resolve(await runNights(origin, nights, service)),
-  )
+  const use = async (origin: string, service: string) => resolve(await runNights(origin, nights, service))
+  const log = await throughProxy(nightSpeed, { faults: [] }, use, undefined, reading)
   return { log, ends: await promise }
 }
 
@@ -83,6 +86,24 @@ const tell = (title: string, log: TrafficLog, elapsedMs: number): void => {
   for (const [mismatch, count] of log.mismatches) console.log(`    ${mismatch} (${count} times)`)
 }
 
+/** Readings that are drawn for further nights, one each. */
+const readingSeeds = [1, 2, 3, 4]
+
+/** Nights under readings whose every answer the document has; true where none left it. */
+const tellReadings = async (): Promise<boolean> => {
+  let isClean = true
+  for (const seed of readingSeeds) {
+    const startedAt = performance.now()
+    const reading = documentedReading(seed)
+    const { log, ends } = await nightsThroughProxy([{ job: "demo.yaml" }, { job: "tokens.yaml" }], reading)
+    tell(`nights under the reading of seed ${seed}`, log, performance.now() - startedAt)
+    const failed = ends.filter(({ code }) => code !== 0 && code !== 3 && code !== 4)
+    for (const { stderr } of failed) console.log(stderr)
+    isClean &&= log.mismatches.size === 0 && log.refused.size === 0 && failed.length === 0
+  }
+  return isClean
+}
+
 const main = async (): Promise<boolean> => {
   const invalid = await validateDocument()
   console.log(`schemas/service.openapi.json: ${invalid === "" ? "a valid OpenAPI document" : invalid}`)
@@ -99,6 +120,7 @@ const main = async (): Promise<boolean> => {
   const failed = ends.filter(({ code }) => code !== 0 && code !== 3 && code !== 4)
   for (const { stderr } of failed) console.log(stderr)
   return (
+    (await tellReadings()) &&
     invalid === "" &&
     [tour, log].every(({ mismatches }) => mismatches.size === 0) &&
     unseen.length === 0 &&
