@@ -270,7 +270,12 @@ export const checkCustomer = (context: Context, { index, value }: Item<typeof Cu
     findings.error(document.place(path), `${missingKey("id")} (or \`from\`, for a file of customers)`)
     return false
   }
-  if (value.from === undefined) return true
+  if (value.from === undefined) {
+    if (value.references === undefined) return true
+    const place = document.place([...path, "references"], "key")
+    findings.error(place, "`references` names columns of a file: it belongs beside `from`")
+    return false
+  }
   for (const key of ["id", "parameters", "engines"] as const) {
     if (value[key] === undefined) continue
     findings.error(

@@ -1,16 +1,16 @@
 /**
  * Customers from files: CSV, NDJSON or Parquet with a `customer_id`, an optional `engine_reference` and one
- * column per login parameter, each a value or a reference. Ids are the text of the source (`007`, `65e0`),
+ * column per login parameter, whose cells `DataCells.ts` reads. Ids are the text of the source (`007`, `65e0`),
  * values are redacted as they are read, empty cells and nulls are absent parameters, and what is wrong is
  * found with its line and column.
  */
 import { Effect, FileSystem, Predicate, Result, Stream } from "effect"
 import { CsvReader } from "./Csv.ts"
 import type { CsvRow } from "./Csv.ts"
+import type { Cells } from "./DataCells.ts"
 import type { ParameterSource } from "./Job.ts"
 import { nearestName } from "../Nearest.ts"
 import type { Findings, Place } from "./Problem.ts"
-import { readParameter } from "./Reference.ts"
 
 export interface CustomerRow {
   readonly place: Place
@@ -22,8 +22,7 @@ export interface CustomerRow {
 export interface CustomersSource {
   /** As it can be opened, and as it is shown. */
   readonly path: string
-  /** The job file's folder: references to files are relative to it. */
-  readonly folder: string
+  readonly cells: Cells
   readonly findings: Findings
   readonly onRow: (row: CustomerRow) => void
 }
@@ -44,15 +43,14 @@ const takeRow = (
     engine_reference: undefined,
   }
   for (const [column, value] of entries) {
-    if (Predicate.isNullish(value)) continue
     if (column === idColumn || column === engineColumn) {
+      if (Predicate.isNullish(value)) continue
       if (Predicate.isString(value)) named[column] = value === "" ? undefined : value
       else findings.error(placeOf(column), `\`${column}\` must be a text`)
       continue
     }
-    const parameter = readParameter(value, source.folder)
-    if (Predicate.isString(parameter)) findings.error(placeOf(column), parameter)
-    else parameters.push([column, parameter])
+    const parameter = source.cells.read(column, value, placeOf(column))
+    if (parameter !== undefined) parameters.push([column, parameter])
   }
   if (named.customer_id === undefined) {
     findings.error(placeOf(idColumn), `\`${idColumn}\` is empty or missing`)
@@ -230,5 +228,6 @@ export const readCustomersFile = Effect.fn("CustomersFile.read")(function* (
   // What is not there has no lines: the job file is what to correct.
   if (!(yield* Effect.orElseSucceed(files.exists(path), () => true)))
     return findings.error(from, `there is no file \`${path}\``)
-  return yield* read(source)
+  yield* read(source)
+  source.cells.end()
 })

@@ -179,6 +179,10 @@ export const Customer = Schema.Struct({
     text,
     "A csv, ndjson or parquet file of customers, relative to the job file, instead of an id.",
   ),
+  references: optional(
+    Schema.Array(text),
+    "Columns of the file that hold references (env:NAME or file:PATH); all other cells are sent as they are.",
+  ),
   parameters,
   tokenized_access: tokenizedAccess,
   engines: optional(Schema.Array(CustomerEngine), "Where it runs; every engine of the job when absent."),

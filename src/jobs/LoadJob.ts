@@ -8,6 +8,7 @@ import { ConfigProvider, Effect, FileSystem, Predicate, Schema } from "effect"
 import * as Assignments from "./Assignments.ts"
 import type { Item } from "./Assignments.ts"
 import { readCustomersFile } from "./CustomersFile.ts"
+import { makeCells } from "./DataCells.ts"
 import { decodePart, missingKey, unknownKey } from "./Decode.ts"
 import type { Context } from "./Decode.ts"
 import { warnOfResemblance } from "./CustomerId.ts"
@@ -152,20 +153,26 @@ const bindCustomers = Effect.fnUntraced(function* (context: Context, parts: Part
   }
   for (const item of parts.customers) {
     if (!Assignments.checkCustomer(context, item)) continue
-    const { id, from, tokenized_access } = item.value
+    const { id, from, references, tokenized_access } = item.value
     if (from === undefined) {
       if (id !== undefined)
         Assignments.bindInline(surroundings, binding, { ...item, value: { ...item.value, id } })
       continue
     }
+    const { findings, document } = context
+    const fromPlace = document.place([
+      "customers",
+      item.index,
+      references === undefined ? "from" : "references",
+    ])
     yield* readCustomersFile(
       {
         path: isAbsolute(from) ? from : join(folder, from),
-        folder,
-        findings: context.findings,
+        cells: makeCells({ references, folder, findings, from: fromPlace }),
+        findings,
         onRow: (row) => Assignments.bindRow(surroundings, binding, row, tokenized_access ?? false),
       },
-      context.document.place(["customers", item.index, "from"]),
+      document.place(["customers", item.index, "from"]),
     )
   }
   return binding.assignments

@@ -56,7 +56,8 @@ customers:
       - reference: es-bank:api
         token: c0001-bank               # a stored token instead of parameters
   # csv, parquet or ndjson: columns customer_id, engine_reference (optional) and one per parameter
-  # - from: customers.csv
+  # Cells are sent as they are, but for columns that hold references (env:NAME or file:PATH)
+  # - { from: customers.csv, references: [password] }
 
 # A folder beside this file: results/NAME.yaml is a results source, one row each; \`flow_results.yaml\` and
 # \`profile.yaml\` change the built-in rows of these names, any other file is a whole row.

@@ -171,9 +171,9 @@ customers:
       - reference: fake-odd:api
         parameters: { nif: env:NIF, pin: file:secrets/pin }
         features: [cards_read]
-  - from: customers.csv
-  - from: customers.ndjson
-  - from: deep/customers.parquet
+  - { from: customers.csv, references: [password] }
+  - { from: customers.ndjson, references: [password] }
+  - { from: deep/customers.parquet, references: [password] }
 `
 
 describe("a job in every form", () => {

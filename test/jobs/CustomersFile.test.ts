@@ -7,7 +7,8 @@ import { CsvReader } from "../../src/jobs/Csv.ts"
 import type { CsvRow } from "../../src/jobs/Csv.ts"
 import { env, literal, load, parametersLogin, plainEngine, smallJob } from "./loading.ts"
 
-const jobFrom = (file: string) => `${smallJob}customers:\n  - from: ${file}\n`
+const jobFrom = (file: string, references?: string) =>
+  `${smallJob}customers:\n  - from: ${file}\n${references === undefined ? "" : `    references: ${references}\n`}`
 
 const readCsv = (chunks: ReadonlyArray<string>) => {
   const rows: Array<CsvRow> = []
@@ -94,7 +95,7 @@ describe("customers from a file", () => {
         "",
         '{"customer_id":7,"username":"env:USER7","pin":12345678901234567890,"n":5,"no":null}',
       ].join("\n")
-      const fromCsv = yield* load(jobFrom("c.csv"), { files: { "c.csv": csv } })
+      const fromCsv = yield* load(jobFrom("c.csv", "[username]"), { files: { "c.csv": csv } })
       expect(fromCsv).toMatchObject({ errors: [], warnings: [] })
       expect(fromCsv.job).toMatchObject({
         assignments: [
@@ -102,10 +103,10 @@ describe("customers from a file", () => {
           assignment("65e0", "tax:website", {}, "c.csv:3"),
         ],
       })
-      const broken = yield* load(jobFrom("c.ndjson"), { files: { "c.ndjson": ndjson } })
+      const broken = yield* load(jobFrom("c.ndjson", "[username]"), { files: { "c.ndjson": ndjson } })
       expect(broken.errors).toEqual(["c.ndjson:1:1: this line is not a JSON object"])
       const good = ndjson.slice(ndjson.indexOf("\n"))
-      const fromNdjson = yield* load(jobFrom("c.ndjson"), { files: { "c.ndjson": good } })
+      const fromNdjson = yield* load(jobFrom("c.ndjson", "[username]"), { files: { "c.ndjson": good } })
       const parameters = { username: env("USER7"), pin: literal("12345678901234567890"), n: literal(5) }
       expect(fromNdjson.job).toMatchObject({
         assignments: [
@@ -126,7 +127,7 @@ describe("customers from a file", () => {
       const connection = yield* database.open({ path: ":memory:", access: "read-write" })
       yield* connection.run(`COPY (SELECT * FROM (VALUES ${rows}) t(${columns})) TO '${path}'`)
       const bytes = yield* files.readFile(path)
-      const { job } = yield* load(jobFrom("c.parquet"), { files: { "c.parquet": bytes } })
+      const { job } = yield* load(jobFrom("c.parquet", "[username]"), { files: { "c.parquet": bytes } })
       expect(job).toMatchObject({
         assignments: [
           assignment(
@@ -162,13 +163,14 @@ describe("customers from a file", () => {
           [
             "c.csv:2:1: `customer_id` is empty or missing",
             "c.csv:3:1: this row has 2 cells, but the header has 3",
-            "c.csv:4:5: this reference names nothing: write env:NAME, file:PATH or exec:COMMAND",
+            "c.csv:4:5: this reference names nothing: write env:NAME or file:PATH",
             "c.csv:6:1: this customer is on `bank:website` already, at c.csv:5:1",
           ],
         ],
       ]
       for (const [content, expected] of cases) {
-        const { errors, shown } = yield* load(jobFrom("c.csv"), { files: { "c.csv": content } })
+        const references = String(content).includes("env:") ? "[pin]" : undefined
+        const { errors, shown } = yield* load(jobFrom("c.csv", references), { files: { "c.csv": content } })
         expect(errors).toEqual(expected)
         expect(shown).not.toContain("hunter2")
       }
@@ -182,7 +184,7 @@ describe("customers from a file", () => {
     Effect.gen(function* () {
       const rows = Array.from({ length: 20_000 }, (_, index) => `c-${index},user,"pa,ss"`)
       const csv = ["customer_id,username,password", ...rows].join("\n")
-      const { job } = yield* load(jobFrom("c.csv"), { files: { "c.csv": csv } })
+      const { job } = yield* load(jobFrom("c.csv", "[username]"), { files: { "c.csv": csv } })
       expect(job).toHaveProperty(["assignments", "19999", "source"], "c.csv:20001")
     }),
   )
