@@ -98,6 +98,10 @@ export const withEarlier = (
   return [...sources, ...left.map((source) => ({ ...source, enabled: false }))]
 }
 
+/** The row of the endpoint that an answer or a body came from, before and since there were rows. */
+export const sourceNameOf = ({ kind, source }: { readonly kind: string; readonly source?: string }): string =>
+  source ?? (kind === "profile" ? "profile" : "flow_results")
+
 /** Whether records of this `sub_family` may come from the source. */
 export const mayBring = ({ families }: ResultsSource, sub_family: string): boolean =>
   families.some((pattern) =>

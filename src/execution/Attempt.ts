@@ -151,19 +151,23 @@ export interface RunIdentity {
   readonly engine_reference: string
 }
 
+const identityFields = ["external_execution_id", "customer_id", "engine_reference"] as const
+
+/** Whether a state names somebody else's run: an external id, a customer or an engine that is not ours. */
+export const isStranger = (answer: StateAnswer, ours: RunIdentity): boolean => {
+  if (!("view" in answer)) return false
+  const { view } = answer
+  return identityFields.some((field) => view[field] !== undefined && view[field] !== ours[field])
+}
+
 /**
  * Whether a state is that of our own run: it names our external id, and nothing in it is somebody else's. A
  * state that names none, or a challenge without its state, proves nothing.
  */
-export const isOurs = (answer: StateAnswer, ours: RunIdentity): boolean => {
-  if (!("view" in answer)) return false
-  const { external_execution_id, customer_id, engine_reference } = answer.view
-  return (
-    external_execution_id === ours.external_execution_id &&
-    (customer_id === undefined || customer_id === ours.customer_id) &&
-    (engine_reference === undefined || engine_reference === ours.engine_reference)
-  )
-}
+export const isOurs = (answer: StateAnswer, ours: RunIdentity): boolean =>
+  "view" in answer &&
+  answer.view.external_execution_id === ours.external_execution_id &&
+  !isStranger(answer, ours)
 
 /**
  * After an abort the state is read again in every case; only "not stoppable" asks to abort once more first.

@@ -79,6 +79,8 @@ export const ownEnds = {
   SERVICE_UNREACHABLE: end("unfinished", "service"),
   /** The service would not abort an execution whose time was over; it stays in flight for the next run. */
   NOT_STOPPABLE: end("unfinished", "service"),
+  /** The id of the execution shows another external id, customer or engine: it is somebody else's run. */
+  NOT_OURS: end("failed", "engineer"),
   ENGINE_UNAVAILABLE: end("unfinished", "service"),
   ALREADY_EXECUTING: end("unfinished", "service"),
   /** An older night was collected; this task had not begun in it. */

@@ -6,7 +6,7 @@
 import { Clock, Effect, Queue, Random } from "effect"
 import type { ProductsCount } from "../contract/ProductsCount.ts"
 import { countedTotal } from "../contract/ProductsCount.ts"
-import { sourceNameOf } from "../ledger/Fact.ts"
+import { sourceNameOf } from "../contract/ResultsSource.ts"
 import type { AttemptClosed, Fact } from "../ledger/Fact.ts"
 import type { AttemptState } from "../ledger/RunState.ts"
 import { retryWaitMs } from "../scheduling/Polling.ts"

@@ -11,7 +11,7 @@ import type { AbortIntended, AttemptClosed, CredentialRejected } from "../ledger
 import type { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import type { AttemptState } from "../ledger/RunState.ts"
 import { retryWaitMs } from "../scheduling/Polling.ts"
-import { readAbort, readState } from "./Attempt.ts"
+import { isStranger, readAbort, readState } from "./Attempt.ts"
 import type { Looked } from "./Attempt.ts"
 import { append, attemptKeys, landBody } from "./AttemptOrder.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
@@ -28,12 +28,16 @@ export type FollowResult =
     }
   /** The execution could be neither read nor stopped; it stays as it is for the next run. */
   | { readonly _tag: "LeftOpen"; readonly reason: "SERVICE_UNREACHABLE" | "NOT_STOPPABLE" }
+  /** Its id shows somebody else's run: nothing of it is read, aborted or deleted. */
+  | { readonly _tag: "NotOurs" }
 
 /**
  * A 404 counts once it has been repeated: a deleted execution looks like one that the service forgot for a
  * moment.
  */
 const goneReadsMin = 3
+/** So does somebody else's state: an answer may have been mixed up on its way. */
+const strangeReadsMin = 3
 const abortTriesMax = 8
 const looksAfterAbortMax = 20
 
@@ -53,6 +57,8 @@ interface Watch {
   /** A ticket waits for AUTH_OK, which only a read can show. */
   hasTicket: boolean
   gone: number
+  /** Reads in a row that showed somebody else's run. */
+  strange: number
   challenged: boolean
   closed: typeof AttemptClosed.Type | undefined
 }
@@ -80,6 +86,7 @@ export const followAttempt = Effect.fn("FollowAttempt.follow")(function* (
     turns,
     hasTicket: yield* hasTicket(execution_id),
     gone: 0,
+    strange: 0,
     challenged: false,
     closed: undefined,
   }
@@ -97,6 +104,10 @@ export const followAttempt = Effect.fn("FollowAttempt.follow")(function* (
     if (watch.closed !== undefined)
       return { _tag: "Closed", closed: watch.closed, abort: open.abort } satisfies FollowResult
     const later = yield* Clock.currentTimeMillis
+    if (watch.strange >= strangeReadsMin || (watch.strange > 0 && later >= giveUpAt)) {
+      yield* append({ _tag: "AttemptDisowned", ...attemptKeys(order), execution_id })
+      return { _tag: "NotOurs" } satisfies FollowResult
+    }
     const why =
       looked?._tag === "Challenge" ? "challenge" : later < giveUpAt ? undefined : giveUpWhy(maxWaitAt, later)
     if (why !== undefined) return yield* abortAttempt(order, open, watch, why)
@@ -118,6 +129,11 @@ const look = Effect.fnUntraced(function* (order: AttemptOrder, open: OpenExecuti
     yield* obeyThrottle(answer, watch.turns.giveUpAt)
     return undefined
   }
+  if (isStranger(answer, order)) {
+    watch.strange += 1
+    return undefined
+  }
+  watch.strange = 0
   const looked = readState(answer)
   if (looked._tag === "Gone") {
     watch.gone += 1

@@ -146,6 +146,7 @@ export const follow = Effect.fnUntraced(function* (night: Night, book: Book, ope
   book.secrets = [...book.secrets, ...(yield* ticketSecrets(open.execution_id))]
   const followed = yield* followAttempt(orderOf(night, book), open, night.heads)
   if (followed._tag === "Closed") return yield* finish(night, book, followed.closed, followed.abort)
-  // The slot stays taken: the execution is still open at the service.
-  yield* settle(night, book.work.task_id, own(followed.reason))
+  // The slot stays taken: an execution may still be open at the service.
+  const reason = followed._tag === "NotOurs" ? "NOT_OURS" : followed.reason
+  yield* settle(night, book.work.task_id, own(reason))
 })

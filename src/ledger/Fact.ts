@@ -140,10 +140,12 @@ export const AttemptKept = Schema.TaggedStruct("AttemptKept", {
   /** For people: what is missing. Holds nothing of a body. */
   message: Schema.String,
 })
-/**
- * What a results endpoint answered: a body that is landed, or the status of an answer without one. `source`
- * is the name of its row; ledgers from before there were rows have `kind` alone.
- */
+/** Its id shows somebody else's run: nothing of it was landed, and nothing of it is read, aborted or deleted. */
+export const AttemptDisowned = Schema.TaggedStruct("AttemptDisowned", {
+  ...attempt,
+  execution_id: Schema.String,
+})
+/** What a results endpoint answered: a landed body or a status. Old ledgers have `kind`, and no `source`. */
 export const ResultsRead = Schema.TaggedStruct("ResultsRead", {
   ...task,
   session_id: Schema.String,
@@ -154,9 +156,6 @@ export const ResultsRead = Schema.TaggedStruct("ResultsRead", {
   is_closed: Schema.Boolean,
   landed: Schema.optionalKey(LandedRef),
 })
-/** The row of the endpoint that an answer or a body came from, before and since there were rows. */
-export const sourceNameOf = ({ kind, source }: { readonly kind: string; readonly source?: string }): string =>
-  source ?? (kind === "profile" ? "profile" : "flow_results")
 export const AttachmentRead = Schema.TaggedStruct("AttachmentRead", {
   ...task,
   session_id: Schema.String,
@@ -276,6 +275,7 @@ export const Fact = Schema.Union([
   AttemptClosed,
   AttemptDrained,
   AttemptKept,
+  AttemptDisowned,
   ResultsRead,
   AttachmentRead,
   TaskSettled,

@@ -50,6 +50,8 @@ export interface AttemptState {
   readonly abort: (typeof AbortIntended.Type)["why"] | undefined
   readonly closed: At<typeof AttemptClosed.Type> | undefined
   readonly orphanSuspected: boolean
+  /** Its id shows somebody else's run. */
+  readonly disowned?: boolean
   /** Everything that the execution may hold is landed. */
   readonly drained: boolean
   /** What shows it; absent where it is not drained, and in ledgers from before proofs were kept. */
@@ -268,6 +270,9 @@ const foldAttempt = (
       attempt.drained = true
       if (fact.proof !== undefined) attempt.proof = fact.proof
       delete attempt.kept
+      return
+    case "AttemptDisowned":
+      attempt.disowned = true
       return
     case "AttemptKept":
       attempt.kept = fact

@@ -10,7 +10,7 @@ import { builtInSources, isFinal, recordsIn } from "../contract/ResultsSource.ts
 import type { ResultsSource } from "../contract/ResultsSource.ts"
 import { Landing } from "../landing/Landing.ts"
 import type { LandedBody } from "../landing/Landing.ts"
-import { sourceNameOf } from "../ledger/Fact.ts"
+import { sourceNameOf } from "../contract/ResultsSource.ts"
 import type { Beside, Counts, Normaliser } from "../records/Normalise.ts"
 import { parseBody } from "../records/ParseBody.ts"
 import type { TableRow } from "./ExecutionRows.ts"

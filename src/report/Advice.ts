@@ -63,6 +63,8 @@ export const advice: { readonly [R in Ended | OwnReason | PlanningReason]: strin
   EXECUTION_GONE: "The service no longer knows the execution: `nightjar run` starts it again.",
   SERVICE_UNREACHABLE: "The service did not answer; what runs there stays: `nightjar run` goes on with it.",
   NOT_STOPPABLE: "The service would not stop it; it stays in flight: `nightjar run` collects it.",
+  NOT_OURS:
+    "The execution's id shows somebody else's run; it was left alone: report both ids to the service.",
   NIGHT_OVER: "Its night was over before it began: a new run has it again.",
   DEADLINE_REACHED: "The deadline came first: `nightjar run` tries again; or begin earlier.",
   RESULTS_PARTIAL: "Results were not final yet: published as they are; `nightjar run` reads them again.",

@@ -31,4 +31,7 @@ export const keptExecutions = (run: RunState): ReadonlyArray<AttemptState> =>
 const isOpenAtService = ({ settled, attempts }: TaskState): boolean =>
   settled === undefined ||
   settled.fact.reason === "RESULTS_PARTIAL" ||
-  attempts.some((attempt) => attempt.execution_id !== undefined && attempt.closed === undefined)
+  attempts.some(
+    ({ execution_id, closed, disowned }) =>
+      execution_id !== undefined && closed === undefined && disowned !== true,
+  )

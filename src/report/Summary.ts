@@ -223,7 +223,7 @@ const warningsOf = (
   const warnings: Array<string> = []
   const open = tasks
     .flatMap((task) => task.attempts)
-    .filter((one) => one.execution_id !== undefined && !one.closed)
+    .filter((one) => one.execution_id !== undefined && !one.closed && one.disowned !== true)
   if (open.length > 0) warnings.push(`${open.length} executions are still in flight at the service`)
   if (orphans > 0)
     warnings.push(`${orphans} lost starts were sent again: the first may have run unseen at the service`)

@@ -2,7 +2,7 @@
  * Facts as lines that a person reads: what was decided and what happened, each with its time. Pure; every
  * fact has its sentence, and none holds a value of a parameter.
  */
-import { sourceNameOf } from "../ledger/Fact.ts"
+import { sourceNameOf } from "../contract/ResultsSource.ts"
 import type { AttemptDrained, Fact, Recorded } from "../ledger/Fact.ts"
 import { dayOf } from "../planning/TokenLogin.ts"
 
@@ -121,6 +121,8 @@ const ofAttempt = (fact: Extract<Fact, { readonly attempt: number }>): string =>
       return `abort, because ${abortCauses[fact.why]}`
     case "AttemptDrained":
       return `all that the execution held is landed${proven(fact.proof)}`
+    case "AttemptDisowned":
+      return `execution ${fact.execution_id} shows somebody else's run; it is left alone`
     case "AttemptKept":
       return `kept at the service, ${fact.reason}: ${fact.message}`
     case "AttemptClosed": {

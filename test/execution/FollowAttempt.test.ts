@@ -1,6 +1,7 @@
 /** Executions in virtual time: how they are looked at, aborted and closed. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import type { StateAnswer, StateView } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { hour, idOf, makePlace, minute, night, second } from "./ScriptedNight.ts"
 import { challenge, completed, lost, state, throttled, working } from "./ScriptedService.ts"
@@ -14,6 +15,46 @@ const after =
   (_: string, times: number) =>
     times <= looks ? working : then
 const cancelled = state("ABORTED", "CLIENT_CANCELLED")
+
+describe("an execution whose id shows somebody else", () => {
+  const strange = (fields: Partial<StateView>): StateAnswer =>
+    state("ONGOING", "RUNNING", { authentication_status: "AUTH_OK", ...fields })
+
+  it.effect.each<readonly [string, Partial<StateView>]>([
+    ["external id", { external_execution_id: "x-of-somebody-else" }],
+    ["customer", { customer_id: "c-other" }],
+    ["engine", { engine_reference: "tax" }],
+  ])("by its %s is left alone: not read, not aborted, not deleted [promise 2 strangers]", ([, fields]) =>
+    Effect.gen(function* () {
+      const end = yield* night({ script: { state: () => strange(fields) } })
+      expect([end.verdict("c-1"), end.countOf("state")]).toEqual(["failed NOT_OURS engineer", 3])
+      for (const verb of ["abort", "results", "delete"]) expect(end.countOf(verb)).toBe(0)
+      expect(tagged(end.facts, "AttemptDisowned").length).toBe(1)
+      expect(tagged(end.facts, "AttemptObserved")).toEqual([])
+    }),
+  )
+
+  it.effect("once is an answer that was mixed up on its way", () =>
+    Effect.gen(function* () {
+      const stranger = strange({ customer_id: "c-other" })
+      const end = yield* night({
+        script: { state: (_, times) => (times <= 2 ? stranger : times === 3 ? working : completed) },
+      })
+      expect([end.verdict("c-1"), tagged(end.facts, "AttemptDisowned")]).toEqual([
+        "succeeded COMPLETED nobody",
+        [],
+      ])
+    }),
+  )
+
+  it.effect("is not aborted when its time is over either", () =>
+    Effect.gen(function* () {
+      const state_ = strange({ customer_id: "c-other" })
+      const end = yield* night({ script: { state: () => state_ }, rules: { max_wait_ms: 3 * second } })
+      expect([end.verdict("c-1"), end.countOf("abort")]).toEqual(["failed NOT_OURS engineer", 0])
+    }),
+  )
+})
 
 describe("following an execution", () => {
   it.effect("writes what is new and nothing twice, and lands the last state before its end is a fact", () =>
