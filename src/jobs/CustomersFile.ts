@@ -1,8 +1,8 @@
 /**
  * Customers from files: CSV, NDJSON or Parquet with a `customer_id`, an optional `engine_reference` and one
- * column per login parameter, whose cells `DataCells.ts` reads. Ids are the text of the source (`007`, `65e0`),
- * values are redacted as they are read, empty cells and nulls are absent parameters, and what is wrong is
- * found with its line and column.
+ * column per login parameter, whose cells `DataCells.ts` reads. Ids are the text of the source (`007`,
+ * `65e0`), values are redacted as they are read, empty cells and nulls are absent parameters, and what is
+ * wrong is found with its line and column.
  */
 import { Effect, FileSystem, Predicate, Result, Stream } from "effect"
 import { CsvReader } from "./Csv.ts"

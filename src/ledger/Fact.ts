@@ -140,12 +140,12 @@ export const AttemptKept = Schema.TaggedStruct("AttemptKept", {
   /** For people: what is missing. Holds nothing of a body. */
   message: Schema.String,
 })
-/** Its id shows somebody else's run: nothing of it was landed, and nothing of it is read, aborted or deleted. */
+/** Its id shows somebody else's run: nothing of it is landed, read, aborted or deleted. */
 export const AttemptDisowned = Schema.TaggedStruct("AttemptDisowned", {
   ...attempt,
   execution_id: Schema.String,
 })
-/** What a results endpoint answered: a landed body or a status. Old ledgers have `kind`, and no `source`. */
+/** What a results endpoint answered: a landed body or a status. Older ledgers have no `source`. */
 export const ResultsRead = Schema.TaggedStruct("ResultsRead", {
   ...task,
   session_id: Schema.String,
