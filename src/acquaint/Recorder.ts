@@ -167,7 +167,7 @@ const probeConflict = Effect.fnUntraced(function* (
     false,
   )
   yield* state.arrayBuffer
-  // A run that is over already would make the same start a new one, and the login a second one.
+  // After a run has ended, the same start would be a new one, and the login a second one.
   if (state.status !== 202) return
   const second = yield* send(recording, client, request, true)
   const other = yield* idIn(second)

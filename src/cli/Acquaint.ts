@@ -89,7 +89,7 @@ export const acquaint = Command.make(
 
 const interruptedLine =
   "interrupted: the state is saved. An execution that was started stays at the service; the same command " +
-  "takes it up again."
+  "resumes it."
 
 const acquainted = Effect.fnUntraced(function* (input: {
   readonly whole: Job
