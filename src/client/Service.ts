@@ -163,6 +163,11 @@ export interface StartCall {
   readonly configurations: Readonly<Record<string, unknown>>
 }
 
+/** An error of whoever calls, beside those of the call. */
+export interface Tagged {
+  readonly _tag: string
+}
+
 /**
  * One call is one request: no method retries by itself, so that attempts, limits and waits are decided in one
  * place. 500, 502 and 504 are AnswerLost (for reads this only means "ask again"); 429 is Throttled
@@ -171,7 +176,14 @@ export interface StartCall {
 export class Service extends Context.Service<
   Service,
   {
-    readonly startExecution: (call: StartCall) => Effect.Effect<StartAnswer, CallFailure>
+    /**
+     * `leaving` runs once, when nothing is left to do but to send: what waits for its turn has not left yet,
+     * and where `leaving` fails nothing is sent.
+     */
+    readonly startExecution: <E extends Tagged = never>(
+      call: StartCall,
+      leaving: Effect.Effect<void, E>,
+    ) => Effect.Effect<StartAnswer, CallFailure | E>
     readonly readExecution: (execution_id: string) => Effect.Effect<StateAnswer, CallFailure>
     /** 4.12: what HEAD answers is not shown, so that nothing is ever decided on it but when to read. */
     readonly pollExecution: (execution_id: string) => Effect.Effect<PollAnswer, CallFailure>

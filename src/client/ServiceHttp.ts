@@ -241,7 +241,7 @@ const make = Effect.fnUntraced(function* (settings: ServiceSettings, limits: Par
   const download = exchange(endpoints.downloadAttachment, attachments_url, "attachment", answerAttachment)
   const list = exchange(endpoints.listEngines, base_url, "small", answerEngines)
   const show = exchange(endpoints.showEngine, base_url, "small", answerEngine)
-  const startExecution = ({ features, login, ...call }: StartCall) => {
+  const sendStart = ({ features, login, ...call }: StartCall) => {
     // Section 4.1: the engine runs its defaults when the list is omitted, which an empty one does not say.
     const asked = features.length === 0 ? call : { ...call, features }
     if (login._tag === "Parameters")
@@ -250,7 +250,7 @@ const make = Effect.fnUntraced(function* (settings: ServiceSettings, limits: Par
     return startWithToken({ payload: { ...asked, token } })
   }
   return Service.of({
-    startExecution,
+    startExecution: (call, leaving) => Effect.andThen(leaving, sendStart(call)),
     readExecution: (execution_id) => read({ params: { execution_id } }),
     pollExecution: rememberRefusal((execution_id) => poll({ params: { execution_id } })),
     abortExecution: (execution_id) => abort({ params: { execution_id } }),

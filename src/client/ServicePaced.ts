@@ -6,8 +6,8 @@
 import { Clock, Context, Effect, Layer, Random, Semaphore } from "effect"
 import { noteClosed, noteSent, noteThrottled, openPace, takeSlot } from "./Pacing.ts"
 import type { Pace } from "./Pacing.ts"
-import type { CallFailure } from "./Service.ts"
-import { Service } from "./Service.ts"
+import type { CallFailure, Tagged } from "./Service.ts"
+import { Service, Throttled } from "./Service.ts"
 import type { ServiceAddresses } from "./ServiceSettings.ts"
 
 /** Requests at once to one host, from sending to the last byte (an attachment's body is not counted). */
@@ -31,11 +31,11 @@ export class ServicePause extends Context.Service<
   ServicePause,
   {
     /** Runs a call to a host when its turn has come, and learns from the answer. */
-    readonly call: <A, R>(
+    readonly call: <A, R, E extends Tagged = never>(
       host: string,
-      call: Effect.Effect<A, CallFailure, R>,
+      call: Effect.Effect<A, CallFailure | E, R>,
       limit?: Limit,
-    ) => Effect.Effect<A, CallFailure, R>
+    ) => Effect.Effect<A, CallFailure | E, R>
     /** How long calls to a host still wait for a Retry-After, in milliseconds. */
     readonly closedForMs: (host: string) => Effect.Effect<number>
   }
@@ -76,15 +76,15 @@ const makePause = (requestsAtOnce: number) => {
     lanes.set(host, lane)
     return lane
   }
-  const paced = Effect.fnUntraced(function* <A, R>(
+  const paced = Effect.fnUntraced(function* <A, R, E extends Tagged>(
     lane: Lane,
-    call: Effect.Effect<A, CallFailure, R>,
+    call: Effect.Effect<A, CallFailure | E, R>,
     limit: Limit,
   ) {
     const sentMs = yield* awaitTurn(lane)
     return yield* Effect.tapError(call, (failure) => {
       // A 504 is the lock of one flow session (4.10); it says nothing about the host.
-      if (failure._tag !== "Throttled" || failure.http_status === 504) return Effect.void
+      if (!(failure instanceof Throttled) || failure.http_status === 504) return Effect.void
       return Effect.map(monotonicMs, (nowMs) => {
         lane.pace =
           limit === "host"
@@ -113,7 +113,7 @@ const make = (addresses: ServiceAddresses) =>
     const flows = hostOf(addresses.flows_url)
     const attachments = hostOf(addresses.attachments_url)
     return Service.of({
-      startExecution: (call) => pause.call(execution, inner.startExecution(call)),
+      startExecution: (call, leaving) => pause.call(execution, inner.startExecution(call, leaving)),
       readExecution: (execution_id) => pause.call(execution, inner.readExecution(execution_id)),
       pollExecution: (execution_id) => pause.call(execution, inner.pollExecution(execution_id)),
       abortExecution: (execution_id) => pause.call(execution, inner.abortExecution(execution_id)),

@@ -1,12 +1,13 @@
 /**
- * Starts one execution (section 4.1): the intent before the request, the answer after it, one probe where the
- * answer was lost. A request that has left is never abandoned, so that an interrupted night does not lose its
+ * Starts one execution (section 4.1): the intent when the request leaves and not earlier, the answer after it,
+ * one probe where the answer was lost. A request that has left is never abandoned, so that an interrupted night does not lose its
  * answer.
  */
 import { Clock, Effect } from "effect"
 import { Service } from "../client/Service.ts"
 import type { CallFailure, StartAnswer, StartCall } from "../client/Service.ts"
 import type { Fact } from "../ledger/Fact.ts"
+import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import { isOurs, readStart } from "./Attempt.ts"
 import type { Started } from "./Attempt.ts"
 import { append, attemptKeys, landBody } from "./AttemptOrder.ts"
@@ -64,10 +65,16 @@ const sendStart = Effect.fnUntraced(function* (order: AttemptOrder, call: StartC
     ...(order.fingerprint === undefined ? {} : { fingerprint: order.fingerprint }),
     ...(order.token_id === undefined ? {} : { token_id: order.token_id }),
   }
-  yield* append({ _tag: "StartIntended", ...attemptKeys(order), external_execution_id, ...login, probe })
-  const answer = yield* Effect.catch(
-    service.startExecution(call),
-    (failure): Effect.Effect<StartAnswer | CallFailure> => Effect.succeed(failure),
+  const ledger = yield* Ledger
+  // Only now: a start that still waits for its turn has not left, and whoever dies then has lost nothing.
+  const leaving = ledger.append([
+    { _tag: "StartIntended", ...attemptKeys(order), external_execution_id, ...login, probe },
+  ])
+  const answer = yield* service.startExecution(call, leaving).pipe(
+    Effect.catchIf(
+      (failure): failure is CallFailure => !(failure instanceof LedgerFailed),
+      (failure): Effect.Effect<StartAnswer | CallFailure> => Effect.succeed(failure),
+    ),
   )
   const withToken = call.login._tag === "Token"
   const read = readStart({ external_execution_id, probe, withToken }, answer)

@@ -36,9 +36,6 @@ export type TaskResumption =
   /** Collected, but there is nothing to collect: the night was over before this task began. */
   | { readonly _tag: "NightOver" }
 
-/** Reasons of unfinished tasks for which a further attempt is not the answer. */
-const notRestarted: ReadonlySet<string> = new Set(["START_UNKNOWN"])
-
 export const resumeTask = (task: TaskState | undefined, mode: Mode): TaskResumption => {
   if (task === undefined) return mode === "night" ? start(1, false, 0) : { _tag: "Nothing" }
   const { settled } = task
@@ -48,7 +45,8 @@ export const resumeTask = (task: TaskState | undefined, mode: Mode): TaskResumpt
   if (last === undefined) return mode === "night" ? start(1, false, 0) : notStarted(task)
   const resumption = resumeAttempt(last)
   if (resumption._tag === "Closed") return resumeClosed(task, last, attemptsMade, mode)
-  if (settled !== undefined && notRestarted.has(settled.fact.reason)) return { _tag: "Nothing" }
+  // A start and its probe both left and neither was answered: this run has nothing more to ask.
+  if (settled !== undefined && resumption._tag === "GiveUpStart") return { _tag: "Nothing" }
   return resumeOpen(task, last, resumption, attemptsMade, mode)
 }
 

@@ -49,7 +49,10 @@ export const TaskPlanned = Schema.TaggedStruct("TaskPlanned", {
   fingerprint: Schema.optionalKey(Schema.String),
   session_id: Schema.optionalKey(Schema.String),
 })
-/** The intent of a start, written before the request leaves. */
+/**
+ * The request of a start leaves: durable before its first byte, and written once nothing is left to wait for.
+ * Without this fact nothing was sent; with it, and without an answer, the request may have had an effect.
+ */
 export const StartIntended = Schema.TaggedStruct("StartIntended", {
   ...attempt,
   external_execution_id: Schema.String,

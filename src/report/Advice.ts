@@ -59,7 +59,8 @@ export const advice: { readonly [R in Ended | OwnReason | PlanningReason]: strin
   PROXY_ERROR: `The service's proxy failed: ${later}`,
   NETWORK_ERROR: `The service did not reach the source: ${later}`,
   INTERNAL_ERROR: `The service had an internal error: ${later}`,
-  START_UNKNOWN: "Nobody knows whether it started: look for it at the service, then `nightjar rerun`.",
+  START_UNKNOWN:
+    "Nobody knows whether it ran: the next night starts it anew, and `nightjar rerun` does so at once.",
   EXECUTION_GONE: "The service no longer knows the execution: `nightjar run` starts it again.",
   SERVICE_UNREACHABLE: "The service did not answer; what runs there stays: `nightjar run` goes on with it.",
   NOT_STOPPABLE: "The service would not stop it; it stays in flight: `nightjar run` collects it.",

@@ -43,7 +43,7 @@ const onRequest = (socket: Net.Socket, react: (requests: number) => void) => {
 
 const started = (origin: string, limits = {}) =>
   Effect.provide(
-    Effect.flatMap(Service, (service) => Effect.result(service.startExecution(startCall()))),
+    Effect.flatMap(Service, (service) => Effect.result(service.startExecution(startCall(), Effect.void))),
     serviceAt(origin, limits),
   )
 
@@ -166,8 +166,8 @@ describe("a start over a connection that fails", () => {
       const tags = yield* Effect.provide(
         Effect.gen(function* () {
           const service = yield* Service
-          const first = yield* Effect.result(service.startExecution(startCall()))
-          const second = yield* Effect.result(service.startExecution(startCall()))
+          const first = yield* Effect.result(service.startExecution(startCall(), Effect.void))
+          const second = yield* Effect.result(service.startExecution(startCall(), Effect.void))
           return [tagOf(first), tagOf(second)]
         }),
         serviceAt(origin, {}, { connectionsMax: 1 }),
@@ -184,9 +184,9 @@ describe("a start over a connection that fails", () => {
       const tags = yield* Effect.provide(
         Effect.gen(function* () {
           const service = yield* Service
-          const first = yield* Effect.result(service.startExecution(startCall()))
+          const first = yield* Effect.result(service.startExecution(startCall(), Effect.void))
           yield* Effect.sleep("20 millis")
-          return [tagOf(first), tagOf(yield* Effect.result(service.startExecution(startCall())))]
+          return [tagOf(first), tagOf(yield* Effect.result(service.startExecution(startCall(), Effect.void)))]
         }),
         serviceAt(origin, {}, { connectionsMax: 1 }),
       )

@@ -47,7 +47,7 @@ describe("HEAD", () => {
         for (let times = 0; times < 5; times++)
           assert.strictEqual(yield* service.pollExecution("e-1"), "working")
         assert.strictEqual(sockets.size, 1)
-        assert.strictEqual((yield* service.startExecution(startCall()))._tag, "Accepted")
+        assert.strictEqual((yield* service.startExecution(startCall(), Effect.void))._tag, "Accepted")
         assert.strictEqual(sockets.size, 2)
       }).pipe(Effect.provide(serviceAt(origin, {}, { connectionsMax: 1 })))
     }).pipe(Effect.scoped),
@@ -60,7 +60,7 @@ describe("HEAD", () => {
         const service = yield* Service
         for (let times = 0; times < 5; times++) {
           yield* Effect.ignore(service.pollExecution("e-1"))
-          assert.strictEqual((yield* service.startExecution(startCall()))._tag, "Accepted")
+          assert.strictEqual((yield* service.startExecution(startCall(), Effect.void))._tag, "Accepted")
         }
       }).pipe(Effect.provide(serviceAt(origin, {}, { connectionsMax: 1 })))
     }).pipe(Effect.scoped),

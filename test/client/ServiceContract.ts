@@ -24,7 +24,7 @@ const readSession = (service: Service["Service"], session_id: string) =>
 
 /** Every call of the port by its endpoint's name. */
 export const calls = {
-  startExecution: use((service) => service.startExecution(startCall())),
+  startExecution: use((service) => service.startExecution(startCall(), Effect.void)),
   readExecution: use((service) => service.readExecution("e-1")),
   abortExecution: use((service) => service.abortExecution("e-1")),
   deleteExecution: use((service) => service.deleteExecution("e-1")),
@@ -227,17 +227,25 @@ export const describeBehaviours = <E>(
       call: (service: Service["Service"], given: A) => Effect.Effect<unknown, CallFailure>,
     ): Call | undefined => (given === undefined ? undefined : use((service) => call(service, given)))
     return [
-      ["start", on(given.accepted, (service, call) => service.startExecution(call)), "Accepted"],
+      ["start", on(given.accepted, (service, call) => service.startExecution(call, Effect.void)), "Accepted"],
       [
         "the same start again",
-        on(given.accepted, (service, call) => service.startExecution(call)),
+        on(given.accepted, (service, call) => service.startExecution(call, Effect.void)),
         "AlreadyExecuting",
       ],
-      ["refused start", on(given.refused, (service, call) => service.startExecution(call)), "Refused"],
-      ["malformed start", on(given.malformed, (service, call) => service.startExecution(call)), "Refused"],
+      [
+        "refused start",
+        on(given.refused, (service, call) => service.startExecution(call, Effect.void)),
+        "Refused",
+      ],
+      [
+        "malformed start",
+        on(given.malformed, (service, call) => service.startExecution(call, Effect.void)),
+        "Refused",
+      ],
       [
         "start, engine away",
-        on(given.engineUnavailable, (s, call) => s.startExecution(call)),
+        on(given.engineUnavailable, (s, call) => s.startExecution(call, Effect.void)),
         "EngineUnavailable",
       ],
       ["read running", on(given.runningExecution, (service, id) => service.readExecution(id)), "Working"],

@@ -247,7 +247,7 @@ describe("bounds", () => {
       )
       const layer = ServiceHttp.layer(settingsFor("http://localhost")).pipe(Layer.provide(client))
       const service = yield* Effect.provide(Service, layer)
-      const fiber = yield* Effect.forkChild(Effect.flip(service.startExecution(startCall())))
+      const fiber = yield* Effect.forkChild(Effect.flip(service.startExecution(startCall(), Effect.void)))
       yield* TestClock.adjust("59 seconds")
       assert.strictEqual(fiber.pollUnsafe(), undefined)
       yield* TestClock.adjust("1 second")

@@ -32,7 +32,7 @@ describe("a start with a token", () => {
     () =>
       Effect.gen(function* () {
         const stage = yield* stageOverHttp({ status: 202, body: "{}" })
-        const answer = yield* at(stage, (service) => service.startExecution(withToken))
+        const answer = yield* at(stage, (service) => service.startExecution(withToken, Effect.void))
         const { login: _, ...rest } = withToken
         assert.deepStrictEqual(
           [answer._tag, stage.requests[0]?.method, stage.requests[0]?.url],
@@ -48,7 +48,7 @@ describe("a start with a token", () => {
         Effect.gen(function* () {
           const stage = yield* stageInProcess({ status, body: "{}" })
           const service = yield* Effect.provide(Service, stage.layer)
-          const exit = yield* Effect.result(service.startExecution(withToken))
+          const exit = yield* Effect.result(service.startExecution(withToken, Effect.void))
           return exit._tag === "Success" ? exit.success._tag : exit.failure._tag
         }).pipe(Effect.scoped),
       )
@@ -129,7 +129,7 @@ describe("what goes wrong with tokens", () => {
           const service = yield* Effect.provide(Service, stage.layer)
           const exits: ReadonlyArray<Exit.Exit<unknown, CallFailure>> = [
             yield* Effect.exit(service.exchangeTicket("e-1", Redacted.make(ticket))),
-            yield* Effect.exit(Effect.asVoid(service.startExecution(withToken))),
+            yield* Effect.exit(Effect.asVoid(service.startExecution(withToken, Effect.void))),
             yield* Effect.exit(service.revokeToken("t-1")),
           ]
           for (const exit of exits)

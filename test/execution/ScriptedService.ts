@@ -87,6 +87,8 @@ type Answer<A> = A | CallFailure
 /** Each answer by the id that is asked about and how often that was asked before, from 1. */
 export interface Script {
   readonly start?: (call: StartCall, times: number) => Answer<StartAnswer>
+  /** So long a start waits for its turn before it leaves. */
+  readonly turnMs?: number
   readonly state?: (execution_id: string, times: number) => Answer<StateAnswer>
   /** The external id that an execution's state names; without it what the answer to its start said. */
   readonly whose?: (execution_id: string) => string | undefined
@@ -154,9 +156,14 @@ export const scripted = (script: Script, calls: Array<Call>) => {
   return Layer.succeed(
     Service,
     Service.of({
-      startExecution: (call) =>
-        ask("start", call.customer_id, (times) =>
-          remember(call, script.start?.(call, times) ?? accepted(`${call.customer_id}-${times}`)),
+      startExecution: (call, leaving) =>
+        Effect.sleep(script.turnMs ?? 0).pipe(
+          Effect.andThen(leaving),
+          Effect.andThen(
+            ask("start", call.customer_id, (times) =>
+              remember(call, script.start?.(call, times) ?? accepted(`${call.customer_id}-${times}`)),
+            ),
+          ),
         ),
       readExecution: (id) =>
         ask("state", id, (times) =>

@@ -3,7 +3,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { StartAnswer, StartCall, CallFailure } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import { hour, idOf, minute, night, run_id, second } from "./ScriptedNight.ts"
+import { hour, idOf, makePlace, minute, night, run_id, second } from "./ScriptedNight.ts"
 import {
   accepted,
   completed,
@@ -105,6 +105,31 @@ describe("a lost start", () => {
     }),
   )
 
+  it.effect("was never sent while it waited for its turn: kills then cost nothing, however many", () =>
+    Effect.gen(function* () {
+      const place = makePlace()
+      const waiting = { turnMs: 10 * minute }
+      for (let kills = 0; kills < 8; kills++) yield* night({ place, script: waiting, killAfter: 3 * second })
+      const end = yield* night({ place, script: {} })
+      expect(startFacts(end.facts)).toEqual(["start", "accepted"])
+      expect([end.countOf("start"), end.verdict("c-1")]).toEqual([1, "succeeded COMPLETED nobody"])
+    }),
+  )
+
+  it.effect("is unknown only where both of its requests left", () =>
+    Effect.gen(function* () {
+      const place = makePlace()
+      // Each request needs a fifth of a second: killed in the middle of it.
+      yield* night({ place, killAfter: 100 })
+      for (let kills = 0; kills < 3; kills++)
+        yield* night({ place, script: { turnMs: minute }, killAfter: second })
+      yield* night({ place, killAfter: 100 })
+      const end = yield* night({ place })
+      expect(startFacts(end.facts)).toEqual(["start", "probe"])
+      expect([end.countOf("start"), end.verdict("c-1")]).toEqual([2, "unfinished START_UNKNOWN engineer"])
+    }),
+  )
+
   it.effect("is still probed once after its probe was throttled, however often", () =>
     Effect.gen(function* () {
       const end = yield* night({
@@ -143,6 +168,26 @@ describe("a lost start", () => {
         },
       })
       expect(end.verdict("c-1")).toBe("unfinished START_UNKNOWN engineer")
+    }),
+  )
+
+  it.effect("whose probe never got through is probed when the run is taken up", () =>
+    Effect.gen(function* () {
+      const place = makePlace()
+      const script = {
+        start: answers(
+          () => lost,
+          () => throttled(),
+        ),
+      }
+      const end = yield* night({ place, script })
+      expect(end.verdict("c-1")).toBe("unfinished START_UNKNOWN engineer")
+      const again = yield* night({
+        place,
+        script: { start: answers((call) => conflict("1", call.external_execution_id)) },
+      })
+      expect(startFacts(again.facts).slice(-2)).toEqual(["probe", "adopted"])
+      expect(again.verdict("c-1")).toBe("succeeded COMPLETED nobody")
     }),
   )
 

@@ -120,7 +120,15 @@ describe("resuming", () => {
       expect(resumed([...temporary, settled(outcome, "ANY")])).toEqual({ _tag: "Nothing" })
     expect(told([settled("unfinished", "ENGINE_UNAVAILABLE")])).toBe("start 1")
     expect(told([settled("unfinished", "START_UNKNOWN"), intended(1)])).toBe("probe 1")
-    expect(told([intended(1), answered(1, "lost"), settled("unfinished", "START_UNKNOWN")])).toBe("Nothing")
+  })
+
+  it("sends the probe that never left, and none after one that did", () => {
+    const unknown = settled("unfinished", "START_UNKNOWN")
+    const owed = [intended(1), answered(1, "lost"), unknown]
+    const lost = [intended(1), answered(1, "lost"), intended(1, true), answered(1, "lost"), unknown]
+    const notCreated = [...lost.slice(0, 3), answered(1, "not_created"), unknown]
+    expect([told(owed), told(lost), told(notCreated)]).toEqual(["probe 1", "Nothing", "probe 1"])
+    expect(told([...lost.slice(0, 3), unknown])).toBe("Nothing")
   })
 
   it("reads partial results on instead of starting again", () => {

@@ -45,8 +45,8 @@ describe("a simulated night", () => {
     const echo: Plant = {
       service: (service) => ({
         ...service,
-        startExecution: (call) =>
-          Effect.map(service.startExecution(call), (answer) =>
+        startExecution: (call, leaving) =>
+          Effect.map(service.startExecution(call, leaving), (answer) =>
             answer._tag === "AlreadyExecuting"
               ? { ...answer, view: { ...answer.view, external_execution_id: call.external_execution_id } }
               : answer,
@@ -72,9 +72,12 @@ describe("the observer sees a planted defect:", () => {
     const broken = promisesBroken({
       service: (service) => ({
         ...service,
-        startExecution: (call) =>
-          Effect.catchTag(service.startExecution(call), "AnswerLost", () =>
-            service.startExecution({ ...call, external_execution_id: `${call.external_execution_id}-again` }),
+        startExecution: (call, leaving) =>
+          Effect.catchTag(service.startExecution(call, leaving), "AnswerLost", () =>
+            service.startExecution(
+              { ...call, external_execution_id: `${call.external_execution_id}-again` },
+              leaving,
+            ),
           ),
       }),
     })
@@ -97,8 +100,8 @@ describe("the observer sees a planted defect:", () => {
     const broken = promisesBroken({
       service: (service) => ({
         ...service,
-        startExecution: (call) =>
-          Effect.map(service.startExecution(call), (answer) => {
+        startExecution: (call, leaving) =>
+          Effect.map(service.startExecution(call, leaving), (answer) => {
             const id = answer._tag === "AlreadyExecuting" ? answer.view.execution_id : undefined
             if (id === undefined || answer._tag !== "AlreadyExecuting") return answer
             claimed.set(id, call.external_execution_id)
@@ -226,8 +229,8 @@ describe("the observer sees a planted defect:", () => {
     const broken = promisesBroken({
       service: (service) => ({
         ...service,
-        startExecution: (call) =>
-          Effect.map(service.startExecution(call), (answer) => {
+        startExecution: (call, leaving) =>
+          Effect.map(service.startExecution(call, leaving), (answer) => {
             if (answer._tag !== "Accepted" || answer.view.ticket === undefined) return answer
             const json = { note: `keep ${Redacted.value(answer.view.ticket)}` }
             return { ...answer, body: { bytes: new TextEncoder().encode(JSON.stringify(json)), json } }
