@@ -20,6 +20,8 @@ export type Started =
   /** A 409 that may be about our own run: only the state of that execution tells whose it is. */
   | { readonly _tag: "Identify"; readonly execution_id: string; readonly session_id: string | undefined }
   | { readonly _tag: "Foreign" }
+  /** Answered with the id of another attempt's execution: whatever runs now has no name here. */
+  | { readonly _tag: "Taken"; readonly http_status: 202 | 409 }
   | { readonly _tag: "NeverStarted"; readonly http_status: number; readonly status_reason: string }
   | { readonly _tag: "EngineUnavailable"; readonly retry_after_ms: number | undefined }
   | {
@@ -181,6 +183,8 @@ export type Resumption =
   /** The answer is not known: ask once more with the same external id. */
   | { readonly _tag: "Probe" }
   | { readonly _tag: "GiveUpStart" }
+  /** Answered with the id of another attempt's execution. */
+  | { readonly _tag: "NotOurs" }
   | { readonly _tag: "Follow"; readonly execution_id: string; readonly session_id: string | undefined }
   | { readonly _tag: "Closed" }
   | { readonly _tag: "NeverStarted"; readonly status_reason: string }
@@ -192,6 +196,8 @@ export const resumeAttempt = (attempt: AttemptState): Resumption => {
   switch (attempt.answer?.answer) {
     case "refused":
       return { _tag: "NeverStarted", status_reason: attempt.answer.status_reason ?? "UNEXPECTED_ANSWER" }
+    case "taken":
+      return { _tag: "NotOurs" }
     case "not_created":
     case "foreign":
       return attempt.probed ? { _tag: "Probe" } : { _tag: "Start" }

@@ -106,6 +106,8 @@ const enlist = Effect.fnUntraced(function* (night: Night, work: TaskWork) {
       return yield* settle(night, work.task_id, own("NIGHT_OVER"))
     case "StartUnknown":
       return yield* settle(night, work.task_id, own("START_UNKNOWN"))
+    case "NotOurs":
+      return yield* settle(night, work.task_id, own("NOT_OURS"))
     case "Refused":
       book.token_id = state?.attempts.at(-1)?.token_id
       return yield* settleRefusal(night, book, resumption.status_reason)

@@ -100,6 +100,9 @@ const settleStart = Effect.fnUntraced(function* (night: Night, book: Book, resul
     case "NeverStarted":
       yield* settleRefusal(night, book, result.status_reason)
       return yield* release(night, book.work.task_id)
+    case "NotOurs":
+      // The slot stays taken: an execution may be open at the service, under whatever name.
+      return yield* settle(night, book.work.task_id, own("NOT_OURS"))
     case "StartUnknown":
       yield* settle(night, book.work.task_id, own("START_UNKNOWN"))
       return yield* release(night, book.work.task_id)

@@ -36,6 +36,8 @@ export type StartResult =
       readonly probed: boolean
     }
   | { readonly _tag: "StartUnknown" }
+  /** Answered with the id of another attempt's execution, which stays that attempt's. */
+  | { readonly _tag: "NotOurs" }
 
 /**
  * A lost start gets this long to arrive before it is asked for with the same external id. While it is open
@@ -78,10 +80,10 @@ const sendStart = Effect.fnUntraced(function* (order: AttemptOrder, call: StartC
   )
   const withToken = call.login._tag === "Token"
   const read = readStart({ external_execution_id, probe, withToken }, answer)
-  const started = read._tag === "Identify" ? yield* identify(order, read) : read
+  const started = yield* claim(order, read._tag === "Identify" ? yield* identify(order, read) : read)
   const ofTicket = yield* keepTicket(order, call, answer, started)
   yield* append(...startFacts(order, started), ...ofTicket)
-  if ("body" in answer && started._tag !== "Foreign") {
+  if ("body" in answer && started._tag !== "Foreign" && started._tag !== "Taken") {
     const http_status =
       answer._tag === "Accepted" ? 202 : answer._tag === "Refused" ? answer.http_status : 409
     const { execution_id, session_id } = answer.view
@@ -112,6 +114,18 @@ const identify = Effect.fnUntraced(function* (
     yield* Effect.sleep(order.polling.min_ms * tries)
   }
   return { _tag: "Foreign" }
+})
+
+/** An execution belongs to one attempt: who is answered with the id of another's has none. */
+const claim = Effect.fnUntraced(function* (
+  { task_id, attempt }: AttemptOrder,
+  started: Started,
+): Effect.fn.Return<Started, LedgerFailed, Ledger> {
+  if (started._tag !== "Open") return started
+  const ledger = yield* Ledger
+  const { execution_id, how } = started
+  if (yield* ledger.claim({ execution_id, task_id, attempt })) return started
+  return { _tag: "Taken", http_status: how === "accepted" ? 202 : 409 }
 })
 
 const startFacts = (order: AttemptOrder, started: Started): ReadonlyArray<Fact> => {
@@ -158,6 +172,8 @@ const startFacts = (order: AttemptOrder, started: Started): ReadonlyArray<Fact> 
           ...(started.http_status === undefined ? {} : { http_status: started.http_status }),
         },
       ]
+    case "Taken":
+      return [{ ...answered, answer: "taken", http_status: started.http_status }]
     case "Foreign":
     case "Identify":
       return [{ ...answered, answer: "foreign", http_status: 409 }]
@@ -193,6 +209,8 @@ const settleStart = Effect.fnUntraced(function* (
       return deferred("engine_unavailable", started.retry_after_ms)
     case "NotCreated":
       return deferred("not_created", started.retry_after_ms)
+    case "Taken":
+      return { _tag: "NotOurs" }
     case "Foreign":
     case "Identify":
       return deferred("foreign")

@@ -33,6 +33,7 @@ export type TaskResumption =
     }
   | { readonly _tag: "Refused"; readonly status_reason: string }
   | { readonly _tag: "StartUnknown" }
+  | { readonly _tag: "NotOurs" }
   /** Collected, but there is nothing to collect: the night was over before this task began. */
   | { readonly _tag: "NightOver" }
 
@@ -91,6 +92,8 @@ const resumeOpen = (
       return start(last.attempt, true, before)
     case "GiveUpStart":
       return { _tag: "StartUnknown" }
+    case "NotOurs":
+      return { _tag: "NotOurs" }
     case "Follow":
       return {
         _tag: "Follow",

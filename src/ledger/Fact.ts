@@ -5,6 +5,15 @@
  */
 import { Schema } from "effect"
 import { ResultsSource } from "../contract/ResultsSource.ts"
+import { attempt, task } from "./FactKeys.ts"
+import {
+  TicketDropped,
+  TicketIssued,
+  TokenDropped,
+  TokenExpiring,
+  TokenRevoked,
+  TokenStored,
+} from "./TokenFact.ts"
 
 export const outcomes = ["succeeded", "partial", "failed", "skipped", "unfinished"] as const
 export type Outcome = (typeof outcomes)[number]
@@ -19,9 +28,6 @@ export const LandedRef = Schema.Struct({
   sha256: Schema.String,
 })
 export type LandedRef = typeof LandedRef.Type
-
-const task = { run_id: Schema.String, task_id: Schema.String }
-const attempt = { ...task, attempt: Schema.Int }
 
 /** A run began; `job_path` is where `rerun` finds the job again. */
 export const RunStarted = Schema.TaggedStruct("RunStarted", {
@@ -62,12 +68,21 @@ export const StartIntended = Schema.TaggedStruct("StartIntended", {
   /** True for the single probe after a lost answer. */
   probe: Schema.Boolean,
 })
-export const startAnswers = ["accepted", "adopted", "refused", "not_created", "foreign", "lost"] as const
+export const startAnswers = [
+  "accepted",
+  "adopted",
+  "refused",
+  "not_created",
+  "foreign",
+  "taken",
+  "lost",
+] as const
 export const StartAnswered = Schema.TaggedStruct("StartAnswered", {
   ...attempt,
   /**
    * accepted: 202. adopted: 409 with our own external id. refused: 400 or 422. not_created: 429, 503, refused
-   * connection. foreign: 409 of somebody else's run. lost: nobody knows.
+   * connection. foreign: 409 of somebody else's run. taken: with the id of another attempt's execution, so that
+   * whatever runs now has no name here. lost: nobody knows.
    */
   answer: Schema.Literals(startAnswers),
   http_status: Schema.optionalKey(Schema.Int),
@@ -188,45 +203,6 @@ export const CredentialRejected = Schema.TaggedStruct("CredentialRejected", {
   reason: Schema.String,
 })
 export const CredentialReleased = Schema.TaggedStruct("CredentialReleased", { fingerprint: Schema.String })
-/** The start was answered with a ticket; its value is in the token store and nowhere else. */
-export const TicketIssued = Schema.TaggedStruct("TicketIssued", { ...attempt, execution_id: Schema.String })
-/**
- * A ticket that brought no token: NOT_ISSUED, LOGIN_FAILED, REFUSED (the uniform 403), ANSWER_LOST,
- * UNREACHABLE, FOREIGN_CONTEXT (the token is somebody else's). The execution itself is not concerned.
- */
-export const TicketDropped = Schema.TaggedStruct("TicketDropped", {
-  ...attempt,
-  execution_id: Schema.String,
-  reason: Schema.String,
-})
-const token = {
-  name: Schema.String,
-  token_id: Schema.String,
-  customer_id: Schema.String,
-  engine_reference: Schema.String,
-}
-/** Exchanged (4.6): by a task, or by hand, which belongs to no run. `expires_at` is milliseconds. */
-export const TokenStored = Schema.TaggedStruct("TokenStored", {
-  run_id: Schema.optionalKey(Schema.String),
-  task_id: Schema.optionalKey(Schema.String),
-  ...token,
-  features: Schema.Array(Schema.String),
-  expires_at: Schema.Int,
-})
-/** The task logs in with a token that ends soon. */
-export const TokenExpiring = Schema.TaggedStruct("TokenExpiring", {
-  ...task,
-  ...token,
-  expires_at: Schema.Int,
-})
-/** Not used any more: EXPIRED, LOCKED, TOKEN_UNKNOWN or the service's own T10N reason. */
-export const TokenDropped = Schema.TaggedStruct("TokenDropped", {
-  ...task,
-  ...token,
-  reason: Schema.String,
-})
-/** Revoked by hand (4.7). */
-export const TokenRevoked = Schema.TaggedStruct("TokenRevoked", token)
 /** Everything landed up to now stands in the published tables of this version. */
 export const RunPublished = Schema.TaggedStruct("RunPublished", {
   run_id: Schema.String,

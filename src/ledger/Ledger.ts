@@ -4,16 +4,19 @@
  * a run: cached engine forms and the key of the credential fingerprints.
  */
 import { Clock, Context, Deferred, Effect, Layer, Schema } from "effect"
-import { randomBytes } from "node:crypto"
 import { chmodSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { Fact } from "./Fact.ts"
 import type { CredentialRejected, Recorded, RunStarted } from "./Fact.ts"
+import { accessLedger, isDamage, makeTables } from "./LedgerTables.ts"
+import type { NewFact, StoredFact } from "./LedgerTables.ts"
 import type { RunState } from "./RunState.ts"
 
 /** The ledger could not be read or written; nothing may be started or deleted without it. */
 export class LedgerFailed extends Schema.TaggedError<LedgerFailed>()("LedgerFailed", {
   message: Schema.String,
+  /** What stands in the file is not what was written: neither time nor free space mends it. */
+  damaged: Schema.optionalKey(Schema.Boolean),
 }) {}
 
 export interface CachedForm {
@@ -22,6 +25,13 @@ export interface CachedForm {
   readonly fetched_at: number
   /** The detail view as JSON text. */
   readonly body: string
+}
+
+/** An attempt whose start was answered with an execution id. */
+export interface ExecutionClaim {
+  readonly execution_id: string
+  readonly task_id: string
+  readonly attempt: number
 }
 
 export type RecordedAs<F extends Fact> = Omit<Recorded, "fact"> & { readonly fact: F }
@@ -42,6 +52,11 @@ export class Ledger extends Context.Service<
      * either all of them are written or none.
      */
     readonly append: (facts: ReadonlyArray<Fact>) => Effect.Effect<void, LedgerFailed>
+    /**
+     * Whether an execution id is this attempt's: it belongs to the attempt that claims it first, in whatever
+     * run. The claim is durable with the attempt's `StartAnswered`.
+     */
+    readonly claim: (claim: ExecutionClaim) => Effect.Effect<boolean, LedgerFailed>
     /** All facts of a run, in order. */
     readonly facts: (run_id: string) => Effect.Effect<ReadonlyArray<Recorded>, LedgerFailed>
     /** Facts that belong to no run: what was done by hand, in order. */
@@ -57,18 +72,20 @@ export class Ledger extends Context.Service<
     readonly cacheForm: (form: CachedForm) => Effect.Effect<void, LedgerFailed>
     /** 32 random bytes, made once per output folder: fingerprints mean nothing elsewhere. */
     readonly fingerprintKey: Effect.Effect<Uint8Array, LedgerFailed>
+    /** The whole file looked at: what in it is not what was written. Empty where nothing is. */
+    readonly problems: Effect.Effect<ReadonlyArray<string>, LedgerFailed>
   }
 >()("nightjar/ledger/Ledger") {
   /** Opens (and makes, unless `readOnly`) the ledger file; ":memory:" is taken as SQLite takes it. */
   static readonly layer = (options: { readonly path: string; readonly readOnly?: boolean }) =>
     Layer.effect(
       Ledger,
-      Effect.map(
+      Effect.flatMap(
         Effect.acquireRelease(
           attempt(() => openLedger(options)),
           (database) => Effect.sync(() => database.close()),
         ),
-        makeLedger,
+        (database) => attempt(() => makeLedger(database)),
       ),
     )
 
@@ -79,33 +96,11 @@ export class Ledger extends Context.Service<
 const attempt = <A>(read: () => A) =>
   Effect.try({
     try: read,
-    catch: (cause) => new LedgerFailed({ message: cause instanceof Error ? cause.message : String(cause) }),
+    catch: (cause) => {
+      const message = cause instanceof Error ? cause.message : String(cause)
+      return new LedgerFailed(isDamage(cause) ? { message, damaged: true } : { message })
+    },
   })
-
-/**
- * The few facts that are asked for over all runs. SQLite uses a partial index only where the query repeats
- * its condition.
- */
-const indexed =
-  "tag IN ('RunStarted', 'RunResumed', 'RunEnded', 'OutcomePublished', " +
-  "'CredentialRejected', 'CredentialReleased')"
-
-const tables = `
-  CREATE TABLE IF NOT EXISTS facts (
-    seq INTEGER PRIMARY KEY,
-    at INTEGER NOT NULL,
-    tag TEXT NOT NULL,
-    run_id TEXT,
-    task_id TEXT,
-    body TEXT NOT NULL
-  ) STRICT;
-  CREATE INDEX IF NOT EXISTS facts_by_run ON facts (run_id, seq);
-  CREATE INDEX IF NOT EXISTS facts_by_tag ON facts (tag, seq) WHERE ${indexed};
-  CREATE TABLE IF NOT EXISTS engine_forms (
-    engine_reference TEXT PRIMARY KEY, fetched_at INTEGER NOT NULL, body TEXT NOT NULL
-  ) STRICT;
-  CREATE TABLE IF NOT EXISTS keys (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
-`
 
 /** `path` may be ":memory:"; a read-only ledger must exist already. */
 export const openLedger = (options: { readonly path: string; readonly readOnly?: boolean }): DatabaseSync => {
@@ -114,7 +109,7 @@ export const openLedger = (options: { readonly path: string; readonly readOnly?:
   try {
     if (options.path !== ":memory:") chmodSync(options.path, 0o600)
     database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")
-    database.exec(tables)
+    makeTables(database)
     return database
   } catch (cause) {
     database.close()
@@ -125,92 +120,50 @@ export const openLedger = (options: { readonly path: string; readonly readOnly?:
 const decodeFact = Schema.decodeUnknownSync(Fact)
 const encodeFact = Schema.encodeSync(Fact)
 
+const read = (rows: ReadonlyArray<StoredFact>): ReadonlyArray<Recorded> =>
+  rows.map(({ seq, at, body }) => ({ seq, at, fact: decodeFact(JSON.parse(body)) }))
+
+const rowOf = (fact: Fact, at: number): NewFact => ({
+  at,
+  tag: fact._tag,
+  run_id: "run_id" in fact ? (fact.run_id ?? null) : null,
+  task_id: "task_id" in fact ? (fact.task_id ?? null) : null,
+  body: JSON.stringify(encodeFact(fact)),
+})
+
 const makeLedger = (database: DatabaseSync): Ledger["Service"] => {
-  const insert = database.prepare("INSERT INTO facts (at, tag, run_id, task_id, body) VALUES (?, ?, ?, ?, ?)")
-  const ofRun = database.prepare("SELECT seq, at, body FROM facts WHERE run_id = ? ORDER BY seq")
-  const ofNoRun = database.prepare("SELECT seq, at, body FROM facts WHERE run_id IS NULL ORDER BY seq")
-  const ofTags = database.prepare(
-    `SELECT seq, at, body FROM facts WHERE ${indexed} AND tag IN (?, ?) ORDER BY seq`,
-  )
-  const ofHeaders = database.prepare(
-    `SELECT seq, at, body FROM facts
-      WHERE ${indexed} AND tag IN ('RunStarted', 'RunResumed', 'RunEnded', 'OutcomePublished') ORDER BY seq`,
-  )
-  const form = database.prepare(
-    "SELECT engine_reference, fetched_at, body FROM engine_forms WHERE engine_reference = ?",
-  )
-
-  const read = (rows: ReadonlyArray<Record<string, unknown>>): ReadonlyArray<Recorded> =>
-    rows.map((row) => ({
-      seq: Number(row["seq"]),
-      at: Number(row["at"]),
-      fact: decodeFact(JSON.parse(String(row["body"]))),
-    }))
-
-  const write = (rows: ReadonlyArray<Row>) => {
-    database.exec("BEGIN IMMEDIATE")
-    try {
-      for (const row of rows) insert.run(...row)
-      database.exec("COMMIT")
-    } catch (cause) {
-      if (database.isTransaction) database.exec("ROLLBACK")
-      throw cause
-    }
-  }
-
+  const tables = accessLedger(database)
+  // What is claimed is a fact a moment later; until then only this process can know of it.
+  const claimed = new Map<string, ExecutionClaim>()
   return Ledger.of({
-    append: groupCommit(write),
-    facts: (run_id) => attempt(() => read(ofRun.all(run_id))),
-    byHand: attempt(() => read(ofNoRun.all())),
-    runs: attempt(() => foldHeaders(read(ofHeaders.all()))),
-    rejections: attempt(() => foldRejections(read(ofTags.all("CredentialRejected", "CredentialReleased")))),
-    cachedForm: (engine_reference) =>
+    append: groupCommit(tables.append),
+    claim: (claim) =>
       attempt(() => {
-        const row = form.get(engine_reference)
-        return row === undefined
-          ? undefined
-          : { engine_reference, fetched_at: Number(row["fetched_at"]), body: String(row["body"]) }
+        const known = claimed.get(claim.execution_id) ?? tables.ownerOf(claim.execution_id)
+        if (known !== undefined) return known.task_id === claim.task_id && known.attempt === claim.attempt
+        claimed.set(claim.execution_id, claim)
+        return true
       }),
-    cacheForm: ({ engine_reference, fetched_at, body }) =>
-      attempt(() => {
-        database
-          .prepare(
-            "INSERT OR REPLACE INTO engine_forms (engine_reference, fetched_at, body) VALUES (?, ?, ?)",
-          )
-          .run(engine_reference, Math.trunc(fetched_at), body)
-      }),
-    fingerprintKey: attempt(() => {
-      const stored = database.prepare("SELECT value FROM keys WHERE name = 'fingerprint'")
-      const known = stored.get()?.["value"]
-      if (known instanceof Uint8Array) return known
-      database
-        .prepare("INSERT OR IGNORE INTO keys (name, value) VALUES ('fingerprint', ?)")
-        .run(randomBytes(32))
-      const made = stored.get()?.["value"]
-      if (made instanceof Uint8Array) return made
-      throw new Error("the ledger does not keep the key of the fingerprints")
-    }),
+    facts: (run_id) => attempt(() => read(tables.ofRun(run_id))),
+    byHand: attempt(() => read(tables.ofNoRun())),
+    runs: attempt(() => foldHeaders(read(tables.headers()))),
+    rejections: attempt(() => foldRejections(read(tables.rejections()))),
+    cachedForm: (engine_reference) => attempt(() => tables.cachedForm(engine_reference)),
+    cacheForm: (form) => attempt(() => tables.cacheForm(form)),
+    fingerprintKey: attempt(() => tables.fingerprintKey()),
+    problems: attempt(() => tables.problems()),
   })
 }
-
-/** at, tag, run_id, task_id, body */
-type Row = readonly [number, string, string | null, string | null, string]
-
-const rowOf = (fact: Fact, at: number): Row => [
-  at,
-  fact._tag,
-  "run_id" in fact ? fact.run_id : null,
-  "task_id" in fact ? fact.task_id : null,
-  JSON.stringify(encodeFact(fact)),
-]
 
 /**
  * A sync costs a hundred times the rows, and stops this process meanwhile. So the first append lets every
  * other fiber that is ready go first, and writes their facts with its own. It cannot be interrupted: others
  * wait for it.
  */
-const groupCommit = (write: (rows: ReadonlyArray<Row>) => void): Ledger["Service"]["append"] => {
-  let open: { readonly rows: Array<Row>; readonly written: Deferred.Deferred<void, LedgerFailed> } | undefined
+const groupCommit = (write: (rows: ReadonlyArray<NewFact>) => void): Ledger["Service"]["append"] => {
+  let open:
+    | { readonly rows: Array<NewFact>; readonly written: Deferred.Deferred<void, LedgerFailed> }
+    | undefined
   const commit = Effect.fnUntraced(function* (group: NonNullable<typeof open>) {
     yield* Effect.yieldNow
     open = undefined

@@ -16,17 +16,14 @@ import type {
   RunPublished,
   RunStarted,
   StartAnswered,
-  StartIntended,
   TaskPlanned,
   TaskSettled,
-  TicketDropped,
-  TokenDropped,
-  TokenExpiring,
-  TokenStored,
 } from "./Fact.ts"
+import { emptyAttempt, foldAttempt, foldDeletion } from "./AttemptFold.ts"
+import type { TicketDropped, TokenDropped, TokenExpiring, TokenStored } from "./TokenFact.ts"
 
 /** A fact with its place in the ledger, which orders facts whatever the clocks said. */
-type At<F> = { readonly seq: number; readonly at: number; readonly fact: F }
+export type At<F> = { readonly seq: number; readonly at: number; readonly fact: F }
 
 /** One remote execution, from its intent on. Times are milliseconds since the epoch. */
 export interface AttemptState {
@@ -109,39 +106,16 @@ export interface RunState {
 export const executionsOf = ({ attempts }: Pick<TaskState, "attempts">): ReadonlyArray<AttemptState> =>
   attempts.filter(
     ({ execution_id, answer, probed }) =>
-      execution_id !== undefined || answer === undefined || answer.answer === "lost" || probed,
+      execution_id !== undefined || probed || mayHaveRun.has(answer?.answer),
   )
+const mayHaveRun: ReadonlySet<string | undefined> = new Set([undefined, "lost", "taken"])
 
-type Writable<T> = { -readonly [K in keyof T]: T[K] }
-interface TaskDraft extends Omit<Writable<TaskState>, "attempts" | "results" | "attachments"> {
+export type Writable<T> = { -readonly [K in keyof T]: T[K] }
+export interface TaskDraft extends Omit<Writable<TaskState>, "attempts" | "results" | "attachments"> {
   attempts: Array<Writable<AttemptState>>
   results: Array<At<typeof ResultsRead.Type>>
   attachments: Array<typeof AttachmentRead.Type>
 }
-
-const emptyAttempt = (
-  { attempt, external_execution_id, fingerprint, token_id }: typeof StartIntended.Type,
-  at: number,
-): Writable<AttemptState> => ({
-  attempt,
-  external_execution_id,
-  fingerprint,
-  ...(token_id === undefined ? {} : { token_id }),
-  intended_at: at,
-  probed: false,
-  answer: undefined,
-  accepted_at: undefined,
-  execution_id: undefined,
-  session_id: undefined,
-  status_code: undefined,
-  status_reason: undefined,
-  authentication_status: undefined,
-  abort: undefined,
-  closed: undefined,
-  orphanSuspected: false,
-  drained: false,
-  deletion: undefined,
-})
 
 /** Folds the facts of one run; undefined when they hold no beginning. */
 export const foldRun = (facts: Iterable<Recorded>): RunState | undefined => {
@@ -229,70 +203,5 @@ const foldTask = (task: TaskDraft, fact: Fact, place: { readonly seq: number; re
       // An end that came after the last verdict is owed a verdict of its own.
       if (fact._tag === "AttemptClosed") task.settled = undefined
       if ("attempt" in fact) foldAttempt(task, fact, place)
-  }
-}
-
-const foldDeletion = (
-  deletion: Deletion | undefined,
-  fact: Extract<Fact, { _tag: "DeleteIntended" | "DeleteAnswered" }>,
-  at: number,
-): Deletion =>
-  fact._tag === "DeleteIntended"
-    ? { asked_at: at, landed_sha256: fact.landed_sha256, http_status: undefined, outcome: "pending" }
-    : {
-        asked_at: deletion?.asked_at ?? at,
-        landed_sha256: deletion?.landed_sha256 ?? "",
-        http_status: fact.http_status,
-        outcome: fact.outcome,
-      }
-
-const foldAttempt = (
-  task: TaskDraft,
-  fact: Extract<Fact, { attempt: number }>,
-  place: { readonly seq: number; readonly at: number },
-) => {
-  const { at } = place
-  const attempt = task.attempts.find((candidate) => candidate.attempt === fact.attempt)
-  if (attempt === undefined) return
-  switch (fact._tag) {
-    case "StartAnswered":
-      attempt.answer = fact
-      if (fact.answer === "accepted" || fact.answer === "adopted") {
-        attempt.accepted_at = at
-        attempt.execution_id = fact.execution_id
-        attempt.session_id = fact.session_id
-      }
-      return
-    case "OrphanSuspected":
-      attempt.orphanSuspected = true
-      return
-    case "AttemptDrained":
-      attempt.drained = true
-      if (fact.proof !== undefined) attempt.proof = fact.proof
-      delete attempt.kept
-      return
-    case "AttemptDisowned":
-      attempt.disowned = true
-      return
-    case "AttemptKept":
-      attempt.kept = fact
-      return
-    case "AttemptObserved":
-      attempt.status_code = fact.status_code
-      attempt.status_reason = fact.status_reason
-      attempt.authentication_status = fact.authentication_status
-      attempt.session_id = fact.session_id ?? attempt.session_id
-      return
-    case "AbortIntended":
-      attempt.abort = fact.why
-      return
-    case "AttemptClosed":
-      attempt.closed = { ...place, fact }
-      attempt.status_code = fact.status_code
-      attempt.status_reason = fact.status_reason
-      attempt.authentication_status = fact.authentication_status
-      attempt.session_id = fact.session_id ?? attempt.session_id
-      return
-    default:
   }
 }

@@ -20,6 +20,7 @@ const startAnswers = {
   refused: "the service refused the start",
   not_created: "the start was turned away; nothing was created",
   foreign: "somebody else's run is in the way",
+  taken: "the start was answered with the id of another task's execution",
   lost: "the answer to the start was lost",
 } as const
 

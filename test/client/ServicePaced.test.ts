@@ -1,10 +1,18 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Fiber, Random } from "effect"
+import { Clock, Effect, Fiber, Layer, Random } from "effect"
 import { TestClock } from "effect/testing"
 import { retryCall } from "../../src/client/Backoff.ts"
 import type { CallFailure } from "../../src/client/Service.ts"
-import { Throttled } from "../../src/client/Service.ts"
-import { ServicePause } from "../../src/client/ServicePaced.ts"
+import { Service, Throttled } from "../../src/client/Service.ts"
+import { ServicePaced, ServicePause } from "../../src/client/ServicePaced.ts"
+import { scripted } from "../execution/ScriptedService.ts"
+import { startCall } from "./Examples.ts"
+
+const addresses = {
+  base_url: "https://host/api",
+  flows_url: "https://host/flows",
+  attachments_url: "https://host/flows",
+}
 
 const throttled = (retry_after_ms?: number) =>
   new Throttled({
@@ -115,6 +123,29 @@ describe("the pace of a host", () => {
       assert.strictEqual(new Set(returned).size, 20)
       assert.isAtLeast(Math.min(...returned), 30_000)
     }).pipe(Effect.provide(ServicePause.layer()), Random.withSeed("apart")),
+  )
+
+  it.effect("a start leaves when its turn has come, and not while it waits", () =>
+    Effect.gen(function* () {
+      const pause = yield* ServicePause
+      const service = yield* Service
+      yield* Effect.ignore(pause.call("host", Effect.fail(throttled(30_000))))
+      const left: Array<number> = []
+      const leaving = Effect.map(Clock.currentTimeMillis, (now) => void left.push(now))
+      const fiber = yield* Effect.forkChild(service.startExecution(startCall(), leaving))
+      yield* TestClock.adjust("29 seconds")
+      assert.deepStrictEqual(left, [])
+      yield* TestClock.adjust("10 seconds")
+      yield* Fiber.join(fiber)
+      assert.lengthOf(left, 1)
+    }).pipe(
+      Effect.provide(
+        ServicePaced.layer(addresses).pipe(
+          Layer.provideMerge(ServicePause.layer()),
+          Layer.provide(scripted({}, [])),
+        ),
+      ),
+    ),
   )
 
   it.effect("a Retry-After that arrives while calls wait for their slot makes them wait longer", () =>

@@ -207,6 +207,70 @@ describe("a lost start", () => {
   )
 })
 
+describe("two starts that are answered with one id", () => {
+  it.effect("leave the execution to the first: the second has none, and touches nothing [end NOT_OURS]", () =>
+    Effect.gen(function* () {
+      const answered: Array<StartCall> = []
+      const end = yield* night({
+        tasks: [{ customer: "c-1" }, { customer: "c-2" }],
+        script: {
+          whose: () => answered[0]?.external_execution_id,
+          start: (call) => (answered.push(call), accepted("x")),
+        },
+      })
+      const [first = "", other = ""] = answered.map(({ customer_id }) => customer_id)
+      expect([end.verdict(first), end.verdict(other)]).toEqual([
+        "succeeded COMPLETED nobody",
+        "failed NOT_OURS engineer",
+      ])
+      const second = end.facts.filter((fact) => "task_id" in fact && fact.task_id === idOf(other))
+      expect(second.map(({ _tag }) => _tag)).toEqual([
+        "TaskPlanned",
+        "StartIntended",
+        "StartAnswered",
+        "TaskSettled",
+      ])
+      expect(second[2]).toEqual({
+        _tag: "StartAnswered",
+        run_id,
+        task_id: idOf(other),
+        attempt: 1,
+        answer: "taken",
+        http_status: 202,
+      })
+      expect([end.countOf("start"), end.countOf("abort"), end.countOf("delete")]).toEqual([2, 0, 0])
+    }),
+  )
+
+  it.effect("stay settled so when the run is taken up, and when its process died before the verdict", () =>
+    Effect.gen(function* () {
+      const taken = (customer: string): ReadonlyArray<Fact> => [
+        {
+          _tag: "StartIntended",
+          run_id,
+          task_id: idOf(customer),
+          attempt: 1,
+          external_execution_id: "x",
+          probe: false,
+        },
+        {
+          _tag: "StartAnswered",
+          run_id,
+          task_id: idOf(customer),
+          attempt: 1,
+          answer: "taken",
+          http_status: 202,
+        },
+      ]
+      const place = makePlace()
+      const end = yield* night({ place, facts: taken("c-1") })
+      expect([end.countOf("start"), end.verdict("c-1")]).toEqual([0, "failed NOT_OURS engineer"])
+      const again = yield* night({ place })
+      expect([again.countOf("start"), again.verdict("c-1")]).toEqual([0, "failed NOT_OURS engineer"])
+    }),
+  )
+})
+
 describe("somebody else's execution", () => {
   it.effect("is waited for without an attempt, and never touched", () =>
     Effect.gen(function* () {

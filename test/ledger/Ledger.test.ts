@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Fact } from "../../src/ledger/Fact.ts"
+import { linkOf } from "../../src/ledger/FactChain.ts"
 import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
 
 const run_id = "nightly.2026-11-21"
@@ -153,8 +154,12 @@ describe("the ledger", () => {
         const reader = yield* Ledger
         const seen = Effect.map(reader.facts(run_id), (facts) => facts.length)
         writer.exec("BEGIN IMMEDIATE")
-        writer.exec(`INSERT INTO facts (at, tag, run_id, body)
-          SELECT at, tag, run_id, body FROM facts`)
+        const [first] = writer.prepare("SELECT * FROM facts").all()
+        const body = JSON.stringify(planned)
+        const fact = { seq: 2, at: 1, tag: planned._tag, run_id, task_id: null, body }
+        writer
+          .prepare("INSERT INTO facts VALUES (2, 1, ?, ?, NULL, ?, ?)")
+          .run(fact.tag, run_id, body, linkOf(String(first?.["chain"]), fact))
         expect(yield* seen).toBe(1)
         writer.exec("COMMIT")
         expect(yield* seen).toBe(2)

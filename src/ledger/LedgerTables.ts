@@ -1,0 +1,263 @@
+/**
+ * The tables of the ledger, and each read and write of them: one statement or one transaction, durable on
+ * return. Every fact that is read is checked against the chain (`FactChain.ts`), and the key against its hash:
+ * a flipped bit must not decide whether a login is sent again.
+ */
+import { createHash, randomBytes } from "node:crypto"
+import type { DatabaseSync } from "node:sqlite"
+import { beginning, linkOf } from "./FactChain.ts"
+import type { ChainedRow } from "./FactChain.ts"
+import type { CachedForm } from "./Ledger.ts"
+
+export type NewFact = Omit<ChainedRow, "seq">
+export type StoredFact = Pick<ChainedRow, "seq" | "at" | "body">
+
+/** What stands in the ledger is not what was written. */
+class Damage extends Error {}
+
+/** SQLITE_CORRUPT and SQLITE_NOTADB: the file itself says so. */
+const damagedCodes: ReadonlySet<unknown> = new Set([11, 26])
+export const isDamage = (cause: unknown): boolean =>
+  cause instanceof Damage || (cause instanceof Error && "errcode" in cause && damagedCodes.has(cause.errcode))
+
+/**
+ * The few facts that are asked for over all runs. SQLite uses a partial index only where the query repeats
+ * its condition.
+ */
+const indexed =
+  "tag IN ('RunStarted', 'RunResumed', 'RunEnded', 'OutcomePublished', " +
+  "'CredentialRejected', 'CredentialReleased')"
+/** Whose an execution id is. */
+const started = "tag = 'StartAnswered'"
+const executionIdOf = "json_extract(body, '$.execution_id')"
+
+const tables = `
+  CREATE TABLE IF NOT EXISTS facts (
+    seq INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    tag TEXT NOT NULL,
+    run_id TEXT,
+    task_id TEXT,
+    body TEXT NOT NULL,
+    chain TEXT
+  ) STRICT;
+  CREATE INDEX IF NOT EXISTS facts_by_run ON facts (run_id, seq);
+  CREATE INDEX IF NOT EXISTS facts_by_tag ON facts (tag, seq) WHERE ${indexed};
+  CREATE INDEX IF NOT EXISTS facts_by_execution ON facts (${executionIdOf}) WHERE ${started};
+  CREATE TABLE IF NOT EXISTS engine_forms (
+    engine_reference TEXT PRIMARY KEY, fetched_at INTEGER NOT NULL, body TEXT NOT NULL, sha256 BLOB
+  ) STRICT;
+  CREATE TABLE IF NOT EXISTS keys (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
+`
+
+/** Makes what is missing, and brings what an older version made up to date. */
+export const makeTables = (database: DatabaseSync): void => {
+  database.exec(tables)
+  within(database, () => upgrade(database))
+}
+
+/** All of it or nothing; durable on return. */
+const within = (database: DatabaseSync, work: () => void) => {
+  database.exec("BEGIN IMMEDIATE")
+  try {
+    work()
+    database.exec("COMMIT")
+  } catch (cause) {
+    if (database.isTransaction) database.exec("ROLLBACK")
+    throw cause
+  }
+}
+
+const hasColumn = (database: DatabaseSync, table: string, column: string): boolean =>
+  database.prepare("SELECT 1 FROM pragma_table_info(?) WHERE name = ?").get(table, column) !== undefined
+const hasChain = (database: DatabaseSync): boolean => hasColumn(database, "facts", "chain")
+
+/**
+ * Facts of versions that knew no chain are chained as they are found: from then on they are vouched for. The
+ * same for the key.
+ */
+const upgrade = (database: DatabaseSync) => {
+  if (!hasChain(database)) database.exec("ALTER TABLE facts ADD COLUMN chain TEXT")
+  if (!hasColumn(database, "engine_forms", "sha256"))
+    database.exec("ALTER TABLE engine_forms ADD COLUMN sha256 BLOB")
+  const last = database
+    .prepare("SELECT seq, chain FROM facts WHERE chain IS NOT NULL ORDER BY seq DESC")
+    .get()
+  const after = Number(last?.["seq"] ?? 0)
+  let before = { seq: after, chain: String(last?.["chain"] ?? beginning) }
+  const set = database.prepare("UPDATE facts SET chain = ? WHERE seq = ?")
+  for (const row of database.prepare(`SELECT ${columns} FROM facts WHERE seq > ? ORDER BY seq`).all(after)) {
+    const fact = factOf(row)
+    const chain = linkOf(fact.seq === before.seq + 1 ? before.chain : beginning, fact)
+    set.run(chain, fact.seq)
+    before = { seq: fact.seq, chain }
+  }
+  const key = keyIn(database, "fingerprint")
+  if (key !== undefined) writeKey(database, "fingerprint.sha256", sha256(key))
+}
+
+type Row = Readonly<Record<string, unknown>>
+const columns = "seq, at, tag, run_id, task_id, body"
+
+const maybeText = (value: unknown): string | null => (value === null ? null : String(value))
+const factOf = (row: Row): ChainedRow => ({
+  seq: Number(row["seq"]),
+  at: Number(row["at"]),
+  tag: String(row["tag"]),
+  run_id: maybeText(row["run_id"]),
+  task_id: maybeText(row["task_id"]),
+  body: String(row["body"]),
+})
+
+const sha256 = (bytes: Uint8Array | string) => createHash("sha256").update(bytes).digest()
+
+const keyIn = (database: DatabaseSync, name: string): Uint8Array | undefined => {
+  const value = database.prepare("SELECT value FROM keys WHERE name = ?").get(name)?.["value"]
+  return value instanceof Uint8Array ? value : undefined
+}
+
+/** Keeps what is there. */
+const writeKey = (database: DatabaseSync, name: string, value: Uint8Array) =>
+  database.prepare("INSERT OR IGNORE INTO keys (name, value) VALUES (?, ?)").run(name, value)
+
+const keyDamage = "the key of logins and external ids is not what was written"
+
+/** Whether every fact that stands in the file must be chained: not yet in one of an older version. */
+const isChained = (database: DatabaseSync): boolean => {
+  if (!hasChain(database)) return false
+  const last = database.prepare("SELECT chain FROM facts ORDER BY seq DESC LIMIT 1").get()
+  return last === undefined || last["chain"] !== null
+}
+
+const differs = (row: Row, fact: ChainedRow): boolean =>
+  row["chain"] !== linkOf(String(row["before"] ?? beginning), fact)
+
+export type LedgerAccess = ReturnType<typeof accessLedger>
+
+export const accessLedger = (database: DatabaseSync) => {
+  const chained = isChained(database)
+  const links = chained
+    ? `chain, (SELECT chain FROM facts AS last WHERE last.seq = facts.seq - 1) AS before`
+    : "NULL AS chain, NULL AS before"
+  const select = (condition: string) =>
+    database.prepare(`SELECT ${columns}, ${links} FROM facts WHERE ${condition} ORDER BY seq`)
+  const ofRun = select("run_id = ?")
+  const ofNoRun = select("run_id IS NULL")
+  const ofTags = (...tags: ReadonlyArray<string>) =>
+    select(`${indexed} AND tag IN (${tags.map((tag) => `'${tag}'`).join(", ")})`)
+  const headers = ofTags("RunStarted", "RunResumed", "RunEnded", "OutcomePublished")
+  const rejections = ofTags("CredentialRejected", "CredentialReleased")
+  const checked = (rows: ReadonlyArray<Row>): ReadonlyArray<StoredFact> =>
+    rows.map((row) => {
+      const fact = factOf(row)
+      if (chained && differs(row, fact)) throw new Damage(`fact ${fact.seq} is not what was written`)
+      return fact
+    })
+  return {
+    ...accessForms(database),
+    append: appending(database),
+    ofRun: (run_id: string) => checked(ofRun.all(run_id)),
+    ofNoRun: () => checked(ofNoRun.all()),
+    headers: () => checked(headers.all()),
+    rejections: () => checked(rejections.all()),
+    ownerOf: ownerIn(database),
+    fingerprintKey: () => fingerprintKeyIn(database),
+    problems: () => problemsIn(database),
+  }
+}
+
+/** The end of the chain is read in the transaction that adds to it: another process may have added since. */
+const appending = (database: DatabaseSync) => {
+  // Only a ledger of an older version that was opened to be read.
+  if (!hasChain(database))
+    return () => {
+      throw new Error("it was opened to be read")
+    }
+  const tail = database.prepare("SELECT seq, chain FROM facts ORDER BY seq DESC LIMIT 1")
+  const insert = database.prepare(`INSERT INTO facts (${columns}, chain) VALUES (?, ?, ?, ?, ?, ?, ?)`)
+  return (rows: ReadonlyArray<NewFact>) =>
+    within(database, () => {
+      const last = tail.get()
+      let seq = Number(last?.["seq"] ?? 0)
+      let chain = String(last?.["chain"] ?? beginning)
+      for (const row of rows) {
+        seq += 1
+        chain = linkOf(chain, { seq, ...row })
+        insert.run(seq, row.at, row.tag, row.run_id, row.task_id, row.body, chain)
+      }
+    })
+}
+
+const ownerIn = (database: DatabaseSync) => {
+  const owner = database.prepare(
+    `SELECT task_id, json_extract(body, '$.attempt') AS attempt FROM facts
+      WHERE ${started} AND ${executionIdOf} = ? AND json_extract(body, '$.answer') IN ('accepted', 'adopted')
+      ORDER BY seq LIMIT 1`,
+  )
+  return (execution_id: string): { readonly task_id: string; readonly attempt: number } | undefined => {
+    const row = owner.get(execution_id)
+    return row && { task_id: String(row["task_id"]), attempt: Number(row["attempt"]) }
+  }
+}
+
+/** A form that is not what was kept is none: it is asked for again. */
+const accessForms = (database: DatabaseSync) => ({
+  cachedForm: (engine_reference: string): CachedForm | undefined => {
+    const row = database
+      .prepare("SELECT * FROM engine_forms WHERE engine_reference = ?")
+      .get(engine_reference)
+    if (row === undefined) return undefined
+    const [fetched_at, body, hash] = [Number(row["fetched_at"]), String(row["body"]), row["sha256"]]
+    const isWhole = hash instanceof Uint8Array && sha256(formText(fetched_at, body)).equals(hash)
+    return isWhole ? { engine_reference, fetched_at, body } : undefined
+  },
+  cacheForm: ({ engine_reference, fetched_at, body }: CachedForm) => {
+    const at = Math.trunc(fetched_at)
+    database
+      .prepare(
+        "INSERT OR REPLACE INTO engine_forms (engine_reference, fetched_at, body, sha256) VALUES (?, ?, ?, ?)",
+      )
+      .run(engine_reference, at, body, sha256(formText(at, body)))
+  },
+})
+const formText = (fetched_at: number, body: string): string => `${fetched_at} ${body}`
+
+const fingerprintKeyIn = (database: DatabaseSync): Uint8Array => {
+  if (keyIn(database, "fingerprint") === undefined)
+    within(database, () => {
+      const made = randomBytes(32)
+      if (writeKey(database, "fingerprint", made).changes > 0)
+        writeKey(database, "fingerprint.sha256", sha256(made))
+    })
+  const key = keyIn(database, "fingerprint")
+  if (key === undefined || keyDiffers(database, key)) throw new Damage(keyDamage)
+  return key
+}
+
+/** A ledger of an older version, looked at before it was ever opened for writing, has no hash of its key. */
+const keyDiffers = (database: DatabaseSync, key: Uint8Array): boolean => {
+  const hash = keyIn(database, "fingerprint.sha256")
+  return hash !== undefined && !sha256(key).equals(hash)
+}
+
+const problemsTold = 5
+
+/** The whole file: what SQLite finds in it, every link of the chain, the key. */
+const problemsIn = (database: DatabaseSync): ReadonlyArray<string> => {
+  const found = database.prepare(`PRAGMA integrity_check(${problemsTold})`).all()
+  const problems = found.map((row) => String(row["integrity_check"])).filter((says) => says !== "ok")
+  const key = keyIn(database, "fingerprint")
+  if (key !== undefined && keyDiffers(database, key)) problems.push(keyDamage)
+  if (!isChained(database)) return problems
+  let before = { seq: 0, chain: beginning }
+  const all = database.prepare(`SELECT ${columns}, chain FROM facts NOT INDEXED ORDER BY seq`)
+  for (const row of all.iterate()) {
+    const fact = factOf(row)
+    if (fact.seq !== before.seq + 1) problems.push(`fact ${before.seq + 1} is missing`)
+    if (differs({ ...row, before: before.chain }, fact) && fact.seq === before.seq + 1)
+      problems.push(`fact ${fact.seq} is not what was written`)
+    if (problems.length >= problemsTold) break
+    before = { seq: fact.seq, chain: String(row["chain"]) }
+  }
+  return problems
+}

@@ -1,0 +1,217 @@
+/** Facts that are not what was written: every flipped bit of the file is found, or changes nothing that is read. */
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Exit, Layer } from "effect"
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { DatabaseSync } from "node:sqlite"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import type { Fact } from "../../src/ledger/Fact.ts"
+import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
+import { seeded } from "../../src/sandbox/Seeded.ts"
+
+const run_id = "job.2026-11-21"
+const task = (n: number) => ({ run_id, task_id: `${run_id}/c-${n}/bank` })
+const facts: ReadonlyArray<Fact> = [
+  { _tag: "RunStarted", run_id, job: "job", job_path: "j", run_date: "2026-11-21", tool_version: "0" },
+  ...Array.from({ length: 20 }, (_, n): Fact => ({
+    _tag: "TaskPlanned",
+    ...task(n),
+    customer_id: `c-${n}`,
+    features: [],
+  })),
+  {
+    _tag: "CredentialRejected",
+    ...task(1),
+    fingerprint: "f-1",
+    customer_id: "c-1",
+    engine_reference: "bank",
+    reason: "BLOCKED_USER",
+  },
+  { _tag: "CredentialReleased", fingerprint: "f-2" },
+]
+
+const folder = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "nightjar-chain-"))),
+  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
+)
+const at = (path: string, readOnly = false) => Layer.fresh(Ledger.layer({ path, readOnly }))
+const form = { engine_reference: "bank", fetched_at: 1, body: '{"a":1}' }
+
+const written = Effect.fnUntraced(function* (path: string) {
+  yield* Effect.provide(
+    Effect.gen(function* () {
+      const ledger = yield* Ledger
+      for (const fact of facts) yield* ledger.append([fact])
+      yield* ledger.cacheForm(form)
+      yield* ledger.fingerprintKey
+    }),
+    at(path),
+  )
+})
+
+/** Everything that a night reads; a cached form that is gone is only asked for again. */
+const read = Effect.gen(function* () {
+  const ledger = yield* Ledger
+  const cached = yield* ledger.cachedForm("bank")
+  return JSON.stringify([
+    yield* ledger.facts(run_id),
+    yield* ledger.byHand,
+    yield* ledger.runs,
+    [...(yield* ledger.rejections)],
+    Buffer.from(yield* ledger.fingerprintKey).toString("hex"),
+    cached === undefined || JSON.stringify(cached) === JSON.stringify(form),
+  ])
+})
+const problems = Effect.flatMap(Ledger, (ledger) => ledger.problems)
+
+describe("a ledger of which something was changed", () => {
+  it.effect("is told by the fact that is not what was written, and is not read any further", () =>
+    Effect.gen(function* () {
+      const path = join(yield* folder, "ledger.sqlite")
+      yield* written(path)
+      const changes = [
+        "UPDATE facts SET body = replace(body, 'c-3', 'c-4') WHERE seq = 5",
+        "UPDATE facts SET at = at + 1 WHERE seq = 5",
+        "UPDATE facts SET tag = 'TaskPlanneD' WHERE seq = 5",
+        "UPDATE facts SET task_id = NULL WHERE seq = 5",
+        "UPDATE facts SET chain = NULL WHERE seq = 5",
+        "UPDATE facts SET chain = upper(chain) WHERE seq = 5",
+      ]
+      for (const change of changes) {
+        const copy = `${path}.copy`
+        copyFileSync(path, copy)
+        const database = new DatabaseSync(copy)
+        database.exec(change)
+        database.close()
+        const [found] = yield* Effect.provide(problems, at(copy, true))
+        expect([change, found]).toEqual([change, "fact 5 is not what was written"])
+        const refused = yield* Effect.flip(Effect.provide(read, at(copy)))
+        expect([refused.message, refused.damaged]).toEqual(["fact 5 is not what was written", true])
+      }
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("misses a fact that was taken out, and knows another key", () =>
+    Effect.gen(function* () {
+      const path = join(yield* folder, "ledger.sqlite")
+      yield* written(path)
+      const database = new DatabaseSync(path)
+      database.exec("DELETE FROM facts WHERE seq = 7")
+      database.exec("UPDATE keys SET value = randomblob(32) WHERE name = 'fingerprint'")
+      database.close()
+      expect(yield* Effect.provide(problems, at(path, true))).toEqual([
+        "the key of logins and external ids is not what was written",
+        "fact 7 is missing",
+      ])
+      const key = Effect.flatMap(Ledger, (ledger) => ledger.fingerprintKey)
+      const refused = yield* Effect.flip(Effect.provide(key, at(path)))
+      expect(refused.damaged).toBe(true)
+      expect((yield* Effect.flip(Effect.provide(read, at(path)))).message).toBe(
+        "fact 8 is not what was written",
+      )
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("shows every flipped bit that a reader could see", () =>
+    Effect.gen(function* () {
+      const path = join(yield* folder, "ledger.sqlite")
+      yield* written(path)
+      const whole = readFileSync(path)
+      const before = yield* Effect.provide(read, at(path, true))
+      const draw = seeded("bits", 1)
+      const unnoticed: Array<number> = []
+      for (let flips = 0; flips < 400; flips++) {
+        const bit = draw.int(0, whole.length * 8 - 1)
+        const bytes = Buffer.from(whole)
+        bytes[bit >> 3]! ^= 1 << (bit & 7)
+        const copy = `${path}.${flips}`
+        writeFileSync(copy, bytes)
+        const found = yield* Effect.exit(Effect.provide(problems, at(copy, true)))
+        const isTold = Exit.isFailure(found)
+          ? JSON.stringify(found.cause).includes("LedgerFailed")
+          : found.value.length > 0
+        const after = yield* Effect.exit(Effect.provide(read, at(copy, true)))
+        if (!isTold && !(Exit.isSuccess(after) && after.value === before)) unnoticed.push(bit)
+        rmSync(copy)
+      }
+      expect(unnoticed).toEqual([])
+    }).pipe(Effect.scoped),
+  )
+})
+
+describe("a ledger of a version that knew no chain", () => {
+  it.effect("is read as it is, and chained when it is next opened for writing", () =>
+    Effect.gen(function* () {
+      const path = join(yield* folder, "ledger.sqlite")
+      yield* written(path)
+      const whole = yield* Effect.provide(read, at(path, true))
+      const database = new DatabaseSync(path)
+      database.exec("ALTER TABLE facts DROP COLUMN chain")
+      database.exec("ALTER TABLE engine_forms DROP COLUMN sha256")
+      database.exec("DELETE FROM keys WHERE name = 'fingerprint.sha256'")
+      database.close()
+      expect(yield* Effect.provide(read, at(path, true))).toBe(whole)
+      expect(yield* Effect.provide(problems, at(path, true))).toEqual([])
+      const append = Effect.flatMap(Ledger, (ledger) => ledger.append([{ _tag: "RunResumed", run_id }]))
+      yield* Effect.provide(append, at(path))
+      expect(yield* Effect.provide(problems, at(path, true))).toEqual([])
+      const changed = openLedger({ path })
+      changed.exec("UPDATE facts SET at = at + 1 WHERE seq = 3")
+      changed.close()
+      expect(yield* Effect.provide(problems, at(path, true))).toEqual(["fact 3 is not what was written"])
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("stays one chain when two processes add to it in turn", () =>
+    Effect.gen(function* () {
+      const path = join(yield* folder, "ledger.sqlite")
+      yield* written(path)
+      const one = Ledger.layer({ path })
+      const append = Effect.flatMap(Ledger, (ledger) => ledger.append([{ _tag: "RunResumed", run_id }]))
+      const turns = Effect.gen(function* () {
+        for (let turn = 0; turn < 5; turn++) {
+          yield* append
+          yield* Effect.provide(append, at(path))
+        }
+        return yield* problems
+      })
+      expect(yield* Effect.provide(turns, one)).toEqual([])
+    }).pipe(Effect.scoped),
+  )
+})
+
+describe("an execution id", () => {
+  const claim = { execution_id: "e-1", task_id: `${run_id}/c-1/bank`, attempt: 1 }
+  const other = { ...claim, task_id: `${run_id}/c-2/bank` }
+  const claims = (...all: ReadonlyArray<typeof claim>) =>
+    Effect.flatMap(Ledger, (ledger) => Effect.all(all.map(ledger.claim), { concurrency: "unbounded" }))
+  const answered = (answer: "accepted" | "lost"): Fact => ({
+    _tag: "StartAnswered",
+    run_id,
+    task_id: claim.task_id,
+    attempt: 1,
+    answer,
+    execution_id: "e-1",
+  })
+
+  it.effect("belongs to the attempt that claims it first, and to no other one of any run", () =>
+    Effect.gen(function* () {
+      const path = join(yield* folder, "ledger.sqlite")
+      const further = { ...claim, attempt: 2 }
+      expect(yield* Effect.provide(claims(claim, other, claim, further), at(path))).toEqual([
+        true,
+        false,
+        true,
+        false,
+      ])
+      // Nothing was written: the process died before its answer was a fact.
+      expect(yield* Effect.provide(claims(other), at(path))).toEqual([true])
+      const append = (fact: Fact) => Effect.flatMap(Ledger, (ledger) => ledger.append([fact]))
+      yield* Effect.provide(append(answered("lost")), at(path))
+      expect(yield* Effect.provide(claims(other), at(path))).toEqual([true])
+      yield* Effect.provide(append(answered("accepted")), at(path))
+      const later = { ...other, task_id: "job.2026-11-22/c-1/bank" }
+      expect(yield* Effect.provide(claims(later, other, claim), at(path))).toEqual([false, false, true])
+    }).pipe(Effect.scoped),
+  )
+})
