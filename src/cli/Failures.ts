@@ -129,7 +129,10 @@ const tellers: Readonly<Record<string, Teller>> = {
       "the server cannot listen there",
       "Give --port another number; 0 takes any free one.",
     ),
-  LedgerFailed: (message) => stopped(`the ledger cannot be read or written: ${message}`),
+  LedgerFailed: (message, error) =>
+    "damaged" in error && error.damaged === true
+      ? told(exitCodes.usage, `the ledger is damaged: ${message}`, ledgerNext)
+      : stopped(`the ledger cannot be read or written: ${message}`),
   OutputUnusable: (message) => stopped(message),
   LandingFailed: (message, error) => stopped(`a body could not be landed: ${message}${pathOf(error)}`),
   LandingDamaged: (message, error) => stopped(`a landed body is damaged: ${message}${pathOf(error)}`),
@@ -143,6 +146,10 @@ const tellers: Readonly<Record<string, Teller>> = {
 
 const serviceNext =
   "Nothing was started. `nightjar doctor JOB` checks address, secret and network; then run again."
+
+const ledgerNext =
+  "Nothing further was started, and what was landed is kept. Put a copy of ledger.sqlite back; " +
+  "`nightjar verify` says what else it finds."
 
 const stopped = (what: string): Ending =>
   told(

@@ -9,6 +9,7 @@ import type { Ledger } from "../ledger/Ledger.ts"
 import { foldRun } from "../ledger/RunState.ts"
 import { outputFolder } from "./CommonFlags.ts"
 import { NothingThere } from "./Failures.ts"
+import { lostLedger } from "./OutputGuard.ts"
 import { Wiring } from "./Wiring.ts"
 
 /** The service, whose room is loaded when somebody first asks for it. */
@@ -17,7 +18,15 @@ export const openedLedger = Effect.flatMap(
   (room) => room.Ledger,
 )
 
-export const hasLedger = Effect.map(outputFolder, (output) => existsSync(`${output}/ledger.sqlite`))
+/** An empty ledger in the place of one that was lost would say that nothing ever ran. */
+export const refuseLostLedger = Effect.fnUntraced(function* (output: string) {
+  const message = lostLedger(output)
+  if (message !== undefined) return yield* new NothingThere({ message })
+})
+
+export const hasLedger = Effect.flatMap(outputFolder, (output) =>
+  Effect.as(refuseLostLedger(output), existsSync(`${output}/ledger.sqlite`)),
+)
 
 /** Runs a look at the ledger; exit code 2 where nothing ever ran. */
 export const withLedger = Effect.fnUntraced(function* <A, E, R>(
@@ -26,6 +35,7 @@ export const withLedger = Effect.fnUntraced(function* <A, E, R>(
 ) {
   const output = yield* outputFolder
   const wiring = yield* Wiring
+  yield* refuseLostLedger(output)
   if (!existsSync(`${output}/ledger.sqlite`))
     return yield* new NothingThere({
       message: `nothing has run in ${output} yet: \`nightjar run JOB\` begins, --output names another folder`,

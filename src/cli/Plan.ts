@@ -16,6 +16,7 @@ import { counted, span, table, wrap } from "../report/TextTable.ts"
 import { jobArguments, jsonFlag, outputFolder } from "./CommonFlags.ts"
 import { loadJobs } from "./Jobs.ts"
 import { openedLedger } from "./LedgerOf.ts"
+import { refuseLostLedger } from "./LedgerOf.ts"
 import { Output, say, sayJson } from "./Output.ts"
 import { Wiring } from "./Wiring.ts"
 
@@ -65,6 +66,7 @@ export const plan = Command.make(
   { jobs: jobArguments, json: jsonFlag },
   Effect.fn("Plan.handle")(function* ({ jobs, json }) {
     const output = yield* outputFolder
+    yield* refuseLostLedger(output)
     const wiring = yield* Wiring
     const loaded = yield* loadJobs(jobs)
     const { out } = yield* Output

@@ -3,20 +3,12 @@
  * published), and under it `runs/<run_id>/` with the night's log and summary. Files are written whole or not
  * at all.
  */
-import {
-  chmodSync,
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  renameSync,
-  writeSync,
-} from "node:fs"
-import { dirname, join, resolve } from "node:path"
+import { chmodSync, closeSync, fsyncSync, openSync, renameSync, writeSync } from "node:fs"
+import { join, resolve } from "node:path"
 import { Effect } from "effect"
 import type { Job } from "../jobs/Job.ts"
 import { OutputUnusable, UsageRefused } from "./Failures.ts"
+import { claimFolder, codeOf, lostLedger, makeMissing } from "./OutputGuard.ts"
 
 export type Share = Job["share"]
 const folderMode = (share: Share): number => (share === "group" ? 0o750 : 0o700)
@@ -35,39 +27,35 @@ export const makeFolder = (path: string, share: Share): void => {
   chmodSync(path, folderMode(share))
 }
 
-/**
- * Step by step: Node's own `recursive` never returns where the file system says that the parent is missing.
- */
-const makeMissing = (path: string, mode: number): void => {
-  if (existsSync(path)) return
-  if (dirname(path) !== path) makeMissing(dirname(path), mode)
-  try {
-    mkdirSync(path, { mode })
-  } catch (cause) {
-    // Another process may make the same folder at the same moment.
-    if (codeOf(cause) !== "EEXIST") throw cause
-  }
-}
-
-const codeOf = (cause: unknown): string =>
-  cause instanceof Error && "code" in cause ? String(cause.code) : ""
-
 /** What may be otherwise tomorrow without anybody changing a setting. */
 const passing: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EIO"])
+
+const elsewhere = "Nothing was changed. Give --output a folder that is empty, or that is not there yet"
+
+/** Why nothing may be begun in this folder, in whole sentences; undefined once it is ours and ready. */
+const claimed = (output: string, share: Share): string | undefined => {
+  const refusal = claimFolder(resolve(output), folderMode(share))
+  if (refusal !== undefined) return `${refusal}. ${elsewhere}`
+  const lost = lostLedger(output)
+  if (lost !== undefined) return lost
+  makeFolder(output, share)
+  makeFolder(join(output, "runs"), share)
+  return undefined
+}
 
 /** Before the lock and the ledger, which live in it. */
 export const prepareOutput = (output: string, shares: ReadonlyArray<Share>) =>
   Effect.try({
-    try: () => {
-      const share = shares.includes("group") ? "group" : "none"
-      makeFolder(output, share)
-      makeFolder(join(output, "runs"), share)
-    },
+    try: () => claimed(output, shares.includes("group") ? "group" : "none"),
     catch: (cause) => {
       const message = `the output folder ${output} cannot be used (${messageOf(cause)}); nothing was started`
       return passing.has(codeOf(cause)) ? new OutputUnusable({ message }) : new UsageRefused({ message })
     },
-  })
+  }).pipe(
+    Effect.flatMap((refusal) =>
+      refusal === undefined ? Effect.void : Effect.fail(new UsageRefused({ message: refusal })),
+    ),
+  )
 
 /** The lock file belongs to whoever works here, and says nothing to anybody else. */
 export const closeLock = (output: string) =>
