@@ -197,8 +197,9 @@ const publishStage = Effect.fnUntraced(function* (run_id: string) {
   const ledger = yield* Ledger
   const publisher = yield* Publisher
   yield* tell({ _tag: "Stage", run_id, stage: "publishing" })
-  const { version, receipts } = yield* publisher.publish(run_id)
-  yield* ledger.append([{ _tag: "RunPublished", run_id, version, receipts }])
+  const { version, receipts, without = [] } = yield* publisher.publish(run_id)
+  const gaps = without.length === 0 ? {} : { without }
+  yield* ledger.append([{ _tag: "RunPublished", run_id, version, receipts, ...gaps }])
 })
 
 /**

@@ -207,6 +207,8 @@ export const CredentialReleased = Schema.TaggedStruct("CredentialReleased", { fi
 export const RunPublished = Schema.TaggedStruct("RunPublished", {
   run_id: Schema.String,
   version: Schema.Int,
+  /** Earlier runs of which the version lacks rows, since files of theirs are missing or changed. */
+  without: Schema.optionalKey(Schema.Array(Schema.String)),
   /**
    * One receipt per execution whose bodies were read back, hashed and published; `whole` when those bodies
    * alone prove that everything counted is here.

@@ -89,6 +89,8 @@ export interface TaskState {
 export interface RunState {
   readonly started: typeof RunStarted.Type
   readonly started_at: number
+  /** Its place among all runs: the order in which they began, whatever the clocks said. */
+  readonly sequence: number
   /** In the order in which they were planned. */
   readonly tasks: ReadonlyMap<string, TaskState>
   /** The endpoints that its results are read from. */
@@ -119,13 +121,13 @@ export interface TaskDraft extends Omit<Writable<TaskState>, "attempts" | "resul
 
 /** Folds the facts of one run; undefined when they hold no beginning. */
 export const foldRun = (facts: Iterable<Recorded>): RunState | undefined => {
-  let started: { readonly at: number; readonly fact: typeof RunStarted.Type } | undefined
+  let started: At<typeof RunStarted.Type> | undefined
   let published: RunState["published"]
   let ended: RunState["ended"]
   let sources = builtInSources
   const tasks = new Map<string, TaskDraft>()
   for (const { seq, at, fact } of facts) {
-    if (fact._tag === "RunStarted") started = { at, fact }
+    if (fact._tag === "RunStarted") started = { seq, at, fact }
     else if (fact._tag === "RunPublished") published = { seq, at, fact }
     else if (fact._tag === "RunEnded") {
       const { exit_code, leftovers, kept = 0 } = fact
@@ -139,7 +141,8 @@ export const foldRun = (facts: Iterable<Recorded>): RunState | undefined => {
     }
   }
   if (started === undefined) return undefined
-  return { started: started.fact, started_at: started.at, tasks, sources, published, ended }
+  const { seq: sequence, at: started_at, fact } = started
+  return { started: fact, started_at, sequence, tasks, sources, published, ended }
 }
 
 const planTask = (tasks: Map<string, TaskDraft>, fact: typeof TaskPlanned.Type, at: number) => {

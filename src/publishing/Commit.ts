@@ -7,22 +7,13 @@
 import { dirname, join } from "node:path"
 import { Effect } from "effect"
 import { DuckDb } from "../duckdb/DuckDb.ts"
-import type { RecordFamily } from "../records/RecordSchema.ts"
-import { buildDatabase, databaseFailed, databaseVersion } from "./BuildDatabase.ts"
+import { databaseFailed, databaseVersion } from "./BuildDatabase.ts"
 import { filesOf, manifestText, nothingPublished, readManifest } from "./Manifest.ts"
-import type { Layout, Manifest, ManifestFile, Modes } from "./Manifest.ts"
+import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { fileStep } from "./OutputFiles.ts"
-import type { FileOperations } from "./OutputFiles.ts"
-
-export interface Store {
-  readonly layout: Layout
-  readonly modes: Modes
-  readonly files: FileOperations
-  readonly families: ReadonlyArray<RecordFamily>
-}
-
-/** The name of a file that is written but not published yet; no glob for Parquet files finds it. */
-export const temporary = (path: string): string => `${path}.tmp`
+import { buildStanding, clearBuild, readOffFiles } from "./Standing.ts"
+import { temporary } from "./Store.ts"
+import type { Store } from "./Store.ts"
 
 const replace = ({ files, modes }: Store, path: string, text: string) =>
   fileStep(() => {
@@ -38,17 +29,12 @@ export const commit = Effect.fn("Publishing.commit")(function* (store: Store, ne
 }, Effect.uninterruptible)
 
 const rollForward = Effect.fnUntraced(function* (store: Store, next: Manifest) {
-  const { layout, files, modes } = store
+  const { layout, files } = store
   const current = yield* fileStep(() => readManifest(files, layout.manifest) ?? nothingPublished)
   if (current.version !== next.version) {
     if (!next.amends) yield* keepPrevious(store, current)
     yield* moveFiles(store, current, next)
-    if (yield* fileStep(() => files.exists(layout.build))) {
-      const duckdb = yield* DuckDb
-      yield* duckdb
-        .atomicSwap(layout.build, layout.database, modes.file)
-        .pipe(Effect.mapError(databaseFailed))
-    }
+    if (yield* fileStep(() => files.exists(layout.build))) yield* swapDatabase(store)
     yield* replace(store, layout.manifest, manifestText(next))
   }
   yield* fileStep(() => {
@@ -101,11 +87,11 @@ const moveFiles = (store: Store, current: Manifest, next: Manifest) =>
   })
 
 /**
- * Finishes or clears away what a crash left: a decided version is completed, anything that no manifest
- * lists is removed, a database that is missing or of another version is built again. Answers the manifest
- * that stands.
+ * Finishes or clears away what a crash left: a decided version is completed, a manifest that is lost is read off
+ * the files, anything that no manifest lists is removed, a database that is missing or of another version is
+ * built again from what stands. Answers the manifest that stands.
  */
-export const repair = Effect.fn("Publishing.repair")(function* (store: Store) {
+export const recover = Effect.fn("Publishing.recover")(function* (store: Store) {
   const { layout, files, modes } = store
   yield* fileStep(() => {
     files.makeFolder(layout.root, modes.root)
@@ -113,21 +99,28 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store) {
   })
   const next = yield* fileStep(() => readManifest(files, layout.next))
   if (next !== undefined) yield* Effect.uninterruptible(rollForward(store, next))
-  const manifest = yield* fileStep(() => readManifest(files, layout.manifest) ?? nothingPublished)
+  const manifest = yield* standingManifest(store)
   yield* clearStrays(store, manifest)
   if (manifest.version > 0 && (yield* databaseVersion(layout.database)) !== manifest.version) {
-    yield* buildDatabase({ ...buildOf(store, manifest), standsAt: ({ path }) => path })
-    const duckdb = yield* DuckDb
-    yield* duckdb.atomicSwap(layout.build, layout.database, modes.file).pipe(Effect.mapError(databaseFailed))
+    yield* buildStanding(store, manifest, new Set())
+    yield* swapDatabase(store)
   }
   return manifest
 })
 
-export const buildOf = ({ layout, families }: Store, manifest: Manifest) => ({
-  path: layout.build,
-  root: layout.root,
-  manifest,
-  families,
+const standingManifest = Effect.fnUntraced(function* (store: Store) {
+  const { layout, files } = store
+  const manifest = yield* fileStep(() => readManifest(files, layout.manifest))
+  if (manifest !== undefined) return manifest
+  const found = yield* readOffFiles(store)
+  if (found.version > 0) yield* replace(store, layout.manifest, manifestText(found))
+  return found
+})
+
+/** Puts the database that was built into place. */
+export const swapDatabase = Effect.fnUntraced(function* ({ layout, modes }: Store) {
+  const duckdb = yield* DuckDb
+  yield* duckdb.atomicSwap(layout.build, layout.database, modes.file).pipe(Effect.mapError(databaseFailed))
 })
 
 /** Files below `tables/` that the manifest does not list. */
@@ -143,5 +136,5 @@ export const clearStrays = (store: Store, manifest: Manifest) =>
   fileStep(() => {
     const { layout, files } = store
     for (const path of strayFiles(store, manifest)) files.remove(join(layout.root, path))
-    for (const ending of ["", ".wal", ".tmp"]) files.remove(`${layout.build}${ending}`)
+    clearBuild(store)
   })

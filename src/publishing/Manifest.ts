@@ -31,11 +31,14 @@ export type Manifest = typeof Manifest.Type
 
 export const nothingPublished: Manifest = { version: 0, amends: false, runs: {} }
 
-const decode = Schema.decodeUnknownSync(Schema.fromJsonString(Manifest))
+const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Manifest))
 
-/** undefined where there is no file; throws where it is no manifest. */
-export const readManifest = (files: FileOperations, path: string): Manifest | undefined =>
-  files.exists(path) ? decode(new TextDecoder().decode(files.read(path))) : undefined
+/** undefined where there is no file, or where it is no manifest. */
+export const readManifest = (files: FileOperations, path: string): Manifest | undefined => {
+  if (!files.exists(path)) return undefined
+  const decoded = decode(new TextDecoder().decode(files.read(path)))
+  return decoded._tag === "Some" ? decoded.value : undefined
+}
 
 export const manifestText = (manifest: Manifest): string => `${JSON.stringify(manifest, null, 1)}\n`
 

@@ -26,6 +26,8 @@ export interface Published {
     readonly landed_sha256: string
     readonly whole: boolean
   }>
+  /** Earlier runs of which files are missing or changed: the version does not hold all of their rows. */
+  readonly without?: ReadonlyArray<string>
 }
 
 export class Publisher extends Context.Service<

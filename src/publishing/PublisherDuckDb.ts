@@ -13,9 +13,8 @@ import { loadRecordSchemas } from "../records/LoadRecordSchemas.ts"
 import type { Flushed } from "../records/Normalise.ts"
 import { parquetBytes } from "../records/Parquet.ts"
 import type { RecordSchemaInvalid } from "../records/RecordSchema.ts"
-import { amendDatabase, buildDatabase } from "./BuildDatabase.ts"
-import { buildOf, clearStrays, commit, repair, temporary } from "./Commit.ts"
-import type { Store } from "./Commit.ts"
+import { amendDatabase } from "./BuildDatabase.ts"
+import { clearStrays, commit, recover } from "./Commit.ts"
 import { publishedTables } from "./DataDictionary.ts"
 import { deriveRun } from "./DeriveRun.ts"
 import type { Derived } from "./DeriveRun.ts"
@@ -28,6 +27,9 @@ import { Publisher, PublishFailed } from "./Publisher.ts"
 import type { Published } from "./Publisher.ts"
 import { loadPicture } from "./RunPicture.ts"
 import type { RunPicture } from "./RunPicture.ts"
+import { buildStanding, runsWithout } from "./Standing.ts"
+import { temporary } from "./Store.ts"
+import type { Store } from "./Store.ts"
 import { outcomeTables, systemTables } from "./SystemTables.ts"
 
 export interface PublisherOptions {
@@ -88,7 +90,7 @@ const checkPlaces = (store: Store, { rows, findings }: Derived) => {
     : Effect.fail(new PublishFailed({ message: `${wrong[0]}: records were found that have no row` }))
 }
 
-interface Memory {
+export interface Memory {
   /** What the newest publication found in the bodies, so that its outcome need not read them again. */
   run_id: string
   findings: ReadonlyMap<string, SessionFindings>
@@ -103,13 +105,13 @@ const discarding =
   <A, R>(staging: Effect.Effect<A, PublishFailed, R>) =>
     Effect.onError(staging, () => Effect.ignore(clearStrays(store, manifest)))
 
-const publishRun = Effect.fn("Publisher.publish")(function* (
+export const publishRun = Effect.fn("Publisher.publish")(function* (
   store: Store,
   toolVersion: string,
   memory: Memory,
   run_id: string,
 ) {
-  const current = yield* repair(store)
+  const current = yield* recover(store)
   const picture = yield* loadPicture(run_id)
   const { run_date } = picture.state.started
   yield* checkNames(run_id, run_date)
@@ -123,23 +125,18 @@ const publishRun = Effect.fn("Publisher.publish")(function* (
       amends: false,
       runs: { ...current.runs, [run_id]: { run_date, version, files: written } },
     }
-    yield* buildDatabase({ ...buildOf(store, next), standsAt: standsAt(written) })
-    return { derived, next }
+    const gaps = yield* buildStanding(store, next, new Set(written.map(({ path }) => path)))
+    return { derived, next, without: runsWithout(next, gaps) }
   })
-  const { derived, next } = yield* discarding(store, current)(staging)
+  const { derived, next, without } = yield* discarding(store, current)(staging)
   yield* commit(store, next)
   memory.run_id = run_id
   memory.findings = derived.findings
   const rows = Object.fromEntries(
     publishedTables(store.families).map(({ name }) => [name, derived.rows[name] ?? 0]),
   )
-  return { version, rows, receipts: derived.receipts } satisfies Published as Published
+  return { version, rows, receipts: derived.receipts, without } satisfies Published as Published
 })
-
-const standsAt = (written: ReadonlyArray<ManifestFile>) => {
-  const fresh = new Set(written.map(({ path }) => path))
-  return ({ path }: ManifestFile): string => (fresh.has(path) ? temporary(path) : path)
-}
 
 const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
   store: Store,
@@ -147,7 +144,7 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
   memory: Memory,
   run_id: string,
 ) {
-  const current = yield* repair(store)
+  const current = yield* recover(store)
   const known = current.runs[run_id]
   if (known === undefined) return yield* new PublishFailed({ message: `run ${run_id} is not published yet` })
   const picture = yield* loadPicture(run_id)
@@ -168,7 +165,11 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
       runs: { ...current.runs, [run_id]: { ...known, version, files } },
     }
     yield* fileStep(() => store.files.copy(store.layout.database, store.layout.build))
-    yield* amendDatabase({ ...buildOf(store, next), standsAt: standsAt(written) }, run_id, outcomeTables)
+    const { families, layout } = store
+    const fresh = new Set(written.map(({ path }) => path))
+    const place = ({ path }: ManifestFile) => (fresh.has(path) ? temporary(path) : path)
+    const build = { path: layout.build, root: layout.root, manifest: next, families, standsAt: place }
+    yield* amendDatabase(build, run_id, outcomeTables)
     return next
   })
   yield* commit(store, yield* discarding(store, current)(staging))

@@ -43,6 +43,7 @@ const runRow = (run: RunState): Row => {
     exit_code: ended?.exit_code,
     tool_version: started.tool_version,
     parent: started.parent,
+    sequence: run.sequence,
   }
 }
 

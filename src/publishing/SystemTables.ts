@@ -43,6 +43,7 @@ export const runsTable = table("runs", "One row per run: one night of one job.",
   column("exit_code", "INTEGER", "Exit code of the run; NULL until it ended."),
   required("tool_version", "VARCHAR", "Version of the program that began the run."),
   column("parent", "VARCHAR", "The run that this one repeats parts of."),
+  column("sequence", "BIGINT", "Grows with every run that begins, whatever the clock said."),
 ])
 
 export const tasksTable = table("tasks", "One row per task: one customer on one engine within a run.", [

@@ -13,7 +13,7 @@ import type { ProofLine } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { countDifferences, databaseFailed, databaseVersion, openDatabase } from "./BuildDatabase.ts"
 import { strayFiles } from "./Commit.ts"
-import type { Store } from "./Commit.ts"
+import type { Store } from "./Store.ts"
 import { receiptOf } from "./DeriveRun.ts"
 import { proveAgain } from "./ProveAgain.ts"
 import { filesOf, nothingPublished, readManifest, sha256Of } from "./Manifest.ts"
@@ -149,7 +149,7 @@ const fileProblems = ({ files, layout, ...rest }: Store, manifest: Manifest) =>
     return problems
   })
 
-const databaseProblems = Effect.fnUntraced(
+export const databaseProblems = Effect.fnUntraced(
   function* (store: Store, manifest: Manifest, accepted: ReadonlyMap<string, string>) {
     const version = yield* databaseVersion(store.layout.database)
     const where = "nightjar.duckdb"

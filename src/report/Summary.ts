@@ -82,7 +82,10 @@ export const summarise = (run: RunState): Summary => {
     deletions: deletionsOf(tasks),
     orphans_suspected: orphans.map(({ task }) => task.planned.task_id),
     published_version: run.published?.fact.version,
-    warnings: warningsOf(tasks, attachments, orphans.length),
+    warnings: [
+      ...warningsOf(tasks, attachments, orphans.length),
+      ...gapWarnings(run.published?.fact.without ?? []),
+    ],
   }
 }
 
@@ -212,6 +215,16 @@ const recordWarnings = (attempts: ReadonlyArray<AttemptState>): ReadonlyArray<st
     ...(surplus > 0
       ? [`${counted(whole.length, "execution")} brought ${counted(surplus, "record")} more than counted`]
       : []),
+  ]
+}
+
+/** Tables of earlier nights that could not be published again whole. */
+const gapWarnings = (without: ReadonlyArray<string>): ReadonlyArray<string> => {
+  if (without.length === 0) return []
+  const more = without.length > examplesMax ? ` and ${without.length - examplesMax} more` : ""
+  const runs = `${without.slice(0, examplesMax).join(", ")}${more}`
+  return [
+    `files of ${runs} are missing from the tables or were changed: \`nightjar repair\` derives them again`,
   ]
 }
 

@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import type { ProofLine } from "../../src/ledger/Fact.ts"
-import { repair } from "../../src/publishing/Commit.ts"
+import { recover } from "../../src/publishing/Commit.ts"
 import { nodeFiles } from "../../src/publishing/OutputFiles.ts"
 import type { FileOperations } from "../../src/publishing/OutputFiles.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
@@ -346,7 +346,7 @@ describe("PublisherDuckDb", () => {
           const exit = yield* Effect.exit(publish(next)).pipe(Effect.provide(layers(root, files)))
           const database = yield* namesIn(root)
           const repaired = yield* Effect.gen(function* () {
-            yield* Effect.flatMap(openStore(publisherOptions(root)), repair)
+            yield* Effect.flatMap(openStore(publisherOptions(root)), recover)
             assert.deepStrictEqual(yield* problems(root), [], `after a failure at step ${failing}`)
             const names = yield* namesIn(root)
             assert.strictEqual(yield* parquetCount(root, "customer_profiles"), names.length)

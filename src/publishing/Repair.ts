@@ -1,0 +1,83 @@
+/**
+ * Makes good what can be made good in a published folder: finishes what was cut off, reads a lost manifest off the
+ * files, derives a run again from its landed bodies where its files are missing or changed, builds the database
+ * again from the files. What only a backup can bring back is named. Asks the service for nothing.
+ */
+import { Effect } from "effect"
+import { Ledger } from "../ledger/Ledger.ts"
+import { foldRun } from "../ledger/RunState.ts"
+import { recover, swapDatabase } from "./Commit.ts"
+import { readManifest } from "./Manifest.ts"
+import type { Manifest } from "./Manifest.ts"
+import { fileStep } from "./OutputFiles.ts"
+import { PublishFailed } from "./Publisher.ts"
+import { publishRun } from "./PublisherDuckDb.ts"
+import { buildStanding, gapsIn } from "./Standing.ts"
+import type { Store } from "./Store.ts"
+import { databaseProblems } from "./Verify.ts"
+
+/** What was done, each with what it was done to, and what could not be done. */
+export interface Repaired {
+  readonly done: ReadonlyArray<string>
+  readonly left: ReadonlyArray<string>
+}
+
+export const repair = Effect.fn("Publishing.repair")(function* (store: Store, toolVersion: string) {
+  const done: Array<string> = []
+  const left: Array<string> = []
+  const { files, layout } = store
+  const wasCut = yield* fileStep(() => files.exists(layout.next))
+  const hadManifest = yield* fileStep(() => readManifest(files, layout.manifest) !== undefined)
+  yield* recover(store)
+  if (wasCut) done.push("tables: the publication that was cut off is finished")
+  const stands = yield* fileStep(() => readManifest(files, layout.manifest))
+  if (!hadManifest && stands !== undefined)
+    done.push("tables/manifest.json: read off the files of the tables")
+  for (const run_id of yield* runsToDerive(store, stands)) {
+    const derived = yield* Effect.result(
+      publishRun(store, toolVersion, { run_id: "", findings: new Map() }, run_id),
+    )
+    if (derived._tag === "Success")
+      done.push(`${run_id}: its tables are derived again from landing/${run_id}`)
+    else left.push(`${run_id}: its tables cannot be derived again: ${derived.failure.message}`)
+  }
+  if (yield* buildAgain(store)) done.push("nightjar.duckdb: built again from the files of the tables")
+  return { done, left } satisfies Repaired as Repaired
+})
+
+/** Runs that were published and of which the tables lack something. */
+const runsToDerive = Effect.fnUntraced(function* (store: Store, manifest: Manifest | undefined) {
+  const ledger = yield* Ledger
+  const failed = ({ message }: { readonly message: string }) => new PublishFailed({ message })
+  const runs = yield* Effect.mapError(ledger.runs, failed)
+  const due: Array<string> = []
+  for (const { fact } of runs) {
+    const state = foldRun(yield* Effect.mapError(ledger.facts(fact.run_id), failed))
+    if (state?.published === undefined) continue
+    const known = manifest?.runs[fact.run_id]
+    const isWhole =
+      known !== undefined && (yield* fileStep(() => gapsIn(store, known.files, true))).length === 0
+    if (!isWhole) due.push(fact.run_id)
+  }
+  return due
+})
+
+/** True where the database did not hold what the files hold. */
+const buildAgain = Effect.fnUntraced(function* (store: Store) {
+  const { files, layout } = store
+  const manifest = yield* fileStep(() => readManifest(files, layout.manifest))
+  if (manifest === undefined) return false
+  const gaps = yield* fileStep(() =>
+    gapsIn(
+      store,
+      Object.values(manifest.runs).flatMap((run) => run.files),
+      false,
+    ),
+  )
+  const found = yield* Effect.result(databaseProblems(store, manifest, new Map()))
+  // What is missing in the files is missing in the database by right.
+  if (found._tag === "Success" && (found.success.length === 0 || gaps.length > 0)) return false
+  yield* buildStanding(store, manifest, new Set())
+  yield* swapDatabase(store)
+  return true
+})

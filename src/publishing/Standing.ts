@@ -1,0 +1,149 @@
+/**
+ * What still stands of what was published. A file of an earlier run that is missing, or that is not what was
+ * published, must not keep a later night from being published: it is left out and told, and `nightjar repair`
+ * derives it again. A manifest that is lost is read off the files themselves.
+ */
+import { join } from "node:path"
+import { Effect } from "effect"
+import { DuckDb } from "../duckdb/DuckDb.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import { buildDatabase } from "./BuildDatabase.ts"
+import { filesOf, sha256Of } from "./Manifest.ts"
+import type { Manifest, ManifestFile } from "./Manifest.ts"
+import { fileStep } from "./OutputFiles.ts"
+import { PublishFailed } from "./Publisher.ts"
+import { temporary } from "./Store.ts"
+import type { Store } from "./Store.ts"
+
+export interface Gap {
+  readonly path: string
+  readonly problem: "the file is missing" | "the file is not what was published"
+}
+
+/** `thoroughly`: every file is read and hashed, which costs as much as there is history. */
+export const gapsIn = (
+  { files, layout }: Pick<Store, "files" | "layout">,
+  published: ReadonlyArray<ManifestFile>,
+  thoroughly: boolean,
+): ReadonlyArray<Gap> =>
+  published.flatMap(({ path, bytes, sha256 }): ReadonlyArray<Gap> => {
+    const stands = join(layout.root, path)
+    if (!files.exists(stands)) return [{ path, problem: "the file is missing" }]
+    if (!thoroughly) return []
+    const found = files.read(stands)
+    const isWhole = found.length === bytes && sha256Of(found) === sha256
+    return isWhole ? [] : [{ path, problem: "the file is not what was published" }]
+  })
+
+/** The manifest of what can be built. */
+export const withoutGaps = (manifest: Manifest, gaps: ReadonlyArray<Gap>): Manifest => {
+  const paths = new Set(gaps.map(({ path }) => path))
+  return {
+    ...manifest,
+    runs: Object.fromEntries(
+      Object.entries(manifest.runs).map(([run_id, run]) => [
+        run_id,
+        { ...run, files: run.files.filter(({ path }) => !paths.has(path)) },
+      ]),
+    ),
+  }
+}
+
+/** The runs that lack a file. */
+export const runsWithout = (manifest: Manifest, gaps: ReadonlyArray<Gap>): ReadonlyArray<string> => {
+  const paths = new Set(gaps.map(({ path }) => path))
+  return Object.entries(manifest.runs).flatMap(([run_id, { files }]) =>
+    files.some(({ path }) => paths.has(path)) ? [run_id] : [],
+  )
+}
+
+/** `tables/<table>/run_date=<date>/<run_id>-v<version>.parquet`, or `-<part>` behind the version. */
+const placePattern =
+  /^tables\/([a-z_0-9]+)\/run_date=(\d{4}-\d\d-\d\d)\/([a-z0-9][a-z0-9.-]*)-v(\d+)(?:-\d+)?\.parquet$/
+
+interface Placed {
+  readonly run_id: string
+  readonly run_date: string
+  readonly version: number
+  readonly file: ManifestFile
+}
+
+/** A manifest of the Parquet files that stand, where the one that listed them is lost. */
+export const readOffFiles = Effect.fnUntraced(function* ({ files, layout }: Store) {
+  const placed: Array<Placed> = []
+  for (const path of files.walk(layout.tables).map((name) => `tables/${name}`)) {
+    const [, table = "", run_date = "", run_id = "", version = "0"] = placePattern.exec(path) ?? []
+    const rows = run_id === "" ? undefined : yield* countRows(join(layout.root, path))
+    if (rows === undefined) continue
+    const bytes = yield* fileStep(() => files.read(join(layout.root, path)))
+    const file = { table, path, rows, bytes: bytes.length, sha256: sha256Of(bytes) }
+    placed.push({ run_id, run_date, version: Number(version), file })
+  }
+  const runs = Map.groupBy(placed, ({ run_id }) => run_id)
+  return {
+    version: placed.reduce((most, { version }) => Math.max(most, version), 0),
+    amends: false,
+    runs: Object.fromEntries([...runs].map(([run_id, own]) => [run_id, newestOf(own)])),
+  } satisfies Manifest as Manifest
+})
+
+/** What a crash left beside the version that stands is older than it. */
+const newestOf = (own: ReadonlyArray<Placed>): Manifest["runs"][string] => {
+  const newest = new Map<string, number>()
+  for (const { file, version } of own) newest.set(file.table, Math.max(version, newest.get(file.table) ?? 0))
+  const files = own.filter(({ file, version }) => newest.get(file.table) === version).map(({ file }) => file)
+  return { run_date: own[0]?.run_date ?? "", version: Math.max(...newest.values()), files }
+}
+
+/** undefined where the file cannot be read. */
+const countRows = Effect.fnUntraced(
+  function* (path: string) {
+    const duckdb = yield* DuckDb
+    const connection = yield* duckdb.open({ path: ":memory:", access: "read-write" })
+    const [row] = yield* connection.rows(
+      "SELECT count(*)::INTEGER AS n FROM read_parquet(?, hive_partitioning = false)",
+      [path],
+    )
+    return Number(row?.["n"])
+  },
+  Effect.scoped,
+  Effect.orElseSucceed(() => undefined),
+)
+
+/** No build may begin on what an earlier one left. */
+export const clearBuild = ({ layout, files }: Store): void => {
+  for (const ending of ["", ".wal", ".tmp"]) files.remove(`${layout.build}${ending}`)
+}
+
+/**
+ * Builds the database of all that stands of a manifest, and answers what had to be left out. `fresh` are files
+ * that still have temporary names: without them there is nothing to publish.
+ */
+export const buildStanding = Effect.fnUntraced(function* (
+  store: Store,
+  manifest: Manifest,
+  fresh: ReadonlySet<string>,
+) {
+  const ledger = yield* Ledger
+  const runs = yield* Effect.mapError(ledger.runs, ({ message }) => new PublishFailed({ message }))
+  const earlier = filesOf(manifest).filter(({ path }) => !fresh.has(path))
+  const build = Effect.fnUntraced(function* (gaps: ReadonlyArray<Gap>) {
+    yield* fileStep(() => clearBuild(store))
+    yield* buildDatabase({
+      path: store.layout.build,
+      root: store.layout.root,
+      manifest: withoutGaps(manifest, gaps),
+      families: store.families,
+      standsAt: ({ path }) => (fresh.has(path) ? temporary(path) : path),
+      sequences: new Map(runs.map(({ seq, fact }) => [fact.run_id, seq])),
+    })
+  })
+  const missing = yield* fileStep(() => gapsIn(store, earlier, false))
+  const built = yield* Effect.result(build(missing))
+  if (built._tag === "Success") return missing
+  // A file that is there may hold something else than what was published.
+  const gaps = yield* fileStep(() => gapsIn(store, earlier, true))
+  if (gaps.length === missing.length) return yield* built.failure
+  yield* build(gaps)
+  return gaps
+})
