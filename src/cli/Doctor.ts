@@ -11,7 +11,10 @@ import { table } from "../report/TextTable.ts"
 import { jsonFlag, outputFolder } from "./CommonFlags.ts"
 import { endingOf, endWith, exitCodes } from "./Failures.ts"
 import { loadJobs } from "./Jobs.ts"
+import type { Problem } from "../publishing/Verify.ts"
 import { openedLedger } from "./LedgerOf.ts"
+import { problemsOf } from "./LookAtFolder.ts"
+import { lostLedger, refusalOf } from "./OutputGuard.ts"
 import { Output, say, sayJson } from "./Output.ts"
 import { Wiring } from "./Wiring.ts"
 
@@ -46,6 +49,8 @@ const folderChecks = (output: string): ReadonlyArray<Check> => {
   } catch {
     return [failed(what, `${output} cannot be written by this user`)]
   }
+  const refusal = refusalOf(output)
+  if (refusal !== undefined) return [failed(what, `${refusal}: give --output another one`)]
   const mode = statSync(output).mode & 0o777
   const { bavail, bsize } = statfsSync(output)
   const free = bavail * bsize
@@ -63,17 +68,31 @@ const folderChecks = (output: string): ReadonlyArray<Check> => {
   ]
 }
 
-const ledgerCheck = Effect.fnUntraced(function* (output: string) {
-  if (!existsSync(`${output}/ledger.sqlite`)) return ok("ledger", "none yet")
+/** Ledger, landing and tables, as `verify` looks at them. */
+const contentChecks = Effect.fnUntraced(function* (output: string) {
+  const lost = lostLedger(output)
+  if (lost !== undefined) return [failed("ledger", lost)]
+  if (!existsSync(`${output}/ledger.sqlite`)) return [ok("ledger", "none yet")]
   const wiring = yield* Wiring
-  return yield* Effect.flatMap(openedLedger, (ledger) => ledger.runs).pipe(
+  const runs = yield* Effect.flatMap(openedLedger, (ledger) => ledger.runs).pipe(
     Effect.provide(wiring.ledger(output, "read-only")),
     Effect.match({
-      onSuccess: (runs) => ok("ledger", `${runs.length} runs`),
-      onFailure: ({ message }) => failed("ledger", message),
+      onSuccess: (all) => ok("ledger", `${all.length} runs`),
+      onFailure: ({ message }) => failed("ledger", `${message}; put a copy of ledger.sqlite back`),
     }),
   )
+  const problems = yield* problemsOf(output).pipe(
+    Effect.catch((error) => Effect.succeed([{ where: output, problem: error.message, next: "see above" }])),
+  )
+  return [runs, ...problemsCheck(problems)]
 })
+
+const problemsCheck = (problems: ReadonlyArray<Problem>): ReadonlyArray<Check> => {
+  const [first] = problems
+  if (first === undefined) return [ok("files and tables", "they agree with the ledger")]
+  const more = problems.length > 1 ? `; and ${problems.length - 1} more, which \`nightjar verify\` lists` : ""
+  return [failed("files and tables", `${first.where}: ${first.problem}; ${first.next}${more}`)]
+}
 
 const referencesOf = (job: Job): ReadonlyArray<SecretReference> => [
   ...(job.service._tag === "Remote" ? [job.service.app_secret] : []),
@@ -163,7 +182,12 @@ export const doctor = Command.make(
         ([secrets, tokens, service]) => [secrets, ...tokens, service],
       ),
     ).pipe(Effect.provide(wiring.secrets))
-    const checks = [...machineChecks(), ...folderChecks(output), yield* ledgerCheck(output), ...ofJobs.flat()]
+    const checks = [
+      ...machineChecks(),
+      ...folderChecks(output),
+      ...(yield* contentChecks(output)),
+      ...ofJobs.flat(),
+    ]
     if (json) yield* sayJson(checks)
     else {
       const { out } = yield* Output

@@ -28,6 +28,15 @@ export const hasLedger = Effect.flatMap(outputFolder, (output) =>
   Effect.as(refuseLostLedger(output), existsSync(`${output}/ledger.sqlite`)),
 )
 
+/** Exit code 2 where nothing ever ran, or where the ledger of what ran is lost. */
+export const requireLedger = Effect.fnUntraced(function* (output: string) {
+  yield* refuseLostLedger(output)
+  if (existsSync(`${output}/ledger.sqlite`)) return
+  return yield* new NothingThere({
+    message: `nothing has run in ${output} yet: \`nightjar run JOB\` begins, --output names another folder`,
+  })
+})
+
 /** Runs a look at the ledger; exit code 2 where nothing ever ran. */
 export const withLedger = Effect.fnUntraced(function* <A, E, R>(
   look: Effect.Effect<A, E, R | Ledger>,
@@ -35,11 +44,7 @@ export const withLedger = Effect.fnUntraced(function* <A, E, R>(
 ) {
   const output = yield* outputFolder
   const wiring = yield* Wiring
-  yield* refuseLostLedger(output)
-  if (!existsSync(`${output}/ledger.sqlite`))
-    return yield* new NothingThere({
-      message: `nothing has run in ${output} yet: \`nightjar run JOB\` begins, --output names another folder`,
-    })
+  yield* requireLedger(output)
   return yield* look.pipe(Effect.provide(wiring.ledger(output, access)))
 })
 

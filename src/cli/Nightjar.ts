@@ -12,6 +12,7 @@ import { engines } from "./Engines.ts"
 import { explain } from "./Explain.ts"
 import { init } from "./Init.ts"
 import { plan } from "./Plan.ts"
+import { repair } from "./Repair.ts"
 import { query } from "./Query.ts"
 import { rerun } from "./Rerun.ts"
 import { run } from "./Run.ts"
@@ -41,6 +42,7 @@ export const nightjar = Command.make("nightjar").pipe(
     query,
     tables,
     verify,
+    repair,
     credentials,
     tokens,
     engines,

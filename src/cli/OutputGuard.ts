@@ -30,7 +30,7 @@ export const markerState = (output: string): MarkerState => {
 const isOlder = (entries: ReadonlySet<string>): boolean => entries.has("ledger.sqlite") && entries.has("runs")
 
 /** Why the folder must be left alone; undefined where it is ours or may become so. */
-const refusalOf = (output: string): string | undefined => {
+export const refusalOf = (output: string): string | undefined => {
   if (!existsSync(output)) return undefined
   const found = statSync(output)
   if (!found.isDirectory()) return `${output} is no folder`

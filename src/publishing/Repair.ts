@@ -75,8 +75,10 @@ const buildAgain = Effect.fnUntraced(function* (store: Store) {
     ),
   )
   const found = yield* Effect.result(databaseProblems(store, manifest, new Map()))
+  const problems = found._tag === "Success" ? found.success : []
+  const isBroken = found._tag === "Failure" || problems.some(({ where }) => where === "nightjar.duckdb")
   // What is missing in the files is missing in the database by right.
-  if (found._tag === "Success" && (found.success.length === 0 || gaps.length > 0)) return false
+  if (!isBroken && (problems.length === 0 || gaps.length > 0)) return false
   yield* buildStanding(store, manifest, new Set())
   yield* swapDatabase(store)
   return true

@@ -51,7 +51,11 @@ const namesIn = (root: string) =>
     rows.map((row) => String(row["name"])),
   )
 
-const problems = (root: string) => Effect.flatMap(openStore(publisherOptions(root)), verify)
+const problems = (root: string) =>
+  openStore(publisherOptions(root)).pipe(
+    Effect.flatMap(verify),
+    Effect.map((all) => all.map(({ problem, where }) => ({ problem, where }))),
+  )
 
 /** Every change of the disk, counted; the `failing`th and all after it are refused. */
 const refusing = (failing: number) => {

@@ -1,0 +1,43 @@
+/**
+ * Everything that can be said about an output folder without changing it: its marker, its ledger, what is landed,
+ * what is published. `verify` lists it, `doctor` counts it.
+ */
+import { Effect, Layer } from "effect"
+import type { Job } from "../jobs/Job.ts"
+import type { Problem } from "../publishing/Verify.ts"
+import { markerName, markerState } from "./OutputGuard.ts"
+import { toolVersion } from "./Version.ts"
+import { Wiring } from "./Wiring.ts"
+
+const markerProblems = (output: string): ReadonlyArray<Problem> =>
+  markerState(output) === "damaged"
+    ? [
+        {
+          problem: "the marker is not what this program writes",
+          where: markerName,
+          next: "the next run writes it anew, and so does `nightjar repair`",
+        },
+      ]
+    : []
+
+export const openedStore = Effect.fnUntraced(function* (output: string, share: Job["share"] = "none") {
+  const { recordSchemas } = yield* Wiring
+  const { openStore } = yield* Effect.promise(() => import("../publishing/PublisherDuckDb.ts"))
+  return yield* openStore({ root: output, schemasFolder: recordSchemas, share, toolVersion })
+})
+
+/** All problems of the folder; its ledger is there. */
+export const problemsOf = Effect.fnUntraced(function* (output: string) {
+  const wiring = yield* Wiring
+  const { verify, verifyTables } = yield* Effect.promise(() => import("../publishing/Verify.ts"))
+  const store = yield* openedStore(output)
+  const services = Layer.mergeAll(wiring.landing(output), wiring.database, wiring.ledger(output, "read-only"))
+  const looked = verify(store).pipe(
+    Effect.provide(services),
+    // Nothing in it can be read: what is published can be looked at all the same.
+    Effect.catchTag("LedgerFailed", ({ message }) =>
+      Effect.provide(verifyTables(store, message), wiring.database),
+    ),
+  )
+  return [...markerProblems(output), ...(yield* looked)]
+})

@@ -1,0 +1,310 @@
+/**
+ * Two nights of which something is lost or changed afterwards: the damage is named with what to do, a later night
+ * is published all the same, and what can be made good is.
+ */
+import {
+  appendFileSync,
+  cpSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { Effect, Stream } from "effect"
+import { DuckDb } from "../../src/duckdb/DuckDb.ts"
+import { Landing } from "../../src/landing/Landing.ts"
+import { Publisher } from "../../src/publishing/Publisher.ts"
+import { openStore } from "../../src/publishing/PublisherDuckDb.ts"
+import { repair } from "../../src/publishing/Repair.ts"
+import { verify } from "../../src/publishing/Verify.ts"
+import { append, begin, engine, folder, layers, profileOf, publisherOptions, resultsOf } from "./night.ts"
+import { rowsOf, succeed } from "./night.ts"
+
+const first = "nightly.2026-11-20"
+const second = "nightly.2026-11-21"
+
+const publish = Effect.fnUntraced(function* (run_id: string) {
+  const publisher = yield* Publisher
+  const { version, receipts, without = [] } = yield* publisher.publish(run_id)
+  yield* append([{ _tag: "RunPublished", run_id, version, receipts }])
+  return without
+})
+
+const liveNight = Effect.fnUntraced(function* (run_id: string, id: string, name: string) {
+  yield* append([begin(run_id, run_id.slice("nightly.".length))])
+  yield* succeed(run_id, id, "c-1", resultsOf(profileOf(name)))
+  return yield* publish(run_id)
+})
+
+/** Lives two nights, the second one with a document. */
+const nights = Effect.gen(function* () {
+  yield* liveNight(first, "1", "Ana")
+  const landing = yield* Landing
+  const document = yield* landing.landAttachment(Stream.make(new TextEncoder().encode("a document")))
+  yield* append([begin(second, "2026-11-21")])
+  yield* succeed(second, "2", "c-1", resultsOf(profileOf("Bea")))
+  yield* append([
+    {
+      _tag: "AttachmentRead",
+      run_id: second,
+      task_id: `${second}/c-1/${engine}`,
+      session_id: "s-2",
+      attachment_id: "a-1",
+      status: "downloaded",
+      ...document,
+    },
+  ])
+  yield* publish(second)
+})
+
+const names = (root: string) =>
+  Effect.map(rowsOf(root, "SELECT name FROM customer_profiles ORDER BY name"), (rows) =>
+    rows.map((row) => String(row["name"])).join("+"),
+  )
+const store = (root: string) => openStore(publisherOptions(root))
+const look = (root: string) =>
+  Effect.map(Effect.flatMap(store(root), verify), (all) =>
+    all.map(({ where, problem, next }) => `${where}: ${problem}; ${next}`),
+  )
+const mend = (root: string) => Effect.flatMap(store(root), (opened) => repair(opened, "0.1.0"))
+
+const profiles = `tables/customer_profiles/run_date=2026-11-20/${first}-v1.parquet`
+const segment = `landing/${first}/segment-000001.njl`
+const again = "`nightjar repair` makes it good from what is landed"
+const gone = (root: string) => (path: string) => rmSync(join(root, path), { recursive: true })
+const flip = (root: string) => (path: string, at: (size: number) => number) => {
+  const bytes = readFileSync(join(root, path))
+  bytes[at(bytes.length)]! ^= 1
+  writeFileSync(join(root, path), bytes)
+}
+const half = (size: number) => size >> 1
+const derived = [`${first}: its tables are derived again from landing/${first}`]
+const builtAgain = "nightjar.duckdb: built again from the files of the tables"
+
+interface Damage {
+  readonly what: string
+  readonly damage: (root: string) => void
+  readonly told: ReadonlyArray<string>
+  readonly done: ReadonlyArray<string>
+  readonly left?: ReadonlyArray<string>
+  /** What is still wrong afterwards. */
+  readonly stays?: ReadonlyArray<string>
+}
+
+const documentPath = (root: string) => `attachments/${readdirSync(join(root, "attachments"))[0]}`
+
+const mendable: ReadonlyArray<Damage> = [
+  {
+    what: "an older file of the tables is missing",
+    damage: (root) => gone(root)(profiles),
+    told: [`${profiles}: the file is missing; ${again}`],
+    done: derived,
+  },
+  {
+    what: "an older file of the tables is cut",
+    damage: (root) => truncateSync(join(root, profiles), 100),
+    told: [`${profiles}: the file is not what was published; ${again}`],
+    done: derived,
+  },
+  {
+    what: "a bit of an older file of the tables is flipped",
+    damage: (root) => flip(root)(profiles, half),
+    told: [`${profiles}: the file is not what was published; ${again}`],
+    done: derived,
+  },
+  {
+    what: "the manifest is missing",
+    damage: (root) => gone(root)("tables/manifest.json"),
+    told: [`tables/manifest.json: the manifest is missing or cannot be read; ${again}`],
+    done: ["tables/manifest.json: read off the files of the tables"],
+  },
+  {
+    what: "the manifest cannot be read",
+    damage: (root) => appendFileSync(join(root, "tables/manifest.json"), "}"),
+    told: [`tables/manifest.json: the manifest is missing or cannot be read; ${again}`],
+    done: ["tables/manifest.json: read off the files of the tables"],
+  },
+  {
+    what: "the tables are gone altogether",
+    damage: (root) => gone(root)("tables"),
+    told: [
+      `${first}: published, but not in the manifest; ${again}`,
+      `${second}: published, but not in the manifest; ${again}`,
+    ],
+    done: [...derived, `${second}: its tables are derived again from landing/${second}`],
+  },
+  {
+    what: "the database is missing",
+    damage: (root) => gone(root)("nightjar.duckdb"),
+    told: [`nightjar.duckdb: the database cannot be read, the manifest is 2; ${again}`],
+    done: [],
+  },
+  {
+    what: "the database is cut",
+    damage: (root) => truncateSync(join(root, "nightjar.duckdb"), 5_000),
+    told: [`nightjar.duckdb: the database cannot be read, the manifest is 2; ${again}`],
+    done: [],
+  },
+]
+
+const kept: ReadonlyArray<Damage> = [
+  {
+    what: "a landed body is flipped, and the tables still hold its rows",
+    damage: (root) => flip(root)(segment, () => 1_000),
+    told: [`${segment}:415: the body at offset 415 is not what was landed; put a copy`],
+    done: [],
+    stays: [`${segment}:415: the body at offset 415 is not what was landed; put a copy`],
+  },
+  {
+    what: "the landed bodies of a run are gone",
+    damage: (root) => gone(root)(`landing/${first}`),
+    told: [`landing/${first}: landing/${first}/segment-000001.njl: no body at offset`],
+    done: [],
+    stays: [`landing/${first}: landing/${first}/segment-000001.njl: no body at offset`],
+  },
+  {
+    what: "landed bodies and tables of a run are gone: only a backup helps, and the other run is whole",
+    damage: (root) => {
+      gone(root)(`landing/${first}`)
+      gone(root)(profiles)
+    },
+    told: [
+      `landing/${first}: landing/${first}/segment-000001.njl: no body at offset`,
+      `${profiles}: the file is missing; ${again}`,
+    ],
+    done: [],
+    left: [`${first}: its tables cannot be derived again: landing/${first}/segment-000001.njl: no body`],
+    stays: [
+      `landing/${first}: landing/${first}/segment-000001.njl: no body at offset`,
+      `${profiles}: the file is missing; ${again}`,
+    ],
+  },
+  {
+    what: "a document is missing",
+    damage: (root) => gone(root)(documentPath(root)),
+    told: ["attachments/"],
+    done: [],
+    stays: ["attachments/"],
+  },
+  {
+    what: "a document is flipped",
+    damage: (root) => flip(root)(documentPath(root), half),
+    told: ["attachments/"],
+    done: [],
+    stays: ["attachments/"],
+  },
+]
+
+/** A folder in which both nights were lived, copied by whoever damages it. */
+const template = mkdtempSync(join(tmpdir(), "nightjar-repair-"))
+beforeAll(
+  () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        yield* nights
+        assert.deepStrictEqual(yield* look(template), [])
+      }).pipe(Effect.provide(layers(template))),
+    ),
+  60_000,
+)
+afterAll(() => rmSync(template, { recursive: true, force: true }))
+
+/** Each line begins as it is expected to. */
+const begins = (lines: ReadonlyArray<string>, expected: ReadonlyArray<string>) =>
+  lines.map((line, index) => (line.startsWith(expected[index] ?? line) ? (expected[index] ?? line) : line))
+
+const tryDamage = ({ damage, told, done, left = [], stays = [] }: Damage) =>
+  Effect.gen(function* () {
+    const root = yield* folder
+    cpSync(template, root, { recursive: true })
+    yield* Effect.gen(function* () {
+      damage(root)
+      const found = yield* look(root)
+      assert.deepStrictEqual(begins(found, told), told)
+      const mended = yield* mend(root)
+      assert.deepStrictEqual([mended.done, begins(mended.left, left)], [done, left])
+      const after = yield* look(root)
+      assert.deepStrictEqual(begins(after, stays), stays)
+      if (left.length === 0) assert.strictEqual(yield* names(root), "Ana+Bea")
+      assert.deepStrictEqual((yield* mend(root)).done, [])
+    }).pipe(Effect.provide(layers(root)))
+  }).pipe(Effect.scoped)
+
+describe("damage that can be made good:", () => {
+  for (const each of mendable)
+    it.live(`${each.what}: named, and repaired from what is landed`, () => tryDamage(each))
+})
+
+describe("damage that only a backup mends:", () => {
+  for (const each of kept) it.live(`${each.what}: named, and nothing is lost besides`, () => tryDamage(each))
+})
+
+describe("a later night", () => {
+  const damages: ReadonlyArray<{ readonly how: string; readonly damage: (root: string) => void }> = [
+    { how: "is missing", damage: (root) => gone(root)(profiles) },
+    { how: "cannot be read", damage: (root) => truncateSync(join(root, profiles), 100) },
+    {
+      how: "is missing, and the database with it",
+      damage: (root) => {
+        gone(root)(profiles)
+        gone(root)("nightjar.duckdb")
+      },
+    },
+  ]
+  it.live.each(damages)("is published although an older file $how: told, and brought back", ({ damage }) =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* nights
+        damage(root)
+        const third = "nightly.2026-11-22"
+        assert.deepStrictEqual(yield* liveNight(third, "3", "Cid"), [first])
+        assert.strictEqual(yield* names(root), "Bea+Cid")
+        const publisher = yield* Publisher
+        yield* publisher.publishOutcome(third)
+        assert.deepStrictEqual((yield* mend(root)).done, derived)
+        assert.strictEqual(yield* names(root), "Ana+Bea+Cid")
+        assert.deepStrictEqual(yield* look(root), [])
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+})
+
+describe("a database", () => {
+  it.live("that lacks rows of its files is built again", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      cpSync(template, root, { recursive: true })
+      yield* Effect.gen(function* () {
+        const duckdb = yield* DuckDb
+        yield* Effect.scoped(
+          Effect.flatMap(
+            duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-write" }),
+            (connection) => connection.run("DELETE FROM customer_profiles"),
+          ),
+        )
+        assert.deepStrictEqual((yield* mend(root)).done, [builtAgain])
+        assert.strictEqual(yield* names(root), "Ana+Bea")
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+})
+
+describe("the newest run of a customer", () => {
+  it.live("is the one that began last, also after one that a wrong clock dated in 2036", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* liveNight("nightly.2036-02-01", "1", "Eve")
+        yield* liveNight("nightly.2026-11-22", "2", "Ana")
+        const latest = yield* rowsOf(root, "SELECT name FROM customer_profiles_latest")
+        assert.deepStrictEqual(latest, [{ name: "Ana" }])
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+})
