@@ -108,6 +108,14 @@ describe("resuming", () => {
     expect(told([intended(1), answered(1, "not_created"), intended(1)])).toBe("probe 1")
   })
 
+  it("remembers that a probe left, whatever was sent after it", () => {
+    const probed = [intended(1), answered(1, "lost"), intended(1, true), answered(1, "not_created")]
+    expect([told([...probed, intended(1)]), taskOf([...probed, intended(1)])?.attempts[0]?.probed]).toEqual([
+      "StartUnknown",
+      true,
+    ])
+  })
+
   it("starts unfinished tasks anew, and nothing that is settled for good", () => {
     const temporary = [
       intended(1),

@@ -184,6 +184,16 @@ describe("the ledger", () => {
       }).pipe(Effect.scoped),
   )
 
+  it.effect("acknowledges nothing that a power cut could take back", () =>
+    Effect.gen(function* () {
+      const database = openLedger({ path: join(yield* folder, "ledger.sqlite") })
+      const pragma = (name: string) => Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0]
+      // 2 is FULL: every commit is synced, not only checkpoints.
+      expect([pragma("journal_mode"), pragma("synchronous")]).toEqual(["wal", 2])
+      database.close()
+    }).pipe(Effect.scoped),
+  )
+
   it.effect("refuses what is no ledger, or not there to be read, by name and not as a defect", () =>
     Effect.gen(function* () {
       const root = yield* folder

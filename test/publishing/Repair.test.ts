@@ -295,6 +295,25 @@ describe("a database", () => {
   )
 })
 
+describe("a run in the tables that the ledger does not know", () => {
+  it.live("is named: these tables belong to another ledger", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      cpSync(template, root, { recursive: true })
+      yield* Effect.gen(function* () {
+        const path = join(root, "tables/manifest.json")
+        const text = readFileSync(path, "utf8")
+        const strange = `"runs": {"nightly.2026-11-19": {"run_date": "2026-11-19", "version": 1, "files": []},`
+        writeFileSync(path, text.replace('"runs": {', strange))
+        assert.deepStrictEqual(yield* look(root), [
+          "nightly.2026-11-19: published, but not in the ledger; " +
+            "put back the copy of ledger.sqlite that belongs to these tables",
+        ])
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+})
+
 describe("the newest run of a customer", () => {
   it.live("is the one that began last, also after one that a wrong clock dated in 2036", () =>
     Effect.gen(function* () {
