@@ -17,6 +17,8 @@ import { append, attemptKeys, landBody } from "./AttemptOrder.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
 import { endOf, refusalOf } from "./Ends.ts"
 import { exchangeTicket, hasTicket } from "./ExchangeTicket.ts"
+import { handleAnswer, refuseUnusable } from "./Quarantine.ts"
+import type { AnswerUnusable } from "./Quarantine.ts"
 import { awaitTurn, endTurn, noteRead, obeyThrottle, openTurns, skim } from "./LookTurns.ts"
 import type { Heads, Turns } from "./LookTurns.ts"
 
@@ -116,10 +118,12 @@ export const followAttempt = Effect.fn("FollowAttempt.follow")(function* (
 
 const giveUpWhy = (maxWaitAt: number, now: number) => (now >= maxWaitAt ? "max_wait" : "deadline")
 
-/**
- * One look; undefined when the service did not answer. A closed execution is landed and is a fact on return.
- */
-const look = Effect.fnUntraced(function* (order: AttemptOrder, open: OpenExecution, watch: Watch) {
+/** One look; a closed execution is landed and is a fact on return. */
+const look = (order: AttemptOrder, open: OpenExecution, watch: Watch) =>
+  handleAnswer({ what: "state", ...order, execution_id: open.execution_id }, lookOnce(order, open, watch))
+
+/** Undefined when the service did not answer. */
+const lookOnce = Effect.fnUntraced(function* (order: AttemptOrder, open: OpenExecution, watch: Watch) {
   const service = yield* Service
   const answer = yield* Effect.catch(
     service.readExecution(open.execution_id),
@@ -129,6 +133,7 @@ const look = Effect.fnUntraced(function* (order: AttemptOrder, open: OpenExecuti
     yield* obeyThrottle(answer, watch.turns.giveUpAt)
     return undefined
   }
+  yield* refuseUnusable({ what: "state", ...order, execution_id: open.execution_id }, answer)
   if (isStranger(answer, order)) {
     watch.strange += 1
     return undefined
@@ -183,6 +188,7 @@ const observe = Effect.fnUntraced(function* (
   const kick = view.next_kick_date === undefined ? Number.NaN : Date.parse(view.next_kick_date)
   watch.turns.kickAt = Number.isNaN(kick) ? undefined : kick
   const { status_code = "UNKNOWN", status_reason = "UNKNOWN", authentication_status } = view
+  order.login.status = authentication_status
   const seen = [status_code, status_reason, authentication_status, watch.session_id].join(" ")
   if (seen === watch.seen) return
   watch.seen = seen
@@ -262,7 +268,7 @@ const abortAttempt = Effect.fnUntraced(function* (
   open: OpenExecution,
   watch: Watch,
   why: (typeof AbortIntended.Type)["why"],
-): Effect.fn.Return<FollowResult, LedgerFailed | LandingFailed, Service | Ledger | Landing> {
+): Effect.fn.Return<FollowResult, AnswerUnusable | LedgerFailed | LandingFailed, Service | Ledger | Landing> {
   const service = yield* Service
   yield* append({ _tag: "AbortIntended", ...attemptKeys(order), execution_id: open.execution_id, why })
   const waits = { base_ms: order.polling.min_ms, max_ms: order.polling.max_ms }

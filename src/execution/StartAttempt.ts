@@ -12,6 +12,7 @@ import type { Started } from "./Attempt.ts"
 import { append, attemptKeys, landBody } from "./AttemptOrder.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
 import { keepTicket } from "./ExchangeTicket.ts"
+import { handleAnswer, refuseUnusable } from "./Quarantine.ts"
 
 export type StartResult =
   | {
@@ -57,7 +58,16 @@ export const startAttempt = Effect.fn("StartAttempt.start")(function* (
   }
 })
 
-const sendStart = Effect.fnUntraced(function* (order: AttemptOrder, call: StartCall, probe: boolean) {
+/** A defect of ours counts as an answer: the request may have left, and is not sent again. */
+const sendStart = (order: AttemptOrder, call: StartCall, probe: boolean) => {
+  const withDefect: ReadonlyArray<Fact> = [
+    { _tag: "StartAnswered", ...attemptKeys(order), answer: "unusable" },
+  ]
+  const about = { what: "start", ...order, withDefect }
+  return Effect.uninterruptible(handleAnswer(about, sendOnce(order, call, probe)))
+}
+
+const sendOnce = Effect.fnUntraced(function* (order: AttemptOrder, call: StartCall, probe: boolean) {
   const service = yield* Service
   const { external_execution_id } = order
   const login = {
@@ -74,6 +84,7 @@ const sendStart = Effect.fnUntraced(function* (order: AttemptOrder, call: StartC
   const started = read._tag === "Identify" ? yield* identify(order, read) : read
   const ofTicket = yield* keepTicket(order, call, answer, started)
   yield* append(...startFacts(order, started), ...ofTicket)
+  if (started._tag === "Unusable") yield* refuseUnusable({ what: "start", ...order }, answer)
   if ("body" in answer && started._tag !== "Foreign") {
     const http_status =
       answer._tag === "Accepted" ? 202 : answer._tag === "Refused" ? answer.http_status : 409
@@ -81,7 +92,7 @@ const sendStart = Effect.fnUntraced(function* (order: AttemptOrder, call: StartC
     yield* landBody(order, answer.body, { kind: "start", http_status, execution_id, session_id })
   }
   return started
-}, Effect.uninterruptible)
+})
 
 /** Decision 2: a 409 is about our own run only if the state of that execution says so. */
 const identify = Effect.fnUntraced(function* (
@@ -151,6 +162,8 @@ const startFacts = (order: AttemptOrder, started: Started): ReadonlyArray<Fact> 
           ...(started.http_status === undefined ? {} : { http_status: started.http_status }),
         },
       ]
+    case "Unusable":
+      return [{ ...answered, answer: "unusable", http_status: started.http_status }]
     case "Foreign":
     case "Identify":
       return [{ ...answered, answer: "foreign", http_status: 409 }]
@@ -189,5 +202,8 @@ const settleStart = Effect.fnUntraced(function* (
     case "Foreign":
     case "Identify":
       return deferred("foreign")
+    case "Unusable":
+      // Its body was refused before: nothing comes here.
+      return yield* Effect.die(new Error("an answer that cannot be used was taken for one"))
   }
 })

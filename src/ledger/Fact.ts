@@ -5,6 +5,14 @@
  */
 import { Schema } from "effect"
 import { ResultsSource } from "../contract/ResultsSource.ts"
+import {
+  TicketDropped,
+  TicketIssued,
+  TokenDropped,
+  TokenExpiring,
+  TokenRevoked,
+  TokenStored,
+} from "./TokenFacts.ts"
 
 export const outcomes = ["succeeded", "partial", "failed", "skipped", "unfinished"] as const
 export type Outcome = (typeof outcomes)[number]
@@ -59,12 +67,21 @@ export const StartIntended = Schema.TaggedStruct("StartIntended", {
   /** True for the single probe after a lost answer. */
   probe: Schema.Boolean,
 })
-export const startAnswers = ["accepted", "adopted", "refused", "not_created", "foreign", "lost"] as const
+export const startAnswers = [
+  "accepted",
+  "adopted",
+  "refused",
+  "not_created",
+  "foreign",
+  "unusable",
+  "lost",
+] as const
 export const StartAnswered = Schema.TaggedStruct("StartAnswered", {
   ...attempt,
   /**
    * accepted: 202. adopted: 409 with our own external id. refused: 400 or 422. not_created: 429, 503, refused
-   * connection. foreign: 409 of somebody else's run. lost: nobody knows.
+   * connection. foreign: 409 of somebody else's run. unusable: answered, but nothing can be made of it. lost:
+   * nobody knows.
    */
   answer: Schema.Literals(startAnswers),
   http_status: Schema.optionalKey(Schema.Int),
@@ -130,7 +147,7 @@ export const AttemptDrained = Schema.TaggedStruct("AttemptDrained", {
     Schema.Struct({ basis: Schema.Literals(drainBases), families: Schema.Array(ProofLine) }),
   ),
 })
-export const keptReasons = ["RECORDS_SHORT", "RECORDS_UNREACHABLE"] as const
+export const keptReasons = ["RECORDS_SHORT", "RECORDS_UNREACHABLE", "ANSWER_UNUSABLE"] as const
 /** It is not proved that all of this closed execution is here: it stays at the service and is read again. */
 export const AttemptKept = Schema.TaggedStruct("AttemptKept", {
   ...attempt,
@@ -144,6 +161,16 @@ export const AttemptKept = Schema.TaggedStruct("AttemptKept", {
 export const AttemptDisowned = Schema.TaggedStruct("AttemptDisowned", {
   ...attempt,
   execution_id: Schema.String,
+})
+/** An answer that its task could make nothing of, because of a bound that it breaks or a defect of ours. */
+export const AnswerRefused = Schema.TaggedStruct("AnswerRefused", {
+  ...task,
+  execution_id: Schema.optionalKey(Schema.String),
+  /** `start`, `state`, or the name of a results endpoint. */
+  what: Schema.String,
+  /** For people. Holds nothing of a body. */
+  why: Schema.String,
+  landed: Schema.optionalKey(LandedRef),
 })
 /** What a results endpoint answered: a landed body or a status. Older ledgers have no `source`. */
 export const ResultsRead = Schema.TaggedStruct("ResultsRead", {
@@ -185,45 +212,6 @@ export const CredentialRejected = Schema.TaggedStruct("CredentialRejected", {
   reason: Schema.String,
 })
 export const CredentialReleased = Schema.TaggedStruct("CredentialReleased", { fingerprint: Schema.String })
-/** The start was answered with a ticket; its value is in the token store and nowhere else. */
-export const TicketIssued = Schema.TaggedStruct("TicketIssued", { ...attempt, execution_id: Schema.String })
-/**
- * A ticket that brought no token: NOT_ISSUED, LOGIN_FAILED, REFUSED (the uniform 403), ANSWER_LOST,
- * UNREACHABLE, FOREIGN_CONTEXT (the token is somebody else's). The execution itself is not concerned.
- */
-export const TicketDropped = Schema.TaggedStruct("TicketDropped", {
-  ...attempt,
-  execution_id: Schema.String,
-  reason: Schema.String,
-})
-const token = {
-  name: Schema.String,
-  token_id: Schema.String,
-  customer_id: Schema.String,
-  engine_reference: Schema.String,
-}
-/** Exchanged (4.6): by a task, or by hand, which belongs to no run. `expires_at` is milliseconds. */
-export const TokenStored = Schema.TaggedStruct("TokenStored", {
-  run_id: Schema.optionalKey(Schema.String),
-  task_id: Schema.optionalKey(Schema.String),
-  ...token,
-  features: Schema.Array(Schema.String),
-  expires_at: Schema.Int,
-})
-/** The task logs in with a token that ends soon. */
-export const TokenExpiring = Schema.TaggedStruct("TokenExpiring", {
-  ...task,
-  ...token,
-  expires_at: Schema.Int,
-})
-/** Not used any more: EXPIRED, LOCKED, TOKEN_UNKNOWN or the service's own T10N reason. */
-export const TokenDropped = Schema.TaggedStruct("TokenDropped", {
-  ...task,
-  ...token,
-  reason: Schema.String,
-})
-/** Revoked by hand (4.7). */
-export const TokenRevoked = Schema.TaggedStruct("TokenRevoked", token)
 /** Everything landed up to now stands in the published tables of this version. */
 export const RunPublished = Schema.TaggedStruct("RunPublished", {
   run_id: Schema.String,
@@ -276,6 +264,7 @@ export const Fact = Schema.Union([
   AttemptDrained,
   AttemptKept,
   AttemptDisowned,
+  AnswerRefused,
   ResultsRead,
   AttachmentRead,
   TaskSettled,

@@ -4,8 +4,11 @@
  */
 import { builtInSources, withEarlier } from "../contract/ResultsSource.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
+import { foldDeletion } from "./Deletion.ts"
+import type { Deletion } from "./Deletion.ts"
 import type {
   AbortIntended,
+  AnswerRefused,
   AttachmentRead,
   AttemptClosed,
   AttemptDrained,
@@ -19,11 +22,8 @@ import type {
   StartIntended,
   TaskPlanned,
   TaskSettled,
-  TicketDropped,
-  TokenDropped,
-  TokenExpiring,
-  TokenStored,
 } from "./Fact.ts"
+import type { TicketDropped, TokenDropped, TokenExpiring, TokenStored } from "./TokenFacts.ts"
 
 /** A fact with its place in the ledger, which orders facts whatever the clocks said. */
 type At<F> = { readonly seq: number; readonly at: number; readonly fact: F }
@@ -61,13 +61,6 @@ export interface AttemptState {
   readonly deletion: Deletion | undefined
 }
 
-export interface Deletion {
-  readonly asked_at: number
-  readonly landed_sha256: string
-  readonly http_status: number | undefined
-  readonly outcome: "deleted" | "gone" | "pending"
-}
-
 /** What became of the task's tickets and tokens. */
 export type TokenNote =
   | typeof TicketDropped.Type
@@ -82,6 +75,8 @@ export interface TaskState {
   /** Every read of results or profile, oldest first. */
   readonly results: ReadonlyArray<At<typeof ResultsRead.Type>>
   readonly attachments: ReadonlyArray<typeof AttachmentRead.Type>
+  /** Answers that it could make nothing of, oldest first; absent where there were none. */
+  readonly refused?: ReadonlyArray<typeof AnswerRefused.Type>
   /** Absent where the task had nothing to do with tokens. */
   readonly tokens?: ReadonlyArray<TokenNote>
   readonly settled: At<typeof TaskSettled.Type> | undefined
@@ -209,6 +204,9 @@ const foldTask = (task: TaskDraft, fact: Fact, place: { readonly seq: number; re
       )
       task.attachments.push(fact)
       return
+    case "AnswerRefused":
+      task.refused = [...(task.refused ?? []), fact]
+      return
     case "TicketDropped":
     case "TokenStored":
     case "TokenExpiring":
@@ -231,20 +229,6 @@ const foldTask = (task: TaskDraft, fact: Fact, place: { readonly seq: number; re
       if ("attempt" in fact) foldAttempt(task, fact, place)
   }
 }
-
-const foldDeletion = (
-  deletion: Deletion | undefined,
-  fact: Extract<Fact, { _tag: "DeleteIntended" | "DeleteAnswered" }>,
-  at: number,
-): Deletion =>
-  fact._tag === "DeleteIntended"
-    ? { asked_at: at, landed_sha256: fact.landed_sha256, http_status: undefined, outcome: "pending" }
-    : {
-        asked_at: deletion?.asked_at ?? at,
-        landed_sha256: deletion?.landed_sha256 ?? "",
-        http_status: fact.http_status,
-        outcome: fact.outcome,
-      }
 
 const foldAttempt = (
   task: TaskDraft,
@@ -275,7 +259,9 @@ const foldAttempt = (
       attempt.disowned = true
       return
     case "AttemptKept":
+      // The newest word counts: what is kept after all is not taken for drained any more.
       attempt.kept = fact
+      attempt.drained = false
       return
     case "AttemptObserved":
       attempt.status_code = fact.status_code

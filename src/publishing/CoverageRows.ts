@@ -59,7 +59,7 @@ const featureEnds: {
 /**
  * Ends of our own that hold for all features: their results are not all here, whatever the execution said.
  */
-const incomplete = ["RESULTS_PARTIAL", "RECORDS_UNREACHABLE", "RECORDS_SHORT"]
+const incomplete = ["RESULTS_PARTIAL", "RECORDS_UNREACHABLE", "RECORDS_SHORT", "ANSWER_UNUSABLE"]
 
 const settle = (task: TaskState, reason: string | undefined): Settlement => {
   const whole = settlementOf(task)

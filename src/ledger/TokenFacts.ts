@@ -1,0 +1,48 @@
+/**
+ * The facts about tickets and tokens: issued, exchanged, used, dropped, revoked. What opens them is in the
+ * token store and never in a fact.
+ */
+import { Schema } from "effect"
+
+const task = { run_id: Schema.String, task_id: Schema.String }
+const attempt = { ...task, attempt: Schema.Int }
+
+/** The start was answered with a ticket; its value is in the token store and nowhere else. */
+export const TicketIssued = Schema.TaggedStruct("TicketIssued", { ...attempt, execution_id: Schema.String })
+/**
+ * A ticket that brought no token: NOT_ISSUED, LOGIN_FAILED, REFUSED (the uniform 403), ANSWER_LOST,
+ * UNREACHABLE, FOREIGN_CONTEXT (the token is somebody else's). The execution itself is not concerned.
+ */
+export const TicketDropped = Schema.TaggedStruct("TicketDropped", {
+  ...attempt,
+  execution_id: Schema.String,
+  reason: Schema.String,
+})
+const token = {
+  name: Schema.String,
+  token_id: Schema.String,
+  customer_id: Schema.String,
+  engine_reference: Schema.String,
+}
+/** Exchanged (4.6): by a task, or by hand, which belongs to no run. `expires_at` is milliseconds. */
+export const TokenStored = Schema.TaggedStruct("TokenStored", {
+  run_id: Schema.optionalKey(Schema.String),
+  task_id: Schema.optionalKey(Schema.String),
+  ...token,
+  features: Schema.Array(Schema.String),
+  expires_at: Schema.Int,
+})
+/** The task logs in with a token that ends soon. */
+export const TokenExpiring = Schema.TaggedStruct("TokenExpiring", {
+  ...task,
+  ...token,
+  expires_at: Schema.Int,
+})
+/** Not used any more: EXPIRED, LOCKED, TOKEN_UNKNOWN or the service's own T10N reason. */
+export const TokenDropped = Schema.TaggedStruct("TokenDropped", {
+  ...task,
+  ...token,
+  reason: Schema.String,
+})
+/** Revoked by hand (4.7). */
+export const TokenRevoked = Schema.TaggedStruct("TokenRevoked", token)
