@@ -12,6 +12,7 @@ import { executeRun } from "./execution/ExecuteRun.ts"
 import { tell } from "./execution/Progress.ts"
 import type { Mode } from "./execution/TaskResumption.ts"
 import type { Job } from "./jobs/Job.ts"
+import type { Fact, LeftOutBody } from "./ledger/Fact.ts"
 import { Ledger } from "./ledger/Ledger.ts"
 import { foldRun } from "./ledger/RunState.ts"
 import type { RunState } from "./ledger/RunState.ts"
@@ -197,9 +198,25 @@ const publishStage = Effect.fnUntraced(function* (run_id: string) {
   const ledger = yield* Ledger
   const publisher = yield* Publisher
   yield* tell({ _tag: "Stage", run_id, stage: "publishing" })
-  const { version, receipts } = yield* publisher.publish(run_id)
-  yield* ledger.append([{ _tag: "RunPublished", run_id, version, receipts }])
+  const { version, receipts, left_out } = yield* publisher.publish(run_id)
+  yield* ledger.append([
+    { _tag: "RunPublished", run_id, version, receipts, ...(left_out.length === 0 ? {} : { left_out }) },
+    ...keptFacts(yield* loadRun(run_id), left_out),
+  ])
 })
+
+/** An execution of which a body could not be published stays at the service, whatever was proved before. */
+const keptFacts = (
+  { started: { run_id }, tasks }: RunState,
+  left_out: ReadonlyArray<LeftOutBody>,
+): ReadonlyArray<Fact> =>
+  left_out.flatMap(({ task_id, execution_id, where, reason }): ReadonlyArray<Fact> => {
+    const of = tasks.get(task_id)?.attempts.find((one) => one.execution_id === execution_id)
+    if (of?.closed === undefined || execution_id === undefined || !of.drained) return []
+    const message = `landing/${run_id}/${where} is not in the tables: ${reason}`
+    const ids = { run_id, task_id, attempt: of.attempt, execution_id }
+    return [{ _tag: "AttemptKept", ...ids, reason: "ANSWER_UNUSABLE", families: [], message }]
+  })
 
 /**
  * The end is a fact before it is published, so that the tables say it. It only counts once it is published:

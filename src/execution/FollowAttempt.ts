@@ -6,6 +6,7 @@ import { Clock, Effect } from "effect"
 import { Hints } from "../client/Hints.ts"
 import { Service } from "../client/Service.ts"
 import type { Body, CallFailure, StateAnswer, StateView } from "../client/Service.ts"
+import { idCharactersMax } from "../contract/TextBounds.ts"
 import type { Landing, LandingFailed } from "../landing/Landing.ts"
 import type { AbortIntended, AttemptClosed, CredentialRejected } from "../ledger/Fact.ts"
 import type { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
@@ -17,8 +18,7 @@ import { append, attemptKeys, landBody } from "./AttemptOrder.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
 import { endOf, refusalOf } from "./Ends.ts"
 import { exchangeTicket, hasTicket } from "./ExchangeTicket.ts"
-import { handleAnswer, refuseUnusable } from "./Quarantine.ts"
-import type { AnswerUnusable } from "./Quarantine.ts"
+import { AnswerUnusable, handleAnswer, refuseUnusable } from "./Quarantine.ts"
 import { awaitTurn, endTurn, noteRead, obeyThrottle, openTurns, skim } from "./LookTurns.ts"
 import type { Heads, Turns } from "./LookTurns.ts"
 
@@ -75,6 +75,9 @@ export const followAttempt = Effect.fn("FollowAttempt.follow")(function* (
 ) {
   const source = yield* Hints
   const { execution_id, session_id, accepted_at } = open
+  // Starts are refused over such an id since there is a bound; a ledger from before may hold one.
+  if (execution_id.length > idCharactersMax)
+    return yield* new AnswerUnusable({ what: "start", why: "its execution_id is too long to be used" })
   const hints = yield* source.watch({
     ids: [execution_id, session_id, order.external_execution_id],
     engine_reference: order.engine_reference,

@@ -212,7 +212,17 @@ export const CredentialRejected = Schema.TaggedStruct("CredentialRejected", {
   reason: Schema.String,
 })
 export const CredentialReleased = Schema.TaggedStruct("CredentialReleased", { fingerprint: Schema.String })
-/** Everything landed up to now stands in the published tables of this version. */
+/** A landed body that publication could make nothing of. */
+export const LeftOutBody = Schema.Struct({
+  task_id: Schema.String,
+  attempt: Schema.optionalKey(Schema.Int),
+  execution_id: Schema.optionalKey(Schema.String),
+  /** Segment and offset, below the run's folder of landing. */
+  where: Schema.String,
+  reason: Schema.String,
+})
+export type LeftOutBody = typeof LeftOutBody.Type
+/** Everything landed up to now stands in the published tables of this version, but for what is left out. */
 export const RunPublished = Schema.TaggedStruct("RunPublished", {
   run_id: Schema.String,
   version: Schema.Int,
@@ -227,6 +237,7 @@ export const RunPublished = Schema.TaggedStruct("RunPublished", {
       whole: Schema.optionalKey(Schema.Boolean),
     }),
   ),
+  left_out: Schema.optionalKey(Schema.Array(LeftOutBody)),
 })
 export const DeleteIntended = Schema.TaggedStruct("DeleteIntended", {
   ...task,

@@ -5,6 +5,7 @@
  */
 import { Context, Schema } from "effect"
 import type { Effect } from "effect"
+import type { LeftOutBody } from "../ledger/Fact.ts"
 
 /**
  * Publishing did not happen; the version published before still stands, and nothing may be deleted remotely.
@@ -26,6 +27,8 @@ export interface Published {
     readonly landed_sha256: string
     readonly whole: boolean
   }>
+  /** Landed bodies that are not in the tables, because nothing could be made of them. */
+  readonly left_out: ReadonlyArray<LeftOutBody>
 }
 
 export class Publisher extends Context.Service<

@@ -133,7 +133,12 @@ const publishRun = Effect.fn("Publisher.publish")(function* (
   const rows = Object.fromEntries(
     publishedTables(store.families).map(({ name }) => [name, derived.rows[name] ?? 0]),
   )
-  return { version, rows, receipts: derived.receipts } satisfies Published as Published
+  return {
+    version,
+    rows,
+    receipts: derived.receipts,
+    left_out: derived.left_out,
+  } satisfies Published as Published
 })
 
 const standsAt = (written: ReadonlyArray<ManifestFile>) => {

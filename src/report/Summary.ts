@@ -82,7 +82,7 @@ export const summarise = (run: RunState): Summary => {
     deletions: deletionsOf(tasks),
     orphans_suspected: orphans.map(({ task }) => task.planned.task_id),
     published_version: run.published?.fact.version,
-    warnings: warningsOf(tasks, attachments, orphans.length),
+    warnings: [...warningsOf(tasks, attachments, orphans.length), ...leftOutWarnings(run)],
   }
 }
 
@@ -213,6 +213,15 @@ const recordWarnings = (attempts: ReadonlyArray<AttemptState>): ReadonlyArray<st
       ? [`${counted(whole.length, "execution")} brought ${counted(surplus, "record")} more than counted`]
       : []),
   ]
+}
+
+/** Bodies that are landed and not in the tables; the first is named. */
+const leftOutWarnings = ({ started, published }: RunState): ReadonlyArray<string> => {
+  const { left_out = [] } = published?.fact ?? {}
+  const [first] = left_out
+  if (first === undefined) return []
+  const where = `landing/${started.run_id}/${first.where}`
+  return [`${counted(left_out.length, "answer")} not in the tables: ${where}: ${first.reason}`]
 }
 
 const warningsOf = (
