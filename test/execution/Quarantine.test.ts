@@ -3,11 +3,12 @@
  * is kept and never started again, its body is landed aside, the others' night is the same.
  */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Cause, Effect } from "effect"
 import type { Body } from "../../src/client/Service.ts"
 import { dueDeletions, pendingDeletions } from "../../src/execution/DeleteExecutions.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import { defectText } from "../../src/execution/Quarantine.ts"
+import { defectOf, defectText } from "../../src/execution/Quarantine.ts"
+import { foldRun } from "../../src/ledger/RunState.ts"
 import { idOf, makePlace, night, run_id } from "./ScriptedNight.ts"
 import type { NightEnd, Place } from "./ScriptedNight.ts"
 import { accepted, completed, lost, results, working } from "./ScriptedService.ts"
@@ -151,6 +152,8 @@ describe("a start whose answer cannot be used", () => {
       expect(next.countOf("start")).toBe(1)
       expect(factsOf(next, "StartAnswered")).toMatchObject([{ answer: "unusable", http_status: 202 }])
       expect(factsOf(next, "CredentialRejected")).toMatchObject([{ fingerprint: "f-2" }])
+      expect(factsOf(next, "AnswerRefused")).toMatchObject([{ what: "start", why: unusable.unusable }])
+      expect(asideIn(place).map(({ bytes: kept }) => kept)).toEqual([bytes])
     }),
   )
 
@@ -199,6 +202,25 @@ describe("a start whose answer cannot be used", () => {
   )
 })
 
+describe("what was proved before its task went wrong", () => {
+  it.effect("is not deleted: the newest word on an execution counts", () =>
+    Effect.gen(function* () {
+      const end = yield* night({ tasks: [{ customer: "c-2" }] })
+      expect(pendingDeletions(end.state)).toBe(1)
+      const keys = { run_id, task_id: idOf("c-2"), attempt: 1, execution_id: "e-c-2-1" }
+      const kept: Fact = {
+        _tag: "AttemptKept",
+        ...keys,
+        reason: "ANSWER_UNUSABLE",
+        families: [],
+        message: "m",
+      }
+      const run = foldRun([...end.facts, kept].map((fact, seq) => ({ seq, at: seq, fact })))
+      expect(run && pendingDeletions(run)).toBe(0)
+    }),
+  )
+})
+
 describe("what is no fault of an answer", () => {
   it.effect("an interruption passes: the next process goes on", () =>
     Effect.gen(function* () {
@@ -207,6 +229,13 @@ describe("what is no fault of an answer", () => {
       expect(factsOf(cut, "TaskSettled")).toEqual([])
     }),
   )
+
+  it("is neither an interruption with a defect beside it, nor a failure to write", () => {
+    const die = Cause.die(new TypeError("x"))
+    expect(defectOf(die)).toEqual({ defect: new TypeError("x") })
+    expect(defectOf(Cause.combine(die, Cause.interrupt(1)))).toBeUndefined()
+    expect(defectOf(Cause.combine(die, Cause.fail("disk full")))).toBeUndefined()
+  })
 
   it("a defect is told by its kind and place, never by what it says", () => {
     const inner = function readTheBody() {

@@ -47,7 +47,12 @@ describe("a body that publication can make nothing of", () => {
   it.live("is left out when it breaks a bound: told with its place, unproved, in nobody's way", () =>
     Effect.gen(function* () {
       const root = yield* folder
-      const night = publishWith(root, `{"is_closed":true,"data":${deep}}`)
+      const night = publishWith(
+        root,
+        `{"is_closed":true,"data":${deep}}`,
+        // Nothing counted, so that nothing but the body itself speaks against a deletion.
+        stateOf("2", "c-2", { products_count: {} }),
+      )
       const { published, names, coverage, rejected, problems } = yield* Effect.provide(night, layers(root))
       const reason = `the body cannot be used: it is nested deeper than ${bodyBounds.depthMax} levels`
       assert.deepStrictEqual(names, others)
@@ -80,9 +85,13 @@ describe("a body that publication can make nothing of", () => {
       const planted: typeof addRecords = function (this: Normaliser, lineage, data, beside) {
         if (lineage.customer_id !== "c-2" || !Array.isArray(data))
           return addRecords.call(this, lineage, data, beside)
+        let looks = 0
         const trap = new Proxy(profileOf("Eva"), {
-          ownKeys: () => {
-            throw new TypeError("quotes a body")
+          ownKeys: (target) => {
+            looks += 1
+            // Found as a record first; then its neighbour is written, and then it is read.
+            if (looks > 1) throw new TypeError("quotes a body")
+            return Reflect.ownKeys(target)
           },
         })
         return addRecords.call(this, lineage, [...data, trap], beside)
