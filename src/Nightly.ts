@@ -12,6 +12,8 @@ import { executeRun } from "./execution/ExecuteRun.ts"
 import { tell } from "./execution/Progress.ts"
 import type { Mode } from "./execution/TaskResumption.ts"
 import type { Job } from "./jobs/Job.ts"
+import type { Fact } from "./ledger/Fact.ts"
+import type { LeftOutBody } from "./ledger/LeftOutBody.ts"
 import { Ledger } from "./ledger/Ledger.ts"
 import { foldRun } from "./ledger/RunState.ts"
 import type { RunState } from "./ledger/RunState.ts"
@@ -197,10 +199,30 @@ const publishStage = Effect.fnUntraced(function* (run_id: string) {
   const ledger = yield* Ledger
   const publisher = yield* Publisher
   yield* tell({ _tag: "Stage", run_id, stage: "publishing" })
-  const { version, receipts, without = [] } = yield* publisher.publish(run_id)
-  const gaps = without.length === 0 ? {} : { without }
-  yield* ledger.append([{ _tag: "RunPublished", run_id, version, receipts, ...gaps }])
+  const { version, receipts, left_out, without = [] } = yield* publisher.publish(run_id)
+  const published: Fact = {
+    _tag: "RunPublished",
+    run_id,
+    version,
+    receipts,
+    ...(without.length === 0 ? {} : { without }),
+    ...(left_out.length === 0 ? {} : { left_out }),
+  }
+  yield* ledger.append([published, ...keptFacts(yield* loadRun(run_id), left_out)])
 })
+
+/** An execution of which a body could not be published stays at the service, whatever was proved before. */
+const keptFacts = (
+  { started: { run_id }, tasks }: RunState,
+  left_out: ReadonlyArray<LeftOutBody>,
+): ReadonlyArray<Fact> =>
+  left_out.flatMap(({ task_id, execution_id, where, reason }): ReadonlyArray<Fact> => {
+    const of = tasks.get(task_id)?.attempts.find((one) => one.execution_id === execution_id)
+    if (of?.closed === undefined || execution_id === undefined || !of.drained) return []
+    const message = `landing/${run_id}/${where} is not in the tables: ${reason}`
+    const ids = { run_id, task_id, attempt: of.attempt, execution_id }
+    return [{ _tag: "AttemptKept", ...ids, reason: "ANSWER_UNUSABLE", families: [], message }]
+  })
 
 /**
  * The end is a fact before it is published, so that the tables say it. It only counts once it is published:

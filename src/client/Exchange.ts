@@ -6,6 +6,9 @@
 import { Context, Duration, Effect, Result, Stream } from "effect"
 import { FetchHttpClient, Headers, HttpClient } from "effect/http"
 import type { HttpClientError, HttpClientResponse } from "effect/http"
+import { measureLargeBody } from "../contract/BodyBounds.ts"
+import { uncountedBytes, whileHeld } from "./BodiesInFlight.ts"
+import type { Hold } from "./BodiesInFlight.ts"
 import { failedSize, failedStatus, failedTransport } from "./CallFailures.ts"
 import { compileEndpoint } from "./EndpointRequest.ts"
 import type { AnyParts, CallParts, Endpoint } from "./EndpointRequest.ts"
@@ -47,7 +50,10 @@ export interface Answer {
   readonly response: HttpClientResponse.HttpClientResponse
   /** Whatever came, JSON or not. */
   readonly body: Effect.Effect<Body, CallFailure>
-  /** A body that must be JSON, a JSON object or a JSON list; anything else is a lost answer. */
+  /**
+   * A body that must be JSON, a JSON object or a JSON list; anything else is a lost answer. One that breaks a
+   * bound comes as it is: it says so itself.
+   */
   readonly json: Effect.Effect<Body, CallFailure>
   readonly object: Effect.Effect<Body, CallFailure>
   readonly list: Effect.Effect<Body, CallFailure>
@@ -72,23 +78,87 @@ const bounded = (call: Call, response: HttpClientResponse.HttpClientResponse) =>
   )
 }
 
+/** Of an answer that is too large, so much is kept to be looked at. */
+const keptBytes = 1024 * 1024
+
+/** The bytes of an answer, or the beginning of one that is larger than the call's bound. */
+interface ReadBytes {
+  readonly bytes: Uint8Array
+  readonly isCut: boolean
+}
+
 const readBytes = (
   call: Call,
   response: HttpClientResponse.HttpClientResponse,
   headers: Headers.Headers,
-): Effect.Effect<Uint8Array, CallFailure> => {
-  // The usual case is quick: a length that is promised and small enough can be read at once.
-  if (Number(headers["content-length"] ?? "Infinity") <= call.bytesMax) {
+  grow: Hold["grow"],
+): Effect.Effect<ReadBytes, CallFailure> => {
+  const promised = Number(headers["content-length"] ?? "Infinity")
+  // The usual case is quick: a length that is promised and small can be read at once.
+  if (promised <= Math.min(call.bytesMax, uncountedBytes)) {
     return Effect.mapBoth(response.arrayBuffer, {
       onFailure: (error) => failedTransport(call.name, error),
-      onSuccess: (buffer) => new Uint8Array(buffer),
+      onSuccess: (buffer) => ({ bytes: new Uint8Array(buffer), isCut: false }),
     })
   }
-  return Effect.map(
-    Stream.runCollect(bounded(call, response)),
-    (chunks) => new Uint8Array(Buffer.concat(chunks)),
-  )
+  const chunks = Stream.mapError(response.stream, (error) => failedTransport(call.name, error))
+  const isPromised = promised <= call.bytesMax
+  return Effect.suspend(() => {
+    const filling = new Filling(call.bytesMax, isPromised ? promised : undefined)
+    const reading = Stream.runForEachWhile(chunks, (chunk) =>
+      // A body of no promised length is in memory twice while it is put together.
+      Effect.map(grow((isPromised ? 1 : 2) * chunk.byteLength), () => filling.take(chunk)),
+    )
+    return Effect.map(reading, () => filling.result())
+  })
 }
+
+/** Collects chunks up to a bound; whatever comes beyond it ends the reading. */
+class Filling {
+  readonly #bytesMax: number
+  readonly #whole: Uint8Array | undefined
+  #chunks: Array<Uint8Array> = []
+  #filled = 0
+  #isCut = false
+
+  constructor(bytesMax: number, expected: number | undefined) {
+    this.#bytesMax = expected ?? bytesMax
+    this.#whole = expected === undefined ? undefined : new Uint8Array(expected)
+  }
+
+  /** False once no more is wanted. */
+  take(chunk: Uint8Array): boolean {
+    const fitting = chunk.subarray(0, this.#bytesMax - this.#filled)
+    if (this.#whole === undefined) this.#chunks.push(fitting)
+    else this.#whole.set(fitting, this.#filled)
+    this.#filled += fitting.byteLength
+    this.#isCut = fitting.byteLength < chunk.byteLength
+    return !this.#isCut
+  }
+
+  result(): ReadBytes {
+    const whole = this.#whole?.subarray(0, this.#filled) ?? Buffer.concat(this.#chunks)
+    this.#chunks = []
+    const bytes = this.#isCut ? whole.slice(0, keptBytes) : whole
+    return { bytes: new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength), isCut: this.#isCut }
+  }
+}
+
+/** Reads a body and parses it, where there is room for what parsing makes of it. */
+const readCounted = Effect.fnUntraced(function* (
+  call: Call,
+  response: HttpClientResponse.HttpClientResponse,
+  headers: Headers.Headers,
+  hold: Hold,
+): Effect.fn.Return<Body, CallFailure> {
+  const { bytes, isCut } = yield* readBytes(call, response, headers, hold.grow)
+  hold.bytes = bytes
+  if (isCut) return readBody(bytes, `it is larger than ${call.bytesMax} bytes`)
+  const { valueBytes, broken } = measureLargeBody(bytes)
+  // Its text stands beside its bytes, in two bytes a character, while its value is made.
+  if (broken === undefined && valueBytes > 0) yield* hold.grow(2 * bytes.byteLength + valueBytes)
+  return readBody(bytes, broken)
+})
 
 const lostBody = (call: Call, http_status: number, wanted: string) =>
   new AnswerLost({
@@ -103,12 +173,14 @@ const answerOf = (
 ): Answer => {
   const http_status = response.status
   const headers = response.headers
-  const body = Effect.suspend(() => Effect.map(readBytes(call, response, headers), readBody))
+  const body = whileHeld((hold) => readCounted(call, response, headers, hold))
   const bodyOf = (wanted: string, fits: (json: unknown) => boolean) =>
     Effect.flatMap(body, (read) =>
-      fits(read.json) ? Effect.succeed(read) : Effect.fail(lostBody(call, http_status, wanted)),
+      fits(read.json) || read.unusable !== undefined
+        ? Effect.succeed(read)
+        : Effect.fail(lostBody(call, http_status, wanted)),
     )
-  const discard = Effect.suspend(() => Effect.ignore(readBytes(call, response, headers)))
+  const discard = Effect.ignore(whileHeld(({ grow }) => readBytes(discarded(call), response, headers, grow)))
   return {
     call: call.name,
     http_status,
@@ -133,6 +205,9 @@ const answerOf = (
     ),
   }
 }
+
+/** Of a body that nobody looks at so much is read, to free the connection; beyond that it is closed. */
+const discarded = (call: Call): Call => ({ ...call, bytesMax: Math.min(call.bytesMax, keptBytes) })
 
 /** What every request carries beside its own method, path and body. */
 export interface RequestIdentity {

@@ -14,6 +14,8 @@ import type { ResultsSource, SourceIds } from "../contract/ResultsSource.ts"
 export interface Body {
   readonly bytes: Uint8Array
   readonly json: unknown
+  /** Why nothing may be made of it; then it has no JSON, and perhaps not all of its bytes. */
+  readonly unusable?: string
 }
 
 /**

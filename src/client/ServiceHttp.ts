@@ -20,7 +20,7 @@ import { encodeSegment } from "./EndpointRequest.ts"
 import type { Endpoint } from "./EndpointRequest.ts"
 import { readEngine } from "./EngineView.ts"
 import { answerExchange, answerRevoke } from "./TokenAnswers.ts"
-import { isJsonObject, viewAcceptance, viewState } from "./Views.ts"
+import { isJsonObject, viewAcceptance, viewState, withUsableIds } from "./Views.ts"
 
 const endpoints = {
   ...ExecutionApi.groups.executions.endpoints,
@@ -33,7 +33,7 @@ const endpoints = {
 const answerStart = Effect.fnUntraced(function* (answer: Answer): Effect.fn.Return<StartAnswer, CallFailure> {
   switch (answer.http_status) {
     case 202: {
-      const body = yield* answer.object
+      const body = withUsableIds(yield* answer.object)
       return { _tag: "Accepted", body, view: viewAcceptance(body.json) }
     }
     case 400:
@@ -42,7 +42,7 @@ const answerStart = Effect.fnUntraced(function* (answer: Answer): Effect.fn.Retu
       return { _tag: "Refused", http_status: answer.http_status, body, view: viewAcceptance(body.json) }
     }
     case 409: {
-      const body = yield* answer.body
+      const body = withUsableIds(yield* answer.body)
       return { _tag: "AlreadyExecuting", body, view: viewAcceptance(body.json) }
     }
     case 503:
@@ -58,11 +58,11 @@ const answerState = Effect.fnUntraced(function* (answer: Answer): Effect.fn.Retu
   switch (answer.http_status) {
     case 200:
     case 202: {
-      const body = yield* answer.object
+      const body = withUsableIds(yield* answer.object)
       return { _tag: answer.http_status === 200 ? "Closed" : "Working", body, view: viewState(body.json) }
     }
     case 423: {
-      const body = yield* answer.body
+      const body = withUsableIds(yield* answer.body)
       return { _tag: "ActionRequired", body, view: viewState(body.json) }
     }
     case 404:
@@ -156,10 +156,19 @@ const endpointOf = ({ name, path }: ResultsSource): Endpoint => ({
   "~Payload": { Type: undefined },
 })
 
+const unusableText = (answer: Answer, why: string) =>
+  `${answer.call}: the answer cannot be used: ${why} (200)`
+
 /** 4.8 */
 const answerEngines = (answer: Answer): Effect.Effect<{ readonly body: Body }, CallFailure> =>
   answer.http_status === 200
-    ? Effect.map(answer.list, (body) => ({ body }))
+    ? Effect.flatMap(answer.list, (body) =>
+        body.unusable === undefined
+          ? Effect.succeed({ body })
+          : Effect.fail(
+              new UnexpectedAnswer({ http_status: 200, message: unusableText(answer, body.unusable) }),
+            ),
+      )
     : Effect.andThen(answer.discard, answer.undocumented)
 
 /** 4.9 */

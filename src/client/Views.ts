@@ -3,20 +3,41 @@
  * unknown field is ignored, and nothing here throws, whatever a body holds (promise 11).
  */
 import { Redacted, Schema } from "effect"
+import { measureLargeBody } from "../contract/BodyBounds.ts"
 import { acceptanceFields, executionStateFields, FeatureState } from "../contract/Execution.ts"
 import { readProductsCount } from "../contract/ProductsCount.ts"
+import { cutText, idCharactersMax, secretCharactersMax } from "../contract/TextBounds.ts"
 import { TokenContext, TokenPair } from "../contract/Token.ts"
 import type { AcceptanceView, Body, ExchangeAnswer, StateView } from "./Service.ts"
 
 const utf8 = new TextDecoder()
 
-/** Parses a body once. A body that is no JSON keeps its bytes and has `json` undefined. */
-export const readBody = (bytes: Uint8Array): Body => {
+/**
+ * Parses a body once, if its bounds allow it. A body that is no JSON keeps its bytes and has `json`
+ * undefined.
+ */
+export const readBody = (bytes: Uint8Array, unusable = measureLargeBody(bytes).broken): Body => {
+  if (unusable !== undefined) return { bytes, json: undefined, unusable }
   try {
     return { bytes, json: JSON.parse(utf8.decode(bytes)) }
   } catch {
     return { bytes, json: undefined }
   }
+}
+
+const idsInUse = ["execution_id", "session_id"]
+
+/** A body whose own ids are too long to be used is of no use: half an id would be another one. */
+export const withUsableIds = (body: Body): Body => {
+  const { json } = body
+  if (!isJsonObject(json)) return body
+  for (const name of idsInUse) {
+    const id = ownField(json, name)
+    if (typeof id !== "string" || id.length <= idCharactersMax) continue
+    const unusable = `its ${name} is ${id.length} characters long, and ${idCharactersMax} are the most`
+    return { bytes: body.bytes, json: undefined, unusable }
+  }
+  return body
 }
 
 export type JsonObject = Readonly<Record<string, unknown>>
@@ -33,6 +54,15 @@ type Reader<A> = (value: unknown) => A | undefined
 const exactly = <A>(is: (value: unknown) => value is A): Reader<Exclude<A, null | undefined>> => {
   const present = (value: A): value is Exclude<A, null | undefined> => value !== null && value !== undefined
   return (value) => (is(value) && present(value) ? value : undefined)
+}
+
+/** A text that is too long for anything but landing is cut; what is ours never equals a cut one. */
+const text = (is: (value: unknown) => value is string | null | undefined): Reader<string> => {
+  const read = exactly(is)
+  return (value) => {
+    const whole = read(value)
+    return whole === undefined ? undefined : cutText(whole)
+  }
 }
 
 const eachItem =
@@ -56,20 +86,24 @@ const viewOf = <Readers extends Record<string, Reader<unknown>>>(readers: Reader
   }
 }
 
+/** A ticket or a key; what is longer than any of them is none. */
+const isSecret = (value: unknown): value is string =>
+  typeof value === "string" && value !== "" && value.length <= secretCharactersMax
+
 export const viewAcceptance: (json: unknown) => AcceptanceView = viewOf({
-  execution_id: exactly(Schema.is(acceptanceFields.execution_id)),
-  session_id: exactly(Schema.is(acceptanceFields.session_id)),
-  external_execution_id: exactly(Schema.is(acceptanceFields.external_execution_id)),
-  status_code: exactly(Schema.is(acceptanceFields.status_code)),
-  status_reason: exactly(Schema.is(acceptanceFields.status_reason)),
-  ticket: (value) => (typeof value === "string" && value !== "" ? Redacted.make(value) : undefined),
+  execution_id: text(Schema.is(acceptanceFields.execution_id)),
+  session_id: text(Schema.is(acceptanceFields.session_id)),
+  external_execution_id: text(Schema.is(acceptanceFields.external_execution_id)),
+  status_code: text(Schema.is(acceptanceFields.status_code)),
+  status_reason: text(Schema.is(acceptanceFields.status_reason)),
+  ticket: (value) => (isSecret(value) ? Redacted.make(value) : undefined),
 })
 
 const featureFields = FeatureState.schema.fields
 
 const viewFeature = viewOf({
-  code: exactly(Schema.is(featureFields.code)),
-  status_reason: exactly(Schema.is(featureFields.status_reason)),
+  code: text(Schema.is(featureFields.code)),
+  status_reason: text(Schema.is(featureFields.status_reason)),
 })
 
 const readFeature = (value: unknown) => {
@@ -78,27 +112,27 @@ const readFeature = (value: unknown) => {
 }
 
 export const viewState: (json: unknown) => StateView = viewOf({
-  execution_id: exactly(Schema.is(executionStateFields.execution_id)),
-  session_id: exactly(Schema.is(executionStateFields.session_id)),
-  customer_id: exactly(Schema.is(executionStateFields.customer_id)),
-  engine_reference: exactly(Schema.is(executionStateFields.engine_reference)),
-  external_execution_id: exactly(Schema.is(executionStateFields.external_execution_id)),
-  status_code: exactly(Schema.is(executionStateFields.status_code)),
-  status_reason: exactly(Schema.is(executionStateFields.status_reason)),
-  authentication_status: exactly(Schema.is(executionStateFields.authentication_status)),
+  execution_id: text(Schema.is(executionStateFields.execution_id)),
+  session_id: text(Schema.is(executionStateFields.session_id)),
+  customer_id: text(Schema.is(executionStateFields.customer_id)),
+  engine_reference: text(Schema.is(executionStateFields.engine_reference)),
+  external_execution_id: text(Schema.is(executionStateFields.external_execution_id)),
+  status_code: text(Schema.is(executionStateFields.status_code)),
+  status_reason: text(Schema.is(executionStateFields.status_reason)),
+  authentication_status: text(Schema.is(executionStateFields.authentication_status)),
   is_closed: exactly(Schema.is(executionStateFields.is_closed)),
-  next_kick_date: exactly(Schema.is(executionStateFields.next_kick_date)),
+  next_kick_date: text(Schema.is(executionStateFields.next_kick_date)),
   products_count: readProductsCount,
   features: eachItem(readFeature),
 })
 
 const contextFields = TokenContext.schema.fields
 const viewContext = viewOf({
-  engine_reference: exactly(Schema.is(contextFields.engine_reference)),
-  app_id: exactly(Schema.is(contextFields.app_id)),
-  customer_id: exactly(Schema.is(contextFields.customer_id)),
-  features: eachItem(exactly(Schema.is(contextFields.features.value))),
-  locking_hash: exactly(Schema.is(contextFields.locking_hash)),
+  engine_reference: text(Schema.is(contextFields.engine_reference)),
+  app_id: text(Schema.is(contextFields.app_id)),
+  customer_id: text(Schema.is(contextFields.customer_id)),
+  features: eachItem(text(Schema.is(contextFields.features.value))),
+  locking_hash: text(Schema.is(contextFields.locking_hash)),
 })
 const isTokenPair = Schema.is(TokenPair)
 
@@ -106,7 +140,8 @@ const isTokenPair = Schema.is(TokenPair)
 export const viewExchanged = (json: unknown): ExchangeAnswer | undefined => {
   if (!isJsonObject(json)) return undefined
   const pair = ownField(json, "token")
-  if (!isTokenPair(pair) || pair.token_id === "" || pair.token_key === "") return undefined
+  if (!isTokenPair(pair) || !isSecret(pair.token_key)) return undefined
+  if (pair.token_id === "" || pair.token_id.length > idCharactersMax) return undefined
   const token = { token_id: pair.token_id, token_key: Redacted.make(pair.token_key) }
   return { _tag: "Exchanged", token, context: viewContext(ownField(json, "context")) }
 }

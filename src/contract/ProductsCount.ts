@@ -4,6 +4,11 @@
  * missing or that holds anything but whole numbers is unknown, and unknown is never zero.
  */
 
+import { idCharactersMax } from "./TextBounds.ts"
+
+/** Families that one execution may count, which is far beyond what exists. */
+const familiesMax = 10_000
+
 export type ProductsCount =
   | { readonly _tag: "Counted"; readonly counts: Readonly<Record<string, number>> }
   /** `why` is for people; it quotes nothing of the body. */
@@ -19,6 +24,9 @@ export const readProductsCount = (value: unknown): ProductsCount => {
   if (value === null) return unknown("products_count is null")
   if (typeof value !== "object" || Array.isArray(value)) return unknown("products_count is not a map")
   const entries: ReadonlyArray<readonly [string, unknown]> = Object.entries(value)
+  if (entries.length > familiesMax) return unknown(`products_count has more than ${familiesMax} keys`)
+  if (entries.some(([key]) => key.length > idCharactersMax))
+    return unknown(`products_count has a key of more than ${idCharactersMax} characters`)
   const counted = entries.filter((entry): entry is readonly [string, number] => isCount(entry[1]))
   return counted.length === entries.length
     ? { _tag: "Counted", counts: Object.fromEntries(counted) }

@@ -29,6 +29,8 @@ export type Started =
       readonly http_status: number | undefined
       readonly retry_after_ms: number | undefined
     }
+  /** Answered, so that it is never sent again; but what was started, if anything, cannot be followed. */
+  | { readonly _tag: "Unusable"; readonly http_status: number }
   | { readonly _tag: "Lost"; readonly http_status: number | undefined }
 
 export const readStart = (
@@ -42,19 +44,21 @@ export const readStart = (
 ): Started => {
   switch (answer._tag) {
     case "Accepted":
+      if (answer.body.unusable !== undefined) return { _tag: "Unusable", http_status: 202 }
       // An acceptance without an id cannot be followed; the 409 to the probe will name it.
       return answer.view.execution_id === undefined
         ? { _tag: "Lost", http_status: 202 }
         : open("accepted", answer.view.execution_id, answer.view.session_id, sent.probe)
     case "AlreadyExecuting": {
       const { execution_id, session_id, external_execution_id } = answer.view
-      if (execution_id === undefined) return { _tag: "Foreign" }
+      if (execution_id === undefined || answer.body.unusable !== undefined) return { _tag: "Foreign" }
       // Whose external id a 409 carries is not shown: ours may be an echo of the request.
       return external_execution_id === undefined || external_execution_id === sent.external_execution_id
         ? { _tag: "Identify", execution_id, session_id }
         : { _tag: "Foreign" }
     }
     case "Refused":
+      if (answer.body.unusable !== undefined) return { _tag: "Unusable", http_status: answer.http_status }
       return {
         _tag: "NeverStarted",
         http_status: answer.http_status,
@@ -188,6 +192,8 @@ export type Resumption =
   | { readonly _tag: "Follow"; readonly execution_id: string; readonly session_id: string | undefined }
   | { readonly _tag: "Closed" }
   | { readonly _tag: "NeverStarted"; readonly status_reason: string }
+  /** The start was answered, and nothing can be made of the answer. */
+  | { readonly _tag: "Unusable" }
 
 export const resumeAttempt = (attempt: AttemptState): Resumption => {
   if (attempt.closed !== undefined) return { _tag: "Closed" }
@@ -198,6 +204,8 @@ export const resumeAttempt = (attempt: AttemptState): Resumption => {
       return { _tag: "NeverStarted", status_reason: attempt.answer.status_reason ?? "UNEXPECTED_ANSWER" }
     case "taken":
       return { _tag: "NotOurs" }
+    case "unusable":
+      return { _tag: "Unusable" }
     case "not_created":
     case "foreign":
       return attempt.probed ? { _tag: "Probe" } : { _tag: "Start" }

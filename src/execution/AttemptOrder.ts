@@ -7,7 +7,7 @@ import type { Body } from "../client/Service.ts"
 import { blank } from "../landing/Blanking.ts"
 import { Landing } from "../landing/Landing.ts"
 import type { BodyMeta } from "../landing/Landing.ts"
-import type { Fact } from "../ledger/Fact.ts"
+import type { AnswerRefused, Fact } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 
 /** What an attempt needs to know; times are milliseconds. */
@@ -23,6 +23,10 @@ export interface AttemptOrder {
   readonly token_id?: string
   /** Login values that a body might echo; blanked before it is landed. */
   readonly secrets: ReadonlyArray<string>
+  /** Answers that this task could not use before. */
+  readonly refused: ReadonlyArray<typeof AnswerRefused.Type>
+  /** What the newest state said of the login. */
+  readonly login: { status: string | undefined }
   readonly polling: { readonly min_ms: number; readonly max_ms: number }
   readonly max_wait_ms: number
   /** Clock time at which whatever is open is aborted. */

@@ -90,6 +90,8 @@ export const ownEnds = {
   RECORDS_UNREACHABLE: end("partial", "engineer"),
   /** Final results hold fewer records of a family than were counted. */
   RECORDS_SHORT: end("partial", "engineer"),
+  /** An answer breaks a bound, or we failed over it; what it was about stays at the service. */
+  ANSWER_UNUSABLE: end("failed", "engineer"),
   /** The start was refused in a way that the reference does not list. */
   UNEXPECTED_ANSWER: end("failed", "engineer"),
   ENGINE_UNKNOWN: end("skipped", "engineer"),

@@ -7,9 +7,11 @@ import { Clock, Effect, FiberSet, Queue } from "effect"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { Schedule } from "../scheduling/Schedule.ts"
-import { candidateOf, occupied, settle, settleWaiting, unstarted } from "./Night.ts"
-import type { Book, Failure, Night } from "./Night.ts"
+import { candidateOf, occupied, openBook, settle, settleWaiting, unstarted } from "./Night.ts"
+import type { Failure, Night } from "./Night.ts"
 import { finish, pullSession, readAgain } from "./FinishTask.ts"
+import { AnswerUnusable } from "./Quarantine.ts"
+import { guarded, guardedReading } from "./SettleUnusable.ts"
 import { follow, settleRefusal, startTask } from "./RunTask.ts"
 import { attemptsToReadAgain, resumeTask } from "./TaskResumption.ts"
 import type { Mode } from "./TaskResumption.ts"
@@ -60,7 +62,7 @@ const dispatch = Effect.fnUntraced(function* (night: Night) {
     for (let next = schedule.take(now); next !== undefined; next = schedule.take(now)) {
       const candidate = next
       const book = night.books.get(candidate.task_id)
-      if (book !== undefined) yield* occupied(night, startTask(night, book, candidate))
+      if (book !== undefined) yield* occupied(night, guarded(night, book, startTask(night, book, candidate)))
     }
     if (night.active === 0) {
       if (schedule.waiting === 0) return
@@ -82,23 +84,13 @@ const dispatch = Effect.fnUntraced(function* (night: Night) {
 const enlist = Effect.fnUntraced(function* (night: Night, work: TaskWork) {
   const state = night.run.tasks.get(work.task_id)
   const resumption = resumeTask(state, night.mode)
-  const book: Book = {
-    work,
-    attempt: 1,
-    probe: false,
-    attemptsMade: "attemptsMade" in resumption ? resumption.attemptsMade : 0,
-    deferredSince: undefined,
-    deferrals: 0,
-    fingerprint: work.fingerprint,
-    token_id: undefined,
-    secrets: work.secrets,
-    lastVerdict: undefined,
-    withParameters: undefined,
-    byParameters: false,
-  }
+  const book = openBook(work, "attemptsMade" in resumption ? resumption.attemptsMade : 0)
   night.books.set(work.task_id, book)
   for (const { attempt, closed } of attemptsToReadAgain(state))
-    yield* occupied(night, readAgain(night, book, attempt, closed))
+    yield* occupied(
+      night,
+      guardedReading(night, work.task_id, readAgain(night, book, attempt, closed), closed),
+    )
   switch (resumption._tag) {
     case "Nothing":
       return
@@ -108,6 +100,11 @@ const enlist = Effect.fnUntraced(function* (night: Night, work: TaskWork) {
       return yield* settle(night, work.task_id, own("START_UNKNOWN"))
     case "NotOurs":
       return yield* settle(night, work.task_id, own("NOT_OURS"))
+    case "Unusable":
+      book.stage = "sent"
+      book.fingerprint = resumption.attempt.fingerprint
+      night.schedule.occupy(candidateOf(book))
+      return yield* occupied(night, guarded(night, book, unusableStart))
     case "Refused":
       book.token_id = state?.attempts.at(-1)?.token_id
       return yield* settleRefusal(night, book, resumption.status_reason)
@@ -125,19 +122,27 @@ const enlist = Effect.fnUntraced(function* (night: Night, work: TaskWork) {
       night.schedule.occupy(candidateOf(book))
       const { session_id, accepted_at, abort } = attempt
       const open = { execution_id, session_id, accepted_at: accepted_at ?? attempt.intended_at, abort }
-      return yield* occupied(night, follow(night, book, open))
+      return yield* occupied(night, guarded(night, book, follow(night, book, open)))
     }
     case "Finish":
       book.attempt = resumption.attempt.attempt
       book.fingerprint = resumption.attempt.fingerprint
       book.token_id = resumption.attempt.token_id
-      return yield* occupied(night, finish(night, book, resumption.closed, resumption.attempt.abort))
+      return yield* occupied(
+        night,
+        guarded(night, book, finish(night, book, resumption.closed, resumption.attempt.abort)),
+      )
   }
 })
+
+/** An earlier process read the answer to the start, and died before it could settle the task. */
+const unusableStart = Effect.fail(
+  new AnswerUnusable({ what: "start", why: "an earlier process could make nothing of it" }),
+)
 
 const enlistSession = Effect.fnUntraced(function* (night: Night, session: SessionWork) {
   const state = night.run.tasks.get(session.task_id)
   const settled = state?.settled?.fact
   if (settled !== undefined && settled.outcome !== "unfinished") return
-  yield* occupied(night, pullSession(night, session))
+  yield* occupied(night, guardedReading(night, session.task_id, pullSession(night, session)))
 })

@@ -13,6 +13,7 @@ import { retryWaitMs } from "../scheduling/Polling.ts"
 import { append } from "./AttemptOrder.ts"
 import { endOfAttempt, refusalOf } from "./Ends.ts"
 import { exchangeTicket, forgetTicket } from "./ExchangeTicket.ts"
+import { keptWhereUnusable } from "./SettleUnusable.ts"
 import { candidateOf, orderOf, release, settle } from "./Night.ts"
 import type { Book, Night } from "./Night.ts"
 import { tell } from "./Progress.ts"
@@ -39,6 +40,8 @@ export const finish = Effect.fnUntraced(function* (
   abort: AttemptState["abort"],
 ) {
   const { task_id } = book.work
+  book.stage = "closed"
+  book.closed = closed
   const { end, reason } = endOfAttempt(closed, abort)
   yield* tell({ _tag: "Closed", task_id, status_reason: reason })
   if (end.opensBreaker && book.fingerprint !== undefined)
@@ -75,7 +78,7 @@ export const readAgain = Effect.fnUntraced(function* (
   attempt: AttemptState,
   closed: typeof AttemptClosed.Type,
 ) {
-  const reading = yield* readClosed(night, book, closed, true)
+  const reading = yield* keptWhereUnusable(night, readClosed(night, book, closed, true))
   const { kept } = attempt
   if (reading._tag === "Partial") return
   if (reading._tag === "Kept" && reading.reason === kept?.reason && reading.message === kept.message) return
@@ -171,6 +174,7 @@ const pull = (
     customer_id: about.customer_id,
     engine_reference: about.engine_reference,
     secrets: about.secrets,
+    refused: state?.refused ?? [],
     count,
     sources,
     attempt: closed?.attempt,

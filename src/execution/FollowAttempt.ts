@@ -6,6 +6,7 @@ import { Clock, Effect } from "effect"
 import { Hints } from "../client/Hints.ts"
 import { Service } from "../client/Service.ts"
 import type { Body, CallFailure, StateAnswer, StateView } from "../client/Service.ts"
+import { idCharactersMax } from "../contract/TextBounds.ts"
 import type { Landing, LandingFailed } from "../landing/Landing.ts"
 import type { AbortIntended, AttemptClosed, CredentialRejected } from "../ledger/Fact.ts"
 import type { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
@@ -17,6 +18,7 @@ import { append, attemptKeys, landBody } from "./AttemptOrder.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
 import { endOf, refusalOf } from "./Ends.ts"
 import { exchangeTicket, hasTicket } from "./ExchangeTicket.ts"
+import { AnswerUnusable, handleAnswer, refuseUnusable } from "./Quarantine.ts"
 import { awaitTurn, endTurn, noteRead, obeyThrottle, openTurns, skim } from "./LookTurns.ts"
 import type { Heads, Turns } from "./LookTurns.ts"
 
@@ -73,6 +75,9 @@ export const followAttempt = Effect.fn("FollowAttempt.follow")(function* (
 ) {
   const source = yield* Hints
   const { execution_id, session_id, accepted_at } = open
+  // Starts are refused over such an id since there is a bound; a ledger from before may hold one.
+  if (execution_id.length > idCharactersMax)
+    return yield* new AnswerUnusable({ what: "start", why: "its execution_id is too long to be used" })
   const hints = yield* source.watch({
     ids: [execution_id, session_id, order.external_execution_id],
     engine_reference: order.engine_reference,
@@ -116,10 +121,12 @@ export const followAttempt = Effect.fn("FollowAttempt.follow")(function* (
 
 const giveUpWhy = (maxWaitAt: number, now: number) => (now >= maxWaitAt ? "max_wait" : "deadline")
 
-/**
- * One look; undefined when the service did not answer. A closed execution is landed and is a fact on return.
- */
-const look = Effect.fnUntraced(function* (order: AttemptOrder, open: OpenExecution, watch: Watch) {
+/** One look; a closed execution is landed and is a fact on return. */
+const look = (order: AttemptOrder, open: OpenExecution, watch: Watch) =>
+  handleAnswer({ what: "state", ...order, execution_id: open.execution_id }, lookOnce(order, open, watch))
+
+/** Undefined when the service did not answer. */
+const lookOnce = Effect.fnUntraced(function* (order: AttemptOrder, open: OpenExecution, watch: Watch) {
   const service = yield* Service
   const answer = yield* Effect.catch(
     service.readExecution(open.execution_id),
@@ -129,6 +136,7 @@ const look = Effect.fnUntraced(function* (order: AttemptOrder, open: OpenExecuti
     yield* obeyThrottle(answer, watch.turns.giveUpAt)
     return undefined
   }
+  yield* refuseUnusable({ what: "state", ...order, execution_id: open.execution_id }, answer)
   if (isStranger(answer, order)) {
     watch.strange += 1
     return undefined
@@ -183,6 +191,7 @@ const observe = Effect.fnUntraced(function* (
   const kick = view.next_kick_date === undefined ? Number.NaN : Date.parse(view.next_kick_date)
   watch.turns.kickAt = Number.isNaN(kick) ? undefined : kick
   const { status_code = "UNKNOWN", status_reason = "UNKNOWN", authentication_status } = view
+  order.login.status = authentication_status
   const seen = [status_code, status_reason, authentication_status, watch.session_id].join(" ")
   if (seen === watch.seen) return
   watch.seen = seen
@@ -262,7 +271,7 @@ const abortAttempt = Effect.fnUntraced(function* (
   open: OpenExecution,
   watch: Watch,
   why: (typeof AbortIntended.Type)["why"],
-): Effect.fn.Return<FollowResult, LedgerFailed | LandingFailed, Service | Ledger | Landing> {
+): Effect.fn.Return<FollowResult, AnswerUnusable | LedgerFailed | LandingFailed, Service | Ledger | Landing> {
   const service = yield* Service
   yield* append({ _tag: "AbortIntended", ...attemptKeys(order), execution_id: open.execution_id, why })
   const waits = { base_ms: order.polling.min_ms, max_ms: order.polling.max_ms }

@@ -5,6 +5,7 @@
 import { Effect, Queue } from "effect"
 import type { Service } from "../client/Service.ts"
 import type { Landing, LandingFailed } from "../landing/Landing.ts"
+import type { AttemptClosed } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { LedgerFailed } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
@@ -38,9 +39,36 @@ export interface Book {
   lastVerdict: Verdict | undefined
   /** The same start without its token, for a service that takes no start with one. */
   withParameters: CallParts | undefined
+  /** How far the newest attempt has come. `sent`: its start left or may have, and an execution may run. */
+  stage: "waiting" | "sent" | "open" | "closed"
+  /** The closing of the newest attempt, once it is one. */
+  closed: typeof AttemptClosed.Type | undefined
+  /** An answer could not be used: the task is over, whatever still waits for it. */
+  isOver: boolean
+  readonly login: { status: string | undefined }
   /** This attempt was sent with parameters although a token is stored: its probe must log in as it did. */
   byParameters: boolean
 }
+
+/** The book of a task of which nothing has been done yet. */
+export const openBook = (work: TaskWork, attemptsMade: number): Book => ({
+  work,
+  attempt: 1,
+  probe: false,
+  attemptsMade,
+  deferredSince: undefined,
+  deferrals: 0,
+  fingerprint: work.fingerprint,
+  token_id: undefined,
+  secrets: work.secrets,
+  lastVerdict: undefined,
+  withParameters: undefined,
+  stage: "waiting",
+  closed: undefined,
+  isOver: false,
+  login: { status: undefined },
+  byParameters: false,
+})
 
 export interface Night {
   readonly run: RunState
@@ -116,7 +144,10 @@ export const settleWaiting = (
 ) =>
   settleAll(
     night,
-    waiting.map(({ task_id }) => ({ task_id, verdict: unstarted(night.books.get(task_id)) ?? own(reason) })),
+    waiting.flatMap(({ task_id }) => {
+      const book = night.books.get(task_id)
+      return book?.isOver === true ? [] : [{ task_id, verdict: unstarted(book) ?? own(reason) }]
+    }),
   )
 
 /** What one attempt of a task needs to know. */
@@ -130,6 +161,8 @@ export const orderOf = (night: Night, book: Book): AttemptOrder => ({
   fingerprint: book.fingerprint,
   ...(book.token_id === undefined ? {} : { token_id: book.token_id }),
   secrets: book.secrets,
+  refused: night.run.tasks.get(book.work.task_id)?.refused ?? [],
+  login: book.login,
   polling: night.rules.polling,
   max_wait_ms: night.rules.max_wait_ms,
   deadlineAt: night.rules.deadlineAt,

@@ -8,7 +8,7 @@ import { retryCall } from "../client/Backoff.ts"
 import { Service } from "../client/Service.ts"
 import type { CallFailure } from "../client/Service.ts"
 import { Landing } from "../landing/Landing.ts"
-import { attachmentIds } from "../records/AttachmentIds.ts"
+import type { AttachmentIds } from "../records/AttachmentIds.ts"
 import { append } from "./AttemptOrder.ts"
 
 const attachmentTriesMax = 6
@@ -22,8 +22,10 @@ export interface AttachmentsOrder {
 }
 
 /** False when a document could not be had although the service has it. */
-export const pullAttachments = Effect.fnUntraced(function* (order: AttachmentsOrder, data: unknown) {
-  const { requestable, refused } = attachmentIds(data)
+export const pullAttachments = Effect.fnUntraced(function* (
+  order: AttachmentsOrder,
+  { requestable, refused }: AttachmentIds,
+) {
   const about = { run_id: order.run_id, task_id: order.task_id, session_id: order.session_id }
   for (const attachment_id of refused)
     if (!order.attachmentsKnown.has(attachment_id))

@@ -14,12 +14,14 @@ import { isFinal, recordsIn, recordsPlace } from "../contract/ResultsSource.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
 import { blank } from "../landing/Blanking.ts"
 import { Landing } from "../landing/Landing.ts"
-import type { Fact, LandedRef, ResultsRead } from "../ledger/Fact.ts"
+import { attachmentIds } from "../records/AttachmentIds.ts"
+import type { AnswerRefused, Fact, LandedRef, ResultsRead } from "../ledger/Fact.ts"
 import { nextLookInMs } from "../scheduling/Polling.ts"
 import { append } from "./AttemptOrder.ts"
 import { findingOf } from "./DrainProof.ts"
 import type { SourceFinding } from "./DrainProof.ts"
 import { pullAttachments } from "./PullAttachments.ts"
+import { handleAnswer, refuseUnusable } from "./Quarantine.ts"
 
 /** The session of an execution, or one that a customer ran alone. Times are milliseconds. */
 export interface ReadOrder {
@@ -39,6 +41,8 @@ export interface ReadOrder {
   /** Documents that need no further request. */
   readonly attachmentsKnown: ReadonlySet<string>
   readonly secrets: ReadonlyArray<string>
+  /** Answers that this task could not use before. */
+  readonly refused: ReadonlyArray<typeof AnswerRefused.Type>
   readonly min_interval_ms: number
   /** How long to wait for final results, from the first read on; 0 for one look. */
   readonly wait_final_ms: number
@@ -122,7 +126,8 @@ type Answered = ResultsAnswer | CallFailure
 
 /** What is remembered between the reads of one endpoint. */
 interface Reads {
-  bytes: Uint8Array | undefined
+  /** Of the newest results; the bytes themselves would stay in memory for as long as they are partial. */
+  sha256: string | undefined
   landed: LandedRef | undefined
   /** Answers in a row that say that there is nothing, or refuse. */
   empty: number
@@ -135,28 +140,68 @@ export const readSource = Effect.fn("ReadSource.read")(function* (order: ReadOrd
   const hints = yield* hintsOf.watch({ ids: [order.session_id], engine_reference: undefined })
   const startedAt = yield* Clock.currentTimeMillis
   const pace = { min_ms: order.min_interval_ms, max_ms: Math.max(intervalMaxMs, order.min_interval_ms) }
-  const reads: Reads = { bytes: undefined, landed: undefined, empty: 0 }
+  const reads: Reads = { sha256: undefined, landed: undefined, empty: 0 }
   let readAt = order.mayHaveBeenRead ? startedAt : -Infinity
   for (;;) {
     const now = yield* Clock.currentTimeMillis
     if (now - readAt < order.min_interval_ms) yield* Effect.sleep(order.min_interval_ms - (now - readAt))
     const hinted = hints.beginLook(yield* Clock.currentTimeMillis)
-    const answer = yield* readOnce(order, source)
-    readAt = yield* Clock.currentTimeMillis
-    const isNew = answer._tag === "Results" && !isEqual(reads.bytes, answer.body.bytes)
-    if (answer._tag === "Results") hints.endLook({ hinted, first: true, told: isNew ? "news" : "nothing" })
-    const reading = yield* takeAnswer(order, source, reads, answer, isNew)
-    if (reading !== undefined) return reading
+    const look = yield* handleAnswer(
+      { what: source.name, ...order },
+      lookOnce(order, source, reads, (isNew) =>
+        hints.endLook({ hinted, first: true, told: isNew ? "news" : "nothing" }),
+      ),
+    )
+    readAt = look.readAt
+    if (look.documents !== undefined && !(yield* pullAttachments(order, look.documents))) return unfinished
+    if (look.reading !== undefined) return look.reading
     const later = yield* Clock.currentTimeMillis
-    const asked = answer._tag === "Throttled" ? (answer.retry_after_ms ?? 0) : 0
-    const wait = Math.max(asked, nextLookInMs(pace, later - startedAt))
+    const wait = Math.max(look.asked, nextLookInMs(pace, later - startedAt))
     // There is no time for a further read: what the last one said is believed.
-    if (later + wait > startedAt + order.wait_final_ms) return yield* giveUp(order, source, reads, answer)
+    if (later + wait > startedAt + order.wait_final_ms) return yield* giveUp(order, source, reads, look.said)
+    const { asked } = look
     yield* awaitRead(hints, { later, wait, soonest: Math.max(asked, readAt + order.min_interval_ms - later) })
   }
 }, Effect.scoped)
 
+/**
+ * One request and all that is done with its answer. What is left of it is small: whoever waits for a further
+ * read holds no body.
+ */
+const lookOnce = Effect.fnUntraced(function* (
+  order: ReadOrder,
+  source: ResultsSource,
+  reads: Reads,
+  endLook: (isNew: boolean) => void,
+) {
+  const answer = yield* readOnce(order, source)
+  const readAt = yield* Clock.currentTimeMillis
+  yield* refuseUnusable({ what: source.name, ...order }, answer)
+  const sha256 = answer._tag === "Results" ? hash("sha256", answer.body.bytes, "hex") : undefined
+  const isNew = sha256 !== undefined && sha256 !== reads.sha256
+  if (sha256 !== undefined) endLook(isNew)
+  const reading = yield* takeAnswer(order, source, reads, answer, isNew)
+  if (isNew) reads.sha256 = sha256
+  const asked = answer._tag === "Throttled" ? (answer.retry_after_ms ?? 0) : 0
+  const hasDocuments = order.attachments && source.attachments && reading?._tag === "Final"
+  const documents =
+    hasDocuments && answer._tag === "Results" ? attachmentIds(recordsIn(source, answer.body.json)) : undefined
+  return { reading, readAt, asked, documents, said: saidOf(answer) }
+})
+
+/** What is to be known of the last answer once there is no time for another. */
+interface Said {
+  readonly empty: Empty | undefined
+  readonly http_status: number | undefined
+}
+
+const saidOf = (answer: Answered): Said => ({
+  empty: answer._tag === "Results" ? undefined : emptyOf(answer),
+  http_status: "http_status" in answer ? answer.http_status : undefined,
+})
+
 const refusedUnasked: SourceReading = { _tag: "Refused", http_status: undefined }
+const unfinished: SourceReading = { _tag: "Unfinished" }
 
 /** The reading that an answer makes certain; undefined while a further read may say more. */
 const takeAnswer = Effect.fnUntraced(function* (
@@ -175,17 +220,10 @@ const takeAnswer = Effect.fnUntraced(function* (
   }
   reads.empty = 0
   const final = isFinal(source, answer.body.json)
-  if (isNew) {
-    reads.landed = yield* landBody(order, source, answer.body)
-    reads.bytes = answer.body.bytes
-  }
+  if (isNew) reads.landed = yield* landBody(order, source, answer.body)
   if (isNew || final) yield* note(order, source, resultsRead(order, source, 200, final, reads.landed))
   if (!final) return undefined
-  const wanted = order.attachments && source.attachments
-  const all = wanted ? yield* pullAttachments(order, recordsIn(source, answer.body.json)) : true
-  const reading: SourceReading = all
-    ? { _tag: "Final", finding: findingOf(source, answer.body.json) }
-    : { _tag: "Unfinished" }
+  const reading: SourceReading = { _tag: "Final", finding: findingOf(source, answer.body.json) }
   return reading
 })
 
@@ -217,13 +255,11 @@ const giveUp = Effect.fnUntraced(function* (
   order: ReadOrder,
   source: ResultsSource,
   reads: Reads,
-  answer: Answered,
+  { empty, http_status }: Said,
 ) {
-  const empty = answer._tag === "Results" ? undefined : emptyOf(answer)
-  if (empty !== undefined && reads.bytes === undefined) return yield* told(order, source, empty)
-  const http_status = "http_status" in answer ? answer.http_status : undefined
+  if (empty !== undefined && reads.sha256 === undefined) return yield* told(order, source, empty)
   if (http_status !== undefined) yield* note(order, source, resultsRead(order, source, http_status, false))
-  return { _tag: "Unfinished" } satisfies SourceReading as SourceReading
+  return unfinished
 })
 
 /** Sleeps until the next read: `wait` milliseconds from `later`, after a hint only the `soonest` of them. */
@@ -246,6 +282,3 @@ const readOnce = Effect.fnUntraced(function* (order: ReadOrder, source: ResultsS
     (failure): Effect.Effect<Answered> => Effect.succeed(failure),
   )
 })
-
-const isEqual = (known: Uint8Array | undefined, bytes: Uint8Array): boolean =>
-  known !== undefined && Buffer.compare(known, bytes) === 0

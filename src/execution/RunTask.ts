@@ -25,6 +25,7 @@ import type { CallParts } from "./Work.ts"
 /** Begins one attempt in the slot that was taken for it. */
 export const startTask = Effect.fnUntraced(function* (night: Night, book: Book, candidate: Candidate) {
   const { work } = book
+  if (book.isOver) return yield* release(night, candidate.task_id)
   const prepared = work.prepare === undefined ? undefined : yield* work.prepare
   if (prepared === undefined || prepared._tag === "Verdict") {
     yield* settle(night, work.task_id, prepared?.verdict ?? own("NIGHT_OVER"))
@@ -57,6 +58,9 @@ export const startTask = Effect.fnUntraced(function* (night: Night, book: Book, 
 })
 
 const sendStart = Effect.fnUntraced(function* (night: Night, book: Book, parts: CallParts) {
+  book.stage = "sent"
+  book.closed = undefined
+  book.login.status = undefined
   const order = orderOf(night, book)
   const hints = yield* Hints
   return yield* startAttempt(order, callOf(parts, order.external_execution_id, hints.on), book.probe)
@@ -86,6 +90,7 @@ const afterStart = Effect.fnUntraced(function* (night: Night, book: Book, first:
 })
 
 const settleStart = Effect.fnUntraced(function* (night: Night, book: Book, result: StartResult) {
+  if (result._tag === "NeverStarted" || (result._tag === "Deferred" && !result.probe)) book.stage = "waiting"
   switch (result._tag) {
     case "Open":
       book.deferredSince = undefined
@@ -146,6 +151,7 @@ const defer = Effect.fnUntraced(function* (
 })
 
 export const follow = Effect.fnUntraced(function* (night: Night, book: Book, open: OpenExecution) {
+  book.stage = "open"
   book.secrets = [...book.secrets, ...(yield* ticketSecrets(open.execution_id))]
   const followed = yield* followAttempt(orderOf(night, book), open, night.heads)
   if (followed._tag === "Closed") return yield* finish(night, book, followed.closed, followed.abort)

@@ -13,6 +13,7 @@ import type { Started } from "./Attempt.ts"
 import { append, attemptKeys, landBody } from "./AttemptOrder.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
 import { keepTicket } from "./ExchangeTicket.ts"
+import { handleAnswer, refuseUnusable } from "./Quarantine.ts"
 
 export type StartResult =
   | {
@@ -60,7 +61,16 @@ export const startAttempt = Effect.fn("StartAttempt.start")(function* (
   }
 })
 
-const sendStart = Effect.fnUntraced(function* (order: AttemptOrder, call: StartCall, probe: boolean) {
+/** A defect of ours counts as an answer: the request may have left, and is not sent again. */
+const sendStart = (order: AttemptOrder, call: StartCall, probe: boolean) => {
+  const withDefect: ReadonlyArray<Fact> = [
+    { _tag: "StartAnswered", ...attemptKeys(order), answer: "unusable" },
+  ]
+  const about = { what: "start", ...order, withDefect }
+  return Effect.uninterruptible(handleAnswer(about, sendOnce(order, call, probe)))
+}
+
+const sendOnce = Effect.fnUntraced(function* (order: AttemptOrder, call: StartCall, probe: boolean) {
   const service = yield* Service
   const { external_execution_id } = order
   const login = {
@@ -83,6 +93,7 @@ const sendStart = Effect.fnUntraced(function* (order: AttemptOrder, call: StartC
   const started = yield* claim(order, read._tag === "Identify" ? yield* identify(order, read) : read)
   const ofTicket = yield* keepTicket(order, call, answer, started)
   yield* append(...startFacts(order, started), ...ofTicket)
+  if (started._tag === "Unusable") yield* refuseUnusable({ what: "start", ...order }, answer)
   if ("body" in answer && started._tag !== "Foreign" && started._tag !== "Taken") {
     const http_status =
       answer._tag === "Accepted" ? 202 : answer._tag === "Refused" ? answer.http_status : 409
@@ -90,7 +101,7 @@ const sendStart = Effect.fnUntraced(function* (order: AttemptOrder, call: StartC
     yield* landBody(order, answer.body, { kind: "start", http_status, execution_id, session_id })
   }
   return started
-}, Effect.uninterruptible)
+})
 
 /** Decision 2: a 409 is about our own run only if the state of that execution says so. */
 const identify = Effect.fnUntraced(function* (
@@ -174,6 +185,8 @@ const startFacts = (order: AttemptOrder, started: Started): ReadonlyArray<Fact> 
       ]
     case "Taken":
       return [{ ...answered, answer: "taken", http_status: started.http_status }]
+    case "Unusable":
+      return [{ ...answered, answer: "unusable", http_status: started.http_status }]
     case "Foreign":
     case "Identify":
       return [{ ...answered, answer: "foreign", http_status: 409 }]
@@ -214,5 +227,8 @@ const settleStart = Effect.fnUntraced(function* (
     case "Foreign":
     case "Identify":
       return deferred("foreign")
+    case "Unusable":
+      // Its body was refused before: nothing comes here.
+      return yield* Effect.die(new Error("an answer that cannot be used was taken for one"))
   }
 })

@@ -34,13 +34,16 @@ export type TaskResumption =
   | { readonly _tag: "Refused"; readonly status_reason: string }
   | { readonly _tag: "StartUnknown" }
   | { readonly _tag: "NotOurs" }
+  /** The start was answered, and the process died before it could say that the answer is of no use. */
+  | { readonly _tag: "Unusable"; readonly attempt: AttemptState }
   /** Collected, but there is nothing to collect: the night was over before this task began. */
   | { readonly _tag: "NightOver" }
 
 export const resumeTask = (task: TaskState | undefined, mode: Mode): TaskResumption => {
   if (task === undefined) return mode === "night" ? start(1, false, 0) : { _tag: "Nothing" }
   const { settled } = task
-  if (settled !== undefined && settled.fact.outcome !== "unfinished") return { _tag: "Nothing" }
+  if (settled !== undefined && settled.fact.outcome !== "unfinished")
+    return lookAgain(task, settled.fact.reason)
   const last = task.attempts.at(-1)
   const attemptsMade = task.attempts.length - task.attemptsBefore
   if (last === undefined) return mode === "night" ? start(1, false, 0) : notStarted(task)
@@ -49,6 +52,15 @@ export const resumeTask = (task: TaskState | undefined, mode: Mode): TaskResumpt
   // A start and its probe both left and neither was answered: this run has nothing more to ask.
   if (settled !== undefined && resumption._tag === "GiveUpStart") return { _tag: "Nothing" }
   return resumeOpen(task, last, resumption, attemptsMade, mode)
+}
+
+/** An execution whose state could not be used may say something else by now. */
+const lookAgain = ({ attempts }: TaskState, reason: string): TaskResumption => {
+  const attempt = attempts.at(-1)
+  const isOpen = attempt?.execution_id !== undefined && attempt.closed === undefined
+  return reason === "ANSWER_UNUSABLE" && isOpen
+    ? { _tag: "Follow", attempt, execution_id: attempt.execution_id, attemptsMade: attempts.length }
+    : { _tag: "Nothing" }
 }
 
 /**
@@ -94,6 +106,8 @@ const resumeOpen = (
       return { _tag: "StartUnknown" }
     case "NotOurs":
       return { _tag: "NotOurs" }
+    case "Unusable":
+      return { _tag: "Unusable", attempt: last }
     case "Follow":
       return {
         _tag: "Follow",

@@ -15,7 +15,7 @@ import { nearestName } from "../Nearest.ts"
 import { judgeCustomerId } from "./PersonalData.ts"
 import type { Place } from "./Problem.ts"
 import { readParameter } from "./Reference.ts"
-import { personalDataReason } from "./Scalars.ts"
+import { idTooLong, isIdTooLong, personalDataReason } from "./Scalars.ts"
 
 type Path = ReadonlyArray<PropertyKey>
 
@@ -246,6 +246,8 @@ export const bindRow = (
   const { findings } = surroundings.context
   const verdict = judgeCustomerId(row.customer_id)
   if (verdict._tag === "Certain") findings.error(row.place, `expected ${personalDataReason(verdict.kind)}`)
+  for (const id of [row.customer_id, row.engine_reference ?? ""])
+    if (isIdTooLong(id)) findings.error(row.place, idTooLong(id))
   warnOfResemblance(surroundings.context, row.customer_id, row.place)
   warnOfLoginId(surroundings.context, row.customer_id, row.parameters, row.place)
   const login: Login = { _tag: "Parameters", parameters: row.parameters, tokenized_access }

@@ -6,7 +6,16 @@
 import { Schema } from "effect"
 import { defaults } from "./Defaults.ts"
 import { looksLikeReference } from "./Reference.ts"
-import { customerId, deadline, duration, jobName, reference, serviceUrl, text } from "./Scalars.ts"
+import {
+  customerId,
+  deadline,
+  duration,
+  externalId,
+  jobName,
+  reference,
+  serviceUrl,
+  text,
+} from "./Scalars.ts"
 import { timezone, urlBeside } from "./Scalars.ts"
 
 /** `defaultValue` only tells editors; loading applies it. */
@@ -148,13 +157,13 @@ const HooksExtraData = Schema.Record(
 )
 
 const engineFields = {
-  reference: required(text, "The engine, as the catalogue spells it."),
+  reference: required(externalId, "The engine, as the catalogue spells it."),
   configurations: optional(AnyMap, "Engine settings, where its form declares any.", {}),
   hooks_extra_data: optional(HooksExtraData, "Appended to every webhook delivery; never secrets.", {}),
   features: optional(Features, "What to retrieve; the engine's own defaults when absent."),
 }
 
-export const JobEngine = Schema.Union([text, Schema.Struct(engineFields)])
+export const JobEngine = Schema.Union([externalId, Schema.Struct(engineFields)])
 
 const parameters = optional(AnyMap, "Login parameters: values or env:NAME, file:PATH, exec:COMMAND.")
 const tokenizedAccess = optional(
@@ -164,7 +173,7 @@ const tokenizedAccess = optional(
 )
 
 export const CustomerEngine = Schema.Union([
-  text,
+  externalId,
   Schema.Struct({
     ...engineFields,
     parameters,
@@ -193,9 +202,9 @@ export const Tokens = Schema.Struct({
 })
 
 export const Session = Schema.Union([
-  text,
+  externalId,
   Schema.Struct({
-    id: required(text, "The session's id."),
+    id: required(externalId, "The session's id."),
     customer: optional(customerId, "The customer who ran it, where known."),
   }),
 ])

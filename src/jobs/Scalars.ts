@@ -3,12 +3,17 @@
  * addresses, references, names, times. A rule's message never holds the value. `${NAME}` is replaced before
  * these are asked, but editors see it still, so their patterns let it pass.
  */
+import { idCharactersMax } from "../contract/TextBounds.ts"
 import { Duration, Schema } from "effect"
 import { judgeCustomerId } from "./PersonalData.ts"
 import { parseReference } from "./Reference.ts"
 
 /** What an editor checks as the value is typed: the rule, or anything with `${` in it. */
 const editorPattern = (pattern: string) => () => ({ pattern: `^(?:${pattern})$|\\$\\{` })
+
+const idRule = `at most ${idCharactersMax} characters`
+export const isIdTooLong = (id: string): boolean => id.length > idCharactersMax
+export const idTooLong = (id: string): string => `expected ${idRule}, got ${id.length}`
 
 export const text = Schema.String.check(Schema.isMinLength(1, { expected: "a text that is not empty" }))
 
@@ -134,7 +139,10 @@ export const personalDataReason = (kind: string): string =>
   `a customer_id without personal data: this is ${kind}, and the service stores the id, repeats it on ` +
   "every event and may put it into webhook addresses (reference, 4.1)"
 
-export const customerId = text.check(
+/** An id of somebody else's system; whatever it is, its length has a bound. */
+export const externalId = text.check(Schema.isMaxLength(idCharactersMax, { expected: idRule }))
+
+export const customerId = externalId.check(
   Schema.makeFilter((value: string) => {
     const verdict = judgeCustomerId(value)
     return verdict._tag === "Certain" ? `expected ${personalDataReason(verdict.kind)}` : undefined

@@ -6,8 +6,9 @@
  * searched as text.
  */
 import { Redacted } from "effect"
+import { measureLargeBody } from "../contract/BodyBounds.ts"
 import type { BodyMeta } from "./Landing.ts"
-import { jsonTokens, pathKeysMax } from "./JsonTokens.ts"
+import { jsonTokens, pathKeysMax, valueEnd } from "./JsonTokens.ts"
 
 export const blanked = "[blanked]"
 
@@ -73,6 +74,8 @@ const formsOf = (value: string): ReadonlyArray<string> => {
 }
 
 const jsonText = (bytes: Uint8Array): string | undefined => {
+  // What must not be parsed is searched as text.
+  if (measureLargeBody(bytes).broken !== undefined) return undefined
   try {
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes)
     JSON.parse(text)
@@ -123,12 +126,27 @@ const blankToken = (source: string, needles: Needles): string => {
 const withoutParts = (text: string, parts: ReadonlyArray<string>): string =>
   parts.reduce((kept, part) => kept.replaceAll(part, blanked), text)
 
-const secretField = /("(?:ticket|session_token|token_key)"\s*:\s*)(?:"(?:[^"\\]|\\.)*"?|[^\s",}\]]+)/g
+const secretField = /"(?:ticket|session_token|token_key)"\s{0,64}:\s{0,64}/g
+
+/** Their values go, each found by hand: a pattern over a value of some megabytes overflows the stack. */
+const withoutSecretFields = (text: string): string => {
+  const pieces: Array<string> = []
+  let copied = 0
+  for (const { 0: field, index } of text.matchAll(secretField)) {
+    const from = index + field.length
+    if (from < copied) continue
+    const to = valueEnd(text, from)
+    if (to === from) continue
+    pieces.push(text.slice(copied, from), JSON.stringify(blanked))
+    copied = to
+  }
+  return copied === 0 ? text : pieces.join("") + text.slice(copied)
+}
 
 /** Bytes are searched as Latin-1, so that those around an occurrence stay what they are, UTF-8 or not. */
 const blankText = (bytes: Uint8Array, needles: Needles): Uint8Array => {
   const text = Buffer.from(bytes).toString("latin1")
   const parts = needles.parts.flatMap((part) => [Buffer.from(part).toString("latin1"), part])
-  const kept = withoutParts(text.replace(secretField, `$1"${blanked}"`), parts)
+  const kept = withoutParts(withoutSecretFields(text), parts)
   return kept === text ? bytes : Buffer.from(kept, "latin1")
 }

@@ -12,8 +12,41 @@ export interface JsonToken {
   readonly isKey: boolean
 }
 
-const string = /"(?:[^"\\]|\\.)*"/y
-const scalar = /[^\s,:[\]{}"]+/y
+/** Where the string that begins at `from` ends, quote included; by hand, since a pattern overflows. */
+const stringEnd = (text: string, from: number): number => {
+  for (let at = from + 1; at < text.length; at++) {
+    const unit = text.charCodeAt(at)
+    if (unit === backslash) at++
+    else if (unit === quote) return at + 1
+  }
+  return text.length
+}
+
+const quote = 0x22
+const backslash = 0x5c
+/** What ends a number or a word: white space, a comma, a colon, a bracket or a quote. */
+const endsWord = (unit: number): boolean =>
+  unit <= 0x20 ||
+  unit === 0x2c ||
+  unit === 0x3a ||
+  unit === quote ||
+  unit === 0x5b ||
+  unit === 0x5d ||
+  unit === 0x7b ||
+  unit === 0x7d
+
+const wordEnd = (text: string, from: number): number => {
+  let at = from + 1
+  while (at < text.length && !endsWord(text.charCodeAt(at))) at++
+  return at
+}
+
+/** Where the string, number or word at `from` ends; `from` where none stands there. */
+export const valueEnd = (text: string, from: number): number => {
+  const unit = text.charCodeAt(from)
+  if (unit === quote) return stringEnd(text, from)
+  return from >= text.length || endsWord(unit) ? from : wordEnd(text, from)
+}
 
 interface Level {
   readonly isObject: boolean
@@ -45,15 +78,14 @@ export function* jsonTokens(text: string): Generator<JsonToken> {
       awaitsKey = level?.isObject === true
       at += 1
     } else {
-      const pattern = character === '"' ? string : scalar
-      pattern.lastIndex = at
-      const to = pattern.test(text) ? pattern.lastIndex : at + 1
+      const unit = text.charCodeAt(at)
+      const to = Math.max(at + 1, valueEnd(text, at))
       if (character === '"' && awaitsKey && level !== undefined) {
         level.key = String(JSON.parse(text.slice(at, to)))
         keys = keysOf(levels)
         awaitsKey = false
         yield { from: at, to, path: keys, isKey: true }
-      } else if (!/[\s:]/.test(character ?? "")) {
+      } else if (unit === quote || !endsWord(unit)) {
         yield { from: at, to, path: keys, isKey: false }
       }
       at = to

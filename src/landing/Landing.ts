@@ -8,7 +8,8 @@ import { Context, Schema } from "effect"
 import type { Effect, Stream } from "effect"
 import { LandedRef } from "../ledger/Fact.ts"
 
-export const bodyKinds = ["start", "state", "challenge", "results", "profile"] as const
+/** `unusable`: what was kept of an answer of any call that its task could make nothing of. */
+export const bodyKinds = ["start", "state", "challenge", "results", "profile", "unusable"] as const
 
 /** What is known about a body beside its bytes. */
 export const BodyMeta = Schema.Struct({

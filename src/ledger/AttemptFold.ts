@@ -3,7 +3,7 @@
  * changes in what is known of it.
  */
 import type { Fact, StartIntended } from "./Fact.ts"
-import type { AttemptState, Deletion, TaskDraft, Writable } from "./RunState.ts"
+import type { AttemptState, TaskDraft, Writable } from "./RunState.ts"
 
 export const emptyAttempt = (
   { attempt, external_execution_id, fingerprint, token_id }: typeof StartIntended.Type,
@@ -28,20 +28,6 @@ export const emptyAttempt = (
   drained: false,
   deletion: undefined,
 })
-
-export const foldDeletion = (
-  deletion: Deletion | undefined,
-  fact: Extract<Fact, { _tag: "DeleteIntended" | "DeleteAnswered" }>,
-  at: number,
-): Deletion =>
-  fact._tag === "DeleteIntended"
-    ? { asked_at: at, landed_sha256: fact.landed_sha256, http_status: undefined, outcome: "pending" }
-    : {
-        asked_at: deletion?.asked_at ?? at,
-        landed_sha256: deletion?.landed_sha256 ?? "",
-        http_status: fact.http_status,
-        outcome: fact.outcome,
-      }
 
 export const foldAttempt = (
   task: TaskDraft,
@@ -72,7 +58,9 @@ export const foldAttempt = (
       attempt.disowned = true
       return
     case "AttemptKept":
+      // The newest word counts: what is kept after all is not taken for drained any more.
       attempt.kept = fact
+      attempt.drained = false
       return
     case "AttemptObserved":
       attempt.status_code = fact.status_code

@@ -6,6 +6,7 @@
 import { Schema } from "effect"
 import { ResultsSource } from "../contract/ResultsSource.ts"
 import { attempt, task } from "./FactKeys.ts"
+import { LeftOutBody } from "./LeftOutBody.ts"
 import {
   TicketDropped,
   TicketIssued,
@@ -13,7 +14,7 @@ import {
   TokenExpiring,
   TokenRevoked,
   TokenStored,
-} from "./TokenFact.ts"
+} from "./TokenFacts.ts"
 
 export const outcomes = ["succeeded", "partial", "failed", "skipped", "unfinished"] as const
 export type Outcome = (typeof outcomes)[number]
@@ -75,6 +76,7 @@ export const startAnswers = [
   "not_created",
   "foreign",
   "taken",
+  "unusable",
   "lost",
 ] as const
 export const StartAnswered = Schema.TaggedStruct("StartAnswered", {
@@ -82,7 +84,7 @@ export const StartAnswered = Schema.TaggedStruct("StartAnswered", {
   /**
    * accepted: 202. adopted: 409 with our own external id. refused: 400 or 422. not_created: 429, 503, refused
    * connection. foreign: 409 of somebody else's run. taken: with the id of another attempt's execution, so that
-   * whatever runs now has no name here. lost: nobody knows.
+   * whatever runs now has no name here. unusable: answered, but nothing can be made of it. lost: nobody knows.
    */
   answer: Schema.Literals(startAnswers),
   http_status: Schema.optionalKey(Schema.Int),
@@ -148,7 +150,7 @@ export const AttemptDrained = Schema.TaggedStruct("AttemptDrained", {
     Schema.Struct({ basis: Schema.Literals(drainBases), families: Schema.Array(ProofLine) }),
   ),
 })
-export const keptReasons = ["RECORDS_SHORT", "RECORDS_UNREACHABLE"] as const
+export const keptReasons = ["RECORDS_SHORT", "RECORDS_UNREACHABLE", "ANSWER_UNUSABLE"] as const
 /** It is not proved that all of this closed execution is here: it stays at the service and is read again. */
 export const AttemptKept = Schema.TaggedStruct("AttemptKept", {
   ...attempt,
@@ -162,6 +164,16 @@ export const AttemptKept = Schema.TaggedStruct("AttemptKept", {
 export const AttemptDisowned = Schema.TaggedStruct("AttemptDisowned", {
   ...attempt,
   execution_id: Schema.String,
+})
+/** An answer that its task could make nothing of, because of a bound that it breaks or a defect of ours. */
+export const AnswerRefused = Schema.TaggedStruct("AnswerRefused", {
+  ...task,
+  execution_id: Schema.optionalKey(Schema.String),
+  /** `start`, `state`, or the name of a results endpoint. */
+  what: Schema.String,
+  /** For people. Holds nothing of a body. */
+  why: Schema.String,
+  landed: Schema.optionalKey(LandedRef),
 })
 /** What a results endpoint answered: a landed body or a status. Older ledgers have no `source`. */
 export const ResultsRead = Schema.TaggedStruct("ResultsRead", {
@@ -203,7 +215,7 @@ export const CredentialRejected = Schema.TaggedStruct("CredentialRejected", {
   reason: Schema.String,
 })
 export const CredentialReleased = Schema.TaggedStruct("CredentialReleased", { fingerprint: Schema.String })
-/** Everything landed up to now stands in the published tables of this version. */
+/** Everything landed up to now stands in the published tables of this version, but for what is left out. */
 export const RunPublished = Schema.TaggedStruct("RunPublished", {
   run_id: Schema.String,
   version: Schema.Int,
@@ -220,6 +232,7 @@ export const RunPublished = Schema.TaggedStruct("RunPublished", {
       whole: Schema.optionalKey(Schema.Boolean),
     }),
   ),
+  left_out: Schema.optionalKey(Schema.Array(LeftOutBody)),
 })
 export const DeleteIntended = Schema.TaggedStruct("DeleteIntended", {
   ...task,
@@ -257,6 +270,7 @@ export const Fact = Schema.Union([
   AttemptDrained,
   AttemptKept,
   AttemptDisowned,
+  AnswerRefused,
   ResultsRead,
   AttachmentRead,
   TaskSettled,

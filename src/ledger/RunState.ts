@@ -4,8 +4,11 @@
  */
 import { builtInSources, withEarlier } from "../contract/ResultsSource.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
+import { foldDeletion } from "./Deletion.ts"
+import type { Deletion } from "./Deletion.ts"
 import type {
   AbortIntended,
+  AnswerRefused,
   AttachmentRead,
   AttemptClosed,
   AttemptDrained,
@@ -19,8 +22,8 @@ import type {
   TaskPlanned,
   TaskSettled,
 } from "./Fact.ts"
-import { emptyAttempt, foldAttempt, foldDeletion } from "./AttemptFold.ts"
-import type { TicketDropped, TokenDropped, TokenExpiring, TokenStored } from "./TokenFact.ts"
+import { emptyAttempt, foldAttempt } from "./AttemptFold.ts"
+import type { TicketDropped, TokenDropped, TokenExpiring, TokenStored } from "./TokenFacts.ts"
 
 /** A fact with its place in the ledger, which orders facts whatever the clocks said. */
 export type At<F> = { readonly seq: number; readonly at: number; readonly fact: F }
@@ -58,13 +61,6 @@ export interface AttemptState {
   readonly deletion: Deletion | undefined
 }
 
-export interface Deletion {
-  readonly asked_at: number
-  readonly landed_sha256: string
-  readonly http_status: number | undefined
-  readonly outcome: "deleted" | "gone" | "pending"
-}
-
 /** What became of the task's tickets and tokens. */
 export type TokenNote =
   | typeof TicketDropped.Type
@@ -79,6 +75,8 @@ export interface TaskState {
   /** Every read of results or profile, oldest first. */
   readonly results: ReadonlyArray<At<typeof ResultsRead.Type>>
   readonly attachments: ReadonlyArray<typeof AttachmentRead.Type>
+  /** Answers that it could make nothing of, oldest first; absent where there were none. */
+  readonly refused?: ReadonlyArray<typeof AnswerRefused.Type>
   /** Absent where the task had nothing to do with tokens. */
   readonly tokens?: ReadonlyArray<TokenNote>
   readonly settled: At<typeof TaskSettled.Type> | undefined
@@ -185,6 +183,9 @@ const foldTask = (task: TaskDraft, fact: Fact, place: { readonly seq: number; re
         (known) => known.session_id !== fact.session_id || known.attachment_id !== fact.attachment_id,
       )
       task.attachments.push(fact)
+      return
+    case "AnswerRefused":
+      task.refused = [...(task.refused ?? []), fact]
       return
     case "TicketDropped":
     case "TokenStored":

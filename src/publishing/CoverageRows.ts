@@ -26,6 +26,8 @@ export interface TaskFindings {
   readonly retrieved: ReadonlyArray<string>
   readonly session_id: string | undefined
   readonly as_of: number | undefined
+  /** A body of the task is not in the tables. */
+  readonly isLeftOut: boolean
 }
 
 const ended = (outcome: Outcome, who_acts: WhoActs) => ({ outcome, who_acts })
@@ -59,10 +61,17 @@ const featureEnds: {
 /**
  * Ends of our own that hold for all features: their results are not all here, whatever the execution said.
  */
-const incomplete = ["RESULTS_PARTIAL", "RECORDS_UNREACHABLE", "RECORDS_SHORT"]
+const incomplete = ["RESULTS_PARTIAL", "RECORDS_UNREACHABLE", "RECORDS_SHORT", "ANSWER_UNUSABLE"]
 
-const settle = (task: TaskState, reason: string | undefined): Settlement => {
-  const whole = settlementOf(task)
+/** A success of which a body is not in the tables is none. */
+const wholeOf = (task: TaskState, { isLeftOut }: TaskFindings): Settlement => {
+  const settlement = settlementOf(task)
+  const isHidden = isLeftOut && settlement.outcome === "succeeded"
+  return isHidden ? { ...ended("partial", "engineer"), reason: "ANSWER_UNUSABLE" } : settlement
+}
+
+const settle = (task: TaskState, reason: string | undefined, findings: TaskFindings): Settlement => {
+  const whole = wholeOf(task, findings)
   const known = featureStatusReasons.find((each) => each === reason)
   // A value that the reference does not list is nobody's success.
   const own =
@@ -103,11 +112,11 @@ export const coverageRows = (
   const codes = new Set([...features, ...findings.featureReasons.keys(), ...findings.retrieved])
   const first = { run_id, task_id, session_id: findings.session_id, customer_id, engine_reference }
   const as_of = findings.as_of ?? task.settled?.at
-  if (codes.size === 0) return [{ ...first, ...cellsOf(settlementOf(task)), as_of }]
+  if (codes.size === 0) return [{ ...first, ...cellsOf(wholeOf(task, findings)), as_of }]
   return [...codes].map((feature) => ({
     ...first,
     feature,
-    ...cellsOf(settle(task, findings.featureReasons.get(feature))),
+    ...cellsOf(settle(task, findings.featureReasons.get(feature), findings)),
     records: recordsOf(feature, families, findings),
     counted: countedOf(feature, families, findings),
     as_of,

@@ -15,12 +15,13 @@ import { TableBuilder } from "../records/Columns.ts"
 import type { TableSpec } from "../records/Columns.ts"
 import { makeNormaliser } from "../records/Normalise.ts"
 import type { Flushed, Normaliser } from "../records/Normalise.ts"
-import { parseBody } from "../records/ParseBody.ts"
+import type { ParsedBody } from "../records/ParseBody.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import {
   deriveSession,
   findingsKey,
   findingsOf as sessionFindings,
+  parseUsable,
   readBody,
   rowsOfSession,
 } from "./DeriveSession.ts"
@@ -29,8 +30,8 @@ import { coverageRows } from "./CoverageRows.ts"
 import type { TaskFindings } from "./CoverageRows.ts"
 import { executionRow, stateRows } from "./ExecutionRows.ts"
 import type { TableRow } from "./ExecutionRows.ts"
-import { PublishFailed } from "./Publisher.ts"
-import type { Published } from "./Publisher.ts"
+import { LeftOut } from "./LeftOut.ts"
+import type { PublishFailed, Published } from "./Publisher.ts"
 import { framesOf } from "./RunPicture.ts"
 import type { RunPicture, SessionPicture } from "./RunPicture.ts"
 import { ledgerRows } from "./RunRows.ts"
@@ -52,6 +53,7 @@ export interface Derived {
   readonly receipts: Published["receipts"]
   readonly rows: Readonly<Record<string, number>>
   readonly findings: ReadonlyMap<string, SessionFindings>
+  readonly left_out: Published["left_out"]
 }
 
 const systemRowsMax = 122_880
@@ -61,6 +63,7 @@ class RunTables {
   readonly #builders: ReadonlyMap<string, TableBuilder>
   readonly rows: Record<string, number> = {}
   readonly found = new Map<string, SessionFindings>()
+  readonly leftOut = new LeftOut()
   #pending = 0
 
   constructor(options: DeriveOptions) {
@@ -122,16 +125,19 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
     for (const session of own)
       yield* addSession(picture, options, tables, session, countOf(session.execution_id))
     const isWhole = (attempt: AttemptState): boolean =>
-      attempt.proof?.basis === "unwanted" ||
-      proveDrain(countOf(attempt.execution_id), foundBy(tables, own, attempt)).isWhole
+      !tables.leftOut.hasOneOf(framesOf(picture, task, attempt)) &&
+      (attempt.proof?.basis === "unwanted" ||
+        proveDrain(countOf(attempt.execution_id), foundBy(tables, own, attempt)).isWhole)
     receipts.push(...receiptsOf(picture, task, isWhole))
-    const findings = taskFindings(tables, own, states.at(-1))
     const { run_id } = picture.state.started
+    const isLeftOut = tables.leftOut.hasOneOf(picture.framesByTask.get(task.planned.task_id) ?? [])
+    const findings = { ...taskFindings(tables, own, states.at(-1)), isLeftOut }
     tables.add(coverageRows(run_id, task, options.families, findings).map((row) => [coverageTable.name, row]))
     if (tables.isFull) yield* options.sink(tables.flush())
   }
   yield* options.sink(tables.flush())
-  return { receipts, rows: tables.rows, findings: tables.found } satisfies Derived as Derived
+  const left_out = tables.leftOut.bodies
+  return { receipts, rows: tables.rows, findings: tables.found, left_out } satisfies Derived as Derived
 })
 
 /** Answers the newest state, where one is landed and readable. */
@@ -153,18 +159,39 @@ const deriveAttempt = Effect.fnUntraced(function* (
         yield* readBody(run_id, frame)
     }
   }
-  const parsed = newest === undefined ? undefined : parseBody(yield* readBody(run_id, newest))
-  const state = parsed?._tag === "ReadableBody" && isObject(parsed.value) ? parsed.value : undefined
+  const bytes = newest === undefined ? undefined : yield* readBody(run_id, newest)
   const facts = {
     run_id,
     task,
     attempt,
     deleted_at: execution_id === undefined ? undefined : picture.deletedAt.get(execution_id),
   }
-  tables.add([[executionsTable.name, executionRow(facts, state)]])
-  if (state !== undefined) tables.add(stateRows(facts, state))
-  return state
+  const rowsOf = (state: Json | undefined): StateOfAttempt => ({
+    state,
+    rows: [
+      [executionsTable.name, executionRow(facts, state)],
+      ...(state === undefined ? [] : stateRows(facts, state)),
+    ],
+  })
+  const derived =
+    newest === undefined || bytes === undefined
+      ? rowsOf(undefined)
+      : tables.leftOut.unless(
+          newest,
+          () => rowsOf(objectOf(parseUsable(tables.leftOut, newest, bytes))),
+          () => rowsOf(undefined),
+        )
+  tables.add(derived.rows)
+  return derived.state
 })
+
+interface StateOfAttempt {
+  readonly state: Json | undefined
+  readonly rows: ReadonlyArray<TableRow>
+}
+
+const objectOf = (parsed: ParsedBody): Json | undefined =>
+  parsed._tag === "ReadableBody" && isObject(parsed.value) ? parsed.value : undefined
 
 /** What was landed of the session of an attempt. */
 const foundBy = (
@@ -190,16 +217,23 @@ const addSession = Effect.fnUntraced(function* (
     if (known !== undefined) tables.found.set(findingsKey(session), known)
     return tables.add(rowsOfSession(run_id, session, []))
   }
-  const added = yield* deriveSession(picture, tables.normaliser, session, count)
-  tables.found.set(findingsKey(session), sessionFindings(added))
-  tables.add(rowsOfSession(run_id, session, added))
+  const drain = Effect.suspend(() => (tables.isFull ? options.sink(tables.flush()) : Effect.void))
+  const { normaliser, leftOut } = tables
+  const added = yield* deriveSession(picture, { normaliser, leftOut, drain }, session, count)
+  const rows = tables.leftOut.unless(
+    session.body,
+    () => ({ findings: sessionFindings(added), rows: rowsOfSession(run_id, session, added) }),
+    () => ({ findings: sessionFindings([]), rows: rowsOfSession(run_id, session, []) }),
+  )
+  tables.found.set(findingsKey(session), rows.findings)
+  tables.add(rows.rows)
 })
 
 const taskFindings = (
   tables: RunTables,
   sessions: ReadonlyArray<SessionPicture>,
   state: Json | undefined,
-): TaskFindings => {
+): Omit<TaskFindings, "isLeftOut"> => {
   const read = sessions.filter(({ body }) => body !== undefined)
   const found = read.flatMap((session) => tables.found.get(findingsKey(session)) ?? [])
   const byTable = new Map<string, number>()

@@ -13,7 +13,10 @@ import type { LandedBody } from "../landing/Landing.ts"
 import { sourceNameOf } from "../contract/ResultsSource.ts"
 import type { Beside, Counts, Normaliser } from "../records/Normalise.ts"
 import { parseBody } from "../records/ParseBody.ts"
+import type { ParsedBody } from "../records/ParseBody.ts"
+import { tallyOf } from "../records/Tally.ts"
 import type { TableRow } from "./ExecutionRows.ts"
+import type { LeftOut } from "./LeftOut.ts"
 import { PublishFailed } from "./Publisher.ts"
 import type { RunPicture, SessionPicture } from "./RunPicture.ts"
 import { retrievedFeatures, sessionRows } from "./SessionRows.ts"
@@ -63,9 +66,24 @@ const lineageOf = (run_id: string, { task, session_id, execution_id }: SessionPi
   engine_reference: task.planned.engine_reference ?? null,
 })
 
+/** Where the rows of a session go. */
+export interface SessionTables {
+  readonly normaliser: Normaliser
+  readonly leftOut: LeftOut
+  /** Hands full tables away; asked after each body. */
+  readonly drain: Effect.Effect<void, PublishFailed>
+}
+
+/** A body that breaks a bound has no value, and is noted. */
+export const parseUsable = (leftOut: LeftOut, body: LandedBody, bytes: Uint8Array): ParsedBody => {
+  const parsed = parseBody(bytes)
+  if (parsed._tag === "UnreadableBody" && parsed.breaksBound) leftOut.note(body, parsed.reason)
+  return parsed
+}
+
 const addBody = Effect.fnUntraced(function* (
   { state }: RunPicture,
-  normaliser: Normaliser,
+  { normaliser, leftOut, drain }: SessionTables,
   session: SessionPicture,
   body: LandedBody,
   beside: Beside | undefined,
@@ -74,24 +92,36 @@ const addBody = Effect.fnUntraced(function* (
   const source = sourceOf(state.sources, body)
   const bytes = yield* readBody(run_id, body)
   const lineage = lineageOf(run_id, session)
-  const parsed = parseBody(bytes)
-  const value = parsed._tag === "ReadableBody" ? parsed.value : undefined
-  const counts =
-    parsed._tag === "ReadableBody"
-      ? normaliser.add(lineage, dataOf(source, value), beside)
-      : normaliser.addBody(lineage, source, bytes)
-  const { records, inTables, other, rejected, repeated } = counts
+  const added = leftOut.unless(
+    body,
+    (): AddedBody => {
+      const parsed = parseUsable(leftOut, body, bytes)
+      if (parsed._tag === "UnreadableBody")
+        return { counts: normaliser.refuse(lineage, parsed.reason), ...nothingFound(source) }
+      const { value } = parsed
+      const counts = normaliser.add(lineage, dataOf(source, value), beside)
+      return { counts, value, finding: { source, isFinal: isFinal(source, value), tally: counts.tally } }
+    },
+    (reason) => ({ counts: normaliser.refuse(lineage, reason), ...nothingFound(source) }),
+  )
+  const { records, inTables, other, rejected, repeated } = added.counts
   if (records !== inTables + other + rejected + repeated) {
     return yield* new PublishFailed({ message: `${session.session_id}: a record has no row` })
   }
-  const finding = { source, isFinal: isFinal(source, value), tally: counts.tally }
-  return { counts, value, finding } satisfies AddedBody as AddedBody
+  yield* drain
+  return added
+})
+
+/** A body of which nothing is known says nothing: not even that it is final. */
+const nothingFound = (source: ResultsSource) => ({
+  value: undefined,
+  finding: { source, isFinal: isFinal(source, undefined), tally: tallyOf([]) },
 })
 
 /** `count` is what the session's execution counted. */
 export const deriveSession = Effect.fnUntraced(function* (
   picture: RunPicture,
-  normaliser: Normaliser,
+  tables: SessionTables,
   session: SessionPicture,
   count: ProductsCount,
 ) {
@@ -105,7 +135,7 @@ export const deriveSession = Effect.fnUntraced(function* (
     ).families.filter(({ counted, landed }) => counted !== undefined && counted > 0 && landed >= counted)
     const families = new Set(held.map(({ family }) => family))
     const beside = session.bodies.length === 1 ? undefined : { seen, isHeld: heldBy(families) }
-    added.push(yield* addBody(picture, normaliser, session, body, beside))
+    added.push(yield* addBody(picture, tables, session, body, beside))
   }
   return added satisfies ReadonlyArray<AddedBody> as ReadonlyArray<AddedBody>
 })

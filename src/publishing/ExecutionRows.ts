@@ -2,6 +2,7 @@
  * Rows of one attempt: `executions` and what its newest landed state says about features, messages, refused
  * fields and counted products (section 2.4). Pure. `input` of a refused field is never read.
  */
+import { cutText } from "../contract/TextBounds.ts"
 import type { Cell } from "../records/Columns.ts"
 import { jsonText } from "../records/JsonText.ts"
 import type { AttemptState, TaskState } from "../ledger/RunState.ts"
@@ -102,8 +103,8 @@ export const stateRows = (facts: AttemptFacts, body: Json): ReadonlyArray<TableR
         ...first,
         customer_id,
         engine_reference,
-        key,
-        ...productKey(key),
+        key: cutText(key),
+        ...productKey(cutText(key)),
         count: wholeNumber(value),
       }
       rows.push([productsCountTable.name, row])
@@ -114,7 +115,7 @@ export const stateRows = (facts: AttemptFacts, body: Json): ReadonlyArray<TableR
 
 const refusedField = ({ loc, msg, type, ctx }: Json): Row => ({
   loc: textsOf(loc),
-  msg: typeof msg === "string" ? msg : null,
-  type: typeof type === "string" ? type : null,
+  msg: typeof msg === "string" ? cutText(msg) : null,
+  type: typeof type === "string" ? cutText(type) : null,
   ctx: ctx === undefined || ctx === null ? null : jsonText(ctx),
 })

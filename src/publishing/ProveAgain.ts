@@ -7,6 +7,8 @@ import { readProductsCount } from "../contract/ProductsCount.ts"
 import { findingOf, proveDrain } from "../execution/DrainProof.ts"
 import type { SourceFinding } from "../execution/DrainProof.ts"
 import type { LandedBody } from "../landing/Landing.ts"
+import type { ResultsSource } from "../contract/ResultsSource.ts"
+import { tallyOf } from "../records/Tally.ts"
 import { parseBody } from "../records/ParseBody.ts"
 import { readBody, sourceOf } from "./DeriveSession.ts"
 import type { RunPicture } from "./RunPicture.ts"
@@ -17,6 +19,15 @@ const valueOf = Effect.fnUntraced(function* (run_id: string, body: LandedBody | 
   const parsed = parseBody(yield* readBody(run_id, body))
   return parsed._tag === "ReadableBody" ? parsed.value : undefined
 })
+
+/** What cannot be counted proves nothing. */
+const findingOrNothing = (source: ResultsSource, value: unknown): SourceFinding => {
+  try {
+    return findingOf(source, value)
+  } catch {
+    return { source, isFinal: false, tally: tallyOf([]) }
+  }
+}
 
 /** Fails where a body of it is damaged. */
 export const proveAgain = Effect.fn("Publishing.proveAgain")(function* (
@@ -29,7 +40,9 @@ export const proveAgain = Effect.fn("Publishing.proveAgain")(function* (
   const count = readProductsCount(isObject(state) ? state["products_count"] : undefined)
   const session = picture.sessions.find((one) => one.session_id === session_id)
   const findings: Array<SourceFinding> = []
-  for (const body of session?.bodies ?? [])
-    findings.push(findingOf(sourceOf(picture.state.sources, body), yield* valueOf(run_id, body)))
+  for (const body of session?.bodies ?? []) {
+    const source = sourceOf(picture.state.sources, body)
+    findings.push(findingOrNothing(source, yield* valueOf(run_id, body)))
+  }
   return proveDrain(count, findings)
 })

@@ -5,6 +5,7 @@
  */
 import { Context, Schema } from "effect"
 import type { Effect } from "effect"
+import type { LeftOutBody } from "../ledger/LeftOutBody.ts"
 
 /**
  * Publishing did not happen; the version published before still stands, and nothing may be deleted remotely.
@@ -28,6 +29,8 @@ export interface Published {
   }>
   /** Earlier runs of which files are missing or changed: the version does not hold all of their rows. */
   readonly without?: ReadonlyArray<string>
+  /** Landed bodies that are not in the tables, because nothing could be made of them. */
+  readonly left_out: ReadonlyArray<LeftOutBody>
 }
 
 export class Publisher extends Context.Service<

@@ -135,7 +135,13 @@ export const publishRun = Effect.fn("Publisher.publish")(function* (
   const rows = Object.fromEntries(
     publishedTables(store.families).map(({ name }) => [name, derived.rows[name] ?? 0]),
   )
-  return { version, rows, receipts: derived.receipts, without } satisfies Published as Published
+  return {
+    version,
+    rows,
+    receipts: derived.receipts,
+    left_out: derived.left_out,
+    without,
+  } satisfies Published as Published
 })
 
 const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (

@@ -79,7 +79,12 @@ const publishIn = (store: PublishedStore, families: ReadonlyArray<RecordFamily>)
     const { version } = store
     store.runs.set(run_id, { version, rows, receipts: derived.receipts, bodies })
     yield* answering
-    return { version, rows, receipts: derived.receipts } satisfies Published as Published
+    return {
+      version,
+      rows,
+      receipts: derived.receipts,
+      left_out: derived.left_out,
+    } satisfies Published as Published
   })
 
 const publishOutcomeIn = (store: PublishedStore, families: ReadonlyArray<RecordFamily>) =>

@@ -1,8 +1,9 @@
 /**
  * Reads the fields of an object of the service into cells, tolerantly: what breaks its column's type
- * becomes NULL and stays, with every field that no column names, in `extra`. One odd value never costs its
- * neighbours.
+ * becomes NULL and stays, with every field that no column names, in `extra`. A text that is too long is cut
+ * with a mark. One odd value never costs its neighbours.
  */
+import { cutText } from "../contract/TextBounds.ts"
 import { converter } from "../records/Cells.ts"
 import type { Cell, ColumnSpec } from "../records/Columns.ts"
 import { ExactNumber } from "../records/ExactNumber.ts"
@@ -43,7 +44,7 @@ export const takeFields = (
     }
     const cell = converter(type)(object[name])
     if (cell === undefined) continue
-    cells[name] = cell
+    cells[name] = typeof cell === "string" && type === "VARCHAR" ? cutText(cell) : cell
     held.add(name)
   }
   return { cells, extra: extraOf(object, held) }
@@ -58,5 +59,5 @@ export const extraOf = (object: Json, held: ReadonlySet<string>): string | null 
 /** A list of texts and numbers as texts (`loc` of section 2.4); null for anything else. */
 export const textsOf = (value: unknown): ReadonlyArray<string> | null =>
   Array.isArray(value) && value.every((item) => typeof item === "string" || typeof item === "number")
-    ? value.map(String)
+    ? value.map((item) => cutText(String(item)))
     : null

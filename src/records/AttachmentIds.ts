@@ -3,6 +3,7 @@
  * of strings, under a key whose name contains `attachment` is taken for one (architecture, decision 10).
  * Only a harmless alphabet is ever requested; everything else is told apart, never dropped.
  */
+import { cutText, idCharactersMax } from "../contract/TextBounds.ts"
 import { ExactNumber } from "./ExactNumber.ts"
 
 export interface AttachmentIds {
@@ -17,7 +18,10 @@ const harmless = /^[A-Za-z0-9_-]{1,128}$/
 export const attachmentIds = (data: unknown): AttachmentIds => {
   const requestable = new Set<string>()
   const refused = new Set<string>()
-  const take = (id: string): void => void (harmless.test(id) ? requestable : refused).add(id)
+  const take = (id: string): void => {
+    if (harmless.test(id)) requestable.add(id)
+    else refused.add(cutText(id, idCharactersMax))
+  }
   // Children are pushed in reverse so that they are taken in the order of the body.
   const pending: Array<unknown> = [data]
   while (pending.length > 0) {

@@ -80,6 +80,12 @@ export class TableBuilder {
     this.#rows++
   }
 
+  /** Takes back every row but the first so many. */
+  cutTo(rows: number): void {
+    for (const cells of this.#cells) cells.length = Math.min(cells.length, rows)
+    this.#rows = Math.min(this.#rows, rows)
+  }
+
   /** One row by column name; a column that is absent is NULL. For tables of few rows. */
   appendRow(row: Readonly<Record<string, Cell | undefined>>): void {
     for (const name of Object.keys(row)) {

@@ -80,6 +80,11 @@ export interface Beside {
   readonly isHeld: (sub_family: string) => boolean
 }
 
+interface NotedBeside extends Beside {
+  /** Takes every id that becomes a seen one. */
+  readonly note: (id: string) => void
+}
+
 interface Route {
   readonly table: string
   readonly compiled: ReturnType<typeof compileFamily>
@@ -119,14 +124,35 @@ export class Normaliser {
   /** The bytes of one landed body, read and added; a body that cannot be read is one rejected row. */
   addBody(lineage: Lineage, source: Pick<ResultsSource, "records">, bytes: Uint8Array): Counts {
     const parsed = parseBody(bytes)
-    if (parsed._tag === "ReadableBody") return this.add(lineage, recordsIn(source, parsed.value))
-    const id = recordIds(ownerOf(lineage))("", parsed.reason)
-    this.#reject(lineage, id, null, null, parsed.reason, "", null)
+    return parsed._tag === "ReadableBody"
+      ? this.add(lineage, recordsIn(source, parsed.value))
+      : this.refuse(lineage, parsed.reason)
+  }
+
+  /** One rejected row for a body of which nothing can be read. */
+  refuse(lineage: Lineage, reason: string): Counts {
+    const id = recordIds(ownerOf(lineage))("", reason)
+    this.#reject(lineage, id, null, null, reason, "", null)
     return { ...nothingCounted, strays: 1 }
   }
 
-  /** Adds all records of one body's `data`. */
+  /** Adds all records of one body's `data`; where one throws, none of them. */
   add(lineage: Lineage, data: unknown, beside?: Beside): Counts {
+    const marks = [...this.#builders.values()].map((builder) => [builder, builder.rows] as const)
+    const [rows, textUnits] = [this.#rows, this.#textUnits]
+    const seen: Array<string> = []
+    try {
+      return this.#add(lineage, data, beside && { ...beside, note: (id) => seen.push(id) })
+    } catch (defect) {
+      for (const [builder, before] of marks) builder.cutTo(before)
+      this.#rows = rows
+      this.#textUnits = textUnits
+      for (const id of seen) beside?.seen.delete(id)
+      throw defect
+    }
+  }
+
+  #add(lineage: Lineage, data: unknown, beside: NotedBeside | undefined): Counts {
     const { records, strays } = findRecords(data)
     const idOf = recordIds(ownerOf(lineage))
     const byTable: Record<string, number> = {}
@@ -160,7 +186,7 @@ export class Normaliser {
     lineage: Lineage,
     record: FoundRecord,
     idOf: ReturnType<typeof recordIds>,
-    beside: Beside | undefined,
+    beside: NotedBeside | undefined,
   ): string | undefined {
     const { value, product, sub_family, place } = record
     const text = canonicalText(value)
@@ -168,6 +194,7 @@ export class Normaliser {
     if (beside !== undefined) {
       if (beside.seen.has(id) || beside.isHeld(sub_family)) return undefined
       beside.seen.add(id)
+      beside.note(id)
     }
     if (text === undefined) {
       const reason = `nested deeper than ${recordDepthMax} levels`

@@ -4,11 +4,19 @@
  * not fit a double is read a second time, number by number. Of keys that stand twice in one object the last
  * wins, as everywhere in JavaScript; bytes that are no UTF-8 become U+FFFD and cost only their own string.
  */
+import { measureLargeBody } from "../contract/BodyBounds.ts"
 import { exactNumber } from "./ExactNumber.ts"
 
 export type ParsedBody =
   | { readonly _tag: "ReadableBody"; readonly value: unknown }
-  | { readonly _tag: "UnreadableBody"; readonly reason: string }
+  /** `breaksBound`: it may be JSON, but it is too deep or too large to be parsed. */
+  | { readonly _tag: "UnreadableBody"; readonly reason: string; readonly breaksBound: boolean }
+
+const unreadable = (reason: string, breaksBound = false): ParsedBody => ({
+  _tag: "UnreadableBody",
+  reason,
+  breaksBound,
+})
 
 const decoder = new TextDecoder("utf-8")
 
@@ -17,7 +25,9 @@ const decoder = new TextDecoder("utf-8")
 const longNumber = /[:,[\s]-?\d(?:[\d.]{15}|\d*(?:\.\d+)?[eE])/
 
 export const parseBody = (bytes: Uint8Array): ParsedBody => {
-  if (bytes.length === 0) return { _tag: "UnreadableBody", reason: "the body is empty" }
+  if (bytes.length === 0) return unreadable("the body is empty")
+  const { broken } = measureLargeBody(bytes)
+  if (broken !== undefined) return unreadable(`the body cannot be used: ${broken}`, true)
   try {
     const text = decoder.decode(bytes)
     // Reading it natively first proves the syntax, so that the exact reading need not check it.
@@ -25,8 +35,9 @@ export const parseBody = (bytes: Uint8Array): ParsedBody => {
     return { _tag: "ReadableBody", value: longNumber.test(text) ? readExactly(text) : value }
   } catch (cause) {
     // The parser's own message quotes the body, which may hold personal data.
-    const reason = cause instanceof SyntaxError ? "the body is not JSON" : "the body is too large to be read"
-    return { _tag: "UnreadableBody", reason }
+    return cause instanceof SyntaxError
+      ? unreadable("the body is not JSON")
+      : unreadable("the body is too large to be read", true)
   }
 }
 

@@ -15,7 +15,8 @@ export const exitCodeOf = (run: RunState, after_export: "delete" | "keep"): RunE
   const outcomes = [...run.tasks.values()].map((task) => task.settled?.fact.outcome ?? "unfinished")
   if (outcomes.includes("unfinished")) return 4
   if (after_export === "delete" && pendingDeletions(run) > 0) return 4
-  return outcomes.every((outcome) => outcome === "succeeded") ? 0 : 3
+  const isWhole = (run.published?.fact.left_out ?? []).length === 0
+  return isWhole && outcomes.every((outcome) => outcome === "succeeded") ? 0 : 3
 }
 
 /** Whether something of this run is still at the service that a later run has to collect or delete. */

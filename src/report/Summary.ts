@@ -85,6 +85,7 @@ export const summarise = (run: RunState): Summary => {
     warnings: [
       ...warningsOf(tasks, attachments, orphans.length),
       ...gapWarnings(run.published?.fact.without ?? []),
+      ...leftOutWarnings(run),
     ],
   }
 }
@@ -226,6 +227,15 @@ const gapWarnings = (without: ReadonlyArray<string>): ReadonlyArray<string> => {
   return [
     `files of ${runs} are missing from the tables or were changed: \`nightjar repair\` derives them again`,
   ]
+}
+
+/** Bodies that are landed and not in the tables; the first is named. */
+const leftOutWarnings = ({ started, published }: RunState): ReadonlyArray<string> => {
+  const { left_out = [] } = published?.fact ?? {}
+  const [first] = left_out
+  if (first === undefined) return []
+  const where = `landing/${started.run_id}/${first.where}`
+  return [`${counted(left_out.length, "answer")} not in the tables: ${where}: ${first.reason}`]
 }
 
 const warningsOf = (

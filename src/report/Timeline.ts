@@ -21,6 +21,7 @@ const startAnswers = {
   not_created: "the start was turned away; nothing was created",
   foreign: "somebody else's run is in the way",
   taken: "the start was answered with the id of another task's execution",
+  unusable: "the start was answered, and the answer cannot be used",
   lost: "the answer to the start was lost",
 } as const
 
@@ -51,6 +52,8 @@ const sentence = (fact: Fact): string => {
       const said = http_status === 200 ? `read (200, ${state})` : `asked for: answered ${http_status}`
       return `${sourceNameOf(fact)} of session ${session_id} ${said}${landed(fact.landed)}`
     }
+    case "AnswerRefused":
+      return `the answer (${fact.what}) cannot be used: ${fact.why}${landed(fact.landed)}`
     case "AttachmentRead": {
       const { attachment_id, status, bytes, path } = fact
       return `attachment ${attachment_id}: ${status}${maybe(", % bytes", bytes)}${maybe(", %", path)}`

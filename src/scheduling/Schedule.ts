@@ -78,6 +78,17 @@ export class Schedule {
     for (const key of conflictKeys(candidate)) this.#unpark(key)
   }
 
+  /**
+   * What became of this task's execution cannot be known tonight: whoever shares its customer or its login
+   * waits on, everybody else gets its slot.
+   */
+  abandon(task_id: string): void {
+    const candidate = this.#inFlight.get(task_id)
+    if (candidate === undefined) return
+    this.#inFlight.delete(task_id)
+    count(this.#engineCount, candidate.engine_reference, -1)
+  }
+
   /** Nothing of this engine is offered before `until`, nor before a later moment that was named already. */
   closeEngine(engine_reference: string, until: number): void {
     this.#engineClosedUntil.set(engine_reference, Math.max(until, this.closedUntil(engine_reference)))

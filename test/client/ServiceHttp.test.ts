@@ -222,7 +222,7 @@ describe("secrets", () => {
 })
 
 describe("bounds", () => {
-  it.effect("an answer larger than its bound is not read to its end", () =>
+  it.effect("an answer larger than its bound is not read to its end; its beginning comes, and says so", () =>
     Effect.gen(function* () {
       const client = Layer.succeed(
         HttpClient.HttpClient,
@@ -231,11 +231,18 @@ describe("bounds", () => {
       const limits = { answerBytesMax: 1000, resultsBytesMax: 1000, attachmentBytesMax: 1000 }
       const layer = ServiceHttp.layer(settingsFor("http://localhost"), limits).pipe(Layer.provide(client))
       const service = yield* Effect.provide(Service, layer)
-      const read = yield* Effect.flip(service.readExecution("e"))
+      const read = yield* service.readExecution("e")
       const document = yield* service.downloadAttachment("s", "a")
       const bytes = document._tag === "Document" ? document.bytes : Stream.empty
       const download = yield* Effect.flip(Stream.runDrain(bytes))
-      assert.deepStrictEqual([read._tag, download._tag], ["UnexpectedAnswer", "UnexpectedAnswer"])
+      const kept = new TextEncoder().encode(`{"x": "${"y".repeat(993)}`)
+      const unusable = "it is larger than 1000 bytes"
+      assert.deepStrictEqual(read, {
+        _tag: "Closed",
+        body: { bytes: kept, json: undefined, unusable },
+        view: {},
+      })
+      assert.strictEqual(download._tag, "UnexpectedAnswer")
     }),
   )
 

@@ -129,6 +129,7 @@ describe("what happens with each end", () => {
     ["ENGINE_UNAVAILABLE", told("unfinished", "service", 4)],
     ["RESULTS_PARTIAL", told("unfinished", "service", 4)],
     ["START_UNKNOWN", told("unfinished", "engineer", 4)],
+    ["ANSWER_UNUSABLE", told("failed", "engineer", 3)],
   ] as const) {
     it(`a task that ends with our own ${reason} [end ${reason}]`, () => {
       expect(shown(ownEnds[reason])).toEqual(expected)

@@ -1,6 +1,7 @@
 /** Whole runs in virtual time: tries, breaker, limits, deadline, interruption at any moment. */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
+import { Landing, LandingFailed } from "../../src/landing/Landing.ts"
 import { own } from "../../src/execution/Verdict.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { hour, idOf, makePlace, minute, night, ready, rules, run_id, second } from "./ScriptedNight.ts"
@@ -265,17 +266,18 @@ describe("a run", () => {
 describe("a ledger or a landing that cannot be written", () => {
   it.effect("stops the run", () =>
     Effect.gen(function* () {
-      const place = makePlace()
-      const failing = new Proxy(place.store.bodies, {
-        get: (target, name) => {
-          if (name === "get") throw new Error("disk full")
-          return Reflect.get(target, name, target)
-        },
-      })
-      const exit = yield* Effect.exit(
-        night({ place: { ...place, store: { ...place.store, bodies: failing } } }),
+      const full = new LandingFailed({ path: "landing", message: "disk full" })
+      const landing = Layer.succeed(
+        Landing,
+        Landing.of({
+          land: () => Effect.fail(full),
+          list: () => Effect.succeed([]),
+          read: () => Effect.die("not asked for"),
+          landAttachment: () => Effect.fail(full),
+        }),
       )
-      expect(exit._tag).toBe("Failure")
+      const failure = yield* Effect.flip(night({ place: { ...makePlace(), landing } }))
+      expect(failure).toBe(full)
     }),
   )
 })

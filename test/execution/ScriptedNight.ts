@@ -12,6 +12,7 @@ import { executeRun } from "../../src/execution/ExecuteRun.ts"
 import type { Failure } from "../../src/execution/Night.ts"
 import type { Mode } from "../../src/execution/TaskResumption.ts"
 import type { Prepared, Rules, TaskWork } from "../../src/execution/Work.ts"
+import type { Landing } from "../../src/landing/Landing.ts"
 import { LandingMemory } from "../../src/landing/LandingMemory.ts"
 import type { LandingStore } from "../../src/landing/LandingMemory.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
@@ -122,6 +123,8 @@ export interface Place {
   readonly ledger: Layer.Layer<Ledger>
   readonly store: LandingStore
   readonly calls: Array<Call>
+  /** What lands bodies, if not the store. */
+  readonly landing?: Layer.Layer<Landing>
   /** A token store that outlives the processes. */
   readonly tokens?: Layer.Layer<never>
 }
@@ -222,7 +225,7 @@ const runProcess = (given: Night, place: Place) => {
   }).pipe(
     Effect.provide([
       place.ledger,
-      LandingMemory.layer(place.store),
+      place.landing ?? LandingMemory.layer(place.store),
       scripted(given.script ?? {}, place.calls),
       ...(place.tokens === undefined ? [] : [place.tokens]),
     ]),

@@ -385,3 +385,29 @@ sessions: [{ id: s, customer: X1234567L }]
     }),
   )
 })
+
+describe("ids of more than 512 characters", () => {
+  const long = "x".repeat(513)
+  for (const [what, yaml, place] of [
+    ["a customer", `customers:\n  - id: ${long}\n`, "job.yaml:5:9"],
+    ["a session", `sessions:\n  - ${long}\n`, "job.yaml:5:5"],
+    ["an engine of a customer", `customers:\n  - id: c-1\n    engines: [${long}]\n`, "job.yaml:6:15"],
+  ] as const)
+    it.effect(`are refused where they stand: ${what}`, () =>
+      Effect.gen(function* () {
+        const { errors } = yield* load(`${smallJob}${yaml}`)
+        expect(errors).toHaveLength(1)
+        expect(errors[0]).toContain(`${place}: `)
+        expect(errors[0]).toContain("at most 512 characters")
+        expect((errors[0] ?? "").length).toBeLessThan(300)
+      }),
+    )
+
+  it.effect("are refused in a file of customers, with their line", () =>
+    Effect.gen(function* () {
+      const files = { "customers.csv": `customer_id,user\nc-1,a\n${long},b\n` }
+      const { errors } = yield* load(`${smallJob}customers:\n  - from: customers.csv\n`, { files })
+      expect(errors).toEqual(["customers.csv:3:1: expected at most 512 characters, got 513"])
+    }),
+  )
+})

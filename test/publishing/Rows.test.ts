@@ -44,6 +44,7 @@ const nothing: TaskFindings = {
   retrieved: [],
   session_id: undefined,
   as_of: undefined,
+  isLeftOut: false,
 }
 
 describe("executions", () => {

@@ -52,9 +52,14 @@ describe("parseBody", () => {
       expect(parseBody(Buffer.from(text))).toEqual({
         _tag: "UnreadableBody",
         reason: "the body is not JSON",
+        breaksBound: false,
       })
     }
-    expect(parseBody(new Uint8Array())).toEqual({ _tag: "UnreadableBody", reason: "the body is empty" })
+    expect(parseBody(new Uint8Array())).toEqual({
+      _tag: "UnreadableBody",
+      reason: "the body is empty",
+      breaksBound: false,
+    })
   })
 
   it("lets bytes that are no UTF-8 cost only their own text", () => {

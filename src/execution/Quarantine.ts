@@ -1,0 +1,130 @@
+/**
+ * Whatever goes wrong while one task handles an answer costs that task alone: a body that breaks a bound, an
+ * id that cannot be used, a defect of ours. The body is landed aside and named, the execution stays at the
+ * service and is never started again, and a login whose outcome nobody could read is not sent again. What
+ * ledger or landing refuse to write, and an interruption, are nobody's fault here: they pass.
+ */
+import { hash } from "node:crypto"
+import { Cause, Clock, Effect, Schema } from "effect"
+import { whileHandled } from "../client/BodiesInFlight.ts"
+import type { Body } from "../client/Service.ts"
+import { blank } from "../landing/Blanking.ts"
+import { Landing } from "../landing/Landing.ts"
+import type { LandingFailed } from "../landing/Landing.ts"
+import { LandedRef } from "../ledger/Fact.ts"
+import type { AnswerRefused, Fact } from "../ledger/Fact.ts"
+import type { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
+import { append } from "./AttemptOrder.ts"
+
+/** An answer that is of no use to its task. */
+export class AnswerUnusable extends Schema.TaggedError<AnswerUnusable>()("AnswerUnusable", {
+  /** What was asked: `start`, `state`, or the name of a results endpoint. */
+  what: Schema.String,
+  /** For people; quotes nothing of the body. */
+  why: Schema.String,
+  landed: Schema.optionalKey(LandedRef),
+}) {}
+
+type Refused = AnswerUnusable | LedgerFailed | LandingFailed
+
+/** The answer that is being handled. */
+export interface Handled {
+  readonly what: string
+  readonly run_id: string
+  readonly task_id: string
+  readonly attempt?: number | undefined
+  readonly execution_id?: string | undefined
+  readonly secrets: ReadonlyArray<string>
+  /** What this task could not use before; the same body is not landed twice. */
+  readonly refused: ReadonlyArray<typeof AnswerRefused.Type>
+  /** Facts that go with a defect, in the same transaction. */
+  readonly withDefect?: ReadonlyArray<Fact>
+}
+
+/** Of a body that breaks a bound, so much is landed. */
+const keptBytesMax = 1024 * 1024
+
+/** Where a defect happened, never what it says: its message may quote a body. */
+export const defectText = (defect: unknown): string => {
+  const kind = defect instanceof Error ? defect.name : typeof defect
+  const frame =
+    defect instanceof Error ? /\bat (?:async )?([\w.#$<> ]+) \(/.exec(defect.stack ?? "")?.[1] : undefined
+  return `a defect of the program (${kind}${frame === undefined ? "" : ` in ${frame}`})`
+}
+
+/** The defect of a cause that holds nothing else; undefined where it failed or was interrupted. */
+export const defectOf = (cause: Cause.Cause<unknown>): { readonly defect: unknown } | undefined =>
+  Cause.hasDies(cause) && !Cause.hasFails(cause) && !Cause.hasInterrupts(cause)
+    ? { defect: Cause.squash(cause) }
+    : undefined
+
+/** Runs what handles one answer; a defect becomes `AnswerUnusable`, with the body that was at hand. */
+export const handleAnswer = <A, E, R>(about: Handled, handling: Effect.Effect<A, E, R>) =>
+  whileHandled(handling, (cause, bytes): Effect.Effect<never, E | Refused, Landing | Ledger> => {
+    const found = defectOf(cause)
+    if (found === undefined) return Effect.failCause(cause)
+    return Effect.andThen(
+      Effect.logDebug(cause),
+      refuse(about, bytes, defectText(found.defect), about.withDefect),
+    )
+  })
+
+/** Refuses a body that says itself that it cannot be used. */
+export const refuseUnusable = (about: Handled, answer: { readonly body: Body } | object) =>
+  "body" in answer && answer.body.unusable !== undefined
+    ? refuse(about, answer.body.bytes.subarray(0, keptBytesMax), answer.body.unusable)
+    : Effect.void
+
+const refuse = Effect.fnUntraced(function* (
+  about: Handled,
+  bytes: Uint8Array | undefined,
+  why: string,
+  beside: ReadonlyArray<Fact> = [],
+) {
+  const { what, run_id, task_id, execution_id } = about
+  const landed = bytes === undefined ? undefined : yield* landAside(about, bytes)
+  const refused = { what, why, ...(landed === undefined ? {} : { landed }) }
+  const isKnown = about.refused.some(
+    (one) => one.what === what && one.why === why && one.landed?.sha256 === landed?.sha256,
+  )
+  const ids = { run_id, task_id, ...(execution_id === undefined ? {} : { execution_id }) }
+  if (!isKnown) yield* append({ _tag: "AnswerRefused", ...ids, ...refused } satisfies Fact, ...beside)
+  return yield* new AnswerUnusable(refused)
+})
+
+const landAside = Effect.fnUntraced(function* (about: Handled, bytes: Uint8Array) {
+  const { run_id, task_id, attempt, execution_id } = about
+  const blanked = blankOf(bytes, about.secrets)
+  if (blanked === undefined) return undefined
+  const sha256 = hash("sha256", blanked, "hex")
+  const known = about.refused.find(({ landed }) => landed?.sha256 === sha256)?.landed
+  if (known !== undefined) return known
+  const landing = yield* Landing
+  const ids = {
+    ...(attempt === undefined ? {} : { attempt }),
+    ...(execution_id === undefined ? {} : { execution_id }),
+  }
+  const received_at = Math.trunc(yield* Clock.currentTimeMillis)
+  return yield* landing.land(
+    { kind: "unusable", run_id, task_id, ...ids, http_status: 200, received_at },
+    blanked,
+  )
+})
+
+/** What cannot be blanked may hold a secret, and is not landed at all: the service has it. */
+const blankOf = (bytes: Uint8Array, secrets: ReadonlyArray<string>): Uint8Array | undefined => {
+  try {
+    return blank(bytes, "unusable", secrets)
+  } catch {
+    return undefined
+  }
+}
+
+const placeText = ({ landed }: AnswerUnusable, run_id: string): string =>
+  landed === undefined
+    ? "no body of it could be kept"
+    : `what was kept of it is landing/${run_id}/${landed.segment} at ${landed.offset}, ${landed.bytes} bytes`
+
+/** For people: what could not be used, why, and where it is. */
+export const unusableText = (failure: AnswerUnusable, run_id: string): string =>
+  `the answer (${failure.what}) cannot be used: ${failure.why}; ${placeText(failure, run_id)}`

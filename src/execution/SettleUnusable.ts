@@ -1,0 +1,110 @@
+/**
+ * The wall around each task of a night: an answer that it could not use, or a defect of ours, settles that
+ * task with `ANSWER_UNUSABLE` and is told; every other task goes on. An execution that may still be open
+ * keeps its customer and its login taken, and gives its slot to the others.
+ */
+import { Cause, Effect, Result } from "effect"
+import { cutText } from "../contract/TextBounds.ts"
+import type { AttemptClosed, Fact } from "../ledger/Fact.ts"
+import type { Failure, Night, Book } from "./Night.ts"
+import { release } from "./Night.ts"
+import { append } from "./AttemptOrder.ts"
+import { tell } from "./Progress.ts"
+import { AnswerUnusable, defectOf, defectText, unusableText } from "./Quarantine.ts"
+import { own } from "./Verdict.ts"
+import type { Reading } from "./Verdict.ts"
+
+/** What of a cause concerns its task alone; undefined for what concerns the night. */
+const unusableOf = (cause: Cause.Cause<unknown>): AnswerUnusable | undefined => {
+  if (Cause.hasInterrupts(cause)) return undefined
+  const failed = Cause.findError(cause)
+  if (Result.isSuccess(failed)) return failed.success instanceof AnswerUnusable ? failed.success : undefined
+  const found = defectOf(cause)
+  return found && new AnswerUnusable({ what: "task", why: defectText(found.defect) })
+}
+
+const catchUnusable = <A, E, R, B, R2>(
+  task: Effect.Effect<A, E, R>,
+  instead: (failure: AnswerUnusable) => Effect.Effect<B, Failure, R2>,
+): Effect.Effect<A | B, Exclude<E, AnswerUnusable> | Failure, R | R2> =>
+  Effect.catchCause(task, (cause): Effect.Effect<B, Exclude<E, AnswerUnusable> | Failure, R2> => {
+    const failure = unusableOf(cause)
+    if (failure !== undefined) return Effect.andThen(Effect.logDebug(cause), instead(failure))
+    return Effect.failCause(cause as Cause.Cause<Exclude<E, AnswerUnusable>>)
+  })
+
+/** A task of which an execution may exist. */
+export const guarded = <R>(
+  night: Night,
+  book: Book,
+  task: Effect.Effect<void, Failure | AnswerUnusable, R>,
+) => catchUnusable(task, (failure) => settleUnusable(night, book, failure))
+
+/** Only reads: a session that its customer ran alone, or once more what is kept of a closed execution. */
+export const guardedReading = <R>(
+  night: Night,
+  task_id: string,
+  task: Effect.Effect<void, Failure | AnswerUnusable, R>,
+  closed?: typeof AttemptClosed.Type,
+) =>
+  catchUnusable(task, (failure) => {
+    const message = unusableText(failure, night.run_id)
+    return settleWith(night, task_id, message, keptFacts(night, closed, cutText(message)))
+  })
+
+/** Results that cannot be used are kept where they are, like those that cannot be reached. */
+export const keptWhereUnusable = <R>(
+  night: Night,
+  reading: Effect.Effect<Reading, Failure | AnswerUnusable, R>,
+) =>
+  catchUnusable(reading, (failure) => {
+    const message = cutText(unusableText(failure, night.run_id))
+    return Effect.succeed<Reading>({ _tag: "Kept", reason: "ANSWER_UNUSABLE", families: [], message })
+  })
+
+const settleUnusable = Effect.fnUntraced(function* (night: Night, book: Book, failure: AnswerUnusable) {
+  const { task_id } = book.work
+  const login = unknownLogin(night, book)
+  const message = `${unusableText(failure, night.run_id)}${login.length === 0 ? "" : loginText}`
+  book.isOver = true
+  yield* settleWith(night, task_id, message, [...keptFacts(night, book.closed, cutText(message)), ...login])
+  if (book.stage === "sent" || book.stage === "open") night.schedule.abandon(task_id)
+  else yield* release(night, task_id)
+})
+
+const settleWith = Effect.fnUntraced(function* (
+  { run_id }: Night,
+  task_id: string,
+  message: string,
+  beside: ReadonlyArray<Fact>,
+) {
+  const verdict = { ...own("ANSWER_UNUSABLE"), message: cutText(message) }
+  yield* append(...beside, { _tag: "TaskSettled", run_id, task_id, ...verdict })
+  yield* tell({ _tag: "Settled", task_id, outcome: verdict.outcome, reason: verdict.reason })
+})
+
+/** Whatever was proved before: of a task that went wrong nothing is deleted. */
+const keptFacts = (
+  { run_id }: Night,
+  closed: typeof AttemptClosed.Type | undefined,
+  message: string,
+): ReadonlyArray<Fact> => {
+  if (closed?.landed === undefined) return []
+  const { task_id, attempt, execution_id } = closed
+  const ids = { run_id, task_id, attempt, execution_id }
+  return [{ _tag: "AttemptKept", ...ids, reason: "ANSWER_UNUSABLE", families: [], message }]
+}
+
+const loginText = "; its login may have been refused: `nightjar credentials release` lets it be sent again"
+
+/** A login whose outcome nobody could read may have been refused: it waits until somebody has looked. */
+const unknownLogin = (night: Night, book: Book): ReadonlyArray<Fact> => {
+  const { fingerprint, stage, login, work } = book
+  const isUnknown = (stage === "sent" || stage === "open") && login.status !== "AUTH_OK"
+  if (!isUnknown || fingerprint === undefined || night.rejected.has(fingerprint)) return []
+  const reason = "ANSWER_UNUSABLE"
+  night.rejected.set(fingerprint, reason)
+  const { task_id, customer_id, engine_reference } = work
+  const of = { run_id: night.run_id, task_id, fingerprint, customer_id, engine_reference }
+  return [{ _tag: "CredentialRejected", ...of, reason }]
+}

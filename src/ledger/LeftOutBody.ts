@@ -1,0 +1,13 @@
+/** A landed body that is not in the tables: which, where it stands and why. */
+import { Schema } from "effect"
+
+/** A landed body that publication could make nothing of. */
+export const LeftOutBody = Schema.Struct({
+  task_id: Schema.String,
+  attempt: Schema.optionalKey(Schema.Int),
+  execution_id: Schema.optionalKey(Schema.String),
+  /** Segment and offset, below the run's folder of landing. */
+  where: Schema.String,
+  reason: Schema.String,
+})
+export type LeftOutBody = typeof LeftOutBody.Type

@@ -1,0 +1,43 @@
+/**
+ * Bodies that publication could make nothing of: too deep, too large, or met by a defect of ours. Each costs
+ * its own rows and is told; everybody else's are published. Nothing of its execution is proved, so that
+ * nothing of it is deleted.
+ */
+import type { LeftOutBody } from "../ledger/LeftOutBody.ts"
+import type { LandedBody } from "../landing/Landing.ts"
+
+/** What a defect may say of itself: its kind, never its message, which may quote a body. */
+const kindOf = (defect: unknown): string => (defect instanceof Error ? defect.name : typeof defect)
+
+export class LeftOut {
+  readonly bodies: Array<LeftOutBody> = []
+
+  /** What `derive` makes of a body; `instead` and a note where it throws. */
+  unless<A>({ ref, meta }: LandedBody, derive: () => A, instead: (reason: string) => A): A {
+    try {
+      return derive()
+    } catch (defect) {
+      const reason = `a defect of the program (${kindOf(defect)})`
+      this.note({ ref, meta }, reason)
+      return instead(reason)
+    }
+  }
+
+  note({ ref, meta }: LandedBody, reason: string): void {
+    const where = `${ref.segment}:${ref.offset}`
+    if (this.bodies.some((one) => one.where === where)) return
+    const { task_id, attempt, execution_id } = meta
+    this.bodies.push({
+      task_id,
+      ...(attempt === undefined ? {} : { attempt }),
+      ...(execution_id === undefined ? {} : { execution_id }),
+      where,
+      reason,
+    })
+  }
+
+  /** Whether one of these bodies, or all that stands in for it, is missing in the tables. */
+  hasOneOf(bodies: ReadonlyArray<LandedBody>): boolean {
+    return bodies.some(({ ref }) => this.bodies.some(({ where }) => where === `${ref.segment}:${ref.offset}`))
+  }
+}

@@ -1,0 +1,247 @@
+/**
+ * Answers that cannot be used, and defects of ours over one: they cost their own task at most. Its execution
+ * is kept and never started again, its body is landed aside, the others' night is the same.
+ */
+import { describe, expect, it } from "@effect/vitest"
+import { Cause, Effect } from "effect"
+import type { Body } from "../../src/client/Service.ts"
+import { dueDeletions, pendingDeletions } from "../../src/execution/DeleteExecutions.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
+import { defectOf, defectText } from "../../src/execution/Quarantine.ts"
+import { foldRun } from "../../src/ledger/RunState.ts"
+import { idOf, makePlace, night, run_id } from "./ScriptedNight.ts"
+import type { NightEnd, Place } from "./ScriptedNight.ts"
+import { accepted, completed, lost, results, working } from "./ScriptedService.ts"
+
+const bytes = new TextEncoder().encode("[[[[")
+const unusable: Body = { bytes, json: undefined, unusable: "it is nested deeper than 250000 levels" }
+/** Whoever reads its records finds a defect. */
+const trap = (): Body => ({
+  bytes,
+  json: {
+    is_closed: true,
+    get data(): never {
+      throw new TypeError("secret of a customer")
+    },
+  },
+})
+
+const settledOf = (end: NightEnd, customer: string) => end.state.tasks.get(idOf(customer))?.settled?.fact
+const others = [{ customer: "c-1" }, { customer: "c-3" }]
+const all = [{ customer: "c-1" }, { customer: "c-2", fingerprint: "f-2" }, { customer: "c-3" }]
+const factsOf = (end: NightEnd, tag: Fact["_tag"]) => end.facts.filter(({ _tag }) => _tag === tag)
+const asideIn = ({ store }: Place) =>
+  (store.bodies.get(run_id) ?? []).filter(({ meta }) => meta.kind === "unusable")
+
+describe("results that cannot be used", () => {
+  for (const [name, body, why] of [
+    ["break a bound", () => unusable, "it is nested deeper than 250000 levels"],
+    ["meet a defect of ours", trap, /^a defect of the program \(TypeError in \w/],
+  ] as const) {
+    it.effect(
+      `settle their own task when they ${name}, and nothing of it is deleted [end ANSWER_UNUSABLE]`,
+      () =>
+        Effect.gen(function* () {
+          const place = makePlace()
+          const script = {
+            results: (session_id: string) =>
+              session_id === "s-c-2-1" ? ({ _tag: "Results", body: body() } as const) : results(true),
+          }
+          const end = yield* night({ tasks: all, script, place })
+          const alone = yield* night({ tasks: others })
+          expect(others.map(({ customer }) => settledOf(end, customer))).toEqual(
+            others.map(({ customer }) => settledOf(alone, customer)),
+          )
+          expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
+          const [refused] = factsOf(end, "AnswerRefused")
+          expect(refused).toMatchObject({ what: "flow_results", execution_id: "e-c-2-1" })
+          const said = refused?._tag === "AnswerRefused" ? refused.why : ""
+          if (typeof why === "string") expect(said).toBe(why)
+          else expect(said).toMatch(why)
+          expect(said).not.toContain("secret")
+          expect(settledOf(end, "c-2")?.message).toContain(said)
+          expect(factsOf(end, "AttemptKept")).toMatchObject([
+            { execution_id: "e-c-2-1", reason: "ANSWER_UNUSABLE", families: [] },
+          ])
+          // The login was accepted and its end was read: it may be sent again.
+          expect(factsOf(end, "CredentialRejected")).toEqual([])
+          expect(end.countOf("start", "c-2")).toBe(1)
+          expect(pendingDeletions(end.state)).toBe(2)
+          expect(end.isOver).toBe(true)
+        }),
+    )
+  }
+
+  it.effect("are read again by the next process, and what can be used by then settles the task", () =>
+    Effect.gen(function* () {
+      const place = makePlace()
+      const tasks = [{ customer: "c-2" }]
+      const broken = { results: () => ({ _tag: "Results", body: unusable }) as const }
+      yield* night({ tasks, place, script: broken })
+      const still = yield* night({ tasks, place, script: broken })
+      expect(still.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
+      // Nothing new was learnt: one fact, one body.
+      expect(factsOf(still, "AnswerRefused")).toHaveLength(1)
+      expect(factsOf(still, "AttemptKept")).toHaveLength(1)
+      expect(asideIn(place)).toHaveLength(1)
+      const healed = yield* night({ tasks, place, mode: "collect" })
+      expect(healed.verdict("c-2")).toBe("succeeded COMPLETED nobody")
+      expect(healed.countOf("start")).toBe(1)
+      expect(pendingDeletions(healed.state)).toBe(1)
+    }),
+  )
+})
+
+describe("a state that cannot be used", () => {
+  it.effect("leaves its execution in flight, its login unsent and its slot to the others", () =>
+    Effect.gen(function* () {
+      const place = makePlace()
+      const view = {}
+      const script = {
+        state: (id: string, times: number) =>
+          id === "e-c-2-1"
+            ? ({ _tag: "Closed", body: unusable, view } as const)
+            : times === 1
+              ? working
+              : completed,
+      }
+      const tasks = [{ customer: "c-2", fingerprint: "f-2" }, ...others]
+      const limits = { max_in_flight: 1, per_engine: 1 }
+      const end = yield* night({ tasks, script, place, rules: { limits } })
+      expect(tasks.map(({ customer }) => end.verdict(customer))).toEqual([
+        "failed ANSWER_UNUSABLE engineer",
+        "succeeded COMPLETED nobody",
+        "succeeded COMPLETED nobody",
+      ])
+      expect(factsOf(end, "CredentialRejected")).toMatchObject([
+        { fingerprint: "f-2", reason: "ANSWER_UNUSABLE" },
+      ])
+      expect(end.countOf("abort")).toBe(0)
+      expect(dueDeletions(end.state)).toEqual([])
+      expect(asideIn(place).map(({ meta, bytes: kept }) => [meta.execution_id, kept])).toEqual([
+        ["e-c-2-1", bytes],
+      ])
+      const next = yield* night({ tasks, place, rules: { limits } })
+      expect(next.verdict("c-2")).toBe("succeeded COMPLETED nobody")
+      expect(next.countOf("start", "c-2")).toBe(1)
+    }),
+  )
+
+  it.effect("costs no login that was accepted before", () =>
+    Effect.gen(function* () {
+      const script = {
+        state: (_: string, times: number) =>
+          times === 1 ? working : ({ _tag: "Working", body: unusable, view: {} } as const),
+      }
+      const end = yield* night({ tasks: [{ customer: "c-2", fingerprint: "f-2" }], script })
+      expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
+      expect(factsOf(end, "CredentialRejected")).toEqual([])
+    }),
+  )
+})
+
+describe("a start whose answer cannot be used", () => {
+  it.effect("is never sent again, by no probe and by no later process", () =>
+    Effect.gen(function* () {
+      const place = makePlace()
+      const script = { start: () => ({ _tag: "Accepted", body: unusable, view: {} }) as const }
+      const tasks = [{ customer: "c-2", fingerprint: "f-2" }]
+      yield* night({ tasks, place, script })
+      const next = yield* night({ tasks, place, script })
+      expect(next.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
+      expect(next.countOf("start")).toBe(1)
+      expect(factsOf(next, "StartAnswered")).toMatchObject([{ answer: "unusable", http_status: 202 }])
+      expect(factsOf(next, "CredentialRejected")).toMatchObject([{ fingerprint: "f-2" }])
+      expect(factsOf(next, "AnswerRefused")).toMatchObject([{ what: "start", why: unusable.unusable }])
+      expect(asideIn(place).map(({ bytes: kept }) => kept)).toEqual([bytes])
+    }),
+  )
+
+  it.effect("is not sent again either by a process that follows one which died over it", () =>
+    Effect.gen(function* () {
+      const facts: ReadonlyArray<Fact> = [
+        {
+          _tag: "StartIntended",
+          run_id,
+          task_id: idOf("c-2"),
+          attempt: 1,
+          external_execution_id: "x",
+          probe: false,
+        },
+        {
+          _tag: "StartAnswered",
+          run_id,
+          task_id: idOf("c-2"),
+          attempt: 1,
+          answer: "unusable",
+          http_status: 202,
+        },
+      ]
+      const end = yield* night({ tasks: [{ customer: "c-2" }], facts })
+      expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
+      expect(end.countOf("start")).toBe(0)
+    }),
+  )
+
+  it.effect("counts as answered when a defect of ours hid the answer", () =>
+    Effect.gen(function* () {
+      const start = () => {
+        throw new TypeError("in our own code")
+      }
+      const end = yield* night({
+        tasks: all,
+        script: { start: (call) => (call.customer_id === "c-2" ? start() : accepted(call.customer_id)) },
+      })
+      expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
+      expect(end.countOf("start", "c-2")).toBe(1)
+      expect(others.map(({ customer }) => end.verdict(customer))).toEqual([
+        "succeeded COMPLETED nobody",
+        "succeeded COMPLETED nobody",
+      ])
+    }),
+  )
+})
+
+describe("what was proved before its task went wrong", () => {
+  it.effect("is not deleted: the newest word on an execution counts", () =>
+    Effect.gen(function* () {
+      const end = yield* night({ tasks: [{ customer: "c-2" }] })
+      expect(pendingDeletions(end.state)).toBe(1)
+      const keys = { run_id, task_id: idOf("c-2"), attempt: 1, execution_id: "e-c-2-1" }
+      const kept: Fact = {
+        _tag: "AttemptKept",
+        ...keys,
+        reason: "ANSWER_UNUSABLE",
+        families: [],
+        message: "m",
+      }
+      const run = foldRun([...end.facts, kept].map((fact, seq) => ({ seq, at: seq, fact })))
+      expect(run && pendingDeletions(run)).toBe(0)
+    }),
+  )
+})
+
+describe("what is no fault of an answer", () => {
+  it.effect("an interruption passes: the next process goes on", () =>
+    Effect.gen(function* () {
+      const cut = yield* night({ script: { state: () => lost }, cutAfter: "1 minute" })
+      expect(cut.isOver).toBe(false)
+      expect(factsOf(cut, "TaskSettled")).toEqual([])
+    }),
+  )
+
+  it("is neither an interruption with a defect beside it, nor a failure to write", () => {
+    const die = Cause.die(new TypeError("x"))
+    expect(defectOf(die)).toEqual({ defect: new TypeError("x") })
+    expect(defectOf(Cause.combine(die, Cause.interrupt(1)))).toBeUndefined()
+    expect(defectOf(Cause.combine(die, Cause.fail("disk full")))).toBeUndefined()
+  })
+
+  it("a defect is told by its kind and place, never by what it says", () => {
+    const inner = function readTheBody() {
+      return defectText(new RangeError("hunter2!"))
+    }
+    expect(inner()).toBe("a defect of the program (RangeError in readTheBody)")
+    expect(defectText("hunter2!")).toBe("a defect of the program (string)")
+  })
+})

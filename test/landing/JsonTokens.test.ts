@@ -1,0 +1,41 @@
+/** Tokens of a JSON text, however long one of them is. */
+import { describe, expect, it } from "vitest"
+import { blank, blanked } from "../../src/landing/Blanking.ts"
+import { jsonTokens } from "../../src/landing/JsonTokens.ts"
+
+const tokensOf = (text: string) =>
+  [...jsonTokens(text)].map(({ from, to, path, isKey }) => [text.slice(from, to), path.join("."), isKey])
+
+describe("tokens of a JSON text", () => {
+  it("are its strings, numbers and words, each with the keys around it", () => {
+    expect(tokensOf('{"a" : [1,-2.5e+3,true],"b\\"\\\\":{"c":null}, "d":"x\\\\"}\n')).toEqual([
+      ['"a"', "a", true],
+      ["1", "a", false],
+      ["-2.5e+3", "a", false],
+      ["true", "a", false],
+      ['"b\\"\\\\"', 'b"\\', true],
+      ['"c"', 'b"\\.c', true],
+      ["null", 'b"\\.c', false],
+      ['"d"', "d", true],
+      ['"x\\\\"', "d", false],
+    ])
+  })
+
+  it("may be as long as a scanned document in base64", () => {
+    const document = `"${"A".repeat(20_000_000)}"`
+    const text = `{"data":[{"pdf":${document}}],"message":${document}}`
+    expect([...jsonTokens(text)].map(({ from, to }) => to - from)).toEqual([6, 5, 20_000_002, 9, 20_000_002])
+  })
+})
+
+describe("blanking", () => {
+  it("goes through a text of 20 MB, in JSON and in what is none", () => {
+    const long = "A".repeat(20_000_000)
+    const json = Buffer.from(`{"message":"${long} hunter2!","ticket":"${long}"}`)
+    expect(Buffer.from(blank(json, "state", ["hunter2!"])).toString()).toBe(
+      `{"message":"${long} ${blanked}","ticket":"${blanked}"}`,
+    )
+    const cut = Buffer.from(`{"ticket": "${long}`)
+    expect(Buffer.from(blank(cut, "unusable", [])).toString()).toBe(`{"ticket": "${blanked}"`)
+  })
+})
