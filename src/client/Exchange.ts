@@ -24,17 +24,25 @@ export interface ServiceLimits {
   readonly requestTimeout: Duration.Input
   /** The same for flow results and profiles, which can be large. */
   readonly resultsTimeout: Duration.Input
-  /** The longest silence inside an attachment. */
-  readonly attachmentIdleTimeout: Duration.Input
+  /** From the head to the last byte of an attachment. */
+  readonly attachmentTimeout: Duration.Input
+  /** In each such window of results or an attachment at least `windowBytesMin` must arrive. */
+  readonly window: Duration.Input
+  readonly windowBytesMin: number
 }
 
 export const defaultLimits: ServiceLimits = {
   answerBytesMax: 8 * 1024 * 1024,
   resultsBytesMax: 256 * 1024 * 1024,
   attachmentBytesMax: 1024 * 1024 * 1024,
+  // A state, an acceptance or a list is a few kilobytes: what takes a minute will not come.
   requestTimeout: "60 seconds",
+  // The largest results need a megabyte a second, the largest document half of one.
   resultsTimeout: "5 minutes",
-  attachmentIdleTimeout: "60 seconds",
+  attachmentTimeout: "30 minutes",
+  // An eighth of a megabit a second: less is a line that drips, and would hold its task until the total time.
+  window: "60 seconds",
+  windowBytesMin: 1024 * 1024,
 }
 
 export type AnswerSize = "small" | "results" | "attachment"
@@ -58,11 +66,47 @@ export interface Answer {
   readonly undocumented: Effect.Effect<never, CallFailure>
 }
 
-type Call = { readonly name: string; readonly hasEffect: boolean; readonly bytesMax: number }
+type Call = {
+  readonly name: string
+  readonly hasEffect: boolean
+  readonly bytesMax: number
+  /** Of an answer that may be large; a small one has the time of its request. */
+  readonly large: LargeTime | undefined
+}
+
+/** How long a large answer may take after its head. */
+interface LargeTime {
+  readonly total: Duration.Input
+  readonly window: Duration.Input
+  readonly windowBytesMin: number
+}
+
+const told = (duration: Duration.Input): string => Duration.format(Duration.fromInputUnsafe(duration))
+
+const lostIn = (call: Call, http_status: number, why: string) =>
+  new AnswerLost({ message: `${call.name}: ${why}`, http_status })
+
+/** Fails once a large answer has become too slow or too old. */
+const watchTime = (
+  call: Call,
+  { total, window, windowBytesMin }: LargeTime,
+  http_status: number,
+  bytes: () => number,
+) => {
+  const slow = `the answer stopped, or drips: less than ${windowBytesMin} bytes in ${told(window)}`
+  const watch = Effect.gen(function* () {
+    for (let before = 0; ; before = bytes()) {
+      yield* Effect.sleep(window)
+      if (bytes() - before < windowBytesMin) return yield* lostIn(call, http_status, slow)
+    }
+  })
+  const orElse = () => Effect.fail(lostIn(call, http_status, `the answer did not end within ${told(total)}`))
+  return Effect.timeoutOrElse(watch, { duration: total, orElse })
+}
 
 const bounded = (call: Call, response: HttpClientResponse.HttpClientResponse) => {
   let bytes = 0
-  return Stream.mapError(response.stream, (error) => failedTransport(call.name, error)).pipe(
+  const stream = Stream.mapError(response.stream, (error) => failedTransport(call.name, error)).pipe(
     Stream.mapEffect((chunk) => {
       bytes += chunk.byteLength
       return bytes > call.bytesMax
@@ -70,7 +114,15 @@ const bounded = (call: Call, response: HttpClientResponse.HttpClientResponse) =>
         : Effect.succeed(chunk)
     }),
   )
+  if (call.large === undefined) return stream
+  return Stream.interruptWhen(
+    stream,
+    watchTime(call, call.large, response.status, () => bytes),
+  )
 }
+
+/** Of the large answers, shorter ones are read at once within one window; longer ones as a stream. */
+const atOnceBytesMax = 1024 * 1024
 
 const readBytes = (
   call: Call,
@@ -78,11 +130,16 @@ const readBytes = (
   headers: Headers.Headers,
 ): Effect.Effect<Uint8Array, CallFailure> => {
   // The usual case is quick: a length that is promised and small enough can be read at once.
-  if (Number(headers["content-length"] ?? "Infinity") <= call.bytesMax) {
-    return Effect.mapBoth(response.arrayBuffer, {
+  if (Number(headers["content-length"] ?? "Infinity") <= Math.min(call.bytesMax, atOnceBytesMax)) {
+    const read = Effect.mapBoth(response.arrayBuffer, {
       onFailure: (error) => failedTransport(call.name, error),
       onSuccess: (buffer) => new Uint8Array(buffer),
     })
+    if (call.large === undefined) return read
+    const { window: duration } = call.large
+    const orElse = () =>
+      Effect.fail(lostIn(call, response.status, `the answer did not end within ${told(duration)}`))
+    return Effect.timeoutOrElse(read, { duration, orElse })
   }
   return Effect.map(
     Stream.runCollect(bounded(call, response)),
@@ -96,11 +153,7 @@ const lostBody = (call: Call, http_status: number, wanted: string) =>
     http_status,
   })
 
-const answerOf = (
-  call: Call,
-  response: HttpClientResponse.HttpClientResponse,
-  idleTimeout: Duration.Input,
-): Answer => {
+const answerOf = (call: Call, response: HttpClientResponse.HttpClientResponse): Answer => {
   const http_status = response.status
   const headers = response.headers
   const body = Effect.suspend(() => Effect.map(readBytes(call, response, headers), readBody))
@@ -118,13 +171,7 @@ const answerOf = (
     json: bodyOf("value", (json) => json !== undefined),
     object: bodyOf("object", isJsonObject),
     list: bodyOf("list", Array.isArray),
-    stream: bounded(call, response).pipe(
-      Stream.timeoutOrElse({
-        duration: idleTimeout,
-        orElse: () =>
-          Stream.fail(new AnswerLost({ message: `${call.name}: the answer stopped coming`, http_status })),
-      }),
-    ),
+    stream: bounded(call, response),
     discard,
     undocumented: Effect.andThen(
       discard,
@@ -168,6 +215,12 @@ export const makeExchange = (
     results: limits.resultsBytesMax,
     attachment: limits.attachmentBytesMax,
   }
+  const { window, windowBytesMin } = limits
+  const large = {
+    small: undefined,
+    results: { total: limits.resultsTimeout, window, windowBytesMin },
+    attachment: { total: limits.attachmentTimeout, window, windowBytesMin },
+  }
   return <E extends Endpoint, A>(
     endpoint: E,
     root: string,
@@ -178,6 +231,7 @@ export const makeExchange = (
       name: endpoint.identifier,
       hasEffect: endpoint.method !== "GET" && endpoint.method !== "HEAD",
       bytesMax: bytesMax[size],
+      large: large[size],
     }
     const buildRequest = compileEndpoint(endpoint, root, identity.headers)
     const duration = size === "results" ? limits.resultsTimeout : limits.requestTimeout
@@ -185,11 +239,10 @@ export const makeExchange = (
       // In doubt it was sent: a connection that could not be made has failed long before this.
       Effect.fail(
         new AnswerLost({
-          message: `${call.name}: no answer within ${Duration.format(Duration.fromInputUnsafe(duration))}`,
+          message: `${call.name}: no answer within ${told(duration)}`,
         }),
       )
-    const onSuccess = (response: HttpClientResponse.HttpClientResponse) =>
-      read(answerOf(call, response, limits.attachmentIdleTimeout))
+    const onSuccess = (response: HttpClientResponse.HttpClientResponse) => read(answerOf(call, response))
     const onFailure = (error: HttpClientError.HttpClientError) =>
       Effect.fail(failedTransport(call.name, error))
     return (parts: CallParts<E> & AnyParts): Effect.Effect<A, CallFailure> => {

@@ -4,10 +4,12 @@
  * service does never does.
  */
 import { Clock, Effect, FiberSet, Queue } from "effect"
+import { Service } from "../client/Service.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { Schedule } from "../scheduling/Schedule.ts"
-import { candidateOf, occupied, settle, settleWaiting, unstarted } from "./Night.ts"
+import { endingOf, serviceUntil } from "./Ending.ts"
+import { candidateOf, cutOff, occupied, settle, settleWaiting, unstarted } from "./Night.ts"
 import type { Book, Failure, Night } from "./Night.ts"
 import { finish, pullSession, readAgain } from "./FinishTask.ts"
 import { follow, settleRefusal, startTask } from "./RunTask.ts"
@@ -28,12 +30,15 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
   readonly mode: Mode
 }) {
   const ledger = yield* Ledger
+  const service = yield* Service
+  const ending = endingOf(input.rules.deadlineAt, yield* Clock.currentTimeMillis)
   const rejections = yield* ledger.rejections
   const fibers = yield* FiberSet.make<void, Failure>()
   const night: Night = {
     run: input.run,
     run_id: input.run.started.run_id,
     rules: input.rules,
+    ending,
     mode: input.mode,
     key: yield* ledger.fingerprintKey,
     schedule: new Schedule(input.rules.limits),
@@ -45,9 +50,12 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
     fork: (task) => Effect.asVoid(FiberSet.run(fibers, task)),
     active: 0,
   }
-  for (const work of input.works) yield* enlist(night, work)
-  for (const session of input.sessions) yield* enlistSession(night, session)
-  yield* Effect.raceFirst(dispatch(night), FiberSet.join(fibers))
+  const work = Effect.gen(function* () {
+    for (const one of input.works) yield* enlist(night, one)
+    for (const session of input.sessions) yield* enlistSession(night, session)
+    yield* Effect.raceFirst(dispatch(night), FiberSet.join(fibers))
+  })
+  yield* Effect.provideService(work, Service, serviceUntil(service, ending?.lastAnswerAt ?? Infinity))
 }, Effect.scoped)
 
 /** The loop: starts whatever may start, then sleeps until a task moves or a time comes. */
@@ -60,7 +68,7 @@ const dispatch = Effect.fnUntraced(function* (night: Night) {
     for (let next = schedule.take(now); next !== undefined; next = schedule.take(now)) {
       const candidate = next
       const book = night.books.get(candidate.task_id)
-      if (book !== undefined) yield* occupied(night, startTask(night, book, candidate))
+      if (book !== undefined) yield* occupied(night, startTask(night, book, candidate), cutOff(night, book))
     }
     if (night.active === 0) {
       if (schedule.waiting === 0) return
@@ -84,6 +92,7 @@ const enlist = Effect.fnUntraced(function* (night: Night, work: TaskWork) {
   const resumption = resumeTask(state, night.mode)
   const book: Book = {
     work,
+    stage: "preparing",
     attempt: 1,
     probe: false,
     attemptsMade: "attemptsMade" in resumption ? resumption.attemptsMade : 0,
@@ -98,7 +107,8 @@ const enlist = Effect.fnUntraced(function* (night: Night, work: TaskWork) {
   }
   night.books.set(work.task_id, book)
   for (const { attempt, closed } of attemptsToReadAgain(state))
-    yield* occupied(night, readAgain(night, book, attempt, closed))
+    // What is not read again now stays kept, as it is.
+    yield* occupied(night, readAgain(night, book, attempt, closed), Effect.void)
   switch (resumption._tag) {
     case "Nothing":
       return
@@ -123,13 +133,17 @@ const enlist = Effect.fnUntraced(function* (night: Night, work: TaskWork) {
       night.schedule.occupy(candidateOf(book))
       const { session_id, accepted_at, abort } = attempt
       const open = { execution_id, session_id, accepted_at: accepted_at ?? attempt.intended_at, abort }
-      return yield* occupied(night, follow(night, book, open))
+      return yield* occupied(night, follow(night, book, open), cutOff(night, book))
     }
     case "Finish":
       book.attempt = resumption.attempt.attempt
       book.fingerprint = resumption.attempt.fingerprint
       book.token_id = resumption.attempt.token_id
-      return yield* occupied(night, finish(night, book, resumption.closed, resumption.attempt.abort))
+      return yield* occupied(
+        night,
+        finish(night, book, resumption.closed, resumption.attempt.abort),
+        cutOff(night, book),
+      )
   }
 })
 
@@ -137,5 +151,6 @@ const enlistSession = Effect.fnUntraced(function* (night: Night, session: Sessio
   const state = night.run.tasks.get(session.task_id)
   const settled = state?.settled?.fact
   if (settled !== undefined && settled.outcome !== "unfinished") return
-  yield* occupied(night, pullSession(night, session))
+  const partial = settle(night, session.task_id, own("RESULTS_PARTIAL"))
+  yield* occupied(night, pullSession(night, session), partial)
 })

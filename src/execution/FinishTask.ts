@@ -40,6 +40,7 @@ export const finish = Effect.fnUntraced(function* (
 ) {
   const { task_id } = book.work
   const { end, reason } = endOfAttempt(closed, abort)
+  book.stage = "reading"
   yield* tell({ _tag: "Closed", task_id, status_reason: reason })
   if (end.opensBreaker && book.fingerprint !== undefined)
     night.rejected.set(book.fingerprint, refusalOf(closed.authentication_status) ?? reason)
@@ -192,5 +193,6 @@ const pull = (
     min_interval_ms: flow_results.min_interval_ms,
     wait_final_ms: quick ? 0 : flow_results.wait_final_ms,
     attachments: flow_results.attachments,
+    lastAnswerAt: night.ending?.lastAnswerAt ?? Infinity,
   })
 }

@@ -43,13 +43,15 @@ export interface ReadOrder {
   /** How long to wait for final results, from the first read on; 0 for one look. */
   readonly wait_final_ms: number
   readonly attachments: boolean
+  /** Clock time after which nothing more is read in this night. */
+  readonly lastAnswerAt: number
 }
 
 /** What reading one endpoint came to. */
 export type SourceReading =
   | { readonly _tag: "Final"; readonly finding: SourceFinding }
-  /** Still partial when the time for it was over, or the service did not answer. */
-  | { readonly _tag: "Unfinished" }
+  /** Still partial when the time for it was over, or the service did not answer; then with what it said. */
+  | { readonly _tag: "Unfinished"; readonly message?: string }
   /** A status that its row lists as "nothing here". */
   | { readonly _tag: "Nothing"; readonly http_status: number }
   /** Any other 4xx; no status where these ids cannot even be asked for. */
@@ -151,7 +153,8 @@ export const readSource = Effect.fn("ReadSource.read")(function* (order: ReadOrd
     const asked = answer._tag === "Throttled" ? (answer.retry_after_ms ?? 0) : 0
     const wait = Math.max(asked, nextLookInMs(pace, later - startedAt))
     // There is no time for a further read: what the last one said is believed.
-    if (later + wait > startedAt + order.wait_final_ms) return yield* giveUp(order, source, reads, answer)
+    if (later + wait > Math.min(startedAt + order.wait_final_ms, order.lastAnswerAt))
+      return yield* giveUp(order, source, reads, answer)
     yield* awaitRead(hints, { later, wait, soonest: Math.max(asked, readAt + order.min_interval_ms - later) })
   }
 }, Effect.scoped)
@@ -223,7 +226,9 @@ const giveUp = Effect.fnUntraced(function* (
   if (empty !== undefined && reads.bytes === undefined) return yield* told(order, source, empty)
   const http_status = "http_status" in answer ? answer.http_status : undefined
   if (http_status !== undefined) yield* note(order, source, resultsRead(order, source, http_status, false))
-  return { _tag: "Unfinished" } satisfies SourceReading as SourceReading
+  const reading: SourceReading =
+    "message" in answer ? { _tag: "Unfinished", message: answer.message } : { _tag: "Unfinished" }
+  return reading
 })
 
 /** Sleeps until the next read: `wait` milliseconds from `later`, after a hint only the `soonest` of them. */

@@ -25,6 +25,7 @@ import type { CallParts } from "./Work.ts"
 /** Begins one attempt in the slot that was taken for it. */
 export const startTask = Effect.fnUntraced(function* (night: Night, book: Book, candidate: Candidate) {
   const { work } = book
+  book.stage = "preparing"
   const prepared = work.prepare === undefined ? undefined : yield* work.prepare
   if (prepared === undefined || prepared._tag === "Verdict") {
     yield* settle(night, work.task_id, prepared?.verdict ?? own("NIGHT_OVER"))
@@ -59,6 +60,7 @@ export const startTask = Effect.fnUntraced(function* (night: Night, book: Book, 
 const sendStart = Effect.fnUntraced(function* (night: Night, book: Book, parts: CallParts) {
   const order = orderOf(night, book)
   const hints = yield* Hints
+  book.stage = "started"
   return yield* startAttempt(order, callOf(parts, order.external_execution_id, hints.on), book.probe)
 })
 
@@ -143,10 +145,14 @@ const defer = Effect.fnUntraced(function* (
 })
 
 export const follow = Effect.fnUntraced(function* (night: Night, book: Book, open: OpenExecution) {
+  book.stage = "started"
   book.secrets = [...book.secrets, ...(yield* ticketSecrets(open.execution_id))]
   const followed = yield* followAttempt(orderOf(night, book), open, night.heads)
   if (followed._tag === "Closed") return yield* finish(night, book, followed.closed, followed.abort)
   // The slot stays taken: an execution may still be open at the service.
-  const reason = followed._tag === "NotOurs" ? "NOT_OURS" : followed.reason
-  yield* settle(night, book.work.task_id, own(reason))
+  const verdict =
+    followed._tag === "NotOurs"
+      ? own("NOT_OURS")
+      : { ...own(followed.reason), ...(followed.message === undefined ? {} : { message: followed.message }) }
+  yield* settle(night, book.work.task_id, verdict)
 })

@@ -138,7 +138,7 @@ const deleted = (
     yield* ledger.append(manyDone(count))
     const before = foldRun(yield* ledger.facts(run_id))
     if (before === undefined) return yield* Effect.die("no beginning")
-    yield* deleteExecutions(before)
+    yield* deleteExecutions(before, Infinity)
     const run = foldRun(yield* ledger.facts(run_id))
     if (run === undefined) return yield* Effect.die("no beginning")
     return {
