@@ -22,9 +22,13 @@ export const hopelessTriesMax = 2
  */
 export const nextDelayMs = (failure: CallFailure, tries: number, random: number): number => {
   const ceilingMs = Math.min(backoffMaxMs, backoffBaseMs * 2 ** Math.max(0, tries - 1))
-  const atLeastMs = failure._tag === "Throttled" ? (failure.retry_after_ms ?? 0) : 0
+  const atLeastMs = askedMs(failure)
   return Math.round(atLeastMs + random * ceilingMs)
 }
+
+/** How long the service asks to wait at least. */
+const askedMs = (failure: CallFailure): number =>
+  failure._tag === "Throttled" ? (failure.retry_after_ms ?? 0) : 0
 
 export interface RetryOptions {
   /** Calls altogether, the first one included. */
@@ -64,8 +68,8 @@ export const retryCall = Effect.fnUntraced(function* <A, R>(
     if (tries >= triesAllowed(failure, options)) return yield* failure
     const delayMs = nextDelayMs(failure, tries, yield* Random.next)
     const nowMs = yield* Clock.currentTimeMillis
-    const untilMs = Math.min(options.untilMs ?? Infinity, nowMs + retryWaitMaxMs)
-    if (nowMs + delayMs > untilMs) return yield* failure
+    if (nowMs + delayMs > (options.untilMs ?? Infinity) || askedMs(failure) > retryWaitMaxMs)
+      return yield* failure
     yield* Effect.sleep(delayMs)
   }
 })

@@ -2,7 +2,7 @@
  * One task from the slot it was given to the end of its execution: prepare, start, follow, or wait for a
  * further try. What follows an execution that is closed is in `FinishTask.ts`.
  */
-import { Clock, Effect, Random } from "effect"
+import { Clock, Duration, Effect, Random } from "effect"
 import { Hints, withHintPair } from "../client/Hints.ts"
 import { retryWaitMs } from "../scheduling/Polling.ts"
 import type { Candidate } from "../scheduling/Schedule.ts"
@@ -117,6 +117,9 @@ export const settleRefusal = Effect.fnUntraced(function* (night: Night, book: Bo
 
 const deferredReasons = { foreign: "ALREADY_EXECUTING", not_created: "SERVICE_UNREACHABLE" } as const
 
+const askedText = (retry_after_ms: number): string =>
+  `the service asked to come back in ${Duration.format(Duration.seconds(Math.ceil(retry_after_ms / 1_000)))}`
+
 /** Gives the slot back and queues the same attempt for later, as long as the task may wait at all. */
 const defer = Effect.fnUntraced(function* (
   night: Night,
@@ -136,7 +139,9 @@ const defer = Effect.fnUntraced(function* (
   const until = now + wait
   const lastAt = Math.min(book.deferredSince + night.rules.max_wait_ms, night.rules.deadlineAt ?? Infinity)
   if (until > lastAt) {
-    yield* settle(night, task_id, book.probe ? own("START_UNKNOWN") : own(deferredReasons[why]))
+    const verdict = book.probe ? own("START_UNKNOWN") : own(deferredReasons[why])
+    const asked = { ...verdict, message: askedText(retry_after_ms ?? 0) }
+    yield* settle(night, task_id, wait === retry_after_ms ? asked : verdict)
   } else {
     night.schedule.add(candidateOf(book), until)
     yield* tell({ _tag: "Waiting", task_id, why: deferredReasons[why], until })
