@@ -5,7 +5,7 @@
  * later is told at once, without a request.
  */
 import { Cause, Clock, Context, Duration, Effect, Layer, Random, Semaphore } from "effect"
-import { closureOf, endpointClosedMaxMs, noteAnswered, noteRetryAfter } from "./Closures.ts"
+import { closureOf, noteRetryAfter } from "./Closures.ts"
 import type { Asked, Closure, Closures } from "./Closures.ts"
 import { noteSent, noteThrottled, openPace, takeSlot } from "./Pacing.ts"
 import type { Pace } from "./Pacing.ts"
@@ -21,7 +21,7 @@ export const spreadMaxMs = 5_000
  * A call waits this long for the end of a Retry-After. Where more is left it fails as throttled, without a
  * request, so that its task gives back its slot or goes on with something else.
  */
-export const closedWaitMaxMs = endpointClosedMaxMs
+const closedWaitMaxMs = 60_000
 
 interface Lane {
   pace: Pace
@@ -113,10 +113,9 @@ const makePause = (requestsAtOnce: number) => {
       const { http_status, retry_after_ms = 0 } = failure
       // A 504 is the lock of one flow session (4.10); it says nothing about the host.
       const limit = http_status === 504 ? "session" : (asked.limit ?? "host")
-      if (retry_after_ms > 0)
-        noteRetryAfter(closures, { ...asked, limit }, nowMs, { http_status, retry_after_ms })
+      if (retry_after_ms > 0) noteRetryAfter(closures, asked, nowMs, { http_status, retry_after_ms })
       if (limit === "session") return
-      lane.pace = noteThrottled(lane.pace, sentMs, nowMs, Math.min(retry_after_ms, endpointClosedMaxMs))
+      lane.pace = noteThrottled(lane.pace, sentMs, nowMs, Math.min(retry_after_ms, closedWaitMaxMs))
     })
   const paced = Effect.fnUntraced(function* <A, R>(
     asked: Asked,
@@ -125,9 +124,7 @@ const makePause = (requestsAtOnce: number) => {
   ) {
     const sentMs = yield* monotonicMs
     lane.pace = noteSent(lane.pace, sentMs)
-    const answer = yield* Effect.tapError(call, (failure) => learn(asked, lane, sentMs, failure))
-    noteAnswered(closures, asked)
-    return answer
+    return yield* Effect.tapError(call, (failure) => learn(asked, lane, sentMs, failure))
   })
   return ServicePause.of({
     call: <A, R>(asked: Asked, call: Effect.Effect<A, CallFailure, R>) => {

@@ -203,7 +203,7 @@ describe("a Retry-After about one session or execution", () => {
     }).pipe(Effect.provide(ServicePause.layer())),
   )
 
-  it.effect("costs the others of its endpoint a minute at most, and once, however often it is repeated", () =>
+  it.effect("costs the others of its endpoint nothing but pace, however often it is repeated", () =>
     Effect.gen(function* () {
       const pause = yield* ServicePause
       const times: Array<number> = []
@@ -216,10 +216,7 @@ describe("a Retry-After about one session or execution", () => {
       )
       yield* TestClock.adjust("10 minutes")
       yield* Effect.all([Fiber.interrupt(again), Fiber.interrupt(reader)])
-      const gaps = times.slice(1).map((time, index) => time - (times[index] ?? 0))
-      assert.isAtLeast(times[0] ?? 0, 50_000)
-      assert.isBelow(times[0] ?? Infinity, 66_000)
-      assert.isBelow(Math.max(...gaps), 20_000)
+      assert.isAtLeast(times.length, 55)
     }).pipe(Effect.provide(ServicePause.layer()), Random.withSeed("again")),
   )
 
