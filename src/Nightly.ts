@@ -8,6 +8,7 @@ import { Clock, Effect, Schema } from "effect"
 import { retryCall } from "./client/Backoff.ts"
 import { Service } from "./client/Service.ts"
 import { deleteExecutions } from "./execution/DeleteExecutions.ts"
+import { cutWithinMs } from "./execution/Ending.ts"
 import { executeRun } from "./execution/ExecuteRun.ts"
 import { tell } from "./execution/Progress.ts"
 import type { Mode } from "./execution/TaskResumption.ts"
@@ -138,16 +139,26 @@ const runStages = Effect.fn("Nightly.runStages")(function* (
   mode: Mode,
   plan?: JobPlan,
 ) {
+  const begunAt = yield* Clock.currentTimeMillis
   const before = mode === "collect" ? yield* factsOf(run_id) : undefined
   yield* executeStage(job, run_id, mode, plan)
   if (before !== undefined && (yield* isAsBefore(job, run_id, before))) return yield* finished(run_id)
   yield* publishStage(run_id)
   if (job.after_export === "delete") {
     yield* tell({ _tag: "Stage", run_id, stage: "deleting" })
-    yield* deleteExecutions(yield* loadRun(run_id))
+    const run = yield* loadRun(run_id)
+    const { deadlineAt } = rulesOf(job, run.started_at)
+    yield* deleteExecutions(run, deletingUntil(deadlineAt, begunAt, yield* Clock.currentTimeMillis))
   }
   return yield* endStage(job, run_id)
 })
+
+/**
+ * A deadline ends the deletions too, seconds after it or after the publication that it cut short; a run that
+ * was taken up later has the time that it takes.
+ */
+const deletingUntil = (deadlineAt: number | undefined, begunAt: number, now: number): number =>
+  deadlineAt === undefined || deadlineAt <= begunAt ? Infinity : Math.max(deadlineAt, now) + cutWithinMs
 
 const factsOf = Effect.fnUntraced(function* (run_id: string) {
   const ledger = yield* Ledger

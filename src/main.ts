@@ -112,10 +112,11 @@ const remote = (target: Extract<ServiceTarget, { _tag: "Remote" }>, through?: Th
         return ServiceHttp.layer({ base_url, flows_url, attachments_url, app_secret })
       }),
     )
+    const connections = { acceptAnyCertificate: target.accept_any_certificate === true }
     return ServicePaced.layer(target).pipe(
       Layer.provide(http),
       Layer.provide(ServicePause.layer()),
-      Layer.provide(seenBy(through, NodeClient.layer())),
+      Layer.provide(seenBy(through, NodeClient.layer(connections))),
       Layer.provideMerge(SteadyClock.layer),
     )
   })

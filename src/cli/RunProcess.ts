@@ -1,6 +1,6 @@
 /**
- * A program as a process: interrupts on SIGINT and SIGTERM (a second SIGINT quits at once), an exit code for
- * every end, and a short message for every error. A stack is only told to who asks for it with `--log-level
+ * A program as a process: interrupts on SIGINT and SIGTERM (a second SIGINT quits at once, and twenty seconds
+ * are the most that any of them takes), an exit code for every end, and a short message for every error. A stack is only told to who asks for it with `--log-level
  * debug`.
  */
 import { Cause, Effect, Exit, Fiber, Runtime } from "effect"
@@ -14,6 +14,12 @@ const signalCodes: Readonly<Record<Signal, number>> = {
   SIGTERM: exitCodes.terminated,
   SIGHUP: 129,
 }
+
+/**
+ * How long a signalled process may take: what it waits for ends at once, a start that has left gets its answer
+ * and a publication its last step. Whatever is not over then is ended as a crash would end it.
+ */
+const stopWithinMs = 20_000
 
 /** What a program ended with, for the process around it. */
 const endingOfExit = <A, E>(exit: Exit.Exit<A, E>): Ending => {
@@ -34,6 +40,14 @@ const ignoreClosedPipes = (): void => {
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined)
 }
 
+const quit = (exit_code: number): void => {
+  process.stderr.write(
+    `stopped: something had not ended ${stopWithinMs / 1_000} seconds after the signal. What was written is ` +
+      "kept; the same command takes the run up again.\n",
+  )
+  process.exit(exit_code)
+}
+
 /** Runs to its end and leaves the process with the exit code that the program came to. */
 export const runProcess = <E>(program: Effect.Effect<void, E>): void => {
   ignoreClosedPipes()
@@ -46,6 +60,12 @@ export const runProcess = <E>(program: Effect.Effect<void, E>): void => {
       }
       signalled = signal
       Effect.runFork(Fiber.interrupt(fiber))
+      Effect.runFork(
+        Effect.andThen(
+          Effect.sleep(stopWithinMs),
+          Effect.sync(() => quit(signalCodes[signal])),
+        ),
+      )
     }
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => stop(signal))
     fiber.addObserver((exit) => {

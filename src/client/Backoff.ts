@@ -1,6 +1,7 @@
 /**
  * How calls that may be repeated are repeated: exponential waits with full jitter, never shorter than the
- * service asked for, a bounded number of times, and not beyond a moment the caller names. What repeating
+ * service asked for, a bounded number of times, for ten minutes at most each, and not beyond a moment the
+ * caller names. What repeating
  * cannot mend (a refused secret, an answer the reference does not list) is asked twice at most. The last
  * failure is what remains.
  */
@@ -9,6 +10,8 @@ import type { CallFailure } from "./Service.ts"
 
 export const backoffBaseMs = 1_000
 export const backoffMaxMs = 60_000
+/** No call waits longer than this for its next try: what the service asks beyond it ends the tries. */
+export const retryWaitMaxMs = 600_000
 /** Tries of a call whose failure repeating is unlikely to mend. */
 export const hopelessTriesMax = 2
 
@@ -19,9 +22,13 @@ export const hopelessTriesMax = 2
  */
 export const nextDelayMs = (failure: CallFailure, tries: number, random: number): number => {
   const ceilingMs = Math.min(backoffMaxMs, backoffBaseMs * 2 ** Math.max(0, tries - 1))
-  const atLeastMs = failure._tag === "Throttled" ? (failure.retry_after_ms ?? 0) : 0
+  const atLeastMs = askedMs(failure)
   return Math.round(atLeastMs + random * ceilingMs)
 }
+
+/** How long the service asks to wait at least. */
+const askedMs = (failure: CallFailure): number =>
+  failure._tag === "Throttled" ? (failure.retry_after_ms ?? 0) : 0
 
 export interface RetryOptions {
   /** Calls altogether, the first one included. */
@@ -61,7 +68,8 @@ export const retryCall = Effect.fnUntraced(function* <A, R>(
     if (tries >= triesAllowed(failure, options)) return yield* failure
     const delayMs = nextDelayMs(failure, tries, yield* Random.next)
     const nowMs = yield* Clock.currentTimeMillis
-    if (options.untilMs !== undefined && nowMs + delayMs > options.untilMs) return yield* failure
+    if (nowMs + delayMs > (options.untilMs ?? Infinity) || askedMs(failure) > retryWaitMaxMs)
+      return yield* failure
     yield* Effect.sleep(delayMs)
   }
 })

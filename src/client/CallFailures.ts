@@ -8,8 +8,8 @@ import type { HttpClientError, HttpClientResponse } from "effect/http"
 import type { CallFailure } from "./Service.ts"
 import { AnswerLost, NotSent, SecretRefused, Throttled, UnexpectedAnswer } from "./Service.ts"
 
-/** No wait that a service asks for is longer than this; a longer one is asked again after it. */
-export const retryAfterMaxMs = 3_600_000
+/** Longer than any night: what is asked to wait for so long is left for a later run, so more says nothing. */
+export const retryAfterMaxMs = 30 * 24 * 3_600_000
 
 const httpDate = /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/
 
@@ -121,8 +121,12 @@ export const failedStatus = (
     return Effect.succeed(new SecretRefused({ http_status, message }))
   }
   if (http_status === 429 || http_status === 503) {
-    const message = `${call}: the service asks to come back later (${http_status})`
-    return Effect.map(retryAfter(response), (wait) => new Throttled({ http_status, ...wait, message }))
+    return Effect.map(retryAfter(response), (wait) => {
+      const isUnreadable = wait.retry_after_ms === undefined && response.headers["retry-after"] !== undefined
+      const said = isUnreadable ? `${http_status}; its Retry-After cannot be read` : http_status
+      const message = `${call}: the service asks to come back later (${said})`
+      return new Throttled({ http_status, ...wait, message })
+    })
   }
   const isSuccess = http_status >= 200 && http_status < 300
   if (http_status >= 500 || http_status === 408 || (hasEffect && isSuccess)) {

@@ -3,13 +3,16 @@
  * and hands the answer's parts to the call's own reading, all of it bounded in bytes and time. Errors carry
  * neither request nor body; the connection of an answer that nobody reads is given back or closed.
  */
-import { Context, Duration, Effect, Result, Stream } from "effect"
+import { Context, Effect, Result } from "effect"
+import type { Duration, Stream } from "effect"
 import { FetchHttpClient, Headers, HttpClient } from "effect/http"
 import type { HttpClientError, HttpClientResponse } from "effect/http"
 import { measureLargeBody } from "../contract/BodyBounds.ts"
-import { uncountedBytes, whileHeld } from "./BodiesInFlight.ts"
+import { bounded, keptBytes, readBytes, told } from "./AnswerBytes.ts"
+import type { Call } from "./AnswerBytes.ts"
+import { whileHeld } from "./BodiesInFlight.ts"
 import type { Hold } from "./BodiesInFlight.ts"
-import { failedSize, failedStatus, failedTransport } from "./CallFailures.ts"
+import { failedStatus, failedTransport } from "./CallFailures.ts"
 import { compileEndpoint } from "./EndpointRequest.ts"
 import type { AnyParts, CallParts, Endpoint } from "./EndpointRequest.ts"
 import type { Body, CallFailure } from "./Service.ts"
@@ -27,17 +30,25 @@ export interface ServiceLimits {
   readonly requestTimeout: Duration.Input
   /** The same for flow results and profiles, which can be large. */
   readonly resultsTimeout: Duration.Input
-  /** The longest silence inside an attachment. */
-  readonly attachmentIdleTimeout: Duration.Input
+  /** From the head to the last byte of an attachment. */
+  readonly attachmentTimeout: Duration.Input
+  /** In each such window of results or an attachment at least `windowBytesMin` must arrive. */
+  readonly window: Duration.Input
+  readonly windowBytesMin: number
 }
 
 export const defaultLimits: ServiceLimits = {
   answerBytesMax: 8 * 1024 * 1024,
   resultsBytesMax: 256 * 1024 * 1024,
   attachmentBytesMax: 1024 * 1024 * 1024,
+  // A state, an acceptance or a list is a few kilobytes: what takes a minute will not come.
   requestTimeout: "60 seconds",
+  // The largest results need a megabyte a second, the largest document half of one.
   resultsTimeout: "5 minutes",
-  attachmentIdleTimeout: "60 seconds",
+  attachmentTimeout: "30 minutes",
+  // A kilobyte a second: less is a line that drips, and would hold its task until the total time.
+  window: "60 seconds",
+  windowBytesMin: 64 * 1024,
 }
 
 export type AnswerSize = "small" | "results" | "attachment"
@@ -64,86 +75,6 @@ export interface Answer {
   readonly undocumented: Effect.Effect<never, CallFailure>
 }
 
-type Call = { readonly name: string; readonly hasEffect: boolean; readonly bytesMax: number }
-
-const bounded = (call: Call, response: HttpClientResponse.HttpClientResponse) => {
-  let bytes = 0
-  return Stream.mapError(response.stream, (error) => failedTransport(call.name, error)).pipe(
-    Stream.mapEffect((chunk) => {
-      bytes += chunk.byteLength
-      return bytes > call.bytesMax
-        ? Effect.fail(failedSize(call.name, call.hasEffect, response.status, call.bytesMax))
-        : Effect.succeed(chunk)
-    }),
-  )
-}
-
-/** Of an answer that is too large, so much is kept to be looked at. */
-const keptBytes = 1024 * 1024
-
-/** The bytes of an answer, or the beginning of one that is larger than the call's bound. */
-interface ReadBytes {
-  readonly bytes: Uint8Array
-  readonly isCut: boolean
-}
-
-const readBytes = (
-  call: Call,
-  response: HttpClientResponse.HttpClientResponse,
-  headers: Headers.Headers,
-  grow: Hold["grow"],
-): Effect.Effect<ReadBytes, CallFailure> => {
-  const promised = Number(headers["content-length"] ?? "Infinity")
-  // The usual case is quick: a length that is promised and small can be read at once.
-  if (promised <= Math.min(call.bytesMax, uncountedBytes)) {
-    return Effect.mapBoth(response.arrayBuffer, {
-      onFailure: (error) => failedTransport(call.name, error),
-      onSuccess: (buffer) => ({ bytes: new Uint8Array(buffer), isCut: false }),
-    })
-  }
-  const chunks = Stream.mapError(response.stream, (error) => failedTransport(call.name, error))
-  const isPromised = promised <= call.bytesMax
-  return Effect.suspend(() => {
-    const filling = new Filling(call.bytesMax, isPromised ? promised : undefined)
-    const reading = Stream.runForEachWhile(chunks, (chunk) =>
-      // A body of no promised length is in memory twice while it is put together.
-      Effect.map(grow((isPromised ? 1 : 2) * chunk.byteLength), () => filling.take(chunk)),
-    )
-    return Effect.map(reading, () => filling.result())
-  })
-}
-
-/** Collects chunks up to a bound; whatever comes beyond it ends the reading. */
-class Filling {
-  readonly #bytesMax: number
-  readonly #whole: Uint8Array | undefined
-  #chunks: Array<Uint8Array> = []
-  #filled = 0
-  #isCut = false
-
-  constructor(bytesMax: number, expected: number | undefined) {
-    this.#bytesMax = expected ?? bytesMax
-    this.#whole = expected === undefined ? undefined : new Uint8Array(expected)
-  }
-
-  /** False once no more is wanted. */
-  take(chunk: Uint8Array): boolean {
-    const fitting = chunk.subarray(0, this.#bytesMax - this.#filled)
-    if (this.#whole === undefined) this.#chunks.push(fitting)
-    else this.#whole.set(fitting, this.#filled)
-    this.#filled += fitting.byteLength
-    this.#isCut = fitting.byteLength < chunk.byteLength
-    return !this.#isCut
-  }
-
-  result(): ReadBytes {
-    const whole = this.#whole?.subarray(0, this.#filled) ?? Buffer.concat(this.#chunks)
-    this.#chunks = []
-    const bytes = this.#isCut ? whole.slice(0, keptBytes) : whole
-    return { bytes: new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength), isCut: this.#isCut }
-  }
-}
-
 /** Reads a body and parses it, where there is room for what parsing makes of it. */
 const readCounted = Effect.fnUntraced(function* (
   call: Call,
@@ -166,11 +97,7 @@ const lostBody = (call: Call, http_status: number, wanted: string) =>
     http_status,
   })
 
-const answerOf = (
-  call: Call,
-  response: HttpClientResponse.HttpClientResponse,
-  idleTimeout: Duration.Input,
-): Answer => {
+const answerOf = (call: Call, response: HttpClientResponse.HttpClientResponse): Answer => {
   const http_status = response.status
   const headers = response.headers
   const body = whileHeld((hold) => readCounted(call, response, headers, hold))
@@ -190,13 +117,7 @@ const answerOf = (
     json: bodyOf("value", (json) => json !== undefined),
     object: bodyOf("object", isJsonObject),
     list: bodyOf("list", Array.isArray),
-    stream: bounded(call, response).pipe(
-      Stream.timeoutOrElse({
-        duration: idleTimeout,
-        orElse: () =>
-          Stream.fail(new AnswerLost({ message: `${call.name}: the answer stopped coming`, http_status })),
-      }),
-    ),
+    stream: bounded(call, response),
     discard,
     undocumented: Effect.andThen(
       discard,
@@ -243,6 +164,12 @@ export const makeExchange = (
     results: limits.resultsBytesMax,
     attachment: limits.attachmentBytesMax,
   }
+  const { window, windowBytesMin } = limits
+  const large = {
+    small: undefined,
+    results: { total: limits.resultsTimeout, window, windowBytesMin },
+    attachment: { total: limits.attachmentTimeout, window, windowBytesMin },
+  }
   return <E extends Endpoint, A>(
     endpoint: E,
     root: string,
@@ -253,6 +180,7 @@ export const makeExchange = (
       name: endpoint.identifier,
       hasEffect: endpoint.method !== "GET" && endpoint.method !== "HEAD",
       bytesMax: bytesMax[size],
+      large: large[size],
     }
     const buildRequest = compileEndpoint(endpoint, root, identity.headers)
     const duration = size === "results" ? limits.resultsTimeout : limits.requestTimeout
@@ -260,11 +188,10 @@ export const makeExchange = (
       // In doubt it was sent: a connection that could not be made has failed long before this.
       Effect.fail(
         new AnswerLost({
-          message: `${call.name}: no answer within ${Duration.format(Duration.fromInputUnsafe(duration))}`,
+          message: `${call.name}: no answer within ${told(duration)}`,
         }),
       )
-    const onSuccess = (response: HttpClientResponse.HttpClientResponse) =>
-      read(answerOf(call, response, limits.attachmentIdleTimeout))
+    const onSuccess = (response: HttpClientResponse.HttpClientResponse) => read(answerOf(call, response))
     const onFailure = (error: HttpClientError.HttpClientError) =>
       Effect.fail(failedTransport(call.name, error))
     return (parts: CallParts<E> & AnyParts): Effect.Effect<A, CallFailure> => {

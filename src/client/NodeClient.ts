@@ -19,6 +19,8 @@ export interface ConnectionOptions {
    */
   readonly keepAliveMs?: number
   readonly connectTimeoutMs?: number
+  /** Nobody asks who the other side is; without it, certificates are checked whatever the environment says. */
+  readonly acceptAnyCertificate?: boolean
 }
 
 const makePool = (options: ConnectionOptions): Effect.Effect<HttpClient.HttpClient, never, Scope.Scope> =>
@@ -27,7 +29,11 @@ const makePool = (options: ConnectionOptions): Effect.Effect<HttpClient.HttpClie
       connections: options.connectionsMax ?? 96,
       pipelining: 1,
       keepAliveTimeout: options.keepAliveMs ?? 4_000,
-      connect: { timeout: options.connectTimeoutMs ?? 10_000 },
+      connect: {
+        timeout: options.connectTimeoutMs ?? 10_000,
+        // Said in both cases: left out, NODE_TLS_REJECT_UNAUTHORIZED=0 would decide.
+        rejectUnauthorized: options.acceptAnyCertificate !== true,
+      },
       // HTTP/2 shares one connection among all calls, and a reset of it would lose them all at once.
       allowH2: false,
     }),

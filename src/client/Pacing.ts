@@ -1,8 +1,8 @@
 /**
- * Pure: how fast one host may be asked. A Retry-After closes the lane until then. Every complaint (a 429 or
- * 503 to a request sent since the last one) cuts the rate by a third; without one it grows by a twentieth a
- * second, at slow hosts by a two-hundredth a request, of the rate that proved too high: additive increase,
- * multiplicative decrease. A host that never complains is not paced.
+ * Pure: how fast one host may be asked. Every complaint (a 429 or 503 to a request sent since the last one)
+ * cuts the rate by a third; without one it grows by a twentieth a second, at slow hosts by a two-hundredth a
+ * request, of the rate that proved too high: additive increase, multiplicative decrease. A host that never
+ * complains is not paced. Whom a Retry-After keeps away is in `Closures.ts`.
  */
 
 /** Bounds of a lane's rate in requests per second; above the upper one it is not paced any more. */
@@ -23,7 +23,6 @@ export interface Pace {
   readonly changedMs: number
   readonly cutMs: number
   readonly nextSlotMs: number
-  readonly closedUntilMs: number
   /** Requests sent in the second that began at `secondMs`, and in the one before: what the host took. */
   readonly secondMs: number
   readonly sentThisSecond: number
@@ -36,7 +35,6 @@ export const openPace: Pace = {
   changedMs: 0,
   cutMs: Number.NEGATIVE_INFINITY,
   nextSlotMs: 0,
-  closedUntilMs: 0,
   secondMs: 0,
   sentThisSecond: 0,
   sentLastSecond: 0,
@@ -56,7 +54,7 @@ const recover = (pace: Pace, nowMs: number): Pace => {
 /** Takes the next slot: the moment at which this request may go. */
 export const takeSlot = (before: Pace, nowMs: number): readonly [slotMs: number, pace: Pace] => {
   const pace = recover(before, nowMs)
-  const slotMs = Math.max(nowMs, pace.nextSlotMs, pace.closedUntilMs)
+  const slotMs = Math.max(nowMs, pace.nextSlotMs)
   return [slotMs, { ...pace, nextSlotMs: slotMs + 1000 / pace.rate }]
 }
 
@@ -66,32 +64,20 @@ export const noteSent = (pace: Pace, nowMs: number): Pace =>
     ? { ...pace, secondMs: nowMs, sentThisSecond: 1, sentLastSecond: pace.sentThisSecond }
     : { ...pace, sentThisSecond: pace.sentThisSecond + 1 }
 
-/** The host asked every call to stay away for a while. */
-export const noteClosed = (pace: Pace, nowMs: number, retry_after_ms: number): Pace => ({
-  ...pace,
-  closedUntilMs: Math.max(pace.closedUntilMs, nowMs + retry_after_ms),
-})
-
-/** The host complained about a request sent at `sentMs`. */
-export const noteThrottled = (
-  before: Pace,
-  sentMs: number,
-  nowMs: number,
-  retry_after_ms: number | undefined,
-): Pace => {
-  const pace = noteClosed(recover(before, nowMs), nowMs, retry_after_ms ?? 0)
+/** The host complained about a request sent at `sentMs`; its rate grows again once `quietMs` are over. */
+export const noteThrottled = (before: Pace, sentMs: number, nowMs: number, quietMs: number): Pace => {
+  const pace = recover(before, nowMs)
   // Requests that were already under way at the last cut tell nothing about the rate after it.
   if (sentMs <= pace.cutMs) return pace
   const seen = Math.max(firstRate, pace.sentThisSecond - 1, pace.sentLastSecond - 1)
   const measured = pace.rate === Number.POSITIVE_INFINITY ? seen : pace.rate
-  const closedUntilMs = pace.closedUntilMs
   const rate = Math.max(rateMin, Math.min(measured, rateMax) * decrease)
   return {
     ...pace,
     rate,
     ceiling: Math.max(rateMin, measured),
-    changedMs: Math.max(nowMs, closedUntilMs),
+    changedMs: nowMs + quietMs,
     cutMs: nowMs,
-    nextSlotMs: Math.max(nowMs + 1000 / rate, closedUntilMs),
+    nextSlotMs: nowMs + 1000 / rate,
   }
 }

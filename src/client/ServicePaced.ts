@@ -1,25 +1,27 @@
 /**
- * The service with manners: all calls of a night to one host share a bound on requests at once, a pace, and
- * every Retry-After. A wrapper over any `Service`; it never repeats a call (`Backoff.ts` does), it only lets
- * calls wait.
+ * The service with manners: all calls of a night to one host share a bound on requests at once and a pace, and
+ * every Retry-After keeps away whom it is about (`Closures.ts`). A wrapper over any `Service`; it never
+ * repeats a call (`Backoff.ts` does), it only lets calls wait, and not for long: what may be asked only much
+ * later is told at once, without a request.
  */
-import { Clock, Context, Effect, Layer, Random, Semaphore } from "effect"
-import { noteClosed, noteSent, noteThrottled, openPace, takeSlot } from "./Pacing.ts"
+import { Cause, Clock, Context, Duration, Effect, Layer, Random, Semaphore } from "effect"
+import { closureOf, noteRetryAfter } from "./Closures.ts"
+import type { Asked, Closure, Closures } from "./Closures.ts"
+import { noteSent, noteThrottled, openPace, takeSlot } from "./Pacing.ts"
 import type { Pace } from "./Pacing.ts"
 import type { CallFailure, Tagged } from "./Service.ts"
-import { Service, Throttled } from "./Service.ts"
+import { NotSent, Service, Throttled } from "./Service.ts"
 import type { ServiceAddresses } from "./ServiceSettings.ts"
 
 /** Requests at once to one host, from sending to the last byte (an attachment's body is not counted). */
 export const requestsAtOnceMax = 64
 /** Calls that waited for the same moment go apart by up to this. */
 export const spreadMaxMs = 5_000
-
 /**
- * Whom a 429 is about. Flow results are limited per session (section 8), so theirs close the host as long as
- * they ask for, but do not make all other calls slower afterwards.
+ * A call waits this long for the end of a Retry-After. Where more is left it fails as throttled, without a
+ * request, so that its task gives back its slot or goes on with something else.
  */
-export type Limit = "host" | "session"
+const closedWaitMaxMs = 60_000
 
 interface Lane {
   pace: Pace
@@ -30,14 +32,11 @@ interface Lane {
 export class ServicePause extends Context.Service<
   ServicePause,
   {
-    /** Runs a call to a host when its turn has come, and learns from the answer. */
+    /** Runs a call when its turn has come, and learns from the answer. */
     readonly call: <A, R, E extends Tagged = never>(
-      host: string,
+      asked: Asked,
       call: Effect.Effect<A, CallFailure | E, R>,
-      limit?: Limit,
     ) => Effect.Effect<A, CallFailure | E, R>
-    /** How long calls to a host still wait for a Retry-After, in milliseconds. */
-    readonly closedForMs: (host: string) => Effect.Effect<number>
   }
 >()("nightjar/client/ServicePause") {
   static readonly layer = (options: { readonly requestsAtOnce?: number } = {}): Layer.Layer<ServicePause> =>
@@ -53,22 +52,33 @@ const awaitTurn = Effect.fnUntraced(function* (lane: Lane) {
     const nowMs = yield* monotonicMs
     const [slotMs, pace] = takeSlot(lane.pace, nowMs)
     lane.pace = pace
-    if (slotMs > nowMs) {
-      // Slots of a paced lane are apart already; an unpaced one would let everybody go at once.
-      const spreadMs =
-        pace.rate === Number.POSITIVE_INFINITY ? spreadMaxMs : Math.min(spreadMaxMs, 1000 / pace.rate)
-      const isClosed = pace.closedUntilMs > nowMs
-      yield* Effect.sleep(slotMs - nowMs + (isClosed ? (yield* Random.next) * spreadMs : 0))
-    }
-    if (lane.pace.cutMs !== pace.cutMs || lane.pace.closedUntilMs !== pace.closedUntilMs) continue
-    const sentMs = yield* monotonicMs
-    lane.pace = noteSent(lane.pace, sentMs)
-    return sentMs
+    if (slotMs > nowMs) yield* Effect.sleep(slotMs - nowMs)
+    if (lane.pace.cutMs === pace.cutMs) return
   }
 })
 
+/** Slots of a paced lane are apart already; an unpaced one would let everybody go at once. */
+const spreadMs = ({ rate }: Pace): number =>
+  rate === Number.POSITIVE_INFINITY ? spreadMaxMs : Math.min(spreadMaxMs, 1000 / rate)
+
+const notYet = ({ endpoint }: Asked, { http_status, closedUntilMs }: Closure, nowMs: number) => {
+  const retry_after_ms = Math.ceil(closedUntilMs - nowMs)
+  const left = Duration.format(Duration.seconds(Math.ceil(retry_after_ms / 1_000)))
+  const message = `${endpoint}: not sent, as the service asked to come back in ${left} (${http_status})`
+  return new Throttled({ http_status, retry_after_ms, message })
+}
+
+const stopped = new NotSent({ message: "stopped while the call waited for its turn; nothing was sent" })
+
+/** Who is interrupted while it waits has sent nothing; a start, which must not be cut off, is told so. */
+const interruptibly = <A, E>(wait: Effect.Effect<A, E>): Effect.Effect<A, E | NotSent> =>
+  Effect.catchCause(Effect.interruptible(wait), (cause): Effect.Effect<never, E | NotSent> =>
+    Cause.hasInterruptsOnly(cause) ? Effect.fail(stopped) : Effect.failCause(cause),
+  )
+
 const makePause = (requestsAtOnce: number) => {
   const lanes = new Map<string, Lane>()
+  const closures: Closures = new Map()
   const laneOf = (host: string): Lane => {
     const known = lanes.get(host)
     if (known !== undefined) return known
@@ -76,30 +86,56 @@ const makePause = (requestsAtOnce: number) => {
     lanes.set(host, lane)
     return lane
   }
+  /** Without a permit: who waits because of one session must not keep others from theirs. */
+  const awaitOpen = Effect.fnUntraced(function* (asked: Asked, lane: Lane) {
+    for (;;) {
+      const nowMs = yield* monotonicMs
+      const closure = closureOf(closures, asked, nowMs)
+      if (closure === undefined) return
+      const leftMs = closure.closedUntilMs - nowMs
+      if (leftMs > closedWaitMaxMs) return yield* notYet(asked, closure, nowMs)
+      yield* Effect.sleep(leftMs + (yield* Random.next) * spreadMs(lane.pace))
+    }
+  })
+  /** Holds a permit on return. Not interrupted but in its waits, so that no permit is lost. */
+  const enter = Effect.fnUntraced(function* (asked: Asked, lane: Lane) {
+    for (;;) {
+      yield* interruptibly(awaitOpen(asked, lane))
+      yield* interruptibly(lane.permits.take(1))
+      yield* Effect.onError(interruptibly(awaitTurn(lane)), () => lane.permits.release(1))
+      if (closureOf(closures, asked, yield* monotonicMs) === undefined) return
+      yield* lane.permits.release(1)
+    }
+  })
+  const learn = (asked: Asked, lane: Lane, sentMs: number, failure: Tagged) =>
+    Effect.map(monotonicMs, (nowMs) => {
+      if (!(failure instanceof Throttled)) return
+      const { http_status, retry_after_ms = 0 } = failure
+      // A 504 is the lock of one flow session (4.10); it says nothing about the host.
+      const limit = http_status === 504 ? "session" : (asked.limit ?? "host")
+      if (retry_after_ms > 0) noteRetryAfter(closures, asked, nowMs, { http_status, retry_after_ms })
+      if (limit === "session") return
+      lane.pace = noteThrottled(lane.pace, sentMs, nowMs, Math.min(retry_after_ms, closedWaitMaxMs))
+    })
   const paced = Effect.fnUntraced(function* <A, R, E extends Tagged>(
+    asked: Asked,
     lane: Lane,
     call: Effect.Effect<A, CallFailure | E, R>,
-    limit: Limit,
   ) {
-    const sentMs = yield* awaitTurn(lane)
-    return yield* Effect.tapError(call, (failure) => {
-      // A 504 is the lock of one flow session (4.10); it says nothing about the host.
-      if (!(failure instanceof Throttled) || failure.http_status === 504) return Effect.void
-      return Effect.map(monotonicMs, (nowMs) => {
-        lane.pace =
-          limit === "host"
-            ? noteThrottled(lane.pace, sentMs, nowMs, failure.retry_after_ms)
-            : noteClosed(lane.pace, nowMs, failure.retry_after_ms ?? 0)
-      })
-    })
+    const sentMs = yield* monotonicMs
+    lane.pace = noteSent(lane.pace, sentMs)
+    return yield* Effect.tapError(call, (failure) => learn(asked, lane, sentMs, failure))
   })
   return ServicePause.of({
-    call: (host, call, limit = "host") => {
-      const lane = laneOf(host)
-      return lane.permits.withPermit(paced(lane, call, limit))
+    call: <A, R, E extends Tagged = never>(asked: Asked, call: Effect.Effect<A, CallFailure | E, R>) => {
+      const lane = laneOf(asked.host)
+      return Effect.uninterruptibleMask((restore): Effect.Effect<A, CallFailure | E, R> =>
+        Effect.andThen(
+          enter(asked, lane),
+          Effect.ensuring(restore(paced(asked, lane, call)), lane.permits.release(1)),
+        ),
+      )
     },
-    closedForMs: (host) =>
-      Effect.map(monotonicMs, (nowMs) => Math.max(0, (lanes.get(host)?.pace.closedUntilMs ?? 0) - nowMs)),
   })
 }
 
@@ -109,26 +145,38 @@ const make = (addresses: ServiceAddresses) =>
   Effect.gen(function* () {
     const inner = yield* Service
     const pause = yield* ServicePause
-    const execution = hostOf(addresses.base_url)
+    const host = hostOf(addresses.base_url)
     const flows = hostOf(addresses.flows_url)
     const attachments = hostOf(addresses.attachments_url)
+    const at = (endpoint: string, subject?: string): Asked =>
+      subject === undefined ? { host, endpoint } : { host, endpoint, subject }
     return Service.of({
-      startExecution: (call, leaving) => pause.call(execution, inner.startExecution(call, leaving)),
-      readExecution: (execution_id) => pause.call(execution, inner.readExecution(execution_id)),
-      pollExecution: (execution_id) => pause.call(execution, inner.pollExecution(execution_id)),
-      abortExecution: (execution_id) => pause.call(execution, inner.abortExecution(execution_id)),
-      deleteExecution: (execution_id) => pause.call(execution, inner.deleteExecution(execution_id)),
-      readResults: (source, ids) =>
-        source.api === "flows_url"
-          ? pause.call(flows, inner.readResults(source, ids), "session")
-          : pause.call(execution, inner.readResults(source, ids)),
-      downloadAttachment: (session_id, attachment_id) =>
-        pause.call(attachments, inner.downloadAttachment(session_id, attachment_id)),
-      exchangeTicket: (execution_id, ticket) =>
-        pause.call(execution, inner.exchangeTicket(execution_id, ticket)),
-      revokeToken: (token_id) => pause.call(execution, inner.revokeToken(token_id)),
-      listEngines: pause.call(execution, inner.listEngines),
-      showEngine: (engine_reference) => pause.call(execution, inner.showEngine(engine_reference)),
+      startExecution: (call, leaving) =>
+        pause.call(
+          at("startExecution", JSON.stringify([call.customer_id, call.engine_reference])),
+          inner.startExecution(call, leaving),
+        ),
+      readExecution: (id) => pause.call(at("readExecution", id), inner.readExecution(id)),
+      pollExecution: (id) => pause.call(at("pollExecution", id), inner.pollExecution(id)),
+      abortExecution: (id) => pause.call(at("abortExecution", id), inner.abortExecution(id)),
+      deleteExecution: (id) => pause.call(at("deleteExecution", id), inner.deleteExecution(id)),
+      readResults: (source, ids) => {
+        const session: Asked = { host: flows, endpoint: source.name, limit: "session" }
+        const asked =
+          source.api === "flows_url"
+            ? { ...session, subject: ids.session_id ?? "" }
+            : at(source.name, ids.execution_id)
+        return pause.call(asked, inner.readResults(source, ids))
+      },
+      downloadAttachment: (session_id, attachment_id) => {
+        const subject = JSON.stringify([session_id, attachment_id])
+        const asked = { host: attachments, endpoint: "downloadAttachment", subject }
+        return pause.call(asked, inner.downloadAttachment(session_id, attachment_id))
+      },
+      exchangeTicket: (id, ticket) => pause.call(at("exchangeTicket", id), inner.exchangeTicket(id, ticket)),
+      revokeToken: (token_id) => pause.call(at("revokeToken", token_id), inner.revokeToken(token_id)),
+      listEngines: pause.call(at("listEngines"), inner.listEngines),
+      showEngine: (engine) => pause.call(at("showEngine", engine), inner.showEngine(engine)),
     })
   })
 

@@ -3,12 +3,13 @@
  * published version holds, each with its receipt, each intent in the ledger before the request (section 4.5).
  * 204 and 404 count; what cannot be deleted now stays pending for the next run.
  */
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { retryCall } from "../client/Backoff.ts"
 import { Service } from "../client/Service.ts"
 import type { CallFailure, DeleteAnswer } from "../client/Service.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
+import { answeredBy } from "./Ending.ts"
 
 /** Deletions under way at once, and tries of each. */
 const deletionsAtOnce = 16
@@ -63,11 +64,15 @@ export const pendingDeletions = (run: RunState): number =>
     .filter(({ drained, closed }) => drained && closed?.fact.landed !== undefined)
     .filter(({ deletion }) => (deletion?.outcome ?? "pending") === "pending").length
 
-export const deleteExecutions = Effect.fn("DeleteExecutions.delete")(function* (run: RunState) {
+/** Until `untilMs`, a clock time; what is not deleted by then stays pending. */
+export const deleteExecutions = Effect.fn("DeleteExecutions.delete")(function* (
+  run: RunState,
+  untilMs: number,
+) {
   let failedInARow = 0
   const deleteNext = Effect.fnUntraced(function* (due: DueDeletion) {
-    if (failedInARow >= failedInARowMax) return
-    const isFailure = yield* deleteOne(run.started.run_id, due)
+    if (failedInARow >= failedInARowMax || (yield* Clock.currentTimeMillis) >= untilMs) return
+    const isFailure = yield* deleteOne(run.started.run_id, due, untilMs)
     failedInARow = isFailure ? failedInARow + 1 : 0
   })
   yield* Effect.forEach(dueDeletions(run), deleteNext, { concurrency: deletionsAtOnce, discard: true })
@@ -77,15 +82,18 @@ export const deleteExecutions = Effect.fn("DeleteExecutions.delete")(function* (
 const deleteOne = Effect.fnUntraced(function* (
   run_id: string,
   { task_id, execution_id, landed_sha256 }: DueDeletion,
+  untilMs: number,
 ) {
   const service = yield* Service
   const ledger = yield* Ledger
   yield* ledger.append([{ _tag: "DeleteIntended", run_id, task_id, execution_id, landed_sha256 }])
   let answer: DeleteAnswer | CallFailure = "still_running"
   for (let tries = 1; tries <= stillRunningMax && answer === "still_running"; tries++) {
-    if (tries > 1) yield* Effect.sleep(1_000 * 2 ** tries)
+    const pauseMs = tries > 1 ? 1_000 * 2 ** tries : 0
+    if ((yield* Clock.currentTimeMillis) + pauseMs >= untilMs) break
+    yield* Effect.sleep(pauseMs)
     answer = yield* Effect.catch(
-      retryCall(service.deleteExecution(execution_id), { triesMax }),
+      answeredBy(retryCall(service.deleteExecution(execution_id), { triesMax, untilMs }), untilMs),
       (failure: CallFailure) => Effect.succeed(failure),
     )
   }

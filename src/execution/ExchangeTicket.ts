@@ -5,6 +5,7 @@
  * is not concerned.
  */
 import { Clock, Effect, Redacted } from "effect"
+import { retryWaitMaxMs } from "../client/Backoff.ts"
 import { Service } from "../client/Service.ts"
 import type { CallFailure, ExchangeAnswer, StartAnswer, StartCall } from "../client/Service.ts"
 import type { Fact } from "../ledger/Fact.ts"
@@ -92,8 +93,9 @@ export const exchangeTicket = Effect.fn("ExchangeTicket.exchange")(function* (
     if (outcome._tag === "Lost") tries += 1
     else unsent += 1
     if (outcome._tag === "Unsent" && !isLast) return true
-    if (unsent >= unsentMax) return yield* letGo(order, store, execution_id, "UNREACHABLE")
     const asked = outcome._tag === "Unsent" ? outcome.retry_after_ms : 0
+    if (unsent >= unsentMax || asked > retryWaitMaxMs)
+      return yield* letGo(order, store, execution_id, "UNREACHABLE")
     yield* Effect.sleep(Math.max(asked, retryWaitMs(waits, tries + unsent, 0)))
   }
   return yield* letGo(order, store, execution_id, "ANSWER_LOST")

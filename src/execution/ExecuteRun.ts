@@ -4,10 +4,12 @@
  * service does never does.
  */
 import { Clock, Effect, FiberSet, Queue } from "effect"
+import { Service } from "../client/Service.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { Schedule } from "../scheduling/Schedule.ts"
-import { candidateOf, occupied, openBook, settle, settleWaiting, unstarted } from "./Night.ts"
+import { endingOf, serviceUntil } from "./Ending.ts"
+import { candidateOf, cutOff, occupied, openBook, settle, settleWaiting, unstarted } from "./Night.ts"
 import type { Failure, Night } from "./Night.ts"
 import { finish, pullSession, readAgain } from "./FinishTask.ts"
 import { AnswerUnusable } from "./Quarantine.ts"
@@ -30,12 +32,15 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
   readonly mode: Mode
 }) {
   const ledger = yield* Ledger
+  const service = yield* Service
+  const ending = endingOf(input.rules.deadlineAt, yield* Clock.currentTimeMillis)
   const rejections = yield* ledger.rejections
   const fibers = yield* FiberSet.make<void, Failure>()
   const night: Night = {
     run: input.run,
     run_id: input.run.started.run_id,
     rules: input.rules,
+    ending,
     mode: input.mode,
     key: yield* ledger.fingerprintKey,
     schedule: new Schedule(input.rules.limits),
@@ -47,9 +52,12 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
     fork: (task) => Effect.asVoid(FiberSet.run(fibers, task)),
     active: 0,
   }
-  for (const work of input.works) yield* enlist(night, work)
-  for (const session of input.sessions) yield* enlistSession(night, session)
-  yield* Effect.raceFirst(dispatch(night), FiberSet.join(fibers))
+  const work = Effect.gen(function* () {
+    for (const one of input.works) yield* enlist(night, one)
+    for (const session of input.sessions) yield* enlistSession(night, session)
+    yield* Effect.raceFirst(dispatch(night), FiberSet.join(fibers))
+  })
+  yield* Effect.provideService(work, Service, serviceUntil(service, ending?.lastAnswerAt ?? Infinity))
 }, Effect.scoped)
 
 /** The loop: starts whatever may start, then sleeps until a task moves or a time comes. */
@@ -62,7 +70,8 @@ const dispatch = Effect.fnUntraced(function* (night: Night) {
     for (let next = schedule.take(now); next !== undefined; next = schedule.take(now)) {
       const candidate = next
       const book = night.books.get(candidate.task_id)
-      if (book !== undefined) yield* occupied(night, guarded(night, book, startTask(night, book, candidate)))
+      if (book !== undefined)
+        yield* occupied(night, guarded(night, book, startTask(night, book, candidate)), cutOff(night, book))
     }
     if (night.active === 0) {
       if (schedule.waiting === 0) return
@@ -86,11 +95,11 @@ const enlist = Effect.fnUntraced(function* (night: Night, work: TaskWork) {
   const resumption = resumeTask(state, night.mode)
   const book = openBook(work, "attemptsMade" in resumption ? resumption.attemptsMade : 0)
   night.books.set(work.task_id, book)
-  for (const { attempt, closed } of attemptsToReadAgain(state))
-    yield* occupied(
-      night,
-      guardedReading(night, work.task_id, readAgain(night, book, attempt, closed), closed),
-    )
+  for (const { attempt, closed } of attemptsToReadAgain(state)) {
+    const again = guardedReading(night, work.task_id, readAgain(night, book, attempt, closed), closed)
+    // What is not read again now stays kept, as it is.
+    yield* occupied(night, again, Effect.void)
+  }
   switch (resumption._tag) {
     case "Nothing":
       return
@@ -104,7 +113,7 @@ const enlist = Effect.fnUntraced(function* (night: Night, work: TaskWork) {
       book.stage = "sent"
       book.fingerprint = resumption.attempt.fingerprint
       night.schedule.occupy(candidateOf(book))
-      return yield* occupied(night, guarded(night, book, unusableStart))
+      return yield* occupied(night, guarded(night, book, unusableStart), cutOff(night, book))
     case "Refused":
       book.token_id = state?.attempts.at(-1)?.token_id
       return yield* settleRefusal(night, book, resumption.status_reason)
@@ -122,7 +131,7 @@ const enlist = Effect.fnUntraced(function* (night: Night, work: TaskWork) {
       night.schedule.occupy(candidateOf(book))
       const { session_id, accepted_at, abort } = attempt
       const open = { execution_id, session_id, accepted_at: accepted_at ?? attempt.intended_at, abort }
-      return yield* occupied(night, guarded(night, book, follow(night, book, open)))
+      return yield* occupied(night, guarded(night, book, follow(night, book, open)), cutOff(night, book))
     }
     case "Finish":
       book.attempt = resumption.attempt.attempt
@@ -131,6 +140,7 @@ const enlist = Effect.fnUntraced(function* (night: Night, work: TaskWork) {
       return yield* occupied(
         night,
         guarded(night, book, finish(night, book, resumption.closed, resumption.attempt.abort)),
+        cutOff(night, book),
       )
   }
 })
@@ -144,5 +154,6 @@ const enlistSession = Effect.fnUntraced(function* (night: Night, session: Sessio
   const state = night.run.tasks.get(session.task_id)
   const settled = state?.settled?.fact
   if (settled !== undefined && settled.outcome !== "unfinished") return
-  yield* occupied(night, guardedReading(night, session.task_id, pullSession(night, session)))
+  const partial = settle(night, session.task_id, own("RESULTS_PARTIAL"))
+  yield* occupied(night, guardedReading(night, session.task_id, pullSession(night, session)), partial)
 })

@@ -196,5 +196,6 @@ const pull = (
     min_interval_ms: flow_results.min_interval_ms,
     wait_final_ms: quick ? 0 : flow_results.wait_final_ms,
     attachments: flow_results.attachments,
+    lastAnswerAt: night.ending?.lastAnswerAt ?? Infinity,
   })
 }

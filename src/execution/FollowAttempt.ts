@@ -8,7 +8,7 @@ import { Service } from "../client/Service.ts"
 import type { Body, CallFailure, StateAnswer, StateView } from "../client/Service.ts"
 import { idCharactersMax } from "../contract/TextBounds.ts"
 import type { Landing, LandingFailed } from "../landing/Landing.ts"
-import type { AbortIntended, AttemptClosed, CredentialRejected } from "../ledger/Fact.ts"
+import type { AbortIntended, AttemptClosed } from "../ledger/Fact.ts"
 import type { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import type { AttemptState } from "../ledger/RunState.ts"
 import { retryWaitMs } from "../scheduling/Polling.ts"
@@ -16,11 +16,12 @@ import { isStranger, readAbort, readState } from "./Attempt.ts"
 import type { Looked } from "./Attempt.ts"
 import { append, attemptKeys, landBody } from "./AttemptOrder.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
-import { endOf, refusalOf } from "./Ends.ts"
+import { answeredBy, lastAnswerWithinMs, lastCallMs } from "./Ending.ts"
 import { exchangeTicket, hasTicket } from "./ExchangeTicket.ts"
+import { asksTooMuch, awaitTurn, endTurn, noteRead, obeyThrottle, openTurns, skim } from "./LookTurns.ts"
 import { AnswerUnusable, handleAnswer, refuseUnusable } from "./Quarantine.ts"
-import { awaitTurn, endTurn, noteRead, obeyThrottle, openTurns, skim } from "./LookTurns.ts"
 import type { Heads, Turns } from "./LookTurns.ts"
+import { rejection } from "./Rejection.ts"
 
 export type FollowResult =
   | {
@@ -29,7 +30,12 @@ export type FollowResult =
       readonly abort: AttemptState["abort"]
     }
   /** The execution could be neither read nor stopped; it stays as it is for the next run. */
-  | { readonly _tag: "LeftOpen"; readonly reason: "SERVICE_UNREACHABLE" | "NOT_STOPPABLE" }
+  | {
+      readonly _tag: "LeftOpen"
+      readonly reason: "SERVICE_UNREACHABLE" | "NOT_STOPPABLE"
+      /** What the service said last, where it was no state. */
+      readonly message: string | undefined
+    }
   /** Its id shows somebody else's run: nothing of it is read, aborted or deleted. */
   | { readonly _tag: "NotOurs" }
 
@@ -62,6 +68,8 @@ interface Watch {
   /** Reads in a row that showed somebody else's run. */
   strange: number
   challenged: boolean
+  /** The last read, where it brought no answer. */
+  failure: CallFailure | undefined
   closed: typeof AttemptClosed.Type | undefined
 }
 
@@ -93,6 +101,7 @@ export const followAttempt = Effect.fn("FollowAttempt.follow")(function* (
     gone: 0,
     strange: 0,
     challenged: false,
+    failure: undefined,
     closed: undefined,
   }
   for (;;) {
@@ -113,6 +122,7 @@ export const followAttempt = Effect.fn("FollowAttempt.follow")(function* (
       yield* append({ _tag: "AttemptDisowned", ...attemptKeys(order), execution_id })
       return { _tag: "NotOurs" } satisfies FollowResult
     }
+    if (asksTooMuch(watch.failure, giveUpAt - later)) return leftOpen(watch, "SERVICE_UNREACHABLE")
     const why =
       looked?._tag === "Challenge" ? "challenge" : later < giveUpAt ? undefined : giveUpWhy(maxWaitAt, later)
     if (why !== undefined) return yield* abortAttempt(order, open, watch, why)
@@ -121,6 +131,15 @@ export const followAttempt = Effect.fn("FollowAttempt.follow")(function* (
 
 const giveUpWhy = (maxWaitAt: number, now: number) => (now >= maxWaitAt ? "max_wait" : "deadline")
 
+const leftOpen = (
+  { failure }: Watch,
+  reason: Extract<FollowResult, { _tag: "LeftOpen" }>["reason"],
+): FollowResult => ({ _tag: "LeftOpen", reason, message: failure?.message })
+
+/** Until when a call is waited for: once the time is over, seconds. */
+const lastAt = (giveUpAt: number) =>
+  Effect.map(Clock.currentTimeMillis, (now) => Math.max(giveUpAt, now + lastCallMs))
+
 /** One look; a closed execution is landed and is a fact on return. */
 const look = (order: AttemptOrder, open: OpenExecution, watch: Watch) =>
   handleAnswer({ what: "state", ...order, execution_id: open.execution_id }, lookOnce(order, open, watch))
@@ -128,14 +147,17 @@ const look = (order: AttemptOrder, open: OpenExecution, watch: Watch) =>
 /** Undefined when the service did not answer. */
 const lookOnce = Effect.fnUntraced(function* (order: AttemptOrder, open: OpenExecution, watch: Watch) {
   const service = yield* Service
+  const { giveUpAt } = watch.turns
   const answer = yield* Effect.catch(
-    service.readExecution(open.execution_id),
+    answeredBy(service.readExecution(open.execution_id), yield* lastAt(giveUpAt)),
     (failure): Effect.Effect<StateAnswer | CallFailure> => Effect.succeed(failure),
   )
   if (!isAnswer(answer)) {
-    yield* obeyThrottle(answer, watch.turns.giveUpAt)
+    watch.failure = answer
+    yield* obeyThrottle(answer, giveUpAt)
     return undefined
   }
+  watch.failure = undefined
   yield* refuseUnusable({ what: "state", ...order, execution_id: open.execution_id }, answer)
   if (isStranger(answer, order)) {
     watch.strange += 1
@@ -241,30 +263,6 @@ const closeAttempt = Effect.fnUntraced(function* (
   watch.closed = closed
 })
 
-const rejection = (
-  order: AttemptOrder,
-  status_code: string,
-  status_reason: string,
-  authentication_status: string | undefined,
-): ReadonlyArray<typeof CredentialRejected.Type> => {
-  const { run_id, task_id, fingerprint, customer_id, engine_reference } = order
-  const reason = refusalOf(authentication_status) ?? status_reason
-  const gone = status_reason === "EXECUTION_GONE"
-  if (fingerprint === undefined || gone) return []
-  if (!endOf({ status_code, status_reason, authentication_status }).opensBreaker) return []
-  return [
-    {
-      _tag: "CredentialRejected",
-      run_id,
-      task_id,
-      fingerprint,
-      customer_id,
-      engine_reference,
-      reason,
-    },
-  ]
-}
-
 /** Section 4.4, then looks until the service says that the execution is closed. */
 const abortAttempt = Effect.fnUntraced(function* (
   order: AttemptOrder,
@@ -275,21 +273,20 @@ const abortAttempt = Effect.fnUntraced(function* (
   const service = yield* Service
   yield* append({ _tag: "AbortIntended", ...attemptKeys(order), execution_id: open.execution_id, why })
   const waits = { base_ms: order.polling.min_ms, max_ms: order.polling.max_ms }
+  const { giveUpAt } = watch.turns
+  const endAt = Math.max(giveUpAt, yield* Clock.currentTimeMillis) + lastAnswerWithinMs - lastCallMs
   let stopped = false
   let looked: Looked | undefined
-  for (let tries = 1; tries <= abortTriesMax && !stopped; tries++) {
-    const answer = yield* Effect.catch(service.abortExecution(open.execution_id), (failure: CallFailure) =>
-      Effect.succeed(failure),
-    )
-    stopped = readAbort(answer) === "look"
+  for (let tries = 1; tries <= (stopped ? looksAfterAbortMax : abortTriesMax); tries++) {
+    if (!stopped) {
+      const abort = answeredBy(service.abortExecution(open.execution_id), yield* lastAt(giveUpAt))
+      stopped = readAbort(yield* Effect.catch(abort, (failure) => Effect.succeed(failure))) === "look"
+    }
     looked = yield* look(order, open, watch)
     if (watch.closed !== undefined) return { _tag: "Closed", closed: watch.closed, abort: why }
-    if (!stopped) yield* Effect.sleep(retryWaitMs(waits, tries, 0))
+    const left = endAt - (yield* Clock.currentTimeMillis)
+    if (left <= 0 || asksTooMuch(watch.failure, left)) break
+    yield* Effect.sleep(Math.min(left, retryWaitMs(waits, tries, 0)))
   }
-  for (let looks = 1; looks <= looksAfterAbortMax && stopped; looks++) {
-    yield* Effect.sleep(retryWaitMs(waits, looks, 0))
-    looked = yield* look(order, open, watch)
-    if (watch.closed !== undefined) return { _tag: "Closed", closed: watch.closed, abort: why }
-  }
-  return { _tag: "LeftOpen", reason: looked === undefined ? "SERVICE_UNREACHABLE" : "NOT_STOPPABLE" }
+  return leftOpen(watch, looked === undefined ? "SERVICE_UNREACHABLE" : "NOT_STOPPABLE")
 })

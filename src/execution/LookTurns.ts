@@ -4,6 +4,7 @@
  * state or ends an attempt.
  */
 import { Clock, Effect } from "effect"
+import { retryWaitMaxMs } from "../client/Backoff.ts"
 import type { HintWatch } from "../client/Hints.ts"
 import { Service } from "../client/Service.ts"
 import type { CallFailure, PollAnswer } from "../client/Service.ts"
@@ -75,10 +76,14 @@ export const awaitTurn = Effect.fnUntraced(function* (order: AttemptOrder, turns
   }
 })
 
+/** Whether the service asks for more than the time that is left: then nobody waits for it in this night. */
+export const asksTooMuch = (failure: CallFailure | undefined, left: number): boolean =>
+  failure?._tag === "Throttled" && (failure.retry_after_ms ?? 0) > Math.max(left, retryWaitMaxMs)
+
 /** A service that asks to be left alone is, but not beyond the time at which the attempt is given up. */
 export const obeyThrottle = Effect.fnUntraced(function* (failure: CallFailure, giveUpAt: number) {
-  if (failure._tag !== "Throttled") return
   const left = giveUpAt - (yield* Clock.currentTimeMillis)
+  if (failure._tag !== "Throttled" || asksTooMuch(failure, left)) return
   yield* Effect.sleep(Math.max(0, Math.min(failure.retry_after_ms ?? 0, left)))
 })
 

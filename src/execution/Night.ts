@@ -2,7 +2,7 @@
  * The shared state of one executing run, and the few acts that change it: fork, release, settle. Everything
  * lives in one process and one thread; the ledger alone remembers.
  */
-import { Effect, Queue } from "effect"
+import { Clock, Effect, Option, Queue } from "effect"
 import type { Service } from "../client/Service.ts"
 import type { Landing, LandingFailed } from "../landing/Landing.ts"
 import type { AttemptClosed } from "../ledger/Fact.ts"
@@ -11,6 +11,7 @@ import type { LedgerFailed } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import type { Candidate, Schedule } from "../scheduling/Schedule.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
+import type { Ending } from "./Ending.ts"
 import { externalExecutionId } from "./ExternalId.ts"
 import type { Heads } from "./LookTurns.ts"
 import type { Outage } from "./Outage.ts"
@@ -40,7 +41,7 @@ export interface Book {
   /** The same start without its token, for a service that takes no start with one. */
   withParameters: CallParts | undefined
   /** How far the newest attempt has come. `sent`: its start left or may have, and an execution may run. */
-  stage: "waiting" | "sent" | "open" | "closed"
+  stage: "waiting" | "sent" | "open" | "closed" | "settled"
   /** The closing of the newest attempt, once it is one. */
   closed: typeof AttemptClosed.Type | undefined
   /** An answer could not be used: the task is over, whatever still waits for it. */
@@ -74,6 +75,8 @@ export interface Night {
   readonly run: RunState
   readonly run_id: string
   readonly rules: Rules
+  /** Absent where no deadline lies before this process. */
+  readonly ending: Ending | undefined
   readonly mode: Mode
   readonly key: Uint8Array
   readonly schedule: Schedule
@@ -93,12 +96,54 @@ export interface Night {
 export const unstarted = (book: Book | undefined): Verdict | undefined =>
   book?.probe === true ? own("START_UNKNOWN") : book?.lastVerdict
 
-/** Forks a task and counts it, so that the loop knows whether anything can still move. */
-export const occupied = (night: Night, task: Effect.Effect<void, Failure, Needs>) => {
+/** What a task is settled with that has not ended by itself when its night is over. */
+const cutVerdict = (book: Book): Verdict | undefined => {
+  switch (book.stage) {
+    case "waiting":
+      return unstarted(book) ?? own("DEADLINE_REACHED")
+    case "sent":
+      return own(book.probe ? "START_UNKNOWN" : "SERVICE_UNREACHABLE")
+    case "open":
+      return own("SERVICE_UNREACHABLE")
+    case "closed":
+      return own("RESULTS_PARTIAL")
+    case "settled":
+      return undefined
+  }
+}
+
+/** Settles a task that was cut off, by how far it has come. */
+export const cutOff = Effect.fnUntraced(function* (night: Night, book: Book) {
+  const verdict = cutVerdict(book)
+  if (verdict !== undefined) yield* settle(night, book.work.task_id, verdict)
+})
+
+/** A task ends with its night, whatever it waits for. */
+const untilCut = <R>(
+  { ending }: Night,
+  task: Effect.Effect<void, Failure, Needs>,
+  orElse: Effect.Effect<void, Failure, R>,
+) =>
+  ending === undefined
+    ? task
+    : Effect.gen(function* () {
+        const left = Math.max(0, ending.cutAt - (yield* Clock.currentTimeMillis))
+        if (Option.isNone(yield* Effect.timeoutOption(task, left))) yield* orElse
+      })
+
+/**
+ * Forks a task and counts it, so that the loop knows whether anything can still move. `orElse` follows where
+ * the night is over before the task is.
+ */
+export const occupied = (
+  night: Night,
+  task: Effect.Effect<void, Failure, Needs>,
+  orElse: Effect.Effect<void, Failure, Needs>,
+) => {
   night.active += 1
   return night.fork(
     Effect.ensuring(
-      task,
+      untilCut(night, task, orElse),
       Effect.suspend(() => {
         night.active -= 1
         return Effect.asVoid(Queue.offer(night.poke, undefined))
@@ -125,13 +170,17 @@ export const settle = (night: Night, task_id: string, verdict: Verdict) =>
 
 /** Settles many tasks in one transaction: the end of a night must not cost a sync per task. */
 export const settleAll = Effect.fnUntraced(function* (
-  { run_id }: Night,
+  { run_id, books }: Night,
   settlements: ReadonlyArray<{ readonly task_id: string; readonly verdict: Verdict }>,
 ) {
   const ledger = yield* Ledger
   yield* ledger.append(
     settlements.map(({ task_id, verdict }) => ({ _tag: "TaskSettled", run_id, task_id, ...verdict })),
   )
+  for (const { task_id } of settlements) {
+    const book = books.get(task_id)
+    if (book !== undefined) book.stage = "settled"
+  }
   for (const { task_id, verdict } of settlements)
     yield* tell({ _tag: "Settled", task_id, outcome: verdict.outcome, reason: verdict.reason })
 })

@@ -1,7 +1,8 @@
 /**
  * An engine that takes no start (503, or in maintenance) is one matter for all its tasks: it is closed for
  * all of them, looked at again at growing intervals, and given up for all of them at once when it stayed away
- * for `max_wait` or until the deadline.
+ * for `max_wait` or until the deadline. One answer alone that asks for more time than there is gives up its
+ * own task only.
  */
 import { Clock, Effect, Random } from "effect"
 import { retryWaitMs } from "../scheduling/Polling.ts"
@@ -15,6 +16,8 @@ import { tell } from "./Progress.ts"
 export interface Outage {
   readonly since: number
   readonly findings: number
+  /** A task was asked to wait for longer than the engine is waited for; a second one is believed for all. */
+  readonly isPutOff: boolean
 }
 
 /** A task found its engine away: it gives its slot back and waits with all the others of that engine. */
@@ -27,20 +30,24 @@ export const noteUnavailable = Effect.fnUntraced(function* (
   const { schedule, rules } = night
   const now = yield* Clock.currentTimeMillis
   const closedUntil = schedule.closedUntil(engine_reference)
-  const known = night.outages.get(engine_reference) ?? { since: now, findings: 0 }
+  const known = night.outages.get(engine_reference) ?? { since: now, findings: 0, isPutOff: false }
   const isNews = closedUntil <= now
-  const outage = isNews ? { ...known, findings: known.findings + 1 } : known
-  night.outages.set(engine_reference, outage)
-  const wait = retryWaitMs(rules.retry, outage.findings, yield* Random.next)
-  const until = Math.max(isNews ? now + wait : closedUntil, now + (retry_after_ms ?? 0))
-  const engineLastAt = Math.min(outage.since + rules.max_wait_ms, rules.deadlineAt ?? Infinity)
+  const engineLastAt = Math.min(known.since + rules.max_wait_ms, rules.deadlineAt ?? Infinity)
+  const asksTooMuch = now + (retry_after_ms ?? 0) > engineLastAt
+  const findings = isNews ? known.findings + 1 : known.findings
+  night.outages.set(engine_reference, { ...known, findings, isPutOff: known.isPutOff || asksTooMuch })
+  const wait = retryWaitMs(rules.retry, findings, yield* Random.next)
+  const nextAt = isNews ? now + wait : closedUntil
+  const until = Math.max(nextAt, now + (retry_after_ms ?? 0))
   const lastAt = Math.min(engineLastAt, (book.deferredSince ?? now) + rules.max_wait_ms)
   if (until <= lastAt) {
     schedule.closeEngine(engine_reference, until)
     schedule.add(candidateOf(book))
     yield* tell({ _tag: "Waiting", task_id, why: "ENGINE_UNAVAILABLE", until })
   } else {
-    const waiting = until > engineLastAt ? schedule.drain(engine_reference) : []
+    const isAlone = asksTooMuch && !known.isPutOff && nextAt <= engineLastAt
+    if (isAlone) schedule.closeEngine(engine_reference, nextAt)
+    const waiting = until > engineLastAt && !isAlone ? schedule.drain(engine_reference) : []
     yield* settleWaiting(night, [candidateOf(book), ...waiting], "ENGINE_UNAVAILABLE")
   }
   yield* release(night, task_id)

@@ -1,17 +1,20 @@
 /**
  * Downloads the documents that final results name (section 4.12), each once: what is missing at the service
  * or may not be requested is a fact of its own. A disk that does not take a document ends the night; a
- * service that does not give it only marks it.
+ * service that does not give it, or not in time, only marks it.
  */
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { retryCall } from "../client/Backoff.ts"
 import { Service } from "../client/Service.ts"
 import type { CallFailure } from "../client/Service.ts"
 import { Landing } from "../landing/Landing.ts"
 import type { AttachmentIds } from "../records/AttachmentIds.ts"
 import { append } from "./AttemptOrder.ts"
+import { answeredBy } from "./Ending.ts"
 
 const attachmentTriesMax = 6
+/** All documents of one session; what is not here by then is asked for again by the next run. */
+const attachmentsWithinMs = 3_600_000
 
 export interface AttachmentsOrder {
   readonly run_id: string
@@ -19,6 +22,8 @@ export interface AttachmentsOrder {
   readonly session_id: string
   /** Documents that need no further request. */
   readonly attachmentsKnown: ReadonlySet<string>
+  /** Clock time after which nothing more is read in this night. */
+  readonly lastAnswerAt: number
 }
 
 /** False when a document could not be had although the service has it. */
@@ -30,17 +35,22 @@ export const pullAttachments = Effect.fnUntraced(function* (
   for (const attachment_id of refused)
     if (!order.attachmentsKnown.has(attachment_id))
       yield* append({ _tag: "AttachmentRead", ...about, attachment_id, status: "refused" })
+  const untilMs = Math.min(order.lastAnswerAt, (yield* Clock.currentTimeMillis) + attachmentsWithinMs)
   let all = true
   for (const attachment_id of requestable) {
     if (order.attachmentsKnown.has(attachment_id)) continue
-    const fact = yield* downloadAttachment(order, attachment_id)
+    const fact = yield* downloadAttachment(order, attachment_id, untilMs)
     yield* append({ _tag: "AttachmentRead", ...about, attachment_id, ...fact })
     if (fact.status === "failed") all = false
   }
   return all
 })
 
-const downloadAttachment = Effect.fnUntraced(function* (order: AttachmentsOrder, attachment_id: string) {
+const downloadAttachment = Effect.fnUntraced(function* (
+  order: AttachmentsOrder,
+  attachment_id: string,
+  untilMs: number,
+) {
   const service = yield* Service
   const landing = yield* Landing
   const download = Effect.gen(function* () {
@@ -50,11 +60,12 @@ const downloadAttachment = Effect.fnUntraced(function* (order: AttachmentsOrder,
     const { media_type } = answer
     return { status: "downloaded", ...stored, ...(media_type === undefined ? {} : { media_type }) } as const
   })
-  return yield* retryDownload(download)
+  return yield* retryDownload(download, untilMs)
 })
 
 const retryDownload = <A, E extends { readonly _tag: string }, R>(
   download: Effect.Effect<A, E | CallFailure, R>,
+  untilMs: number,
 ) =>
   Effect.suspend(() => {
     const split = Effect.matchEffect(download, {
@@ -64,7 +75,7 @@ const retryDownload = <A, E extends { readonly _tag: string }, R>(
           ? Effect.fail(failure)
           : Effect.succeed({ _tag: "Broken", failure: failure as Exclude<E, CallFailure> } as const),
     })
-    return retryCall(split, { triesMax: attachmentTriesMax })
+    return answeredBy(retryCall(split, { triesMax: attachmentTriesMax, untilMs }), untilMs)
   }).pipe(
     Effect.matchEffect({
       onSuccess: (result) =>

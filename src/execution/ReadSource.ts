@@ -47,13 +47,15 @@ export interface ReadOrder {
   /** How long to wait for final results, from the first read on; 0 for one look. */
   readonly wait_final_ms: number
   readonly attachments: boolean
+  /** Clock time after which nothing more is read in this night. */
+  readonly lastAnswerAt: number
 }
 
 /** What reading one endpoint came to. */
 export type SourceReading =
   | { readonly _tag: "Final"; readonly finding: SourceFinding }
-  /** Still partial when the time for it was over, or the service did not answer. */
-  | { readonly _tag: "Unfinished" }
+  /** Still partial when the time for it was over, or the service did not answer; then with what it said. */
+  | { readonly _tag: "Unfinished"; readonly message?: string }
   /** A status that its row lists as "nothing here". */
   | { readonly _tag: "Nothing"; readonly http_status: number }
   /** Any other 4xx; no status where these ids cannot even be asked for. */
@@ -158,7 +160,8 @@ export const readSource = Effect.fn("ReadSource.read")(function* (order: ReadOrd
     const later = yield* Clock.currentTimeMillis
     const wait = Math.max(look.asked, nextLookInMs(pace, later - startedAt))
     // There is no time for a further read: what the last one said is believed.
-    if (later + wait > startedAt + order.wait_final_ms) return yield* giveUp(order, source, reads, look.said)
+    if (later + wait > Math.min(startedAt + order.wait_final_ms, order.lastAnswerAt))
+      return yield* giveUp(order, source, reads, look.said)
     const { asked } = look
     yield* awaitRead(hints, { later, wait, soonest: Math.max(asked, readAt + order.min_interval_ms - later) })
   }
@@ -193,11 +196,13 @@ const lookOnce = Effect.fnUntraced(function* (
 interface Said {
   readonly empty: Empty | undefined
   readonly http_status: number | undefined
+  readonly message: string | undefined
 }
 
 const saidOf = (answer: Answered): Said => ({
   empty: answer._tag === "Results" ? undefined : emptyOf(answer),
   http_status: "http_status" in answer ? answer.http_status : undefined,
+  message: "message" in answer ? answer.message : undefined,
 })
 
 const refusedUnasked: SourceReading = { _tag: "Refused", http_status: undefined }
@@ -255,11 +260,12 @@ const giveUp = Effect.fnUntraced(function* (
   order: ReadOrder,
   source: ResultsSource,
   reads: Reads,
-  { empty, http_status }: Said,
+  { empty, http_status, message }: Said,
 ) {
   if (empty !== undefined && reads.sha256 === undefined) return yield* told(order, source, empty)
   if (http_status !== undefined) yield* note(order, source, resultsRead(order, source, http_status, false))
-  return unfinished
+  const reading: SourceReading = message === undefined ? unfinished : { _tag: "Unfinished", message }
+  return reading
 })
 
 /** Sleeps until the next read: `wait` milliseconds from `later`, after a hint only the `soonest` of them. */

@@ -2,7 +2,7 @@
  * One task from the slot it was given to the end of its execution: prepare, start, follow, or wait for a
  * further try. What follows an execution that is closed is in `FinishTask.ts`.
  */
-import { Clock, Effect, Random } from "effect"
+import { Clock, Duration, Effect, Random } from "effect"
 import { Hints, withHintPair } from "../client/Hints.ts"
 import { retryWaitMs } from "../scheduling/Polling.ts"
 import type { Candidate } from "../scheduling/Schedule.ts"
@@ -26,6 +26,7 @@ import type { CallParts } from "./Work.ts"
 export const startTask = Effect.fnUntraced(function* (night: Night, book: Book, candidate: Candidate) {
   const { work } = book
   if (book.isOver) return yield* release(night, candidate.task_id)
+  if (!book.probe) book.stage = "waiting"
   const prepared = work.prepare === undefined ? undefined : yield* work.prepare
   if (prepared === undefined || prepared._tag === "Verdict") {
     yield* settle(night, work.task_id, prepared?.verdict ?? own("NIGHT_OVER"))
@@ -123,6 +124,9 @@ export const settleRefusal = Effect.fnUntraced(function* (night: Night, book: Bo
 
 const deferredReasons = { foreign: "ALREADY_EXECUTING", not_created: "SERVICE_UNREACHABLE" } as const
 
+const askedText = (retry_after_ms: number): string =>
+  `the service asked to come back in ${Duration.format(Duration.seconds(Math.ceil(retry_after_ms / 1_000)))}`
+
 /** Gives the slot back and queues the same attempt for later, as long as the task may wait at all. */
 const defer = Effect.fnUntraced(function* (
   night: Night,
@@ -142,7 +146,9 @@ const defer = Effect.fnUntraced(function* (
   const until = now + wait
   const lastAt = Math.min(book.deferredSince + night.rules.max_wait_ms, night.rules.deadlineAt ?? Infinity)
   if (until > lastAt) {
-    yield* settle(night, task_id, book.probe ? own("START_UNKNOWN") : own(deferredReasons[why]))
+    const verdict = book.probe ? own("START_UNKNOWN") : own(deferredReasons[why])
+    const asked = { ...verdict, message: askedText(retry_after_ms ?? 0) }
+    yield* settle(night, task_id, wait === retry_after_ms ? asked : verdict)
   } else {
     night.schedule.add(candidateOf(book), until)
     yield* tell({ _tag: "Waiting", task_id, why: deferredReasons[why], until })
@@ -156,6 +162,9 @@ export const follow = Effect.fnUntraced(function* (night: Night, book: Book, ope
   const followed = yield* followAttempt(orderOf(night, book), open, night.heads)
   if (followed._tag === "Closed") return yield* finish(night, book, followed.closed, followed.abort)
   // The slot stays taken: an execution may still be open at the service.
-  const reason = followed._tag === "NotOurs" ? "NOT_OURS" : followed.reason
-  yield* settle(night, book.work.task_id, own(reason))
+  const verdict =
+    followed._tag === "NotOurs"
+      ? own("NOT_OURS")
+      : { ...own(followed.reason), ...(followed.message === undefined ? {} : { message: followed.message }) }
+  yield* settle(night, book.work.task_id, verdict)
 })

@@ -24,8 +24,8 @@ export interface Verdict {
 export type Reading =
   /** All that it holds is here: it may be deleted. */
   | ({ readonly _tag: "Drained" } & NonNullable<typeof AttemptDrained.Type.proof>)
-  /** Still partial when the time for them was over, or the service did not answer. */
-  | { readonly _tag: "Partial" }
+  /** Still partial when the time for them was over, or the service did not answer; then with what it said. */
+  | { readonly _tag: "Partial"; readonly message?: string }
   /** The service does not know the execution any more: there is nothing to read and nothing to delete. */
   | { readonly _tag: "Gone" }
   /** Read to the end, and not proved to be all: it stays at the service. */
@@ -75,7 +75,8 @@ const isUnreachable = ({ families }: DrainProof, findings: ReadonlyArray<SourceF
   )
 
 export const judgeReadings = (count: ProductsCount, pulled: Pulled): Reading => {
-  if (pulled.some(({ reading }) => reading._tag === "Unfinished")) return { _tag: "Partial" }
+  const unfinished = pulled.find(({ reading }) => reading._tag === "Unfinished")?.reading
+  if (unfinished?._tag === "Unfinished") return { ...unfinished, _tag: "Partial" }
   const findings = pulled.flatMap(({ reading }) => (reading._tag === "Final" ? [reading.finding] : []))
   const proof = proveDrain(count, findings)
   const answers = answersText(pulled)
@@ -96,11 +97,16 @@ export const judgeReadings = (count: ProductsCount, pulled: Pulled): Reading => 
 }
 
 export const verdictOf = (end: End, reason: string, reading: Reading): Verdict => {
-  if (reading._tag === "Partial") return own("RESULTS_PARTIAL")
+  if (reading._tag === "Partial") return partial(reading)
   if (reading._tag === "Kept" && (end.outcome === "succeeded" || end.outcome === "partial"))
     return { ...own(reading.reason), message: reading.message }
   return verdictOfEnd(end, reason)
 }
+
+const partial = ({ message }: { readonly message?: string }): Verdict => ({
+  ...own("RESULTS_PARTIAL"),
+  ...(message === undefined ? {} : { message }),
+})
 
 /** Of a task whose results decide nothing. */
 export const verdictOfEnd = ({ outcome, who_acts }: End, reason: string): Verdict => ({
@@ -113,7 +119,7 @@ export const verdictOfEnd = ({ outcome, who_acts }: End, reason: string): Verdic
 export const verdictOfSession = (pulled: Pulled): Verdict => {
   const last = pulled.at(-1)?.reading
   if (last === undefined || last._tag === "Nothing" || last._tag === "Refused") return own("SESSION_UNKNOWN")
-  return last._tag === "Unfinished" ? own("RESULTS_PARTIAL") : own("COMPLETED")
+  return last._tag === "Unfinished" ? partial(last) : own("COMPLETED")
 }
 
 export const own = (reason: keyof typeof ownEnds): Verdict => ({

@@ -53,6 +53,8 @@ export type ServiceTarget =
       readonly flows_url: string
       readonly attachments_url: string
       readonly app_secret: SecretReference
+      /** TLS without asking who the other side is: only where the job says so in words. */
+      readonly accept_any_certificate?: true
     }
   | {
       readonly _tag: "Embedded"

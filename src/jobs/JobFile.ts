@@ -64,6 +64,11 @@ export const Service = Schema.Union([
       "The application secret: env:NAME, file:PATH or exec:COMMAND. NIGHTJAR_APP_SECRET overrides it.",
     ),
     attachments_url: optional(urlBeside, "Where attachments are downloaded; flows_url when absent."),
+    accept_any_certificate: optional(
+      Schema.Boolean,
+      "Sends the application secret and every login to whoever answers, without checking who that is.",
+      false,
+    ),
     sandbox: optional(Sandbox, "The embedded service instead of a remote one: nothing to install."),
   }),
 ])

@@ -83,11 +83,24 @@ export const resolveTarget = (
   if (base_url === undefined || flows_url === undefined || app_secret === undefined) return undefined
   const attachments = written.attachments_url
   const attachments_url = attachments === undefined ? flows_url : beside(attachments)
-  return { _tag: "Remote", base_url, flows_url, attachments_url: attachments_url ?? flows_url, app_secret }
+  if (written.accept_any_certificate === true)
+    findings.warn(document.place(["service", "accept_any_certificate"], "key"), anyCertificate)
+  return {
+    _tag: "Remote",
+    base_url,
+    flows_url,
+    attachments_url: attachments_url ?? flows_url,
+    app_secret,
+    ...(written.accept_any_certificate === true ? { accept_any_certificate: true } : {}),
+  }
 }
 
 const missing = (key: keyof typeof overrides): string =>
   `${missingKey(key)}, and ${overrides[key]} is not set either`
+
+const anyCertificate =
+  "certificates are not checked: whoever answers at these addresses receives the application secret and every " +
+  "login. To trust an authority of your own, name its file in NODE_EXTRA_CA_CERTS instead"
 
 const refuseBoth = ({ document, findings }: Context, written: RemoteEntry): void => {
   for (const key of Object.keys(written)) {

@@ -17,6 +17,7 @@ service:
   flows_url: https://service.example/flows
   app_secret: env:SERVICE_APP_SECRET    # env:NAME, file:PATH or exec:COMMAND; a literal is refused
   # attachments_url: https://files.service.example   # where it is not flows_url
+  # accept_any_certificate: true        # sends secret and logins to whoever answers: for a test only
 
 execution:
   customer_interaction_available: false # the only value there is: a night has nobody to answer

@@ -17,6 +17,8 @@ export interface Reply {
   readonly headers?: Readonly<Record<string, string>>
   /** The connection breaks instead of an answer; what the request did stays done. */
   readonly drop?: true
+  /** No answer at all, or one whose body comes byte by byte and never ends. */
+  readonly slow?: "silent" | "drips"
 }
 
 export interface Seen {
@@ -141,6 +143,12 @@ export const resultsBody = (data: unknown, fields: Readonly<Record<string, unkno
   },
 })
 
+/** One space in a tenth of a second, until the other side has had enough. */
+const drip = (response: ServerResponse): undefined => {
+  const timer = setInterval(() => response.write(" "), 100)
+  response.on("close", () => clearInterval(timer))
+}
+
 export class FakeService {
   readonly seen: Array<Seen> = []
   readonly breaches: Array<string> = []
@@ -198,9 +206,11 @@ export class FakeService {
         ? await this.#answer(method, url, body)
         : { status: 401, body: { detail: "not authorised" } }
     if (reply.drop === true) return request.socket.destroy()
+    if (reply.slow === "silent") return undefined
     const content = reply.text ?? (reply.body === undefined ? "" : JSON.stringify(reply.body))
     const type = content === "" ? {} : { "content-type": "application/json" }
     response.writeHead(reply.status, { ...type, ...reply.headers })
+    if (reply.slow === "drips") return drip(response)
     response.end(method === "HEAD" || reply.status === 204 || reply.status === 304 ? undefined : content)
     return undefined
   }

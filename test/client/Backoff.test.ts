@@ -90,6 +90,19 @@ describe("repeated calls", () => {
     }),
   )
 
+  it.effect("end where the service asks for more than ten minutes: it is told instead", () =>
+    Effect.gen(function* () {
+      for (const [retry_after_ms, calls] of [
+        [600_000, 3],
+        [600_001, 1],
+        [99_999_999_000, 1],
+      ] as const) {
+        const asked = new Throttled({ http_status: 429, retry_after_ms, message: "m" })
+        assert.deepStrictEqual(yield* tries(asked, { triesMax: 3 }), [calls, asked])
+      }
+    }),
+  )
+
   it.effect("a success ends it", () =>
     Effect.gen(function* () {
       let count = 0

@@ -240,7 +240,7 @@ describe("a download", () => {
         (react) =>
           Effect.flatMap(
             listenRaw((socket) => onRequest(socket, () => react(socket))),
-            ({ origin }) => download(origin, { attachmentIdleTimeout: "80 millis" }),
+            ({ origin }) => download(origin, { window: "80 millis" }),
           ),
       )
       assert.deepStrictEqual(results, ["%PDF", "AnswerLost", "AnswerLost"])

@@ -262,7 +262,7 @@ describe("bounds", () => {
     }),
   )
 
-  it("Retry-After is seconds or an HTTP date, at most an hour; anything else is not there", () => {
+  it("Retry-After is seconds or an HTTP date, at most thirty days; anything else is not there", () => {
     const now = Date.parse("2026-11-21T02:00:00Z")
     const read = [
       "7",
@@ -280,7 +280,24 @@ describe("bounds", () => {
       undefined,
       "Sat, 99 Nov 2026 02:00:30 GMT",
     ].map((header) => parseRetryAfter(header, now))
+    const thirtyDays = 30 * 24 * 3_600_000
     const absent = Array.from({ length: 7 }, () => undefined)
-    assert.deepStrictEqual(read, [7000, 7000, 0, 3_600_000, 30_000, 0, 3_600_000, ...absent])
+    assert.deepStrictEqual(read, [7000, 7000, 0, thirtyDays, 30_000, 0, thirtyDays, ...absent])
   })
+
+  it.effect("a Retry-After that cannot be read is told with the failure", () =>
+    Effect.gen(function* () {
+      const messages = yield* Effect.forEach(["-1", "soon", "99999999"], (value) =>
+        Effect.gen(function* () {
+          const behaviour = { status: 429, headers: { "retry-after": value }, body: "{}" }
+          const stage = yield* stageInProcess(behaviour)
+          const service = yield* Effect.provide(Service, stage.layer)
+          return (yield* Effect.flip(service.readExecution("e"))).message
+        }),
+      )
+      const start = "readExecution: the service asks to come back later (429"
+      const unread = `${start}; its Retry-After cannot be read)`
+      assert.deepStrictEqual(messages, [unread, unread, `${start})`])
+    }).pipe(Effect.scoped),
+  )
 })

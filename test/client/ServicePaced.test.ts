@@ -2,8 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer, Random } from "effect"
 import { TestClock } from "effect/testing"
 import { retryCall } from "../../src/client/Backoff.ts"
+import type { Asked } from "../../src/client/Closures.ts"
 import type { CallFailure } from "../../src/client/Service.ts"
-import { Service, Throttled } from "../../src/client/Service.ts"
+import { NotSent, Service, Throttled } from "../../src/client/Service.ts"
 import { ServicePaced, ServicePause } from "../../src/client/ServicePaced.ts"
 import { scripted } from "../execution/ScriptedService.ts"
 import { startCall } from "./Examples.ts"
@@ -13,6 +14,15 @@ const addresses = {
   flows_url: "https://host/flows",
   attachments_url: "https://host/flows",
 }
+
+const at = (host: string): Asked => ({ host, endpoint: "any" })
+const state = (subject: string): Asked => ({ host: "h", endpoint: "readExecution", subject })
+const session = (subject: string): Asked => ({
+  host: "h",
+  endpoint: "flow_results",
+  subject,
+  limit: "session",
+})
 
 const throttled = (retry_after_ms?: number) =>
   new Throttled({
@@ -43,7 +53,9 @@ const night = (perSecond: number, seconds: number, retry_after_ms?: number) =>
   Effect.gen(function* () {
     const pause = yield* ServicePause
     const limited = makeLimited(perSecond, retry_after_ms)
-    const caller = Effect.forever(Effect.ignore(retryCall(pause.call("h", limited.call), { triesMax: 20 })))
+    const caller = Effect.forever(
+      Effect.ignore(retryCall(pause.call(at("h"), limited.call), { triesMax: 20 })),
+    )
     const fiber = yield* Effect.forkChild(
       Effect.all(
         Array.from({ length: 200 }, () => caller),
@@ -75,7 +87,7 @@ describe("the pace of a host", () => {
       })
       const fiber = yield* Effect.forkChild(
         Effect.all(
-          Array.from({ length: 640 }, () => pause.call("h", call)),
+          Array.from({ length: 640 }, () => pause.call(at("h"), call)),
           { concurrency: 640 },
         ),
       )
@@ -102,21 +114,21 @@ describe("the pace of a host", () => {
     )
   }
 
-  it.effect("a Retry-After closes the host for every call, and they return apart", () =>
+  it.effect("a Retry-After of no one in particular closes its endpoint, and calls return apart", () =>
     Effect.gen(function* () {
       const pause = yield* ServicePause
       const times: Array<number> = []
       const note = Effect.map(Clock.currentTimeMillis, (now) => void times.push(now))
-      yield* Effect.ignore(pause.call("h", Effect.fail(throttled(30_000))))
+      yield* Effect.ignore(pause.call(at("h"), Effect.fail(throttled(30_000))))
       const fiber = yield* Effect.forkChild(
         Effect.all(
-          Array.from({ length: 20 }, () => pause.call("h", note)),
+          Array.from({ length: 20 }, () => pause.call(at("h"), note)),
           { concurrency: 20 },
         ),
       )
-      yield* pause.call("elsewhere", note)
+      yield* pause.call(at("elsewhere"), note)
       yield* TestClock.adjust("29999 millis")
-      assert.deepStrictEqual([times.length, yield* pause.closedForMs("h")], [1, 1])
+      assert.deepStrictEqual(times, [0])
       yield* TestClock.adjust("2 minutes")
       yield* Fiber.join(fiber)
       const returned = times.slice(1)
@@ -129,7 +141,9 @@ describe("the pace of a host", () => {
     Effect.gen(function* () {
       const pause = yield* ServicePause
       const service = yield* Service
-      yield* Effect.ignore(pause.call("host", Effect.fail(throttled(30_000))))
+      const subject = JSON.stringify([startCall().customer_id, startCall().engine_reference])
+      const asked: Asked = { host: "host", endpoint: "startExecution", subject }
+      yield* Effect.ignore(pause.call(asked, Effect.fail(throttled(30_000))))
       const left: Array<number> = []
       const leaving = Effect.map(Clock.currentTimeMillis, (now) => void left.push(now))
       const fiber = yield* Effect.forkChild(service.startExecution(startCall(), leaving))
@@ -151,48 +165,113 @@ describe("the pace of a host", () => {
   it.effect("a Retry-After that arrives while calls wait for their slot makes them wait longer", () =>
     Effect.gen(function* () {
       const pause = yield* ServicePause
-      yield* Effect.ignore(pause.call("h", Effect.fail(throttled())))
+      yield* Effect.ignore(pause.call(at("h"), Effect.fail(throttled())))
       const times: Array<number> = []
       const note = Effect.map(Clock.currentTimeMillis, (now) => void times.push(now))
       const slow = Effect.andThen(Effect.sleep("100 millis"), Effect.fail(throttled(60_000)))
-      const first = yield* Effect.forkChild(Effect.ignore(pause.call("h", slow)))
-      const second = yield* Effect.forkChild(pause.call("h", note))
-      const third = yield* Effect.forkChild(pause.call("h", note))
+      const first = yield* Effect.forkChild(Effect.ignore(pause.call(at("h"), slow)))
+      const second = yield* Effect.forkChild(pause.call(at("h"), note))
+      const third = yield* Effect.forkChild(pause.call(at("h"), note))
       yield* TestClock.adjust("5 minutes")
       yield* Effect.all([Fiber.join(first), Fiber.join(second), Fiber.join(third)])
       assert.isAtLeast(Math.min(...times), 60_000)
     }).pipe(Effect.provide(ServicePause.layer())),
   )
 
-  it.effect("a limit of one session closes the host as long as asked and leaves its pace alone", () =>
+  it.effect(
+    "who is interrupted while it waits has sent nothing, and is told so where it must not be cut off",
+    () =>
+      Effect.gen(function* () {
+        const pause = yield* ServicePause
+        let sent = 0
+        const call = Effect.sync(() => void (sent += 1))
+        yield* Effect.ignore(pause.call(at("h"), Effect.fail(throttled(30_000))))
+        let told: CallFailure | undefined
+        const start = Effect.tapError(pause.call(at("h"), call), (failure) =>
+          Effect.sync(() => (told = failure)),
+        )
+        const fiber = yield* Effect.forkChild(Effect.uninterruptible(Effect.ignore(start)))
+        yield* TestClock.adjust("1 second")
+        yield* Fiber.interrupt(fiber)
+        assert.deepStrictEqual([sent, told instanceof NotSent], [0, true])
+      }).pipe(Effect.provide(ServicePause.layer())),
+  )
+})
+
+describe("a Retry-After about one session or execution", () => {
+  const absurd = 99_999_999_000
+
+  it.effect("keeps that session away, and neither its endpoint nor the pace of its host", () =>
     Effect.gen(function* () {
       const pause = yield* ServicePause
       const times: Array<number> = []
       const note = Effect.map(Clock.currentTimeMillis, (now) => void times.push(now))
-      yield* Effect.ignore(pause.call("h", Effect.fail(throttled(30_000)), "session"))
-      const round = Effect.all(
-        Array.from({ length: 20 }, () => pause.call("h", note)),
-        { concurrency: 20 },
-      )
-      const fiber = yield* Effect.forkChild(round)
+      yield* Effect.ignore(pause.call(session("s-1"), Effect.fail(throttled(30_000))))
+      const others = Array.from({ length: 20 }, (_, index) => pause.call(session(`other-${index}`), note))
+      yield* Effect.all(others, { concurrency: 20 })
+      const own = yield* Effect.forkChild(pause.call(session("s-1"), note))
       yield* TestClock.adjust("36 seconds")
-      yield* Fiber.join(fiber)
-      assert.isAtLeast(Math.min(...times), 30_000)
-      assert.isAbove(new Set(times).size, 10)
-      yield* round
-      assert.deepStrictEqual(
-        times.slice(20),
-        Array.from({ length: 20 }, () => 36_000),
-      )
+      yield* Fiber.join(own)
+      assert.deepStrictEqual([times.slice(0, 20), times.length], [Array.from({ length: 20 }, () => 0), 21])
+      assert.isAtLeast(times[20] ?? 0, 30_000)
     }).pipe(Effect.provide(ServicePause.layer()), Random.withSeed("session")),
   )
 
-  it.effect("the lock of one flow session says nothing about the host", () =>
+  it.effect("is obeyed in full: nothing is sent before, and who would wait long is told at once", () =>
+    Effect.gen(function* () {
+      const pause = yield* ServicePause
+      let sent = 0
+      const call = Effect.sync(() => void (sent += 1))
+      yield* Effect.ignore(pause.call(state("e-1"), Effect.fail(throttled(absurd))))
+      yield* TestClock.adjust("10 hours")
+      const answer = yield* Effect.flip(pause.call(state("e-1"), call))
+      assert.deepStrictEqual(
+        [answer._tag, answer._tag === "Throttled" && answer.retry_after_ms, sent],
+        ["Throttled", absurd - 36_000_000, 0],
+      )
+      assert.match(
+        answer.message,
+        /^readExecution: not sent, as the service asked to come back in .*\(429\)$/,
+      )
+    }).pipe(Effect.provide(ServicePause.layer())),
+  )
+
+  it.effect("costs the others of its endpoint nothing but pace, however often it is repeated", () =>
+    Effect.gen(function* () {
+      const pause = yield* ServicePause
+      const times: Array<number> = []
+      const note = Effect.map(Clock.currentTimeMillis, (now) => void times.push(now))
+      const complain = Effect.ignore(pause.call(state("e-1"), Effect.fail(throttled(50_000))))
+      yield* complain
+      const again = yield* Effect.forkChild(Effect.forever(complain))
+      const reader = yield* Effect.forkChild(
+        Effect.forever(Effect.andThen(pause.call(state("e-2"), note), Effect.sleep("10 seconds"))),
+      )
+      yield* TestClock.adjust("10 minutes")
+      yield* Effect.all([Fiber.interrupt(again), Fiber.interrupt(reader)])
+      assert.isAtLeast(times.length, 55)
+    }).pipe(Effect.provide(ServicePause.layer()), Random.withSeed("again")),
+  )
+
+  it.effect("holds no place among the requests at once", () =>
+    Effect.gen(function* () {
+      const pause = yield* ServicePause
+      for (const id of ["s-1", "s-2", "s-3"])
+        yield* Effect.ignore(pause.call(session(id), Effect.fail(throttled(50_000))))
+      const waiting = ["s-1", "s-2", "s-3"].map((id) => pause.call(session(id), Effect.void))
+      const fiber = yield* Effect.forkChild(Effect.all(waiting, { concurrency: 3 }))
+      yield* TestClock.adjust("1 second")
+      yield* pause.call(session("s-4"), Effect.void)
+      assert.strictEqual(fiber.pollUnsafe(), undefined)
+    }).pipe(Effect.provide(ServicePause.layer({ requestsAtOnce: 2 }))),
+  )
+
+  it.effect("that is a lock (504) says nothing about the host", () =>
     Effect.gen(function* () {
       const pause = yield* ServicePause
       const locked = new Throttled({ http_status: 504, retry_after_ms: 60_000, message: "m" })
-      yield* Effect.ignore(pause.call("h", Effect.fail(locked)))
-      assert.strictEqual(yield* pause.closedForMs("h"), 0)
+      yield* Effect.ignore(pause.call(state("s-1"), Effect.fail(locked)))
+      yield* pause.call(state("s-2"), Effect.void)
     }).pipe(Effect.provide(ServicePause.layer())),
   )
 })

@@ -2,7 +2,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as fc from "fast-check"
-import type { CallFailure, DeleteAnswer } from "../../src/client/Service.ts"
 import { deleteExecutions, dueDeletions, pendingDeletions } from "../../src/execution/DeleteExecutions.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
@@ -21,8 +20,8 @@ import {
   task_id,
 } from "./Lives.ts"
 import { makePlace } from "./ScriptedNight.ts"
-import { lost, notSent, scripted, throttled, unexpected } from "./ScriptedService.ts"
-import type { Call } from "./ScriptedService.ts"
+import { lost, notSent, scripted, silent, throttled, unexpected } from "./ScriptedService.ts"
+import type { Call, Script } from "./ScriptedService.ts"
 
 const published = (...executions: ReadonlyArray<string>): Fact => ({
   _tag: "RunPublished",
@@ -127,10 +126,7 @@ const manyDone = (count: number): ReadonlyArray<Fact> => {
   return [...begun.slice(0, 1), ...facts, published(...ids.map((_, index) => `e-${index}`))]
 }
 
-const deleted = (
-  count: number,
-  answer: (execution_id: string, times: number) => DeleteAnswer | CallFailure,
-) => {
+const deleted = (count: number, answer: NonNullable<Script["remove"]>, untilMs = Infinity) => {
   const calls: Array<Call> = []
   const { world, ledger: place } = makePlace()
   const deletions = Effect.gen(function* () {
@@ -138,10 +134,11 @@ const deleted = (
     yield* ledger.append(manyDone(count))
     const before = foldRun(yield* ledger.facts(run_id))
     if (before === undefined) return yield* Effect.die("no beginning")
-    yield* deleteExecutions(before)
+    yield* deleteExecutions(before, untilMs)
     const run = foldRun(yield* ledger.facts(run_id))
     if (run === undefined) return yield* Effect.die("no beginning")
     return {
+      endedAt: world.now(),
       calls,
       written: (yield* ledger.facts(run_id)).flatMap(({ fact }) =>
         fact._tag === "DeleteIntended" || fact._tag === "DeleteAnswered" ? [fact._tag] : [],
@@ -157,6 +154,16 @@ const deleted = (
 }
 
 describe("deleting", () => {
+  it.effect("ends when it has to, whatever is not answered, and leaves the rest pending and unasked", () =>
+    Effect.gen(function* () {
+      const quiet = yield* deleted(40, (id) => (id === "e-7" ? "deleted" : silent), 30_000)
+      expect([quiet.endedAt, quiet.pending, quiet.calls.length]).toEqual([30_000, 39, 17])
+      expect([quiet.told[7], quiet.told[0], quiet.told[39]]).toEqual(["204 deleted", "0 pending", undefined])
+      const running = yield* deleted(1, () => "still_running", 3_000)
+      expect([running.endedAt < 3_000, running.told]).toEqual([true, ["409 pending"]])
+    }),
+  )
+
   it.effect("writes what was answered, intent first; 204 and 404 are both the end", () =>
     Effect.gen(function* () {
       const { told, pending } = yield* deleted(3, (id) => (id === "e-1" ? "gone" : "deleted"))

@@ -7,6 +7,8 @@ import { accepted } from "./ScriptedService.ts"
 const startTimes = (calls: ReadonlyArray<readonly [number, string, string]>) =>
   calls.flatMap(([at, verb]) => (verb === "start" ? [at] : []))
 
+const oneByOne = { max_in_flight: 1, per_engine: 1 }
+
 describe("an engine that takes no start", () => {
   it.effect("is closed for all its tasks, looked at again, and given up for all of them at max_wait", () =>
     Effect.gen(function* () {
@@ -48,6 +50,25 @@ describe("an engine that takes no start", () => {
       expect(["c-1", "c-2", "c-3"].map((customer) => end.verdict(customer))).toEqual(
         Array.from({ length: 3 }, () => "succeeded COMPLETED nobody"),
       )
+    }),
+  )
+
+  it.effect("is not given up for one answer that asks for years: that task is left, the others start", () =>
+    Effect.gen(function* () {
+      const years = { _tag: "EngineUnavailable", retry_after_ms: 99_999_999_000 } as const
+      const tasks = ["c-1", "c-2", "c-3"].map((customer) => ({ customer }))
+      const one = yield* night({
+        tasks,
+        script: { start: (call) => (call.customer_id === "c-1" ? years : accepted(call.customer_id)) },
+      })
+      expect(["c-1", "c-2", "c-3"].map((customer) => one.verdict(customer))).toEqual([
+        "unfinished ENGINE_UNAVAILABLE service",
+        "succeeded COMPLETED nobody",
+        "succeeded COMPLETED nobody",
+      ])
+      const all = yield* night({ tasks, script: { start: () => years }, rules: { limits: oneByOne } })
+      // The second one that is told so is believed for all of them.
+      expect([all.countOf("start"), all.verdict("c-3")]).toEqual([2, "unfinished ENGINE_UNAVAILABLE service"])
     }),
   )
 

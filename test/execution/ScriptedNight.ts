@@ -20,7 +20,7 @@ import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
 import { foldRun } from "../../src/ledger/RunState.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
 import { World } from "../simulation/World.ts"
-import { scripted } from "./ScriptedService.ts"
+import { scripted, silent } from "./ScriptedService.ts"
 import type { Call, Script } from "./ScriptedService.ts"
 
 export const run_id = "job.2026-11-21"
@@ -45,8 +45,8 @@ export interface NightTask {
   readonly engine?: string
   readonly fingerprint?: string
   readonly expected_ms?: number
-  /** How often the engine is away before it can be started. */
-  readonly prepare?: (times: number) => Prepared
+  /** How often the engine is away before it can be started; `silent` never says. */
+  readonly prepare?: (times: number) => Prepared | typeof silent
   /** The job does not name the task any more. */
   readonly dropped?: true
 }
@@ -80,12 +80,15 @@ const workOf = ({
   dropped,
 }: NightTask): TaskWork => {
   let times = 0
-  const prepared = Effect.sync(() => {
+  const prepared = Effect.suspend((): Effect.Effect<Prepared> => {
     times += 1
     const answer = prepare?.(times) ?? ready(fingerprint)
-    return answer._tag === "Ready"
-      ? { ...answer, call: { ...answer.call, customer_id: customer, engine_reference: engine } }
-      : answer
+    if (answer._tag === "Silent") return Effect.never
+    return Effect.succeed(
+      answer._tag === "Ready"
+        ? { ...answer, call: { ...answer.call, customer_id: customer, engine_reference: engine } }
+        : answer,
+    )
   })
   return {
     task_id: idOf(customer, engine),

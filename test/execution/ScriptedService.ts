@@ -83,7 +83,10 @@ export const results = (
 ) => ({ _tag: "Results", body: bodyOf({ is_closed, data }) }) as const
 export const nothing = (http_status: number) => ({ _tag: "NothingThere", http_status }) as const
 
-type Answer<A> = A | CallFailure
+/** The request is taken and never answered; who asks has to stop waiting. */
+export const silent = { _tag: "Silent" } as const
+
+type Answer<A> = A | CallFailure | typeof silent
 /** Each answer by the id that is asked about and how often that was asked before, from 1. */
 export interface Script {
   readonly start?: (call: StartCall, times: number) => Answer<StartAnswer>
@@ -121,8 +124,10 @@ const failureTags: ReadonlySet<string> = new Set([
 const isFailure = (answer: unknown): answer is CallFailure =>
   typeof answer === "object" && answer !== null && "_tag" in answer && failureTags.has(String(answer._tag))
 
+const isSilent = (answer: unknown): answer is typeof silent => answer === silent
+
 const give = <A>(answer: Answer<A>): Effect.Effect<A, CallFailure> =>
-  isFailure(answer) ? Effect.fail(answer) : Effect.succeed(answer)
+  isSilent(answer) ? Effect.never : isFailure(answer) ? Effect.fail(answer) : Effect.succeed(answer)
 
 /** Every request takes a fifth of a second, so that it can be cut off. */
 const requestMs = 200

@@ -63,6 +63,19 @@ describe("bundle", () => {
     expect(run.stderr).toMatch(/^nightjar needs Node 22\.19 or newer, and this is v.*\n$/)
   })
 
+  it("says how many open files it needs where there are fewer, and exits 2", () => {
+    const few = spawnSync("/bin/sh", ["-c", `ulimit -n 64; exec "${process.execPath}" "${command}" status`], {
+      encoding: "utf8",
+      env: { ...process.env, NODE_OPTIONS: "" },
+    })
+    expect([few.status, few.stdout, few.stderr]).toEqual([
+      2,
+      "",
+      "nightjar needs 256 open files, and this process may have 64; nothing was started. " +
+        "Raise the limit, for example with `ulimit -n 4096`, and run the command again.\n",
+    ])
+  })
+
   it("hands over to the checkout's own Node where there is one, with arguments and exit code", () => {
     const own = join(root, "node_modules/node/bin")
     mkdirSync(own, { recursive: true })

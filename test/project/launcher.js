@@ -11,7 +11,18 @@ import { setFlagsFromString } from "node:v8"
 
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
 
+/** A night holds up to 192 connections to each host, and some dozen files; Node itself needs 21. */
+const openFilesMin = 256
+
 if (major > 22 || (major === 22 && minor >= 19)) {
+  const openFiles = openFilesAllowed()
+  if (openFiles < openFilesMin) {
+    process.stderr.write(
+      `nightjar needs ${openFilesMin} open files, and this process may have ${openFiles}; nothing was started. ` +
+        `Raise the limit, for example with \`ulimit -n 4096\`, and run the command again.\n`,
+    )
+    process.exit(2)
+  }
   // A night waits far more than it computes: a small heap costs it about a tenth more CPU and halves its memory. As
   // they are, V8's rules let the garbage of a thousand waiting executions grow to three times what is alive.
   setFlagsFromString("--heap-growing-percent=30")
@@ -27,6 +38,14 @@ if (major > 22 || (major === 22 && minor >= 19)) {
     )
     process.exitCode = 2
   }
+}
+
+/** Node has raised the soft limit to the hard one already; a system without such limits has no number. */
+function openFilesAllowed() {
+  // Without it a report looks up the names of every connection.
+  process.report.excludeNetwork = true
+  const { soft } = process.report.getReport().userLimits?.open_files ?? {}
+  return typeof soft === "number" ? soft : Number.POSITIVE_INFINITY
 }
 
 /** Runs the same command on another Node as if it were this process: same streams, signals and end. */

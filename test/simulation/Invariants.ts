@@ -268,15 +268,17 @@ const recordsPlaced = (night: NightOutcome): ReadonlyArray<Violation> =>
       what: `session ${session_id} holds ${found} records, ${placed} rows`,
     }))
 
-/** The manners of the service: no session is read faster than once in five seconds. */
-const mannersKept = (night: NightOutcome): ReadonlyArray<Violation> =>
-  night.truth.ruleBreaks
-    .filter(
-      ({ rule, application }) =>
-        application !== neighbourApplication &&
-        (rule === "results_read_too_soon" || rule === "deleted_before_final_state_read"),
-    )
-    .map(({ rule, execution_id }) => ({ promise: 10, what: `${rule}: ${execution_id}` }))
+/** The manners of the service: no session is read too fast, and no Retry-After is cut short. */
+const mannersKept = (night: NightOutcome): ReadonlyArray<Violation> => {
+  const broken = night.truth.ruleBreaks.filter(
+    ({ rule, application }) =>
+      application !== neighbourApplication &&
+      (rule === "results_read_too_soon" || rule === "deleted_before_final_state_read"),
+  )
+  const whats = broken.map(({ rule, execution_id }) => `${rule}: ${execution_id}`)
+  const early = night.tooSoon.map((request) => `asked before its Retry-After was over: ${request}`)
+  return [...whats, ...early].map((what) => ({ promise: 10, what }))
+}
 
 /** A run that is over has a verdict for every task. */
 const nightEnds = (night: NightOutcome): ReadonlyArray<Violation> => {

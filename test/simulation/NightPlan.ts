@@ -73,10 +73,12 @@ export const planNight = (seed: number): NightPlan => {
     lostBefore: rate(0.04),
     lostAfter: rate(0.04),
     throttled: rate(0.05),
+    absurd: rate(0.01),
     unavailable: rate(0.05),
     errorBefore: rate(0.03),
     errorAfter: rate(0.03),
     cutBody: rate(0.03),
+    dripping: rate(0.02),
   }
   const crashes = Array.from({ length: Math.floor(random() * 6) }, () => Math.floor(random() ** 2 * 60_000))
   const clockOffsets = Array.from({ length: processesMax }, () =>

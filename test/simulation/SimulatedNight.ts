@@ -45,6 +45,7 @@ const hour = 3_600_000
 
 /** A defect put in on purpose, to show that the observer sees it. */
 export interface Plant {
+  readonly client?: (client: HttpClient.HttpClient) => HttpClient.HttpClient
   readonly service?: (service: Service["Service"]) => Service["Service"]
   readonly ledger?: (ledger: Ledger["Service"]) => Ledger["Service"]
   /** How many rows become of a body's records. */
@@ -59,6 +60,8 @@ export interface NightOutcome {
   readonly published: PublishedHistory
   /** What another application saw or suffered of ours. */
   readonly neighbourComplaints: ReadonlyArray<string>
+  /** Requests of ours that came before the end of a Retry-After about the same. */
+  readonly tooSoon: ReadonlyArray<string>
   readonly heard: Heard
   readonly exitCodes: ReadonlyArray<number>
   readonly processes: number
@@ -86,8 +89,12 @@ export const runSimulatedNight = (
   const tokens = plan.tokens ? openTokens() : undefined
   let rates = plan.rates
   let requests = 0
+  let processes = 0
+  const tooSoon: Array<string> = []
   const http = faultyClient({
     world,
+    process: () => processes,
+    tooSoon,
     service: server.client,
     perform: server.perform,
     random,
@@ -120,7 +127,6 @@ export const runSimulatedNight = (
   const forgeries = plan.webhooks?.forgeries ?? 0
   world.spawn("forger", forger(world, listening, server.truth, seeded(plan.seed ^ 0x1b873593), forgeries))
   const exitCodes: Array<number> = []
-  let processes = 0
   for (const { atMs, further } of plan.nights) {
     if (day + atMs > world.now()) wait(world, day + atMs - world.now())
     if (plan.tokens && random() < 0.5) world.run(revokeOne(server, random))
@@ -154,6 +160,7 @@ export const runSimulatedNight = (
     landing,
     published,
     neighbourComplaints: neighbour.complaints,
+    tooSoon,
     heard,
     exitCodes,
     processes,
@@ -236,7 +243,7 @@ const layersOf = (
   const service = ServicePaced.layer(addresses).pipe(
     Layer.provide(ServiceHttp.layer({ ...addresses, app_secret: Redacted.make(ourSecret) })),
     Layer.provide(ServicePause.layer()),
-    Layer.provide(Layer.succeed(HttpClient.HttpClient, http)),
+    Layer.provide(Layer.succeed(HttpClient.HttpClient, (plant.client ?? same)(http))),
     Layer.flatMap((context) =>
       Layer.succeed(Service, (plant.service ?? same)(Context.get(context, Service))),
     ),

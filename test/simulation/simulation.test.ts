@@ -5,6 +5,7 @@
 import { fileURLToPath } from "node:url"
 import { NodeServices } from "@effect/platform-node"
 import { Effect, Redacted } from "effect"
+import { HttpClient } from "effect/http"
 import { beforeAll, describe, expect, it } from "vitest"
 import { loadRecordSchemas } from "../../src/records/LoadRecordSchemas.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
@@ -196,6 +197,20 @@ describe("the observer sees a planted defect:", () => {
       }),
     })
     expect(broken).toContain(10)
+  })
+
+  it("a Retry-After that is not waited for (promise 10)", () => {
+    const impatient: Plant = {
+      client: (client) =>
+        HttpClient.make((request) =>
+          Effect.flatMap(client.execute(request), (response) =>
+            response.headers["retry-after"] === undefined
+              ? Effect.succeed(response)
+              : client.execute(request),
+          ),
+        ),
+    }
+    expect(promisesBroken(impatient)).toContain(10)
   })
 
   it("an execution of ours that is aborted without an intent (promise 2)", () => {

@@ -1,0 +1,63 @@
+/**
+ * How a night ends on time, whatever is running: seconds after the deadline every call is answered or given
+ * up, and a little later what has not ended by itself is cut off. What nobody could wait for is left at the
+ * service for the next run.
+ */
+import { Clock, Effect } from "effect"
+import { AnswerLost, NotSent, Service } from "../client/Service.ts"
+import type { CallFailure } from "../client/Service.ts"
+
+/**
+ * How long a run that has no more time may still talk to the service: to stop an execution and see it
+ * stopped (four looks at the default `polling.min`), and to read its results once.
+ */
+export const lastAnswerWithinMs = 20_000
+/** What one of these last calls may take, so that one without an answer leaves time for others. */
+export const lastCallMs = 5_000
+/** How long after the deadline everything is over but the publication: ten seconds more, to write it down. */
+export const cutWithinMs = 30_000
+
+/** Clock times of a night that has a deadline before it. */
+export interface Ending {
+  readonly lastAnswerAt: number
+  readonly cutAt: number
+}
+
+/** A run that is taken up after its deadline collects what is left, and has the time that each task has. */
+export const endingOf = (deadlineAt: number | undefined, now: number): Ending | undefined =>
+  deadlineAt === undefined || deadlineAt <= now
+    ? undefined
+    : { lastAnswerAt: deadlineAt + lastAnswerWithinMs, cutAt: deadlineAt + cutWithinMs }
+
+/** A call that is given up at a moment: its answer is lost then, and later it is not even sent. */
+export const answeredBy = <A, R, E = never>(
+  call: Effect.Effect<A, CallFailure | E, R>,
+  untilMs: number,
+): Effect.Effect<A, CallFailure | E, R> =>
+  untilMs === Infinity
+    ? call
+    : Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        const lost = () =>
+          Effect.fail(new AnswerLost({ message: "there was no answer before the time was over" }))
+        return untilMs <= now
+          ? Effect.fail(new NotSent({ message: "the time was over; nothing was sent" }))
+          : Effect.timeoutOrElse(call, { duration: untilMs - now, orElse: lost })
+      })
+
+/** The service of a night that ends: every call is given up at that moment. */
+export const serviceUntil = (service: Service["Service"], untilMs: number): Service["Service"] => {
+  const by = <A, E = never>(call: Effect.Effect<A, CallFailure | E>) => answeredBy(call, untilMs)
+  return Service.of({
+    startExecution: (call, leaving) => by(service.startExecution(call, leaving)),
+    readExecution: (execution_id) => by(service.readExecution(execution_id)),
+    pollExecution: (execution_id) => by(service.pollExecution(execution_id)),
+    abortExecution: (execution_id) => by(service.abortExecution(execution_id)),
+    deleteExecution: (execution_id) => by(service.deleteExecution(execution_id)),
+    readResults: (source, ids) => by(service.readResults(source, ids)),
+    downloadAttachment: (session_id, id) => by(service.downloadAttachment(session_id, id)),
+    exchangeTicket: (execution_id, ticket) => by(service.exchangeTicket(execution_id, ticket)),
+    revokeToken: (token_id) => by(service.revokeToken(token_id)),
+    listEngines: by(service.listEngines),
+    showEngine: (engine_reference) => by(service.showEngine(engine_reference)),
+  })
+}

@@ -1,0 +1,92 @@
+/** How long an answer may take, in virtual time: whole, in pieces, and byte by byte. */
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Effect, Fiber, Layer, Stream } from "effect"
+import type { Duration } from "effect"
+import { HttpClient, HttpServerResponse } from "effect/http"
+import { TestClock } from "effect/testing"
+import type { CallFailure } from "../../src/client/Service.ts"
+import { Service } from "../../src/client/Service.ts"
+import { ServiceHttp } from "../../src/client/ServiceHttp.ts"
+import type { ServiceSettingsRefused } from "../../src/client/ServiceSettings.ts"
+import { builtInSources } from "../../src/contract/ResultsSource.ts"
+import { settingsFor } from "./FakeService.ts"
+
+const [flowResults] = builtInSources
+
+describe("an answer that drips", () => {
+  const mebibyte = new Uint8Array(1024 * 1024)
+  /** A body of so many chunks, one after each pause. */
+  const dripping = (chunk: Uint8Array, pause: Duration.Input, chunks = Infinity) =>
+    HttpClient.make((request) =>
+      Effect.sync(() => {
+        const bytes = Stream.fromEffectRepeat(Effect.as(Effect.sleep(pause), chunk)).pipe(Stream.take(chunks))
+        const response = HttpServerResponse.stream(bytes, { status: 200 })
+        return HttpServerResponse.toClientResponse(response, { request })
+      }),
+    )
+  const service = (client: HttpClient.HttpClient) =>
+    Effect.provide(
+      Service,
+      ServiceHttp.layer(settingsFor("http://localhost")).pipe(
+        Layer.provide(Layer.succeed(HttpClient.HttpClient, client)),
+      ),
+    )
+  const results = (client: HttpClient.HttpClient) =>
+    Effect.flatMap(service(client), (one) => one.readResults(flowResults!, { session_id: "s" }))
+  const document = (client: HttpClient.HttpClient) =>
+    Effect.flatMap(service(client), (one) =>
+      Effect.flatMap(one.downloadAttachment("s", "a"), (answer) =>
+        answer._tag === "Document" ? Stream.runFold(answer.bytes, () => 0, add) : Effect.succeed(0),
+      ),
+    )
+  const add = (total: number, chunk: Uint8Array) => total + chunk.length
+  const state = (client: HttpClient.HttpClient) =>
+    Effect.flatMap(service(client), (one) => one.readExecution("e"))
+  /** When it failed, in seconds, and with what; undefined after three hours. */
+  const endOf = (call: Effect.Effect<unknown, CallFailure | ServiceSettingsRefused>) =>
+    Effect.gen(function* () {
+      const timed = Effect.gen(function* () {
+        const { message } = yield* Effect.flip(Effect.asVoid(call))
+        return [Math.round((yield* Clock.currentTimeMillis) / 1_000), message] as const
+      })
+      const fiber = yield* Effect.forkChild(timed)
+      yield* TestClock.adjust("3 hours")
+      const exit = fiber.pollUnsafe()
+      return exit?._tag === "Success" ? exit.value : exit
+    })
+
+  it.effect("is given up after its time, by the kind of answer that it is", () =>
+    Effect.gen(function* () {
+      const byte = dripping(new Uint8Array(1), "1 second")
+      assert.deepStrictEqual(yield* endOf(state(byte)), [60, "readExecution: no answer within 1m"])
+    }),
+  )
+
+  it.effect.each([
+    ["results", results, "flow_results"],
+    ["an attachment", document, "downloadAttachment"],
+  ] as const)(
+    "is given up within a minute where it is %s that stops or comes byte by byte",
+    ([, read, name]) =>
+      Effect.gen(function* () {
+        const told = `${name}: the answer stopped, or drips: less than 65536 bytes in 1m`
+        assert.deepStrictEqual(yield* endOf(read(dripping(new Uint8Array(1), "1 second"))), [60, told])
+      }),
+  )
+
+  it.effect("is given up in the end although every minute brings enough", () =>
+    Effect.gen(function* () {
+      const slow = dripping(mebibyte, "20 seconds")
+      const told = "downloadAttachment: the answer did not end within 30m"
+      assert.deepStrictEqual(yield* endOf(document(slow)), [1_800, told])
+    }),
+  )
+
+  it.effect("is read to its end where it is slow and long, and comes", () =>
+    Effect.gen(function* () {
+      const fiber = yield* Effect.forkChild(document(dripping(mebibyte, "20 seconds", 60)))
+      yield* TestClock.adjust("1201 seconds")
+      assert.deepStrictEqual(yield* Fiber.join(fiber), 60 * 1024 * 1024)
+    }),
+  )
+})

@@ -1,0 +1,174 @@
+/** A night that ends on time, whatever is running: silence and absurd waits, in virtual time. */
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { cutWithinMs } from "../../src/execution/Ending.ts"
+import { hour, idOf, makePlace, minute, night, second } from "./ScriptedNight.ts"
+import type { Night, NightEnd, NightTask } from "./ScriptedNight.ts"
+import { accepted, completed, lost, results, silent, throttled, working } from "./ScriptedService.ts"
+import type { Script } from "./ScriptedService.ts"
+
+const years = 99_999_999 * second
+const absurd = throttled(429, years)
+const isOurs = (id: string) => id.includes("c-1")
+/** Somebody else, for whom everything goes well. */
+const well = (times: number) => (times === 1 ? working : completed)
+const stateOf = (state: NonNullable<Script["state"]>): Script => ({
+  state: (id, times) => (isOurs(id) ? state(id, times) : well(times)),
+})
+const document = results(true, { accounts: [{}], a: [{ attachment_id: "doc-1" }] })
+
+/** What is said of `c-1`, and what is to come of it; `c-2` is to be as if nothing were. */
+const hostile: ReadonlyArray<readonly [string, Script, string, NightTask["prepare"]?]> = [
+  ["a preparation that never ends", {}, "DEADLINE_REACHED", () => silent],
+  [
+    "a start without an answer",
+    { start: (call) => (isOurs(call.customer_id) ? silent : accepted("c-2-1")) },
+    "START_UNKNOWN",
+  ],
+  ["a state without an answer", stateOf(() => silent), "SERVICE_UNREACHABLE"],
+  [
+    "neither a state nor an abort with an answer",
+    { ...stateOf(() => silent), abort: () => silent },
+    "SERVICE_UNREACHABLE",
+  ],
+  [
+    "an execution that goes on and cannot be stopped",
+    { ...stateOf(() => working), abort: () => "not_stoppable" },
+    "NOT_STOPPABLE",
+  ],
+  [
+    "results without an answer",
+    { ...stateOf((_, times) => well(times)), results: (id) => (isOurs(id) ? silent : results(true)) },
+    "RESULTS_PARTIAL",
+  ],
+  [
+    "a document without an answer",
+    {
+      ...stateOf((_, times) => well(times)),
+      results: (id) => (isOurs(id) ? document : results(true)),
+      attachment: () => silent,
+    },
+    "RESULTS_PARTIAL",
+  ],
+]
+
+const nightOf = (script: Script, more: Partial<Night> = {}, prepare?: NightTask["prepare"]) =>
+  Effect.gen(function* () {
+    const place = makePlace()
+    const c1 = prepare === undefined ? { customer: "c-1" } : { customer: "c-1", prepare }
+    const end = yield* night({ ...more, script, place, tasks: [c1, { customer: "c-2" }] })
+    return { end, tookMs: place.world.now() }
+  })
+const messageOf = (end: NightEnd) => end.state.tasks.get(idOf("c-1"))?.settled?.fact.message
+
+describe("the deadline", () => {
+  it.effect.each(hostile)("ends within seconds: %s", ([, script, reason, prepare]) =>
+    Effect.gen(function* () {
+      const { end, tookMs } = yield* nightOf(script, { rules: { deadlineAt: hour } }, prepare)
+      expect([end.isOver, end.verdict("c-1")?.split(" ").slice(0, 2), end.verdict("c-2")]).toEqual([
+        true,
+        ["unfinished", reason],
+        "succeeded COMPLETED nobody",
+      ])
+      expect(tookMs).toBeLessThanOrEqual(hour + cutWithinMs)
+    }),
+  )
+
+  it.effect("tells of a document that was not here by then that it is not", () =>
+    Effect.gen(function* () {
+      const script = { results: () => document, attachment: () => silent } satisfies Script
+      const { end } = yield* nightOf(script, { rules: { deadlineAt: hour } })
+      const told = end.state.tasks.get(idOf("c-1"))?.attachments
+      expect(told?.map(({ attachment_id, status }) => [attachment_id, status])).toEqual([["doc-1", "failed"]])
+    }),
+  )
+
+  it.effect("leaves what it cut off to the next run, which reads it", () =>
+    Effect.gen(function* () {
+      const { end } = yield* nightOf({ results: () => silent }, { rules: { deadlineAt: hour } })
+      const next = yield* night({ facts: end.facts.slice(2), rules: { deadlineAt: hour } })
+      expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "succeeded COMPLETED nobody"])
+    }),
+  )
+
+  it.effect("that is over when a run is taken up again gives each task its own time", () =>
+    Effect.gen(function* () {
+      const { end } = yield* nightOf({ results: () => results(false) }, { rules: { deadlineAt: hour } })
+      const place = makePlace()
+      const script: Script = { results: (_, times) => results(times > 20) }
+      const next = yield* night({
+        facts: end.facts.slice(2),
+        rules: { deadlineAt: -hour },
+        script,
+        place,
+        mode: "collect",
+      })
+      expect(next.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+      expect(place.world.now()).toBeGreaterThan(cutWithinMs)
+    }),
+  )
+})
+
+describe("max_wait", () => {
+  it.effect.each([
+    ["a state read in flight", { ...stateOf(() => silent) }],
+    ["an abort that gets no answer", { ...stateOf(() => silent), abort: () => silent }],
+    ["states that are lost", { ...stateOf(() => lost), abort: () => lost }],
+  ] as const)("ends %s within seconds, and asks to stop", ([, script]) =>
+    Effect.gen(function* () {
+      const { end, tookMs } = yield* nightOf(script, { rules: { max_wait_ms: 10 * minute } })
+      expect([end.verdict("c-1"), end.verdict("c-2"), end.countOf("abort", "e-c-1-1") > 0]).toEqual([
+        "unfinished SERVICE_UNREACHABLE service",
+        "succeeded COMPLETED nobody",
+        true,
+      ])
+      expect(tookMs).toBeLessThanOrEqual(10 * minute + cutWithinMs)
+    }),
+  )
+})
+
+describe("an absurd Retry-After", () => {
+  const asked = { message: "later" }
+
+  it.effect.each<readonly [string, Script, string]>([
+    [
+      "a start",
+      { start: (call) => (isOurs(call.customer_id) ? absurd : accepted("c-2-1")) },
+      "SERVICE_UNREACHABLE",
+    ],
+    ["a state", stateOf(() => absurd), "SERVICE_UNREACHABLE"],
+    ["results", { results: (id) => (isOurs(id) ? absurd : results(true)) }, "RESULTS_PARTIAL"],
+    [
+      "a document",
+      { results: (id) => (isOurs(id) ? document : results(true)), attachment: () => absurd },
+      "RESULTS_PARTIAL",
+    ],
+  ])("to %s leaves its task for the next run at once, and is obeyed until then", ([, script, reason]) =>
+    Effect.gen(function* () {
+      const { end, tookMs } = yield* nightOf(script)
+      expect([end.verdict("c-1"), end.verdict("c-2")]).toEqual([
+        `unfinished ${reason} service`,
+        "succeeded COMPLETED nobody",
+      ])
+      expect(tookMs).toBeLessThan(minute)
+    }),
+  )
+
+  it.effect("is told with the task", () =>
+    Effect.gen(function* () {
+      const scripts: ReadonlyArray<Script> = [
+        stateOf(() => absurd),
+        { results: () => absurd },
+        { start: (call) => (isOurs(call.customer_id) ? absurd : accepted("c-2-1")) },
+      ]
+      const messages = yield* Effect.forEach(scripts, (script) =>
+        Effect.map(nightOf(script), ({ end }) => messageOf(end)),
+      )
+      expect(messages).toEqual([
+        asked.message,
+        asked.message,
+        "the service asked to come back in 1157d 9h 46m 39s",
+      ])
+    }),
+  )
+})
