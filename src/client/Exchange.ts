@@ -1,12 +1,16 @@
 /**
  * One call as one request and one answer: sends it with the secret, without tracing and without redirects,
- * and hands the answer's parts to the call's own reading, all of it bounded in bytes and time. Errors carry
+ * and hands the answer's parts to the call's own reading, all of it bounded in bytes and time, and cleaned of
+ * every secret that this process knows: nothing behind this door can land, log or show one. Errors carry
  * neither request nor body; the connection of an answer that nobody reads is given back or closed.
  */
 import { Context, Duration, Effect, Result, Stream } from "effect"
 import { FetchHttpClient, Headers, HttpClient } from "effect/http"
 import type { HttpClientError, HttpClientResponse } from "effect/http"
 import { failedSize, failedStatus, failedTransport } from "./CallFailures.ts"
+import { cleanBody } from "../secrets/CleanBody.ts"
+import type { Cleaning } from "../secrets/CleanBody.ts"
+import type { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { compileEndpoint } from "./EndpointRequest.ts"
 import type { AnyParts, CallParts, Endpoint } from "./EndpointRequest.ts"
 import type { Body, CallFailure } from "./Service.ts"
@@ -47,6 +51,8 @@ export interface Answer {
   readonly response: HttpClientResponse.HttpClientResponse
   /** Whatever came, JSON or not. */
   readonly body: Effect.Effect<Body, CallFailure>
+  /** A JSON object, and what it said before it was blanked: for the one secret that the caller keeps. */
+  readonly issuing: Effect.Effect<{ readonly body: Body; readonly unblanked: unknown }, CallFailure>
   /** A body that must be JSON, a JSON object or a JSON list; anything else is a lost answer. */
   readonly json: Effect.Effect<Body, CallFailure>
   readonly object: Effect.Effect<Body, CallFailure>
@@ -100,14 +106,18 @@ const answerOf = (
   call: Call,
   response: HttpClientResponse.HttpClientResponse,
   idleTimeout: Duration.Input,
+  clean: (raw: Body) => Body,
 ): Answer => {
   const http_status = response.status
   const headers = response.headers
-  const body = Effect.suspend(() => Effect.map(readBytes(call, response, headers), readBody))
-  const bodyOf = (wanted: string, fits: (json: unknown) => boolean) =>
-    Effect.flatMap(body, (read) =>
+  const raw = Effect.suspend(() => Effect.map(readBytes(call, response, headers), readBody))
+  const body = Effect.map(raw, clean)
+  const fitting = (wanted: string, fits: (json: unknown) => boolean) =>
+    Effect.flatMap(raw, (read) =>
       fits(read.json) ? Effect.succeed(read) : Effect.fail(lostBody(call, http_status, wanted)),
     )
+  const bodyOf = (wanted: string, fits: (json: unknown) => boolean) =>
+    Effect.map(fitting(wanted, fits), clean)
   const discard = Effect.suspend(() => Effect.ignore(readBytes(call, response, headers)))
   return {
     call: call.name,
@@ -115,6 +125,10 @@ const answerOf = (
     headers,
     response,
     body,
+    issuing: Effect.map(fitting("object", isJsonObject), (read) => ({
+      body: clean(read),
+      unblanked: read.json,
+    })),
     json: bodyOf("value", (json) => json !== undefined),
     object: bodyOf("object", isJsonObject),
     list: bodyOf("list", Array.isArray),
@@ -160,6 +174,7 @@ export const makeExchange = (
   client: HttpClient.HttpClient,
   overrides: Partial<ServiceLimits>,
   identity: RequestIdentity,
+  known: KnownSecrets,
 ) => {
   const limits = { ...defaultLimits, ...overrides }
   const context = requestContext(identity.secretHeader)
@@ -173,7 +188,12 @@ export const makeExchange = (
     root: string,
     size: AnswerSize,
     read: (answer: Answer) => Effect.Effect<A, CallFailure>,
+    cleaningOf: (json: unknown) => Cleaning = () => ({}),
   ) => {
+    const clean = (raw: Body): Body => {
+      const bytes = cleanBody(raw.bytes, known, cleaningOf(raw.json))
+      return bytes === raw.bytes ? raw : readBody(bytes)
+    }
     const call: Call = {
       name: endpoint.identifier,
       hasEffect: endpoint.method !== "GET" && endpoint.method !== "HEAD",
@@ -189,7 +209,7 @@ export const makeExchange = (
         }),
       )
     const onSuccess = (response: HttpClientResponse.HttpClientResponse) =>
-      read(answerOf(call, response, limits.attachmentIdleTimeout))
+      read(answerOf(call, response, limits.attachmentIdleTimeout, clean))
     const onFailure = (error: HttpClientError.HttpClientError) =>
       Effect.fail(failedTransport(call.name, error))
     return (parts: CallParts<E> & AnyParts): Effect.Effect<A, CallFailure> => {

@@ -6,6 +6,7 @@ import { Redacted, Schema } from "effect"
 import { acceptanceFields, executionStateFields, FeatureState } from "../contract/Execution.ts"
 import { readProductsCount } from "../contract/ProductsCount.ts"
 import { TokenContext, TokenPair } from "../contract/Token.ts"
+import { blanked } from "../secrets/KnownSecrets.ts"
 import type { AcceptanceView, Body, ExchangeAnswer, StateView } from "./Service.ts"
 
 const utf8 = new TextDecoder()
@@ -29,6 +30,14 @@ export const ownField = (json: JsonObject, name: string): unknown =>
   Object.hasOwn(json, name) ? json[name] : undefined
 
 type Reader<A> = (value: unknown) => A | undefined
+
+/** An id that held a secret is none: nothing can be asked for with it. */
+const isBlanked = (id: string): boolean => id.includes(blanked)
+
+const readId =
+  (is: (value: unknown) => value is string): Reader<string> =>
+  (value) =>
+    is(value) && !isBlanked(value) ? value : undefined
 
 const exactly = <A>(is: (value: unknown) => value is A): Reader<Exclude<A, null | undefined>> => {
   const present = (value: A): value is Exclude<A, null | undefined> => value !== null && value !== undefined
@@ -57,13 +66,18 @@ const viewOf = <Readers extends Record<string, Reader<unknown>>>(readers: Reader
 }
 
 export const viewAcceptance: (json: unknown) => AcceptanceView = viewOf({
-  execution_id: exactly(Schema.is(acceptanceFields.execution_id)),
-  session_id: exactly(Schema.is(acceptanceFields.session_id)),
+  execution_id: readId(Schema.is(acceptanceFields.execution_id)),
+  session_id: readId(Schema.is(acceptanceFields.session_id)),
   external_execution_id: exactly(Schema.is(acceptanceFields.external_execution_id)),
   status_code: exactly(Schema.is(acceptanceFields.status_code)),
   status_reason: exactly(Schema.is(acceptanceFields.status_reason)),
-  ticket: (value) => (typeof value === "string" && value !== "" ? Redacted.make(value) : undefined),
 })
+
+/** Section 2.6: of an acceptance before anything in it was blanked. */
+export const viewTicket = (unblanked: unknown): Redacted.Redacted<string> | undefined => {
+  const ticket = isJsonObject(unblanked) ? ownField(unblanked, "ticket") : undefined
+  return typeof ticket === "string" && ticket !== "" ? Redacted.make(ticket) : undefined
+}
 
 const featureFields = FeatureState.schema.fields
 
@@ -78,8 +92,8 @@ const readFeature = (value: unknown) => {
 }
 
 export const viewState: (json: unknown) => StateView = viewOf({
-  execution_id: exactly(Schema.is(executionStateFields.execution_id)),
-  session_id: exactly(Schema.is(executionStateFields.session_id)),
+  execution_id: readId(Schema.is(executionStateFields.execution_id)),
+  session_id: readId(Schema.is(executionStateFields.session_id)),
   customer_id: exactly(Schema.is(executionStateFields.customer_id)),
   engine_reference: exactly(Schema.is(executionStateFields.engine_reference)),
   external_execution_id: exactly(Schema.is(executionStateFields.external_execution_id)),
@@ -102,11 +116,16 @@ const viewContext = viewOf({
 })
 const isTokenPair = Schema.is(TokenPair)
 
-/** 4.6, 200; undefined where the pair itself cannot be read. */
-export const viewExchanged = (json: unknown): ExchangeAnswer | undefined => {
-  if (!isJsonObject(json)) return undefined
+/** 4.6, 200; undefined where the pair itself cannot be read. Only the key is taken as it was sent. */
+export const viewExchanged = (
+  json: unknown,
+  unblanked: unknown,
+): Extract<ExchangeAnswer, { _tag: "Exchanged" }> | undefined => {
+  if (!isJsonObject(json) || !isJsonObject(unblanked)) return undefined
   const pair = ownField(json, "token")
-  if (!isTokenPair(pair) || pair.token_id === "" || pair.token_key === "") return undefined
-  const token = { token_id: pair.token_id, token_key: Redacted.make(pair.token_key) }
+  const issued = ownField(unblanked, "token")
+  if (!isTokenPair(pair) || !isTokenPair(issued)) return undefined
+  if (pair.token_id === "" || isBlanked(pair.token_id) || issued.token_key === "") return undefined
+  const token = { token_id: pair.token_id, token_key: Redacted.make(issued.token_key) }
   return { _tag: "Exchanged", token, context: viewContext(ownField(json, "context")) }
 }

@@ -91,7 +91,6 @@ const enlist = Effect.fnUntraced(function* (night: Night, work: TaskWork) {
     deferrals: 0,
     fingerprint: work.fingerprint,
     token_id: undefined,
-    secrets: work.secrets,
     lastVerdict: undefined,
     withParameters: undefined,
     byParameters: false,

@@ -33,7 +33,6 @@ export interface Book {
   fingerprint: string | undefined
   /** The stored token that logs in; undefined where parameters do. */
   token_id: string | undefined
-  secrets: ReadonlyArray<string>
   /** What the task would be settled with if nothing more could be done for it. */
   lastVerdict: Verdict | undefined
   /** The same start without its token, for a service that takes no start with one. */
@@ -129,7 +128,6 @@ export const orderOf = (night: Night, book: Book): AttemptOrder => ({
   external_execution_id: externalExecutionId(night.key, book.work.task_id, book.attempt),
   fingerprint: book.fingerprint,
   ...(book.token_id === undefined ? {} : { token_id: book.token_id }),
-  secrets: book.secrets,
   polling: night.rules.polling,
   max_wait_ms: night.rules.max_wait_ms,
   deadlineAt: night.rules.deadlineAt,

@@ -7,6 +7,8 @@ import { Clock, Context, Deferred, Effect, Layer, Schema } from "effect"
 import { randomBytes } from "node:crypto"
 import { chmodSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
+import { KnownSecrets } from "../secrets/KnownSecrets.ts"
+import { cleanFact } from "./CleanFact.ts"
 import { Fact } from "./Fact.ts"
 import type { CredentialRejected, Recorded, RunStarted } from "./Fact.ts"
 import type { RunState } from "./RunState.ts"
@@ -68,12 +70,16 @@ export class Ledger extends Context.Service<
           attempt(() => openLedger(options)),
           (database) => Effect.sync(() => database.close()),
         ),
-        makeLedger,
-      ),
+        (database) => Effect.map(KnownSecrets, (known) => makeLedger(database, known)),
+      ).pipe(Effect.flatten),
     )
 
   /** A ledger over a database that outlives the layer, for simulated crashes. */
-  static readonly layerOver = (database: DatabaseSync) => Layer.sync(Ledger, () => makeLedger(database))
+  static readonly layerOver = (database: DatabaseSync) =>
+    Layer.effect(
+      Ledger,
+      Effect.map(KnownSecrets, (known) => makeLedger(database, known)),
+    )
 }
 
 const attempt = <A>(read: () => A) =>
@@ -125,7 +131,7 @@ export const openLedger = (options: { readonly path: string; readonly readOnly?:
 const decodeFact = Schema.decodeUnknownSync(Fact)
 const encodeFact = Schema.encodeSync(Fact)
 
-const makeLedger = (database: DatabaseSync): Ledger["Service"] => {
+const makeLedger = (database: DatabaseSync, known: KnownSecrets): Ledger["Service"] => {
   const insert = database.prepare("INSERT INTO facts (at, tag, run_id, task_id, body) VALUES (?, ?, ?, ?, ?)")
   const ofRun = database.prepare("SELECT seq, at, body FROM facts WHERE run_id = ? ORDER BY seq")
   const ofNoRun = database.prepare("SELECT seq, at, body FROM facts WHERE run_id IS NULL ORDER BY seq")
@@ -159,7 +165,7 @@ const makeLedger = (database: DatabaseSync): Ledger["Service"] => {
   }
 
   return Ledger.of({
-    append: groupCommit(write),
+    append: groupCommit(write, known),
     facts: (run_id) => attempt(() => read(ofRun.all(run_id))),
     byHand: attempt(() => read(ofNoRun.all())),
     runs: attempt(() => foldHeaders(read(ofHeaders.all()))),
@@ -209,7 +215,10 @@ const rowOf = (fact: Fact, at: number): Row => [
  * other fiber that is ready go first, and writes their facts with its own. It cannot be interrupted: others
  * wait for it.
  */
-const groupCommit = (write: (rows: ReadonlyArray<Row>) => void): Ledger["Service"]["append"] => {
+const groupCommit = (
+  write: (rows: ReadonlyArray<Row>) => void,
+  known: KnownSecrets,
+): Ledger["Service"]["append"] => {
   let open: { readonly rows: Array<Row>; readonly written: Deferred.Deferred<void, LedgerFailed> } | undefined
   const commit = Effect.fnUntraced(function* (group: NonNullable<typeof open>) {
     yield* Effect.yieldNow
@@ -219,7 +228,7 @@ const groupCommit = (write: (rows: ReadonlyArray<Row>) => void): Ledger["Service
   return Effect.fnUntraced(function* (facts) {
     if (facts.length === 0) return
     const at = Math.trunc(yield* Clock.currentTimeMillis)
-    const rows = yield* attempt(() => facts.map((fact) => rowOf(fact, at)))
+    const rows = yield* attempt(() => facts.map((fact) => rowOf(cleanFact(fact, known), at)))
     const joined = open
     const group = joined ?? { rows: [], written: Deferred.makeUnsafe<void, LedgerFailed>() }
     open = group
