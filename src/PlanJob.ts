@@ -159,11 +159,14 @@ const isIdle = (task: TaskState | undefined): boolean => {
 export const worksOf = Effect.fnUntraced(function* (planned: JobPlan, run: RunState) {
   const forms = yield* FormCache
   const store = yield* TokenStore
+  const known = yield* KnownSecrets
   const tasks = new Map(planned.plan.tasks.map((task) => [task.task_id, task]))
   const works: Array<TaskWork> = []
   for (const { planned: about } of run.tasks.values()) {
     const { task_id, customer_id, engine_reference } = about
     if (customer_id === undefined || engine_reference === undefined) continue
+    // A customer that the job no longer names is still told apart by its id.
+    known.name([customer_id, engine_reference])
     const task = tasks.get(task_id)
     const subject = { task_id, customer_id, engine_reference }
     if (task === undefined) {

@@ -10,8 +10,6 @@ import type { NightOptions, NightResult } from "../Nightly.ts"
 import { renderSummary } from "../report/RenderSummary.ts"
 import type { Summary } from "../report/Summary.ts"
 import { summarise } from "../report/Summary.ts"
-import { cleanValue } from "../secrets/CleanValue.ts"
-import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { NoProgressFlag } from "./CommonFlags.ts"
 import { defectEnding, endingOf, exitCodes } from "./Failures.ts"
 import type { Ending } from "./Failures.ts"
@@ -91,9 +89,7 @@ export const summarisedNight = Effect.fnUntraced(function* (job: Job, output: st
   const result = yield* runNight(job, options)
   const summary = summarise(result.state)
   const folder = { output, run_id: result.run_id, share: job.share }
-  // A ledger from before secrets were kept out of it may still name one.
-  const shown = cleanValue(summary, yield* KnownSecrets, "own")
-  yield* writeRunFile(folder, "summary.json", `${JSON.stringify(shown, null, 2)}\n`)
+  yield* writeRunFile(folder, "summary.json", `${JSON.stringify(summary, null, 2)}\n`)
   return { result, summary }
 })
 

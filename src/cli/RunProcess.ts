@@ -35,9 +35,17 @@ const ignoreClosedPipes = (): void => {
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined)
 }
 
-/** An error may quote anything: what it was given, what it was answered, where it went. */
-const lastWords = (text: string): void => {
-  process.stderr.write(`${processSecrets.clean(text, "own")}\n`)
+/**
+ * What is left to say when a program is over: its ending, unless a signal ended it, and a stack for who asked.
+ * An error may quote anything: what it was given, what it was answered, where it went.
+ */
+export const lastWordsOf = <A, E>(
+  exit: Exit.Exit<A, E>,
+  { isSignalled, withStack }: { readonly isSignalled: boolean; readonly withStack: boolean },
+): string => {
+  const { lines } = isSignalled ? { lines: [] } : endingOfExit(exit)
+  const stack = Exit.isFailure(exit) && withStack ? [Cause.pretty(exit.cause)] : []
+  return processSecrets.clean([...lines, ...stack].map((line) => `${line}\n`).join(""), "own")
 }
 
 /** Runs to its end and leaves the process with the exit code that the program came to. */
@@ -55,10 +63,9 @@ export const runProcess = <E>(program: Effect.Effect<void, E>): void => {
     }
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => stop(signal))
     fiber.addObserver((exit) => {
-      const ending = endingOfExit(exit)
-      if (signalled === undefined && ending.lines.length > 0) lastWords(ending.lines.join("\n"))
-      if (Exit.isFailure(exit) && asksForStacks(process.argv)) lastWords(Cause.pretty(exit.cause))
-      process.exit(signalled === undefined ? ending.exit_code : signalCodes[signalled])
+      const isSignalled = signalled !== undefined
+      process.stderr.write(lastWordsOf(exit, { isSignalled, withStack: asksForStacks(process.argv) }))
+      process.exit(signalled === undefined ? endingOfExit(exit).exit_code : signalCodes[signalled])
     })
   })(program, { disableErrorReporting: true })
 }
