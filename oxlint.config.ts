@@ -8,6 +8,7 @@
 /** From top to bottom: architecture's list. */
 const rooms = [
   "contract",
+  "secrets",
   "duckdb",
   "jobs",
   "ledger",

@@ -2,7 +2,7 @@
  * From a job to what the executor is given: secrets looked up, forms fetched, tasks decided by the planning
  * room, and the means to start each one when its turn comes.
  */
-import { Effect } from "effect"
+import { Effect, Redacted } from "effect"
 import type { Prepared, Rules, SessionWork, TaskWork } from "./execution/Work.ts"
 import { builtInSources } from "./contract/ResultsSource.ts"
 import type { Job } from "./jobs/Job.ts"
@@ -17,11 +17,14 @@ import type { Grounds, Task, TaskVerdict } from "./planning/Assignment.ts"
 import { FormCache } from "./planning/EngineForms.ts"
 import { expectedDurations, expectedMs } from "./planning/Expectations.ts"
 import { nextTimeOfDay } from "./planning/LocalTime.ts"
-import { holdsSecret, resolveCheckedLogins } from "./planning/HooksData.ts"
+import { resolveReferences } from "./planning/Logins.ts"
+import { holdLogins, holdPasswords } from "./planning/HeldLogins.ts"
+import { assignmentsBehind, checkedLogins, holdsSecret } from "./planning/HooksData.ts"
 import type { Expectations } from "./planning/Expectations.ts"
 import { planTasks } from "./planning/Plan.ts"
 import type { Plan } from "./planning/Plan.ts"
-import { loginOf, parametersBehind, readShelf, secretsOf, tokenOf, withNewToken } from "./PlanTokens.ts"
+import { KnownSecrets } from "./secrets/KnownSecrets.ts"
+import { loginOf, parametersBehind, readShelf, tokenOf, withNewToken } from "./PlanTokens.ts"
 
 /** Earlier runs that expected durations are learnt from. */
 const runsLearntFrom = 3
@@ -64,8 +67,12 @@ export const planJob = Effect.fn("PlanJob.planJob")(function* (
   const sessions = job.sessions.filter(
     ({ session_id }) => only === undefined || only.has(`session/${session_id}`),
   )
+  const known = yield* KnownSecrets
+  holdLogins(known, job, assignments)
+  const resolved = yield* resolveReferences(assignmentsBehind(job, assignments))
   const engines = yield* forms.findAll(assignments.map(({ engine_reference }) => engine_reference))
-  const logins = yield* resolveCheckedLogins(job, assignments, engines)
+  holdPasswords(known, assignments, engines)
+  const logins = yield* checkedLogins(job, assignments, engines, resolved)
   const expectations = yield* learnDurations(job, run_id)
   const key = yield* ledger.fingerprintKey
   const rejections = yield* ledger.rejections
@@ -152,22 +159,24 @@ const isIdle = (task: TaskState | undefined): boolean => {
 export const worksOf = Effect.fnUntraced(function* (planned: JobPlan, run: RunState) {
   const forms = yield* FormCache
   const store = yield* TokenStore
+  const known = yield* KnownSecrets
   const tasks = new Map(planned.plan.tasks.map((task) => [task.task_id, task]))
   const works: Array<TaskWork> = []
   for (const { planned: about } of run.tasks.values()) {
     const { task_id, customer_id, engine_reference } = about
     if (customer_id === undefined || engine_reference === undefined) continue
+    // A customer that the job no longer names is still told apart by its id.
+    known.name([customer_id, engine_reference])
     const task = tasks.get(task_id)
     const subject = { task_id, customer_id, engine_reference }
     if (task === undefined) {
-      works.push({ ...subject, fingerprint: undefined, secrets: [], prepare: undefined })
+      works.push({ ...subject, fingerprint: undefined, prepare: undefined })
       continue
     }
     const learntMs = planned.learnt.byEngine.get(engine_reference)
     const expected = learntMs === undefined ? {} : { expected_ms: learntMs }
     const prepare = prepareTask(planned, task, forms, store)
-    const secrets = secretsOf(yield* loginOf(task, store))
-    works.push({ ...subject, ...expected, fingerprint: task.fingerprint, secrets, prepare })
+    works.push({ ...subject, ...expected, fingerprint: task.fingerprint, prepare })
   }
   return works
 })
@@ -210,7 +219,7 @@ const readyCall = Effect.fnUntraced(function* ({ job }: JobPlan, task: Task, sto
   const login = yield* loginOf(task, store)
   if (login === undefined) return { _tag: "Verdict", verdict: unreadable } satisfies Prepared as Prepared
   const { configurations, hooks_extra_data } = task.start
-  if (login._tag === "Token" && holdsSecret(hooks_extra_data, secretsOf(login)))
+  if (login._tag === "Token" && holdsSecret(hooks_extra_data, [Redacted.value(login.token_key)]))
     return { _tag: "Verdict", verdict: secretInHooks } satisfies Prepared as Prepared
   const call = {
     engine_reference: task.engine_reference,
@@ -232,7 +241,6 @@ const readyCall = Effect.fnUntraced(function* ({ job }: JobPlan, task: Task, sto
   return {
     _tag: "Ready",
     fingerprint: task.fingerprint,
-    secrets: [...secretsOf(login), ...secretsOf(behind)],
     ...tokenOf(task),
     call,
     ...(behind === undefined ? {} : { withParameters: { ...call, login: behind } }),

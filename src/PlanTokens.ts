@@ -3,7 +3,7 @@
  * with when its turn comes, and what is told of those that end. A key leaves the store only for the request
  * that needs it.
  */
-import { Clock, Effect, Redacted } from "effect"
+import { Clock, Effect } from "effect"
 import type { StartLogin } from "./client/Service.ts"
 import type { Fact } from "./ledger/Fact.ts"
 import type { RunState } from "./ledger/RunState.ts"
@@ -76,12 +76,3 @@ export const parametersBehind = ({ start: { login } }: Task): StartLogin | undef
 
 export const tokenOf = ({ start: { login } }: Task): { readonly token?: StoredToken } =>
   login._tag === "Token" ? { token: login.token } : {}
-
-/** What a body might echo. */
-export const secretsOf = (login: StartLogin | undefined): ReadonlyArray<string> => {
-  if (login === undefined) return []
-  if (login._tag === "Token") return [Redacted.value(login.token_key)]
-  return Object.values(Redacted.value(login.parameters)).flatMap((value) =>
-    typeof value === "string" ? [value] : typeof value === "number" ? [String(value)] : [],
-  )
-}

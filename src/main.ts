@@ -20,6 +20,7 @@ import type { Job, ServiceTarget } from "./jobs/Job.ts"
 import type { Secrets } from "./jobs/Secrets.ts"
 import type { Ledger } from "./ledger/Ledger.ts"
 import { scaledClock, serverClock } from "./EmbeddedClocks.ts"
+import { processSecrets } from "./secrets/KnownSecrets.ts"
 import { Settings } from "./Settings.ts"
 
 const ledgerPath = (output: string) => `${output}/ledger.sqlite`
@@ -260,13 +261,16 @@ const wiring = Layer.succeed(
 
 const output = Layer.unwrap(Effect.map(Settings, ({ noColor }) => Output.layer(noColor)))
 
+/** Causes are logged with whatever they hold. */
+const cleanLine = (line: string): string => processSecrets.clean(line, "own")
+
 const live = Layer.mergeAll(
   wiring,
   presenterLayer,
   CliConfig.layer({
     builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions, GlobalFlag.LogLevel],
   }),
-  Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)]),
+  Logger.layer([Logger.withConsoleError(Logger.map(Logger.formatLogFmt, cleanLine))]),
   output.pipe(Layer.provideMerge(Settings.layer)),
 ).pipe(Layer.provideMerge(NodeServices.layer))
 

@@ -7,6 +7,8 @@ import { Clock, Effect, Stream } from "effect"
 import { Headers, HttpClient, HttpClientRequest } from "effect/http"
 import type { HttpClientError, HttpClientResponse } from "effect/http"
 import { ExecutionApi } from "../contract/Api.ts"
+import { cleanBody } from "../secrets/CleanBody.ts"
+import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { fieldOf } from "./Calls.ts"
 import type { Matcher, RecordedBody, RecordedCall } from "./Calls.ts"
 
@@ -134,14 +136,15 @@ const send = (
     const response = yield* client.execute(request)
     call.tookMs = (yield* Clock.currentTimeMillis) - sentAtMs
     call.http_status = response.status
+    const known = yield* KnownSecrets
     call.headers = Object.fromEntries(
       headersKept.flatMap((name) => {
         const value = response.headers[name]
-        return value === undefined ? [] : [[name, value.slice(0, 100)]]
+        return value === undefined ? [] : [[name, known.clean(value, "free").slice(0, 100)]]
       }),
     )
     if (call.route.name === "downloadAttachment") return response
-    return watched(response, (bytes) => (call.body = readBody(bytes)))
+    return watched(response, (bytes) => (call.body = readBody(cleanBody(bytes, known))))
   })
 
 const idIn = (answer: Response) =>

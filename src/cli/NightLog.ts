@@ -1,12 +1,14 @@
 /**
  * Every fact of the night as a line of its run's `log.ndjson`, once the ledger has it. The ledger is the
- * truth: a line that cannot be written costs nothing but itself. Facts hold no secret, so the log holds none.
+ * truth: a line that cannot be written costs nothing but itself. It is cleaned of secrets as the ledger is.
  */
 import { chmodSync, closeSync, openSync, writeSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Layer } from "effect"
 import type { Fact } from "../ledger/Fact.ts"
+import { cleanFact } from "../ledger/CleanFact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
+import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { fileMode, makeFolder, runFolder } from "./RunFolder.ts"
 import type { Share } from "./RunFolder.ts"
 
@@ -15,6 +17,7 @@ export const loggedLedger = (output: string, share: Share) =>
     Ledger,
     Effect.gen(function* () {
       const ledger = yield* Ledger
+      const known = yield* KnownSecrets
       const logs = new Map<string, number>()
       yield* Effect.addFinalizer(() => Effect.sync(() => logs.forEach((descriptor) => closeSync(descriptor))))
       const open = (run_id: string): number => {
@@ -30,7 +33,7 @@ export const loggedLedger = (output: string, share: Share) =>
       const write = (facts: ReadonlyArray<Fact>, at: string): void => {
         for (const [run_id, ofRun] of Map.groupBy(facts, (fact) => ("run_id" in fact ? fact.run_id : ""))) {
           if (run_id === "") continue
-          writeSync(open(run_id), ofRun.map((fact) => logLine(fact, at)).join(""))
+          writeSync(open(run_id), ofRun.map((fact) => logLine(cleanFact(fact, known), at)).join(""))
         }
       }
       return Ledger.of({

@@ -4,6 +4,8 @@
  */
 import { Context, Effect, Layer, Stdio, Stream } from "effect"
 import type { Style } from "../report/RenderSummary.ts"
+import { cleanValue } from "../secrets/CleanValue.ts"
+import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 
 export interface OutputValues {
   readonly out: Style
@@ -41,11 +43,20 @@ export const writeOut = <E, R>(chunks: Stream.Stream<string | Uint8Array, E, R>)
 const isGone = (error: unknown): boolean =>
   typeof error === "object" && error !== null && "_tag" in error && error._tag === "PlatformError"
 
-export const say = (text: string) => writeOut(Stream.make(`${text}\n`))
-export const sayJson = (value: unknown) => say(JSON.stringify(value, null, 2))
+/** What a terminal shows is copied into tickets and mails: no secret of this process stands in it. */
+export const say = Effect.fnUntraced(function* (text: string) {
+  const { clean } = yield* KnownSecrets
+  yield* writeOut(Stream.make(`${clean(text, "own")}\n`))
+})
+export const sayJson = Effect.fnUntraced(function* (value: unknown) {
+  const known = yield* KnownSecrets
+  const plain: unknown = JSON.parse(JSON.stringify(value) ?? "null")
+  yield* writeOut(Stream.make(`${JSON.stringify(cleanValue(plain, known, "own"), null, 2)}\n`))
+})
 
 /** A message beside the result. */
 export const note = Effect.fnUntraced(function* (text: string) {
   const stdio = yield* Stdio.Stdio
-  yield* Effect.ignore(Stream.run(Stream.make(`${text}\n`), stdio.stderr()))
+  const { clean } = yield* KnownSecrets
+  yield* Effect.ignore(Stream.run(Stream.make(`${clean(text, "own")}\n`), stdio.stderr()))
 })

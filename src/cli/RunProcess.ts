@@ -7,6 +7,7 @@ import { Cause, Effect, Exit, Fiber, Runtime } from "effect"
 import { CliError } from "effect/cli"
 import { defectEnding, endingOf, exitCodes } from "./Failures.ts"
 import type { Ending } from "./Failures.ts"
+import { processSecrets } from "../secrets/KnownSecrets.ts"
 
 type Signal = "SIGINT" | "SIGTERM" | "SIGHUP"
 const signalCodes: Readonly<Record<Signal, number>> = {
@@ -48,6 +49,19 @@ const quit = (exit_code: number): void => {
   process.exit(exit_code)
 }
 
+/**
+ * What is left to say when a program is over: its ending, unless a signal ended it, and a stack for who asked.
+ * An error may quote anything: what it was given, what it was answered, where it went.
+ */
+export const lastWordsOf = <A, E>(
+  exit: Exit.Exit<A, E>,
+  { isSignalled, withStack }: { readonly isSignalled: boolean; readonly withStack: boolean },
+): string => {
+  const { lines } = isSignalled ? { lines: [] } : endingOfExit(exit)
+  const stack = Exit.isFailure(exit) && withStack ? [Cause.pretty(exit.cause)] : []
+  return processSecrets.clean([...lines, ...stack].map((line) => `${line}\n`).join(""), "own")
+}
+
 /** Runs to its end and leaves the process with the exit code that the program came to. */
 export const runProcess = <E>(program: Effect.Effect<void, E>): void => {
   ignoreClosedPipes()
@@ -69,12 +83,9 @@ export const runProcess = <E>(program: Effect.Effect<void, E>): void => {
     }
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => stop(signal))
     fiber.addObserver((exit) => {
-      const ending = endingOfExit(exit)
-      if (signalled === undefined && ending.lines.length > 0)
-        process.stderr.write(`${ending.lines.join("\n")}\n`)
-      if (Exit.isFailure(exit) && asksForStacks(process.argv))
-        process.stderr.write(`${Cause.pretty(exit.cause)}\n`)
-      process.exit(signalled === undefined ? ending.exit_code : signalCodes[signalled])
+      const isSignalled = signalled !== undefined
+      process.stderr.write(lastWordsOf(exit, { isSignalled, withStack: asksForStacks(process.argv) }))
+      process.exit(signalled === undefined ? endingOfExit(exit).exit_code : signalCodes[signalled])
     })
   })(program, { disableErrorReporting: true })
 }

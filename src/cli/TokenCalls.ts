@@ -10,6 +10,7 @@ import { loadJobs } from "./Jobs.ts"
 import { UsageRefused } from "./Failures.ts"
 import { openedLedger } from "./LedgerOf.ts"
 import { closeLock, prepareOutput } from "./RunFolder.ts"
+import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { Wiring } from "./Wiring.ts"
 
 interface ByHand {
@@ -82,7 +83,12 @@ const readStdin = Effect.gen(function* () {
   const ticket = text.trim()
   return ticket === "" || text.length > ticketBytesMax
     ? yield* new UsageRefused({ message: "stdin holds no ticket" })
-    : Redacted.make(ticket)
+    : yield* held(ticket)
+})
+
+const held = Effect.fnUntraced(function* (ticket: string) {
+  ;(yield* KnownSecrets).hold(ticket, "process")
+  return Redacted.make(ticket)
 })
 
 /** The login of an execution that this folder's ledger knows, as the breaker knows it. */

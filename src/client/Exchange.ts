@@ -1,6 +1,7 @@
 /**
  * One call as one request and one answer: sends it with the secret, without tracing and without redirects,
- * and hands the answer's parts to the call's own reading, all of it bounded in bytes and time. Errors carry
+ * and hands the answer's parts to the call's own reading, all of it bounded in bytes and time, and cleaned of
+ * every secret that this process knows: nothing behind this door can land, log or show one. Errors carry
  * neither request nor body; the connection of an answer that nobody reads is given back or closed.
  */
 import { Context, Effect, Result } from "effect"
@@ -8,6 +9,9 @@ import type { Duration, Stream } from "effect"
 import { FetchHttpClient, Headers, HttpClient } from "effect/http"
 import type { HttpClientError, HttpClientResponse } from "effect/http"
 import { measureLargeBody } from "../contract/BodyBounds.ts"
+import { cleanBody } from "../secrets/CleanBody.ts"
+import type { Cleaning } from "../secrets/CleanBody.ts"
+import type { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { bounded, keptBytes, readBytes, told } from "./AnswerBytes.ts"
 import type { Call } from "./AnswerBytes.ts"
 import { whileHeld } from "./BodiesInFlight.ts"
@@ -61,6 +65,8 @@ export interface Answer {
   readonly response: HttpClientResponse.HttpClientResponse
   /** Whatever came, JSON or not. */
   readonly body: Effect.Effect<Body, CallFailure>
+  /** A JSON object, and what it said before it was blanked: for the one secret that the caller keeps. */
+  readonly issuing: Effect.Effect<{ readonly body: Body; readonly unblanked: unknown }, CallFailure>
   /**
    * A body that must be JSON, a JSON object or a JSON list; anything else is a lost answer. One that breaks a
    * bound comes as it is: it says so itself.
@@ -80,14 +86,13 @@ const readCounted = Effect.fnUntraced(function* (
   call: Call,
   response: HttpClientResponse.HttpClientResponse,
   headers: Headers.Headers,
-  hold: Hold,
+  grow: Hold["grow"],
 ): Effect.fn.Return<Body, CallFailure> {
-  const { bytes, isCut } = yield* readBytes(call, response, headers, hold.grow)
-  hold.bytes = bytes
+  const { bytes, isCut } = yield* readBytes(call, response, headers, grow)
   if (isCut) return readBody(bytes, `it is larger than ${call.bytesMax} bytes`)
   const { valueBytes, broken } = measureLargeBody(bytes)
   // Its text stands beside its bytes, in two bytes a character, while its value is made.
-  if (broken === undefined && valueBytes > 0) yield* hold.grow(2 * bytes.byteLength + valueBytes)
+  if (broken === undefined && valueBytes > 0) yield* grow(2 * bytes.byteLength + valueBytes)
   return readBody(bytes, broken)
 })
 
@@ -97,23 +102,36 @@ const lostBody = (call: Call, http_status: number, wanted: string) =>
     http_status,
   })
 
-const answerOf = (call: Call, response: HttpClientResponse.HttpClientResponse): Answer => {
+const answerOf = (
+  call: Call,
+  response: HttpClientResponse.HttpClientResponse,
+  clean: (raw: Body) => Body,
+): Answer => {
   const http_status = response.status
   const headers = response.headers
-  const body = whileHeld((hold) => readCounted(call, response, headers, hold))
-  const bodyOf = (wanted: string, fits: (json: unknown) => boolean) =>
-    Effect.flatMap(body, (read) =>
-      fits(read.json) || read.unusable !== undefined
-        ? Effect.succeed(read)
+  const read = whileHeld((hold) =>
+    Effect.map(readCounted(call, response, headers, hold.grow), (raw) => {
+      const body = clean(raw)
+      hold.bytes = body.bytes
+      return { body, unblanked: raw.json }
+    }),
+  )
+  const fitting = (wanted: string, fits: (json: unknown) => boolean) =>
+    Effect.flatMap(read, (issued) =>
+      fits(issued.unblanked) || issued.body.unusable !== undefined
+        ? Effect.succeed(issued)
         : Effect.fail(lostBody(call, http_status, wanted)),
     )
+  const bodyOf = (wanted: string, fits: (json: unknown) => boolean) =>
+    Effect.map(fitting(wanted, fits), ({ body }) => body)
   const discard = Effect.ignore(whileHeld(({ grow }) => readBytes(discarded(call), response, headers, grow)))
   return {
     call: call.name,
     http_status,
     headers,
     response,
-    body,
+    body: Effect.map(read, ({ body }) => body),
+    issuing: fitting("object", isJsonObject),
     json: bodyOf("value", (json) => json !== undefined),
     object: bodyOf("object", isJsonObject),
     list: bodyOf("list", Array.isArray),
@@ -156,6 +174,7 @@ export const makeExchange = (
   client: HttpClient.HttpClient,
   overrides: Partial<ServiceLimits>,
   identity: RequestIdentity,
+  known: KnownSecrets,
 ) => {
   const limits = { ...defaultLimits, ...overrides }
   const context = requestContext(identity.secretHeader)
@@ -175,7 +194,12 @@ export const makeExchange = (
     root: string,
     size: AnswerSize,
     read: (answer: Answer) => Effect.Effect<A, CallFailure>,
+    cleaningOf: (json: unknown) => Cleaning = () => ({}),
   ) => {
+    const clean = (raw: Body): Body => {
+      const bytes = cleanBody(raw.bytes, known, cleaningOf(raw.json))
+      return bytes === raw.bytes ? raw : readBody(bytes, raw.unusable)
+    }
     const call: Call = {
       name: endpoint.identifier,
       hasEffect: endpoint.method !== "GET" && endpoint.method !== "HEAD",
@@ -191,7 +215,8 @@ export const makeExchange = (
           message: `${call.name}: no answer within ${told(duration)}`,
         }),
       )
-    const onSuccess = (response: HttpClientResponse.HttpClientResponse) => read(answerOf(call, response))
+    const onSuccess = (response: HttpClientResponse.HttpClientResponse) =>
+      read(answerOf(call, response, clean))
     const onFailure = (error: HttpClientError.HttpClientError) =>
       Effect.fail(failedTransport(call.name, error))
     return (parts: CallParts<E> & AnyParts): Effect.Effect<A, CallFailure> => {

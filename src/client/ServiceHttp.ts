@@ -4,23 +4,25 @@
  * secret goes to the configured addresses only; redirects are not followed; answers are bounded in size and
  * time; nothing is retried.
  */
-import { Effect, Layer, Redacted, Result } from "effect"
+import { Effect, Layer, Redacted } from "effect"
 import { Headers, HttpClient } from "effect/http"
+import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { ExecutionApi, FlowApi, secretHeader } from "../contract/Api.ts"
 import { retryAfter } from "./CallFailures.ts"
 import { makeExchange } from "./Exchange.ts"
 import type { Answer, ServiceLimits } from "./Exchange.ts"
-import type { AbortAnswer, Body, CallFailure, DeleteAnswer, PollAnswer } from "./Service.ts"
-import type { EngineAnswer, ResultsAnswer, StartAnswer, StartCall, StateAnswer } from "./Service.ts"
-import { Service, Throttled, UnexpectedAnswer } from "./Service.ts"
+import type { AbortAnswer, CallFailure, DeleteAnswer, PollAnswer } from "./Service.ts"
+import type { ResultsAnswer, StartAnswer, StartCall, StateAnswer } from "./Service.ts"
+import { Service, Throttled } from "./Service.ts"
+import { recordsPlace } from "../contract/ResultsSource.ts"
 import type { ResultsSource, SourceIds } from "../contract/ResultsSource.ts"
 import { checkAddress, checkSecret } from "./ServiceSettings.ts"
 import type { ServiceSettings, ServiceSettingsRefused } from "./ServiceSettings.ts"
 import { encodeSegment } from "./EndpointRequest.ts"
 import type { Endpoint } from "./EndpointRequest.ts"
-import { readEngine } from "./EngineView.ts"
+import { answerEngine, answerEngines } from "./EngineAnswers.ts"
 import { answerExchange, answerRevoke } from "./TokenAnswers.ts"
-import { isJsonObject, viewAcceptance, viewState, withUsableIds } from "./Views.ts"
+import { viewAcceptance, viewState, viewTicket, withUsableIds } from "./Views.ts"
 
 const endpoints = {
   ...ExecutionApi.groups.executions.endpoints,
@@ -33,8 +35,14 @@ const endpoints = {
 const answerStart = Effect.fnUntraced(function* (answer: Answer): Effect.fn.Return<StartAnswer, CallFailure> {
   switch (answer.http_status) {
     case 202: {
-      const body = withUsableIds(yield* answer.object)
-      return { _tag: "Accepted", body, view: viewAcceptance(body.json) }
+      const { body: read, unblanked } = yield* answer.issuing
+      const body = withUsableIds(read)
+      const ticket = viewTicket(unblanked)
+      const view = viewAcceptance(body.json)
+      if (ticket === undefined) return { _tag: "Accepted", body, view }
+      // Later answers may repeat it, for as long as this process lives.
+      ;(yield* KnownSecrets).hold(ticket, "process")
+      return { _tag: "Accepted", body, view: { ...view, ticket } }
     }
     case 400:
     case 422: {
@@ -156,55 +164,12 @@ const endpointOf = ({ name, path }: ResultsSource): Endpoint => ({
   "~Payload": { Type: undefined },
 })
 
-const unusableText = (answer: Answer, why: string) =>
-  `${answer.call}: the answer cannot be used: ${why} (200)`
-
-/** 4.8 */
-const answerEngines = (answer: Answer): Effect.Effect<{ readonly body: Body }, CallFailure> =>
-  answer.http_status === 200
-    ? Effect.flatMap(answer.list, (body) =>
-        body.unusable === undefined
-          ? Effect.succeed({ body })
-          : Effect.fail(
-              new UnexpectedAnswer({ http_status: 200, message: unusableText(answer, body.unusable) }),
-            ),
-      )
-    : Effect.andThen(answer.discard, answer.undocumented)
-
-/** 4.9 */
-const answerEngine = Effect.fnUntraced(function* (
-  answer: Answer,
-): Effect.fn.Return<EngineAnswer, CallFailure> {
-  switch (answer.http_status) {
-    case 200: {
-      const body = yield* answer.object
-      const engine = readEngine(body.json)
-      if (Result.isSuccess(engine)) return { _tag: "Engine", engine: engine.success, body }
-      const message = `${answer.call}: the engine's details cannot be read: ${engine.failure} (200)`
-      return yield* new UnexpectedAnswer({ http_status: 200, message })
-    }
-    case 404:
-    case 422:
-      yield* answer.discard
-      return { _tag: "EngineUnknown", http_status: answer.http_status }
-    case 503: {
-      const { json } = yield* answer.body
-      const detail = isJsonObject(json) ? json["detail"] : undefined
-      return {
-        _tag: "EngineUnavailable",
-        ...(yield* retryAfter(answer.response)),
-        ...(typeof detail === "string" ? { detail } : {}),
-      }
-    }
-    default:
-      return yield* answer.undocumented
-  }
-})
-
 /** 4.12 */
 const answerAttachment = Effect.fnUntraced(function* (answer: Answer) {
   if (answer.http_status === 200) {
-    const media_type = answer.headers["content-type"]
+    const known = yield* KnownSecrets
+    const said = answer.headers["content-type"]
+    const media_type = said === undefined ? undefined : known.clean(said, "free")
     const document = { _tag: "Document" as const, bytes: answer.stream }
     return media_type === undefined ? document : { ...document, media_type }
   }
@@ -212,20 +177,26 @@ const answerAttachment = Effect.fnUntraced(function* (answer: Answer) {
   return answer.http_status === 404 ? { _tag: "Missing" as const } : yield* answer.undocumented
 })
 
+const requestHeaders = (secret: string) =>
+  Headers.fromInput({
+    [secretHeader]: secret,
+    accept: "application/json, */*;q=0.1",
+    // Bodies are landed as they arrive and undici inflates nothing, so nothing may arrive deflated.
+    "accept-encoding": "identity",
+  })
+
+/** A form is checked against what customers log in with: their choices stand in it, and are no echo. */
+const ofForms = () => ({ place: "own" as const })
+
 const make = Effect.fnUntraced(function* (settings: ServiceSettings, limits: Partial<ServiceLimits>) {
   const base_url = yield* Effect.fromResult(checkAddress("base_url", settings.base_url))
   const flows_url = yield* Effect.fromResult(checkAddress("flows_url", settings.flows_url))
   const attachments_url = yield* Effect.fromResult(checkAddress("attachments_url", settings.attachments_url))
   const secret = yield* Effect.fromResult(checkSecret(settings.app_secret))
-  const exchange = makeExchange(yield* HttpClient.HttpClient, limits, {
-    headers: Headers.fromInput({
-      [secretHeader]: secret,
-      accept: "application/json, */*;q=0.1",
-      // Bodies are landed as they arrive and undici inflates nothing, so nothing may arrive deflated.
-      "accept-encoding": "identity",
-    }),
-    secretHeader,
-  })
+  const known = yield* KnownSecrets
+  known.hold(secret, "process")
+  const identity = { headers: requestHeaders(secret), secretHeader }
+  const exchange = makeExchange(yield* HttpClient.HttpClient, limits, identity, known)
   const start = exchange(endpoints.startExecution, base_url, "small", answerStart)
   const startWithToken = exchange(endpoints.startTokenized, base_url, "small", answerStart)
   const exchangeTicket = exchange(endpoints.exchangeTicket, base_url, "small", answerExchange)
@@ -241,6 +212,7 @@ const make = Effect.fnUntraced(function* (settings: ServiceSettings, limits: Par
       source.api === "base_url" ? base_url : flows_url,
       "results",
       answerResults(source),
+      (json) => ({ records: recordsPlace(source, json) }),
     )
   const readResults = (source: ResultsSource, { execution_id = "", session_id = "" }: SourceIds) => {
     const known = prepared.get(source.name) ?? prepareResults(source)
@@ -248,8 +220,8 @@ const make = Effect.fnUntraced(function* (settings: ServiceSettings, limits: Par
     return known({ params: { execution_id, session_id }, payload: undefined })
   }
   const download = exchange(endpoints.downloadAttachment, attachments_url, "attachment", answerAttachment)
-  const list = exchange(endpoints.listEngines, base_url, "small", answerEngines)
-  const show = exchange(endpoints.showEngine, base_url, "small", answerEngine)
+  const list = exchange(endpoints.listEngines, base_url, "small", answerEngines, ofForms)
+  const show = exchange(endpoints.showEngine, base_url, "small", answerEngine, ofForms)
   const sendStart = ({ features, login, ...call }: StartCall) => {
     // Section 4.1: the engine runs its defaults when the list is omitted, which an empty one does not say.
     const asked = features.length === 0 ? call : { ...call, features }

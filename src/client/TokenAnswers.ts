@@ -3,6 +3,7 @@
  * port's answer. No body of these calls is ever kept: the one of an exchange holds the only copy of a key.
  */
 import { Effect } from "effect"
+import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import type { Answer } from "./Exchange.ts"
 import type { CallFailure, ExchangeAnswer, RevokeAnswer } from "./Service.ts"
 import { AnswerLost } from "./Service.ts"
@@ -14,8 +15,13 @@ export const answerExchange = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ExchangeAnswer, CallFailure> {
   switch (answer.http_status) {
     case 200: {
-      const exchanged = viewExchanged((yield* answer.object).json)
-      if (exchanged !== undefined) return exchanged
+      const { body, unblanked } = yield* answer.issuing
+      const exchanged = viewExchanged(body.json, unblanked)
+      if (exchanged !== undefined) {
+        // Later answers may repeat it, for as long as this process lives.
+        ;(yield* KnownSecrets).hold(exchanged.token.token_key, "process")
+        return exchanged
+      }
       const message = `${answer.call}: the answer holds no token (200)`
       return yield* new AnswerLost({ message, http_status: 200 })
     }

@@ -8,6 +8,7 @@ import { acceptanceFields, executionStateFields, FeatureState } from "../contrac
 import { readProductsCount } from "../contract/ProductsCount.ts"
 import { cutText, idCharactersMax, secretCharactersMax } from "../contract/TextBounds.ts"
 import { TokenContext, TokenPair } from "../contract/Token.ts"
+import { blanked } from "../secrets/KnownSecrets.ts"
 import type { AcceptanceView, Body, ExchangeAnswer, StateView } from "./Service.ts"
 
 const utf8 = new TextDecoder()
@@ -51,6 +52,8 @@ export const ownField = (json: JsonObject, name: string): unknown =>
 
 type Reader<A> = (value: unknown) => A | undefined
 
+const isBlanked = (id: string): boolean => id.includes(blanked)
+
 const exactly = <A>(is: (value: unknown) => value is A): Reader<Exclude<A, null | undefined>> => {
   const present = (value: A): value is Exclude<A, null | undefined> => value !== null && value !== undefined
   return (value) => (is(value) && present(value) ? value : undefined)
@@ -62,6 +65,15 @@ const text = (is: (value: unknown) => value is string | null | undefined): Reade
   return (value) => {
     const whole = read(value)
     return whole === undefined ? undefined : cutText(whole)
+  }
+}
+
+/** An id that held a secret is none: nothing can be asked for with it. */
+const id = (is: (value: unknown) => value is string): Reader<string> => {
+  const read = text(is)
+  return (value) => {
+    const found = read(value)
+    return found === undefined || isBlanked(found) ? undefined : found
   }
 }
 
@@ -91,13 +103,18 @@ const isSecret = (value: unknown): value is string =>
   typeof value === "string" && value !== "" && value.length <= secretCharactersMax
 
 export const viewAcceptance: (json: unknown) => AcceptanceView = viewOf({
-  execution_id: text(Schema.is(acceptanceFields.execution_id)),
-  session_id: text(Schema.is(acceptanceFields.session_id)),
+  execution_id: id(Schema.is(acceptanceFields.execution_id)),
+  session_id: id(Schema.is(acceptanceFields.session_id)),
   external_execution_id: text(Schema.is(acceptanceFields.external_execution_id)),
   status_code: text(Schema.is(acceptanceFields.status_code)),
   status_reason: text(Schema.is(acceptanceFields.status_reason)),
-  ticket: (value) => (isSecret(value) ? Redacted.make(value) : undefined),
 })
+
+/** Section 2.6: of an acceptance before anything in it was blanked. */
+export const viewTicket = (unblanked: unknown): Redacted.Redacted<string> | undefined => {
+  const ticket = isJsonObject(unblanked) ? ownField(unblanked, "ticket") : undefined
+  return isSecret(ticket) ? Redacted.make(ticket) : undefined
+}
 
 const featureFields = FeatureState.schema.fields
 
@@ -112,8 +129,8 @@ const readFeature = (value: unknown) => {
 }
 
 export const viewState: (json: unknown) => StateView = viewOf({
-  execution_id: text(Schema.is(executionStateFields.execution_id)),
-  session_id: text(Schema.is(executionStateFields.session_id)),
+  execution_id: id(Schema.is(executionStateFields.execution_id)),
+  session_id: id(Schema.is(executionStateFields.session_id)),
   customer_id: text(Schema.is(executionStateFields.customer_id)),
   engine_reference: text(Schema.is(executionStateFields.engine_reference)),
   external_execution_id: text(Schema.is(executionStateFields.external_execution_id)),
@@ -136,12 +153,17 @@ const viewContext = viewOf({
 })
 const isTokenPair = Schema.is(TokenPair)
 
-/** 4.6, 200; undefined where the pair itself cannot be read. */
-export const viewExchanged = (json: unknown): ExchangeAnswer | undefined => {
-  if (!isJsonObject(json)) return undefined
+/** 4.6, 200; undefined where the pair itself cannot be read. Only the key is taken as it was sent. */
+export const viewExchanged = (
+  json: unknown,
+  unblanked: unknown,
+): Extract<ExchangeAnswer, { _tag: "Exchanged" }> | undefined => {
+  if (!isJsonObject(json) || !isJsonObject(unblanked)) return undefined
   const pair = ownField(json, "token")
-  if (!isTokenPair(pair) || !isSecret(pair.token_key)) return undefined
-  if (pair.token_id === "" || pair.token_id.length > idCharactersMax) return undefined
-  const token = { token_id: pair.token_id, token_key: Redacted.make(pair.token_key) }
+  const issued = ownField(unblanked, "token")
+  if (!isTokenPair(pair) || !isTokenPair(issued) || !isSecret(issued.token_key)) return undefined
+  if (pair.token_id === "" || pair.token_id.length > idCharactersMax || isBlanked(pair.token_id))
+    return undefined
+  const token = { token_id: pair.token_id, token_key: Redacted.make(issued.token_key) }
   return { _tag: "Exchanged", token, context: viewContext(ownField(json, "context")) }
 }

@@ -4,7 +4,6 @@
  */
 import { Clock, Effect } from "effect"
 import type { Body } from "../client/Service.ts"
-import { blank } from "../landing/Blanking.ts"
 import { Landing } from "../landing/Landing.ts"
 import type { BodyMeta } from "../landing/Landing.ts"
 import type { AnswerRefused, Fact } from "../ledger/Fact.ts"
@@ -21,8 +20,6 @@ export interface AttemptOrder {
   readonly fingerprint: string | undefined
   /** The stored token that logs in; absent where parameters do. */
   readonly token_id?: string
-  /** Login values that a body might echo; blanked before it is landed. */
-  readonly secrets: ReadonlyArray<string>
   /** Answers that this task could not use before. */
   readonly refused: ReadonlyArray<typeof AnswerRefused.Type>
   /** What the newest state said of the login. */
@@ -59,6 +56,6 @@ export const landBody = Effect.fnUntraced(function* (
       ...(about.execution_id === undefined ? {} : { execution_id: about.execution_id }),
       ...(about.session_id === undefined ? {} : { session_id: about.session_id }),
     },
-    blank(body.bytes, about.kind, order.secrets),
+    body.bytes,
   )
 })

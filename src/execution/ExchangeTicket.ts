@@ -4,7 +4,7 @@
  * because an exchange whose answer was lost may have spent it. Whatever becomes of it, the execution itself
  * is not concerned.
  */
-import { Clock, Effect, Redacted } from "effect"
+import { Clock, Effect } from "effect"
 import { retryWaitMaxMs } from "../client/Backoff.ts"
 import { Service } from "../client/Service.ts"
 import type { CallFailure, ExchangeAnswer, StartAnswer, StartCall } from "../client/Service.ts"
@@ -63,13 +63,6 @@ const dropped = (order: AttemptOrder, execution_id: string, reason: string): Fac
 export const hasTicket = Effect.fnUntraced(function* (execution_id: string) {
   const store = yield* TokenStore
   return store._tag === "Open" && (yield* store.pendingTicket(execution_id)) !== undefined
-})
-
-/** The ticket that bodies of this execution might echo. */
-export const ticketSecrets = Effect.fnUntraced(function* (execution_id: string) {
-  const store = yield* TokenStore
-  const ticket = store._tag === "Open" ? yield* store.ticketValue(execution_id) : undefined
-  return ticket === undefined ? [] : [Redacted.value(ticket)]
 })
 
 /**

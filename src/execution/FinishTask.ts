@@ -27,7 +27,7 @@ import type { SessionWork } from "./Work.ts"
 const uncounted: ProductsCount = { _tag: "Unknown", why: "no execution counts it" }
 
 export const pullSession = Effect.fnUntraced(function* (night: Night, session: SessionWork) {
-  const about = { ...session, engine_reference: undefined, secrets: [] }
+  const about = { ...session, engine_reference: undefined }
   const pulled = yield* pull(night, about, undefined, { count: uncounted, quick: false })
   yield* settle(night, session.task_id, verdictOfSession(pulled))
 })
@@ -148,7 +148,7 @@ const readClosed = Effect.fnUntraced(function* (
   const count = countOf(closed)
   const { session_id } = closed
   if (session_id === undefined || !mayHold(closed, count)) return judgeReadings(count, [])
-  const about = { ...book.work, session_id, secrets: book.secrets }
+  const about = { ...book.work, session_id }
   return judgeReadings(count, yield* pull(night, about, closed, { count, quick }))
 })
 
@@ -159,7 +159,6 @@ const pull = (
     readonly session_id: string
     readonly customer_id: string | undefined
     readonly engine_reference: string | undefined
-    readonly secrets: ReadonlyArray<string>
   },
   closed: typeof AttemptClosed.Type | undefined,
   { count, quick }: { readonly count: ProductsCount; readonly quick: boolean },
@@ -173,7 +172,6 @@ const pull = (
     session_id: about.session_id,
     customer_id: about.customer_id,
     engine_reference: about.engine_reference,
-    secrets: about.secrets,
     refused: state?.refused ?? [],
     count,
     sources,

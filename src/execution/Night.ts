@@ -35,7 +35,6 @@ export interface Book {
   fingerprint: string | undefined
   /** The stored token that logs in; undefined where parameters do. */
   token_id: string | undefined
-  secrets: ReadonlyArray<string>
   /** What the task would be settled with if nothing more could be done for it. */
   lastVerdict: Verdict | undefined
   /** The same start without its token, for a service that takes no start with one. */
@@ -61,7 +60,6 @@ export const openBook = (work: TaskWork, attemptsMade: number): Book => ({
   deferrals: 0,
   fingerprint: work.fingerprint,
   token_id: undefined,
-  secrets: work.secrets,
   lastVerdict: undefined,
   withParameters: undefined,
   stage: "waiting",
@@ -209,7 +207,6 @@ export const orderOf = (night: Night, book: Book): AttemptOrder => ({
   external_execution_id: externalExecutionId(night.key, book.work.task_id, book.attempt),
   fingerprint: book.fingerprint,
   ...(book.token_id === undefined ? {} : { token_id: book.token_id }),
-  secrets: book.secrets,
   refused: night.run.tasks.get(book.work.task_id)?.refused ?? [],
   login: book.login,
   polling: night.rules.polling,

@@ -8,7 +8,6 @@ import { hash } from "node:crypto"
 import { Cause, Clock, Effect, Schema } from "effect"
 import { whileHandled } from "../client/BodiesInFlight.ts"
 import type { Body } from "../client/Service.ts"
-import { blank } from "../landing/Blanking.ts"
 import { Landing } from "../landing/Landing.ts"
 import type { LandingFailed } from "../landing/Landing.ts"
 import { LandedRef } from "../ledger/Fact.ts"
@@ -34,7 +33,6 @@ export interface Handled {
   readonly task_id: string
   readonly attempt?: number | undefined
   readonly execution_id?: string | undefined
-  readonly secrets: ReadonlyArray<string>
   /** What this task could not use before; the same body is not landed twice. */
   readonly refused: ReadonlyArray<typeof AnswerRefused.Type>
   /** Facts that go with a defect, in the same transaction. */
@@ -94,9 +92,7 @@ const refuse = Effect.fnUntraced(function* (
 
 const landAside = Effect.fnUntraced(function* (about: Handled, bytes: Uint8Array) {
   const { run_id, task_id, attempt, execution_id } = about
-  const blanked = blankOf(bytes, about.secrets)
-  if (blanked === undefined) return undefined
-  const sha256 = hash("sha256", blanked, "hex")
+  const sha256 = hash("sha256", bytes, "hex")
   const known = about.refused.find(({ landed }) => landed?.sha256 === sha256)?.landed
   if (known !== undefined) return known
   const landing = yield* Landing
@@ -107,18 +103,9 @@ const landAside = Effect.fnUntraced(function* (about: Handled, bytes: Uint8Array
   const received_at = Math.trunc(yield* Clock.currentTimeMillis)
   return yield* landing.land(
     { kind: "unusable", run_id, task_id, ...ids, http_status: 200, received_at },
-    blanked,
+    bytes,
   )
 })
-
-/** What cannot be blanked may hold a secret, and is not landed at all: the service has it. */
-const blankOf = (bytes: Uint8Array, secrets: ReadonlyArray<string>): Uint8Array | undefined => {
-  try {
-    return blank(bytes, "unusable", secrets)
-  } catch {
-    return undefined
-  }
-}
 
 const placeText = ({ landed }: AnswerUnusable, run_id: string): string =>
   landed === undefined

@@ -10,9 +10,8 @@ import { Hints } from "../client/Hints.ts"
 import type { HintWatch } from "../client/Hints.ts"
 import { Service } from "../client/Service.ts"
 import type { Body, CallFailure, ResultsAnswer } from "../client/Service.ts"
-import { isFinal, recordsIn, recordsPlace } from "../contract/ResultsSource.ts"
+import { isFinal, recordsIn } from "../contract/ResultsSource.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
-import { blank } from "../landing/Blanking.ts"
 import { Landing } from "../landing/Landing.ts"
 import { attachmentIds } from "../records/AttachmentIds.ts"
 import type { AnswerRefused, Fact, LandedRef, ResultsRead } from "../ledger/Fact.ts"
@@ -40,7 +39,6 @@ export interface ReadOrder {
   readonly readBefore: ReadonlyMap<string, typeof ResultsRead.Type>
   /** Documents that need no further request. */
   readonly attachmentsKnown: ReadonlySet<string>
-  readonly secrets: ReadonlyArray<string>
   /** Answers that this task could not use before. */
   readonly refused: ReadonlyArray<typeof AnswerRefused.Type>
   readonly min_interval_ms: number
@@ -69,7 +67,7 @@ const absentReadsMin = 3
 /** Lands a body, unless an earlier process landed the same one last. */
 const landBody = Effect.fnUntraced(function* (order: ReadOrder, source: ResultsSource, body: Body) {
   const landing = yield* Landing
-  const bytes = blank(body.bytes, kindOf(source), order.secrets, recordsPlace(source, body.json))
+  const { bytes } = body
   const before = order.readBefore.get(source.name)?.landed
   if (before !== undefined && before.sha256 === hash("sha256", bytes, "hex")) return before
   const { run_id, task_id, session_id, attempt, execution_id, customer_id, engine_reference } = order

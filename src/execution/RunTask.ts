@@ -16,7 +16,6 @@ import type { Book, Night } from "./Night.ts"
 import { noteUnavailable } from "./Outage.ts"
 import { tell } from "./Progress.ts"
 import { startAttempt } from "./StartAttempt.ts"
-import { ticketSecrets } from "./ExchangeTicket.ts"
 import { dropToken, tokenEndOfRefusal } from "./TokenEnds.ts"
 import type { StartResult } from "./StartAttempt.ts"
 import { own, verdictOfEnd } from "./Verdict.ts"
@@ -34,7 +33,6 @@ export const startTask = Effect.fnUntraced(function* (night: Night, book: Book, 
   }
   if (prepared._tag === "Unavailable") return yield* defer(night, book, "engine_unavailable", undefined)
   book.fingerprint = prepared.fingerprint
-  book.secrets = prepared.secrets
   const instead = book.byParameters ? prepared.withParameters : undefined
   book.token_id = instead === undefined ? prepared.token?.token_id : undefined
   book.withParameters = instead === undefined ? prepared.withParameters : undefined
@@ -158,7 +156,6 @@ const defer = Effect.fnUntraced(function* (
 
 export const follow = Effect.fnUntraced(function* (night: Night, book: Book, open: OpenExecution) {
   book.stage = "open"
-  book.secrets = [...book.secrets, ...(yield* ticketSecrets(open.execution_id))]
   const followed = yield* followAttempt(orderOf(night, book), open, night.heads)
   if (followed._tag === "Closed") return yield* finish(night, book, followed.closed, followed.abort)
   // The slot stays taken: an execution may still be open at the service.

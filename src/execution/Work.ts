@@ -23,7 +23,6 @@ export type Prepared =
       readonly _tag: "Ready"
       readonly call: CallParts
       readonly fingerprint: string | undefined
-      readonly secrets: ReadonlyArray<string>
       /** The stored token that logs in; absent where parameters do. */
       readonly token?: TokenRef
       /** The same start with the parameters that the token was made with, where the job has them. */
@@ -39,8 +38,6 @@ export interface TaskWork {
   readonly customer_id: string
   readonly engine_reference: string
   readonly fingerprint: string | undefined
-  /** Login values that a body might echo, as far as they are known before `prepare`. */
-  readonly secrets: ReadonlyArray<string>
   readonly prepare: Effect.Effect<Prepared, LedgerFailed> | undefined
   /** How long it takes, as far as is known: what would end after the deadline is not started. */
   readonly expected_ms?: number

@@ -4,6 +4,8 @@
  * time for one text does not grow with the number of secrets.
  */
 
+import { isDigits, isInsideSize, leavesOf } from "../secrets/SecretValue.ts"
+
 const keepings = ["value", "reference", "password"] as const
 export type Keeping = (typeof keepings)[number]
 
@@ -27,29 +29,13 @@ export interface SecretFound {
   readonly isLong: boolean
 }
 
-/**
- * Shorter texts are inside others by chance: `2024` is a year before it is a PIN. Digits need two more, and
- * no further digit beside them: of a hundred thousand PINs of six digits, one is inside many a date.
- */
-const insideMin = { text: 6, digits: 8 } as const
+/** The shortest text that is recognised inside another one; secrets are looked up by so many characters. */
+const beginning = 6
 /** Of four letters in base64 three are left, which any word is by chance. */
 const encodedMin = 4
-const depthMax = 8
 
 /** Case is no difference: a password in capitals gives nearly all of it away. */
 const fold = (text: string): string => text.normalize("NFKC").trim().toLowerCase()
-
-/** `true` and `false` are no secrets, wherever they come from. */
-const leavesOf = (value: unknown, depth: number): ReadonlyArray<string> => {
-  if (typeof value === "number" || typeof value === "bigint") return [String(value)]
-  if (typeof value === "string") return /^\s*(?:true|false)?\s*$/i.test(value) ? [] : [value]
-  if (typeof value !== "object" || value === null || depth > depthMax) return []
-  return Object.values(value).flatMap((inner) => leavesOf(inner, depth + 1))
-}
-
-const isDigits = (text: string): boolean => /^\d+$/.test(text)
-const isInsideSize = (text: string): boolean =>
-  text.length >= (isDigits(text) ? insideMin.digits : insideMin.text)
 
 const percentDecoded = (text: string): string =>
   text.replaceAll(/(?:%[0-9A-Fa-f]{2})+/g, (run) =>
@@ -89,13 +75,13 @@ const makeIndex = (secrets: Iterable<KnownSecret>) => {
   // Lengths by beginning: many thousand user names may begin alike.
   const lengths = new Map<string, Set<number>>()
   for (const secret of secrets) {
-    for (const leaf of leavesOf(secret.value, 0)) {
+    for (const leaf of leavesOf(secret.value)) {
       const text = fold(leaf)
       const known = whole.get(text)
       if (text === "" || (known !== undefined && rank(known) >= rank(secret))) continue
       whole.set(text, secret)
       if (known !== undefined || !isInsideSize(text)) continue
-      const start = text.slice(0, insideMin.text)
+      const start = text.slice(0, beginning)
       lengths.set(start, (lengths.get(start) ?? new Set()).add(text.length))
     }
   }
@@ -109,8 +95,8 @@ export const makeSecretFinder = (secrets: Iterable<KnownSecret>) => {
     const found: Array<SecretFound> = []
     const same = whole.get(text)
     if (same !== undefined) found.push({ secret: same, how: "is", isEncoded, isLong: isInsideSize(text) })
-    for (let at = 0; at + insideMin.text <= text.length; at++) {
-      for (const length of lengths.get(text.slice(at, at + insideMin.text)) ?? []) {
+    for (let at = 0; at + beginning <= text.length; at++) {
+      for (const length of lengths.get(text.slice(at, at + beginning)) ?? []) {
         const part = text.slice(at, at + length)
         const secret = part.length === text.length ? undefined : whole.get(part)
         const goesOn = /\d/.test(text.charAt(at - 1)) || /\d/.test(text.charAt(at + length))

@@ -15,6 +15,7 @@ import {
   Stream,
 } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
+import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import type { SecretReference } from "./Job.ts"
 import { describeReference } from "./Reference.ts"
 
@@ -107,7 +108,10 @@ const makeResolve = (
     const unavailable = (reason: string) =>
       new SecretUnavailable({ reference: describeReference(reference), reason })
     const value = yield* read(reference).pipe(Effect.mapError(unavailable))
-    return value === "" ? yield* unavailable("it is empty") : Redacted.make(value)
+    if (value === "") return yield* unavailable("it is empty")
+    // Before anybody can repeat it.
+    ;(yield* KnownSecrets).hold(value, "password")
+    return Redacted.make(value)
   })
 }
 
@@ -142,7 +146,10 @@ export class Secrets extends Context.Service<
             ? Effect.fail(
                 new SecretUnavailable({ reference: describeReference(reference), reason: "it is not known" }),
               )
-            : Effect.succeed(Redacted.make(value))
+            : Effect.map(KnownSecrets, (known) => {
+                known.hold(value, "password")
+                return Redacted.make(value)
+              })
         },
       }),
     )

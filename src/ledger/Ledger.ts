@@ -6,6 +6,8 @@
 import { Clock, Context, Deferred, Effect, Layer, Schema } from "effect"
 import { chmodSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
+import { KnownSecrets } from "../secrets/KnownSecrets.ts"
+import { cleanFact } from "./CleanFact.ts"
 import { Fact } from "./Fact.ts"
 import type { CredentialRejected, Recorded, RunStarted } from "./Fact.ts"
 import { accessLedger, isDamage, makeTables } from "./LedgerTables.ts"
@@ -85,12 +87,16 @@ export class Ledger extends Context.Service<
           attempt(() => openLedger(options)),
           (database) => Effect.sync(() => database.close()),
         ),
-        (database) => attempt(() => makeLedger(database)),
+        (database) => Effect.flatMap(KnownSecrets, (known) => attempt(() => makeLedger(database, known))),
       ),
     )
 
   /** A ledger over a database that outlives the layer, for simulated crashes. */
-  static readonly layerOver = (database: DatabaseSync) => Layer.sync(Ledger, () => makeLedger(database))
+  static readonly layerOver = (database: DatabaseSync) =>
+    Layer.effect(
+      Ledger,
+      Effect.map(KnownSecrets, (known) => makeLedger(database, known)),
+    )
 }
 
 const attempt = <A>(read: () => A) =>
@@ -131,12 +137,12 @@ const rowOf = (fact: Fact, at: number): NewFact => ({
   body: JSON.stringify(encodeFact(fact)),
 })
 
-const makeLedger = (database: DatabaseSync): Ledger["Service"] => {
+const makeLedger = (database: DatabaseSync, known: KnownSecrets): Ledger["Service"] => {
   const tables = accessLedger(database)
   // What is claimed is a fact a moment later; until then only this process can know of it.
   const claimed = new Map<string, ExecutionClaim>()
   return Ledger.of({
-    append: groupCommit(tables.append),
+    append: groupCommit(tables.append, known),
     claim: (claim) =>
       attempt(() => {
         const known = claimed.get(claim.execution_id) ?? tables.ownerOf(claim.execution_id)
@@ -160,7 +166,10 @@ const makeLedger = (database: DatabaseSync): Ledger["Service"] => {
  * other fiber that is ready go first, and writes their facts with its own. It cannot be interrupted: others
  * wait for it.
  */
-const groupCommit = (write: (rows: ReadonlyArray<NewFact>) => void): Ledger["Service"]["append"] => {
+const groupCommit = (
+  write: (rows: ReadonlyArray<NewFact>) => void,
+  known: KnownSecrets,
+): Ledger["Service"]["append"] => {
   let open:
     | { readonly rows: Array<NewFact>; readonly written: Deferred.Deferred<void, LedgerFailed> }
     | undefined
@@ -172,7 +181,7 @@ const groupCommit = (write: (rows: ReadonlyArray<NewFact>) => void): Ledger["Ser
   return Effect.fnUntraced(function* (facts) {
     if (facts.length === 0) return
     const at = Math.trunc(yield* Clock.currentTimeMillis)
-    const rows = yield* attempt(() => facts.map((fact) => rowOf(fact, at)))
+    const rows = yield* attempt(() => facts.map((fact) => rowOf(cleanFact(fact, known), at)))
     const joined = open
     const group = joined ?? { rows: [], written: Deferred.makeUnsafe<void, LedgerFailed>() }
     open = group

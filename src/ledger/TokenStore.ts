@@ -7,6 +7,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import type { Redacted } from "effect"
 import type { DatabaseSync } from "node:sqlite"
+import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { LedgerFailed } from "./Ledger.ts"
 import { TokenStoreRefused } from "./TokenSealing.ts"
 import { accessStore, openTokenDatabase, readTokens } from "./TokenTables.ts"
@@ -146,6 +147,11 @@ const openStore = Effect.fnUntraced(function* (
   const { access } = opened
   const now = yield* Clock.currentTimeMillis
   yield* attempt(() => access.forgetTickets(Math.trunc(now - ticketKeptMs)))
+  const known = yield* KnownSecrets
+  known.hold(options.key, "process")
+  // Whatever a body of this night repeats of them, it was issued in an earlier one.
+  for (const secret of yield* attempt(() => [...access.tokenKeys(), ...access.ticketValues()]))
+    known.hold(secret, "process")
   return storeOver(access, options.service)
 })
 

@@ -157,6 +157,12 @@ const makeAccess = (database: DatabaseSync, key: SealingKey, service: string) =>
 const sealedOf = (row: Row | undefined): Uint8Array | undefined =>
   row?.["sealed"] instanceof Uint8Array ? row["sealed"] : undefined
 
+const openedIn = (key: SealingKey, row: Row, place: string) => {
+  const sealed = sealedOf(row)
+  const value = sealed === undefined ? undefined : key.open(sealed, place)
+  return value === undefined ? [] : [value]
+}
+
 const deleteTicket = "DELETE FROM tickets WHERE service = ? AND execution_id = ?"
 
 const accessTokens = (database: DatabaseSync, key: SealingKey, service: string) => {
@@ -168,6 +174,12 @@ const accessTokens = (database: DatabaseSync, key: SealingKey, service: string) 
   const noTicket = database.prepare(deleteTicket)
   return {
     tokens: () => readTokens(database),
+    /** The keys that open; of many thousand tokens in a moment. */
+    tokenKeys: () =>
+      database
+        .prepare("SELECT * FROM tokens WHERE service = ? AND sealed IS NOT NULL")
+        .all(service)
+        .flatMap((row) => openedIn(key, row, tokenPlace(tokenOf(row)))),
     tokensOf: (customer_id: string, engine_reference: string): ReadonlyArray<StoredToken> =>
       ofAccess.all(service, customer_id, engine_reference).map(tokenOf),
     tokenKey: (name: string, token_id: string) => {
@@ -223,6 +235,11 @@ const accessTickets = (database: DatabaseSync, key: SealingKey, service: string)
         ? undefined
         : key.open(sealed, ticketPlace(ticketOf(row)))
     },
+    ticketValues: () =>
+      database
+        .prepare("SELECT * FROM tickets WHERE service = ?")
+        .all(service)
+        .flatMap((row) => openedIn(key, row, ticketPlace(ticketOf(row)))),
     noteTries: (execution_id: string, tries: number) => {
       count.run(tries, service, execution_id)
     },

@@ -10,7 +10,7 @@ import { JobInvalid, makeFindings } from "../jobs/Problem.ts"
 import { resolveReference } from "../jobs/Secrets.ts"
 import { makeSecretFinder } from "../jobs/SecretMatch.ts"
 import type { EngineFinding } from "./EngineForms.ts"
-import { assembleLogin, resolveReferences } from "./Logins.ts"
+import { assembleLogin } from "./Logins.ts"
 import type { ResolvedReferences } from "./Logins.ts"
 
 /** The password fields of an engine's form, beside what a field's name says. */
@@ -47,17 +47,22 @@ const checkPairs = Effect.fnUntraced(function* (
 })
 
 /**
- * The logins of `assignments`, which are some of the job's or all, in their order. Where the job has pairs,
- * the secrets of all are resolved, because any of them may stand there.
+ * The assignments whose secrets a plan of `assignments`, which are some of the job's or all, has to know.
+ * Where the job has pairs these are all, because any secret of them may stand there.
  */
-export const resolveCheckedLogins = Effect.fn("Planning.resolveCheckedLogins")(function* (
+export const assignmentsBehind = (
+  job: Pick<CheckedJob, "assignments" | "hooks">,
+  assignments: ReadonlyArray<Assignment>,
+): ReadonlyArray<Assignment> => (job.hooks.length > 0 ? job.assignments : assignments)
+
+/** The logins of `assignments`, in their order, once the references behind them are resolved. */
+export const checkedLogins = Effect.fn("Planning.checkedLogins")(function* (
   job: CheckedJob,
   assignments: ReadonlyArray<Assignment>,
   engines: Engines,
+  resolved: ResolvedReferences,
 ) {
-  const hasPairs = job.hooks.length > 0
-  const resolved = yield* resolveReferences(hasPairs ? job.assignments : assignments)
-  if (hasPairs) yield* checkPairs(job, resolved, engines)
+  if (job.hooks.length > 0) yield* checkPairs(job, resolved, engines)
   return assignments.map((assignment) => assembleLogin(assignment, resolved))
 })
 

@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Redacted } from "effect"
 import type { CallFailure } from "../../src/client/Service.ts"
 import { Service } from "../../src/client/Service.ts"
-import { viewAcceptance, viewExchanged } from "../../src/client/Views.ts"
+import { viewExchanged, viewTicket } from "../../src/client/Views.ts"
 import { startCall } from "./Examples.ts"
 import { stageInProcess, stageOverHttp } from "./FakeService.ts"
 import type { Stage } from "./FakeService.ts"
@@ -79,7 +79,7 @@ describe("an exchange", () => {
 
   it("is read tolerantly but for the pair itself: without it there is no token", () => {
     const read = (json: unknown) => {
-      const answer = viewExchanged(json)
+      const answer = viewExchanged(json, json)
       return answer?._tag === "Exchanged" ? answer.context : undefined
     }
     const odd = { ...context, features: ["a", 5, null], locking_hash: null, customer_id: 7, more: {} }
@@ -106,9 +106,9 @@ describe("an exchange", () => {
   })
 
   it("begins with a ticket that only a start's answer shows", () => {
-    const views = [{ ticket }, { ticket: "" }, { ticket: null }, { ticket: 5 }, {}].map(viewAcceptance)
+    const tickets = [{ ticket }, { ticket: "" }, { ticket: null }, { ticket: 5 }, {}].map(viewTicket)
     assert.deepStrictEqual(
-      views.map((view) => view.ticket && Redacted.value(view.ticket)),
+      tickets.map((one) => one && Redacted.value(one)),
       [ticket, undefined, undefined, undefined, undefined],
     )
   })

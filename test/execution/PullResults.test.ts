@@ -125,18 +125,6 @@ describe("results", () => {
       expect([end.countOf("results"), end.verdict("c-1")]).toEqual([1, "failed TIMEOUT engineer"])
     }),
   )
-
-  it.effect("blank what the service echoed of a login before anything is landed", () =>
-    Effect.gen(function* () {
-      const place = makePlace()
-      const echo = state("FAILED", "FAILED", { authentication_status: "AUTH_OK" })
-      const body = bodyOf({ is_closed: true, messages: [{ message: "password hunter2! was refused" }] })
-      yield* night({ place, script: { state: () => ({ ...echo, body }) } })
-      const stored = (place.store.bodies.get(run_id) ?? []).map(({ bytes }) => Buffer.from(bytes).toString())
-      expect(stored.join("\n")).not.toContain("hunter2")
-      expect(stored.join("\n")).toContain("[blanked]")
-    }),
-  )
 })
 
 describe("results that are not there", () => {

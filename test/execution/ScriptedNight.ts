@@ -54,7 +54,6 @@ export interface NightTask {
 export const ready = (fingerprint: string | undefined): Prepared => ({
   _tag: "Ready",
   fingerprint,
-  secrets: ["hunter2!"],
   call: {
     engine_reference: "bank",
     customer_id: "",
@@ -95,7 +94,6 @@ const workOf = ({
     customer_id: customer,
     engine_reference: engine,
     fingerprint,
-    secrets: [],
     prepare: dropped === true ? undefined : prepared,
     ...(expected_ms === undefined ? {} : { expected_ms }),
   }

@@ -10,6 +10,7 @@ import type { Assignment, Job, JobFeature } from "../../src/jobs/Job.ts"
 import { Secrets } from "../../src/jobs/Secrets.ts"
 import { LandingMemory } from "../../src/landing/LandingMemory.ts"
 import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
+import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
 import { TokenStoreLayer } from "../../src/ledger/TokenStore.ts"
 import { openTokenDatabase } from "../../src/ledger/TokenTables.ts"
 import { FormCache } from "../../src/planning/EngineForms.ts"
@@ -97,7 +98,8 @@ export const live = <A, E>(
   { world, layers }: Pick<ReturnType<typeof makeNights>, "world" | "layers">,
   work: Effect.Effect<A, E, Layer.Success<ReturnType<typeof makeNights>["layers"]>>,
 ): A => {
-  const process = world.spawn("nights", Effect.provide(work, layers))
+  const life = Effect.provide(work, layers).pipe(Effect.provideService(KnownSecrets, makeKnownSecrets()))
+  const process = world.spawn("nights", life)
   world.runUntil(() => process.exit() !== undefined)
   const exit = process.exit()
   if (exit === undefined || Exit.isFailure(exit)) throw new Error(`the nights failed: ${String(exit?.cause)}`)

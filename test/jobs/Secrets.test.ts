@@ -4,6 +4,7 @@ import { ConfigProvider, Effect, Fiber, FileSystem, Layer, Redacted } from "effe
 import { TestClock } from "effect/testing"
 import type { SecretReference } from "../../src/jobs/Job.ts"
 import { describeReference, parseReference } from "../../src/jobs/Reference.ts"
+import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
 import { resolveReference, Secrets } from "../../src/jobs/Secrets.ts"
 
 const live = Layer.provideMerge(Secrets.layer, NodeServices.layer)
@@ -35,6 +36,17 @@ describe("secrets", () => {
         expect(yield* value({ _tag: "Env", name: "PASSWORD" })).toBe("hunter2")
         expect(yield* value({ _tag: "File", path })).toBe(" 0042 ")
         expect(yield* value(exec("echo '  hunter2 '; cat"))).toBe("hunter2")
+      }),
+    )
+
+    it.effect("are known as secrets from the moment at which they are read", () =>
+      Effect.gen(function* () {
+        const known = makeKnownSecrets()
+        yield* Effect.forEach(
+          [{ _tag: "Env", name: "PASSWORD" } as const, exec("echo from-exec-7")],
+          value,
+        ).pipe(Effect.provideService(KnownSecrets, known))
+        expect(known.clean("a hunter2 b from-exec-7", "own")).toBe("a [blanked] b [blanked]")
       }),
     )
 

@@ -10,6 +10,7 @@ import { afterAll, describe, expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { LedgerFailed } from "../../src/ledger/Ledger.ts"
+import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
 import { deriveKey, makeSalt, readKey, TokenStoreRefused } from "../../src/ledger/TokenSealing.ts"
 import { listTokens, tokenLifetimeMs, TokenStore, TokenStoreLayer } from "../../src/ledger/TokenStore.ts"
 import type { NewToken, OpenTokenStore, TokenStoreOptions } from "../../src/ledger/TokenStore.ts"
@@ -273,6 +274,42 @@ describe("the entries", () => {
       const other = within(path, (store) => store.dropToken({ name: "c-1/bank", token_id: "t-0" }, "X"))
       expect(yield* other).toBe(false)
     }),
+  )
+
+  it("are sealed under a salt of their own in every store, so that one key opens no other store's file", () => {
+    const salts = [newFile(), newFile(), newFile()].map((path) => {
+      Effect.runSync(Effect.scoped(within(path, () => Effect.void)))
+      const database = new DatabaseSync(path, { readOnly: true })
+      const { salt } = database.prepare("SELECT salt FROM header").get() ?? {}
+      database.close()
+      return Buffer.from(salt instanceof Uint8Array ? salt : []).toString("hex")
+    })
+    expect(salts.map((salt) => /^[0-9a-f]{64}$/.test(salt) && !/^0+$/.test(salt))).toEqual([true, true, true])
+    expect(new Set(salts).size).toBe(3)
+    const [one, other] = salts.map((salt) => deriveKey(Buffer.alloc(32, 1), Buffer.from(salt, "hex")))
+    const sealed = one?.seal(Redacted.make(token_key), "place") ?? new Uint8Array()
+    expect([one?.open(sealed, "place") !== undefined, other?.open(sealed, "place")]).toEqual([
+      true,
+      undefined,
+    ])
+  })
+
+  it.effect(
+    "are known as secrets from the moment at which the store is opened, and from when they come",
+    () =>
+      Effect.gen(function* () {
+        const path = newFile()
+        yield* within(path, (store) =>
+          Effect.andThen(
+            store.keepToken(token(), Redacted.make(token_key), undefined),
+            store.keepTicket(ticket, Redacted.make(ticketValue)),
+          ),
+        )
+        const known = makeKnownSecrets()
+        yield* within(path, () => Effect.void).pipe(Effect.provideService(KnownSecrets, known))
+        const text = [token_key, ticketValue, Redacted.value(keyOne)].join(" ")
+        expect(known.clean(text, "own")).toBe("[blanked] [blanked] [blanked]")
+      }),
   )
 
   it("sealed twice are never the same bytes", () => {

@@ -6,7 +6,8 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import type { HookPair, Job } from "../../src/jobs/Job.ts"
 import { Secrets } from "../../src/jobs/Secrets.ts"
-import { holdsSecret, resolveCheckedLogins } from "../../src/planning/HooksData.ts"
+import { assignmentsBehind, checkedLogins, holdsSecret } from "../../src/planning/HooksData.ts"
+import { resolveReferences } from "../../src/planning/Logins.ts"
 import { assignment, known, literal, paramsForm } from "./Samples.ts"
 
 const values = new Map([
@@ -55,7 +56,11 @@ const small: Pick<Job, "assignments" | "service" | "tokens_key"> = {
 }
 
 const check = (hooks: ReadonlyArray<HookPair>, changes: Changes = {}, only = [first, second]) =>
-  resolveCheckedLogins({ ...small, hooks, ...changes }, only, engines).pipe(
+  Effect.gen(function* () {
+    const job = { ...small, hooks, ...changes }
+    const resolved = yield* resolveReferences(assignmentsBehind(job, only))
+    return yield* checkedLogins(job, only, engines, resolved)
+  }).pipe(
     Effect.result,
     Effect.map(
       Result.match({

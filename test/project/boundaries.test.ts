@@ -14,7 +14,7 @@ const folder = mkdtempSync(join(tmpdir(), "boundaries-"))
 
 /** The README's order, written down a second time on purpose. */
 const order =
-  "contract duckdb jobs ledger planning scheduling client landing records execution publishing report acquaint sandbox cli".split(
+  "contract secrets duckdb jobs ledger planning scheduling client landing records execution publishing report acquaint sandbox cli".split(
     " ",
   )
 const mayImport = (room: string) => (room === "sandbox" ? ["contract"] : order.slice(0, order.indexOf(room)))

@@ -15,6 +15,7 @@ import { ServicePaced, ServicePause } from "../../src/client/ServicePaced.ts"
 import { Secrets } from "../../src/jobs/Secrets.ts"
 import { LandingMemory } from "../../src/landing/LandingMemory.ts"
 import type { LandingStore } from "../../src/landing/LandingMemory.ts"
+import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
 import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
 import type { Recorded } from "../../src/ledger/Fact.ts"
 import { FormCache } from "../../src/planning/EngineForms.ts"
@@ -110,7 +111,10 @@ export const runSimulatedNight = (
   const layers = layersOf(http, stores, families, () => world.now(), plant)
   const options = { parent: undefined, only: undefined, toolVersion: "simulated" }
   const run = (further: boolean) => {
-    const night = Effect.provide(runNight(plan.job, { ...options, further }), layers)
+    // A process that was killed knows nothing any more.
+    const night = Effect.provide(runNight(plan.job, { ...options, further }), layers).pipe(
+      Effect.provideService(KnownSecrets, makeKnownSecrets()),
+    )
     return plan.webhooks === undefined ? night : listeningTo(listening, night)
   }
   const neighbour = makeNeighbour({

@@ -1,7 +1,8 @@
 /** Tokens of a JSON text, however long one of them is. */
 import { describe, expect, it } from "vitest"
-import { blank, blanked } from "../../src/landing/Blanking.ts"
-import { jsonTokens } from "../../src/landing/JsonTokens.ts"
+import { cleanBody } from "../../src/secrets/CleanBody.ts"
+import { jsonTokens } from "../../src/secrets/JsonTokens.ts"
+import { blanked, makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
 
 const tokensOf = (text: string) =>
   [...jsonTokens(text)].map(({ from, to, path, isKey }) => [text.slice(from, to), path.join("."), isKey])
@@ -31,11 +32,13 @@ describe("tokens of a JSON text", () => {
 describe("blanking", () => {
   it("goes through a text of 20 MB, in JSON and in what is none", () => {
     const long = "A".repeat(20_000_000)
-    const json = Buffer.from(`{"message":"${long} hunter2!","ticket":"${long}"}`)
-    expect(Buffer.from(blank(json, "state", ["hunter2!"])).toString()).toBe(
-      `{"message":"${long} ${blanked}","ticket":"${blanked}"}`,
+    const known = makeKnownSecrets()
+    known.hold("hunter2!", "password")
+    const json = Buffer.from(`{"message":"B${long} hunter2!","ticket":"${long.replaceAll("A", "C")}"}`)
+    expect(Buffer.from(cleanBody(json, known)).toString()).toBe(
+      `{"message":"B${long} ${blanked}","ticket":"${blanked}"}`,
     )
     const cut = Buffer.from(`{"ticket": "${long}`)
-    expect(Buffer.from(blank(cut, "unusable", [])).toString()).toBe(`{"ticket": "${blanked}"`)
+    expect(Buffer.from(cleanBody(cut, makeKnownSecrets())).toString()).toBe(`{"ticket": "${blanked}"`)
   })
 })

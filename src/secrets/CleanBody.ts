@@ -1,0 +1,127 @@
+/**
+ * What the service repeats of a secret must not reach this machine's disk or terminal (architecture,
+ * decision 3). Every string, number and key of an answer is cleaned but the records in it. Only the tokens
+ * concerned are rewritten: every other byte stays, numbers, duplicate keys and white space included, and a
+ * body that holds nothing secret is returned as it came. A body that is no JSON is searched as text.
+ */
+import { measureLargeBody } from "../contract/BodyBounds.ts"
+import { jsonTokens, valueEnd } from "./JsonTokens.ts"
+import type { JsonToken } from "./JsonTokens.ts"
+import { blanked, makeKnownSecrets } from "./KnownSecrets.ts"
+import type { KnownSecrets, Place } from "./KnownSecrets.ts"
+import { isDate, isSecretPlace, placeOf } from "./Places.ts"
+
+export interface Cleaning {
+  /** The top-level field of records, of which nothing is ever blanked; `body`: all of it is records. */
+  readonly records?: string | undefined
+  /** The one rule for all of it, where the answer is none to a login: an engine's form. */
+  readonly place?: Place
+}
+
+/** Shorter ones are words; they are blanked where they stand and nowhere else. */
+const ticketMin = 8
+
+export const cleanBody = (bytes: Uint8Array, known: KnownSecrets, cleaning: Cleaning = {}): Uint8Array => {
+  const text = jsonText(bytes)
+  if (text === undefined) return cleanText(bytes, known)
+  return cleaning.records === "body" ? bytes : cleanJson(bytes, text, known, cleaning)
+}
+
+const jsonText = (bytes: Uint8Array): string | undefined => {
+  // What must not be parsed is searched as text.
+  if (measureLargeBody(bytes).broken !== undefined) return undefined
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes)
+    JSON.parse(text)
+    return text
+  } catch {
+    return undefined
+  }
+}
+
+function* cleanable(text: string, records: string | undefined): Generator<JsonToken> {
+  for (const token of jsonTokens(text)) if (records === undefined || token.path[0] !== records) yield token
+}
+
+const cleanJson = (
+  bytes: Uint8Array,
+  text: string,
+  known: KnownSecrets,
+  { records, place }: Cleaning,
+): Uint8Array => {
+  const cleaners = [...issuedIn(text, records), known]
+  const pieces: Array<string> = []
+  let copied = 0
+  let keys = 0
+  for (const token of cleanable(text, records)) {
+    const source = text.slice(token.from, token.to)
+    // The key that names the place is the service's own word.
+    const isSecret = isSecretPlace(token.isKey ? token.path.slice(0, -1) : token.path)
+    const kept = isSecret
+      ? JSON.stringify(blanked)
+      : cleanToken(token, source, cleaners, place ?? placeOf(token.path, token.isKey))
+    if (kept === source) continue
+    // Two blanked keys of one map must not become one: the second would hide what the first counted.
+    if (token.isKey) keys += 1
+    pieces.push(text.slice(copied, token.from), token.isKey && keys > 1 ? numbered(kept, keys) : kept)
+    copied = token.to
+  }
+  return copied === 0 ? bytes : Buffer.from(pieces.join("") + text.slice(copied))
+}
+
+const numbered = (key: string, count: number): string => `${key.slice(0, -1)} ${count}"`
+
+/** What this very answer issues; it may repeat it elsewhere before anybody holds it. */
+const issuedIn = (text: string, records: string | undefined): ReadonlyArray<KnownSecrets> => {
+  if (!/"(?:ticket|session_token|token_key)"/.test(text)) return []
+  const issued = makeKnownSecrets()
+  for (const token of cleanable(text, records)) {
+    const value = isSecretPlace(token.path) && !token.isKey ? readText(text.slice(token.from, token.to)) : ""
+    if (value.length >= ticketMin) issued.hold(value, "process")
+  }
+  return [issued]
+}
+
+/** Empty for what is no string. */
+const readText = (source: string): string => {
+  if (!source.startsWith('"')) return ""
+  return source.includes("\\") ? String(JSON.parse(source)) : source.slice(1, -1)
+}
+
+const cleanToken = (
+  token: JsonToken,
+  source: string,
+  cleaners: ReadonlyArray<KnownSecrets>,
+  place: Place,
+): string => {
+  if (!source.startsWith('"'))
+    return cleaners.some((known) => known.isSecretNumber(source, place)) ? JSON.stringify(blanked) : source
+  const value = readText(source)
+  if (place !== "echo" && isDate(token.path, value)) return source
+  const kept = cleaners.reduce((text, known) => known.clean(text, place), value)
+  return kept === value ? source : JSON.stringify(kept)
+}
+
+const secretField = /"(?:ticket|session_token|token_key)"\s{0,64}:\s{0,64}/g
+
+/** Their values go, each found by hand: a pattern over a value of some megabytes overflows the stack. */
+const withoutSecretFields = (text: string): string => {
+  const pieces: Array<string> = []
+  let copied = 0
+  for (const { 0: field, index } of text.matchAll(secretField)) {
+    const from = index + field.length
+    if (from < copied) continue
+    const to = valueEnd(text, from)
+    if (to === from) continue
+    pieces.push(text.slice(copied, from), JSON.stringify(blanked))
+    copied = to
+  }
+  return copied === 0 ? text : pieces.join("") + text.slice(copied)
+}
+
+/** Bytes are searched as Latin-1, so that those around an occurrence stay what they are, UTF-8 or not. */
+const cleanText = (bytes: Uint8Array, known: KnownSecrets): Uint8Array => {
+  const text = Buffer.from(bytes).toString("latin1")
+  const kept = known.clean(withoutSecretFields(text), "echo")
+  return kept === text ? bytes : Buffer.from(kept, "latin1")
+}

@@ -1,0 +1,86 @@
+/**
+ * How a secret may be spelled where somebody repeats it: as it is, escaped for JSON or HTML, in an address,
+ * in hexadecimal, and in base64, there from each of the three places at which it may begin inside a longer
+ * text, as a password does in `user:password`. Case is folded by the reader, so that one spelling stands for
+ * capitals too.
+ */
+
+export interface Spelling {
+  readonly text: string
+  /** Nobody writes it by chance, and a digit beside it is no part of the same number. */
+  readonly isEncoded: boolean
+  /** Base64 characters before and behind it that hold a rest of the secret's first and last byte. */
+  readonly before: 0 | 1
+  readonly behind: 0 | 1
+}
+
+/** Shorter ones are inside any text: of four letters in base64 three are left. */
+const encodedMin = 6
+
+const escapedJson = (value: string): ReadonlyArray<string> => {
+  const escaped = JSON.stringify(value).slice(1, -1)
+  const ascii = escaped.replaceAll(
+    /[^\x20-\x7e]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  )
+  return [escaped, ascii, escaped.replaceAll("/", "\\/"), ascii.replaceAll("/", "\\/")]
+}
+
+const entities: Readonly<Record<string, ReadonlyArray<string>>> = {
+  "&": ["&amp;"],
+  "<": ["&lt;"],
+  ">": ["&gt;"],
+  '"': ["&quot;", "&#34;"],
+  "'": ["&#39;", "&#x27;"],
+}
+
+const escapedHtml = (value: string): ReadonlyArray<string> =>
+  [0, 1].map((choice) =>
+    value.replaceAll(/[&<>"']/g, (sign) => entities[sign]?.[choice] ?? entities[sign]?.[0] ?? sign),
+  )
+
+const inAddresses = (value: string, bytes: Buffer): ReadonlyArray<string> => {
+  const component = encodeURIComponent(value.toWellFormed())
+  const strict = component.replaceAll(/[!'()*~]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`)
+  const form = new URLSearchParams({ "": value }).toString().slice(1)
+  const every = bytes.toString("hex").replaceAll(/../g, "%$&")
+  return [component, component.replaceAll("%20", "+"), strict, strict.replaceAll("%20", "+"), form, every]
+}
+
+/** The characters that depend on the secret alone when `skipped` bytes of something else stand before it. */
+const inBase64 = (bytes: Buffer, skipped: 0 | 1 | 2): Spelling => {
+  const whole = Buffer.concat([Buffer.alloc(skipped), bytes])
+  const from = Math.ceil((skipped * 8) / 6)
+  const to = Math.floor((whole.length * 8) / 6)
+  return {
+    text: whole.toString("base64").slice(from, to),
+    isEncoded: true,
+    before: skipped === 0 ? 0 : 1,
+    behind: whole.length % 3 === 0 ? 0 : 1,
+  }
+}
+
+/** A text that is no ASCII also stands as its bytes read one by one. */
+const withBytes = (text: string): ReadonlyArray<string> =>
+  Buffer.byteLength(text) === text.length ? [text] : [text, Buffer.from(text).toString("latin1")]
+
+const plain = (text: string): Spelling => ({ text, isEncoded: false, before: 0, behind: 0 })
+const encoded = (text: string): Spelling => ({ text, isEncoded: true, before: 0, behind: 0 })
+
+/** Every spelling once. */
+export const spellingsOf = (value: string): ReadonlyArray<Spelling> => {
+  const bytes = Buffer.from(value)
+  const base64 = ([0, 1, 2] as const).map((skipped) => inBase64(bytes, skipped))
+  const whole = encoded(bytes.toString("base64").replace(/=+$/, ""))
+  const texts = [value, ...escapedJson(value), ...escapedHtml(value)].flatMap(withBytes)
+  const all = [
+    ...[...texts, ...inAddresses(value, bytes)].map(plain),
+    ...[...base64, whole, encoded(bytes.toString("hex"))].filter(({ text }) => text.length >= encodedMin),
+  ]
+  const url = all.flatMap((one) =>
+    one.isEncoded && /[+/]/.test(one.text)
+      ? [{ ...one, text: one.text.replaceAll("+", "-").replaceAll("/", "_") }]
+      : [],
+  )
+  return [...new Map([...url, ...all.toReversed()].map((one) => [one.text, one])).values()]
+}

@@ -1,0 +1,41 @@
+/** A sample of `npm run canaries`: every forty-first place, so that in time each kind of answer is among them. */
+import { expect, it } from "vitest"
+import { echoPlaces } from "./EchoPlaces.ts"
+import { tryEchoes } from "./EchoCampaign.ts"
+
+it("lists every answer of the contract whose body this program reads, each field and each unknown one", () => {
+  const of = (operation: string, status: number) =>
+    echoPlaces
+      .filter((place) => place.operation === operation && place.status === status && place.how === "map")
+      .map(({ path }) => path.join("."))
+  expect(new Set(echoPlaces.map(({ operation }) => operation)).size).toBe(12)
+  expect(of("startExecution", 202)).toEqual([
+    "",
+    ...["app_id", "customer_id", "auth_origin", "engine_reference", "status_reason", "status_code"],
+    ...["execution_id", "session_id", "external_execution_id", "status_message", "ticket", "session_token"],
+  ])
+  expect(of("readExecution", 200)).toEqual(
+    expect.arrayContaining([
+      "products_count.key",
+      "features.0.status_reason",
+      "messages.0.loc.0",
+      "locking_hash",
+    ]),
+  )
+  expect(of("readExecution", 423)).toContain("producer")
+})
+
+it(
+  "lets no secret out of a service that repeats it anywhere [promise 12]",
+  { timeout: 300_000 },
+  async () => {
+    const { leaks, controlIn, exitCodes, echoed, places, unreached } = await tryEchoes(41)
+    expect(leaks).toEqual([])
+    // The search does find what must be kept.
+    for (const where of ["landing/", "nightjar.duckdb", "read_parquet", '"']) {
+      expect(controlIn.filter((found) => found.includes(where)).length, where).toBeGreaterThan(0)
+    }
+    expect({ echoed, unreached }).toEqual({ echoed: places, unreached: [] })
+    expect(Object.values(exitCodes).filter((code) => code === null || code === 1)).toEqual([])
+  },
+)

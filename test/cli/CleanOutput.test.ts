@@ -1,0 +1,80 @@
+/** What is shown and logged is cleaned at the last moment too, wherever a secret may have come from. */
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Layer, Sink, Stdio, Stream } from "effect"
+import { UsageRefused } from "../../src/cli/Failures.ts"
+import { loggedLedger } from "../../src/cli/NightLog.ts"
+import { note, say, sayJson } from "../../src/cli/Output.ts"
+import { lastWordsOf } from "../../src/cli/RunProcess.ts"
+import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
+import { KnownSecrets, makeKnownSecrets, processSecrets } from "../../src/secrets/KnownSecrets.ts"
+
+const secret = 'shown-canary"7+'
+const known = makeKnownSecrets()
+known.hold(secret, "password")
+const folder = mkdtempSync(join(tmpdir(), "clean-output-"))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const shownBy = <A, E>(work: Effect.Effect<A, E, Stdio.Stdio>) =>
+  Effect.gen(function* () {
+    const shown: Array<string> = []
+    const sink = () =>
+      Sink.forEach((chunk: string | Uint8Array) => Effect.sync(() => shown.push(String(chunk))))
+    const stdio = Stdio.layerTest({ stdout: sink, stderr: sink, stdin: Stream.empty })
+    yield* work.pipe(Effect.provide(stdio), Effect.provideService(KnownSecrets, known))
+    return shown.join("")
+  })
+
+describe("what commands show", () => {
+  it.effect("holds no secret, as text or as JSON, in values or in keys", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(yield* shownBy(say(`a ${secret}`)), "a [blanked]\n")
+      assert.strictEqual(yield* shownBy(note(`a ${encodeURIComponent(secret)}`)), "a [blanked]\n")
+      assert.deepStrictEqual(
+        JSON.parse(yield* shownBy(sayJson([{ a: `x ${secret}`, [secret]: 7, b: undefined }]))),
+        [{ a: "x [blanked]", "[blanked]": 7 }],
+      )
+    }),
+  )
+
+  it("ends without one, with or without a stack", () => {
+    processSecrets.hold(secret, "process")
+    const exit = Exit.fail(new UsageRefused({ message: `no such thing: ${secret}` }))
+    assert.strictEqual(
+      lastWordsOf(exit, { isSignalled: false, withStack: false }),
+      "nightjar: no such thing: [blanked]\n",
+    )
+    const stack = lastWordsOf(exit, { isSignalled: true, withStack: true })
+    assert.match(stack, /^UsageRefused: no such thing: \[blanked\]\n/)
+    assert.notInclude(stack, secret)
+  })
+})
+
+describe("a line of the night's log", () => {
+  it.effect("holds no secret, whatever the fact says", () =>
+    Effect.gen(function* () {
+      const logged = loggedLedger(folder, "none").pipe(
+        Layer.provide(Ledger.layerOver(openLedger({ path: ":memory:" }))),
+      )
+      const fact = {
+        _tag: "TaskSettled",
+        run_id: "job.2026-11-20",
+        task_id: "t",
+        outcome: "failed",
+        reason: secret,
+        who_acts: "engineer",
+        message: `${secret} 1 of 2`,
+      } as const
+      yield* Effect.flatMap(Ledger, ({ append }) => append([fact])).pipe(
+        Effect.provide(logged),
+        Effect.provideService(KnownSecrets, known),
+      )
+      const { reason, message } = JSON.parse(
+        readFileSync(join(folder, "runs", fact.run_id, "log.ndjson"), "utf8"),
+      )
+      assert.deepStrictEqual({ reason, message }, { reason: "[blanked]", message: "[blanked] 1 of 2" })
+    }),
+  )
+})

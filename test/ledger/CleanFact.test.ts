@@ -1,0 +1,110 @@
+/** Every field of every fact, from the schema: what may hold an echo is cleaned, and a clean fact is a fact. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Schema, SchemaAST } from "effect"
+import { DatabaseSync } from "node:sqlite"
+import { cleanFact, keptFields } from "../../src/ledger/CleanFact.ts"
+import { Fact } from "../../src/ledger/Fact.ts"
+import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
+import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
+
+const secret = "canary-5f2c9d"
+
+/** A value of a schema in which every text is `text`; a list has one item, a map one key. */
+const sampleOf = (ast: SchemaAST.AST, text: string): unknown => {
+  if (SchemaAST.isLiteral(ast)) return ast.literal
+  if (SchemaAST.isUnion(ast)) return sampleOf(ast.types[0] ?? ast, text)
+  if (SchemaAST.isArrays(ast)) return ast.rest.slice(0, 1).map((item) => sampleOf(item, text))
+  if (SchemaAST.isString(ast)) return text
+  if (SchemaAST.isNumber(ast)) return 7
+  if (SchemaAST.isBoolean(ast)) return true
+  if (!SchemaAST.isObjects(ast)) throw new Error(`no sample of ${ast._tag}`)
+  return Object.fromEntries([
+    ...ast.propertySignatures.map(({ name, type }) => [String(name), sampleOf(type, text)] as const),
+    ...ast.indexSignatures.map(({ type }) => [text, sampleOf(type, text)] as const),
+  ])
+}
+
+const facts = (text: string): ReadonlyArray<Fact> =>
+  Fact.members.map((member) => sampleOf(member.ast, text) as Fact)
+
+const placesOf = (value: unknown, path: string): ReadonlyArray<string> => {
+  if (typeof value === "string") return value.includes(secret) ? [path] : []
+  if (typeof value !== "object" || value === null) return []
+  return Object.entries(value).flatMap(([key, inner]) => [
+    ...(key.includes(secret) ? [`${path} (key)`] : []),
+    ...placesOf(inner, Array.isArray(value) ? path : `${path}.${key}`),
+  ])
+}
+
+describe("a fact", () => {
+  const known = makeKnownSecrets()
+  known.hold(secret, "password")
+  const cleaned = facts(`x ${secret}`).map((fact) => cleanFact(fact, known))
+
+  it("repeats no secret but in our own ids and words, whatever the service said", () => {
+    const places = new Set(cleaned.flatMap((fact) => placesOf(fact, "")))
+    const left = [...places].filter((path) => !path.split(".").some((key) => keptFields.has(key)))
+    assert.deepStrictEqual(left, [])
+    const elsewhere = [...places].filter((path) => !path.startsWith(".sources"))
+    const own = [...new Set(elsewhere.map((path) => path.split(".").at(-1) ?? ""))].toSorted()
+    assert.deepStrictEqual(own, [
+      "attachment_id",
+      "customer_id",
+      "engine_reference",
+      "execution_id",
+      "external_execution_id",
+      "fingerprint",
+      "job",
+      "job_path",
+      "landed_sha256",
+      "name",
+      "parent",
+      "path",
+      "run_date",
+      "run_id",
+      "segment",
+      "session_id",
+      "sha256",
+      "source",
+      "task_id",
+      "token_id",
+      "tool_version",
+      "why",
+    ])
+  })
+
+  it("is a fact still, and the very same where it holds no secret", () => {
+    const is = Schema.is(Fact)
+    const before = facts(`x ${secret}`)
+    // A results source is ours, and its sample is none.
+    assert.deepStrictEqual(
+      cleaned.flatMap((fact, index) => (is(fact) || !is(before[index]) ? [] : [fact])),
+      [],
+    )
+    const plain = facts("plain")
+    assert.deepStrictEqual(
+      plain.map((fact) => cleanFact(fact, known)),
+      plain,
+    )
+  })
+
+  it("keeps its words of ours, even if they are somebody's password", () => {
+    const odd = makeKnownSecrets()
+    for (const member of facts("x"))
+      for (const value of Object.values(member)) if (typeof value === "string") odd.hold(value, "password")
+    for (const fact of facts("xyz")) assert.deepStrictEqual(cleanFact(fact, odd), fact)
+  })
+
+  it.effect("stands clean in the ledger", () =>
+    Effect.gen(function* () {
+      const database = openLedger({ path: ":memory:" })
+      yield* Effect.gen(function* () {
+        const ledger = yield* Ledger
+        yield* ledger.append(facts(secret).filter(({ _tag }) => _tag === "TaskSettled"))
+      }).pipe(Effect.provide(Ledger.layerOver(database)), Effect.provideService(KnownSecrets, known))
+      const { body } = (database satisfies DatabaseSync).prepare("SELECT body FROM facts").get() ?? {}
+      const { reason, message } = JSON.parse(String(body))
+      assert.deepStrictEqual({ reason, message }, { reason: "[blanked]", message: "[blanked]" })
+    }),
+  )
+})

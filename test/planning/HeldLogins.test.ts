@@ -1,0 +1,67 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Redacted } from "effect"
+import type { Assignment } from "../../src/jobs/Job.ts"
+import { builtInSources } from "../../src/contract/ResultsSource.ts"
+import { holdLogins, holdPasswords } from "../../src/planning/HeldLogins.ts"
+import { makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
+import { known as knownEngine, paramsForm } from "./Samples.ts"
+
+const assignment = (parameters: Readonly<Record<string, unknown>>): Assignment => ({
+  customer_id: "customer-0007",
+  engine_reference: "bank:website",
+  features: [{ code: "accounts_read", configurations: { last_n_years: 5 } }],
+  configurations: { territory: "x" },
+  hooks_extra_data: {},
+  source: "a.yaml:1:1",
+  login: {
+    _tag: "Parameters",
+    tokenized_access: false,
+    parameters: Object.fromEntries(
+      Object.entries(parameters).map(([name, value]) => [
+        name,
+        { _tag: "Literal", value: Redacted.make(value) },
+      ]),
+    ),
+  },
+})
+const job = { name: "nightly-spain", sources: builtInSources }
+
+describe("what a job logs in with", () => {
+  it("is held before the service is asked: a password by its name everywhere, another value in answers", () => {
+    const known = makeKnownSecrets()
+    holdLogins(known, job, [assignment({ password: "hunter22", username: "maria.77", years: [20191234] })])
+    const text = "hunter22 maria.77 20191234"
+    assert.strictEqual(known.clean(text, "free"), "[blanked] [blanked] [blanked]")
+    assert.strictEqual(known.clean(text, "own"), "[blanked] maria.77 20191234")
+  })
+
+  it("is a password where the form says so", () => {
+    const known = makeKnownSecrets()
+    const form = paramsForm({ code: { type: "string", format: "password" }, user: { type: "string" } })
+    const all = [assignment({ code: "hunter22", user: "maria.77" })]
+    holdLogins(known, job, all)
+    assert.strictEqual(known.clean("hunter22 maria.77", "own"), "hunter22 maria.77")
+    holdPasswords(known, all, new Map([["bank:website", knownEngine({ parameters: form })]]))
+    assert.strictEqual(known.clean("hunter22 maria.77", "own"), "[blanked] maria.77")
+  })
+
+  it("is no secret where it is a name that the job writes down itself", () => {
+    const known = makeKnownSecrets()
+    const names = [
+      "customer-0007",
+      "bank:website",
+      "accounts_read",
+      "last_n_years",
+      "territory",
+      "password",
+      "nightly-spain",
+      "flow_results",
+    ]
+    holdLogins(
+      known,
+      job,
+      names.map((name) => assignment({ password: name })),
+    )
+    for (const name of names) assert.strictEqual(known.clean(`a ${name}`, "free"), `a ${name}`)
+  })
+})
