@@ -92,6 +92,8 @@ export const ownEnds = {
   RECORDS_SHORT: end("partial", "engineer"),
   /** The start was refused in a way that the reference does not list. */
   UNEXPECTED_ANSWER: end("failed", "engineer"),
+  /** What the service answered is beyond what an answer may cost; for an engine's form, before any start. */
+  ANSWER_UNUSABLE: end("failed", "engineer"),
   ENGINE_UNKNOWN: end("skipped", "engineer"),
   /** A listed flow session that the service does not know, or that its customer never started (404, 412). */
   SESSION_UNKNOWN: end("failed", "engineer"),

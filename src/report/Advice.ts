@@ -73,6 +73,7 @@ export const advice: { readonly [R in Ended | OwnReason | PlanningReason]: strin
   RECORDS_SHORT:
     "Fewer records came than were counted: the execution is kept there, and the next run reads it again.",
   UNEXPECTED_ANSWER: "The service answered in a way that its reference does not list: report it.",
+  ANSWER_UNUSABLE: "What the service answered cannot be used: report it; `nightjar plan` says what is wrong.",
   ENGINE_UNKNOWN: "No such engine: correct its reference; `nightjar engines list` has them all.",
   SESSION_UNKNOWN: "The service does not know the session, or nobody started it: correct its id.",
   TOKENS_UNAVAILABLE: "The token store is not open: give the job `tokens: { key }`.",

@@ -4,13 +4,12 @@
 import { Redacted } from "effect"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { planAssignment, refitTask } from "../../src/planning/Assignment.ts"
 import type { Grounds, TaskVerdict } from "../../src/planning/Assignment.ts"
 import type { EngineFinding } from "../../src/planning/EngineForms.ts"
 import { fingerprintLogin } from "../../src/planning/Fingerprint.ts"
 import type { ResolvedLogin } from "../../src/planning/Logins.ts"
 import type { Assignment } from "../../src/jobs/Job.ts"
-import { assignment, configsForm, grounds, key, known, literal, login } from "./Samples.ts"
+import { assignment, configsForm, planOn, refitOn, grounds, key, known, literal, login } from "./Samples.ts"
 
 const values = { username: "user", password: "pass word" }
 const good = login(values)
@@ -86,6 +85,15 @@ const cases: ReadonlyArray<Case> = [
     ),
   },
   {
+    title: "an engine whose forms cannot be used",
+    finding: { _tag: "Unusable", why: "parameters: it refers to itself" },
+    verdict: failed(
+      "ANSWER_UNUSABLE",
+      "the engine's form cannot be used (parameters: it refers to itself); no login is sent without its " +
+        "form: report this to the service's support",
+    ),
+  },
+  {
     title: "an engine that needs a person at every run [end always engine]",
     finding: known({ action_required_frequency: "always" }),
     verdict: skipped("CUSTOMER_INTERVENTION_REQUIRED", "this engine needs a person at every run"),
@@ -150,12 +158,7 @@ describe("an assignment", () => {
   for (const { title, verdict, ...given } of cases) {
     it(`is settled before any start: ${title}`, () => {
       const subject = assignment(given.assignment)
-      const decision = planAssignment(
-        subject,
-        given.login ?? good,
-        given.finding ?? known(),
-        grounds(given.grounds),
-      )
+      const decision = planOn(subject, given.login ?? good, given.finding ?? known(), grounds(given.grounds))
       const { customer_id, engine_reference, features } = subject
       expect(decision).toEqual({
         _tag: "Settled",
@@ -166,7 +169,7 @@ describe("an assignment", () => {
   }
 
   it("becomes a task with what a start sends, fitted to the form", () => {
-    const decision = planAssignment(assignment(), login({ ...values, branch: "12" }), known(), grounds())
+    const decision = planOn(assignment(), login({ ...values, branch: "12" }), known(), grounds())
     if (decision._tag !== "Task") throw new Error(decision.verdict.message)
     const { start, ...task } = decision.task
     expect(task).toEqual({
@@ -195,7 +198,7 @@ describe("an assignment", () => {
 
   it("the same credentials under two customers have one fingerprint", () => {
     const of = (customer_id: string) => {
-      const decision = planAssignment(assignment({ customer_id }), login({ ...values }), known(), grounds())
+      const decision = planOn(assignment({ customer_id }), login({ ...values }), known(), grounds())
       return decision._tag === "Task" ? [decision.task.task_id, decision.task.fingerprint] : []
     }
     expect([of("c-1"), of("c-2")]).toEqual([
@@ -206,19 +209,19 @@ describe("an assignment", () => {
 
   it("waits unfitted for an engine that nobody saw yet, and is decided when it is seen", () => {
     const given = login({ ...values, branch: "12" })
-    const decision = planAssignment(assignment(), given, away, grounds())
+    const decision = planOn(assignment(), given, away, grounds())
     if (decision._tag !== "Task") throw new Error(decision.verdict.message)
     const { fitted, availability } = decision.task
     expect({ fitted, availability }).toEqual({ fitted: false, availability: "unavailable" })
-    expect(refitTask(decision.task, known(), grounds())).toEqual(
-      planAssignment(assignment(), given, known(), grounds()),
+    expect(refitOn(decision.task, known(), grounds())).toEqual(
+      planOn(assignment(), given, known(), grounds()),
     )
-    const always = refitTask(decision.task, known({ action_required_frequency: "always" }), grounds())
+    const always = refitOn(decision.task, known({ action_required_frequency: "always" }), grounds())
     expect(always._tag === "Settled" ? always.verdict.reason : "").toBe("CUSTOMER_INTERVENTION_REQUIRED")
   })
 
   it("is checked with the known form while its engine is away", () => {
-    const decision = planAssignment(assignment(), good, known({}, false), grounds())
+    const decision = planOn(assignment(), good, known({}, false), grounds())
     if (decision._tag !== "Task") throw new Error(decision.verdict.message)
     const { fitted, availability } = decision.task
     expect({ fitted, availability }).toEqual({ fitted: true, availability: "unavailable" })
@@ -233,7 +236,7 @@ describe("an assignment", () => {
         parameters: { username: literal("user"), password: literal("x") },
       },
     })
-    const decision = planAssignment(subject, good, known(), grounds())
+    const decision = planOn(subject, good, known(), grounds())
     expect(decision._tag === "Task" ? [decision.task.lacking, decision.warnings] : []).toEqual([
       ["loans_read"],
       [
@@ -245,7 +248,7 @@ describe("an assignment", () => {
 
   it("warns of an id that is what the customer logs in with, once the reference is resolved", () => {
     const subject = assignment({ customer_id: "User" })
-    const decision = planAssignment(subject, good, known(), grounds())
+    const decision = planOn(subject, good, known(), grounds())
     expect(decision.warnings).toEqual([
       "this customer_id is also the value of the parameter `username`; the service stores it and may put it " +
         "into webhook addresses: use an id that says nothing about the person",
@@ -269,7 +272,7 @@ describe("an assignment", () => {
             parameters: Object.fromEntries(Object.entries(given).map(([name, one]) => [name, literal(one)])),
           },
         })
-        expect(JSON.stringify(planAssignment(subject, login(given), engine, grounds()))).not.toContain(canary)
+        expect(JSON.stringify(planOn(subject, login(given), engine, grounds()))).not.toContain(canary)
       }),
     )
   })

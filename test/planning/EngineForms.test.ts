@@ -7,6 +7,7 @@ import { TestClock } from "effect/testing"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { CatalogueFailed, EngineCatalogue, FormCache } from "../../src/planning/EngineForms.ts"
 import type { EngineAnswer, EngineFinding } from "../../src/planning/EngineForms.ts"
+import { FormCheckerInProcess } from "../../src/planning/FormCheckerInProcess.ts"
 import { engineDetails } from "./Samples.ts"
 
 const bank = "bank:website"
@@ -25,7 +26,8 @@ const withAnswers = (answers: ReadonlyArray<EngineAnswer | "fails">) => {
     },
   })
   const ledger = Ledger.layer({ path: ":memory:" })
-  return { asked, layer: FormCache.layer.pipe(Layer.provideMerge(Layer.merge(catalogue, ledger))) }
+  const around = Layer.mergeAll(catalogue, ledger, FormCheckerInProcess.layer)
+  return { asked, layer: FormCache.layer.pipe(Layer.provideMerge(around)) }
 }
 const seen = (finding: EngineFinding) =>
   finding._tag === "Known" ? { available: finding.available, name: finding.engine.details.name } : finding

@@ -18,6 +18,7 @@ import type { LandingStore } from "../../src/landing/LandingMemory.ts"
 import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
 import type { Recorded } from "../../src/ledger/Fact.ts"
 import { FormCache } from "../../src/planning/EngineForms.ts"
+import { FormCheckerInProcess } from "../../src/planning/FormCheckerInProcess.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 import { SandboxClient } from "../../src/sandbox/SandboxClient.ts"
 import type { Truth } from "../../src/sandbox/admin/Truth.ts"
@@ -246,7 +247,7 @@ const layersOf = (
   )
   const landing = LandingMemory.layer(store)
   const forms = FormCache.layer.pipe(
-    Layer.provide(ServiceCatalogue.layer),
+    Layer.provide(Layer.merge(ServiceCatalogue.layer, FormCheckerInProcess.layer)),
     Layer.provide(service),
     Layer.provide(ledger),
   )
