@@ -136,7 +136,9 @@ export const assignment = (changes: Partial<Assignment> = {}): Assignment => ({
   ...changes,
 })
 
-export const login = (parameters: Readonly<Record<string, unknown>>): ResolvedLogin => ({
+export const login = (
+  parameters: Readonly<Record<string, unknown>>,
+): Extract<ResolvedLogin, { _tag: "Resolved" }> => ({
   _tag: "Resolved",
   parameters: Redacted.make(parameters),
 })
