@@ -132,7 +132,6 @@ export const refitTask = (task: UnfittedTask, { finding, fit }: Seen, grounds: G
   if (found.errors.length > 0) return settle(known, ends.parameters, tellAll(found.errors), warnings)
   const rejected = grounds.rejections.get(fingerprint)
   if (rejected !== undefined) return settleRejected(known, rejected, warnings)
-  if (engine !== undefined) warnings.push(...engine.warnings)
   const asked = login._tag === "Token" ? Tokens.narrowFeatures(features, login.token) : undefined
   if (asked !== undefined) {
     warnings.push(...asked.outside.map(tellOutside))
