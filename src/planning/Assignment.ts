@@ -13,6 +13,7 @@ import type { EngineFinding, Fit, KnownEngine, SeenEngine } from "./EngineForms.
 import { checkAllSettings } from "./FeatureSettings.ts"
 import { fingerprintLogin } from "./Fingerprint.ts"
 import type { ResolvedLogin } from "./Logins.ts"
+import { shorten } from "./Parameters.ts"
 import type { Findings, Issue } from "./Parameters.ts"
 import * as Tokens from "./TokenLogin.ts"
 import type { TaskLogin, TokenShelf } from "./TokenLogin.ts"
@@ -264,7 +265,8 @@ const settleRejected = (
   return settle(subject, { outcome: "failed", reason: fact.reason, who_acts }, message, warnings)
 }
 
-const tell = ({ loc, message }: Issue): string => (loc.length === 0 ? message : `${loc.join(".")} ${message}`)
+const tell = ({ loc, message }: Issue): string =>
+  loc.length === 0 ? message : `${shorten(loc.join("."))} ${message}`
 
 const toldMax = 20
 const tellAll = (issues: ReadonlyArray<Issue>): string => {

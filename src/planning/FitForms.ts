@@ -1,7 +1,7 @@
 /**
  * What an engine's forms say of logins and settings: the forms compiled, every case checked against them.
- * Pure, and the one place where the service's schemas and patterns are let loose on values, so that it can
- * run wherever it may be stopped (`FormChecker.ts`). Cases hold secrets; nothing that is said about them does.
+ * Pure, and the one place where the service's schemas and patterns meet values, so that it can run wherever
+ * it may be stopped (`FormChecker.ts`). Cases hold secrets; nothing that is said about them does.
  */
 import type { EngineDetails } from "../contract/Engine.ts"
 import { compileForm, makeValidator } from "./CompiledForm.ts"
@@ -10,7 +10,7 @@ import { checkAllSettings } from "./FeatureSettings.ts"
 import type { AskedSettings, SettingsForms } from "./FeatureSettings.ts"
 import { beyondBounds } from "./FormBounds.ts"
 import { toJsonSchema } from "./JsonSchema.ts"
-import { fitParameters } from "./Parameters.ts"
+import { fitParameters, shorten } from "./Parameters.ts"
 import type { Findings, FittedParameters } from "./Parameters.ts"
 
 export type Forms = Pick<EngineDetails, "parameters" | "configurations" | "features">
@@ -102,6 +102,6 @@ const compileBounded = (
 ): CompiledForm | Unusable => {
   const conversion = toJsonSchema(form)
   const why = beyondBounds(conversion.schema)
-  if (why !== undefined) return { _tag: "Unusable", why: `${name}: ${why}` }
+  if (why !== undefined) return { _tag: "Unusable", why: `${shorten(name)}: ${why}` }
   return compileForm(form, conversion, validator)
 }

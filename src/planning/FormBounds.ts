@@ -1,8 +1,8 @@
 /**
  * What a form may cost. A schema can be small and stand for a large one, through references and lists of
  * alternatives: a validator's time follows what it stands for, so that is what is counted, with every
- * reference followed. A form beyond these bounds is not compiled. The largest forms of real sources have a few
- * hundred parts.
+ * reference followed. A form beyond these bounds is not compiled. The largest forms of real sources have a
+ * few hundred parts.
  */
 import { definitionPointer, isRecord, listKeywords, mapKeywords, schemaKeywords } from "./JsonSchema.ts"
 import type { JsonSchema } from "./JsonSchema.ts"

@@ -1,7 +1,7 @@
 /**
  * Where forms are compiled and values checked against them. A form comes from the service and can be made to
  * burn time or memory, so that whoever checks must be able to stop: the live checker is a thread
- * (`client/FormThread.ts`). Whatever a form does to its checker is an answer about that form, never a failure.
+ * (`client/FormThread.ts`). Whatever a form does to its checker is an answer about it, never a failure.
  */
 import { Context, Schema } from "effect"
 import type { Effect } from "effect"

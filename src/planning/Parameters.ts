@@ -58,7 +58,7 @@ export const checkValues = (form: CompiledForm, values: Values): Findings => {
     if (typeof value === "string" && value.length > comparedMax)
       warnings.push({ loc: [name], message: "is too long to be compared with patterns" })
     if (form.fields.has(name)) continue
-    const message = `is not a field of this engine's form${suggestion(name, [...form.fields])}`
+    const message = `is not a field of this engine's form${shorten(suggestion(name, [...form.fields]))}`
     if (form.takesOthers || exempt.has(name)) warnings.push({ loc: [name], message })
     else errors.push({ loc: [name], message })
   }
@@ -95,8 +95,9 @@ const fieldOf = (error: ErrorObject): string | undefined => {
   return typeof named === "string" ? named : undefined
 }
 
-const textMax = 160
-const shorten = (text: string) => (text.length > textMax ? `${text.slice(0, textMax)}…` : text)
+const saidMax = 160
+/** What a form says in its own words may be of any length. */
+export const shorten = (text: string): string => (text.length > saidMax ? `${text.slice(0, saidMax)}…` : text)
 
 const issueOf = (error: ErrorObject): Issue => {
   const field = fieldOf(error)
@@ -164,7 +165,7 @@ const coerceText = (raw: string, types: ReadonlySet<string>): unknown => {
   const text = raw.trim()
   if (types.has("boolean") && /^(?:true|false)$/i.test(text)) return text.toLowerCase() === "true"
   if (types.has("integer") || types.has("number")) {
-    const number = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?$/i.test(text) ? Number(text) : Number.NaN
+    const number = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,3})?$/i.test(text) ? Number(text) : Number.NaN
     if (Number.isFinite(number) && (Number.isSafeInteger(number) || !Number.isInteger(number))) return number
   }
   if (types.has("array") || types.has("object")) return parseJson(text)

@@ -112,7 +112,7 @@ const cyclic = (draw: Draw): Json => {
       { anyOf: [{ type: "null" }, reference] },
       { properties: { username: reference }, additionalProperties: reference },
       { items: reference, not: reference },
-      { if: reference, then: reference, else: reference },
+      Object.fromEntries(["if", "then", "else"].map((keyword) => [keyword, reference])),
     ])
   }
   const schemas = Object.fromEntries(

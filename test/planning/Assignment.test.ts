@@ -4,12 +4,24 @@
 import { Redacted } from "effect"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
+import { planAssignment, seeEngine } from "../../src/planning/Assignment.ts"
 import type { Grounds, TaskVerdict } from "../../src/planning/Assignment.ts"
 import type { EngineFinding } from "../../src/planning/EngineForms.ts"
 import { fingerprintLogin } from "../../src/planning/Fingerprint.ts"
 import type { ResolvedLogin } from "../../src/planning/Logins.ts"
 import type { Assignment } from "../../src/jobs/Job.ts"
-import { assignment, configsForm, planOn, refitOn, grounds, key, known, literal, login } from "./Samples.ts"
+import {
+  assignment,
+  configsForm,
+  grounds,
+  key,
+  known,
+  literal,
+  login,
+  paramsForm,
+  planOn,
+  refitOn,
+} from "./Samples.ts"
 
 const values = { username: "user", password: "pass word" }
 const good = login(values)
@@ -154,7 +166,27 @@ const cases: ReadonlyArray<Case> = [
   },
 ]
 
+const cycle = { A: { $ref: "#/$defs/A" } }
+
 describe("an assignment", () => {
+  it("is told of in few words, however long the names are that a form has", () => {
+    const long = "n".repeat(100_000)
+    const form = paramsForm({ [long]: { type: "string" } }, { required: [long], additionalProperties: false })
+    const decision = planOn(assignment(), login({ other: "x" }), known({ parameters: form }), grounds())
+    expect(decision._tag === "Settled" && decision.verdict.message.length < 1_000).toBe(true)
+    const feature = {
+      code: long,
+      configurations: { ...configsForm({ a: { $ref: "#/$defs/A" } }), $defs: cycle },
+    }
+    const refused = planOn(assignment(), good, known({ features: [feature] }), grounds())
+    expect(refused._tag === "Settled" && refused.verdict.message.length < 1_000).toBe(true)
+  })
+
+  it("is not ready to start before its engine's forms have said what they say of it", () => {
+    const decision = planAssignment(assignment(), good, seeEngine(known(), undefined), grounds())
+    expect(decision).toMatchObject({ _tag: "Task", task: { availability: "unavailable", fitted: false } })
+  })
+
   for (const { title, verdict, ...given } of cases) {
     it(`is settled before any start: ${title}`, () => {
       const subject = assignment(given.assignment)

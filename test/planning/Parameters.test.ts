@@ -102,6 +102,24 @@ describe("parameters", () => {
     )
   })
 
+  it("a text that is nearly a number is read in time that grows with it alone", () => {
+    const years = `${"1".repeat(1_000_000)}!`
+    const { errors, warnings } = fit(paramsForm({ year: { type: "integer" } }), { year: years })
+    expect({ errors, warnings }).toEqual({
+      errors: [{ loc: ["year"], message: "must be integer" }],
+      warnings: [{ loc: ["year"], message: "is too long to be compared with patterns" }],
+    })
+  }, 5_000)
+
+  it("thousands of faults of one login are told up to a hundred", () => {
+    const required = Array.from({ length: 2_000 }, (_, at) => `f${at}`)
+    const { errors } = fit(paramsForm({}, { required }), {})
+    expect([errors.length, errors.at(-1)]).toEqual([
+      101,
+      { loc: [], message: "1900 more faults of this kind are not listed" },
+    ])
+  })
+
   it("a number where the form says string is an error: a PIN may have lost its zeros", () => {
     expect(fit(paramsForm({ pin: { type: "string" } }), { pin: 12 })).toEqual({
       errors: [{ loc: ["pin"], message: "must be string" }],

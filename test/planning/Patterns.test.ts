@@ -65,6 +65,35 @@ describe("patterns", () => {
     )
   })
 
+  it("mean the same characters, sign by sign", () => {
+    const codes = [
+      ...Array.from({ length: 0x180 }, (_, code) => code),
+      ...Array.from({ length: 0x70 }, (_, offset) => 0x1fff + offset),
+    ]
+    const rare = [0x167f, 0x1680, 0x1681, 0x2fff, 0x3000, 0x3001, 0xfefe, 0xfeff, 0xff00, 0x1f600, 0x10ffff]
+    const characters = [...codes, ...rare].map((code) => String.fromCodePoint(code))
+    const signs = [
+      ".",
+      "\\s",
+      "\\S",
+      "[\\s]",
+      "[\\S]",
+      "[^\\s]",
+      "[^\\S]",
+      "\\w",
+      "\\W",
+      "\\d",
+      "\\D",
+      "[\\b-\\r]",
+      "\\p{Lu}",
+    ]
+    for (const sign of signs) {
+      const { test, warnings } = compiled(`^${sign}$`)
+      const expected = characters.filter((one) => native(`^${sign}$`).test(one))
+      expect([sign, warnings, characters.filter(test)]).toEqual([sign, [], expected])
+    }
+  })
+
   it("read signs that only older patterns have as those patterns mean them", () => {
     const texts = [
       "",
