@@ -37,8 +37,10 @@ export const nearestName = (name: string, known: ReadonlyArray<string>): string 
   const lower = name.toLowerCase()
   let nearest: { readonly name: string; readonly distance: number } | undefined
   for (const candidate of known) {
-    const distance = editDistance(lower, candidate.toLowerCase())
     const allowed = Math.max(1, Math.floor(Math.max(name.length, candidate.length) * 0.4))
+    // So many letters are missing or too many; names from outside may be of any length.
+    if (Math.abs(name.length - candidate.length) > allowed) continue
+    const distance = editDistance(lower, candidate.toLowerCase())
     if (distance <= allowed && (nearest === undefined || distance < nearest.distance)) {
       nearest = { name: candidate, distance }
     }

@@ -12,9 +12,10 @@ import { foldRun } from "./ledger/RunState.ts"
 import type { RunState, TaskState } from "./ledger/RunState.ts"
 import { TokenStore } from "./ledger/TokenStore.ts"
 import type { TokenStoreState } from "./ledger/TokenStore.ts"
-import { refitTask } from "./planning/Assignment.ts"
+import { refitTask, seeEngine } from "./planning/Assignment.ts"
 import type { Grounds, Task, TaskVerdict } from "./planning/Assignment.ts"
 import { FormCache } from "./planning/EngineForms.ts"
+import { fitAssignments, fitTask } from "./planning/FitAssignments.ts"
 import { expectedDurations, expectedMs } from "./planning/Expectations.ts"
 import { nextTimeOfDay } from "./planning/LocalTime.ts"
 import { resolveReferences } from "./planning/Logins.ts"
@@ -70,9 +71,10 @@ export const planJob = Effect.fn("PlanJob.planJob")(function* (
   const known = yield* KnownSecrets
   holdLogins(known, job, assignments)
   const resolved = yield* resolveReferences(assignmentsBehind(job, assignments))
-  const engines = yield* forms.findAll(assignments.map(({ engine_reference }) => engine_reference))
-  holdPasswords(known, assignments, engines)
-  const logins = yield* checkedLogins(job, assignments, engines, resolved)
+  const found = yield* forms.findAll(assignments.map(({ engine_reference }) => engine_reference))
+  holdPasswords(known, assignments, found)
+  const logins = yield* checkedLogins(job, assignments, found, resolved)
+  const { engines, fits } = yield* fitAssignments(assignments, logins, found)
   const expectations = yield* learnDurations(job, run_id)
   const key = yield* ledger.fingerprintKey
   const rejections = yield* ledger.rejections
@@ -81,6 +83,7 @@ export const planJob = Effect.fn("PlanJob.planJob")(function* (
     job: { ...job, assignments, sessions },
     run_id,
     engines,
+    fits,
     logins,
     key,
     rejections,
@@ -195,11 +198,11 @@ const prepareTask = (
       current = withNewToken(current, tokens)
       return yield* readyCall(planned, current, store)
     }
-    const finding = yield* Effect.orElseSucceed(
-      forms.look(task.engine_reference),
-      () => ({ _tag: "Unavailable" }) as const,
+    const seen = yield* fitTask(current).pipe(
+      Effect.provideService(FormCache, forms),
+      Effect.orElseSucceed(() => seeEngine({ _tag: "Unavailable" }, undefined)),
     )
-    const decision = refitTask(current, finding, { ...planned.grounds, tokens })
+    const decision = refitTask(current, seen, { ...planned.grounds, tokens })
     if (decision._tag === "Settled") {
       const { outcome, reason, who_acts } = decision.verdict
       return { _tag: "Verdict", verdict: { outcome, reason, who_acts } } satisfies Prepared

@@ -170,8 +170,9 @@ const dispatcher = (speed: number) =>
 
 const catalogue = lazily(async () => {
   const { ServiceCatalogue } = await import("./client/ServiceCatalogue.ts")
+  const { FormThread } = await import("./client/FormThread.ts")
   const { FormCache } = await import("./planning/EngineForms.ts")
-  return FormCache.layer.pipe(Layer.provide(ServiceCatalogue.layer))
+  return FormCache.layer.pipe(Layer.provide(Layer.merge(ServiceCatalogue.layer, FormThread.layer())))
 })
 
 const serviceOf = (

@@ -17,6 +17,10 @@ describe("the nearest known name", () => {
     expect(suggestion("zebra", features)).toBe("")
   })
 
+  it("is looked for in no name that is too long to be meant, however long it is", () => {
+    expect(nearestName("zebra", ["z".repeat(20_000_000), "zebr"])).toBe("zebr")
+  }, 2_000)
+
   it("is found for every feature with one letter replaced, lost or doubled, or two swapped", () => {
     const edits = (name: string, at: number) => [
       `${name.slice(0, at)}#${name.slice(at + 1)}`,

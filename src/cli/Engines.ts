@@ -145,6 +145,8 @@ const show = Command.make(
     }
     if (finding._tag === "Unavailable")
       return yield* new NothingThere({ message: "the engine is not available, and its form was never seen" })
+    if (finding._tag === "Unusable")
+      return yield* new NothingThere({ message: `the engine's form cannot be used (${finding.why})` })
     if (finding._tag === "Unreadable") return yield* new NothingThere({ message: finding.detail })
     const { details } = finding.engine
     if (json) return yield* sayJson(details)

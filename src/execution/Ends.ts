@@ -90,7 +90,10 @@ export const ownEnds = {
   RECORDS_UNREACHABLE: end("partial", "engineer"),
   /** Final results hold fewer records of a family than were counted. */
   RECORDS_SHORT: end("partial", "engineer"),
-  /** An answer breaks a bound, or we failed over it; what it was about stays at the service. */
+  /**
+   * An answer breaks a bound, or we failed over it: what it was about stays at the service. Where it was an
+   * engine's form, nothing was started.
+   */
   ANSWER_UNUSABLE: end("failed", "engineer"),
   /** The start was refused in a way that the reference does not list. */
   UNEXPECTED_ANSWER: end("failed", "engineer"),

@@ -9,11 +9,11 @@ import type { Assignment, JobFeature } from "../jobs/Job.ts"
 import type { CredentialRejected, Outcome, WhoActs } from "../ledger/Fact.ts"
 import type { RecordedAs } from "../ledger/Ledger.ts"
 import { cautionsOf } from "./Cautions.ts"
-import type { CompiledEngine, EngineFinding } from "./EngineForms.ts"
-import { checkSettings } from "./FeatureSettings.ts"
+import type { EngineFinding, Fit, KnownEngine, SeenEngine } from "./EngineForms.ts"
+import { checkAllSettings } from "./FeatureSettings.ts"
 import { fingerprintLogin } from "./Fingerprint.ts"
 import type { ResolvedLogin } from "./Logins.ts"
-import { checkValues, fitParameters } from "./Parameters.ts"
+import { shorten } from "./Parameters.ts"
 import type { Findings, Issue } from "./Parameters.ts"
 import * as Tokens from "./TokenLogin.ts"
 import type { TaskLogin, TokenShelf } from "./TokenLogin.ts"
@@ -75,12 +75,24 @@ export interface Grounds {
   readonly tokens?: TokenShelf
 }
 
+/** The engine, and what its forms say of this task. */
+export type Seen =
+  | { readonly finding: KnownEngine; readonly fit: Fit }
+  | { readonly finding: Exclude<EngineFinding, KnownEngine>; readonly fit?: undefined }
+
+/** Without a fit nothing is known of the forms: such an engine is looked at again before a start. */
+export const seeEngine = (finding: EngineFinding, fit: Fit | undefined): Seen => {
+  if (finding._tag !== "Known") return { finding }
+  return fit === undefined ? { finding: { _tag: "Unavailable" } } : { finding, fit }
+}
+
 export const planAssignment = (
   assignment: Assignment,
   login: ResolvedLogin,
-  finding: EngineFinding,
+  seen: Seen,
   grounds: Grounds,
 ): Decision => {
+  const { finding } = seen
   const { customer_id, engine_reference, features, configurations, hooks_extra_data, source } = assignment
   const task_id = `${grounds.run_id}/${customer_id}/${engine_reference}`
   const subject = { task_id, customer_id, engine_reference, features }
@@ -94,7 +106,7 @@ export const planAssignment = (
     expected_ms: grounds.expectedMs(engine_reference),
     source,
   }
-  const decision = refitTask(task, finding, grounds)
+  const decision = refitTask(task, seen, grounds)
   const cautions = cautionsOf(assignment, login, finding)
   return cautions.length === 0 ? decision : { ...decision, warnings: [...cautions, ...decision.warnings] }
 }
@@ -103,24 +115,24 @@ export const planAssignment = (
  * Decides again about a task whose engine was seen meanwhile. Fitting what is fitted already changes
  * nothing.
  */
-export const refitTask = (task: UnfittedTask, finding: EngineFinding, grounds: Grounds): Decision => {
+export const refitTask = (task: UnfittedTask, { finding, fit }: Seen, grounds: Grounds): Decision => {
   const { task_id, customer_id, engine_reference, features } = task
   const subject = { task_id, customer_id, engine_reference, features }
   const refusal = refuseEngine(subject, finding)
   if (refusal !== undefined) return refusal
   const engine = finding._tag === "Known" ? finding.engine : undefined
-  const settings = checkAllSettings(task, engine)
+  const { configurations } = task.start
+  const settings = fit?.settings ?? checkAllSettings({ features, configurations })
   const warnings = settings.warnings.map(tell)
   if (settings.errors.length > 0) {
     return settle(subject, ends.settings, tellAll(settings.errors), warnings)
   }
-  const { login, fingerprint, found } = fitLogin(task, engine, grounds)
+  const { login, fingerprint, found } = fitLogin(task, fit?.login, grounds)
   const known = { ...subject, fingerprint }
   warnings.push(...found.warnings.map(tell))
   if (found.errors.length > 0) return settle(known, ends.parameters, tellAll(found.errors), warnings)
   const rejected = grounds.rejections.get(fingerprint)
   if (rejected !== undefined) return settleRejected(known, rejected, warnings)
-  if (engine !== undefined) warnings.push(...engine.parameters.warnings, ...engine.configurations.warnings)
   const asked = login._tag === "Token" ? Tokens.narrowFeatures(features, login.token) : undefined
   if (asked !== undefined) {
     warnings.push(...asked.outside.map(tellOutside))
@@ -169,11 +181,10 @@ const findLogin = (assignment: Assignment, login: ResolvedLogin, shelf: TokenShe
 const nothingFound: Findings = { errors: [], warnings: [] }
 
 /** The login as it will be sent: parameters that fit the form, or the token that was made with them. */
-const fitLogin = (task: UnfittedTask, engine: CompiledEngine | undefined, grounds: Grounds) => {
+const fitLogin = (task: UnfittedTask, fitted: Fit["login"], grounds: Grounds) => {
   const { login } = task.start
   if (login._tag === "Token")
     return { login, fingerprint: Tokens.tokenFingerprint(grounds.key, login.token), found: nothingFound }
-  const fitted = engine === undefined ? undefined : fitParameters(engine.parameters, login.parameters)
   const parameters = fitted?.parameters ?? login.parameters
   const fingerprint = fingerprintLogin(grounds.key, task.engine_reference, Redacted.value(parameters))
   const token = login.tokenized_access
@@ -205,6 +216,7 @@ const ends = {
   personNeeded: { outcome: "skipped", reason: "CUSTOMER_INTERVENTION_REQUIRED", who_acts: "engineer" },
   settings: { outcome: "failed", reason: "BAD_CONFIGURATIONS", who_acts: "engineer" },
   parameters: { outcome: "failed", reason: "INCORRECT_PARAMETERS_FORMAT", who_acts: "engineer" },
+  formUnusable: { outcome: "failed", reason: "ANSWER_UNUSABLE", who_acts: "engineer" },
 } as const satisfies Readonly<Record<string, End>>
 
 const engineerEnd = (reason: string): End => ({ outcome: "failed", reason, who_acts: "engineer" })
@@ -216,6 +228,8 @@ const settle = (
   warnings: ReadonlyArray<string> = [],
 ): Decision => ({ _tag: "Settled", warnings, verdict: { ...subject, ...end, message } })
 
+const noLogin = "no login is sent without its form: report this to the service's support"
+
 const refuseEngine = (subject: Subject, finding: EngineFinding): Decision | undefined => {
   if (finding._tag === "Unknown") {
     return settle(
@@ -225,8 +239,10 @@ const refuseEngine = (subject: Subject, finding: EngineFinding): Decision | unde
     )
   }
   if (finding._tag === "Unreadable") {
-    const next = "no login is sent without its form: report this to the service's support"
-    return settle(subject, engineerEnd("UNEXPECTED_ANSWER"), `${finding.detail}; ${next}`)
+    return settle(subject, engineerEnd("UNEXPECTED_ANSWER"), `${finding.detail}; ${noLogin}`)
+  }
+  if (finding._tag === "Unusable") {
+    return settle(subject, ends.formUnusable, `the engine's form cannot be used (${finding.why}); ${noLogin}`)
   }
   if (finding._tag === "Known" && finding.engine.details.action_required_frequency === "always") {
     return settle(subject, ends.personNeeded, "this engine needs a person at every run")
@@ -249,7 +265,8 @@ const settleRejected = (
   return settle(subject, { outcome: "failed", reason: fact.reason, who_acts }, message, warnings)
 }
 
-const tell = ({ loc, message }: Issue): string => (loc.length === 0 ? message : `${loc.join(".")} ${message}`)
+const tell = ({ loc, message }: Issue): string =>
+  loc.length === 0 ? message : `${shorten(loc.join("."))} ${message}`
 
 const toldMax = 20
 const tellAll = (issues: ReadonlyArray<Issue>): string => {
@@ -257,29 +274,10 @@ const tellAll = (issues: ReadonlyArray<Issue>): string => {
   return issues.length > toldMax ? `${told}; and ${issues.length - toldMax} more` : told
 }
 
-const checkAllSettings = (
-  { features, start }: UnfittedTask,
-  engine: CompiledEngine | undefined,
-): Findings => {
-  const found = features.map(({ code, configurations }) =>
-    checkSettings(
-      code,
-      configurations,
-      configurations === undefined ? undefined : engine?.features.get(code)?.configurations,
-    ),
-  )
-  if (engine !== undefined) {
-    const { errors, warnings } = checkValues(engine.configurations, start.configurations)
-    const under = ({ loc, message }: Issue): Issue => ({ loc: ["configurations", ...loc], message })
-    found.push({ errors: errors.map(under), warnings: warnings.map(under) })
-  }
-  return {
-    errors: found.flatMap(({ errors }) => errors),
-    warnings: found.flatMap(({ warnings }) => warnings),
-  }
-}
-
 const lackingFeatures = (
   features: ReadonlyArray<JobFeature>,
-  engine: CompiledEngine,
-): ReadonlyArray<string> => features.flatMap(({ code }) => (engine.features.has(code) ? [] : [code]))
+  { details }: SeenEngine,
+): ReadonlyArray<string> => {
+  const offered = new Set(details.features.map(({ code }) => code))
+  return features.flatMap(({ code }) => (offered.has(code) ? [] : [code]))
+}

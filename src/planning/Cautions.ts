@@ -14,7 +14,7 @@ export const cautionsOf = (
   finding: EngineFinding,
 ): ReadonlyArray<string> => {
   if (login._tag === "Token") return []
-  const secret = finding._tag === "Known" ? finding.engine.parameters.secret : undefined
+  const secret = finding._tag === "Known" ? finding.engine.secret : undefined
   const values = resolved._tag === "Resolved" ? Redacted.value(resolved.parameters) : {}
   return Object.entries(login.parameters).flatMap(([name, source]) => {
     // An id that is a value written out was told when the job was loaded, with its place.

@@ -1,15 +1,15 @@
 /**
- * An engine's form made ready to check values (section 2.3): which fields it has, which of them are secret,
- * lazy or filled by default, and a compiled validator. A form that cannot be compiled validates nothing and
- * says so: no login is held back because we failed to understand its form.
+ * An engine's form made ready to check values (section 2.3): which fields it has, which of them are lazy or
+ * filled by default, and a compiled validator. A form whose words cannot be compiled validates nothing and
+ * says so: no login is held back because we failed to understand its form. Compiling costs what the form
+ * makes it cost: see `FormBounds.ts` for the bounds, and `FormChecker.ts` for where it happens.
  */
 import { Ajv } from "ajv"
 import type { ErrorObject } from "ajv"
 import formats from "ajv-formats"
-import { namesSecret } from "../jobs/HooksData.ts"
 import { definitionPointer, isRecord, toJsonSchema } from "./JsonSchema.ts"
-import type { JsonSchema } from "./JsonSchema.ts"
-import { boundPattern } from "./Patterns.ts"
+import type { Conversion, JsonSchema } from "./JsonSchema.ts"
+import { linearPattern } from "./Patterns.ts"
 
 export interface CompiledForm {
   readonly fields: ReadonlySet<string>
@@ -17,65 +17,85 @@ export interface CompiledForm {
   readonly lazy: ReadonlySet<string>
   /** The service fills these in: may be missing. */
   readonly defaulted: ReadonlySet<string>
-  /** The form says, or the name does, that these hold a secret. */
-  readonly secret: ReadonlySet<string>
   /** False when a name that the form does not list is refused. */
   readonly takesOthers: boolean
   /** Which types a field may have; undefined when the form leaves that open. */
   readonly typesOf: (field: string) => ReadonlySet<string> | undefined
   /** Every complaint about the value as a whole; none when the form could not be compiled. */
   readonly check: (value: Readonly<Record<string, unknown>>) => ReadonlyArray<ErrorObject>
-  /** Grows when a pattern proves too slow while checking. */
+  /** What of this form is not checked. */
   readonly warnings: ReadonlyArray<string>
 }
 
+/** One for all forms of an engine, because making it takes longer than compiling an ordinary form. */
+export interface Validator {
+  readonly ajv: Ajv
+  /** Hears of the form that is being compiled. */
+  warn: (message: string) => void
+}
+
+export const makeValidator = (): Validator => {
+  const regExp = Object.assign(
+    (pattern: string) => linearPattern(pattern, (message) => validator.warn(message)),
+    {
+      code: "linearPattern",
+    },
+  )
+  const ajv = new Ajv({
+    allErrors: true,
+    strict: false,
+    validateSchema: false,
+    meta: false,
+    logger: false,
+    ownProperties: true,
+    code: { regExp },
+  })
+  formats.default(ajv)
+  const validator: Validator = { ajv, warn: () => undefined }
+  return validator
+}
+
+/** Of one form; the plan tells them all. */
+const warningsMax = 10
+
 /** `form` is a form schema of section 2.3; anything else compiles to a form that checks nothing. */
-export const compileForm = (form: Readonly<Record<string, unknown>>): CompiledForm => {
-  const { schema, warnings: found } = toJsonSchema(form)
+export const compileForm = (
+  form: Readonly<Record<string, unknown>>,
+  { schema, warnings: found }: Conversion = toJsonSchema(form),
+  validator: Validator = makeValidator(),
+): CompiledForm => {
   const warnings = [...found]
   const properties = isRecord(form["properties"]) ? form["properties"] : {}
   const converted = isRecord(schema["properties"]) ? schema["properties"] : {}
   const definitions = isRecord(schema["$defs"]) ? schema["$defs"] : {}
   const meta = isRecord(form["x-meta"]) ? form["x-meta"] : {}
-  const named = (test: (name: string, property: JsonSchema) => boolean) =>
-    new Set(
-      Object.entries(properties).flatMap(([name, property]) =>
-        isRecord(property) && test(name, property) ? [name] : [],
-      ),
-    )
+  const defaulted = Object.entries(properties).flatMap(([name, property]) =>
+    isRecord(property) && Object.hasOwn(property, "default") ? [name] : [],
+  )
   return {
     fields: new Set(Object.keys(properties)),
     lazy: new Set(Array.isArray(meta["lazy_fields"]) ? meta["lazy_fields"].map(String) : []),
-    defaulted: named((_, property) => Object.hasOwn(property, "default")),
-    secret: named(
-      (name, property) =>
-        property["format"] === "password" || property["writeOnly"] === true || namesSecret(name),
-    ),
+    defaulted: new Set(defaulted),
     takesOthers: schema["additionalProperties"] !== false || isRecord(schema["patternProperties"]),
     typesOf: (field) =>
       Object.hasOwn(converted, field) ? possibleTypes(converted[field], definitions, 0) : undefined,
-    check: compileCheck(schema, warnings),
+    check: compileCheck(schema, warnings, validator),
     warnings,
   }
 }
 
-const compileCheck = (schema: JsonSchema, warnings: Array<string>): CompiledForm["check"] => {
+const compileCheck = (
+  schema: JsonSchema,
+  warnings: Array<string>,
+  validator: Validator,
+): CompiledForm["check"] => {
   const warn = (message: string) => {
-    if (!warnings.includes(message)) warnings.push(message)
+    if (warnings.length < warningsMax && !warnings.includes(message)) warnings.push(message)
+    else if (warnings.length === warningsMax) warnings.push("and more of this form is not checked")
   }
-  const regExp = Object.assign((pattern: string) => boundPattern(pattern, warn), { code: "boundPattern" })
+  validator.warn = warn
   try {
-    const ajv = new Ajv({
-      allErrors: true,
-      strict: false,
-      validateSchema: false,
-      meta: false,
-      logger: false,
-      ownProperties: true,
-      code: { regExp },
-    })
-    formats.default(ajv)
-    const validate = ajv.compile(schema)
+    const validate = validator.ajv.compile(schema)
     return (value) => (validate(value) === true ? [] : [...(validate.errors ?? [])])
   } catch {
     warn("this form could not be understood; values are sent without a check")

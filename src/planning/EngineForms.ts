@@ -1,15 +1,22 @@
 /**
- * Engines as planning knows them: their forms, kept for half a day in the ledger as section 8 advises, and
- * compiled once. Whether an engine can be used right now is never kept: a form from the cache says nothing
- * about it, and one that is out of date still serves to check parameters while the engine is away. An
- * unknown engine is never kept.
+ * Engines as planning knows them: their forms, kept for half a day in the ledger as section 8 advises. Only a
+ * form that was compiled is kept, and one that was kept is compiled before it is believed: one that cannot be
+ * used settles its engine's tasks and nobody else's. Whether an engine can be used right now is never kept: a
+ * form from the cache says nothing about it, and one that is out of date still serves to check parameters
+ * while the engine is away. An unknown engine is never kept.
  */
-import { Clock, Context, Effect, Layer, Option, Schema } from "effect"
+import { Clock, Context, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { EngineDetails } from "../contract/Engine.ts"
+import type { JobFeature } from "../jobs/Job.ts"
+import { namesSecret } from "../jobs/HooksData.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import type { CachedForm, LedgerFailed } from "../ledger/Ledger.ts"
-import { compileForm } from "./CompiledForm.ts"
-import type { CompiledForm } from "./CompiledForm.ts"
+import type { LedgerFailed } from "../ledger/Ledger.ts"
+import { beyondText, count, textMax } from "./FormBounds.ts"
+import { FormChecker } from "./FormChecker.ts"
+import type { FormsUncheckable } from "./FormChecker.ts"
+import type { RawFit, Unusable } from "./FitForms.ts"
+import { isRecord } from "./JsonSchema.ts"
+import type { Findings } from "./Parameters.ts"
 
 /** No engine can be looked up: the service refuses the secret or cannot be reached. Ends planning. */
 export class CatalogueFailed extends Schema.TaggedError<CatalogueFailed>()("CatalogueFailed", {
@@ -37,63 +44,76 @@ export class EngineCatalogue extends Context.Service<
   { readonly showEngine: (engine_reference: string) => Effect.Effect<EngineAnswer, CatalogueFailed> }
 >()("nightjar/planning/EngineCatalogue") {}
 
-/** An engine whose forms are compiled, each when it is first needed. */
-export interface CompiledEngine {
+/** An engine whose forms can be used. */
+export interface SeenEngine {
   readonly details: EngineDetails
-  readonly parameters: CompiledForm
-  readonly configurations: CompiledForm
-  readonly features: ReadonlyMap<string, { readonly configurations: CompiledForm }>
+  /** The details as they were compiled, and as they are kept. */
+  readonly body: string
+  /** What of its forms is not checked. */
+  readonly warnings: ReadonlyArray<string>
+  /** The login form says, or the name does, that these fields hold a secret. */
+  readonly secret: ReadonlySet<string>
+}
+
+/** `available` is what was seen; a form taken from the cache is `ready` until a start says otherwise. */
+export interface KnownEngine {
+  readonly _tag: "Known"
+  readonly engine: SeenEngine
+  readonly available: boolean
+  readonly detail?: string
 }
 
 export type EngineFinding =
-  /** `available` is what was seen; a form taken from the cache is `ready` until a start says otherwise. */
-  | {
-      readonly _tag: "Known"
-      readonly engine: CompiledEngine
-      readonly available: boolean
-      readonly detail?: string
-    }
+  | KnownEngine
   | { readonly _tag: "Unknown" }
   /** Cannot be used now, and its form was never seen. */
   | { readonly _tag: "Unavailable"; readonly detail?: string }
   | Unreadable
+  /** Its forms are beyond what a form may cost: no login is checked against them, and none is sent. */
+  | Unusable
 
-export const compileEngine = (details: EngineDetails): CompiledEngine => {
-  const parameters = once(() => compileForm(details.parameters))
-  const configurations = once(() => compileForm(details.configurations))
-  const features = details.features.map((feature) => {
-    const form = once(() => compileForm(feature.configurations))
-    return [
-      feature.code,
-      {
-        get configurations() {
-          return form()
-        },
-      },
-    ] as const
-  })
-  return {
-    details,
-    get parameters() {
-      return parameters()
-    },
-    get configurations() {
-      return configurations()
-    },
-    features: new Map(features),
-  }
+/** Its settings and its login as the job has them. */
+export interface FitCase {
+  readonly features: ReadonlyArray<JobFeature>
+  readonly configurations: Readonly<Record<string, unknown>>
+  /** Absent where there are no parameters to check. */
+  readonly parameters?: Redacted.Redacted<Readonly<Record<string, unknown>>>
 }
 
-const once = <A>(make: () => A): (() => A) => {
-  let made: { readonly value: A } | undefined
-  return () => (made ??= { value: make() }).value
+/** What an engine's forms say of one case. */
+export interface Fit {
+  readonly settings: Findings
+  readonly login?: Findings & {
+    /** The values as they are to be sent: strings turned into the type that the form asks for. */
+    readonly parameters: Redacted.Redacted<Readonly<Record<string, unknown>>>
+  }
 }
 
 /** 2.2: an engine may answer its details and still be out of use. */
 const isAvailable = ({ is_online, status }: EngineDetails): boolean => is_online && status !== "maintenance"
 
+export const secretFields = ({ properties }: EngineDetails["parameters"]): ReadonlySet<string> =>
+  new Set(
+    Object.entries(properties).flatMap(([name, field]) => {
+      const says = isRecord(field) && (field["format"] === "password" || field["writeOnly"] === true)
+      return says || namesSecret(name) ? [name] : []
+    }),
+  )
+
+const unusable = (why: string): Unusable => ({ _tag: "Unusable", why })
+
+/** The details as JSON, as far as they stay within bounds. */
+const bodyOf = (details: EngineDetails): string | Unusable => {
+  const beyond = beyondText(details)
+  if (beyond !== undefined) return unusable(beyond)
+  const body = JSON.stringify(details)
+  return body.length <= textMax ? body : unusable(`its details are longer than ${count(textMax)} characters`)
+}
+
 const freshMs = 12 * 60 * 60 * 1_000
 const concurrency = 8
+/** Cases that one request to the checker holds. */
+const casesMax = 250
 const StoredDetails = Schema.fromJsonString(EngineDetails)
 const readDetails = Schema.decodeUnknownOption(StoredDetails)
 
@@ -110,6 +130,11 @@ export class FormCache extends Context.Service<
     readonly findAll: (
       engine_references: Iterable<string>,
     ) => Effect.Effect<ReadonlyMap<string, EngineFinding>, Failure>
+    /** One answer for each case, in their order; Unusable where checking went beyond its bounds. */
+    readonly fit: (
+      engine: SeenEngine,
+      cases: ReadonlyArray<FitCase>,
+    ) => Effect.Effect<ReadonlyArray<Fit> | Unusable, CatalogueFailed>
   }
 >()("nightjar/planning/FormCache") {
   static readonly layer = Layer.effect(
@@ -117,17 +142,19 @@ export class FormCache extends Context.Service<
     Effect.gen(function* () {
       const ledger = yield* Ledger
       const catalogue = yield* EngineCatalogue
-      const compile = rememberCompiled()
+      const checker = yield* FormChecker
+      const { compile, fit } = makeForms(checker)
 
-      const stored = (form: CachedForm | undefined): CompiledEngine | undefined =>
-        form === undefined
-          ? undefined
-          : compile(form.engine_reference, form.body, () => Option.getOrUndefined(readDetails(form.body)))
+      /** Undefined where what is kept cannot be used: it is fetched again. */
+      const kept = Effect.fn("FormCache.kept")(function* (reference: string) {
+        const form = yield* ledger.cachedForm(reference)
+        if (form === undefined || form.body.length > textMax) return undefined
+        const details = Option.getOrUndefined(readDetails(form.body))
+        const engine = details === undefined ? undefined : yield* compile(reference, details)
+        return engine === undefined || "why" in engine ? undefined : { engine, fetched_at: form.fetched_at }
+      })
 
-      const ask = Effect.fn("FormCache.ask")(function* (
-        reference: string,
-        known: CompiledEngine | undefined,
-      ) {
+      const ask = Effect.fn("FormCache.ask")(function* (reference: string, known: SeenEngine | undefined) {
         const answer = yield* catalogue.showEngine(reference)
         if (answer._tag === "Unknown" || answer._tag === "Unreadable") return answer satisfies EngineFinding
         if (answer._tag === "Unavailable") {
@@ -136,25 +163,21 @@ export class FormCache extends Context.Service<
             ? ({ _tag: "Unavailable", ...why } satisfies EngineFinding)
             : ({ _tag: "Known", engine: known, available: false, ...why } satisfies EngineFinding)
         }
-        const body = JSON.stringify(answer.details)
-        yield* ledger.cacheForm({
-          engine_reference: reference,
-          fetched_at: yield* Clock.currentTimeMillis,
-          body,
-        })
-        const engine = compile(reference, body, () => answer.details) ?? compileEngine(answer.details)
+        const engine = yield* compile(reference, answer.details)
+        if ("why" in engine) return engine satisfies EngineFinding
+        const fetched_at = yield* Clock.currentTimeMillis
+        yield* ledger.cacheForm({ engine_reference: reference, fetched_at, body: engine.body })
         return { _tag: "Known", engine, available: isAvailable(answer.details) } satisfies EngineFinding
       })
 
       const look = Effect.fn("FormCache.look")(function* (reference: string) {
-        return yield* ask(reference, stored(yield* ledger.cachedForm(reference)))
+        return yield* ask(reference, (yield* kept(reference))?.engine)
       })
       const find = Effect.fn("FormCache.find")(function* (reference: string) {
-        const form = yield* ledger.cachedForm(reference)
-        const engine = stored(form)
+        const form = yield* kept(reference)
         const age = (yield* Clock.currentTimeMillis) - (form?.fetched_at ?? 0)
-        if (engine === undefined || age < 0 || age >= freshMs) return yield* ask(reference, engine)
-        return { _tag: "Known", engine, available: true } satisfies EngineFinding
+        if (form === undefined || age < 0 || age >= freshMs) return yield* ask(reference, form?.engine)
+        return { _tag: "Known", engine: form.engine, available: true } satisfies EngineFinding
       })
       const findAll = (references: Iterable<string>) =>
         Effect.map(
@@ -165,25 +188,52 @@ export class FormCache extends Context.Service<
           ),
           (found): ReadonlyMap<string, EngineFinding> => new Map(found),
         )
-      return FormCache.of({ find, look, findAll })
+      return FormCache.of({ find, look, findAll, fit })
     }),
   )
 }
 
-/** Keeps the newest compilation of each engine; the body tells whether it is still the same engine. */
-const rememberCompiled = () => {
-  const compiled = new Map<string, { readonly body: string; readonly engine: CompiledEngine }>()
-  return (
-    reference: string,
-    body: string,
-    read: () => EngineDetails | undefined,
-  ): CompiledEngine | undefined => {
+/** Asks the checker, and keeps the newest answer about each engine: the body tells whether it still holds. */
+const makeForms = ({ check }: FormChecker["Service"]) => {
+  const compiled = new Map<string, SeenEngine>()
+
+  const compile = Effect.fn("FormCache.compile")(function* (reference: string, details: EngineDetails) {
+    const body = bodyOf(details)
+    if (typeof body !== "string") return body
     const known = compiled.get(reference)
-    if (known?.body === body) return known.engine
-    const details = read()
-    if (details === undefined) return undefined
-    const engine = compileEngine(details)
-    compiled.set(reference, { body, engine })
+    if (known?.body === body) return known
+    const answer = yield* Effect.mapError(check({ body, cases: [] }), endPlanning)
+    if (answer._tag === "Unusable") return answer
+    const engine: SeenEngine = {
+      details,
+      body,
+      warnings: answer.warnings,
+      secret: secretFields(details.parameters),
+    }
+    compiled.set(reference, engine)
     return engine
-  }
+  })
+
+  const fit = Effect.fn("FormCache.fit")(function* ({ body }: SeenEngine, cases: ReadonlyArray<FitCase>) {
+    const fits: Array<Fit> = []
+    for (let at = 0; at < cases.length; at += casesMax) {
+      const open = cases.slice(at, at + casesMax).map(({ features, configurations, parameters }) => ({
+        features,
+        configurations,
+        ...(parameters === undefined ? {} : { parameters: Redacted.value(parameters) }),
+      }))
+      const answer = yield* Effect.mapError(check({ body, cases: open }), endPlanning)
+      if (answer._tag === "Unusable") return answer
+      fits.push(...answer.fits.map(close))
+    }
+    return fits
+  })
+  return { compile, fit }
 }
+
+const endPlanning = ({ message }: FormsUncheckable) => new CatalogueFailed({ message })
+
+const close = ({ settings, parameters: login }: RawFit): Fit =>
+  login === undefined
+    ? { settings }
+    : { settings, login: { ...login, parameters: Redacted.make(login.parameters) } }

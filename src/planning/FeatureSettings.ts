@@ -118,6 +118,39 @@ export const checkSettings = (
   }
 }
 
+/** What a start sends beside its login, in the words of the job. */
+export interface AskedSettings {
+  readonly features: ReadonlyArray<{
+    readonly code: string
+    readonly configurations: Readonly<Record<string, unknown>> | undefined
+  }>
+  readonly configurations: Readonly<Record<string, unknown>>
+}
+
+export interface SettingsForms {
+  readonly configurations: CompiledForm
+  readonly features: ReadonlyMap<string, CompiledForm>
+}
+
+/** Without forms, for an engine that was never seen, only the reference judges. */
+export const checkAllSettings = (
+  { features, configurations }: AskedSettings,
+  forms?: SettingsForms,
+): Findings => {
+  const found = features.map(({ code, configurations: settings }) =>
+    checkSettings(code, settings, settings === undefined ? undefined : forms?.features.get(code)),
+  )
+  if (forms !== undefined) {
+    const { errors, warnings } = checkValues(forms.configurations, configurations)
+    const under = ({ loc, message }: Issue): Issue => ({ loc: ["configurations", ...loc], message })
+    found.push({ errors: errors.map(under), warnings: warnings.map(under) })
+  }
+  return {
+    errors: found.flatMap(({ errors }) => errors),
+    warnings: found.flatMap(({ warnings }) => warnings),
+  }
+}
+
 interface Complaint {
   readonly certain: boolean
   readonly message: string

@@ -45,7 +45,7 @@ export const holdPasswords = (
     const finding = engines.get(engine_reference)
     if (finding?._tag !== "Known" || login._tag === "Token") continue
     for (const [parameter, source] of Object.entries(login.parameters))
-      if (source._tag === "Literal" && finding.engine.parameters.secret.has(parameter))
+      if (source._tag === "Literal" && finding.engine.secret.has(parameter))
         known.hold(Redacted.value(source.value), "password")
   }
 }

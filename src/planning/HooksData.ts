@@ -15,7 +15,7 @@ import type { ResolvedReferences } from "./Logins.ts"
 
 /** The password fields of an engine's form, beside what a field's name says. */
 const isSecretOn = (finding: EngineFinding | undefined) => (name: string) =>
-  namesSecret(name) || (finding?._tag === "Known" && finding.engine.parameters.secret.has(name))
+  namesSecret(name) || (finding?._tag === "Known" && finding.engine.secret.has(name))
 
 type CheckedJob = Pick<Job, "assignments" | "hooks" | "service" | "tokens_key">
 type Engines = ReadonlyMap<string, EngineFinding>

@@ -43,7 +43,7 @@ const plainKeywords: Readonly<Record<string, (value: unknown) => boolean>> = {
   maxProperties: isCount,
   required: isTexts,
 }
-const schemaKeywords = [
+export const schemaKeywords = [
   "items",
   "additionalProperties",
   "not",
@@ -53,8 +53,8 @@ const schemaKeywords = [
   "contains",
   "propertyNames",
 ]
-const mapKeywords = ["properties", "patternProperties", "$defs", "dependentSchemas"]
-const listKeywords = ["allOf", "anyOf", "oneOf"]
+export const mapKeywords = ["properties", "patternProperties", "$defs", "dependentSchemas"]
+export const listKeywords = ["allOf", "anyOf", "oneOf"]
 
 export interface Conversion {
   readonly schema: JsonSchema

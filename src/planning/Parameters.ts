@@ -4,9 +4,9 @@
  * field names only.
  */
 import type { ErrorObject } from "ajv"
-import { Redacted } from "effect"
 import { suggestion } from "../Nearest.ts"
 import type { CompiledForm } from "./CompiledForm.ts"
+import { comparedMax } from "./FormBounds.ts"
 
 /**
  * `loc` names the field, as the service's own validation items do (section 2.4); empty for the whole
@@ -24,7 +24,7 @@ export interface Findings {
 
 export interface FittedParameters extends Findings {
   /** The values as they are to be sent: strings turned into the type that the form asks for. */
-  readonly parameters: Redacted.Redacted<Readonly<Record<string, unknown>>>
+  readonly parameters: Values
 }
 
 type Values = Readonly<Record<string, unknown>>
@@ -32,13 +32,12 @@ type Values = Readonly<Record<string, unknown>>
 /** 4.1: a value that only the service can read. */
 const isEncrypted = (value: unknown): boolean => typeof value === "string" && /^(?:rsa|hybrid)::/.test(value)
 
-export const fitParameters = (form: CompiledForm, given: Redacted.Redacted<Values>): FittedParameters => {
-  const values = Redacted.value(given)
+export const fitParameters = (form: CompiledForm, values: Values): FittedParameters => {
   const found = checkValues(form, values)
-  if (found.errors.length === 0) return { ...found, parameters: given }
+  if (found.errors.length === 0) return { ...found, parameters: values }
   const coerced = coerceFields(form, values, new Set(found.errors.flatMap(({ loc }) => loc)))
-  if (coerced === undefined) return { ...found, parameters: given }
-  return { ...checkValues(form, coerced), parameters: Redacted.make(coerced) }
+  if (coerced === undefined) return { ...found, parameters: values }
+  return { ...checkValues(form, coerced), parameters: coerced }
 }
 
 /** The same check for settings, which are never coerced: a job file says their types itself. */
@@ -55,13 +54,15 @@ export const checkValues = (form: CompiledForm, values: Values): Findings => {
     const weight = weigh(error, context)
     if (weight !== "nothing") (weight === "error" ? errors : warnings).push(issueOf(error))
   }
-  for (const name of Object.keys(values)) {
+  for (const [name, value] of Object.entries(values)) {
+    if (typeof value === "string" && value.length > comparedMax)
+      warnings.push({ loc: [name], message: "is too long to be compared with patterns" })
     if (form.fields.has(name)) continue
-    const message = `is not a field of this engine's form${suggestion(name, [...form.fields])}`
+    const message = `is not a field of this engine's form${shorten(suggestion(name, [...form.fields]))}`
     if (form.takesOthers || exempt.has(name)) warnings.push({ loc: [name], message })
     else errors.push({ loc: [name], message })
   }
-  return { errors: distinct(errors), warnings: distinct(warnings) }
+  return { errors: boundIssues(distinct(errors)), warnings: boundIssues(distinct(warnings)) }
 }
 
 interface Context {
@@ -94,8 +95,9 @@ const fieldOf = (error: ErrorObject): string | undefined => {
   return typeof named === "string" ? named : undefined
 }
 
-const textMax = 160
-const shorten = (text: string) => (text.length > textMax ? `${text.slice(0, textMax)}…` : text)
+const saidMax = 160
+/** What a form says in its own words may be of any length. */
+export const shorten = (text: string): string => (text.length > saidMax ? `${text.slice(0, saidMax)}…` : text)
 
 const issueOf = (error: ErrorObject): Issue => {
   const field = fieldOf(error)
@@ -128,6 +130,17 @@ const distinct = (issues: ReadonlyArray<Issue>): ReadonlyArray<Issue> => {
   return [...seen.values()]
 }
 
+/** A form can find thousands of faults in one login; a person reads the first. */
+const issuesMax = 100
+
+const boundIssues = (issues: ReadonlyArray<Issue>): ReadonlyArray<Issue> =>
+  issues.length <= issuesMax
+    ? issues
+    : [
+        ...issues.slice(0, issuesMax),
+        { loc: [], message: `${issues.length - issuesMax} more faults of this kind are not listed` },
+      ]
+
 /** Undefined when no field changed. Only fields that broke the form as they were are touched. */
 const coerceFields = (
   form: CompiledForm,
@@ -152,7 +165,7 @@ const coerceText = (raw: string, types: ReadonlySet<string>): unknown => {
   const text = raw.trim()
   if (types.has("boolean") && /^(?:true|false)$/i.test(text)) return text.toLowerCase() === "true"
   if (types.has("integer") || types.has("number")) {
-    const number = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?$/i.test(text) ? Number(text) : Number.NaN
+    const number = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,3})?$/i.test(text) ? Number(text) : Number.NaN
     if (Number.isFinite(number) && (Number.isSafeInteger(number) || !Number.isInteger(number))) return number
   }
   if (types.has("array") || types.has("object")) return parseJson(text)

@@ -4,9 +4,9 @@
  * in the job's order; tasks that must not be in flight together are named.
  */
 import type { Job } from "../jobs/Job.ts"
-import { planAssignment } from "./Assignment.ts"
+import { planAssignment, seeEngine } from "./Assignment.ts"
 import type { Rejections, Task, TaskVerdict } from "./Assignment.ts"
-import type { EngineFinding } from "./EngineForms.ts"
+import type { EngineFinding, Fit } from "./EngineForms.ts"
 import { estimateNightMs, expectedMs } from "./Expectations.ts"
 import type { Expectations } from "./Expectations.ts"
 import type { ResolvedLogin } from "./Logins.ts"
@@ -63,6 +63,8 @@ export interface PlanInput {
   readonly run_id: string
   /** An engine that is not in here is taken for one that cannot be reached now. */
   readonly engines: ReadonlyMap<string, EngineFinding>
+  /** One per assignment, in their order; absent where its engine was never seen. */
+  readonly fits: ReadonlyArray<Fit | undefined>
   /** One per assignment of the job, in its order. */
   readonly logins: ReadonlyArray<ResolvedLogin>
   readonly key: Uint8Array
@@ -92,13 +94,13 @@ export const planTasks = (input: PlanInput): Plan => {
   job.assignments.forEach((assignment, index) => {
     const { engine_reference, source } = assignment
     const finding = engines.get(engine_reference) ?? unseen
-    const decision = planAssignment(assignment, input.logins[index] ?? unresolved, finding, grounds)
+    const seen = seeEngine(finding, input.fits[index])
+    const decision = planAssignment(assignment, input.logins[index] ?? unresolved, seen, grounds)
     if (decision._tag === "Task") tasks.push(decision.task)
     else settled.push(decision.verdict)
     for (const message of decision.warnings) warnings.add(engine_reference, message, source)
     if (finding._tag === "Known") {
-      for (const message of finding.engine.parameters.warnings)
-        warnings.add(engine_reference, message, source)
+      for (const message of finding.engine.warnings) warnings.add(engine_reference, message, source)
     }
   })
   const expiring = tasks.flatMap((task) => expiringToken(task, grounds.tokens))

@@ -7,9 +7,9 @@ import { Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { ServiceCatalogue } from "../../src/client/ServiceCatalogue.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
-import { planAssignment } from "../../src/planning/Assignment.ts"
 import { FormCache } from "../../src/planning/EngineForms.ts"
-import { assignment, grounds, login } from "../planning/Samples.ts"
+import { FormCheckerInProcess } from "../../src/planning/FormCheckerInProcess.ts"
+import { assignment, planOn, grounds, login } from "../planning/Samples.ts"
 import { engineDetails } from "./Examples.ts"
 import { stageInProcess } from "./FakeService.ts"
 
@@ -17,7 +17,7 @@ const decisionFor = (status: number, body: string) =>
   Effect.gen(function* () {
     const { layer } = yield* stageInProcess({ status, body })
     const cache = FormCache.layer.pipe(
-      Layer.provide(ServiceCatalogue.layer),
+      Layer.provide(Layer.merge(ServiceCatalogue.layer, FormCheckerInProcess.layer)),
       Layer.provide(layer),
       Layer.provide(Ledger.layer({ path: ":memory:" })),
     )
@@ -27,12 +27,7 @@ const decisionFor = (status: number, body: string) =>
     const fiber = yield* Effect.forkChild(looking)
     yield* TestClock.adjust("1 hours")
     const finding = yield* Fiber.join(fiber)
-    const decision = planAssignment(
-      assignment({ features: [] }),
-      login({ username: "u" }),
-      finding,
-      grounds(),
-    )
+    const decision = planOn(assignment({ features: [] }), login({ username: "u" }), finding, grounds())
     return decision._tag === "Task"
       ? { availability: decision.task.availability, fitted: decision.task.fitted }
       : decision.verdict

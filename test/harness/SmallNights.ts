@@ -14,6 +14,7 @@ import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.t
 import { TokenStoreLayer } from "../../src/ledger/TokenStore.ts"
 import { openTokenDatabase } from "../../src/ledger/TokenTables.ts"
 import { FormCache } from "../../src/planning/EngineForms.ts"
+import { FormCheckerInProcess } from "../../src/planning/FormCheckerInProcess.ts"
 import type { Reading } from "../../src/sandbox/readings/Reading.ts"
 import { Sandbox } from "../../src/sandbox/Sandbox.ts"
 import { SandboxClient } from "../../src/sandbox/SandboxClient.ts"
@@ -73,7 +74,7 @@ export const makeNights = (reading: Reading = {}) => {
   const database = openTokenDatabase(":memory:")
   const key = Redacted.make("5c".repeat(32))
   const layers = Layer.mergeAll(
-    FormCache.layer.pipe(Layer.provide(ServiceCatalogue.layer)),
+    FormCache.layer.pipe(Layer.provide(Layer.merge(ServiceCatalogue.layer, FormCheckerInProcess.layer))),
     publisher,
     Secrets.layerMemory(new Map()),
   ).pipe(

@@ -4,13 +4,24 @@
 import { Redacted } from "effect"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { planAssignment, refitTask } from "../../src/planning/Assignment.ts"
+import { planAssignment, seeEngine } from "../../src/planning/Assignment.ts"
 import type { Grounds, TaskVerdict } from "../../src/planning/Assignment.ts"
 import type { EngineFinding } from "../../src/planning/EngineForms.ts"
 import { fingerprintLogin } from "../../src/planning/Fingerprint.ts"
 import type { ResolvedLogin } from "../../src/planning/Logins.ts"
 import type { Assignment } from "../../src/jobs/Job.ts"
-import { assignment, configsForm, grounds, key, known, literal, login } from "./Samples.ts"
+import {
+  assignment,
+  configsForm,
+  grounds,
+  key,
+  known,
+  literal,
+  login,
+  paramsForm,
+  planOn,
+  refitOn,
+} from "./Samples.ts"
 
 const values = { username: "user", password: "pass word" }
 const good = login(values)
@@ -86,6 +97,15 @@ const cases: ReadonlyArray<Case> = [
     ),
   },
   {
+    title: "an engine whose forms cannot be used",
+    finding: { _tag: "Unusable", why: "parameters: it refers to itself" },
+    verdict: failed(
+      "ANSWER_UNUSABLE",
+      "the engine's form cannot be used (parameters: it refers to itself); no login is sent without its " +
+        "form: report this to the service's support",
+    ),
+  },
+  {
     title: "an engine that needs a person at every run [end always engine]",
     finding: known({ action_required_frequency: "always" }),
     verdict: skipped("CUSTOMER_INTERVENTION_REQUIRED", "this engine needs a person at every run"),
@@ -146,16 +166,31 @@ const cases: ReadonlyArray<Case> = [
   },
 ]
 
+const cycle = { A: { $ref: "#/$defs/A" } }
+
 describe("an assignment", () => {
+  it("is told of in few words, however long the names are that a form has", () => {
+    const long = "n".repeat(100_000)
+    const form = paramsForm({ [long]: { type: "string" } }, { required: [long], additionalProperties: false })
+    const decision = planOn(assignment(), login({ other: "x" }), known({ parameters: form }), grounds())
+    expect(decision._tag === "Settled" && decision.verdict.message.length < 1_000).toBe(true)
+    const feature = {
+      code: long,
+      configurations: { ...configsForm({ a: { $ref: "#/$defs/A" } }), $defs: cycle },
+    }
+    const refused = planOn(assignment(), good, known({ features: [feature] }), grounds())
+    expect(refused._tag === "Settled" && refused.verdict.message.length < 1_000).toBe(true)
+  })
+
+  it("is not ready to start before its engine's forms have said what they say of it", () => {
+    const decision = planAssignment(assignment(), good, seeEngine(known(), undefined), grounds())
+    expect(decision).toMatchObject({ _tag: "Task", task: { availability: "unavailable", fitted: false } })
+  })
+
   for (const { title, verdict, ...given } of cases) {
     it(`is settled before any start: ${title}`, () => {
       const subject = assignment(given.assignment)
-      const decision = planAssignment(
-        subject,
-        given.login ?? good,
-        given.finding ?? known(),
-        grounds(given.grounds),
-      )
+      const decision = planOn(subject, given.login ?? good, given.finding ?? known(), grounds(given.grounds))
       const { customer_id, engine_reference, features } = subject
       expect(decision).toEqual({
         _tag: "Settled",
@@ -166,7 +201,7 @@ describe("an assignment", () => {
   }
 
   it("becomes a task with what a start sends, fitted to the form", () => {
-    const decision = planAssignment(assignment(), login({ ...values, branch: "12" }), known(), grounds())
+    const decision = planOn(assignment(), login({ ...values, branch: "12" }), known(), grounds())
     if (decision._tag !== "Task") throw new Error(decision.verdict.message)
     const { start, ...task } = decision.task
     expect(task).toEqual({
@@ -195,7 +230,7 @@ describe("an assignment", () => {
 
   it("the same credentials under two customers have one fingerprint", () => {
     const of = (customer_id: string) => {
-      const decision = planAssignment(assignment({ customer_id }), login({ ...values }), known(), grounds())
+      const decision = planOn(assignment({ customer_id }), login({ ...values }), known(), grounds())
       return decision._tag === "Task" ? [decision.task.task_id, decision.task.fingerprint] : []
     }
     expect([of("c-1"), of("c-2")]).toEqual([
@@ -206,19 +241,19 @@ describe("an assignment", () => {
 
   it("waits unfitted for an engine that nobody saw yet, and is decided when it is seen", () => {
     const given = login({ ...values, branch: "12" })
-    const decision = planAssignment(assignment(), given, away, grounds())
+    const decision = planOn(assignment(), given, away, grounds())
     if (decision._tag !== "Task") throw new Error(decision.verdict.message)
     const { fitted, availability } = decision.task
     expect({ fitted, availability }).toEqual({ fitted: false, availability: "unavailable" })
-    expect(refitTask(decision.task, known(), grounds())).toEqual(
-      planAssignment(assignment(), given, known(), grounds()),
+    expect(refitOn(decision.task, known(), grounds())).toEqual(
+      planOn(assignment(), given, known(), grounds()),
     )
-    const always = refitTask(decision.task, known({ action_required_frequency: "always" }), grounds())
+    const always = refitOn(decision.task, known({ action_required_frequency: "always" }), grounds())
     expect(always._tag === "Settled" ? always.verdict.reason : "").toBe("CUSTOMER_INTERVENTION_REQUIRED")
   })
 
   it("is checked with the known form while its engine is away", () => {
-    const decision = planAssignment(assignment(), good, known({}, false), grounds())
+    const decision = planOn(assignment(), good, known({}, false), grounds())
     if (decision._tag !== "Task") throw new Error(decision.verdict.message)
     const { fitted, availability } = decision.task
     expect({ fitted, availability }).toEqual({ fitted: true, availability: "unavailable" })
@@ -233,7 +268,7 @@ describe("an assignment", () => {
         parameters: { username: literal("user"), password: literal("x") },
       },
     })
-    const decision = planAssignment(subject, good, known(), grounds())
+    const decision = planOn(subject, good, known(), grounds())
     expect(decision._tag === "Task" ? [decision.task.lacking, decision.warnings] : []).toEqual([
       ["loans_read"],
       [
@@ -245,7 +280,7 @@ describe("an assignment", () => {
 
   it("warns of an id that is what the customer logs in with, once the reference is resolved", () => {
     const subject = assignment({ customer_id: "User" })
-    const decision = planAssignment(subject, good, known(), grounds())
+    const decision = planOn(subject, good, known(), grounds())
     expect(decision.warnings).toEqual([
       "this customer_id is also the value of the parameter `username`; the service stores it and may put it " +
         "into webhook addresses: use an id that says nothing about the person",
@@ -269,7 +304,7 @@ describe("an assignment", () => {
             parameters: Object.fromEntries(Object.entries(given).map(([name, one]) => [name, literal(one)])),
           },
         })
-        expect(JSON.stringify(planAssignment(subject, login(given), engine, grounds()))).not.toContain(canary)
+        expect(JSON.stringify(planOn(subject, login(given), engine, grounds()))).not.toContain(canary)
       }),
     )
   })

@@ -17,7 +17,7 @@ import {
 import { assembleLogin, resolveReferences } from "../../src/planning/Logins.ts"
 import { findConflicts, planTasks } from "../../src/planning/Plan.ts"
 import type { PlanInput } from "../../src/planning/Plan.ts"
-import { assignment, key, known, literal, login } from "./Samples.ts"
+import { assignment, fitOf, key, known, literal, login } from "./Samples.ts"
 
 const job = (
   assignments: ReadonlyArray<Assignment>,
@@ -28,14 +28,20 @@ const job = (
   concurrency: { max_in_flight: 2, per_engine: 1 },
   execution: { execution_timeout_seconds: 60, unlock_protected_data: false, max_wait_ms: 1 },
 })
-const input = (changes: Partial<PlanInput> & Pick<PlanInput, "job" | "logins">): PlanInput => ({
-  run_id: "n.2026-11-21",
-  engines: new Map([["bank:website", known()]]),
-  key,
-  rejections: new Map(),
-  expectations: noExpectations,
-  ...changes,
-})
+const input = (changes: Partial<PlanInput> & Pick<PlanInput, "job" | "logins">): PlanInput => {
+  const engines = changes.engines ?? new Map([["bank:website", known()]])
+  return {
+    run_id: "n.2026-11-21",
+    engines,
+    fits: changes.job.assignments.map((one, index) =>
+      fitOf(one, changes.logins[index], engines.get(one.engine_reference)),
+    ),
+    key,
+    rejections: new Map(),
+    expectations: noExpectations,
+    ...changes,
+  }
+}
 const customer = (id: string, changes: Partial<Assignment> = {}) =>
   assignment({ customer_id: id, source: `a.csv:${id}`, ...changes })
 

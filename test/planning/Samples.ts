@@ -4,9 +4,12 @@
 import { Redacted } from "effect"
 import type { EngineDetails, FormSchema } from "../../src/contract/Engine.ts"
 import type { Assignment, ParameterSource } from "../../src/jobs/Job.ts"
-import { compileEngine } from "../../src/planning/EngineForms.ts"
-import type { EngineFinding } from "../../src/planning/EngineForms.ts"
-import type { Grounds } from "../../src/planning/Assignment.ts"
+import { planAssignment, refitTask, seeEngine } from "../../src/planning/Assignment.ts"
+import type { Decision, Grounds, Task } from "../../src/planning/Assignment.ts"
+import { secretFields } from "../../src/planning/EngineForms.ts"
+import type { EngineFinding, Fit } from "../../src/planning/EngineForms.ts"
+import { makeFitter } from "../../src/planning/FitForms.ts"
+import type { FormCase } from "../../src/planning/FitForms.ts"
 import type { ResolvedLogin } from "../../src/planning/Logins.ts"
 
 export const paramsForm = (
@@ -63,11 +66,58 @@ export const engineDetails = (changes: Partial<EngineDetails> = {}): EngineDetai
   ...changes,
 })
 
-export const known = (changes: Partial<EngineDetails> = {}, available = true): EngineFinding => ({
-  _tag: "Known",
-  engine: compileEngine(engineDetails(changes)),
-  available,
-})
+const fitter = makeFitter()
+
+export const known = (changes: Partial<EngineDetails> = {}, available = true): EngineFinding => {
+  const details = engineDetails(changes)
+  const body = JSON.stringify(details)
+  const answer = fitter({ body, cases: [] })
+  if (answer._tag === "Unusable") return answer
+  return {
+    _tag: "Known",
+    engine: { details, body, warnings: answer.warnings, secret: secretFields(details.parameters) },
+    available,
+  }
+}
+
+/** What the engine's forms say, asked for on the spot. */
+const fitOn = (finding: EngineFinding, one: FormCase): Fit | undefined => {
+  if (finding._tag !== "Known") return undefined
+  const answer = fitter({ body: finding.engine.body, cases: [one] })
+  const raw = answer._tag === "Fitted" ? answer.fits[0] : undefined
+  if (raw?.parameters === undefined) return raw && { settings: raw.settings }
+  const { parameters } = raw
+  return {
+    settings: raw.settings,
+    login: { ...parameters, parameters: Redacted.make(parameters.parameters) },
+  }
+}
+
+export const fitOf = (
+  { features, configurations }: Assignment,
+  given: ResolvedLogin | undefined,
+  finding: EngineFinding | undefined,
+): Fit | undefined => {
+  const parameters = given?._tag === "Resolved" ? { parameters: Redacted.value(given.parameters) } : {}
+  return finding && fitOn(finding, { features, configurations, ...parameters })
+}
+
+/** `planAssignment` on an engine whose forms are asked on the spot. */
+export const planOn = (
+  about: Assignment,
+  given: ResolvedLogin,
+  finding: EngineFinding,
+  on: Grounds,
+): Decision => planAssignment(about, given, seeEngine(finding, fitOf(about, given, finding)), on)
+
+/** `refitTask`, likewise. */
+export const refitOn = (task: Task, finding: EngineFinding, on: Grounds): Decision => {
+  const { features, start } = task
+  const { configurations, login: sent } = start
+  const parameters = sent._tag === "Parameters" ? { parameters: Redacted.value(sent.parameters) } : {}
+  const fit = fitOn(finding, { features, configurations, ...parameters })
+  return refitTask(task, seeEngine(finding, fit), on)
+}
 
 export const literal = (value: unknown): ParameterSource => ({ _tag: "Literal", value: Redacted.make(value) })
 
@@ -86,7 +136,9 @@ export const assignment = (changes: Partial<Assignment> = {}): Assignment => ({
   ...changes,
 })
 
-export const login = (parameters: Readonly<Record<string, unknown>>): ResolvedLogin => ({
+export const login = (
+  parameters: Readonly<Record<string, unknown>>,
+): Extract<ResolvedLogin, { _tag: "Resolved" }> => ({
   _tag: "Resolved",
   parameters: Redacted.make(parameters),
 })

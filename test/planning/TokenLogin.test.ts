@@ -2,19 +2,17 @@
  * Logins by token before a start: which token stands in for which parameters, what it may ask for, and every
  * reason for which it logs in nobody.
  */
-import { Redacted } from "effect"
 import { describe, expect, it } from "vitest"
 import type { Assignment } from "../../src/jobs/Job.ts"
 import type { StoredToken } from "../../src/ledger/TokenStore.ts"
 import { tokenLifetimeMs } from "../../src/ledger/TokenStore.ts"
-import { planAssignment, refitTask } from "../../src/planning/Assignment.ts"
 import type { Decision } from "../../src/planning/Assignment.ts"
 import { noExpectations } from "../../src/planning/Expectations.ts"
 import { fingerprintLogin } from "../../src/planning/Fingerprint.ts"
 import type { ResolvedLogin } from "../../src/planning/Logins.ts"
 import { planTasks } from "../../src/planning/Plan.ts"
 import { makeShelf } from "../../src/planning/TokenLogin.ts"
-import { assignment, grounds, key, known, login } from "./Samples.ts"
+import { assignment, planOn, refitOn, fitOf, grounds, key, known, login } from "./Samples.ts"
 
 const day = 24 * 60 * 60_000
 const now = Date.UTC(2026, 10, 21)
@@ -54,7 +52,7 @@ const decide = (
   resolved: ResolvedLogin = login(values),
   more: Parameters<typeof grounds>[0] = {},
 ): Decision =>
-  planAssignment(
+  planOn(
     assignment(changes),
     resolved,
     known(),
@@ -127,14 +125,14 @@ describe("a job that asks for tokenized access", () => {
   })
 
   it("is settled where no store is open, and uses no token where it does not ask", () => {
-    const closed = planAssignment(assignment(asked), login(values), known(), grounds())
+    const closed = planOn(assignment(asked), login(values), known(), grounds())
     expect(outcomeOf(closed)).toBe("failed TOKENS_UNAVAILABLE engineer")
     expect(outcomeOf(decide([stored()], { login: wanting(false) }))).toBe("parameters")
   })
 
   it("is decided again when its engine is seen, and then no more", () => {
     const given = grounds({ tokens: makeShelf([stored({ fingerprint: branchFingerprint })], service, now) })
-    const unseen = planAssignment(
+    const unseen = planOn(
       assignment(asked),
       login({ ...values, branch: "12" }),
       { _tag: "Unavailable" },
@@ -142,9 +140,9 @@ describe("a job that asks for tokenized access", () => {
     )
     if (unseen._tag !== "Task") throw new Error(unseen.verdict.message)
     expect(outcomeOf(unseen)).toBe("parameters, asking for a ticket")
-    const seen = refitTask(unseen.task, known(), given)
+    const seen = refitOn(unseen.task, known(), given)
     expect(outcomeOf(seen)).toBe("token t-1")
-    expect(seen._tag === "Task" ? refitTask(seen.task, known(), given) : undefined).toEqual(seen)
+    expect(seen._tag === "Task" ? refitOn(seen.task, known(), given) : undefined).toEqual(seen)
   })
   const branchFingerprint = fingerprintLogin(key, "bank:website", { ...values, branch: 12 })
 })
@@ -255,7 +253,7 @@ describe("promise 4 with tokens", () => {
     expect(outcomeOf(decision)).toBe("token t-1")
     expect(decision._tag === "Task" ? decision.task.fingerprint : "").toBe(fingerprint)
     const given = grounds({ tokens: makeShelf([unknown], service, now) })
-    expect(decision._tag === "Task" ? refitTask(decision.task, known(), given) : "").toEqual(decision)
+    expect(decision._tag === "Task" ? refitOn(decision.task, known(), given) : "").toEqual(decision)
     const refused = decide([unknown], { login: wanting(true) }, login(values), rejected(fingerprint))
     expect(outcomeOf(refused)).toBe("failed BLOCKED_USER customer")
   })
@@ -272,17 +270,20 @@ describe("promise 4 with tokens", () => {
 })
 
 describe("a plan with tokens", () => {
+  const about = assignment({ login: wanting(true) })
+  const given = login(values)
   const planOf = (tokens: ReadonlyArray<StoredToken>) =>
     planTasks({
       job: {
-        assignments: [assignment({ login: wanting(true) })],
+        assignments: [about],
         sessions: [],
         concurrency: { max_in_flight: 1, per_engine: 1 },
         execution: { execution_timeout_seconds: 60, unlock_protected_data: false, max_wait_ms: 1 },
       },
       run_id: "n.2026-11-21",
       engines: new Map([["bank:website", known()]]),
-      logins: [{ _tag: "Resolved", parameters: Redacted.make(values) }],
+      fits: [fitOf(about, given, known())],
+      logins: [given],
       key,
       rejections: new Map(),
       expectations: noExpectations,

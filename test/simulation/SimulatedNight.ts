@@ -19,6 +19,7 @@ import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.t
 import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
 import type { Recorded } from "../../src/ledger/Fact.ts"
 import { FormCache } from "../../src/planning/EngineForms.ts"
+import { FormCheckerInProcess } from "../../src/planning/FormCheckerInProcess.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 import { SandboxClient } from "../../src/sandbox/SandboxClient.ts"
 import type { Truth } from "../../src/sandbox/admin/Truth.ts"
@@ -257,7 +258,7 @@ const layersOf = (
   )
   const landing = LandingMemory.layer(store)
   const forms = FormCache.layer.pipe(
-    Layer.provide(ServiceCatalogue.layer),
+    Layer.provide(Layer.merge(ServiceCatalogue.layer, FormCheckerInProcess.layer)),
     Layer.provide(service),
     Layer.provide(ledger),
   )

@@ -1,0 +1,14 @@
+/**
+ * Forms checked where the caller runs, at once and with the same answer every time: for simulated nights,
+ * whose forms are known and whose time is virtual.
+ */
+import { Effect, Layer } from "effect"
+import { makeFitter } from "./FitForms.ts"
+import { FormChecker } from "./FormChecker.ts"
+
+export const FormCheckerInProcess = {
+  layer: Layer.sync(FormChecker, () => {
+    const fit = makeFitter()
+    return FormChecker.of({ check: (request) => Effect.sync(() => fit(request)) })
+  }),
+}
