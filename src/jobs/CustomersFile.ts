@@ -4,13 +4,14 @@
  * `65e0`), values are redacted as they are read, empty cells and nulls are absent parameters, and what is
  * wrong is found with its line and column.
  */
-import { Effect, FileSystem, Predicate, Result, Stream } from "effect"
+import { Effect, Predicate, Result, Stream } from "effect"
 import { CsvReader } from "./Csv.ts"
 import type { CsvRow } from "./Csv.ts"
 import type { Cells } from "./DataCells.ts"
 import type { ParameterSource } from "./Job.ts"
 import { nearestName } from "../Nearest.ts"
 import type { Findings, Place } from "./Problem.ts"
+import { checkFile, streamFile } from "../RegularFile.ts"
 
 export interface CustomerRow {
   readonly place: Place
@@ -29,6 +30,8 @@ export interface CustomersSource {
 
 const idColumn = "customer_id"
 const engineColumn = "engine_reference"
+/** Far above a million customers, and below what a disk is filled with by mistake. */
+const bytesMax = 500_000_000
 
 /** One row of any format, its values still as the file has them. */
 const takeRow = (
@@ -86,15 +89,14 @@ const checkColumns = (
 /** The texts of a UTF-8 file; a byte that is none is one error and the end of reading. */
 const readTexts = (source: CustomersSource, onText: (text: string) => void) =>
   Effect.gen(function* () {
-    const files = yield* FileSystem.FileSystem
     const decoder = new TextDecoder("utf-8", { fatal: true })
     const decode = (bytes?: Uint8Array) =>
       Effect.try({
         try: () => (bytes === undefined ? decoder.decode() : decoder.decode(bytes, { stream: true })),
         catch: () => "the file is not UTF-8; export it again as UTF-8",
       }).pipe(Effect.map(onText))
-    const reading = files.stream(source.path).pipe(
-      Stream.mapError((error) => `the file cannot be read (${error.reason._tag})`),
+    const reading = streamFile(source.path, bytesMax).pipe(
+      Stream.mapError((reason) => `the file cannot be read (${reason})`),
       Stream.runForEach(decode),
     )
     const read = yield* Effect.result(Effect.andThen(reading, decode()))
@@ -224,10 +226,15 @@ export const readCustomersFile = Effect.fn("CustomersFile.read")(function* (
   const read = readerOf(path)
   if (read === undefined)
     return findings.error(from, "expected a file that ends in .csv, .ndjson, .jsonl or .parquet")
-  const files = yield* FileSystem.FileSystem
-  // What is not there has no lines: the job file is what to correct.
-  if (!(yield* Effect.orElseSucceed(files.exists(path), () => true)))
-    return findings.error(from, `there is no file \`${path}\``)
+  // What cannot be opened has no lines: the job file is what to correct.
+  const checked = yield* Effect.result(checkFile(path, bytesMax))
+  if (Result.isFailure(checked)) {
+    const missing = checked.failure === "ENOENT"
+    const message = missing
+      ? `there is no file \`${path}\``
+      : `\`${path}\` cannot be read (${checked.failure})`
+    return findings.error(from, message)
+  }
   yield* read(source)
   source.cells.end()
 })
