@@ -4,6 +4,7 @@
  */
 import { Context, Effect, Layer, Stdio, Stream } from "effect"
 import type { Style } from "../report/RenderSummary.ts"
+import { forTerminal } from "../report/TerminalText.ts"
 
 export interface OutputValues {
   readonly out: Style
@@ -30,22 +31,29 @@ export class Output extends Context.Service<Output, OutputValues>()("nightjar/cl
     )
 }
 
-/** Chunks to stdout with back-pressure; ends early and quietly when the reader has gone. */
-export const writeOut = <E, R>(chunks: Stream.Stream<string | Uint8Array, E, R>) =>
+/**
+ * Chunks to stdout with back-pressure; ends early and quietly when the reader has gone. A terminal is shown
+ * texts without their control characters; `painted` texts keep the colours of this program.
+ */
+export const writeOut = <E, R>(chunks: Stream.Stream<string | Uint8Array, E, R>, painted = false) =>
   Effect.gen(function* () {
     const stdio = yield* Stdio.Stdio
     const sink = stdio.stdout()
-    return yield* Stream.run(chunks, sink).pipe(Effect.catchIf(isGone, () => Effect.void))
+    const shown = (chunk: string | Uint8Array) =>
+      typeof chunk === "string" ? forTerminal(chunk, painted) : chunk
+    const written = (yield* stdio.stdoutIsTerminal) ? Stream.map(chunks, shown) : chunks
+    return yield* Stream.run(written, sink).pipe(Effect.catchIf(isGone, () => Effect.void))
   })
 
 const isGone = (error: unknown): boolean =>
   typeof error === "object" && error !== null && "_tag" in error && error._tag === "PlatformError"
 
-export const say = (text: string) => writeOut(Stream.make(`${text}\n`))
-export const sayJson = (value: unknown) => say(JSON.stringify(value, null, 2))
+export const say = (text: string) => writeOut(Stream.make(`${text}\n`), true)
+export const sayJson = (value: unknown) => writeOut(Stream.make(`${JSON.stringify(value, null, 2)}\n`))
 
 /** A message beside the result. */
 export const note = Effect.fnUntraced(function* (text: string) {
   const stdio = yield* Stdio.Stdio
-  yield* Effect.ignore(Stream.run(Stream.make(`${text}\n`), stdio.stderr()))
+  const shown = (yield* stdio.stderrIsTerminal) ? forTerminal(text, false) : text
+  yield* Effect.ignore(Stream.run(Stream.make(`${shown}\n`), stdio.stderr()))
 })

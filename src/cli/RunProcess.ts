@@ -7,6 +7,7 @@ import { Cause, Effect, Exit, Fiber, Runtime } from "effect"
 import { CliError } from "effect/cli"
 import { defectEnding, endingOf, exitCodes } from "./Failures.ts"
 import type { Ending } from "./Failures.ts"
+import { forTerminal } from "../report/TerminalText.ts"
 
 type Signal = "SIGINT" | "SIGTERM" | "SIGHUP"
 const signalCodes: Readonly<Record<Signal, number>> = {
@@ -34,6 +35,11 @@ const ignoreClosedPipes = (): void => {
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined)
 }
 
+/** A reason may quote a service or a file. */
+const tell = (text: string): void => {
+  process.stderr.write(`${process.stderr.isTTY ? forTerminal(text, false) : text}\n`)
+}
+
 /** Runs to its end and leaves the process with the exit code that the program came to. */
 export const runProcess = <E>(program: Effect.Effect<void, E>): void => {
   ignoreClosedPipes()
@@ -50,10 +56,8 @@ export const runProcess = <E>(program: Effect.Effect<void, E>): void => {
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => stop(signal))
     fiber.addObserver((exit) => {
       const ending = endingOfExit(exit)
-      if (signalled === undefined && ending.lines.length > 0)
-        process.stderr.write(`${ending.lines.join("\n")}\n`)
-      if (Exit.isFailure(exit) && asksForStacks(process.argv))
-        process.stderr.write(`${Cause.pretty(exit.cause)}\n`)
+      if (signalled === undefined && ending.lines.length > 0) tell(ending.lines.join("\n"))
+      if (Exit.isFailure(exit) && asksForStacks(process.argv)) tell(Cause.pretty(exit.cause))
       process.exit(signalled === undefined ? ending.exit_code : signalCodes[signalled])
     })
   })(program, { disableErrorReporting: true })
