@@ -43,7 +43,7 @@ describe("exit codes", () => {
       lines: [
         "nightjar: the ledger cannot be read or written: disk full",
         "What was landed and recorded is kept, nothing unpublished was deleted at the service. " +
-          "Check free space and permissions of the output folder; then `nightjar run` goes on from there.",
+          "Check free space and permissions of the output folder; then `nightjar run` resumes from there.",
       ],
     })
     expect(endingOf(new Ended({ exit_code: 3 }))).toEqual({ exit_code: 3, lines: [] })
