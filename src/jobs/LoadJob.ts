@@ -65,6 +65,7 @@ const decodeParts = (context: Context, root: Readonly<Record<string, unknown>>) 
   const list = <S extends Schema.ConstraintDecoder<unknown>>(key: Key, schema: S): Array<Item<S["Type"]>> => {
     const items = part(key, Schema.Array(Schema.Unknown)) ?? []
     return items.flatMap((item, index) => {
+      if (context.findings.isFull()) return []
       const value = decodePart(context, schema, item, [key, index])
       return value === undefined ? [] : [{ index, value }]
     })
@@ -154,6 +155,7 @@ const bindCustomers = Effect.fnUntraced(function* (context: Context, parts: Part
     hasTokens: parts.has("tokens"),
   }
   for (const item of parts.customers) {
+    if (context.findings.isFull()) break
     if (!Assignments.checkCustomer(context, item)) continue
     const { id, from, references, tokenized_access } = item.value
     if (from === undefined) {
