@@ -201,17 +201,19 @@ const readNdjson = (source: CustomersSource) => {
       return source.findings.error(place, `this line has more than ${cellsMax} fields`)
     takeRow(source, () => place, entries)
   }
+  let isEndless = false
   const push = (text: string): void => {
+    if (isEndless) return
     const lines = (rest + text).split("\n")
     rest = lines.pop() ?? ""
     lines.forEach(onLine)
     if (rest.length <= lineMax) return
-    source.findings.error({ file: source.path, line: lineNumber + 1, column: 1 }, longLine, longLine)
-    rest = rest.slice(0, lineMax)
+    source.findings.error({ file: source.path, line: lineNumber + 1, column: 1 }, longLine)
+    isEndless = true
   }
   return readTexts(source, push).pipe(
     Effect.map((whole) => {
-      if (whole && rest !== "") onLine(rest)
+      if (whole && !isEndless && rest !== "") onLine(rest)
     }),
   )
 }

@@ -26,7 +26,7 @@ export interface JobDocument {
 
 /** Far above any honest file; what stops an alias of aliases of aliases. */
 const plainMax = 5_000_000
-const aliasedMax = 1_000_000
+const aliasedMax = 500_000
 
 /** Far above any honest file; a further one is told as if the environment did not have it. */
 const variablesMax = 1_000
