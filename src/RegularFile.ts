@@ -36,7 +36,7 @@ const check = (found: Stats, bytesMax: number): void => {
   if (found.size > bytesMax) throw tooLarge(bytesMax)
 }
 
-/** Asked before the file is opened, because opening alone can have effects; asked again of what was opened. */
+/** Asked before the file is opened, because opening alone can have effects, and again of what was opened. */
 async function* pieces(path: string, bytesMax: number): AsyncGenerator<Uint8Array> {
   check(await stat(path), bytesMax)
   const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)

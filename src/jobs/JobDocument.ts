@@ -181,7 +181,8 @@ const valueOf = (reading: Reading, node: unknown, at: number, around: Around, in
   if (!reading.tooMuch && (depth > depthMax || reading.nodes > nodesMax)) {
     reading.tooMuch = true
     const deep = "this is nested too deeply, or an alias (*) contains itself"
-    const many = `up to here the file has more than ${nodesMax} values, aliases (*) counted as what they stand for`
+    const many =
+      `up to here the file has more than ${nodesMax} values, ` + "aliases (*) counted as what they stand for"
     reading.complain(at, depth > depthMax ? deep : many)
   }
   if (reading.tooMuch) return undefined

@@ -16,9 +16,6 @@ export interface ParquetBounds {
   readonly bytesMax: number
 }
 
-/** DuckDB reads `*`, `?` and `[` in a path as a pattern; each alone in brackets is itself. */
-const exactly = (path: string): string => path.replaceAll(/[*?[]/g, "[$&]")
-
 /** Why a file that can be read is not taken, in words for people. */
 class Refused {
   readonly reason: string
@@ -48,9 +45,8 @@ const measure = Effect.fnUntraced(function* (
   return columns
 })
 
-export const readParquetRows = (file: string, texts: ReadonlyArray<string>, bounds: ParquetBounds) =>
+export const readParquetRows = (path: string, texts: ReadonlyArray<string>, bounds: ParquetBounds) =>
   Effect.gen(function* () {
-    const path = exactly(file)
     const database = yield* DuckDb
     const connection = yield* database.open({
       path: ":memory:",

@@ -35,8 +35,8 @@ export interface ReadText {
 }
 
 /**
- * Items of the list whose key stands at `keyOffset`, in order; the document holds only the rest of them. False
- * ends the reading: nothing more is wanted.
+ * Items of the list whose key stands at `keyOffset`, in order; the document holds only the rest of them.
+ * False ends the reading: nothing more is wanted.
  */
 export type OnPiece = (keyOffset: number, keyText: string, items: ReadonlyArray<ParsedNode>) => boolean
 
@@ -121,5 +121,5 @@ export const readInPieces = (source: string, lines: LineCounter, onPiece: OnPiec
 const tooLong = `this is longer than ${scalarMax} characters; is a quote missing?`
 
 const tooMuch =
-  "up to here the file holds more than can be read at once: write the customers as a list of lines that begin " +
-  "with -, or put them into a csv or ndjson file"
+  "up to here the file holds more than can be read at once: write the customers as a list of lines that " +
+  "begin with -, or put them into a csv or ndjson file"

@@ -10,7 +10,7 @@ const lineMax = 10_000
 
 /** Our own colours, as `paint` writes them; nothing else of the kind is let through. */
 const ownColour = "\\u001b\\[(?:0|1|2|31|32|33)m"
-/** A line end and a tab stay; a return stays only before a line feed, elsewhere it would overwrite the line. */
+/** A line end and a tab stay; a return stays before a line feed only, elsewhere it overwrites the line. */
 const control = "[^\\P{Cc}\\n\\t\\r]|\\r(?!\\n)|[\\p{Cf}\\p{Zl}\\p{Zp}\\p{Cs}]"
 const anyControl = new RegExp(control, "gu")
 const controlButColours = new RegExp(`(${ownColour})|${control}`, "gu")

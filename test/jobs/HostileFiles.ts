@@ -168,8 +168,7 @@ const csvText = (draw: Draw): string => {
 }
 
 const jsonOf = (draw: Draw, depth: number): unknown => {
-  const leaf = () =>
-    draw.pick<unknown>([canary, draw.pick(scalars), null, true, -0, 1e300, 2 ** 53, ""])
+  const leaf = () => draw.pick<unknown>([canary, draw.pick(scalars), null, true, -0, 1e300, 2 ** 53, ""])
   if (depth === 0 || draw.below(3) > 0) return leaf()
   if (draw.below(2) === 0) return Array.from({ length: draw.below(4) }, () => jsonOf(draw, depth - 1))
   return { [draw.pick(scalars)]: jsonOf(draw, depth - 1), b: leaf() }
