@@ -237,7 +237,7 @@ const keptFacts = (
 
 /**
  * The end is a fact before it is published, so that the tables say it. It only counts once it is published:
- * who is cut off in between takes the run up again.
+ * after a kill in between, the next `run` resumes this one.
  */
 const endStage = Effect.fnUntraced(function* (job: Job, run_id: string) {
   const ledger = yield* Ledger

@@ -46,7 +46,7 @@ export interface Ending {
 }
 
 const kept = "What was landed and recorded is kept, nothing unpublished was deleted at the service"
-const resume = "`nightjar run` goes on from there"
+const resume = "`nightjar run` resumes from there"
 
 const told = (exit_code: number, what: string, next: string): Ending => ({
   exit_code,

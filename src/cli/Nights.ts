@@ -55,7 +55,7 @@ export const runNights = Effect.fn("Nights.run")(function* (
 
 const interruptedLine =
   "interrupted: the state is saved. Executions at the service stay there; " +
-  "`nightjar run` takes the night up again."
+  "`nightjar run` resumes the run."
 
 interface ToldNight {
   readonly exit_code: number

@@ -6,6 +6,7 @@ import { Context, Effect, Layer, Stdio, Stream } from "effect"
 import type { Style } from "../report/RenderSummary.ts"
 import { cleanValue } from "../secrets/CleanValue.ts"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
+import { forTerminal } from "../report/TerminalText.ts"
 
 export interface OutputValues {
   readonly out: Style
@@ -32,12 +33,18 @@ export class Output extends Context.Service<Output, OutputValues>()("nightjar/cl
     )
 }
 
-/** Chunks to stdout with back-pressure; ends early and quietly when the reader has gone. */
-export const writeOut = <E, R>(chunks: Stream.Stream<string | Uint8Array, E, R>) =>
+/**
+ * Chunks to stdout with back-pressure; ends early and quietly when the reader has gone. A terminal is shown
+ * texts without their control characters; `painted` texts keep the colours of this program.
+ */
+export const writeOut = <E, R>(chunks: Stream.Stream<string | Uint8Array, E, R>, painted = false) =>
   Effect.gen(function* () {
     const stdio = yield* Stdio.Stdio
     const sink = stdio.stdout()
-    return yield* Stream.run(chunks, sink).pipe(Effect.catchIf(isGone, () => Effect.void))
+    const shown = (chunk: string | Uint8Array) =>
+      typeof chunk === "string" ? forTerminal(chunk, painted) : chunk
+    const written = (yield* stdio.stdoutIsTerminal) ? Stream.map(chunks, shown) : chunks
+    return yield* Stream.run(written, sink).pipe(Effect.catchIf(isGone, () => Effect.void))
   })
 
 const isGone = (error: unknown): boolean =>
@@ -46,7 +53,7 @@ const isGone = (error: unknown): boolean =>
 /** What a terminal shows is copied into tickets and mails: no secret of this process stands in it. */
 export const say = Effect.fnUntraced(function* (text: string) {
   const { clean } = yield* KnownSecrets
-  yield* writeOut(Stream.make(`${clean(text, "own")}\n`))
+  yield* writeOut(Stream.make(`${clean(text, "own")}\n`), true)
 })
 export const sayJson = Effect.fnUntraced(function* (value: unknown) {
   const known = yield* KnownSecrets
@@ -58,5 +65,7 @@ export const sayJson = Effect.fnUntraced(function* (value: unknown) {
 export const note = Effect.fnUntraced(function* (text: string) {
   const stdio = yield* Stdio.Stdio
   const { clean } = yield* KnownSecrets
-  yield* Effect.ignore(Stream.run(Stream.make(`${clean(text, "own")}\n`), stdio.stderr()))
+  const cleaned = clean(text, "own")
+  const shown = (yield* stdio.stderrIsTerminal) ? forTerminal(cleaned, false) : cleaned
+  yield* Effect.ignore(Stream.run(Stream.make(`${shown}\n`), stdio.stderr()))
 })

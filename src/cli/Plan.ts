@@ -122,7 +122,7 @@ const previewJson = ({ job, how, collect, plan, over }: Preview) => ({
 
 const headlines = {
   new: "would begin",
-  resume: "would be taken up again",
+  resume: "would be resumed",
   nothing: "is finished: `run` would do nothing (`--new` forces a further run)",
 } as const
 
@@ -141,11 +141,11 @@ const renderPreview = ({ how, collect, plan, over, sources }: Preview, { width }
   const sections = [
     wrap(
       `${plan.run_id} ${headlines[how]}: ${counted(starting.length, "task")} to start, ` +
-        `${over.size} over already, ${plan.settled.length} that will not start, ` +
-        `${counted(plan.sessions.length, "session")} to pull; takes ${span(plan.expected_ms)} or more`,
+        `${over.size} already finished, ${plan.settled.length} not to be started, ` +
+        `${counted(plan.sessions.length, "session")} to read; takes ${span(plan.expected_ms)} or more`,
       width,
     ),
-    ...collect.map((run_id) => wrap(`first: brings home what ${run_id} left at the service`, width)),
+    ...collect.map((run_id) => wrap(`first: collects what ${run_id} left at the service`, width)),
     ...(rows.length === 0 ? [] : ["", table(withTokens ? [...header, "login"] : header, rows, { width })]),
     ...(plan.settled.length === 0 ? [] : ["", "Will not start:"]),
     ...plan.settled.map(({ customer_id, engine_reference, outcome, reason, who_acts, message }) =>

@@ -17,9 +17,20 @@ const asText = (cell: Json): string =>
 
 const numeric = /^(?:U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\))$/
 
-/** Spreadsheets run what begins so; an apostrophe makes it text. Numbers stay numbers. */
-const formula = /^[=+\-@\t\r]/
-export const harmless = (text: string): string => (formula.test(text) ? `'${text}` : text)
+/** White space, control characters and what is not visible at all: spreadsheets look behind it. */
+const unseen = /^[\p{Cc}\p{Cf}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]+/u
+/** Signs that look like a minus and are none in Unicode's own eyes, or become one as they are typed. */
+const formula = /^[=+\-@\u2010-\u2015\u2212\u2795\u2796]/u
+
+/**
+ * Spreadsheets run what begins with a sign, in full width too; an apostrophe makes it text, whose other lines
+ * stay as they are. Numbers stay numbers.
+ */
+export const harmless = (text: string): string => {
+  if (/^[\t\r\n]/.test(text)) return `'${text}`
+  const seen = text.replace(unseen, "").slice(0, 4).normalize("NFKC")
+  return formula.test(seen) ? `'${text}` : text
+}
 
 const quoted = (text: string): string => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text)
 

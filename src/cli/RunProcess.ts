@@ -7,6 +7,7 @@ import { Cause, Effect, Exit, Fiber, Runtime } from "effect"
 import { CliError } from "effect/cli"
 import { defectEnding, endingOf, exitCodes } from "./Failures.ts"
 import type { Ending } from "./Failures.ts"
+import { forTerminal } from "../report/TerminalText.ts"
 import { processSecrets } from "../secrets/KnownSecrets.ts"
 
 type Signal = "SIGINT" | "SIGTERM" | "SIGHUP"
@@ -44,7 +45,7 @@ const ignoreClosedPipes = (): void => {
 const quit = (exit_code: number): void => {
   process.stderr.write(
     `stopped: something had not ended ${stopWithinMs / 1_000} seconds after the signal. What was written is ` +
-      "kept; the same command takes the run up again.\n",
+      "kept; the same command resumes the run.\n",
   )
   process.exit(exit_code)
 }
@@ -84,7 +85,8 @@ export const runProcess = <E>(program: Effect.Effect<void, E>): void => {
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => stop(signal))
     fiber.addObserver((exit) => {
       const isSignalled = signalled !== undefined
-      process.stderr.write(lastWordsOf(exit, { isSignalled, withStack: asksForStacks(process.argv) }))
+      const words = lastWordsOf(exit, { isSignalled, withStack: asksForStacks(process.argv) })
+      process.stderr.write(process.stderr.isTTY ? forTerminal(words, false) : words)
       process.exit(signalled === undefined ? endingOfExit(exit).exit_code : signalCodes[signalled])
     })
   })(program, { disableErrorReporting: true })

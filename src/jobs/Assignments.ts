@@ -110,6 +110,9 @@ export interface Surroundings {
   readonly hasTokens: boolean
 }
 
+/** Each takes about a kilobyte of memory before anything is started. */
+const tasksMax = 1_000_000
+
 /** What is bound so far, to see what is there twice. */
 export interface Binding {
   readonly assignments: Array<Assignment>
@@ -134,6 +137,8 @@ const add = (
       `this customer is on \`${bound.engine_reference}\` already, at ${placeText(first)}`,
     )
   }
+  if (binding.places.size >= tasksMax)
+    return findings.error(place, `a job has ${tasksMax} tasks at most: make two jobs of it`, "tasks")
   binding.places.set(key, place)
   if (bound.login._tag === "Token") {
     const used = binding.tokens.get(bound.login.name)

@@ -13,6 +13,8 @@ export interface CsvRow {
 
 /** A quote that nobody closes must not swallow a file. */
 const cellLengthMax = 1_000_000
+/** More columns than any login has parameters. */
+export const cellsMax = 1_000
 
 const quote = 34
 const carriageReturn = 13
@@ -45,11 +47,15 @@ export class CsvReader {
 
   push(chunk: string): void {
     if (this.separator !== 0) return this.read(chunk)
+    if (this.stopped) return
     this.header += chunk
-    if (/[\r\n]/.test(this.header)) this.start()
+    if (/[\r\n]/.test(chunk)) this.start()
+    else if (this.header.length > cellLengthMax)
+      this.stop({ line: 1, column: 1 }, "the first line has no end")
   }
 
   end(): void {
+    if (this.stopped) return
     if (this.separator === 0) this.start()
     if (this.stopped) return
     if (this.state === "Quoted") this.onError(this.cellAt, "this quote is never closed")
@@ -102,7 +108,11 @@ export class CsvReader {
   private add(character: string): void {
     this.cell += character
     if (this.cell.length <= cellLengthMax) return
-    this.onError(this.cellAt, "this cell is longer than 1,000,000 characters; is its quote ever closed?")
+    this.stop(this.cellAt, "this cell is longer than 1,000,000 characters; is its quote ever closed?")
+  }
+
+  private stop(at: { readonly line: number; readonly column: number }, message: string): void {
+    this.onError(at, message)
     this.stopped = true
   }
 
@@ -111,10 +121,13 @@ export class CsvReader {
     this.columns.push(this.cellAt.line === this.rowLine ? this.cellAt.column : 1)
     this.cell = ""
     this.state = "CellStart"
+    if (this.cells.length > cellsMax)
+      this.stop({ line: this.rowLine, column: 1 }, `this row has more than ${cellsMax} cells`)
   }
 
   private endRow(): void {
     this.endCell()
+    if (this.stopped) return
     const { cells, columns } = this
     if (cells.length > 1 || cells[0] !== "") this.onRow({ line: this.rowLine, cells, columns })
     this.cells = []

@@ -4,13 +4,14 @@
  * `65e0`), values are redacted as they are read, empty cells and nulls are absent parameters, and what is
  * wrong is found with its line and column.
  */
-import { Effect, FileSystem, Predicate, Result, Stream } from "effect"
-import { CsvReader } from "./Csv.ts"
+import { Effect, Predicate, Result, Stream } from "effect"
+import { cellsMax, CsvReader } from "./Csv.ts"
 import type { CsvRow } from "./Csv.ts"
 import type { Cells } from "./DataCells.ts"
 import type { ParameterSource } from "./Job.ts"
 import { nearestName } from "../Nearest.ts"
 import type { Findings, Place } from "./Problem.ts"
+import { checkFile, streamFile } from "../RegularFile.ts"
 
 export interface CustomerRow {
   readonly place: Place
@@ -29,6 +30,13 @@ export interface CustomersSource {
 
 const idColumn = "customer_id"
 const engineColumn = "engine_reference"
+/** Far above a million customers, and below what a disk is filled with by mistake. */
+const bytesMax = 500_000_000
+
+/** What a row may hold; more is a file of something else. */
+const rowsMax = 1_000_000
+const lineMax = 1_000_000
+const depthMax = 64
 
 /** One row of any format, its values still as the file has them. */
 const takeRow = (
@@ -86,15 +94,14 @@ const checkColumns = (
 /** The texts of a UTF-8 file; a byte that is none is one error and the end of reading. */
 const readTexts = (source: CustomersSource, onText: (text: string) => void) =>
   Effect.gen(function* () {
-    const files = yield* FileSystem.FileSystem
     const decoder = new TextDecoder("utf-8", { fatal: true })
     const decode = (bytes?: Uint8Array) =>
       Effect.try({
         try: () => (bytes === undefined ? decoder.decode() : decoder.decode(bytes, { stream: true })),
         catch: () => "the file is not UTF-8; export it again as UTF-8",
       }).pipe(Effect.map(onText))
-    const reading = files.stream(source.path).pipe(
-      Stream.mapError((error) => `the file cannot be read (${error.reason._tag})`),
+    const reading = streamFile(source.path, bytesMax).pipe(
+      Stream.mapError((reason) => `the file cannot be read (${reason})`),
       Stream.runForEach(decode),
     )
     const read = yield* Effect.result(Effect.andThen(reading, decode()))
@@ -125,18 +132,32 @@ const readCsv = (source: CustomersSource) => {
       return findings.error(placeAt(0), `this row has ${counts}`)
     }
     const names = header
+    let index = -1
+    // A row's columns are asked for in their order, but for the id's, which is asked for again.
+    const placeOf = (column: string) => placeAt(names[index] === column ? index : names.indexOf(column))
     takeRow(
       source,
-      (column) => placeAt(names.indexOf(column)),
-      names.map((name, index) => [name, row.cells[index] === "" ? undefined : row.cells[index]] as const),
+      placeOf,
+      (function* () {
+        for (index = 0; index < names.length; index++) {
+          const cell = row.cells[index]
+          yield [names[index] ?? "", cell === "" ? undefined : cell] as const
+        }
+      })(),
     )
   }
-  const reader = new CsvReader(onRow, (at, message) => findings.error({ file: path, ...at }, message))
+  let told = false
+  const onError = (at: { readonly line: number; readonly column: number }, message: string): void => {
+    told = true
+    findings.error({ file: path, ...at }, message)
+  }
+  const reader = new CsvReader(onRow, onError)
   return readTexts(source, (text) => reader.push(text)).pipe(
     Effect.map((whole) => {
       if (!whole) return
       reader.end()
-      if (header === undefined) findings.error({ file: path, line: 1, column: 1 }, "the file is empty")
+      if (header === undefined && !told)
+        findings.error({ file: path, line: 1, column: 1 }, "the file is empty")
     }),
   )
 }
@@ -148,15 +169,23 @@ const keepSpelling = (key: string, value: unknown, context?: { readonly source?:
   return key === idColumn || key === engineColumn || String(value) !== spelling ? spelling : value
 }
 
+const longLine = `a line is longer than ${lineMax} characters`
+
 /** `JSON.parse` quotes what it cannot read, so its own words never leave this function. */
-const parseLine = (line: string): object | undefined => {
+const parseLine = (line: string): object | string => {
   try {
     const value: unknown = JSON.parse(line, keepSpelling)
-    return Predicate.isObject(value) ? value : undefined
+    if (!Predicate.isObject(value)) return "this line is not a JSON object"
+    return isTooDeep(value, depthMax) ? "this line is nested too deeply" : value
   } catch {
-    return undefined
+    return "this line is not a JSON object"
   }
 }
+
+const isTooDeep = (value: unknown, levels: number): boolean =>
+  typeof value === "object" &&
+  value !== null &&
+  (levels === 0 || Object.values(value).some((inner) => isTooDeep(inner, levels - 1)))
 
 const readNdjson = (source: CustomersSource) => {
   let rest = ""
@@ -166,17 +195,25 @@ const readNdjson = (source: CustomersSource) => {
     if (line.trim() === "") return
     const place: Place = { file: source.path, line: lineNumber, column: 1 }
     const value = parseLine(line)
-    if (value === undefined) return source.findings.error(place, "this line is not a JSON object")
-    takeRow(source, () => place, Object.entries(value))
+    if (Predicate.isString(value)) return source.findings.error(place, value)
+    const entries = Object.entries(value)
+    if (entries.length > cellsMax)
+      return source.findings.error(place, `this line has more than ${cellsMax} fields`)
+    takeRow(source, () => place, entries)
   }
+  let isEndless = false
   const push = (text: string): void => {
+    if (isEndless) return
     const lines = (rest + text).split("\n")
     rest = lines.pop() ?? ""
     lines.forEach(onLine)
+    if (rest.length <= lineMax) return
+    source.findings.error({ file: source.path, line: lineNumber + 1, column: 1 }, longLine)
+    isEndless = true
   }
   return readTexts(source, push).pipe(
     Effect.map((whole) => {
-      if (whole && rest !== "") onLine(rest)
+      if (whole && !isEndless && rest !== "") onLine(rest)
     }),
   )
 }
@@ -185,7 +222,9 @@ const readNdjson = (source: CustomersSource) => {
 const readParquet = (source: CustomersSource) =>
   Effect.gen(function* () {
     const { readParquetRows } = yield* Effect.promise(() => import("./ParquetRows.ts"))
-    const read = yield* Effect.result(readParquetRows(source.path, [idColumn, engineColumn]))
+    const read = yield* Effect.result(
+      readParquetRows(source.path, [idColumn, engineColumn], { rowsMax, columnsMax: cellsMax, bytesMax }),
+    )
     if (Result.isFailure(read)) {
       return source.findings.error({ file: source.path, line: 1, column: 1 }, read.failure)
     }
@@ -224,10 +263,15 @@ export const readCustomersFile = Effect.fn("CustomersFile.read")(function* (
   const read = readerOf(path)
   if (read === undefined)
     return findings.error(from, "expected a file that ends in .csv, .ndjson, .jsonl or .parquet")
-  const files = yield* FileSystem.FileSystem
-  // What is not there has no lines: the job file is what to correct.
-  if (!(yield* Effect.orElseSucceed(files.exists(path), () => true)))
-    return findings.error(from, `there is no file \`${path}\``)
+  // What cannot be opened has no lines: the job file is what to correct.
+  const checked = yield* Effect.result(checkFile(path, bytesMax))
+  if (Result.isFailure(checked)) {
+    const missing = checked.failure === "ENOENT"
+    const message = missing
+      ? `there is no file \`${path}\``
+      : `\`${path}\` cannot be read (${checked.failure})`
+    return findings.error(from, message)
+  }
   yield* read(source)
   source.cells.end()
 })

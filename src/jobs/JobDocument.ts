@@ -5,9 +5,12 @@
  * the environment.
  */
 import { Predicate, SchemaAST } from "effect"
-import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from "yaml"
-import type { Document, Node, Scalar } from "yaml"
+import { isAlias, isMap, isScalar, isSeq, LineCounter, visit } from "yaml"
+import type { Document, Scalar, YAMLMap, YAMLSeq } from "yaml"
 import type { Findings, Place } from "./Problem.ts"
+import { depthMax, mayHaveAnchors, readInPieces } from "./YamlPieces.ts"
+import type { OnPiece, ReadText } from "./YamlPieces.ts"
+import { YamlSpots } from "./YamlSpots.ts"
 
 type Path = ReadonlyArray<PropertyKey>
 
@@ -21,15 +24,24 @@ export interface JobDocument {
   readonly place: (path: Path, at?: "key" | "value") => Place
 }
 
-/** Far above any honest file; what stops an alias that contains itself, or one of aliases of aliases. */
-const depthMax = 64
-const nodesMax = 5_000_000
+/** Far above any honest file; what stops an alias of aliases of aliases. */
+const plainMax = 5_000_000
+const aliasedMax = 500_000
+
+/** Far above any honest file; a further one is told as if the environment did not have it. */
+const variablesMax = 1_000
 
 const variable = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g
 
 /** The variables a text asks the environment for. */
-export const variablesIn = (source: string): ReadonlySet<string> =>
-  new Set([...source.matchAll(variable)].map((match) => match[1] ?? ""))
+export const variablesIn = (source: string): ReadonlySet<string> => {
+  const names = new Set<string>()
+  for (const [, name = ""] of source.matchAll(variable)) {
+    names.add(name)
+    if (names.size >= variablesMax) break
+  }
+  return names
+}
 
 /**
  * The parser's own messages may quote the file, which may hold secrets: each of these says the same without.
@@ -49,24 +61,8 @@ const syntaxMessages: Readonly<Record<string, string>> = {
   UNEXPECTED_TOKEN: "this cannot stand here",
 }
 
-const parseText = (file: string, source: string, findings: Findings) => {
-  const lines = new LineCounter()
-  const place = (offset: number): Place => {
-    const { line, col } = lines.linePos(offset)
-    return { file, line: Math.max(line, 1), column: Math.max(col, 1) }
-  }
-  try {
-    const document = parseDocument(source, { lineCounter: lines, prettyErrors: false, version: "1.2" })
-    for (const { code, pos } of [...document.errors, ...document.warnings]) {
-      findings.error(place(pos[0]), syntaxMessages[code] ?? `this is not YAML (${code})`)
-    }
-    const readable = document.errors.every(({ code }) => code === "DUPLICATE_KEY")
-    return { document: readable ? document : undefined, place }
-  } catch {
-    findings.error({ file, line: 1, column: 1 }, "this cannot be read as YAML: it is nested too deeply")
-    return { document: undefined, place }
-  }
-}
+/** A mapping with more keys is no job; each is compared with all that are known. */
+const keysMax = 10_000
 
 /** The members of a schema that may stand at one spot. */
 const membersOf = (ast: SchemaAST.AST): ReadonlyArray<SchemaAST.AST> =>
@@ -103,77 +99,128 @@ const readPlain = (scalar: Scalar, members: ReadonlyArray<SchemaAST.AST>): unkno
 }
 
 interface Reading {
-  readonly document: Document.Parsed
+  /** What each alias stands for. */
+  readonly targets: ReadonlyMap<unknown, unknown>
   readonly environment: ReadonlyMap<string, string>
-  readonly complain: (node: Node, message: string) => void
+  readonly complain: (offset: number, message: string) => void
+  readonly spots: YamlSpots
+  /** Items that were read before their list was, by the offset of its key. */
+  readonly pieces: ReadonlyMap<number, Items>
   nodes: number
-  tooDeep: boolean
+  tooMuch: boolean
+}
+
+/** Values, and the numbers of their spots. */
+interface Items {
+  readonly values: Array<unknown>
+  readonly spots: Array<number>
+}
+
+interface Around {
+  readonly members: ReadonlyArray<SchemaAST.AST>
+  readonly depth: number
+  readonly name?: string
+  /** Undefined for an item of a list, and at the top. */
+  readonly key?: unknown
 }
 
 /** A command keeps its `${NAME}`: the shell replaces it, and the value never stands in the command's text. */
-const substitute = (reading: Reading, node: Node, source: string): string => {
+const substitute = (reading: Reading, at: number, source: string): string => {
   if (!source.includes("${") || source.startsWith("exec:")) return source
   return source.replace(variable, (whole, name: string) => {
     const value = reading.environment.get(name)
-    if (value === undefined)
-      reading.complain(node, `the environment has no variable ${name}, or an empty one`)
+    if (value === undefined) reading.complain(at, `the environment has no variable ${name}, or an empty one`)
     return value ?? whole
   })
-}
-
-const convert = (
-  reading: Reading,
-  node: unknown,
-  members: ReadonlyArray<SchemaAST.AST>,
-  depth: number,
-): unknown => {
-  reading.nodes += 1
-  reading.tooDeep ||= depth > depthMax || reading.nodes > nodesMax
-  if (reading.tooDeep) return undefined
-  if (isAlias(node)) return convert(reading, node.resolve(reading.document), members, depth + 1)
-  if (isScalar(node)) {
-    const value = node.type === "PLAIN" ? readPlain(node, members) : node.value
-    return Predicate.isString(value) ? substitute(reading, node, value) : value
-  }
-  if (isSeq(node)) {
-    const items = listed(members)
-    return node.items.map((item) => convert(reading, item, items, depth + 1))
-  }
-  if (!isMap(node)) return undefined
-  return Object.fromEntries(
-    node.items.map(({ key, value }) => {
-      const name = keyText(key)
-      return [name, value === null ? null : convert(reading, value, keyed(members, name), depth + 1)]
-    }),
-  )
 }
 
 const keyText = (key: unknown): string =>
   isScalar(key) ? String(key.type === "PLAIN" ? (key.source ?? key.value) : key.value) : "?"
 
-/** Follows a path as far as it exists. */
-const locate = (document: Document.Parsed, path: Path) => {
-  let node: unknown = document.contents
-  let key: unknown
-  for (const step of path) {
-    const inner: unknown = isAlias(node) ? node.resolve(document) : node
-    if (isMap(inner)) {
-      const pair = inner.items.find((item) => keyText(item.key) === step)
-      if (pair === undefined) return { node: inner, key }
-      key = pair.key
-      node = pair.value ?? pair.key
-    } else if (isSeq(inner)) {
-      const item = Predicate.isNumber(step) ? inner.items[step] : undefined
-      if (item === undefined) return { node: inner, key }
-      key = item
-      node = item
-    } else break
-  }
-  return { node, key: key ?? node }
-}
-
 const offsetOf = (node: unknown): number | undefined =>
   isScalar(node) || isMap(node) || isSeq(node) || isAlias(node) ? node.range?.[0] : undefined
+
+const none: ReadonlyMap<unknown, unknown> = new Map()
+
+/** An alias stands for the last node before it that has its anchor. */
+const targetsIn = (document: Document.Parsed): ReadonlyMap<unknown, unknown> => {
+  const anchored = new Map<string, unknown>()
+  const targets = new Map<unknown, unknown>()
+  visit(document, {
+    Node: (_, node) => {
+      if (isAlias(node)) targets.set(node, anchored.get(node.source))
+      else if (node.anchor !== undefined) anchored.set(node.anchor, node)
+    },
+  })
+  return targets
+}
+
+const targetOf = (reading: Reading, node: unknown, at: number): unknown => {
+  const target = reading.targets.get(node)
+  if (target === undefined) reading.complain(at, syntaxMessages["BAD_ALIAS"] ?? "")
+  return target
+}
+
+/** Takes a node in: its value goes to `into`, beside the number of its spot. */
+const take = (reading: Reading, node: unknown, around: Around, into: Items): void => {
+  const keyAt = offsetOf(around.key)
+  const at = offsetOf(node) ?? keyAt ?? 0
+  const inner: Items = { values: [], spots: [] }
+  const content = isAlias(node) ? targetOf(reading, node, at) : node
+  into.values.push(valueOf(reading, content, at, around, inner))
+  const isNested = isMap(content) || isSeq(content)
+  into.spots.push(
+    reading.spots.add({ at, keyAt: keyAt ?? at }, around.name, isNested ? inner.spots : undefined),
+  )
+}
+
+const valueOf = (reading: Reading, node: unknown, at: number, around: Around, inner: Items): unknown => {
+  const { members, depth } = around
+  reading.nodes += 1
+  const nodesMax = reading.targets.size > 0 ? aliasedMax : plainMax
+  if (!reading.tooMuch && (depth > depthMax || reading.nodes > nodesMax)) {
+    reading.tooMuch = true
+    const deep = "this is nested too deeply, or an alias (*) contains itself"
+    const many =
+      `up to here the file has more than ${nodesMax} values, ` + "aliases (*) counted as what they stand for"
+    reading.complain(at, depth > depthMax ? deep : many)
+  }
+  if (reading.tooMuch) return undefined
+  if (isScalar(node)) {
+    const value = node.type === "PLAIN" ? readPlain(node, members) : node.value
+    return Predicate.isString(value) ? substitute(reading, at, value) : value
+  }
+  if (isSeq(node)) return listOf(reading, node, around, inner)
+  return isMap(node) ? mappingOf(reading, node, around, inner) : undefined
+}
+
+const listOf = (reading: Reading, node: YAMLSeq, { members, depth, key }: Around, inner: Items): unknown => {
+  const before = depth === 1 ? reading.pieces.get(offsetOf(key) ?? -1) : undefined
+  const items = before ?? inner
+  const item = { members: listed(members), depth: depth + 1 }
+  for (const one of node.items) take(reading, one, item, items)
+  for (const spot of before?.spots ?? []) inner.spots.push(spot)
+  return items.values
+}
+
+const mappingOf = (reading: Reading, node: YAMLMap, { members, depth }: Around, inner: Items): unknown => {
+  const names = new Set<string>()
+  const entries: Array<readonly [string, unknown]> = []
+  for (const { key, value } of node.items) {
+    const name = keyText(key)
+    const keyAt = offsetOf(key) ?? 0
+    if (names.has(name)) reading.complain(keyAt, "this key is there twice")
+    if (names.size >= keysMax) {
+      reading.complain(keyAt, `this mapping has more than ${keysMax} keys`)
+      break
+    }
+    names.add(name)
+    const around = { members: keyed(members, name), depth: depth + 1, name, key }
+    take(reading, value, around, inner)
+    entries.push([name, value === null ? null : inner.values.at(-1)])
+  }
+  return Object.fromEntries(entries)
+}
 
 /** Reads a job file's text along its schema; whatever is wrong with it goes to the findings. */
 export const readDocument = (input: {
@@ -183,25 +230,49 @@ export const readDocument = (input: {
   readonly environment: ReadonlyMap<string, string>
   readonly findings: Findings
 }): JobDocument => {
-  const { document, place } = parseText(input.file, input.source, input.findings)
-  if (document === undefined) return { root: undefined, place: () => place(0) }
-  const reading: Reading = {
-    document,
-    environment: input.environment,
-    complain: (node, message) => input.findings.error(place(offsetOf(node) ?? 0), message),
-    nodes: 0,
-    tooDeep: false,
+  const lines = new LineCounter()
+  const place = (offset: number): Place => {
+    const { line, col } = lines.linePos(offset)
+    return { file: input.file, line: Math.max(line, 1), column: Math.max(col, 1) }
   }
-  const root = convert(reading, document.contents, membersOf(input.schema), 0)
-  if (reading.tooDeep) {
-    const message = "the file is nested too deeply, or an alias (*) of it contains itself"
-    input.findings.error(place(0), message)
+  const complain = (offset: number, message: string) => input.findings.error(place(offset), message)
+  const spots = new YamlSpots()
+  const pieces = new Map<number, Items>()
+  const members = membersOf(input.schema)
+  const { environment } = input
+  const reading = { environment, complain, spots, pieces, targets: none, nodes: 0, tooMuch: false }
+  const onPiece: OnPiece = (keyOffset, name, items) => {
+    const list = pieces.get(keyOffset) ?? { values: [], spots: [] }
+    pieces.set(keyOffset, list)
+    const around = { members: listed(keyed(members, name)), depth: 2 }
+    for (const item of items) take(reading, item, around, list)
+    return !reading.tooMuch
   }
+  const unread: JobDocument = { root: undefined, place: () => place(0) }
+  const { document, problems } = readText(input.source, lines, onPiece)
+  for (const { offset, code = "", message } of problems)
+    complain(offset, message ?? syntaxMessages[code] ?? `this is not YAML (${code})`)
+  if (document === undefined) return unread
+  const root: Items = { values: [], spots: [] }
+  const targets = mayHaveAnchors(input.source) ? targetsIn(document) : none
+  const whole: Reading = { ...reading, targets }
+  take(whole, document.contents, { members, depth: 0 }, root)
+  if (whole.tooMuch) return unread
   return {
-    root: reading.tooDeep ? undefined : (root ?? null),
+    root: root.values[0] ?? null,
     place: (path, at = "value") => {
-      const found = locate(document, path)
-      return place(offsetOf(at === "key" ? found.key : found.node) ?? offsetOf(found.key) ?? 0)
+      const found = spots.find(root.spots[0] ?? 0, path)
+      return place(at === "key" ? found.keyAt : found.at)
     },
+  }
+}
+
+/** The library calls itself for each level of nesting. */
+const readText = (source: string, lines: LineCounter, onPiece: OnPiece): ReadText => {
+  try {
+    return readInPieces(source, lines, onPiece)
+  } catch (cause) {
+    if (!(cause instanceof RangeError)) throw cause
+    return { document: undefined, problems: [{ offset: 0, message: "this is nested too deeply to be read" }] }
   }
 }

@@ -4,7 +4,7 @@
  * and no message repeats a value.
  */
 import { dirname, isAbsolute, join } from "node:path"
-import { ConfigProvider, Effect, FileSystem, Predicate, Schema } from "effect"
+import { ConfigProvider, Effect, Predicate, Schema } from "effect"
 import * as Assignments from "./Assignments.ts"
 import type { Item } from "./Assignments.ts"
 import { readCustomersFile } from "./CustomersFile.ts"
@@ -20,6 +20,7 @@ import * as Shape from "./JobFile.ts"
 import { JobInvalid, makeFindings } from "./Problem.ts"
 import type { Problem } from "./Problem.ts"
 import { parseReference } from "./Reference.ts"
+import { readTextFile } from "../RegularFile.ts"
 import { loadResultsSources } from "./ResultsSources.ts"
 import { deadline, jobName, parseDuration, text, timezone } from "./Scalars.ts"
 import { overrides, resolveTarget } from "./Target.ts"
@@ -29,15 +30,16 @@ export interface LoadedJob {
   readonly warnings: ReadonlyArray<Problem>
 }
 
-const readSource = Effect.fnUntraced(function* (path: string) {
-  const files = yield* FileSystem.FileSystem
-  return yield* files.readFileString(path).pipe(
-    Effect.mapError((error) => {
-      const message = `the job file cannot be read (${error.reason._tag})`
+/** Twice what 300,000 customers take who are written out; more of them belong into a file of customers. */
+const bytesMax = 64_000_000
+
+const readSource = (path: string) =>
+  readTextFile(path, bytesMax).pipe(
+    Effect.mapError((reason) => {
+      const message = `the job file cannot be read (${reason})`
       return new JobInvalid({ problems: [{ file: path, line: 1, column: 1, message }], warnings: [] })
     }),
   )
-})
 
 /** The variables among `names` that are set. */
 const readEnvironment = Effect.fnUntraced(function* (names: Iterable<string>) {
@@ -63,6 +65,7 @@ const decodeParts = (context: Context, root: Readonly<Record<string, unknown>>) 
   const list = <S extends Schema.ConstraintDecoder<unknown>>(key: Key, schema: S): Array<Item<S["Type"]>> => {
     const items = part(key, Schema.Array(Schema.Unknown)) ?? []
     return items.flatMap((item, index) => {
+      if (context.findings.isFull()) return []
       const value = decodePart(context, schema, item, [key, index])
       return value === undefined ? [] : [{ index, value }]
     })
@@ -152,6 +155,7 @@ const bindCustomers = Effect.fnUntraced(function* (context: Context, parts: Part
     hasTokens: parts.has("tokens"),
   }
   for (const item of parts.customers) {
+    if (context.findings.isFull()) break
     if (!Assignments.checkCustomer(context, item)) continue
     const { id, from, references, tokenized_access } = item.value
     if (from === undefined) {

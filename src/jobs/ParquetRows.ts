@@ -1,17 +1,60 @@
 /**
  * A Parquet file's rows in the order of the file, through a DuckDB of their own that lives in memory for as
  * long as the reading takes. The named columns arrive as texts, whatever their type; other numbers that
- * JavaScript cannot hold are texts too.
+ * JavaScript cannot hold are texts too. A few kilobytes of Parquet may stand for billions of values: how much
+ * there is, is asked before anything of it is taken.
  */
 import { Effect } from "effect"
+import type { Connection } from "../duckdb/DuckDb.ts"
 import { DuckDb } from "../duckdb/DuckDb.ts"
 import { identifier } from "../duckdb/SqlText.ts"
 
-export const readParquetRows = (path: string, texts: ReadonlyArray<string>) =>
+export interface ParquetBounds {
+  readonly rowsMax: number
+  readonly columnsMax: number
+  /** Of all values, as text. */
+  readonly bytesMax: number
+}
+
+/** Why a file that can be read is not taken, in words for people. */
+class Refused {
+  readonly reason: string
+  constructor(reason: string) {
+    this.reason = reason
+  }
+}
+
+const measure = Effect.fnUntraced(function* (
+  connection: Connection,
+  path: string,
+  { rowsMax, columnsMax, bytesMax }: ParquetBounds,
+) {
+  const { columns } = yield* connection.query("SELECT * FROM read_parquet(?) LIMIT 0", [path])
+  if (columns.length > columnsMax)
+    return yield* Effect.fail(new Refused(`the file has more than ${columnsMax} columns`))
+  const sizes = columns.map(({ name }) => `coalesce(sum(strlen(CAST(${identifier(name)} AS VARCHAR))), 0)`)
+  const { rows } = yield* connection.query(
+    `SELECT count(*), CAST(${sizes.join(" + ")} AS DOUBLE) FROM (FROM read_parquet(?) LIMIT ${rowsMax + 1})`,
+    [path],
+  )
+  const [count, bytes] = rows[0] ?? []
+  if (Number(count) > rowsMax)
+    return yield* Effect.fail(new Refused(`the file has more than ${rowsMax} rows`))
+  if (Number(bytes) > bytesMax)
+    return yield* Effect.fail(new Refused(`the file holds more than ${bytesMax / 1e6} MB of values`))
+  return columns
+})
+
+export const readParquetRows = (path: string, texts: ReadonlyArray<string>, bounds: ParquetBounds) =>
   Effect.gen(function* () {
     const database = yield* DuckDb
-    const connection = yield* database.open({ path: ":memory:", access: "read-write", threads: 1 })
-    const { columns } = yield* connection.query("SELECT * FROM read_parquet(?) LIMIT 0", [path])
+    const connection = yield* database.open({
+      path: ":memory:",
+      access: "read-write",
+      threads: 1,
+      memoryLimit: "512MB",
+    })
+    const columns = yield* measure(connection, path, bounds)
     const selected = columns.map(({ name }) =>
       texts.includes(name) ? `CAST(${identifier(name)} AS VARCHAR) AS ${identifier(name)}` : identifier(name),
     )
@@ -20,5 +63,7 @@ export const readParquetRows = (path: string, texts: ReadonlyArray<string>) =>
     Effect.map(({ columns, rows }) => ({ columns: columns.map(({ name }) => name), rows })),
     Effect.scoped,
     Effect.provide(DuckDb.layer),
-    Effect.mapError(() => "the file cannot be read as Parquet"),
+    Effect.mapError((error) =>
+      error instanceof Refused ? error.reason : "the file cannot be read as Parquet",
+    ),
   )

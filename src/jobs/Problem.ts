@@ -43,10 +43,15 @@ export interface Findings {
   readonly error: (place: Place, message: string, group?: string) => void
   readonly warn: (place: Place, message: string, group?: string) => void
   readonly errors: () => ReadonlyArray<Problem>
+  /** Whether looking for more errors is of no use to anybody. */
+  readonly isFull: () => boolean
   readonly warnings: () => ReadonlyArray<Problem>
 }
 
 const byPlace = (a: Problem, b: Problem): number => a.line - b.line || a.column - b.column
+
+/** More of them help nobody, and a file may be wrong in a million places. */
+const problemsMax = 1_000
 
 const makeList = () => {
   const found: Array<{ readonly first: Problem; further: number }> = []
@@ -58,7 +63,9 @@ const makeList = () => {
       seen.further += 1
       return
     }
-    const entry = { first: { ...place, message }, further: 0 }
+    if (found.length > problemsMax) return
+    const more = "this and what follows is not told until the problems before it are corrected"
+    const entry = { first: { ...place, message: found.length === problemsMax ? more : message }, further: 0 }
     found.push(entry)
     if (key !== undefined) groups.set(key, entry)
   }
@@ -68,13 +75,19 @@ const makeList = () => {
         further === 0 ? first : { ...first, message: `${first.message} (and ${further} more in this file)` },
       ),
     )
-  return { add, all }
+  return { add, all, isFull: () => found.length > problemsMax }
 }
 
 export const makeFindings = (): Findings => {
   const errors = makeList()
   const warnings = makeList()
-  return { error: errors.add, warn: warnings.add, errors: errors.all, warnings: warnings.all }
+  return {
+    error: errors.add,
+    warn: warnings.add,
+    errors: errors.all,
+    isFull: errors.isFull,
+    warnings: warnings.all,
+  }
 }
 
 /** Files in the order in which they were first complained about; within a file, top to bottom. */

@@ -5,13 +5,14 @@
  * completeness is warned of.
  */
 import { isAbsolute, join } from "node:path"
-import { Effect, FileSystem, Struct } from "effect"
+import { Effect, FileSystem, Result, Struct } from "effect"
 import { Schema } from "effect"
 import { builtInSources, ResultsSource, sourceNamePattern } from "../contract/ResultsSource.ts"
 import { nearestName } from "../Nearest.ts"
 import { decodePart, missingKey } from "./Decode.ts"
 import { readDocument } from "./JobDocument.ts"
 import type { Findings, Place } from "./Problem.ts"
+import { readTextFile } from "../RegularFile.ts"
 
 /** Far above what a service has; what stops a wrong folder. */
 const filesMax = 100
@@ -99,18 +100,17 @@ const checkRow = (findings: Findings, { source, placeOf }: Row): void => {
 
 const readRow = Effect.fnUntraced(function* (around: Surroundings, file: string, name: string) {
   const { findings } = around
-  const files = yield* FileSystem.FileSystem
   const start: Place = { file, line: 1, column: 1 }
   if (!sourceNamePattern.test(name)) {
     findings.error(start, "the file's name is the row's: a-z, 0-9 and _, a letter first, 64 at most")
     return undefined
   }
-  const source = yield* Effect.orElseSucceed(files.readFileString(file), () => undefined)
-  if (source === undefined || source.length > bytesMax) {
-    const why = source === undefined ? "cannot be read" : "is larger than 100 kB"
-    findings.error(start, `this results source ${why}`)
+  const read = yield* Effect.result(readTextFile(file, bytesMax))
+  if (Result.isFailure(read)) {
+    findings.error(start, `this results source cannot be read (${read.failure})`)
     return undefined
   }
+  const source = read.success
   const environment = yield* around.environmentOf(source)
   const document = readDocument({ file, source, schema: SourceFile.ast, environment, findings })
   if (document.root === undefined) return undefined

@@ -3,21 +3,12 @@
  * redacted from the first moment, and an error names the reference, never the value, the command or what it
  * printed.
  */
-import {
-  ConfigProvider,
-  Context,
-  Duration,
-  Effect,
-  FileSystem,
-  Layer,
-  Redacted,
-  Schema,
-  Stream,
-} from "effect"
+import { ConfigProvider, Context, Duration, Effect, Layer, Redacted, Schema, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import type { SecretReference } from "./Job.ts"
 import { describeReference } from "./Reference.ts"
+import { readTextFile } from "../RegularFile.ts"
 
 /** A reference that leads nowhere; `reference` is safe to show. */
 export class SecretUnavailable extends Schema.TaggedError<SecretUnavailable>()("SecretUnavailable", {
@@ -78,19 +69,14 @@ const runCommand = Effect.fnUntraced(function* (
   return code === 0 ? output.trim() : yield* Effect.fail(`the command ended with exit code ${code}`)
 })
 
-const makeResolve = (
-  files: FileSystem.FileSystem,
-  spawner: ChildProcessSpawner.ChildProcessSpawner["Service"],
-): Resolve => {
+const makeResolve = (spawner: ChildProcessSpawner.ChildProcessSpawner["Service"]): Resolve => {
   const read = (reference: SecretReference): Effect.Effect<string, string> => {
     switch (reference._tag) {
       case "Env":
         return fromEnvironment(reference.name)
       case "File":
-        return readText(
-          files.stream(reference.path),
-          (error) => `it cannot be read (${error.reason._tag})`,
-        ).pipe(
+        return readTextFile(reference.path, bytesMax).pipe(
+          Effect.mapError((reason) => `it cannot be read (${reason})`),
           // Editors end a file with a line break that nobody means as part of a password.
           Effect.map((text) => text.replace(/[\r\n]+$/, "")),
         )
@@ -125,9 +111,8 @@ export class Secrets extends Context.Service<
   static readonly layer = Layer.effect(
     Secrets,
     Effect.gen(function* () {
-      const files = yield* FileSystem.FileSystem
       const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
-      return Secrets.of({ resolve: makeResolve(files, spawner) })
+      return Secrets.of({ resolve: makeResolve(spawner) })
     }),
   )
 

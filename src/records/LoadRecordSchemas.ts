@@ -5,6 +5,10 @@
 import { Effect, FileSystem } from "effect"
 import { RecordSchemaInvalid, parseRecordSchema } from "./RecordSchema.ts"
 import type { RecordFamily } from "./RecordSchema.ts"
+import { readTextFile } from "../RegularFile.ts"
+
+/** Far above any schema of records. */
+const bytesMax = 1_000_000
 
 /** Tables of every release, with or without families. */
 const ownTables = ["other_records", "rejected_records"]
@@ -38,7 +42,9 @@ export const loadRecordSchemas = Effect.fn("Records.loadSchemas")(function* (fol
   const families = yield* Effect.forEach(names, (name) =>
     Effect.gen(function* () {
       const path = `${folder}/${name}`
-      const text = yield* files.readFileString(path).pipe(Effect.mapError(unreadable(path)))
+      const text = yield* readTextFile(path, bytesMax).pipe(
+        Effect.mapError((message) => unreadable(path)({ message })),
+      )
       return [path, yield* parseRecordSchema(path, text)] as const
     }),
   )

@@ -20,7 +20,7 @@ export const paint = (style: Style, colour: keyof typeof codes, text: string): s
 const whoActs: Readonly<Record<WhoActs, string>> = {
   customer: "The customer must act",
   engineer: "An engineer must look",
-  service: "The service, or time, must mend it",
+  service: "The service must recover",
   nobody: "Nobody has to act",
 }
 

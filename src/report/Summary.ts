@@ -8,6 +8,7 @@ import { shortfallOf, surplusOf } from "../execution/DrainProof.ts"
 import type { AttemptState, RunState, TaskState, TokenNote } from "../ledger/RunState.ts"
 import { dayOf } from "../planning/TokenLogin.ts"
 import { adviceOf } from "./Advice.ts"
+import { shorten } from "./TerminalText.ts"
 import { counted } from "./TextTable.ts"
 
 /** Tasks of one reason; `who_acts` is never `nobody` here. */
@@ -104,6 +105,10 @@ const countedBy = ({ attempts }: TaskState): number => {
   return Object.values(closed?.fact.products_count ?? {}).reduce((sum, count) => sum + Math.max(0, count), 0)
 }
 
+/** The service's own words may be of any length; `explain` and the landed bodies have more of them. */
+const reasonMax = 200
+const messageMax = 1_000
+
 const inProgress = "Not finished yet: `nightjar run` goes on with it."
 
 const troublesOf = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<Trouble> => {
@@ -111,22 +116,23 @@ const troublesOf = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<Trouble> => 
   for (const task of tasks) {
     const fact = task.settled?.fact
     if (fact?.outcome === "succeeded") continue
-    const { outcome, reason, who_acts } = fact ?? {
+    const { outcome, who_acts, ...told } = fact ?? {
       outcome: "unfinished" as const,
       reason: "IN_PROGRESS",
       who_acts: "service" as const,
     }
+    const reason = shorten(told.reason, reasonMax)
     const key = JSON.stringify([who_acts, outcome, reason])
     const group = groups.get(key)
     if (group === undefined) {
-      const about = fact === undefined ? inProgress : adviceOf(reason)
+      const about = fact === undefined ? inProgress : adviceOf(fact.reason)
       const trouble = {
         who_acts,
         outcome,
         reason,
         count: 0,
         examples: [],
-        message: fact?.message,
+        message: fact?.message === undefined ? undefined : shorten(fact.message, messageMax),
         advice: about,
       }
       groups.set(key, { trouble, examples: [subjectOf(task)], count: 1 })

@@ -3,6 +3,12 @@
  * code and no control character of a value ever reaches the terminal from here.
  */
 
+import { shorten } from "./TerminalText.ts"
+
+/** A value of the service may be of any length; what is told of it in a sentence or a cell is not. */
+const sentenceMax = 2_000
+const cellMax = 1_000
+
 /** Characters that would move the cursor, colour the text or hide it. */
 const control = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
 export const plain = (text: string): string => text.replace(control, "?")
@@ -14,7 +20,7 @@ export const wrap = (text: string, width: number, indent = "", hang = indent): s
   const lines: Array<string> = []
   let line = indent
   let empty = true
-  for (const word of plain(text).split(" ")) {
+  for (const word of plain(shorten(text, sentenceMax)).split(" ")) {
     if (!empty && line.length + 1 + word.length > width) {
       lines.push(line)
       line = hang
@@ -30,7 +36,7 @@ export const cut = (text: string, width: number): string =>
   text.length <= width ? text : width <= 1 ? text.slice(0, width) : `${text.slice(0, width - 1)}…`
 
 export interface TableOptions {
-  /** Infinity when nobody looks: a pipe gets whole values. */
+  /** Infinity when nobody looks: a pipe gets values as they are, up to 1,000 characters. */
   readonly width: number
   /** Columns aligned to the right, by index. */
   readonly right?: ReadonlySet<number>
@@ -45,7 +51,7 @@ export const table = (
   rows: ReadonlyArray<ReadonlyArray<string>>,
   { width, right = new Set() }: TableOptions,
 ): string => {
-  const all = [header, ...rows].map((row) => row.map(plain))
+  const all = [header, ...rows].map((row) => row.map((cell) => plain(shorten(cell, cellMax))))
   const widths = header.map((_, column) =>
     all.reduce((widest, row) => Math.max(widest, row[column]?.length ?? 0), 0),
   )

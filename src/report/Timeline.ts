@@ -41,7 +41,7 @@ const sentence = (fact: Fact): string => {
       return `results are read from ${asked.join(", ") || "nowhere"}`
     }
     case "RunResumed":
-      return `run ${fact.run_id} was taken up again`
+      return `run ${fact.run_id} was resumed`
     case "TaskPlanned": {
       const features = fact.features.join(", ") || "the engine's default features"
       return `planned: ${features}${maybe("; login %", short(fact.fingerprint))}`

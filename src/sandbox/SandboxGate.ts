@@ -3,7 +3,7 @@
  * and answers a request that does not decode with 422 and a list of validation items (section 7).
  */
 import { Context, Effect, Layer, SchemaIssue } from "effect"
-import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpMethod, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError, HttpApiMiddleware } from "effect/http-api"
 import { secretHeader } from "../contract/Api.ts"
 import type { Application } from "./executions/DecideStart.ts"
@@ -33,16 +33,43 @@ export class SandboxGate extends HttpApiMiddleware.Service<SandboxGate, { provid
       if (secret === undefined) return Effect.succeed(refuse(401, `${secretHeader} is missing`))
       const application = applications.get(secret)
       if (application === undefined) return Effect.succeed(refuse(403, "unknown application secret"))
-      return endpoint.pipe(
+      const answered = endpoint.pipe(
         Effect.provideService(CallingApplication, application),
         Effect.map(asInvalid),
         Effect.catch((error) =>
           isRequestError(error) ? Effect.succeed(invalid(error)) : Effect.fail(error),
         ),
       )
+      if (!HttpMethod.hasBody(request.method)) return answered
+      // A body that breaks off while it is read is the endpoint's own to answer.
+      return Effect.orElseSucceed(request.text, () => "").pipe(
+        Effect.flatMap((body) => (isTooDeep(body) ? Effect.succeed(tooDeep) : answered)),
+      )
     }),
   )
 }
+
+/** Nobody's parameters are nested so deep; every fold over a body calls itself once for each level. */
+const depthMax = 64
+
+/** Of a JSON text: brackets outside its strings. What is no JSON is told by whoever parses it. */
+const isTooDeep = (text: string): boolean => {
+  let depth = 0
+  let inString = false
+  for (let at = 0; at < text.length && depth <= depthMax; at++) {
+    const sign = text[at]
+    if (sign === '"') inString = !inString
+    else if (inString) at += sign === "\\" ? 1 : 0
+    else if (sign === "[" || sign === "{") depth += 1
+    else if (sign === "]" || sign === "}") depth -= 1
+  }
+  return depth > depthMax
+}
+
+const tooDeep = HttpServerResponse.jsonUnsafe(
+  { detail: [{ loc: ["body"], msg: `nested more than ${depthMax} deep`, type: "value_error" }] },
+  { status: 422 },
+)
 
 const refuse = (status: 401 | 403, detail: string) => HttpServerResponse.jsonUnsafe({ detail }, { status })
 

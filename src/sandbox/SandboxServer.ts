@@ -9,6 +9,7 @@ import { HttpRouter, HttpServer } from "effect/http"
 import type { HttpServerError } from "effect/http"
 import type { Sandbox } from "./Sandbox.ts"
 import { routerConfig, SandboxRoutes } from "./SandboxRoutes.ts"
+import { serverGuard, serverLimits } from "./ServerGuard.ts"
 
 export interface SandboxAddress {
   readonly base_url: string
@@ -38,8 +39,14 @@ export class SandboxServer extends Context.Service<SandboxServer, SandboxAddress
   }: SandboxServerOptions): Layer.Layer<SandboxServer, HttpServerError.ServeError, Sandbox> =>
     Layer.effect(SandboxServer, Effect.map(HttpServer.HttpServer, addressOf)).pipe(
       Layer.provideMerge(
-        HttpRouter.serve(SandboxRoutes.layer, { disableLogger: true, disableListenLog: true, routerConfig }),
+        HttpRouter.serve(Layer.merge(SandboxRoutes.layer, serverGuard(host)), {
+          disableLogger: true,
+          disableListenLog: true,
+          routerConfig,
+        }),
       ),
-      Layer.provide(NodeHttpServer.layer(createServer, { port, host, gracefulShutdownTimeout })),
+      Layer.provide(
+        NodeHttpServer.layer(() => createServer(serverLimits), { port, host, gracefulShutdownTimeout }),
+      ),
     )
 }

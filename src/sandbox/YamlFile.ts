@@ -3,12 +3,12 @@
  * everything that is wrong with them at once, each with its line and column and the nearest known word. No
  * file is used that was understood only in part.
  */
-import { readFileSync, statSync } from "node:fs"
 import { Effect, Predicate, Result, Schema, SchemaAST } from "effect"
 import type { SchemaIssue } from "effect"
 import { isMap, isScalar, isSeq, LineCounter, parseDocument } from "yaml"
 import type { Document } from "yaml"
 import { nearestName } from "../Nearest.ts"
+import { readTextFile } from "../RegularFile.ts"
 
 export const YamlProblem = Schema.Struct({
   file: Schema.String,
@@ -182,17 +182,8 @@ export const readYaml = <A>(
   const unreadable = (message: string): ReadonlyArray<YamlProblem> => [
     { file: path, line: 1, column: 1, message },
   ]
-  return Effect.try({
-    try: () => (statSync(path).size > bytesMax ? undefined : readFileSync(path, "utf8")),
-    catch: (cause) => unreadable(`${kind.named} cannot be read${codeOf(cause)}`),
-  }).pipe(
-    Effect.flatMap((source) =>
-      source === undefined
-        ? Effect.fail(unreadable(`${kind.named} is larger than 1 MB`))
-        : Effect.fromResult(decodeYaml(kind, path, source)),
-    ),
+  return readTextFile(path, bytesMax).pipe(
+    Effect.mapError((reason) => unreadable(`${kind.named} cannot be read (${reason})`)),
+    Effect.flatMap((source) => Effect.fromResult(decodeYaml(kind, path, source))),
   )
 }
-
-const codeOf = (cause: unknown): string =>
-  cause instanceof Error && "code" in cause && Predicate.isString(cause.code) ? ` (${cause.code})` : ""

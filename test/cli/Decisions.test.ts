@@ -13,6 +13,23 @@ import { selectTasks, unknownNames } from "../../src/cli/Rerun.ts"
 import { LedgerFailed } from "../../src/ledger/Ledger.ts"
 import { idOf, planned, runOf, settled } from "../report/Samples.ts"
 
+const signs = [..."=+-@＝＋－＠﹦﹢﹣﹫⁼⁺⁻₌₊₋−‐‑–—➕➖"]
+const unseen = [
+  "",
+  "\t",
+  "\r",
+  "\n",
+  " ",
+  "\u00a0",
+  "\u3000",
+  "\u200b",
+  "\u2060",
+  "\ufeff",
+  "\u0000",
+  "\u202e",
+  "\u3164",
+].slice(1)
+
 describe("exit codes", () => {
   it("what a rerun can finish comes before what people must do", () => {
     expect([[0, 0], [0, 3], [3, 4], [4, 0], [], [6, 6], [6, 0], [6, 3], [1, 4]].map(joinedExitCode)).toEqual([
@@ -26,7 +43,7 @@ describe("exit codes", () => {
       lines: [
         "nightjar: the ledger cannot be read or written: disk full",
         "What was landed and recorded is kept, nothing unpublished was deleted at the service. " +
-          "Check free space and permissions of the output folder; then `nightjar run` goes on from there.",
+          "Check free space and permissions of the output folder; then `nightjar run` resumes from there.",
       ],
     })
     expect(endingOf(new Ended({ exit_code: 3 }))).toEqual({ exit_code: 3, lines: [] })
@@ -102,15 +119,40 @@ describe("query formats", () => {
         fc.oneof(
           fc.string(),
           fc
-            .tuple(fc.constantFrom("=", "+", "-", "@", "\t", "\r"), fc.string())
-            .map(([first, rest]) => first + rest),
+            .tuple(
+              fc.array(fc.constantFrom(...unseen), { maxLength: 3 }),
+              fc.constantFrom(...signs),
+              fc.string({ unit: "binary" }),
+            )
+            .map(([before, sign, rest]) => before.join("") + sign + rest),
         ),
         (text) => {
-          expect(harmless(text)).not.toMatch(/^[=+\-@\t\r]/)
-          expect(harmless(text).endsWith(text)).toBe(true)
+          const [first = ""] = harmless(text)
+          expect([...signs, "\t", "\r", "\n"]).not.toContain(first)
+          expect(unseen.some((one) => harmless(text).startsWith(one) && runs(text))).toBe(false)
+          expect(["", "'"].map((mark) => mark + text)).toContain(harmless(text))
         },
       ),
+      { numRuns: Number(process.env["NIGHTJAR_CELLS"] ?? 2_000) },
     )
+  })
+
+  it("what a spreadsheet might take for a sign is known by its look, whatever stands before it", () => {
+    const shown = [
+      "\n=1+1",
+      "＝1+1",
+      "\u200b=1",
+      "\ufeff=1",
+      " \t＋1",
+      "\u00a0－1",
+      "﹫SUM(1)",
+      "⁼1",
+      "−1",
+      "\u3164=1",
+    ]
+    expect(shown.map(harmless)).toEqual(shown.map((text) => `'${text}`))
+    const plain = ["", " ", "a=1", "1-2", "’=", "ñ", "\u200b", "C-1", "Calle 1\n- 2º", "#1", "(=1)"]
+    expect(plain.map(harmless)).toEqual(plain)
   })
 
   it("JSON is one valid array over any number of chunks", () => {
@@ -139,6 +181,17 @@ describe("query formats", () => {
     expect(tableFormat(columns, Infinity).end()).toBe("name  amount\n(no rows)\n")
   })
 })
+
+/** As people see a cell: what cannot be seen left out, then whether a sign stands first. */
+const runs = (text: string): boolean => {
+  let rest = text
+  for (let cut = true; cut;) {
+    const one = unseen.find((each) => rest.startsWith(each))
+    cut = one !== undefined
+    rest = rest.slice(one?.length ?? 0)
+  }
+  return signs.some((sign) => rest.startsWith(sign))
+}
 
 describe("progress", () => {
   it("counts what runs, waits and is over, and says when a stage begins", () => {

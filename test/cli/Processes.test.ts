@@ -190,9 +190,7 @@ describe("an interrupted night", () => {
         if (stderr.includes("executing")) child.kill(signal)
       })
       expect(await new Promise((resolve) => child.on("exit", resolve))).toBe(code)
-      expect(stderr).toMatch(
-        /interrupted: the state is saved\. .*`nightjar run` takes the night up again\.\n$/,
-      )
+      expect(stderr).toMatch(/interrupted: the state is saved\. .*`nightjar run` resumes the run\.\n$/)
     }
     const { status, stdout } = nightjar("run", path, "--json", "--no-progress")
     expect(status).toBe(0)

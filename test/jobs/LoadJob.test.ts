@@ -380,7 +380,7 @@ sessions: [{ id: s, customer: X1234567L }]
         expect(shown).not.toContain("hunter2")
       }
       expect((yield* load("name: a\nservice: sandbox\nengines: &e [*e]\n")).errors).toEqual([
-        "job.yaml:1:1: the file is nested too deeply, or an alias (*) of it contains itself",
+        "job.yaml:3:14: this is nested too deeply, or an alias (*) contains itself",
       ])
     }),
   )

@@ -2,6 +2,7 @@
  * Results sources from a job's folder: which rows come out, and every mistake at its place, in words that say
  * what to write.
  */
+import { NodeServices } from "@effect/platform-node"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
 import { builtInSources, flowResultsSource, profileSource } from "../../src/contract/ResultsSource.ts"
@@ -89,15 +90,17 @@ describe("results sources that load", () => {
   it.effect("stand in one order, whatever order a disk names them in", () =>
     Effect.gen(function* () {
       const names = ["work.yaml", "a.yaml", "income.yaml"]
-      const text = (file: string) => income.replaceAll("income", file.replace(/^.*\/(\w+)\.yaml$/, "$1"))
-      const disk = FileSystem.makeNoop({
-        stat: () => Effect.succeed({ type: "Directory" } as FileSystem.File.Info),
-        readDirectory: () => Effect.succeed(names),
-        readFileString: (file) => Effect.succeed(text(file)),
-      })
+      const real = yield* FileSystem.FileSystem
+      const folder = yield* real.makeTempDirectoryScoped()
+      yield* real.makeDirectory(`${folder}/own/results`, { recursive: true })
+      for (const name of names) {
+        const text = income.replaceAll("income", name.replace(".yaml", ""))
+        yield* real.writeFileString(`${folder}/own/results/${name}`, text)
+      }
+      const disk = FileSystem.makeNoop({ stat: real.stat, readDirectory: () => Effect.succeed(names) })
       const around = {
         findings: makeFindings(),
-        folder: "jobs",
+        folder,
         environmentOf: () => Effect.succeed(new Map<string, string>()),
       }
       const place = { file: "job.yaml", line: 1, column: 1 }
@@ -108,7 +111,7 @@ describe("results sources that load", () => {
         [],
         ["flow_results", "profile", "a", "income", "work"],
       ])
-    }),
+    }).pipe(Effect.provide(NodeServices.layer)),
   )
 
   it.effect("warn where executions would be deleted on the source's word alone", () =>

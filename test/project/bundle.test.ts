@@ -3,7 +3,7 @@
  * yet.
  */
 import { spawnSync } from "node:child_process"
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -48,7 +48,7 @@ describe("bundle", () => {
   })
 
   it("writes an executable command, the program and each worker, flat in dist", () => {
-    expect(built).toEqual(["nightjar.js", "PackWorker.js", "program.js"])
+    expect(built).toEqual(["nightjar.js", "THIRD-PARTY-LICENSES.txt", "PackWorker.js", "program.js"])
     expect(statSync(command).mode & 0o777).toBe(0o755)
   })
 
@@ -88,5 +88,53 @@ describe("bundle", () => {
     // An own Node that is old as well is not asked for ever.
     expect(onOldNode(["a"], { STAY: "1" }).status).toBe(2)
     rmSync(join(root, "node_modules"), { recursive: true })
+  })
+})
+
+describe("the licences beside the command", () => {
+  const checkout = mkdtempSync(join(tmpdir(), "licences-"))
+  afterAll(() => rmSync(checkout, { recursive: true, force: true }))
+
+  const install = (name: string, files: Readonly<Record<string, string>>) => {
+    const folder = join(checkout, "node_modules", name)
+    mkdirSync(join(folder, "esm"), { recursive: true })
+    const manifest = { name, version: "1.2.3", license: "MIT", type: "module", main: "esm/index.js" }
+    writeFileSync(join(folder, "package.json"), JSON.stringify(manifest))
+    // How modules are to be read is said by package.json files that are no package's.
+    writeFileSync(join(folder, "esm/package.json"), '{"type":"module"}')
+    writeFileSync(
+      join(folder, "esm/index.js"),
+      `export const ${/\w+$/.exec(name)?.[0]} = () => console.log(process.argv)\n`,
+    )
+    for (const [file, text] of Object.entries(files)) writeFileSync(join(folder, file), text)
+  }
+  const main = (text: string) => {
+    mkdirSync(join(checkout, "src"), { recursive: true })
+    writeFileSync(join(checkout, "package.json"), '{"type":"module"}')
+    writeFileSync(join(checkout, "src/main.ts"), text)
+  }
+
+  it("are those of every package that was taken in or is loaded, and of no other", async () => {
+    install("@some/inside", { LICENSE: "Copyright Inside\n", "NOTICE.txt": "Notice Inside" })
+    install("unused", { LICENSE: "Copyright Unused" })
+    install("undici", {})
+    main('import { inside } from "@some/inside"\nimport { undici } from "undici"\ninside(undici)\n')
+    await bundle(checkout)
+    const rule = "=".repeat(80)
+    expect(readFileSync(join(checkout, "dist/THIRD-PARTY-LICENSES.txt"), "utf8")).toBe(
+      [
+        "Nightjar contains or loads these packages. Each is its authors' work under its own licence.\n",
+        `${rule}\n@some/inside@1.2.3: MIT\n${rule}\n\nCopyright Inside\n\nNotice Inside\n`,
+        `${rule}\nundici@1.2.3: MIT\n${rule}\n\n(It is installed beside this program, and its package brings no text.)\n`,
+      ].join("\n"),
+    )
+  })
+
+  it("stop the build where a package that is taken in brings none", async () => {
+    install("nameless", {})
+    main('import { nameless } from "nameless"\nnameless()\n')
+    await expect(bundle(checkout)).rejects.toThrow(
+      "nameless@1.2.3 brings no licence text: bundle another package, or none",
+    )
   })
 })

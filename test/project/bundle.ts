@@ -5,16 +5,27 @@
  * `src/main.ts` and in the bundle. A module named `…Worker.ts` becomes a file of its own, `dist/…Worker.js`,
  * because a worker thread is started by its path.
  */
-import { chmodSync, copyFileSync, existsSync, globSync, rmSync } from "node:fs"
+import { chmodSync, copyFileSync, existsSync, globSync, rmSync, writeFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { rolldown } from "rolldown"
+import { licencesText, packageFolderOf } from "./licences.ts"
 
 /**
  * Native or WebAssembly packages find their binaries beside themselves: they stay in node_modules. So does undici, whose
  * CommonJS exports reach nobody through `export *` once they are bundled.
  */
 const external = [/^node:/, /^@duckdb\//, /^parquet-wasm/, /^undici$/]
+
+const licencesName = "THIRD-PARTY-LICENSES.txt"
+
+/** Of a package that is left in node_modules; undefined for Node's own modules and for other files of ours. */
+const loadedFolderOf = (root: string, imported: string): string | undefined => {
+  if (imported.startsWith("node:") || imported.startsWith(".")) return undefined
+  const name = /^(?:@[^/]+\/)?[^/]+/.exec(imported)?.[0] ?? imported
+  const folder = join(root, "node_modules", name)
+  return existsSync(folder) ? folder : undefined
+}
 
 /** Returns the names of the files written, or undefined when the checkout holds no program. */
 export const bundle = async (root: string): Promise<ReadonlyArray<string> | undefined> => {
@@ -40,10 +51,16 @@ export const bundle = async (root: string): Promise<ReadonlyArray<string> | unde
     minify: { compress: true, mangle: false },
   })
   await build.close()
+  const chunks = output.filter((file) => file.type === "chunk")
+  const modules = chunks.flatMap(({ modules: taken }) => Object.keys(taken))
+  const loaded = chunks.flatMap(({ imports, dynamicImports }) => [...imports, ...dynamicImports])
+  const inside = modules.map(packageFolderOf).filter((folder) => folder !== undefined)
+  const beside = loaded.map((name) => loadedFolderOf(root, name)).filter((folder) => folder !== undefined)
+  writeFileSync(join(dist, licencesName), licencesText(inside, beside))
   const command = join(dist, "nightjar.js")
   copyFileSync(fileURLToPath(new URL("launcher.js", import.meta.url)), command)
   chmodSync(command, 0o755)
-  return ["nightjar.js", ...output.map((file) => file.fileName)]
+  return ["nightjar.js", licencesName, ...output.map((file) => file.fileName)]
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

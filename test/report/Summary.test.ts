@@ -146,6 +146,19 @@ Exit code 3: the run is over; some tasks need the customer or an engineer and fa
     }
   })
 
+  it("is short where the service gave a reason or a message of three million characters", () => {
+    const long = "LONG_".repeat(600_000)
+    const state = runOf(planned("a"), settled("a", "failed", long, "engineer", { message: long }))
+    const summary = summarise(state)
+    expect(summary.troubles.map(({ reason, message }) => [reason, message])).toEqual([
+      [
+        `${long.slice(0, 200)}… (3000000 characters, cut)`,
+        `${long.slice(0, 1_000)}… (3000000 characters, cut)`,
+      ],
+    ])
+    expect(renderSummary(summary, { width: Infinity, colour: false }).length).toBeLessThan(2_000)
+  })
+
   it("shows no control character of a name", () => {
     const run = runOf(planned("a"), settled("a", "failed", "FA\u001b[31mILED\nx", "engineer"))
     expect(renderSummary(summarise(run), { width: Infinity, colour: false })).not.toContain(escape)

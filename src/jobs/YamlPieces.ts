@@ -1,0 +1,125 @@
+/**
+ * YAML of any size in bounded memory: the items of a long list under a key of the file's outermost mapping
+ * are handed out as they are read, dozens at a time, instead of standing in memory as tokens, as
+ * nodes and as values all at once. Whatever cannot be cut so is read whole, and is bounded.
+ */
+import { Composer, isSeq, Lexer, Parser } from "yaml"
+import type { CST, Document, LineCounter, ParsedNode } from "yaml"
+
+/** Far above any honest file; a level of the file is a level of every fold over it. */
+export const depthMax = 64
+/** A piece is taken when this many of a list's items are complete. */
+const itemsMin = 64
+/** How often that is looked at, in lexical tokens. */
+const lookEvery = 1_024
+/** Of one value, key or comment. */
+const scalarMax = 1_000_000
+/** Lines that begin with %; nobody needs one. */
+const directivesMax = 16
+/** After so many the rest of a text means nothing. */
+const problemsMax = 1_000
+/** What may be in memory at once; each takes some 250 bytes as token and node. */
+const tokensMax = 4_000_000
+
+export interface YamlProblem {
+  readonly offset: number
+  /** The parser's own code, or a message of ours; its messages may quote the file, which may hold secrets. */
+  readonly code?: string
+  readonly message?: string
+}
+
+export interface ReadText {
+  /** Undefined after a problem that hides what the rest means. */
+  readonly document: Document.Parsed | undefined
+  readonly problems: ReadonlyArray<YamlProblem>
+}
+
+/**
+ * Items of the list whose key stands at `keyOffset`, in order; the document holds only the rest of them.
+ * False ends the reading: nothing more is wanted.
+ */
+export type OnPiece = (keyOffset: number, keyText: string, items: ReadonlyArray<ParsedNode>) => boolean
+
+// Keys are compared where they are read, in a set; the library's own comparison is quadratic.
+const options = { prettyErrors: false, version: "1.2", uniqueKeys: false } as const
+
+const problemsOf = ({ errors, warnings }: Document.Parsed): ReadonlyArray<YamlProblem> =>
+  [...errors, ...warnings].map(({ code, pos }) => ({ offset: pos[0], code }))
+
+/** A list that is being read, under its key, where there is one in the outermost mapping. */
+const openList = ({ stack }: Parser) => {
+  const [outermost, mapping, list] = stack
+  if (outermost?.type !== "document" || mapping?.type !== "block-map" || list?.type !== "block-seq")
+    return undefined
+  const key = mapping.items.at(-1)?.key
+  return key?.type === "scalar" ? { key, list } : undefined
+}
+
+/** Complete items as a document of their own; the last two still belong to what follows them. */
+const takePiece = (list: CST.BlockSequence): CST.Document => ({
+  type: "document",
+  offset: list.offset,
+  start: [],
+  value: { ...list, items: list.items.splice(0, list.items.length - 2) },
+})
+
+/** Where an anchor may begin. */
+export const mayHaveAnchors = (source: string): boolean => /(?:^|[\s,[{:-])&/m.test(source)
+
+/** Anchors may be meant from anywhere, and directives speak of the whole file. */
+const isWhole = (source: string): boolean => mayHaveAnchors(source) || /^%/m.test(source)
+
+/** Throws what the library throws of its own: a stack overflow. */
+export const readInPieces = (source: string, lines: LineCounter, onPiece: OnPiece): ReadText => {
+  const problems: Array<YamlProblem> = []
+  const stop = (offset: number, message: string): ReadText => ({
+    document: undefined,
+    problems: [...problems, { offset, message }],
+  })
+  const canCut = !isWhole(source)
+  const parser = new Parser(lines.addNewLine)
+  const composer = new Composer(options)
+  const documents: Array<Document.Parsed> = []
+  let [tokens, held, directives] = [0, 0, 0]
+  const take = (token: CST.Token): void => {
+    if (token.type === "directive") directives += 1
+    if (token.type === "error" || directives > directivesMax)
+      problems.push({ offset: token.offset, code: "UNEXPECTED_TOKEN" })
+    else documents.push(...composer.next(token))
+  }
+  const cut = (): boolean => {
+    const { key, list } = openList(parser) ?? {}
+    if (key === undefined || list === undefined || list.items.length < itemsMin) return true
+    held = 0
+    for (const piece of new Composer(options).compose([takePiece(list)])) {
+      problems.push(...problemsOf(piece))
+      const { contents } = piece
+      if (isSeq<ParsedNode>(contents) && !onPiece(key.offset, key.source, contents.items)) return false
+    }
+    return true
+  }
+  lines.addNewLine(0)
+  for (const lexeme of new Lexer().lex(source)) {
+    for (const token of parser.next(lexeme)) take(token)
+    if (problems.length > problemsMax) return { document: undefined, problems }
+    if (lexeme.length > scalarMax) return stop(parser.offset - lexeme.length, tooLong)
+    // The document's own token, a scalar and a pair of brackets may stand on top.
+    if (parser.stack.length > depthMax + 3) return stop(parser.offset, "this is nested too deeply")
+    if (documents.length > 0) return stop(parser.offset, "a job file holds one document only")
+    if (++held > tokensMax) return stop(parser.offset, tooMuch)
+    if (canCut && ++tokens % lookEvery === 0 && !cut()) return { document: undefined, problems }
+  }
+  for (const token of parser.end()) take(token)
+  documents.push(...composer.end(true, source.length))
+  const [document, second] = documents
+  if (document === undefined || second !== undefined)
+    return stop(second?.range?.[0] ?? 0, "a job file holds one document only")
+  problems.push(...problemsOf(document))
+  return { document: document.errors.length > 0 || problems.length > 0 ? undefined : document, problems }
+}
+
+const tooLong = `this is longer than ${scalarMax} characters; is a quote missing?`
+
+const tooMuch =
+  "up to here the file holds more than can be read at once: write the customers as a list of lines that " +
+  "begin with -, or put them into a csv or ndjson file"
