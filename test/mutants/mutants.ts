@@ -1,0 +1,112 @@
+/**
+ * `npm run mutants -- --room ROOM [--file F] [--sample N] [--from K] [--id ID] [--tests REGEX] [--json]`: plants small
+ * bugs that a parser finds, one after another and in memory only, and runs the tests that reach them until one fails.
+ * Prints who survived and how many of a hundred; exits 1 on a survivor that nobody accepted.
+ */
+import { readFileSync } from "node:fs"
+import { parseArgs } from "node:util"
+import { drawn } from "../conformance/Draw.ts"
+import { inTurns, openTestProcess } from "../conformance/TestProcess.ts"
+import type { TestProcess } from "../conformance/TestProcess.ts"
+import { readAccepted, reasonOf, strayEntries } from "./Accepted.ts"
+import { changeOf, describe, filesIn, readMutants, rooms, root } from "./Mutant.ts"
+import type { Mutant, Room } from "./Mutant.ts"
+import { endOfFile, figureLine, figureOf } from "./Outcome.ts"
+import type { End, Judged } from "./Outcome.ts"
+import { measureReach, reaching } from "./Reach.ts"
+import type { Reaching } from "./Reach.ts"
+
+const { values } = parseArgs({
+  options: {
+    room: { type: "string", multiple: true },
+    /** Part of a file's path. */
+    file: { type: "string", multiple: true },
+    /** One mutant again, as `src/execution/Verdict.ts#41`. */
+    id: { type: "string", multiple: true },
+    /** So many, in an order that the seed draws, from the K-th on. */
+    sample: { type: "string" },
+    from: { type: "string", default: "1" },
+    seed: { type: "string", default: "1" },
+    /** Test files that may notice; a survivor has survived these only. */
+    tests: { type: "string", default: "" },
+    json: { type: "boolean", default: false },
+    verbose: { type: "boolean", default: false },
+  },
+})
+
+const workers = 2
+const startedAt = performance.now()
+const note = (text: string): void => {
+  if (!values.json) console.log(text)
+}
+const refuse = (text: string): never => {
+  console.error(text)
+  process.exit(2)
+}
+
+const chosenRooms = (): ReadonlyArray<Room> => {
+  const all = Object.keys(rooms) as ReadonlyArray<Room>
+  const stranger = values.room?.find((name) => !all.some((room) => room === name))
+  if (stranger !== undefined) refuse(`there is no room ${stranger}; there are ${all.join(", ")}`)
+  return all.filter((room) => values.room?.includes(room) ?? true)
+}
+
+const chooseMutants = (): ReadonlyArray<Mutant> => {
+  const isChosen = (file: string) => values.file?.some((part) => file.includes(part)) ?? true
+  const files = [...new Set(chosenRooms().flatMap(filesIn))].filter(isChosen)
+  const all = readMutants(files)
+  if (values.id !== undefined) return all.filter(({ id }) => values.id?.includes(id))
+  if (values.sample === undefined) return all.slice(Number(values.from) - 1)
+  const at = Number(values.from) - 1
+  return drawn(all, ({ id }) => id, values.seed).slice(at, at + Number(values.sample))
+}
+
+/** A test that a mutant slows down is given time; one that it stops is not waited for long. */
+const limitOf = ({ elapsedMs }: Reaching): number => 15_000 + 5 * elapsedMs
+
+const judge = async (process: TestProcess, mutant: Mutant, tests: ReadonlyArray<Reaching>): Promise<End> => {
+  const change = changeOf(mutant, readFileSync(`${root}${mutant.file}`, "utf8"))
+  for (const test of tests) {
+    const seen = await process.run({ files: [test.file], ids: [], changes: [change] }, limitOf(test))
+    const end = endOfFile(test.file, seen)
+    if (end !== undefined) return end
+  }
+  const why = tests.length === 0 ? "no test reaches it" : `${tests.length} test files reach it and pass`
+  return { _tag: "Survived", why }
+}
+
+const tell = ({ mutant, end }: Judged): void => {
+  if (end._tag === "Survived") note([...describe(mutant), `  ${end.why}`].join("\n"))
+  else if (values.verbose) note(`${mutant.id} ${end._tag}: ${"by" in end ? end.by : end.reason}`)
+}
+
+const main = async (): Promise<boolean> => {
+  const accepted = readAccepted()
+  const strays = strayEntries(accepted, (file) => readMutants([file]))
+  for (const stray of strays) console.error(stray)
+  const mutants = chooseMutants()
+  if (mutants.length === 0) refuse("nothing to do: no mutant is chosen")
+  const pattern = new RegExp(values.tests)
+  const reach = await measureReach(pattern, note)
+  const processes = Array.from({ length: workers }, openTestProcess)
+  try {
+    const judged = await inTurns(processes, mutants, async (process, mutant): Promise<Judged> => {
+      const reason = reasonOf(mutant, accepted)
+      const end: End =
+        reason === undefined
+          ? await judge(process, mutant, reaching(mutant, reach, pattern))
+          : { _tag: "Accepted", reason }
+      tell({ mutant, end })
+      return { mutant, end }
+    })
+    const figure = figureOf(judged)
+    const elapsedSeconds = Math.round((performance.now() - startedAt) / 1000)
+    note(`${elapsedSeconds} s`)
+    console.log(values.json ? JSON.stringify({ ...figure, seconds: elapsedSeconds }) : figureLine(figure))
+    return figure.survived === 0 && strays.length === 0
+  } finally {
+    for (const process of processes) process.stop()
+  }
+}
+
+process.exitCode = (await main()) ? 0 : 1
