@@ -260,6 +260,21 @@ describe("a run", () => {
       expect(next.verdict("late")).toBe("unfinished NIGHT_OVER service")
     }),
   )
+
+  it.effect("of an older night is not tried again where it ends in a temporary error", () =>
+    Effect.gen(function* () {
+      const cut = yield* night({ cutAfter: "1 second", script: { state: () => working } })
+      const tried = { facts: cut.facts.slice(2), script: { state: () => temporary } }
+      const collected = yield* night({ ...tried, mode: "collect" })
+      expect([collected.isOver, collected.countOf("start"), collected.verdict("c-1")]).toEqual([
+        true,
+        0,
+        "unfinished OUT_OF_SERVICE service",
+      ])
+      // The night itself would have gone on.
+      expect((yield* night(tried)).countOf("start")).toBe(2)
+    }),
+  )
 })
 
 describe("a ledger or a landing that cannot be written", () => {
