@@ -5,6 +5,7 @@
  * caught, and on a bug that does not fit.
  */
 import { parseArgs } from "node:util"
+import { countByPromise, figuresLine } from "../promises/Figure.ts"
 import { misfits, readAccepted, readBugs } from "./Bugs.ts"
 import { collectTests } from "./CollectTests.ts"
 import { coverageOf } from "./Coverage.ts"
@@ -60,8 +61,21 @@ const plantEach = (
   })
 }
 
-const tell = (outcome: Outcome, elapsedMs: number): void => {
-  if (values.json) return console.log(JSON.stringify(outcome, null, 2))
+/** The figures for `npm run promises`: rows like `promise 5 counts` count for that promise. */
+const figuresOf = (verdicts: ReadonlyArray<Verdict>, { rows, caught }: Outcome): string => {
+  const pieces = verdicts.flatMap(({ id, end }) => {
+    const promise = /^promise (\d+)/.exec(id)?.[1]
+    return promise === undefined ? [] : [{ promise: Number(promise), failed: end !== "caught" }]
+  })
+  const byPromise = countByPromise(pieces)
+  return figuresLine([{ of: "planted bugs", unit: "bugs", tried: rows, failed: rows - caught, byPromise }])
+}
+
+const tell = (outcome: Outcome, verdicts: ReadonlyArray<Verdict>, elapsedMs: number): void => {
+  if (values.json) {
+    console.log(JSON.stringify(outcome, null, 2))
+    return console.log(figuresOf(verdicts, outcome))
+  }
   note(`${Math.round(elapsedMs / 1000)} s, seed ${seed}, ${outcome.late} caught by the time limit alone`)
   for (const { id, why, reason } of outcome.survivors) note(`  [${id}] ${reason ?? why}`)
   for (const problem of outcome.problems) console.error(problem)
@@ -106,7 +120,7 @@ const main = async (): Promise<boolean> => {
     const ids = new Set(chosen.map(({ row }) => row.id))
     const accepted = Object.entries(readAccepted()).filter(([id]) => ids.has(id))
     const outcome = outcomeOf(verdicts, Object.fromEntries(accepted))
-    tell(outcome, performance.now() - startedAt)
+    tell(outcome, verdicts, performance.now() - startedAt)
     return outcome.problems.length === 0
   } finally {
     for (const process of processes) process.stop()

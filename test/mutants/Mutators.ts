@@ -15,6 +15,11 @@ type Mutator = (node: Node, text: string, around: ReadonlyArray<Node>) => Readon
 
 const instead = ({ start, end }: Pick<Node, "start" | "end">, by: string): Edit => ({ start, end, by })
 const textOf = (text: string, { start, end }: Node): string => text.slice(start, end)
+/** An operand that stands alone now: its own parentheses are outside of its node. */
+const operandOf = (text: string, node: Node): string =>
+  /Binary|Logical|Conditional|Arrow|Assignment|Sequence|Yield|Await/.test(node.type)
+    ? `(${textOf(text, node)})`
+    : textOf(text, node)
 
 /** The operator between two operands; nothing but blanks and comments stands beside it. */
 const operator = (node: Node, text: string, by: string): ReadonlyArray<Edit> => {
@@ -72,13 +77,13 @@ const combined: Mutator = (node, text) => {
   const [left, right] = [nodeIn(node, "left"), nodeIn(node, "right")]
   if (node["operator"] !== "??" || left === undefined || right === undefined)
     return operator(node, text, node["operator"] === "&&" ? "||" : "&&")
-  return [instead(node, textOf(text, left)), instead(node, textOf(text, right))]
+  return [instead(node, operandOf(text, left)), instead(node, operandOf(text, right))]
 }
 
 const negated: Mutator = (node, text) => {
   const argument = nodeIn(node, "argument")
   const isNot = node.type === "UnaryExpression" && node["operator"] === "!"
-  return isNot && argument !== undefined ? [instead(node, textOf(text, argument))] : []
+  return isNot && argument !== undefined ? [instead(node, operandOf(text, argument))] : []
 }
 
 /** Names for traces and services: nothing behaves by them. */

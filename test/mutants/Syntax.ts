@@ -33,7 +33,8 @@ export const parseSource = (text: string): Node => {
 
 /** What stands around an expression for the type checker alone. */
 const typedExpressions = new Set(["TSAsExpression", "TSSatisfiesExpression", "TSNonNullExpression"])
-const typeFields = new Set([
+const unseen = new Set([
+  "source",
   "typeAnnotation",
   "typeParameters",
   "typeArguments",
@@ -54,7 +55,7 @@ const childrenOf = (node: Node): ReadonlyArray<Node> => {
     return inner === undefined ? [] : [inner]
   }
   return Object.entries(node).flatMap(([field, value]) => {
-    if (typeFields.has(field) || isName(node, field)) return []
+    if (unseen.has(field) || isName(node, field)) return []
     return Array.isArray(value) ? value.filter(isNode) : isNode(value) ? [value] : []
   })
 }
