@@ -68,7 +68,7 @@ const figuresOf = (verdicts: ReadonlyArray<Verdict>, { rows, caught }: Outcome):
     return promise === undefined ? [] : [{ promise: Number(promise), failed: end !== "caught" }]
   })
   const byPromise = countByPromise(pieces)
-  return figuresLine([{ of: "planted bugs", unit: "bugs", tried: rows, failed: rows - caught, byPromise }])
+  return figuresLine([{ of: "planted bugs", tried: rows, failed: rows - caught, byPromise }])
 }
 
 const tell = (outcome: Outcome, verdicts: ReadonlyArray<Verdict>, elapsedMs: number): void => {

@@ -76,8 +76,7 @@ const calls = points === 0 ? [] : sample ? [sampleCall] : await brokenCalls(camp
 type Case = () => Promise<Verdict>
 /** What is tried, by the name under which it is counted. */
 const kinds = {
-  "kill -9": {
-    unit: "nights",
+  "nights under kill -9": {
     cases: [
       ...Array.from(
         { length: amounts.nights },
@@ -89,7 +88,6 @@ const kinds = {
     ],
   },
   "full disks": {
-    unit: "disks",
     skipped: fullDiskSkipped,
     cases: rooms.map(
       (room): Case =>
@@ -98,7 +96,6 @@ const kinds = {
     ),
   },
   "breaking calls": {
-    unit: "calls",
     skipped: brokenDiskSkipped,
     cases: calls.map(
       (call): Case =>
@@ -107,7 +104,6 @@ const kinds = {
     ),
   },
   "overlapping runs": {
-    unit: "runs at once",
     cases: amounts.runs === 0 ? [] : [(): Promise<Verdict> => overlapRuns(campaign, amounts.runs)],
   },
 } as const
@@ -147,7 +143,7 @@ if (values.json) {
   const figures = Object.entries(kinds).map(([of, kind]): Figure => {
     const tried = of === "overlapping runs" && kind.cases.length > 0 ? amounts.runs : kind.cases.length
     const leftOut = "skipped" in kind ? kind.skipped : undefined
-    const figure = { of, unit: kind.unit, tried, failed: failures.get(of) ?? 0 }
+    const figure = { of, tried, failed: failures.get(of) ?? 0 }
     return leftOut === undefined ? figure : { ...figure, leftOut }
   })
   console.log(figuresLine(figures))

@@ -53,8 +53,11 @@ export type Reach = Readonly<Record<string, typeof Measured.Type>>
 const KeptReach = Schema.fromJsonString(Schema.Record(Schema.String, Measured))
 
 const keptIn = join(root, "node_modules/.cache/mutants-reach.json")
-const readKept = (): Reach =>
-  existsSync(keptIn) ? Schema.decodeUnknownSync(KeptReach)(readFileSync(keptIn, "utf8")) : {}
+const readKept = (): Reach => {
+  if (!existsSync(keptIn)) return {}
+  const kept = Schema.decodeUnknownOption(KeptReach)(readFileSync(keptIn, "utf8"))
+  return kept._tag === "Some" ? kept.value : {}
+}
 
 const digestOf = (test: string, reached: ReadonlyArray<string>): string => {
   const loaded = reached.filter((id) => id.endsWith("#0")).map((id) => id.slice(0, -2))

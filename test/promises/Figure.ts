@@ -6,10 +6,8 @@ import { Schema } from "effect"
 
 const Count = Schema.Struct({ tried: Schema.Number, failed: Schema.Number })
 export const Figure = Schema.Struct({
-  /** As a row of `promises.yaml` names it. */
+  /** As a row of `promises.yaml` names it: what was tried, in the plural. */
   of: Schema.String,
-  /** What was tried so many times: `nights`, `bodies`. */
-  unit: Schema.String,
   ...Count.fields,
   byPromise: Schema.optionalKey(Schema.Record(Schema.String, Count)),
   /** Why it cannot be tried on this machine. */

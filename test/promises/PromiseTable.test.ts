@@ -5,7 +5,7 @@ import { campaignsFor, decodeTable, promisesIn, readTable, wordsOf } from "./Pro
 import { isSound, renderRows, rowOf, summaryOf } from "./PromiseTable.ts"
 import type { Evidence } from "./PromiseTable.ts"
 
-const nights = { of: "nights", unit: "nights", tried: 2000, failed: 1 }
+const nights = { of: "nights", tried: 2000, failed: 1 }
 const evidence: Evidence = {
   campaigns: {
     simulate: {
@@ -15,8 +15,8 @@ const evidence: Evidence = {
     faults: {
       seconds: 3,
       figures: [
-        { of: "disks", unit: "disks", tried: 0, failed: 0, leftOut: "no root" },
-        { of: "kills", unit: "nights", tried: 2, failed: 0 },
+        { of: "disks", tried: 0, failed: 0, leftOut: "no root" },
+        { of: "kills", tried: 2, failed: 0 },
       ],
     },
     bodies: { seconds: 1, broken: "it ended with 1 and without figures" },
@@ -33,24 +33,20 @@ describe("a promise", () => {
   it("is kept where something was tried and nothing failed", () => {
     expect(told(1, "nights", "kills")).toEqual([
       "kept",
-      "nights: 2,000 nights, 0 violations (12 s)",
-      "kills: 2 nights, 0 violations (3 s)",
+      "nights: 2,000 tried, 0 violations (12 s)",
+      "kills: 2 tried, 0 violations (3 s)",
       "tests: 3 of 3 pass",
     ])
   })
 
   it("is violated by one failure of its own, in a campaign or in a test", () => {
-    expect(told(2, "nights")).toEqual(["violated", "nights: 2,000 nights, 1 violation (12 s)"])
-    expect(told(6, "kills")).toEqual([
-      "violated",
-      "kills: 2 nights, 0 violations (3 s)",
-      "tests: 1 of 2 pass",
-    ])
+    expect(told(2, "nights")).toEqual(["violated", "nights: 2,000 tried, 1 violation (12 s)"])
+    expect(told(6, "kills")).toEqual(["violated", "kills: 2 tried, 0 violations (3 s)", "tests: 1 of 2 pass"])
   })
 
   it("is never taken for kept where nothing was tried", () => {
     expect(told(3, "disks")).toEqual(["not tried", "disks: left out (no root)"])
-    expect(told(3, "nights")).toEqual(["not tried", "nights: 0 nights, 0 violations (12 s)"])
+    expect(told(3, "nights")).toEqual(["not tried", "nights: none in this sample"])
     expect(told(3, "unknown")).toEqual(["not tried", "unknown: not run"])
     expect(told(3)).toEqual(["not built yet"])
     expect(told(3, "bodies", "kills")[0]).toBe("broken")
@@ -64,7 +60,7 @@ describe("a promise", () => {
     expect(renderRows(rows.slice(1))).toEqual([
       " 2  violated",
       "    It holds.",
-      "      nights: 2,000 nights, 1 violation (12 s)",
+      "      nights: 2,000 tried, 1 violation (12 s)",
       " 3  not built yet",
       "    It holds.",
     ])

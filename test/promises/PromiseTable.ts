@@ -51,7 +51,8 @@ const lineOf = (name: string, number: number, { campaigns, campaignOf }: Evidenc
     return { ...nothing, broken: true, text: `${name}: the campaign gave no such figure` }
   if (figure.leftOut !== undefined) return { ...nothing, text: `${name}: left out (${figure.leftOut})` }
   const { tried, failed } = figure.byPromise === undefined ? figure : (figure.byPromise[number] ?? nothing)
-  const text = `${name}: ${tried.toLocaleString("en")} ${figure.unit}, ${plural(failed, "violation")}`
+  if (tried === 0) return { ...nothing, text: `${name}: none in this sample` }
+  const text = `${name}: ${tried.toLocaleString("en")} tried, ${plural(failed, "violation")}`
   return { tried, failed, broken: false, text: `${text} (${Math.round(end.seconds)} s)` }
 }
 

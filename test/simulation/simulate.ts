@@ -143,8 +143,7 @@ const runAll = async (
   const byPromise = Object.fromEntries(
     [...failedOf].map(([promise, failures]) => [promise, { tried: seeds, failed: failures }]),
   )
-  if (json)
-    console.log(figuresLine([{ of: "simulated nights", unit: "nights", tried: seeds, failed, byPromise }]))
+  if (json) console.log(figuresLine([{ of: "simulated nights", tried: seeds, failed, byPromise }]))
   process.exitCode = failed > 0 ? 1 : 0
 }
 
