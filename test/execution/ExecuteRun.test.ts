@@ -91,6 +91,30 @@ describe("a rejected login", () => {
     }),
   )
 
+  it.effect("gives back the slot of a task that is not sent, so that others run", () =>
+    Effect.gen(function* () {
+      const end = yield* night({
+        rules: { limits: { max_in_flight: 1, per_engine: 1 } },
+        tasks: [
+          { customer: "c-1", fingerprint: "one" },
+          // Only its preparation tells that it is the same login.
+          { customer: "c-2", prepare: () => ready("one") },
+          { customer: "c-3", fingerprint: "one" },
+          { customer: "c-4", fingerprint: "two" },
+        ],
+        script: { state: (id) => (id.startsWith("e-c-4") ? completed : blocked) },
+      })
+      expect(end.isOver).toBe(true)
+      expect(["c-1", "c-2", "c-3", "c-4"].map((customer) => end.verdict(customer))).toEqual([
+        "failed BLOCKED_USER customer",
+        "failed BLOCKED_USER customer",
+        "failed BLOCKED_USER customer",
+        "succeeded COMPLETED nobody",
+      ])
+      expect([end.countOf("start"), end.countOf("start", "c-4")]).toEqual([2, 1])
+    }),
+  )
+
   it.effect("that an earlier run was refused is not sent", () =>
     Effect.gen(function* () {
       const refusedBefore: Fact = {

@@ -277,6 +277,21 @@ describe("an interrupted start", () => {
   )
 })
 
+describe("a 409 whose execution does not answer", () => {
+  it.effect("is asked four times whose it is, with growing waits, and is taken for nobody's of ours", () =>
+    Effect.gen(function* () {
+      const end = yield* night({
+        script: { start: (call) => conflict("1", call.external_execution_id), state: () => lost },
+        cutAfter: "30 seconds",
+      })
+      const asked = end.calls.flatMap(([at, verb]) => (verb === "state" ? [at] : []))
+      // Each request takes 200 ms; the waits between are one, two and three times `polling.min_ms`.
+      expect(asked.slice(1).map((at, index) => at - (asked[index] ?? 0))).toEqual([2_200, 4_200, 6_200])
+      expect(startFacts(end.facts)).toEqual(["start", "foreign"])
+    }),
+  )
+})
+
 describe("what is recorded of a start", () => {
   const engineAway: StartAnswer = { _tag: "EngineUnavailable" }
   const none = { execution_id: undefined, session_id: undefined }

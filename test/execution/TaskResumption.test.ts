@@ -172,6 +172,21 @@ describe("resuming", () => {
     expect(resumeTask(undefined, "collect")).toEqual({ _tag: "Nothing" })
   })
 
+  it("goes on with the parameters where the service took no start with a token, in a night of its own", () => {
+    const withToken = { ...intended(1), token_id: "t-1" } as Fact
+    const refusedAs = (http_status: number): Fact => ({
+      ...(answered(1, "refused", "BAD_CONFIGURATIONS") as Extract<Fact, { _tag: "StartAnswered" }>),
+      http_status,
+    })
+    expect([
+      told([withToken, refusedAs(405)]),
+      told([withToken, refusedAs(404)]),
+      told([intended(1), refusedAs(405)]),
+      told([withToken, refusedAs(405)], "collect"),
+      told([withToken, answered(1, "lost"), { ...withToken, probe: true } as Fact, refusedAs(405)]),
+    ]).toEqual(["start 2", "Refused", "Refused", "Refused", "Refused"])
+  })
+
   it("counts the executions since the last verdict: a resumed night gives a task its attempts anew", () => {
     const made = (facts: ReadonlyArray<Fact>) => {
       const to = resumed(facts)
