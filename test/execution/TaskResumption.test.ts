@@ -208,6 +208,16 @@ describe("resuming", () => {
     ]).toEqual([2, 1, 1, 0, 1])
   })
 
+  it("settles a refusal that gave no reason as an answer that is not listed", () => {
+    expect([
+      resumed([intended(1), answered(1, "refused")]),
+      resumed([intended(1), answered(1, "refused", "T10N_FORBIDDEN")]),
+    ]).toEqual([
+      { _tag: "Refused", status_reason: "UNEXPECTED_ANSWER" },
+      { _tag: "Refused", status_reason: "T10N_FORBIDDEN" },
+    ])
+  })
+
   it("says of a closed attempt that it is closed, before anything else", () => {
     const attempt = taskOf([intended(1), answered(1, "accepted"), closed(1)])?.attempts[0]
     expect(attempt === undefined ? undefined : resumeAttempt(attempt)).toEqual({ _tag: "Closed" })
