@@ -1,6 +1,7 @@
 /** The fold of a run's facts: what every reader of the ledger sees. */
 import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"
+import { builtInSources, flowResultsSource } from "../../src/contract/ResultsSource.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { executionsOf, foldRun } from "../../src/ledger/RunState.ts"
 import {
@@ -194,6 +195,24 @@ describe("the state of a run", () => {
         { _tag: "AttemptDisowned", ...attempt },
       ]).attempts,
     ).toStrictEqual([{ ...end, drained: true, proof, orphanSuspected: true, disowned: true }])
+  })
+
+  it("takes the login of the request that left last, and keeps a session that an end does not name", () => {
+    const withToken = { ...intended(1), token_id: "t-1" } as Fact
+    const { session_id: _, ...nameless } = closed(1) as Extract<Fact, { _tag: "AttemptClosed" }>
+    const tokenOf = (...facts: ReadonlyArray<Fact>) => taskOf(facts).attempts.map(({ token_id }) => token_id)
+    expect([tokenOf(withToken), tokenOf(intended(1), withToken), tokenOf(withToken, intended(1))]).toEqual([
+      ["t-1"],
+      ["t-1"],
+      [undefined],
+    ])
+    expect(taskOf([intended(1), answered(1, "accepted"), nameless]).attempts[0]?.session_id).toBe("s-1")
+  })
+
+  it("knows the endpoints that the run was told to read from", () => {
+    const own = { ...flowResultsSource, name: "own" }
+    expect(fold([]).sources).toEqual(builtInSources)
+    expect(fold([{ _tag: "ResultsSourcesSet", run_id, sources: [own] }]).sources).toContainEqual(own)
   })
 
   it("keeps every note of a task's tickets and tokens, in order", () => {

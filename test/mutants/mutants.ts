@@ -79,8 +79,13 @@ const isSound = async (process: TestProcess, test: Reaching): Promise<boolean> =
   return sound
 }
 
+const textOf = (file: string): string => readFileSync(`${root}${file}`, "utf8")
+/** As it was when its mutants were found. */
+const texts = new Map<string, string>()
 const judge = async (process: TestProcess, mutant: Mutant, tests: ReadonlyArray<Reaching>): Promise<End> => {
-  const change = changeOf(mutant, readFileSync(`${root}${mutant.file}`, "utf8"))
+  const text = texts.get(mutant.file) ?? ""
+  if (text !== textOf(mutant.file)) throw new Error(`${mutant.file} changed while its mutants were planted`)
+  const change = changeOf(mutant, text)
   for (const test of tests) {
     if (soundness.get(test.file) === false) continue
     const end = await runTest(process, test, [change])
@@ -101,6 +106,7 @@ const main = async (): Promise<boolean> => {
   for (const stray of strays) console.error(stray)
   const mutants = chooseMutants()
   if (mutants.length === 0) refuse("nothing to do: no mutant is chosen")
+  for (const { file } of mutants) texts.set(file, textOf(file))
   const pattern = new RegExp(values.tests)
   const reach = await measureReach(pattern, note)
   const processes = Array.from({ length: workers }, openTestProcess)
