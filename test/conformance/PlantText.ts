@@ -28,5 +28,8 @@ export const plantAll = (text: string, file: string, changes: ReadonlyArray<Chan
 /** Where processes that tests start find the changes to plant: JSON in this variable of the environment. */
 export const plantedVariable = "NIGHTJAR_PLANTED_BUG"
 
+/** Sources that stand in a folder of their own, below the same paths, and take the place of those of the repository. */
+export const sourcesVariable = "NIGHTJAR_PLANTED_SOURCES"
+
 /** How an error that no test threw is told: the run fails over it all the same. */
 export const outsideTests = "outside any test: "

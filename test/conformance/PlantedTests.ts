@@ -3,18 +3,22 @@
  * the test runner stays, and only what a bug changes is loaded anew. The bug exists in the memory of this
  * process and of those that the tests start, so killing it at any moment leaves nothing behind.
  */
+import { existsSync, readFileSync } from "node:fs"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import type { TestModule, Vitest, VitestPluginContext } from "vitest/node"
 import { createVitest } from "vitest/node"
-import { outsideTests, plantAll, plantedVariable } from "./PlantText.ts"
+import { outsideTests, plantAll, plantedVariable, sourcesVariable } from "./PlantText.ts"
 import type { Change } from "./PlantText.ts"
 
 export interface TestsWanted {
   /** Test files, in the order in which they run; the first one with a failure is the last. */
   readonly files: ReadonlyArray<string>
-  /** Row ids: tests whose titles carry one of these tags run. */
+  /** Row ids: tests whose titles carry one of these tags run; all tests where there is none. */
   readonly ids: ReadonlyArray<string>
   readonly changes: ReadonlyArray<Change>
+  /** Variables of the environment for the tests; a process keeps those of its first request. */
+  readonly environment?: Readonly<Record<string, string>>
 }
 
 export interface TestsSeen {
@@ -36,8 +40,18 @@ const planted = new Set<string>()
 const fileOf = (id: string): string => (id.startsWith(root) ? id.slice(root.length) : "")
 const isChanged = (file: string): boolean => current.some((change) => change.in === file)
 
+/** The source that stands in for this one, in the folder that the environment names. */
+const standIn = (file: string): string | undefined => {
+  const folder = process.env[sourcesVariable]
+  if (folder === undefined || file === "") return undefined
+  const path = join(folder, file)
+  return existsSync(path) ? path : undefined
+}
+
 const transform = (code: string, id: string): string | undefined => {
   const file = fileOf(id)
+  const other = standIn(file)
+  if (other !== undefined) return readFileSync(other, "utf8")
   if (!isChanged(file)) return undefined
   const text = plantAll(code, file, current)
   if (text === undefined) throw new Error(`no bug can be planted in ${file}`)
@@ -51,7 +65,9 @@ const planting = {
   enforce: "pre",
   transform,
   configureVitest: ({ defineCacheKeyGenerator }: VitestPluginContext) =>
-    defineCacheKeyGenerator(({ id }) => (isChanged(fileOf(id)) ? false : undefined)),
+    defineCacheKeyGenerator(({ id }) =>
+      isChanged(fileOf(id)) || standIn(fileOf(id)) !== undefined ? false : undefined,
+    ),
 } as const
 
 const openRunner = (): Promise<Vitest> =>
@@ -108,6 +124,7 @@ const runFile = async (
 const escape = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")
 
 const runTests = async (runner: Vitest, wanted: TestsWanted): Promise<TestsSeen> => {
+  Object.assign(process.env, wanted.environment)
   plant(runner, wanted.changes)
   const pattern = new RegExp(wanted.ids.map((id) => escape(`[${id}]`)).join("|"))
   const seen = { passed: [] as Array<string>, failed: [] as Array<string>, broken: [] as Array<string> }

@@ -65,3 +65,19 @@ export const openTestProcess = (): TestProcess => {
   }
   return { run, stop }
 }
+
+/** Each process takes the next piece of work when it is done with one; the answers stand in the order of the work. */
+export const inTurns = async <A, B>(
+  processes: ReadonlyArray<TestProcess>,
+  work: ReadonlyArray<A>,
+  act: (process: TestProcess, one: A) => Promise<B>,
+): Promise<ReadonlyArray<B>> => {
+  const queue = work.entries()
+  const done: Array<B> = []
+  await Promise.all(
+    processes.map(async (process) => {
+      for (const [index, one] of queue) done[index] = await act(process, one)
+    }),
+  )
+  return done
+}

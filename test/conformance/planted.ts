@@ -5,13 +5,15 @@
  * caught, and on a bug that does not fit.
  */
 import { parseArgs } from "node:util"
+import { countByPromise, figuresLine } from "../promises/Figure.ts"
 import { misfits, readAccepted, readBugs } from "./Bugs.ts"
 import { collectTests } from "./CollectTests.ts"
 import { coverageOf } from "./Coverage.ts"
+import { drawn } from "./Draw.ts"
 import { readInventory } from "./Inventory.ts"
 import { controlProblems, controlsFor, figureOf, judge, outcomeOf, wantedFor } from "./PlantedRows.ts"
 import type { Outcome, PlantedRow, Verdict } from "./PlantedRows.ts"
-import { openTestProcess } from "./TestProcess.ts"
+import { inTurns, openTestProcess } from "./TestProcess.ts"
 import type { TestProcess } from "./TestProcess.ts"
 
 const { values } = parseArgs({
@@ -33,34 +35,11 @@ const rowLimitMs = 90_000
 /** The day, so that a nightly sample goes round all rows by and by and one day's can be repeated. */
 const seed = values.seed ?? new Date(Date.now()).toISOString().slice(0, 10)
 
-/** A number in [0, 2³²) for a row under a seed (FNV-1a): sorted by it, the first rows are the sample. */
-const place = (id: string): number => {
-  let hash = 2166136261
-  for (const letter of `${seed}/${id}`) hash = Math.imul(hash ^ (letter.codePointAt(0) ?? 0), 16777619)
-  return hash >>> 0
-}
-
 const choose = (all: ReadonlyArray<PlantedRow>): ReadonlyArray<PlantedRow> => {
   const pattern = new RegExp(values.rows)
   const matching = all.filter(({ row }) => pattern.test(row.id))
   if (values.sample === undefined) return matching
-  return matching.toSorted((a, b) => place(a.row.id) - place(b.row.id)).slice(0, Number(values.sample))
-}
-
-/** Each worker takes the next piece of work when it is done with one. */
-const inTurns = async <A, B>(
-  processes: ReadonlyArray<TestProcess>,
-  work: ReadonlyArray<A>,
-  act: (process: TestProcess, one: A) => Promise<B>,
-): Promise<ReadonlyArray<B>> => {
-  const queue = work.entries()
-  const done: Array<B> = []
-  await Promise.all(
-    processes.map(async (process) => {
-      for (const [index, one] of queue) done[index] = await act(process, one)
-    }),
-  )
-  return done
+  return drawn(matching, ({ row }) => row.id, seed).slice(0, Number(values.sample))
 }
 
 const note = (text: string): void => {
@@ -82,8 +61,21 @@ const plantEach = (
   })
 }
 
-const tell = (outcome: Outcome, elapsedMs: number): void => {
-  if (values.json) return console.log(JSON.stringify(outcome, null, 2))
+/** The figures for `npm run promises`: rows like `promise 5 counts` count for that promise. */
+const figuresOf = (verdicts: ReadonlyArray<Verdict>, { rows, caught }: Outcome): string => {
+  const pieces = verdicts.flatMap(({ id, end }) => {
+    const promise = /^promise (\d+)/.exec(id)?.[1]
+    return promise === undefined ? [] : [{ promise: Number(promise), failed: end !== "caught" }]
+  })
+  const byPromise = countByPromise(pieces)
+  return figuresLine([{ of: "planted bugs", tried: rows, failed: rows - caught, byPromise }])
+}
+
+const tell = (outcome: Outcome, verdicts: ReadonlyArray<Verdict>, elapsedMs: number): void => {
+  if (values.json) {
+    console.log(JSON.stringify(outcome, null, 2))
+    return console.log(figuresOf(verdicts, outcome))
+  }
   note(`${Math.round(elapsedMs / 1000)} s, seed ${seed}, ${outcome.late} caught by the time limit alone`)
   for (const { id, why, reason } of outcome.survivors) note(`  [${id}] ${reason ?? why}`)
   for (const problem of outcome.problems) console.error(problem)
@@ -128,7 +120,7 @@ const main = async (): Promise<boolean> => {
     const ids = new Set(chosen.map(({ row }) => row.id))
     const accepted = Object.entries(readAccepted()).filter(([id]) => ids.has(id))
     const outcome = outcomeOf(verdicts, Object.fromEntries(accepted))
-    tell(outcome, performance.now() - startedAt)
+    tell(outcome, verdicts, performance.now() - startedAt)
     return outcome.problems.length === 0
   } finally {
     for (const process of processes) process.stop()

@@ -4,7 +4,7 @@ import * as fc from "fast-check"
 import { readProductsCount } from "../../src/contract/ProductsCount.ts"
 import { flowResultsSource, profileSource } from "../../src/contract/ResultsSource.ts"
 import type { ResultsSource } from "../../src/contract/ResultsSource.ts"
-import { findingOf, isWanted, proveDrain } from "../../src/execution/DrainProof.ts"
+import { findingOf, isWanted, proveDrain, shortfallOf, surplusOf } from "../../src/execution/DrainProof.ts"
 import { ownEnds } from "../../src/execution/Ends.ts"
 import type { SourceReading } from "../../src/execution/ReadSource.ts"
 import { judgeReadings, verdictOf } from "../../src/execution/Verdict.ts"
@@ -95,6 +95,19 @@ describe("a proof", () => {
         expect(proveDrain(count, [flow(without)]).isWhole).toBe(false)
       }),
     )
+  })
+})
+
+describe("what is too many and what is missing", () => {
+  it("is counted family by family: one does not make up for another", () => {
+    const families = [
+      { family: "a:b", counted: 5, landed: 2 },
+      { family: "c:d", counted: 1, landed: 3 },
+      { family: "e:f", landed: 4 },
+      { family: "g:h", counted: 2, landed: 2 },
+    ]
+    expect([surplusOf(families), shortfallOf(families)]).toEqual([6, 3])
+    expect([surplusOf([]), shortfallOf([])]).toEqual([0, 0])
   })
 })
 

@@ -1,7 +1,14 @@
 /** The table of ends against the contract's own table, word for word, and what is outside of it. */
 import { describe, expect, it } from "vitest"
 import { statusReasonsByCode } from "../../src/contract/Vocabulary.ts"
-import { endOf, endOfAttempt, endOfRefusal, endOfRejected, isTerminal } from "../../src/execution/Ends.ts"
+import {
+  endOf,
+  endOfAttempt,
+  endOfRefusal,
+  endOfRejected,
+  isTerminal,
+  ownEnds,
+} from "../../src/execution/Ends.ts"
 
 type Row = readonly [outcome: string, who_acts: string, retry: boolean, opensBreaker: boolean]
 const row = ({ outcome, who_acts, retry, opensBreaker }: ReturnType<typeof endOf>): Row => [
@@ -115,6 +122,34 @@ describe("the table of ends", () => {
         for (const fine of ["AUTH_OK", "not-performed"])
           expect(end(code, reason, fine)).toEqual([...end(code, reason).slice(0, 3), opensBreaker])
       }
+  })
+})
+
+describe("an end of our own", () => {
+  it("is what is promised of it, asks for no second try and opens no breaker", () => {
+    const service: Row = ["unfinished", "service", false, false]
+    const known = Object.entries(ownEnds).map(([reason, of]) => [reason, row(of)])
+    expect(Object.fromEntries(known)).toMatchObject({
+      START_UNKNOWN: ["unfinished", "engineer", false, false],
+      EXECUTION_GONE: service,
+      SERVICE_UNREACHABLE: service,
+      NOT_STOPPABLE: service,
+      NOT_OURS: engineer,
+      ENGINE_UNAVAILABLE: service,
+      ALREADY_EXECUTING: service,
+      NIGHT_OVER: service,
+      DEADLINE_REACHED: service,
+      RESULTS_PARTIAL: service,
+      RECORDS_UNREACHABLE: ["partial", "engineer", false, false],
+      RECORDS_SHORT: ["partial", "engineer", false, false],
+      UNEXPECTED_ANSWER: engineer,
+      ENGINE_UNKNOWN: ["skipped", "engineer", false, false],
+      SESSION_UNKNOWN: engineer,
+      TOKEN_UNKNOWN: engineer,
+      COMPLETED: ["succeeded", "nobody", false, false],
+    })
+    for (const { retry, opensBreaker } of Object.values(ownEnds))
+      expect([retry, opensBreaker]).toEqual([false, false])
   })
 })
 

@@ -92,6 +92,30 @@ describe("a rejected login", () => {
     }),
   )
 
+  it.effect("gives back the slot of a task that is not sent, so that others run", () =>
+    Effect.gen(function* () {
+      const end = yield* night({
+        rules: { limits: { max_in_flight: 1, per_engine: 1 } },
+        tasks: [
+          { customer: "c-1", fingerprint: "one" },
+          // Only its preparation tells that it is the same login.
+          { customer: "c-2", prepare: () => ready("one") },
+          { customer: "c-3", fingerprint: "one" },
+          { customer: "c-4", fingerprint: "two" },
+        ],
+        script: { state: (id) => (id.startsWith("e-c-4") ? completed : blocked) },
+      })
+      expect(end.isOver).toBe(true)
+      expect(["c-1", "c-2", "c-3", "c-4"].map((customer) => end.verdict(customer))).toEqual([
+        "failed BLOCKED_USER customer",
+        "failed BLOCKED_USER customer",
+        "failed BLOCKED_USER customer",
+        "succeeded COMPLETED nobody",
+      ])
+      expect([end.countOf("start"), end.countOf("start", "c-4")]).toEqual([2, 1])
+    }),
+  )
+
   it.effect("that an earlier run was refused is not sent", () =>
     Effect.gen(function* () {
       const refusedBefore: Fact = {
@@ -259,6 +283,21 @@ describe("a run", () => {
         Array.from({ length: 3 }, () => "succeeded COMPLETED nobody"),
       )
       expect(next.verdict("late")).toBe("unfinished NIGHT_OVER service")
+    }),
+  )
+
+  it.effect("of an older night is not tried again where it ends in a temporary error", () =>
+    Effect.gen(function* () {
+      const cut = yield* night({ cutAfter: "1 second", script: { state: () => working } })
+      const tried = { facts: cut.facts.slice(2), script: { state: () => temporary } }
+      const collected = yield* night({ ...tried, mode: "collect" })
+      expect([collected.isOver, collected.countOf("start"), collected.verdict("c-1")]).toEqual([
+        true,
+        0,
+        "unfinished OUT_OF_SERVICE service",
+      ])
+      // The night itself would have gone on.
+      expect((yield* night(tried)).countOf("start")).toBe(2)
     }),
   )
 })

@@ -160,6 +160,24 @@ describe("an execution that cannot go on", () => {
     }),
   )
 
+  it.effect("because the source asks for a person is the customer's, whichever process aborted it", () =>
+    Effect.gen(function* () {
+      const asked = yield* night({ script: { state: () => challenge }, cutAfter: "10 seconds" })
+      expect(tagged(asked.facts, "AbortIntended").length).toBe(1)
+      const script = { state: () => cancelled }
+      // The abort had its effect while no process was there, or the process died right after the closing.
+      const next = yield* night({ facts: asked.facts.slice(2), script })
+      const upToClosing = next.facts.slice(
+        2,
+        next.facts.findIndex(({ _tag }) => _tag === "AttemptClosed") + 1,
+      )
+      const last = yield* night({ facts: upToClosing, script })
+      const told = [next, last].map((end) => [end.countOf("start"), end.countOf("abort"), end.verdict("c-1")])
+      const customers = [0, 0, "failed CUSTOMER_INTERVENTION_REQUIRED customer"]
+      expect(told).toEqual([customers, customers])
+    }),
+  )
+
   it.effect("within max_wait is aborted, intent first, and is no second try", () =>
     Effect.gen(function* () {
       let aborted = false

@@ -118,6 +118,21 @@ describe("results", () => {
       }),
   )
 
+  it.effect("of an execution that counted a single record are read, whatever its end and its login", () =>
+    Effect.gen(function* () {
+      const ended = (count: number) =>
+        state("FAILED", "FAILED", { products_count: counted({ "bank:account@accounts": count }) })
+      const [one, none] = [
+        yield* night({ script: { state: () => ended(1) } }),
+        yield* night({ script: { state: () => ended(0) } }),
+      ]
+      expect([one.countOf("results"), none.countOf("results")]).toEqual([1, 0])
+      expect(one.state.tasks.get(idOf("c-1"))?.attempts.map(({ proof }) => proof)).toEqual([
+        { basis: "counted", families: [{ family: "bank:account", counted: 1, landed: 1 }] },
+      ])
+    }),
+  )
+
   it.effect("of an aborted execution whose login succeeded are read: what was retrieved stays readable", () =>
     Effect.gen(function* () {
       const aborted = state("ABORTED", "TIMEOUT", { authentication_status: "AUTH_OK" })

@@ -1,6 +1,7 @@
 /** Starts in virtual time: lost, doubled, refused, throttled, in the way of somebody else. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { AnswerLost } from "../../src/client/Service.ts"
 import type { StartAnswer, StartCall, CallFailure } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { hour, idOf, makePlace, minute, night, run_id, second } from "./ScriptedNight.ts"
@@ -381,6 +382,86 @@ describe("an interrupted start", () => {
       const next = yield* night({ facts: cut.facts.slice(2), script: { state: () => completed } })
       expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "succeeded COMPLETED nobody"])
       expect(cut.facts[0]).toMatchObject({ run_id })
+    }),
+  )
+})
+
+describe("a 409 whose execution does not answer", () => {
+  it.effect("is asked four times whose it is, with growing waits, and is taken for nobody's of ours", () =>
+    Effect.gen(function* () {
+      const end = yield* night({
+        script: { start: (call) => conflict("1", call.external_execution_id), state: () => lost },
+        cutAfter: "30 seconds",
+      })
+      const asked = end.calls.flatMap(([at, verb]) => (verb === "state" ? [at] : []))
+      // Each request takes 200 ms; the waits between are one, two and three times `polling.min_ms`.
+      expect(asked.slice(1).map((at, index) => at - (asked[index] ?? 0))).toEqual([2_200, 4_200, 6_200])
+      expect(startFacts(end.facts)).toEqual(["start", "foreign"])
+    }),
+  )
+})
+
+describe("what is recorded of a start", () => {
+  const engineAway: StartAnswer = { _tag: "EngineUnavailable" }
+  const none = { execution_id: undefined, session_id: undefined }
+  const landed = (http_status: number, ids: object = none) => [{ kind: "start", http_status, ...ids }]
+  const ids = { execution_id: "e-1", session_id: "s-1" }
+
+  it.effect.each<
+    readonly [string, (call: StartCall) => StartAnswer | CallFailure, object, ReadonlyArray<object>]
+  >([
+    ["accepted", () => accepted("1"), { answer: "accepted", http_status: 202, ...ids }, landed(202, ids)],
+    [
+      "adopted",
+      (call) => conflict("1", call.external_execution_id),
+      { answer: "adopted", http_status: 409, ...ids },
+      landed(409, ids),
+    ],
+    [
+      "refused with 400",
+      () => refused(400, "T10N_FORBIDDEN"),
+      { answer: "refused", http_status: 400, status_reason: "T10N_FORBIDDEN" },
+      landed(400),
+    ],
+    [
+      "refused with 422",
+      () => refused(422),
+      { answer: "refused", http_status: 422, status_reason: "BAD_CONFIGURATIONS" },
+      landed(422),
+    ],
+    ["throttled", () => throttled(), { answer: "not_created", http_status: 429 }, []],
+    ["not sent", () => notSent, { answer: "not_created" }, []],
+    ["of an engine that is away", () => engineAway, { answer: "not_created", http_status: 503 }, []],
+    ["lost", () => lost, { answer: "lost" }, []],
+    [
+      "lost with a status",
+      () => new AnswerLost({ http_status: 502, message: "cut" }),
+      { answer: "lost", http_status: 502 },
+      [],
+    ],
+    [
+      "somebody else's",
+      () => conflict("stranger", "x-of-somebody-else"),
+      { answer: "foreign", http_status: 409 },
+      [],
+    ],
+  ])("that is %s: its answer with its status, and its body if it is ours", ([, start, answer, bodies]) =>
+    Effect.gen(function* () {
+      const place = makePlace()
+      const end = yield* night({ place, script: { start }, cutAfter: "1 second" })
+      const [first] = end.facts.flatMap((fact) => (fact._tag === "StartAnswered" ? [fact] : []))
+      expect(first).toEqual({ _tag: "StartAnswered", run_id, task_id: idOf("c-1"), attempt: 1, ...answer })
+      const metas = (place.store.bodies.get(run_id) ?? []).map(({ meta }) => meta)
+      expect(
+        metas
+          .filter(({ kind }) => kind === "start")
+          .map(({ kind, http_status, execution_id, session_id }) => ({
+            kind,
+            http_status,
+            execution_id,
+            session_id,
+          })),
+      ).toEqual(bodies)
     }),
   )
 })

@@ -2,10 +2,21 @@
 import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"
 import { resumeAttempt } from "../../src/execution/Attempt.ts"
-import { resumeTask } from "../../src/execution/TaskResumption.ts"
+import { attemptsToReadAgain, resumeTask } from "../../src/execution/TaskResumption.ts"
 import type { Mode } from "../../src/execution/TaskResumption.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import { answered, closed, drained, fold, intended, lives, observed, settled, task_id } from "./Lives.ts"
+import {
+  answered,
+  closed,
+  drained,
+  fold,
+  intended,
+  lives,
+  observed,
+  run_id,
+  settled,
+  task_id,
+} from "./Lives.ts"
 
 const taskOf = (facts: ReadonlyArray<Fact>) => fold(facts).tasks.get(task_id)
 const resumed = (facts: ReadonlyArray<Fact>, mode: Mode = "night") => resumeTask(taskOf(facts), mode)
@@ -177,6 +188,21 @@ describe("resuming", () => {
     expect(resumeTask(undefined, "collect")).toEqual({ _tag: "Nothing" })
   })
 
+  it("goes on with the parameters where the service took no start with a token, in a night of its own", () => {
+    const withToken = { ...intended(1), token_id: "t-1" } as Fact
+    const refusedAs = (http_status: number): Fact => ({
+      ...(answered(1, "refused", "BAD_CONFIGURATIONS") as Extract<Fact, { _tag: "StartAnswered" }>),
+      http_status,
+    })
+    expect([
+      told([withToken, refusedAs(405)]),
+      told([withToken, refusedAs(404)]),
+      told([intended(1), refusedAs(405)]),
+      told([withToken, refusedAs(405)], "collect"),
+      told([withToken, answered(1, "lost"), { ...withToken, probe: true } as Fact, refusedAs(405)]),
+    ]).toEqual(["start 2", "Refused", "Refused", "Refused", "Refused"])
+  })
+
   it("counts the executions since the last verdict: a resumed night gives a task its attempts anew", () => {
     const made = (facts: ReadonlyArray<Fact>) => {
       const to = resumed(facts)
@@ -198,8 +224,47 @@ describe("resuming", () => {
     ]).toEqual([2, 1, 1, 0, 1])
   })
 
+  it("settles a refusal that gave no reason as an answer that is not listed", () => {
+    expect([
+      resumed([intended(1), answered(1, "refused")]),
+      resumed([intended(1), answered(1, "refused", "T10N_FORBIDDEN")]),
+    ]).toEqual([
+      { _tag: "Refused", status_reason: "UNEXPECTED_ANSWER" },
+      { _tag: "Refused", status_reason: "T10N_FORBIDDEN" },
+    ])
+  })
+
   it("says of a closed attempt that it is closed, before anything else", () => {
     const attempt = taskOf([intended(1), answered(1, "accepted"), closed(1)])?.attempts[0]
     expect(attempt === undefined ? undefined : resumeAttempt(attempt)).toEqual({ _tag: "Closed" })
+  })
+})
+
+describe("executions that are kept at the service", () => {
+  const kept: Fact = {
+    _tag: "AttemptKept",
+    run_id,
+    task_id,
+    attempt: 1,
+    execution_id: "e-1",
+    reason: "RECORDS_SHORT",
+    families: [],
+    message: "a:b 1 of 2",
+  }
+  const over = [intended(1), answered(1, "accepted"), closed(1)]
+  const read = (facts: ReadonlyArray<Fact>) =>
+    attemptsToReadAgain(taskOf(facts)).map(({ closed: { execution_id } }) => execution_id)
+
+  it("are read again once their task is settled, unless they are drained or being deleted", () => {
+    const short = settled("partial", "RECORDS_SHORT")
+    const asked: Fact = { _tag: "DeleteIntended", run_id, task_id, execution_id: "e-1", landed_sha256: "ab" }
+    expect([
+      read([...over, kept, short]),
+      read([...over, kept]),
+      read([...over, short]),
+      read([...over, kept, drained(1), short]),
+      read([...over, kept, short, asked]),
+      attemptsToReadAgain(undefined),
+    ]).toEqual([["e-1"], [], [], [], [], []])
   })
 })

@@ -6,6 +6,8 @@
 import { rmSync } from "node:fs"
 import { parseArgs } from "node:util"
 import pLimit from "p-limit"
+import { figuresLine } from "../promises/Figure.ts"
+import type { Figure } from "../promises/Figure.ts"
 import { openCampaign } from "./Campaign.ts"
 import {
   breakDisk,
@@ -38,6 +40,8 @@ const { values } = parseArgs({
     sample: { type: "boolean", default: false },
     parallel: { type: "string", default: "4" },
     verbose: { type: "boolean", default: false },
+    /** The last line is the figures, for `npm run promises`. */
+    json: { type: "boolean", default: false },
   },
 })
 
@@ -69,13 +73,40 @@ const points = available(amounts.points, "breaking disks", brokenDiskSkipped)
 const from = Number(values.from)
 const rooms = sizes === 0 ? [] : sample ? [sampleRoom] : await roomsFor(campaign, sizes)
 const calls = points === 0 ? [] : sample ? [sampleCall] : await brokenCalls(campaign, points)
-const cases: ReadonlyArray<() => Promise<Verdict>> = [
-  ...Array.from({ length: amounts.nights }, (_, index) => () => killNight(campaign, from + index)),
-  ...(values.each === undefined ? [] : await eachCall(campaign, values.each)),
-  ...rooms.map((room) => () => fillDisk(campaign, room)),
-  ...calls.map((call) => () => breakDisk(campaign, call)),
-  ...(amounts.runs === 0 ? [] : [() => overlapRuns(campaign, amounts.runs)]),
-]
+type Case = () => Promise<Verdict>
+/** What is tried, by the name under which it is counted. */
+const kinds = {
+  "nights under kill -9": {
+    cases: [
+      ...Array.from(
+        { length: amounts.nights },
+        (_, index): Case =>
+          () =>
+            killNight(campaign, from + index),
+      ),
+      ...(values.each === undefined ? [] : await eachCall(campaign, values.each)),
+    ],
+  },
+  "full disks": {
+    skipped: fullDiskSkipped,
+    cases: rooms.map(
+      (room): Case =>
+        () =>
+          fillDisk(campaign, room),
+    ),
+  },
+  "breaking calls": {
+    skipped: brokenDiskSkipped,
+    cases: calls.map(
+      (call): Case =>
+        () =>
+          breakDisk(campaign, call),
+    ),
+  },
+  "overlapping runs": {
+    cases: amounts.runs === 0 ? [] : [(): Promise<Verdict> => overlapRuns(campaign, amounts.runs)],
+  },
+} as const
 
 const stopped = (error: unknown): Verdict => ({
   name: "the campaign",
@@ -83,19 +114,38 @@ const stopped = (error: unknown): Verdict => ({
   complaints: [error instanceof Error ? (error.stack ?? error.message) : "?"],
 })
 
-let failed = 0
-const tell = ({ name, story, complaints }: Verdict): void => {
-  if (complaints.length > 0) failed += 1
+const failures = new Map<string, number>()
+const tell = (kind: string, { name, story, complaints }: Verdict): void => {
+  if (complaints.length > 0) failures.set(kind, (failures.get(kind) ?? 0) + 1)
   if (values.verbose || complaints.length > 0) console.log(`${name}: ${story}`)
   for (const complaint of complaints) console.log(`  ${complaint}`)
 }
 
 const limit = pLimit(Number(values.parallel))
-await Promise.all(cases.map((run) => limit(() => run().catch(stopped).then(tell))))
+const cases = Object.entries(kinds).flatMap(([kind, of]) => of.cases.map((run) => ({ kind, run })))
+await Promise.all(
+  cases.map(({ kind, run }) =>
+    limit(() =>
+      run()
+        .catch(stopped)
+        .then((verdict) => tell(kind, verdict)),
+    ),
+  ),
+)
+const failed = [...failures.values()].reduce((sum, count) => sum + count, 0)
 
 const seconds = (performance.now() - startedAt) / 1_000
 console.log(`${cases.length} cases in ${seconds.toFixed(1)} s`)
 console.log(`${cases.length - failed} passed, ${failed} failed`)
 if (failed === 0) rmSync(campaign.folder, { recursive: true, force: true })
 else console.log(`what failed lies in ${campaign.folder}`)
+if (values.json) {
+  const figures = Object.entries(kinds).map(([of, kind]): Figure => {
+    const tried = of === "overlapping runs" && kind.cases.length > 0 ? amounts.runs : kind.cases.length
+    const leftOut = "skipped" in kind ? kind.skipped : undefined
+    const figure = { of, tried, failed: failures.get(of) ?? 0 }
+    return leftOut === undefined ? figure : { ...figure, leftOut }
+  })
+  console.log(figuresLine(figures))
+}
 process.exit(failed === 0 ? 0 : 1)

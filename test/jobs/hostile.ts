@@ -1,5 +1,5 @@
 /**
- * `npm run hostile -- [--count N] [--from K]`: hostile job files and files of customers, each from its own seed.
+ * `npm run hostile-files -- [--count N] [--from K]`: hostile job files and files of customers, each from its own seed.
  * Tells how many of which kind there were, the time and the memory they took, and what is wrong with each one that
  * was not answered; exits 1 if there is one.
  */

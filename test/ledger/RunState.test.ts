@@ -1,6 +1,7 @@
 /** The fold of a run's facts: what every reader of the ledger sees. */
 import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"
+import { builtInSources, flowResultsSource } from "../../src/contract/ResultsSource.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { executionsOf, foldRun } from "../../src/ledger/RunState.ts"
 import {
@@ -99,6 +100,139 @@ describe("the state of a run", () => {
     expect(taskOf([...left, closed(1), settled("succeeded", "COMPLETED")]).settled?.fact.outcome).toBe(
       "succeeded",
     )
+  })
+
+  it("shows of an attempt what each fact said of it, and nothing else", () => {
+    const attempt = { run_id, task_id, attempt: 1, execution_id: "e-1" }
+    const kept: Fact = {
+      _tag: "AttemptKept",
+      ...attempt,
+      reason: "RECORDS_SHORT",
+      families: [],
+      message: "a:b 1 of 2",
+    }
+    const proof = { basis: "counted", families: [{ family: "a:b", counted: 2, landed: 2 }] } as const
+    const bare = {
+      attempt: 1,
+      external_execution_id: "x-1",
+      fingerprint: "f-1",
+      intended_at: 3_000,
+      probed: false,
+      answer: undefined,
+      accepted_at: undefined,
+      execution_id: undefined,
+      session_id: undefined,
+      status_code: undefined,
+      status_reason: undefined,
+      authentication_status: undefined,
+      abort: undefined,
+      closed: undefined,
+      orphanSuspected: false,
+      drained: false,
+      deletion: undefined,
+    }
+    const accepted = {
+      ...bare,
+      answer: answered(1, "accepted"),
+      accepted_at: 4_000,
+      execution_id: "e-1",
+      session_id: "s-1",
+    }
+    const seen = {
+      ...accepted,
+      status_code: "ONGOING",
+      status_reason: "RUNNING",
+      authentication_status: "AUTH_OK",
+      session_id: "s-2",
+    }
+    const steps: ReadonlyArray<readonly [Fact, object]> = [
+      [intended(1), bare],
+      [answered(1, "accepted"), accepted],
+      [
+        {
+          _tag: "AttemptObserved",
+          ...attempt,
+          status_code: "ONGOING",
+          status_reason: "RUNNING",
+          authentication_status: "AUTH_OK",
+          session_id: "s-2",
+        },
+        seen,
+      ],
+      [observed(1), { ...seen, authentication_status: undefined }],
+      [
+        { _tag: "AbortIntended", ...attempt, why: "max_wait" },
+        { ...seen, authentication_status: undefined, abort: "max_wait" },
+      ],
+    ]
+    steps.forEach(([, expected], index) =>
+      expect(taskOf(steps.slice(0, index + 1).map(([fact]) => fact)).attempts).toStrictEqual([expected]),
+    )
+    const over = [...steps.map(([fact]) => fact), closed(1, "ABORTED", "TIMEOUT"), kept]
+    const end = {
+      ...seen,
+      session_id: "s-1",
+      authentication_status: undefined,
+      abort: "max_wait",
+      status_code: "ABORTED",
+      status_reason: "TIMEOUT",
+      closed: { seq: 8, at: 8_000, fact: closed(1, "ABORTED", "TIMEOUT") },
+    }
+    expect(taskOf(over).attempts).toStrictEqual([{ ...end, kept }])
+    const orphan: Fact = {
+      _tag: "OrphanSuspected",
+      run_id,
+      task_id,
+      attempt: 1,
+      external_execution_id: "x-1",
+    }
+    // What proves it takes the place of why it was kept.
+    expect(
+      taskOf([
+        ...over,
+        { _tag: "AttemptDrained", ...attempt, proof },
+        orphan,
+        { _tag: "AttemptDisowned", ...attempt },
+      ]).attempts,
+    ).toStrictEqual([{ ...end, drained: true, proof, orphanSuspected: true, disowned: true }])
+  })
+
+  it("takes the login of the request that left last, and keeps a session that an end does not name", () => {
+    const withToken = { ...intended(1), token_id: "t-1" } as Fact
+    const { session_id: _, ...nameless } = closed(1) as Extract<Fact, { _tag: "AttemptClosed" }>
+    const tokenOf = (...facts: ReadonlyArray<Fact>) => taskOf(facts).attempts.map(({ token_id }) => token_id)
+    expect([tokenOf(withToken), tokenOf(intended(1), withToken), tokenOf(withToken, intended(1))]).toEqual([
+      ["t-1"],
+      ["t-1"],
+      [undefined],
+    ])
+    expect(taskOf([intended(1), answered(1, "accepted"), nameless]).attempts[0]?.session_id).toBe("s-1")
+  })
+
+  it("knows the endpoints that the run was told to read from", () => {
+    const own = { ...flowResultsSource, name: "own" }
+    expect(fold([]).sources).toEqual(builtInSources)
+    expect(fold([{ _tag: "ResultsSourcesSet", run_id, sources: [own] }]).sources).toContainEqual(own)
+  })
+
+  it("keeps every note of a task's tickets and tokens, in order", () => {
+    const dropped = (reason: string): Fact => ({
+      _tag: "TicketDropped",
+      run_id,
+      task_id,
+      attempt: 1,
+      execution_id: "e-1",
+      reason,
+    })
+    expect(taskOf([dropped("A"), dropped("B")]).tokens).toEqual([dropped("A"), dropped("B")])
+    expect("tokens" in taskOf([intended(1)])).toBe(false)
+  })
+
+  it("knows a deletion by its answer too, where its intent is in no fact", () => {
+    expect(
+      taskOf([intended(1), answered(1, "accepted"), closed(1), ...deletion(204, "deleted").slice(1)])
+        .attempts[0]?.deletion,
+    ).toEqual({ asked_at: 6_000, landed_sha256: "", http_status: 204, outcome: "deleted" })
   })
 
   it("replaces what was known of a document and of a deletion, and keeps every read of results", () => {

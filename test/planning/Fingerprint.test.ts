@@ -1,6 +1,7 @@
 /**
  * Fingerprints of logins: equal exactly when what is sent is equal.
  */
+import { createHmac } from "node:crypto"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { canonicalJson, fingerprintLogin } from "../../src/planning/Fingerprint.ts"
@@ -27,6 +28,17 @@ describe("fingerprint", () => {
           fingerprintLogin(key, "e", Object.fromEntries(Object.entries(shuffled(parameters) ?? {}))),
         ).toBe(fingerprint)
       }),
+    )
+  })
+
+  it("is the same in every version: the breaker knows a rejected login by it for years", () => {
+    expect(canonicalJson({ b: [2, { d: null, c: "x" }], a: undefined, "": true })).toBe(
+      '{"":true,"b":[2,{"c":"x","d":null}]}',
+    )
+    expect(fingerprintLogin(new Uint8Array(32).fill(7), "bank:website", { user: "u", password: "p" })).toBe(
+      createHmac("sha256", new Uint8Array(32).fill(7))
+        .update('["bank:website",{"password":"p","user":"u"}]')
+        .digest("hex"),
     )
   })
 

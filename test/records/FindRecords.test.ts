@@ -76,6 +76,25 @@ describe("findRecords", () => {
     expect(found(data)).toEqual({ records: [["data.source.records[0]", 1]], strays: [] })
   })
 
+  it("tells what stands beside a list of records, however deep in it the records are", () => {
+    const described = { name: "x", list: [[{ of: record(1) }]] }
+    expect(found({ outer: [described, 5, { lonely: true }] })).toEqual({
+      records: [["data.outer[0].list[0][0].of", 1]],
+      strays: [
+        ["data.outer[1]", "no record"],
+        ["data.outer[2]", "a record needs product and sub_family as text"],
+      ],
+    })
+    // The record has what stands in it, in its lists too; what stands beside it is told.
+    expect(found({ outer: [record(1, { inner: [record(2), 5, { a: 1 }] }), 6] })).toEqual({
+      records: [
+        ["data.outer[0]", 1],
+        ["data.outer[0].inner[0]", 2],
+      ],
+      strays: [["data.outer[1]", "no record"]],
+    })
+  })
+
   it("finds nothing astray in what is empty, absent, or inside a record", () => {
     const nothing = { records: [], strays: [] }
     expect([null, undefined, [], {}, { a: [], b: {} }, { total: 0, a: [[]] }].map(found)).toEqual(

@@ -290,6 +290,9 @@ const nightEnds = (night: NightOutcome): ReadonlyArray<Violation> => {
   )
 }
 
+/** The promises that these observers watch over. */
+export const promisesObserved: ReadonlyArray<number> = [1, 2, 3, 4, 5, 6, 10, 12, 14]
+
 export const violationsOf = (night: NightOutcome): ReadonlyArray<Violation> => [
   ...startsOnce(night),
   ...foreignUntouched(night),

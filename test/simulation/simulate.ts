@@ -1,6 +1,6 @@
 /**
- * `npm run simulate -- --seeds N [--from K]`: whole nights in virtual time under faults, on all cores. Prints what is
- * wrong with each failing seed and the command that replays it alone, and exits 1 if there is one.
+ * `npm run simulate -- --seeds N [--from K] [--json]`: whole nights in virtual time under faults, on all cores. Prints
+ * what is wrong with each failing seed and the command that replays it alone, and exits 1 if there is one.
  */
 import { availableParallelism } from "node:os"
 import { fileURLToPath } from "node:url"
@@ -10,7 +10,8 @@ import { NodeServices } from "@effect/platform-node"
 import { Effect } from "effect"
 import { loadRecordSchemas } from "../../src/records/LoadRecordSchemas.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
-import { violationsOf } from "./Invariants.ts"
+import { figuresLine } from "../promises/Figure.ts"
+import { promisesObserved, violationsOf } from "./Invariants.ts"
 import { neighbourApplication } from "./Neighbour.ts"
 import { planNight } from "./NightPlan.ts"
 import type { NightOutcome } from "./SimulatedNight.ts"
@@ -34,6 +35,8 @@ type Counts = typeof nothing
 interface Told {
   readonly seed: number
   readonly complaints: ReadonlyArray<string>
+  /** The promises that this night broke; all of them where it stopped before its end. */
+  readonly broken: ReadonlyArray<number>
   readonly summary: string
   readonly counts: Counts
 }
@@ -67,9 +70,11 @@ const simulate = (seed: number, families: ReadonlyArray<RecordFamily>): Told => 
   try {
     const night = runSimulatedNight(planNight(seed), families)
     const { exitCodes, processes, requests, eventsHash } = night
+    const violations = violationsOf(night)
     return {
       seed,
-      complaints: violationsOf(night)
+      broken: violations.map(({ promise }) => promise),
+      complaints: violations
         .slice(0, violationsShownMax)
         .map(({ promise, what }) => `promise ${promise}: ${what}`),
       summary: `exit ${exitCodes.join(",")}, ${processes} processes, ${requests} requests, hash ${eventsHash}`,
@@ -80,6 +85,7 @@ const simulate = (seed: number, families: ReadonlyArray<RecordFamily>): Told => 
     return {
       seed,
       complaints: [complaint],
+      broken: promisesObserved,
       summary: "stopped",
       counts: nothing,
     }
@@ -94,13 +100,19 @@ const loadFamilies = () =>
     ),
   )
 
-const runAll = async (from: number, seeds: number, verbose: boolean) => {
+const runAll = async (
+  from: number,
+  seeds: number,
+  { verbose, json }: { verbose: boolean; json: boolean },
+) => {
   const startedAt = performance.now()
   let failed = 0
+  const failedOf = new Map(promisesObserved.map((promise) => [promise, 0]))
   const totals: Counts = { ...nothing }
   const hear = (told: Told) => {
     for (const what of Object.keys(totals) as ReadonlyArray<keyof Counts>) totals[what] += told.counts[what]
     if (told.complaints.length > 0) failed += 1
+    for (const promise of new Set(told.broken)) failedOf.set(promise, (failedOf.get(promise) ?? 0) + 1)
     if (verbose || told.complaints.length > 0) console.log(`seed ${told.seed}: ${told.summary}`)
     for (const complaint of told.complaints) console.log(`  ${complaint}`)
     if (told.complaints.length > 0)
@@ -128,6 +140,10 @@ const runAll = async (from: number, seeds: number, verbose: boolean) => {
       `${totals.neighbourRuns} runs of another application, ${totals.challenges} challenges with somebody to answer`,
   )
   console.log(`${seeds - failed} passed, ${failed} failed`)
+  const byPromise = Object.fromEntries(
+    [...failedOf].map(([promise, failures]) => [promise, { tried: seeds, failed: failures }]),
+  )
+  if (json) console.log(figuresLine([{ of: "simulated nights", tried: seeds, failed, byPromise }]))
   process.exitCode = failed > 0 ? 1 : 0
 }
 
@@ -137,9 +153,11 @@ if (isMainThread) {
       seeds: { type: "string", default: "100" },
       from: { type: "string", default: "1" },
       verbose: { type: "boolean", default: false },
+      /** The last line is the figures, for `npm run promises`. */
+      json: { type: "boolean", default: false },
     },
   })
-  await runAll(Number(values.from), Number(values.seeds), values.verbose)
+  await runAll(Number(values.from), Number(values.seeds), values)
 } else {
   const { from, seeds, taken } = workerData as Share
   const families = await loadFamilies()

@@ -1,0 +1,101 @@
+/**
+ * The mutants of the rooms that carry the promises. A mutant is known by its file and its number there, counted in
+ * the order of the text, so that the same source always has the same ones and any of them can be planted again.
+ */
+import { globSync, readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import type { Change } from "../conformance/PlantText.ts"
+import { editsOf } from "./Mutators.ts"
+import type { FoundEdit } from "./Mutators.ts"
+import { functionBodies, parseSource } from "./Syntax.ts"
+
+export interface Mutant extends FoundEdit {
+  /** `src/execution/Verdict.ts#41` */
+  readonly id: string
+  readonly file: string
+  /** From 1. */
+  readonly line: number
+  /** The line it stands on, without its indentation. */
+  readonly onLine: string
+  readonly from: string
+  /** The function whose body it stands in, as `functionBodies` counts from 1; 0 for the module itself. */
+  readonly inFunction: number
+}
+
+/** Each room by the files that belong to it. A file may belong to two. */
+export const rooms = {
+  execution: ["src/execution/*.ts"],
+  scheduling: ["src/scheduling/*.ts"],
+  planning: ["src/planning/*.ts"],
+  ledger: ["src/ledger/*.ts"],
+  landing: ["src/landing/*.ts"],
+  records: ["src/records/*.ts"],
+  publishing: ["src/publishing/*.ts"],
+  tokens: [
+    "src/planning/TokenLogin.ts",
+    "src/ledger/Token*.ts",
+    "src/execution/{ExchangeTicket,TokenEnds}.ts",
+    "src/PlanTokens.ts",
+  ],
+  secrets: ["src/jobs/Secret*.ts", "src/landing/Blanking.ts"],
+} as const satisfies Record<string, ReadonlyArray<string>>
+export type Room = keyof typeof rooms
+
+export const root = fileURLToPath(new URL("../../", import.meta.url))
+
+export const filesIn = (room: Room): ReadonlyArray<string> =>
+  globSync([...rooms[room]], { cwd: root }).toSorted()
+
+const lineAt = (text: string, at: number) => {
+  const start = text.lastIndexOf("\n", at - 1) + 1
+  const end = text.indexOf("\n", at)
+  return text.slice(start, end < 0 ? undefined : end).trim()
+}
+
+export const mutantsOf = (file: string, text: string): ReadonlyArray<Mutant> => {
+  const program = parseSource(text)
+  const bodies = functionBodies(program)
+  return editsOf(program, text).map((edit, index) => ({
+    ...edit,
+    id: `${file}#${index + 1}`,
+    file,
+    line: text.slice(0, edit.start).split("\n").length,
+    onLine: lineAt(text, edit.start),
+    from: text.slice(edit.start, edit.end),
+    // The innermost one: bodies are in the order of the text, so the last that holds it.
+    inFunction: bodies.findLastIndex(({ start, end }) => start <= edit.start && edit.end <= end) + 1,
+  }))
+}
+
+export const readMutants = (files: ReadonlyArray<string>): ReadonlyArray<Mutant> =>
+  files.flatMap((file) => mutantsOf(file, readFileSync(`${root}${file}`, "utf8")))
+
+/** As a planted bug: with as many whole lines around it as it takes to stand there exactly once. */
+export const changeOf = ({ file, start, end, by }: Mutant, text: string): Change => {
+  let from = text.lastIndexOf("\n", start - 1) + 1
+  let to = end
+  const isOnce = () => text.indexOf(text.slice(from, to)) === text.lastIndexOf(text.slice(from, to))
+  while (!isOnce() && (from > 0 || to < text.length)) {
+    const next = text.indexOf("\n", to)
+    if (to < text.length) to = next < 0 ? text.length : next + 1
+    if (from > 0) from = text.lastIndexOf("\n", from - 2) + 1
+  }
+  return {
+    in: file,
+    replace: text.slice(from, to),
+    by: `${text.slice(from, start)}${by}${text.slice(end, to)}`,
+  }
+}
+
+/** `- what stands there` and `+ what takes its place`, on one line each. */
+export const describe = ({ id, line, mutator, from, by }: Mutant): ReadonlyArray<string> => {
+  const short = (text: string) => {
+    const one = text.replaceAll(/\s+/g, " ")
+    return one.length > 90 ? `${one.slice(0, 60)} … ${one.slice(-27)}` : one
+  }
+  return [
+    `${id} (line ${line}, ${mutator})`,
+    `  - ${short(from)}`,
+    `  + ${by === "" ? "nothing" : short(by)}`,
+  ]
+}

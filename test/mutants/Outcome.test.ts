@@ -1,0 +1,98 @@
+/** What becomes of a mutant, what the figure says, and that no accepted mutant outlives its source. */
+import { describe, expect, it } from "vitest"
+import { readAccepted, reasonOf, strayEntries } from "./Accepted.ts"
+import { mutantsOf, readMutants } from "./Mutant.ts"
+import { endOfFile, figureLine, figureOf } from "./Outcome.ts"
+import type { End } from "./Outcome.ts"
+import { reaching, withProbes } from "./Reach.ts"
+import { parseSource } from "./Syntax.ts"
+
+const seen = { passed: ["a"], failed: [], broken: [], planted: [] }
+
+describe("a mutant", () => {
+  it("is caught by a test that fails, a file that does not load or one that does not end", () => {
+    expect(
+      [seen, { ...seen, failed: ["b fails"] }, { ...seen, broken: ["no such export"] }, "late" as const].map(
+        (one) => endOfFile("a.test.ts", one),
+      ),
+    ).toEqual([
+      undefined,
+      { _tag: "Caught", by: "a.test.ts: b fails" },
+      { _tag: "Caught", by: "a.test.ts: no such export" },
+      { _tag: "Late", by: "a.test.ts" },
+    ])
+  })
+
+  it("is judged by the tests that reach its function: its module's, its room's, then the quickest", () => {
+    const test = (elapsedMs: number, ...reached: ReadonlyArray<string>) => ({
+      digest: "",
+      elapsedMs,
+      reached,
+    })
+    const tests = {
+      "test/a.test.ts": test(1, "src/execution/B.ts#2"),
+      "test/b.test.ts": test(0, "src/execution/B.ts#2"),
+      "test/execution/A.test.ts": test(9, "src/execution/B.ts#2"),
+      "test/execution/B.test.ts": test(99, "src/execution/B.ts#2", "src/execution/B.ts#1"),
+      "test/execution/C.test.ts": test(1, "src/execution/B.ts#1"),
+      "test/execution/D.test.ts": test(1),
+    }
+    const filesFor = (pattern: RegExp) =>
+      reaching({ file: "src/execution/B.ts", inFunction: 2 }, tests, pattern).map(({ file }) => file)
+    expect(filesFor(/./)).toEqual([
+      "test/execution/B.test.ts",
+      "test/execution/A.test.ts",
+      "test/b.test.ts",
+      "test/a.test.ts",
+    ])
+    expect(filesFor(/^test\/execution/).length).toBe(2)
+  })
+})
+
+describe("the figure", () => {
+  it("leaves accepted mutants aside and calls no survivor nothing", () => {
+    const [mutant] = mutantsOf("src/a.ts", "f()")
+    const ends: ReadonlyArray<End> = [
+      ...Array.from({ length: 1996 }, (): End => ({ _tag: "Caught", by: "a test" })),
+      { _tag: "Late", by: "a.test.ts" },
+      { _tag: "Accepted", reason: "it is the same" },
+      { _tag: "Survived", why: "no test reaches it" },
+    ]
+    expect(figureLine(figureOf(ends.map((end) => ({ mutant: mutant!, end }))))).toBe(
+      "1999 mutants: 1997 caught (1 by the time limit alone), 1 accepted, 1 survived (0.1 %)",
+    )
+  })
+})
+
+describe("the probes", () => {
+  it("tell of every function that it was reached, and change nothing else", () => {
+    const text = "export const f = (a) => ({ a })\nexport function* g() { yield f(1) }\n"
+    const probed = withProbes("src/a.ts", text)
+    parseSource(probed)
+    const body = probed.slice(probed.indexOf("\n") + 1)
+    expect(body).toBe(
+      'export const f = (a) => ((reached("src/a.ts#1"), { a }))\n' +
+        'export function* g() { reached("src/a.ts#2");  yield f(1) }\n',
+    )
+  })
+})
+
+describe("an accepted mutant", () => {
+  it("is named by what stands there, and told where that is gone", () => {
+    const mutants = mutantsOf("src/a.ts", "  const a = b < c\n")
+    const entry = { line: "const a = b < c", from: "<", by: "<=", reason: "b is never c" }
+    expect(mutants.map((mutant) => reasonOf(mutant, { "src/a.ts": [entry] }))).toEqual([
+      "b is never c",
+      undefined,
+    ])
+    expect(
+      strayEntries({ "src/a.ts": [entry, { ...entry, by: ">" }] }, (file) =>
+        file === "src/a.ts" ? mutants : [],
+      ),
+    ).toEqual(["accepted.yaml names no mutant of src/a.ts: const a = b < c"])
+  })
+
+  it("stands in a source of today", () => {
+    expect(strayEntries(readAccepted(), (file) => readMutants([file]))).toEqual([])
+  })
+})

@@ -1,0 +1,133 @@
+/**
+ * `npm run mutants -- --room ROOM [--file F] [--sample N] [--from K] [--id ID] [--tests REGEX] [--json]`: plants small
+ * bugs that a parser finds, one after another and in memory only, and runs the tests that reach them until one fails.
+ * Prints who survived and how many of a hundred; exits 1 on a survivor that nobody accepted.
+ */
+import { readFileSync } from "node:fs"
+import { parseArgs } from "node:util"
+import { drawn } from "../conformance/Draw.ts"
+import type { Change } from "../conformance/PlantText.ts"
+import { inTurns, openTestProcess } from "../conformance/TestProcess.ts"
+import type { TestProcess } from "../conformance/TestProcess.ts"
+import { readAccepted, reasonOf, strayEntries } from "./Accepted.ts"
+import { changeOf, describe, filesIn, readMutants, rooms, root } from "./Mutant.ts"
+import type { Mutant, Room } from "./Mutant.ts"
+import { endOfFile, figureLine, figureOf } from "./Outcome.ts"
+import type { End, Judged } from "./Outcome.ts"
+import { measureReach, reaching } from "./Reach.ts"
+import type { Reaching } from "./Reach.ts"
+
+const { values } = parseArgs({
+  options: {
+    room: { type: "string", multiple: true },
+    /** Part of a file's path. */
+    file: { type: "string", multiple: true },
+    /** One mutant again, as `src/execution/Verdict.ts#41`. */
+    id: { type: "string", multiple: true },
+    /** So many, in an order that the seed draws, from the K-th on. */
+    sample: { type: "string" },
+    from: { type: "string", default: "1" },
+    seed: { type: "string", default: "1" },
+    /** Test files that may notice; a survivor has survived these only. */
+    tests: { type: "string", default: "" },
+    json: { type: "boolean", default: false },
+    verbose: { type: "boolean", default: false },
+  },
+})
+
+const workers = 2
+const startedAt = performance.now()
+const note = (text: string): void => {
+  if (!values.json) console.log(text)
+}
+const refuse = (text: string): never => {
+  console.error(text)
+  process.exit(2)
+}
+
+const chosenRooms = (): ReadonlyArray<Room> => {
+  const all = Object.keys(rooms) as ReadonlyArray<Room>
+  const stranger = values.room?.find((name) => !all.some((room) => room === name))
+  if (stranger !== undefined) refuse(`there is no room ${stranger}; there are ${all.join(", ")}`)
+  return all.filter((room) => values.room?.includes(room) ?? true)
+}
+
+const chooseMutants = (): ReadonlyArray<Mutant> => {
+  const isChosen = (file: string) => values.file?.some((part) => file.includes(part)) ?? true
+  const files = [...new Set(chosenRooms().flatMap(filesIn))].filter(isChosen)
+  const all = readMutants(files)
+  if (values.id !== undefined) return all.filter(({ id }) => values.id?.includes(id))
+  if (values.sample === undefined) return all.slice(Number(values.from) - 1)
+  const at = Number(values.from) - 1
+  return drawn(all, ({ id }) => id, values.seed).slice(at, at + Number(values.sample))
+}
+
+/** A test that a mutant slows down is given time; one that it stops is not waited for long. */
+const limitOf = ({ elapsedMs }: Reaching): number => 15_000 + 5 * elapsedMs
+
+const runTest = async (process: TestProcess, test: Reaching, changes: ReadonlyArray<Change>) =>
+  endOfFile(test.file, await process.run({ files: [test.file], ids: [], changes }, limitOf(test)))
+
+/** Test files that fail without any bug notice nothing; each is asked once, when it first fails with one. */
+const soundness = new Map<string, boolean>()
+const isSound = async (process: TestProcess, test: Reaching): Promise<boolean> => {
+  const known = soundness.get(test.file)
+  if (known !== undefined) return known
+  const sound = (await runTest(process, test, [])) === undefined
+  if (!sound) console.error(`left out, it fails without any bug: ${test.file}`)
+  soundness.set(test.file, sound)
+  return sound
+}
+
+const textOf = (file: string): string => readFileSync(`${root}${file}`, "utf8")
+/** As it was when its mutants were found. */
+const texts = new Map<string, string>()
+const judge = async (process: TestProcess, mutant: Mutant, tests: ReadonlyArray<Reaching>): Promise<End> => {
+  const text = texts.get(mutant.file) ?? ""
+  if (text !== textOf(mutant.file)) throw new Error(`${mutant.file} changed while its mutants were planted`)
+  const change = changeOf(mutant, text)
+  for (const test of tests) {
+    if (soundness.get(test.file) === false) continue
+    const end = await runTest(process, test, [change])
+    if (end !== undefined && (await isSound(process, test))) return end
+  }
+  const why = tests.length === 0 ? "no test reaches it" : `${tests.length} test files reach it and pass`
+  return { _tag: "Survived", why }
+}
+
+const tell = ({ mutant, end }: Judged): void => {
+  if (end._tag === "Survived") note([...describe(mutant), `  ${end.why}`].join("\n"))
+  else if (values.verbose) note(`${mutant.id} ${end._tag}: ${"by" in end ? end.by : end.reason}`)
+}
+
+const main = async (): Promise<boolean> => {
+  const accepted = readAccepted()
+  const strays = strayEntries(accepted, (file) => readMutants([file]))
+  for (const stray of strays) console.error(stray)
+  const mutants = chooseMutants()
+  if (mutants.length === 0) refuse("nothing to do: no mutant is chosen")
+  for (const { file } of mutants) texts.set(file, textOf(file))
+  const pattern = new RegExp(values.tests)
+  const reach = await measureReach(pattern, note)
+  const processes = Array.from({ length: workers }, openTestProcess)
+  try {
+    const judged = await inTurns(processes, mutants, async (process, mutant): Promise<Judged> => {
+      const reason = reasonOf(mutant, accepted)
+      const end: End =
+        reason === undefined
+          ? await judge(process, mutant, reaching(mutant, reach, pattern))
+          : { _tag: "Accepted", reason }
+      tell({ mutant, end })
+      return { mutant, end }
+    })
+    const figure = figureOf(judged)
+    const elapsedSeconds = Math.round((performance.now() - startedAt) / 1000)
+    note(`${elapsedSeconds} s`)
+    console.log(values.json ? JSON.stringify({ ...figure, seconds: elapsedSeconds }) : figureLine(figure))
+    return figure.survived === 0 && strays.length === 0
+  } finally {
+    for (const process of processes) process.stop()
+  }
+}
+
+process.exitCode = (await main()) ? 0 : 1
