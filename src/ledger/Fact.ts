@@ -81,8 +81,8 @@ export const StartAnswered = Schema.TaggedStruct("StartAnswered", {
   ...attempt,
   /**
    * accepted: 202. adopted: 409 with our own external id. refused: 400 or 422. not_created: 429, 503, refused
-   * connection. foreign: 409 of somebody else's run. taken: with the id of another attempt's execution, so that
-   * whatever runs now has no name here. lost: nobody knows.
+   * connection. foreign: 409 of somebody else's run. taken: with the id of another attempt's execution, so
+   * that whatever runs now has no name here. lost: nobody knows.
    */
   answer: Schema.Literals(startAnswers),
   http_status: Schema.optionalKey(Schema.Int),

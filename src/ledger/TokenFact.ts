@@ -1,6 +1,6 @@
 /**
- * The facts about tickets and tokens: what became of them, by their names and ids. Their values are in the token
- * store and nowhere else.
+ * The facts about tickets and tokens: what became of them, by their names and ids. Their values are in the
+ * token store and nowhere else.
  */
 import { Schema } from "effect"
 import { attempt, task } from "./FactKeys.ts"
