@@ -1,6 +1,6 @@
 /**
- * Everything that can be said about an output folder without changing it: its marker, its ledger, what is landed,
- * what is published. `verify` lists it, `doctor` counts it.
+ * Everything that can be said about an output folder without changing it: its marker, its ledger, what is
+ * landed, what is published. `verify` lists it, `doctor` counts it.
  */
 import { Effect, Layer } from "effect"
 import type { Job } from "../jobs/Job.ts"

@@ -1,7 +1,7 @@
 /**
- * Whose a folder is that somebody named as the output folder, and whether its ledger is where it belongs. Nothing
- * is changed in a folder that is not ours: it is ours once the marker stands in it, and a marker is only put into
- * an empty folder, or into one that an earlier version worked in.
+ * Whose a folder is that somebody named as the output folder, and whether its ledger is where it belongs.
+ * Nothing is changed in a folder that is not ours: it is ours once the marker stands in it, and a marker is
+ * only put into an empty folder, or into one that an earlier version worked in.
  */
 import { closeSync, existsSync, fsyncSync, openSync, readdirSync, readFileSync } from "node:fs"
 import { mkdirSync, renameSync, statSync, writeSync } from "node:fs"
@@ -9,7 +9,7 @@ import { dirname, join } from "node:path"
 
 export const markerName = ".nightjar"
 const markerStart = "nightjar output folder\n"
-const markerText = `${markerStart}Everything beside this file is written by nightjar, which owns this folder.\n`
+const markerText = `${markerStart}Everything beside this file is written by nightjar.\n`
 
 /** What may stand in a folder that counts as empty: a page about it, and what file systems put there. */
 const harmless: ReadonlySet<string> = new Set(["README.md", ".gitignore", ".gitkeep", "lost+found"])
@@ -46,7 +46,9 @@ export const refusalOf = (output: string): string | undefined => {
   return `${output} is not an output folder of nightjar: it holds ${told}${more}`
 }
 
-/** Throws what the machine refuses; answers why the folder is left alone, or undefined once the marker stands. */
+/**
+ * Throws what the machine refuses; answers why the folder is left alone, or undefined once the marker stands.
+ */
 export const claimFolder = (output: string, folderMode: number): string | undefined => {
   const refusal = refusalOf(output)
   if (refusal !== undefined) return refusal
@@ -87,7 +89,10 @@ export const codeOf = (cause: unknown): string =>
 
 const holdsSomething = (folder: string): boolean => existsSync(folder) && readdirSync(folder).length > 0
 
-/** What is wrong where landed bodies or tables stand and the ledger of them does not; undefined where nothing is. */
+/**
+ * What is wrong where landed bodies or tables stand and the ledger of them does not; undefined where nothing
+ * is.
+ */
 export const lostLedger = (output: string): string | undefined => {
   if (existsSync(join(output, "ledger.sqlite"))) return undefined
   const beside = ["landing", "tables", "nightjar.duckdb"].filter((name) =>
@@ -95,9 +100,9 @@ export const lostLedger = (output: string): string | undefined => {
   )
   if (beside.length === 0) return undefined
   return (
-    `the ledger of ${output} is missing, although the folder holds ${beside.join(", ")}: with it went which logins ` +
-    "the source rejected, and what is still at the service. Nothing was started. Put a copy of ledger.sqlite " +
-    "back. Without one, move the folder aside and begin with an empty one: rejected logins are then tried " +
-    "once more"
+    `the ledger of ${output} is missing, although the folder holds ${beside.join(", ")}: with it went ` +
+    "which logins the source rejected, and what is still at the service. Nothing was started. Put a copy " +
+    "of ledger.sqlite back. Without one, move the folder aside and begin with an empty one: rejected " +
+    "logins are then tried once more"
   )
 }

@@ -1,6 +1,7 @@
 /**
- * `nightjar repair`: makes good what can be made good in the output folder, from what is landed and published, and
- * names what only a backup brings back. Nothing is asked of the service, and nothing is deleted there.
+ * `nightjar repair`: makes good what can be made good in the output folder, from what is landed and
+ * published, and names what only a backup brings back. Nothing is asked of the service, and nothing is
+ * deleted there.
  */
 import { statSync } from "node:fs"
 import { Effect, Layer } from "effect"

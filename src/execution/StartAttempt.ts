@@ -1,7 +1,7 @@
 /**
- * Starts one execution (section 4.1): the intent when the request leaves and not earlier, the answer after it,
- * one probe where the answer was lost. A request that has left is never abandoned, so that an interrupted night does not lose its
- * answer.
+ * Starts one execution (section 4.1): the intent when the request leaves and not earlier, the answer after
+ * it, one probe where the answer was lost. A request that has left is never abandoned, so that an interrupted
+ * night does not lose its answer.
  */
 import { Clock, Effect } from "effect"
 import { Service } from "../client/Service.ts"

@@ -1,6 +1,6 @@
 /**
- * The part of a run's fold that is about one attempt: pure. What each fact of a start, an execution or a deletion
- * changes in what is known of it.
+ * The part of a run's fold that is about one attempt: pure. What each fact of a start, an execution or a
+ * deletion changes in what is known of it.
  */
 import type { Fact, StartIntended } from "./Fact.ts"
 import type { AttemptState, TaskDraft, Writable } from "./RunState.ts"

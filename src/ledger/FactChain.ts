@@ -1,7 +1,7 @@
 /**
- * Each fact of the ledger carries a hash over itself and the hash of the fact before: a bit that flips in one of
- * them, or a fact that is taken out between two others, shows. Facts cut off at the end do not: nothing after
- * them knows of them.
+ * Each fact of the ledger carries a hash over itself and the hash of the fact before: a bit that flips in one
+ * of them, or a fact that is taken out between two others, shows. Facts cut off at the end do not: nothing
+ * after them knows of them.
  */
 import { createHash } from "node:crypto"
 

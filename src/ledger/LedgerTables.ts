@@ -1,7 +1,7 @@
 /**
  * The tables of the ledger, and each read and write of them: one statement or one transaction, durable on
- * return. Every fact that is read is checked against the chain (`FactChain.ts`), and the key against its hash:
- * a flipped bit must not decide whether a login is sent again.
+ * return. Every fact that is read is checked against the chain (`FactChain.ts`), and the key against its
+ * hash: a flipped bit must not decide whether a login is sent again.
  */
 import { createHash, randomBytes } from "node:crypto"
 import type { DatabaseSync } from "node:sqlite"
@@ -132,8 +132,6 @@ const isChained = (database: DatabaseSync): boolean => {
 const differs = (row: Row, fact: ChainedRow): boolean =>
   row["chain"] !== linkOf(String(row["before"] ?? beginning), fact)
 
-export type LedgerAccess = ReturnType<typeof accessLedger>
-
 export const accessLedger = (database: DatabaseSync) => {
   const chained = isChained(database)
   const links = chained
@@ -215,7 +213,8 @@ const accessForms = (database: DatabaseSync) => ({
     const at = Math.trunc(fetched_at)
     database
       .prepare(
-        "INSERT OR REPLACE INTO engine_forms (engine_reference, fetched_at, body, sha256) VALUES (?, ?, ?, ?)",
+        `INSERT OR REPLACE INTO engine_forms (engine_reference, fetched_at, body, sha256)
+          VALUES (?, ?, ?, ?)`,
       )
       .run(engine_reference, at, body, sha256(formText(at, body)))
   },

@@ -1,6 +1,6 @@
 /**
- * The facts about tickets and tokens: issued, exchanged, used, dropped, revoked. What opens them is in the
- * token store and never in a fact.
+ * The facts about tickets and tokens: what became of them, by their names and ids. Their values are in the
+ * token store and nowhere else.
  */
 import { Schema } from "effect"
 import { attempt, task } from "./FactKeys.ts"

@@ -136,7 +136,8 @@ const numberRuns = (connection: Connection, sequences: ReadonlyMap<string, numbe
     sequences,
     ([run_id, sequence]) =>
       connection.run(
-        `UPDATE ${identifier(runsTable.name)} SET sequence = ${sequence} WHERE run_id = ? AND sequence IS NULL`,
+        `UPDATE ${identifier(runsTable.name)} SET sequence = ${sequence}
+          WHERE run_id = ? AND sequence IS NULL`,
         [run_id],
       ),
     { discard: true },

@@ -87,9 +87,9 @@ const moveFiles = (store: Store, current: Manifest, next: Manifest) =>
   })
 
 /**
- * Finishes or clears away what a crash left: a decided version is completed, a manifest that is lost is read off
- * the files, anything that no manifest lists is removed, a database that is missing or of another version is
- * built again from what stands. Answers the manifest that stands.
+ * Finishes or clears away what a crash left: a decided version is completed, a manifest that is lost is read
+ * off the files, anything that no manifest lists is removed, a database that is missing or of another version
+ * is built again from what stands. Answers the manifest that stands.
  */
 export const recover = Effect.fn("Publishing.recover")(function* (store: Store) {
   const { layout, files, modes } = store

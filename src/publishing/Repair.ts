@@ -1,10 +1,11 @@
 /**
- * Makes good what can be made good in a published folder: finishes what was cut off, reads a lost manifest off the
- * files, derives a run again from its landed bodies where its files are missing or changed, builds the database
- * again from the files. What only a backup can bring back is named. Asks the service for nothing.
+ * Makes good what can be made good in a published folder: finishes what was cut off, reads a lost manifest
+ * off the files, derives a run again from its landed bodies where its files are missing or changed, builds
+ * the database again from the files. What only a backup can bring back is named. Asks the service for
+ * nothing.
  */
 import { Effect } from "effect"
-import { Ledger } from "../ledger/Ledger.ts"
+import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import { foldRun } from "../ledger/RunState.ts"
 import { recover, swapDatabase } from "./Commit.ts"
 import { readManifest } from "./Manifest.ts"
@@ -26,6 +27,10 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store, to
   const done: Array<string> = []
   const left: Array<string> = []
   const { files, layout } = store
+  const ledger = yield* Ledger
+  const damage = yield* ledger.problems
+  // Nothing is derived from facts that are not what was written.
+  if (damage.length > 0) return yield* new LedgerFailed({ message: damage.join("; "), damaged: true })
   const wasCut = yield* fileStep(() => files.exists(layout.next))
   const hadManifest = yield* fileStep(() => readManifest(files, layout.manifest) !== undefined)
   yield* recover(store)

@@ -116,8 +116,8 @@ export const clearBuild = ({ layout, files }: Store): void => {
 }
 
 /**
- * Builds the database of all that stands of a manifest, and answers what had to be left out. `fresh` are files
- * that still have temporary names: without them there is nothing to publish.
+ * Builds the database of all that stands of a manifest, and answers what had to be left out. `fresh` are
+ * files that still have temporary names: without them there is nothing to publish.
  */
 export const buildStanding = Effect.fnUntraced(function* (
   store: Store,

@@ -1,4 +1,7 @@
-/** Where publishing works: the places, the modes and the file operations of one output folder. */
+/**
+ * Where publishing works: the places, the modes and the file operations of one output folder, for whoever
+ * publishes, verifies or repairs.
+ */
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import type { Layout, Modes } from "./Manifest.ts"
 import type { FileOperations } from "./OutputFiles.ts"

@@ -209,10 +209,12 @@ describe("a lost start", () => {
 })
 
 describe("two starts that are answered with one id", () => {
-  it.effect("leave the execution to the first: the second has none, and touches nothing [end NOT_OURS]", () =>
+  it.effect("leave the execution to the first: the second has none, and touches nothing", () =>
     Effect.gen(function* () {
       const answered: Array<StartCall> = []
+      const place = makePlace()
       const end = yield* night({
+        place,
         tasks: [{ customer: "c-1" }, { customer: "c-2" }],
         script: {
           whose: () => answered[0]?.external_execution_id,
@@ -224,6 +226,8 @@ describe("two starts that are answered with one id", () => {
         "succeeded COMPLETED nobody",
         "failed NOT_OURS engineer",
       ])
+      const landed = (place.store.bodies.get(run_id) ?? []).map(({ meta }) => meta.task_id)
+      expect([...new Set(landed)]).toEqual([idOf(first)])
       const second = end.facts.filter((fact) => "task_id" in fact && fact.task_id === idOf(other))
       expect(second.map(({ _tag }) => _tag)).toEqual([
         "TaskPlanned",

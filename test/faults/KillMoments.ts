@@ -58,12 +58,22 @@ export const describe = (moment: Moment): string => {
   }
 }
 
-/** One to four moments; the same seed draws the same. What is taken up again lives shorter than the first time. */
-export const drawMoments = (seed: number, redrawn: number, life: Life): ReadonlyArray<Moment> => {
+/**
+ * One to four moments, or as many as are asked for; the same seed draws the same. What is taken up again lives
+ * shorter than the first time.
+ */
+export const drawMoments = (
+  seed: number,
+  redrawn: number,
+  life: Life,
+  inARow: number | undefined,
+): ReadonlyArray<Moment> => {
   const draw = seeded("kills", seed, redrawn)
-  return Array.from({ length: draw.int(1, 4) }, (_, index) =>
+  const drawn = draw.int(1, 4)
+  return Array.from({ length: inARow ?? drawn }, (_, index) =>
     drawMoment(draw, {
-      ...life,
+      // The more kills there are to be, the sooner each has to come.
+      elapsedMs: inARow === undefined ? life.elapsedMs : life.elapsedMs / (index + 1),
       facts: Math.ceil(life.facts / (index + 1)),
       systemCalls: new Map(
         [...life.systemCalls].map(([name, calls]) => [name, Math.ceil(calls / (index + 1))]),

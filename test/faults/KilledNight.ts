@@ -9,7 +9,7 @@ import { nightJob, nightText } from "./FaultJobs.ts"
 import type { Pace } from "./FaultJobs.ts"
 import { awaitMoment, countFacts, deadlyPrefix, describe, drawMoments } from "./KillMoments.ts"
 import type { Moment } from "./KillMoments.ts"
-import { deletedTooSoon, factsOf } from "./NightChecks.ts"
+import { deletedTooSoon, factsOf, unknownByMistake } from "./NightChecks.ts"
 import type { ProcessEnd } from "./NightjarCommand.ts"
 import { brokenDatabase } from "./PublishedTables.ts"
 import type { Verdict } from "./Verdict.ts"
@@ -19,11 +19,11 @@ const redrawsMax = 5
 /** Every fourth night has sessions that need several reads. */
 const slowEvery = 4
 
-export const killNight = async (campaign: Campaign, seed: number): Promise<Verdict> => {
+export const killNight = async (campaign: Campaign, seed: number, inARow?: number): Promise<Verdict> => {
   const pace = seed % slowEvery === 0 ? "slow" : "quick"
   const { life } = await campaign.undisturbed(pace)
   for (let redrawn = 0; ; redrawn += 1) {
-    const moments = drawMoments(seed, redrawn, life)
+    const moments = drawMoments(seed, redrawn, life, inARow)
     const { kills, ...verdict } = await tryNight(campaign, `night ${seed}`, pace, moments)
     if (kills > 0 || redrawn === redrawsMax || verdict.complaints.length > 0) return verdict
   }
@@ -58,6 +58,7 @@ const tryNight = async (campaign: Campaign, name: string, pace: Pace, moments: R
   if (end === undefined || end.code === null) end = await runNight(stage).ended
   if (startsUnknown(stage, end)) {
     story.push("two starts in a row: START_UNKNOWN, so that its tables differ by right")
+    complaints.push(...unknownByMistake(stage.service.truth(), factsOf(stage.output, nightJob)))
     complaints.push(...(await judgeKill(stage)), ...(await judgeFolder(stage)))
   } else if (end.code !== undisturbed.exit_code) complaints.push(`it ended with ${tellEnd(end)}`)
   else complaints.push(...(await judgeEnd(stage, undisturbed)))

@@ -38,6 +38,21 @@ export const orphanedTasks = (facts: ReadonlyArray<Fact>): ReadonlySet<string> =
     }),
   )
 
+/** Tasks that ended as START_UNKNOWN although the service never had a start of theirs. */
+export const unknownByMistake = (truth: Truth, facts: ReadonlyArray<Fact>): ReadonlyArray<string> => {
+  const ran = new Set(truth.executions.map(({ external_execution_id }) => external_execution_id))
+  const external = new Map(
+    facts.flatMap((fact) =>
+      fact._tag === "StartIntended" ? [[fact.task_id, fact.external_execution_id] as const] : [],
+    ),
+  )
+  return facts.flatMap((fact) =>
+    fact._tag === "TaskSettled" && fact.reason === "START_UNKNOWN" && !ran.has(external.get(fact.task_id))
+      ? [`${fact.task_id} is START_UNKNOWN, and the service never had its start`]
+      : [],
+  )
+}
+
 /** Promise 5, at any moment: what the service deleted stands in the database that is published now. */
 export const deletedTooSoon = async (output: string, truth: Truth): Promise<ReadonlyArray<string>> => {
   const deleted = truth.executions.filter(({ deleted_at }) => deleted_at !== undefined)

@@ -1,5 +1,5 @@
 /**
- * `npm run faults -- [--nights N] [--each CALL] [--enospc] [--eio] [--overlap] [--from K]`: real processes under kill
+ * `npm run faults -- [--nights N [--in-a-row K]] [--each CALL] [--enospc] [--eio] [--overlap] [--from K]`: real processes under kill
  * -9, full and breaking disks, and each other; what they leave is compared with an undisturbed night. `--sample` is a little of
  * everything. Tells what is wrong with each failing case and what repeats it, and exits 1 if there is one.
  */
@@ -28,6 +28,8 @@ const { values } = parseArgs({
     /** Nights under kill -9, from seed `from` on. */
     nights: { type: "string" },
     from: { type: "string", default: "1" },
+    /** So many kills in each of those nights; without it one to four. */
+    "in-a-row": { type: "string" },
     /** A night for every call of this name (fsync, rename …), killed right there. */
     each: { type: "string" },
     /** Full disks, breaking calls and runs at once. */
@@ -71,6 +73,7 @@ const available = (amount: number, what: string, skipped: string | undefined): n
 const sizes = available(amounts.sizes, "full disks", fullDiskSkipped)
 const points = available(amounts.points, "breaking disks", brokenDiskSkipped)
 const from = Number(values.from)
+const inARow = values["in-a-row"] === undefined ? undefined : Number(values["in-a-row"])
 const rooms = sizes === 0 ? [] : sample ? [sampleRoom] : await roomsFor(campaign, sizes)
 const calls = points === 0 ? [] : sample ? [sampleCall] : await brokenCalls(campaign, points)
 type Case = () => Promise<Verdict>
@@ -82,7 +85,7 @@ const kinds = {
         { length: amounts.nights },
         (_, index): Case =>
           () =>
-            killNight(campaign, from + index),
+            killNight(campaign, from + index, inARow),
       ),
       ...(values.each === undefined ? [] : await eachCall(campaign, values.each)),
     ],

@@ -1,0 +1,114 @@
+/**
+ * A ledger that is damaged, or lost beside what was landed, as the commands meet it: named with what to do, never a
+ * defect, never replaced.
+ */
+import { spawnSync } from "node:child_process"
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { DatabaseSync } from "node:sqlite"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { bundle } from "../project/bundle.ts"
+
+const checkout = fileURLToPath(new URL("../../", import.meta.url))
+const root = mkdtempSync(join(tmpdir(), "nightjar-damaged-"))
+const template = join(root, "template")
+const output = join(root, "output")
+const job = join(root, "small.yaml")
+afterAll(() => rmSync(root, { recursive: true, force: true }))
+
+const nightjar = (folder: string, ...args: ReadonlyArray<string>) => {
+  const argv = [join(root, "dist/nightjar.js"), ...args, "--output", folder]
+  const { status, stdout, stderr } = spawnSync(process.execPath, argv, { cwd: root, encoding: "utf8" })
+  return { status, stdout, stderr }
+}
+
+beforeAll(async () => {
+  for (const name of ["src", "schemas", "node_modules", "package.json"])
+    symlinkSync(join(checkout, name), join(root, name))
+  await bundle(root)
+  writeFileSync(
+    job,
+    `name: small
+service: { sandbox: { seed: 3, speed: 2000 } }
+engines: [sandbox-bank:website]
+customers:
+  - { id: k-1, parameters: { username: ok+queue-1+run-1+records-1, password: a-password } }
+`,
+  )
+  expect(nightjar(template, "run", job).status).toBe(0)
+}, 120_000)
+
+/** A copy of the folder in which the ledger was changed. */
+const damaged = (damage: (path: string) => void): string => {
+  rmSync(output, { recursive: true, force: true })
+  cpSync(template, output, { recursive: true })
+  damage(join(output, "ledger.sqlite"))
+  return output
+}
+
+const commands = [["run", job], ["status"], ["runs"], ["repair"], ["credentials", "list"]] as const
+
+describe("a ledger that is", () => {
+  it.each([
+    ["no database any more", (path: string) => writeFileSync(path, Buffer.alloc(8_192, 7))],
+    [
+      "changed in one fact",
+      (path: string) => {
+        const database = new DatabaseSync(path)
+        database.exec("UPDATE facts SET at = at + 1 WHERE tag = 'RunStarted'")
+        database.exec("UPDATE facts SET at = at + 1 WHERE tag = 'CredentialRejected'")
+        database.close()
+      },
+    ],
+  ])(
+    "%s is named by every command, with what to do",
+    (_, damage) => {
+      const folder = damaged(damage)
+      for (const command of commands.filter(([name]) => name !== "credentials")) {
+        const { status, stderr } = nightjar(folder, ...command)
+        expect([command[0], status, stderr.includes("a defect of the program")]).toEqual([
+          command[0],
+          2,
+          false,
+        ])
+        expect(stderr).toMatch(
+          /^nightjar: the ledger is damaged: .*\nNothing further was started.*Put a copy of ledger/,
+        )
+      }
+      const verified = nightjar(folder, "verify", "--json")
+      expect([verified.status, JSON.parse(verified.stdout)]).toMatchObject([
+        3,
+        [{ where: "ledger.sqlite", next: "put a copy of it back: nothing else holds it" }],
+      ])
+      const doctor = nightjar(folder, "doctor")
+      expect(doctor.status).toBe(2)
+      expect(doctor.stdout).toMatch(/failed +ledger/)
+    },
+    120_000,
+  )
+
+  it("missing beside what was landed is refused by every command, and no new one is made", () => {
+    const folder = damaged((path) => rmSync(path))
+    for (const command of [...commands, ["verify"], ["plan", job]]) {
+      const { status, stderr } = nightjar(folder, ...command)
+      expect([command[0], status]).toEqual([command[0], 2])
+      expect(stderr).toContain("is missing, although the folder holds landing, tables, nightjar.duckdb")
+    }
+    const doctor = nightjar(folder, "doctor")
+    expect([doctor.status, existsSync(join(folder, "ledger.sqlite"))]).toEqual([2, false])
+    expect(doctor.stdout).toContain("Put a copy of ledger.sqlite back")
+    cpSync(join(template, "ledger.sqlite"), join(folder, "ledger.sqlite"))
+    expect(nightjar(folder, "verify").stdout).toBe("Files, ledger and tables agree.\n")
+  }, 120_000)
+
+  it("whole, with a marker that is not: told, and mended by the repair", () => {
+    const folder = damaged((path) => writeFileSync(join(path, "../.nightjar"), "x"))
+    expect(nightjar(folder, "doctor").stdout).toMatch(
+      /failed +files and tables +\.nightjar: the marker is not what/,
+    )
+    expect(nightjar(folder, "repair")).toMatchObject({ status: 0, stdout: "Nothing is to be repaired.\n" })
+    expect(readFileSync(join(folder, ".nightjar"), "utf8")).toContain("nightjar output folder")
+  }, 120_000)
+})
