@@ -8,6 +8,7 @@ import { retryCall } from "../client/Backoff.ts"
 import { Service } from "../client/Service.ts"
 import type { CallFailure, DeleteAnswer } from "../client/Service.ts"
 import { Ledger } from "../ledger/Ledger.ts"
+import { defectOf } from "./Quarantine.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 
 /** Deletions under way at once, and tries of each. */
@@ -67,7 +68,10 @@ export const deleteExecutions = Effect.fn("DeleteExecutions.delete")(function* (
   let failedInARow = 0
   const deleteNext = Effect.fnUntraced(function* (due: DueDeletion) {
     if (failedInARow >= failedInARowMax) return
-    const isFailure = yield* deleteOne(run.started.run_id, due)
+    // A defect over one answer costs that deletion: it stays pending, and the next run asks again.
+    const isFailure = yield* Effect.catchCause(deleteOne(run.started.run_id, due), (cause) =>
+      defectOf(cause) === undefined ? Effect.failCause(cause) : Effect.as(Effect.logDebug(cause), true),
+    )
     failedInARow = isFailure ? failedInARow + 1 : 0
   })
   yield* Effect.forEach(dueDeletions(run), deleteNext, { concurrency: deletionsAtOnce, discard: true })

@@ -8,7 +8,7 @@ import { Ledger } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { Schedule } from "../scheduling/Schedule.ts"
 import { candidateOf, occupied, openBook, settle, settleWaiting, unstarted } from "./Night.ts"
-import type { Failure, Night } from "./Night.ts"
+import type { Book, Failure, Night } from "./Night.ts"
 import { finish, pullSession, readAgain } from "./FinishTask.ts"
 import { AnswerUnusable } from "./Quarantine.ts"
 import { guarded, guardedReading } from "./SettleUnusable.ts"
@@ -81,11 +81,17 @@ const dispatch = Effect.fnUntraced(function* (night: Night) {
 })
 
 /** Decides where a task goes on, and queues or forks it. */
-const enlist = Effect.fnUntraced(function* (night: Night, work: TaskWork) {
+const enlist = (night: Night, work: TaskWork) => {
+  const book = openBook(work)
+  night.books.set(work.task_id, book)
+  return guarded(night, book, resume(night, book))
+}
+
+const resume = Effect.fnUntraced(function* (night: Night, book: Book) {
+  const { work } = book
   const state = night.run.tasks.get(work.task_id)
   const resumption = resumeTask(state, night.mode)
-  const book = openBook(work, "attemptsMade" in resumption ? resumption.attemptsMade : 0)
-  night.books.set(work.task_id, book)
+  if ("attemptsMade" in resumption) book.attemptsMade = resumption.attemptsMade
   for (const { attempt, closed } of attemptsToReadAgain(state))
     yield* occupied(
       night,

@@ -88,7 +88,7 @@ const jsonText = (bytes: Uint8Array): string | undefined => {
 const blankJson = (bytes: Uint8Array, text: string, needles: Needles, records: string): Uint8Array => {
   const pieces: Array<string> = []
   let copied = 0
-  for (const token of jsonTokens(text)) {
+  for (const token of jsonTokens(text, records)) {
     if (token.path[0] === records) continue
     const source = text.slice(token.from, token.to)
     const kept = isSecretPlace(token.path)
