@@ -58,8 +58,8 @@ export interface Derived {
 }
 
 /**
- * Reads every body of a run and hands its rows to the sink; fails where a body is damaged. A task over which a
- * defect of ours happens is left out whole, and told.
+ * Reads every body of a run and hands its rows to the sink; fails where a body is damaged. A task over which
+ * a defect of ours happens is left out whole, and told.
  */
 export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
   picture: RunPicture,

@@ -1,6 +1,6 @@
 /**
- * The builders of all tables of one run: record tables and those of the system side by side, what was found in
- * each session, and what had to be left out. What was added since a mark can be taken back whole.
+ * The builders of all tables of one run, what was found in each session, and what had to be left out. What was
+ * added since a mark can be taken back whole.
  */
 import { TableBuilder } from "../records/Columns.ts"
 import type { TableSpec } from "../records/Columns.ts"
