@@ -227,13 +227,16 @@ const keptFacts = (
   { started: { run_id }, tasks }: RunState,
   left_out: ReadonlyArray<LeftOutBody>,
 ): ReadonlyArray<Fact> =>
-  left_out.flatMap(({ task_id, execution_id, where, reason }): ReadonlyArray<Fact> => {
-    const of = tasks.get(task_id)?.attempts.find((one) => one.execution_id === execution_id)
-    if (of?.closed === undefined || execution_id === undefined || !of.drained) return []
-    const message = `landing/${run_id}/${where} is not in the tables: ${reason}`
-    const ids = { run_id, task_id, attempt: of.attempt, execution_id }
-    return [{ _tag: "AttemptKept", ...ids, reason: "ANSWER_UNUSABLE", families: [], message }]
-  })
+  [...new Map(left_out.map((one) => [one.execution_id, one])).values()].flatMap(
+    (one): ReadonlyArray<Fact> => {
+      const { task_id, execution_id, where, reason } = one
+      const of = tasks.get(task_id)?.attempts.find((one) => one.execution_id === execution_id)
+      if (of?.closed === undefined || execution_id === undefined || !of.drained) return []
+      const message = `landing/${run_id}/${where} is not in the tables: ${reason}`
+      const ids = { run_id, task_id, attempt: of.attempt, execution_id }
+      return [{ _tag: "AttemptKept", ...ids, reason: "ANSWER_UNUSABLE", families: [], message }]
+    },
+  )
 
 /**
  * The end is a fact before it is published, so that the tables say it. It only counts once it is published:

@@ -12,7 +12,19 @@ export const bodyBounds = {
   textBytesMax: 64 * 1024 * 1024,
   /** The value that parsing would make, as `weights` reckon it. */
   valueBytesMax: 512 * 1024 * 1024,
+  /** A body as dense as real ones weighs some three times its bytes; only small ones may be denser. */
+  valueBytesPerByteMax: 3,
+  denseValueBytesMax: 64 * 1024 * 1024,
+  /** Objects with `product` and `sub_family` in one body: each becomes rows. */
+  recordsMax: 500_000,
+  /** Values where records stand and that are none: so many are told one by one. */
+  straysMax: 10_000,
 } as const
+
+/** A bound that shows only once a body is read; its message quotes nothing of it. */
+export class BoundBroken extends Error {
+  override readonly name = "BoundBroken"
+}
 
 /** Bytes of memory on a 64-bit machine, measured and rounded up. */
 const weights = {
@@ -76,7 +88,11 @@ class Meter {
   readonly #keys: Seen
   readonly #shapes: Seen
 
+  readonly #valueBytesMax: number
+
   constructor(bodyBytes: number) {
+    const { valueBytesMax, valueBytesPerByteMax, denseValueBytesMax } = bodyBounds
+    this.#valueBytesMax = Math.min(valueBytesMax, denseValueBytesMax + valueBytesPerByteMax * bodyBytes)
     this.#keys = new Seen(bodyBytes)
     this.#shapes = new Seen(bodyBytes)
   }
@@ -129,7 +145,8 @@ class Meter {
   }
 
   get broken(): string | undefined {
-    const { depthMax, textBytesMax, valueBytesMax } = bodyBounds
+    const { depthMax, textBytesMax } = bodyBounds
+    const valueBytesMax = this.#valueBytesMax
     if (this.deepest > depthMax) return `it is nested deeper than ${depthMax} levels`
     if (this.textBytes > textBytesMax) return `one of its texts is longer than ${textBytesMax} bytes`
     return this.valueBytes > valueBytesMax

@@ -8,6 +8,7 @@ import { retryCall } from "../client/Backoff.ts"
 import { Service } from "../client/Service.ts"
 import type { CallFailure, DeleteAnswer } from "../client/Service.ts"
 import { Ledger } from "../ledger/Ledger.ts"
+import { defectOf } from "./Quarantine.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 import { answeredBy } from "./Ending.ts"
 
@@ -72,7 +73,10 @@ export const deleteExecutions = Effect.fn("DeleteExecutions.delete")(function* (
   let failedInARow = 0
   const deleteNext = Effect.fnUntraced(function* (due: DueDeletion) {
     if (failedInARow >= failedInARowMax || (yield* Clock.currentTimeMillis) >= untilMs) return
-    const isFailure = yield* deleteOne(run.started.run_id, due, untilMs)
+    // A defect over one answer costs that deletion: it stays pending, and the next run asks again.
+    const isFailure = yield* Effect.catchCause(deleteOne(run.started.run_id, due, untilMs), (cause) =>
+      defectOf(cause) === undefined ? Effect.failCause(cause) : Effect.as(Effect.logDebug(cause), true),
+    )
     failedInARow = isFailure ? failedInARow + 1 : 0
   })
   yield* Effect.forEach(dueDeletions(run), deleteNext, { concurrency: deletionsAtOnce, discard: true })

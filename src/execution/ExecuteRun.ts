@@ -10,7 +10,7 @@ import type { RunState } from "../ledger/RunState.ts"
 import { Schedule } from "../scheduling/Schedule.ts"
 import { endingOf, serviceUntil } from "./Ending.ts"
 import { candidateOf, cutOff, occupied, openBook, settle, settleWaiting, unstarted } from "./Night.ts"
-import type { Failure, Night } from "./Night.ts"
+import type { Book, Failure, Night } from "./Night.ts"
 import { finish, pullSession, readAgain } from "./FinishTask.ts"
 import { AnswerUnusable } from "./Quarantine.ts"
 import { guarded, guardedReading } from "./SettleUnusable.ts"
@@ -90,11 +90,17 @@ const dispatch = Effect.fnUntraced(function* (night: Night) {
 })
 
 /** Decides where a task goes on, and queues or forks it. */
-const enlist = Effect.fnUntraced(function* (night: Night, work: TaskWork) {
+const enlist = (night: Night, work: TaskWork) => {
+  const book = openBook(work)
+  night.books.set(work.task_id, book)
+  return guarded(night, book, resume(night, book))
+}
+
+const resume = Effect.fnUntraced(function* (night: Night, book: Book) {
+  const { work } = book
   const state = night.run.tasks.get(work.task_id)
   const resumption = resumeTask(state, night.mode)
-  const book = openBook(work, "attemptsMade" in resumption ? resumption.attemptsMade : 0)
-  night.books.set(work.task_id, book)
+  if ("attemptsMade" in resumption) book.attemptsMade = resumption.attemptsMade
   for (const { attempt, closed } of attemptsToReadAgain(state)) {
     const again = guardedReading(night, work.task_id, readAgain(night, book, attempt, closed), closed)
     // What is not read again now stays kept, as it is.

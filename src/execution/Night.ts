@@ -51,11 +51,11 @@ export interface Book {
 }
 
 /** The book of a task of which nothing has been done yet. */
-export const openBook = (work: TaskWork, attemptsMade: number): Book => ({
+export const openBook = (work: TaskWork): Book => ({
   work,
   attempt: 1,
   probe: false,
-  attemptsMade,
+  attemptsMade: 0,
   deferredSince: undefined,
   deferrals: 0,
   fingerprint: work.fingerprint,

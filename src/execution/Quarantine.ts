@@ -8,6 +8,7 @@ import { hash } from "node:crypto"
 import { Cause, Clock, Effect, Schema } from "effect"
 import { whileHandled } from "../client/BodiesInFlight.ts"
 import type { Body } from "../client/Service.ts"
+import { BoundBroken } from "../contract/BodyBounds.ts"
 import { Landing } from "../landing/Landing.ts"
 import type { LandingFailed } from "../landing/Landing.ts"
 import { LandedRef } from "../ledger/Fact.ts"
@@ -44,6 +45,7 @@ const keptBytesMax = 1024 * 1024
 
 /** Where a defect happened, never what it says: its message may quote a body. */
 export const defectText = (defect: unknown): string => {
+  if (defect instanceof BoundBroken) return defect.message
   const kind = defect instanceof Error ? defect.name : typeof defect
   const frame =
     defect instanceof Error ? /\bat (?:async )?([\w.#$<> ]+) \(/.exec(defect.stack ?? "")?.[1] : undefined

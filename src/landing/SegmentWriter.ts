@@ -154,11 +154,15 @@ export class SegmentWriter {
       at = offset + bytes.length + frameEnd.length
       return { segment: segment.name, offset, bytes: bytes.length, sha256 }
     })
-    writeAll(segment.descriptor, Buffer.concat(pieces))
+    // Many small bodies are one write; a large one is not copied for it.
+    const isLarge = pieces.some(({ length }) => length > largeBytes)
+    for (const piece of isLarge ? pieces : [Buffer.concat(pieces)]) writeAll(segment.descriptor, piece)
     segment.size = at
     return refs
   }
 }
+
+const largeBytes = 4 * 1024 * 1024
 
 /** A short write is what a full disk does first; the next one then says so. */
 export const writeAll = (descriptor: number, bytes: Uint8Array): void => {

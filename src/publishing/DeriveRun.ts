@@ -5,16 +5,14 @@
  * night derives what a real one does.
  */
 import { createHash } from "node:crypto"
-import { Effect } from "effect"
+import { Cause, Effect } from "effect"
 import { readProductsCount } from "../contract/ProductsCount.ts"
 import type { ProductsCount } from "../contract/ProductsCount.ts"
 import { proveDrain } from "../execution/DrainProof.ts"
 import { executionsOf } from "../ledger/RunState.ts"
 import type { AttemptState, TaskState } from "../ledger/RunState.ts"
-import { TableBuilder } from "../records/Columns.ts"
 import type { TableSpec } from "../records/Columns.ts"
-import { makeNormaliser } from "../records/Normalise.ts"
-import type { Flushed, Normaliser } from "../records/Normalise.ts"
+import type { Flushed } from "../records/Normalise.ts"
 import type { ParsedBody } from "../records/ParseBody.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import {
@@ -25,12 +23,12 @@ import {
   readBody,
   rowsOfSession,
 } from "./DeriveSession.ts"
-import type { SessionFindings } from "./DeriveSession.ts"
+import type { SessionFindings, SessionTables } from "./DeriveSession.ts"
 import { coverageRows } from "./CoverageRows.ts"
 import type { TaskFindings } from "./CoverageRows.ts"
 import { executionRow, stateRows } from "./ExecutionRows.ts"
 import type { TableRow } from "./ExecutionRows.ts"
-import { LeftOut } from "./LeftOut.ts"
+import { RunTables } from "./RunTables.ts"
 import type { PublishFailed, Published } from "./Publisher.ts"
 import { framesOf } from "./RunPicture.ts"
 import type { RunPicture, SessionPicture } from "./RunPicture.ts"
@@ -49,6 +47,9 @@ export interface DeriveOptions {
   readonly findings?: ReadonlyMap<string, SessionFindings>
 }
 
+/** Bytes of all answers of one task that are derived: their texts become one column. */
+const taskBytesMax = 320 * 1024 * 1024
+
 export interface Derived {
   readonly receipts: Published["receipts"]
   readonly rows: Readonly<Record<string, number>>
@@ -56,89 +57,95 @@ export interface Derived {
   readonly left_out: Published["left_out"]
 }
 
-const systemRowsMax = 122_880
-
-class RunTables {
-  readonly normaliser: Normaliser
-  readonly #builders: ReadonlyMap<string, TableBuilder>
-  readonly rows: Record<string, number> = {}
-  readonly found = new Map<string, SessionFindings>()
-  readonly leftOut = new LeftOut()
-  #pending = 0
-
-  constructor(options: DeriveOptions) {
-    this.normaliser = makeNormaliser(options.families)
-    this.#builders = new Map(options.tables.map((spec) => [spec.name, new TableBuilder(spec)]))
-  }
-
-  /** Rows of tables that were not asked for are dropped. */
-  add(rows: ReadonlyArray<TableRow>): void {
-    for (const [table, row] of rows) {
-      const builder = this.#builders.get(table)
-      if (builder === undefined) continue
-      builder.appendRow(row)
-      this.#pending += 1
-    }
-  }
-
-  get isFull(): boolean {
-    return this.normaliser.isFull || this.#pending >= systemRowsMax
-  }
-
-  flush(): ReadonlyArray<Flushed> {
-    const own = [...this.#builders.values()].flatMap((builder): ReadonlyArray<Flushed> => {
-      const { rows, spec } = builder
-      return rows === 0 ? [] : [{ spec, rows, table: builder.finish() }]
-    })
-    this.#pending = 0
-    const all = [...own, ...this.normaliser.flush()]
-    for (const { spec, rows } of all) this.rows[spec.name] = (this.rows[spec.name] ?? 0) + rows
-    return all
-  }
-}
-
 /**
- * Reads every body of a run and hands its rows to the sink; fails where a body is damaged or a record has
- * no row.
+ * Reads every body of a run and hands its rows to the sink; fails where a body is damaged. A task over which
+ * a defect of ours happens is left out whole, and told.
  */
 export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
   picture: RunPicture,
   options: DeriveOptions,
 ) {
-  const tables = new RunTables(options)
+  const tables = new RunTables(options.families, options.tables)
   const sessions = Map.groupBy(picture.sessions, ({ task }) => task.planned.task_id)
   const receipts: Array<Published["receipts"][number]> = []
   tables.add(ledgerRows(picture.state))
   for (const task of picture.state.tasks.values()) {
     const own = sessions.get(task.planned.task_id) ?? []
-    const states: Array<Json> = []
-    const counts = new Map<string, ProductsCount>()
-    for (const attempt of executionsOf(task)) {
-      const state = yield* deriveAttempt(picture, options, tables, task, attempt, own)
-      if (state === undefined) continue
-      states.push(state)
-      if (attempt.execution_id !== undefined)
-        counts.set(attempt.execution_id, readProductsCount(state["products_count"]))
-    }
-    const countOf = (execution_id: string | undefined) =>
-      counts.get(execution_id ?? "") ?? readProductsCount(undefined)
-    for (const session of own)
-      yield* addSession(picture, options, tables, session, countOf(session.execution_id))
-    const isWhole = (attempt: AttemptState): boolean =>
-      !tables.leftOut.hasOneOf(framesOf(picture, task, attempt)) &&
-      (attempt.proof?.basis === "unwanted" ||
-        proveDrain(countOf(attempt.execution_id), foundBy(tables, own, attempt)).isWhole)
-    receipts.push(...receiptsOf(picture, task, isWhole))
-    const { run_id } = picture.state.started
-    const isLeftOut = tables.leftOut.hasOneOf(picture.framesByTask.get(task.planned.task_id) ?? [])
-    const findings = { ...taskFindings(tables, own, states.at(-1)), isLeftOut }
-    tables.add(coverageRows(run_id, task, options.families, findings).map((row) => [coverageTable.name, row]))
+    const mark = tables.mark()
+    const derived = Effect.suspend(() => deriveTask(picture, options, tables, task, own))
+    receipts.push(
+      ...(yield* Effect.catchCause(derived, (cause) => {
+        if (!Cause.hasDies(cause) || Cause.hasFails(cause) || Cause.hasInterrupts(cause))
+          return Effect.failCause(cause)
+        tables.takeBack(mark)
+        tables.leftOut.noteAll(picture.framesByTask.get(task.planned.task_id) ?? [], Cause.squash(cause))
+        tables.add(barestRows(picture, task))
+        return Effect.succeed([])
+      })),
+    )
     if (tables.isFull) yield* options.sink(tables.flush())
   }
   yield* options.sink(tables.flush())
   const left_out = tables.leftOut.bodies
   return { receipts, rows: tables.rows, findings: tables.found, left_out } satisfies Derived as Derived
 })
+
+/** What is told of a task that was left out whole: its executions, and that it is not covered. */
+const barestRows = (picture: RunPicture, task: TaskState): ReadonlyArray<TableRow> => {
+  const { run_id } = picture.state.started
+  const { task_id, customer_id, engine_reference } = task.planned
+  const first = { run_id, task_id, customer_id, engine_reference }
+  const executions = executionsOf(task).map(
+    ({ attempt, execution_id, session_id, external_execution_id }) => ({
+      ...first,
+      attempt,
+      execution_id,
+      session_id,
+      external_execution_id,
+    }),
+  )
+  const coverage = { ...first, outcome: "partial", reason: "ANSWER_UNUSABLE", who_acts: "engineer" }
+  return [...executions.map((row): TableRow => [executionsTable.name, row]), [coverageTable.name, coverage]]
+}
+
+/** The rows of one task; answers its receipts. */
+const deriveTask = Effect.fnUntraced(function* (
+  picture: RunPicture,
+  options: DeriveOptions,
+  tables: RunTables,
+  task: TaskState,
+  own: ReadonlyArray<SessionPicture>,
+) {
+  const states: Array<Json> = []
+  const counts = new Map<string, ProductsCount>()
+  for (const attempt of executionsOf(task)) {
+    const state = yield* deriveAttempt(picture, options, tables, task, attempt, own)
+    if (state === undefined) continue
+    states.push(state)
+    if (attempt.execution_id !== undefined)
+      counts.set(attempt.execution_id, readProductsCount(state["products_count"]))
+  }
+  const countOf = (execution_id: string | undefined) =>
+    counts.get(execution_id ?? "") ?? readProductsCount(undefined)
+  const room = { left: taskBytesMax }
+  for (const session of own)
+    yield* addSession(picture, options, tables, session, { count: countOf(session.execution_id), room })
+  const isWhole = (attempt: AttemptState): boolean =>
+    !tables.leftOut.hasOneOf(framesOf(picture, task, attempt)) &&
+    (attempt.proof?.basis === "unwanted" ||
+      proveDrain(countOf(attempt.execution_id), foundBy(tables, own, attempt)).isWhole)
+  const { run_id } = picture.state.started
+  const isLeftOut =
+    tables.leftOut.hasOneOf(picture.framesByTask.get(task.planned.task_id) ?? []) ||
+    (options.findings !== undefined && wasLeftOut(picture, task))
+  const findings = { ...taskFindings(tables, own, states.at(-1)), isLeftOut }
+  tables.add(coverageRows(run_id, task, options.families, findings).map((row) => [coverageTable.name, row]))
+  return receiptsOf(picture, task, isWhole)
+})
+
+/** Bodies that are not read again are left out as they were in the version before. */
+const wasLeftOut = ({ state }: RunPicture, { planned }: TaskState): boolean =>
+  (state.published?.fact.left_out ?? []).some(({ task_id }) => task_id === planned.task_id)
 
 /** Answers the newest state, where one is landed and readable. */
 const deriveAttempt = Effect.fnUntraced(function* (
@@ -209,7 +216,7 @@ const addSession = Effect.fnUntraced(function* (
   options: DeriveOptions,
   tables: RunTables,
   session: SessionPicture,
-  count: ProductsCount,
+  { count, room }: { readonly count: ProductsCount; readonly room: SessionTables["room"] },
 ) {
   const { run_id } = picture.state.started
   const known = options.findings?.get(findingsKey(session))
@@ -217,9 +224,8 @@ const addSession = Effect.fnUntraced(function* (
     if (known !== undefined) tables.found.set(findingsKey(session), known)
     return tables.add(rowsOfSession(run_id, session, []))
   }
-  const drain = Effect.suspend(() => (tables.isFull ? options.sink(tables.flush()) : Effect.void))
   const { normaliser, leftOut } = tables
-  const added = yield* deriveSession(picture, { normaliser, leftOut, drain }, session, count)
+  const added = yield* deriveSession(picture, { normaliser, leftOut, room }, session, count)
   const rows = tables.leftOut.unless(
     session.body,
     () => ({ findings: sessionFindings(added), rows: rowsOfSession(run_id, session, added) }),

@@ -3,6 +3,7 @@
  * endpoint that was read, the first endpoint's whole, of every other one what is not in the tables already.
  */
 import { Effect } from "effect"
+import { BoundBroken } from "../contract/BodyBounds.ts"
 import { proveDrain } from "../execution/DrainProof.ts"
 import type { SourceFinding } from "../execution/DrainProof.ts"
 import type { ProductsCount } from "../contract/ProductsCount.ts"
@@ -70,8 +71,8 @@ const lineageOf = (run_id: string, { task, session_id, execution_id }: SessionPi
 export interface SessionTables {
   readonly normaliser: Normaliser
   readonly leftOut: LeftOut
-  /** Hands full tables away; asked after each body. */
-  readonly drain: Effect.Effect<void, PublishFailed>
+  /** Bytes of bodies that the task's tables still take. */
+  readonly room: { left: number }
 }
 
 /** A body that breaks a bound has no value, and is noted. */
@@ -83,7 +84,7 @@ export const parseUsable = (leftOut: LeftOut, body: LandedBody, bytes: Uint8Arra
 
 const addBody = Effect.fnUntraced(function* (
   { state }: RunPicture,
-  { normaliser, leftOut, drain }: SessionTables,
+  { normaliser, leftOut, room }: SessionTables,
   session: SessionPicture,
   body: LandedBody,
   beside: Beside | undefined,
@@ -95,6 +96,8 @@ const addBody = Effect.fnUntraced(function* (
   const added = leftOut.unless(
     body,
     (): AddedBody => {
+      room.left -= bytes.length
+      if (room.left < 0) throw new BoundBroken("it and the other answers of its task are too large together")
       const parsed = parseUsable(leftOut, body, bytes)
       if (parsed._tag === "UnreadableBody")
         return { counts: normaliser.refuse(lineage, parsed.reason), ...nothingFound(source) }
@@ -108,7 +111,6 @@ const addBody = Effect.fnUntraced(function* (
   if (records !== inTables + other + rejected + repeated) {
     return yield* new PublishFailed({ message: `${session.session_id}: a record has no row` })
   }
-  yield* drain
   return added
 })
 

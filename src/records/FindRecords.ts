@@ -5,6 +5,7 @@
  * The walk has a stack of its own: no nesting is too deep. A record of more than `recordDepthMax` levels
  * keeps the records in it to itself.
  */
+import { BoundBroken, bodyBounds } from "../contract/BodyBounds.ts"
 import { ExactNumber } from "./ExactNumber.ts"
 import { recordDepthMax } from "./RecordIdentity.ts"
 
@@ -65,8 +66,33 @@ interface Frame {
   filled: boolean
   /** How many strays there were before this frame. */
   readonly straysBefore: number
+  readonly untoldBefore: number
   /** What stands in a list and is no record; astray only if records stand beside it. */
   others: Array<Stray> | undefined
+  /** How many more there are of them than are told one by one. */
+  moreOthers: number
+}
+
+/** Strays in the order in which they are found, the first so many one by one. */
+class Strays {
+  readonly told: Array<Stray> = []
+  untold = 0
+  add(stray: Stray): void {
+    if (this.told.length < bodyBounds.straysMax) this.told.push(stray)
+    else this.untold++
+  }
+  /** All of them, the untold ones as one. */
+  all(place: Place): ReadonlyArray<Stray> {
+    if (this.untold === 0) return this.told
+    return [...this.told, { value: null, reason: `${this.untold} more values that are no records`, place }]
+  }
+}
+
+/** `stray` is made only where it is told by itself: a list of ten million numbers makes ten thousand. */
+const addOther = (frame: Frame, stray: () => Stray): void => {
+  frame.others ??= []
+  if (frame.others.length < bodyBounds.straysMax) frame.others.push(stray())
+  else frame.moreOthers++
 }
 
 interface Found {
@@ -85,7 +111,7 @@ const strayReason = (value: object): string => {
 /** `root` names the first step of every path. */
 export const findRecords = (data: unknown, root = "data"): Found => {
   const records: Array<FoundRecord> = []
-  const strays: Array<Stray> = []
+  const strays = new Strays()
   const frames: Array<Frame> = []
 
   const enter = (value: object, place: Place, inRecord: boolean): void => {
@@ -94,6 +120,8 @@ export const findRecords = (data: unknown, root = "data"): Found => {
       const { product, sub_family } = value as Readonly<Record<string, unknown>>
       if (typeof product === "string" && typeof sub_family === "string") {
         isRecord = true
+        if (records.length === bodyBounds.recordsMax)
+          throw new BoundBroken(`it holds more than ${bodyBounds.recordsMax} records`)
         records.push({ value: value as Readonly<Record<string, unknown>>, product, sub_family, place })
       }
     }
@@ -107,14 +135,16 @@ export const findRecords = (data: unknown, root = "data"): Found => {
       record: isRecord ? records.length - 1 : -1,
       height: 0,
       filled: false,
-      straysBefore: strays.length,
+      straysBefore: strays.told.length,
+      untoldBefore: strays.untold,
       others: undefined,
+      moreOthers: 0,
     })
   }
 
   const place: Place = { above: undefined, key: root }
   if (isContainer(data)) enter(data, place, false)
-  else if (data !== undefined && data !== null) strays.push({ value: data, reason: "no record", place })
+  else if (data !== undefined && data !== null) strays.add({ value: data, reason: "no record", place })
   for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
     const { keys, value, next } = frame
     const list = keys === undefined ? (value as ReadonlyArray<unknown>) : undefined
@@ -130,33 +160,28 @@ export const findRecords = (data: unknown, root = "data"): Found => {
     else if (!frame.inRecord) {
       if (child !== null) frame.filled = true
       if (list === undefined) continue
-      frame.others ??= []
-      frame.others.push({ value: child, reason: "no record", place: { above: frame.place, key } })
+      addOther(frame, () => ({ value: child, reason: "no record", place: { above: frame.place, key } }))
     }
   }
-  return { records, strays }
+  return { records, strays: strays.all(place) }
 }
 
 /**
  * An object without a record: half a record is astray anywhere, anything else only beside records in a list.
  */
-const leaveObject = (frame: Frame, above: Frame, strays: Array<Stray>): void => {
+const leaveObject = (frame: Frame, above: Frame, strays: Strays): void => {
   const { value, place } = frame
   const stray: Stray = { value, reason: strayReason(value), place }
   if (Object.hasOwn(value, "product") || Object.hasOwn(value, "sub_family")) {
     // It takes the place of what was astray in it.
-    strays.length = frame.straysBefore
-    strays.push(stray)
-  } else if (above.keys === undefined && !above.inRecord) (above.others ??= []).push(stray)
+    strays.told.length = frame.straysBefore
+    strays.untold = frame.untoldBefore
+    strays.add(stray)
+  } else if (above.keys === undefined && !above.inRecord) addOther(above, () => stray)
 }
 
 /** What a finished object or list means for the one around it. */
-const leave = (
-  frame: Frame,
-  above: Frame | undefined,
-  records: Array<FoundRecord>,
-  strays: Array<Stray>,
-): void => {
+const leave = (frame: Frame, above: Frame | undefined, records: Array<FoundRecord>, strays: Strays): void => {
   if (above !== undefined) above.height = Math.max(above.height, frame.height + 1)
   // Too deep a record is rejected whole, with the records in it: a row for each would hold the same text
   // again.
@@ -164,6 +189,8 @@ const leave = (
   if (above !== undefined && frame.holdsRecord) above.holdsRecord = true
   if (above !== undefined && frame.filled) above.filled = true
   // `data` itself is never a stray: it is the place for records, even when none came.
-  if (frame.holdsRecord || above === undefined) for (const stray of frame.others ?? []) strays.push(stray)
-  else if (frame.keys !== undefined && frame.filled) leaveObject(frame, above, strays)
+  if (frame.holdsRecord || above === undefined) {
+    for (const stray of frame.others ?? []) strays.add(stray)
+    strays.untold += frame.moreOthers
+  } else if (frame.keys !== undefined && frame.filled) leaveObject(frame, above, strays)
 }

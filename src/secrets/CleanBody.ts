@@ -40,7 +40,8 @@ const jsonText = (bytes: Uint8Array): string | undefined => {
 }
 
 function* cleanable(text: string, records: string | undefined): Generator<JsonToken> {
-  for (const token of jsonTokens(text)) if (records === undefined || token.path[0] !== records) yield token
+  for (const token of jsonTokens(text, records))
+    if (records === undefined || token.path[0] !== records) yield token
 }
 
 const cleanJson = (

@@ -59,7 +59,26 @@ interface Level {
  */
 export const pathKeysMax = 64
 
-export function* jsonTokens(text: string): Generator<JsonToken> {
+/** Where the value that begins at `from` ends, whatever is in it. */
+const wholeEnd = (text: string, from: number): number => {
+  let at = from
+  let depth = 0
+  while (at < text.length) {
+    const unit = text.charCodeAt(at)
+    if (unit === quote) at = stringEnd(text, at)
+    else {
+      if (unit === 0x7b || unit === 0x5b) depth += 1
+      else if (unit === 0x7d || unit === 0x5d) depth -= 1
+      else if (depth === 0 && !endsWord(unit)) return wordEnd(text, at)
+      at += 1
+    }
+    if (depth === 0 && unit > 0x20 && unit !== 0x3a) return at
+  }
+  return at
+}
+
+/** All tokens but those of the values of one top-level key, `skipped`, which may be most of the text. */
+export function* jsonTokens(text: string, skipped?: string): Generator<JsonToken> {
   const levels: Array<Level> = []
   let keys: ReadonlyArray<string> = []
   let awaitsKey = false
@@ -85,6 +104,10 @@ export function* jsonTokens(text: string): Generator<JsonToken> {
         keys = keysOf(levels)
         awaitsKey = false
         yield { from: at, to, path: keys, isKey: true }
+        if (levels.length === 1 && level.key === skipped) {
+          at = wholeEnd(text, to)
+          continue
+        }
       } else if (unit === quote || !endsWord(unit)) {
         yield { from: at, to, path: keys, isKey: false }
       }

@@ -131,3 +131,29 @@ describe("attachmentIds", () => {
     expect(attachmentIds(null)).toEqual({ requestable: [], refused: [] })
   })
 })
+
+describe("bounds of one body", () => {
+  const record = { product: "p", sub_family: "f:s" }
+
+  it("tells so many strays one by one, and how many more there are", () => {
+    const zeros = (count: number) => Array.from({ length: count }, () => 0)
+    expect(findRecords([...zeros(10_000), record]).strays).toHaveLength(10_000)
+    const { records, strays } = findRecords([
+      [record, ...zeros(10_001)],
+      [record, ...zeros(7)],
+    ])
+    expect(records).toHaveLength(2)
+    expect(strays).toHaveLength(10_001)
+    const place = { above: undefined, key: "data" }
+    const reason = "8 more values that are no records"
+    expect(strays.at(-1)).toEqual({ value: null, reason, place })
+  })
+
+  it("takes half a million records and refuses one more, in words of its own", () => {
+    const data = Array.from({ length: 500_000 }, () => record)
+    expect(findRecords(data).records).toHaveLength(500_000)
+    expect(() => findRecords([...data, record])).toThrow(
+      expect.objectContaining({ name: "BoundBroken", message: "it holds more than 500000 records" }),
+    )
+  })
+})

@@ -6,6 +6,7 @@ import { describe, expect, it } from "vitest"
 import { statusReasonsByCode } from "../../src/contract/Vocabulary.ts"
 import { ownEnds } from "../../src/execution/Ends.ts"
 import { advice, adviceOf } from "../../src/report/Advice.ts"
+import { exitCodeOf } from "../../src/report/ExitCode.ts"
 import { renderSummary } from "../../src/report/RenderSummary.ts"
 import { summarise } from "../../src/report/Summary.ts"
 import { deleted, executed, idOf, planned, run_id, runOf, settled } from "./Samples.ts"
@@ -94,6 +95,24 @@ describe("summary", () => {
       ["RECORDS_UNREACHABLE", "engineer"],
       ["IN_PROGRESS", "service"],
     ])
+  })
+})
+
+describe("answers that are not in the tables", () => {
+  it("are a warning that names the first, and somebody has to look", () => {
+    const where = "segment-000001.njl:7"
+    const left = { task_id: idOf("a"), where, reason: "the body cannot be used: it is too deep" }
+    const run = runOf(planned("a"), settled("a", "succeeded", "COMPLETED", "nobody"), {
+      _tag: "RunPublished",
+      run_id,
+      version: 1,
+      receipts: [],
+      left_out: [left, { ...left, where: "x" }],
+    })
+    expect(summarise(run).warnings).toEqual([
+      `2 answers not in the tables: landing/${run_id}/${where}: the body cannot be used: it is too deep`,
+    ])
+    expect(exitCodeOf(run, "keep")).toBe(3)
   })
 })
 

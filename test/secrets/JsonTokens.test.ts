@@ -22,6 +22,22 @@ describe("tokens of a JSON text", () => {
     ])
   })
 
+  it("are none of the records, whatever those are", () => {
+    for (const records of ['[{"a":"]}"},[1]]', '{"b":{"data":1}}', '"x\\"}"', "12", " null", "[]"]) {
+      const tokens = [...jsonTokens(`{"m":"k","data" : ${records} ,"n":{"data":7},"o":2}`, "data")]
+      expect(tokens.map(({ path, isKey }) => (isKey ? path.join(".") : ""))).toEqual([
+        "m",
+        "",
+        "data",
+        "n",
+        "n.data",
+        "",
+        "o",
+        "",
+      ])
+    }
+  })
+
   it("may be as long as a scanned document in base64", () => {
     const document = `"${"A".repeat(20_000_000)}"`
     const text = `{"data":[{"pdf":${document}}],"message":${document}}`

@@ -1,0 +1,77 @@
+/**
+ * The builders of all tables of one run, what was found in each session, and what had to be left out. What was
+ * added since a mark can be taken back whole.
+ */
+import { TableBuilder } from "../records/Columns.ts"
+import type { TableSpec } from "../records/Columns.ts"
+import { makeNormaliser } from "../records/Normalise.ts"
+import type { Flushed, Normaliser } from "../records/Normalise.ts"
+import type { RecordFamily } from "../records/RecordSchema.ts"
+import type { SessionFindings } from "./DeriveSession.ts"
+import type { TableRow } from "./ExecutionRows.ts"
+import { LeftOut } from "./LeftOut.ts"
+
+interface Mark {
+  readonly rows: ReadonlyArray<readonly [builder: TableBuilder, rows: number]>
+  readonly found: number
+  readonly pending: number
+}
+
+const systemRowsMax = 122_880
+
+/** All tables of a run while they are filled. */
+export class RunTables {
+  readonly normaliser: Normaliser
+  readonly #builders: ReadonlyMap<string, TableBuilder>
+  readonly rows: Record<string, number> = {}
+  readonly found = new Map<string, SessionFindings>()
+  readonly leftOut = new LeftOut()
+  #pending = 0
+
+  constructor(families: ReadonlyArray<RecordFamily>, specs: ReadonlyArray<TableSpec>) {
+    this.normaliser = makeNormaliser(families)
+    this.#builders = new Map(specs.map((spec) => [spec.name, new TableBuilder(spec)]))
+  }
+
+  /** How far everything is filled; good until the next `flush`. */
+  mark(): Mark {
+    const all = [...this.#builders.values(), ...this.normaliser.tables().values()]
+    return {
+      rows: all.map((builder) => [builder, builder.rows] as const),
+      found: this.found.size,
+      pending: this.#pending,
+    }
+  }
+
+  /** Takes back whatever was added since the mark. */
+  takeBack({ rows, found, pending }: Mark): void {
+    for (const [builder, before] of rows) builder.cutTo(before)
+    for (const key of [...this.found.keys()].slice(found)) this.found.delete(key)
+    this.#pending = pending
+  }
+
+  /** Rows of tables that were not asked for are dropped. */
+  add(rows: ReadonlyArray<TableRow>): void {
+    for (const [table, row] of rows) {
+      const builder = this.#builders.get(table)
+      if (builder === undefined) continue
+      builder.appendRow(row)
+      this.#pending += 1
+    }
+  }
+
+  get isFull(): boolean {
+    return this.normaliser.isFull || this.#pending >= systemRowsMax
+  }
+
+  flush(): ReadonlyArray<Flushed> {
+    const own = [...this.#builders.values()].flatMap((builder): ReadonlyArray<Flushed> => {
+      const { rows, spec } = builder
+      return rows === 0 ? [] : [{ spec, rows, table: builder.finish() }]
+    })
+    this.#pending = 0
+    const all = [...own, ...this.normaliser.flush()]
+    for (const { spec, rows } of all) this.rows[spec.name] = (this.rows[spec.name] ?? 0) + rows
+    return all
+  }
+}

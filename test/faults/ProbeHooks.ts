@@ -1,0 +1,136 @@
+/**
+ * Puts a probe in front of every function of the rooms that handle what the service answers, as their modules
+ * are loaded: declarations, generators inside `Effect.fn`, methods. The list is the code itself, so that a
+ * function written tomorrow is probed tomorrow. Preloaded with `--import`; without a listener probes do nothing.
+ */
+import { registerHooks } from "node:module"
+import { basename, dirname } from "node:path"
+import { fileURLToPath } from "node:url"
+import { parseAst } from "rolldown/parseAst"
+
+const rooms = ["client", "contract", "landing", "records", "execution", "publishing"]
+
+/** Modules whose failure is the night's, by what they are for. */
+const nightsOwn: Readonly<Record<string, string>> = {
+  "landing/Frame.ts": "a body that cannot be written ends the night",
+  "landing/LandingFiles.ts": "a body that cannot be written ends the night",
+  "landing/SegmentWriter.ts": "a body that cannot be written ends the night",
+  "landing/AttachmentFiles.ts": "a document that cannot be written ends the night",
+  "landing/SegmentScan.ts": "what cannot be read back is damage, and is never published over",
+  "publishing/RunRows.ts": "rows of the ledger, not of an answer",
+  "publishing/RunPicture.ts": "a fact without its body is damage, and is never published over",
+  "publishing/LeftOut.ts": "the net itself",
+  "execution/SettleUnusable.ts": "the net itself",
+  "execution/Quarantine.ts": "the net itself",
+  "execution/Night.ts": "the books of the night",
+  "execution/Progress.ts": "told to whoever watches",
+}
+
+/** Single functions of the same kind. */
+const nightsOwnFunctions: Readonly<Record<string, string>> = {
+  "contract/ResultsSource.ts sourceNameOf": "reads what is known of a body, not the body",
+  "execution/AttemptOrder.ts append": "writes the ledger",
+  "execution/ExecuteRun.ts enlist": "opens a task's book",
+  "execution/DeleteExecutions.ts mayDelete": "reads the ledger",
+  "publishing/RunTables.ts RunTables.add": "fills a table",
+}
+
+interface Node {
+  readonly type: string
+  readonly start: number
+  readonly end: number
+  readonly [key: string]: unknown
+}
+
+const isNode = (value: unknown): value is Node =>
+  typeof value === "object" && value !== null && typeof Reflect.get(value, "type") === "string"
+const nodeOf = (value: unknown): Node | undefined => (isNode(value) ? value : undefined)
+const nodesOf = (value: unknown): ReadonlyArray<Node> => (Array.isArray(value) ? value.filter(isNode) : [])
+const nameOf = (node: unknown): string => {
+  const name = isNode(node) ? node["name"] : undefined
+  return typeof name === "string" ? name : "?"
+}
+
+interface Insertion {
+  readonly at: number
+  readonly text: string
+}
+
+/** A probe in one function: in front of its body, or around an arrow, which has no `arguments`. */
+const probe = (node: Node | undefined, id: string): ReadonlyArray<Insertion> => {
+  if (node === undefined || nightsOwnFunctions[id] !== undefined) return []
+  if (node.type === "ArrowFunctionExpression")
+    return [
+      { at: node.start, text: `globalThis.__probed(${JSON.stringify(id)}, (` },
+      { at: node.end, text: "))" },
+    ]
+  if (node.type === "FunctionExpression" || node.type === "FunctionDeclaration") {
+    const body = nodeOf(node["body"])
+    return body === undefined
+      ? []
+      : [{ at: body.start + 1, text: ` globalThis.__probe(${JSON.stringify(id)}, arguments); ` }]
+  }
+  // `Effect.fn("name")(function* …)` and the like: the function is an argument.
+  if (node.type === "CallExpression")
+    return [
+      ...probe(nodeOf(node["callee"]), id),
+      ...nodesOf(node["arguments"])
+        .filter(({ type }) => type === "FunctionExpression")
+        .flatMap((argument) => probe(argument, id)),
+    ]
+  return []
+}
+
+const insertionsOf = (statement: Node, file: string): ReadonlyArray<Insertion> => {
+  const declared = statement.type === "ExportNamedDeclaration" ? nodeOf(statement["declaration"]) : statement
+  if (declared?.type === "VariableDeclaration")
+    return nodesOf(declared["declarations"]).flatMap((each) =>
+      probe(nodeOf(each["init"]), `${file} ${nameOf(each["id"])}`),
+    )
+  if (declared?.type === "FunctionDeclaration") return probe(declared, `${file} ${nameOf(declared["id"])}`)
+  if (declared?.type !== "ClassDeclaration") return []
+  const className = nameOf(declared["id"])
+  return nodesOf(nodeOf(declared["body"])?.["body"])
+    .filter(({ type, kind }) => type === "MethodDefinition" && kind !== "constructor")
+    .flatMap((method) => probe(nodeOf(method["value"]), `${file} ${className}.${nameOf(method["key"])}`))
+}
+
+const withProbes = (source: string, file: string): string => {
+  const program = parseAst(source, { lang: "ts" })
+  const insertions = nodesOf(program.body).flatMap((statement) => insertionsOf(statement, file))
+  return insertions
+    .toSorted((one, other) => other.at - one.at)
+    .reduce((text, { at, text: added }) => text.slice(0, at) + added + text.slice(at), source)
+}
+
+const listener: { onCall: ((id: string, args: ArrayLike<unknown>) => void) | undefined } = {
+  onCall: undefined,
+}
+const callProbe = (id: string, args: ArrayLike<unknown>) => listener.onCall?.(id, args)
+Object.assign(globalThis, {
+  __probes: listener,
+  __probe: callProbe,
+  __probed:
+    <A extends ReadonlyArray<unknown>, B>(id: string, inner: (...args: A) => B) =>
+    (...args: A): B => {
+      callProbe(id, args)
+      return inner(...args)
+    },
+})
+
+const root = fileURLToPath(new URL("../../src/", import.meta.url))
+
+registerHooks({
+  load: (url, context, next) => {
+    const loaded = next(url, context)
+    if (!url.startsWith("file:")) return loaded
+    const path = fileURLToPath(url)
+    const room = basename(dirname(path))
+    const file = `${room}/${basename(path)}`
+    const isProbed = path.startsWith(root) && rooms.includes(room) && nightsOwn[file] === undefined
+    if (!isProbed || loaded.source === undefined || loaded.source === null) return loaded
+    const source =
+      typeof loaded.source === "string" ? loaded.source : Buffer.from(loaded.source as Uint8Array)
+    return { ...loaded, source: withProbes(source.toString(), file) }
+  },
+})

@@ -1,0 +1,77 @@
+/**
+ * Listens to the probes that `ProbeHooks.ts` puts into the code: which functions were called about one customer
+ * alone, and one of them that throws whenever it is.
+ */
+
+interface Listener {
+  onCall: ((id: string, args: ArrayLike<unknown>) => void) | undefined
+}
+
+const listenerOf = (): Listener => {
+  const listener: unknown = Reflect.get(globalThis, "__probes")
+  if (typeof listener !== "object" || listener === null)
+    throw new Error("no probes: start it with --import ./test/faults/ProbeHooks.ts")
+  return listener as Listener
+}
+
+/** Values looked at per argument: what is larger is about everybody. */
+const valuesMax = 4_000
+
+type Who = "nobody" | "victim" | "somebody else" | "all"
+
+/** About whom one argument is, as far as its texts and bytes say. */
+const about = (root: unknown, victim: string, others: ReadonlyArray<string>): Who => {
+  let isVictim = false
+  let isOther = false
+  const seen = new Set<unknown>()
+  const pending: Array<unknown> = [root]
+  for (let looked = 0; pending.length > 0 && looked < valuesMax; looked++) {
+    const value = pending.pop()
+    if (typeof value === "string" || value instanceof Uint8Array) {
+      const text = typeof value === "string" ? value : Buffer.from(value).toString("latin1")
+      if (text.includes(victim)) isVictim = true
+      if (others.some((other) => text.includes(other))) isOther = true
+    } else if (typeof value === "object" && value !== null && !seen.has(value)) {
+      seen.add(value)
+      if (value instanceof Map) pending.push(...value.keys(), ...value.values())
+      else if (value instanceof Set) pending.push(...value)
+      else for (const key of Object.keys(value)) pending.push(dataOf(value, key))
+    }
+    if (isVictim && isOther) return "all"
+  }
+  return isVictim ? "victim" : isOther ? "somebody else" : "nobody"
+}
+
+/** The value of a field; one that has to be computed is none. */
+const dataOf = (value: object, key: string): unknown => Object.getOwnPropertyDescriptor(value, key)?.value
+
+/** Whether a call is about the victim: one argument is about it alone, and none about somebody else alone. */
+export const concerns = (
+  args: ArrayLike<unknown>,
+  victim: string,
+  others: ReadonlyArray<string>,
+): boolean => {
+  const who = Array.from(args, (each) => about(each, victim, others))
+  return who.includes("victim") && !who.includes("somebody else")
+}
+
+/** Watches until it is stopped; `probe` throws at every call that `isMeant`. */
+export const throwIn = (probe: string | undefined, isMeant: (args: ArrayLike<unknown>) => boolean) => {
+  const listener = listenerOf()
+  const called = new Set<string>()
+  let threw = false
+  listener.onCall = (id, args) => {
+    if (probe === undefined ? called.has(id) : id !== probe) return
+    if (!isMeant(args)) return
+    called.add(id)
+    if (probe === undefined) return
+    threw = true
+    throw new TypeError(`thrown in ${id}`)
+  }
+  return {
+    stop: () => {
+      listener.onCall = undefined
+      return { threw, called }
+    },
+  }
+}

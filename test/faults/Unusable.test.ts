@@ -1,0 +1,13 @@
+/** A few functions of the campaign that throws in each of those that handle an answer. */
+import { spawnSync } from "node:child_process"
+import { fileURLToPath } from "node:url"
+import { expect, it } from "vitest"
+
+const root = fileURLToPath(new URL("../../", import.meta.url))
+
+it("a function that throws over one customer's answers costs that customer's task at most [promise 11]", () => {
+  const args = ["--import", "./test/faults/ProbeHooks.ts", "test/faults/unusable.ts", "--count", "6"]
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: root, encoding: "utf8" })
+  expect({ status, stderr }).toEqual({ status: 0, stderr: "" })
+  expect(stdout).toMatch(/^6 of 1\d\d functions threw, 0 cost more than their task; /)
+}, 240_000)

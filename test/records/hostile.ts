@@ -1,0 +1,54 @@
+/**
+ * `npm run hostile-bodies -- --count 100000 [--seed S]`: so many hostile bodies through measuring, blanking, counting and
+ * normalising. Nothing may throw, every record is somewhere exactly once. Tells time, memory and loss; a failing
+ * body is shown with the seed that makes it again.
+ */
+import { parseArgs } from "node:util"
+import * as fc from "fast-check"
+import { measureBody } from "../../src/contract/BodyBounds.ts"
+import { flowResultsSource } from "../../src/contract/ResultsSource.ts"
+import { findingOf } from "../../src/execution/DrainProof.ts"
+import { makeNormaliser } from "../../src/records/Normalise.ts"
+import { cleanBody } from "../../src/secrets/CleanBody.ts"
+import { makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
+import { parseBody } from "../../src/records/ParseBody.ts"
+import { families } from "./families.ts"
+import { hostileBody, lossOf } from "./HostileBody.ts"
+
+const { values } = parseArgs({
+  options: { count: { type: "string", default: "100000" }, seed: { type: "string", default: "1" } },
+})
+
+const known = makeKnownSecrets()
+known.hold("hunter2!", "password")
+let normaliser = makeNormaliser(families)
+let records = 0
+let bytes = 0
+const goesThrough = (text: string): boolean => {
+  const body = Buffer.from(text)
+  bytes += body.length
+  if (measureBody(body).broken !== undefined) return false
+  cleanBody(body, known, { records: "data" })
+  const parsed = parseBody(body)
+  if (parsed._tag === "ReadableBody") findingOf(flowResultsSource, parsed.value)
+  if (lossOf(normaliser, body) !== undefined) return false
+  if (normaliser.isFull) {
+    for (const { rows } of normaliser.flush()) records += rows
+    normaliser = makeNormaliser(families)
+  }
+  return true
+}
+
+const startedAt = performance.now()
+const result = fc.check(fc.property(hostileBody, goesThrough), {
+  numRuns: Number(values.count),
+  seed: Number(values.seed),
+})
+for (const { rows } of normaliser.flush()) records += rows
+const seconds = ((performance.now() - startedAt) / 1000).toFixed(0)
+const memory = (process.resourceUsage().maxRSS / 1024).toFixed(0)
+console.log(
+  `${result.numRuns} bodies of ${(bytes / 1e6).toFixed(0)} MB became ${records} rows in ${seconds} s, ${memory} MB; ` +
+    (result.failed ? `one was lost:\n${fc.defaultReportMessage(result)}` : "nothing was lost"),
+)
+process.exit(result.failed ? 1 : 0)
