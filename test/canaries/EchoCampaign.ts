@@ -136,10 +136,10 @@ export const tryEchoes = async (every: number, first = 0): Promise<EchoResult> =
   const service = new EchoService(cases, { application, stranger }, listPlaces)
   try {
     const origin = await service.listen()
-    // Whose password is repeated to others is a customer of the same night.
-    const whole = [...cases, { ...control, customer_id: "c-stranger", login: stranger }]
-    writeFileSync(join(folder, "job.yaml"), jobText("echoes", origin, whole))
-    writeFileSync(join(folder, "again.yaml"), jobText("again", origin, cases.filter(isTokenCase)))
+    // Whose password is repeated to others is a customer of the same nights.
+    const known = { ...control, customer_id: "c-stranger", login: stranger }
+    writeFileSync(join(folder, "job.yaml"), jobText("echoes", origin, [...cases, known]))
+    writeFileSync(join(folder, "again.yaml"), jobText("again", origin, [...cases.filter(isTokenCase), known]))
     const shown: Array<Text> = []
     const exitCodes: Record<string, number | null> = {}
     for (const args of commandsOf(cases)) {
