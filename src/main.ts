@@ -189,6 +189,22 @@ const plan = (target: ServiceTarget, output: string): Layer.Layer<PlanServices, 
     Layer.provideMerge(Layer.mergeAll(ledgerOrEmpty(output), secrets)),
   )
 
+/** Forms that come here are shown and not kept: this process knows none of the logins that one may repeat. */
+const catalogueOnly = (target: ServiceTarget, output: string): Layer.Layer<PlanServices, PlanUnwired> =>
+  catalogue.pipe(
+    Layer.provideMerge(serviceOf(target, undefined)),
+    Layer.provideMerge(keepingNoForms),
+    Layer.provideMerge(Layer.mergeAll(ledgerOrEmpty(output), secrets)),
+  )
+
+const keepingNoForms = lazily(async () => {
+  const { Ledger } = await import("./ledger/Ledger.ts")
+  return Layer.effect(
+    Ledger,
+    Effect.map(Ledger, (ledger) => Ledger.of({ ...ledger, cacheForm: () => Effect.void })),
+  )
+})
+
 const night = (job: Job, output: string, hooksUrl?: string, through?: Through) =>
   catalogue.pipe(
     Layer.provideMerge(serviceOf(job.service, journalPath(output), hooksUrl, through)),
@@ -248,6 +264,7 @@ const wiring = Layer.succeed(
   Wiring.of({
     night,
     plan,
+    catalogue: catalogueOnly,
     tokens,
     tokenStore: (job, output) => tokenStore(job, output, "look").pipe(Layer.provide(secrets)),
     ledger,

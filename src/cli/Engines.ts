@@ -8,6 +8,7 @@ import type { ServiceTarget } from "../jobs/Job.ts"
 import type { EngineDetails } from "../contract/Engine.ts"
 import { suggestion } from "../Nearest.ts"
 import { table, wrap } from "../report/TextTable.ts"
+import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { Settings } from "../Settings.ts"
 import { jsonFlag, outputFolder } from "./CommonFlags.ts"
 import { NothingThere, UsageRefused } from "./Failures.ts"
@@ -47,7 +48,11 @@ interface ServiceFlags {
 const targetOf = Effect.fnUntraced(function* (flags: ServiceFlags) {
   if (Option.isSome(flags.job)) {
     const [job] = yield* loadJobs([flags.job.value])
-    if (job !== undefined) return job.service
+    if (job !== undefined) {
+      const { holdLogins } = yield* Effect.promise(() => import("../planning/HeldLogins.ts"))
+      holdLogins(yield* KnownSecrets, job, job.assignments)
+      return job.service
+    }
   }
   const settings = yield* Settings
   const { parseReference } = yield* Effect.promise(() => import("../jobs/Reference.ts"))
@@ -79,7 +84,7 @@ const targetOf = Effect.fnUntraced(function* (flags: ServiceFlags) {
 
 const withService = Effect.fnUntraced(function* (flags: ServiceFlags) {
   const wiring = yield* Wiring
-  return wiring.plan(yield* targetOf(flags), yield* outputFolder)
+  return wiring.catalogue(yield* targetOf(flags), yield* outputFolder)
 })
 
 const EngineLine = Schema.Struct({

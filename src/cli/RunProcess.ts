@@ -51,8 +51,8 @@ const quit = (exit_code: number): void => {
 }
 
 /**
- * What is left to say when a program is over: its ending, unless a signal ended it, and a stack for who asked.
- * An error may quote anything: what it was given, what it was answered, where it went.
+ * What is left to say when a program is over: its ending, unless a signal ended it, and a stack for who
+ * asked. An error may quote anything: what it was given, what it was answered, where it went.
  */
 export const lastWordsOf = <A, E>(
   exit: Exit.Exit<A, E>,

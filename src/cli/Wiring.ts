@@ -57,6 +57,8 @@ export class Wiring extends Context.Service<
     ) => Layer.Layer<NightServices, NightUnwired>
     /** Reads only; a ledger that is not there yet is an empty one in memory. */
     readonly plan: (target: ServiceTarget, output: string) => Layer.Layer<PlanServices, PlanUnwired>
+    /** The same for a look at engines: it reads the forms that are kept, and keeps none. */
+    readonly catalogue: (target: ServiceTarget, output: string) => Layer.Layer<PlanServices, PlanUnwired>
     /** What the calls about tickets and tokens need; the folder is locked already. */
     readonly tokens: (job: Job, output: string) => Layer.Layer<Ledger | Service, TokensUnwired>
     /** The token store of a job that has a key, for a look; nothing where the job has none. */

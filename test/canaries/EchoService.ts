@@ -61,6 +61,7 @@ export class EchoService {
   readonly #executions = new Map<string, Execution>()
   readonly #tokens = new Map<string, { readonly of: EchoCase; readonly token_key: string }>()
   readonly #told = new Set<string>()
+  #starts = 0
   /** Places that were really answered with. */
   readonly echoed = new Set<EchoPlace>()
   /** What was issued: as secret as any login. */
@@ -169,7 +170,7 @@ export class EchoService {
     const { customer_id, engine_reference, external_execution_id, token } = JSON.parse(body)
     const of = this.#cases.get(String(customer_id))
     if (of === undefined) return { status: 404, body: { detail: "no such customer" } }
-    const number = this.#executions.size + 1
+    const number = (this.#starts += 1)
     const ids = { execution_id: `exec-${number}`, session_id: `session-${number}` }
     const ticket = `ticket-canary-${number}-Zq`
     const acceptance = {
@@ -232,7 +233,7 @@ export class EchoService {
     const isChallenged = operation === "abortExecution" || (operation === "readExecution" && status === 423)
     if (execution.aborted) {
       const words = { status_code: "ABORTED", status_reason: "CLIENT_CANCELLED", is_closed: true }
-      return { status: 200, body: this.#state(execution, words) }
+      return this.#hostile(of, "readExecution", { status: 200, body: this.#state(execution, words) }, more)
     }
     if (isChallenged) {
       const body = sampleAnswer("readExecution", 423)

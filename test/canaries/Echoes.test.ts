@@ -9,11 +9,10 @@ it("lists every answer of the contract whose body this program reads, each field
       .filter((place) => place.operation === operation && place.status === status && place.how === "map")
       .map(({ path }) => path.join("."))
   expect(new Set(echoPlaces.map(({ operation }) => operation)).size).toBe(12)
-  expect(of("startExecution", 202)).toEqual([
-    "",
-    ...["app_id", "customer_id", "auth_origin", "engine_reference", "status_reason", "status_code"],
-    ...["execution_id", "session_id", "external_execution_id", "status_message", "ticket", "session_token"],
-  ])
+  const acceptance =
+    "app_id customer_id auth_origin engine_reference status_reason status_code execution_id session_id " +
+    "external_execution_id status_message ticket session_token"
+  expect(of("startExecution", 202)).toEqual(["", ...acceptance.split(" ")])
   expect(of("readExecution", 200)).toEqual(
     expect.arrayContaining([
       "products_count.key",

@@ -58,19 +58,32 @@ export const tablesIn = async (folder: string): Promise<ReadonlyArray<Text>> => 
 }
 
 const aroundLength = 60
+/** Every needle is longer. */
+const headLength = 8
 
+/** One pass over each text, whatever the number of needles: their heads tell where one may begin. */
 export const searchFor = (
   canaries: ReadonlyArray<Canary>,
   texts: ReadonlyArray<Text>,
 ): ReadonlyArray<Leak> => {
-  const needles = canaries.flatMap((canary) =>
-    needlesOf(canary).map((needle) => [canary.secret, Buffer.from(needle).toString("latin1")] as const),
+  const byHead = Map.groupBy(
+    canaries.flatMap((canary) =>
+      needlesOf(canary).map((needle) => ({
+        secret: canary.secret,
+        needle: Buffer.from(needle).toString("latin1"),
+      })),
+    ),
+    ({ needle }) => needle.slice(0, headLength),
   )
-  return texts.flatMap(({ where, text }) =>
-    needles.flatMap(([secret, needle]) => {
-      const at = text.indexOf(needle)
-      const from = Math.max(0, at - aroundLength)
-      return at < 0 ? [] : [{ where, secret, around: text.slice(from, at + needle.length) }]
-    }),
-  )
+  const leaks = new Map<string, Leak>()
+  for (const { where, text } of texts) {
+    for (let at = 0; at + headLength <= text.length; at++) {
+      for (const { secret, needle } of byHead.get(text.slice(at, at + headLength)) ?? []) {
+        if (!text.startsWith(needle, at)) continue
+        const around = text.slice(Math.max(0, at - aroundLength), at + needle.length)
+        leaks.set(`${where} ${needle}`, { where, secret, around })
+      }
+    }
+  }
+  return [...leaks.values()]
 }

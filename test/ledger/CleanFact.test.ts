@@ -95,7 +95,7 @@ describe("a fact", () => {
     for (const fact of facts("xyz")) assert.deepStrictEqual(cleanFact(fact, odd), fact)
   })
 
-  it.effect("stands clean in the ledger", () =>
+  it.effect("stands clean in the ledger [promise 12 ledger]", () =>
     Effect.gen(function* () {
       const database = openLedger({ path: ":memory:" })
       yield* Effect.gen(function* () {

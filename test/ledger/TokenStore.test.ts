@@ -276,7 +276,7 @@ describe("the entries", () => {
     }),
   )
 
-  it("are sealed under a salt of their own in every store, so that one key opens no other store's file", () => {
+  it("are sealed under a salt of their own in every store, so that one key opens no other store's file [promise 12 salt]", () => {
     const salts = [newFile(), newFile(), newFile()].map((path) => {
       Effect.runSync(Effect.scoped(within(path, () => Effect.void)))
       const database = new DatabaseSync(path, { readOnly: true })
@@ -295,7 +295,7 @@ describe("the entries", () => {
   })
 
   it.effect(
-    "are known as secrets from the moment at which the store is opened, and from when they come",
+    "are known as secrets from the moment at which the store is opened, and from when they come [promise 12 tickets]",
     () =>
       Effect.gen(function* () {
         const path = newFile()

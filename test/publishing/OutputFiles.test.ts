@@ -9,7 +9,7 @@ afterAll(() => rmSync(root, { recursive: true, force: true }))
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
 
 describe("what is published", () => {
-  it("has the mode that the job asks for, whatever was there before and whatever the machine takes away", () => {
+  it("has the mode that the job asks for, whatever was there before and whatever the machine takes away [promise 12 modes]", () => {
     const file = join(root, "manifest.json.tmp")
     writeFileSync(file, "left behind")
     chmodSync(file, 0o666)
