@@ -1,7 +1,7 @@
 /**
- * A program as a process: interrupts on SIGINT and SIGTERM (a second SIGINT quits at once, and twenty seconds
- * are the most that any of them takes), an exit code for every end, and a short message for every error. A stack is only told to who asks for it with `--log-level
- * debug`.
+ * A program as a process: interrupts on SIGINT and SIGTERM (a second SIGINT quits at once, and none of them
+ * takes longer than twenty seconds), an exit code for every end, and a short message for every error. A stack
+ * is only told to who asks for it with `--log-level debug`.
  */
 import { Cause, Effect, Exit, Fiber, Runtime } from "effect"
 import { CliError } from "effect/cli"
@@ -16,8 +16,8 @@ const signalCodes: Readonly<Record<Signal, number>> = {
 }
 
 /**
- * How long a signalled process may take: what it waits for ends at once, a start that has left gets its answer
- * and a publication its last step. Whatever is not over then is ended as a crash would end it.
+ * How long a signalled process may take: what it waits for ends at once, a start that has left gets its
+ * answer and a publication its last step. Whatever is not over then is ended as a crash would end it.
  */
 const stopWithinMs = 20_000
 
@@ -42,8 +42,8 @@ const ignoreClosedPipes = (): void => {
 
 const quit = (exit_code: number): void => {
   process.stderr.write(
-    `stopped: something had not ended ${stopWithinMs / 1_000} seconds after the signal. What was written is ` +
-      "kept; the same command takes the run up again.\n",
+    `stopped: something had not ended ${stopWithinMs / 1_000} seconds after the signal. What was written ` +
+      "is kept; the same command takes the run up again.\n",
   )
   process.exit(exit_code)
 }
