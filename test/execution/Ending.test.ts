@@ -77,7 +77,7 @@ describe("the deadline", () => {
   it.effect("tells of a document that was not here by then that it is not", () =>
     Effect.gen(function* () {
       const script = { results: () => document, attachment: () => "drips" } satisfies Script
-      const { end } = yield* nightOf(script, { rules: { deadlineAt: hour } })
+      const { end } = yield* nightOf(script, { rules: { deadlineAt: 30 * minute } })
       const told = end.state.tasks.get(idOf("c-1"))?.attachments
       expect(told?.map(({ attachment_id, status }) => [attachment_id, status])).toEqual([["doc-1", "failed"]])
     }),
