@@ -1,7 +1,7 @@
 /**
- * A program as a process: interrupts on SIGINT and SIGTERM (a second SIGINT quits at once, and twenty seconds
- * are the most that any of them takes), an exit code for every end, and a short message for every error. A stack is only told to who asks for it with `--log-level
- * debug`.
+ * A program as a process: interrupts on SIGINT and SIGTERM (a second SIGINT quits at once, and none of them
+ * takes longer than twenty seconds), an exit code for every end, and a short message for every error. A stack
+ * is only told to who asks for it with `--log-level debug`.
  */
 import { Cause, Effect, Exit, Fiber, Runtime } from "effect"
 import { CliError } from "effect/cli"
@@ -18,8 +18,8 @@ const signalCodes: Readonly<Record<Signal, number>> = {
 }
 
 /**
- * How long a signalled process may take: what it waits for ends at once, a start that has left gets its answer
- * and a publication its last step. Whatever is not over then is ended as a crash would end it.
+ * How long a signalled process may take: what it waits for ends at once, a start that has left gets its
+ * answer and a publication its last step. Whatever is not over then is ended as a crash would end it.
  */
 const stopWithinMs = 20_000
 

@@ -19,7 +19,7 @@ export interface ConnectionOptions {
    */
   readonly keepAliveMs?: number
   readonly connectTimeoutMs?: number
-  /** Nobody asks who the other side is; without it, certificates are checked whatever the environment says. */
+  /** Whether anybody is trusted; certificates are checked otherwise, whatever the environment says. */
   readonly acceptAnyCertificate?: boolean
 }
 

@@ -1,6 +1,6 @@
 /**
- * The service with manners: all calls of a night to one host share a bound on requests at once and a pace, and
- * every Retry-After keeps away whom it is about (`Closures.ts`). A wrapper over any `Service`; it never
+ * The service with manners: all calls of a night to one host share a bound on requests at once and a pace,
+ * and every Retry-After keeps away whom it is about (`Closures.ts`). A wrapper over any `Service`; it never
  * repeats a call (`Backoff.ts` does), it only lets calls wait, and not for long: what may be asked only much
  * later is told at once, without a request.
  */

@@ -99,8 +99,8 @@ const missing = (key: keyof typeof overrides): string =>
   `${missingKey(key)}, and ${overrides[key]} is not set either`
 
 const anyCertificate =
-  "certificates are not checked: whoever answers at these addresses receives the application secret and every " +
-  "login. To trust an authority of your own, name its file in NODE_EXTRA_CA_CERTS instead"
+  "certificates are not checked: whoever answers at these addresses receives the application secret and " +
+  "every login. To trust an authority of your own, name its file in NODE_EXTRA_CA_CERTS instead"
 
 const refuseBoth = ({ document, findings }: Context, written: RemoteEntry): void => {
   for (const key of Object.keys(written)) {

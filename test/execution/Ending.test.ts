@@ -42,11 +42,11 @@ const hostile: ReadonlyArray<readonly [string, Script, string, NightTask["prepar
     "RESULTS_PARTIAL",
   ],
   [
-    "a document without an answer",
+    "a document that drips",
     {
       ...stateOf((_, times) => well(times)),
       results: (id) => (isOurs(id) ? document : results(true)),
-      attachment: () => silent,
+      attachment: () => "drips",
     },
     "RESULTS_PARTIAL",
   ],
@@ -76,8 +76,8 @@ describe("the deadline", () => {
 
   it.effect("tells of a document that was not here by then that it is not", () =>
     Effect.gen(function* () {
-      const script = { results: () => document, attachment: () => silent } satisfies Script
-      const { end } = yield* nightOf(script, { rules: { deadlineAt: hour } })
+      const script = { results: () => document, attachment: () => "drips" } satisfies Script
+      const { end } = yield* nightOf(script, { rules: { deadlineAt: 30 * minute } })
       const told = end.state.tasks.get(idOf("c-1"))?.attachments
       expect(told?.map(({ attachment_id, status }) => [attachment_id, status])).toEqual([["doc-1", "failed"]])
     }),

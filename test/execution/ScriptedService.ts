@@ -103,7 +103,8 @@ export interface Script {
   readonly profile?: (execution_id: string, times: number) => Answer<ResultsAnswer>
   /** Any other endpoint, by the name of its row. */
   readonly source?: (name: string, execution_id: string, times: number) => Answer<ResultsAnswer>
-  readonly attachment?: (attachment_id: string, times: number) => Answer<"document" | "missing">
+  /** A document that drips has begun to come, and never ends. */
+  readonly attachment?: (attachment_id: string, times: number) => Answer<"document" | "missing" | "drips">
   readonly exchange?: (
     execution_id: string,
     times: number,
@@ -210,7 +211,11 @@ export const scripted = (script: Script, calls: Array<Call>) => {
           (answer): AttachmentAnswer<CallFailure> =>
             answer === "missing"
               ? { _tag: "Missing" }
-              : { _tag: "Document", media_type: "application/pdf", bytes: Stream.make(encoder.encode(id)) },
+              : {
+                  _tag: "Document",
+                  media_type: "application/pdf",
+                  bytes: answer === "drips" ? Stream.never : Stream.make(encoder.encode(id)),
+                },
         ),
       exchangeTicket: (id, ticket) =>
         ask("exchange", id, (times) => script.exchange?.(id, times, ticket) ?? { _tag: "Refused" }),
