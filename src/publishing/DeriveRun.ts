@@ -79,7 +79,7 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
           return Effect.failCause(cause)
         tables.takeBack(mark)
         tables.leftOut.noteAll(picture.framesByTask.get(task.planned.task_id) ?? [], Cause.squash(cause))
-        tables.add(barestRows(picture, task))
+        tables.addIfPossible(barestRows(picture, task))
         return Effect.succeed([])
       })),
     )
@@ -226,13 +226,13 @@ const addSession = Effect.fnUntraced(function* (
   }
   const { normaliser, leftOut } = tables
   const added = yield* deriveSession(picture, { normaliser, leftOut, room }, session, count)
+  tables.found.set(findingsKey(session), sessionFindings(added))
   const rows = tables.leftOut.unless(
     session.body,
-    () => ({ findings: sessionFindings(added), rows: rowsOfSession(run_id, session, added) }),
-    () => ({ findings: sessionFindings([]), rows: rowsOfSession(run_id, session, []) }),
+    () => rowsOfSession(run_id, session, added),
+    () => rowsOfSession(run_id, session, []),
   )
-  tables.found.set(findingsKey(session), rows.findings)
-  tables.add(rows.rows)
+  tables.add(rows)
 })
 
 const taskFindings = (

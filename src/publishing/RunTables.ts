@@ -1,6 +1,6 @@
 /**
- * The builders of all tables of one run, what was found in each session, and what had to be left out. What was
- * added since a mark can be taken back whole.
+ * The builders of all tables of one run, what was found in each session, and what had to be left out. What
+ * was added since a mark can be taken back whole.
  */
 import { TableBuilder } from "../records/Columns.ts"
 import type { TableSpec } from "../records/Columns.ts"
@@ -31,6 +31,16 @@ export class RunTables {
   constructor(families: ReadonlyArray<RecordFamily>, specs: ReadonlyArray<TableSpec>) {
     this.normaliser = makeNormaliser(families)
     this.#builders = new Map(specs.map((spec) => [spec.name, new TableBuilder(spec)]))
+  }
+
+  /** For rows that stand in for others: where these cannot be had either, there are none. */
+  addIfPossible(rows: ReadonlyArray<TableRow>): void {
+    const mark = this.mark()
+    try {
+      this.add(rows)
+    } catch {
+      this.takeBack(mark)
+    }
   }
 
   /** How far everything is filled; good until the next `flush`. */

@@ -194,3 +194,10 @@ const leave = (frame: Frame, above: Frame | undefined, records: Array<FoundRecor
     strays.untold += frame.moreOthers
   } else if (frame.keys !== undefined && frame.filled) leaveObject(frame, above, strays)
 }
+
+/** `product` and `sub_family` of something that is no record, where they are texts. */
+export const namesOf = (value: unknown): readonly [product: string | null, sub_family: string | null] => {
+  if (typeof value !== "object" || value === null) return [null, null]
+  const { product, sub_family } = value as Readonly<Record<string, unknown>>
+  return [typeof product === "string" ? product : null, typeof sub_family === "string" ? sub_family : null]
+}

@@ -10,7 +10,7 @@ import type { Cell } from "./ColumnData.ts"
 import { TableBuilder } from "./Columns.ts"
 import type { TableSpec } from "./Columns.ts"
 import { compileFamily, isMisfit } from "./CompileFamily.ts"
-import { findRecords, pathText } from "./FindRecords.ts"
+import { findRecords, namesOf, pathText } from "./FindRecords.ts"
 import type { FoundRecord } from "./FindRecords.ts"
 import { jsonText } from "./JsonText.ts"
 import { parseBody } from "./ParseBody.ts"
@@ -79,6 +79,9 @@ export interface Beside {
   /** Families that another body holds whole: what this one has of them is the same again. */
   readonly isHeld: (sub_family: string) => boolean
 }
+
+/** What is no record is told, but not at any length: a few of them must not fill the database. */
+const strayTextMax = 65_536
 
 interface NotedBeside extends Beside {
   /** Takes every id that becomes a seen one. */
@@ -174,7 +177,9 @@ export class Normaliser {
     for (const { value, reason, place } of strays) {
       const text = jsonText(value)
       const id = idOf("", canonicalText(value) ?? text)
-      this.#reject(lineage, id, ...namesOf(value), reason, pathText(place), text)
+      const isLong = text.length > strayTextMax
+      const told = isLong ? `${reason}; its ${text.length} characters are in landing` : reason
+      this.#reject(lineage, id, ...namesOf(value), told, pathText(place), isLong ? null : text)
     }
     const inTables = records.length - other - rejected - repeated
     const placed = { inTables, other, rejected, repeated, byTable, byProduct }
@@ -288,12 +293,5 @@ const lineageCells = (lineage: Lineage, record_id: string): ReadonlyArray<Cell> 
   lineage.engine_reference,
   record_id,
 ]
-
-/** `product` and `sub_family` of something that is no record, where they are texts. */
-const namesOf = (value: unknown): readonly [product: string | null, sub_family: string | null] => {
-  if (typeof value !== "object" || value === null) return [null, null]
-  const { product, sub_family } = value as Readonly<Record<string, unknown>>
-  return [typeof product === "string" ? product : null, typeof sub_family === "string" ? sub_family : null]
-}
 
 export const makeNormaliser = (families: ReadonlyArray<RecordFamily>): Normaliser => new Normaliser(families)

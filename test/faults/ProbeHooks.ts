@@ -32,7 +32,10 @@ const nightsOwnFunctions: Readonly<Record<string, string>> = {
   "execution/AttemptOrder.ts append": "writes the ledger",
   "execution/ExecuteRun.ts enlist": "opens a task's book",
   "execution/DeleteExecutions.ts mayDelete": "reads the ledger",
-  "publishing/RunTables.ts RunTables.add": "fills a table",
+  "publishing/RunTables.ts RunTables.add": "fills a table, with rows of the ledger too",
+  "records/Columns.ts TableBuilder.append": "fills a table, with rows of the ledger too",
+  "records/Columns.ts TableBuilder.appendAfter": "fills a table, with rows of the ledger too",
+  "records/Columns.ts TableBuilder.appendRow": "fills a table, with rows of the ledger too",
 }
 
 interface Node {

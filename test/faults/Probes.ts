@@ -55,8 +55,12 @@ export const concerns = (
   return who.includes("victim") && !who.includes("somebody else")
 }
 
-/** Watches until it is stopped; `probe` throws at every call that `isMeant`. */
-export const throwIn = (probe: string | undefined, isMeant: (args: ArrayLike<unknown>) => boolean) => {
+/** Watches until it is stopped; `probe` throws at every call that `isMeant`, `onFirst` is told of the first. */
+export const throwIn = (
+  probe: string | undefined,
+  isMeant: (args: ArrayLike<unknown>) => boolean,
+  onFirst: () => void,
+) => {
   const listener = listenerOf()
   const called = new Set<string>()
   let threw = false
@@ -65,6 +69,7 @@ export const throwIn = (probe: string | undefined, isMeant: (args: ArrayLike<unk
     if (!isMeant(args)) return
     called.add(id)
     if (probe === undefined) return
+    if (!threw) onFirst()
     threw = true
     throw new TypeError(`thrown in ${id}`)
   }

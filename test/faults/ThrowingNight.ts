@@ -136,7 +136,14 @@ export const throwingNight = async (probe: string | undefined): Promise<NightLef
   const fake = await listen()
   const complaints: Array<string> = []
   const one = () => Effect.runPromiseExit(Effect.provide(runNight(job(fake), options), layersOf(root, fake)))
-  const watch = throwIn(probe, (args) => concerns(args, victim, others))
+  const isDeleted = () => fake.removed.some(({ customer_id }) => customer_id === victim)
+  /** What happens after the deletion, when the outcome is published, has nothing left to keep. */
+  let wasDeleted = false
+  const watch = throwIn(
+    probe,
+    (args) => concerns(args, victim, others),
+    () => (wasDeleted = isDeleted()),
+  )
   try {
     const night = await one()
     const { threw, called } = watch.stop()
@@ -145,8 +152,7 @@ export const throwingNight = async (probe: string | undefined): Promise<NightLef
       return { rows: [], complaints, threw, called }
     }
     const rows = await othersRows(root)
-    if (threw && fake.removed.some(({ customer_id }) => customer_id === victim))
-      complaints.push("the victim's execution was deleted")
+    if (threw && isDeleted() && !wasDeleted) complaints.push("the victim's execution was deleted")
     const next = await one()
     if (Exit.isFailure(next))
       complaints.push(`the next run failed: ${Cause.pretty(next.cause).split("\n")[0]}`)
