@@ -63,7 +63,7 @@ service: { base_url: "${origin}/api", flows_url: "${origin}/flows", app_secret: 
 tokens: { key: "env:ECHO_STORE_KEY" }
 concurrency: { max_in_flight: 200, per_engine: 200 }
 polling: { min: 100 millis, max: 300 millis }
-execution: { max_wait: 4 seconds }
+execution: { max_wait: 15 seconds }
 retry: { max_attempts: 1, base: 100 millis, max: 200 millis }
 flow_results: { wait_final: 1 second }
 customers:
@@ -127,10 +127,12 @@ const runCommand = (folder: string, args: ReadonlyArray<string>) => {
   })
 }
 
-/** Tries each `every`-th place, from `first` on. */
-export const tryEchoes = async (every: number, first = 0): Promise<EchoResult> => {
+/** Tries each `every`-th place, from `first` on, of all operations or of one. */
+export const tryEchoes = async (every: number, first = 0, only?: string): Promise<EchoResult> => {
   const folder = mkdtempSync(join(tmpdir(), "echoes-"))
-  const chosen = echoPlaces.filter((_, index) => index % every === first % every)
+  const chosen = echoPlaces
+    .filter(({ operation }) => only === undefined || operation === only)
+    .filter((_, index) => index % every === first % every)
   const listPlaces = chosen.filter(({ operation, status }) => operation === "listEngines" && status === 200)
   const cases = [...chosen.filter((place) => place.operation !== "listEngines").map(caseOf), control]
   const service = new EchoService(cases, { application, stranger }, listPlaces)

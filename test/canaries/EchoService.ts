@@ -233,7 +233,7 @@ export class EchoService {
     const isChallenged = operation === "abortExecution" || (operation === "readExecution" && status === 423)
     if (execution.aborted) {
       const words = { status_code: "ABORTED", status_reason: "CLIENT_CANCELLED", is_closed: true }
-      return { status: 200, body: this.#state(execution, words) }
+      return this.#hostile(of, "readExecution", { status: 200, body: this.#state(execution, words) }, more)
     }
     if (isChallenged) {
       const body = sampleAnswer("readExecution", 423)

@@ -1,5 +1,5 @@
 /**
- * `npm run canaries -- [--every N] [--from K]`: a service that repeats secrets, in every spelling, in each N-th
+ * `npm run canaries -- [--every N] [--from K] [--only OPERATION]`: a service that repeats secrets, in every spelling, in each N-th
  * place of every answer of the contract (default: in every one), and a search of everything that the commands wrote
  * and showed. Exits 1 where a secret was found, or where the search cannot find what it must.
  */
@@ -10,11 +10,13 @@ const { values } = parseArgs({
   options: {
     every: { type: "string", default: "1" },
     from: { type: "string", default: "0" },
+    /** One operation of the contract, such as readExecution. */
+    only: { type: "string" },
   },
 })
 
 const startedAt = performance.now()
-const result = await tryEchoes(Number(values.every), Number(values.from))
+const result = await tryEchoes(Number(values.every), Number(values.from), values.only)
 const seconds = Math.round((performance.now() - startedAt) / 1_000)
 for (const { where, secret, around } of result.leaks.slice(0, 40))
   console.log(`leak: ${where}: ${secret}: …${JSON.stringify(around)}`)
