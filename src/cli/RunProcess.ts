@@ -44,8 +44,8 @@ const ignoreClosedPipes = (): void => {
 
 const quit = (exit_code: number): void => {
   process.stderr.write(
-    `stopped: something had not ended ${stopWithinMs / 1_000} seconds after the signal. What was written is ` +
-      "kept; the same command resumes the run.\n",
+    `stopped: something had not ended ${stopWithinMs / 1_000} seconds after the signal. ` +
+      "What was written is kept; the same command resumes the run.\n",
   )
   process.exit(exit_code)
 }

@@ -1,4 +1,7 @@
-/** What the answers about engines mean (sections 4.8 and 4.9): every documented status becomes the port's answer. */
+/**
+ * What the answers about engines mean (sections 4.8 and 4.9): every documented status becomes the port's
+ * answer, and what cannot be read is told without a word of the body.
+ */
 import { Effect, Result } from "effect"
 import { retryAfter } from "./CallFailures.ts"
 import { readEngine } from "./EngineView.ts"

@@ -82,9 +82,9 @@ export const startAnswers = [
 export const StartAnswered = Schema.TaggedStruct("StartAnswered", {
   ...attempt,
   /**
-   * accepted: 202. adopted: 409 with our own external id. refused: 400 or 422. not_created: 429, 503, refused
-   * connection. foreign: 409 of somebody else's run. taken: with the id of another attempt's execution, so that
-   * whatever runs now has no name here. unusable: answered, but nothing can be made of it. lost: nobody knows.
+   * accepted: 202. adopted: 409 with our own external id. refused: 400 or 422. not_created: 429, 503,
+   * refused connection. foreign: 409 of somebody else's run. taken: with the id of another attempt's
+   * execution. unusable: answered, but nothing can be made of it. lost: nobody knows.
    */
   answer: Schema.Literals(startAnswers),
   http_status: Schema.optionalKey(Schema.Int),

@@ -56,7 +56,7 @@ export class Ledger extends Context.Service<
     readonly append: (facts: ReadonlyArray<Fact>) => Effect.Effect<void, LedgerFailed>
     /**
      * Whether an execution id is this attempt's: it belongs to the attempt that claims it first, in whatever
-     * run. The claim is durable with the attempt's `StartAnswered`.
+     * run, until the execution is deleted. The claim is durable with the attempt's `StartAnswered`.
      */
     readonly claim: (claim: ExecutionClaim) => Effect.Effect<boolean, LedgerFailed>
     /** All facts of a run, in order. */
@@ -137,6 +137,10 @@ const rowOf = (fact: Fact, at: number): NewFact => ({
   body: JSON.stringify(encodeFact(fact)),
 })
 
+type AttemptOf = Pick<ExecutionClaim, "task_id" | "attempt">
+const isSameAttempt = (one: AttemptOf, other: AttemptOf): boolean =>
+  one.task_id === other.task_id && one.attempt === other.attempt
+
 const makeLedger = (database: DatabaseSync, known: KnownSecrets): Ledger["Service"] => {
   const tables = accessLedger(database)
   // What is claimed is a fact a moment later; until then only this process can know of it.
@@ -145,8 +149,10 @@ const makeLedger = (database: DatabaseSync, known: KnownSecrets): Ledger["Servic
     append: groupCommit(tables.append, known),
     claim: (claim) =>
       attempt(() => {
-        const known = claimed.get(claim.execution_id) ?? tables.ownerOf(claim.execution_id)
-        if (known !== undefined) return known.task_id === claim.task_id && known.attempt === claim.attempt
+        const owner = tables.ownerOf(claim.execution_id)
+        const known = claimed.get(claim.execution_id) ?? owner
+        const isFree = known === undefined || (owner?.isDeleted === true && isSameAttempt(known, owner))
+        if (!isFree) return isSameAttempt(known, claim)
         claimed.set(claim.execution_id, claim)
         return true
       }),

@@ -186,15 +186,29 @@ const appending = (database: DatabaseSync) => {
     })
 }
 
+interface Owner {
+  readonly task_id: string
+  readonly attempt: number
+  /** The service has deleted its execution since, or no longer knows it: the id may come again. */
+  readonly isDeleted: boolean
+}
+
 const ownerIn = (database: DatabaseSync) => {
   const owner = database.prepare(
-    `SELECT task_id, json_extract(body, '$.attempt') AS attempt FROM facts
+    `SELECT seq, task_id, json_extract(body, '$.attempt') AS attempt FROM facts
       WHERE ${started} AND ${executionIdOf} = ? AND json_extract(body, '$.answer') IN ('accepted', 'adopted')
-      ORDER BY seq LIMIT 1`,
+      ORDER BY seq DESC LIMIT 1`,
   )
-  return (execution_id: string): { readonly task_id: string; readonly attempt: number } | undefined => {
+  // No index: it is asked only where an id comes a second time.
+  const deletion = database.prepare(
+    `SELECT 1 FROM facts WHERE seq > ? AND tag = 'DeleteAnswered' AND ${executionIdOf} = ?
+      AND json_extract(body, '$.outcome') IN ('deleted', 'gone') LIMIT 1`,
+  )
+  return (execution_id: string): Owner | undefined => {
     const row = owner.get(execution_id)
-    return row && { task_id: String(row["task_id"]), attempt: Number(row["attempt"]) }
+    if (row === undefined) return undefined
+    const isDeleted = deletion.get(Number(row["seq"]), execution_id) !== undefined
+    return { task_id: String(row["task_id"]), attempt: Number(row["attempt"]), isDeleted }
   }
 }
 

@@ -1,4 +1,7 @@
-/** A landed body that is not in the tables: which, where it stands and why. */
+/**
+ * A landed body that is not in the tables: which, where it stands and why. It is part of the fact of a
+ * publication, so that the summary tells it and its execution is kept.
+ */
 import { Schema } from "effect"
 
 /** A landed body that publication could make nothing of. */

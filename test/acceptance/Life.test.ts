@@ -76,7 +76,8 @@ const runsOf = ({ place }: Scene) =>
 /** Makes everything that the ledger knows this much older. */
 const age = ({ place }: Scene, hours: number) => {
   const ledger = new DatabaseSync(join(place.output, "ledger.sqlite"))
-  ledger.exec(`UPDATE facts SET at = at - ${hours * 3_600_000}`)
+  // Without its chain it is a ledger of an earlier version, which is chained as it is found.
+  ledger.exec(`UPDATE facts SET at = at - ${hours * 3_600_000}, chain = NULL`)
   ledger.close()
 }
 

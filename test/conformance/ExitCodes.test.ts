@@ -3,12 +3,13 @@
  * answers when it is over (0, 3 and 4) is told in `test/report`.
  */
 import { spawn } from "node:child_process"
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Effect } from "effect"
 import { afterAll, describe, expect, it } from "vitest"
+import { claimFolder } from "../../src/cli/OutputGuard.ts"
 import { lockFolder } from "../../src/ledger/FolderLock.ts"
 
 const root = mkdtempSync(join(tmpdir(), "exit-codes-"))
@@ -60,7 +61,7 @@ describe("the program", () => {
 
   it("ends with 5 where another process works in the output folder [exit 5]", async () => {
     const path = job("locked", "sandbox", "ok")
-    mkdirSync(output, { recursive: true })
+    expect(claimFolder(output, 0o700)).toBeUndefined()
     const held = Effect.andThen(
       lockFolder(join(output, "run.lock")),
       Effect.promise(() => nightjar(["run", path])),

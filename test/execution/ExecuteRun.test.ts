@@ -1,6 +1,7 @@
 /** Whole runs in virtual time: tries, breaker, limits, deadline, interruption at any moment. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import type { StartCall } from "../../src/client/Service.ts"
 import { Landing, LandingFailed } from "../../src/landing/Landing.ts"
 import { own } from "../../src/execution/Verdict.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
@@ -289,7 +290,8 @@ describe("a run", () => {
   it.effect("of an older night is not tried again where it ends in a temporary error", () =>
     Effect.gen(function* () {
       const cut = yield* night({ cutAfter: "1 second", script: { state: () => working } })
-      const tried = { facts: cut.facts.slice(2), script: { state: () => temporary } }
+      const again = ({ customer_id }: StartCall, times: number) => accepted(`${customer_id}-again-${times}`)
+      const tried = { facts: cut.facts.slice(2), script: { start: again, state: () => temporary } }
       const collected = yield* night({ ...tried, mode: "collect" })
       expect([collected.isOver, collected.countOf("start"), collected.verdict("c-1")]).toEqual([
         true,

@@ -214,4 +214,30 @@ describe("an execution id", () => {
       expect(yield* Effect.provide(claims(later, other, claim), at(path))).toEqual([false, false, true])
     }).pipe(Effect.scoped),
   )
+
+  it.effect("is free again once the execution is deleted, for one attempt", () =>
+    Effect.gen(function* () {
+      const path = join(yield* folder, "ledger.sqlite")
+      const deletion = (outcome: "pending" | "deleted"): Fact => ({
+        _tag: "DeleteAnswered",
+        run_id,
+        task_id: claim.task_id,
+        execution_id: "e-1",
+        http_status: 204,
+        outcome,
+      })
+      const append = (fact: Fact) => Effect.flatMap(Ledger, (ledger) => ledger.append([fact]))
+      yield* Effect.provide(append(answered("accepted")), at(path))
+      yield* Effect.provide(append(deletion("pending")), at(path))
+      expect(yield* Effect.provide(claims(other), at(path))).toEqual([false])
+      yield* Effect.provide(append(deletion("deleted")), at(path))
+      const later = { ...other, task_id: "job.2026-11-22/c-1/bank" }
+      expect(yield* Effect.provide(claims(other, later, claim, other), at(path))).toEqual([
+        true,
+        false,
+        false,
+        true,
+      ])
+    }).pipe(Effect.scoped),
+  )
 })
