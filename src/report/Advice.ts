@@ -74,7 +74,7 @@ export const advice: { readonly [R in Ended | OwnReason | PlanningReason]: strin
   RECORDS_SHORT:
     "Fewer records came than were counted: the execution is kept there, and the next run reads it again.",
   ANSWER_UNUSABLE:
-    "An answer cannot be used; its execution, if there is one, is kept. `nightjar explain` says why: report it.",
+    "An answer cannot be used; an execution behind it is kept. `nightjar explain` says why: report it.",
   UNEXPECTED_ANSWER: "The service answered in a way that its reference does not list: report it.",
   ENGINE_UNKNOWN: "No such engine: correct its reference; `nightjar engines list` has them all.",
   SESSION_UNKNOWN: "The service does not know the session, or nobody started it: correct its id.",
