@@ -207,7 +207,12 @@ const prepareTask = (
       const { outcome, reason, who_acts } = decision.verdict
       return { _tag: "Verdict", verdict: { outcome, reason, who_acts } } satisfies Prepared
     }
-    if (decision.task.availability === "unavailable") return { _tag: "Unavailable" } satisfies Prepared
+    if (decision.task.availability === "unavailable") {
+      const { finding } = seen
+      const asked = "retry_after_ms" in finding ? finding.retry_after_ms : undefined
+      const unavailable: Prepared = { _tag: "Unavailable" }
+      return asked === undefined ? unavailable : { ...unavailable, retry_after_ms: asked }
+    }
     current = decision.task
     return yield* readyCall(planned, current, store)
   })

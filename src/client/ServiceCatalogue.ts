@@ -3,7 +3,7 @@
  * reached or refuses the secret ends planning; trouble with one engine makes that engine unavailable, and
  * details that cannot be read make it unreadable: asking again until the deadline would not change them.
  */
-import { Effect, Layer } from "effect"
+import { Clock, Effect, Layer } from "effect"
 import { CatalogueFailed, EngineCatalogue } from "../planning/EngineForms.ts"
 import type { EngineAnswer } from "../planning/EngineForms.ts"
 import { retryCall } from "./Backoff.ts"
@@ -11,13 +11,21 @@ import { Service } from "./Service.ts"
 import type { CallFailure } from "./Service.ts"
 
 const triesMax = 6
+/** No engine keeps a plan waiting for longer: whoever asks for more time is looked at again before a start. */
+const triedMaxMs = 120_000
+
+const waitOf = (told: object) =>
+  "retry_after_ms" in told && typeof told.retry_after_ms === "number"
+    ? { retry_after_ms: told.retry_after_ms }
+    : {}
 
 const answerOf = (failure: CallFailure): Effect.Effect<EngineAnswer, CatalogueFailed> => {
   const detail = failure.message
   if (failure._tag === "SecretRefused" || failure._tag === "NotSent")
     return Effect.fail(new CatalogueFailed({ message: detail }))
   const answered = failure._tag === "UnexpectedAnswer" && failure.http_status === 200
-  return Effect.succeed({ _tag: answered ? "Unreadable" : "Unavailable", detail })
+  if (answered) return Effect.succeed({ _tag: "Unreadable", detail })
+  return Effect.succeed({ _tag: "Unavailable", detail, ...waitOf(failure) })
 }
 
 export const ServiceCatalogue = {
@@ -26,7 +34,9 @@ export const ServiceCatalogue = {
     Effect.map(Service, (service) =>
       EngineCatalogue.of({
         showEngine: (engine_reference) =>
-          retryCall(service.showEngine(engine_reference), { triesMax }).pipe(
+          Effect.flatMap(Clock.currentTimeMillis, (now) =>
+            retryCall(service.showEngine(engine_reference), { triesMax, untilMs: now + triedMaxMs }),
+          ).pipe(
             Effect.matchEffect({
               onFailure: answerOf,
               onSuccess: (answer): Effect.Effect<EngineAnswer> => {
@@ -39,6 +49,7 @@ export const ServiceCatalogue = {
                     return Effect.succeed({
                       _tag: "Unavailable",
                       ...(answer.detail === undefined ? {} : { detail: answer.detail }),
+                      ...waitOf(answer),
                     })
                 }
               },

@@ -37,6 +37,8 @@ export class ServicePause extends Context.Service<
       asked: Asked,
       call: Effect.Effect<A, CallFailure | E, R>,
     ) => Effect.Effect<A, CallFailure | E, R>
+    /** What a call was about asked for time, in an answer that is no failure. */
+    readonly putOff: (asked: Asked, retry_after_ms: number) => Effect.Effect<void>
   }
 >()("nightjar/client/ServicePause") {
   static readonly layer = (options: { readonly requestsAtOnce?: number } = {}): Layer.Layer<ServicePause> =>
@@ -136,6 +138,10 @@ const makePause = (requestsAtOnce: number) => {
         ),
       )
     },
+    putOff: (asked, retry_after_ms) =>
+      Effect.map(monotonicMs, (nowMs) =>
+        noteRetryAfter(closures, asked, nowMs, { http_status: 503, retry_after_ms }),
+      ),
   })
 }
 
@@ -150,9 +156,19 @@ const make = (addresses: ServiceAddresses) =>
     const attachments = hostOf(addresses.attachments_url)
     const at = (endpoint: string, subject?: string): Asked =>
       subject === undefined ? { host, endpoint } : { host, endpoint, subject }
+    /** An engine that is away is an answer; its Retry-After counts like any other. */
+    const ofEngine = <A extends { readonly _tag: string }, E extends Tagged = never>(
+      asked: Asked,
+      call: Effect.Effect<A, CallFailure | E>,
+    ) =>
+      Effect.tap(pause.call(asked, call), (answer) =>
+        answer._tag === "EngineUnavailable" && "retry_after_ms" in answer && Number(answer.retry_after_ms) > 0
+          ? pause.putOff(asked, Number(answer.retry_after_ms))
+          : Effect.void,
+      )
     return Service.of({
       startExecution: (call, leaving) =>
-        pause.call(
+        ofEngine(
           at("startExecution", JSON.stringify([call.customer_id, call.engine_reference])),
           inner.startExecution(call, leaving),
         ),
@@ -176,7 +192,7 @@ const make = (addresses: ServiceAddresses) =>
       exchangeTicket: (id, ticket) => pause.call(at("exchangeTicket", id), inner.exchangeTicket(id, ticket)),
       revokeToken: (token_id) => pause.call(at("revokeToken", token_id), inner.revokeToken(token_id)),
       listEngines: pause.call(at("listEngines"), inner.listEngines),
-      showEngine: (engine) => pause.call(at("showEngine", engine), inner.showEngine(engine)),
+      showEngine: (engine) => ofEngine(at("showEngine", engine), inner.showEngine(engine)),
     })
   })
 

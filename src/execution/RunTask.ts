@@ -31,7 +31,8 @@ export const startTask = Effect.fnUntraced(function* (night: Night, book: Book, 
     yield* settle(night, work.task_id, prepared?.verdict ?? own("NIGHT_OVER"))
     return yield* release(night, candidate.task_id)
   }
-  if (prepared._tag === "Unavailable") return yield* defer(night, book, "engine_unavailable", undefined)
+  if (prepared._tag === "Unavailable")
+    return yield* defer(night, book, "engine_unavailable", prepared.retry_after_ms)
   book.fingerprint = prepared.fingerprint
   const instead = book.byParameters ? prepared.withParameters : undefined
   book.token_id = instead === undefined ? prepared.token?.token_id : undefined

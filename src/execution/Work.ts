@@ -30,7 +30,8 @@ export type Prepared =
     }
   /** The engine was seen, and the task must not be started. */
   | { readonly _tag: "Verdict"; readonly verdict: Verdict }
-  | { readonly _tag: "Unavailable" }
+  /** The engine is away, and asks to be left alone for so many milliseconds. */
+  | { readonly _tag: "Unavailable"; readonly retry_after_ms?: number }
 
 /** One task of the run. Without `prepare` it is only collected: its job no longer names it. */
 export interface TaskWork {

@@ -29,8 +29,15 @@ export type EngineAnswer =
   /** 404 or 422. */
   | { readonly _tag: "Unknown" }
   /** 503, or an answer that lasting trouble with this one engine kept away. */
-  | { readonly _tag: "Unavailable"; readonly detail?: string }
+  | ({ readonly _tag: "Unavailable" } & Away)
   | Unreadable
+
+/** What a service says about an engine that cannot be used now. */
+export interface Away {
+  readonly detail?: string
+  /** How long it asks to be left alone, in milliseconds. */
+  readonly retry_after_ms?: number
+}
 
 /** It answered 200, but with details that hold no form to log in with; they stay so until somebody acts. */
 export interface Unreadable {
@@ -56,18 +63,17 @@ export interface SeenEngine {
 }
 
 /** `available` is what was seen; a form taken from the cache is `ready` until a start says otherwise. */
-export interface KnownEngine {
+export interface KnownEngine extends Away {
   readonly _tag: "Known"
   readonly engine: SeenEngine
   readonly available: boolean
-  readonly detail?: string
 }
 
 export type EngineFinding =
   | KnownEngine
   | { readonly _tag: "Unknown" }
   /** Cannot be used now, and its form was never seen. */
-  | { readonly _tag: "Unavailable"; readonly detail?: string }
+  | ({ readonly _tag: "Unavailable" } & Away)
   | Unreadable
   /** Its forms are beyond what a form may cost: no login is checked against them, and none is sent. */
   | Unusable
@@ -158,10 +164,9 @@ export class FormCache extends Context.Service<
         const answer = yield* catalogue.showEngine(reference)
         if (answer._tag === "Unknown" || answer._tag === "Unreadable") return answer satisfies EngineFinding
         if (answer._tag === "Unavailable") {
-          const why = answer.detail === undefined ? {} : { detail: answer.detail }
           return known === undefined
-            ? ({ _tag: "Unavailable", ...why } satisfies EngineFinding)
-            : ({ _tag: "Known", engine: known, available: false, ...why } satisfies EngineFinding)
+            ? (answer satisfies EngineFinding)
+            : ({ ...answer, _tag: "Known", engine: known, available: false } satisfies EngineFinding)
         }
         const engine = yield* compile(reference, answer.details)
         if ("why" in engine) return engine satisfies EngineFinding

@@ -137,6 +137,44 @@ describe("the pace of a host", () => {
     }).pipe(Effect.provide(ServicePause.layer()), Random.withSeed("apart")),
   )
 
+  it.effect(
+    "an engine that is away is not asked again before its Retry-After, and no other engine waits",
+    () =>
+      Effect.gen(function* () {
+        const asked: Array<string> = []
+        const away = Layer.effect(
+          Service,
+          Effect.map(Service, (service) =>
+            Service.of({
+              ...service,
+              showEngine: (engine) =>
+                Effect.sync(() => {
+                  asked.push(engine)
+                  return { _tag: "EngineUnavailable", retry_after_ms: 300_000 }
+                }),
+            }),
+          ),
+        ).pipe(Layer.provide(scripted({}, [])))
+        const paced = ServicePaced.layer(addresses).pipe(
+          Layer.provide(ServicePause.layer()),
+          Layer.provide(away),
+        )
+        yield* Effect.gen(function* () {
+          const { showEngine } = yield* Service
+          yield* showEngine("a:website")
+          const again = yield* Effect.flip(showEngine("a:website"))
+          assert.deepStrictEqual(
+            again instanceof Throttled && [again.http_status, again.retry_after_ms],
+            [503, 300_000],
+          )
+          yield* showEngine("b:website")
+          yield* TestClock.adjust("5 minutes")
+          yield* showEngine("a:website")
+        }).pipe(Effect.provide(paced))
+        assert.deepStrictEqual(asked, ["a:website", "b:website", "a:website"])
+      }),
+  )
+
   it.effect("a start leaves when its turn has come, and not while it waits", () =>
     Effect.gen(function* () {
       const pause = yield* ServicePause
