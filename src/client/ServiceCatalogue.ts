@@ -11,7 +11,7 @@ import { Service } from "./Service.ts"
 import type { CallFailure } from "./Service.ts"
 
 const triesMax = 6
-/** No engine keeps a plan waiting for longer: whoever asks for more time is looked at again before a start. */
+/** No engine keeps a plan waiting for longer: it is looked at again before a start. */
 const triedMaxMs = 120_000
 
 const waitOf = (told: object) =>
