@@ -4,6 +4,7 @@
  * and showed. Exits 1 where a secret was found, or where the search cannot find what it must.
  */
 import { parseArgs } from "node:util"
+import { figuresLine } from "../promises/Figure.ts"
 import { tryEchoes } from "./EchoCampaign.ts"
 
 const { values } = parseArgs({
@@ -12,6 +13,7 @@ const { values } = parseArgs({
     from: { type: "string", default: "0" },
     /** One operation of the contract, such as readExecution. */
     only: { type: "string" },
+    json: { type: "boolean", default: false },
   },
 })
 
@@ -30,4 +32,6 @@ console.log(
   `${result.echoed} of ${result.places} places, ${result.secrets} secrets, ${result.searchedBytes} bytes searched, ` +
     `${result.leaks.length} leaks, control ${isControlled ? "found" : "NOT FOUND"}, ${seconds} s`,
 )
-process.exit(result.leaks.length === 0 && isControlled && odd.length === 0 ? 0 : 1)
+const failed = result.leaks.length + odd.length + (isControlled ? 0 : 1)
+if (values.json) console.log(figuresLine([{ of: "echoed secrets", tried: result.echoed, failed }]))
+process.exit(failed === 0 ? 0 : 1)

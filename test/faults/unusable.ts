@@ -4,6 +4,7 @@
  * execution must stay and must not be started again. Which functions there are, the undisturbed night tells.
  */
 import { parseArgs } from "node:util"
+import { figuresLine } from "../promises/Figure.ts"
 import { throwingNight } from "./ThrowingNight.ts"
 
 const { values } = parseArgs({
@@ -13,6 +14,7 @@ const { values } = parseArgs({
     count: { type: "string" },
     only: { type: "string" },
     verbose: { type: "boolean", default: false },
+    json: { type: "boolean", default: false },
   },
 })
 
@@ -45,4 +47,5 @@ const memory = (process.resourceUsage().maxRSS / 1024).toFixed(0)
 console.log(
   `${chosen.length} of ${all.length} functions threw, ${failed} cost more than their task; ${seconds} s, ${memory} MB`,
 )
+if (values.json) console.log(figuresLine([{ of: "functions that throw", tried: chosen.length, failed }]))
 process.exit(failed === 0 ? 0 : 1)

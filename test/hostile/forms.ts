@@ -7,9 +7,12 @@
 import { parseArgs } from "node:util"
 import { Effect } from "effect"
 import { FormThread } from "../../src/client/FormThread.ts"
+import { figuresLine } from "../promises/Figure.ts"
 import { runCampaign } from "./FormCampaign.ts"
 
-const { values } = parseArgs({ options: { count: { type: "string" }, from: { type: "string" } } })
+const { values } = parseArgs({
+  options: { count: { type: "string" }, from: { type: "string" }, json: { type: "boolean", default: false } },
+})
 const count = Number(values.count ?? 1_000)
 const from = Number(values.from ?? 1)
 const started = performance.now()
@@ -23,4 +26,6 @@ process.stdout.write(
     `peak memory ${peakMb} MB; ${complaints.length} complaints\n`,
 )
 for (const complaint of complaints) process.stdout.write(`${complaint}\n`)
+const figure = { of: "hostile forms", tried: count, failed: complaints.length }
+if (values.json) process.stdout.write(`${figuresLine([figure])}\n`)
 process.exitCode = complaints.length === 0 ? 0 : 1

@@ -5,10 +5,15 @@
  */
 import { parseArgs } from "node:util"
 import { Effect } from "effect"
+import { figuresLine } from "../promises/Figure.ts"
 import { judgeFiles } from "./HostileFiles.ts"
 
 const { values } = parseArgs({
-  options: { count: { type: "string", default: "10000" }, from: { type: "string", default: "1" } },
+  options: {
+    count: { type: "string", default: "10000" },
+    from: { type: "string", default: "1" },
+    json: { type: "boolean", default: false },
+  },
 })
 const started = process.cpuUsage()
 const { counts, violations } = await Effect.runPromise(judgeFiles(Number(values.from), Number(values.count)))
@@ -20,4 +25,6 @@ console.log(
   `${told.join(", ")}: ${violations.length} violations; ${Math.round((user + system) / 1e6)} s of CPU, ` +
     `${megabytes} MB at most`,
 )
+const figure = { of: "hostile files", tried: Number(values.count), failed: violations.length }
+if (values.json) console.log(figuresLine([figure]))
 process.exitCode = violations.length === 0 ? 0 : 1

@@ -8,7 +8,7 @@ import { Schema } from "effect"
 import { parse } from "yaml"
 
 const Campaign = Schema.Struct({
-  /** The program, from the root of the repository. */
+  /** The program, from the root of the repository, and words of the runtime before it. */
   command: Schema.String,
   figures: Schema.Array(Schema.String),
   /** Its words on the command line, for a sample and for the whole; quoted where one holds blanks. */

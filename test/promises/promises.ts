@@ -46,7 +46,7 @@ const linesShownMax = 40
 
 const runCampaign = async (name: string, { command, sample, full }: Campaign): Promise<CampaignEnd> => {
   const startedAt = performance.now()
-  const words = [command, ...wordsOf(values.full ? full : sample), "--json"]
+  const words = [...wordsOf(command), ...wordsOf(values.full ? full : sample), "--json"]
   note(`${name}: node ${words.join(" ")}`)
   const { code, output } = await runProgram(words)
   const seconds = (performance.now() - startedAt) / 1000

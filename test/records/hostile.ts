@@ -12,11 +12,16 @@ import { makeNormaliser } from "../../src/records/Normalise.ts"
 import { cleanBody } from "../../src/secrets/CleanBody.ts"
 import { makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
 import { parseBody } from "../../src/records/ParseBody.ts"
+import { figuresLine } from "../promises/Figure.ts"
 import { families } from "./families.ts"
 import { hostileBody, lossOf } from "./HostileBody.ts"
 
 const { values } = parseArgs({
-  options: { count: { type: "string", default: "100000" }, seed: { type: "string", default: "1" } },
+  options: {
+    count: { type: "string", default: "100000" },
+    seed: { type: "string", default: "1" },
+    json: { type: "boolean", default: false },
+  },
 })
 
 const known = makeKnownSecrets()
@@ -51,4 +56,6 @@ console.log(
   `${result.numRuns} bodies of ${(bytes / 1e6).toFixed(0)} MB became ${records} rows in ${seconds} s, ${memory} MB; ` +
     (result.failed ? `one was lost:\n${fc.defaultReportMessage(result)}` : "nothing was lost"),
 )
+if (values.json)
+  console.log(figuresLine([{ of: "hostile bodies", tried: result.numRuns, failed: result.failed ? 1 : 0 }]))
 process.exit(result.failed ? 1 : 0)
