@@ -7,7 +7,7 @@ import { Clock, Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import type { Job, SecretReference } from "../jobs/Job.ts"
 import { endsSoon } from "../planning/TokenLogin.ts"
-import { table } from "../report/TextTable.ts"
+import { counted, table } from "../report/TextTable.ts"
 import { jsonFlag, outputFolder } from "./CommonFlags.ts"
 import { endingOf, endWith, exitCodes } from "./Failures.ts"
 import { loadJobs } from "./Jobs.ts"
@@ -77,7 +77,7 @@ const contentChecks = Effect.fnUntraced(function* (output: string) {
   const runs = yield* Effect.flatMap(openedLedger, (ledger) => ledger.runs).pipe(
     Effect.provide(wiring.ledger(output, "read-only")),
     Effect.match({
-      onSuccess: (all) => ok("ledger", `${all.length} runs`),
+      onSuccess: (all) => ok("ledger", counted(all.length, "run")),
       onFailure: ({ message }) => failed("ledger", `${message}; put a copy of ledger.sqlite back`),
     }),
   )

@@ -33,7 +33,7 @@ const isOlder = (entries: ReadonlySet<string>): boolean => entries.has("ledger.s
 export const refusalOf = (output: string): string | undefined => {
   if (!existsSync(output)) return undefined
   const found = statSync(output)
-  if (!found.isDirectory()) return `${output} is no folder`
+  if (!found.isDirectory()) return `${output} is not a folder`
   const entries = new Set(readdirSync(output))
   if (entries.has(markerName) && markerState(output) === "marked") return undefined
   if (isOlder(entries)) return undefined
@@ -100,9 +100,9 @@ export const lostLedger = (output: string): string | undefined => {
   )
   if (beside.length === 0) return undefined
   return (
-    `the ledger of ${output} is missing, although the folder holds ${beside.join(", ")}: with it went ` +
-    "which logins the source rejected, and what is still at the service. Nothing was started. Put a copy " +
-    "of ledger.sqlite back. Without one, move the folder aside and begin with an empty one: rejected " +
-    "logins are then tried once more"
+    `the ledger of ${output} is missing, although the folder holds ${beside.join(", ")}. Only the ledger ` +
+    "knows which logins the source rejected and what is still at the service. Nothing was started. Put a " +
+    "copy of ledger.sqlite back. If there is none, move the folder away and begin with an empty one: " +
+    "rejected logins are then tried once more"
   )
 }

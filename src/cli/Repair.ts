@@ -47,7 +47,7 @@ export const repair = Command.make(
       for (const what of done) yield* say(what)
       for (const what of left) yield* say(what)
       for (const { where, problem, next } of problems) yield* say(`${where}: ${problem}; ${next}`)
-      if (done.length === 0 && problems.length === 0) yield* say("Nothing is to be repaired.")
+      if (done.length === 0 && problems.length === 0) yield* say("There is nothing to repair.")
     }
     yield* endWith(left.length + problems.length === 0 ? exitCodes.ok : exitCodes.peopleMustAct)
   }),

@@ -108,7 +108,7 @@ describe("a ledger that is", () => {
     expect(nightjar(folder, "doctor").stdout).toMatch(
       /failed +files and tables +\.nightjar: the marker is not what/,
     )
-    expect(nightjar(folder, "repair")).toMatchObject({ status: 0, stdout: "Nothing is to be repaired.\n" })
+    expect(nightjar(folder, "repair")).toMatchObject({ status: 0, stdout: "There is nothing to repair.\n" })
     expect(readFileSync(join(folder, ".nightjar"), "utf8")).toContain("nightjar output folder")
   }, 120_000)
 })

@@ -60,10 +60,10 @@ describe("a folder that is not ours", () => {
     expect([modeOf(folder), readdirSync(folder)]).toEqual(["1777", []])
   })
 
-  it("is no folder at all", () => {
+  it("is not a folder at all", () => {
     const file = join(folderWith(0o755, "file"), "file")
     chmodSync(file, 0o666)
-    expect(refusal(file)).toBe(`UsageRefused: ${file} is no folder. ${next}`)
+    expect(refusal(file)).toBe(`UsageRefused: ${file} is not a folder. ${next}`)
     expect([modeOf(file), readFileSync(file, "utf8")]).toEqual(["666", "x"])
   })
 })
