@@ -8,6 +8,7 @@ import type { DatabaseSync } from "node:sqlite"
 import { beginning, linkOf } from "./FactChain.ts"
 import type { ChainedRow } from "./FactChain.ts"
 import type { CachedForm } from "./Ledger.ts"
+import { within } from "./Transaction.ts"
 
 export type NewFact = Omit<ChainedRow, "seq">
 export type StoredFact = Pick<ChainedRow, "seq" | "at" | "body">
@@ -54,18 +55,6 @@ const tables = `
 export const makeTables = (database: DatabaseSync): void => {
   database.exec(tables)
   within(database, () => upgrade(database))
-}
-
-/** All of it or nothing; durable on return. */
-const within = (database: DatabaseSync, work: () => void) => {
-  database.exec("BEGIN IMMEDIATE")
-  try {
-    work()
-    database.exec("COMMIT")
-  } catch (cause) {
-    if (database.isTransaction) database.exec("ROLLBACK")
-    throw cause
-  }
 }
 
 const hasColumn = (database: DatabaseSync, table: string, column: string): boolean =>

@@ -9,6 +9,7 @@ import { Redacted } from "effect"
 import { deriveKey, makeSalt, malformedKey, readKey } from "./TokenSealing.ts"
 import type { SealingKey } from "./TokenSealing.ts"
 import type { PendingTicket, StoredToken, TokenStoreOptions } from "./TokenStore.ts"
+import { within } from "./Transaction.ts"
 
 const tables = `
   CREATE TABLE IF NOT EXISTS header (
@@ -277,14 +278,3 @@ const insertToken = (database: DatabaseSync, token: StoredToken, sealed: Uint8Ar
       token.expires_at,
       sealed,
     )
-
-const within = (database: DatabaseSync, work: () => void) => {
-  database.exec("BEGIN IMMEDIATE")
-  try {
-    work()
-    database.exec("COMMIT")
-  } catch (cause) {
-    if (database.isTransaction) database.exec("ROLLBACK")
-    throw cause
-  }
-}

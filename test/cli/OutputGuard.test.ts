@@ -118,7 +118,7 @@ describe("a ledger that is missing", () => {
     }
     writeFileSync(join(ours, "nightjar.duckdb"), "x")
     told.push(refusal(ours))
-    expect(told.map((text) => /although the folder holds [^:]*/.exec(text)?.[0] ?? text)).toEqual([
+    expect(told.map((text) => /although the folder holds .*?(?=\. Only)/.exec(text)?.[0] ?? text)).toEqual([
       "prepared",
       "although the folder holds landing",
       "prepared",
