@@ -82,13 +82,13 @@ const receive = (
 
 const reasons: Readonly<Record<string, string>> = {
   EADDRINUSE: "another program listens there already",
-  EACCES: "this user may not listen there",
+  EACCES: "this user may not open a server there",
   EADDRNOTAVAIL: "that is no address of this machine",
   ENOTFOUND: "that host is not known",
 }
 
 const refusal = ({ host, port }: ListenAt, code: string): ReceiverRefused => {
-  const why = reasons[code] ?? `it cannot be listened there (${code})`
+  const why = reasons[code] ?? `no server can be opened there (${code})`
   return new ReceiverRefused({ message: `--webhooks ${bracketed(host)}:${port}: ${why}` })
 }
 

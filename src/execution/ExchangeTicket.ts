@@ -105,7 +105,7 @@ const letGo = Effect.fnUntraced(function* (
   return false
 })
 
-/** Lets go of the ticket of a run whose login was not accepted: it never becomes exchangeable. */
+/** Drops the ticket of an execution whose login was not accepted: it can never be exchanged. */
 export const forgetTicket = Effect.fnUntraced(function* (order: AttemptOrder, execution_id: string) {
   const store = yield* TokenStore
   if (store._tag === "Closed" || (yield* store.pendingTicket(execution_id)) === undefined) return

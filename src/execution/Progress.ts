@@ -10,7 +10,7 @@ export type ProgressEvent =
       readonly _tag: "Planned"
       readonly run_id: string
       readonly tasks: number
-      /** Tasks that are over already: settled by the plan, or by an earlier process. */
+      /** Tasks that were settled before: by the plan, or by an earlier process. */
       readonly over: number
     }
   | { readonly _tag: "Started"; readonly task_id: string }

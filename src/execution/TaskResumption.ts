@@ -7,7 +7,7 @@ import type { AttemptState, TaskState } from "../ledger/RunState.ts"
 import { refusesTokenizedStart, resumeAttempt } from "./Attempt.ts"
 import type { Resumption } from "./Attempt.ts"
 
-/** `night` may start executions; `collect` only brings home what an older night left in flight. */
+/** `night` may start executions; `collect` only follows what an older run left in flight. */
 export type Mode = "night" | "collect"
 
 export type TaskResumption =

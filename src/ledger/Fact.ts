@@ -253,7 +253,7 @@ export const RunEnded = Schema.TaggedStruct("RunEnded", {
   /** Executions that are kept there because nothing proves that all of them is here. */
   kept: Schema.optionalKey(Schema.Int),
 })
-/** The tables say how the run ended: only now is it over. Without this fact it is taken up again. */
+/** The tables say how the run ended: without this fact the run is not finished and is resumed. */
 export const OutcomePublished = Schema.TaggedStruct("OutcomePublished", { run_id: Schema.String })
 
 export const Fact = Schema.Union([

@@ -74,7 +74,7 @@ export interface OpenTokenStore {
   readonly tokenKey: (
     token: Pick<StoredToken, "name" | "token_id">,
   ) => Effect.Effect<Redacted.Redacted<string> | undefined, LedgerFailed>
-  /** Keeps a token in the place of an older one of that name, and lets go of the ticket it came from. */
+  /** Keeps a token in the place of an older one of that name, and drops the ticket it came from. */
   readonly keepToken: (
     token: NewToken,
     token_key: Redacted.Redacted<string>,

@@ -7,7 +7,7 @@ import type { RunHeader } from "../ledger/Ledger.ts"
 /** Executions that are kept at the service are read again by later runs, for this long after their own. */
 export const keptReadMaxMs = 30 * 24 * 60 * 60_000
 
-/** An unfinished run younger than this is taken up again, whatever its date. */
+/** An unfinished run younger than this is resumed, whatever its date. */
 export const resumeAgeMaxMs = 20 * 60 * 60_000
 
 export type ChosenRun =

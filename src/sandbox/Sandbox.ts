@@ -50,7 +50,7 @@ const openCore = Effect.fnUntraced(function* (
   const state = emptyState()
   const journal = options.journal === undefined ? undefined : yield* openJournal(options.journal)
   for (const event of journal?.events ?? []) applyEvent(state, event)
-  // The replayed events are let go: what the fold has dropped must not be kept by the journal.
+  // The replayed events are dropped: what the fold has dropped must not be kept by the journal.
   const appending = journal && { append: journal.append }
   const known = {
     seed: options.seed,
