@@ -5,6 +5,7 @@
  * 12).
  */
 import { Redacted, Result, Schema } from "effect"
+import { isLoopback } from "../contract/Loopback.ts"
 
 export interface ServiceAddresses {
   readonly base_url: string
@@ -27,10 +28,6 @@ export class ServiceSettingsRefused extends Schema.TaggedError<ServiceSettingsRe
 
 const refuse = (setting: string, message: string) =>
   Result.fail(new ServiceSettingsRefused({ setting, message: `${setting}: ${message}` }))
-
-/** URL parsing has already turned every spelling of an IPv4 address into four decimal numbers. */
-const isLoopback = (hostname: string): boolean =>
-  hostname === "localhost" || hostname === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(hostname)
 
 /** The root that paths are appended to: scheme, host and path, without a final slash. */
 export const checkAddress = (

@@ -6,6 +6,7 @@
  */
 import { hash } from "node:crypto"
 import { Cause, Clock, Effect, Schema } from "effect"
+import { keptBytes } from "../client/AnswerBytes.ts"
 import { whileHandled } from "../client/BodiesInFlight.ts"
 import type { Body } from "../client/Service.ts"
 import { BoundBroken } from "../contract/BodyBounds.ts"
@@ -40,9 +41,6 @@ export interface Handled {
   readonly withDefect?: ReadonlyArray<Fact>
 }
 
-/** Of a body that breaks a bound, so much is landed. */
-const keptBytesMax = 1024 * 1024
-
 /** Where a defect happened, never what it says: its message may quote a body. */
 export const defectText = (defect: unknown): string => {
   if (defect instanceof BoundBroken) return defect.message
@@ -72,7 +70,7 @@ export const handleAnswer = <A, E, R>(about: Handled, handling: Effect.Effect<A,
 /** Refuses a body that says itself that it cannot be used. */
 export const refuseUnusable = (about: Handled, answer: { readonly body: Body } | object) =>
   "body" in answer && answer.body.unusable !== undefined
-    ? refuse(about, answer.body.bytes.subarray(0, keptBytesMax), answer.body.unusable)
+    ? refuse(about, answer.body.bytes.subarray(0, keptBytes), answer.body.unusable)
     : Effect.void
 
 const refuse = Effect.fnUntraced(function* (

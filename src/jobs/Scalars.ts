@@ -7,6 +7,7 @@ import { idCharactersMax } from "../contract/TextBounds.ts"
 import { Duration, Schema } from "effect"
 import { judgeCustomerId } from "./PersonalData.ts"
 import { parseReference } from "./Reference.ts"
+import { isLoopback } from "../contract/Loopback.ts"
 
 /** What an editor checks as the value is typed: the rule, or anything with `${` in it. */
 const editorPattern = (pattern: string) => () => ({ pattern: `^(?:${pattern})$|\\$\\{` })
@@ -70,9 +71,6 @@ export const duration = (bounds: { readonly min: string; readonly max: string })
  * Hosts of this very machine, the only ones that plain http may carry a secret to. Names under `localhost`
  * are none: who resolves them is the network's choice.
  */
-const isLoopback = (hostname: string): boolean =>
-  hostname === "localhost" || hostname === "[::1]" || /^127\.[0-9]+\.[0-9]+\.[0-9]+$/.test(hostname)
-
 /** An address the secret may be sent to, without its trailing slash; undefined when it is none. */
 export const parseServiceUrl = (value: string): string | undefined => {
   const url = URL.parse(value)

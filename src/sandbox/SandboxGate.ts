@@ -6,6 +6,7 @@ import { Context, Effect, Layer, SchemaIssue } from "effect"
 import { HttpMethod, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError, HttpApiMiddleware } from "effect/http-api"
 import { secretHeader } from "../contract/Api.ts"
+import { measureBody } from "../contract/BodyBounds.ts"
 import type { Application } from "./executions/DecideStart.ts"
 
 /** The applications by their secrets: all but the second may tokenize; to each other they are strangers. */
@@ -52,19 +53,7 @@ export class SandboxGate extends HttpApiMiddleware.Service<SandboxGate, { provid
 /** Nobody's parameters are nested so deep; every fold over a body calls itself once for each level. */
 const depthMax = 64
 
-/** Of a JSON text: brackets outside its strings. What is no JSON is told by whoever parses it. */
-const isTooDeep = (text: string): boolean => {
-  let depth = 0
-  let inString = false
-  for (let at = 0; at < text.length && depth <= depthMax; at++) {
-    const sign = text[at]
-    if (sign === '"') inString = !inString
-    else if (inString) at += sign === "\\" ? 1 : 0
-    else if (sign === "[" || sign === "{") depth += 1
-    else if (sign === "]" || sign === "}") depth -= 1
-  }
-  return depth > depthMax
-}
+const isTooDeep = (body: string): boolean => measureBody(Buffer.from(body)).depth > depthMax
 
 const tooDeep = HttpServerResponse.jsonUnsafe(
   { detail: [{ loc: ["body"], msg: `nested more than ${depthMax} deep`, type: "value_error" }] },

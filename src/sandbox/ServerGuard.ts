@@ -11,6 +11,7 @@ import {
   HttpServerRequest,
   HttpServerResponse,
 } from "effect/http"
+import { isLoopback } from "../contract/Loopback.ts"
 
 /** Far above any start with its certificates, far below what fills a machine. */
 const bodyBytesMax = 4_000_000
@@ -21,9 +22,6 @@ export const serverLimits = {
   requestTimeout: 60_000,
   connectionsCheckingInterval: 5_000,
 } as const
-
-const isLoopback = (name: string): boolean =>
-  name === "localhost" || name === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(name)
 
 /** The host of a `Host` header without its port; a caller of HTTP/1.0 need not send one. */
 const namesThisMachine = (header: string | undefined): boolean =>
