@@ -19,9 +19,9 @@ import type { Service } from "./client/Service.ts"
 import type { Job, ServiceTarget } from "./jobs/Job.ts"
 import type { Secrets } from "./jobs/Secrets.ts"
 import type { Ledger } from "./ledger/Ledger.ts"
-import { scaledClock, serverClock } from "./EmbeddedClocks.ts"
+import { scaledClock, serverClock } from "./cli/EmbeddedClocks.ts"
 import { processSecrets } from "./secrets/KnownSecrets.ts"
-import { Settings } from "./Settings.ts"
+import { Settings } from "./cli/Settings.ts"
 
 const ledgerPath = (output: string) => `${output}/ledger.sqlite`
 /** One level above both `src/main.ts` and the bundle. */
@@ -77,7 +77,7 @@ const tokenStore = (job: Job, output: string, access: "write" | "look") => {
   return lazily(async () => {
     const { existsSync } = await import("node:fs")
     const { Secrets } = await import("./jobs/Secrets.ts")
-    const { TokenStoreLayer } = await import("./ledger/TokenStore.ts")
+    const { TokenStoreLayer } = await import("./tokens/TokenStore.ts")
     const path = tokensPath(output)
     const opened = Effect.gen(function* () {
       const { resolve } = yield* Secrets
@@ -104,7 +104,7 @@ const remote = (target: Extract<ServiceTarget, { _tag: "Remote" }>, through?: Th
     const { ServiceHttp } = await import("./client/ServiceHttp.ts")
     const { ServicePaced, ServicePause } = await import("./client/ServicePaced.ts")
     const { NodeClient } = await import("./client/NodeClient.ts")
-    const SteadyClock = await import("./SteadyClock.ts")
+    const SteadyClock = await import("./foundation/SteadyClock.ts")
     const http = Layer.unwrap(
       Effect.gen(function* () {
         const { resolve } = yield* Secrets
@@ -131,8 +131,8 @@ const embedded = (
 ) =>
   lazily(async () => {
     const { ServiceHttp } = await import("./client/ServiceHttp.ts")
-    const { Sandbox } = await import("./sandbox/Sandbox.ts")
-    const { SandboxClient } = await import("./sandbox/SandboxClient.ts")
+    const { Sandbox } = await import("./sandbox/server/Sandbox.ts")
+    const { SandboxClient } = await import("./sandbox/server/SandboxClient.ts")
     const { base_url, flows_url } = SandboxClient
     const { readFaults } = await import("./sandbox/faults/FaultsFile.ts")
     const { readReading } = await import("./sandbox/readings/ReadingFile.ts")
@@ -162,16 +162,16 @@ const embedded = (
 /** Deliveries over real HTTP; a target has ten seconds of this machine, however fast the clock runs. */
 const dispatcher = (speed: number) =>
   lazily(async () => {
-    const { HookDispatcher } = await import("./sandbox/hooks/HookDispatcher.ts")
+    const { HookDispatcher } = await import("./sandbox/server/HookDispatcher.ts")
     const { NodeClient } = await import("./client/NodeClient.ts")
     const answerWithin = Duration.seconds(10 * speed)
     return HookDispatcher.layer({ answerWithin }).pipe(Layer.provide(NodeClient.layer()))
   })
 
 const catalogue = lazily(async () => {
-  const { ServiceCatalogue } = await import("./client/ServiceCatalogue.ts")
-  const { FormThread } = await import("./client/FormThread.ts")
-  const { FormCache } = await import("./planning/EngineForms.ts")
+  const { ServiceCatalogue } = await import("./forms/ServiceCatalogue.ts")
+  const { FormThread } = await import("./forms/FormThread.ts")
+  const { FormCache } = await import("./forms/EngineForms.ts")
   return FormCache.layer.pipe(Layer.provide(Layer.merge(ServiceCatalogue.layer, FormThread.layer())))
 })
 
@@ -225,8 +225,8 @@ const tokens = (job: Job, output: string) =>
 
 const sandboxServer = ({ port, host, seed, speed, journal, faults, reading, webhooks }: SandboxServing) =>
   lazily(async () => {
-    const { Sandbox } = await import("./sandbox/Sandbox.ts")
-    const { SandboxServer } = await import("./sandbox/SandboxServer.ts")
+    const { Sandbox } = await import("./sandbox/server/Sandbox.ts")
+    const { SandboxServer } = await import("./sandbox/server/SandboxServer.ts")
     return SandboxServer.layer({ port, host }).pipe(
       Layer.merge(dispatcher(speed)),
       Layer.provideMerge(
@@ -247,8 +247,8 @@ const sandboxServer = ({ port, host, seed, speed, journal, faults, reading, webh
 const journalLock = (path: string) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const { lockFolder } = yield* Effect.promise(() => import("./ledger/FolderLock.ts"))
-      const { JournalFailed, JournalInUse } = yield* Effect.promise(() => import("./sandbox/Journal.ts"))
+      const { lockFolder } = yield* Effect.promise(() => import("./foundation/FolderLock.ts"))
+      const { JournalFailed, JournalInUse } = yield* Effect.promise(() => import("./sandbox/state/Journal.ts"))
       return Layer.effectDiscard(
         Effect.mapError(lockFolder(`${path}.lock`), (failure) =>
           failure._tag === "FolderLocked"

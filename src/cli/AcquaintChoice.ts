@@ -4,7 +4,7 @@
  */
 import { Effect, Option } from "effect"
 import type { Assignment, Job } from "../jobs/Job.ts"
-import { suggestion } from "../Nearest.ts"
+import { suggestion } from "../foundation/Nearest.ts"
 import { UsageRefused } from "./Failures.ts"
 
 const namesMax = 5

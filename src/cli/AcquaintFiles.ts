@@ -10,7 +10,7 @@ import type { FittedSource } from "../acquaint/FitSources.ts"
 import type { Observed } from "../acquaint/Observe.ts"
 import { callLine } from "../acquaint/Report.ts"
 import { encodeReading } from "../sandbox/readings/ReadingFile.ts"
-import { Reading, readingChoices } from "../sandbox/readings/Reading.ts"
+import { Reading, readingChoices } from "../sandbox/state/Reading.ts"
 import { UsageRefused } from "./Failures.ts"
 import { makeFolder, writeWhole } from "./RunFolder.ts"
 

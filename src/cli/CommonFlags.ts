@@ -4,7 +4,7 @@
  */
 import { Effect, Option } from "effect"
 import { Argument, Flag, GlobalFlag } from "effect/cli"
-import { Settings } from "../Settings.ts"
+import { Settings } from "./Settings.ts"
 
 export const OutputFlag = GlobalFlag.Setting("output")({
   flag: Flag.String("output").pipe(

@@ -4,7 +4,7 @@
  */
 import { existsSync } from "node:fs"
 import { Effect, Option } from "effect"
-import { nearestName } from "../Nearest.ts"
+import { nearestName } from "../foundation/Nearest.ts"
 import type { Ledger } from "../ledger/Ledger.ts"
 import { foldRun } from "../ledger/RunState.ts"
 import { outputFolder } from "./CommonFlags.ts"

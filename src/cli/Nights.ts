@@ -6,7 +6,7 @@ import { Cause, Effect, Layer } from "effect"
 import type { ListenAt } from "../client/HookReceiver.ts"
 import { Hints } from "../client/Hints.ts"
 import type { Job } from "../jobs/Job.ts"
-import type { NightOptions, NightResult } from "../Nightly.ts"
+import type { NightOptions, NightResult } from "../night/Nightly.ts"
 import { renderSummary } from "../report/RenderSummary.ts"
 import type { Summary } from "../report/Summary.ts"
 import { summarise } from "../report/Summary.ts"
@@ -35,7 +35,7 @@ export const runNights = Effect.fn("Nights.run")(function* (
   jobs: ReadonlyArray<Job>,
   options: NightsOptions,
 ) {
-  const { lockFolder } = yield* Effect.promise(() => import("../ledger/FolderLock.ts"))
+  const { lockFolder } = yield* Effect.promise(() => import("../foundation/FolderLock.ts"))
   yield* prepareOutput(
     options.output,
     jobs.map(({ share }) => share),
@@ -85,7 +85,7 @@ export const endingOfCause = <E>(cause: Cause.Cause<E>): Ending => {
 
 /** A night with its summary written; nothing is told yet. */
 export const summarisedNight = Effect.fnUntraced(function* (job: Job, output: string, options: NightOptions) {
-  const { runNight } = yield* Effect.promise(() => import("../Nightly.ts"))
+  const { runNight } = yield* Effect.promise(() => import("../night/Nightly.ts"))
   const result = yield* runNight(job, options)
   const summary = summarise(result.state)
   const folder = { output, run_id: result.run_id, share: job.share }

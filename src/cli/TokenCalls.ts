@@ -30,7 +30,7 @@ const withTokens = Effect.fnUntraced(function* <A, E, R>(
 ) {
   const [job] = yield* loadJobs([path])
   if (job?.tokens_key === undefined) return yield* new UsageRefused({ message: noKey })
-  const { lockFolder } = yield* Effect.promise(() => import("../ledger/FolderLock.ts"))
+  const { lockFolder } = yield* Effect.promise(() => import("../foundation/FolderLock.ts"))
   const wiring = yield* Wiring
   yield* prepareOutput(output, [job.share])
   return yield* Effect.scoped(
@@ -43,7 +43,7 @@ const withTokens = Effect.fnUntraced(function* <A, E, R>(
 })
 
 const openedStore = Effect.gen(function* () {
-  const { TokenStore } = yield* Effect.promise(() => import("../ledger/TokenStore.ts"))
+  const { TokenStore } = yield* Effect.promise(() => import("../tokens/TokenStore.ts"))
   const store = yield* TokenStore
   return store._tag === "Open" ? store : yield* new UsageRefused({ message: noKey })
 })
@@ -131,9 +131,9 @@ export const exchangeByHand = Effect.fn("Tokens.exchangeByHand")(function* (
     const service = yield* openedService
     const ledger = yield* openedLedger
     const { defaultTokenName, tokenLifetimeMs } = yield* Effect.promise(
-      () => import("../ledger/TokenStore.ts"),
+      () => import("../tokens/TokenStore.ts"),
     )
-    const { storedFact } = yield* Effect.promise(() => import("../execution/ExchangeTicket.ts"))
+    const { storedFact } = yield* Effect.promise(() => import("../tokens/ExchangeTicket.ts"))
     const fingerprint = yield* fingerprintOf(input.execution_id)
     const exchanged_at = Math.trunc(yield* Clock.currentTimeMillis)
     const asked = service.exchangeTicket(input.execution_id, ticket)

@@ -4,7 +4,7 @@
  */
 import { Option } from "effect"
 import { Flag } from "effect/cli"
-import { deliveryOrders } from "../sandbox/hooks/HookEvent.ts"
+import { deliveryOrders } from "../sandbox/state/HookEvent.ts"
 import { readTarget } from "../sandbox/hooks/Hooks.ts"
 import type { Webhook } from "../sandbox/hooks/Hooks.ts"
 

@@ -5,7 +5,7 @@
  * 12).
  */
 import { Redacted, Result, Schema } from "effect"
-import { isLoopback } from "../contract/Loopback.ts"
+import { isLoopback } from "../foundation/Loopback.ts"
 
 export interface ServiceAddresses {
   readonly base_url: string

@@ -12,7 +12,7 @@ import { isOurs, readStart } from "./Attempt.ts"
 import type { Started } from "./Attempt.ts"
 import { append, attemptKeys, landBody } from "./AttemptOrder.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
-import { keepTicket } from "./ExchangeTicket.ts"
+import { keepTicket } from "../tokens/ExchangeTicket.ts"
 import { handleAnswer, refuseUnusable } from "./Quarantine.ts"
 
 export type StartResult =

@@ -9,9 +9,9 @@ import { cellsMax, CsvReader } from "./Csv.ts"
 import type { CsvRow } from "./Csv.ts"
 import type { Cells } from "./DataCells.ts"
 import type { ParameterSource } from "./Job.ts"
-import { nearestName } from "../Nearest.ts"
+import { nearestName } from "../foundation/Nearest.ts"
 import type { Findings, Place } from "./Problem.ts"
-import { checkFile, streamFile } from "../RegularFile.ts"
+import { checkFile, streamFile } from "../foundation/RegularFile.ts"
 
 export interface CustomerRow {
   readonly place: Place

@@ -5,7 +5,7 @@
  */
 import { Redacted } from "effect"
 import type { ParameterSource } from "./Job.ts"
-import { nearestName } from "../Nearest.ts"
+import { nearestName } from "../foundation/Nearest.ts"
 import type { Findings, Place } from "./Problem.ts"
 import { looksLikeReference, parseReference } from "./Reference.ts"
 

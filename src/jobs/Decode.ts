@@ -4,7 +4,7 @@
  */
 import { Predicate, Result, Schema, SchemaAST } from "effect"
 import type { SchemaIssue } from "effect"
-import { nearestName, suggestion } from "../Nearest.ts"
+import { nearestName, suggestion } from "../foundation/Nearest.ts"
 import type { JobDocument } from "./JobDocument.ts"
 import type { Findings } from "./Problem.ts"
 

@@ -8,9 +8,9 @@ import { Predicate, SchemaAST } from "effect"
 import { isAlias, isMap, isScalar, isSeq, LineCounter, visit } from "yaml"
 import type { Document, Scalar, YAMLMap, YAMLSeq } from "yaml"
 import type { Findings, Place } from "./Problem.ts"
-import { depthMax, mayHaveAnchors, readInPieces } from "./YamlPieces.ts"
-import type { OnPiece, ReadText } from "./YamlPieces.ts"
-import { YamlSpots } from "./YamlSpots.ts"
+import { depthMax, mayHaveAnchors, readInPieces } from "../foundation/YamlPieces.ts"
+import type { OnPiece, ReadText } from "../foundation/YamlPieces.ts"
+import { YamlSpots } from "../foundation/YamlSpots.ts"
 
 type Path = ReadonlyArray<PropertyKey>
 

@@ -8,11 +8,11 @@ import { isAbsolute, join } from "node:path"
 import { Effect, FileSystem, Result, Struct } from "effect"
 import { Schema } from "effect"
 import { builtInSources, ResultsSource, sourceNamePattern } from "../contract/ResultsSource.ts"
-import { nearestName } from "../Nearest.ts"
+import { nearestName } from "../foundation/Nearest.ts"
 import { decodePart, missingKey } from "./Decode.ts"
 import { readDocument } from "./JobDocument.ts"
 import type { Findings, Place } from "./Problem.ts"
-import { readTextFile } from "../RegularFile.ts"
+import { readTextFile } from "../foundation/RegularFile.ts"
 
 /** Far above what a service has; what stops a wrong folder. */
 const filesMax = 100

@@ -7,7 +7,7 @@ import { idCharactersMax } from "../contract/TextBounds.ts"
 import { Duration, Schema } from "effect"
 import { judgeCustomerId } from "./PersonalData.ts"
 import { parseReference } from "./Reference.ts"
-import { isLoopback } from "../contract/Loopback.ts"
+import { isLoopback } from "../foundation/Loopback.ts"
 
 /** What an editor checks as the value is typed: the rule, or anything with `${` in it. */
 const editorPattern = (pattern: string) => () => ({ pattern: `^(?:${pattern})$|\\$\\{` })

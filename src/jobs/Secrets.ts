@@ -8,7 +8,7 @@ import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import type { SecretReference } from "./Job.ts"
 import { describeReference } from "./Reference.ts"
-import { readTextFile } from "../RegularFile.ts"
+import { readTextFile } from "../foundation/RegularFile.ts"
 
 /** A reference that leads nowhere; `reference` is safe to show. */
 export class SecretUnavailable extends Schema.TaggedError<SecretUnavailable>()("SecretUnavailable", {

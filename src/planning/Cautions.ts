@@ -5,7 +5,7 @@
 import { Redacted } from "effect"
 import { isSameText, tellLoginId } from "../jobs/CustomerId.ts"
 import type { Assignment } from "../jobs/Job.ts"
-import type { EngineFinding } from "./EngineForms.ts"
+import type { EngineFinding } from "../forms/EngineForms.ts"
 import type { ResolvedLogin } from "./Logins.ts"
 
 export const cautionsOf = (

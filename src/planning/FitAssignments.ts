@@ -7,8 +7,8 @@ import { Effect } from "effect"
 import type { Assignment } from "../jobs/Job.ts"
 import { seeEngine } from "./Assignment.ts"
 import type { Task } from "./Assignment.ts"
-import { FormCache } from "./EngineForms.ts"
-import type { EngineFinding, Fit, FitCase } from "./EngineForms.ts"
+import { FormCache } from "../forms/EngineForms.ts"
+import type { EngineFinding, Fit, FitCase } from "../forms/EngineForms.ts"
 import type { ResolvedLogin } from "./Logins.ts"
 
 /** `logins` are those of the assignments, in their order; so are the fits. */

@@ -7,7 +7,7 @@ import { Redacted } from "effect"
 import { namesSecret } from "../jobs/HooksData.ts"
 import type { Assignment, Job } from "../jobs/Job.ts"
 import type { KnownSecrets } from "../secrets/KnownSecrets.ts"
-import type { EngineFinding } from "./EngineForms.ts"
+import type { EngineFinding } from "../forms/EngineForms.ts"
 
 /** A key of a mapping may be a value whose colon was misplaced: only what looks like a name is one. */
 const isName = (name: string): boolean => /^[A-Za-z][\w.-]{0,63}$/.test(name)

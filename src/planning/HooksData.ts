@@ -9,7 +9,7 @@ import type { Assignment, Job, ParameterSource } from "../jobs/Job.ts"
 import { JobInvalid, makeFindings } from "../jobs/Problem.ts"
 import { resolveReference } from "../jobs/Secrets.ts"
 import { makeSecretFinder } from "../jobs/SecretMatch.ts"
-import type { EngineFinding } from "./EngineForms.ts"
+import type { EngineFinding } from "../forms/EngineForms.ts"
 import { assembleLogin } from "./Logins.ts"
 import type { ResolvedReferences } from "./Logins.ts"
 

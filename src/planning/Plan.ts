@@ -6,13 +6,13 @@
 import type { Job } from "../jobs/Job.ts"
 import { planAssignment, seeEngine } from "./Assignment.ts"
 import type { Rejections, Task, TaskVerdict } from "./Assignment.ts"
-import type { EngineFinding, Fit } from "./EngineForms.ts"
+import type { EngineFinding, Fit } from "../forms/EngineForms.ts"
 import { estimateNightMs, expectedMs } from "./Expectations.ts"
 import type { Expectations } from "./Expectations.ts"
 import type { ResolvedLogin } from "./Logins.ts"
-import type { StoredToken } from "../ledger/TokenStore.ts"
-import { closedShelf, dayOf, daysLeft, endsSoon, expiredTokens } from "./TokenLogin.ts"
-import type { TokenShelf } from "./TokenLogin.ts"
+import type { StoredToken } from "../tokens/TokenStore.ts"
+import { closedShelf, dayOf, daysLeft, endsSoon, expiredTokens } from "../tokens/TokenLogin.ts"
+import type { TokenShelf } from "../tokens/TokenLogin.ts"
 
 /** A flow session that a customer ran: pulled, nothing is executed. */
 export interface SessionTask {

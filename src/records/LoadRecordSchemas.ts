@@ -5,7 +5,7 @@
 import { Effect, FileSystem } from "effect"
 import { RecordSchemaInvalid, parseRecordSchema } from "./RecordSchema.ts"
 import type { RecordFamily } from "./RecordSchema.ts"
-import { readTextFile } from "../RegularFile.ts"
+import { readTextFile } from "../foundation/RegularFile.ts"
 
 /** Far above any schema of records. */
 const bytesMax = 1_000_000

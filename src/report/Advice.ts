@@ -5,7 +5,7 @@
  */
 import type { statusReasonsByCode } from "../contract/Vocabulary.ts"
 import type { OwnReason } from "../execution/Ends.ts"
-import type { TokenRefusal } from "../planning/TokenLogin.ts"
+import type { TokenRefusal } from "../tokens/TokenLogin.ts"
 
 type Ended = (typeof statusReasonsByCode)[Exclude<
   keyof typeof statusReasonsByCode,

@@ -6,7 +6,7 @@
 import type { Outcome, WhoActs } from "../ledger/Fact.ts"
 import { shortfallOf, surplusOf } from "../execution/DrainProof.ts"
 import type { AttemptState, RunState, TaskState, TokenNote } from "../ledger/RunState.ts"
-import { dayOf } from "../planning/TokenLogin.ts"
+import { dayOf } from "../tokens/TokenLogin.ts"
 import { adviceOf } from "./Advice.ts"
 import { shorten } from "./TerminalText.ts"
 import { counted } from "./TextTable.ts"

@@ -4,7 +4,7 @@
  */
 import { sourceNameOf } from "../contract/ResultsSource.ts"
 import type { AttemptDrained, Fact, Recorded } from "../ledger/Fact.ts"
-import { dayOf } from "../planning/TokenLogin.ts"
+import { dayOf } from "../tokens/TokenLogin.ts"
 
 export const renderRecorded = ({ at, fact }: Recorded): string =>
   `${new Date(at).toISOString().slice(0, 19).replace("T", " ")}  ${sentence(fact)}`

@@ -3,7 +3,7 @@
  * turns between engines so that a slow one starves nobody. No clock and no effect in here: the caller brings
  * the time. A candidate is looked at again only when what stood in its way is gone.
  */
-import { DelayQueue } from "../DelayQueue.ts"
+import { DelayQueue } from "../foundation/DelayQueue.ts"
 
 /** A task that wants to start an execution. */
 export interface Candidate {

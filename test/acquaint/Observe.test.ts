@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from "vitest"
 import { observableKeys, observeReading } from "../../src/acquaint/Observe.ts"
-import { readingChoices } from "../../src/sandbox/readings/Reading.ts"
+import { readingChoices } from "../../src/sandbox/state/Reading.ts"
 import { calls, closedState, execution_id, salary } from "./calling.ts"
 import type { Written } from "./calling.ts"
 

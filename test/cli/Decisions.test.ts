@@ -4,12 +4,12 @@
  */
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { resolveFingerprint } from "../../src/cli/Credentials.ts"
+import { resolveFingerprint } from "../../src/cli/commands/Credentials.ts"
 import { defectEnding, Ended, endingOf, UsageRefused } from "../../src/cli/Failures.ts"
 import { joinedExitCode } from "../../src/cli/Nights.ts"
 import { emptyView, foldProgress, renderView } from "../../src/cli/ProgressDisplay.ts"
 import { csvFormat, harmless, jsonFormat, tableFormat } from "../../src/cli/QueryFormats.ts"
-import { selectTasks, unknownNames } from "../../src/cli/Rerun.ts"
+import { selectTasks, unknownNames } from "../../src/cli/commands/Rerun.ts"
 import { LedgerFailed } from "../../src/ledger/Ledger.ts"
 import { idOf, planned, runOf, settled } from "../report/Samples.ts"
 

@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Effect } from "effect"
 import { bundle } from "../project/bundle.ts"
-import { lockFolder } from "../../src/ledger/FolderLock.ts"
+import { lockFolder } from "../../src/foundation/FolderLock.ts"
 
 const checkout = fileURLToPath(new URL("../../", import.meta.url))
 const root = mkdtempSync(join(tmpdir(), "cli-"))

@@ -69,7 +69,7 @@ describe("the checker of the inventory", () => {
   })
 
   it("collects the titles that a test has for each value of a list, and those of a suite in another file", () => {
-    const titles = collectTests(["test/conformance/Gate.test.ts", "test/sandbox/Service.test.ts"])
+    const titles = collectTests(["test/conformance/Gate.test.ts", "test/sandbox/server/Service.test.ts"])
     const gate = titles.filter(({ title }) => tagsOf(title).some((id) => id.endsWith(" 401")))
     expect(gate.map(({ file }) => file)).toEqual(
       Array.from({ length: 19 }, () => "test/conformance/Gate.test.ts"),

@@ -6,8 +6,8 @@ import { Ajv2020 } from "ajv/dist/2020.js"
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { serviceOpenApi } from "../project/openapi.ts"
-import { Caller, textField } from "../sandbox/Caller.ts"
-import { HookTarget, inVirtualTime, pass, served } from "../sandbox/HookTarget.ts"
+import { Caller, textField } from "../sandbox/server/Caller.ts"
+import { HookTarget, inVirtualTime, pass, served } from "../sandbox/hooks/HookTarget.ts"
 import { closeEnumerations } from "./TrafficCheck.ts"
 
 const ajv = new Ajv2020({ strict: false }).addSchema(closeEnumerations(serviceOpenApi()), "service")

@@ -2,8 +2,8 @@
  * Readings of the reference whose every answer stands in the OpenAPI document, drawn from a seed: what lies outside of
  * it (a gateway's page, a 405, a count of another type) is tried by the simulation and the acceptance nights.
  */
-import { readingChoices } from "../../src/sandbox/readings/Reading.ts"
-import type { Reading } from "../../src/sandbox/readings/Reading.ts"
+import { readingChoices } from "../../src/sandbox/state/Reading.ts"
+import type { Reading } from "../../src/sandbox/state/Reading.ts"
 import { seeded } from "../simulation/NightPlan.ts"
 
 /** Values that the document has no place for. */

@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url"
 import { Effect } from "effect"
 import { afterAll, describe, expect, it } from "vitest"
 import { claimFolder } from "../../src/cli/OutputGuard.ts"
-import { lockFolder } from "../../src/ledger/FolderLock.ts"
+import { lockFolder } from "../../src/foundation/FolderLock.ts"
 
 const root = mkdtempSync(join(tmpdir(), "exit-codes-"))
 const output = join(root, "output")

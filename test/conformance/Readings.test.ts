@@ -1,6 +1,6 @@
 /** Every key of a reading stands where the reference is silent, with all its values, and nowhere else. */
 import { describe, expect, it } from "vitest"
-import { readingChoices } from "../../src/sandbox/readings/Reading.ts"
+import { readingChoices } from "../../src/sandbox/state/Reading.ts"
 import { readSilences } from "./Inventory.ts"
 
 const silences = readSilences()

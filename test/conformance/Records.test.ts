@@ -4,7 +4,7 @@
  */
 import { beforeAll, describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Caller, inProcess, textField } from "../sandbox/Caller.ts"
+import { Caller, inProcess, textField } from "../sandbox/server/Caller.ts"
 import { readInventory } from "./Inventory.ts"
 
 type Fields = Readonly<Record<string, unknown>>

@@ -10,7 +10,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { stringify } from "yaml"
-import type { Reading } from "../../src/sandbox/readings/Reading.ts"
+import type { Reading } from "../../src/sandbox/state/Reading.ts"
 import { encodeReading } from "../../src/sandbox/readings/ReadingFile.ts"
 import { isObject } from "../project/schemaNodes.ts"
 

@@ -6,7 +6,7 @@
 import { fileURLToPath } from "node:url"
 import { Validator } from "@seriousme/openapi-schema-validator"
 import { serviceOpenApi } from "../project/openapi.ts"
-import type { Reading } from "../../src/sandbox/readings/Reading.ts"
+import type { Reading } from "../../src/sandbox/state/Reading.ts"
 import { isObject } from "../project/schemaNodes.ts"
 import { documentedReading } from "./DocumentedReadings.ts"
 import { startProxy } from "./RecordingProxy.ts"

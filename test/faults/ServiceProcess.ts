@@ -4,8 +4,8 @@
  */
 import { existsSync, readFileSync } from "node:fs"
 import { Schema } from "effect"
-import { SandboxEvent } from "../../src/sandbox/SandboxEvent.ts"
-import { applyEvent, emptyState } from "../../src/sandbox/SandboxState.ts"
+import { SandboxEvent } from "../../src/sandbox/state/SandboxEvent.ts"
+import { applyEvent, emptyState } from "../../src/sandbox/state/SandboxState.ts"
 import { truthOf } from "../../src/sandbox/admin/Truth.ts"
 import type { Truth } from "../../src/sandbox/admin/Truth.ts"
 import { startProcess } from "./NightjarCommand.ts"

@@ -5,8 +5,8 @@
 import { Effect, Exit, Layer, Redacted, Result } from "effect"
 import { readEngine } from "../../src/client/EngineView.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
-import { EngineCatalogue, FormCache } from "../../src/planning/EngineForms.ts"
-import type { EngineAnswer, EngineFinding } from "../../src/planning/EngineForms.ts"
+import { EngineCatalogue, FormCache } from "../../src/forms/EngineForms.ts"
+import type { EngineAnswer, EngineFinding } from "../../src/forms/EngineForms.ts"
 import { engineDetails } from "../planning/Samples.ts"
 import { hostileEngine } from "./HostileForms.ts"
 

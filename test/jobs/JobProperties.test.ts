@@ -5,7 +5,7 @@ import * as fc from "fast-check"
 import { isMap, isScalar, isSeq, parseDocument, stringify } from "yaml"
 import { features } from "../../src/contract/Vocabulary.ts"
 import { jobJsonSchema } from "../../src/jobs/JobJsonSchema.ts"
-import { nearestName } from "../../src/Nearest.ts"
+import { nearestName } from "../../src/foundation/Nearest.ts"
 import { jobTemplate } from "../../src/jobs/Template.ts"
 import { defaultsOfAJob, load } from "./loading.ts"
 

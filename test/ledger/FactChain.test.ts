@@ -7,7 +7,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
-import { seeded } from "../../src/sandbox/Seeded.ts"
+import { seeded } from "../../src/sandbox/state/Seeded.ts"
 
 const run_id = "job.2026-11-21"
 const task = (n: number) => ({ run_id, task_id: `${run_id}/c-${n}/bank` })

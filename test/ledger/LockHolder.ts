@@ -1,6 +1,6 @@
 /** A process that takes the lock of a folder, says so in one line, and works until it is killed. */
 import { Effect } from "effect"
-import { lockFolder } from "../../src/ledger/FolderLock.ts"
+import { lockFolder } from "../../src/foundation/FolderLock.ts"
 
 const say = (line: string) => Effect.sync(() => process.stdout.write(`${line}\n`))
 

@@ -32,10 +32,10 @@ export const rooms = {
   records: ["src/records/*.ts"],
   publishing: ["src/publishing/*.ts"],
   tokens: [
-    "src/planning/TokenLogin.ts",
+    "src/tokens/TokenLogin.ts",
     "src/ledger/Token*.ts",
     "src/execution/{ExchangeTicket,TokenEnds}.ts",
-    "src/PlanTokens.ts",
+    "src/tokens/PlanTokens.ts",
   ],
   secrets: ["src/jobs/Secret*.ts", "src/landing/Blanking.ts"],
 } as const satisfies Record<string, ReadonlyArray<string>>

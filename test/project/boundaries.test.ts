@@ -52,7 +52,7 @@ const files: Readonly<Record<string, string>> = {
     ]),
   ),
   "src/landing/LandingMemory.ts": importing(["node:fs", "../ledger/Fact.ts"]),
-  "src/Nightly.ts": importing(["./cli/run.ts", "./main.ts", "./publishing/X.ts", "@duckdb/node-api"]),
+  "src/night/Nightly.ts": importing(["./cli/run.ts", "./main.ts", "./publishing/X.ts", "@duckdb/node-api"]),
   "src/main.ts": importing(["./cli/run.ts", "./Nightly.ts", "./sandbox/X.ts", "p-limit"]),
   "src/jobs/Impure.ts":
     "export const all = [Date.now(), Math.random(), performance.now(), crypto.randomUUID(), process.hrtime()]\n" +
@@ -103,7 +103,7 @@ describe("boundaries", () => {
   })
 
   it("the pipeline knows neither commands nor wiring nor DuckDB, and the wiring knows every room", () => {
-    expect(refusedImports("src/Nightly.ts")).toEqual(["./cli/run.ts", "./main.ts", "@duckdb/node-api"])
+    expect(refusedImports("src/night/Nightly.ts")).toEqual(["./cli/run.ts", "./main.ts", "@duckdb/node-api"])
     expect(refusedImports("src/main.ts")).toEqual(["p-limit"])
   })
 

@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"
-import { DelayQueue } from "../../src/DelayQueue.ts"
+import { DelayQueue } from "../../src/foundation/DelayQueue.ts"
 import { Schedule } from "../../src/scheduling/Schedule.ts"
 import type { Candidate } from "../../src/scheduling/Schedule.ts"
 

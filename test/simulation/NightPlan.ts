@@ -4,7 +4,7 @@
  */
 import type { Job } from "../../src/jobs/Job.ts"
 import type { FaultRates } from "./FaultyNetwork.ts"
-import type { Reading } from "../../src/sandbox/readings/Reading.ts"
+import type { Reading } from "../../src/sandbox/state/Reading.ts"
 import { mixReadings } from "./ReadingMix.ts"
 import { makeJob } from "./SimulatedJob.ts"
 

@@ -6,7 +6,7 @@ import { builtInSources } from "../../src/contract/ResultsSource.ts"
 import type { ResultsSource } from "../../src/contract/ResultsSource.ts"
 import { features } from "../../src/contract/Vocabulary.ts"
 import { familyOf } from "../../src/sandbox/executions/PlanResults.ts"
-import { Reading, todaysReading } from "../../src/sandbox/readings/Reading.ts"
+import { Reading, todaysReading } from "../../src/sandbox/state/Reading.ts"
 
 export interface ReadingMix {
   readonly reading: Reading

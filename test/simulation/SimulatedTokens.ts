@@ -6,9 +6,9 @@
 import { DatabaseSync } from "node:sqlite"
 import { Effect, Layer, Redacted } from "effect"
 import { HttpClient, HttpClientRequest, HttpServerResponse } from "effect/http"
-import { TokenStoreLayer } from "../../src/ledger/TokenStore.ts"
-import { openTokenDatabase } from "../../src/ledger/TokenTables.ts"
-import { SandboxClient } from "../../src/sandbox/SandboxClient.ts"
+import { TokenStoreLayer } from "../../src/tokens/TokenStore.ts"
+import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
+import { SandboxClient } from "../../src/sandbox/server/SandboxClient.ts"
 import type { SimulatedService } from "./SimulatedService.ts"
 
 const key = Redacted.make("11".repeat(32))

@@ -5,7 +5,7 @@
  */
 import { adminStyle } from "./AdminStyle.ts"
 import type { AdminView, ExecutionRow } from "./AdminView.ts"
-import { tooSoonMax } from "./CallWatch.ts"
+import { tooSoonMax } from "../core/CallWatch.ts"
 
 const entities: Readonly<Record<string, string>> = {
   "&": "&amp;",

@@ -2,10 +2,10 @@
  * What the admin page shows, as plain data: the truth at one moment, narrowed and cut to a length, newest
  * first. No login parameter, no secret and no keyed hash of one is in it.
  */
-import type { FlowSession } from "../flows/FlowSession.ts"
-import { flowMomentOf } from "../flows/FlowTimeline.ts"
-import { momentAt } from "../SandboxState.ts"
-import type { SandboxState } from "../SandboxState.ts"
+import type { FlowSession } from "../state/FlowSession.ts"
+import { flowMomentOf } from "../state/FlowTimeline.ts"
+import { momentAt } from "../state/SandboxState.ts"
+import type { SandboxState } from "../state/SandboxState.ts"
 import type { ExecutionSeen, Truth } from "./Truth.ts"
 
 export interface AdminFilter {

@@ -5,8 +5,8 @@
  */
 import { countProducts } from "../executions/PlanResults.ts"
 import { retrievedAt } from "../executions/Progress.ts"
-import { closesAt } from "../SandboxState.ts"
-import type { Execution } from "../SandboxState.ts"
+import { closesAt } from "../state/SandboxState.ts"
+import type { Execution } from "../state/SandboxState.ts"
 
 /** Numbers of records by sub-family. */
 export type FamilyCounts = Readonly<Record<string, number>>

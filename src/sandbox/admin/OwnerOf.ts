@@ -2,7 +2,7 @@
  * Whom an id belongs to: the customer and engine of an execution, a session or a token, whoever asks. For
  * observers and faults only; the service's own answers never look past the caller's application.
  */
-import type { SandboxState } from "../SandboxState.ts"
+import type { SandboxState } from "../state/SandboxState.ts"
 
 export interface Ids {
   readonly execution_id?: string | undefined

@@ -2,9 +2,9 @@
  * What the watched calls show an observer: how often states were read, who polled too fast or the catalogue
  * in a loop, which faults happened. Plain data without a parameter, a secret or a body.
  */
-import type { CallWatch, FaultSeen, FaultWatch, StateReads } from "./CallWatch.ts"
+import type { CallWatch, FaultSeen, FaultWatch, StateReads } from "../core/CallWatch.ts"
 import { faultName } from "../faults/Faults.ts"
-import type { SandboxState } from "../SandboxState.ts"
+import type { SandboxState } from "../state/SandboxState.ts"
 import type { RuleBreak } from "./Truth.ts"
 
 export interface StateReadsSeen {

@@ -6,8 +6,8 @@ import { cifOf, dateOf, personOf } from "./Person.ts"
 import { amountOf } from "./RecordFamily.ts"
 import type { DatesContext, RecordBody, RecordContext, RecordFamily } from "./RecordFamily.ts"
 import { countOccurrences, newestOccurrence, occurrenceDay, recurrenceOf } from "../engines/Recurrence.ts"
-import { dayNumber } from "../engines/RelativeDate.ts"
-import { seeded } from "../Seeded.ts"
+import { dayNumber } from "../state/RelativeDate.ts"
+import { seeded } from "../state/Seeded.ts"
 
 const taxNumber = ({ seed, customer_id, company }: RecordContext) =>
   personOf(seed, customer_id, 0, company).identification.value

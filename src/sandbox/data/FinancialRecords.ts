@@ -6,8 +6,8 @@ import { cifOf, dateOf, personOf } from "./Person.ts"
 import { amountOf } from "./RecordFamily.ts"
 import { countOccurrences, newestOccurrence, occurrenceDay, recurrenceOf } from "../engines/Recurrence.ts"
 import type { RecordBody, RecordContext, RecordFamily } from "./RecordFamily.ts"
-import { seeded } from "../Seeded.ts"
-import type { Draw } from "../Seeded.ts"
+import { seeded } from "../state/Seeded.ts"
+import type { Draw } from "../state/Seeded.ts"
 
 /** An IBAN whose check digits are right (ISO 7064, modulo 97). */
 export const ibanOf = (draw: Draw): string => {

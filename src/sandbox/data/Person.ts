@@ -3,8 +3,8 @@
  * security numbers with their check digits. The same customer is the same person on every engine; nobody
  * real is meant.
  */
-import type { Draw } from "../Seeded.ts"
-import { seeded } from "../Seeded.ts"
+import type { Draw } from "../state/Seeded.ts"
+import { seeded } from "../state/Seeded.ts"
 
 export interface Address {
   readonly title: string

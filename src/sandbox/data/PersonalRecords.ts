@@ -6,8 +6,8 @@
 import { addressOf, dateOf, personOf } from "./Person.ts"
 import type { Address, Person } from "./Person.ts"
 import type { RecordBody, RecordContext, RecordFamily } from "./RecordFamily.ts"
-import { seeded } from "../Seeded.ts"
-import type { Draw } from "../Seeded.ts"
+import { seeded } from "../state/Seeded.ts"
+import type { Draw } from "../state/Seeded.ts"
 
 /** How much a source tells is drawn apart from what it tells: a field that is missing changes no other. */
 const shapeOf = ({ seed, customer_id, engine_reference, kind, position }: RecordContext): Draw =>

@@ -3,8 +3,8 @@
  * has, and the maker of one record. Kinds follow from the position alone, so that products can be counted
  * without making records.
  */
-import type { ResolvedSettings } from "../engines/FeatureSettings.ts"
-import type { Draw } from "../Seeded.ts"
+import type { ResolvedSettings } from "../state/FeatureSettings.ts"
+import type { Draw } from "../state/Seeded.ts"
 
 export interface RecordContext {
   readonly seed: number

@@ -3,9 +3,9 @@
  * on customer and source alone, so that the dates of a feature's settings (section 4.1) select from one and
  * the same past, whoever asks and when.
  */
-import { dayNumber, numberedDay } from "./RelativeDate.ts"
-import { seeded } from "../Seeded.ts"
-import type { SeedInput } from "../Seeded.ts"
+import { dayNumber, numberedDay } from "../state/RelativeDate.ts"
+import { seeded } from "../state/Seeded.ts"
+import type { SeedInput } from "../state/Seeded.ts"
 
 /** The occurrence `n` is on day `offset + n * everyDays` since 1970-01-01. */
 export interface Recurrence {

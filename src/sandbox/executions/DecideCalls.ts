@@ -7,11 +7,11 @@ import type { FormFinding } from "../engines/CheckForm.ts"
 import { isSealed, openParameters } from "./Encryption.ts"
 import { challengeForm } from "../engines/EngineForms.ts"
 import { challengeHash } from "./PlanTimeline.ts"
-import { heldUntil, judgeRead } from "../flows/ReadLimit.ts"
+import { heldUntil, judgeRead } from "../state/ReadLimit.ts"
 import { resultsAreFinal, retrievedAt } from "./Progress.ts"
-import type { SandboxEvent } from "../SandboxEvent.ts"
-import { closesAt, findExecution, findSession, momentAt } from "../SandboxState.ts"
-import type { Execution, SandboxState } from "../SandboxState.ts"
+import type { SandboxEvent } from "../state/SandboxEvent.ts"
+import { closesAt, findExecution, findSession, momentAt } from "../state/SandboxState.ts"
+import type { Execution, SandboxState } from "../state/SandboxState.ts"
 
 export interface Decision<Answer> {
   readonly answer: Answer

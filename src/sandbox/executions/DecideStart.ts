@@ -19,12 +19,12 @@ import type { Fault, InvalidItem } from "./JudgeRequest.ts"
 import { askedFeatures, planResults } from "./PlanResults.ts"
 import type { AskedFeature } from "./PlanResults.ts"
 import { endOf, planTimeline, stillbornTimeline } from "./PlanTimeline.ts"
-import type { FullReading } from "../readings/Reading.ts"
-import type { SandboxEvent, Started, StartRefused } from "../SandboxEvent.ts"
-import { openExecutions, runsOf } from "../SandboxState.ts"
-import type { Execution, SandboxState } from "../SandboxState.ts"
-import { executionIds, fingerprint } from "../Seeded.ts"
-import { issueTicket } from "../tokens/Tickets.ts"
+import type { FullReading } from "../state/Reading.ts"
+import type { SandboxEvent, Started, StartRefused } from "../state/SandboxEvent.ts"
+import { openExecutions, runsOf } from "../state/SandboxState.ts"
+import type { Execution, SandboxState } from "../state/SandboxState.ts"
+import { executionIds, fingerprint } from "../state/Seeded.ts"
+import { issueTicket } from "../state/Tickets.ts"
 
 /** An application of the service and what it may do (section 5). */
 export interface Application {

@@ -6,9 +6,9 @@ import type { EngineDefinition } from "../engines/EngineDefinition.ts"
 import type { StartInput } from "./DecideStart.ts"
 import { askedFeatures, planResults } from "./PlanResults.ts"
 import { planTimeline } from "./PlanTimeline.ts"
-import type { Started } from "../SandboxEvent.ts"
-import type { SandboxState } from "../SandboxState.ts"
-import { executionIds, fingerprint } from "../Seeded.ts"
+import type { Started } from "../state/SandboxEvent.ts"
+import type { SandboxState } from "../state/SandboxState.ts"
+import { executionIds, fingerprint } from "../state/Seeded.ts"
 
 interface Access {
   readonly application: string

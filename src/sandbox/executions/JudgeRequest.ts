@@ -12,10 +12,10 @@ import { isSealed } from "./Encryption.ts"
 import type { OpenedValues } from "./Encryption.ts"
 import type { EngineDefinition } from "../engines/EngineDefinition.ts"
 import { featureForm } from "../engines/EngineViews.ts"
-import { judgeSettings, settleFeature } from "../engines/FeatureSettings.ts"
+import { judgeSettings, settleFeature } from "../state/FeatureSettings.ts"
 import type { AskedFeature } from "./PlanResults.ts"
-import type { FullReading } from "../readings/Reading.ts"
-import { fingerprint } from "../Seeded.ts"
+import type { FullReading } from "../state/Reading.ts"
+import { fingerprint } from "../state/Seeded.ts"
 
 /** One validation item of a 422 (section 7). */
 export type InvalidItem = {

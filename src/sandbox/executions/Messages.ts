@@ -7,11 +7,11 @@ import type { FeatureStatusReason, StatusReason } from "../../contract/Vocabular
 import { isOpenOutcome } from "./Behaviour.ts"
 import { retrievedByFeature } from "./PlanResults.ts"
 import { retrievedAt } from "./Progress.ts"
-import type { FeaturePlan, Retrieval } from "./ResultsPlan.ts"
-import { momentAt } from "../SandboxState.ts"
-import type { Execution } from "../SandboxState.ts"
-import { isClosedPhase, statusCodeOf } from "./Timeline.ts"
-import type { Phase } from "./Timeline.ts"
+import type { FeaturePlan, Retrieval } from "../state/ResultsPlan.ts"
+import { momentAt } from "../state/SandboxState.ts"
+import type { Execution } from "../state/SandboxState.ts"
+import { isClosedPhase, statusCodeOf } from "../state/Timeline.ts"
+import type { Phase } from "../state/Timeline.ts"
 
 const prose: Readonly<Partial<Record<StatusReason, string>>> = {
   ACCEPTED: "En cola.",

@@ -3,9 +3,9 @@
  * those that were sent whole. Nothing but the observer asks for it.
  */
 import { Context, Effect } from "effect"
-import { recordEvents } from "../SandboxCore.ts"
-import type { SandboxCore } from "../SandboxCore.ts"
-import type { Execution } from "../SandboxState.ts"
+import { recordEvents } from "../core/SandboxCore.ts"
+import type { SandboxCore } from "../core/SandboxCore.ts"
+import type { Execution } from "../state/SandboxState.ts"
 
 /** A fault takes the answer of the call in hand: what it carries reaches nobody. */
 export const AnswerLost = Context.Reference<boolean>("nightjar/sandbox/AnswerLost", {

@@ -5,9 +5,9 @@
 import type { StatusReason } from "../../contract/Vocabulary.ts"
 import { foreverMs, isOpenOutcome } from "./Behaviour.ts"
 import type { Behaviour } from "./Behaviour.ts"
-import { fingerprint, seeded } from "../Seeded.ts"
-import { isOpenReason, statusCodeOf } from "./Timeline.ts"
-import type { AuthenticationStatus, Timeline } from "./Timeline.ts"
+import { fingerprint, seeded } from "../state/Seeded.ts"
+import { isOpenReason, statusCodeOf } from "../state/Timeline.ts"
+import type { AuthenticationStatus, Timeline } from "../state/Timeline.ts"
 
 const secondMs = 1_000
 const minuteMs = 60_000

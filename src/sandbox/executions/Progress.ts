@@ -4,8 +4,8 @@
  */
 import type { StatusReason } from "../../contract/Vocabulary.ts"
 import { recordsBefore, recordsPlanned } from "./PlanResults.ts"
-import type { Retrieval } from "./ResultsPlan.ts"
-import { closesAt, momentAt } from "../SandboxState.ts"
+import type { Retrieval } from "../state/ResultsPlan.ts"
+import { closesAt, momentAt } from "../state/SandboxState.ts"
 
 const goodEnds: ReadonlySet<StatusReason> = new Set<StatusReason>(["COMPLETED", "PARTIAL", "FAILED"])
 

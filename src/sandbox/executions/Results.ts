@@ -4,16 +4,16 @@
  * data, `fetch_date` aside.
  */
 import type { StatusReason } from "../../contract/Vocabulary.ts"
-import { inventedConsent } from "../flows/Consent.ts"
-import { documentsOf } from "../flows/Documents.ts"
+import { inventedConsent } from "../data/Consent.ts"
+import { documentsOf } from "../data/Documents.ts"
 import { featuresAt } from "./Messages.ts"
 import { familyOf, kindsOf, oddProduct, oddSubFamily, retrievedByFeature } from "./PlanResults.ts"
 import { resultsAreFinal, resultsAreWhole, retrievedAt } from "./Progress.ts"
-import { dayOf } from "../engines/RelativeDate.ts"
-import type { FeaturePlan, Retrieval } from "./ResultsPlan.ts"
-import { closesAt, momentAt } from "../SandboxState.ts"
-import type { Execution } from "../SandboxState.ts"
-import { seeded } from "../Seeded.ts"
+import { dayOf } from "../state/RelativeDate.ts"
+import type { FeaturePlan, Retrieval } from "../state/ResultsPlan.ts"
+import { closesAt, momentAt } from "../state/SandboxState.ts"
+import type { Execution } from "../state/SandboxState.ts"
+import { seeded } from "../state/Seeded.ts"
 
 type Record_ = Readonly<Record<string, unknown>>
 

@@ -4,14 +4,14 @@
  * them.
  */
 import { challengeForm } from "../engines/EngineForms.ts"
-import { endHookOf } from "../hooks/EndHook.ts"
-import type { HookState } from "../hooks/HookState.ts"
+import { endHookOf } from "./EndHook.ts"
+import type { HookState } from "../state/HookState.ts"
 import { featuresAt, messagesAt, statusMessage } from "./Messages.ts"
 import { countProducts } from "./PlanResults.ts"
 import { retrievedAt } from "./Progress.ts"
-import { momentAt } from "../SandboxState.ts"
-import type { Execution } from "../SandboxState.ts"
-import { isJudged } from "./Timeline.ts"
+import { momentAt } from "../state/SandboxState.ts"
+import type { Execution } from "../state/SandboxState.ts"
+import { isJudged } from "../state/Timeline.ts"
 
 const iso = (at: number): string => new Date(at).toISOString()
 const secondsOf = (ms: number): number => ms / 1000

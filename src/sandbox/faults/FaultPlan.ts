@@ -4,7 +4,7 @@
  * customers do meanwhile, so that a run repeats whatever the order in which its calls arrive.
  */
 import type { Fault, Faults } from "./Faults.ts"
-import { seeded } from "../Seeded.ts"
+import { seeded } from "../state/Seeded.ts"
 
 /** A call as the rules see it; what a request does not tell is absent. */
 export interface Call {

@@ -5,8 +5,8 @@
 import { Effect, Predicate, Schema } from "effect"
 import type { Result } from "effect"
 import { endpointNames, Faults } from "./Faults.ts"
-import { decodeYaml, problemLines, readYaml, suggest, YamlProblem } from "../YamlFile.ts"
-import type { YamlKind } from "../YamlFile.ts"
+import { decodeYaml, problemLines, readYaml, suggest, YamlProblem } from "../../foundation/YamlFile.ts"
+import type { YamlKind } from "../../foundation/YamlFile.ts"
 
 /** The file cannot be used; every problem at once, from top to bottom. */
 export class FaultsInvalid extends Schema.TaggedError<FaultsInvalid>()("FaultsInvalid", {

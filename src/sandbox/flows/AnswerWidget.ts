@@ -3,16 +3,16 @@
  * needs it. Own shapes all through, since the reference shows none of this.
  */
 import { Clock, Effect } from "effect"
-import { consentDocuments } from "./Consent.ts"
+import { consentDocuments } from "../data/Consent.ts"
 import { allowedSteps, decideCreate, decideStep, decideView } from "./DecideWidget.ts"
 import type { CreateRequest, StepAnswer, StepRequest } from "./DecideWidget.ts"
 import type { Application } from "../executions/DecideStart.ts"
 import { featuresOf } from "./FlowSources.ts"
-import type { FlowSession } from "./FlowSession.ts"
-import { flowEventsOf, flowMomentOf } from "./FlowTimeline.ts"
-import { settle } from "../SandboxCore.ts"
-import type { SandboxCore } from "../SandboxCore.ts"
-import { momentAt } from "../SandboxState.ts"
+import type { FlowSession } from "../state/FlowSession.ts"
+import { flowEventsOf, flowMomentOf } from "../state/FlowTimeline.ts"
+import { settle } from "../core/SandboxCore.ts"
+import type { SandboxCore } from "../core/SandboxCore.ts"
+import { momentAt } from "../state/SandboxState.ts"
 
 const iso = (at: number): string => new Date(at).toISOString()
 

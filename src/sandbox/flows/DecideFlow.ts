@@ -4,12 +4,12 @@
  */
 import type { Decision } from "../executions/DecideCalls.ts"
 import { recordsShownAt } from "./FlowBody.ts"
-import type { FlowSessionEvent } from "./FlowEvent.ts"
-import { newFlowSession } from "./FlowSession.ts"
-import type { FlowSession } from "./FlowSession.ts"
-import { flowMomentOf } from "./FlowTimeline.ts"
-import type { SandboxState } from "../SandboxState.ts"
-import { heldUntil, judgeRead } from "./ReadLimit.ts"
+import type { FlowSessionEvent } from "../state/FlowEvent.ts"
+import { newFlowSession } from "../state/FlowSession.ts"
+import type { FlowSession } from "../state/FlowSession.ts"
+import { flowMomentOf } from "../state/FlowTimeline.ts"
+import type { SandboxState } from "../state/SandboxState.ts"
+import { heldUntil, judgeRead } from "../state/ReadLimit.ts"
 import { planStanding } from "./StandingSessions.ts"
 
 export interface FlowLook {

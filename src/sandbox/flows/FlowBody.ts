@@ -2,12 +2,12 @@
  * The results body of a flow session of its own at one moment (sections 2.7 and 4.10): what its sources have
  * given so far, the consent, and how far the session is. Webhooks carry the same body.
  */
-import { givenConsent } from "./Consent.ts"
-import { documentsOf } from "./Documents.ts"
-import type { SessionDocument } from "./Documents.ts"
-import type { FlowSession } from "./FlowSession.ts"
-import { flowMomentOf } from "./FlowTimeline.ts"
-import type { FlowSource } from "./FlowTimeline.ts"
+import { givenConsent } from "../data/Consent.ts"
+import { documentsOf } from "../data/Documents.ts"
+import type { SessionDocument } from "../data/Documents.ts"
+import type { FlowSession } from "../state/FlowSession.ts"
+import { flowMomentOf } from "../state/FlowTimeline.ts"
+import type { FlowSource } from "../state/FlowTimeline.ts"
 import { resultsAreFinal, resultsAreWhole, retrievedAt } from "../executions/Progress.ts"
 import { retrievalData, retrievedFeatures } from "../executions/Results.ts"
 

@@ -5,11 +5,11 @@
 import { readBehaviour } from "../executions/Behaviour.ts"
 import { findEngine } from "../engines/EngineCatalogue.ts"
 import type { EngineDefinition } from "../engines/EngineDefinition.ts"
-import type { FlowSessionCreated, FlowSourcePlan } from "./FlowEvent.ts"
-import { recordsCustomerOf } from "./FlowTimeline.ts"
+import type { FlowSessionCreated, FlowSourcePlan } from "../state/FlowEvent.ts"
+import { recordsCustomerOf } from "../state/FlowTimeline.ts"
 import { askedFeatures, planResults } from "../executions/PlanResults.ts"
 import { endOf, planTimeline } from "../executions/PlanTimeline.ts"
-import { fingerprint } from "../Seeded.ts"
+import { fingerprint } from "../state/Seeded.ts"
 
 export interface SourceInput {
   readonly seed: number

@@ -2,7 +2,7 @@
  * The behaviour words of a flow session: what whoever creates one through the widget writes into `behaviour`
  * (joined by `+`). What happens to a source is said in its login, with the words of executions.
  */
-import type { FlowPlan } from "./FlowEvent.ts"
+import type { FlowPlan } from "../state/FlowEvent.ts"
 
 export const sessionWords = [
   {

@@ -3,9 +3,9 @@
  * are, their states over time, every read, and every read that came too soon (section 8).
  */
 import type { FlowEventName } from "../../contract/Vocabulary.ts"
-import type { FlowPhase } from "./FlowMoves.ts"
-import type { FlowReading, FlowState } from "./FlowSession.ts"
-import { flowEventsOf } from "./FlowTimeline.ts"
+import type { FlowPhase } from "../state/FlowMoves.ts"
+import type { FlowReading, FlowState } from "../state/FlowSession.ts"
+import { flowEventsOf } from "../state/FlowTimeline.ts"
 
 export interface SessionSeen {
   readonly session_id: string

@@ -2,8 +2,8 @@
  * Standing sessions that no script names: what they do is drawn from the seed, so that a night has as many
  * different ones as it likes. Most complete; some are still being read when they are first looked at.
  */
-import { seeded } from "../Seeded.ts"
-import type { Draw } from "../Seeded.ts"
+import { seeded } from "../state/Seeded.ts"
+import type { Draw } from "../state/Seeded.ts"
 import type { ScriptStep, StandingScript } from "./StandingScripts.ts"
 
 const sources = [

@@ -3,9 +3,9 @@
  * every ObjectId that begins with `5e55000000000000` is one of application sandbox-app-1, and its last eight
  * hex digits choose what it does. Its life is laid around the moment at which it is first looked at.
  */
-import { consentDocuments, defaultSignature } from "./Consent.ts"
+import { consentDocuments, defaultSignature } from "../data/Consent.ts"
 import { findEngine } from "../engines/EngineCatalogue.ts"
-import type { FlowSessionCreated, FlowStep, TakenStep } from "./FlowEvent.ts"
+import type { FlowSessionCreated, FlowStep, TakenStep } from "../state/FlowEvent.ts"
 import { featuresOf, planSource } from "./FlowSources.ts"
 import { readFlowPlan } from "./FlowWords.ts"
 import { drawScript } from "./StandingDraw.ts"

@@ -5,7 +5,7 @@
 import { Clock, Effect } from "effect"
 import { engineEvents, flowEvents } from "../../contract/Vocabulary.ts"
 import type { Application } from "../executions/DecideStart.ts"
-import type { HookRule } from "./HookEvent.ts"
+import type { HookRule } from "../state/HookEvent.ts"
 import {
   decideBindHooks,
   decideCreateFlowHooks,
@@ -15,8 +15,8 @@ import {
   listRules,
 } from "./Hooks.ts"
 import type { FlowHookChange, HooksAnswer, Webhook } from "./Hooks.ts"
-import { settle } from "../SandboxCore.ts"
-import type { SandboxCore } from "../SandboxCore.ts"
+import { settle } from "../core/SandboxCore.ts"
+import type { SandboxCore } from "../core/SandboxCore.ts"
 
 const notFound = { _tag: "NotFound" as const, detail: "no such subscription" }
 

@@ -7,8 +7,8 @@ import type { FlowHook } from "../../contract/Event.ts"
 import type { ValidationItem } from "../../contract/Execution.ts"
 import { engineEvents, flowEvents } from "../../contract/Vocabulary.ts"
 import type { Decision } from "../executions/DecideCalls.ts"
-import type { deliveryOrders, HookEvent, HookRule } from "./HookEvent.ts"
-import type { HookState } from "./HookState.ts"
+import type { deliveryOrders, HookEvent, HookRule } from "../state/HookEvent.ts"
+import type { HookState } from "../state/HookState.ts"
 
 /** A target that the service is started with: every application's events go there. */
 export interface Webhook {

@@ -6,9 +6,9 @@
 import { findSubject } from "./HookSubject.ts"
 import { decideAttempt, deliveryId, planDeliveries, targetOf } from "./PlanDeliveries.ts"
 import type { Answer, Delivery } from "./PlanDeliveries.ts"
-import { recordEvents } from "../SandboxCore.ts"
-import type { SandboxCore } from "../SandboxCore.ts"
-import type { SandboxEvent } from "../SandboxEvent.ts"
+import { recordEvents } from "../core/SandboxCore.ts"
+import type { SandboxCore } from "../core/SandboxCore.ts"
+import type { SandboxEvent } from "../state/SandboxEvent.ts"
 
 /** A delivery as it is sent. */
 export interface HookRequest {

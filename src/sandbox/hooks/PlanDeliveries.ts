@@ -3,11 +3,11 @@
  * Pure: the deliveries of an execution follow from its events, the rules and what was tried. The delivery
  * contract is not shown; own choice: 2xx is delivered, else six attempts with growing waits.
  */
-import type { HookEvent, HookRule } from "./HookEvent.ts"
-import { findRecord, rulesFor } from "./HookState.ts"
-import type { HookState } from "./HookState.ts"
+import type { HookEvent, HookRule } from "../state/HookEvent.ts"
+import { findRecord, rulesFor } from "../state/HookState.ts"
+import type { HookState } from "../state/HookState.ts"
 import type { Occasion, Subject } from "./HookSubject.ts"
-import { fingerprint, seeded } from "../Seeded.ts"
+import { fingerprint, seeded } from "../state/Seeded.ts"
 
 const secondMs = 1_000
 const minuteMs = 60_000

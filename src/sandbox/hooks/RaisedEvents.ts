@@ -6,9 +6,9 @@
 import type { ExecutionEvent } from "../../contract/Event.ts"
 import type { engineEvents, StatusReason } from "../../contract/Vocabulary.ts"
 import { statusMessage } from "../executions/Messages.ts"
-import type { Execution } from "../SandboxState.ts"
-import { isClosedPhase, isJudged } from "../executions/Timeline.ts"
-import type { AuthenticationStatus, Phase } from "../executions/Timeline.ts"
+import type { Execution } from "../state/SandboxState.ts"
+import { isClosedPhase, isJudged } from "../state/Timeline.ts"
+import type { AuthenticationStatus, Phase } from "../state/Timeline.ts"
 
 export type EngineEventName = (typeof engineEvents)[number]
 

@@ -2,8 +2,8 @@
  * The webhooks that the embedded service is started with, as rules of its journal: so a restart with other
  * targets, or with none, changes where pending deliveries go, and never sends what was raised before.
  */
-import type { HookEvent, HookRule } from "./HookEvent.ts"
-import type { HookState } from "./HookState.ts"
+import type { HookEvent, HookRule } from "../state/HookEvent.ts"
+import type { HookState } from "../state/HookState.ts"
 import { allEvents, readTarget } from "./Hooks.ts"
 import type { Webhook } from "./Hooks.ts"
 

@@ -4,9 +4,9 @@
  */
 import { Effect, Predicate, Schema } from "effect"
 import type { Result } from "effect"
-import { decodeYaml, problemLines, readYaml, suggest, YamlProblem } from "../YamlFile.ts"
-import type { YamlKind } from "../YamlFile.ts"
-import { Reading, readingChoices } from "./Reading.ts"
+import { decodeYaml, problemLines, readYaml, suggest, YamlProblem } from "../../foundation/YamlFile.ts"
+import type { YamlKind } from "../../foundation/YamlFile.ts"
+import { Reading, readingChoices } from "../state/Reading.ts"
 import { wrapWords } from "./ReadingHelp.ts"
 
 /** The file cannot be used; every problem at once, from top to bottom. */

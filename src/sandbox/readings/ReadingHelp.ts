@@ -2,7 +2,7 @@
  * What `nightjar sandbox --help` says of a file of a reading, made from the very keys that the service takes,
  * so that neither can say what the other does not know.
  */
-import { readingChoices } from "./Reading.ts"
+import { readingChoices } from "../state/Reading.ts"
 
 const lineMax = 100
 

@@ -2,7 +2,7 @@
  * Acceptance bodies as a reading has them (section 2.5): optional fields that are there, are not, or are
  * null, and whose external id a conflict names (section 4.1).
  */
-import type { FullReading } from "./Reading.ts"
+import type { FullReading } from "../state/Reading.ts"
 
 type Fields = Readonly<Record<string, unknown>>
 

@@ -3,7 +3,7 @@
  * all that is decided at the service's edge. What depends on the state (ids, ends, whose id a conflict names)
  * is decided where the state is.
  */
-import type { FullReading } from "./Reading.ts"
+import type { FullReading } from "../state/Reading.ts"
 import { shapeAcceptance } from "./ShapeAcceptance.ts"
 import { flowError, gatewayPage } from "./ShapeFlow.ts"
 import type { ErrorBody } from "./ShapeFlow.ts"

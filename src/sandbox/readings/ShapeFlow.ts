@@ -2,7 +2,7 @@
  * The flow API's answers as a reading has them: how the records of a results body are arranged (section 2.7)
  * and what its own errors look like (section 7).
  */
-import type { FullReading } from "./Reading.ts"
+import type { FullReading } from "../state/Reading.ts"
 
 interface ResultsBody {
   readonly data: Readonly<Record<string, unknown>>

@@ -4,7 +4,7 @@
  * contract: that is the point of it.
  */
 import { Predicate } from "effect"
-import type { FullReading } from "./Reading.ts"
+import type { FullReading } from "../state/Reading.ts"
 import { shapeOptionals } from "./ShapeAcceptance.ts"
 
 type Fields = Readonly<Record<string, unknown>>

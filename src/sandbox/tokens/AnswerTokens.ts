@@ -9,9 +9,9 @@ import type { Application } from "../executions/DecideStart.ts"
 import { decideTokenizedStart, malformedTokenId } from "./DecideTokenizedStart.ts"
 import { decideExchange, decideRevoke, findToken, isTokenId, locksAt, tokenStatusAt } from "./DecideTokens.ts"
 import type { ExchangeInput } from "./DecideTokens.ts"
-import { recordEvents, settle } from "../SandboxCore.ts"
-import type { SandboxCore } from "../SandboxCore.ts"
-import type { StoredToken } from "./TokenState.ts"
+import { recordEvents, settle } from "../core/SandboxCore.ts"
+import type { SandboxCore } from "../core/SandboxCore.ts"
+import type { StoredToken } from "../state/TokenState.ts"
 
 const notFound = { _tag: "NotFound", detail: "no such token" } as const
 const malformed = { _tag: "Invalid", detail: [malformedTokenId(["path", "token_id"])] } as const

@@ -11,10 +11,10 @@ import { decideStart, refusal } from "../executions/DecideStart.ts"
 import type { Application, StartDecision, StartInput } from "../executions/DecideStart.ts"
 import { findToken, isTokenId, openToken } from "./DecideTokens.ts"
 import { findEngine } from "../engines/EngineCatalogue.ts"
-import type { FullReading } from "../readings/Reading.ts"
-import type { SandboxEvent } from "../SandboxEvent.ts"
-import type { SandboxState } from "../SandboxState.ts"
-import type { StoredToken } from "./TokenState.ts"
+import type { FullReading } from "../state/Reading.ts"
+import type { SandboxEvent } from "../state/SandboxEvent.ts"
+import type { SandboxState } from "../state/SandboxState.ts"
+import type { StoredToken } from "../state/TokenState.ts"
 
 export interface TokenizedStartInput {
   readonly seed: number

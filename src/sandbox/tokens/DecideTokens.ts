@@ -5,8 +5,8 @@
  */
 import type { Decision } from "../executions/DecideCalls.ts"
 import type { Application } from "../executions/DecideStart.ts"
-import type { SandboxEvent } from "../SandboxEvent.ts"
-import type { Execution, SandboxState } from "../SandboxState.ts"
+import type { SandboxEvent } from "../state/SandboxEvent.ts"
+import type { Execution, SandboxState } from "../state/SandboxState.ts"
 import {
   damageSealed,
   isVerified,
@@ -15,13 +15,13 @@ import {
   serviceHalfFor,
   tokenKeyFor,
   verifierOf,
-} from "./Sealing.ts"
-import type { Seal } from "./Sealing.ts"
-import { fingerprint } from "../Seeded.ts"
-import { ticketSeal } from "./Tickets.ts"
-import type { ExchangeRefused, TicketExchanged } from "./TokenEvent.ts"
-import { ticketWindow } from "./TokenState.ts"
-import type { PendingTicket, StoredToken } from "./TokenState.ts"
+} from "../state/Sealing.ts"
+import type { Seal } from "../state/Sealing.ts"
+import { fingerprint } from "../state/Seeded.ts"
+import { ticketSeal } from "../state/Tickets.ts"
+import type { ExchangeRefused, TicketExchanged } from "../state/TokenEvent.ts"
+import { ticketWindow } from "../state/TokenState.ts"
+import type { PendingTicket, StoredToken } from "../state/TokenState.ts"
 
 /** Form of a token id: not shown; own choice. */
 export const isTokenId = (text: string): boolean => /^t10n-[0-9a-f]{32}$/.test(text)

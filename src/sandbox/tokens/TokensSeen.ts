@@ -3,7 +3,7 @@
  * with it. Nothing of the stored login is here, and neither half of its key.
  */
 import { locksAt } from "./DecideTokens.ts"
-import type { SandboxState } from "../SandboxState.ts"
+import type { SandboxState } from "../state/SandboxState.ts"
 
 export interface TokenSeen {
   readonly token_id: string

@@ -1,0 +1,139 @@
+/**
+ * `nightjar acquaint JOB`: day one at a real service. Runs one customer on one engine with every call
+ * recorded, compares each answer with the contract, and writes the reading and the results sources that fit.
+ * One login, one execution; nothing is deleted unless it is asked for and proved.
+ */
+import { join } from "node:path"
+import { Effect, Exit, Layer, Option } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { NoProgressFlag, jsonFlag, outputFolder } from "../CommonFlags.ts"
+import { endWith } from "../Failures.ts"
+import type { Assignment, Job } from "../../jobs/Job.ts"
+import { loadJobs } from "../Jobs.ts"
+import { note } from "../Output.ts"
+
+import { closeLock, prepareOutput } from "../RunFolder.ts"
+import { Wiring } from "../Wiring.ts"
+
+const boolean = (name: string, description: string) =>
+  Flag.Boolean(name).pipe(Flag.withoutNegation, Flag.withDescription(description), Flag.withDefault(false))
+
+const flags = {
+  job: Argument.String("JOB").pipe(Argument.withDescription("A job file, such as jobs/demo.yaml")),
+  customer: Flag.String("customer").pipe(
+    Flag.withMetavar("ID"),
+    Flag.withDescription("The customer to run; needed where the job has several"),
+    Flag.optional,
+  ),
+  engine: Flag.String("engine").pipe(
+    Flag.withMetavar("REF"),
+    Flag.withDescription("The engine to run on; needed where that customer has several"),
+    Flag.optional,
+  ),
+  write: Flag.String("write").pipe(
+    Flag.withMetavar("DIR"),
+    Flag.withDescription("Where the results sources go (default: beside the recording)"),
+    Flag.optional,
+  ),
+  probeConflict: boolean(
+    "probe-conflict",
+    "Send the start once more while the first is open, to see its 409; a service that breaks this rule " +
+      "would log in twice",
+  ),
+  acceptUncounted: boolean(
+    "accept-uncounted",
+    "Where records are not counted, write sources that delete on the source's word alone",
+  ),
+  remove: boolean("delete", "Delete the execution once everything in it is proved to be read"),
+  json: jsonFlag,
+}
+
+type Flags = {
+  readonly write: Option.Option<string>
+  readonly probeConflict: boolean
+  readonly acceptUncounted: boolean
+  readonly remove: boolean
+  readonly json: boolean
+}
+
+export const acquaint = Command.make(
+  "acquaint",
+  flags,
+  Effect.fn("Acquaint.handle")(function* ({ job: path, customer, engine, ...options }) {
+    const { chooseAssignment } = yield* Effect.promise(() => import("../AcquaintChoice.ts"))
+    const output = yield* outputFolder
+    const [whole] = yield* loadJobs([path])
+    if (whole === undefined) return
+    const assignment = yield* chooseAssignment(whole, customer, engine)
+    const told = yield* acquainted({ whole, assignment, output, options })
+    yield* endWith(told)
+  }),
+).pipe(
+  Command.withShortDescription("One customer at a real service, every call recorded and compared"),
+  Command.withDescription(
+    "Day one at a real service: runs one customer on one engine with every call recorded\n" +
+      "(shapes only: no values of records, no secrets), compares each answer with the reference,\n" +
+      "and writes the reading and the results sources that fit. It logs in once, starts one\n" +
+      "execution, asks for no ticket, and deletes nothing unless told to.\n" +
+      "Exit code 0: every answer fits the reference or an observed reading of it, and a night\n" +
+      "with the written sources loses nothing; 3: something does not fit, or somebody has to act;\n" +
+      "4: the execution did not end in time.",
+  ),
+  Command.withExamples([
+    {
+      command: "nightjar acquaint jobs/demo.yaml --customer c-003",
+      description: "Against the embedded service",
+    },
+  ]),
+)
+
+const interruptedLine =
+  "interrupted: the state is saved. An execution that was started stays at the service; the same command " +
+  "resumes it."
+
+const acquainted = Effect.fnUntraced(function* (input: {
+  readonly whole: Job
+  readonly assignment: Assignment
+  readonly output: string
+  readonly options: Flags
+}) {
+  const { whole, assignment, output, options } = input
+  const { lockFolder } = yield* Effect.promise(() => import("../../foundation/FolderLock.ts"))
+  const { acquaintedNight, cutDown, recorderFor } = yield* Effect.promise(() => import("../AcquaintRun.ts"))
+  const { acquaintFolder, claimSchemas, writeCalls } = yield* Effect.promise(
+    () => import("../AcquaintFiles.ts"),
+  )
+  const { progressLayer } = yield* Effect.promise(() => import("../ProgressDisplay.ts"))
+  const { tellRun } = yield* Effect.promise(() => import("../AcquaintTell.ts"))
+  const wiring = yield* Wiring
+  const silent = yield* NoProgressFlag
+  const job = cutDown(whole, assignment, options.remove)
+  const recorder = recorderFor(job, options.probeConflict)
+  const folder = acquaintFolder(output, assignment.customer_id, assignment.engine_reference)
+  const own = join(folder, "schemas")
+  const schemas = Option.getOrElse(options.write, () => own)
+  yield* prepareOutput(output, [job.share])
+  const night = Effect.gen(function* () {
+    yield* lockFolder(`${output}/run.lock`)
+    yield* closeLock(output)
+    yield* claimSchemas(schemas, schemas === own)
+    const services = Layer.merge(
+      progressLayer(!silent),
+      wiring.night(job, output, undefined, recorder.through),
+    )
+    return yield* Effect.provide(acquaintedNight({ job, whole, output, recorder }), services)
+  })
+  const ran = yield* Effect.scoped(night).pipe(
+    Effect.onInterrupt(() => note(interruptedLine)),
+    // A secret that is refused, or a wait that is cut off, is worth a look at the calls too.
+    Effect.onExit((exit) =>
+      Exit.isFailure(exit) && recorder.calls.length > 0
+        ? Effect.andThen(
+            writeCalls(folder, recorder.calls),
+            note(`The calls so far are in ${folder}/calls.ndjson.`),
+          )
+        : Effect.void,
+    ),
+  )
+  return yield* tellRun({ ...options, ran, whole, assignment, recorder, folder, schemas })
+})

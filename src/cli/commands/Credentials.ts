@@ -1,0 +1,90 @@
+/**
+ * `nightjar credentials list|release`: logins that a source rejected and that are never sent again unchanged,
+ * until they change or somebody who knows better releases them.
+ */
+import { Effect } from "effect"
+import { Argument, Command } from "effect/cli"
+import { counted, table } from "../../report/TextTable.ts"
+import { jsonFlag } from "../CommonFlags.ts"
+import { UsageRefused } from "../Failures.ts"
+import { hasLedger, openedLedger, withLedger } from "../LedgerOf.ts"
+import { Output, say, sayJson } from "../Output.ts"
+
+const rejected = Effect.gen(function* () {
+  const ledger = yield* openedLedger
+  return [...(yield* ledger.rejections).values()].map(({ at, fact }) => ({
+    fingerprint: fact.fingerprint,
+    customer_id: fact.customer_id,
+    engine_reference: fact.engine_reference,
+    reason: fact.reason,
+    rejected_at: new Date(at).toISOString(),
+    task_id: fact.task_id,
+  }))
+})
+
+const list = Command.make(
+  "list",
+  { json: jsonFlag },
+  Effect.fn("Credentials.list")(function* ({ json }) {
+    const rows = (yield* hasLedger) ? yield* withLedger(rejected) : []
+    if (json) return yield* sayJson(rows)
+    if (rows.length === 0) return yield* say("No credentials are rejected.")
+    const { out } = yield* Output
+    const header = ["fingerprint", "customer", "engine", "reason", "rejected at"]
+    const cells = rows.map((row) => [
+      row.fingerprint.slice(0, fingerprintShown),
+      row.customer_id,
+      row.engine_reference,
+      row.reason,
+      row.rejected_at,
+    ])
+    yield* say(table(header, cells, { width: out.width }))
+  }),
+).pipe(Command.withDescription("Credentials that a source rejected; none of them is sent again unchanged"))
+
+const fingerprintShown = 16
+const prefixMin = 6
+
+/** Fingerprints by their beginnings, as `list` shows them; undefined where one is ambiguous or unknown. */
+export const resolveFingerprint = (given: string, known: ReadonlyArray<string>): string | undefined => {
+  const found = known.filter((one) => one === given || (given.length >= prefixMin && one.startsWith(given)))
+  return found.length === 1 ? found[0] : undefined
+}
+
+const release = Command.make(
+  "release",
+  {
+    fingerprints: Argument.String("FINGERPRINT").pipe(
+      Argument.withDescription("As `credentials list` shows it, or the first 6 characters at least"),
+      Argument.variadic({ min: 1 }),
+    ),
+    json: jsonFlag,
+  },
+  Effect.fn("Credentials.release")(function* ({ fingerprints, json }) {
+    const released = yield* withLedger(
+      Effect.gen(function* () {
+        const known = (yield* rejected).map(({ fingerprint }) => fingerprint)
+        const resolved = fingerprints.map((given) => resolveFingerprint(given, known))
+        const missing = resolved.indexOf(undefined)
+        if (missing >= 0)
+          return yield* new UsageRefused({
+            message:
+              `argument ${missing + 1} names no rejected credentials, or more than one; ` +
+              "nothing was released (`nightjar credentials list` shows them)",
+          })
+        const chosen = [...new Set(resolved.filter((one) => one !== undefined))]
+        const ledger = yield* openedLedger
+        yield* ledger.append(chosen.map((fingerprint) => ({ _tag: "CredentialReleased", fingerprint })))
+        return chosen
+      }),
+      "read-write",
+    )
+    if (json) return yield* sayJson(released)
+    yield* say(`${counted(released.length, "login")} released: the next run sends it again.`)
+  }),
+).pipe(Command.withDescription("Allows rejected credentials to be sent once more"))
+
+export const credentials = Command.make("credentials").pipe(
+  Command.withDescription("Credentials that a source rejected"),
+  Command.withSubcommands([list, release]),
+)

@@ -1,0 +1,67 @@
+/**
+ * `nightjar demo`: the demo night on the embedded service, and what to make of it. What a cron job would have
+ * got as an exit code is explained; the command itself succeeds when the night ended as it was designed to
+ * end.
+ */
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+import { Effect, Option } from "effect"
+import { Command } from "effect/cli"
+import { outcomes } from "../../ledger/Fact.ts"
+import { exitMeaning } from "../../report/RenderSummary.ts"
+import { summarise } from "../../report/Summary.ts"
+import { wrap } from "../../report/TextTable.ts"
+import { outputFolder } from "../CommonFlags.ts"
+import { endWith, exitCodes } from "../Failures.ts"
+import { loadJobs } from "../Jobs.ts"
+import { findRun, withLedger } from "../LedgerOf.ts"
+import { note, Output, say } from "../Output.ts"
+import { Settings } from "../Settings.ts"
+import { Wiring } from "../Wiring.ts"
+
+/** How the tasks of `jobs/demo.yaml` end, on every first run and every further one. */
+const designed = { succeeded: 26, partial: 2, failed: 8, skipped: 2, unfinished: 1 } as const
+
+const exampleQuery = "SELECT who_acts, reason, count(*) AS tasks FROM tasks GROUP BY ALL ORDER BY ALL"
+
+export const demo = Command.make(
+  "demo",
+  {},
+  Effect.fn("Demo.handle")(function* () {
+    const { packageFolder } = yield* Wiring
+    const path = existsSync("jobs/demo.yaml") ? "jobs/demo.yaml" : join(packageFolder, "jobs/demo.yaml")
+    const output = yield* outputFolder
+    const { runNights } = yield* Effect.promise(() => import("../Nights.ts"))
+    const jobs = yield* loadJobs([path])
+    const exit_code = yield* runNights(jobs, {
+      output,
+      json: false,
+      further: false,
+      webhooks: undefined,
+      parent: undefined,
+      only: undefined,
+    })
+    if (exit_code !== exitCodes.leftovers && exit_code !== exitCodes.peopleMustAct)
+      return yield* endWith(exit_code === exitCodes.ok ? exitCodes.defect : exit_code)
+    const summary = summarise(yield* withLedger(findRun(Option.none())))
+    const { out } = yield* Output
+    const folder = output === "output" ? "" : ` --output ${output}`
+    const lines = [
+      `A cron job would have got exit code ${exit_code}: ${exitMeaning[exit_code]}. ` +
+        "Here that is the engine in maintenance; the others need a customer or an engineer and wait for " +
+        "nobody else.",
+    ]
+    const { invocation } = yield* Settings
+    // Commands stay on one line, so that they can be copied.
+    const commands = [
+      `Ask the tables: ${invocation} query${folder} "${exampleQuery}"`,
+      `Ask about a customer: ${invocation} explain${folder} c-024`,
+    ]
+    yield* say(`\n${[...lines.map((line) => wrap(line, out.width, "", "  ")), ...commands].join("\n")}`)
+    const asDesigned =
+      exit_code === exitCodes.leftovers &&
+      outcomes.every((outcome) => summary.outcomes[outcome] === designed[outcome])
+    if (!asDesigned) yield* note("nightjar: the demo night did not end as it was designed to end")
+    yield* endWith(asDesigned ? exitCodes.ok : exit_code)
+  }),
+).pipe(Command.withDescription("Runs the demo night on the embedded service and explains how it ended"))

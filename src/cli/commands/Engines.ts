@@ -1,0 +1,200 @@
+/**
+ * `nightjar engines list|show REF`: the service's catalogue and an engine's form. The service is that of a
+ * job, or the one that flags and NIGHTJAR_* settings name.
+ */
+import { Effect, Option, Schema } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import type { ServiceTarget } from "../../jobs/Job.ts"
+import type { EngineDetails } from "../../contract/Engine.ts"
+import { suggestion } from "../../foundation/Nearest.ts"
+import { table, wrap } from "../../report/TextTable.ts"
+import { KnownSecrets } from "../../secrets/KnownSecrets.ts"
+import { Settings } from "../Settings.ts"
+import { jsonFlag, outputFolder } from "../CommonFlags.ts"
+import { NothingThere, UsageRefused } from "../Failures.ts"
+import { loadJobs } from "../Jobs.ts"
+import { Output, say, sayJson } from "../Output.ts"
+import { Wiring } from "../Wiring.ts"
+
+const serviceFlags = {
+  job: Flag.String("job").pipe(
+    Flag.withMetavar("JOB"),
+    Flag.withDescription("Ask the service of this job file"),
+    Flag.optional,
+  ),
+  base_url: Flag.String("base-url").pipe(
+    Flag.withMetavar("URL"),
+    Flag.withDescription("The direct execution API (default: NIGHTJAR_BASE_URL)"),
+    Flag.optional,
+  ),
+  flows_url: Flag.String("flows-url").pipe(
+    Flag.withMetavar("URL"),
+    Flag.withDescription("The flow API (default: NIGHTJAR_FLOWS_URL)"),
+    Flag.optional,
+  ),
+  app_secret: Flag.String("app-secret").pipe(
+    Flag.withMetavar("env:NAME"),
+    Flag.withDescription("Where the application secret is: env:NAME, file:PATH or exec:COMMAND"),
+    Flag.optional,
+  ),
+}
+interface ServiceFlags {
+  readonly job: Option.Option<string>
+  readonly base_url: Option.Option<string>
+  readonly flows_url: Option.Option<string>
+  readonly app_secret: Option.Option<string>
+}
+
+const targetOf = Effect.fnUntraced(function* (flags: ServiceFlags) {
+  if (Option.isSome(flags.job)) {
+    const [job] = yield* loadJobs([flags.job.value])
+    if (job !== undefined) {
+      const { holdLogins } = yield* Effect.promise(() => import("../../planning/HeldLogins.ts"))
+      holdLogins(yield* KnownSecrets, job, job.assignments)
+      return job.service
+    }
+  }
+  const settings = yield* Settings
+  const { parseReference } = yield* Effect.promise(() => import("../../jobs/Reference.ts"))
+  const { parseUrlBeside } = yield* Effect.promise(() => import("../../jobs/Scalars.ts"))
+  const base_url = Option.getOrElse(flags.base_url, () => settings.base_url)
+  const flows = Option.getOrElse(flags.flows_url, () => settings.flows_url)
+  if (base_url === undefined)
+    return yield* new UsageRefused({
+      message: "which service? Give --job JOB, or --base-url with --app-secret, or set NIGHTJAR_BASE_URL",
+    })
+  const beside = URL.canParse(base_url) && flows !== undefined ? parseUrlBeside(base_url, flows) : undefined
+  const flows_url = beside ?? flows ?? base_url
+  const written = Option.getOrElse(flags.app_secret, () =>
+    settings.hasAppSecret ? "env:NIGHTJAR_APP_SECRET" : "",
+  )
+  const app_secret = parseReference(written, ".")
+  if (app_secret === undefined)
+    return yield* new UsageRefused({
+      message: "--app-secret is a reference (env:NAME, file:PATH or exec:COMMAND), never the secret itself",
+    })
+  return {
+    _tag: "Remote",
+    base_url,
+    flows_url,
+    attachments_url: flows_url,
+    app_secret,
+  } satisfies ServiceTarget
+})
+
+const withService = Effect.fnUntraced(function* (flags: ServiceFlags) {
+  const wiring = yield* Wiring
+  return wiring.catalogue(yield* targetOf(flags), yield* outputFolder)
+})
+
+const EngineLine = Schema.Struct({
+  reference: Schema.String,
+  name: Schema.optionalKey(Schema.String),
+  status: Schema.optionalKey(Schema.String),
+  is_online: Schema.optionalKey(Schema.Boolean),
+  main_category: Schema.optionalKey(Schema.String),
+  action_required_frequency: Schema.optionalKey(Schema.String),
+  features: Schema.optionalKey(Schema.Array(Schema.String)),
+})
+const readLines = Schema.decodeUnknownOption(Schema.Array(EngineLine))
+
+const fetchList = Effect.gen(function* () {
+  const { Service } = yield* Effect.promise(() => import("../../client/Service.ts"))
+  const { retryCall } = yield* Effect.promise(() => import("../../client/Backoff.ts"))
+  const service = yield* Service
+  const { body } = yield* retryCall(service.listEngines, { triesMax: 3 })
+  return body.json
+})
+
+const list = Command.make(
+  "list",
+  { ...serviceFlags, json: jsonFlag },
+  Effect.fn("Engines.list")(function* ({ json, ...flags }) {
+    const services = yield* withService(flags)
+    const catalogue = yield* fetchList.pipe(Effect.provide(services))
+    if (json) return yield* sayJson(catalogue)
+    const { out } = yield* Output
+    const rows = Option.getOrElse(readLines(catalogue), () => []).map((engine) => [
+      engine.reference,
+      engine.status ?? "",
+      engine.is_online === false ? "no" : "yes",
+      engine.action_required_frequency ?? "",
+      (engine.features ?? []).join(" "),
+    ])
+    const header = ["engine", "status", "online", "needs a person", "features"]
+    yield* say(table(header, rows, { width: out.width }))
+  }),
+).pipe(Command.withDescription("The service's engines"))
+
+const show = Command.make(
+  "show",
+  {
+    reference: Argument.String("REF").pipe(
+      Argument.withDescription("An engine's reference, such as sandbox-bank:website"),
+    ),
+    ...serviceFlags,
+    json: jsonFlag,
+  },
+  Effect.fn("Engines.show")(function* ({ reference, json, ...flags }) {
+    const services = yield* withService(flags)
+    const { FormCache } = yield* Effect.promise(() => import("../../forms/EngineForms.ts"))
+    const { finding, catalogue } = yield* Effect.gen(function* () {
+      const finding = yield* (yield* FormCache).look(reference)
+      return { finding, catalogue: finding._tag === "Unknown" ? yield* fetchList : [] }
+    }).pipe(Effect.provide(services))
+    if (finding._tag === "Unknown") {
+      const known = Option.getOrElse(readLines(catalogue), () => []).map((engine) => engine.reference)
+      return yield* new NothingThere({
+        message: `the service knows no such engine${suggestion(reference, known)}`,
+      })
+    }
+    if (finding._tag === "Unavailable")
+      return yield* new NothingThere({ message: "the engine is not available, and its form was never seen" })
+    if (finding._tag === "Unusable")
+      return yield* new NothingThere({ message: `the engine's form cannot be used (${finding.why})` })
+    if (finding._tag === "Unreadable") return yield* new NothingThere({ message: finding.detail })
+    const { details } = finding.engine
+    if (json) return yield* sayJson(details)
+    const { out } = yield* Output
+    yield* say(renderEngine(details, finding.available, out.width))
+  }),
+).pipe(Command.withDescription("One engine: its form, its settings and its features"))
+
+const renderEngine = (details: EngineDetails, available: boolean, width: number): string => {
+  const rowsOf = ({ properties, required }: EngineDetails["parameters"]) =>
+    Object.entries(properties ?? {}).map(([name, field]) => [
+      name,
+      textOf(field, "type") || "string",
+      required?.includes(name) === true ? "required" : "",
+      [textOf(field, "format"), textOf(field, "pattern"), textOf(field, "enum"), textOf(field, "title")]
+        .filter((one) => one !== "")
+        .join(" "),
+    ])
+  const header = ["field", "type", "", "form"]
+  const configurations = rowsOf(details.configurations)
+  return [
+    wrap(`${details.reference}: ${details.name}`, width),
+    wrap(
+      `${details.status}, ${available ? "online" : "not available now"}, needs a person: ` +
+        `${details.action_required_frequency}`,
+      width,
+    ),
+    "",
+    "Parameters",
+    table(header, rowsOf(details.parameters), { width }),
+    ...(configurations.length === 0 ? [] : ["", "Configurations", table(header, configurations, { width })]),
+    "",
+    wrap(`Features: ${details.features.map(({ code }) => code).join(", ")}`, width, "", "  "),
+  ].join("\n")
+}
+
+const textOf = (field: unknown, key: string): string => {
+  if (typeof field !== "object" || field === null || !(key in field)) return ""
+  const value: unknown = Reflect.get(field, key)
+  return Array.isArray(value) ? value.map(String).join("|") : value === undefined ? "" : String(value)
+}
+
+export const engines = Command.make("engines").pipe(
+  Command.withDescription("The service's catalogue and an engine's form"),
+  Command.withSubcommands([list, show]),
+)

@@ -1,0 +1,176 @@
+/**
+ * `nightjar plan JOB…`: what `run` would start now, without starting anything: tasks, conflicts, what is
+ * skipped and why, form errors, and how long it may take.
+ */
+import { Clock, Effect, Layer } from "effect"
+import { Command } from "effect/cli"
+import { resumeTask } from "../../execution/TaskResumption.ts"
+import type { Job } from "../../jobs/Job.ts"
+import { foldRun } from "../../ledger/RunState.ts"
+import { chooseRun } from "../../planning/ChooseRun.ts"
+import { localDate } from "../../planning/LocalTime.ts"
+import type { Task } from "../../planning/Assignment.ts"
+import type { Plan } from "../../planning/Plan.ts"
+import type { Style } from "../../report/RenderSummary.ts"
+import { counted, span, table, wrap } from "../../report/TextTable.ts"
+import { jobArguments, jsonFlag, outputFolder } from "../CommonFlags.ts"
+import { loadJobs } from "../Jobs.ts"
+import { openedLedger } from "../LedgerOf.ts"
+import { refuseLostLedger } from "../LedgerOf.ts"
+import { Output, say, sayJson } from "../Output.ts"
+import { Wiring } from "../Wiring.ts"
+
+interface Preview {
+  readonly job: Job
+  readonly how: "new" | "resume" | "nothing"
+  readonly collect: ReadonlyArray<string>
+  readonly plan: Plan
+  /** Tasks of the plan that are over in the run that would be taken up. */
+  readonly over: ReadonlySet<string>
+  /** How the job's results sources differ from the built-in ones, a line each. */
+  readonly sources: ReadonlyArray<string>
+}
+
+const hows = { New: "new", Resume: "resume", NothingToDo: "nothing" } as const
+
+const previewJob = Effect.fnUntraced(function* (job: Job) {
+  const { planJob } = yield* Effect.promise(() => import("../../night/PlanJob.ts"))
+  const { differences } = yield* Effect.promise(() => import("../../jobs/ResultsSources.ts"))
+  const ledger = yield* openedLedger
+  const now = yield* Clock.currentTimeMillis
+  const { chosen, collect } = chooseRun({
+    runs: yield* ledger.runs,
+    job: job.name,
+    run_date: localDate(now, job.timezone),
+    now,
+    further: false,
+  })
+  const { plan } = yield* planJob(job, chosen.run_id, undefined)
+  const state = foldRun(yield* ledger.facts(chosen.run_id))
+  const over = plan.tasks.filter(
+    ({ task_id }) =>
+      chosen._tag === "NothingToDo" || resumeTask(state?.tasks.get(task_id), "night")._tag === "Nothing",
+  )
+  return {
+    job,
+    how: hows[chosen._tag],
+    collect,
+    plan,
+    over: new Set(over.map(({ task_id }) => task_id)),
+    sources: differences(job.sources),
+  } satisfies Preview as Preview
+})
+
+export const plan = Command.make(
+  "plan",
+  { jobs: jobArguments, json: jsonFlag },
+  Effect.fn("Plan.handle")(function* ({ jobs, json }) {
+    const output = yield* outputFolder
+    yield* refuseLostLedger(output)
+    const wiring = yield* Wiring
+    const loaded = yield* loadJobs(jobs)
+    const { out } = yield* Output
+    const previews = yield* Effect.forEach(loaded, (job) =>
+      previewJob(job).pipe(
+        Effect.provide(Layer.merge(wiring.plan(job.service, output), wiring.tokenStore(job, output))),
+      ),
+    )
+    if (json) return yield* sayJson(previews.map(previewJson))
+    for (const preview of previews) yield* say(renderPreview(preview, out))
+  }),
+).pipe(
+  Command.withDescription(
+    "What run would start, without starting anything: tasks, conflicts, skips, form errors",
+  ),
+)
+
+/** The stored token that logs in; undefined where parameters do. */
+const tokenName = ({ login }: Task["start"]): string | undefined =>
+  login._tag === "Token" ? login.token.name : undefined
+
+/** Nothing of a login but its fingerprint, or the name of its token. */
+const previewJson = ({ job, how, collect, plan, over }: Preview) => ({
+  job: job.name,
+  run_id: plan.run_id,
+  how,
+  collect_first: collect,
+  tasks: plan.tasks.map(
+    ({ task_id, customer_id, engine_reference, features, lacking, availability, ...task }) => ({
+      task_id,
+      customer_id,
+      engine_reference,
+      features: features.map(({ code }) => code),
+      lacking,
+      availability,
+      fingerprint: task.fingerprint,
+      token: tokenName(task.start),
+      expected_ms: task.expected_ms,
+      source: task.source,
+      starts: !over.has(task_id),
+    }),
+  ),
+  settled: plan.settled.map(({ features, ...verdict }) => ({
+    ...verdict,
+    features: features.map(({ code }) => code),
+  })),
+  sessions: plan.sessions,
+  sources: job.sources,
+  conflicts: plan.conflicts,
+  warnings: plan.warnings,
+  expected_ms: plan.expected_ms,
+})
+
+const headlines = {
+  new: "would begin",
+  resume: "would be resumed",
+  nothing: "is finished: `run` would do nothing (`--new` forces a further run)",
+} as const
+
+const renderPreview = ({ how, collect, plan, over, sources }: Preview, { width }: Style): string => {
+  const starting = plan.tasks.filter(({ task_id }) => !over.has(task_id))
+  const withTokens = starting.some((task) => tokenName(task.start) !== undefined)
+  const rows = starting.map((task) => [
+    task.customer_id,
+    task.engine_reference,
+    task.features.map(({ code }) => code).join(" ") || "(the engine's defaults)",
+    task.availability,
+    span(task.expected_ms),
+    ...(withTokens ? [tokenName(task.start) === undefined ? "parameters" : "token"] : []),
+  ])
+  const header = ["customer", "engine", "features", "engine is", "expected"]
+  const sections = [
+    wrap(
+      `${plan.run_id} ${headlines[how]}: ${counted(starting.length, "task")} to start, ` +
+        `${over.size} already finished, ${plan.settled.length} not to be started, ` +
+        `${counted(plan.sessions.length, "session")} to read; takes ${span(plan.expected_ms)} or more`,
+      width,
+    ),
+    ...collect.map((run_id) => wrap(`first: collects what ${run_id} left at the service`, width)),
+    ...(rows.length === 0 ? [] : ["", table(withTokens ? [...header, "login"] : header, rows, { width })]),
+    ...(plan.settled.length === 0 ? [] : ["", "Will not start:"]),
+    ...plan.settled.map(({ customer_id, engine_reference, outcome, reason, who_acts, message }) =>
+      wrap(
+        `  ${customer_id} ${engine_reference}: ${outcome}, ${reason} (${who_acts}): ${message}`,
+        width,
+        "",
+        "    ",
+      ),
+    ),
+    ...(sources.length === 0 ? [] : ["", "Results sources that are not the built-in ones:"]),
+    ...sources.map((difference) => wrap(`  ${difference}`, width, "", "    ")),
+    ...(plan.conflicts.length === 0 ? [] : ["", "One after the other:"]),
+    ...plan.conflicts.map(({ why, task_ids }) =>
+      wrap(`  ${why.replaceAll("_", " ")}: ${task_ids.join(", ")}`, width, "", "    "),
+    ),
+    ...(plan.warnings.length === 0 ? [] : ["", "Warnings:"]),
+    ...plan.warnings.map(({ engine_reference, message, source, count }) =>
+      wrap(
+        `  ${source}: ${engine_reference}: ${message}${count > 1 ? ` (${count} times)` : ""}`,
+        width,
+        "",
+        "    ",
+      ),
+    ),
+  ]
+  return sections.join("\n")
+}

@@ -1,0 +1,87 @@
+/**
+ * `nightjar query SQL`: SQL over the published tables, read only and closed to every other file. Text formats
+ * stream; Arrow and Parquet are for programs and go into a file or a pipe.
+ */
+import { existsSync } from "node:fs"
+import { Effect, Stdio, Stream } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import type { Connection } from "../../duckdb/DuckDb.ts"
+import { outputFolder } from "../CommonFlags.ts"
+import { NothingThere, UsageRefused } from "../Failures.ts"
+import { Output, writeOut } from "../Output.ts"
+import { csvFormat, jsonFormat, tableFormat } from "../QueryFormats.ts"
+import { Wiring } from "../Wiring.ts"
+
+const formats = ["table", "csv", "json", "arrow", "parquet"] as const
+type Format = (typeof formats)[number]
+
+const streamText = Effect.fnUntraced(function* (connection: Connection, sql: string, format: Format) {
+  const { out } = yield* Output
+  const { columns, chunks } = yield* connection.stream(sql)
+  const text =
+    format === "csv"
+      ? csvFormat(columns)
+      : format === "json"
+        ? jsonFormat(columns)
+        : tableFormat(columns, out.width)
+  yield* writeOut(
+    Stream.make(text.begin).pipe(
+      Stream.concat(Stream.map(chunks, text.chunk)),
+      Stream.concat(Stream.suspend(() => Stream.make(text.end()))),
+    ),
+  )
+})
+
+const writeBytes = Effect.fnUntraced(function* (connection: Connection, sql: string, format: Format) {
+  const stdio = yield* Stdio.Stdio
+  if (yield* stdio.stdoutIsTerminal)
+    return yield* new UsageRefused({
+      message: `--format ${format} writes bytes, and this is a terminal: \`> result.${format}\``,
+    })
+  const { queryArrow } = yield* Effect.promise(() => import("../../duckdb/QueryArrow.ts"))
+  const arrow = yield* queryArrow(connection, sql)
+  if (format === "arrow") return yield* writeOut(Stream.make(arrow))
+  const { parquetOf } = yield* Effect.promise(() => import("../QueryParquet.ts"))
+  yield* writeOut(Stream.make(parquetOf(arrow)))
+})
+
+export const query = Command.make(
+  "query",
+  {
+    sql: Argument.String("SQL").pipe(Argument.withDescription("One statement, in quotes")),
+    format: Flag.Literals("format", formats).pipe(
+      Flag.withDescription("How the result is written"),
+      Flag.withDefault("table" as const),
+    ),
+    json: Flag.Boolean("json").pipe(
+      Flag.withoutNegation,
+      Flag.withDescription("The same as --format json"),
+      Flag.withDefault(false),
+    ),
+  },
+  Effect.fn("Query.handle")(function* ({ sql, format: named, json }) {
+    const format = json ? "json" : named
+    const output = yield* outputFolder
+    const wiring = yield* Wiring
+    const path = `${output}/nightjar.duckdb`
+    if (!existsSync(path))
+      return yield* new NothingThere({
+        message: `nothing is published in ${output} yet: \`nightjar run JOB\` does`,
+      })
+    yield* Effect.gen(function* () {
+      const { DuckDb } = yield* Effect.promise(() => import("../../duckdb/DuckDb.ts"))
+      const database = yield* DuckDb
+      const connection = yield* database.open({ path, access: "read-only", externalAccess: false })
+      const isText = format === "table" || format === "csv" || format === "json"
+      yield* isText ? streamText(connection, sql, format) : writeBytes(connection, sql, format)
+    }).pipe(Effect.scoped, Effect.provide(wiring.database))
+  }),
+).pipe(
+  Command.withDescription("SQL over the published tables; `nightjar tables` describes them"),
+  Command.withExamples([
+    {
+      command: 'nightjar query "SELECT outcome, count(*) AS tasks FROM tasks GROUP BY ALL"',
+      description: "How the tasks of all runs ended",
+    },
+  ]),
+)

@@ -1,0 +1,58 @@
+/**
+ * `nightjar repair`: makes good what can be made good in the output folder, from what is landed and
+ * published, and names what only a backup brings back. Nothing is asked of the service, and nothing is
+ * deleted there.
+ */
+import { statSync } from "node:fs"
+import { Effect, Layer } from "effect"
+import { Command } from "effect/cli"
+import { jsonFlag, outputFolder } from "../CommonFlags.ts"
+import { endWith, exitCodes } from "../Failures.ts"
+import { requireLedger } from "../LedgerOf.ts"
+import { openedStore, problemsOf } from "../LookAtFolder.ts"
+import { say, sayJson } from "../Output.ts"
+import { closeLock, prepareOutput } from "../RunFolder.ts"
+import { toolVersion } from "../Version.ts"
+import { Wiring } from "../Wiring.ts"
+
+/** What is shared with the group stays so. */
+const shareOf = (output: string) => ((statSync(output).mode & 0o050) === 0o050 ? "group" : "none")
+
+const repairs = Effect.fnUntraced(function* (output: string) {
+  const { lockFolder } = yield* Effect.promise(() => import("../../foundation/FolderLock.ts"))
+  const { repair: repairStore } = yield* Effect.promise(() => import("../../publishing/Repair.ts"))
+  const wiring = yield* Wiring
+  const share = shareOf(output)
+  yield* prepareOutput(output, [share])
+  yield* lockFolder(`${output}/run.lock`)
+  yield* closeLock(output)
+  const services = Layer.mergeAll(
+    wiring.landing(output),
+    wiring.database,
+    wiring.ledger(output, "read-write"),
+  )
+  return yield* Effect.provide(repairStore(yield* openedStore(output, share), toolVersion), services)
+}, Effect.scoped)
+
+export const repair = Command.make(
+  "repair",
+  { json: jsonFlag },
+  Effect.fn("Repair.handle")(function* ({ json }) {
+    const output = yield* outputFolder
+    yield* requireLedger(output)
+    const { done, left } = yield* repairs(output)
+    const problems = yield* problemsOf(output)
+    if (json) yield* sayJson({ done, left, problems })
+    else {
+      for (const what of done) yield* say(what)
+      for (const what of left) yield* say(what)
+      for (const { where, problem, next } of problems) yield* say(`${where}: ${problem}; ${next}`)
+      if (done.length === 0 && problems.length === 0) yield* say("There is nothing to repair.")
+    }
+    yield* endWith(left.length + problems.length === 0 ? exitCodes.ok : exitCodes.peopleMustAct)
+  }),
+).pipe(
+  Command.withDescription(
+    "Derives again what is missing or damaged in tables and database; names what only a backup brings back",
+  ),
+)

@@ -1,0 +1,40 @@
+/**
+ * `nightjar run JOB…`: plans, executes, lands, normalises, publishes, deletes. Takes up what an earlier call
+ * left, does nothing on a finished night, and answers with the night's exit code.
+ */
+import { Effect } from "effect"
+import { Command, Flag } from "effect/cli"
+import { jobArguments, jsonFlag, outputFolder } from "../CommonFlags.ts"
+import { endWith } from "../Failures.ts"
+import { loadJobs } from "../Jobs.ts"
+import { readWebhooksFlag, webhooksFlag } from "../Webhooks.ts"
+
+export const run = Command.make(
+  "run",
+  {
+    jobs: jobArguments,
+    further: Flag.Boolean("new").pipe(
+      Flag.withoutNegation,
+      Flag.withDescription("Force a further run, even where a night is unfinished or done"),
+      Flag.withDefault(false),
+    ),
+    webhooks: webhooksFlag,
+    json: jsonFlag,
+  },
+  Effect.fn("Run.handle")(function* ({ jobs, further, json, ...flags }) {
+    const { runNights } = yield* Effect.promise(() => import("../Nights.ts"))
+    const output = yield* outputFolder
+    const loaded = yield* loadJobs(jobs)
+    const webhooks = yield* readWebhooksFlag(flags.webhooks)
+    const options = { output, json, further, webhooks, parent: undefined, only: undefined }
+    yield* endWith(yield* runNights(loaded, options))
+  }),
+).pipe(
+  Command.withDescription(
+    "Runs one night of each job: plan, execute, land, normalise, publish, delete. Resumes an unfinished run.",
+  ),
+  Command.withExamples([
+    { command: "nightjar run jobs/demo.yaml", description: "The demo night" },
+    { command: "nightjar run jobs/demo.yaml --webhooks 0", description: "The same, polling little" },
+  ]),
+)

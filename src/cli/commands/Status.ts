@@ -1,0 +1,87 @@
+/**
+ * `nightjar status [RUN]` and `nightjar runs`: a run's tasks, and all runs. Read only: a night that is under
+ * way is not disturbed.
+ */
+import { Effect } from "effect"
+import { Command } from "effect/cli"
+import { executionsOf } from "../../ledger/RunState.ts"
+import type { TaskState } from "../../ledger/RunState.ts"
+import { renderSummary } from "../../report/RenderSummary.ts"
+import { outcomeOf, summarise } from "../../report/Summary.ts"
+import { table } from "../../report/TextTable.ts"
+import { jsonFlag, runArgument } from "../CommonFlags.ts"
+import { findRun, hasLedger, openedLedger, withLedger } from "../LedgerOf.ts"
+import { Output, say, sayJson } from "../Output.ts"
+
+const taskRow = (task: TaskState) => {
+  const { planned, settled, attempts } = task
+  const last = attempts.at(-1)
+  return {
+    task_id: planned.task_id,
+    customer_id: planned.customer_id ?? null,
+    engine_reference: planned.engine_reference ?? null,
+    outcome: settled === undefined ? "open" : outcomeOf(task),
+    reason: settled?.fact.reason ?? last?.status_reason ?? null,
+    who_acts: settled?.fact.who_acts ?? null,
+    message: settled?.fact.message ?? null,
+    attempts: executionsOf(task).length,
+    execution_id: last?.execution_id ?? null,
+    session_id: last?.session_id ?? planned.session_id ?? null,
+  }
+}
+
+export const status = Command.make(
+  "status",
+  { run: runArgument, json: jsonFlag },
+  Effect.fn("Status.handle")(function* ({ run, json }) {
+    const state = yield* withLedger(findRun(run))
+    const tasks = [...state.tasks.values()].map(taskRow)
+    const summary = summarise(state)
+    if (json) return yield* sayJson({ ...summary, tasks })
+    const { out } = yield* Output
+    const rows = tasks.map((task) => [
+      task.customer_id ?? task.session_id ?? "",
+      task.engine_reference ?? "(session)",
+      task.outcome,
+      task.reason ?? "",
+      String(task.attempts),
+      task.who_acts ?? "",
+    ])
+    const header = ["customer", "engine", "outcome", "reason", "attempts", "who acts"]
+    yield* say(table(header, rows, { width: out.width, right: new Set([4]) }))
+    yield* say("")
+    yield* say(renderSummary(summary, out))
+  }),
+).pipe(Command.withDescription("A run's tasks, with outcome and reason; the newest run when none is named"))
+
+export const runs = Command.make(
+  "runs",
+  { json: jsonFlag },
+  Effect.fn("Runs.handle")(function* ({ json }) {
+    const headers = (yield* hasLedger)
+      ? yield* withLedger(Effect.flatMap(openedLedger, (ledger) => ledger.runs))
+      : []
+    const rows = headers.map(({ at, fact, ended }) => ({
+      run_id: fact.run_id,
+      job: fact.job,
+      run_date: fact.run_date,
+      parent: fact.parent ?? null,
+      started_at: new Date(at).toISOString(),
+      ended_at: ended === undefined ? null : new Date(ended.at).toISOString(),
+      exit_code: ended?.exit_code ?? null,
+      leftovers: ended?.leftovers ?? true,
+    }))
+    if (json) return yield* sayJson(rows)
+    const { out } = yield* Output
+    if (rows.length === 0) return yield* say("No run yet.")
+    const cells = rows.map((row) => [
+      row.run_id,
+      row.started_at,
+      row.ended_at ?? "not ended",
+      row.exit_code === null ? "" : String(row.exit_code),
+      row.parent ?? "",
+    ])
+    const header = ["run", "started", "ended", "exit code", "rerun of"]
+    yield* say(table(header, cells, { width: out.width, right: new Set([3]) }))
+  }),
+).pipe(Command.withDescription("All runs of the output folder, oldest first"))

@@ -1,0 +1,45 @@
+/**
+ * `nightjar tables [TABLE]`: the data dictionary, every published table and view with its columns, from where
+ * the database's own comments come.
+ */
+import { Effect, Option } from "effect"
+import { Argument, Command } from "effect/cli"
+import { suggestion } from "../../foundation/Nearest.ts"
+import { table, wrap } from "../../report/TextTable.ts"
+import { jsonFlag } from "../CommonFlags.ts"
+import { UsageRefused } from "../Failures.ts"
+import { Output, say, sayJson } from "../Output.ts"
+import { Wiring } from "../Wiring.ts"
+
+export const tables = Command.make(
+  "tables",
+  {
+    name: Argument.String("TABLE").pipe(
+      Argument.withDescription("One table; all of them when absent"),
+      Argument.optional,
+    ),
+    json: jsonFlag,
+  },
+  Effect.fn("Tables.handle")(function* ({ name, json }) {
+    const { recordSchemas } = yield* Wiring
+    const { dataDictionary } = yield* Effect.promise(() => import("../../publishing/DataDictionary.ts"))
+    const { loadRecordSchemas } = yield* Effect.promise(() => import("../../records/LoadRecordSchemas.ts"))
+    const all = dataDictionary(yield* loadRecordSchemas(recordSchemas))
+    const chosen = all.filter((one) => Option.isNone(name) || one.name === name.value)
+    if (chosen.length === 0 && Option.isSome(name))
+      return yield* new UsageRefused({
+        message: `no table of that name${suggestion(
+          name.value,
+          all.map((one) => one.name),
+        )}`,
+      })
+    if (json) return yield* sayJson(chosen)
+    const { out } = yield* Output
+    for (const one of chosen) {
+      yield* say(wrap(`${one.name} (${one.kind}): ${one.comment}`, out.width))
+      if (one.kind === "view" && Option.isNone(name)) continue
+      const rows = one.columns.map((column) => ["", column.name, column.type, column.comment])
+      yield* say(`${table(["", "column", "type", "meaning"], rows, { width: out.width })}\n`)
+    }
+  }),
+).pipe(Command.withDescription("The data dictionary: every published table and view with its columns"))

@@ -1,0 +1,11 @@
+/**
+ * The thread in which forms are compiled and checked: it answers one request after the other, and may be
+ * stopped at any moment. `FormThread.ts` starts it.
+ */
+import { parentPort } from "node:worker_threads"
+import { makeFitter } from "./FitForms.ts"
+import type { FormRequest } from "./FitForms.ts"
+
+const fit = makeFitter()
+parentPort?.on("message", (request: FormRequest) => parentPort?.postMessage(fit(request)))
+parentPort?.postMessage("ready")

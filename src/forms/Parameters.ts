@@ -1,0 +1,182 @@
+/**
+ * Login parameters against the form of their engine, so that a login that cannot succeed is never sent.
+ * Pure; what it says about a value never holds the value: messages are made of the form's own words and of
+ * field names only.
+ */
+import type { ErrorObject } from "ajv"
+import { suggestion } from "../foundation/Nearest.ts"
+import type { CompiledForm } from "./CompiledForm.ts"
+import { comparedMax } from "./FormBounds.ts"
+
+/**
+ * `loc` names the field, as the service's own validation items do (section 2.4); empty for the whole
+ * object.
+ */
+export interface Issue {
+  readonly loc: ReadonlyArray<string>
+  readonly message: string
+}
+
+export interface Findings {
+  readonly errors: ReadonlyArray<Issue>
+  readonly warnings: ReadonlyArray<Issue>
+}
+
+export interface FittedParameters extends Findings {
+  /** The values as they are to be sent: strings turned into the type that the form asks for. */
+  readonly parameters: Values
+}
+
+type Values = Readonly<Record<string, unknown>>
+
+/** 4.1: a value that only the service can read. */
+const isEncrypted = (value: unknown): boolean => typeof value === "string" && /^(?:rsa|hybrid)::/.test(value)
+
+export const fitParameters = (form: CompiledForm, values: Values): FittedParameters => {
+  const found = checkValues(form, values)
+  if (found.errors.length === 0) return { ...found, parameters: values }
+  const coerced = coerceFields(form, values, new Set(found.errors.flatMap(({ loc }) => loc)))
+  if (coerced === undefined) return { ...found, parameters: values }
+  return { ...checkValues(form, coerced), parameters: coerced }
+}
+
+/** The same check for settings, which are never coerced: a job file says their types itself. */
+export const checkValues = (form: CompiledForm, values: Values): Findings => {
+  const exempt = new Set(Object.keys(values).filter((name) => isEncrypted(values[name])))
+  const context: Context = {
+    form,
+    exempt,
+    unsure: exempt.size > 0 || [...form.lazy].some((name) => !Object.hasOwn(values, name)),
+  }
+  const errors: Array<Issue> = []
+  const warnings: Array<Issue> = []
+  for (const error of form.check(values)) {
+    const weight = weigh(error, context)
+    if (weight !== "nothing") (weight === "error" ? errors : warnings).push(issueOf(error))
+  }
+  for (const [name, value] of Object.entries(values)) {
+    if (typeof value === "string" && value.length > comparedMax)
+      warnings.push({ loc: [name], message: "is too long to be compared with patterns" })
+    if (form.fields.has(name)) continue
+    const message = `is not a field of this engine's form${shorten(suggestion(name, [...form.fields]))}`
+    if (form.takesOthers || exempt.has(name)) warnings.push({ loc: [name], message })
+    else errors.push({ loc: [name], message })
+  }
+  return { errors: boundIssues(distinct(errors)), warnings: boundIssues(distinct(warnings)) }
+}
+
+interface Context {
+  readonly form: CompiledForm
+  readonly exempt: ReadonlySet<string>
+  /** Some field is unreadable or comes later, so that a rule over several fields proves nothing. */
+  readonly unsure: boolean
+}
+
+const weigh = (error: ErrorObject, { form, exempt, unsure }: Context): "error" | "warning" | "nothing" => {
+  const field = fieldOf(error)
+  if (field !== undefined && exempt.has(field)) return "nothing"
+  const onWhole = error.instancePath === ""
+  if (onWhole && error.schemaPath === "#/additionalProperties") return form.takesOthers ? "error" : "nothing"
+  if (onWhole && error.schemaPath === "#/required") {
+    const later = field !== undefined && (form.lazy.has(field) || form.defaulted.has(field))
+    return later ? "nothing" : "error"
+  }
+  const ofOneField =
+    !onWhole && /^#\/(?:(?:pattern)?properties|additionalProperties|\$defs)\//i.test(error.schemaPath)
+  return ofOneField || !unsure ? "error" : "warning"
+}
+
+/** Only the parameter's own name: what is inside a value, even its keys, may be anything. */
+const fieldOf = (error: ErrorObject): string | undefined => {
+  if (error.instancePath !== "") {
+    return (error.instancePath.split("/")[1] ?? "").replaceAll("~1", "/").replaceAll("~0", "~")
+  }
+  const named: unknown = error.params["missingProperty"] ?? error.params["additionalProperty"]
+  return typeof named === "string" ? named : undefined
+}
+
+const saidMax = 160
+/** What a form says in its own words may be of any length. */
+export const shorten = (text: string): string => (text.length > saidMax ? `${text.slice(0, saidMax)}…` : text)
+
+const issueOf = (error: ErrorObject): Issue => {
+  const field = fieldOf(error)
+  return { loc: field === undefined ? [] : [field], message: shorten(messageOf(error)) }
+}
+
+/** The validator's words are made of the form alone, but for the rules that quote a key of the value. */
+const messageOf = (error: ErrorObject): string => {
+  switch (error.keyword) {
+    case "required":
+      return error.instancePath === ""
+        ? "is missing; the form requires it"
+        : "lacks a field that the form requires"
+    case "enum": {
+      const allowed: unknown = error.params["allowedValues"]
+      return `must be one of ${JSON.stringify(allowed)}`
+    }
+    case "additionalProperties":
+      return error.instancePath === "" ? "is refused by the form" : "holds a field that the form refuses"
+    case "uniqueItems":
+      return "must not hold the same item twice"
+    default:
+      return error.message ?? "breaks the form"
+  }
+}
+
+const distinct = (issues: ReadonlyArray<Issue>): ReadonlyArray<Issue> => {
+  if (issues.length < 2) return issues
+  const seen = new Map(issues.map((issue) => [JSON.stringify([issue.loc, issue.message]), issue]))
+  return [...seen.values()]
+}
+
+/** A form can find thousands of faults in one login; a person reads the first. */
+const issuesMax = 100
+
+const boundIssues = (issues: ReadonlyArray<Issue>): ReadonlyArray<Issue> =>
+  issues.length <= issuesMax
+    ? issues
+    : [
+        ...issues.slice(0, issuesMax),
+        { loc: [], message: `${issues.length - issuesMax} more faults of this kind are not listed` },
+      ]
+
+/** Undefined when no field changed. Only fields that broke the form as they were are touched. */
+const coerceFields = (
+  form: CompiledForm,
+  values: Values,
+  broken: ReadonlySet<string>,
+): Values | undefined => {
+  const changes = new Map<string, unknown>()
+  for (const name of broken) {
+    const value = Object.hasOwn(values, name) ? values[name] : undefined
+    const types = form.typesOf(name)
+    if (typeof value !== "string" || types === undefined || types.has("string")) continue
+    const coerced = coerceText(value, types)
+    if (coerced !== undefined) changes.set(name, coerced)
+  }
+  if (changes.size === 0) return undefined
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name, changes.has(name) ? changes.get(name) : value]),
+  )
+}
+
+const coerceText = (raw: string, types: ReadonlySet<string>): unknown => {
+  const text = raw.trim()
+  if (types.has("boolean") && /^(?:true|false)$/i.test(text)) return text.toLowerCase() === "true"
+  if (types.has("integer") || types.has("number")) {
+    const number = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,3})?$/i.test(text) ? Number(text) : Number.NaN
+    if (Number.isFinite(number) && (Number.isSafeInteger(number) || !Number.isInteger(number))) return number
+  }
+  if (types.has("array") || types.has("object")) return parseJson(text)
+  return undefined
+}
+
+const parseJson = (text: string): unknown => {
+  try {
+    const value: unknown = /^[[{]/.test(text) ? JSON.parse(text) : undefined
+    return value
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,61 @@
+/**
+ * The engine catalogue as planning asks for it, answered by the service. Only a service that cannot be
+ * reached or refuses the secret ends planning; trouble with one engine makes that engine unavailable, and
+ * details that cannot be read make it unreadable: asking again until the deadline would not change them.
+ */
+import { Clock, Effect, Layer } from "effect"
+import { CatalogueFailed, EngineCatalogue } from "./EngineForms.ts"
+import type { EngineAnswer } from "./EngineForms.ts"
+import { retryCall } from "../client/Backoff.ts"
+import { Service } from "../client/Service.ts"
+import type { CallFailure } from "../client/Service.ts"
+
+const triesMax = 6
+/** No engine keeps a plan waiting for longer: it is looked at again before a start. */
+const triedMaxMs = 120_000
+
+const waitOf = (told: object) =>
+  "retry_after_ms" in told && typeof told.retry_after_ms === "number"
+    ? { retry_after_ms: told.retry_after_ms }
+    : {}
+
+const answerOf = (failure: CallFailure): Effect.Effect<EngineAnswer, CatalogueFailed> => {
+  const detail = failure.message
+  if (failure._tag === "SecretRefused" || failure._tag === "NotSent")
+    return Effect.fail(new CatalogueFailed({ message: detail }))
+  const answered = failure._tag === "UnexpectedAnswer" && failure.http_status === 200
+  if (answered) return Effect.succeed({ _tag: "Unreadable", detail })
+  return Effect.succeed({ _tag: "Unavailable", detail, ...waitOf(failure) })
+}
+
+export const ServiceCatalogue = {
+  layer: Layer.effect(
+    EngineCatalogue,
+    Effect.map(Service, (service) =>
+      EngineCatalogue.of({
+        showEngine: (engine_reference) =>
+          Effect.flatMap(Clock.currentTimeMillis, (now) =>
+            retryCall(service.showEngine(engine_reference), { triesMax, untilMs: now + triedMaxMs }),
+          ).pipe(
+            Effect.matchEffect({
+              onFailure: answerOf,
+              onSuccess: (answer): Effect.Effect<EngineAnswer> => {
+                switch (answer._tag) {
+                  case "Engine":
+                    return Effect.succeed({ _tag: "Known", details: answer.engine })
+                  case "EngineUnknown":
+                    return Effect.succeed({ _tag: "Unknown" })
+                  case "EngineUnavailable":
+                    return Effect.succeed({
+                      _tag: "Unavailable",
+                      ...(answer.detail === undefined ? {} : { detail: answer.detail }),
+                      ...waitOf(answer),
+                    })
+                }
+              },
+            }),
+          ),
+      }),
+    ),
+  ),
+}

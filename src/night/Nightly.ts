@@ -1,0 +1,268 @@
+/**
+ * The pipeline, from top to bottom: which run, what an older night left, the plan, the executions, the
+ * tables, the deletions, the end. Every stage reads the ledger and writes to it; a night that is cut off goes
+ * on here.
+ */
+import { resolve } from "node:path"
+import { Clock, Effect, Schema } from "effect"
+import { retryCall } from "../client/Backoff.ts"
+import { Service } from "../client/Service.ts"
+import { deleteExecutions } from "../execution/DeleteExecutions.ts"
+import { cutWithinMs } from "../execution/Ending.ts"
+import { executeRun } from "../execution/ExecuteRun.ts"
+import { tell } from "../execution/Progress.ts"
+import type { Mode } from "../execution/TaskResumption.ts"
+import type { Job } from "../jobs/Job.ts"
+import type { Fact } from "../ledger/Fact.ts"
+import type { LeftOutBody } from "../ledger/LeftOutBody.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import { foldRun } from "../ledger/RunState.ts"
+import type { RunState } from "../ledger/RunState.ts"
+import { chooseRun } from "../planning/ChooseRun.ts"
+import { localDate } from "../planning/LocalTime.ts"
+import {
+  planJob,
+  planningFacts,
+  rulesOf,
+  sessionsToPull,
+  sourceFacts,
+  subjectOf,
+  worksOf,
+} from "./PlanJob.ts"
+import type { JobPlan } from "./PlanJob.ts"
+import { endTokens } from "../tokens/PlanTokens.ts"
+import { Publisher } from "../publishing/Publisher.ts"
+import { exitCodeOf, hasLeftovers, keptExecutions } from "../report/ExitCode.ts"
+import type { RunExitCode } from "../report/ExitCode.ts"
+
+/** Nothing was started: the service refuses the application secret, or cannot be reached. */
+export class ServiceRefused extends Schema.TaggedError<ServiceRefused>()("ServiceRefused", {
+  message: Schema.String,
+}) {}
+
+export interface NightOptions {
+  /** A further run in any case, as `--new` and `rerun` ask for one. */
+  readonly further: boolean
+  /** The run that a rerun repeats parts of. */
+  readonly parent: string | undefined
+  /** What a rerun is limited to, as `subjectOf` names it. */
+  readonly only: ReadonlySet<string> | undefined
+  readonly toolVersion: string
+}
+
+export interface NightResult {
+  readonly run_id: string
+  readonly exit_code: RunExitCode
+  readonly state: RunState
+  readonly nothingToDo: boolean
+}
+
+/**
+ * One night of one job. Fails only where nothing could be decided or written; everything else is in the
+ * result.
+ */
+export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, options: NightOptions) {
+  const ledger = yield* Ledger
+  const now = yield* Clock.currentTimeMillis
+  const run_date = localDate(now, job.timezone)
+  const { chosen, collect } = chooseRun({
+    runs: yield* ledger.runs,
+    job: job.name,
+    run_date,
+    now,
+    further: options.further,
+  })
+  if (chosen._tag === "NothingToDo" && collect.length === 0) return yield* finished(chosen.run_id)
+  yield* reachService
+  for (const run_id of collect) yield* runStages(job, run_id, "collect")
+  if (chosen._tag === "NothingToDo") return yield* finished(chosen.run_id)
+  if (chosen._tag === "New") {
+    const plan = yield* beginRun(job, chosen.run_id, run_date, options)
+    return yield* runStages(job, chosen.run_id, "night", plan)
+  }
+  yield* ledger.append([{ _tag: "RunResumed", run_id: chosen.run_id }])
+  return yield* runStages(job, chosen.run_id, "night")
+})
+
+const loadRun = Effect.fnUntraced(function* (run_id: string) {
+  const ledger = yield* Ledger
+  const state = foldRun(yield* ledger.facts(run_id))
+  return state ?? (yield* Effect.die(new Error(`the ledger knows no run ${run_id}`)))
+})
+
+const finished = Effect.fnUntraced(function* (run_id: string) {
+  const state = yield* loadRun(run_id)
+  const exit_code = (state.ended?.exit_code ?? 4) as RunExitCode
+  return { run_id, exit_code, state, nothingToDo: true } satisfies NightResult as NightResult
+})
+
+/** Before anything starts: a secret that is refused, or a service that is not there, must cost no attempt. */
+const reachService = Effect.gen(function* () {
+  const service = yield* Service
+  yield* retryCall(service.listEngines, { triesMax: 4 }).pipe(
+    Effect.mapError((failure) => new ServiceRefused({ message: failure.message })),
+  )
+})
+
+/**
+ * The beginning and the whole plan are one transaction: a run either exists with all its tasks or not at all.
+ */
+const beginRun = Effect.fnUntraced(function* (
+  job: Job,
+  run_id: string,
+  run_date: string,
+  options: NightOptions,
+) {
+  const ledger = yield* Ledger
+  const plan = yield* planJob(job, run_id, options.only)
+  yield* ledger.append([
+    {
+      _tag: "RunStarted",
+      run_id,
+      job: job.name,
+      // Absolute, so that `rerun` finds the job from any folder.
+      job_path: resolve(job.path),
+      run_date,
+      tool_version: options.toolVersion,
+      ...(options.parent === undefined ? {} : { parent: options.parent }),
+    },
+    ...sourceFacts(job, run_id, undefined),
+    ...planningFacts(plan, undefined),
+    ...(yield* endTokens(plan, undefined)),
+  ])
+  return plan
+})
+
+const runStages = Effect.fn("Nightly.runStages")(function* (
+  job: Job,
+  run_id: string,
+  mode: Mode,
+  plan?: JobPlan,
+) {
+  const begunAt = yield* Clock.currentTimeMillis
+  const before = mode === "collect" ? yield* factsOf(run_id) : undefined
+  yield* executeStage(job, run_id, mode, plan)
+  if (before !== undefined && (yield* isAsBefore(job, run_id, before))) return yield* finished(run_id)
+  yield* publishStage(run_id)
+  if (job.after_export === "delete") {
+    yield* tell({ _tag: "Stage", run_id, stage: "deleting" })
+    const run = yield* loadRun(run_id)
+    const { deadlineAt } = rulesOf(job, run.started_at)
+    yield* deleteExecutions(run, deletingUntil(deadlineAt, begunAt, yield* Clock.currentTimeMillis))
+  }
+  return yield* endStage(job, run_id)
+})
+
+/**
+ * A deadline ends the deletions too, seconds after it or after the publication that it cut short; a run that
+ * was taken up later has the time that it takes.
+ */
+const deletingUntil = (deadlineAt: number | undefined, begunAt: number, now: number): number =>
+  deadlineAt === undefined || deadlineAt <= begunAt ? Infinity : Math.max(deadlineAt, now) + cutWithinMs
+
+const factsOf = Effect.fnUntraced(function* (run_id: string) {
+  const ledger = yield* Ledger
+  return (yield* ledger.facts(run_id)).length
+})
+
+/** An older run of which nothing new was learnt and nothing is to be deleted stays as it is published. */
+const isAsBefore = Effect.fnUntraced(function* (job: Job, run_id: string, before: number) {
+  const state = yield* loadRun(run_id)
+  const isUnchanged = state.ended !== undefined && (yield* factsOf(run_id)) === before
+  return isUnchanged && !hasLeftovers(state, job.after_export)
+})
+
+const executeStage = Effect.fnUntraced(function* (job: Job, run_id: string, mode: Mode, begun?: JobPlan) {
+  const plan = begun ?? (yield* planAgain(job, run_id, mode))
+  const run = yield* loadRun(run_id)
+  const over = [...run.tasks.values()].filter(
+    ({ settled }) => settled !== undefined && settled.fact.outcome !== "unfinished",
+  ).length
+  yield* tell({ _tag: "Planned", run_id, tasks: run.tasks.size, over })
+  yield* executeRun({
+    run,
+    works: yield* worksOf(plan, run),
+    sessions: sessionsToPull(run),
+    rules: rulesOf(job, run.started_at),
+    mode,
+  })
+})
+
+/**
+ * The plan of a run that began earlier. A rerun keeps to the tasks that it began with, a collected run to its
+ * own.
+ */
+const planAgain = Effect.fnUntraced(function* (job: Job, run_id: string, mode: Mode) {
+  const ledger = yield* Ledger
+  const run = yield* loadRun(run_id)
+  const mayGrow = mode === "night" && run.started.parent === undefined
+  const plan = yield* planJob(
+    job,
+    run_id,
+    mayGrow ? undefined : new Set([...run.tasks.values()].map(subjectOf)),
+  )
+  yield* ledger.append(sourceFacts(job, run_id, run))
+  if (mode === "night") yield* ledger.append([...planningFacts(plan, run), ...(yield* endTokens(plan, run))])
+  return plan
+})
+
+const publishStage = Effect.fnUntraced(function* (run_id: string) {
+  const ledger = yield* Ledger
+  const publisher = yield* Publisher
+  yield* tell({ _tag: "Stage", run_id, stage: "publishing" })
+  const { version, receipts, left_out, without = [] } = yield* publisher.publish(run_id)
+  const published: Fact = {
+    _tag: "RunPublished",
+    run_id,
+    version,
+    receipts,
+    ...(without.length === 0 ? {} : { without }),
+    ...(left_out.length === 0 ? {} : { left_out }),
+  }
+  yield* ledger.append([published, ...keptFacts(yield* loadRun(run_id), left_out)])
+})
+
+/** An execution of which a body could not be published stays at the service, whatever was proved before. */
+const keptFacts = (
+  { started: { run_id }, tasks }: RunState,
+  left_out: ReadonlyArray<LeftOutBody>,
+): ReadonlyArray<Fact> =>
+  [...new Map(left_out.map((one) => [one.execution_id, one])).values()].flatMap(
+    (one): ReadonlyArray<Fact> => {
+      const { task_id, execution_id, where, reason } = one
+      const of = tasks.get(task_id)?.attempts.find((one) => one.execution_id === execution_id)
+      if (of?.closed === undefined || execution_id === undefined || !of.drained) return []
+      const message = `landing/${run_id}/${where} is not in the tables: ${reason}`
+      const ids = { run_id, task_id, attempt: of.attempt, execution_id }
+      return [{ _tag: "AttemptKept", ...ids, reason: "ANSWER_UNUSABLE", families: [], message }]
+    },
+  )
+
+/**
+ * The end is a fact before it is published, so that the tables say it. It only counts once it is published:
+ * after a kill in between, the next `run` resumes this one.
+ */
+const endStage = Effect.fnUntraced(function* (job: Job, run_id: string) {
+  const ledger = yield* Ledger
+  const publisher = yield* Publisher
+  const state = yield* loadRun(run_id)
+  const exit_code = exitCodeOf(state, job.after_export)
+  const leftovers = hasLeftovers(state, job.after_export)
+  const kept = keptExecutions(state).length
+  yield* ledger.append([{ _tag: "RunEnded", run_id, exit_code, leftovers, kept }])
+  yield* publisher
+    .publishOutcome(run_id)
+    .pipe(
+      Effect.tapError(() =>
+        ledger.append([{ _tag: "RunEnded", run_id, exit_code: 4, leftovers: true, kept }]),
+      ),
+    )
+  yield* ledger.append([{ _tag: "OutcomePublished", run_id }])
+  yield* tell({ _tag: "Stage", run_id, stage: "ended" })
+  return {
+    run_id,
+    exit_code,
+    state: yield* loadRun(run_id),
+    nothingToDo: false,
+  } satisfies NightResult as NightResult
+})

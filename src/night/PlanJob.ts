@@ -1,0 +1,272 @@
+/**
+ * From a job to what the executor is given: secrets looked up, forms fetched, tasks decided by the planning
+ * room, and the means to start each one when its turn comes.
+ */
+import { Effect, Redacted } from "effect"
+import type { Prepared, Rules, SessionWork, TaskWork } from "../execution/Work.ts"
+import { builtInSources } from "../contract/ResultsSource.ts"
+import type { Job } from "../jobs/Job.ts"
+import type { Fact } from "../ledger/Fact.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import { foldRun } from "../ledger/RunState.ts"
+import type { RunState, TaskState } from "../ledger/RunState.ts"
+import { TokenStore } from "../tokens/TokenStore.ts"
+import type { TokenStoreState } from "../tokens/TokenStore.ts"
+import { refitTask, seeEngine } from "../planning/Assignment.ts"
+import type { Grounds, Task, TaskVerdict } from "../planning/Assignment.ts"
+import { FormCache } from "../forms/EngineForms.ts"
+import { fitAssignments, fitTask } from "../planning/FitAssignments.ts"
+import { expectedDurations, expectedMs } from "../planning/Expectations.ts"
+import { nextTimeOfDay } from "../planning/LocalTime.ts"
+import { resolveReferences } from "../planning/Logins.ts"
+import { holdLogins, holdPasswords } from "../planning/HeldLogins.ts"
+import { assignmentsBehind, checkedLogins, holdsSecret } from "../planning/HooksData.ts"
+import type { Expectations } from "../planning/Expectations.ts"
+import { planTasks } from "../planning/Plan.ts"
+import type { Plan } from "../planning/Plan.ts"
+import { KnownSecrets } from "../secrets/KnownSecrets.ts"
+import { loginOf, parametersBehind, readShelf, tokenOf, withNewToken } from "../tokens/PlanTokens.ts"
+
+/** Earlier runs that expected durations are learnt from. */
+const runsLearntFrom = 3
+
+export interface JobPlan {
+  readonly job: Job
+  readonly plan: Plan
+  readonly grounds: Grounds
+  /** What earlier nights took; an engine that never ran says nothing, and is not kept from starting. */
+  readonly learnt: Expectations
+}
+
+const learnDurations = Effect.fnUntraced(function* (job: Job, run_id: string) {
+  const ledger = yield* Ledger
+  const earlier = (yield* ledger.runs).filter(
+    (run) => run.fact.job === job.name && run.fact.run_id !== run_id,
+  )
+  const states = yield* Effect.forEach(earlier.slice(-runsLearntFrom), (run) =>
+    Effect.map(ledger.facts(run.fact.run_id), (facts) => foldRun(facts)),
+  )
+  return expectedDurations(states.filter((state) => state !== undefined))
+})
+
+/** What a task is about, over all runs: `<customer_id>/<engine_reference>`, or `session/<session_id>`. */
+export const subjectOf = ({ planned: { customer_id, engine_reference, session_id } }: TaskState): string =>
+  session_id === undefined ? `${customer_id}/${engine_reference}` : `session/${session_id}`
+
+/** Plans what a job names: all of it, or the subjects in `only`. */
+export const planJob = Effect.fn("PlanJob.planJob")(function* (
+  job: Job,
+  run_id: string,
+  only: ReadonlySet<string> | undefined,
+) {
+  const ledger = yield* Ledger
+  const forms = yield* FormCache
+  const assignments = job.assignments.filter(
+    ({ customer_id, engine_reference }) =>
+      only === undefined || only.has(`${customer_id}/${engine_reference}`),
+  )
+  const sessions = job.sessions.filter(
+    ({ session_id }) => only === undefined || only.has(`session/${session_id}`),
+  )
+  const known = yield* KnownSecrets
+  holdLogins(known, job, assignments)
+  const resolved = yield* resolveReferences(assignmentsBehind(job, assignments))
+  const found = yield* forms.findAll(assignments.map(({ engine_reference }) => engine_reference))
+  holdPasswords(known, assignments, found)
+  const logins = yield* checkedLogins(job, assignments, found, resolved)
+  const { engines, fits } = yield* fitAssignments(assignments, logins, found)
+  const expectations = yield* learnDurations(job, run_id)
+  const key = yield* ledger.fingerprintKey
+  const rejections = yield* ledger.rejections
+  const tokens = yield* readShelf(yield* TokenStore)
+  const plan = planTasks({
+    job: { ...job, assignments, sessions },
+    run_id,
+    engines,
+    fits,
+    logins,
+    key,
+    rejections,
+    expectations,
+    tokens,
+  })
+  const otherwiseMs = job.execution.execution_timeout_seconds * 1_000
+  const grounds: Grounds = {
+    run_id,
+    key,
+    rejections,
+    expectedMs: (engine) => expectedMs(expectations, engine, otherwiseMs),
+    tokens,
+  }
+  return { job, plan, grounds, learnt: expectations } satisfies JobPlan as JobPlan
+})
+
+/**
+ * What a plan adds to the ledger: tasks that are new, and verdicts on tasks of which nothing is under way.
+ */
+export const planningFacts = ({ plan }: JobPlan, known: RunState | undefined): ReadonlyArray<Fact> => {
+  const { run_id } = plan
+  const facts: Array<Fact> = []
+  for (const task of [...plan.tasks, ...plan.settled]) {
+    const { task_id, customer_id, engine_reference, fingerprint } = task
+    if (known?.tasks.has(task_id) === true) continue
+    const features = task.features.map(({ code }) => code)
+    const login = fingerprint === undefined ? {} : { fingerprint }
+    facts.push({ _tag: "TaskPlanned", run_id, task_id, customer_id, engine_reference, features, ...login })
+  }
+  for (const { task_id, session_id, customer_id } of plan.sessions) {
+    if (known?.tasks.has(task_id) === true) continue
+    const whose = customer_id === undefined ? {} : { customer_id }
+    facts.push({ _tag: "TaskPlanned", run_id, task_id, session_id, features: [], ...whose })
+  }
+  for (const verdict of plan.settled)
+    if (isIdle(known?.tasks.get(verdict.task_id))) facts.push(settledBefore(run_id, verdict))
+  return facts
+}
+
+/** Where results are read from, as far as the run does not know it yet. */
+export const sourceFacts = (job: Job, run_id: string, known: RunState | undefined): ReadonlyArray<Fact> => {
+  const before = (known?.sources ?? builtInSources).filter(({ enabled }) => enabled)
+  const now = job.sources.filter(({ enabled }) => enabled)
+  return JSON.stringify(before) === JSON.stringify(now)
+    ? []
+    : [{ _tag: "ResultsSourcesSet", run_id, sources: job.sources }]
+}
+
+const settledBefore = (
+  run_id: string,
+  { task_id, outcome, reason, who_acts, message }: TaskVerdict,
+): Fact => ({
+  _tag: "TaskSettled",
+  run_id,
+  task_id,
+  outcome,
+  reason,
+  who_acts,
+  message,
+})
+
+/**
+ * Nothing of this task is at the service or waits for its verdict, so that a verdict may be given without a
+ * start.
+ */
+const isIdle = (task: TaskState | undefined): boolean => {
+  if (task === undefined) return true
+  if (task.settled === undefined) return task.attempts.length === 0
+  const { outcome, reason } = task.settled.fact
+  if (outcome !== "unfinished" || reason === "RESULTS_PARTIAL" || reason === "START_UNKNOWN") return false
+  return task.attempts.every(({ execution_id, closed }) => execution_id === undefined || closed !== undefined)
+}
+
+/** Every task of the run, with the means to start it where the plan has them. */
+export const worksOf = Effect.fnUntraced(function* (planned: JobPlan, run: RunState) {
+  const forms = yield* FormCache
+  const store = yield* TokenStore
+  const known = yield* KnownSecrets
+  const tasks = new Map(planned.plan.tasks.map((task) => [task.task_id, task]))
+  const works: Array<TaskWork> = []
+  for (const { planned: about } of run.tasks.values()) {
+    const { task_id, customer_id, engine_reference } = about
+    if (customer_id === undefined || engine_reference === undefined) continue
+    // A customer that the job no longer names is still told apart by its id.
+    known.name([customer_id, engine_reference])
+    const task = tasks.get(task_id)
+    const subject = { task_id, customer_id, engine_reference }
+    if (task === undefined) {
+      works.push({ ...subject, fingerprint: undefined, prepare: undefined })
+      continue
+    }
+    const learntMs = planned.learnt.byEngine.get(engine_reference)
+    const expected = learntMs === undefined ? {} : { expected_ms: learntMs }
+    const prepare = prepareTask(planned, task, forms, store)
+    works.push({ ...subject, ...expected, fingerprint: task.fingerprint, prepare })
+  }
+  return works
+})
+
+/** An engine that was away is looked at again before its task starts; then its form may be known at last. */
+const prepareTask = (
+  planned: JobPlan,
+  task: Task,
+  forms: FormCache["Service"],
+  store: TokenStoreState,
+): TaskWork["prepare"] => {
+  let current = task
+  return Effect.gen(function* () {
+    const tokens = yield* readShelf(store, current)
+    if (current.availability === "ready") {
+      current = withNewToken(current, tokens)
+      return yield* readyCall(planned, current, store)
+    }
+    const seen = yield* fitTask(current).pipe(
+      Effect.provideService(FormCache, forms),
+      Effect.orElseSucceed(() => seeEngine({ _tag: "Unavailable" }, undefined)),
+    )
+    const decision = refitTask(current, seen, { ...planned.grounds, tokens })
+    if (decision._tag === "Settled") {
+      const { outcome, reason, who_acts } = decision.verdict
+      return { _tag: "Verdict", verdict: { outcome, reason, who_acts } } satisfies Prepared
+    }
+    if (decision.task.availability === "unavailable") {
+      const { finding } = seen
+      const asked = "retry_after_ms" in finding ? finding.retry_after_ms : undefined
+      const unavailable: Prepared = { _tag: "Unavailable" }
+      return asked === undefined ? unavailable : { ...unavailable, retry_after_ms: asked }
+    }
+    current = decision.task
+    return yield* readyCall(planned, current, store)
+  })
+}
+
+const unreadable = { outcome: "failed", reason: "TOKEN_UNREADABLE", who_acts: "engineer" } as const
+
+/** The values of logins are compared when a plan is made; the key of a stored token is only known here. */
+const secretInHooks = { outcome: "failed", reason: "BAD_CONFIGURATIONS", who_acts: "engineer" } as const
+
+const readyCall = Effect.fnUntraced(function* ({ job }: JobPlan, task: Task, store: TokenStoreState) {
+  const login = yield* loginOf(task, store)
+  if (login === undefined) return { _tag: "Verdict", verdict: unreadable } satisfies Prepared as Prepared
+  const { configurations, hooks_extra_data } = task.start
+  if (login._tag === "Token" && holdsSecret(hooks_extra_data, [Redacted.value(login.token_key)]))
+    return { _tag: "Verdict", verdict: secretInHooks } satisfies Prepared as Prepared
+  const call = {
+    engine_reference: task.engine_reference,
+    customer_id: task.customer_id,
+    login,
+    configurations,
+    hooks_extra_data,
+    base_configurations: {
+      customer_interaction_available: false,
+      execution_timeout: job.execution.execution_timeout_seconds,
+      unlock_protected_data: job.execution.unlock_protected_data,
+      tokenized_access: task.start.login._tag === "Parameters" && task.start.login.tokenized_access,
+    },
+    features: task.features.map(({ code, configurations: settings }) =>
+      settings === undefined ? code : { code, configurations: settings },
+    ),
+  } as const
+  const behind = parametersBehind(task)
+  return {
+    _tag: "Ready",
+    fingerprint: task.fingerprint,
+    ...tokenOf(task),
+    call,
+    ...(behind === undefined ? {} : { withParameters: { ...call, login: behind } }),
+  } satisfies Prepared
+})
+
+export const sessionsToPull = (run: RunState): ReadonlyArray<SessionWork> =>
+  [...run.tasks.values()].flatMap(({ planned: { task_id, session_id, customer_id } }) =>
+    session_id === undefined ? [] : [{ task_id, session_id, customer_id }],
+  )
+
+/** The deadline belongs to the night: a run that is taken up after it starts nothing more. */
+export const rulesOf = (job: Job, started_at: number): Rules => ({
+  limits: job.concurrency,
+  polling: job.polling,
+  retry: job.retry,
+  max_wait_ms: job.execution.max_wait_ms,
+  sources: job.sources,
+  flow_results: job.flow_results,
+  deadlineAt: job.deadline === undefined ? undefined : nextTimeOfDay(started_at, job.deadline, job.timezone),
+})

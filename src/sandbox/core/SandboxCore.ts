@@ -1,0 +1,38 @@
+/**
+ * The one place where the embedded service's state changes: events go to the journal first, then into the
+ * fold, then to whoever listens. A decision and its events are settled in one synchronous step, so that what
+ * was decided upon is what changes.
+ */
+import type { CallWatch } from "./CallWatch.ts"
+import type { Decision } from "../executions/DecideCalls.ts"
+import type { Journal } from "../state/Journal.ts"
+import type { FullReading } from "../state/Reading.ts"
+import type { SandboxEvent } from "../state/SandboxEvent.ts"
+import { applyEvent } from "../state/SandboxState.ts"
+import type { SandboxState } from "../state/SandboxState.ts"
+
+/** Is told of new events once they are in the state; it must neither fail nor record events itself. */
+export type Listener = (events: ReadonlyArray<SandboxEvent>) => void
+
+export interface SandboxCore {
+  readonly seed: number
+  readonly reading: FullReading
+  readonly state: SandboxState
+  readonly journal: Pick<Journal, "append"> | undefined
+  /** Values of wrong parameters, for the echo; never journaled, so a restart forgets them. */
+  readonly inputs: Map<string, ReadonlyArray<unknown>>
+  readonly listeners: Set<Listener>
+  /** What leaves no event: reads that were counted, faults that happened. */
+  readonly watch: CallWatch
+}
+
+export const recordEvents = (core: SandboxCore, events: ReadonlyArray<SandboxEvent>): void => {
+  core.journal?.append(events)
+  for (const event of events) applyEvent(core.state, event)
+  if (events.length > 0) for (const listener of core.listeners) listener(events)
+}
+
+export const settle = <Answer>(core: SandboxCore, decision: Decision<Answer>): Answer => {
+  recordEvents(core, decision.events)
+  return decision.answer
+}

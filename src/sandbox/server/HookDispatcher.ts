@@ -1,0 +1,158 @@
+/**
+ * Delivers webhooks (sections 4.1 and 6): the one part of the embedded service that runs by itself. It sleeps
+ * until the next delivery is due or something happens, sends a bounded number at once and one at a time for
+ * an execution, and records what became of each. It works on whatever Clock and HttpClient it is given.
+ */
+import { Clock, Duration, Effect, Latch, Layer, Option, Stream, Tracer } from "effect"
+import { HttpClient, HttpClientRequest } from "effect/http"
+import type { HttpClientError, HttpClientResponse } from "effect/http"
+import { DueTimes } from "../hooks/DueTimes.ts"
+import type { HookRequest, Outbox } from "../hooks/Outbox.ts"
+import type { Answer, Delivery } from "../hooks/PlanDeliveries.ts"
+import { Sandbox } from "./Sandbox.ts"
+
+export interface HookDispatcherOptions {
+  /** How long a target has to answer, on the service's clock; ten seconds when absent. */
+  readonly answerWithin?: Duration.Input
+}
+
+const atOnceMax = 16
+/** Of a target's answer only the status counts; so much of its body is read to keep the connection. */
+const answerBytesMax = 65_536
+
+/** Codes of a connection that never came about: nothing was sent. */
+const neverConnected: ReadonlySet<string> = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "UND_ERR_CONNECT_TIMEOUT",
+])
+
+const codeOf = (cause: unknown): string => {
+  const code: unknown = typeof cause === "object" && cause !== null ? Reflect.get(cause, "code") : undefined
+  return typeof code === "string" ? code : ""
+}
+
+/** Own choice: an answer that was cut or never came leaves open whether the event arrived. */
+const answerOfFailure = ({ reason }: HttpClientError.HttpClientError): Answer =>
+  reason._tag === "TransportError" && !neverConnected.has(codeOf(reason.cause)) ? "unclear" : "refused"
+
+/** Redirects are not followed: the event is for the target alone. */
+const answerOfStatus = (status: number): Answer => (status >= 200 && status < 300 ? "taken" : "refused")
+
+const drain = (response: HttpClientResponse.HttpClientResponse) => {
+  let left = answerBytesMax
+  return response.stream.pipe(
+    Stream.takeWhile((bytes) => (left -= bytes.length) > 0),
+    Stream.runDrain,
+    Effect.ignore,
+  )
+}
+
+const sendHook = Effect.fnUntraced(
+  function* (client: HttpClient.HttpClient, hook: HookRequest, within: Duration.Input) {
+    const { url, headers, body } = hook
+    const request = HttpClientRequest.post(url, { headers }).pipe(HttpClientRequest.bodyJsonUnsafe(body))
+    const response = yield* Effect.timeoutOption(client.execute(request), within)
+    if (Option.isNone(response)) return "unclear"
+    yield* Effect.timeoutOption(drain(response.value), within)
+    return answerOfStatus(response.value.status)
+  },
+  Effect.catch((failure) => Effect.succeed(answerOfFailure(failure))),
+  // A target is told nothing of how this process traces itself.
+  Effect.provideService(Tracer.DisablePropagation, true),
+)
+
+/** Which executions and sessions are due when, kept up by what happens to them. */
+class Agenda {
+  readonly due = new DueTimes()
+  /** Those of which something is being sent right now. */
+  readonly busy = new Set<string>()
+  readonly woken = Latch.makeUnsafe(false)
+  /** Until when the dispatcher sleeps: only something earlier needs to wake it. */
+  sleepsUntil = Number.NEGATIVE_INFINITY
+  readonly outbox: Outbox
+  constructor(outbox: Outbox) {
+    this.outbox = outbox
+  }
+
+  look(subject: string): void {
+    if (this.busy.has(subject)) return
+    const next = this.outbox.next(subject)
+    if (next === undefined) return this.due.delete(subject)
+    this.due.set(subject, next.dueAt)
+    if (next.dueAt < this.sleepsUntil) this.woken.openUnsafe()
+  }
+
+  lookAtAll(): void {
+    for (const subject of this.outbox.subjects()) this.look(subject)
+  }
+
+  /** The next delivery whose time has come; its subject is busy from then on. */
+  take(now: number): Delivery | undefined {
+    for (;;) {
+      const subject = this.due.takeDue(now)
+      if (subject === undefined) return undefined
+      const delivery = this.outbox.next(subject)
+      if (delivery !== undefined && delivery.dueAt <= now) {
+        this.busy.add(subject)
+        return delivery
+      }
+      if (delivery !== undefined) this.due.set(subject, delivery.dueAt)
+    }
+  }
+
+  /** With all hands busy only one of them wakes the dispatcher; with nothing due, only news. */
+  wakesAt(): number {
+    if (this.busy.size >= atOnceMax) return Number.NEGATIVE_INFINITY
+    return this.due.nextAt() ?? Number.POSITIVE_INFINITY
+  }
+
+  leave(subject: string): void {
+    this.busy.delete(subject)
+    this.look(subject)
+    this.woken.openUnsafe()
+  }
+}
+
+const dispatch = Effect.fnUntraced(function* (options: HookDispatcherOptions) {
+  const { outbox } = yield* Sandbox
+  const client = yield* HttpClient.HttpClient
+  const within = options.answerWithin ?? Duration.seconds(10)
+  const agenda = new Agenda(outbox)
+  const unwatch = outbox.watch((subjects) =>
+    subjects === undefined ? agenda.lookAtAll() : subjects.forEach((subject) => agenda.look(subject)),
+  )
+  yield* Effect.addFinalizer(() => Effect.sync(unwatch))
+  agenda.lookAtAll()
+
+  // A journal that cannot be written leaves its execution busy: better silent than sending for ever.
+  const deliver = Effect.fnUntraced(function* (delivery: Delivery) {
+    const answer = yield* sendHook(client, outbox.requestOf(delivery), within)
+    outbox.settle(delivery, yield* Clock.currentTimeMillis, answer)
+    agenda.leave(delivery.subject.id)
+  })
+  const turn = Effect.gen(function* () {
+    agenda.woken.closeUnsafe()
+    agenda.sleepsUntil = Number.POSITIVE_INFINITY
+    const now = yield* Clock.currentTimeMillis
+    while (agenda.busy.size < atOnceMax) {
+      const delivery = agenda.take(now)
+      if (delivery === undefined) break
+      yield* Effect.forkChild(deliver(delivery))
+    }
+    agenda.sleepsUntil = agenda.wakesAt()
+    yield* Number.isFinite(agenda.sleepsUntil)
+      ? Effect.raceFirst(agenda.woken.await, Effect.sleep(Math.max(0, agenda.sleepsUntil - now)))
+      : agenda.woken.await
+  })
+  yield* Effect.forkScoped(Effect.forever(turn))
+})
+
+/** Needs the service and a client; give it one that bounds its connections and follows no redirect. */
+export const HookDispatcher = {
+  layer: (options: HookDispatcherOptions = {}): Layer.Layer<never, never, Sandbox | HttpClient.HttpClient> =>
+    Layer.effectDiscard(dispatch(options)),
+}

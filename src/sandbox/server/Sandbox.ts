@@ -1,0 +1,110 @@
+/**
+ * The embedded service: the remote service itself in small, seeded and event-sourced, on whatever Clock it
+ * is given. Every call decides purely on the state at its moment and records what it brought about; no
+ * timer runs, so that virtual time, a scaled clock and the machine's own drive it alike. `truth` tells
+ * observers what really happened.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import type { Scope } from "effect"
+import { adminView } from "../admin/AdminView.ts"
+import type { AdminFilter, AdminView } from "../admin/AdminView.ts"
+import * as Executions from "../executions/AnswerExecutions.ts"
+import * as HookAnswers from "../hooks/AnswerHooks.ts"
+import * as Tokens from "../tokens/AnswerTokens.ts"
+import { downloadAttachment, readFlowResults } from "../flows/AnswerFlows.ts"
+import { createSession, takeStep, viewSession } from "../flows/AnswerWidget.ts"
+import { newCallWatch, noteCatalogueRead } from "../core/CallWatch.ts"
+import type { Application } from "../executions/DecideStart.ts"
+import type { Faults } from "../faults/Faults.ts"
+import type { Webhook } from "../hooks/Hooks.ts"
+import { openJournal } from "../state/Journal.ts"
+import type { JournalFailed } from "../state/Journal.ts"
+import { ownerOf } from "../admin/OwnerOf.ts"
+import type { Ids, Owner } from "../admin/OwnerOf.ts"
+import { resolveReading } from "../state/Reading.ts"
+import type { Reading } from "../state/Reading.ts"
+import { outboxOf } from "../hooks/Outbox.ts"
+import { recordEvents } from "../core/SandboxCore.ts"
+import type { Listener, SandboxCore } from "../core/SandboxCore.ts"
+import { applyEvent, emptyState } from "../state/SandboxState.ts"
+import { decideStartHooks } from "../hooks/StartHooks.ts"
+import { timeKeeperOf } from "./TimeKeeper.ts"
+import { truthOf } from "../admin/Truth.ts"
+import type { Truth } from "../admin/Truth.ts"
+
+export interface SandboxOptions {
+  readonly seed: number
+  /** A file that keeps the events; without it the service forgets everything when it stops. */
+  readonly journal?: string
+  /** Targets of all applications' events; `HookDispatcher` has to run for anything to be delivered. */
+  readonly webhooks?: ReadonlyArray<Webhook>
+  /** What goes wrong; without it, nothing does. */
+  readonly faults?: Faults
+  /** Where the reference leaves room: what it does not say is as today. */
+  readonly reading?: Reading
+}
+
+const openCore = Effect.fnUntraced(function* (
+  options: SandboxOptions,
+): Effect.fn.Return<SandboxCore, JournalFailed, Scope.Scope> {
+  const state = emptyState()
+  const journal = options.journal === undefined ? undefined : yield* openJournal(options.journal)
+  for (const event of journal?.events ?? []) applyEvent(state, event)
+  // The replayed events are dropped: what the fold has dropped must not be kept by the journal.
+  const appending = journal && { append: journal.append }
+  const known = {
+    seed: options.seed,
+    reading: resolveReading(options.reading),
+    state,
+    journal: appending,
+    inputs: new Map(),
+    listeners: new Set<Listener>(),
+  }
+  const core = { ...known, watch: newCallWatch(options.seed, options.faults) }
+  recordEvents(core, decideStartHooks(state.hooks, yield* Clock.currentTimeMillis, options.webhooks ?? []))
+  return core
+})
+
+const serviceOf = (core: SandboxCore) => ({
+  startExecution: Executions.startExecution.bind(undefined, core),
+  readExecution: Executions.readExecution.bind(undefined, core),
+  pollExecution: Executions.pollExecution.bind(undefined, core),
+  resumeExecution: Executions.resumeExecution.bind(undefined, core),
+  abortExecution: Executions.abortExecution.bind(undefined, core),
+  deleteExecution: Executions.deleteExecution.bind(undefined, core),
+  readProfile: Executions.readProfile.bind(undefined, core),
+  readRecords: Executions.readRecords.bind(undefined, core),
+  startTokenized: Tokens.startTokenized.bind(undefined, core),
+  exchangeTicket: Tokens.exchangeTicket.bind(undefined, core),
+  readToken: Tokens.readToken.bind(undefined, core),
+  revokeToken: Tokens.revokeToken.bind(undefined, core),
+  readFlowResults: readFlowResults.bind(undefined, core),
+  downloadAttachment: downloadAttachment.bind(undefined, core),
+  createSession: createSession.bind(undefined, core),
+  viewSession: viewSession.bind(undefined, core),
+  takeStep: takeStep.bind(undefined, core),
+  listFlowHooks: HookAnswers.listFlowHooks.bind(undefined, core),
+  createFlowHooks: HookAnswers.createFlowHooks.bind(undefined, core),
+  updateFlowHooks: HookAnswers.updateFlowHooks.bind(undefined, core),
+  deleteFlowHooks: HookAnswers.deleteFlowHooks.bind(undefined, core),
+  listHooks: HookAnswers.listHooks.bind(undefined, core),
+  bindHooks: HookAnswers.bindHooks.bind(undefined, core),
+  unbindHooks: HookAnswers.unbindHooks.bind(undefined, core),
+  outbox: outboxOf(core),
+  truth: Effect.sync((): Truth => truthOf(core.state, core.watch)),
+  admin: (at: number, filter: AdminFilter): AdminView =>
+    adminView(core.state, truthOf(core.state, core.watch), at, filter),
+  watch: core.watch,
+  reading: core.reading,
+  keepTime: timeKeeperOf(core),
+  owner: (ids: Ids): Owner => ownerOf(core.state, ids),
+  noteCatalogueRead: ({ app_id }: Application) =>
+    Effect.map(Clock.currentTimeMillis, (at) => noteCatalogueRead(core.watch, app_id, at)),
+})
+
+export class Sandbox extends Context.Service<Sandbox, ReturnType<typeof serviceOf>>()(
+  "nightjar/sandbox/Sandbox",
+) {
+  static readonly layer = (options: SandboxOptions): Layer.Layer<Sandbox, JournalFailed> =>
+    Layer.effect(Sandbox, Effect.map(openCore(options), serviceOf))
+}

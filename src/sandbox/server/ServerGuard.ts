@@ -1,0 +1,58 @@
+/**
+ * What a server needs before any route and the service in this process does not: a caller that named this
+ * machine, and a body of a bounded size. A page in somebody's browser can make a name of its own point to
+ * 127.0.0.1 (DNS rebinding); it cannot make the browser send another Host than that name.
+ */
+import { ByteSize, Effect } from "effect"
+import {
+  HttpIncomingMessage,
+  HttpMethod,
+  HttpRouter,
+  HttpServerRequest,
+  HttpServerResponse,
+} from "effect/http"
+import { isLoopback } from "../../foundation/Loopback.ts"
+
+/** Far above any start with its certificates, far below what fills a machine. */
+const bodyBytesMax = 4_000_000
+
+/** What a server on `node:http` is made with: a caller that sends slowly holds a connection for so long. */
+export const serverLimits = {
+  headersTimeout: 20_000,
+  requestTimeout: 60_000,
+  connectionsCheckingInterval: 5_000,
+} as const
+
+/** The host of a `Host` header without its port; a caller of HTTP/1.0 need not send one. */
+const namesThisMachine = (header: string | undefined): boolean =>
+  header === undefined || isLoopback(header.toLowerCase().replace(/:\d{1,5}$/, ""))
+
+/** The rest of the body is not waited for. */
+const refuse = (status: 413 | 421, detail: string) =>
+  HttpServerResponse.jsonUnsafe({ detail }, { status, headers: { connection: "close" } })
+
+const misdirected = refuse(
+  421,
+  "this server answers to localhost and 127.0.0.1 only, unless --host says more",
+)
+const tooLarge = refuse(413, `the body is larger than ${bodyBytesMax / 1e6} MB`)
+
+/** Middleware for every route of a server that is bound to `host`. */
+export const serverGuard = (host: string) => {
+  const isLocal = isLoopback(host === "::1" ? "[::1]" : host)
+  return HttpRouter.middleware(
+    (answer) =>
+      Effect.gen(function* () {
+        const request = yield* HttpServerRequest.HttpServerRequest
+        if (isLocal && !namesThisMachine(request.headers["host"])) return misdirected
+        if (!HttpMethod.hasBody(request.method)) return yield* answer
+        if (Number(request.headers["content-length"] ?? 0) > bodyBytesMax) return tooLarge
+        const read = yield* request.arrayBuffer.pipe(
+          Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(bodyBytesMax)),
+          Effect.option,
+        )
+        return read._tag === "None" ? tooLarge : yield* answer
+      }),
+    { global: true },
+  )
+}

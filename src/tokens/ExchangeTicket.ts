@@ -1,0 +1,204 @@
+/**
+ * A ticket from its issue to the token that it brings (sections 2.6, 3.3 and 4.6): sealed before anything
+ * else is done with the answer that held it, exchanged after AUTH_OK, and never asked for more than twice,
+ * because an exchange whose answer was lost may have spent it. Whatever becomes of it, the execution itself
+ * is not concerned.
+ */
+import { Clock, Effect } from "effect"
+import { retryWaitMaxMs } from "../client/Backoff.ts"
+import { Service } from "../client/Service.ts"
+import type { CallFailure, ExchangeAnswer, StartAnswer, StartCall } from "../client/Service.ts"
+import type { Fact } from "../ledger/Fact.ts"
+import { defaultTokenName, tokenLifetimeMs, TokenStore } from "./TokenStore.ts"
+import type { NewToken, OpenTokenStore, PendingTicket } from "./TokenStore.ts"
+import { retryWaitMs } from "../scheduling/Polling.ts"
+import type { Started } from "../execution/Attempt.ts"
+import { append, attemptKeys } from "../execution/AttemptOrder.ts"
+import type { AttemptOrder } from "../execution/AttemptOrder.ts"
+
+/** Exchanges that may have reached the service. */
+const exchangesMax = 2
+/** Exchanges that certainly did not; only who has no later occasion tries more than one at a time. */
+const unsentMax = 4
+
+/**
+ * Keeps the ticket of an answered start. Without one, or when its answer was lost and only the execution was
+ * found again, this night brings no token, and the next one asks again.
+ */
+export const keepTicket = Effect.fnUntraced(function* (
+  order: AttemptOrder,
+  call: StartCall,
+  answer: StartAnswer | CallFailure,
+  started: Started,
+) {
+  if (!call.base_configurations.tokenized_access || started._tag !== "Open") return []
+  const store = yield* TokenStore
+  if (store._tag === "Closed") return []
+  const { execution_id } = started
+  const issued: Fact = { _tag: "TicketIssued", ...attemptKeys(order), execution_id }
+  const ticket = answer._tag === "Accepted" ? answer.view.ticket : undefined
+  if (ticket !== undefined) {
+    const { customer_id, engine_reference, fingerprint } = order
+    const features = call.features.map((feature) => (typeof feature === "string" ? feature : feature.code))
+    const issued_at = Math.trunc(yield* Clock.currentTimeMillis)
+    yield* store.keepTicket(
+      { execution_id, customer_id, engine_reference, fingerprint, features, issued_at },
+      ticket,
+    )
+    return [issued]
+  }
+  // An earlier process may have kept it and died before it could say so.
+  if ((yield* store.pendingTicket(execution_id)) !== undefined) return [issued]
+  return [dropped(order, execution_id, started.how === "adopted" ? "ANSWER_LOST" : "NOT_ISSUED")]
+})
+
+const dropped = (order: AttemptOrder, execution_id: string, reason: string): Fact => ({
+  _tag: "TicketDropped",
+  ...attemptKeys(order),
+  execution_id,
+  reason,
+})
+
+/** Whether a ticket of this execution waits for its login. */
+export const hasTicket = Effect.fnUntraced(function* (execution_id: string) {
+  const store = yield* TokenStore
+  return store._tag === "Open" && (yield* store.pendingTicket(execution_id)) !== undefined
+})
+
+/**
+ * Exchanges the ticket of an execution whose login was accepted. True while it still waits: only a last
+ * occasion settles it for good.
+ */
+export const exchangeTicket = Effect.fn("ExchangeTicket.exchange")(function* (
+  order: AttemptOrder,
+  execution_id: string,
+  isLast: boolean,
+) {
+  const store = yield* TokenStore
+  if (store._tag === "Closed") return false
+  const pending = yield* store.pendingTicket(execution_id)
+  if (pending === undefined) return false
+  const waits = { base_ms: order.polling.min_ms, max_ms: order.polling.max_ms }
+  let { tries } = pending
+  for (let unsent = 0; tries < exchangesMax;) {
+    const outcome = yield* exchangeOnce(order, store, pending, tries)
+    if (outcome._tag === "Over") return false
+    if (outcome._tag === "Lost") tries += 1
+    else unsent += 1
+    if (outcome._tag === "Unsent" && !isLast) return true
+    const asked = outcome._tag === "Unsent" ? outcome.retry_after_ms : 0
+    if (unsent >= unsentMax || asked > retryWaitMaxMs)
+      return yield* letGo(order, store, execution_id, "UNREACHABLE")
+    yield* Effect.sleep(Math.max(asked, retryWaitMs(waits, tries + unsent, 0)))
+  }
+  return yield* letGo(order, store, execution_id, "ANSWER_LOST")
+})
+
+const letGo = Effect.fnUntraced(function* (
+  order: AttemptOrder,
+  store: OpenTokenStore,
+  execution_id: string,
+  reason: string,
+) {
+  yield* append(dropped(order, execution_id, reason))
+  yield* store.dropTicket(execution_id)
+  return false
+})
+
+/** Drops the ticket of an execution whose login was not accepted: it can never be exchanged. */
+export const forgetTicket = Effect.fnUntraced(function* (order: AttemptOrder, execution_id: string) {
+  const store = yield* TokenStore
+  if (store._tag === "Closed" || (yield* store.pendingTicket(execution_id)) === undefined) return
+  yield* letGo(order, store, execution_id, "NO_AUTH_OK")
+})
+
+/** One request; not interrupted, so that the token of an answer that came is not lost. */
+const exchangeOnce = Effect.fnUntraced(function* (
+  order: AttemptOrder,
+  store: OpenTokenStore,
+  pending: PendingTicket,
+  tries: number,
+) {
+  const service = yield* Service
+  const { execution_id } = pending
+  const ticket = yield* store.ticketValue(execution_id)
+  const exchanged_at = Math.trunc(yield* Clock.currentTimeMillis)
+  yield* store.noteTries(execution_id, tries + 1)
+  const answer =
+    ticket === undefined
+      ? ({ _tag: "Refused" } as const)
+      : yield* Effect.catch(
+          service.exchangeTicket(execution_id, ticket),
+          (failure): Effect.Effect<ExchangeAnswer | CallFailure> => Effect.succeed(failure),
+        )
+  const outcome = readExchange(order, pending, answer, exchanged_at)
+  if (outcome._tag === "Unsent") yield* store.noteTries(execution_id, tries)
+  if (outcome._tag !== "Over") return outcome
+  if (outcome.token === undefined) yield* store.dropTicket(execution_id)
+  else yield* store.keepToken(outcome.token, outcome.token_key, execution_id)
+  yield* append(...outcome.facts)
+  return outcome
+}, Effect.uninterruptible)
+
+/** What an answer to an exchange means: pure. */
+export const readExchange = (
+  order: AttemptOrder,
+  pending: PendingTicket,
+  answer: ExchangeAnswer | CallFailure,
+  exchanged_at: number,
+) => {
+  const over = (reason: string) => ({
+    _tag: "Over" as const,
+    facts: [dropped(order, pending.execution_id, reason)],
+    token: undefined,
+  })
+  switch (answer._tag) {
+    case "Exchanged": {
+      const { app_id, locking_hash, features, customer_id, engine_reference } = answer.context
+      const isOurs =
+        (customer_id ?? pending.customer_id) === pending.customer_id &&
+        (engine_reference ?? pending.engine_reference) === pending.engine_reference
+      if (!isOurs) return over("FOREIGN_CONTEXT")
+      const token: NewToken = {
+        name: defaultTokenName(pending.customer_id, pending.engine_reference),
+        token_id: answer.token.token_id,
+        customer_id: pending.customer_id,
+        engine_reference: pending.engine_reference,
+        app_id,
+        features: features ?? pending.features,
+        locking_hash,
+        fingerprint: pending.fingerprint,
+        exchanged_at,
+        expires_at: exchanged_at + tokenLifetimeMs,
+      }
+      const { run_id, task_id } = order
+      const facts: ReadonlyArray<Fact> = [storedFact(token, { run_id, task_id })]
+      return { _tag: "Over" as const, facts, token, token_key: answer.token.token_key }
+    }
+    case "AnswerLost":
+      return { _tag: "Lost" as const }
+    case "NotSent":
+    case "SecretRefused":
+      return { _tag: "Unsent" as const, retry_after_ms: 0 }
+    case "Throttled":
+      return { _tag: "Unsent" as const, retry_after_ms: answer.retry_after_ms ?? 0 }
+    case "Refused":
+    case "UnexpectedAnswer":
+      return over("REFUSED")
+  }
+}
+
+/** The fact that a token was stored, by a task or by hand. */
+export const storedFact = (
+  { name, token_id, customer_id, engine_reference, features, expires_at }: NewToken,
+  by: { readonly run_id: string; readonly task_id: string } | undefined,
+): Fact => ({
+  _tag: "TokenStored",
+  ...by,
+  name,
+  token_id,
+  customer_id,
+  engine_reference,
+  features,
+  expires_at,
+})

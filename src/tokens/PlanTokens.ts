@@ -1,0 +1,78 @@
+/**
+ * Stored tokens on their way from the store to a start: what a plan sees of them, which one a task logs in
+ * with when its turn comes, and what is told of those that end. A key leaves the store only for the request
+ * that needs it.
+ */
+import { Clock, Effect } from "effect"
+import type { StartLogin } from "../client/Service.ts"
+import type { Fact } from "../ledger/Fact.ts"
+import type { RunState } from "../ledger/RunState.ts"
+import { TokenStore } from "./TokenStore.ts"
+import type { StoredToken, TokenStoreState } from "./TokenStore.ts"
+import type { Task } from "../planning/Assignment.ts"
+import type { EndingToken, Plan } from "../planning/Plan.ts"
+import { closedShelf, keptToken, makeShelf, narrowFeatures } from "./TokenLogin.ts"
+import type { TokenShelf } from "./TokenLogin.ts"
+
+/** What the token store holds now: all of it, or what one task may use. */
+export const readShelf = Effect.fnUntraced(function* (store: TokenStoreState, task?: Task) {
+  if (store._tag === "Closed") return closedShelf
+  const now = yield* Clock.currentTimeMillis
+  const tokens =
+    task === undefined ? yield* store.tokens : yield* store.tokensOf(task.customer_id, task.engine_reference)
+  return makeShelf(tokens, store.service, now)
+})
+
+/**
+ * What a night says of tokens that end: those that log in here and end soon, for tasks that are new; those
+ * whose time is over leave the store.
+ */
+export const endTokens = Effect.fnUntraced(function* (
+  { plan }: { readonly plan: Plan },
+  known: RunState | undefined,
+) {
+  const store = yield* TokenStore
+  const factOf = ({ task_id, token }: EndingToken) => {
+    const { name, token_id, customer_id, engine_reference } = token
+    return { run_id: plan.run_id, task_id, name, token_id, customer_id, engine_reference }
+  }
+  if (store._tag === "Open" && plan.expired.length > 0)
+    yield* store.dropExpired(plan.expired.map(({ token }) => token))
+  const ending = plan.expiring.filter(({ task_id }) => known?.tasks.has(task_id) !== true)
+  return [
+    ...plan.expired.map((one): Fact => ({ _tag: "TokenDropped", ...factOf(one), reason: "EXPIRED" })),
+    ...ending.map((one): Fact => ({
+      _tag: "TokenExpiring",
+      ...factOf(one),
+      expires_at: one.token.expires_at,
+    })),
+  ]
+})
+
+/** A further attempt of the night uses the token that an earlier one brought. */
+export const withNewToken = (task: Task, tokens: TokenShelf): Task => {
+  const { login } = task.start
+  if (login._tag === "Token" || !login.tokenized_access) return task
+  const token = keptToken(tokens, task, task.fingerprint)
+  if (token === undefined) return task
+  const { features } = narrowFeatures(task.features, token)
+  const { parameters } = login
+  return { ...task, features, start: { ...task.start, login: { _tag: "Token", token, parameters } } }
+}
+
+/** Undefined when the token is gone, or does not open. */
+export const loginOf = Effect.fnUntraced(function* ({ start: { login } }: Task, store: TokenStoreState) {
+  if (login._tag === "Parameters") return { _tag: "Parameters", parameters: login.parameters } as const
+  const token_key = store._tag === "Open" ? yield* store.tokenKey(login.token) : undefined
+  if (token_key === undefined) return undefined
+  return { _tag: "Token", token_id: login.token.token_id, token_key } as const
+})
+
+/** The parameters that the job has beside the token that logs in: for a service that takes no such start. */
+export const parametersBehind = ({ start: { login } }: Task): StartLogin | undefined =>
+  login._tag === "Token" && login.parameters !== undefined
+    ? { _tag: "Parameters", parameters: login.parameters }
+    : undefined
+
+export const tokenOf = ({ start: { login } }: Task): { readonly token?: StoredToken } =>
+  login._tag === "Token" ? { token: login.token } : {}

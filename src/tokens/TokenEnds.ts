@@ -1,0 +1,73 @@
+/**
+ * When a stored token is at its end: what the closed run or the refused start that it logged in for says of
+ * it (sections 3.1, 3.2 and 4.12). It is dropped before its task is settled, so that no later run logs in
+ * with it again.
+ */
+import { Effect } from "effect"
+import type { AttemptClosed } from "../ledger/Fact.ts"
+import { TokenStore } from "./TokenStore.ts"
+import { append } from "../execution/AttemptOrder.ts"
+import { refusalOf } from "../execution/Ends.ts"
+
+export interface TokenEnd {
+  readonly reason: string
+  /** The answer is not defined by the reference and may be about something else: the key is not destroyed. */
+  readonly keepKey: boolean
+}
+
+/** 3.1: revoked or broken, and unreadable. The other T10N reasons are not about the token. */
+const brokenReasons: ReadonlySet<string> = new Set(["T10N_REJECTED", "T10N_EXCEPTION"])
+const loginFamilies: ReadonlySet<string> = new Set(["AUTH_ERROR", "UNHANDLED_AUTH_ERROR"])
+
+/** What the end of a run says of the token that it logged in with; undefined: it may be used again. */
+export const tokenEndOf = ({
+  status_code,
+  status_reason,
+  authentication_status,
+}: Pick<typeof AttemptClosed.Type, "status_code" | "status_reason" | "authentication_status">):
+  | TokenEnd
+  | undefined => {
+  if (brokenReasons.has(status_reason)) return { reason: status_reason, keepKey: false }
+  // 3.2: a refused login locks the token with which it was tried.
+  const isLocked = loginFamilies.has(status_code) || refusalOf(authentication_status) !== undefined
+  return isLocked ? { reason: "LOCKED", keepKey: false } : undefined
+}
+
+/** The same of a start that was refused before anything ran. */
+export const tokenEndOfRefusal = (status_reason: string): TokenEnd | undefined => {
+  if (brokenReasons.has(status_reason)) return { reason: status_reason, keepKey: false }
+  return status_reason === "TOKEN_UNKNOWN" ? { reason: status_reason, keepKey: true } : undefined
+}
+
+/** Drops the token with that id, if it is still there; the fact comes first. */
+export const dropToken = Effect.fnUntraced(function* (
+  about: {
+    readonly run_id: string
+    readonly task_id: string
+    readonly customer_id: string
+    readonly engine_reference: string
+  },
+  token_id: string,
+  { reason, keepKey }: TokenEnd,
+) {
+  const store = yield* TokenStore
+  if (store._tag === "Closed") return
+  const tokens = yield* store.tokensOf(about.customer_id, about.engine_reference)
+  const token = tokens.find(
+    (one) => one.token_id === token_id && one.hasKey && one.dropped?.reason !== reason,
+  )
+  if (token === undefined) return
+  const { run_id, task_id, customer_id, engine_reference } = about
+  const { name } = token
+  yield* append({
+    _tag: "TokenDropped",
+    run_id,
+    task_id,
+    name,
+    token_id,
+    customer_id,
+    engine_reference,
+    reason,
+  })
+  yield* store.dropToken(token, reason, keepKey)
+})

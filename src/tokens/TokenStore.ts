@@ -1,0 +1,206 @@
+/**
+ * The token store of an output folder: the customers' stored tokens and the tickets that are not exchanged
+ * yet (section 2.6), each secret sealed. SQLite like the ledger, so that each change is whole, durable and as
+ * cheap with fifty thousand tokens as with one, but a file of its own: a copied ledger opens no account. Who
+ * holds the folder's lock writes; without a key the store can only be listed.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import type { Redacted } from "effect"
+import type { DatabaseSync } from "node:sqlite"
+import { KnownSecrets } from "../secrets/KnownSecrets.ts"
+import { LedgerFailed } from "../ledger/Ledger.ts"
+import { TokenStoreRefused } from "./TokenSealing.ts"
+import { accessStore, openTokenDatabase, readTokens } from "./TokenTables.ts"
+import type { StoreAccess } from "./TokenTables.ts"
+
+/** A stored token without its key. Times are milliseconds since the epoch. */
+export interface StoredToken {
+  readonly name: string
+  /** Whose token it is: the origin of `base_url`, or `sandbox`. */
+  readonly service: string
+  readonly token_id: string
+  readonly customer_id: string
+  readonly engine_reference: string
+  readonly app_id: string | undefined
+  /** The fixed list of section 2.6: a run may ask for fewer, never for more. */
+  readonly features: ReadonlyArray<string>
+  readonly locking_hash: string | undefined
+  /** The login that it was made with, as the breaker knows it; undefined when it was exchanged by hand. */
+  readonly fingerprint: string | undefined
+  readonly exchanged_at: number
+  readonly expires_at: number
+  /** It is not used any more; its key is kept only where the reason leaves a doubt. */
+  readonly dropped: { readonly reason: string; readonly at: number } | undefined
+  readonly hasKey: boolean
+}
+
+/** A ticket that was issued and is not exchanged yet. */
+export interface PendingTicket {
+  readonly execution_id: string
+  readonly service: string
+  readonly customer_id: string
+  readonly engine_reference: string
+  readonly fingerprint: string | undefined
+  /** What the start asked for: the token's list, where the service does not tell it. */
+  readonly features: ReadonlyArray<string>
+  readonly issued_at: number
+  /** Exchanges that were begun, each noted before its request left. */
+  readonly tries: number
+}
+
+/** 2.6: the lifetime of a token, from its exchange; use does not extend it. */
+export const tokenLifetimeMs = 90 * 24 * 60 * 60_000
+/** A ticket is short lived: what is older was never exchanged and never will be. */
+const ticketKeptMs = 7 * 24 * 60 * 60_000
+
+/** The name of a token that a job keeps by itself. */
+export const defaultTokenName = (customer_id: string, engine_reference: string): string =>
+  `${customer_id}/${engine_reference}`
+
+export type NewToken = Omit<StoredToken, "service" | "dropped" | "hasKey">
+export type NewTicket = Omit<PendingTicket, "service" | "tries">
+
+export interface OpenTokenStore {
+  readonly _tag: "Open"
+  readonly service: string
+  /** Of every service, dropped ones included. */
+  readonly tokens: Effect.Effect<ReadonlyArray<StoredToken>, LedgerFailed>
+  /** The same of one customer on one engine at this service. */
+  readonly tokensOf: (
+    customer_id: string,
+    engine_reference: string,
+  ) => Effect.Effect<ReadonlyArray<StoredToken>, LedgerFailed>
+  /** Undefined when it is gone, or does not open under this key. */
+  readonly tokenKey: (
+    token: Pick<StoredToken, "name" | "token_id">,
+  ) => Effect.Effect<Redacted.Redacted<string> | undefined, LedgerFailed>
+  /** Keeps a token in the place of an older one of that name, and drops the ticket it came from. */
+  readonly keepToken: (
+    token: NewToken,
+    token_key: Redacted.Redacted<string>,
+    from: string | undefined,
+  ) => Effect.Effect<void, LedgerFailed>
+  /** False when there was nothing to drop. `keepKey`: the service may have meant something else. */
+  readonly dropToken: (
+    token: Pick<StoredToken, "name" | "token_id">,
+    reason: string,
+    keepKey?: boolean,
+  ) => Effect.Effect<boolean, LedgerFailed>
+  /** Drops tokens whose time is over, all at once. */
+  readonly dropExpired: (
+    tokens: ReadonlyArray<Pick<StoredToken, "name" | "token_id">>,
+  ) => Effect.Effect<void, LedgerFailed>
+  readonly keepTicket: (
+    ticket: NewTicket,
+    value: Redacted.Redacted<string>,
+  ) => Effect.Effect<void, LedgerFailed>
+  readonly pendingTicket: (execution_id: string) => Effect.Effect<PendingTicket | undefined, LedgerFailed>
+  readonly ticketValue: (
+    execution_id: string,
+  ) => Effect.Effect<Redacted.Redacted<string> | undefined, LedgerFailed>
+  readonly noteTries: (execution_id: string, tries: number) => Effect.Effect<void, LedgerFailed>
+  readonly dropTicket: (execution_id: string) => Effect.Effect<void, LedgerFailed>
+}
+
+/** `Closed`: this process has no key, and takes and gives no token. */
+export type TokenStoreState = OpenTokenStore | { readonly _tag: "Closed" }
+
+export interface TokenStoreOptions {
+  readonly key: Redacted.Redacted<string>
+  /** Tokens belong to a service; those of others are seen but never used. */
+  readonly service: string
+}
+
+const attempt = <A>(work: () => A) =>
+  Effect.try({
+    try: work,
+    catch: (cause) => {
+      const why = cause instanceof Error ? cause.message : "unknown cause"
+      return new LedgerFailed({ message: `the token store cannot be read or written: ${why}` })
+    },
+  })
+
+/** SQLITE_CORRUPT and SQLITE_NOTADB: no retry and no free space mends the file. */
+const damagedCodes: ReadonlySet<unknown> = new Set([11, 26])
+
+const openFile = (path: string) =>
+  Effect.try({
+    try: () => openTokenDatabase(path),
+    catch: (cause) => {
+      const why = cause instanceof Error ? cause.message : "unknown cause"
+      const isDamaged = cause instanceof Error && "errcode" in cause && damagedCodes.has(cause.errcode)
+      if (isDamaged) return new TokenStoreRefused({ message: `${damaged} (${path}: ${why})` })
+      return new LedgerFailed({ message: `the token store cannot be opened: ${why}` })
+    },
+  })
+
+const damaged =
+  "the token store is damaged: put a copy of it back, or move it away and let the next night ask for " +
+  "new tokens"
+
+const openStore = Effect.fnUntraced(function* (
+  database: DatabaseSync,
+  options: TokenStoreOptions,
+): Effect.fn.Return<OpenTokenStore, TokenStoreRefused | LedgerFailed> {
+  const opened = yield* attempt(() => accessStore(database, options))
+  if (opened._tag === "Refused") return yield* new TokenStoreRefused({ message: opened.message })
+  const { access } = opened
+  const now = yield* Clock.currentTimeMillis
+  yield* attempt(() => access.forgetTickets(Math.trunc(now - ticketKeptMs)))
+  const known = yield* KnownSecrets
+  known.hold(options.key, "process")
+  // Whatever a body of this night repeats of them, it was issued in an earlier one.
+  for (const secret of yield* attempt(() => [...access.tokenKeys(), ...access.ticketValues()]))
+    known.hold(secret, "process")
+  return storeOver(access, options.service)
+})
+
+const storeOver = (access: StoreAccess, service: string): OpenTokenStore => ({
+  _tag: "Open",
+  service,
+  tokens: attempt(access.tokens),
+  tokensOf: (customer_id, engine_reference) => attempt(() => access.tokensOf(customer_id, engine_reference)),
+  tokenKey: ({ name, token_id }) => attempt(() => access.tokenKey(name, token_id)),
+  keepToken: (token, token_key, from) =>
+    attempt(() => access.keepToken({ ...token, service, dropped: undefined, hasKey: true }, token_key, from)),
+  dropToken: ({ name, token_id }, reason, keepKey = false) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      attempt(() => access.dropToken(name, token_id, { reason, at: Math.trunc(now) }, keepKey)),
+    ),
+  dropExpired: (tokens) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      attempt(() => access.dropTokens(tokens, { reason: "EXPIRED", at: Math.trunc(now) })),
+    ),
+  keepTicket: (ticket, value) => attempt(() => access.keepTicket({ ...ticket, service, tries: 0 }, value)),
+  pendingTicket: (execution_id) => attempt(() => access.pendingTicket(execution_id)),
+  ticketValue: (execution_id) => attempt(() => access.ticketValue(execution_id)),
+  noteTries: (execution_id, tries) => attempt(() => access.noteTries(execution_id, tries)),
+  dropTicket: (execution_id) => attempt(() => access.dropTicket(execution_id)),
+})
+
+/** Every token of a store, without a key. */
+export const listTokens = (path: string) =>
+  Effect.scoped(Effect.flatMap(openScoped(path), (database) => attempt(() => readTokens(database))))
+
+const openScoped = (path: string) =>
+  Effect.acquireRelease(openFile(path), (opened) => Effect.sync(() => opened.close()))
+
+/** A job without `tokens` runs without a store; whoever needs one says so. */
+export const TokenStore = Context.Reference<TokenStoreState>("nightjar/ledger/TokenStore", {
+  defaultValue: () => ({ _tag: "Closed" }),
+})
+
+const provide = (state: TokenStoreState) => Layer.succeedContext(Context.make(TokenStore, state))
+
+export const TokenStoreLayer = {
+  /** `path` may be ":memory:". Fails where the key is none, or not this store's. */
+  open: (path: string, options: TokenStoreOptions) =>
+    Layer.unwrap(
+      Effect.gen(function* () {
+        return provide(yield* openStore(yield* openScoped(path), options))
+      }),
+    ),
+  /** A store over a database that outlives the layer, for simulated crashes. */
+  over: (database: DatabaseSync, options: TokenStoreOptions) =>
+    Layer.unwrap(Effect.map(openStore(database, options), provide)),
+}

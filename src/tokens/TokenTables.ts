@@ -1,0 +1,280 @@
+/**
+ * The tables of the token store, and each read and write of them: one statement or one transaction, durable
+ * on return. What is secret is sealed before it comes near a table, bound to its entry; deleted bytes are
+ * overwritten.
+ */
+import { chmodSync } from "node:fs"
+import { DatabaseSync } from "node:sqlite"
+import { Redacted } from "effect"
+import { deriveKey, makeSalt, malformedKey, readKey } from "./TokenSealing.ts"
+import type { SealingKey } from "./TokenSealing.ts"
+import type { PendingTicket, StoredToken, TokenStoreOptions } from "./TokenStore.ts"
+import { within } from "../ledger/Transaction.ts"
+
+const tables = `
+  CREATE TABLE IF NOT EXISTS header (
+    version INTEGER NOT NULL, salt BLOB NOT NULL, key_check BLOB NOT NULL
+  ) STRICT;
+  CREATE TABLE IF NOT EXISTS tokens (
+    service TEXT NOT NULL, name TEXT NOT NULL,
+    token_id TEXT NOT NULL, customer_id TEXT NOT NULL, engine_reference TEXT NOT NULL,
+    app_id TEXT, features TEXT NOT NULL, locking_hash TEXT, fingerprint TEXT,
+    exchanged_at INTEGER NOT NULL, expires_at INTEGER NOT NULL,
+    sealed BLOB, dropped_reason TEXT, dropped_at INTEGER,
+    PRIMARY KEY (service, name)
+  ) STRICT;
+  CREATE INDEX IF NOT EXISTS tokens_by_access ON tokens (service, customer_id, engine_reference);
+  CREATE TABLE IF NOT EXISTS tickets (
+    service TEXT NOT NULL, execution_id TEXT NOT NULL,
+    customer_id TEXT NOT NULL, engine_reference TEXT NOT NULL, fingerprint TEXT, features TEXT NOT NULL,
+    issued_at INTEGER NOT NULL, tries INTEGER NOT NULL, sealed BLOB NOT NULL,
+    PRIMARY KEY (service, execution_id)
+  ) STRICT;
+`
+const version = 1
+
+/** Opens the store and makes it where there is none; ":memory:" is taken as SQLite takes it. */
+export const openTokenDatabase = (path: string): DatabaseSync => {
+  const database = new DatabaseSync(path, { timeout: 10_000 })
+  try {
+    if (path !== ":memory:") chmodSync(path, 0o600)
+    // A rollback journal leaves no second file behind that could hold what was dropped.
+    database.exec("PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA secure_delete = ON")
+    database.exec(tables)
+    return database
+  } catch (cause) {
+    database.close()
+    throw cause
+  }
+}
+
+type Row = Readonly<Record<string, unknown>>
+
+const text = (value: unknown): string => String(value)
+const maybeText = (value: unknown): string | undefined => (value === null ? undefined : String(value))
+const listOf = (value: unknown): ReadonlyArray<string> => {
+  const parsed: unknown = JSON.parse(String(value))
+  return Array.isArray(parsed) ? parsed.map(String) : []
+}
+
+const tokenOf = (row: Row): StoredToken => ({
+  name: text(row["name"]),
+  service: text(row["service"]),
+  token_id: text(row["token_id"]),
+  customer_id: text(row["customer_id"]),
+  engine_reference: text(row["engine_reference"]),
+  app_id: maybeText(row["app_id"]),
+  features: listOf(row["features"]),
+  locking_hash: maybeText(row["locking_hash"]),
+  fingerprint: maybeText(row["fingerprint"]),
+  exchanged_at: Number(row["exchanged_at"]),
+  expires_at: Number(row["expires_at"]),
+  dropped:
+    row["dropped_reason"] === null
+      ? undefined
+      : { reason: text(row["dropped_reason"]), at: Number(row["dropped_at"]) },
+  hasKey: row["sealed"] !== null,
+})
+
+const ticketOf = (row: Row): PendingTicket => ({
+  execution_id: text(row["execution_id"]),
+  service: text(row["service"]),
+  customer_id: text(row["customer_id"]),
+  engine_reference: text(row["engine_reference"]),
+  fingerprint: maybeText(row["fingerprint"]),
+  features: listOf(row["features"]),
+  issued_at: Number(row["issued_at"]),
+  tries: Number(row["tries"]),
+})
+
+/** What a sealed key belongs to: in any other entry it does not open. */
+const tokenPlace = (token: StoredToken): string =>
+  JSON.stringify([
+    "token",
+    token.service,
+    token.name,
+    token.token_id,
+    token.customer_id,
+    token.engine_reference,
+  ])
+const ticketPlace = (ticket: PendingTicket): string =>
+  JSON.stringify(["ticket", ticket.service, ticket.execution_id, ticket.customer_id, ticket.engine_reference])
+
+/** Every token, without a key: what `nightjar tokens list` shows. */
+export const readTokens = (database: DatabaseSync): ReadonlyArray<StoredToken> =>
+  database.prepare("SELECT * FROM tokens ORDER BY service, name").all().map(tokenOf)
+
+const checkText = Redacted.make("nightjar token store")
+const checkPlace = "key check"
+
+type Opened = { readonly _tag: "Opened"; readonly key: SealingKey } | Refused
+interface Refused {
+  readonly _tag: "Refused"
+  readonly message: string
+}
+const refused = (message: string): Refused => ({ _tag: "Refused", message })
+
+/** The first key that opens a store is its key from then on. */
+const openHeader = (database: DatabaseSync, given: Redacted.Redacted<string>): Opened => {
+  const master = readKey(given)
+  if (master === undefined) return refused(malformedKey)
+  const header = database.prepare("SELECT version, salt, key_check FROM header").get()
+  if (header === undefined) {
+    const salt = makeSalt()
+    const key = deriveKey(master, salt)
+    database
+      .prepare("INSERT INTO header (version, salt, key_check) VALUES (?, ?, ?)")
+      .run(version, salt, key.seal(checkText, checkPlace))
+    return { _tag: "Opened", key }
+  }
+  if (Number(header["version"]) !== version)
+    return refused("the token store was written by another version of this program")
+  const { salt, key_check } = header
+  if (!(salt instanceof Uint8Array) || !(key_check instanceof Uint8Array))
+    return refused("the header of the token store is damaged")
+  const key = deriveKey(master, salt)
+  const opens = key.open(key_check, checkPlace) !== undefined
+  return opens ? { _tag: "Opened", key } : refused("the key does not open this token store")
+}
+
+/** The tables under one key and for one service; reads of another service's entries find nothing. */
+export type StoreAccess = ReturnType<typeof makeAccess>
+
+export const accessStore = (
+  database: DatabaseSync,
+  { key, service }: TokenStoreOptions,
+): Refused | { readonly _tag: "Access"; readonly access: StoreAccess } => {
+  const opened = openHeader(database, key)
+  return opened._tag === "Refused"
+    ? opened
+    : { _tag: "Access", access: makeAccess(database, opened.key, service) }
+}
+
+const makeAccess = (database: DatabaseSync, key: SealingKey, service: string) => ({
+  ...accessTokens(database, key, service),
+  ...accessTickets(database, key, service),
+})
+
+const sealedOf = (row: Row | undefined): Uint8Array | undefined =>
+  row?.["sealed"] instanceof Uint8Array ? row["sealed"] : undefined
+
+const openedIn = (key: SealingKey, row: Row, place: string) => {
+  const sealed = sealedOf(row)
+  const value = sealed === undefined ? undefined : key.open(sealed, place)
+  return value === undefined ? [] : [value]
+}
+
+const deleteTicket = "DELETE FROM tickets WHERE service = ? AND execution_id = ?"
+
+const accessTokens = (database: DatabaseSync, key: SealingKey, service: string) => {
+  const one = database.prepare("SELECT * FROM tokens WHERE service = ? AND name = ? AND token_id = ?")
+  const ofAccess = database.prepare(
+    "SELECT * FROM tokens WHERE service = ? AND customer_id = ? AND engine_reference = ? ORDER BY name",
+  )
+  const drop = database.prepare(dropStatement)
+  const noTicket = database.prepare(deleteTicket)
+  return {
+    tokens: () => readTokens(database),
+    /** The keys that open; of many thousand tokens in a moment. */
+    tokenKeys: () =>
+      database
+        .prepare("SELECT * FROM tokens WHERE service = ? AND sealed IS NOT NULL")
+        .all(service)
+        .flatMap((row) => openedIn(key, row, tokenPlace(tokenOf(row)))),
+    tokensOf: (customer_id: string, engine_reference: string): ReadonlyArray<StoredToken> =>
+      ofAccess.all(service, customer_id, engine_reference).map(tokenOf),
+    tokenKey: (name: string, token_id: string) => {
+      const row = one.get(service, name, token_id)
+      const sealed = sealedOf(row)
+      return row === undefined || sealed === undefined
+        ? undefined
+        : key.open(sealed, tokenPlace(tokenOf(row)))
+    },
+    keepToken: (token: StoredToken, token_key: Redacted.Redacted<string>, from: string | undefined) =>
+      within(database, () => {
+        insertToken(database, token, key.seal(token_key, tokenPlace(token)))
+        if (from !== undefined) noTicket.run(service, from)
+      }),
+    dropToken: (name: string, token_id: string, { reason, at }: Dropped, keepKey: boolean): boolean => {
+      const keep = keepKey ? 1 : 0
+      return drop.run(reason, at, keep, service, name, token_id, keep).changes > 0
+    },
+    dropTokens: (tokens: ReadonlyArray<Pick<StoredToken, "name" | "token_id">>, { reason, at }: Dropped) =>
+      within(database, () => {
+        for (const { name, token_id } of tokens) drop.run(reason, at, 0, service, name, token_id, 0)
+      }),
+  }
+}
+
+const accessTickets = (database: DatabaseSync, key: SealingKey, service: string) => {
+  const one = database.prepare("SELECT * FROM tickets WHERE service = ? AND execution_id = ?")
+  const insert = database.prepare("INSERT OR REPLACE INTO tickets VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
+  const count = database.prepare("UPDATE tickets SET tries = ? WHERE service = ? AND execution_id = ?")
+  const noTicket = database.prepare(deleteTicket)
+  return {
+    keepTicket: (ticket: PendingTicket, value: Redacted.Redacted<string>) => {
+      insert.run(
+        ticket.service,
+        ticket.execution_id,
+        ticket.customer_id,
+        ticket.engine_reference,
+        ticket.fingerprint ?? null,
+        JSON.stringify(ticket.features),
+        ticket.issued_at,
+        ticket.tries,
+        key.seal(value, ticketPlace(ticket)),
+      )
+    },
+    pendingTicket: (execution_id: string): PendingTicket | undefined => {
+      const row = one.get(service, execution_id)
+      return row === undefined ? undefined : ticketOf(row)
+    },
+    ticketValue: (execution_id: string) => {
+      const row = one.get(service, execution_id)
+      const sealed = sealedOf(row)
+      return row === undefined || sealed === undefined
+        ? undefined
+        : key.open(sealed, ticketPlace(ticketOf(row)))
+    },
+    ticketValues: () =>
+      database
+        .prepare("SELECT * FROM tickets WHERE service = ?")
+        .all(service)
+        .flatMap((row) => openedIn(key, row, ticketPlace(ticketOf(row)))),
+    noteTries: (execution_id: string, tries: number) => {
+      count.run(tries, service, execution_id)
+    },
+    dropTicket: (execution_id: string) => {
+      noTicket.run(service, execution_id)
+    },
+    forgetTickets: (issuedBefore: number) => {
+      database.prepare("DELETE FROM tickets WHERE issued_at < ?").run(issuedBefore)
+    },
+  }
+}
+
+type Dropped = NonNullable<StoredToken["dropped"]>
+
+/** What was dropped stays dropped, but a key that was kept in doubt may still go. */
+const dropStatement = `
+  UPDATE tokens SET dropped_reason = ?, dropped_at = ?, sealed = iif(?, sealed, NULL)
+    WHERE service = ? AND name = ? AND token_id = ?
+      AND (dropped_reason IS NULL OR (sealed IS NOT NULL AND NOT ?))`
+
+const insertToken = (database: DatabaseSync, token: StoredToken, sealed: Uint8Array) =>
+  database
+    .prepare("INSERT OR REPLACE INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)")
+    .run(
+      token.service,
+      token.name,
+      token.token_id,
+      token.customer_id,
+      token.engine_reference,
+      token.app_id ?? null,
+      JSON.stringify(token.features),
+      token.locking_hash ?? null,
+      token.fingerprint ?? null,
+      token.exchanged_at,
+      token.expires_at,
+      sealed,
+    )

@@ -1,0 +1,313 @@
+/**
+ * Tokens through the program itself: two nights over HTTP, the three commands, and a search of every file and
+ * every word that was printed for the tickets and keys that travelled.
+ */
+import { spawn } from "node:child_process"
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { createServer, request } from "node:http"
+import type { AddressInfo } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { Effect, Redacted } from "effect"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { lockFolder } from "../../../src/foundation/FolderLock.ts"
+import { TokenStore, TokenStoreLayer } from "../../../src/tokens/TokenStore.ts"
+import { bundle } from "../../project/bundle.ts"
+
+const checkout = fileURLToPath(new URL("../../../", import.meta.url))
+const root = mkdtempSync(join(tmpdir(), "tokens-cli-"))
+const output = join(root, "output")
+const main = join(root, "dist/nightjar.js")
+const storeKey = "c4".repeat(32)
+const environment = {
+  PATH: process.env["PATH"] ?? "",
+  NIGHTJAR_OUTPUT: output,
+  APP_SECRET: "sandbox-app-1",
+  TOKEN_KEY: storeKey,
+}
+
+interface Ended {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+const printed: Array<string> = []
+
+const nightjar = (
+  args: ReadonlyArray<string>,
+  more: { readonly env?: Readonly<Record<string, string>>; readonly stdin?: string } = {},
+) =>
+  new Promise<Ended>((resolve) => {
+    const child = spawn(process.execPath, [main, ...args], {
+      cwd: root,
+      env: { ...environment, ...more.env },
+      stdio: ["pipe", "pipe", "pipe"],
+    })
+    let [stdout, stderr] = ["", ""]
+    child.stdout.setEncoding("utf8").on("data", (chunk: string) => (stdout += chunk))
+    child.stderr.setEncoding("utf8").on("data", (chunk: string) => (stderr += chunk))
+    child.on("close", (code) => {
+      printed.push(stdout, stderr, ...args)
+      resolve({ code, stdout, stderr })
+    })
+    child.stdin.on("error", () => undefined)
+    child.stdin.end(more.stdin ?? "")
+  })
+
+/** Tickets and keys as they went over the wire. */
+const travelled = { tickets: new Set<string>(), keys: new Set<string>(), starts: new Array<string>() }
+
+const note = (method: string, path: string, text: string) => {
+  if (method === "POST") travelled.starts.push(path.split("/").at(-1) ?? "")
+  const ticket = /"ticket":"([^"]+)"/.exec(text)?.[1]
+  const token_key = /"token_key":"([^"]+)"/.exec(text)?.[1]
+  if (ticket !== undefined) travelled.tickets.add(ticket)
+  if (token_key !== undefined) travelled.keys.add(token_key)
+}
+
+/** A proxy that notes what the service gives away. */
+const proxy = (port: number) =>
+  createServer((incoming, outgoing) => {
+    const { method = "GET", url = "/", headers } = incoming
+    const onward = request({ port, method, path: url, headers }, (answer) => {
+      const chunks: Array<Buffer> = []
+      answer.on("data", (chunk: Buffer) => chunks.push(chunk))
+      answer.on("end", () => {
+        const body = Buffer.concat(chunks)
+        note(method, url, body.toString())
+        outgoing.writeHead(answer.statusCode ?? 500, answer.headers)
+        outgoing.end(body)
+      })
+    })
+    incoming.pipe(onward)
+  })
+
+const job = (name: string, key: string, base: string) => {
+  writeFileSync(
+    join(root, `${name}.yaml`),
+    `name: ${name}
+service: { base_url: "${base}/api", flows_url: "${base}/flows", app_secret: "env:APP_SECRET" }
+tokens: { key: "${key}" }
+polling: { min: 100 millis, max: 300 millis }
+flow_results: { enabled: false }
+engines: [{ reference: "sandbox-bank:website", features: [accounts_read, cards_read] }]
+customers:
+  - { id: k-1, tokenized_access: true, parameters: { username: ok+queue-1+run-60, password: long-password } }
+`,
+  )
+  return `${name}.yaml`
+}
+
+let base = ""
+let path = ""
+let stop = () => undefined as void
+beforeAll(async () => {
+  for (const name of ["src", "schemas", "node_modules", "package.json"])
+    symlinkSync(join(checkout, name), join(root, name))
+  await bundle(root)
+  const service = spawn(process.execPath, [main, "sandbox", "--port", "0", "--speed", "60"], {
+    cwd: root,
+    stdio: ["ignore", "pipe", "ignore"],
+  })
+  const line = await new Promise<string>((resolve) => {
+    service.stdout.setEncoding("utf8").on("data", (chunk: string) => resolve(chunk))
+  })
+  const address = JSON.parse(line.split("\n")[0] ?? "") as { readonly base_url: string }
+  const server = proxy(Number(new URL(address.base_url).port))
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  stop = () => {
+    service.kill()
+    server.close()
+    server.closeAllConnections()
+  }
+  base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  path = job("nightly", "env:TOKEN_KEY", base)
+}, 120_000)
+afterAll(() => {
+  stop()
+  rmSync(root, { recursive: true, force: true })
+})
+
+const formsOf = (secret: string): ReadonlyArray<string> => {
+  const bytes = Buffer.from(secret)
+  const base64 = bytes.toString("base64").replace(/=+$/, "")
+  return [secret, base64, bytes.toString("base64url"), bytes.toString("hex"), encodeURIComponent(secret)]
+}
+
+const filesUnder = (folder: string): ReadonlyArray<string> =>
+  readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .map((name) => join(folder, name))
+    .filter((file) => statSync(file).isFile())
+
+/** Where any of the secrets stands, in any of its forms. */
+const findings = (secrets: Iterable<string>): ReadonlyArray<string> => {
+  const forms = [...secrets].flatMap(formsOf)
+  const holds = (text: string) => forms.some((form) => text.includes(form))
+  return [
+    ...filesUnder(output).filter((file) => holds(readFileSync(file).toString("latin1"))),
+    ...printed.filter(holds),
+  ]
+}
+
+const keysInStore = () =>
+  Effect.gen(function* () {
+    const store = yield* TokenStore
+    if (store._tag === "Closed") return []
+    const keys = yield* Effect.forEach(yield* store.tokens, (token) => store.tokenKey(token))
+    return keys.flatMap((key) => (key === undefined ? [] : [Redacted.value(key)]))
+  }).pipe(
+    Effect.provide(
+      TokenStoreLayer.open(join(output, "tokens.sqlite"), { key: Redacted.make(storeKey), service: base }),
+    ),
+    Effect.runPromise,
+  )
+
+/** A start from elsewhere, and the ticket that it was given, once it can be exchanged. */
+const startElsewhere = async (customer_id: string) => {
+  const headers = { "X-APP-SECRET": "sandbox-app-1", "content-type": "application/json" }
+  const answer = await fetch(`${base}/api/executions/init/v1/parametrized`, {
+    method: "POST",
+    headers,
+    body: JSON.stringify({
+      engine_reference: "sandbox-bank:website",
+      customer_id,
+      parameters: { username: "ok+queue-0+run-120", password: "long-password" },
+      base_configurations: { tokenized_access: true },
+      features: ["accounts_read"],
+    }),
+  })
+  const { execution_id, ticket } = (await answer.json()) as Readonly<
+    Record<"execution_id" | "ticket", string>
+  >
+  for (let text = ""; !text.includes("AUTH_OK");)
+    text = await (await fetch(`${base}/api/executions/handler/v1/${execution_id}`, { headers })).text()
+  return { execution_id, ticket }
+}
+
+describe("two nights over HTTP", () => {
+  it("log in with parameters and then with the token, and leave neither ticket nor key anywhere", async () => {
+    const first = await nightjar(["run", path])
+    const plan = await nightjar(["plan", path, "--json"])
+    const second = await nightjar(["run", "--new", path, "--log-level", "all"])
+    for (const args of [["explain", "k-1"], ["status"], ["plan", path], ["doctor", path], ["tokens", "list"]])
+      await nightjar(args)
+    expect([first.code, plan.code, second.code]).toEqual([0, 0, 0])
+    expect(travelled.starts).toEqual(["parametrized", "tokenized"])
+    expect(JSON.parse(plan.stdout)).toMatchObject([{ tasks: [{ token: "k-1/sandbox-bank:website" }] }])
+    const secrets = [...travelled.tickets, ...travelled.keys, storeKey]
+    expect([travelled.tickets.size, travelled.keys.size, findings(secrets)]).toEqual([1, 1, []])
+    // The search finds what is there, and the store has what the search cannot see.
+    const planted = join(output, "planted")
+    for (const form of formsOf([...travelled.keys][0] ?? "")) {
+      writeFileSync(planted, `x${form}x`)
+      expect(findings(travelled.keys)).toEqual([planted])
+    }
+    rmSync(planted)
+    expect(await keysInStore()).toEqual([...travelled.keys])
+    expect(statSync(join(output, "tokens.sqlite")).mode & 0o777).toBe(0o600)
+  }, 120_000)
+
+  it("are refused before any start with another key, without one, or with what is none", async () => {
+    const starts = travelled.starts.length
+    const other = await nightjar(["run", "--new", path], { env: { TOKEN_KEY: "ab".repeat(32) } })
+    expect([other.code, other.stderr]).toEqual([
+      2,
+      expect.stringContaining("key does not open this token store"),
+    ])
+    const none = await nightjar(["run", "--new", path], { env: { TOKEN_KEY: "" } })
+    expect([none.code, none.stderr]).toEqual([2, expect.stringContaining("env:TOKEN_KEY")])
+    const malformed = await nightjar(["plan", path], { env: { TOKEN_KEY: "not-a-key" } })
+    expect([malformed.code, malformed.stderr]).toEqual([
+      2,
+      expect.stringContaining("openssl rand -base64 32"),
+    ])
+    const doctor = await nightjar(["doctor", path], { env: { TOKEN_KEY: "ab".repeat(32) } })
+    expect([doctor.code, doctor.stdout]).toEqual([
+      2,
+      expect.stringMatching(/failed .*token store .*does not open/),
+    ])
+    expect(travelled.starts.length).toBe(starts)
+  }, 120_000)
+})
+
+describe("tokens by hand", () => {
+  it("a ticket is exchanged from the environment, a file or stdin, never from the command line", async () => {
+    const { execution_id, ticket } = await startElsewhere("k-2")
+    const literal = await nightjar(["tokens", "exchange", path, execution_id, "--ticket", "T-literal"])
+    expect([literal.code, literal.stderr]).toEqual([2, expect.stringContaining("shell's history")])
+    const exec = await nightjar(["tokens", "exchange", path, execution_id, "--ticket", "exec:cat"])
+    expect(exec.code).toBe(2)
+    const wrong = await nightjar(["tokens", "exchange", path, execution_id, "--ticket", "-"], { stdin: "no" })
+    expect([wrong.code, wrong.stderr]).toEqual([3, expect.stringContaining("exchanges no token")])
+    const args = ["tokens", "exchange", path, execution_id, "--ticket", "env:TICKET", "--name", "mine"]
+    const exchanged = await nightjar(args, { env: { TICKET: ticket } })
+    expect([exchanged.code, exchanged.stdout]).toEqual([
+      0,
+      expect.stringMatching(/^mine stored: k-2 on sandbox-bank:website, for accounts_read; ends \d{4}-/),
+    ])
+    const again = await nightjar(args, { env: { TICKET: ticket } })
+    expect(again.code).toBe(3)
+    expect(findings([...travelled.tickets, ...travelled.keys])).toEqual([])
+  }, 120_000)
+
+  it("the list shows them without any key, and a named token logs in", async () => {
+    const list = await nightjar(["tokens", "list", "--json"], { env: { TOKEN_KEY: "" } })
+    expect(JSON.parse(list.stdout)).toMatchObject([
+      { name: "k-1/sandbox-bank:website", service: base, days_left: expect.any(Number), status: "active" },
+      { name: "mine", customer_id: "k-2", features: ["accounts_read"], status: "active" },
+    ])
+    const named = job("named", "env:TOKEN_KEY", base)
+    const text = readFileSync(join(root, named), "utf8").split("customers:")[0] ?? ""
+    writeFileSync(
+      join(root, named),
+      `${text}customers:\n  - { id: k-2, engines: [{ reference: "sandbox-bank:website", token: mine }] }\n`,
+    )
+    const abort = await nightjar(["run", named])
+    expect([abort.code, travelled.starts.at(-1)]).toEqual([0, "tokenized"])
+  }, 120_000)
+
+  it("wait for no night: a locked folder answers with exit code 5, and the list all the same", async () => {
+    await Effect.runPromise(
+      Effect.scoped(
+        Effect.gen(function* () {
+          yield* lockFolder(join(output, "run.lock"))
+          const calls = [
+            ["tokens", "revoke", path, "mine"],
+            ["tokens", "exchange", path, "e", "--ticket", "-"],
+            ["tokens", "list"],
+          ]
+          const codes = yield* Effect.forEach(calls, (args) =>
+            Effect.promise(() => nightjar(args, { stdin: "a-ticket" })),
+          )
+          expect(codes.map(({ code }) => code)).toEqual([5, 5, 0])
+        }),
+      ),
+    )
+  }, 120_000)
+
+  it("a revoked token is dropped here; what the service did not answer for stays", async () => {
+    const unknown = await nightjar(["tokens", "revoke", path, "nobody"])
+    expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining("tokens list")])
+    const gone = job("gone", "env:TOKEN_KEY", "http://127.0.0.1:1")
+    const away = await nightjar(["tokens", "revoke", gone, "mine"])
+    expect(away.code).toBe(2)
+    const refused = await nightjar(["tokens", "revoke", path, "mine"], { env: { APP_SECRET: "wrong" } })
+    expect(refused.code).toBe(6)
+    const revoked = await nightjar(["tokens", "revoke", path, "mine"])
+    const again = await nightjar(["tokens", "revoke", path, "mine"])
+    expect([revoked.code, revoked.stdout, again.code, again.stdout]).toEqual([
+      0,
+      "mine is revoked; it is not used any more.\n",
+      0,
+      "mine was revoked already; it is not used any more.\n",
+    ])
+    const explained = await nightjar(["explain", "k-2"])
+    expect(explained.stdout).toMatch(/by hand: k-2\n.* token mine stored.*\n.* mine was revoked by hand/)
+    const list = await nightjar(["tokens", "list", "--json"])
+    const states = (JSON.parse(list.stdout) as ReadonlyArray<{ readonly status: string }>).map(
+      (one) => one.status,
+    )
+    expect(states).toEqual(["active", "dropped: REVOKED"])
+  }, 120_000)
+})

@@ -1,0 +1,186 @@
+/** What observers read over the service's own address, the same over every way to reach it. */
+import { expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { Caller, field, textField } from "../server/Caller.ts"
+import type { Answer, Reach } from "../server/Caller.ts"
+
+const adminUrl = (caller: Caller["Service"], path: string) => caller.base_url.replace(/api$/, `admin${path}`)
+/** Without a secret. */
+const look = (caller: Caller["Service"], path: string) =>
+  caller.call("GET", adminUrl(caller, path), { secret: undefined })
+const rules = (truth: Answer) => {
+  const rows = field(truth, "rule_breaks", "rows")
+  return Array.isArray(rows) ? rows.map((row) => [field(row, "rule"), field(row, "customer_id")]) : rows
+}
+
+export const adminSuite = (reach: Reach): void => {
+  it.effect("the truth is read without a secret: executions, their states, refused starts", () =>
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const first = yield* caller.start("queue-10+run-20", { external_execution_id: "x-1" })
+      yield* caller.start("ok", { external_execution_id: "x-1" })
+      yield* TestClock.adjust(12_000)
+      yield* caller.read(textField(first, "execution_id"))
+      const truth = yield* look(caller, "/truth")
+      expect([truth.status, field(truth, "open"), field(truth, "executions", "total")]).toEqual([200, 1, 1])
+      expect(field(truth, "executions", "rows", 0)).toEqual({
+        execution_id: field(first, "execution_id"),
+        session_id: field(first, "session_id"),
+        application: "65f0c0ffee00000000000001",
+        customer_id: "c-1",
+        engine_reference: "sandbox-bank:website",
+        external_execution_id: "x-1",
+        token_id: null,
+        foreign: false,
+        status_code: "ONGOING",
+        status_reason: "RUNNING",
+        authentication_status: "AUTH_OK",
+        is_closed: false,
+        date_created: "1970-01-01T00:00:00.000Z",
+        closes_at: "1970-01-01T00:00:30.000Z",
+        state_reads: { count: 1, too_soon: 0 },
+        final_state_read_at: null,
+        results_reads: 0,
+        retrieved: {
+          "account:checking": 1,
+          "account:savings": 1,
+          "customer_information:user_profile": 1,
+          "financial_card:debit": 1,
+        },
+        delivered: {},
+        aborted_at: null,
+        deleted_at: null,
+      })
+      expect(field(truth, "refused_starts", "rows")).toEqual([
+        {
+          at: "1970-01-01T00:00:00.000Z",
+          application: "65f0c0ffee00000000000001",
+          customer_id: "c-1",
+          engine_reference: "sandbox-bank:website",
+          external_execution_id: "x-1",
+          outcome: "conflict",
+          execution_id: field(first, "execution_id"),
+        },
+      ])
+    }).pipe(Effect.provide(reach({ seed: 7 }))),
+  )
+
+  it.effect("polling is too fast after more than five reads less than a second apart, and not before", () =>
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const read = (customer_id: string, times: number, everyMs: number, how: "GET" | "HEAD" = "GET") =>
+        Effect.gen(function* () {
+          const started = yield* caller.start("queue-3600", { customer_id })
+          const url = caller.executionUrl(textField(started, "execution_id"))
+          for (let n = 0; n < times; n += 1) {
+            yield* caller.call(how, url)
+            yield* TestClock.adjust(everyMs)
+          }
+        })
+      yield* read("c-patient", 20, 1_000)
+      yield* read("c-at-the-limit", 6, 999)
+      yield* read("c-hasty", 7, 999)
+      yield* read("c-head", 7, 10, "HEAD")
+      const truth = yield* look(caller, "/truth")
+      expect(rules(truth)).toEqual([
+        ["state_polled_too_fast", "c-head"],
+        ["state_polled_too_fast", "c-hasty"],
+      ])
+      const rows = field(truth, "executions", "rows")
+      expect(Array.isArray(rows) ? rows.map((row) => field(row, "state_reads")) : rows).toEqual([
+        { count: 7, shortest_ms: 10, too_soon: 6 },
+        { count: 7, shortest_ms: 999, too_soon: 6 },
+        { count: 6, shortest_ms: 999, too_soon: 5 },
+        { count: 20, shortest_ms: 1_000, too_soon: 0 },
+      ])
+    }).pipe(Effect.provide(reach({ seed: 7 }))),
+  )
+
+  it.effect("the catalogue is polled in a loop after more than sixty lists in an hour", () =>
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const list = (times: number, secret: string) =>
+        Effect.forEach(Array.from({ length: times }), () =>
+          caller.call("GET", `${caller.base_url}/config/engines/list`, { secret }),
+        )
+      yield* list(60, "sandbox-app-1")
+      yield* TestClock.adjust("1 hour")
+      yield* list(60, "sandbox-app-1")
+      expect(rules(yield* look(caller, "/truth"))).toEqual([])
+      yield* list(61, "sandbox-app-2")
+      const truth = yield* look(caller, "/truth")
+      expect(rules(truth)).toEqual([["catalogue_polled_in_loop", undefined]])
+      expect(field(truth, "catalogue_reads")).toEqual([
+        { application: "65f0c0ffee00000000000001", count: 120 },
+        { application: "65f0c0ffee00000000000002", count: 61 },
+      ])
+    }).pipe(Effect.provide(reach({ seed: 7 }))),
+  )
+
+  it.effect("lists are the newest of a customer or an application, as many as were asked for", () =>
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      for (const customer_id of ["c-1", "c-2", "c-3"]) yield* caller.start("queue-60", { customer_id })
+      yield* caller.start("queue-60", { customer_id: "c-3" }, "sandbox-app-2")
+      const customers = (path: string) =>
+        Effect.map(look(caller, path), (truth) => {
+          const rows = field(truth, "executions", "rows")
+          const total = field(truth, "executions", "total")
+          return [total, Array.isArray(rows) ? rows.map((row) => field(row, "customer_id")) : rows]
+        })
+      expect(yield* customers("/truth")).toEqual([4, ["c-3", "c-3", "c-2", "c-1"]])
+      expect(yield* customers("/truth?limit=2")).toEqual([4, ["c-3", "c-3"]])
+      expect(yield* customers("/truth?customer=c-1")).toEqual([1, ["c-1"]])
+      expect(yield* customers("/truth?customer=c-3&application=65f0c0ffee00000000000002&limit=9")).toEqual([
+        1,
+        ["c-3"],
+      ])
+      for (const wrong of ["limit=0", "limit=1001", "limit=1.5", "limit=x", "customer=a&customer=b"])
+        expect([wrong, (yield* look(caller, `/truth?${wrong}`)).status]).toEqual([wrong, 422])
+    }).pipe(Effect.provide(reach({ seed: 7 }))),
+  )
+
+  it.effect("neither page nor truth holds a login, a secret, a ticket or a token's key", () =>
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const started = yield* caller.startTicketed("queue-0+run-0+ok", {
+        parameters: { username: "queue-0+run-0+canaryuser", password: "canarypassword" },
+        hooks_extra_data: { note: "canaryextra" },
+      })
+      const ticket = textField(started, "ticket")
+      const exchanged = yield* caller.exchange(textField(started, "execution_id"), ticket)
+      expect(exchanged.status).toBe(200)
+      const key = textField(exchanged, "token", "token_key")
+      for (const path of ["", "/truth"]) {
+        const { status, text } = yield* look(caller, path)
+        expect(status).toBe(200)
+        expect(text).toContain(textField(exchanged, "token", "token_id"))
+        for (const canary of ["canary", ticket, key, "sandbox-app-", "login_key", "locking_hash"])
+          expect(text).not.toContain(canary)
+      }
+    }).pipe(Effect.provide(reach({ seed: 7 }))),
+  )
+
+  it.effect("the page escapes whatever callers sent, runs no script and loads nothing", () =>
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const hostile = `<script>alert(1)</script>"'&<img src=x onerror=alert(1)>`
+      yield* caller.start("queue-60", { customer_id: hostile, external_execution_id: `x${hostile}` })
+      yield* caller.start("queue-60", { customer_id: hostile, external_execution_id: `x${hostile}` })
+      const page = yield* look(caller, `?customer=${encodeURIComponent(hostile)}`)
+      expect([page.status, page.contentType]).toEqual([200, "text/html; charset=utf-8"])
+      expect(page.text).toContain("&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;&lt;img")
+      expect(page.text).not.toMatch(/https?:|@import|url\(|"'&/)
+      // Every element that opens is one of the page's own.
+      const elements = new Set(page.text.match(/<[a-z0-9]+/g))
+      expect([...elements].toSorted()).toEqual(
+        "<a <bdi <body <button <code <div <form <h1 <h2 <head <header <html <input <label <li <main <meta"
+          .concat(
+            " <p <section <small <span <strong <style <table <tbody <td <th <thead <time <title <tr <ul",
+          )
+          .split(" "),
+      )
+    }).pipe(Effect.provide(reach({ seed: 7 }))),
+  )
+}

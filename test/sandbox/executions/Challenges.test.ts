@@ -1,0 +1,268 @@
+/**
+ * Challenges in full (sections 2.4, 3.2 and 4.3): who asks, what is asked, what becomes of answers that are
+ * right, wrong, malformed, late or missing.
+ */
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { inBothWays } from "../server/BothWays.ts"
+import { Caller, field, textField } from "../server/Caller.ts"
+
+const person = { base_configurations: { customer_interaction_available: true } }
+const stateOf = (answer: unknown) => [field(answer, "status_code"), field(answer, "status_reason")]
+const outcomes = (answer: unknown) => {
+  const features = field(answer, "features")
+  return Array.isArray(features) ? features.map((feature) => field(feature, "status_reason")) : []
+}
+
+/** A run of three features with six records that was asked `words` two seconds ago. */
+const asked = Effect.fnUntraced(function* (words: string, more: Readonly<Record<string, unknown>> = person) {
+  const caller = yield* Caller
+  const started = yield* caller.start(`queue-0+run-20+records-6+expire-60+${words}`, more)
+  yield* TestClock.adjust(2_000)
+  return { caller, id: textField(started, "execution_id") }
+})
+
+/** Answers, and reads what the source made of it. */
+const answered = Effect.fnUntraced(function* (id: string, body: unknown) {
+  const caller = yield* Caller
+  const { status } = yield* caller.resume(id, body)
+  yield* TestClock.adjust(1_000)
+  return [status, yield* caller.read(id)] as const
+})
+
+inBothWays("a challenge of the login", (told) => {
+  told(
+    "is answered, and the run is queued again and goes on [resumeExecution 202] [move 2] " +
+      "[field challenge.form_schema] [field challenge.action_required_expires] [field challenge.producer] " +
+      "[field execution.action_required_expires] " +
+      "[field acceptance.status_message] [resume-rule 1] [limit 5]",
+    Effect.gen(function* () {
+      const { caller, id } = yield* asked("input-4711")
+      const challenge = yield* caller.read(id)
+      expect([field(challenge, "producer"), field(challenge, "action_required_expires")]).toEqual([
+        "engine",
+        "2026-11-21T09:01:02.000Z",
+      ])
+      expect(field(challenge, "form_schema")).toMatchObject({
+        type: "object",
+        format: "cg-params",
+        required: ["delivery", "code"],
+        properties: { delivery: { enum: ["sms", "app", "post"] }, code: { type: "string" } },
+      })
+      const resumed = yield* caller.resume(id, { delivery: "app", code: "4711" })
+      expect([resumed.status, resumed.json]).toEqual([
+        202,
+        {
+          app_id: "65f0c0ffee00000000000001",
+          auth_origin: "app-secret",
+          customer_id: "c-1",
+          engine_reference: "sandbox-bank:website",
+          execution_id: id,
+          session_id: expect.stringMatching(/^[0-9a-f]{24}$/),
+          status_code: "ONGOING",
+          status_reason: "ACCEPTED",
+          status_message: "En cola.",
+        },
+      ])
+      expect(stateOf(yield* caller.read(id))).toEqual(["ONGOING", "ACCEPTED"])
+      yield* TestClock.adjust(60_000)
+      expect(stateOf(yield* caller.read(id))).toEqual(["COMPLETED", "COMPLETED"])
+    }),
+  )
+
+  told(
+    "is asked again with the wrong fields named, and three refused answers end it with INCORRECT_MFA " +
+      "[move 3] [error 18] [field challenge.payload_errors] [field challenge.action_required_expires] " +
+      "[auth INCORRECT_MFA]",
+    Effect.gen(function* () {
+      const { id } = yield* asked("input-4711")
+      const [first, again] = yield* answered(id, { delivery: "pigeon" })
+      // Each question has its own minute, from the moment in which it is asked.
+      expect(field(again, "action_required_expires")).toBe("2026-11-21T09:01:02.300Z")
+      expect([first, again.status, field(again, "payload_errors")]).toEqual([
+        202,
+        423,
+        [
+          { loc: ["code"], msg: "must have required property 'code'", type: "missing" },
+          {
+            loc: ["delivery"],
+            msg: "must be equal to one of the allowed values",
+            type: "value_error.enum",
+          },
+        ],
+      ])
+      const [, wrong] = yield* answered(id, { delivery: "sms", code: "0" })
+      expect(field(wrong, "payload_errors")).toEqual([
+        { loc: ["code"], msg: "the source refused the code", type: "value_error.code" },
+      ])
+      const [last, state] = yield* answered(id, { delivery: "sms", code: "1" })
+      expect([last, ...stateOf(state), field(state, "authentication_status")]).toEqual([
+        202,
+        "AUTH_ERROR",
+        "INCORRECT_MFA",
+        "INCORRECT_MFA",
+      ])
+    }),
+  )
+
+  told(
+    "ends the run with INCORRECT_RESUME_FORMAT where the third refused answer does not fit the form " +
+      "[reason INCORRECT_RESUME_FORMAT]",
+    Effect.gen(function* () {
+      const { id } = yield* asked("challenge-4711")
+      for (const body of [{}, { code: 4711 }]) expect((yield* answered(id, body))[1].status).toBe(423)
+      const [status, state] = yield* answered(id, { kode: "4711" })
+      expect([status, state.status, ...stateOf(state), field(state, "authentication_status")]).toEqual([
+        202,
+        200,
+        "CONFIGURATION_ERROR",
+        "INCORRECT_RESUME_FORMAT",
+        "not-performed",
+      ])
+    }),
+  )
+
+  told(
+    "that nobody answers aborts the run, and a late answer is 410 " +
+      "[move 4] [reason ACTION_TIMEOUT] [resumeExecution 410] [error 6]",
+    Effect.gen(function* () {
+      const { caller, id } = yield* asked("challenge-4711")
+      yield* TestClock.adjust(59_999)
+      expect((yield* caller.read(id)).status).toBe(423)
+      yield* TestClock.adjust(1)
+      const state = yield* caller.read(id)
+      const late = yield* caller.resume(id, { code: "4711" })
+      expect([...stateOf(state), late.status, late.json]).toEqual([
+        "ABORTED",
+        "ACTION_TIMEOUT",
+        410,
+        { detail: "ACTION_TIMEOUT" },
+      ])
+      expect(outcomes(state)).toEqual(Array.from({ length: 3 }, () => "FEATURE_ACTION_TIMEOUT"))
+    }),
+  )
+
+  told(
+    "that the person cancels aborts the run [reason USER_CANCELLED]",
+    Effect.gen(function* () {
+      const { caller, id } = yield* asked("challenge-4711+cancel-10")
+      yield* TestClock.adjust(10_000)
+      const late = yield* caller.resume(id, { code: "4711" })
+      expect([...stateOf(yield* caller.read(id)), late.status, late.json]).toEqual([
+        "ABORTED",
+        "USER_CANCELLED",
+        400,
+        { detail: "execution_already_closed" },
+      ])
+    }),
+  )
+
+  told(
+    "ends the run where no person is there [move 7] [reason CUSTOMER_INTERVENTION_REQUIRED] " +
+      "[field base.customer_interaction_available]",
+    Effect.gen(function* () {
+      for (const words of ["challenge-1", "input-1"]) {
+        const { caller, id } = yield* asked(words, { customer_id: words })
+        expect(stateOf(yield* caller.read(id))).toEqual(["ABORTED", "CUSTOMER_INTERVENTION_REQUIRED"])
+      }
+    }),
+  )
+
+  told(
+    "finds its engine gone: 503, and the run ends with the same reason [resumeExecution 503] [error 7] " +
+      "[reason ENGINE_UNAVAILABLE]",
+    Effect.gen(function* () {
+      const { caller, id } = yield* asked("challenge-1+parted")
+      const resumed = yield* caller.resume(id, { code: "1" })
+      expect([resumed.status, resumed.json, ...stateOf(yield* caller.read(id))]).toEqual([
+        503,
+        { detail: "ENGINE_UNAVAILABLE" },
+        "TEMPORARY_ERROR",
+        "ENGINE_UNAVAILABLE",
+      ])
+    }),
+  )
+})
+
+inBothWays("a challenge of a feature", (told) => {
+  const held = "challenge-4711+by-cards_read"
+
+  told(
+    "names the feature, holds back its records and lets the run finish once answered " +
+      "[field challenge.producer] [feature FEATURE_ACTION_REQUIRED]",
+    Effect.gen(function* () {
+      const { caller, id } = yield* asked(held)
+      yield* TestClock.adjust(18_000)
+      const challenge = yield* caller.read(id)
+      expect([challenge.status, field(challenge, "producer")]).toEqual([423, "cards_read"])
+      const [, going] = yield* answered(id, { code: "4711" })
+      expect([...stateOf(going), field(going, "authentication_status")]).toEqual([
+        "ONGOING",
+        "RUNNING",
+        "AUTH_OK",
+      ])
+      yield* TestClock.adjust(60_000)
+      const done = yield* caller.read(id)
+      expect([...stateOf(done), field(done, "execution_time"), outcomes(done)]).toEqual([
+        "COMPLETED",
+        "COMPLETED",
+        20,
+        Array.from({ length: 3 }, () => "FEATURE_COMPLETED"),
+      ])
+    }),
+  )
+
+  told(
+    "that is not answered keeps what came before it [feature FEATURE_ACTION_TIMEOUT] [field feature-state.status_reason]",
+    Effect.gen(function* () {
+      const { caller, id } = yield* asked(held)
+      yield* TestClock.adjust(100_000)
+      const state = yield* caller.read(id)
+      expect([...stateOf(state), field(state, "authentication_status"), outcomes(state)]).toEqual([
+        "ABORTED",
+        "ACTION_TIMEOUT",
+        "AUTH_OK",
+        ["FEATURE_COMPLETED", "FEATURE_ACTION_TIMEOUT", "FEATURE_ABORTED"],
+      ])
+      expect(field(state, "products_count")).toEqual({
+        "account:checking@accounts": 1,
+        "account:savings@accounts": 1,
+      })
+    }),
+  )
+
+  told(
+    "that is answered wrongly ends the run, the login accepted all the same [feature FEATURE_ACTION_REJECTED]",
+    Effect.gen(function* () {
+      const { id } = yield* asked(held)
+      yield* TestClock.adjust(18_000)
+      for (const code of ["1", "2"]) expect((yield* answered(id, { code }))[1].status).toBe(423)
+      const [, state] = yield* answered(id, { code: "3" })
+      expect([...stateOf(state), field(state, "authentication_status"), outcomes(state)]).toEqual([
+        "AUTH_ERROR",
+        "INCORRECT_MFA",
+        "AUTH_OK",
+        ["FEATURE_COMPLETED", "FEATURE_ACTION_REJECTED", "FEATURE_ABORTED"],
+      ])
+    }),
+  )
+
+  told(
+    "ends the run where no person is there, and is none where the feature is not read " +
+      "[feature FEATURE_CUSTOMER_INTERVENTION_REQUIRED]",
+    Effect.gen(function* () {
+      const { caller, id } = yield* asked(held, {})
+      yield* TestClock.adjust(18_000)
+      const state = yield* caller.read(id)
+      expect([...stateOf(state), outcomes(state)[1]]).toEqual([
+        "ABORTED",
+        "CUSTOMER_INTERVENTION_REQUIRED",
+        "FEATURE_CUSTOMER_INTERVENTION_REQUIRED",
+      ])
+      const without = yield* asked(held, { customer_id: "c-2", features: ["accounts_read"] })
+      yield* TestClock.adjust(18_000)
+      expect(stateOf(yield* caller.read(without.id))).toEqual(["COMPLETED", "COMPLETED"])
+    }),
+  )
+})

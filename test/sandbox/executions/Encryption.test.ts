@@ -1,0 +1,239 @@
+/**
+ * Encrypted values (sections 4.1, 4.3 and 5): encrypted here with nothing but what the service documents and
+ * serves, so that any client's own encryption can be tried against it.
+ */
+import { constants, createCipheriv, generateKeyPairSync, publicEncrypt, randomBytes } from "node:crypto"
+import { expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import fc from "fast-check"
+import { encryptionKey, openParameters } from "../../../src/sandbox/executions/Encryption.ts"
+import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
+import { inBothWays } from "../server/BothWays.ts"
+import { Caller, field, textField } from "../server/Caller.ts"
+
+const wrap = (key: string, bytes: Buffer): string =>
+  publicEncrypt({ key, padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: "sha256" }, bytes).toString(
+    "base64",
+  )
+const rsa = (key: string, text: string): string => `rsa::${wrap(key, Buffer.from(text))}`
+const hybrid = (key: string, text: string): string => {
+  const secret = randomBytes(32)
+  const iv = randomBytes(12)
+  const cipher = createCipheriv("aes-256-gcm", secret, iv)
+  const sealed = Buffer.concat([cipher.update(text, "utf8"), cipher.final(), cipher.getAuthTag()])
+  return `hybrid::${wrap(key, secret)}.${iv.toString("base64")}.${sealed.toString("base64")}`
+}
+const seals = { rsa, hybrid }
+const stranger = generateKeyPairSync("rsa", {
+  modulusLength: 2048,
+  publicKeyEncoding: { type: "spki", format: "pem" },
+  privateKeyEncoding: { type: "pkcs8", format: "pem" },
+}).publicKey
+
+const servedKey = Effect.gen(function* () {
+  const caller = yield* Caller
+  const answer = yield* caller.call("GET", `${caller.base_url}/sandbox/encryption-key`, { secret: undefined })
+  expect(answer.status).toBe(200)
+  return textField(answer, "public_key")
+})
+
+/** The state of a run with these parameters, after three seconds. */
+const stateOf = Effect.fnUntraced(function* (parameters: unknown, customer_id = "c-1") {
+  const caller = yield* Caller
+  const started = yield* caller.start("", { parameters, customer_id })
+  expect(started.status).toBe(202)
+  yield* TestClock.adjust(3_000)
+  return yield* caller.read(textField(started, "execution_id"))
+})
+
+const words = "queue-1+run-2+records-2+end-PARTIAL"
+
+inBothWays("encrypted parameters", (told) => {
+  for (const [name, seal] of Object.entries(seals)) {
+    told(
+      `are opened one by one, ${name}::, and mean what they say [field start.parameters] [auth-rule 7]`,
+      Effect.gen(function* () {
+        const key = yield* servedKey
+        const state = yield* stateOf({ username: seal(key, words), password: seal(key, "correct") })
+        expect([field(state, "status_reason"), field(state, "execution_time")]).toEqual(["PARTIAL", 2])
+      }),
+    )
+
+    told(
+      `are opened as a whole, ${name}:: [field start.parameters] [auth-rule 7]`,
+      Effect.gen(function* () {
+        const key = yield* servedKey
+        const state = yield* stateOf(seal(key, JSON.stringify({ username: words, password: "correct" })))
+        expect(field(state, "status_reason")).toBe("PARTIAL")
+      }),
+    )
+
+    told(
+      `that were encrypted for somebody else end the run at once, each by name, ${name}:: ` +
+        "[reason ENCRYPTION_ERROR] [field execution.parameters_errors] [auth-rule 7]",
+      Effect.gen(function* () {
+        const key = yield* servedKey
+        const lost = seal(stranger, "correct")
+        const state = yield* stateOf({ username: seal(key, words), password: lost })
+        expect([
+          state.status,
+          field(state, "status_code"),
+          field(state, "status_reason"),
+          field(state, "total_elapsed_time"),
+          field(state, "authentication_status"),
+          field(state, "parameters_errors", 0, "loc"),
+          field(state, "parameters_errors", 0, "type"),
+          field(state, "parameters_errors", 1),
+        ]).toEqual([
+          200,
+          "CONFIGURATION_ERROR",
+          "ENCRYPTION_ERROR",
+          0,
+          "not-performed",
+          ["password"],
+          "encryption_error",
+          undefined,
+        ])
+        const whole = yield* stateOf(seal(stranger, JSON.stringify({ username: words })), "c-2")
+        expect([field(whole, "status_reason"), field(whole, "parameters_errors", 0, "loc")]).toEqual([
+          "ENCRYPTION_ERROR",
+          [],
+        ])
+      }),
+    )
+  }
+
+  told(
+    "are judged by the form once opened, and never shown in the clear [reason INCORRECT_PARAMETERS_FORMAT]",
+    Effect.gen(function* () {
+      const key = yield* servedKey
+      for (const parameters of [
+        { username: words, password: rsa(key, "zyx") },
+        hybrid(key, JSON.stringify({ username: words, password: "zyx" })),
+      ]) {
+        const state = yield* stateOf(parameters)
+        expect([field(state, "status_reason"), field(state, "parameters_errors")]).toEqual([
+          "INCORRECT_PARAMETERS_FORMAT",
+          [
+            {
+              loc: ["password"],
+              msg: "must NOT have fewer than 4 characters",
+              type: "value_error.minLength",
+            },
+          ],
+        ])
+        expect(state.text).not.toContain("zyx")
+      }
+    }),
+  )
+
+  told(
+    "of one login are that login, however they were encrypted [field execution.locking_hash]",
+    Effect.gen(function* () {
+      const key = yield* servedKey
+      const login = { username: "queue-1+run-2", password: "correct" }
+      const hashes = []
+      for (const parameters of [
+        login,
+        { ...login, password: rsa(key, "correct") },
+        hybrid(key, JSON.stringify(login)),
+        { ...login, password: rsa(key, "another") },
+        { ...login, username: "queue-1+run-2+ok" },
+      ]) {
+        hashes.push(field(yield* stateOf(parameters), "locking_hash"))
+      }
+      const { truth } = yield* Sandbox
+      const keys = (yield* truth).executions.map(({ login_key }) => login_key)
+      const groups = (values: ReadonlyArray<unknown>) => values.map((value) => values.indexOf(value))
+      expect([groups(hashes), groups(keys)]).toEqual([
+        [0, 0, 0, 0, 4],
+        [0, 0, 0, 3, 4],
+      ])
+      expect(String(hashes[0])).toMatch(/^v1\.[0-9a-f]{64}$/)
+    }),
+  )
+})
+
+inBothWays("an encrypted answer to a challenge", (told) => {
+  const asked = Effect.gen(function* () {
+    const caller = yield* Caller
+    const person = { base_configurations: { customer_interaction_available: true } }
+    const started = yield* caller.start("queue-0+run-2+challenge-4711", person)
+    yield* TestClock.adjust(1_000)
+    return { caller, id: textField(started, "execution_id") }
+  })
+
+  for (const [name, seal] of Object.entries(seals)) {
+    told(
+      `is opened, by value or as a whole, ${name}:: [resume-rule 2] [auth-rule 7]`,
+      Effect.gen(function* () {
+        const key = yield* servedKey
+        for (const body of [{ code: seal(key, "4711") }, seal(key, JSON.stringify({ code: "4711" }))]) {
+          const { caller, id } = yield* asked
+          expect((yield* caller.resume(id, body)).status).toBe(202)
+          yield* TestClock.adjust(5_000)
+          expect(field(yield* caller.read(id), "status_reason")).toBe("COMPLETED")
+        }
+      }),
+    )
+
+    told(
+      `that cannot be decrypted is accepted and ends the run, ${name}:: [reason ENCRYPTION_ERROR]`,
+      Effect.gen(function* () {
+        for (const [body, loc] of [
+          [{ code: seal(stranger, "4711") }, ["code"]],
+          [seal(stranger, JSON.stringify({ code: "4711" })), []],
+        ] as const) {
+          const { caller, id } = yield* asked
+          expect((yield* caller.resume(id, body)).status).toBe(202)
+          yield* TestClock.adjust(1_000)
+          const state = yield* caller.read(id)
+          expect([field(state, "status_reason"), field(state, "parameters_errors")]).toEqual([
+            "ENCRYPTION_ERROR",
+            [{ loc, msg: "value cannot be decrypted", type: "encryption_error" }],
+          ])
+        }
+      }),
+    )
+  }
+})
+
+it("whatever is damaged does not open, and nothing throws", () => {
+  const good = [
+    rsa(encryptionKey.public_key, "correct"),
+    hybrid(encryptionKey.public_key, '{"password":"correct"}'),
+  ]
+  expect(good.map((sealed) => openParameters({ sealed }).values["sealed"])).toEqual([
+    "correct",
+    '{"password":"correct"}',
+  ])
+  fc.assert(
+    fc.property(fc.constantFrom(...good), fc.nat(), fc.nat({ max: 255 }), (sealed, place, byte) => {
+      const [scheme = "", ...rest] = sealed.split("::")
+      const parts = rest.join("::").split(".")
+      const index = place % parts.length
+      const bytes = Buffer.from(parts[index] ?? "", "base64")
+      const at = place % bytes.length
+      const before = bytes[at]
+      bytes[at] = byte
+      const damaged = parts.with(index, bytes.toString("base64")).join(".")
+      const { values, findings } = openParameters({ value: `${scheme}::${damaged}` })
+      expect([Object.keys(values).length, findings.length]).toEqual(before === byte ? [1, 0] : [0, 1])
+    }),
+  )
+  for (const junk of [
+    "rsa::",
+    "hybrid::",
+    "hybrid::..",
+    "hybrid::a.b",
+    "rsa::\u0000",
+    `rsa::${"A".repeat(9_999)}`,
+  ]) {
+    expect(openParameters({ junk }).findings.length).toBe(1)
+    expect(openParameters(junk).findings.length).toBe(1)
+  }
+  for (const text of ["[]", "3", "null", "{", '"x"']) {
+    expect(openParameters(rsa(encryptionKey.public_key, text)).findings.length).toBe(1)
+  }
+})

@@ -1,0 +1,146 @@
+/**
+ * The calls on a run that is already there (sections 4.2 to 4.5): what each answers wherever the run stands,
+ * with its exact body.
+ */
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { inBothWays } from "../server/BothWays.ts"
+import { Caller, field, textField } from "../server/Caller.ts"
+
+const person = { base_configurations: { customer_interaction_available: true } }
+const stateOf = (answer: unknown) => [field(answer, "status_code"), field(answer, "status_reason")]
+
+inBothWays("a call on a run", (told) => {
+  told(
+    "that waits for nobody is refused by its resume [resumeExecution 400] [error 5] [resumeExecution 404] " +
+      "[error 11] [resumeExecution 422]",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const working = textField(yield* caller.start("queue-60"), "execution_id")
+      const closed = textField(yield* caller.start("queue-0+run-0", { customer_id: "c-2" }), "execution_id")
+      const answers = []
+      for (const [id, body] of [
+        [working, { code: "1" }],
+        [closed, { code: "1" }],
+        ["00000000-0000-0000-0000-000000000000", { code: "1" }],
+        [working, "in the clear"],
+        [working, ["1"]],
+        ["n%20o", { code: "1" }],
+      ] as const) {
+        const { status, json } = yield* caller.resume(id, body)
+        answers.push([status, Array.isArray(field(json, "detail")) ? "list" : field(json, "detail")])
+      }
+      expect(answers).toEqual([
+        [400, "not_waiting_for_action"],
+        [400, "execution_already_closed"],
+        [404, "no such execution"],
+        [422, "list"],
+        [422, "list"],
+        [422, "list"],
+      ])
+    }),
+  )
+
+  told(
+    "aborts it wherever it stands, keeps what was read, and frees its place [abortExecution 204] [move 5] " +
+      "[reason CLIENT_CANCELLED] [abortExecution 304] [move 6] [error 8]",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      for (const [words, seconds, before] of [
+        ["queue-60", 1, 202],
+        ["queue-0+run-100+records-6", 60, 202],
+        ["queue-0+run-100+async-600", 60, 202],
+        ["queue-0+run-0+records-6+async-600", 60, 202],
+        ["queue-0+run-100+challenge-1+expire-600", 60, 423],
+      ] as const) {
+        const id = textField(yield* caller.start(words, person), "execution_id")
+        yield* TestClock.adjust(seconds * 1000)
+        const read = yield* caller.read(id)
+        const aborted = yield* caller.abort(id)
+        const state = yield* caller.read(id)
+        const again = yield* caller.abort(id)
+        expect([
+          read.status,
+          aborted.status,
+          aborted.text,
+          ...stateOf(state),
+          again.status,
+          again.text,
+        ]).toEqual([before, 204, "", "ABORTED", "CLIENT_CANCELLED", 304, ""])
+        if (read.status === 202) {
+          expect(field(state, "products_count")).toEqual(field(read, "products_count"))
+        }
+        expect(yield* caller.read(id)).toEqual(state)
+      }
+    }),
+  )
+
+  told(
+    "cannot abort it for a while, and nobody can abort what is not there [abortExecution 409] [error 9] " +
+      "[abortExecution 404] [abortExecution 422] [error 17]",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const id = textField(yield* caller.start("queue-60+unstoppable-10"), "execution_id")
+      const busy = yield* caller.abort(id)
+      expect([busy.status, busy.json]).toEqual([409, { detail: "cannot be stopped at the moment" }])
+      yield* TestClock.adjust(10_000)
+      expect((yield* caller.abort(id)).status).toBe(204)
+      const unknown = yield* caller.abort("nobody")
+      const malformed = yield* caller.abort("no.body")
+      expect([unknown.status, unknown.json, malformed.status, malformed.json]).toEqual([
+        404,
+        { detail: "no such execution" },
+        422,
+        { detail: [{ loc: ["path", "execution_id"], msg: "not an execution id", type: "value_error" }] },
+      ])
+    }),
+  )
+
+  told(
+    "deletes it once it is closed, as if it had never been [deleteExecution 204] [deleteExecution 404] " +
+      "[deleteExecution 409] [deleteExecution 422] [move 11] [move 12] [error 10] [error 11] " +
+      "[readExecution 404] [pollExecution 404]",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const id = textField(yield* caller.start("queue-10+run-0"), "execution_id")
+      const early = yield* caller.remove(id)
+      yield* TestClock.adjust(10_000)
+      const removed = yield* caller.remove(id)
+      expect([early.status, early.json, removed.status, removed.text]).toEqual([
+        409,
+        { detail: "still running" },
+        204,
+        "",
+      ])
+      const never = "00000000-0000-0000-0000-000000000000"
+      for (const method of ["GET", "HEAD"] as const) {
+        const [gone, strange] = [
+          yield* caller.call(method, caller.executionUrl(id)),
+          yield* caller.call(method, caller.executionUrl(never)),
+        ]
+        expect([gone.status, gone.text]).toEqual([404, strange.text])
+      }
+      for (const call of [caller.remove, caller.abort]) expect(yield* call(id)).toEqual(yield* call(never))
+      expect((yield* caller.remove("no.body")).status).toBe(422)
+    }),
+  )
+
+  told(
+    "reads its final state by GET and HEAD [readExecution 200] [pollExecution 200] [pollExecution 202]",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const id = textField(yield* caller.start("queue-10+run-0"), "execution_id")
+      const seen = []
+      for (const seconds of [0, 10]) {
+        yield* TestClock.adjust(seconds * 1000)
+        const head = yield* caller.call("HEAD", caller.executionUrl(id))
+        seen.push([head.status, head.text, (yield* caller.read(id)).status])
+      }
+      expect(seen).toEqual([
+        [202, "", 202],
+        [200, "", 200],
+      ])
+    }),
+  )
+})

@@ -1,0 +1,269 @@
+/**
+ * An execution's state and acceptance, field by field (sections 2.4 and 2.5), and the profile that a run read
+ * (4.12), over both ways to reach the service.
+ */
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { inBothWays } from "../server/BothWays.ts"
+import { Caller, field, textField } from "../server/Caller.ts"
+
+const rowsOf = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [])
+
+const fields: Readonly<Record<string, unknown>> = {
+  execution_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+  session_id: expect.stringMatching(/^[0-9a-f]{24}$/),
+  app_id: "65f0c0ffee00000000000001",
+  customer_id: "c-1",
+  external_execution_id: "x-1",
+  engine_reference: "sandbox-bank:website",
+  auth_origin: "app-secret",
+  status_code: "PARTIAL",
+  status_reason: "PARTIAL",
+  status_message: "Terminado en parte.",
+  authentication_status: "AUTH_OK",
+  is_closed: true,
+  products_count: { "account:checking@accounts": 1, "financial_card:debit@cards": 1 },
+  end_hook: "skipped",
+  warnings_count: 1,
+  errors_count: 0,
+  locking_hash: expect.stringMatching(/^v1\.[0-9a-f]{64}$/),
+  date_created: "2026-11-21T09:00:00.000Z",
+  date_started: "2026-11-21T09:00:01.000Z",
+  date_ended: "2026-11-21T09:00:06.000Z",
+  execution_time: 2,
+  running_time: 2,
+  total_elapsed_time: 6,
+  features: [
+    { code: "accounts_read", status_reason: "FEATURE_COMPLETED" },
+    { code: "cards_read", status_reason: "FEATURE_COMPLETED" },
+    {
+      code: "customer_information_read",
+      status_reason: "FEATURE_FAILED",
+      status_message: "La fuente no ha dado todos los datos.",
+    },
+  ],
+  messages: [
+    {
+      date: "2026-11-21T09:00:01.200Z",
+      type: "info",
+      id: "login.accepted",
+      loc: [],
+      message: "Acceso correcto.",
+    },
+    {
+      date: "2026-11-21T09:00:06.000Z",
+      type: "warning",
+      id: "feature.incomplete",
+      loc: ["features", "customer_information_read"],
+      message: "La fuente no ha dado todos los datos.",
+    },
+  ],
+}
+/** Rows that one field of the state shows besides its own. */
+const alsoShown: Readonly<Record<string, string>> = {
+  features: " [field feature-state.code]",
+  external_execution_id: " [field start.external_execution_id]",
+}
+const messageFields = ["date", "type", "id", "loc", "message"]
+
+const closedRun = Effect.gen(function* () {
+  const caller = yield* Caller
+  const words = "queue-1+run-2+async-3+records-3+partial"
+  const started = yield* caller.start(words, { external_execution_id: "x-1" })
+  yield* TestClock.adjust(10_000)
+  return yield* caller.read(textField(started, "execution_id"))
+})
+
+inBothWays("a closed run", (told) => {
+  told(
+    "shows these fields and no others",
+    Effect.gen(function* () {
+      expect((yield* closedRun).json).toEqual(fields)
+    }),
+  )
+  for (const [name, value] of Object.entries(fields)) {
+    told(
+      `shows its ${name} [field execution.${name}]${alsoShown[name] ?? ""}`,
+      Effect.gen(function* () {
+        expect(field(yield* closedRun, name)).toEqual(value)
+      }),
+    )
+  }
+  for (const name of messageFields) {
+    told(
+      `has messages with ${name} [field message.${name}]`,
+      Effect.gen(function* () {
+        const shown = rowsOf(field(yield* closedRun, "messages")).map((message) => field(message, name))
+        expect(shown).toEqual(rowsOf(fields["messages"]).map((message) => field(message, name)))
+      }),
+    )
+  }
+  told(
+    "with a notice for the end user where the person has to act, and no place where they concern all of it " +
+      "[field message.type] [field message.loc] [field execution.errors_count]",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const started = yield* caller.start("queue-0+run-0+end-BLOCKED_USER")
+      const state = yield* caller.read(textField(started, "execution_id"))
+      const shown = rowsOf(field(state, "messages")).map((message) => [
+        field(message, "type"),
+        field(message, "id"),
+        field(message, "loc"),
+      ])
+      expect([shown, field(state, "errors_count"), field(state, "warnings_count")]).toEqual([
+        [
+          ["error", "auth_error.blocked_user", []],
+          ["notification", "auth_error.blocked_user.notice", []],
+        ],
+        1,
+        0,
+      ])
+    }),
+  )
+  told(
+    "echoes what was wrong with its parameters [field execution.parameters_errors] [field validation.ctx] " +
+      "[field validation.input]",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const started = yield* caller.start("", { parameters: { username: "", password: "abc" } })
+      const state = yield* caller.read(textField(started, "execution_id"))
+      expect([started.status, state.status, field(state, "parameters_errors")]).toEqual([
+        202,
+        200,
+        [
+          {
+            loc: ["username"],
+            msg: '"" must NOT have fewer than 1 characters',
+            type: "value_error.minLength",
+            input: "",
+            ctx: { given: "" },
+          },
+          {
+            loc: ["password"],
+            msg: '"abc" must NOT have fewer than 4 characters',
+            type: "value_error.minLength",
+            input: "abc",
+            ctx: { given: "abc" },
+          },
+        ],
+      ])
+    }),
+  )
+})
+
+inBothWays("a run that goes on", (told) => {
+  told(
+    "has a locking_hash once its login is with the source, and not while it queues [field execution.locking_hash]",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const started = yield* caller.start("queue-10+run-20")
+      const hashes = []
+      for (const seconds of [9, 1, 1]) {
+        yield* TestClock.adjust(seconds * 1000)
+        hashes.push(field(yield* caller.read(textField(started, "execution_id")), "locking_hash"))
+      }
+      const hash = expect.stringMatching(/^v1\.[0-9a-f]{64}$/)
+      yield* TestClock.adjust(60_000)
+      const closed = field(yield* caller.read(textField(started, "execution_id")), "locking_hash")
+      expect([...hashes, closed]).toEqual([undefined, undefined, undefined, hash])
+    }),
+  )
+})
+
+inBothWays("an acceptance", (told) => {
+  told(
+    "carries these fields [startExecution 202] [move 1] [field acceptance.app_id] " +
+      "[field acceptance.customer_id] [field acceptance.auth_origin] [field acceptance.engine_reference] " +
+      "[field acceptance.status_reason] [field acceptance.status_code] [field acceptance.execution_id] " +
+      "[field acceptance.session_id] [field acceptance.external_execution_id] [field start.customer_id] " +
+      "[field start.external_execution_id] [field start.engine_reference] [auth-rule 6]",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const started = yield* caller.start("queue-60", { external_execution_id: "x-1", customer_id: "" })
+      expect([started.status, started.json]).toEqual([
+        202,
+        {
+          app_id: "65f0c0ffee00000000000001",
+          customer_id: "",
+          auth_origin: "app-secret",
+          engine_reference: "sandbox-bank:website",
+          status_reason: "ACCEPTED",
+          status_code: "ONGOING",
+          execution_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+          session_id: expect.stringMatching(/^[0-9a-f]{24}$/),
+          external_execution_id: "x-1",
+        },
+      ])
+    }),
+  )
+  told(
+    "carries a session_token on request only [field acceptance.session_token]",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const plain = yield* caller.start("queue-60")
+      const asked = yield* caller.start("queue-60+session-token", { customer_id: "c-2" })
+      expect([field(plain, "session_token"), field(asked, "session_token")]).toEqual([
+        undefined,
+        expect.stringMatching(/^[0-9a-f]{64}$/),
+      ])
+    }),
+  )
+  told(
+    "of a run in flight is its own, and nothing is created [startExecution 409] [error 3] [limit 6] " +
+      "[reason ALREADY_EXECUTING] [state TEMPORARY_ERROR]",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const first = yield* caller.start("queue-60", { external_execution_id: "x-1" })
+      const statuses = []
+      for (const more of [
+        {},
+        { external_execution_id: "x-1" },
+        { external_execution_id: "x-1", engine_reference: "sandbox-tax:website" },
+      ]) {
+        const refused = yield* caller.start("queue-60", more)
+        statuses.push(refused.status)
+        expect(refused.json).toEqual({
+          app_id: "65f0c0ffee00000000000001",
+          customer_id: "c-1",
+          auth_origin: "app-secret",
+          engine_reference: "sandbox-bank:website",
+          execution_id: field(first, "execution_id"),
+          session_id: field(first, "session_id"),
+          external_execution_id: "x-1",
+          status_code: "TEMPORARY_ERROR",
+          status_reason: "ALREADY_EXECUTING",
+        })
+      }
+      const other = yield* caller.start("queue-60", { external_execution_id: "x-2" })
+      expect([...statuses, other.status]).toEqual([409, 409, 409, 202])
+    }),
+  )
+})
+
+inBothWays("the profile of a run", (told) => {
+  told(
+    "is there as soon as it was read, in this service's own shape [readProfile 200] [readProfile 404]",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const started = yield* caller.start("queue-10+run-10+records-3")
+      const id = textField(started, "execution_id")
+      const early = yield* caller.call("GET", caller.profileUrl(id))
+      yield* TestClock.adjust(30_000)
+      const profile = yield* caller.call("GET", caller.profileUrl(id))
+      const without = yield* caller.start("queue-0+run-0", { features: ["accounts_read"] })
+      const none = yield* caller.call("GET", caller.profileUrl(textField(without, "execution_id")))
+      const nobody = yield* caller.call("GET", caller.profileUrl("nobody"))
+      expect([early, profile, none, nobody].map(({ status }) => status)).toEqual([404, 200, 404, 404])
+      const results = yield* caller.results(textField(started, "session_id"))
+      expect(profile.json).toEqual({
+        shape: "nightjar-sandbox",
+        execution_id: id,
+        session_id: field(started, "session_id"),
+        customer_id: "c-1",
+        is_closed: true,
+        profile: field(results, "data", "customer_information", 0),
+      })
+    }),
+  )
+})

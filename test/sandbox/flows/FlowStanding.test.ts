@@ -1,0 +1,311 @@
+/** Sessions that are there without anybody driving a widget, and what of a session outlives the process. */
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { features } from "../../../src/contract/Vocabulary.ts"
+import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
+import {
+  firstDrawnScript,
+  planStanding,
+  standingScriptOf,
+  standingSessionId,
+} from "../../../src/sandbox/flows/StandingSessions.ts"
+import { standingScripts } from "../../../src/sandbox/flows/StandingScripts.ts"
+import { Caller, field, inProcess, overHttp, textField } from "../server/Caller.ts"
+import type { Reach } from "../server/Caller.ts"
+import { nightStart, recordsIn, recordTexts, walk, walked } from "./FlowWalk.ts"
+
+const idOf = (name: string) => standingSessionId(standingScripts.findIndex((script) => script.name === name))
+const truth = Effect.flatMap(Sandbox, (sandbox) => sandbox.truth)
+
+/** What the first look at each script finds: HTTP status, session status, cursor, is_closed, records. */
+const firstLooks = {
+  completed: [200, "COMPLETED", "bye:completed", true, 19],
+  partial: [200, "WAITING", "connect:wait", false, 14],
+  unstarted: [412],
+  failed: [200, "FAILED", "bye:failure", true, 0],
+  customer_cancelled: [200, "CUSTOMER_CANCELLED", "bye:failure", true, 5],
+  timed_out: [200, "TIMED_OUT", "welcome:consent", true, 0],
+  locked: [504],
+  never_final: [200, "WAITING", "connect:wait", false, 5],
+  company: [200, "COMPLETED", "bye:completed", true, 6],
+  client_cancelled: [200, "CLIENT_CANCELLED", "welcome:consent", true, 0],
+  system_cancelled: [200, "SYSTEM_CANCELLED", "connect:wait", true, 2],
+  misconfigured: [200, "CONFIGURATION_ERROR", "bye:failure", true, 0],
+  no_consent: [200, "COMPLETED", "bye:completed", true, 5],
+  documents: [200, "COMPLETED", "bye:completed", true, 4],
+  odd: [200, "COMPLETED", "bye:completed", true, 7],
+  large: [200, "COMPLETED", "bye:completed", true, 12_000],
+  live: [200, "READY", "welcome:init", false, 0],
+  second_login: [200, "COMPLETED", "bye:completed", true, 10],
+  empty: [200, "COMPLETED", "bye:completed", true, 0],
+  every_family: [200, "COMPLETED", "bye:completed", true, 119],
+  refused: [200, "FAILED", "bye:failure", true, 0],
+  abandoned: [200, "COMPLETED", "bye:completed", true, 4],
+} as const
+
+const standingSuite = (reach: Reach) => {
+  const told = (title: string, body: Effect.Effect<void, never, Caller | Sandbox>) =>
+    it.effect(title, () =>
+      Effect.andThen(TestClock.setTime(nightStart), body).pipe(Effect.provide(reach({ seed: 7 }))),
+    )
+
+  told(
+    "every script shows at the first look what its line says",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const seen: Record<string, ReadonlyArray<unknown>> = {}
+      for (const { name } of standingScripts) {
+        const results = yield* caller.results(idOf(name))
+        const { status } = results
+        const cursor = textField(results, "session_cursor").replace("es-public-administration:", "")
+        const shown = [field(results, "session_status"), cursor, field(results, "is_closed")]
+        seen[name] = status === 200 ? [status, ...shown, recordsIn(field(results, "data")).length] : [status]
+      }
+      expect(seen).toEqual(firstLooks)
+    }),
+  )
+
+  told(
+    "a life counts from the first look, whenever that is: partial, settling, final, then the same for ever",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      yield* TestClock.adjust("3 hours")
+      const bodies = []
+      for (const seconds of [0, 120, 150, 89, 5, 86_400]) {
+        yield* TestClock.adjust(`${seconds} seconds`)
+        bodies.push(yield* caller.results(idOf("partial")))
+      }
+      expect(bodies.map((body) => field(body, "is_closed"))).toEqual([false, false, false, false, true, true])
+      const [first = [], second = [], settling = [], , final = []] = bodies.map(recordTexts)
+      expect(first.filter((record) => !second.includes(record))).toEqual([])
+      expect(second.length).toBeGreaterThan(first.length)
+      expect(settling.filter((record) => !final.includes(record)).length).toBe(1)
+      expect(final.length).toBe(24)
+      expect(bodies[5]?.text).toBe(bodies[4]?.text)
+    }),
+  )
+
+  told(
+    "[readFlowResults 504] a locked one answers 30 seconds after the first look, like the one without a lock",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const statuses: Array<number> = []
+      for (const seconds of [0, 29, 1, 4]) {
+        yield* TestClock.adjust(`${seconds} seconds`)
+        statuses.push((yield* caller.results(idOf("locked"))).status)
+      }
+      expect(statuses).toEqual([504, 504, 429, 200])
+    }),
+  )
+
+  told(
+    "a live one goes from READY to COMPLETED by itself, and can be driven by the widget all the same",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const seen: Array<string> = []
+      for (const seconds of [0, 60, 35, 55, 20, 200]) {
+        yield* TestClock.adjust(`${seconds} seconds`)
+        const results = yield* caller.results(idOf("live"))
+        seen.push(`${textField(results, "session_status")} ${textField(results, "session_cursor").slice(25)}`)
+      }
+      expect(seen).toEqual([
+        "READY welcome:init",
+        "READY welcome:consent",
+        "WAITING connect:source",
+        "WAITING connect:wait",
+        "WAITING connect:wait",
+        "COMPLETED bye:completed",
+      ])
+      const other = idOf("unstarted")
+      yield* walk(other, ["start", "consent", "connect queue-0+run-1+records-3", "wait 5", "leave"])
+      expect(recordTexts(yield* caller.results(other)).length).toBe(3)
+    }),
+  )
+
+  told(
+    "a step that a test takes in a live one takes its place before those still to come",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      yield* walk(idOf("live"), ["consent"])
+      const cursorNow = Effect.map(caller.viewSession(idOf("live")), (view) =>
+        textField(view, "session_cursor").slice(25),
+      )
+      expect(yield* cursorNow).toBe("welcome:consent")
+      yield* walk(idOf("live"), ["wait 10", "connect queue-0+run-300+records-3", "wait 10"])
+      expect(yield* cursorNow).toBe("connect:wait")
+      yield* TestClock.adjust("10 minutes")
+      expect(yield* cursorNow).toBe("bye:completed")
+      expect(recordTexts(yield* caller.results(idOf("live"))).length).toBe(3)
+    }),
+  )
+
+  told(
+    "they belong to one application, and numbers without a script are nobody's",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const id = idOf("completed")
+      const stranger = yield* caller.call("GET", caller.resultsUrl(id), { secret: "sandbox-app-2" })
+      expect([stranger.status, (yield* truth).sessions]).toEqual([404, []])
+      expect((yield* caller.results(id)).status).toBe(200)
+      for (const script of [standingScripts.length, firstDrawnScript - 1]) {
+        expect((yield* caller.results(standingSessionId(script))).status).toBe(404)
+      }
+      expect((yield* caller.results(standingSessionId(firstDrawnScript))).status).not.toBe(404)
+    }),
+  )
+
+  told(
+    "the truth tells each session's states, reads, locks and what came too soon",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      yield* caller.results(idOf("company"))
+      yield* TestClock.adjust("2 seconds")
+      yield* caller.results(idOf("company"))
+      yield* caller.results(idOf("locked"))
+      yield* walked("", ["start", "cancel"])
+      const { sessions, ruleBreaks } = yield* truth
+      expect(sessions.map(({ phases: _phases, events: _events, ...session }) => session)).toEqual([
+        {
+          session_id: idOf("company"),
+          application: "65f0c0ffee00000000000001",
+          customer_id: "standing-8",
+          found_at: nightStart,
+          results_reads: [{ at: nightStart, is_closed: true }],
+          locked_at: [],
+          too_soon_at: [nightStart + 2_000],
+        },
+        {
+          session_id: idOf("locked"),
+          application: "65f0c0ffee00000000000001",
+          customer_id: "standing-6",
+          found_at: nightStart + 2_000,
+          results_reads: [],
+          locked_at: [nightStart + 2_000],
+          too_soon_at: [],
+        },
+        {
+          session_id: expect.stringMatching(/^[0-9a-f]{24}$/),
+          application: "65f0c0ffee00000000000001",
+          customer_id: "c-1",
+          results_reads: [],
+          locked_at: [],
+          too_soon_at: [],
+        },
+      ])
+      expect(ruleBreaks.map(({ at, rule }) => [at, rule])).toEqual([
+        [nightStart + 2_000, "results_read_too_soon"],
+      ])
+      expect(sessions.at(-1)?.phases.map(({ status }) => status)).toEqual([
+        "READY",
+        "READY",
+        "CUSTOMER_CANCELLED",
+      ])
+    }),
+  )
+}
+
+for (const [name, reach] of [
+  ["in-process", inProcess],
+  ["over HTTP", overHttp],
+] as const) {
+  describe(`standing sessions, ${name}`, () => standingSuite(reach))
+}
+
+describe("the standing sessions", () => {
+  it("have names of their own, a meaning each, and ids that the service takes for ObjectIds", () => {
+    const names = standingScripts.map(({ name }) => name)
+    expect(new Set(names).size).toBe(names.length)
+    expect(standingScripts.filter(({ meaning }) => meaning === "")).toEqual([])
+    for (const script of [0, 7, firstDrawnScript, 0xff_ff_ff_ff]) {
+      const id = standingSessionId(script)
+      expect(id).toMatch(/^5e55000000000000[0-9a-f]{8}$/)
+      expect(planStanding(7, nightStart, id)?.created.session_id).toBe(id)
+    }
+    expect(planStanding(7, nightStart, "65f0c0ffee65f0c0ffee65f0")).toBe(undefined)
+  })
+
+  it("hold records of every feature between them", () => {
+    const plan = planStanding(7, nightStart, idOf("every_family"))
+    expect(new Set(plan?.created.features)).toEqual(new Set(features))
+  })
+
+  it("are drawn from the seed: all kinds occur, the same seed draws the same, another one differs", () => {
+    const draw = (seed: number) =>
+      Array.from({ length: 400 }, (_, index) => standingScriptOf(seed, standingSessionId(256 + index)))
+    const names = draw(7).map((script) => script?.name)
+    expect(new Set(names)).toEqual(
+      new Set([
+        "drawn_completed",
+        "drawn_partial",
+        "drawn_unstarted",
+        "drawn_failed",
+        "drawn_cancelled",
+        "drawn_timed_out",
+      ]),
+    )
+    expect(draw(7)).toEqual(draw(7))
+    expect(draw(8).map((script) => script?.name)).not.toEqual(names)
+  })
+
+  it("are read within the caller's own step: no Promise, no timer", () => {
+    const read = Effect.flatMap(Caller, (caller) => caller.results(idOf("every_family"))).pipe(
+      Effect.provide(inProcess({ seed: 7 })),
+    )
+    expect(Effect.runSync(read).status).toBe(200)
+  })
+})
+
+describe("a journal", () => {
+  it.effect("keeps sessions over a restart, their lives and their five seconds, and no parameter", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(nightStart)
+      const folder = mkdtempSync(join(tmpdir(), "flows-"))
+      yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(folder, { recursive: true })))
+      const journal = join(folder, "journal.ndjson")
+      const night = inProcess({ seed: 7, journal })
+      const words = "connect queue-0+run-100+records-9+challenge-4711"
+      const session_id = yield* walked("", ["start", "consent", words, "wait 20", "answer 4711"]).pipe(
+        Effect.map(({ session_id: id }) => id),
+        Effect.provide(night),
+      )
+      const first = yield* Effect.gen(function* () {
+        const caller = yield* Caller
+        yield* walk(session_id, ["wait 30", "leave"])
+        return {
+          own: yield* caller.results(session_id),
+          standing: yield* caller.results(idOf("partial")),
+          seen: (yield* truth).sessions,
+        }
+      }).pipe(Effect.provide(night))
+      const again = yield* Effect.gen(function* () {
+        const caller = yield* Caller
+        const { sessions } = yield* truth
+        const soon = yield* caller.results(session_id)
+        yield* TestClock.adjust("1 hour")
+        return {
+          sessions,
+          soon: soon.status,
+          own: yield* caller.results(session_id),
+          standing: yield* caller.results(idOf("partial")),
+        }
+      }).pipe(Effect.provide(night))
+      expect(again.sessions).toEqual(first.seen)
+      expect([field(first.own, "is_closed"), again.soon, field(again.own, "is_closed")]).toEqual([
+        false,
+        429,
+        true,
+      ])
+      expect(recordTexts(again.own).slice(0, 2)).toEqual(recordTexts(first.own).slice(0, 2))
+      expect([field(first.standing, "is_closed"), field(again.standing, "is_closed")]).toEqual([false, true])
+      const text = readFileSync(journal, "utf8")
+      expect(text).toContain("FlowStepTaken")
+      for (const secret of ["correct horse", "challenge-4711", "4711", "sandbox-app-1"]) {
+        expect([secret, text.includes(`"${secret}"`) || text.includes(`${secret}+`)]).toEqual([secret, false])
+      }
+    }).pipe(Effect.scoped),
+  )
+})

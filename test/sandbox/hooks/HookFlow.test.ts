@@ -1,0 +1,150 @@
+/** Which events a flow session raises, and what their webhooks carry (section 6.2). */
+import { Effect, Schema } from "effect"
+import { describe, expect, it } from "vitest"
+import { FlowEvent } from "../../../src/contract/Event.ts"
+import { flowEvents } from "../../../src/contract/Vocabulary.ts"
+import type { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
+import { standingSessionId } from "../../../src/sandbox/flows/StandingSessions.ts"
+import { Caller, field, textField } from "../server/Caller.ts"
+import { HookTarget, inVirtualTime, pass, served } from "./HookTarget.ts"
+import type { Received } from "./HookTarget.ts"
+
+const [started, consent, partial, ended] = flowEvents
+const run = (body: Effect.Effect<void, never, Caller | HookTarget | Sandbox>) => inVirtualTime(served(body))
+const decodeEvent = Schema.decodeUnknownSync(FlowEvent)
+
+const taxes = (username: string) => ({
+  engine_reference: "sandbox-tax:website",
+  parameters: { username, password: "correct" },
+})
+
+/** Seconds, event and session status of a delivery. */
+const seen = ({ at, body }: Received) => [at / 1000, field(body, "event"), field(body, "session_status")]
+const recordsIn = (received: Received | undefined): number =>
+  Object.values((field(received?.body, "results", "data") ?? {}) as Record<string, ReadonlyArray<unknown>>)
+    .map((records) => records.length)
+    .reduce((total, count) => total + count, 0)
+
+describe("flow events", () => {
+  it("[event es-public-administration:started] [event es-public-administration:consent] [event es-public-administration:partial] [event es-public-administration:ended] a customer who leaves while a source works gives all four, the results partial and then final", () =>
+    run(
+      Effect.gen(function* () {
+        const caller = yield* Caller
+        const target = yield* HookTarget
+        const created = yield* caller.createSession({ customer_id: "c-1" })
+        const session_id = textField(created, "session_id")
+        yield* pass(10)
+        yield* caller.step(session_id, "start", {})
+        yield* pass(10)
+        yield* caller.step(session_id, "consent", {})
+        yield* pass(10)
+        yield* caller.step(session_id, "connect", taxes("queue-0+run-60+records-10"))
+        yield* pass(30)
+        yield* caller.step(session_id, "leave")
+        yield* pass(3600)
+        const news = target.news()
+        expect(news.map(seen)).toEqual([
+          [10, started, "READY"],
+          [20, consent, "READY"],
+          [60, partial, "WAITING"],
+          [90, ended, "COMPLETED"],
+        ])
+        expect(news[0]?.body).toEqual({
+          app_id: "65f0c0ffee00000000000001",
+          session_id,
+          customer_id: "c-1",
+          event: started,
+          event_class: "FlowEvent",
+          producer: "es-public-administration",
+          date: "1970-01-01T00:00:10.000Z",
+          session_status: "READY",
+        })
+        expect(news.map(({ body }) => field(body, "results", "is_closed"))).toEqual([
+          undefined,
+          undefined,
+          false,
+          true,
+        ])
+        const [some, all] = [recordsIn(news[2]), recordsIn(news[3])]
+        expect([some > 0, some < all]).toEqual([true, true])
+        for (const { body } of news) expect(decodeEvent(body)).toEqual(body)
+        expect(field(news[3]?.body, "results")).toEqual((yield* caller.results(session_id)).json)
+      }),
+    ))
+
+  it("[event es-public-administration:ended] every session that was started ends with its final data, however it ends", () =>
+    run(
+      Effect.gen(function* () {
+        const caller = yield* Caller
+        const target = yield* HookTarget
+        const walk = (behaviour: string, ...steps: ReadonlyArray<readonly [string, unknown?]>) =>
+          Effect.gen(function* () {
+            const session_id = textField(yield* caller.createSession({ behaviour }), "session_id")
+            for (const [name, body] of steps) {
+              const answer = yield* caller.step(session_id, name, body ?? {})
+              expect(answer.status).toBe(200)
+            }
+            yield* pass(7200)
+            return target
+              .news()
+              .map(
+                ({ body }) =>
+                  `${textField(body, "event").split(":")[1]} ${textField(body, "session_status")}`,
+              )
+          })
+        expect([
+          yield* walk("ok", ["start"], ["cancel"]),
+          yield* walk("ok", ["start"], ["client-cancel"]),
+          yield* walk("idle-60", ["start"]),
+          yield* walk("system-60", ["start"]),
+          yield* walk("broken", ["start"]),
+          yield* walk("noconsent", ["start"], ["connect", taxes("queue-0+run-1+end-FAILED")], ["leave"]),
+        ]).toEqual([
+          ["started READY", "ended CUSTOMER_CANCELLED"],
+          ["started READY", "ended CLIENT_CANCELLED"],
+          ["started READY", "ended TIMED_OUT"],
+          ["started READY", "ended SYSTEM_CANCELLED"],
+          ["started READY", "ended CONFIGURATION_ERROR"],
+          ["started READY", "partial WAITING", "ended FAILED"],
+        ])
+      }),
+    ))
+
+  it("a standing session tells what happens from its first look on, and nothing of before", () =>
+    run(
+      Effect.gen(function* () {
+        const caller = yield* Caller
+        const target = yield* HookTarget
+        yield* pass(10_000)
+        yield* caller.viewSession(standingSessionId(1))
+        yield* pass(3600)
+        expect(target.news().map(({ body }) => field(body, "event"))).toEqual([ended])
+      }),
+    ))
+
+  it("a subscription of the reference is told of its own events while it is enabled, without query parameters", () =>
+    inVirtualTime(
+      served(
+        Effect.gen(function* () {
+          const caller = yield* Caller
+          const target = yield* HookTarget
+          const hooks = `${caller.flows_url}/hooks`
+          const events = [started, ended]
+          const base_url = "https://hooks.invalid/flow?secret=1"
+          yield* caller.call("POST", `${hooks}/create`, { body: { events, base_url } })
+          yield* caller.call("PATCH", `${hooks}/update`, { body: { events: [started], enabled: false } })
+          const session_id = textField(yield* caller.createSession(), "session_id")
+          yield* caller.step(session_id, "start", {})
+          yield* pass(1)
+          yield* caller.call("PATCH", `${hooks}/update`, { body: { events: [started], enabled: true } })
+          yield* caller.step(session_id, "cancel")
+          yield* caller.start("queue-0+run-0")
+          yield* pass(3600)
+          expect(target.news().map(({ url, body }) => [url, field(body, "event")])).toEqual([
+            ["https://hooks.invalid/flow", ended],
+          ])
+        }),
+        { webhooks: [] },
+      ),
+    ))
+})

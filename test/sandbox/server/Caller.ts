@@ -1,0 +1,161 @@
+/**
+ * A bare caller of the service for tests: plain requests, plain answers, no client of ours in between, so
+ * that what is compared is what travels. It serves the in-process service and a real server alike.
+ */
+import { NodeHttpClient } from "@effect/platform-node"
+import { Context, Effect, Layer } from "effect"
+import { HttpClient, HttpClientRequest } from "effect/http"
+import type { HttpServerError } from "effect/http"
+import type { JournalFailed } from "../../../src/sandbox/state/Journal.ts"
+import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
+import type { SandboxOptions } from "../../../src/sandbox/server/Sandbox.ts"
+import { SandboxClient } from "../../../src/sandbox/server/SandboxClient.ts"
+import { SandboxServer } from "../../../src/sandbox/server/SandboxServer.ts"
+import type { SandboxAddress } from "../../../src/sandbox/server/SandboxServer.ts"
+
+type Method = "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE"
+
+export interface Answer {
+  readonly status: number
+  readonly json: unknown
+  readonly text: string
+  readonly contentType: string | undefined
+}
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+/** A field of an answer's body; undefined where there is none. */
+export const field = (answer: Answer | unknown, ...path: ReadonlyArray<string | number>): unknown =>
+  path.reduce<unknown>(
+    (value, name) =>
+      Array.isArray(value) ? value[Number(name)] : isRecord(value) ? value[String(name)] : undefined,
+    isRecord(answer) && "json" in answer ? answer["json"] : answer,
+  )
+export const textField = (answer: Answer | unknown, ...path: ReadonlyArray<string | number>): string =>
+  String(field(answer, ...path))
+
+const parse = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const callerOf = (client: HttpClient.HttpClient, address: SandboxAddress) => {
+  const call = (
+    method: Method,
+    url: string,
+    options: { readonly body?: unknown; readonly secret?: string | undefined } = {},
+  ) =>
+    Effect.gen(function* () {
+      const secret = "secret" in options ? options.secret : "sandbox-app-1"
+      const bare = HttpClientRequest.make(method)(url, {
+        headers: secret === undefined ? {} : { "X-APP-SECRET": secret },
+      })
+      const request = options.body === undefined ? bare : HttpClientRequest.bodyJsonUnsafe(bare, options.body)
+      const response = yield* client.execute(request)
+      const text = method === "HEAD" ? "" : yield* response.text
+      const contentType = response.headers["content-type"]
+      return { status: response.status, text, json: parse(text), contentType } satisfies Answer
+    }).pipe(Effect.orDie)
+  const { base_url, flows_url } = address
+  const executionUrl = (execution_id: string) => `${base_url}/executions/handler/v1/${execution_id}`
+  const startUrl = `${base_url}/executions/init/v1/parametrized`
+  return {
+    call,
+    base_url,
+    flows_url,
+    startUrl,
+    executionUrl,
+    profileUrl: (id: string) => `${base_url}/executions/results/${id}/customer/v1/profile`,
+    resultsUrl: (id: string) => `${flows_url}/es-public-administration/v1/manager/${id}/results`,
+    attachmentUrl: (session: string, id: string) => `${flows_url}/attachments/${session}/${id}`,
+    /** Starts customer `c-1` on the bank with these behaviour words. */
+    start: (username: string, more: Readonly<Record<string, unknown>> = {}, secret = "sandbox-app-1") =>
+      call("POST", startUrl, {
+        secret,
+        body: {
+          engine_reference: "sandbox-bank:website",
+          customer_id: "c-1",
+          parameters: { username, password: "correct" },
+          ...more,
+        },
+      }),
+    read: (execution_id: string) => call("GET", executionUrl(execution_id)),
+    resume: (execution_id: string, body: unknown) => call("PUT", executionUrl(execution_id), { body }),
+    abort: (execution_id: string) => call("DELETE", `${executionUrl(execution_id)}/abort`),
+    remove: (execution_id: string) => call("DELETE", `${executionUrl(execution_id)}/delete`),
+    /** A start that asks for a ticket. */
+    startTicketed: (
+      username: string,
+      more: Readonly<Record<string, unknown>> = {},
+      secret = "sandbox-app-1",
+    ) =>
+      call("POST", startUrl, {
+        secret,
+        body: {
+          engine_reference: "sandbox-bank:website",
+          customer_id: "c-1",
+          parameters: { username, password: "correct" },
+          base_configurations: { tokenized_access: true },
+          ...more,
+        },
+      }),
+    exchange: (execution_id: string, ticket: string, secret = "sandbox-app-1") =>
+      call("PUT", `${base_url}/executions/t10n`, { secret, body: { execution_id, ticket } }),
+    /** Starts customer `c-1` on the bank with the token that an exchange answered. */
+    startTokenized: (
+      token: unknown,
+      more: Readonly<Record<string, unknown>> = {},
+      secret = "sandbox-app-1",
+    ) =>
+      call("POST", `${base_url}/executions/init/v1/tokenized`, {
+        secret,
+        body: { engine_reference: "sandbox-bank:website", customer_id: "c-1", token, ...more },
+      }),
+    token: (token_id: string, secret = "sandbox-app-1") =>
+      call("GET", `${base_url}/executions/t10n/${token_id}`, { secret }),
+    revoke: (token_id: string, secret = "sandbox-app-1") =>
+      call("DELETE", `${base_url}/executions/t10n/${token_id}`, { secret }),
+    widgetUrl: (...path: ReadonlyArray<string>) =>
+      [`${flows_url}/es-public-administration/v1/widget`, ...path].join("/"),
+    /** Creates a flow session. */
+    createSession: (body: unknown = {}, secret = "sandbox-app-1") =>
+      call("POST", `${flows_url}/es-public-administration/v1/widget`, { secret, body }),
+    viewSession: (session_id: string, secret = "sandbox-app-1") =>
+      call("GET", `${flows_url}/es-public-administration/v1/widget/${session_id}`, { secret }),
+    /** Takes a step in a flow session's widget. */
+    step: (session_id: string, name: string, body?: unknown, secret = "sandbox-app-1") =>
+      call("POST", `${flows_url}/es-public-administration/v1/widget/${session_id}/${name}`, {
+        secret,
+        ...(body === undefined ? {} : { body }),
+      }),
+    results: (session_id: string) =>
+      call("GET", `${flows_url}/es-public-administration/v1/manager/${session_id}/results`),
+  }
+}
+
+export class Caller extends Context.Service<Caller, ReturnType<typeof callerOf>>()("test/sandbox/Caller") {}
+
+/** A way to reach a service with these options. */
+export type Reach = (
+  options: SandboxOptions,
+) => Layer.Layer<Caller | Sandbox, JournalFailed | HttpServerError.ServeError>
+
+export const inProcess = (options: SandboxOptions) =>
+  Layer.effect(
+    Caller,
+    Effect.map(HttpClient.HttpClient, (client) => callerOf(client, SandboxClient)),
+  ).pipe(Layer.provide(SandboxClient.layer), Layer.provideMerge(Sandbox.layer(options)))
+
+export const overHttp = (options: SandboxOptions) =>
+  Layer.effect(
+    Caller,
+    Effect.gen(function* () {
+      return callerOf(yield* HttpClient.HttpClient, yield* SandboxServer)
+    }),
+  ).pipe(
+    Layer.provide([SandboxServer.layer({ port: 0 }), NodeHttpClient.layerUndici]),
+    Layer.provideMerge(Sandbox.layer(options)),
+  )

@@ -1,0 +1,157 @@
+/** The server as a real process: killed while executions are in flight, and started again on its file and port. */
+import { spawn } from "node:child_process"
+import type { ChildProcess } from "node:child_process"
+import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { bundle } from "../../project/bundle.ts"
+
+const checkout = fileURLToPath(new URL("../../../", import.meta.url))
+const root = mkdtempSync(join(tmpdir(), "killed-"))
+const state = join(root, "state.ndjson")
+beforeAll(async () => {
+  for (const name of ["src", "schemas", "node_modules", "package.json"])
+    symlinkSync(join(checkout, name), join(root, name))
+  await bundle(root)
+})
+afterAll(() => rmSync(root, { recursive: true, force: true }))
+
+const running: Array<ChildProcess> = []
+afterEach(() => running.splice(0).forEach((child) => child.kill("SIGKILL")))
+
+interface Service {
+  readonly port: string
+  readonly kill: () => Promise<void>
+}
+interface Ended {
+  readonly code: number | null
+  readonly stderr: string
+}
+
+const command = [process.execPath, join(root, "dist/nightjar.js"), "sandbox"]
+
+/** Serving, or already over. */
+const launch = (...args: ReadonlyArray<string>): Promise<Service | Ended> => launchBy(command, args)
+const launchBy = (
+  [file = "", ...before]: ReadonlyArray<string>,
+  args: ReadonlyArray<string>,
+): Promise<Service | Ended> => {
+  const child = spawn(file, [...before, ...args], { env: { ...process.env, NO_COLOR: "1" } })
+  running.push(child)
+  let stderr = ""
+  child.stderr.on("data", (bytes: Buffer) => (stderr += bytes.toString()))
+  const ended = new Promise<Ended>((resolve) => child.once("close", (code) => resolve({ code, stderr })))
+  const answers = new Promise<Service>((resolve) =>
+    child.stdout.once("data", (bytes: Buffer) => {
+      const { base_url } = JSON.parse(bytes.toString()) as { readonly base_url: string }
+      const kill = async () => {
+        child.kill("SIGKILL")
+        await ended
+      }
+      resolve({ port: new URL(base_url).port, kill })
+    }),
+  )
+  return Promise.race([answers, ended])
+}
+const serving = async (...args: ReadonlyArray<string>): Promise<Service> => {
+  const launched = await launch(...args)
+  if ("code" in launched) throw new Error(launched.stderr)
+  return launched
+}
+
+const call = async ({ port }: Service, path: string, body?: unknown) => {
+  const headers = { "X-APP-SECRET": "sandbox-app-1", "content-type": "application/json" }
+  const response = await fetch(`http://127.0.0.1:${port}${path}`, {
+    headers,
+    ...(body === undefined ? {} : { method: "POST", body: JSON.stringify(body) }),
+  })
+  return { status: response.status, body: (await response.json()) as Readonly<Record<string, unknown>> }
+}
+const start = (service: Service, username: string, customer_id: string) =>
+  call(service, "/api/executions/init/v1/parametrized", {
+    engine_reference: "sandbox-bank:website",
+    customer_id,
+    parameters: { username, password: "password-1" },
+  })
+
+describe("a server with a state file", () => {
+  it("goes on where kill -9 ended it: executions, conflicts, sessions, and its time", async () => {
+    const options = ["--state", state, "--speed", "3000", "--seed", "7"]
+    const first = await serving("--port", "0", ...options)
+    const open = await start(first, "queue-100000+run-1", "c-open")
+    const over = await start(first, "queue-0+run-0", "c-over")
+    await start(first, "queue-0+run-1", "c-blink")
+    expect([open.status, over.status]).toEqual([202, 202])
+    const told = await call(first, `/api/executions/handler/v1/${String(open.body["execution_id"])}`)
+    await first.kill()
+    expect(statSync(state).mode & 0o777).toBe(0o600)
+
+    const second = await serving("--port", first.port, ...options)
+    expect(second.port).toBe(first.port)
+    const again = await call(second, `/api/executions/handler/v1/${String(open.body["execution_id"])}`)
+    expect(again.status).toBe(202)
+    expect(Number(again.body["total_elapsed_time"])).toBeGreaterThan(Number(told.body["total_elapsed_time"]))
+    const conflict = await start(second, "ok", "c-open")
+    expect([conflict.status, conflict.body["execution_id"]]).toEqual([409, open.body["execution_id"]])
+    const results = `/flows/es-public-administration/v1/manager/${String(over.body["session_id"])}/results`
+    expect((await call(second, results)).status).toBe(200)
+    const truth = await call(second, "/admin/truth")
+    expect(truth.body["executions"]).toMatchObject({ total: 3 })
+  }, 60_000)
+
+  it("keeps a second one away from its file, and no other", async () => {
+    const first = await serving("--port", "0", "--state", state)
+    const second = await launch("--port", "0", "--state", state)
+    expect(second).toEqual({
+      code: 5,
+      stderr:
+        `nightjar: another process keeps its state in ${state}\n` +
+        "Nothing was started. Wait for it to end, or give --state another file.\n",
+    })
+    expect((await call(first, "/admin/truth")).status).toBe(200)
+    expect("port" in (await launch("--port", "0", "--state", `${state}.other`))).toBe(true)
+  }, 60_000)
+
+  it("that cannot be written to answers 500 and keeps whole lines only", async () => {
+    const path = join(root, "full.ndjson")
+    // No file of this process may grow beyond 16 KB.
+    const limited = ["/bin/sh", "-c", 'ulimit -f 32; exec "$@"', "sh", ...command]
+    const full = await launchBy(limited, ["--port", "0", "--state", path])
+    if ("code" in full) throw new Error(full.stderr)
+    const statuses = new Array<number>()
+    for (let n = 0; n < 40; n += 1) {
+      const response = await fetch(`http://127.0.0.1:${full.port}/api/executions/init/v1/parametrized`, {
+        method: "POST",
+        headers: { "X-APP-SECRET": "sandbox-app-1", "content-type": "application/json" },
+        body: JSON.stringify({
+          engine_reference: "sandbox-bank:website",
+          customer_id: `c-${n}`,
+          parameters: { username: "queue-3600", password: "password-1" },
+        }),
+      })
+      statuses.push(response.status)
+    }
+    const kept = statuses.indexOf(500)
+    expect(kept).toBeGreaterThan(2)
+    expect(new Set(statuses.slice(kept))).toEqual(new Set([500]))
+    // What was refused did not happen.
+    expect((await call(full, "/admin/truth")).body["executions"]).toMatchObject({ total: kept })
+    expect(readFileSync(path, "utf8").endsWith("}\n")).toBe(true)
+    await full.kill()
+    const again = await serving("--port", "0", "--state", path)
+    expect((await call(again, "/admin/truth")).body["executions"]).toMatchObject({ total: kept })
+  }, 60_000)
+
+  it("is not started on a wrong file of faults", async () => {
+    const faults = join(root, "faults.yaml")
+    writeFileSync(faults, "faults:\n  - { on: startExecution, statsu: 503 }\n")
+    expect(await launch("--port", "0", "--faults", faults)).toEqual({
+      code: 2,
+      stderr:
+        `${faults}:2:27: unknown key \`statsu\`; did you mean \`status\`?\n` +
+        "Nothing was started. `nightjar sandbox --help` shows what a fault is.\n",
+    })
+  }, 60_000)
+})

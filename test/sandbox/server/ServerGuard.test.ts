@@ -1,0 +1,234 @@
+/**
+ * The server against callers that mean harm: another Host, a body without end, nesting, a request that never
+ * ends, and anything else that is no request of the reference. No answer is a 5xx.
+ */
+import { connect } from "node:net"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import fc from "fast-check"
+import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
+import { SandboxServer } from "../../../src/sandbox/server/SandboxServer.ts"
+import { serverLimits } from "../../../src/sandbox/server/ServerGuard.ts"
+import { inBothWays } from "./BothWays.ts"
+import { Caller, field } from "./Caller.ts"
+
+const server = (host: string) =>
+  SandboxServer.layer({ port: 0, host }).pipe(Layer.provide(Sandbox.layer({ seed: 7 })))
+
+/** Sends bytes as they are and answers what came back until the server closed, or had answered once. */
+const exchange = (base_url: string, pieces: Iterable<string>) =>
+  Effect.callback<string>((resume) => {
+    const socket = connect(Number(new URL(base_url).port), "127.0.0.1")
+    let answer = ""
+    const over = () => {
+      socket.destroy()
+      resume(Effect.succeed(answer))
+    }
+    socket.on("data", (data) => {
+      answer += data.toString("latin1")
+      const [head = "", body] = answer.split("\r\n\r\n")
+      const length = Number(/content-length: (\d+)/i.exec(head)?.[1] ?? 0)
+      if (body !== undefined && body.length >= length) over()
+    })
+    socket.on("error", over)
+    socket.on("close", over)
+    const iterator = pieces[Symbol.iterator]()
+    const send = (): void => {
+      const { done = false, value } = iterator.next()
+      if (!done && !socket.destroyed) socket.write(value, "latin1", () => send())
+    }
+    send()
+    return Effect.sync(() => socket.destroy())
+  })
+
+const statusOf = (answer: string): number => Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1] ?? 0)
+
+const get = (host: string | undefined, version = "1.1") => [
+  `GET /api/config/engines/list HTTP/${version}\r\n${host === undefined ? "" : `Host: ${host}\r\n`}` +
+    "X-APP-SECRET: sandbox-app-1\r\nConnection: close\r\n\r\n",
+]
+const post = (header: string) =>
+  "POST /api/executions/init/v1/parametrized HTTP/1.1\r\nHost: localhost\r\nX-APP-SECRET: sandbox-app-1\r\n" +
+  `Content-Type: application/json\r\n${header}\r\n\r\n`
+
+describe("a server on this machine", () => {
+  it.layer(server("127.0.0.1"), { excludeTestServices: true })((it) => {
+    it.effect("answers callers that name this machine, and nobody else's name for it", () =>
+      Effect.gen(function* () {
+        const { base_url } = yield* SandboxServer
+        const ask = (host: string | undefined, version?: string) =>
+          Effect.map(exchange(base_url, get(host, version)), statusOf)
+        const ours = ["localhost", "LOCALHOST:1", "127.0.0.1:8730", "127.9.9.9", "[::1]:80"]
+        expect(yield* Effect.forEach(ours, (host) => ask(host))).toEqual(ours.map(() => 200))
+        expect(yield* ask(undefined, "1.0")).toBe(200)
+        const others = [
+          "evil.example",
+          "evil.example:8730",
+          "localhost.evil.example",
+          "127.0.0.1.evil.example",
+          "127.0.0.1@evil.example",
+          "0.0.0.0",
+          "[::]",
+          "sub.localhost",
+          "localhost:1:1",
+          "localhost evil",
+        ]
+        expect(yield* Effect.forEach(others, (host) => ask(host))).toEqual(others.map(() => 421))
+        const [head = "", body] = (yield* exchange(base_url, get("evil.example"))).split("\r\n\r\n")
+        expect(body).toBe(
+          '{"detail":"this server answers to localhost and 127.0.0.1 only, unless --host says more"}',
+        )
+        expect(head).not.toMatch(/access-control/i)
+      }),
+    )
+
+    it.effect("refuses a body of two gigabytes at its first bytes, told or not", () =>
+      Effect.gen(function* () {
+        const { base_url } = yield* SandboxServer
+        const told = yield* exchange(base_url, [post("Content-Length: 2000000000"), '{"a":"'])
+        expect([statusOf(told), told.split("\r\n\r\n")[1]]).toEqual([
+          413,
+          '{"detail":"the body is larger than 4 MB"}',
+        ])
+        let sent = 0
+        const piece = "x".repeat(65_536)
+        const untold = function* () {
+          yield post("Transfer-Encoding: chunked")
+          for (; sent < 2_000_000_000; sent += piece.length) yield `10000\r\n${piece}\r\n`
+        }
+        expect(statusOf(yield* exchange(base_url, untold()))).toBe(413)
+        expect(sent).toBeLessThan(100_000_000)
+      }),
+    )
+
+    it.effect("answers a request that is none without a 5xx", () =>
+      Effect.gen(function* () {
+        const { base_url } = yield* SandboxServer
+        const lines = [
+          "GET /api/executions/handler/v1/%ZZ HTTP/1.1",
+          "GET /api/executions/handler/v1/%E0%A4%A HTTP/1.1",
+          "GET /%00 HTTP/1.1",
+          "GET /admin?limit[]=1&limit=1e9&customer=%FF HTTP/1.1",
+          "GET /admin/truth?limit=%00 HTTP/1.1",
+          "GET /api/config/engines/list?markets=%&markets[x]=1 HTTP/1.1",
+          `GET /api/executions/handler/v1/${"x".repeat(9_000)} HTTP/1.1`,
+          "GET //evil.example/api HTTP/1.1",
+          "GET http://evil.example/admin HTTP/1.1",
+          "OPTIONS * HTTP/1.1",
+          "PATCH /api/hooks/update HTTP/1.1",
+          "BREW / HTTP/1.1",
+          "GET /api/config/engines/list HTTP/9.9",
+        ]
+        const statuses = yield* Effect.forEach(lines, (line) =>
+          Effect.map(
+            exchange(base_url, [
+              `${line}\r\nHost: localhost\r\nX-APP-SECRET: sandbox-app-1\r\nConnection: close\r\n\r\n`,
+            ]),
+            statusOf,
+          ),
+        )
+        expect(
+          lines.filter((_, index) => !((statuses[index] ?? 0) >= 200 && (statuses[index] ?? 500) < 500)),
+        ).toEqual([])
+      }),
+    )
+  })
+
+  it.effect("that was bound to another address answers to every name", () =>
+    Effect.gen(function* () {
+      const { base_url } = yield* SandboxServer
+      expect(statusOf(yield* exchange(base_url, get("evil.example")))).toBe(200)
+    }).pipe(Effect.provide(server("0.0.0.0"))),
+  )
+
+  it("gives a caller that sends slowly 20 seconds for its headers and 60 for the rest", () => {
+    expect(serverLimits).toEqual({
+      headersTimeout: 20_000,
+      requestTimeout: 60_000,
+      connectionsCheckingInterval: 5_000,
+    })
+  })
+})
+
+const nested = (depth: number, isList: boolean): unknown =>
+  Array.from({ length: depth }).reduce<unknown>((inner) => (isList ? [inner] : { a: inner }), 1)
+
+inBothWays("a body that nobody means", (told) => {
+  told(
+    "is invalid where it is nested too deeply, at every endpoint that takes one",
+    Effect.gen(function* () {
+      const { call, startUrl, base_url, flows_url, executionUrl } = yield* Caller
+      const widget = `${flows_url}/es-public-administration/v1/widget`
+      const calls = [
+        ["POST", startUrl],
+        ["POST", `${base_url}/executions/init/v1/tokenized`],
+        ["PUT", executionUrl("x")],
+        ["PUT", `${base_url}/executions/t10n`],
+        ["POST", `${flows_url}/hooks/create`],
+        ["PATCH", `${flows_url}/hooks/update`],
+        ["PUT", `${new URL(base_url).origin}/sandbox/hooks`],
+        ["POST", widget],
+        ["POST", `${widget}/x/connect`],
+      ] as const
+      for (const [method, url] of calls)
+        for (const isList of [true, false]) {
+          const answer = yield* call(method, url, { body: { parameters: nested(1_000, isList), a: 1 } })
+          expect([url, answer.status, answer.json]).toEqual([
+            url,
+            422,
+            { detail: [{ loc: ["body"], msg: "nested more than 64 deep", type: "value_error" }] },
+          ])
+        }
+      const fine = yield* call("POST", startUrl, { body: { parameters: nested(60, false) } })
+      expect(field(fine, "detail", 0, "msg")).not.toBe("nested more than 64 deep")
+    }),
+  )
+})
+
+const json = fc.jsonValue({ maxDepth: 4 })
+const words = fc.constantFrom(
+  "queue-1+run-1",
+  "run-1e999",
+  "queue-99999999999999999999",
+  "rsa::x",
+  "hybrid::a::b",
+)
+
+describe("a start", () => {
+  it.layer(server("127.0.0.1"), { excludeTestServices: true })((it) => {
+    it.effect("of any JSON is answered without a 5xx", () =>
+      Effect.gen(function* () {
+        const { base_url } = yield* SandboxServer
+        const keys =
+          "engine_reference customer_id external_execution_id parameters features base_configurations"
+        const start = fc.record(
+          Object.fromEntries(
+            `${keys} configurations hooks_extra_data execution_timeout token`
+              .split(" ")
+              .map((key) => [key, json]),
+          ),
+          { requiredKeys: [] },
+        )
+        const login = fc.record({ username: fc.oneof(words, json), password: json })
+        const bodies = fc.sample(
+          fc.tuple(start, login, fc.boolean()).map(([fields, parameters, isWhole]) => ({
+            ...fields,
+            ...(isWhole ? { engine_reference: "sandbox-bank:website", customer_id: "c-1", parameters } : {}),
+          })),
+          { numRuns: 300, seed: 8 },
+        )
+        const statuses = yield* Effect.forEach(bodies, (body) =>
+          Effect.promise(async () => {
+            const url = `${base_url}/executions/init/v1/parametrized`
+            const headers = { "X-APP-SECRET": "sandbox-app-1", "Content-Type": "application/json" }
+            const answer = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) })
+            await answer.arrayBuffer()
+            return answer.status
+          }),
+        )
+        const unexpected = bodies.filter((_, index) => (statuses[index] ?? 500) >= 500)
+        expect(unexpected).toEqual([])
+      }),
+    )
+  })
+})

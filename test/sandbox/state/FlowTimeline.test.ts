@@ -1,0 +1,285 @@
+/** The life of a flow session as a pure function of its steps: moves, events, random walks, replays. */
+import { isDeepStrictEqual } from "node:util"
+import { describe, expect, it } from "@effect/vitest"
+import { Schema } from "effect"
+import * as fc from "fast-check"
+import { flowEvents, sessionCursors, sessionStatusCodes } from "../../../src/contract/Vocabulary.ts"
+import { decideFlowResults } from "../../../src/sandbox/flows/DecideFlow.ts"
+import { allowedSteps, decideCreate, decideStep } from "../../../src/sandbox/flows/DecideWidget.ts"
+import type { StepRequest } from "../../../src/sandbox/flows/DecideWidget.ts"
+import { flowSessionBody } from "../../../src/sandbox/flows/FlowBody.ts"
+import { flowMoves } from "../../../src/sandbox/state/FlowMoves.ts"
+import { newFlowSession } from "../../../src/sandbox/state/FlowSession.ts"
+import type { FlowSession } from "../../../src/sandbox/state/FlowSession.ts"
+import { flowEventsOf, flowLifeOf, flowMomentOf } from "../../../src/sandbox/state/FlowTimeline.ts"
+import { readFlowPlan, sessionWords } from "../../../src/sandbox/flows/FlowWords.ts"
+import { planStanding, standingSessionId } from "../../../src/sandbox/flows/StandingSessions.ts"
+import { standingScripts } from "../../../src/sandbox/flows/StandingScripts.ts"
+import { SandboxEvent } from "../../../src/sandbox/state/SandboxEvent.ts"
+import { applyEvent, emptyState } from "../../../src/sandbox/state/SandboxState.ts"
+import type { SandboxState } from "../../../src/sandbox/state/SandboxState.ts"
+import { connection, nightStart, recordsIn } from "../flows/FlowWalk.ts"
+
+const seed = 7
+const application = "65f0c0ffee00000000000001"
+
+const scripted = (script: number): FlowSession => {
+  const plan = planStanding(seed, nightStart, standingSessionId(script))
+  if (plan === undefined) throw new Error(`no script ${script}`)
+  return newFlowSession(plan.created, plan.steps, nightStart)
+}
+const named = (name: string) => scripted(standingScripts.findIndex((script) => script.name === name))
+
+/** A move of a walk: how long it waits first, and what it then tries. */
+const tries: ReadonlyArray<StepRequest> = [
+  { _tag: "start", user_ip: "198.51.100.1" },
+  { _tag: "consent" },
+  { _tag: "consent", features: ["academic_data"], documents: [] },
+  { _tag: "connect", ...connection("queue-1+run-40+records-6+late-600") },
+  { _tag: "connect", ...connection("queue-0+run-0+records-3+end-INCORRECT_CREDENTIALS") },
+  { _tag: "connect", ...connection("queue-2+run-9+records-4+challenge-1+expire-60") },
+  { _tag: "connect", ...connection("queue-0+end-TIMEOUT+run-30+records-5", "sandbox-tax:website") },
+  { _tag: "connect", ...connection("neverfinal+run-3", "sandbox-tax:website") },
+  { _tag: "answer", code: "1" },
+  { _tag: "answer", code: "2" },
+  { _tag: "leave" },
+  { _tag: "cancel" },
+  { _tag: "client-cancel" },
+]
+const moves = fc.array(
+  fc.record({
+    seconds: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 90 }), fc.integer({ min: 0, max: 4_000 })),
+    request: fc.constantFrom(...tries),
+  }),
+  { maxLength: 14 },
+)
+const words = fc.constantFrom("", "", "noconsent", "idle-60", "system-100", "broken", "company")
+
+interface Walked {
+  readonly state: SandboxState
+  readonly events: ReadonlyArray<SandboxEvent>
+  readonly session_id: string
+  readonly end: number
+  /** What the walk saw while it lasted. */
+  readonly bodies: ReadonlyArray<{ readonly at: number; readonly body: ReturnType<typeof flowSessionBody> }>
+}
+
+const walkAtRandom = (
+  behaviour: string,
+  steps: typeof moves extends fc.Arbitrary<infer A> ? A : never,
+): Walked => {
+  const state = emptyState()
+  const events: Array<SandboxEvent> = []
+  const bodies: Array<Walked["bodies"][number]> = []
+  let at = nightStart
+  const record = <Answer>(decision: {
+    readonly answer: Answer
+    readonly events: ReadonlyArray<SandboxEvent>
+  }): Answer => {
+    for (const event of decision.events) applyEvent(state, event)
+    events.push(...decision.events)
+    return decision.answer
+  }
+  const about = () => ({ state, seed, at, application })
+  const created = record(
+    decideCreate(about(), { customer_id: "c-1", behaviour }, ["academic_data", ...taxFeatures]),
+  )
+  const session_id = created._tag === "Taken" ? created.session_id : ""
+  const look = () => {
+    const session = state.flows.sessions.get(session_id)
+    if (session === undefined) throw new Error("the session is gone")
+    bodies.push({ at, body: flowSessionBody(seed, session, at) })
+    return session
+  }
+  for (const { seconds, request } of steps) {
+    at += seconds * 1_000
+    const allowed = allowedSteps(look(), at)
+    const answer = record(decideStep({ ...about(), session_id }, request))
+    if (answer._tag === "Taken" || answer._tag === "Invalid") expect(allowed).toContain(request._tag)
+    record(decideFlowResults({ ...about(), session_id }))
+    look()
+  }
+  return { state, events, session_id, end: at, bodies }
+}
+const taxFeatures = ["customer_information_read", "yearly_individual_tax", "properties_data", "vehicles_data"]
+
+const statuses: ReadonlySet<string> = new Set(sessionStatusCodes)
+const cursors: ReadonlySet<string> = new Set(sessionCursors)
+
+/** Promises of every walk; the same ones are tried on planted faults below. */
+const brokenPromises = ({ state, events, session_id, end, bodies }: Walked): ReadonlyArray<string> => {
+  const session = state.flows.sessions.get(session_id)
+  if (session === undefined) return ["the session is there"]
+  const broken = new Set<string>()
+  const promise = (name: string, kept: boolean) => void (kept || broken.add(name))
+  const { phases } = session
+  for (const { status, cursor } of phases) {
+    promise("documented statuses and cursors only", statuses.has(status) && cursors.has(cursor))
+  }
+  promise(
+    "phases in order",
+    phases.every(({ from }, index) => from >= (phases[index - 1]?.from ?? from)),
+  )
+  promise(
+    "nothing after the end",
+    phases.slice(0, -1).every(({ closed }) => !closed),
+  )
+  const raised = flowEventsOf(session)
+  const names = raised.map(({ event }) => event)
+  promise("every event at most once", new Set(names).size === names.length)
+  promise(
+    "events in their order",
+    names.every((name, index) => flowEvents.indexOf(name) >= flowEvents.indexOf(names[index - 1] ?? name)),
+  )
+  const last = phases.at(-1) ?? phases[0]
+  promise("ended always", last.closed === names.includes("es-public-administration:ended"))
+  const finals = bodies.filter(({ body }) => body.is_closed)
+  const later = flowSessionBody(seed, session, Math.max(end, last.from) + 1_000_000)
+  const reference = JSON.stringify(later)
+  promise(
+    "final results never change",
+    finals.every(({ body }) => JSON.stringify(body) === reference),
+  )
+  promise(
+    "partial before, final after",
+    bodies.every(({ at, body }) => at === last.from || body.is_closed === (last.closed && at > last.from)),
+  )
+  const replayed = emptyState()
+  const journal = events.map((event) => JSON.stringify(event))
+  for (const line of journal) {
+    applyEvent(replayed, Schema.decodeUnknownSync(Schema.fromJsonString(SandboxEvent))(line))
+  }
+  promise("replaying the events gives the same state", isDeepStrictEqual(replayed.flows, state.flows))
+  promise("no parameter in an event", !journal.some((line) => line.includes("correct horse")))
+  return [...broken]
+}
+
+const stepsOf = (...steps: ReadonlyArray<readonly [seconds: number, request: number]>) =>
+  steps.flatMap(([seconds, index]) => {
+    const request = tries[index]
+    return request === undefined ? [] : [{ seconds, request }]
+  })
+
+describe("random walks through the widget", () => {
+  it("keep every promise of a session, whatever is tried when", () => {
+    fc.assert(
+      fc.property(words, moves, (behaviour, steps) => {
+        expect(brokenPromises(walkAtRandom(behaviour, steps))).toEqual([])
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it("notice a final record that is lost, and a replay that misses an event", () => {
+    const walk = walkAtRandom("", stepsOf([0, 0], [0, 1], [0, 3], [5, 10], [100, 12]))
+    expect(brokenPromises(walk)).toEqual([])
+    expect(recordsIn(walk.bodies.at(-1)?.body.data).length).toBe(6)
+    const lost = walk.bodies.map(({ at, body }) => ({
+      at,
+      body: body.is_closed ? { ...body, data: {} } : body,
+    }))
+    expect(brokenPromises({ ...walk, bodies: lost })).toEqual(["final results never change"])
+    expect(brokenPromises({ ...walk, events: walk.events.slice(0, 3) })).toEqual([
+      "replaying the events gives the same state",
+    ])
+  })
+
+  it("[flow-rule 3] take every move of the table between them, and never another status or cursor", () => {
+    const taken = new Set<string>()
+    const answered = walkAtRandom("", stepsOf([0, 0], [0, 1], [0, 5], [5, 9], [1, 8]))
+    for (const { move } of answered.state.flows.sessions.get(answered.session_id)?.phases ?? [])
+      taken.add(move)
+    fc.assert(
+      fc.property(words, moves, (behaviour, steps) => {
+        const { state, session_id } = walkAtRandom(behaviour, steps)
+        for (const { move } of state.flows.sessions.get(session_id)?.phases ?? []) taken.add(move)
+      }),
+      { numRuns: 300, seed: 1 },
+    )
+    for (let script = 0; script < standingScripts.length; script += 1) {
+      for (const { move } of scripted(script).phases) taken.add(move)
+    }
+    expect([...taken].toSorted()).toEqual(Object.keys(flowMoves).toSorted())
+  })
+
+  it("reach all nine status codes and all six cursors by the table alone", () => {
+    const all: ReadonlyArray<{ readonly status: string; readonly cursor: string }> = Object.values(flowMoves)
+    expect(sessionStatusCodes.filter((code) => !all.some(({ status }) => status === code))).toEqual([])
+    expect(sessionCursors.filter((place) => !all.some(({ cursor }) => cursor === place))).toEqual([])
+  })
+})
+
+describe("flow events", () => {
+  const times = (session: FlowSession) =>
+    flowEventsOf(session).map(({ event, at }) => [event.split(":")[1], (at - nightStart) / 1_000])
+
+  it("[event es-public-administration:started] [event es-public-administration:consent] at their steps", () => {
+    expect(times(named("timed_out")).slice(0, 2)).toEqual([
+      ["started", -7_200],
+      ["consent", -7_170],
+    ])
+    expect(times(named("unstarted"))).toEqual([])
+  })
+
+  it("[event es-public-administration:partial] once, when the customer leaves while a source works", () => {
+    expect(times(named("partial"))).toEqual([
+      ["started", -300],
+      ["consent", -285],
+      ["partial", -200],
+      ["ended", 360],
+    ])
+    expect(times(named("completed")).map(([name]) => name)).toEqual(["started", "consent", "ended"])
+    // Two sources work when the customer leaves, and one is done before the other.
+    const { state, session_id } = walkAtRandom("", stepsOf([0, 0], [0, 1], [0, 3], [0, 6], [9, 10]))
+    const session = state.flows.sessions.get(session_id)
+    expect(session === undefined ? [] : times(session)).toEqual([
+      ["started", 0],
+      ["consent", 0],
+      ["partial", 9],
+      ["ended", 641],
+    ])
+  })
+
+  it("[event es-public-administration:ended] always, and then the results are final", () => {
+    for (let script = 0; script < standingScripts.length; script += 1) {
+      const session = scripted(script)
+      const ended = flowEventsOf(session).find(({ event }) => event === "es-public-administration:ended")
+      const { name } = standingScripts[script] ?? { name: "" }
+      expect([name, ended === undefined]).toEqual([name, name === "unstarted" || name === "never_final"])
+      if (ended === undefined) continue
+      expect(flowSessionBody(seed, session, ended.at - 1).is_closed).toBe(false)
+      expect(flowSessionBody(seed, session, ended.at).is_closed).toBe(true)
+    }
+  })
+})
+
+describe("the life of a session", () => {
+  it("ignores steps that are not allowed where they stand", () => {
+    const { created, steps } = named("partial")
+    const late = { at: nightStart, step: { _tag: "consent" as const, features: [], documents: [] } }
+    expect(flowLifeOf({ created, steps: [...steps, late] })).toEqual(flowLifeOf({ created, steps }))
+  })
+
+  it("survives a clock that is set back between two steps", () => {
+    const { created, steps } = named("client_cancelled")
+    const jumped = steps.map((taken, index) =>
+      index === 0 ? taken : { ...taken, at: taken.at - 86_400_000 },
+    )
+    const { phases } = flowLifeOf({ created, steps: jumped })
+    expect(phases.map(({ move }) => move)).toEqual(["created", "started", "consented", "client_cancelled"])
+    expect(new Set(phases.slice(1).map(({ from }) => from)).size).toBe(1)
+  })
+
+  it("reads as its first phase before it began", () => {
+    const { phases } = named("completed")
+    expect(flowMomentOf(phases, phases[0].from - 1)).toBe(phases[0])
+  })
+
+  it("every word of a session changes its plan, and unknown ones do not", () => {
+    const usual = readFlowPlan("")
+    for (const { word } of sessionWords) {
+      expect([word, readFlowPlan(word.replace("-N", "-77"))]).not.toEqual([word, usual])
+    }
+    expect(readFlowPlan("idle-x+whatever+locked")).toEqual(usual)
+  })
+})

@@ -1,0 +1,325 @@
+/** Every state, reason, login verdict and feature outcome of the reference, each by its word (2.4, 3.1, 3.2). */
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { featureStatusReasons, statusReasonsByCode } from "../../../src/contract/Vocabulary.ts"
+import { inBothWays } from "../server/BothWays.ts"
+import { Caller, field, textField } from "../server/Caller.ts"
+
+const person = { base_configurations: { customer_interaction_available: true } }
+const open = new Set(["ONGOING", "ACTION_REQUIRED"])
+const families = Object.entries(statusReasonsByCode)
+const isLogin = (family: string) => family === "AUTH_ERROR" || family === "UNHANDLED_AUTH_ERROR"
+
+const startAndWait = Effect.fnUntraced(function* (
+  words: string,
+  seconds: number,
+  more: Readonly<Record<string, unknown>> = {},
+) {
+  const caller = yield* Caller
+  const started = yield* caller.start(words, more)
+  yield* TestClock.adjust(seconds * 1000)
+  return yield* caller.read(textField(started, "execution_id"))
+})
+
+const list = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [])
+
+inBothWays("a run", (told) => {
+  for (const [family, reasons] of families.filter(([name]) => !open.has(name))) {
+    for (const reason of reasons) {
+      const auth = isLogin(family) ? ` [auth ${reason}] [move 9]` : ""
+      told(
+        `ends with ${family} / ${reason} on request [state ${family}] [reason ${reason}]${auth}`,
+        Effect.gen(function* () {
+          const state = yield* startAndWait(`queue-1+run-2+end-${reason}`, 3)
+          const login = field(state, "authentication_status")
+          const messages = list(field(state, "messages"))
+          const counted = (type: string) =>
+            messages.filter((message) => field(message, "type") === type).length
+          expect({
+            status: state.status,
+            code: field(state, "status_code"),
+            reason: field(state, "status_reason"),
+            closed: field(state, "is_closed"),
+            ended: field(state, "date_ended"),
+            times: ["execution_time", "running_time", "total_elapsed_time"].map((name) => field(state, name)),
+            counts: [field(state, "warnings_count"), field(state, "errors_count")],
+            hashed: field(state, "locking_hash") !== undefined,
+            login: isLogin(family) ? login : login === "AUTH_OK" || login === "not-performed",
+          }).toEqual({
+            status: 200,
+            code: family,
+            reason,
+            closed: true,
+            ended: "2026-11-21T09:00:03.000Z",
+            times: [2, 2, 3],
+            counts: [counted("warning"), counted("error")],
+            hashed: login !== "not-performed",
+            login: isLogin(family) ? reason : true,
+          })
+          expect(counted("error")).toBe(family === "COMPLETED" || family === "PARTIAL" ? 0 : 1)
+        }),
+      )
+    }
+  }
+
+  for (const [reason, words, seconds, auth] of [
+    ["ACCEPTED", "queue-60", 30, "not-performed"],
+    ["WAITING", "queue-0+run-600", 1, "not-performed"],
+    ["RUNNING", "queue-0+run-600", 60, "AUTH_OK"],
+    ["ASYNC_WAIT", "queue-0+run-600+async-600", 600, "AUTH_OK"],
+  ] as const) {
+    told(
+      `is ${reason} while it goes on [state ONGOING] [reason ${reason}] [auth ${auth}] [readExecution 202]`,
+      Effect.gen(function* () {
+        const state = yield* startAndWait(words, seconds)
+        expect([
+          state.status,
+          field(state, "status_code"),
+          field(state, "status_reason"),
+          field(state, "authentication_status"),
+          field(state, "is_closed"),
+          field(state, "date_ended"),
+        ]).toEqual([202, "ONGOING", reason, auth, false, undefined])
+        expect(field(state, "next_kick_date") === undefined).toBe(reason !== "ASYNC_WAIT")
+      }),
+    )
+    told(
+      `stays ${reason} where that is its end, and never closes by itself [reason ${reason}]`,
+      Effect.gen(function* () {
+        const state = yield* startAndWait(`queue-0+run-10+end-${reason}`, 1_000)
+        expect([state.status, field(state, "status_reason")]).toEqual([202, reason])
+      }),
+    )
+  }
+
+  told(
+    "says when it goes on by itself while it waits for its source [field execution.next_kick_date]",
+    Effect.gen(function* () {
+      const state = yield* startAndWait("queue-0+run-0+async-600", 60)
+      expect(field(state, "next_kick_date")).toBe("2026-11-21T09:10:00.000Z")
+    }),
+  )
+
+  for (const [reason, words] of [
+    ["MFA_REQUIRED", "challenge-4711"],
+    ["INPUT_REQUIRED", "input-4711"],
+  ] as const) {
+    told(
+      `waits for a person with ${reason}, and HEAD says so too ` +
+        `[state ACTION_REQUIRED] [reason ${reason}] [readExecution 423] [pollExecution 423]`,
+      Effect.gen(function* () {
+        const caller = yield* Caller
+        for (const said of [`queue-0+run-10+${words}`, `queue-0+run-10+end-${reason}`]) {
+          const started = yield* caller.start(said, { ...person, customer_id: said })
+          yield* TestClock.adjust(10_000)
+          const id = textField(started, "execution_id")
+          const state = yield* caller.read(id)
+          const asked = Object.keys(Object(field(state, "form_schema", "properties")))
+          const head = yield* caller.call("HEAD", caller.executionUrl(id))
+          expect([state.status, head.status, head.text, asked]).toEqual([
+            423,
+            423,
+            "",
+            reason === "MFA_REQUIRED" ? ["code"] : ["delivery", "code"],
+          ])
+        }
+      }),
+    )
+  }
+
+  told(
+    "is accepted, takes its time, and tells each of its times [move 1] [field execution.date_created] " +
+      "[field execution.date_started] [field execution.date_ended] [field execution.execution_time] " +
+      "[field execution.running_time] [field execution.total_elapsed_time]",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const started = yield* caller.start("queue-10+run-20+challenge-1", person)
+      const id = textField(started, "execution_id")
+      expect(field(yield* caller.read(id), "date_started")).toBeUndefined()
+      yield* TestClock.adjust(42_000)
+      yield* caller.resume(id, { code: "1" })
+      yield* TestClock.adjust(60_000)
+      const state = yield* caller.read(id)
+      const names = ["date_created", "date_started", "date_ended", "execution_time", "running_time"]
+      expect([...names, "total_elapsed_time"].map((name) => field(state, name))).toEqual([
+        "2026-11-21T09:00:00.000Z",
+        "2026-11-21T09:00:10.000Z",
+        "2026-11-21T09:01:00.300Z",
+        20,
+        50,
+        60.3,
+      ])
+    }),
+  )
+
+  told(
+    "goes on once its login was accepted, and only then begins to extract [move 8] [auth AUTH_OK] [auth not-performed]",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const started = yield* caller.start("queue-0+run-20+records-9")
+      const seen = []
+      for (const ms of [1_999, 1, 18_000]) {
+        yield* TestClock.adjust(ms)
+        const state = yield* caller.read(textField(started, "execution_id"))
+        const names = ["status_code", "status_reason", "authentication_status"]
+        const counts = Object.values(Object(field(state, "products_count"))).map(Number)
+        seen.push([...names.map((name) => field(state, name)), counts.reduce((sum, count) => sum + count, 0)])
+      }
+      expect(seen).toEqual([
+        ["ONGOING", "WAITING", "not-performed", 0],
+        ["ONGOING", "RUNNING", "AUTH_OK", 0],
+        ["COMPLETED", "COMPLETED", "AUTH_OK", 9],
+      ])
+    }),
+  )
+
+  told(
+    "is open while it waits for a person: nobody else starts, nothing is deleted, and only an answer, an abort or " +
+      "the deadline moves it [state ACTION_REQUIRED]",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const started = yield* caller.start("queue-0+run-20+challenge-1+expire-60", person)
+      const id = textField(started, "execution_id")
+      yield* TestClock.adjust(50_000)
+      const waiting = yield* caller.read(id)
+      const second = yield* caller.start("ok", person)
+      const removed = yield* caller.remove(id)
+      expect([waiting.status, second.status, field(second, "execution_id"), removed.status]).toEqual([
+        423,
+        409,
+        id,
+        409,
+      ])
+      yield* TestClock.adjust(12_000)
+      expect([(yield* caller.read(id)).status, (yield* caller.start("ok", person)).status]).toEqual([
+        200, 202,
+      ])
+    }),
+  )
+
+  told(
+    "that works longer than execution_timeout is aborted, at 1200 seconds where none is given " +
+      "[move 10] [reason TIMEOUT] [limit 3] [field base.execution_timeout]",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const ends = []
+      for (const [words, base_configurations] of [
+        ["queue-0+run-1200", {}],
+        ["queue-0+run-1201", {}],
+        ["queue-0+run-60", { execution_timeout: 60 }],
+        ["queue-0+run-61", { execution_timeout: 60 }],
+      ] as const) {
+        ends.push(field(yield* startAndWait(words, 1_201, { base_configurations }), "status_reason"))
+      }
+      expect(ends).toEqual(["COMPLETED", "TIMEOUT", "COMPLETED", "TIMEOUT"])
+      for (const execution_timeout of [59, 1_201, 90.5, "60"]) {
+        expect((yield* caller.start("ok", { base_configurations: { execution_timeout } })).status).toBe(422)
+      }
+    }),
+  )
+
+  told(
+    "takes up to three hours to begin without a person, and seconds with one [limit 4]",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const ids = []
+      for (let n = 0; n < 300; n += 1) {
+        const more = { customer_id: `c-${n}`, ...(n < 30 ? person : {}) }
+        ids.push(textField(yield* caller.start("ok", more), "execution_id"))
+      }
+      yield* TestClock.adjust("1 day")
+      const queued: Array<number> = []
+      for (const id of ids) {
+        const state = yield* caller.read(id)
+        const times = ["date_created", "date_started"].map((name) => Date.parse(textField(state, name)))
+        queued.push(((times[1] ?? 0) - (times[0] ?? 0)) / 60_000)
+      }
+      const [attended, night] = [queued.slice(0, 30), queued.slice(30)]
+      expect(Math.max(...attended)).toBeLessThanOrEqual(1)
+      expect(Math.max(...night)).toBeGreaterThan(160)
+      expect(Math.max(...night)).toBeLessThanOrEqual(180)
+      expect(Math.min(...night)).toBeGreaterThanOrEqual(1)
+    }),
+  )
+})
+
+const outcomesWhileOpen = new Set(["ACCEPTED", "WAITING", "RUNNING", "ASYNC_WAIT", "ACTION_REQUIRED"])
+
+inBothWays("a feature", (told) => {
+  for (const outcome of featureStatusReasons) {
+    const word = outcome.replace("FEATURE_", "")
+    told(
+      `has the outcome ${outcome} on request [feature ${outcome}] [field feature-state.status_reason]`,
+      Effect.gen(function* () {
+        const words = `queue-0+run-100+records-6+feature-${word}`
+        const whileOpen = outcomesWhileOpen.has(word)
+        const state = yield* startAndWait(words, whileOpen ? 50 : 100)
+        const shown = list(field(state, "features")).map((feature) => field(feature, "status_reason"))
+        expect([shown.length, shown.at(-1)]).toEqual([3, outcome])
+        if (whileOpen) return
+        const records = { FEATURE_COMPLETED: 2, FEATURE_PARTIAL: 1 }[String(outcome)]
+        expect([
+          field(state, "status_reason"),
+          field(state, "products_count", "customer_information:user_profile@customer_information"),
+          field(state, "warnings_count"),
+        ]).toEqual([
+          outcome === "FEATURE_COMPLETED" ? "COMPLETED" : "PARTIAL",
+          records,
+          records === 2 ? 0 : 1,
+        ])
+        expect(shown.slice(0, 2)).toEqual(["FEATURE_COMPLETED", "FEATURE_COMPLETED"])
+      }),
+    )
+  }
+
+  told(
+    "that failed alone leaves a run with nothing retrieved [reason FAILED] [feature FEATURE_DISABLED] " +
+      "[field feature-state.code] [field feature-state.status_message]",
+    Effect.gen(function* () {
+      const more = { features: ["accounts_read"] }
+      const state = yield* startAndWait("queue-0+run-0+feature-DISABLED", 0, more)
+      expect([
+        field(state, "status_reason"),
+        field(state, "products_count"),
+        field(state, "features"),
+      ]).toEqual([
+        "FAILED",
+        {},
+        [
+          {
+            code: "accounts_read",
+            status_reason: "FEATURE_DISABLED",
+            status_message: "La fuente no ha dado todos los datos.",
+          },
+        ],
+      ])
+    }),
+  )
+
+  for (const [outcome, words, seconds] of [
+    ["FEATURE_ACCEPTED", "queue-60", 1],
+    ["FEATURE_WAITING", "queue-0+run-100", 1],
+    ["FEATURE_RUNNING", "queue-0+run-100", 20],
+    ["FEATURE_ASYNC_WAIT", "queue-0+run-0+async-60", 1],
+    ["FEATURE_COMPLETED", "queue-0+run-10", 10],
+    ["FEATURE_TIMEOUT", "queue-0+run-10+end-TIMEOUT+records-0", 10],
+    ["FEATURE_ABORTED", "queue-0+run-10+end-SYSTEM_CANCELLED+records-0", 10],
+    ["FEATURE_TEMPORARY_ERROR", "queue-0+run-10+end-NETWORK_ERROR", 10],
+    ["FEATURE_INTERNAL_ERROR", "queue-0+run-10+end-INTERNAL_ERROR+records-0", 10],
+    ["FEATURE_CONFIGURATION_ERROR", "queue-0+run-10+end-BAD_PROXY_CONFIGURATION", 10],
+    ["FEATURE_ACTION_REJECTED", "queue-0+run-10+end-INCORRECT_MFA", 10],
+    ["FEATURE_CUSTOMER_INTERVENTION_REQUIRED", "queue-0+run-10+challenge-1", 10],
+    ["FEATURE_INCORRECT_PARAMETERS_FORMAT", "queue-0+run-10+end-INCORRECT_PARAMETERS_FORMAT", 10],
+  ] as const) {
+    told(
+      `shows ${outcome} when that is what happens to its run [feature ${outcome}] [field execution.features]`,
+      Effect.gen(function* () {
+        const state = yield* startAndWait(words, seconds)
+        expect(list(field(state, "features")).map((feature) => field(feature, "status_reason"))).toEqual(
+          Array.from({ length: 3 }, () => outcome),
+        )
+      }),
+    )
+  }
+})

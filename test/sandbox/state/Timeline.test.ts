@@ -1,0 +1,140 @@
+/** The life of an execution as a property: whatever was planned and done, time only ever moves it forward. */
+import { describe, expect, it } from "@effect/vitest"
+import fc from "fast-check"
+import { statusReasons } from "../../../src/contract/Vocabulary.ts"
+import { behaviourWords, readBehaviour } from "../../../src/sandbox/executions/Behaviour.ts"
+import { loginVerdictOf, planTimeline } from "../../../src/sandbox/executions/PlanTimeline.ts"
+import {
+  isClosedPhase,
+  isOpenReason,
+  lifeOf,
+  momentOf,
+  statusCodeOf,
+} from "../../../src/sandbox/state/Timeline.ts"
+import type { Phase } from "../../../src/sandbox/state/Timeline.ts"
+
+const seconds = fc.integer({ min: 0, max: 5_000 })
+const words = fc
+  .tuple(
+    fc.option(fc.record({ queue: seconds, run: seconds, async: seconds })),
+    fc.constantFrom(...statusReasons),
+    fc.boolean(),
+  )
+  .map(([times, end, challenge]) =>
+    [
+      ...(times === null ? [] : [`queue-${times.queue}`, `run-${times.run}`, `async-${times.async}`]),
+      `end-${end}`,
+      ...(challenge ? ["challenge-1", "expire-60"] : []),
+    ].join("+"),
+  )
+
+const inputOf = (text: string, seed: number, interaction: boolean) => ({
+  seed,
+  application: "app",
+  customer_id: "c-1",
+  engine_reference: "sandbox-bank:website",
+  ordinal: 0,
+  behaviour: readBehaviour(text),
+  interaction,
+  timeoutMs: 1_200_000,
+})
+
+const livedBy = (phases: ReadonlyArray<Phase>): readonly [Phase, ...ReadonlyArray<Phase>] => {
+  const [first, ...rest] = phases
+  if (first === undefined) throw new Error("a life without a phase")
+  return [first, ...rest]
+}
+
+describe("the life of an execution", () => {
+  it("is the same for the same seed and words, and other for another seed", () => {
+    fc.assert(
+      fc.property(words, fc.nat(), fc.boolean(), (text, seed, interaction) => {
+        expect(planTimeline(inputOf(text, seed, interaction))).toEqual(
+          planTimeline(inputOf(text, seed, interaction)),
+        )
+      }),
+    )
+    expect(planTimeline(inputOf("ok", 1, false))).not.toEqual(planTimeline(inputOf("ok", 2, false)))
+  })
+
+  it("goes forward in time, closes at most once and stays closed, with answers and an abort anywhere", () => {
+    fc.assert(
+      fc.property(words, fc.boolean(), fc.option(fc.nat({ max: 20_000_000 })), (text, interaction, abort) => {
+        const startedAt = 1_000_000
+        const timeline = planTimeline(inputOf(text, 7, interaction))
+        const plain = livedBy(lifeOf(timeline, startedAt, [], undefined))
+        const asked = plain.find((phase) => phase.challenge !== undefined)
+        const answers = asked === undefined ? [] : [{ at: asked.from + 1_000, right: true }]
+        const stop =
+          abort === null ? undefined : { at: startedAt + abort, reason: "CLIENT_CANCELLED" as const }
+        const phases = livedBy(lifeOf(timeline, startedAt, answers, stop))
+        const times = phases.map(({ from }) => from)
+        expect(times).toEqual([...times].sort((a, b) => a - b))
+        expect(times[0]).toBe(startedAt)
+        expect(phases.map(isClosedPhase)).toEqual(phases.map((_, index) => index === phases.length - 1))
+        for (const [index, phase] of phases.entries()) {
+          const moment = momentOf(phases, phase.from)
+          expect(moment.phase.from).toBe(phase.from)
+          expect(moment.activeMs).toBeLessThanOrEqual(timeline.timeoutMs)
+          expect(moment.closed).toBe(index === phases.length - 1)
+        }
+        expect(momentOf(phases, Number.MAX_SAFE_INTEGER).closed).toBe(true)
+      }),
+    )
+  })
+
+  it("says the words' end with the family that the reference gives it, and the login that fits", () => {
+    for (const end of statusReasons.filter((reason) => !isOpenReason(reason))) {
+      const phases = livedBy(
+        lifeOf(planTimeline(inputOf(`queue-1+run-2+end-${end}`, 7, false)), 0, [], undefined),
+      )
+      const { phase, activeMs } = momentOf(phases, 3_000)
+      expect([phase.status_code, phase.status_reason, phase.authentication_status, activeMs]).toEqual([
+        statusCodeOf(end),
+        end,
+        loginVerdictOf(end),
+        2_000,
+      ])
+      expect(momentOf(phases, 2_999).closed).toBe(false)
+    }
+  })
+
+  it("takes minutes to hours where no word says otherwise, never more than the reference allows", () => {
+    const lives = Array.from({ length: 500 }, (_, seed) => planTimeline(inputOf("ok", seed, false)))
+    const queues = lives.map(({ queueMs }) => queueMs / 60_000)
+    expect(Math.min(...queues)).toBeGreaterThanOrEqual(1)
+    expect(Math.max(...queues)).toBeGreaterThan(120)
+    expect(Math.max(...queues)).toBeLessThanOrEqual(180)
+    expect(lives.every(({ warmMs, workMs, timeoutMs }) => warmMs + workMs < timeoutMs)).toBe(true)
+  })
+})
+
+describe("the behaviour words", () => {
+  it("all mean something but `ok`, with the arguments that the table shows", () => {
+    const silent = behaviourWords.filter(({ word }) => {
+      const example = word.replace("K-REASON", "2-NETWORK_ERROR").replace("REASON", "TIMEOUT")
+      return Object.keys(readBehaviour(example.replace(/-(N|CODE)$/, "-12"))).length === 0
+    })
+    expect(silent.map(({ word }) => word)).toEqual(["ok"])
+  })
+
+  it("read together, later ones winning; what is no word means nothing", () => {
+    expect(readBehaviour("queue-1+run-2.5+end-BLOCKED_USER+queue-3")).toEqual({
+      queueMs: 3_000,
+      runMs: 2_500,
+      end: "BLOCKED_USER",
+    })
+    for (const text of [
+      "",
+      "ana.garcía",
+      "end-NOTHING",
+      "queue-",
+      "queue--1",
+      "queue-1e9",
+      "__proto__-1",
+      "toString",
+    ]) {
+      expect(readBehaviour(text)).toEqual({})
+    }
+  })
+})

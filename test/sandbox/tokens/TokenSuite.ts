@@ -1,0 +1,331 @@
+/**
+ * What tickets become and how they are refused (sections 2.6, 3.3, 4.6, 4.7 and 4.12), told once and run
+ * against every way to reach the service.
+ */
+import { expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
+import { Caller, field, textField } from "../server/Caller.ts"
+import type { Reach } from "../server/Caller.ts"
+
+export const midnight = Date.UTC(2026, 10, 21)
+const day = 24 * 3_600_000
+
+/** Starts, waits for the login to be accepted (two seconds) and exchanges the ticket. */
+export const tokenFor = Effect.fnUntraced(function* (
+  words: string,
+  more: Readonly<Record<string, unknown>> = {},
+  secret = "sandbox-app-1",
+) {
+  const caller = yield* Caller
+  const started = yield* caller.startTicketed(`queue-1+run-10+${words}`, more, secret)
+  yield* TestClock.adjust(2_000)
+  const execution_id = textField(started, "execution_id")
+  const ticket = textField(started, "ticket")
+  const exchanged = yield* caller.exchange(execution_id, ticket, secret)
+  expect(exchanged.status).toBe(200)
+  const token_id = textField(exchanged, "token", "token_id")
+  return { started, exchanged, execution_id, ticket, token: field(exchanged, "token"), token_id }
+})
+
+/** As `tokenFor`, and waits for the run to close. */
+export const restingToken = (words = "ok", more: Readonly<Record<string, unknown>> = {}) =>
+  Effect.tap(tokenFor(words, more), () => TestClock.adjust(60_000))
+
+export const truth = Effect.flatMap(Sandbox, (sandbox) => sandbox.truth)
+
+export const tokenSuite = (reach: Reach) => {
+  const told = (title: string, body: Effect.Effect<void, never, Caller | Sandbox>) =>
+    it.effect(title, () =>
+      TestClock.setTime(midnight).pipe(Effect.andThen(body), Effect.provide(reach({ seed: 7 }))),
+    )
+
+  told(
+    "a ticket is exchanged once for a token and its context, from AUTH_OK on [exchangeTicket 200] " +
+      "[startExecution 202] [token-move 1] [event-rule 1] [field acceptance.ticket] [field token.token_id] " +
+      "[field token.token_key] [field token-context.engine_reference] [field token-context.app_id] " +
+      "[field token-context.customer_id] [field token-context.features] [field token-context.locking_hash] " +
+      "[field exchange.execution_id] [field exchange.ticket] [field exchanged.token] " +
+      "[field exchanged.context] [field base.tokenized_access] [move 1] [ticket-rule 3]",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const started = yield* caller.startTicketed("queue-1+run-10", {
+        features: ["cards_read", "cloud_resource_read", "accounts_read"],
+      })
+      expect(started.json).toEqual({
+        app_id: "65f0c0ffee00000000000001",
+        auth_origin: "app-secret",
+        customer_id: "c-1",
+        engine_reference: "sandbox-bank:website",
+        execution_id: expect.any(String),
+        session_id: expect.any(String),
+        status_code: "ONGOING",
+        status_reason: "ACCEPTED",
+        ticket: expect.stringMatching(/^[0-9a-f]{64}$/),
+      })
+      const execution_id = textField(started, "execution_id")
+      const exchange = caller.exchange(execution_id, textField(started, "ticket"))
+      yield* TestClock.adjust(1_999)
+      const early = yield* exchange
+      yield* TestClock.adjust(1)
+      const exchanged = yield* exchange
+      const again = yield* exchange
+      const state = yield* caller.read(execution_id)
+      expect([early.status, exchanged.status, again.status]).toEqual([403, 200, 403])
+      expect(field(state, "authentication_status")).toBe("AUTH_OK")
+      expect(exchanged.json).toEqual({
+        token: {
+          token_id: expect.stringMatching(/^t10n-[0-9a-f]{32}$/),
+          token_key: expect.stringMatching(/^[A-Za-z0-9_-]{43}$/),
+        },
+        context: {
+          engine_reference: "sandbox-bank:website",
+          app_id: "65f0c0ffee00000000000001",
+          customer_id: "c-1",
+          features: ["cards_read", "accounts_read"],
+          locking_hash: field(state, "locking_hash"),
+        },
+      })
+      const token_key = textField(exchanged, "token", "token_key")
+      expect(token_key).not.toBe(textField(started, "ticket"))
+      const shown = [again, state, yield* caller.token(textField(exchanged, "token", "token_id"))]
+      for (const { text } of shown) expect(text).not.toContain(token_key)
+    }),
+  )
+
+  told(
+    "a ticket that is expressly not wanted is not given, and asks for no capability " +
+      "[field base.tokenized_access] [ticket-rule 2]",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const base_configurations = { tokenized_access: false }
+      const started = []
+      for (const secret of ["sandbox-app-1", "sandbox-app-2"]) {
+        const { status, json } = yield* caller.start("queue-60", { base_configurations }, secret)
+        started.push([status, field(json, "status_reason"), field(json, "ticket")])
+      }
+      expect(started).toEqual([
+        [202, "ACCEPTED", undefined],
+        [202, "ACCEPTED", undefined],
+      ])
+    }),
+  )
+
+  told(
+    "every failed exchange answers the same, byte for byte [exchangeTicket 403] [error 12] " +
+      "[auth-rule 3] [auth-rule 4]",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const given = Effect.fnUntraced(function* (words: string, customer_id: string) {
+        const started = yield* caller.startTicketed(words, { customer_id })
+        return [textField(started, "execution_id"), textField(started, "ticket")] as const
+      })
+      const plain = yield* caller.start("queue-1+run-10", { customer_id: "c-plain" })
+      const [spent, late, early, refused, removed] = [
+        yield* given("queue-1+run-10", "c-spent"),
+        yield* given("queue-1+run-10", "c-late"),
+        yield* given("queue-60+run-10000", "c-early"),
+        yield* given("queue-1+run-1+end-BLOCKED_USER", "c-refused"),
+        yield* given("queue-1+run-10", "c-removed"),
+      ]
+      yield* TestClock.adjust(11_000)
+      yield* caller.remove(removed[0])
+      expect((yield* caller.exchange(...spent)).status).toBe(200)
+      const answers = [
+        yield* caller.exchange("nobody", spent[1]),
+        yield* caller.exchange("", ""),
+        yield* caller.exchange(textField(plain, "execution_id"), spent[1]),
+        yield* caller.exchange(late[0], spent[1]),
+        yield* caller.exchange(late[0], `${late[1].slice(1)}0`),
+        yield* caller.exchange(late[0], late[1].toUpperCase()),
+        yield* caller.exchange(...spent),
+        yield* caller.exchange(...late, "sandbox-app-3"),
+        yield* caller.exchange(...late, "sandbox-app-2"),
+        yield* caller.exchange(...early),
+        yield* caller.exchange(...refused),
+        yield* caller.exchange(...removed),
+      ]
+      yield* TestClock.adjust("31 minutes")
+      answers.push(yield* caller.exchange(...late))
+      expect(
+        new Set(answers.map(({ status, text, contentType }) => `${status} ${contentType} ${text}`)),
+      ).toEqual(new Set(['403 application/json {"detail":"the ticket cannot be exchanged"}']))
+      expect((yield* truth).refusedExchanges.map(({ fault }) => fault)).toEqual([
+        "unknown",
+        "unknown",
+        "unknown",
+        "wrong_ticket",
+        "wrong_ticket",
+        "wrong_ticket",
+        "spent",
+        "foreign",
+        "not_enabled",
+        "login_not_accepted",
+        "login_not_accepted",
+        "deleted",
+        "expired",
+      ])
+    }),
+  )
+
+  told(
+    "a body that is no exchange is malformed, and spends nothing [exchangeTicket 422] " +
+      "[field exchange.execution_id] [field exchange.ticket]",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const started = yield* caller.startTicketed("queue-0+run-0")
+      const execution_id = field(started, "execution_id")
+      const url = `${caller.base_url}/executions/t10n`
+      const bodies = [{ execution_id }, { execution_id, ticket: 7 }, { ticket: started.json }, []]
+      const answers = yield* Effect.forEach(bodies, (body) => caller.call("PUT", url, { body }))
+      expect(answers.map((answer) => [answer.status, field(answer, "detail", 0, "loc")])).toEqual([
+        [422, ["body", "ticket"]],
+        [422, ["body", "ticket"]],
+        [422, ["body", "execution_id"]],
+        [422, ["body"]],
+      ])
+      const whole = yield* caller.exchange(textField(started, "execution_id"), textField(started, "ticket"))
+      expect(whole.status).toBe(200)
+    }),
+  )
+
+  told(
+    "a ticket is good for half an hour from the accepted login, even once its run has closed [ticket-rule 1]",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const exchangeAfter = Effect.fnUntraced(function* (customer_id: string, ms: number) {
+        const started = yield* caller.startTicketed("queue-1+run-10", { customer_id })
+        yield* TestClock.adjust(ms)
+        return (yield* caller.exchange(textField(started, "execution_id"), textField(started, "ticket")))
+          .status
+      })
+      const window = 30 * 60_000
+      expect([
+        yield* exchangeAfter("c-first", 2_000),
+        yield* exchangeAfter("c-last", 2_000 + window - 1),
+        yield* exchangeAfter("c-late", 2_000 + window),
+      ]).toEqual([200, 200, 403])
+    }),
+  )
+
+  told(
+    "a login accepted after a challenge makes its ticket exchangeable, one that waits for it does not",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const base_configurations = { tokenized_access: true, customer_interaction_available: true }
+      const started = yield* caller.startTicketed("queue-0+run-10+challenge-123", { base_configurations })
+      const execution_id = textField(started, "execution_id")
+      const exchange = caller.exchange(execution_id, textField(started, "ticket"))
+      yield* TestClock.adjust(5_000)
+      expect([(yield* caller.read(execution_id)).status, (yield* exchange).status]).toEqual([423, 403])
+      yield* caller.resume(execution_id, { code: "123" })
+      yield* TestClock.adjust(5_000)
+      expect((yield* exchange).status).toBe(200)
+    }),
+  )
+
+  told(
+    "a token tells its state to its own application only [readToken 200] [readToken 404] [readToken 422]",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const { token_id, exchanged } = yield* tokenFor("ok")
+      const active = yield* caller.token(token_id)
+      expect([active.status, active.json]).toEqual([
+        200,
+        {
+          token_id,
+          status: "active",
+          context: field(exchanged, "context"),
+          date_created: "2026-11-21T00:00:02.000Z",
+          date_expires: "2027-02-19T00:00:02.000Z",
+        },
+      ])
+      const foreign = yield* caller.token(token_id, "sandbox-app-3")
+      const unknown = yield* caller.token(`t10n-${"0".repeat(32)}`)
+      expect([foreign.status, foreign.text]).toEqual([404, unknown.text])
+      expect([unknown.status, unknown.json]).toEqual([404, { detail: "no such token" }])
+      const malformed = yield* caller.token("t10n-not-one")
+      expect([malformed.status, malformed.json]).toEqual([
+        422,
+        { detail: [{ loc: ["path", "token_id"], msg: "not a token id", type: "value_error.token_id" }] },
+      ])
+      yield* TestClock.adjust(5_000)
+      yield* caller.revoke(token_id)
+      expect([
+        field(yield* caller.token(token_id), "status"),
+        field(yield* caller.token(token_id), "date_revoked"),
+      ]).toEqual(["revoked", "2026-11-21T00:00:07.000Z"])
+    }),
+  )
+
+  told(
+    "a token is revoked once, for good, by its own application, and its runs are untouched [revokeToken 204] " +
+      "[revokeToken 304] [revokeToken 404] [revokeToken 422] [token-move 2] [token-move 3] [auth-rule 4] " +
+      "[error 13] [error 14]",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const { token, token_id, execution_id } = yield* restingToken()
+      const run = yield* caller.startTokenized(token)
+      yield* TestClock.adjust(3_000)
+      const foreign = yield* caller.revoke(token_id, "sandbox-app-3")
+      const incapable = yield* caller.revoke(token_id, "sandbox-app-2")
+      const unknown = yield* caller.revoke(`t10n-${"0".repeat(32)}`)
+      expect([foreign.status, foreign.text, incapable.text]).toEqual([404, unknown.text, unknown.text])
+      expect((yield* caller.revoke("t10n-")).status).toBe(422)
+      expect((yield* truth).tokens.map(({ holds_credentials }) => holds_credentials)).toEqual([true])
+
+      const revoked = yield* caller.revoke(token_id)
+      const again = yield* caller.revoke(token_id)
+      expect([revoked.status, revoked.text, again.status, again.text]).toEqual([204, "", 304, ""])
+      expect((yield* truth).tokens).toMatchObject([
+        { holds_credentials: false, revoked_at: midnight + 65_000 },
+      ])
+
+      yield* TestClock.adjust(60_000)
+      for (const id of [execution_id, textField(run, "execution_id")]) {
+        const state = yield* caller.read(id)
+        expect([field(state, "status_reason"), field(state, "authentication_status")]).toEqual([
+          "COMPLETED",
+          "AUTH_OK",
+        ])
+        expect((yield* caller.results(textField(state, "session_id"))).status).toBe(200)
+      }
+      yield* TestClock.adjust(day)
+      expect([
+        (yield* caller.revoke(token_id)).status,
+        field(yield* caller.token(token_id), "status"),
+      ]).toEqual([304, "revoked"])
+    }),
+  )
+
+  told(
+    "a token lives 90 days from its exchange, use does not prolong it, and then its credentials are gone " +
+      "[token-move 4] [limit 7]",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const { token, token_id } = yield* tokenFor("ok")
+      const start = Effect.fnUntraced(function* () {
+        const started = yield* caller.startTokenized(token)
+        const state = yield* caller.read(textField(started, "execution_id"))
+        return [started.status, field(state, "status_reason"), field(yield* caller.token(token_id), "status")]
+      })
+      const seen = []
+      for (const ms of [60 * day, 30 * day - 1, 1, day]) {
+        yield* TestClock.adjust(ms)
+        seen.push(yield* start())
+        if (ms === 30 * day - 1) yield* caller.abort((yield* truth).executions.at(-1)?.execution_id ?? "")
+      }
+      expect(seen).toEqual([
+        [202, "ACCEPTED", "active"],
+        [202, "ACCEPTED", "active"],
+        [202, "T10N_REJECTED", "expired"],
+        [202, "T10N_REJECTED", "expired"],
+      ])
+      expect((yield* truth).tokens).toMatchObject([
+        { token_id, expires_at: midnight + 2_000 + 90 * day, holds_credentials: false },
+      ])
+      expect((yield* caller.revoke(token_id)).status).toBe(204)
+    }),
+  )
+}

@@ -1,0 +1,484 @@
+/**
+ * Tickets and tokens in a night, in virtual time: when a ticket is exchanged and how often, what a crash at
+ * each moment costs, and what ends a token.
+ */
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Layer, Redacted } from "effect"
+import type { ExchangeAnswer, StartCall } from "../../src/client/Service.ts"
+import { SecretRefused, UnexpectedAnswer } from "../../src/client/Service.ts"
+import type { Prepared, TokenRef } from "../../src/execution/Work.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
+import { TokenStore, TokenStoreLayer } from "../../src/tokens/TokenStore.ts"
+import type { OpenTokenStore } from "../../src/tokens/TokenStore.ts"
+import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
+import { idOf, makePlace, night, ready, run_id, second } from "../execution/ScriptedNight.ts"
+import type { Night, NightEnd, Place } from "../execution/ScriptedNight.ts"
+import {
+  accepted,
+  bodyOf,
+  completed,
+  conflict,
+  lost,
+  notSent,
+  refused,
+  state,
+  throttled,
+  unexpected,
+  working,
+} from "../execution/ScriptedService.ts"
+import type { Script } from "../execution/ScriptedService.ts"
+
+const ticket = "ticket-canary-1"
+const token_key = "token-key-canary-1"
+const execution = "e-c-1-1"
+
+const options = { key: Redacted.make("7a".repeat(32)), service: "sandbox" }
+const placeWithStore = () => {
+  const database = openTokenDatabase(":memory:")
+  const tokens = Layer.orDie(TokenStoreLayer.over(database, options))
+  return { ...makePlace(), tokens } satisfies Place
+}
+const inStore = <A, E>(place: Place, work: (store: OpenTokenStore) => Effect.Effect<A, E>) =>
+  Effect.gen(function* () {
+    const store = yield* TokenStore
+    return store._tag === "Open" ? yield* work(store) : yield* Effect.die("closed")
+  }).pipe(Effect.provide(place.tokens ?? Layer.empty))
+
+/** Names, reasons and keys of what is stored, and whether a ticket is left. */
+const content = (place: Place) =>
+  inStore(place, (store) =>
+    Effect.gen(function* () {
+      const tokens = yield* store.tokens
+      const rows = yield* Effect.forEach(tokens, (token) =>
+        Effect.map(store.tokenKey(token), (found) => [
+          token.name,
+          token.dropped?.reason ?? "kept",
+          found === undefined ? "no key" : Redacted.value(found),
+        ]),
+      )
+      return { tokens: rows, tickets: (yield* store.pendingTicket(execution)) === undefined ? 0 : 1 }
+    }),
+  )
+const nothing = { tokens: [], tickets: 0 }
+const stored = { tokens: [["c-1/bank", "kept", token_key]], tickets: 0 }
+
+const asking = (): Prepared => {
+  const given = ready("login-1")
+  if (given._tag !== "Ready") return given
+  const base_configurations = { ...given.call.base_configurations, tokenized_access: true }
+  return { ...given, call: { ...given.call, features: ["accounts_read"], base_configurations } }
+}
+const byToken: TokenRef = { name: "c-1/bank", token_id: "t-1" }
+const withToken = (): Prepared => {
+  const given = ready("login-1")
+  if (given._tag !== "Ready") return given
+  const login = { _tag: "Token", token_id: "t-1", token_key: Redacted.make(token_key) } as const
+  return { ...given, token: byToken, call: { ...given.call, login } }
+}
+
+const issuing = (id: string) => {
+  const answer = accepted(id)
+  return answer._tag === "Accepted"
+    ? { ...answer, body: bodyOf({ ticket }), view: { ...answer.view, ticket: Redacted.make(ticket) } }
+    : answer
+}
+const exchanged: ExchangeAnswer = {
+  _tag: "Exchanged",
+  token: { token_id: "t-1", token_key: Redacted.make(token_key) },
+  context: { customer_id: "c-1", engine_reference: "bank", features: ["accounts_read"], app_id: "app" },
+}
+const queued = state("ONGOING", "ACCEPTED", { authentication_status: "not-performed" })
+const good: Script = {
+  start: (_, times) => issuing(`c-1-${times}`),
+  state: (_, times) => (times === 1 ? queued : times === 2 ? working : completed),
+  exchange: () => exchanged,
+}
+
+const run = (place: Place, given: Night = {}, prepare: () => Prepared = asking) =>
+  night({ tasks: [{ customer: "c-1", fingerprint: "login-1", prepare }], ...given, place })
+
+/** Verbs in their order. */
+const verbs = ({ calls }: NightEnd) => calls.map(([, verb]) => verb)
+const ofTokens = ({ facts }: NightEnd) =>
+  facts.flatMap((fact: Fact) => {
+    if (fact._tag === "TicketIssued") return ["issued"]
+    if (fact._tag === "TokenStored") return ["stored"]
+    return fact._tag === "TicketDropped" || fact._tag === "TokenDropped"
+      ? [`${fact._tag} ${fact.reason}`]
+      : []
+  })
+
+describe("a ticket", () => {
+  it.effect("is exchanged once, as soon as the login was accepted and not before", () =>
+    Effect.gen(function* () {
+      const place = placeWithStore()
+      const tickets: Array<string> = []
+      const end = yield* run(place, {
+        script: {
+          ...good,
+          exchange: (_, __, given) => {
+            tickets.push(Redacted.value(given))
+            return exchanged
+          },
+        },
+      })
+      expect(verbs(end)).toEqual(["start", "state", "state", "exchange", "state", "results"])
+      expect(tickets).toEqual([ticket])
+      expect([ofTokens(end), yield* content(place), end.verdict("c-1")]).toEqual([
+        ["issued", "stored"],
+        stored,
+        "succeeded COMPLETED nobody",
+      ])
+      const [token] = yield* inStore(place, (store) => store.tokens)
+      expect(token).toMatchObject({
+        fingerprint: "login-1",
+        features: ["accounts_read"],
+        app_id: "app",
+        expires_at: (token?.exchanged_at ?? 0) + 90 * 86_400 * second,
+      })
+    }),
+  )
+
+  it.effect("is exchanged at the end where no look saw the login go well before", () =>
+    Effect.gen(function* () {
+      const place = placeWithStore()
+      const end = yield* run(place, { script: { ...good, state: () => completed } })
+      expect(verbs(end)).toEqual(["start", "state", "exchange", "results"])
+      expect(yield* content(place)).toEqual(stored)
+    }),
+  )
+
+  it.effect("of a login that was refused is forgotten without a request", () =>
+    Effect.gen(function* () {
+      const place = placeWithStore()
+      const rejected = state("AUTH_ERROR", "BLOCKED_USER", { authentication_status: "BLOCKED_USER" })
+      const end = yield* run(place, { script: { ...good, state: () => rejected } })
+      expect([ofTokens(end), yield* content(place), end.countOf("exchange")]).toEqual([
+        ["issued", "TicketDropped NO_AUTH_OK"],
+        nothing,
+        0,
+      ])
+    }),
+  )
+
+  it.effect("that is refused costs a warning, and neither the task nor a second request", () =>
+    Effect.gen(function* () {
+      for (const answer of [{ _tag: "Refused" } as const, unexpected]) {
+        const place = placeWithStore()
+        const end = yield* run(place, { script: { ...good, exchange: () => answer } })
+        expect([ofTokens(end), yield* content(place), end.countOf("exchange"), end.verdict("c-1")]).toEqual([
+          ["issued", "TicketDropped REFUSED"],
+          nothing,
+          1,
+          "succeeded COMPLETED nobody",
+        ])
+      }
+    }),
+  )
+
+  it.effect("whose answer was lost is asked for once more, and never a third time", () =>
+    Effect.gen(function* () {
+      const twice = placeWithStore()
+      const healed = yield* run(twice, {
+        script: { ...good, exchange: (_, times) => (times === 1 ? lost : exchanged) },
+      })
+      expect([healed.countOf("exchange"), yield* content(twice)]).toEqual([2, stored])
+      const place = placeWithStore()
+      const end = yield* run(place, { script: { ...good, exchange: () => lost } })
+      expect([end.countOf("exchange"), ofTokens(end), yield* content(place), end.verdict("c-1")]).toEqual([
+        2,
+        ["issued", "TicketDropped ANSWER_LOST"],
+        nothing,
+        "succeeded COMPLETED nobody",
+      ])
+    }),
+  )
+
+  it.effect("that never reached the service waits for the next look, and is not spent by it", () =>
+    Effect.gen(function* () {
+      const place = placeWithStore()
+      const away = [
+        notSent,
+        throttled(429),
+        throttled(503),
+        new SecretRefused({ http_status: 401, message: "" }),
+      ]
+      const end = yield* run(place, {
+        script: {
+          ...good,
+          state: (_, times) => (times < 8 ? working : completed),
+          exchange: (_, times) => away[times - 1] ?? exchanged,
+        },
+      })
+      expect([end.countOf("exchange"), yield* content(place)]).toEqual([5, stored])
+      const never = placeWithStore()
+      const last = yield* run(never, { script: { ...good, state: () => completed, exchange: () => notSent } })
+      expect([last.countOf("exchange"), ofTokens(last), yield* content(never)]).toEqual([
+        4,
+        ["issued", "TicketDropped UNREACHABLE"],
+        nothing,
+      ])
+    }),
+  )
+
+  it.effect("whose token is somebody else's is let go, and the token with it", () =>
+    Effect.gen(function* () {
+      for (const context of [{ customer_id: "c-2" }, { engine_reference: "tax" }]) {
+        const place = placeWithStore()
+        const end = yield* run(place, { script: { ...good, exchange: () => ({ ...exchanged, context }) } })
+        expect([ofTokens(end), yield* content(place)]).toEqual([
+          ["issued", "TicketDropped FOREIGN_CONTEXT"],
+          nothing,
+        ])
+      }
+    }),
+  )
+
+  it.effect("that was asked for and not given is told; one that nobody asked for is not kept", () =>
+    Effect.gen(function* () {
+      const place = placeWithStore()
+      const end = yield* run(place, { script: { ...good, start: () => accepted("c-1-1") } })
+      expect(ofTokens(end)).toEqual(["TicketDropped NOT_ISSUED"])
+      const unasked = placeWithStore()
+      const plain = yield* run(unasked, { script: good }, () => ready("login-1"))
+      expect([ofTokens(plain), yield* content(unasked)]).toEqual([[], nothing])
+    }),
+  )
+
+  it.effect("is looked for by reading alone: HEAD cannot show the login", () =>
+    Effect.gen(function* () {
+      const place = placeWithStore()
+      const script: Script = {
+        ...good,
+        state: (_, times) => (times < 60 ? queued : completed),
+        poll: () => "working",
+      }
+      const end = yield* run(place, { script })
+      const plain = yield* run(placeWithStore(), { script }, () => ready("login-1"))
+      expect([end.countOf("poll"), plain.countOf("poll") > 10]).toEqual([0, true])
+      expect(yield* content(place)).toEqual(stored)
+    }),
+  )
+})
+
+describe("a crash", () => {
+  const resumed = (place: Place, script: Script, killAfter: number) =>
+    Effect.gen(function* () {
+      yield* run(place, { script, killAfter })
+      return yield* run(place, { script })
+    })
+
+  it.effect("at any moment costs at most the token, and the ticket is asked for at most twice", () =>
+    Effect.gen(function* () {
+      const ends = new Map<string, number>()
+      for (let killAfter = 50; killAfter < 12_000; killAfter += 100) {
+        const place = placeWithStore()
+        // Like the service: a request does what it does, whether or not anybody lives to read the answer.
+        const asked = (verb: string) => place.calls.filter(([, what]) => what === verb).length
+        const script: Script = {
+          ...good,
+          exchange: () => (asked("exchange") === 1 ? exchanged : { _tag: "Refused" }),
+          start: (call) =>
+            asked("start") === 1 ? issuing("c-1-1") : conflict("c-1-1", call.external_execution_id),
+        }
+        const end = yield* resumed(place, script, killAfter)
+        const { tokens, tickets } = yield* content(place)
+        const spent = asked("exchange")
+        expect([killAfter, end.verdict("c-1"), tickets, spent <= 2]).toEqual([
+          killAfter,
+          "succeeded COMPLETED nobody",
+          0,
+          true,
+        ])
+        const key = `${tokens.length} tokens, ${spent} exchanges`
+        ends.set(key, (ends.get(key) ?? 0) + 1)
+      }
+      // No exchange: the start's answer died with its ticket. Two: the first one's answer died with its token.
+      expect([...ends.keys()].toSorted()).toEqual([
+        "0 tokens, 0 exchanges",
+        "0 tokens, 2 exchanges",
+        "1 tokens, 1 exchanges",
+      ])
+      expect(ends.get("1 tokens, 1 exchanges")).toBeGreaterThan(100)
+    }),
+  )
+
+  it.effect("after an exchange whose answer was lost leaves one more try, not two", () =>
+    Effect.gen(function* () {
+      const place = placeWithStore()
+      const script: Script = { ...good, exchange: () => lost }
+      const first = yield* run(place, { script, killAfter: 5_000 })
+      const before = first.countOf("exchange")
+      const end = yield* run(place, { script })
+      expect([before, end.countOf("exchange"), yield* content(place)]).toEqual([1, 2, nothing])
+    }),
+  )
+})
+
+describe("a token", () => {
+  const withStored = () =>
+    Effect.gen(function* () {
+      const place = placeWithStore()
+      yield* inStore(place, (store) =>
+        store.keepToken(
+          {
+            ...byToken,
+            customer_id: "c-1",
+            engine_reference: "bank",
+            app_id: undefined,
+            features: [],
+            locking_hash: undefined,
+            fingerprint: "login-1",
+            exchanged_at: 0,
+            expires_at: 90 * 86_400 * second,
+          },
+          Redacted.make(token_key),
+          undefined,
+        ),
+      )
+      return place
+    })
+  const after = (script: Script) =>
+    Effect.gen(function* () {
+      const place = yield* withStored()
+      const end = yield* run(place, { script }, withToken)
+      const [token] = (yield* content(place)).tokens
+      return { end, token, starts: end.countOf("start"), verdict: end.verdict("c-1") }
+    })
+  const kept = ["c-1/bank", "kept", token_key]
+  const rejectedLogins = ({ facts }: NightEnd) =>
+    facts.flatMap((fact) => (fact._tag === "CredentialRejected" ? [fact.fingerprint] : []))
+
+  it.effect("logs in, is named in the start's intent, and stays for the next night", () =>
+    Effect.gen(function* () {
+      const calls: Array<StartCall> = []
+      const { end, token, verdict } = yield* after({
+        ...good,
+        start: (call) => (calls.push(call), accepted("c-1-1")),
+      })
+      const intents = end.facts.flatMap((fact) => (fact._tag === "StartIntended" ? [fact.token_id] : []))
+      expect([intents, token, verdict]).toEqual([["t-1"], kept, "succeeded COMPLETED nobody"])
+      expect(calls.map(({ login }) => login._tag)).toEqual(["Token"])
+      expect(JSON.stringify(end.facts)).not.toContain(token_key)
+    }),
+  )
+
+  const closedWith = (code: string, reason: string, authentication_status?: string) =>
+    state(code, reason, authentication_status === undefined ? {} : { authentication_status })
+  const ends = [
+    ["T10N_REJECTED", closedWith("CONFIGURATION_ERROR", "T10N_REJECTED"), "T10N_REJECTED", 0],
+    ["T10N_EXCEPTION", closedWith("CONFIGURATION_ERROR", "T10N_EXCEPTION"), "T10N_EXCEPTION", 0],
+    ["a refused login", closedWith("AUTH_ERROR", "BLOCKED_USER", "BLOCKED_USER"), "LOCKED", 1],
+    ["an unclassified one", closedWith("UNHANDLED_AUTH_ERROR", "UNHANDLED_AUTH_ERROR"), "LOCKED", 1],
+    ["a refusal under another end", closedWith("FAILED", "FAILED", "CHANGE_PASSWORD"), "LOCKED", 1],
+  ] as const
+  it.effect.each(ends)(
+    "is dropped with its key after %s, without a second try",
+    ([, closed, reason, breaks]) =>
+      Effect.gen(function* () {
+        const { end, token, starts } = yield* after({ state: () => closed })
+        expect([token, starts, rejectedLogins(end)]).toEqual([
+          ["c-1/bank", reason, "no key"],
+          1,
+          breaks === 1 ? ["login-1"] : [],
+        ])
+        expect(ofTokens(end)).toEqual([`TokenDropped ${reason}`])
+      }),
+  )
+
+  it.effect("stays after an end that is not its fault", () =>
+    Effect.gen(function* () {
+      for (const closed of [
+        closedWith("CONFIGURATION_ERROR", "T10N_FORBIDDEN"),
+        closedWith("FAILED", "FAILED", "AUTH_OK"),
+        closedWith("ABORTED", "CUSTOMER_INTERVENTION_REQUIRED", "not-performed"),
+      ])
+        expect((yield* after({ state: () => closed })).token).toEqual(kept)
+    }),
+  )
+
+  it.effect("that the start refuses is dropped; where the answer is not defined its key stays", () =>
+    Effect.gen(function* () {
+      const broken = yield* after({ start: () => refused(400, "T10N_REJECTED") })
+      expect([broken.token, broken.verdict]).toEqual([
+        ["c-1/bank", "T10N_REJECTED", "no key"],
+        "failed T10N_REJECTED engineer",
+      ])
+      const unknown = new UnexpectedAnswer({ http_status: 404, message: "" })
+      const missing = yield* after({ start: () => unknown })
+      expect([missing.token, missing.starts, missing.verdict]).toEqual([
+        ["c-1/bank", "TOKEN_UNKNOWN", token_key],
+        1,
+        "failed TOKEN_UNKNOWN engineer",
+      ])
+      const wide = yield* after({ start: () => refused(422) })
+      expect([wide.token, wide.verdict]).toEqual([kept, "failed BAD_CONFIGURATIONS engineer"])
+    }),
+  )
+
+  it.effect("whose start was lost is probed like any other, with the same external id", () =>
+    Effect.gen(function* () {
+      const { end, starts, verdict } = yield* after({
+        start: (call, times) => (times === 1 ? lost : conflict("c-1-1", call.external_execution_id)),
+        state: () => completed,
+      })
+      expect([starts, verdict]).toEqual([2, "succeeded COMPLETED nobody"])
+      const intents = end.facts.flatMap((fact) =>
+        fact._tag === "StartIntended" ? [[fact.token_id, fact.probe]] : [],
+      )
+      expect(intents).toEqual([
+        ["t-1", false],
+        ["t-1", true],
+      ])
+    }),
+  )
+
+  it.effect("is dropped by the next process when the one before died right after the end was a fact", () =>
+    Effect.gen(function* () {
+      const place = yield* withStored()
+      const about = { run_id, task_id: idOf("c-1"), attempt: 1 }
+      const refusal = { status_code: "AUTH_ERROR", status_reason: "BLOCKED_USER" }
+      const end = yield* run(
+        place,
+        {
+          facts: [
+            {
+              _tag: "StartIntended",
+              ...about,
+              external_execution_id: "x",
+              fingerprint: "login-1",
+              token_id: "t-1",
+              probe: false,
+            },
+            { _tag: "StartAnswered", ...about, answer: "accepted", execution_id: execution },
+            { _tag: "AttemptClosed", ...about, execution_id: execution, ...refusal },
+          ],
+        },
+        withToken,
+      )
+      expect([ofTokens(end), (yield* content(place)).tokens, end.calls]).toEqual([
+        ["TokenDropped LOCKED"],
+        [["c-1/bank", "LOCKED", "no key"]],
+        [],
+      ])
+    }),
+  )
+
+  it.effect("is dropped though the process died between the end of its run and its verdict", () =>
+    Effect.gen(function* () {
+      const reason = closedWith("AUTH_ERROR", "BLOCKED_USER", "BLOCKED_USER")
+      const outcomes = new Set<string>()
+      for (let killAfter = 100; killAfter < 4_000; killAfter += 100) {
+        const place = yield* withStored()
+        const script: Script = { start: () => accepted("c-1-1"), state: () => reason }
+        yield* run(place, { script, killAfter }, withToken)
+        const end = yield* run(place, { script }, withToken)
+        const [token] = (yield* content(place)).tokens
+        outcomes.add(JSON.stringify([token, end.countOf("start") <= 2, end.verdict("c-1")]))
+      }
+      expect([...outcomes]).toEqual([
+        JSON.stringify([["c-1/bank", "LOCKED", "no key"], true, "failed BLOCKED_USER customer"]),
+      ])
+    }),
+  )
+})

@@ -1,0 +1,326 @@
+/**
+ * The token store: what it keeps, what opens it and what does not, and what a damaged or a half-written file
+ * comes to.
+ */
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import { afterAll, describe, expect, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import { LedgerFailed } from "../../src/ledger/Ledger.ts"
+import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
+import { deriveKey, makeSalt, readKey, TokenStoreRefused } from "../../src/tokens/TokenSealing.ts"
+import { listTokens, tokenLifetimeMs, TokenStore, TokenStoreLayer } from "../../src/tokens/TokenStore.ts"
+import type { NewToken, OpenTokenStore, TokenStoreOptions } from "../../src/tokens/TokenStore.ts"
+
+const folder = mkdtempSync(join(tmpdir(), "tokens-"))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+let files = 0
+const newFile = () => join(folder, `${(files += 1)}.sqlite`)
+
+const keyOne = Redacted.make("1f".repeat(32))
+const keyTwo = Redacted.make(Buffer.alloc(32, 9).toString("base64"))
+const service = "https://service.example"
+const token_key = "token-key-canary-8a1b"
+const ticketValue = "ticket-canary-77cd"
+
+const token = (changes: Partial<NewToken> = {}): NewToken => ({
+  name: "c-1/bank",
+  token_id: "t-1",
+  customer_id: "c-1",
+  engine_reference: "bank",
+  app_id: "app",
+  features: ["accounts_read"],
+  locking_hash: "v1.x",
+  fingerprint: "f1",
+  exchanged_at: 1_000,
+  expires_at: 1_000 + tokenLifetimeMs,
+  ...changes,
+})
+const ticket = {
+  execution_id: "e-1",
+  customer_id: "c-1",
+  engine_reference: "bank",
+  fingerprint: "f1",
+  features: ["accounts_read"],
+  issued_at: 5,
+}
+
+const within = <A>(
+  path: string,
+  work: (store: OpenTokenStore) => Effect.Effect<A, LedgerFailed>,
+  options: Partial<TokenStoreOptions> = {},
+) =>
+  Effect.gen(function* () {
+    const store = yield* TokenStore
+    return store._tag === "Open" ? yield* work(store) : yield* Effect.die("closed")
+  }).pipe(Effect.provide(TokenStoreLayer.open(path, { key: keyOne, service, ...options })))
+
+const keyOf = (store: OpenTokenStore) =>
+  Effect.map(store.tokenKey({ name: "c-1/bank", token_id: "t-1" }), (key) => key && Redacted.value(key))
+
+const refusal = <A>(work: Effect.Effect<A, TokenStoreRefused | LedgerFailed>) =>
+  Effect.map(Effect.flip(work), ({ _tag, message }) => [_tag, message])
+
+describe("the token store", () => {
+  it.effect("keeps a token over processes, its key only for who has the store's key", () =>
+    Effect.gen(function* () {
+      const path = newFile()
+      yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), undefined))
+      const kept = [{ ...token(), service, dropped: undefined, hasKey: true }]
+      expect(yield* within(path, (store) => store.tokens)).toEqual(kept)
+      expect(yield* listTokens(path)).toEqual(kept)
+      expect(yield* within(path, keyOf)).toBe(token_key)
+      expect(statSync(path).mode & 0o777).toBe(0o600)
+      expect([existsSync(`${path}-journal`), existsSync(`${path}-wal`)]).toEqual([false, false])
+    }),
+  )
+
+  it.effect("tells a wrong key at once, and takes what is no key for none", () =>
+    Effect.gen(function* () {
+      const path = newFile()
+      yield* within(path, (store) => store.tokens)
+      const wrong = within(path, (store) => store.tokens, { key: keyTwo })
+      expect(yield* refusal(wrong)).toEqual(["TokenStoreRefused", "the key does not open this token store"])
+      for (const key of ["", "short", "g".repeat(64), "1f".repeat(31), Buffer.alloc(33).toString("base64")]) {
+        const [tag, message] = yield* refusal(
+          within(newFile(), (store) => store.tokens, { key: Redacted.make(key) }),
+        )
+        expect([tag, message]).toEqual([
+          "TokenStoreRefused",
+          expect.stringContaining("openssl rand -base64 32"),
+        ])
+        if (key !== "") expect(message).not.toContain(key)
+      }
+    }),
+  )
+
+  it("reads hexadecimal and both alphabets of base64, padded or not", () => {
+    const bytes = Buffer.alloc(32, 0xfb)
+    const spelled = [
+      bytes.toString("hex"),
+      bytes.toString("hex").toUpperCase(),
+      bytes.toString("base64"),
+      bytes.toString("base64url"),
+      `  ${bytes.toString("base64").replace("=", "")}\n`,
+    ]
+    expect(spelled.map((text) => readKey(Redacted.make(text)))).toEqual(spelled.map(() => bytes))
+  })
+
+  it.effect(
+    "[auth-rule 5] holds neither key nor ticket in clear, in any spelling; dropped bytes are gone",
+    () =>
+      Effect.gen(function* () {
+        const path = newFile()
+        const sealedAt = (): string => readFileSync(path).toString("latin1")
+        const sealedOf = (table: "tokens" | "tickets") => {
+          const database = new DatabaseSync(path, { readOnly: true })
+          const { sealed } = database.prepare(`SELECT sealed FROM ${table}`).get() ?? {}
+          database.close()
+          return Buffer.from(sealed instanceof Uint8Array ? sealed : []).toString("latin1")
+        }
+        yield* within(path, (store) =>
+          Effect.andThen(
+            store.keepToken(token(), Redacted.make(token_key), undefined),
+            store.keepTicket(ticket, Redacted.make(ticketValue)),
+          ),
+        )
+        for (const secret of [token_key, ticketValue]) {
+          const bytes = Buffer.from(secret)
+          const forms = [secret, bytes.toString("base64").slice(0, 20), bytes.toString("hex")]
+          expect(forms.filter((form) => sealedAt().includes(form))).toEqual([])
+        }
+        // The beginning of a freed cell is overwritten in any case.
+        const tails = [sealedOf("tokens"), sealedOf("tickets")].map((bytes) => bytes.slice(-20))
+        expect(tails.map((tail) => [tail.length, sealedAt().includes(tail)])).toEqual([
+          [20, true],
+          [20, true],
+        ])
+        yield* within(path, (store) =>
+          Effect.andThen(store.dropToken(token(), "LOCKED"), store.dropTicket("e-1")),
+        )
+        expect(tails.filter((tail) => sealedAt().includes(tail))).toEqual([])
+      }),
+  )
+
+  it.effect("opens no value that was moved to another entry, and none with a changed byte", () =>
+    Effect.gen(function* () {
+      const path = newFile()
+      const open = () => new DatabaseSync(path)
+      yield* within(path, (store) =>
+        Effect.andThen(
+          store.keepToken(token(), Redacted.make(token_key), undefined),
+          store.keepToken(token({ name: "other", token_id: "t-2" }), Redacted.make("another"), undefined),
+        ),
+      )
+      const moves = [
+        "UPDATE tokens SET sealed = (SELECT sealed FROM tokens WHERE name = 'other') WHERE name = 'c-1/bank'",
+        "UPDATE tokens SET customer_id = 'c-2' WHERE name = 'c-1/bank'",
+        "UPDATE tokens SET engine_reference = 'tax' WHERE name = 'c-1/bank'",
+        "UPDATE tokens SET sealed = zeroblob(40) WHERE name = 'c-1/bank'",
+        "UPDATE tokens SET sealed = x'00' WHERE name = 'c-1/bank'",
+      ]
+      for (const move of moves) {
+        const database = open()
+        const before = database.prepare("SELECT * FROM tokens WHERE name = 'c-1/bank'").get() ?? {}
+        database.exec(move)
+        expect(yield* within(path, keyOf)).toBeUndefined()
+        database
+          .prepare(
+            "UPDATE tokens SET customer_id = ?, engine_reference = ?, sealed = ? WHERE name = 'c-1/bank'",
+          )
+          .run("c-1", "bank", before["sealed"] ?? null)
+        database.close()
+        expect(yield* within(path, keyOf)).toBe(token_key)
+      }
+      const moved = open()
+      moved.exec("UPDATE tokens SET service = 'https://elsewhere.example' WHERE name = 'c-1/bank'")
+      moved.close()
+      expect(yield* within(path, keyOf, { service: "https://elsewhere.example" })).toBeUndefined()
+    }),
+  )
+
+  it.effect("is refused when it is damaged, and left as it is", () =>
+    Effect.gen(function* () {
+      const path = newFile()
+      writeFileSync(path, "no database at all, but long enough to be taken for one".repeat(100))
+      const before = readFileSync(path)
+      const [tag, message] = yield* refusal(within(path, (store) => store.tokens))
+      expect([tag, message]).toEqual(["TokenStoreRefused", expect.stringContaining("is damaged")])
+      expect(readFileSync(path)).toEqual(before)
+    }),
+  )
+
+  it.effect("holds the old content whole after a crash in the middle of a write", () =>
+    Effect.gen(function* () {
+      const path = newFile()
+      yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), undefined))
+      const crashed = newFile()
+      const writer = new DatabaseSync(path)
+      writer.exec("PRAGMA cache_size = 1; BEGIN IMMEDIATE; DELETE FROM tokens")
+      for (let index = 0; index < 2_000; index++)
+        writer
+          .prepare("INSERT INTO tickets VALUES ('s', ?, 'c', 'e', NULL, '[]', 0, 0, zeroblob(200))")
+          .run(`e-${index}`)
+      copyFileSync(path, crashed)
+      copyFileSync(`${path}-journal`, `${crashed}-journal`)
+      writer.exec("ROLLBACK")
+      writer.close()
+      expect(yield* within(crashed, keyOf)).toBe(token_key)
+      expect((yield* listTokens(crashed)).map(({ name }) => name)).toEqual(["c-1/bank"])
+    }),
+  )
+})
+
+describe("the entries", () => {
+  it.effect("of another service are listed, and never given", () =>
+    Effect.gen(function* () {
+      const path = newFile()
+      yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), undefined))
+      const elsewhere = { service: "https://elsewhere.example" }
+      const seen = yield* within(
+        path,
+        (store) => Effect.all([store.tokens, store.tokensOf("c-1", "bank"), keyOf(store)]),
+        elsewhere,
+      )
+      expect([seen[0].length, seen[1], seen[2]]).toEqual([1, [], undefined])
+    }),
+  )
+
+  it.effect("of tickets count their exchanges, and go with the token that they bring", () =>
+    Effect.gen(function* () {
+      const path = newFile()
+      yield* within(path, (store) => store.keepTicket(ticket, Redacted.make(ticketValue)))
+      yield* within(path, (store) => store.noteTries("e-1", 1))
+      const [pending, value] = yield* within(path, (store) =>
+        Effect.all([store.pendingTicket("e-1"), store.ticketValue("e-1")]),
+      )
+      expect(pending).toEqual({ ...ticket, service, tries: 1 })
+      expect(value && Redacted.value(value)).toBe(ticketValue)
+      yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), "e-1"))
+      expect(yield* within(path, (store) => store.pendingTicket("e-1"))).toBeUndefined()
+    }),
+  )
+
+  it.effect("of tickets that nobody came back for are forgotten after a week", () =>
+    Effect.gen(function* () {
+      const path = newFile()
+      yield* within(path, (store) => store.keepTicket(ticket, Redacted.make(ticketValue)))
+      yield* TestClock.adjust("7 days")
+      expect(yield* within(path, (store) => store.pendingTicket("e-1"))).toBeDefined()
+      yield* TestClock.adjust("1 minute")
+      expect(yield* within(path, (store) => store.pendingTicket("e-1"))).toBeUndefined()
+    }),
+  )
+
+  it.effect("that are dropped keep their reason and lose their key, unless there is a doubt", () =>
+    Effect.gen(function* () {
+      const path = newFile()
+      yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), undefined))
+      const dropped = (reason: string, keepKey: boolean) =>
+        within(path, (store) =>
+          Effect.all([
+            store.dropToken(token(), reason, keepKey),
+            Effect.map(store.tokens, ([one]) => [one?.dropped?.reason, one?.hasKey]),
+            keyOf(store),
+          ]),
+        )
+      expect(yield* dropped("TOKEN_UNKNOWN", true)).toEqual([true, ["TOKEN_UNKNOWN", true], token_key])
+      expect(yield* dropped("TOKEN_UNKNOWN", true)).toEqual([false, ["TOKEN_UNKNOWN", true], token_key])
+      expect(yield* dropped("LOCKED", false)).toEqual([true, ["LOCKED", false], undefined])
+      expect(yield* dropped("REVOKED", false)).toEqual([false, ["LOCKED", false], undefined])
+      const other = within(path, (store) => store.dropToken({ name: "c-1/bank", token_id: "t-0" }, "X"))
+      expect(yield* other).toBe(false)
+    }),
+  )
+
+  it("are sealed under a salt of their own in every store, so that one key opens no other store's file [promise 12 salt]", () => {
+    const salts = [newFile(), newFile(), newFile()].map((path) => {
+      Effect.runSync(Effect.scoped(within(path, () => Effect.void)))
+      const database = new DatabaseSync(path, { readOnly: true })
+      const { salt } = database.prepare("SELECT salt FROM header").get() ?? {}
+      database.close()
+      return Buffer.from(salt instanceof Uint8Array ? salt : []).toString("hex")
+    })
+    expect(salts.map((salt) => /^[0-9a-f]{64}$/.test(salt) && !/^0+$/.test(salt))).toEqual([true, true, true])
+    expect(new Set(salts).size).toBe(3)
+    const [one, other] = salts.map((salt) => deriveKey(Buffer.alloc(32, 1), Buffer.from(salt, "hex")))
+    const sealed = one?.seal(Redacted.make(token_key), "place") ?? new Uint8Array()
+    expect([one?.open(sealed, "place") !== undefined, other?.open(sealed, "place")]).toEqual([
+      true,
+      undefined,
+    ])
+  })
+
+  it.effect(
+    "are known as secrets from the moment at which the store is opened, and from when they come [promise 12 tickets]",
+    () =>
+      Effect.gen(function* () {
+        const path = newFile()
+        yield* within(path, (store) =>
+          Effect.andThen(
+            store.keepToken(token(), Redacted.make(token_key), undefined),
+            store.keepTicket(ticket, Redacted.make(ticketValue)),
+          ),
+        )
+        const known = makeKnownSecrets()
+        yield* within(path, () => Effect.void).pipe(Effect.provideService(KnownSecrets, known))
+        const text = [token_key, ticketValue, Redacted.value(keyOne)].join(" ")
+        expect(known.clean(text, "own")).toBe("[blanked] [blanked] [blanked]")
+      }),
+  )
+
+  it("sealed twice are never the same bytes", () => {
+    const key = deriveKey(Buffer.alloc(32, 1), makeSalt())
+    const value = Redacted.make(token_key)
+    const [one, two] = [key.seal(value, "place"), key.seal(value, "place")]
+    expect(one).not.toEqual(two)
+    expect([one, two].map((sealed) => Redacted.value(key.open(sealed, "place") ?? value))).toEqual([
+      token_key,
+      token_key,
+    ])
+    expect(key.open(one, "another place")).toBeUndefined()
+  })
+})
