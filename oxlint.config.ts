@@ -1,65 +1,115 @@
 /**
- * What the linter enforces beyond its own defaults: the order of the rooms (a room imports only rooms above
- * it), the one room that knows DuckDB and Promises, time and randomness through Effect's services, and the
- * sizes of the house.
+ * What the linter enforces beyond its own defaults: the order of the rooms, inside the embedded service too,
+ * the rooms that know DuckDB, Arrow, SQLite and the machine, time and randomness through Effect's services,
+ * and the sizes of the house.
  * `test/project/boundaries.test.ts` breaks every one of these rules once and expects a complaint.
  */
 
-/** From top to bottom: architecture's list. */
+/** From top to bottom: a room imports only rooms above it. */
 const rooms = [
+  "foundation",
   "contract",
+  "sandbox",
   "secrets",
   "duckdb",
   "jobs",
   "ledger",
-  "planning",
+  "ends",
   "scheduling",
   "client",
+  "forms",
+  "tokens",
+  "planning",
   "landing",
   "records",
   "execution",
   "publishing",
   "report",
+  "night",
   "acquaint",
-  "sandbox",
   "cli",
 ] as const
 type Room = (typeof rooms)[number]
 
-/** The rooms that decide and never touch the machine: what they need of it comes through services. */
-const pureRooms: ReadonlyArray<Room> = ["contract", "planning", "scheduling", "execution", "report"]
+/** The inside of the embedded service, from bottom to top. */
+const sandboxRooms = [
+  "state",
+  "engines",
+  "data",
+  "faults",
+  "readings",
+  "core",
+  "executions",
+  "tokens",
+  "flows",
+  "hooks",
+  "admin",
+  "server",
+] as const
+type SandboxRoom = (typeof sandboxRooms)[number]
 
-/** The embedded service is a stranger to the pipeline: it shares nothing with it but the contract. */
+/** The rooms that decide and never touch the machine: what they need of it comes through services. */
+const pureRooms: ReadonlyArray<Room> = ["contract", "ends", "planning", "scheduling", "execution", "report"]
+/** The rooms that read and write tables. */
+const tableRooms: ReadonlyArray<Room> = ["duckdb", "jobs", "records", "publishing", "cli"]
+/** The rooms with a file of SQLite: facts, tokens, and the lock of a folder. */
+const sqliteRooms: ReadonlyArray<Room> = ["ledger", "tokens", "foundation"]
+
+/** The embedded service is a stranger to the pipeline: it shares the contract and what knows nothing of either. */
 const visibleFrom = (room: Room): ReadonlyArray<Room> =>
-  room === "sandbox" ? ["contract"] : rooms.slice(0, rooms.indexOf(room))
+  room === "sandbox" ? ["foundation", "contract"] : rooms.slice(0, rooms.indexOf(room))
 
 const forbid = (regex: string, message: string) => ({ regex, message })
-const upwards = "^(?:\\.{1,2}/)+"
 
 const machinery =
   "^(?:node:)?(?:child_process|dns|fs|https?|http2|net|os|process|stream|timers|tls|worker_threads)(?:/|$)"
 const everywhere = [
   forbid("^(?:vitest|@effect/vitest|fast-check|effect/testing)(?:/|$)", "Only tests may import this."),
-  forbid(`${upwards}(?:test|dist)/`, "Sources stand alone: nothing here imports tests or built files."),
+  forbid(
+    "^(?:\\.{1,2}/)+(?:test|dist|src)/",
+    "Sources stand alone: nothing here imports tests or built files, or names src.",
+  ),
 ]
 const onlyDuckdb = forbid("^(?:@duckdb/.*|p-limit)$", "Only src/duckdb knows DuckDB and Promises.")
-const onlyLedger = forbid("^(?:node:)?sqlite$", "Only src/ledger knows SQLite.")
+const onlyTables = forbid(
+  "^(?:apache-arrow|parquet-wasm)(?:/|$)",
+  "Only rooms of tables load Arrow and Parquet.",
+)
+const onlySqlite = forbid("^(?:node:)?sqlite$", "Only the ledger, the token store and the lock know SQLite.")
+const neverUp = forbid("^(?:\\.\\./)+main\\.ts$", "A room is wired from above and never looks up.")
 
-const importsOf = (room: Room) => {
+const among = (names: ReadonlyArray<string>) => `(?:${names.join("|")})/`
+
+/** What files of a room may not import, `depth` folders below `src`. */
+const importsOf = (room: Room, depth = 1) => {
   const visible = visibleFrom(room)
   const hidden = rooms.filter((other) => other !== room && !visible.includes(other))
-  const top = room === "cli" ? "main" : "(?:Nightly|Settings|main)"
   return [
     ...everywhere,
+    neverUp,
     ...(hidden.length === 0
       ? []
       : [
-          forbid(`${upwards}(?:${hidden.join("|")})/`, `src/${room} may import only: ${visible.join(", ")}.`),
+          forbid(
+            `^(?:\\.\\./){${depth}}${among(hidden)}`,
+            `src/${room} may import only: ${visible.length === 0 ? "nothing" : visible.join(", ")}.`,
+          ),
         ]),
-    forbid(`${upwards}${top}\\.ts$`, "A room is wired from above and never looks up."),
     ...(room === "duckdb" ? [] : [onlyDuckdb]),
-    ...(room === "ledger" ? [] : [onlyLedger]),
+    ...(tableRooms.includes(room) ? [] : [onlyTables]),
+    ...(sqliteRooms.includes(room) ? [] : [onlySqlite]),
     ...(pureRooms.includes(room) ? [forbid(machinery, `src/${room} decides; a service acts.`)] : []),
+  ]
+}
+
+const importsInSandbox = (room: SandboxRoom) => {
+  const below = sandboxRooms.slice(0, sandboxRooms.indexOf(room))
+  const above = sandboxRooms.slice(sandboxRooms.indexOf(room) + 1)
+  return [
+    ...importsOf("sandbox", 2),
+    ...(above.length === 0
+      ? []
+      : [forbid(`^\\.\\./${among(above)}`, `src/sandbox/${room} may import only: ${below.join(", ")}.`)]),
   ]
 }
 
@@ -91,7 +141,7 @@ export default {
   categories: { correctness: "error" },
   ignorePatterns: ["dist/**", "output/**", "node_modules/**"],
   rules: {
-    "import/no-cycle": "error",
+    "import/no-cycle": ["error", { ignoreTypes: false }],
     "typescript/no-explicit-any": "error",
     // A preallocated array is what hot loops want.
     "unicorn/no-new-array": "off",
@@ -121,17 +171,23 @@ export default {
     },
     // Generators of Effect need no yield: a program without effects is still a program.
     { files: ["src/**/*.ts", "test/**/*.ts"], rules: { "require-yield": "off" } },
-    ...rooms.map((room) => refuse(`src/${room}/**/*.ts`, importsOf(room))),
+    // Whatever stands in no room: loose in src, in a room that is not listed, deeper than rooms go.
+    refuse("src/**/*.ts", [forbid("", "This file stands in no room: oxlint.config.ts lists them.")]),
+    ...rooms.map((room) => refuse(`src/${room}/*.ts`, importsOf(room))),
+    refuse("src/sandbox/*.ts", [
+      forbid("", "The embedded service has rooms of its own: no file stands before them."),
+    ]),
+    ...sandboxRooms.map((room) => refuse(`src/sandbox/${room}/*.ts`, importsInSandbox(room))),
+    refuse("src/cli/*.ts", [
+      ...importsOf("cli"),
+      forbid("^\\./commands/", "Commands use the kit; only Nightjar.ts, which lists them, knows them."),
+    ]),
+    refuse("src/cli/Nightjar.ts", importsOf("cli")),
+    refuse("src/cli/commands/*.ts", importsOf("cli", 2)),
     refuse("src/landing/{Landing,LandingMemory}.ts", [
       ...importsOf("landing"),
       forbid(machinery, "The port and its memory layer serve simulated nights: no disk here."),
     ]),
-    refuse("src/*.ts", [
-      ...everywhere,
-      onlyDuckdb,
-      onlyLedger,
-      forbid("^\\./(?:cli/|main\\.ts$)", "Commands and wiring stand below the pipeline."),
-    ]),
-    refuse("src/main.ts", [...everywhere, onlyDuckdb, onlyLedger]),
+    refuse("src/main.ts", [...everywhere, onlyDuckdb, onlySqlite, onlyTables]),
   ],
 }

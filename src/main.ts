@@ -248,7 +248,9 @@ const journalLock = (path: string) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const { lockFolder } = yield* Effect.promise(() => import("./foundation/FolderLock.ts"))
-      const { JournalFailed, JournalInUse } = yield* Effect.promise(() => import("./sandbox/state/Journal.ts"))
+      const { JournalFailed, JournalInUse } = yield* Effect.promise(
+        () => import("./sandbox/state/Journal.ts"),
+      )
       return Layer.effectDiscard(
         Effect.mapError(lockFolder(`${path}.lock`), (failure) =>
           failure._tag === "FolderLocked"

@@ -134,6 +134,7 @@ const tellers: Readonly<Record<string, Teller>> = {
       ? told(exitCodes.usage, `the ledger is damaged: ${message}`, ledgerNext)
       : stopped(`the ledger cannot be read or written: ${message}`),
   OutputUnusable: (message) => stopped(message),
+  LockFailed: (message) => stopped(message),
   LandingFailed: (message, error) => stopped(`a body could not be landed: ${message}${pathOf(error)}`),
   LandingDamaged: (message, error) => stopped(`a landed body is damaged: ${message}${pathOf(error)}`),
   PublishFailed: (message) => stopped(`the tables could not be published: ${message}`),

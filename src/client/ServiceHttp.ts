@@ -11,8 +11,16 @@ import { ExecutionApi, FlowApi, secretHeader } from "../contract/Api.ts"
 import { retryAfter } from "./CallFailures.ts"
 import { makeExchange } from "./Exchange.ts"
 import type { Answer, ServiceLimits } from "./Exchange.ts"
-import type { AbortAnswer, CallFailure, DeleteAnswer, PollAnswer } from "./Service.ts"
-import type { ResultsAnswer, StartAnswer, StartCall, StateAnswer } from "./Service.ts"
+import type {
+  AbortAnswer,
+  CallFailure,
+  DeleteAnswer,
+  PollAnswer,
+  ResultsAnswer,
+  StartAnswer,
+  StartCall,
+  StateAnswer,
+} from "./Service.ts"
 import { Service, Throttled } from "./Service.ts"
 import { recordsPlace } from "../contract/ResultsSource.ts"
 import type { ResultsSource, SourceIds } from "../contract/ResultsSource.ts"

@@ -5,7 +5,7 @@
  */
 import type { AbortAnswer, CallFailure, StartAnswer, StateAnswer, StateView } from "../client/Service.ts"
 import type { AttemptState } from "../ledger/RunState.ts"
-import { isOpenCode, isTerminal } from "./Ends.ts"
+import { isOpenCode, isTerminal } from "../ends/Ends.ts"
 
 /** What a start answer means. Only `Lost` leaves it open whether an execution exists. */
 export type Started =

@@ -1,13 +1,11 @@
 /**
- * What one attempt needs to know, and the two things that every step of it does: appending facts and landing
- * bodies.
+ * What one attempt needs to know, and what every step of it does: landing bodies.
  */
 import { Clock, Effect } from "effect"
 import type { Body } from "../client/Service.ts"
 import { Landing } from "../landing/Landing.ts"
 import type { BodyMeta } from "../landing/Landing.ts"
-import type { AnswerRefused, Fact } from "../ledger/Fact.ts"
-import { Ledger } from "../ledger/Ledger.ts"
+import type { AnswerRefused } from "../ledger/Fact.ts"
 
 /** What an attempt needs to know; times are milliseconds. */
 export interface AttemptOrder {
@@ -31,9 +29,6 @@ export interface AttemptOrder {
 }
 
 export const attemptKeys = ({ run_id, task_id, attempt }: AttemptOrder) => ({ run_id, task_id, attempt })
-
-export const append = (...facts: ReadonlyArray<Fact>) =>
-  Effect.flatMap(Ledger, (ledger) => ledger.append(facts))
 
 export const landBody = Effect.fnUntraced(function* (
   order: AttemptOrder,

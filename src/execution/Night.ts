@@ -14,7 +14,6 @@ import type { AttemptOrder } from "./AttemptOrder.ts"
 import type { Ending } from "./Ending.ts"
 import { externalExecutionId } from "./ExternalId.ts"
 import type { Heads } from "./LookTurns.ts"
-import type { Outage } from "./Outage.ts"
 import { tell } from "./Progress.ts"
 import type { Mode } from "./TaskResumption.ts"
 import { own } from "./Verdict.ts"
@@ -68,6 +67,17 @@ export const openBook = (work: TaskWork): Book => ({
   login: { status: undefined },
   byParameters: false,
 })
+
+/**
+ * Since when an engine takes no start (milliseconds), and how often it was found so; starts that were under
+ * way together count once.
+ */
+export interface Outage {
+  readonly since: number
+  readonly findings: number
+  /** A task was asked to wait for longer than the engine is waited for; a second one is believed for all. */
+  readonly isPutOff: boolean
+}
 
 export interface Night {
   readonly run: RunState

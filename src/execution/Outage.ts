@@ -10,16 +10,6 @@ import { candidateOf, release, settleWaiting } from "./Night.ts"
 import type { Book, Night } from "./Night.ts"
 import { tell } from "./Progress.ts"
 
-/**
- * Since when (milliseconds), and how often it was found so; starts that were under way together count once.
- */
-export interface Outage {
-  readonly since: number
-  readonly findings: number
-  /** A task was asked to wait for longer than the engine is waited for; a second one is believed for all. */
-  readonly isPutOff: boolean
-}
-
 /** A task found its engine away: it gives its slot back and waits with all the others of that engine. */
 export const noteUnavailable = Effect.fnUntraced(function* (
   night: Night,

@@ -9,7 +9,7 @@ import { Service } from "../client/Service.ts"
 import type { CallFailure } from "../client/Service.ts"
 import { Landing } from "../landing/Landing.ts"
 import type { AttachmentIds } from "../records/AttachmentIds.ts"
-import { append } from "./AttemptOrder.ts"
+import { append } from "../ledger/Ledger.ts"
 import { answeredBy } from "./Ending.ts"
 
 const attachmentTriesMax = 6

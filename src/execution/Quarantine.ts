@@ -15,7 +15,7 @@ import type { LandingFailed } from "../landing/Landing.ts"
 import { LandedRef } from "../ledger/Fact.ts"
 import type { AnswerRefused, Fact } from "../ledger/Fact.ts"
 import type { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
-import { append } from "./AttemptOrder.ts"
+import { append } from "../ledger/Ledger.ts"
 
 /** An answer that is of no use to its task. */
 export class AnswerUnusable extends Schema.TaggedError<AnswerUnusable>()("AnswerUnusable", {

@@ -4,7 +4,7 @@
  */
 import type { CredentialRejected } from "../ledger/Fact.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
-import { endOf, refusalOf } from "./Ends.ts"
+import { endOf, refusalOf } from "../ends/Ends.ts"
 
 /** None where nothing was refused, or where no login is known by it. */
 export const rejection = (

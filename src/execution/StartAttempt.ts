@@ -7,10 +7,10 @@ import { Clock, Effect } from "effect"
 import { Service } from "../client/Service.ts"
 import type { CallFailure, StartAnswer, StartCall } from "../client/Service.ts"
 import type { Fact } from "../ledger/Fact.ts"
-import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
+import { Ledger, LedgerFailed, append } from "../ledger/Ledger.ts"
 import { isOurs, readStart } from "./Attempt.ts"
 import type { Started } from "./Attempt.ts"
-import { append, attemptKeys, landBody } from "./AttemptOrder.ts"
+import { attemptKeys, landBody } from "./AttemptOrder.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
 import { keepTicket } from "../tokens/ExchangeTicket.ts"
 import { handleAnswer, refuseUnusable } from "./Quarantine.ts"
@@ -91,7 +91,7 @@ const sendOnce = Effect.fnUntraced(function* (order: AttemptOrder, call: StartCa
   const withToken = call.login._tag === "Token"
   const read = readStart({ external_execution_id, probe, withToken }, answer)
   const started = yield* claim(order, read._tag === "Identify" ? yield* identify(order, read) : read)
-  const ofTicket = yield* keepTicket(order, call, answer, started)
+  const ofTicket = started._tag === "Open" ? yield* keepTicket(order, call, answer, started) : []
   yield* append(...startFacts(order, started), ...ofTicket)
   if (started._tag === "Unusable") yield* refuseUnusable({ what: "start", ...order }, answer)
   if ("body" in answer && started._tag !== "Foreign" && started._tag !== "Taken") {

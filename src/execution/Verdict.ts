@@ -8,8 +8,8 @@ import { mayBring } from "../contract/ResultsSource.ts"
 import type { AttemptDrained, AttemptKept, Outcome, ProofLine, WhoActs } from "../ledger/Fact.ts"
 import { proveDrain } from "./DrainProof.ts"
 import type { DrainProof, SourceFinding } from "./DrainProof.ts"
-import type { End } from "./Ends.ts"
-import { ownEnds } from "./Ends.ts"
+import type { End } from "../ends/Ends.ts"
+import { ownEnds } from "../ends/Ends.ts"
 import type { Pulled } from "./PullResults.ts"
 
 export interface Verdict {

@@ -6,7 +6,6 @@
 import { Effect, Schema } from "effect"
 import { chmodSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
-import { LedgerFailed } from "../ledger/Ledger.ts"
 
 /** Another process works in this output folder; nothing was started. */
 export class FolderLocked extends Schema.TaggedError<FolderLocked>()("FolderLocked", {
@@ -14,14 +13,20 @@ export class FolderLocked extends Schema.TaggedError<FolderLocked>()("FolderLock
   message: Schema.String,
 }) {}
 
+/** The lock's file cannot be made or written. */
+export class LockFailed extends Schema.TaggedError<LockFailed>()("LockFailed", {
+  path: Schema.String,
+  message: Schema.String,
+}) {}
+
 /** SQLITE_BUSY and SQLITE_LOCKED: somebody else holds the file. */
 const heldCodes: ReadonlySet<unknown> = new Set([5, 6])
 
-const failureOf = (path: string, cause: unknown): FolderLocked | LedgerFailed => {
+const failureOf = (path: string, cause: unknown): FolderLocked | LockFailed => {
   const held = cause instanceof Error && "errcode" in cause && heldCodes.has(cause.errcode)
   if (held) return new FolderLocked({ path, message: "another process is working in this output folder" })
   const why = cause instanceof Error ? cause.message : "unknown cause"
-  return new LedgerFailed({ message: `the lock of the output folder cannot be used: ${why}` })
+  return new LockFailed({ path, message: `the lock of the output folder cannot be used: ${why}` })
 }
 
 /**

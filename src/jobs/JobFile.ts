@@ -15,8 +15,9 @@ import {
   reference,
   serviceUrl,
   text,
+  timezone,
+  urlBeside,
 } from "./Scalars.ts"
-import { timezone, urlBeside } from "./Scalars.ts"
 
 /** `defaultValue` only tells editors; loading applies it. */
 const optional = <S extends Schema.Top>(schema: S, description: string, defaultValue?: S["Type"]) =>

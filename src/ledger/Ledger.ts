@@ -11,7 +11,7 @@ import { cleanFact } from "./CleanFact.ts"
 import { Fact } from "./Fact.ts"
 import type { CredentialRejected, Recorded, RunStarted } from "./Fact.ts"
 import { accessLedger, isDamage, makeTables } from "./LedgerTables.ts"
-import type { NewFact, StoredFact } from "./LedgerTables.ts"
+import type { CachedForm, NewFact, StoredFact } from "./LedgerTables.ts"
 import type { RunState } from "./RunState.ts"
 
 /** The ledger could not be read or written; nothing may be started or deleted without it. */
@@ -20,14 +20,6 @@ export class LedgerFailed extends Schema.TaggedError<LedgerFailed>()("LedgerFail
   /** What stands in the file is not what was written: neither time nor free space mends it. */
   damaged: Schema.optionalKey(Schema.Boolean),
 }) {}
-
-export interface CachedForm {
-  readonly engine_reference: string
-  /** Milliseconds since the epoch. */
-  readonly fetched_at: number
-  /** The detail view as JSON text. */
-  readonly body: string
-}
 
 /** An attempt whose start was answered with an execution id. */
 export interface ExecutionClaim {
@@ -223,3 +215,7 @@ const foldRejections = (rows: ReadonlyArray<Recorded>) => {
   }
   return open
 }
+
+/** Writes facts to the ledger at hand. */
+export const append = (...facts: ReadonlyArray<Fact>) =>
+  Effect.flatMap(Ledger, (ledger) => ledger.append(facts))

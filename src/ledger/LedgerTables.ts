@@ -7,8 +7,15 @@ import { createHash, randomBytes } from "node:crypto"
 import type { DatabaseSync } from "node:sqlite"
 import { beginning, linkOf } from "./FactChain.ts"
 import type { ChainedRow } from "./FactChain.ts"
-import type { CachedForm } from "./Ledger.ts"
 import { within } from "./Transaction.ts"
+
+export interface CachedForm {
+  readonly engine_reference: string
+  /** Milliseconds since the epoch. */
+  readonly fetched_at: number
+  /** The detail view as JSON text. */
+  readonly body: string
+}
 
 export type NewFact = Omit<ChainedRow, "seq">
 export type StoredFact = Pick<ChainedRow, "seq" | "at" | "body">

@@ -1,10 +1,8 @@
 /**
- * The state of a run: a pure fold of its facts. Resume, publication, reports and `status` all read this one
- * picture, so that none of them can remember something that the ledger does not know.
+ * The state of a run, as `foldRun` makes it of its facts. Resume, publication, reports and `status` all read
+ * this one picture, so that none of them can remember something that the ledger does not know.
  */
-import { builtInSources, withEarlier } from "../contract/ResultsSource.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
-import { foldDeletion } from "./Deletion.ts"
 import type { Deletion } from "./Deletion.ts"
 import type {
   AbortIntended,
@@ -13,8 +11,6 @@ import type {
   AttemptClosed,
   AttemptDrained,
   AttemptKept,
-  Fact,
-  Recorded,
   ResultsRead,
   RunPublished,
   RunStarted,
@@ -22,7 +18,6 @@ import type {
   TaskPlanned,
   TaskSettled,
 } from "./Fact.ts"
-import { emptyAttempt, foldAttempt } from "./AttemptFold.ts"
 import type { TicketDropped, TokenDropped, TokenExpiring, TokenStored } from "./TokenFacts.ts"
 
 /** A fact with its place in the ledger, which orders facts whatever the clocks said. */
@@ -115,97 +110,4 @@ export interface TaskDraft extends Omit<Writable<TaskState>, "attempts" | "resul
   attempts: Array<Writable<AttemptState>>
   results: Array<At<typeof ResultsRead.Type>>
   attachments: Array<typeof AttachmentRead.Type>
-}
-
-/** Folds the facts of one run; undefined when they hold no beginning. */
-export const foldRun = (facts: Iterable<Recorded>): RunState | undefined => {
-  let started: At<typeof RunStarted.Type> | undefined
-  let published: RunState["published"]
-  let ended: RunState["ended"]
-  let sources = builtInSources
-  const tasks = new Map<string, TaskDraft>()
-  for (const { seq, at, fact } of facts) {
-    if (fact._tag === "RunStarted") started = { seq, at, fact }
-    else if (fact._tag === "RunPublished") published = { seq, at, fact }
-    else if (fact._tag === "RunEnded") {
-      const { exit_code, leftovers, kept = 0 } = fact
-      ended = { at, exit_code, leftovers, kept }
-    } else if (fact._tag === "ResultsSourcesSet") sources = withEarlier(fact.sources, sources)
-    else if (fact._tag === "RunResumed") ended = undefined
-    else if (fact._tag === "TaskPlanned") planTask(tasks, fact, at)
-    else if ("task_id" in fact) {
-      const task = tasks.get(fact.task_id)
-      if (task !== undefined) foldTask(task, fact, { seq, at })
-    }
-  }
-  if (started === undefined) return undefined
-  const { seq: sequence, at: started_at, fact } = started
-  return { started: fact, started_at, sequence, tasks, sources, published, ended }
-}
-
-const planTask = (tasks: Map<string, TaskDraft>, fact: typeof TaskPlanned.Type, at: number) => {
-  const known = tasks.get(fact.task_id)
-  if (known !== undefined) known.planned = fact
-  else
-    tasks.set(fact.task_id, {
-      planned: fact,
-      planned_at: at,
-      attempts: [],
-      results: [],
-      attachments: [],
-      settled: undefined,
-      attemptsBefore: 0,
-    })
-}
-
-const foldTask = (task: TaskDraft, fact: Fact, place: { readonly seq: number; readonly at: number }) => {
-  const { at } = place
-  switch (fact._tag) {
-    case "StartIntended": {
-      const last = task.attempts.at(-1)
-      if (last?.attempt === fact.attempt) {
-        // Until its own answer is known, this request may have had an effect, whatever an earlier one was
-        // told.
-        last.answer = undefined
-        last.fingerprint = fact.fingerprint
-        if (fact.token_id === undefined) delete last.token_id
-        else last.token_id = fact.token_id
-        last.probed = last.probed || fact.probe
-      } else task.attempts.push(emptyAttempt(fact, at))
-      task.settled = undefined
-      return
-    }
-    case "ResultsRead":
-      task.results.push({ ...place, fact })
-      return
-    case "AttachmentRead":
-      task.attachments = task.attachments.filter(
-        (known) => known.session_id !== fact.session_id || known.attachment_id !== fact.attachment_id,
-      )
-      task.attachments.push(fact)
-      return
-    case "AnswerRefused":
-      task.refused = [...(task.refused ?? []), fact]
-      return
-    case "TicketDropped":
-    case "TokenStored":
-    case "TokenExpiring":
-    case "TokenDropped":
-      task.tokens = [...(task.tokens ?? []), fact]
-      return
-    case "TaskSettled":
-      task.settled = { ...place, fact }
-      task.attemptsBefore = task.attempts.length
-      return
-    case "DeleteIntended":
-    case "DeleteAnswered": {
-      const attempt = task.attempts.find((candidate) => candidate.execution_id === fact.execution_id)
-      if (attempt !== undefined) attempt.deletion = foldDeletion(attempt.deletion, fact, at)
-      return
-    }
-    default:
-      // An end that came after the last verdict is owed a verdict of its own.
-      if (fact._tag === "AttemptClosed") task.settled = undefined
-      if ("attempt" in fact) foldAttempt(task, fact, place)
-  }
 }

@@ -10,7 +10,7 @@ import type { EngineFinding, Fit } from "../forms/EngineForms.ts"
 import { estimateNightMs, expectedMs } from "./Expectations.ts"
 import type { Expectations } from "./Expectations.ts"
 import type { ResolvedLogin } from "./Logins.ts"
-import type { StoredToken } from "../tokens/TokenStore.ts"
+import type { EndingToken, StoredToken } from "../tokens/StoredToken.ts"
 import { closedShelf, dayOf, daysLeft, endsSoon, expiredTokens } from "../tokens/TokenLogin.ts"
 import type { TokenShelf } from "../tokens/TokenLogin.ts"
 
@@ -28,12 +28,6 @@ export interface PlanWarning {
   /** Where it stands first, and how many assignments it concerns. */
   readonly source: string
   readonly count: number
-}
-
-/** A stored token that ends soon, or has ended, and the task that it concerns. */
-export interface EndingToken {
-  readonly task_id: string
-  readonly token: StoredToken
 }
 
 /** Tasks that run one after the other. */

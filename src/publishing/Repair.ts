@@ -6,7 +6,7 @@
  */
 import { Effect } from "effect"
 import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
-import { foldRun } from "../ledger/RunState.ts"
+import { foldRun } from "../ledger/FoldRun.ts"
 import { recover, swapDatabase } from "./Commit.ts"
 import { readManifest } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"

@@ -10,7 +10,7 @@ import type { ResultsSource } from "../contract/ResultsSource.ts"
 import { sourceNameOf } from "../contract/ResultsSource.ts"
 import type { LandedRef, Recorded } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import { foldRun } from "../ledger/RunState.ts"
+import { foldRun } from "../ledger/FoldRun.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 import { PublishFailed } from "./Publisher.ts"
 

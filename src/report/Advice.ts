@@ -4,7 +4,7 @@
  * answer too.
  */
 import type { statusReasonsByCode } from "../contract/Vocabulary.ts"
-import type { OwnReason } from "../execution/Ends.ts"
+import type { OwnReason } from "../ends/Ends.ts"
 import type { TokenRefusal } from "../tokens/TokenLogin.ts"
 
 type Ended = (typeof statusReasonsByCode)[Exclude<

@@ -9,12 +9,26 @@ import { retryWaitMaxMs } from "../client/Backoff.ts"
 import { Service } from "../client/Service.ts"
 import type { CallFailure, ExchangeAnswer, StartAnswer, StartCall } from "../client/Service.ts"
 import type { Fact } from "../ledger/Fact.ts"
-import { defaultTokenName, tokenLifetimeMs, TokenStore } from "./TokenStore.ts"
-import type { NewToken, OpenTokenStore, PendingTicket } from "./TokenStore.ts"
+import { defaultTokenName, tokenLifetimeMs } from "./StoredToken.ts"
+import { TokenStore } from "./TokenStore.ts"
+import type { NewToken, PendingTicket } from "./StoredToken.ts"
+import type { OpenTokenStore } from "./TokenStore.ts"
 import { retryWaitMs } from "../scheduling/Polling.ts"
-import type { Started } from "../execution/Attempt.ts"
-import { append, attemptKeys } from "../execution/AttemptOrder.ts"
-import type { AttemptOrder } from "../execution/AttemptOrder.ts"
+import { append } from "../ledger/Ledger.ts"
+
+/** The attempt whose start asked for a ticket. */
+export interface TicketOrder {
+  readonly run_id: string
+  readonly task_id: string
+  readonly attempt: number
+  readonly customer_id: string
+  readonly engine_reference: string
+  /** The login that was sent, as the breaker knows it. */
+  readonly fingerprint: string | undefined
+  readonly polling: { readonly min_ms: number; readonly max_ms: number }
+}
+
+const attemptKeys = ({ run_id, task_id, attempt }: TicketOrder) => ({ run_id, task_id, attempt })
 
 /** Exchanges that may have reached the service. */
 const exchangesMax = 2
@@ -26,15 +40,15 @@ const unsentMax = 4
  * found again, this night brings no token, and the next one asks again.
  */
 export const keepTicket = Effect.fnUntraced(function* (
-  order: AttemptOrder,
+  order: TicketOrder,
   call: StartCall,
   answer: StartAnswer | CallFailure,
-  started: Started,
+  opened: { readonly execution_id: string; readonly how: "accepted" | "adopted" },
 ) {
-  if (!call.base_configurations.tokenized_access || started._tag !== "Open") return []
+  if (!call.base_configurations.tokenized_access) return []
   const store = yield* TokenStore
   if (store._tag === "Closed") return []
-  const { execution_id } = started
+  const { execution_id, how } = opened
   const issued: Fact = { _tag: "TicketIssued", ...attemptKeys(order), execution_id }
   const ticket = answer._tag === "Accepted" ? answer.view.ticket : undefined
   if (ticket !== undefined) {
@@ -49,10 +63,10 @@ export const keepTicket = Effect.fnUntraced(function* (
   }
   // An earlier process may have kept it and died before it could say so.
   if ((yield* store.pendingTicket(execution_id)) !== undefined) return [issued]
-  return [dropped(order, execution_id, started.how === "adopted" ? "ANSWER_LOST" : "NOT_ISSUED")]
+  return [dropped(order, execution_id, how === "adopted" ? "ANSWER_LOST" : "NOT_ISSUED")]
 })
 
-const dropped = (order: AttemptOrder, execution_id: string, reason: string): Fact => ({
+const dropped = (order: TicketOrder, execution_id: string, reason: string): Fact => ({
   _tag: "TicketDropped",
   ...attemptKeys(order),
   execution_id,
@@ -70,7 +84,7 @@ export const hasTicket = Effect.fnUntraced(function* (execution_id: string) {
  * occasion settles it for good.
  */
 export const exchangeTicket = Effect.fn("ExchangeTicket.exchange")(function* (
-  order: AttemptOrder,
+  order: TicketOrder,
   execution_id: string,
   isLast: boolean,
 ) {
@@ -95,7 +109,7 @@ export const exchangeTicket = Effect.fn("ExchangeTicket.exchange")(function* (
 })
 
 const letGo = Effect.fnUntraced(function* (
-  order: AttemptOrder,
+  order: TicketOrder,
   store: OpenTokenStore,
   execution_id: string,
   reason: string,
@@ -106,7 +120,7 @@ const letGo = Effect.fnUntraced(function* (
 })
 
 /** Drops the ticket of an execution whose login was not accepted: it can never be exchanged. */
-export const forgetTicket = Effect.fnUntraced(function* (order: AttemptOrder, execution_id: string) {
+export const forgetTicket = Effect.fnUntraced(function* (order: TicketOrder, execution_id: string) {
   const store = yield* TokenStore
   if (store._tag === "Closed" || (yield* store.pendingTicket(execution_id)) === undefined) return
   yield* letGo(order, store, execution_id, "NO_AUTH_OK")
@@ -114,7 +128,7 @@ export const forgetTicket = Effect.fnUntraced(function* (order: AttemptOrder, ex
 
 /** One request; not interrupted, so that the token of an answer that came is not lost. */
 const exchangeOnce = Effect.fnUntraced(function* (
-  order: AttemptOrder,
+  order: TicketOrder,
   store: OpenTokenStore,
   pending: PendingTicket,
   tries: number,
@@ -142,7 +156,7 @@ const exchangeOnce = Effect.fnUntraced(function* (
 
 /** What an answer to an exchange means: pure. */
 export const readExchange = (
-  order: AttemptOrder,
+  order: TicketOrder,
   pending: PendingTicket,
   answer: ExchangeAnswer | CallFailure,
   exchanged_at: number,

@@ -8,14 +8,19 @@ import type { StartLogin } from "../client/Service.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { TokenStore } from "./TokenStore.ts"
-import type { StoredToken, TokenStoreState } from "./TokenStore.ts"
-import type { Task } from "../planning/Assignment.ts"
-import type { EndingToken, Plan } from "../planning/Plan.ts"
+import type { EndingToken, StoredToken } from "./StoredToken.ts"
+import type { TokenStoreState } from "./TokenStore.ts"
 import { closedShelf, keptToken, makeShelf, narrowFeatures } from "./TokenLogin.ts"
-import type { TokenShelf } from "./TokenLogin.ts"
+import type { Access, LoginOfTask, TokenShelf } from "./TokenLogin.ts"
+
+interface TokensOfPlan {
+  readonly run_id: string
+  readonly expired: ReadonlyArray<EndingToken>
+  readonly expiring: ReadonlyArray<EndingToken>
+}
 
 /** What the token store holds now: all of it, or what one task may use. */
-export const readShelf = Effect.fnUntraced(function* (store: TokenStoreState, task?: Task) {
+export const readShelf = Effect.fnUntraced(function* (store: TokenStoreState, task?: Access) {
   if (store._tag === "Closed") return closedShelf
   const now = yield* Clock.currentTimeMillis
   const tokens =
@@ -28,7 +33,7 @@ export const readShelf = Effect.fnUntraced(function* (store: TokenStoreState, ta
  * whose time is over leave the store.
  */
 export const endTokens = Effect.fnUntraced(function* (
-  { plan }: { readonly plan: Plan },
+  { plan }: { readonly plan: TokensOfPlan },
   known: RunState | undefined,
 ) {
   const store = yield* TokenStore
@@ -50,7 +55,7 @@ export const endTokens = Effect.fnUntraced(function* (
 })
 
 /** A further attempt of the night uses the token that an earlier one brought. */
-export const withNewToken = (task: Task, tokens: TokenShelf): Task => {
+export const withNewToken = <Task extends LoginOfTask>(task: Task, tokens: TokenShelf): Task => {
   const { login } = task.start
   if (login._tag === "Token" || !login.tokenized_access) return task
   const token = keptToken(tokens, task, task.fingerprint)
@@ -61,7 +66,10 @@ export const withNewToken = (task: Task, tokens: TokenShelf): Task => {
 }
 
 /** Undefined when the token is gone, or does not open. */
-export const loginOf = Effect.fnUntraced(function* ({ start: { login } }: Task, store: TokenStoreState) {
+export const loginOf = Effect.fnUntraced(function* (
+  { start: { login } }: Pick<LoginOfTask, "start">,
+  store: TokenStoreState,
+) {
   if (login._tag === "Parameters") return { _tag: "Parameters", parameters: login.parameters } as const
   const token_key = store._tag === "Open" ? yield* store.tokenKey(login.token) : undefined
   if (token_key === undefined) return undefined
@@ -69,10 +77,10 @@ export const loginOf = Effect.fnUntraced(function* ({ start: { login } }: Task, 
 })
 
 /** The parameters that the job has beside the token that logs in: for a service that takes no such start. */
-export const parametersBehind = ({ start: { login } }: Task): StartLogin | undefined =>
+export const parametersBehind = ({ start: { login } }: Pick<LoginOfTask, "start">): StartLogin | undefined =>
   login._tag === "Token" && login.parameters !== undefined
     ? { _tag: "Parameters", parameters: login.parameters }
     : undefined
 
-export const tokenOf = ({ start: { login } }: Task): { readonly token?: StoredToken } =>
+export const tokenOf = ({ start: { login } }: Pick<LoginOfTask, "start">): { readonly token?: StoredToken } =>
   login._tag === "Token" ? { token: login.token } : {}

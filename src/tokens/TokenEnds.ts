@@ -6,8 +6,8 @@
 import { Effect } from "effect"
 import type { AttemptClosed } from "../ledger/Fact.ts"
 import { TokenStore } from "./TokenStore.ts"
-import { append } from "../execution/AttemptOrder.ts"
-import { refusalOf } from "../execution/Ends.ts"
+import { append } from "../ledger/Ledger.ts"
+import { refusalOf } from "../ends/Ends.ts"
 
 export interface TokenEnd {
   readonly reason: string

@@ -5,8 +5,8 @@
  */
 import type { Redacted } from "effect"
 import type { JobFeature } from "../jobs/Job.ts"
-import type { StoredToken } from "./TokenStore.ts"
-import { defaultTokenName } from "./TokenStore.ts"
+import type { StoredToken } from "./StoredToken.ts"
+import { defaultTokenName } from "./StoredToken.ts"
 import { fingerprintLogin } from "../secrets/Fingerprint.ts"
 
 /** How a task logs in. */
@@ -23,9 +23,16 @@ export type TaskLogin =
       readonly parameters?: Redacted.Redacted<Readonly<Record<string, unknown>>>
     }
 
-interface Access {
+export interface Access {
   readonly customer_id: string
   readonly engine_reference: string
+}
+
+/** What a task needs to log in with a stored token. */
+export interface LoginOfTask extends Access {
+  readonly features: ReadonlyArray<JobFeature>
+  readonly fingerprint: string
+  readonly start: { readonly login: TaskLogin }
 }
 
 /** The token store as one plan sees it. */

@@ -9,56 +9,13 @@ import type { Redacted } from "effect"
 import type { DatabaseSync } from "node:sqlite"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { LedgerFailed } from "../ledger/Ledger.ts"
+import type { NewTicket, NewToken, PendingTicket, StoredToken, TokenStoreOptions } from "./StoredToken.ts"
 import { TokenStoreRefused } from "./TokenSealing.ts"
 import { accessStore, openTokenDatabase, readTokens } from "./TokenTables.ts"
 import type { StoreAccess } from "./TokenTables.ts"
 
-/** A stored token without its key. Times are milliseconds since the epoch. */
-export interface StoredToken {
-  readonly name: string
-  /** Whose token it is: the origin of `base_url`, or `sandbox`. */
-  readonly service: string
-  readonly token_id: string
-  readonly customer_id: string
-  readonly engine_reference: string
-  readonly app_id: string | undefined
-  /** The fixed list of section 2.6: a run may ask for fewer, never for more. */
-  readonly features: ReadonlyArray<string>
-  readonly locking_hash: string | undefined
-  /** The login that it was made with, as the breaker knows it; undefined when it was exchanged by hand. */
-  readonly fingerprint: string | undefined
-  readonly exchanged_at: number
-  readonly expires_at: number
-  /** It is not used any more; its key is kept only where the reason leaves a doubt. */
-  readonly dropped: { readonly reason: string; readonly at: number } | undefined
-  readonly hasKey: boolean
-}
-
-/** A ticket that was issued and is not exchanged yet. */
-export interface PendingTicket {
-  readonly execution_id: string
-  readonly service: string
-  readonly customer_id: string
-  readonly engine_reference: string
-  readonly fingerprint: string | undefined
-  /** What the start asked for: the token's list, where the service does not tell it. */
-  readonly features: ReadonlyArray<string>
-  readonly issued_at: number
-  /** Exchanges that were begun, each noted before its request left. */
-  readonly tries: number
-}
-
-/** 2.6: the lifetime of a token, from its exchange; use does not extend it. */
-export const tokenLifetimeMs = 90 * 24 * 60 * 60_000
 /** A ticket is short lived: what is older was never exchanged and never will be. */
 const ticketKeptMs = 7 * 24 * 60 * 60_000
-
-/** The name of a token that a job keeps by itself. */
-export const defaultTokenName = (customer_id: string, engine_reference: string): string =>
-  `${customer_id}/${engine_reference}`
-
-export type NewToken = Omit<StoredToken, "service" | "dropped" | "hasKey">
-export type NewTicket = Omit<PendingTicket, "service" | "tries">
 
 export interface OpenTokenStore {
   readonly _tag: "Open"
@@ -104,12 +61,6 @@ export interface OpenTokenStore {
 
 /** `Closed`: this process has no key, and takes and gives no token. */
 export type TokenStoreState = OpenTokenStore | { readonly _tag: "Closed" }
-
-export interface TokenStoreOptions {
-  readonly key: Redacted.Redacted<string>
-  /** Tokens belong to a service; those of others are seen but never used. */
-  readonly service: string
-}
 
 const attempt = <A>(work: () => A) =>
   Effect.try({

@@ -8,7 +8,7 @@ import { DatabaseSync } from "node:sqlite"
 import { Redacted } from "effect"
 import { deriveKey, makeSalt, malformedKey, readKey } from "./TokenSealing.ts"
 import type { SealingKey } from "./TokenSealing.ts"
-import type { PendingTicket, StoredToken, TokenStoreOptions } from "./TokenStore.ts"
+import type { PendingTicket, StoredToken, TokenStoreOptions } from "./StoredToken.ts"
 import { within } from "../ledger/Transaction.ts"
 
 const tables = `

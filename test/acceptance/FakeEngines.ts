@@ -2,7 +2,17 @@
  * The catalogue of the service that acceptance writes for itself: engines of every form that sections 2.2 and 2.3
  * allow, with fields and enumeration values that the reference does not name.
  */
-import type { Reply } from "./FakeService.ts"
+export interface Reply {
+  readonly status: number
+  readonly body?: unknown
+  /** Sent as it is, instead of `body`. */
+  readonly text?: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** The connection breaks instead of an answer; what the request did stays done. */
+  readonly drop?: true
+  /** No answer at all, or one whose body comes byte by byte and never ends. */
+  readonly slow?: "silent" | "drips"
+}
 
 const form = (
   format: "cg-params" | "cg-configs",

@@ -8,18 +8,7 @@ import type { IncomingMessage, ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { setTimeout as wait } from "node:timers/promises"
 import { engines } from "./FakeEngines.ts"
-
-export interface Reply {
-  readonly status: number
-  readonly body?: unknown
-  /** Sent as it is, instead of `body`. */
-  readonly text?: string
-  readonly headers?: Readonly<Record<string, string>>
-  /** The connection breaks instead of an answer; what the request did stays done. */
-  readonly drop?: true
-  /** No answer at all, or one whose body comes byte by byte and never ends. */
-  readonly slow?: "silent" | "drips"
-}
+import type { Reply } from "./FakeEngines.ts"
 
 export interface Seen {
   readonly at: number

@@ -4,9 +4,9 @@
  */
 import { describe, expect, it } from "vitest"
 import { statusReasonsByCode } from "../../src/contract/Vocabulary.ts"
-import { endOf, endOfAttempt, endOfRefusal, ownEnds } from "../../src/execution/Ends.ts"
-import type { End } from "../../src/execution/Ends.ts"
-import { foldRun } from "../../src/ledger/RunState.ts"
+import { endOf, endOfAttempt, endOfRefusal, ownEnds } from "../../src/ends/Ends.ts"
+import type { End } from "../../src/ends/Ends.ts"
+import { foldRun } from "../../src/ledger/FoldRun.ts"
 import { exitCodeOf } from "../../src/report/ExitCode.ts"
 import { planned, settled, started } from "../report/Samples.ts"
 

@@ -4,7 +4,7 @@
  */
 import * as fc from "fast-check"
 import type { Fact, Recorded } from "../../src/ledger/Fact.ts"
-import { foldRun } from "../../src/ledger/RunState.ts"
+import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
 
 export const run_id = "job.2026-11-21"

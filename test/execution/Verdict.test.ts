@@ -4,7 +4,7 @@ import { readProductsCount } from "../../src/contract/ProductsCount.ts"
 import { flowResultsSource, profileSource } from "../../src/contract/ResultsSource.ts"
 import type { ResultsSource } from "../../src/contract/ResultsSource.ts"
 import { findingOf } from "../../src/execution/DrainProof.ts"
-import { ownEnds } from "../../src/execution/Ends.ts"
+import { ownEnds } from "../../src/ends/Ends.ts"
 import type { SourceReading } from "../../src/execution/ReadSource.ts"
 import {
   judgeReadings,

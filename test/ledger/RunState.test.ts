@@ -3,7 +3,8 @@ import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"
 import { builtInSources, flowResultsSource } from "../../src/contract/ResultsSource.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import { executionsOf, foldRun } from "../../src/ledger/RunState.ts"
+import { foldRun } from "../../src/ledger/FoldRun.ts"
+import { executionsOf } from "../../src/ledger/RunState.ts"
 import {
   answered,
   begun,

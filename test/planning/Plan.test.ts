@@ -6,7 +6,7 @@ import { Effect, Redacted } from "effect"
 import { describe, expect } from "vitest"
 import type { Assignment, ParameterSource } from "../../src/jobs/Job.ts"
 import { Secrets, SecretUnavailable } from "../../src/jobs/Secrets.ts"
-import { foldRun } from "../../src/ledger/RunState.ts"
+import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import {
   estimateNightMs,

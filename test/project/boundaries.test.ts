@@ -12,12 +12,17 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 const root = fileURLToPath(new URL("../../", import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), "boundaries-"))
 
-/** The README's order, written down a second time on purpose. */
-const order =
-  "contract secrets duckdb jobs ledger planning scheduling client landing records execution publishing report acquaint sandbox cli".split(
-    " ",
-  )
-const mayImport = (room: string) => (room === "sandbox" ? ["contract"] : order.slice(0, order.indexOf(room)))
+/** The order of the rooms, written down a second time on purpose. */
+const order = (
+  "foundation contract sandbox secrets duckdb jobs ledger ends scheduling client forms tokens planning landing " +
+  "records execution publishing report night acquaint cli"
+).split(" ")
+const inside = "state engines data faults readings core executions tokens flows hooks admin server".split(" ")
+const above = (room: string) =>
+  room === "sandbox" ? ["foundation", "contract"] : order.slice(0, order.indexOf(room))
+const pure = ["contract", "ends", "planning", "scheduling", "execution", "report"]
+const ofTables = ["duckdb", "jobs", "records", "publishing", "cli"]
+const ofSqlite = ["ledger", "tokens", "foundation"]
 
 const write = (path: string, text: string) => {
   mkdirSync(dirname(join(folder, path)), { recursive: true })
@@ -40,20 +45,44 @@ const lint = (): ReadonlyArray<Complaint> => {
 const importing = (specifiers: ReadonlyArray<string>) =>
   specifiers.map((specifier, index) => `export { x as x${index} } from "${specifier}"\n`).join("")
 
-const machine = ["@duckdb/node-api", "p-limit", "node:sqlite", "node:fs", "node:fs/promises", "vitest"]
-const lookups = ["../Nightly.ts", "../Settings.ts", "../main.ts", "../../test/x.ts"]
+const machine = [
+  "@duckdb/node-api",
+  "apache-arrow",
+  "p-limit",
+  "node:sqlite",
+  "node:fs",
+  "node:fs/promises",
+  "vitest",
+]
+/** One of every room's files, as a file so many folders below `src` names it. */
+const roomsFrom = (depth: number) => order.map((other) => `${"../".repeat(depth)}${other}/X.ts`)
+const lookups = (depth: number) => [
+  `${"../".repeat(depth)}main.ts`,
+  `${"../".repeat(depth + 1)}test/x.ts`,
+  `${"../".repeat(depth + 1)}src/cli/X.ts`,
+]
+const everything = (depth: number) => [...roomsFrom(depth), ...lookups(depth), ...machine]
+const insideRooms = inside.map((other) => `../${other}/X.ts`)
 const long = (lines: number) => Array.from({ length: lines }, (_, index) => `  use(${index})\n`).join("")
 
 const files: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
-    order.map((room) => [
-      `src/${room}/Breaks.ts`,
-      importing([...order.map((other) => `../${other}/X.ts`), ...lookups, ...machine]),
-    ]),
+    order.flatMap((room) =>
+      room === "sandbox" ? [] : [[`src/${room}/Breaks.ts`, importing(everything(1))] as const],
+    ),
   ),
+  ...Object.fromEntries(
+    inside.map((room) => [`src/sandbox/${room}/Breaks.ts`, importing([...everything(2), ...insideRooms])]),
+  ),
+  "src/cli/commands/Breaks.ts": importing([...everything(2), "../Output.ts"]),
+  "src/cli/Kit.ts": importing(["./commands/Run.ts", "./Output.ts"]),
+  "src/cli/Nightjar.ts": importing(["./commands/Run.ts", "./Output.ts"]),
+  "src/Loose.ts": importing(["./jobs/Job.ts", "effect"]),
+  "src/cellar/Breaks.ts": importing(["../jobs/Job.ts", "effect"]),
+  "src/jobs/deeper/Breaks.ts": importing(["../Job.ts", "../../cli/Output.ts"]),
+  "src/sandbox/Loose.ts": importing(["../contract/Api.ts", "./state/X.ts"]),
   "src/landing/LandingMemory.ts": importing(["node:fs", "../ledger/Fact.ts"]),
-  "src/night/Nightly.ts": importing(["./cli/run.ts", "./main.ts", "./publishing/X.ts", "@duckdb/node-api"]),
-  "src/main.ts": importing(["./cli/run.ts", "./Nightly.ts", "./sandbox/X.ts", "p-limit"]),
+  "src/main.ts": importing(["./cli/run.ts", "./night/Nightly.ts", "./sandbox/server/X.ts", "p-limit"]),
   "src/jobs/Impure.ts":
     "export const all = [Date.now(), Math.random(), performance.now(), crypto.randomUUID(), process.hrtime()]\n" +
     "setTimeout(() => {}, 1)\nsetInterval(() => {}, 1)\nqueueMicrotask(() => {})\nconsole.log(fetch)\n" +
@@ -64,6 +93,10 @@ const files: Readonly<Record<string, string>> = {
   "src/jobs/Any.ts": "export const a: any = 1\n",
   "src/jobs/CycleA.ts": 'import { b } from "./CycleB.ts"\nexport const a = () => b\n',
   "src/jobs/CycleB.ts": 'import { a } from "./CycleA.ts"\nexport const b = () => a\n',
+  "src/jobs/TypeCycleA.ts":
+    'import type { B } from "./TypeCycleB.ts"\nexport interface A { readonly b: B }\n',
+  "src/jobs/TypeCycleB.ts":
+    'import type { A } from "./TypeCycleA.ts"\nexport interface B { readonly a: A }\n',
 }
 
 let complaints: ReadonlyArray<Complaint> = []
@@ -81,29 +114,65 @@ const refusedImports = (file: string) =>
     .toSorted()
 
 describe("boundaries", () => {
-  for (const room of order) {
+  for (const room of order.filter((one) => one !== "sandbox")) {
     it(`src/${room} may import only the rooms above it`, () => {
-      const allowed = mayImport(room)
-        .concat(room)
-        .map((other) => `../${other}/X.ts`)
-      const pure = ["contract", "planning", "scheduling", "execution", "report"].includes(room)
-      if (room === "cli") allowed.push("../Nightly.ts", "../Settings.ts")
+      const allowed = [room, ...above(room)].map((other) => `../${other}/X.ts`)
       if (room === "duckdb") allowed.push("@duckdb/node-api", "p-limit")
-      if (room === "ledger") allowed.push("node:sqlite")
-      if (!pure) allowed.push("node:fs", "node:fs/promises")
-      const all = [...order.map((other) => `../${other}/X.ts`), ...lookups, ...machine]
+      if (ofTables.includes(room)) allowed.push("apache-arrow")
+      if (ofSqlite.includes(room)) allowed.push("node:sqlite")
+      if (!pure.includes(room)) allowed.push("node:fs", "node:fs/promises")
       expect(refusedImports(`src/${room}/Breaks.ts`)).toEqual(
-        all.filter((one) => !allowed.includes(one)).toSorted(),
+        everything(1)
+          .filter((one) => !allowed.includes(one))
+          .toSorted(),
       )
     })
   }
+
+  for (const room of inside) {
+    it(`src/sandbox/${room} may import only the contract, the foundation and the sandbox's rooms below it`, () => {
+      const below = inside.slice(0, inside.indexOf(room) + 1)
+      const allowed = [
+        ...["sandbox", ...above("sandbox")].map((other) => `../../${other}/X.ts`),
+        ...below.map((other) => `../${other}/X.ts`),
+        "node:fs",
+        "node:fs/promises",
+      ]
+      expect(refusedImports(`src/sandbox/${room}/Breaks.ts`)).toEqual(
+        [...everything(2), ...insideRooms].filter((one) => !allowed.includes(one)).toSorted(),
+      )
+    })
+  }
+
+  it("commands import the kit and every room; the kit does not import commands, but for the list of them", () => {
+    expect(refusedImports("src/cli/commands/Breaks.ts")).toEqual(
+      ["../../main.ts", "../../../test/x.ts", "../../../src/cli/X.ts", "@duckdb/node-api", "p-limit"]
+        .concat("node:sqlite", "vitest")
+        .toSorted(),
+    )
+    expect(refusedImports("src/cli/Kit.ts")).toEqual(["./commands/Run.ts"])
+    expect(refusedImports("src/cli/Nightjar.ts")).toEqual([])
+  })
+
+  it("a file that stands in no room may import nothing", () => {
+    expect({
+      loose: refusedImports("src/Loose.ts"),
+      unknown: refusedImports("src/cellar/Breaks.ts"),
+      deeper: refusedImports("src/jobs/deeper/Breaks.ts"),
+      before: refusedImports("src/sandbox/Loose.ts"),
+    }).toEqual({
+      loose: ["./jobs/Job.ts", "effect"],
+      unknown: ["../jobs/Job.ts", "effect"],
+      deeper: ["../../cli/Output.ts", "../Job.ts"],
+      before: ["../contract/Api.ts", "./state/X.ts"],
+    })
+  })
 
   it("the memory layer of landing never touches a disk", () => {
     expect(refusedImports("src/landing/LandingMemory.ts")).toEqual(["node:fs"])
   })
 
-  it("the pipeline knows neither commands nor wiring nor DuckDB, and the wiring knows every room", () => {
-    expect(refusedImports("src/night/Nightly.ts")).toEqual(["./cli/run.ts", "./main.ts", "@duckdb/node-api"])
+  it("the wiring knows every room", () => {
     expect(refusedImports("src/main.ts")).toEqual(["p-limit"])
   })
 
@@ -135,12 +204,14 @@ describe("boundaries", () => {
       default: codes("src/jobs/Default.ts"),
       any: codes("src/jobs/Any.ts"),
       cycle: codes("src/jobs/CycleA.ts"),
+      ofTypes: codes("src/jobs/TypeCycleA.ts"),
     }).toEqual({
       file: ["eslint(max-lines)"],
       function: ["eslint(max-lines-per-function)"],
       default: ["import(no-default-export)"],
       any: ["typescript(no-explicit-any)"],
       cycle: ["import(no-cycle)"],
+      ofTypes: ["import(no-cycle)"],
     })
   })
 })

@@ -9,8 +9,19 @@ import { Publisher } from "../../src/publishing/Publisher.ts"
 import { openStore } from "../../src/publishing/PublisherDuckDb.ts"
 import { Normaliser } from "../../src/records/Normalise.ts"
 import { verify } from "../../src/publishing/Verify.ts"
-import { append, begin, engine, folder, layers, profileOf, publisherOptions } from "./night.ts"
-import { resultsOf, rowsOf, stateOf, succeed } from "./night.ts"
+import {
+  append,
+  begin,
+  engine,
+  folder,
+  layers,
+  profileOf,
+  publisherOptions,
+  resultsOf,
+  rowsOf,
+  stateOf,
+  succeed,
+} from "./night.ts"
 
 const run_id = "nightly.2026-11-20"
 const task_id = `${run_id}/c-2/${engine}`

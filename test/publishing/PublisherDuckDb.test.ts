@@ -13,8 +13,21 @@ import { Publisher } from "../../src/publishing/Publisher.ts"
 import { dataDictionary } from "../../src/publishing/DataDictionary.ts"
 import { openStore, PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
 import { verify } from "../../src/publishing/Verify.ts"
-import { account, append, begin, engine, folder, foundation, layers, profileOf } from "./night.ts"
-import { publisherOptions, resultsOf, rowsOf, stateOf, succeed } from "./night.ts"
+import {
+  account,
+  append,
+  begin,
+  engine,
+  folder,
+  foundation,
+  layers,
+  profileOf,
+  publisherOptions,
+  resultsOf,
+  rowsOf,
+  stateOf,
+  succeed,
+} from "./night.ts"
 
 const run_id = "nightly.2026-11-20"
 const publish = (run: string) => Effect.flatMap(Publisher, (publisher) => publisher.publish(run))

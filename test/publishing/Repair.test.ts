@@ -22,8 +22,18 @@ import { Publisher } from "../../src/publishing/Publisher.ts"
 import { openStore } from "../../src/publishing/PublisherDuckDb.ts"
 import { repair } from "../../src/publishing/Repair.ts"
 import { verify } from "../../src/publishing/Verify.ts"
-import { append, begin, engine, folder, layers, profileOf, publisherOptions, resultsOf } from "./night.ts"
-import { rowsOf, succeed } from "./night.ts"
+import {
+  append,
+  begin,
+  engine,
+  folder,
+  layers,
+  profileOf,
+  publisherOptions,
+  resultsOf,
+  rowsOf,
+  succeed,
+} from "./night.ts"
 
 const first = "nightly.2026-11-20"
 const second = "nightly.2026-11-21"

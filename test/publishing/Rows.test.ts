@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { foldRun } from "../../src/ledger/RunState.ts"
+import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import type { TaskState } from "../../src/ledger/RunState.ts"
 import { coverageRows } from "../../src/publishing/CoverageRows.ts"

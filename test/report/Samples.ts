@@ -3,7 +3,7 @@
  */
 import { expect } from "vitest"
 import type { Fact, Outcome, WhoActs } from "../../src/ledger/Fact.ts"
-import { foldRun } from "../../src/ledger/RunState.ts"
+import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
 
 export const run_id = "demo.2026-11-21"

@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from "vitest"
 import { statusReasonsByCode } from "../../src/contract/Vocabulary.ts"
-import { ownEnds } from "../../src/execution/Ends.ts"
+import { ownEnds } from "../../src/ends/Ends.ts"
 import { advice, adviceOf } from "../../src/report/Advice.ts"
 import { exitCodeOf } from "../../src/report/ExitCode.ts"
 import { renderSummary } from "../../src/report/RenderSummary.ts"

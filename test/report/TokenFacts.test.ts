@@ -1,7 +1,7 @@
 /** Facts about tickets and tokens as people read them: in the timeline and in the summary's warnings. */
 import { describe, expect, it } from "vitest"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import { foldRun } from "../../src/ledger/RunState.ts"
+import { foldRun } from "../../src/ledger/FoldRun.ts"
 import { summarise } from "../../src/report/Summary.ts"
 import { renderRecorded } from "../../src/report/Timeline.ts"
 

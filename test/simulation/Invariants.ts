@@ -2,7 +2,7 @@
  * What must hold after every simulated night (promises 1 to 5, 10, 12 and 14), judged by an observer who knows what the
  * service really did, what the ledger says and what was published when. Pure: a night in, its violations out.
  */
-import { foldRun } from "../../src/ledger/RunState.ts"
+import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
 import type { PublishedBody } from "../../src/publishing/PublisherMemory.ts"
 import type { ExecutionSeen } from "../../src/sandbox/admin/Truth.ts"

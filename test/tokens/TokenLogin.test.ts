@@ -4,8 +4,8 @@
  */
 import { describe, expect, it } from "vitest"
 import type { Assignment } from "../../src/jobs/Job.ts"
-import type { StoredToken } from "../../src/tokens/TokenStore.ts"
-import { tokenLifetimeMs } from "../../src/tokens/TokenStore.ts"
+import type { StoredToken } from "../../src/tokens/StoredToken.ts"
+import { tokenLifetimeMs } from "../../src/tokens/StoredToken.ts"
 import type { Decision } from "../../src/planning/Assignment.ts"
 import { noExpectations } from "../../src/planning/Expectations.ts"
 import { fingerprintLogin } from "../../src/secrets/Fingerprint.ts"

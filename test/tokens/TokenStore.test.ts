@@ -12,8 +12,10 @@ import { TestClock } from "effect/testing"
 import { LedgerFailed } from "../../src/ledger/Ledger.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
 import { deriveKey, makeSalt, readKey, TokenStoreRefused } from "../../src/tokens/TokenSealing.ts"
-import { listTokens, tokenLifetimeMs, TokenStore, TokenStoreLayer } from "../../src/tokens/TokenStore.ts"
-import type { NewToken, OpenTokenStore, TokenStoreOptions } from "../../src/tokens/TokenStore.ts"
+import { tokenLifetimeMs } from "../../src/tokens/StoredToken.ts"
+import { listTokens, TokenStore, TokenStoreLayer } from "../../src/tokens/TokenStore.ts"
+import type { NewToken, TokenStoreOptions } from "../../src/tokens/StoredToken.ts"
+import type { OpenTokenStore } from "../../src/tokens/TokenStore.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "tokens-"))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

@@ -1,6 +1,5 @@
 /**
- * `nightjar status [RUN]` and `nightjar runs`: a run's tasks, and all runs. Read only: a night that is under
- * way is not disturbed.
+ * `nightjar status [RUN]`: a run's tasks and its summary. Read only: a run that is under way is not disturbed.
  */
 import { Effect } from "effect"
 import { Command } from "effect/cli"
@@ -10,7 +9,7 @@ import { renderSummary } from "../../report/RenderSummary.ts"
 import { outcomeOf, summarise } from "../../report/Summary.ts"
 import { table } from "../../report/TextTable.ts"
 import { jsonFlag, runArgument } from "../CommonFlags.ts"
-import { findRun, hasLedger, openedLedger, withLedger } from "../LedgerOf.ts"
+import { findRun, withLedger } from "../LedgerOf.ts"
 import { Output, say, sayJson } from "../Output.ts"
 
 const taskRow = (task: TaskState) => {
@@ -53,35 +52,3 @@ export const status = Command.make(
     yield* say(renderSummary(summary, out))
   }),
 ).pipe(Command.withDescription("A run's tasks, with outcome and reason; the newest run when none is named"))
-
-export const runs = Command.make(
-  "runs",
-  { json: jsonFlag },
-  Effect.fn("Runs.handle")(function* ({ json }) {
-    const headers = (yield* hasLedger)
-      ? yield* withLedger(Effect.flatMap(openedLedger, (ledger) => ledger.runs))
-      : []
-    const rows = headers.map(({ at, fact, ended }) => ({
-      run_id: fact.run_id,
-      job: fact.job,
-      run_date: fact.run_date,
-      parent: fact.parent ?? null,
-      started_at: new Date(at).toISOString(),
-      ended_at: ended === undefined ? null : new Date(ended.at).toISOString(),
-      exit_code: ended?.exit_code ?? null,
-      leftovers: ended?.leftovers ?? true,
-    }))
-    if (json) return yield* sayJson(rows)
-    const { out } = yield* Output
-    if (rows.length === 0) return yield* say("No run yet.")
-    const cells = rows.map((row) => [
-      row.run_id,
-      row.started_at,
-      row.ended_at ?? "not ended",
-      row.exit_code === null ? "" : String(row.exit_code),
-      row.parent ?? "",
-    ])
-    const header = ["run", "started", "ended", "exit code", "rerun of"]
-    yield* say(table(header, cells, { width: out.width, right: new Set([3]) }))
-  }),
-).pipe(Command.withDescription("All runs of the output folder, oldest first"))

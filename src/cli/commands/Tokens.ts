@@ -6,13 +6,13 @@
 import { existsSync } from "node:fs"
 import { Clock, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import type { StoredToken } from "../../tokens/TokenStore.ts"
+import type { StoredToken } from "../../tokens/StoredToken.ts"
 import { expiryWarningMs } from "../../tokens/TokenLogin.ts"
 import { counted, table } from "../../report/TextTable.ts"
 import { jsonFlag, outputFolder } from "../CommonFlags.ts"
 import { endWith, exitCodes } from "../Failures.ts"
 import { note, Output, say, sayJson } from "../Output.ts"
-import { exchangeByHand, revokeByHand } from "../TokenCalls.ts"
+import { exchangeTicket, revokeToken } from "../TokenCalls.ts"
 
 const iso = (at: number): string => new Date(at).toISOString()
 
@@ -99,7 +99,7 @@ const exchange = Command.make(
     json: jsonFlag,
   },
   Effect.fn("Tokens.exchange")(function* ({ job, execution_id, ticket, name, json }) {
-    const result = yield* exchangeByHand({
+    const result = yield* exchangeTicket({
       output: yield* outputFolder,
       job,
       execution_id,
@@ -136,7 +136,7 @@ const revoke = Command.make(
     json: jsonFlag,
   },
   Effect.fn("Tokens.revoke")(function* ({ job, name, json }) {
-    const { token, answer } = yield* revokeByHand({ output: yield* outputFolder, job, name })
+    const { token, answer } = yield* revokeToken({ output: yield* outputFolder, job, name })
     if (json) return yield* sayJson({ name: token.name, token_id: token.token_id, answer })
     yield* say(`${token.name} ${revocations[answer]}; it is not used any more.`)
   }),

@@ -5,7 +5,7 @@
 import type { CallWatch, FaultSeen, FaultWatch, StateReads } from "../core/CallWatch.ts"
 import { faultName } from "../faults/Faults.ts"
 import type { SandboxState } from "../state/SandboxState.ts"
-import type { RuleBreak } from "./Truth.ts"
+import type { RuleBreak } from "./RuleBreak.ts"
 
 export interface StateReadsSeen {
   readonly count: number

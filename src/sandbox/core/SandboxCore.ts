@@ -4,7 +4,6 @@
  * was decided upon is what changes.
  */
 import type { CallWatch } from "./CallWatch.ts"
-import type { Decision } from "../executions/DecideCalls.ts"
 import type { Journal } from "../state/Journal.ts"
 import type { FullReading } from "../state/Reading.ts"
 import type { SandboxEvent } from "../state/SandboxEvent.ts"
@@ -13,6 +12,12 @@ import type { SandboxState } from "../state/SandboxState.ts"
 
 /** Is told of new events once they are in the state; it must neither fail nor record events itself. */
 export type Listener = (events: ReadonlyArray<SandboxEvent>) => void
+
+/** What a call is answered with, and what it changes. */
+export interface Decision<Answer> {
+  readonly answer: Answer
+  readonly events: ReadonlyArray<SandboxEvent>
+}
 
 export interface SandboxCore {
   readonly seed: number

@@ -5,7 +5,7 @@
 import { Clock, Effect } from "effect"
 import { features, featuresModes, mainCategories } from "../../contract/Vocabulary.ts"
 import { engineDefinitions, findEngine } from "./EngineCatalogue.ts"
-import type { Application } from "../executions/DecideStart.ts"
+import type { Application } from "../state/Application.ts"
 import { whyUnavailable } from "./EngineAdmission.ts"
 import type { EngineDefinition } from "./EngineDefinition.ts"
 import { engineDetails, engineView, isEngineReference } from "./EngineViews.ts"

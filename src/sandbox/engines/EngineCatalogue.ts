@@ -185,3 +185,7 @@ export const engineDefinitions: ReadonlyArray<EngineDefinition> = [
 
 const byReference = new Map(engineDefinitions.map((definition) => [definition.reference, definition]))
 export const findEngine = (reference: string): EngineDefinition | undefined => byReference.get(reference)
+
+/** 2.2: an engine declares the events that it raises; one that is not in the catalogue raises them all. */
+export const raisesEvent = (reference: string, event: EngineDefinition["events"][number]): boolean =>
+  findEngine(reference)?.events.includes(event) ?? true

@@ -2,6 +2,7 @@
  * Decides the calls on an execution that is already there (sections 4.2 to 4.5 and 4.10). Pure: state, time
  * and call in; what to answer and which events to record out.
  */
+import type { Decision } from "../core/SandboxCore.ts"
 import { checkForm } from "../engines/CheckForm.ts"
 import type { FormFinding } from "../engines/CheckForm.ts"
 import { isSealed, openParameters } from "./Encryption.ts"
@@ -9,14 +10,9 @@ import { challengeForm } from "../engines/EngineForms.ts"
 import { challengeHash } from "./PlanTimeline.ts"
 import { heldUntil, judgeRead } from "../state/ReadLimit.ts"
 import { resultsAreFinal, retrievedAt } from "./Progress.ts"
-import type { SandboxEvent } from "../state/SandboxEvent.ts"
 import { closesAt, findExecution, findSession, momentAt } from "../state/SandboxState.ts"
 import type { Execution, SandboxState } from "../state/SandboxState.ts"
 
-export interface Decision<Answer> {
-  readonly answer: Answer
-  readonly events: ReadonlyArray<SandboxEvent>
-}
 const plain = <Answer>(answer: Answer): Decision<Answer> => ({ answer, events: [] })
 
 export type ReadAnswer =

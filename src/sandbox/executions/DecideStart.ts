@@ -6,6 +6,7 @@
  */
 import type { StartRequest } from "../../contract/Execution.ts"
 import type { StatusReason } from "../../contract/Vocabulary.ts"
+import type { Application } from "../state/Application.ts"
 import { readBehaviour } from "./Behaviour.ts"
 import type { Behaviour } from "./Behaviour.ts"
 import { whyUnavailable } from "../engines/EngineAdmission.ts"
@@ -25,12 +26,6 @@ import { openExecutions, runsOf } from "../state/SandboxState.ts"
 import type { Execution, SandboxState } from "../state/SandboxState.ts"
 import { executionIds, fingerprint } from "../state/Seeded.ts"
 import { issueTicket } from "../state/Tickets.ts"
-
-/** An application of the service and what it may do (section 5). */
-export interface Application {
-  readonly app_id: string
-  readonly mayTokenize: boolean
-}
 
 export type StartDecision = { readonly events: ReadonlyArray<SandboxEvent> } & (
   | {

@@ -5,7 +5,7 @@
 import type { endHooks } from "../../contract/Vocabulary.ts"
 import { findRecord, rulesFor } from "../state/HookState.ts"
 import type { DeliveryRecord, HookState } from "../state/HookState.ts"
-import { raises } from "../hooks/HookSubject.ts"
+import { raisesEvent } from "../engines/EngineCatalogue.ts"
 import { closesAt } from "../state/SandboxState.ts"
 import type { Execution } from "../state/SandboxState.ts"
 
@@ -24,7 +24,7 @@ const outcomeOf = (record: DeliveryRecord): EndHook => {
 export const endHookOf = (hooks: HookState, execution: Execution, at: number): EndHook => {
   const { application, execution_id } = execution.started
   if (hooks.rules.size === 0 && hooks.deliveries.size === 0) return "skipped"
-  if (!raises(execution, "ended")) return "skipped"
+  if (!raisesEvent(execution.started.engine_reference, "ended")) return "skipped"
   const endedAt = closesAt(execution)
   const bound = rulesFor(hooks, application, "ended").find((rule) => endedAt > at || endedAt >= rule.since)
   if (bound === undefined) {

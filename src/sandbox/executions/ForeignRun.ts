@@ -3,9 +3,9 @@
  * any other and is none of the caller's business. There is one of them per customer and engine.
  */
 import type { EngineDefinition } from "../engines/EngineDefinition.ts"
-import type { StartInput } from "./DecideStart.ts"
 import { askedFeatures, planResults } from "./PlanResults.ts"
 import { planTimeline } from "./PlanTimeline.ts"
+import type { FullReading } from "../state/Reading.ts"
 import type { Started } from "../state/SandboxEvent.ts"
 import type { SandboxState } from "../state/SandboxState.ts"
 import { executionIds, fingerprint } from "../state/Seeded.ts"
@@ -18,7 +18,7 @@ interface Access {
 
 /** In flight since `at`, for `foreignMs`. */
 export const foreignRun = (
-  { seed, at, reading }: Pick<StartInput, "seed" | "at" | "reading">,
+  { seed, at, reading }: { readonly seed: number; readonly at: number; readonly reading: FullReading },
   access: Access,
   engine: EngineDefinition,
   foreignMs: number,

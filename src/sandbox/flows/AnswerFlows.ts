@@ -5,7 +5,7 @@
 import { Clock, Effect } from "effect"
 import { decideResults } from "../executions/DecideCalls.ts"
 import { decideFlowResults, findFlowSession } from "./DecideFlow.ts"
-import type { Application } from "../executions/DecideStart.ts"
+import type { Application } from "../state/Application.ts"
 import { documentBytes, documentsOf } from "../data/Documents.ts"
 import { flowSessionBody, sessionDocuments } from "./FlowBody.ts"
 import { noteDelivery } from "../executions/NoteDelivery.ts"

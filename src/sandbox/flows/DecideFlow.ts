@@ -2,7 +2,7 @@
  * Decides a read of a flow session's results (section 4.10), and finds the session that an id names: one
  * that was created, or a standing one, whose life counts from the first look at it. Pure.
  */
-import type { Decision } from "../executions/DecideCalls.ts"
+import type { Decision } from "../core/SandboxCore.ts"
 import { recordsShownAt } from "./FlowBody.ts"
 import type { FlowSessionEvent } from "../state/FlowEvent.ts"
 import { newFlowSession } from "../state/FlowSession.ts"

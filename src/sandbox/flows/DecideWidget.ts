@@ -5,7 +5,7 @@
  */
 import { checkForm } from "../engines/CheckForm.ts"
 import { consentDocuments, defaultSignature, givenConsent } from "../data/Consent.ts"
-import type { Decision } from "../executions/DecideCalls.ts"
+import type { Decision } from "../core/SandboxCore.ts"
 import { findFlowSession } from "./DecideFlow.ts"
 import type { FlowLook } from "./DecideFlow.ts"
 import { openParameters } from "../executions/Encryption.ts"

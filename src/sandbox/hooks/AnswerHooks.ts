@@ -4,7 +4,7 @@
  */
 import { Clock, Effect } from "effect"
 import { engineEvents, flowEvents } from "../../contract/Vocabulary.ts"
-import type { Application } from "../executions/DecideStart.ts"
+import type { Application } from "../state/Application.ts"
 import type { HookRule } from "../state/HookEvent.ts"
 import {
   decideBindHooks,

@@ -5,14 +5,13 @@
  */
 import type { FlowEvent } from "../../contract/Event.ts"
 import type { FlowEventName } from "../../contract/Vocabulary.ts"
-import { findEngine } from "../engines/EngineCatalogue.ts"
+import { findEngine, raisesEvent } from "../engines/EngineCatalogue.ts"
 import { flowSessionBody } from "../flows/FlowBody.ts"
 import type { FlowSession } from "../state/FlowSession.ts"
 import { flowMoves } from "../state/FlowMoves.ts"
 import type { FlowMove } from "../state/FlowMoves.ts"
 import { flowEventsOf } from "../state/FlowTimeline.ts"
 import { executionEventBody, executionEventsOf } from "./RaisedEvents.ts"
-import type { EngineEventName } from "./RaisedEvents.ts"
 import { flowResultsBody, sessionStatusAt } from "../executions/Results.ts"
 import { closesAt } from "../state/SandboxState.ts"
 import type { Execution, SandboxState } from "../state/SandboxState.ts"
@@ -35,10 +34,6 @@ export interface Subject {
   readonly extra: Readonly<Record<string, string>>
   readonly occasions: ReadonlyArray<Occasion>
 }
-
-/** 2.2: an engine declares the events it raises. */
-export const raises = (execution: Execution, event: EngineEventName): boolean =>
-  findEngine(execution.started.engine_reference)?.events.includes(event) ?? true
 
 /**
  * 6.2, own choice: the session behind an execution at a public administration is one of that flow. It
@@ -85,7 +80,7 @@ const executionSubject = (seed: number, execution: Execution): Subject => {
     extra: hooks_extra_data ?? {},
     occasions: [
       ...executionEventsOf(execution)
-        .filter(({ event }) => raises(execution, event))
+        .filter(({ event }) => raisesEvent(execution.started.engine_reference, event))
         .map((raised) => ({ ...raised, body: () => executionEventBody(execution, raised) })),
       ...sessionOccasions(seed, execution),
     ],

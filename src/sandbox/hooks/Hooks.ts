@@ -6,7 +6,7 @@
 import type { FlowHook } from "../../contract/Event.ts"
 import type { ValidationItem } from "../../contract/Execution.ts"
 import { engineEvents, flowEvents } from "../../contract/Vocabulary.ts"
-import type { Decision } from "../executions/DecideCalls.ts"
+import type { Decision } from "../core/SandboxCore.ts"
 import type { deliveryOrders, HookEvent, HookRule } from "../state/HookEvent.ts"
 import type { HookState } from "../state/HookState.ts"
 

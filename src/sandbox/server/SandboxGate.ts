@@ -7,7 +7,7 @@ import { HttpMethod, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError, HttpApiMiddleware } from "effect/http-api"
 import { secretHeader } from "../../contract/Api.ts"
 import { measureBody } from "../../contract/BodyBounds.ts"
-import type { Application } from "../executions/DecideStart.ts"
+import type { Application } from "../state/Application.ts"
 
 /** The applications by their secrets: all but the second may tokenize; to each other they are strangers. */
 const applications: ReadonlyMap<string, Application> = new Map([

@@ -5,8 +5,7 @@
  * and no time passes by itself.
  */
 import { Schema } from "effect"
-import { statusReasonsByCode } from "../../contract/Vocabulary.ts"
-import { authenticationStatuses, statusReasons } from "../../contract/Vocabulary.ts"
+import { authenticationStatuses, statusReasons, statusReasonsByCode } from "../../contract/Vocabulary.ts"
 import type { StatusCode, StatusReason } from "../../contract/Vocabulary.ts"
 
 export type AuthenticationStatus = (typeof authenticationStatuses)[number]

@@ -5,7 +5,7 @@
 import { Clock, Effect } from "effect"
 import type { TokenizedStartRequest } from "../../contract/Token.ts"
 import { answerStart } from "../executions/AnswerExecutions.ts"
-import type { Application } from "../executions/DecideStart.ts"
+import type { Application } from "../state/Application.ts"
 import { decideTokenizedStart, malformedTokenId } from "./DecideTokenizedStart.ts"
 import { decideExchange, decideRevoke, findToken, isTokenId, locksAt, tokenStatusAt } from "./DecideTokens.ts"
 import type { ExchangeInput } from "./DecideTokens.ts"

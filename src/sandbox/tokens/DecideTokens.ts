@@ -3,8 +3,8 @@
  * in; what to answer and which events to record out. A locked token is one whose login a source refused in a
  * run that it started: read from that run's life, so that it locks in the moment of the refusal.
  */
-import type { Decision } from "../executions/DecideCalls.ts"
-import type { Application } from "../executions/DecideStart.ts"
+import type { Decision } from "../core/SandboxCore.ts"
+import type { Application } from "../state/Application.ts"
 import type { SandboxEvent } from "../state/SandboxEvent.ts"
 import type { Execution, SandboxState } from "../state/SandboxState.ts"
 import {

@@ -15,7 +15,10 @@ import {
   mainCategories,
 } from "../../../src/contract/Vocabulary.ts"
 import { engineDefinitions } from "../../../src/sandbox/engines/EngineCatalogue.ts"
-import { isInMaintenance, lastTenMinutesOfEveryHour } from "../../../src/sandbox/engines/MaintenanceWindows.ts"
+import {
+  isInMaintenance,
+  lastTenMinutesOfEveryHour,
+} from "../../../src/sandbox/engines/MaintenanceWindows.ts"
 import { inBothWays } from "../server/BothWays.ts"
 import { field } from "../server/Caller.ts"
 import { isAmong, isText, isTexts, items, list, references, reserved } from "./ReadEngines.ts"

@@ -1,14 +1,7 @@
 /** The table of ends against the contract's own table, word for word, and what is outside of it. */
 import { describe, expect, it } from "vitest"
 import { statusReasonsByCode } from "../../src/contract/Vocabulary.ts"
-import {
-  endOf,
-  endOfAttempt,
-  endOfRefusal,
-  endOfRejected,
-  isTerminal,
-  ownEnds,
-} from "../../src/execution/Ends.ts"
+import { endOf, endOfAttempt, endOfRefusal, endOfRejected, isTerminal, ownEnds } from "../../src/ends/Ends.ts"
 
 type Row = readonly [outcome: string, who_acts: string, retry: boolean, opensBreaker: boolean]
 const row = ({ outcome, who_acts, retry, opensBreaker }: ReturnType<typeof endOf>): Row => [
