@@ -1,5 +1,6 @@
 /**
- * What one attempt needs to know, and what every step of it does: landing bodies.
+ * What one attempt needs to know, and what every step of it does: landing the bodies that it is answered
+ * with.
  */
 import { Clock, Effect } from "effect"
 import type { Body } from "../client/Service.ts"

@@ -1,5 +1,6 @@
 /**
- * From the facts of a run to its state: a pure fold, one fact after the other in the ledger's order.
+ * From the facts of a run to its state: a pure fold, one fact after the other in the ledger's order, whatever
+ * their clocks said.
  */
 import { builtInSources, withEarlier } from "../contract/ResultsSource.ts"
 import { emptyAttempt, foldAttempt } from "./AttemptFold.ts"

@@ -1,5 +1,6 @@
 /**
- * Tokens and tickets as the store keeps them (section 2.6), without what is secret in them.
+ * Tokens and tickets as the store keeps them (section 2.6), without what is secret in them: what plans,
+ * commands and reports may see.
  */
 import type { Redacted } from "effect"
 

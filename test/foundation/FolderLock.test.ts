@@ -61,6 +61,6 @@ describe("the lock of an output folder", () => {
   it("that cannot be used is not told as somebody else's", async () => {
     const path = join(root, "folder.lock")
     mkdirSync(path)
-    expect(await tryLock(path)).toBe("LedgerFailed")
+    expect(await tryLock(path)).toBe("LockFailed")
   })
 })

@@ -1,5 +1,6 @@
 /**
- * `nightjar runs`: all runs of the output folder. Read only: a run that is under way is not disturbed.
+ * `nightjar runs`: all runs of the output folder, with their times and exit codes. Read only: a run that is
+ * under way is not disturbed.
  */
 import { Effect } from "effect"
 import { Command } from "effect/cli"
