@@ -8,7 +8,7 @@ import { attempt, task } from "./FactKeys.ts"
 /** The start was answered with a ticket; its value is in the token store and nowhere else. */
 export const TicketIssued = Schema.TaggedStruct("TicketIssued", { ...attempt, execution_id: Schema.String })
 /**
- * A ticket that brought no token: NOT_ISSUED, LOGIN_FAILED, REFUSED (the uniform 403), ANSWER_LOST,
+ * A ticket that brought no token: NOT_ISSUED, NO_AUTH_OK, REFUSED (the uniform 403), ANSWER_LOST,
  * UNREACHABLE, FOREIGN_CONTEXT (the token is somebody else's). The execution itself is not concerned.
  */
 export const TicketDropped = Schema.TaggedStruct("TicketDropped", {

@@ -1,6 +1,7 @@
 /**
- * How long executions are likely to take, learnt from earlier nights, and how long a whole night may: pure
- * folds of runs and tasks. An estimate is for people; nothing is started or given up because of it.
+ * How long executions are likely to take, learnt from earlier runs, and how long a whole run may: pure folds
+ * of runs and tasks. What an engine took before decides whether a start still fits before the deadline; the
+ * estimate of a whole run is for people only.
  */
 import type { RunState } from "../ledger/RunState.ts"
 

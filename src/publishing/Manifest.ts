@@ -20,7 +20,7 @@ export type ManifestFile = typeof ManifestFile.Type
 
 export const Manifest = Schema.Struct({
   version: Schema.Int,
-  /** True when the version only adds the outcome of deletions; `rollback` skips such versions. */
+  /** True when the version only adds the outcome of deletions to the one before. */
   amends: Schema.Boolean,
   runs: Schema.Record(
     Schema.String,
