@@ -260,7 +260,7 @@ const closeAttempt = Effect.fnUntraced(function* (
     ...(products_count?._tag === "Counted" ? { products_count: products_count.counts } : {}),
     ...(landed === undefined ? {} : { landed }),
   }
-  yield* append(closed, ...rejection(order, status_code, status_reason, authentication_status))
+  yield* append(closed, ...rejection(order, closed))
   watch.closed = closed
 })
 

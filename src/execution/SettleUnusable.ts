@@ -5,13 +5,13 @@
  */
 import { Cause, Effect, Result } from "effect"
 import { cutText } from "../contract/TextBounds.ts"
+import { own } from "../ends/Ends.ts"
 import type { AttemptClosed, Fact } from "../ledger/Fact.ts"
 import type { Failure, Night, Book } from "./Night.ts"
 import { release } from "./Night.ts"
 import { append } from "../ledger/Ledger.ts"
 import { tell } from "./Progress.ts"
 import { AnswerUnusable, defectOf, defectText, unusableText } from "./Quarantine.ts"
-import { own } from "./Verdict.ts"
 import type { Reading } from "./Verdict.ts"
 
 /** What of a cause concerns its task alone; undefined for what concerns the night. */
