@@ -1,6 +1,6 @@
 /**
- * How a row of the table of ends is written: what the end means for the night, what it means in a sentence, and
- * what to do next. Most rows are one of a few kinds, and each kind has its name here.
+ * How a row of the table of ends is written: what the end means for the night, what it means in a sentence,
+ * and what to do next. Most rows are one of a few kinds, and each kind has its name here.
  */
 
 export const outcomes = ["succeeded", "partial", "failed", "skipped", "unfinished"] as const

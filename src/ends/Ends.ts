@@ -1,7 +1,8 @@
 /**
- * The table of ends: every reason that a task can end with, the service's own and ours, and what follows from
- * it. Whoever plans, executes, publishes or reports reads it here, and the tables for people are generated from
- * it. What a row does not say by itself is decided here too: refused starts, refused logins, unlisted values.
+ * The table of ends: every reason that a task can end with, the service's own and ours, and what follows
+ * from it. Whoever plans, executes, publishes or reports reads it here, and the tables for people are
+ * generated from it. What a row does not say is decided here too: refused starts, refused logins, unlisted
+ * values.
  */
 import { Schema } from "effect"
 import { statusReasonsByCode } from "../contract/Vocabulary.ts"
@@ -69,8 +70,8 @@ const serviceEnd = (reason: string): EndRow | undefined =>
 const requestAtFault = { outcome: "failed", who_acts: "engineer" } as const
 
 /**
- * Of a start that was refused before anything ran (section 4.1, 400, 404 and 422). Only what is a fault of the
- * service as the end of an execution is one here too.
+ * Of a start that was refused before anything ran (section 4.1, 400, 404 and 422). Only what is a fault of
+ * the service as the end of an execution is one here too.
  */
 export const verdictOfRefusal = (status_reason: string): Verdict => {
   if (status_reason === "ENGINE_UNKNOWN") return own(status_reason)
@@ -105,10 +106,10 @@ export interface AttemptEnd {
 }
 
 /**
- * What a closed execution came to. A reason outside its family, or a value that the reference does not list, is
- * `unlisted`. An abort of ours over a challenge means what the service's own end over a challenge means. An
- * `authentication_status` that is no acceptance rejects the login, whatever the end says; where the end would
- * say nothing of it, it is the end.
+ * What a closed execution came to. A reason outside its family, or a value that the reference does not list,
+ * is `unlisted`. An abort of ours over a challenge means what the service's own end over a challenge means.
+ * An `authentication_status` that is no acceptance rejects the login, whatever the end says; where the end
+ * would say nothing of it, it is the end.
  */
 export const endOfAttempt = (closed: Closed, abort: (typeof abortCauses)[number] | undefined): AttemptEnd => {
   const { status_code, status_reason, authentication_status } = closed
@@ -133,8 +134,8 @@ const isListed = (status_code: string, status_reason: string): boolean =>
   (statusReasonsByCode[status_code as StatusCode] as ReadonlyArray<string>).includes(status_reason)
 
 /**
- * The refusal that `authentication_status` names, if it names one (section 2.4): `not-performed` until a login
- * was tried, `AUTH_OK` when it was accepted, otherwise the refusal.
+ * The refusal that `authentication_status` names, if it names one (section 2.4): `not-performed` until a
+ * login was tried, `AUTH_OK` when it was accepted, otherwise the refusal.
  */
 export const refusalOf = (authentication_status: string | undefined): string | undefined =>
   authentication_status === "not-performed" || authentication_status === "AUTH_OK"

@@ -49,7 +49,10 @@ export const ownEnds = {
     "The results were not final in time; they are published as they are.",
     "`nightjar run` reads them again.",
   ),
-  RECORDS_UNREACHABLE: Row.partial("Counted or uncounted records cannot be read.", isKept),
+  RECORDS_UNREACHABLE: Row.partial(
+    "Records that were counted, or could not be counted, cannot be read.",
+    isKept,
+  ),
   /** Final results hold fewer records of a family than were counted. */
   RECORDS_SHORT: Row.partial("The final results hold fewer records than were counted.", isKept),
   /**
@@ -77,7 +80,7 @@ export const ownEnds = {
     "The task needs the token store, and the job names no key for it.",
     "Give the job `tokens: { key: env:NAME }`.",
   ),
-  /** Also a start with a stored token that answers 404: not this application's token, or none any more (4.7). */
+  /** Also a start with a stored token that answers 404: another application's token, or none any more (4.7). */
   TOKEN_UNKNOWN: Row.engineerActs(
     "There is no such token, here or at the service.",
     "`nightjar tokens list` shows what is stored.",

@@ -1,5 +1,6 @@
 /**
- * Rows that follow from the ledger alone: the run, its tasks, attachments and deletions. Pure.
+ * Rows that follow from the ledger alone: the run, its tasks, attachments and deletions. Pure. A task that
+ * is not settled is unfinished.
  */
 import type { Cell } from "../records/Columns.ts"
 import { dateCell } from "../records/Cells.ts"

@@ -1,6 +1,7 @@
 /**
- * One row of the table of ends as a person reads it, and as a program does: what the reason means, what follows
- * from it, and what to do next. Pure. A feature changes no exit code and is not tried by itself: its task is.
+ * One row of the table of ends as a person reads it, and as a program does: what the reason means, what
+ * follows from it, and what to do next. Pure. A feature changes no exit code and is not tried by itself: its
+ * task is.
  */
 import { actionNeeded, exitOf } from "../ends/EndRow.ts"
 import type { EndRow } from "../ends/EndRow.ts"
