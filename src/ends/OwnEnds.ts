@@ -80,7 +80,7 @@ export const ownEnds = {
     "The task needs the token store, and the job names no key for it.",
     "Give the job `tokens: { key: env:NAME }`.",
   ),
-  /** Also a start with a stored token that answers 404: another application's token, or none any more (4.7). */
+  /** Also a start with a stored token that answers 404: another application's token, or none (4.7). */
   TOKEN_UNKNOWN: Row.engineerActs(
     "There is no such token, here or at the service.",
     "`nightjar tokens list` shows what is stored.",
