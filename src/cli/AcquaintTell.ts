@@ -9,8 +9,8 @@ import type { Picture } from "../acquaint/Judge.ts"
 import type { Recorder } from "../acquaint/Recorder.ts"
 import { missingFamilies, renderMarkdown, renderSections, reportSections } from "../acquaint/Report.ts"
 import type { About, Section } from "../acquaint/Report.ts"
+import { rowOf } from "../ends/Ends.ts"
 import type { Assignment, Job } from "../jobs/Job.ts"
-import { adviceOf } from "../report/Advice.ts"
 import { sectionOf, writeRecord, writeSources } from "./AcquaintFiles.ts"
 import type { acquaintedNight } from "./AcquaintRun.ts"
 import { exitCodes } from "./Failures.ts"
@@ -94,10 +94,11 @@ const nextSection = (
   files: ReadonlyArray<string>,
 ): Section => {
   const { folder, ran } = told
+  const { means, next } = rowOf(about.reason)
   return {
     title: "Next",
     lines: [
-      ...(isDone(ran) ? [] : [`${about.reason}: ${adviceOf(about.reason)}`]),
+      ...(isDone(ran) ? [] : [`${about.reason}: ${means} ${next}`]),
       ...(isDone(ran) ? [sourcesLine(told, picture, files)] : []),
       "Try nights on an embedded service that reads the reference so: " +
         `\`nightjar sandbox --reading ${folder}/reading.yaml\`.`,

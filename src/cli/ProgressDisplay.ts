@@ -5,8 +5,8 @@
 import { Clock, Context, Duration, Effect, Layer, Schedule, Stdio, Stream } from "effect"
 import type { ProgressEvent } from "../execution/Progress.ts"
 import { Progress } from "../execution/Progress.ts"
-import { outcomes } from "../ledger/Fact.ts"
-import type { Outcome } from "../ledger/Fact.ts"
+import { outcomes } from "../ends/EndRow.ts"
+import type { Outcome } from "../ends/EndRow.ts"
 import { cut, span } from "../report/TextTable.ts"
 import { Output } from "./Output.ts"
 

@@ -6,6 +6,7 @@
 import type { AbortAnswer, CallFailure, StartAnswer, StateAnswer, StateView } from "../client/Service.ts"
 import type { AttemptState } from "../ledger/RunState.ts"
 import { isOpenCode, isTerminal } from "../ends/Ends.ts"
+import type { Reason } from "../ends/Ends.ts"
 
 /** What a start answer means. Only `Lost` leaves it open whether an execution exists. */
 export type Started =
@@ -64,7 +65,7 @@ export const readStart = (
         http_status: answer.http_status,
         status_reason:
           answer.view.status_reason ??
-          (answer.http_status === 422 ? "BAD_CONFIGURATIONS" : "UNEXPECTED_ANSWER"),
+          ((answer.http_status === 422 ? "BAD_CONFIGURATIONS" : "UNEXPECTED_ANSWER") satisfies Reason),
       }
     case "EngineUnavailable":
       return { _tag: "EngineUnavailable", retry_after_ms: answer.retry_after_ms }
@@ -81,12 +82,11 @@ export const readStart = (
       return {
         _tag: "NeverStarted",
         http_status: answer.http_status,
-        status_reason:
-          answer.http_status !== 404
-            ? "UNEXPECTED_ANSWER"
-            : sent.withToken === true
-              ? "TOKEN_UNKNOWN"
-              : "ENGINE_UNKNOWN",
+        status_reason: (answer.http_status !== 404
+          ? "UNEXPECTED_ANSWER"
+          : sent.withToken === true
+            ? "TOKEN_UNKNOWN"
+            : "ENGINE_UNKNOWN") satisfies Reason,
       }
   }
 }
@@ -201,7 +201,10 @@ export const resumeAttempt = (attempt: AttemptState): Resumption => {
     return { _tag: "Follow", execution_id: attempt.execution_id, session_id: attempt.session_id }
   switch (attempt.answer?.answer) {
     case "refused":
-      return { _tag: "NeverStarted", status_reason: attempt.answer.status_reason ?? "UNEXPECTED_ANSWER" }
+      return {
+        _tag: "NeverStarted",
+        status_reason: attempt.answer.status_reason ?? ("UNEXPECTED_ANSWER" satisfies Reason),
+      }
     case "taken":
       return { _tag: "NotOurs" }
     case "unusable":

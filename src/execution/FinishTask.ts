@@ -11,7 +11,7 @@ import type { AttemptClosed, Fact } from "../ledger/Fact.ts"
 import type { AttemptState } from "../ledger/RunState.ts"
 import { retryWaitMs } from "../scheduling/Polling.ts"
 import { append } from "../ledger/Ledger.ts"
-import { endOfAttempt, refusalOf } from "../ends/Ends.ts"
+import { endOfAttempt } from "../ends/Ends.ts"
 import { exchangeTicket, forgetTicket } from "../tokens/ExchangeTicket.ts"
 import { keptWhereUnusable } from "./SettleUnusable.ts"
 import { candidateOf, orderOf, release, settle } from "./Night.ts"
@@ -42,15 +42,16 @@ export const finish = Effect.fnUntraced(function* (
   const { task_id } = book.work
   book.stage = "closed"
   book.closed = closed
-  const { end, reason } = endOfAttempt(closed, abort)
+  const end = endOfAttempt(closed, abort)
+  const { reason } = end.verdict
   yield* tell({ _tag: "Closed", task_id, status_reason: reason })
-  if (end.opensBreaker && book.fingerprint !== undefined)
-    night.rejected.set(book.fingerprint, refusalOf(closed.authentication_status) ?? reason)
+  if (end.rejection !== undefined && book.fingerprint !== undefined)
+    night.rejected.set(book.fingerprint, end.rejection)
   yield* release(night, task_id)
   yield* settleTokens(night, book, closed)
   const reading = yield* readClosed(night, book, closed, false)
   yield* append(...readingFacts(night, closed, reading))
-  const verdict = verdictOf(end, reason, reading)
+  const verdict = verdictOf(end.verdict, reading)
   const now = yield* Clock.currentTimeMillis
   // What is still partial is read to its end before the login is used again.
   const again =
@@ -85,8 +86,8 @@ export const readAgain = Effect.fnUntraced(function* (
   yield* append(...readingFacts(night, closed, reading))
   const task = night.run.tasks.get(book.work.task_id)
   if (task?.settled?.fact.reason !== kept?.reason || task?.attempts.at(-1) !== attempt) return
-  const { end, reason } = endOfAttempt(closed, attempt.abort)
-  yield* settle(night, book.work.task_id, verdictOf(end, reason, reading))
+  const { verdict } = endOfAttempt(closed, attempt.abort)
+  yield* settle(night, book.work.task_id, verdictOf(verdict, reading))
 })
 
 const readingFacts = (

@@ -7,6 +7,7 @@ import { Hints } from "../client/Hints.ts"
 import { Service } from "../client/Service.ts"
 import type { Body, CallFailure, StateAnswer, StateView } from "../client/Service.ts"
 import { idCharactersMax } from "../contract/TextBounds.ts"
+import type { Reason } from "../ends/Ends.ts"
 import type { Landing, LandingFailed } from "../landing/Landing.ts"
 import type { AbortIntended, AttemptClosed } from "../ledger/Fact.ts"
 import type { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
@@ -173,7 +174,7 @@ const lookOnce = Effect.fnUntraced(function* (order: AttemptOrder, open: OpenExe
       order,
       open,
       watch,
-      { status_code: "UNKNOWN", status_reason: "EXECUTION_GONE" },
+      { status_code: "UNKNOWN", status_reason: "EXECUTION_GONE" satisfies Reason },
       undefined,
     )
     return looked
@@ -260,7 +261,7 @@ const closeAttempt = Effect.fnUntraced(function* (
     ...(products_count?._tag === "Counted" ? { products_count: products_count.counts } : {}),
     ...(landed === undefined ? {} : { landed }),
   }
-  yield* append(closed, ...rejection(order, status_code, status_reason, authentication_status))
+  yield* append(closed, ...rejection(order, closed))
   watch.closed = closed
 })
 

@@ -4,6 +4,8 @@
  */
 import { Clock, Effect, Option, Queue } from "effect"
 import type { Service } from "../client/Service.ts"
+import { own } from "../ends/Ends.ts"
+import type { Verdict } from "../ends/Ends.ts"
 import type { Landing, LandingFailed } from "../landing/Landing.ts"
 import type { AttemptClosed } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
@@ -16,8 +18,6 @@ import { externalExecutionId } from "./ExternalId.ts"
 import type { Heads } from "./LookTurns.ts"
 import { tell } from "./Progress.ts"
 import type { Mode } from "./TaskResumption.ts"
-import { own } from "./Verdict.ts"
-import type { Verdict } from "./Verdict.ts"
 import type { CallParts, Rules, TaskWork } from "./Work.ts"
 
 export type Failure = LedgerFailed | LandingFailed

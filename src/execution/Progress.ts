@@ -3,7 +3,7 @@
  * watches tells it to nobody.
  */
 import { Context, Effect } from "effect"
-import type { Outcome } from "../ledger/Fact.ts"
+import type { Outcome } from "../ends/EndRow.ts"
 
 export type ProgressEvent =
   | {

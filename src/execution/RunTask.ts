@@ -7,7 +7,7 @@ import { Hints, withHintPair } from "../client/Hints.ts"
 import { retryWaitMs } from "../scheduling/Polling.ts"
 import type { Candidate } from "../scheduling/Schedule.ts"
 import { refusesTokenizedStart } from "./Attempt.ts"
-import { endOfRefusal, endOfRejected } from "../ends/Ends.ts"
+import { own, verdictOfRefusal, verdictOfRejected } from "../ends/Ends.ts"
 import { finish } from "./FinishTask.ts"
 import { followAttempt } from "./FollowAttempt.ts"
 import type { OpenExecution } from "./FollowAttempt.ts"
@@ -18,7 +18,6 @@ import { tell } from "./Progress.ts"
 import { startAttempt } from "./StartAttempt.ts"
 import { dropToken, tokenEndOfRefusal } from "../tokens/TokenEnds.ts"
 import type { StartResult } from "./StartAttempt.ts"
-import { own, verdictOfEnd } from "./Verdict.ts"
 import type { CallParts } from "./Work.ts"
 
 /** Begins one attempt in the slot that was taken for it. */
@@ -45,7 +44,7 @@ export const startTask = Effect.fnUntraced(function* (night: Night, book: Book, 
   }
   const refused = book.fingerprint === undefined ? undefined : night.rejected.get(book.fingerprint)
   if (refused !== undefined) {
-    yield* settle(night, work.task_id, verdictOfEnd(endOfRejected(refused), refused))
+    yield* settle(night, work.task_id, verdictOfRejected(refused))
     return yield* release(night, candidate.task_id)
   }
   const overAt = (yield* Clock.currentTimeMillis) + (work.expected_ms ?? 0)
@@ -118,7 +117,7 @@ export const settleRefusal = Effect.fnUntraced(function* (night: Night, book: Bo
   const tokenEnd = tokenEndOfRefusal(status_reason)
   if (book.token_id !== undefined && tokenEnd !== undefined)
     yield* dropToken(orderOf(night, book), book.token_id, tokenEnd)
-  yield* settle(night, book.work.task_id, verdictOfEnd(endOfRefusal(status_reason), status_reason))
+  yield* settle(night, book.work.task_id, verdictOfRefusal(status_reason))
 })
 
 const deferredReasons = { foreign: "ALREADY_EXECUTING", not_created: "SERVICE_UNREACHABLE" } as const

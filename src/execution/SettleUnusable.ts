@@ -5,13 +5,14 @@
  */
 import { Cause, Effect, Result } from "effect"
 import { cutText } from "../contract/TextBounds.ts"
+import { own } from "../ends/Ends.ts"
+import type { Reason } from "../ends/Ends.ts"
 import type { AttemptClosed, Fact } from "../ledger/Fact.ts"
 import type { Failure, Night, Book } from "./Night.ts"
 import { release } from "./Night.ts"
 import { append } from "../ledger/Ledger.ts"
 import { tell } from "./Progress.ts"
 import { AnswerUnusable, defectOf, defectText, unusableText } from "./Quarantine.ts"
-import { own } from "./Verdict.ts"
 import type { Reading } from "./Verdict.ts"
 
 /** What of a cause concerns its task alone; undefined for what concerns the night. */
@@ -102,7 +103,7 @@ const unknownLogin = (night: Night, book: Book): ReadonlyArray<Fact> => {
   const { fingerprint, stage, login, work } = book
   const isUnknown = (stage === "sent" || stage === "open") && login.status !== "AUTH_OK"
   if (!isUnknown || fingerprint === undefined || night.rejected.has(fingerprint)) return []
-  const reason = "ANSWER_UNUSABLE"
+  const reason: Reason = "ANSWER_UNUSABLE"
   night.rejected.set(fingerprint, reason)
   const { task_id, customer_id, engine_reference } = work
   const of = { run_id: night.run_id, task_id, fingerprint, customer_id, engine_reference }

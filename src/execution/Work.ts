@@ -5,9 +5,9 @@
 import type { Effect } from "effect"
 import type { StartCall } from "../client/Service.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
+import type { Verdict } from "../ends/Ends.ts"
 import type { LedgerFailed } from "../ledger/Ledger.ts"
 import type { Limits } from "../scheduling/Schedule.ts"
-import type { Verdict } from "./Verdict.ts"
 
 /** Everything a start sends but its external id. */
 export type CallParts = Omit<StartCall, "external_execution_id">

@@ -5,6 +5,9 @@
  */
 import { Schema } from "effect"
 import { ResultsSource } from "../contract/ResultsSource.ts"
+import { actors, outcomes } from "../ends/EndRow.ts"
+import { abortCauses, SettledReason } from "../ends/Ends.ts"
+import type { Reason } from "../ends/Ends.ts"
 import { attempt, task } from "./FactKeys.ts"
 import { LeftOutBody } from "./LeftOutBody.ts"
 import {
@@ -15,11 +18,6 @@ import {
   TokenRevoked,
   TokenStored,
 } from "./TokenFacts.ts"
-
-export const outcomes = ["succeeded", "partial", "failed", "skipped", "unfinished"] as const
-export type Outcome = (typeof outcomes)[number]
-export const actors = ["nobody", "customer", "engineer", "service"] as const
-export type WhoActs = (typeof actors)[number]
 
 /** Where a landed body stands: enough to find it, and to prove that it is the same. */
 export const LandedRef = Schema.Struct({
@@ -106,7 +104,6 @@ export const AttemptObserved = Schema.TaggedStruct("AttemptObserved", {
   status_reason: Schema.String,
   authentication_status: Schema.optionalKey(Schema.String),
 })
-export const abortCauses = ["challenge", "max_wait", "deadline"] as const
 export const AbortIntended = Schema.TaggedStruct("AbortIntended", {
   ...attempt,
   execution_id: Schema.String,
@@ -150,7 +147,11 @@ export const AttemptDrained = Schema.TaggedStruct("AttemptDrained", {
     Schema.Struct({ basis: Schema.Literals(drainBases), families: Schema.Array(ProofLine) }),
   ),
 })
-export const keptReasons = ["RECORDS_SHORT", "RECORDS_UNREACHABLE", "ANSWER_UNUSABLE"] as const
+export const keptReasons = [
+  "RECORDS_SHORT",
+  "RECORDS_UNREACHABLE",
+  "ANSWER_UNUSABLE",
+] as const satisfies ReadonlyArray<Reason>
 /** It is not proved that all of this closed execution is here: it stays at the service and is read again. */
 export const AttemptKept = Schema.TaggedStruct("AttemptKept", {
   ...attempt,
@@ -201,7 +202,7 @@ export const AttachmentRead = Schema.TaggedStruct("AttachmentRead", {
 export const TaskSettled = Schema.TaggedStruct("TaskSettled", {
   ...task,
   outcome: Schema.Literals(outcomes),
-  reason: Schema.String,
+  reason: SettledReason,
   who_acts: Schema.Literals(actors),
   /** For people, where the reason alone does not say enough; holds no value of a parameter. */
   message: Schema.optionalKey(Schema.String),

@@ -3,6 +3,8 @@
  * this one picture, so that none of them can remember something that the ledger does not know.
  */
 import type { ResultsSource } from "../contract/ResultsSource.ts"
+import { own } from "../ends/Ends.ts"
+import type { Verdict } from "../ends/Ends.ts"
 import type { Deletion } from "./Deletion.ts"
 import type {
   AbortIntended,
@@ -111,3 +113,6 @@ export interface TaskDraft extends Omit<Writable<TaskState>, "attempts" | "resul
   results: Array<At<typeof ResultsRead.Type>>
   attachments: Array<typeof AttachmentRead.Type>
 }
+
+/** What a task is settled with; one that is not settled is in progress. */
+export const verdictOfTask = ({ settled }: TaskState): Verdict => settled?.fact ?? own("IN_PROGRESS")

@@ -5,6 +5,8 @@
 import { Effect, Redacted } from "effect"
 import type { Prepared, Rules, SessionWork, TaskWork } from "../execution/Work.ts"
 import { builtInSources } from "../contract/ResultsSource.ts"
+import { beforeStart } from "../ends/Ends.ts"
+import type { Reason } from "../ends/Ends.ts"
 import type { Job } from "../jobs/Job.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
@@ -218,17 +220,15 @@ const prepareTask = (
   })
 }
 
-const unreadable = { outcome: "failed", reason: "TOKEN_UNREADABLE", who_acts: "engineer" } as const
-
-/** The values of logins are compared when a plan is made; the key of a stored token is only known here. */
-const secretInHooks = { outcome: "failed", reason: "BAD_CONFIGURATIONS", who_acts: "engineer" } as const
+const never = (reason: Reason): Prepared => ({ _tag: "Verdict", verdict: beforeStart(reason) })
 
 const readyCall = Effect.fnUntraced(function* ({ job }: JobPlan, task: Task, store: TokenStoreState) {
   const login = yield* loginOf(task, store)
-  if (login === undefined) return { _tag: "Verdict", verdict: unreadable } satisfies Prepared as Prepared
+  if (login === undefined) return never("TOKEN_UNREADABLE")
   const { configurations, hooks_extra_data } = task.start
+  // The values of logins are compared when a plan is made; the key of a stored token is only known here.
   if (login._tag === "Token" && holdsSecret(hooks_extra_data, [Redacted.value(login.token_key)]))
-    return { _tag: "Verdict", verdict: secretInHooks } satisfies Prepared as Prepared
+    return never("BAD_CONFIGURATIONS")
   const call = {
     engine_reference: task.engine_reference,
     customer_id: task.customer_id,

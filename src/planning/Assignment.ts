@@ -4,9 +4,10 @@
  * would have to act.
  */
 import { Redacted } from "effect"
-import { statusReasonsByCode } from "../contract/Vocabulary.ts"
+import { beforeStart, verdictOfRejected } from "../ends/Ends.ts"
+import type { Reason, Verdict } from "../ends/Ends.ts"
 import type { Assignment, JobFeature } from "../jobs/Job.ts"
-import type { CredentialRejected, Outcome, WhoActs } from "../ledger/Fact.ts"
+import type { CredentialRejected } from "../ledger/Fact.ts"
 import type { RecordedAs } from "../ledger/Ledger.ts"
 import { cautionsOf } from "./Cautions.ts"
 import type { EngineFinding, Fit, KnownEngine, SeenEngine } from "../forms/EngineForms.ts"
@@ -45,16 +46,12 @@ export interface Task {
 export type UnfittedTask = Omit<Task, "lacking" | "fingerprint" | "fitted" | "availability">
 
 /** An end before any start. */
-export interface TaskVerdict {
+export interface TaskVerdict extends Verdict {
   readonly task_id: string
   readonly customer_id: string
   readonly engine_reference: string
   readonly features: ReadonlyArray<JobFeature>
   readonly fingerprint?: string
-  readonly outcome: Outcome
-  readonly reason: string
-  readonly who_acts: WhoActs
-  /** For people; holds no value of a parameter. */
   readonly message: string
 }
 
@@ -99,7 +96,7 @@ export const planAssignment = (
   const refusal = refuseEngine(subject, finding)
   if (refusal !== undefined) return refusal
   const found = findLogin(assignment, login, grounds.tokens ?? Tokens.closedShelf)
-  if (found._tag === "Refused") return settle(subject, engineerEnd(found.reason), found.message)
+  if (found._tag === "Refused") return settle(subject, beforeStart(found.reason), found.message)
   const task: UnfittedTask = {
     ...subject,
     start: { login: found, configurations, hooks_extra_data },
@@ -125,19 +122,20 @@ export const refitTask = (task: UnfittedTask, { finding, fit }: Seen, grounds: G
   const settings = fit?.settings ?? checkAllSettings({ features, configurations })
   const warnings = settings.warnings.map(tell)
   if (settings.errors.length > 0) {
-    return settle(subject, ends.settings, tellAll(settings.errors), warnings)
+    return settle(subject, beforeStart("BAD_CONFIGURATIONS"), tellAll(settings.errors), warnings)
   }
   const { login, fingerprint, found } = fitLogin(task, fit?.login, grounds)
   const known = { ...subject, fingerprint }
   warnings.push(...found.warnings.map(tell))
-  if (found.errors.length > 0) return settle(known, ends.parameters, tellAll(found.errors), warnings)
+  if (found.errors.length > 0)
+    return settle(known, beforeStart("INCORRECT_PARAMETERS_FORMAT"), tellAll(found.errors), warnings)
   const rejected = grounds.rejections.get(fingerprint)
   if (rejected !== undefined) return settleRejected(known, rejected, warnings)
   const asked = login._tag === "Token" ? Tokens.narrowFeatures(features, login.token) : undefined
   if (asked !== undefined) {
     warnings.push(...asked.outside.map(tellOutside))
     if (asked.features.length === 0 && features.length > 0)
-      return settle(known, engineerEnd("TOKEN_FEATURES"), noFeatureLeft, warnings)
+      return settle(known, beforeStart("TOKEN_FEATURES"), noFeatureLeft, warnings)
   }
   const wanted = asked?.features ?? features
   const lacking = engine === undefined ? [] : lackingFeatures(wanted, engine)
@@ -159,9 +157,7 @@ export const refitTask = (task: UnfittedTask, { finding, fit }: Seen, grounds: G
   }
 }
 
-type Found =
-  | TaskLogin
-  | ({ readonly _tag: "Refused" } & { readonly reason: string; readonly message: string })
+type Found = TaskLogin | { readonly _tag: "Refused"; readonly reason: Reason; readonly message: string }
 
 const findLogin = (assignment: Assignment, login: ResolvedLogin, shelf: TokenShelf): Found => {
   if (assignment.login._tag === "Token") {
@@ -204,26 +200,9 @@ const noFeatureLeft =
 
 type Subject = Pick<TaskVerdict, "task_id" | "customer_id" | "engine_reference" | "features" | "fingerprint">
 
-interface End {
-  readonly outcome: Outcome
-  readonly reason: string
-  readonly who_acts: WhoActs
-}
-
-/** The ends before a start, as the table of ends has them. */
-const ends = {
-  engineUnknown: { outcome: "skipped", reason: "ENGINE_UNKNOWN", who_acts: "engineer" },
-  personNeeded: { outcome: "skipped", reason: "CUSTOMER_INTERVENTION_REQUIRED", who_acts: "engineer" },
-  settings: { outcome: "failed", reason: "BAD_CONFIGURATIONS", who_acts: "engineer" },
-  parameters: { outcome: "failed", reason: "INCORRECT_PARAMETERS_FORMAT", who_acts: "engineer" },
-  formUnusable: { outcome: "failed", reason: "ANSWER_UNUSABLE", who_acts: "engineer" },
-} as const satisfies Readonly<Record<string, End>>
-
-const engineerEnd = (reason: string): End => ({ outcome: "failed", reason, who_acts: "engineer" })
-
 const settle = (
   subject: Subject,
-  end: End,
+  end: Verdict,
   message: string,
   warnings: ReadonlyArray<string> = [],
 ): Decision => ({ _tag: "Settled", warnings, verdict: { ...subject, ...end, message } })
@@ -234,23 +213,23 @@ const refuseEngine = (subject: Subject, finding: EngineFinding): Decision | unde
   if (finding._tag === "Unknown") {
     return settle(
       subject,
-      ends.engineUnknown,
+      beforeStart("ENGINE_UNKNOWN"),
       "the service knows no such engine: see `nightjar engines list`",
     )
   }
   if (finding._tag === "Unreadable") {
-    return settle(subject, engineerEnd("UNEXPECTED_ANSWER"), `${finding.detail}; ${noLogin}`)
+    return settle(subject, beforeStart("UNEXPECTED_ANSWER"), `${finding.detail}; ${noLogin}`)
   }
   if (finding._tag === "Unusable") {
-    return settle(subject, ends.formUnusable, `the engine's form cannot be used (${finding.why}); ${noLogin}`)
+    const message = `the engine's form cannot be used (${finding.why}); ${noLogin}`
+    return settle(subject, beforeStart("ANSWER_UNUSABLE"), message)
   }
   if (finding._tag === "Known" && finding.engine.details.action_required_frequency === "always") {
-    return settle(subject, ends.personNeeded, "this engine needs a person at every run")
+    const message = "this engine needs a person at every run"
+    return settle(subject, beforeStart("CUSTOMER_INTERVENTION_REQUIRED"), message)
   }
   return undefined
 }
-
-const authErrors: ReadonlySet<string> = new Set(statusReasonsByCode.AUTH_ERROR)
 
 const settleRejected = (
   subject: Subject & { readonly fingerprint: string },
@@ -261,8 +240,7 @@ const settleRejected = (
   const message =
     `these credentials were rejected with ${fact.reason} at ${new Date(at).toISOString()}${whose} ` +
     `and are not sent again unchanged; \`nightjar credentials release ${subject.fingerprint}\` allows it`
-  const who_acts = authErrors.has(fact.reason) ? "customer" : "engineer"
-  return settle(subject, { outcome: "failed", reason: fact.reason, who_acts }, message, warnings)
+  return settle(subject, verdictOfRejected(fact.reason), message, warnings)
 }
 
 const tell = ({ loc, message }: Issue): string =>

@@ -8,6 +8,7 @@ import { createHash } from "node:crypto"
 import { Cause, Effect } from "effect"
 import { readProductsCount } from "../contract/ProductsCount.ts"
 import type { ProductsCount } from "../contract/ProductsCount.ts"
+import { notInTables } from "../ends/Ends.ts"
 import { proveDrain } from "../execution/DrainProof.ts"
 import { executionsOf } from "../ledger/RunState.ts"
 import type { AttemptState, TaskState } from "../ledger/RunState.ts"
@@ -104,7 +105,8 @@ const barestRows = (picture: RunPicture, task: TaskState): ReadonlyArray<TableRo
       external_execution_id,
     }),
   )
-  const coverage = { ...first, outcome: "partial", reason: "ANSWER_UNUSABLE", who_acts: "engineer" }
+  const { outcome, reason, who_acts } = notInTables
+  const coverage = { ...first, outcome, reason, who_acts }
   return [...executions.map((row): TableRow => [executionsTable.name, row]), [coverageTable.name, coverage]]
 }
 

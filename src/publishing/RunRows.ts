@@ -1,32 +1,28 @@
 /**
  * Rows that follow from the ledger alone: the run, its tasks, attachments and deletions. Pure. A task that
- * is not settled is unfinished, and the service has to act.
+ * is not settled is unfinished.
  */
 import type { Cell } from "../records/Columns.ts"
 import { dateCell } from "../records/Cells.ts"
-import { outcomes } from "../ledger/Fact.ts"
-import type { Outcome, WhoActs } from "../ledger/Fact.ts"
-import { executionsOf } from "../ledger/RunState.ts"
+import { outcomes } from "../ends/EndRow.ts"
+import { executionsOf, verdictOfTask } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 import type { TableRow } from "./ExecutionRows.ts"
 import { attachmentsTable, deletionsTable, runsTable, tasksTable } from "./SystemTables.ts"
 import type { Row } from "./TakeFields.ts"
 
-export interface Settlement {
-  readonly outcome: Outcome
-  readonly reason: string | undefined
-  readonly who_acts: WhoActs
+/** As tables tell it: what is not settled has no reason yet. */
+export const settlementOf = (task: TaskState) => {
+  const { outcome, who_acts } = verdictOfTask(task)
+  return { outcome, reason: task.settled?.fact.reason, who_acts }
 }
-
-export const settlementOf = ({ settled }: TaskState): Settlement =>
-  settled === undefined ? { outcome: "unfinished", reason: undefined, who_acts: "service" } : settled.fact
 
 const statusOf = ({ ended }: RunState): string =>
   ended === undefined ? "running" : ended.leftovers ? "unfinished" : "finished"
 
 const runRow = (run: RunState): Row => {
   const { started, started_at, ended } = run
-  const tasks = [...run.tasks.values()].map((task) => settlementOf(task).outcome)
+  const tasks = [...run.tasks.values()].map((task) => verdictOfTask(task).outcome)
   const counts = outcomes.map((outcome): readonly [string, Cell] => [
     outcome,
     tasks.filter((each) => each === outcome).length,

@@ -3,11 +3,12 @@
  * not succeed by who must act, then what is left at the service. Holds ids and reasons, never a value of a
  * parameter.
  */
-import type { Outcome, WhoActs } from "../ledger/Fact.ts"
+import type { Outcome, WhoActs } from "../ends/EndRow.ts"
+import { rowOf } from "../ends/Ends.ts"
 import { shortfallOf, surplusOf } from "../execution/DrainProof.ts"
+import { verdictOfTask } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState, TokenNote } from "../ledger/RunState.ts"
 import { dayOf } from "../tokens/TokenLogin.ts"
-import { adviceOf } from "./Advice.ts"
 import { shorten } from "./TerminalText.ts"
 import { counted } from "./TextTable.ts"
 
@@ -21,6 +22,8 @@ export interface Trouble {
   readonly examples: ReadonlyArray<string>
   /** What the first task says beyond its reason, if anything. */
   readonly message: string | undefined
+  /** What the reason means, and what to do next: a sentence or two each. */
+  readonly means: string
   readonly advice: string
 }
 
@@ -69,13 +72,16 @@ export const summarise = (run: RunState): Summary => {
     elapsed_ms: run.ended === undefined ? undefined : Math.max(0, run.ended.at - run.started_at),
     exit_code: run.ended?.exit_code,
     tasks: tasks.length,
-    outcomes: countBy(tasks.map(outcomeOf), {
-      succeeded: 0,
-      partial: 0,
-      failed: 0,
-      skipped: 0,
-      unfinished: 0,
-    }),
+    outcomes: countBy(
+      tasks.map((task) => verdictOfTask(task).outcome),
+      {
+        succeeded: 0,
+        partial: 0,
+        failed: 0,
+        skipped: 0,
+        unfinished: 0,
+      },
+    ),
     executions: attempts.filter(({ attempt }) => attempt.execution_id !== undefined).length,
     records_counted: tasks.reduce((sum, task) => sum + countedBy(task), 0),
     attachments,
@@ -90,8 +96,6 @@ export const summarise = (run: RunState): Summary => {
     ],
   }
 }
-
-export const outcomeOf = (task: TaskState): Outcome => task.settled?.fact.outcome ?? "unfinished"
 
 const countBy = <K extends string>(values: ReadonlyArray<K>, zeros: Readonly<Record<K, number>>) => {
   const counts: Record<K, number> = { ...zeros }
@@ -109,31 +113,25 @@ const countedBy = ({ attempts }: TaskState): number => {
 const reasonMax = 200
 const messageMax = 1_000
 
-const inProgress = "Not finished yet: `nightjar run` goes on with it."
-
 const troublesOf = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<Trouble> => {
   const groups = new Map<string, { trouble: Trouble; examples: Array<string>; count: number }>()
   for (const task of tasks) {
-    const fact = task.settled?.fact
-    if (fact?.outcome === "succeeded") continue
-    const { outcome, who_acts, ...told } = fact ?? {
-      outcome: "unfinished" as const,
-      reason: "IN_PROGRESS",
-      who_acts: "service" as const,
-    }
+    const { outcome, who_acts, message, ...told } = verdictOfTask(task)
+    if (outcome === "succeeded") continue
     const reason = shorten(told.reason, reasonMax)
     const key = JSON.stringify([who_acts, outcome, reason])
     const group = groups.get(key)
     if (group === undefined) {
-      const about = fact === undefined ? inProgress : adviceOf(fact.reason)
+      const { means, next } = rowOf(told.reason)
       const trouble = {
         who_acts,
         outcome,
         reason,
         count: 0,
         examples: [],
-        message: fact?.message === undefined ? undefined : shorten(fact.message, messageMax),
-        advice: about,
+        message: message === undefined ? undefined : shorten(message, messageMax),
+        means,
+        advice: next,
       }
       groups.set(key, { trouble, examples: [subjectOf(task)], count: 1 })
       continue

@@ -4,6 +4,7 @@
  * which the old token must not stand in for.
  */
 import type { Redacted } from "effect"
+import type { Reason } from "../ends/Ends.ts"
 import type { JobFeature } from "../jobs/Job.ts"
 import type { StoredToken } from "./StoredToken.ts"
 import { defaultTokenName } from "./StoredToken.ts"
@@ -100,12 +101,7 @@ export const keptToken = (
 
 /** Why a token that the job names cannot log in; the ends before a start. */
 export interface TokenRefusal {
-  readonly reason:
-    | "TOKENS_UNAVAILABLE"
-    | "TOKEN_UNKNOWN"
-    | "TOKEN_MISMATCH"
-    | "TOKEN_EXPIRED"
-    | "TOKEN_DROPPED"
+  readonly reason: Extract<Reason, `TOKEN${string}`>
   readonly message: string
 }
 

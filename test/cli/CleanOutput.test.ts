@@ -9,6 +9,7 @@ import { loggedLedger } from "../../src/cli/NightLog.ts"
 import { note, say, sayJson } from "../../src/cli/Output.ts"
 import { lastWordsOf } from "../../src/cli/RunProcess.ts"
 import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
+import { said } from "../ends/Said.ts"
 import { KnownSecrets, makeKnownSecrets, processSecrets } from "../../src/secrets/KnownSecrets.ts"
 
 const secret = 'shown-canary"7+'
@@ -63,7 +64,7 @@ describe("a line of the night's log", () => {
         run_id: "job.2026-11-20",
         task_id: "t",
         outcome: "failed",
-        reason: secret,
+        reason: said(secret),
         who_acts: "engineer",
         message: `${secret} 1 of 2`,
       } as const

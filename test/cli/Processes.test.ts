@@ -3,7 +3,7 @@
  * the lock.
  */
 import { spawn, spawnSync } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -11,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Effect } from "effect"
 import { bundle } from "../project/bundle.ts"
 import { lockFolder } from "../../src/foundation/FolderLock.ts"
+import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
 
 const checkout = fileURLToPath(new URL("../../", import.meta.url))
 const root = mkdtempSync(join(tmpdir(), "cli-"))
@@ -120,6 +121,45 @@ describe("a night", () => {
     }>
     expect(rejected.length).toBe(1)
     expect(nightjar("credentials", "release", rejected[0]?.fingerprint ?? "").status).toBe(0)
+  })
+})
+
+describe("a reason that is explained", () => {
+  it("needs no run, and gives way to an id that is spelt like it", async () => {
+    const folder = join(root, "explained")
+    expect(nightjar("explain", "TIMEOUT", "--output", folder)).toEqual({
+      status: 0,
+      stdout: `TIMEOUT: The execution took longer than \`execution_timeout\`.
+Outcome: failed, action needed from an engineer, exit code 3
+Tried again in the same night: no
+Next: Raise \`execution_timeout\` or ask for fewer features, then rerun.
+`,
+      stderr: "",
+    })
+    const run_id = "job.2026-11-21"
+    const task_id = `${run_id}/PARTIAL/bank`
+    const ids = { run_id, task_id, customer_id: "PARTIAL", engine_reference: "bank" }
+    const written = Effect.flatMap(Ledger, ({ append }) =>
+      append([
+        { _tag: "RunStarted", run_id, job: "job", job_path: "j", run_date: "2026-11-21", tool_version: "0" },
+        { _tag: "TaskPlanned", ...ids, features: [] },
+      ]),
+    )
+    mkdirSync(folder)
+    const ledger = openLedger({ path: join(folder, "ledger.sqlite") })
+    await Effect.runPromise(Effect.provide(written, Ledger.layerOver(ledger)))
+    expect(nightjar("explain", "PARTIAL", "--output", folder).stdout).toContain(task_id)
+    expect(JSON.parse(nightjar("explain", "FEATURE_FAILED", "--json", "--output", folder).stdout)).toEqual({
+      reason: "FEATURE_FAILED",
+      outcome: "failed",
+      who_acts: "engineer",
+      means: "The engine failed to read the feature.",
+      next: "Report the engine.",
+    })
+    expect(nightjar("explain", "NO_SUCH_REASON", "--output", folder)).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining("no task, customer, execution or session has that id, and no reason"),
+    })
   })
 })
 

@@ -5,7 +5,7 @@ import { readProductsCount } from "../../src/contract/ProductsCount.ts"
 import { flowResultsSource, profileSource } from "../../src/contract/ResultsSource.ts"
 import type { ResultsSource } from "../../src/contract/ResultsSource.ts"
 import { findingOf, isWanted, proveDrain, shortfallOf, surplusOf } from "../../src/execution/DrainProof.ts"
-import { ownEnds } from "../../src/ends/Ends.ts"
+import { own } from "../../src/ends/Ends.ts"
 import type { SourceReading } from "../../src/execution/ReadSource.ts"
 import { judgeReadings, verdictOf } from "../../src/execution/Verdict.ts"
 
@@ -159,13 +159,13 @@ describe("what was read becomes", () => {
   it("the verdict of a task that succeeded, and no other: what failed keeps its own reason", () => {
     const reading = judgeReadings(two, [answered(flowResultsSource, "Nothing", 404)])
     const message = "bank:account 0 of 2; flow_results: 404"
-    expect(verdictOf(ownEnds.COMPLETED, "COMPLETED", reading)).toEqual({
+    expect(verdictOf(own("COMPLETED"), reading)).toEqual({
       outcome: "partial",
       reason: "RECORDS_UNREACHABLE",
       who_acts: "engineer",
       message,
     })
-    expect(verdictOf(ownEnds.UNEXPECTED_ANSWER, "FAILED", reading)).toEqual({
+    expect(verdictOf(own("FAILED"), reading)).toEqual({
       outcome: "failed",
       reason: "FAILED",
       who_acts: "engineer",

@@ -85,7 +85,7 @@ export const drained = (attempt: number): Fact => ({
 })
 export const settled = (
   outcome: Extract<Fact, { _tag: "TaskSettled" }>["outcome"],
-  reason: string,
+  reason: Extract<Fact, { _tag: "TaskSettled" }>["reason"],
 ): Fact => ({ _tag: "TaskSettled", ...task, outcome, reason, who_acts: "service" })
 
 const transient = fc.constantFrom<Answer>("not_created", "foreign")

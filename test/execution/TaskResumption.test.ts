@@ -136,7 +136,7 @@ describe("resuming", () => {
     ]
     expect(resumed(temporary)).toEqual({ _tag: "Start", attempt: 2, probe: false, attemptsMade: 0 })
     for (const outcome of ["succeeded", "partial", "failed", "skipped"] as const)
-      expect(resumed([...temporary, settled(outcome, "ANY")])).toEqual({ _tag: "Nothing" })
+      expect(resumed([...temporary, settled(outcome, "FAILED")])).toEqual({ _tag: "Nothing" })
     expect(told([settled("unfinished", "ENGINE_UNAVAILABLE")])).toBe("start 1")
     expect(told([settled("unfinished", "START_UNKNOWN"), intended(1)])).toBe("probe 1")
   })

@@ -60,7 +60,7 @@ describe("the ledger", () => {
       yield* TestClock.adjust("3 seconds")
       yield* ledger.append([started("other.2026-11-21", "other")])
       yield* ledger.append([
-        { _tag: "TaskSettled", ...task, outcome: "failed", reason: "R", who_acts: "nobody" },
+        { _tag: "TaskSettled", ...task, outcome: "failed", reason: "FAILED", who_acts: "nobody" },
       ])
       const facts = yield* ledger.facts(run_id)
       expect(facts.map(({ seq, at, fact }) => [seq, at, fact._tag])).toEqual([

@@ -34,13 +34,13 @@ const deletion = (http_status: number, outcome: "deleted" | "gone" | "pending"):
 describe("the state of a run", () => {
   it("is nothing without a beginning, and ignores tasks and attempts that were never planned", () => {
     expect(foldRun([])).toBeUndefined()
-    expect(foldRun(recorded([settled("failed", "X")]))).toBeUndefined()
+    expect(foldRun(recorded([settled("failed", "FAILED")]))).toBeUndefined()
     const strange: Fact = {
       _tag: "TaskSettled",
       run_id,
       task_id: "?",
       outcome: "failed",
-      reason: "X",
+      reason: "FAILED",
       who_acts: "nobody",
     }
     expect([...fold([strange, observed(7)]).tasks.keys()]).toEqual([task_id])

@@ -10,6 +10,7 @@ import type { EngineFinding } from "../../src/forms/EngineForms.ts"
 import { fingerprintLogin } from "../../src/secrets/Fingerprint.ts"
 import type { ResolvedLogin } from "../../src/planning/Logins.ts"
 import type { Assignment } from "../../src/jobs/Job.ts"
+import { said } from "../ends/Said.ts"
 import {
   assignment,
   configsForm,
@@ -65,7 +66,7 @@ interface Case {
   }
 }
 const failed = (reason: string, message: string) =>
-  ({ outcome: "failed", reason, who_acts: "engineer", message }) as const
+  ({ outcome: "failed", reason: said(reason), who_acts: "engineer", message }) as const
 const skipped = (reason: string, message: string) =>
   ({ ...failed(reason, message), outcome: "skipped" }) as const
 const tokens = failed("TOKENS_UNAVAILABLE", "the token store is not open: the job needs `tokens: { key }`")

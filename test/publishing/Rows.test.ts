@@ -6,6 +6,7 @@ import { coverageRows } from "../../src/publishing/CoverageRows.ts"
 import type { TaskFindings } from "../../src/publishing/CoverageRows.ts"
 import { executionRow, productKey } from "../../src/publishing/ExecutionRows.ts"
 import { sessionRows } from "../../src/publishing/SessionRows.ts"
+import { said } from "../ends/Said.ts"
 
 const run_id = "nightly.2026-11-20"
 const task_id = `${run_id}/c-1/bank`
@@ -32,7 +33,7 @@ const settled = (reason: string, outcome: "succeeded" | "failed" | "unfinished")
   _tag: "TaskSettled",
   ...task,
   outcome,
-  reason,
+  reason: said(reason),
   who_acts: outcome === "failed" ? "customer" : outcome === "succeeded" ? "nobody" : "service",
 })
 

@@ -1,6 +1,7 @@
 /** What a finished run answers its caller. */
 import { describe, expect, it } from "vitest"
-import type { Fact, Outcome } from "../../src/ledger/Fact.ts"
+import type { Outcome } from "../../src/ends/EndRow.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import { exitCodeOf, hasLeftovers } from "../../src/report/ExitCode.ts"
 import { executed, idOf, planned, run_id, settled, started } from "./Samples.ts"

@@ -2,9 +2,11 @@
  * Runs in miniature for the report's tests: facts in order, a second apart, folded by the ledger's own fold.
  */
 import { expect } from "vitest"
-import type { Fact, Outcome, WhoActs } from "../../src/ledger/Fact.ts"
+import type { Outcome, WhoActs } from "../../src/ends/EndRow.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
+import { said } from "../ends/Said.ts"
 
 export const run_id = "demo.2026-11-21"
 export const startAt = Date.UTC(2026, 10, 21, 2, 0, 0)
@@ -40,7 +42,7 @@ export const settled = (
   run_id,
   task_id: idOf(customer_id),
   outcome,
-  reason,
+  reason: said(reason),
   who_acts,
   ...(more.message === undefined ? {} : { message: more.message }),
 })

@@ -1,16 +1,18 @@
 /**
  * `nightjar explain ID`: everything the ledger knows about one task, customer, execution or session, over all
- * runs, as a timeline.
+ * runs, as a timeline. Of the name of a reason: its row of the table of ends.
  */
 import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
+import type { EndRow } from "../../ends/EndRow.ts"
+import { knownEnd, rowOf } from "../../ends/Ends.ts"
 import type { Recorded } from "../../ledger/Fact.ts"
-import { adviceOf } from "../../report/Advice.ts"
+import { endJson, renderEnd } from "../../report/RenderEnd.ts"
 import { factsAbout, renderRecorded } from "../../report/Timeline.ts"
 import { wrap } from "../../report/TextTable.ts"
 import { jsonFlag } from "../CommonFlags.ts"
 import { NothingThere } from "../Failures.ts"
-import { openedLedger, withLedger } from "../LedgerOf.ts"
+import { hasLedger, openedLedger, withLedger } from "../LedgerOf.ts"
 import { Output, say, sayJson } from "../Output.ts"
 
 const gather = Effect.fnUntraced(function* (id: string) {
@@ -28,15 +30,20 @@ export const explain = Command.make(
   "explain",
   {
     id: Argument.String("ID").pipe(
-      Argument.withDescription("A task_id, customer_id, execution_id or session_id"),
+      Argument.withDescription("A task_id, customer_id, execution_id or session_id, or the name of a reason"),
     ),
     json: jsonFlag,
   },
   Effect.fn("Explain.handle")(function* ({ id, json }) {
-    const found = yield* withLedger(gather(id))
+    const end = knownEnd(id)
+    // A reason needs no run to be explained.
+    const found = end === undefined || (yield* hasLedger) ? yield* withLedger(gather(id)) : []
+    if (found.length === 0 && end !== undefined) return yield* tellEnd(id, end, json)
     if (found.length === 0)
       return yield* new NothingThere({
-        message: "no task, customer, execution or session has that id; `nightjar status` lists tasks",
+        message:
+          "no task, customer, execution or session has that id, and no reason that name; " +
+          "`nightjar status` lists tasks",
       })
     if (json)
       return yield* sayJson(
@@ -63,13 +70,24 @@ export const explain = Command.make(
       }
       const settled = facts.findLast(({ fact }) => fact._tag === "TaskSettled")?.fact
       if (settled?._tag === "TaskSettled" && settled.outcome !== "succeeded")
-        yield* say(wrap(`Next: ${adviceOf(settled.reason)}`, out.width, "", "  "))
+        yield* say(wrap(`Next: ${rowOf(settled.reason).next}`, out.width, "", "  "))
       yield* say("")
     }
   }),
 ).pipe(
-  Command.withDescription("Everything known about one task, customer, execution or session, as a timeline"),
-  Command.withExamples([{ command: "nightjar explain c-024", description: "One customer over all runs" }]),
+  Command.withDescription(
+    "Everything known about one task, customer, execution or session, as a timeline; or what a reason means",
+  ),
+  Command.withExamples([
+    { command: "nightjar explain c-024", description: "One customer over all runs" },
+    { command: "nightjar explain BLOCKED_USER", description: "What a reason means and what to do next" },
+  ]),
 )
+
+const tellEnd = Effect.fnUntraced(function* (reason: string, end: EndRow, json: boolean) {
+  if (json) return yield* sayJson(endJson(reason, end))
+  const { out } = yield* Output
+  yield* say(renderEnd(reason, end, out.width))
+})
 
 const splitAt = (text: string, at: number): readonly [string, string] => [text.slice(0, at), text.slice(at)]

@@ -5,8 +5,8 @@
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import { suggestion } from "../../foundation/Nearest.ts"
+import { verdictOfTask } from "../../ledger/RunState.ts"
 import type { RunState, TaskState } from "../../ledger/RunState.ts"
-import { outcomeOf } from "../../report/Summary.ts"
 import { counted, table } from "../../report/TextTable.ts"
 import { jsonFlag, outputFolder, runArgument } from "../CommonFlags.ts"
 import { endWith, UsageRefused } from "../Failures.ts"
@@ -27,7 +27,7 @@ export interface Selection {
 export const selectTasks = (run: RunState, selection: Selection): ReadonlyArray<TaskState> =>
   [...run.tasks.values()].filter((task) => {
     const { customer_id, engine_reference } = task.planned
-    const outcome = outcomeOf(task)
+    const outcome = verdictOfTask(task).outcome
     const reason = task.settled?.fact.reason ?? ""
     return (
       outcome !== "succeeded" &&
@@ -137,7 +137,7 @@ const tellSelection = Effect.fnUntraced(function* (
     customer_id: task.planned.customer_id ?? "",
     session_id: task.planned.session_id ?? "",
     engine_reference: task.planned.engine_reference ?? "",
-    outcome: outcomeOf(task),
+    outcome: verdictOfTask(task).outcome,
     reason: task.settled?.fact.reason ?? "",
   }))
   if (json) return yield* sayJson(rows)
