@@ -1,14 +1,14 @@
 /**
  * All live layers, wired once. Rooms with heavy dependencies are loaded when a command first asks for them,
- * so that `nightjar --help` answers at once.
+ * so that a small command answers at once.
  */
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { NodeServices } from "@effect/platform-node"
 import { Duration, Effect, Layer, Logger, Redacted } from "effect"
-import { CliConfig, Command, GlobalFlag } from "effect/cli"
+import { Command } from "effect/cli"
 import type { HttpClient } from "effect/http"
-import { nightjar } from "./cli/Nightjar.ts"
+import { builtIns, nightjar } from "./cli/Nightjar.ts"
 import { Output } from "./cli/Output.ts"
 import { presenterLayer } from "./cli/Presenter.ts"
 import { runProcess } from "./cli/RunProcess.ts"
@@ -287,9 +287,7 @@ const cleanLine = (line: string): string => processSecrets.clean(line, "own")
 const live = Layer.mergeAll(
   wiring,
   presenterLayer,
-  CliConfig.layer({
-    builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions, GlobalFlag.LogLevel],
-  }),
+  builtIns,
   Logger.layer([Logger.withConsoleError(Logger.map(Logger.formatLogFmt, cleanLine))]),
   output.pipe(Layer.provideMerge(Settings.layer)),
 ).pipe(Layer.provideMerge(NodeServices.layer))
