@@ -4,7 +4,7 @@
  */
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Duration, Effect, Layer, Logger, Redacted } from "effect"
 import { Command } from "effect/cli"
 import type { HttpClient } from "effect/http"

@@ -3,7 +3,7 @@
  * nothing, and tells its addresses; port 0 takes any free one.
  */
 import { createServer } from "node:http"
-import { NodeHttpServer } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Context, Duration, Effect, Layer } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import type { HttpServerError } from "effect/http"
