@@ -53,7 +53,7 @@ export const nightjar = Command.make("nightjar").pipe(
   Command.withGlobalFlags([OutputFlag, NoProgressFlag]),
 )
 
-/** The flags of Effect's command line that this one has; its wizard would ask, and a night has nobody to answer. */
+/** The flags of its own that this command line has; no wizard: a night has nobody to ask. */
 export const builtIns = CliConfig.layer({
   builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions, GlobalFlag.LogLevel],
 })
