@@ -54,6 +54,8 @@ export const nightjar = Command.make("nightjar").pipe(
 )
 
 /** The flags of its own that this command line has; no wizard: a night has nobody to ask. */
-export const builtIns = CliConfig.layer({
-  builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions, GlobalFlag.LogLevel],
-})
+export const NightjarFlags = {
+  layer: CliConfig.layer({
+    builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions, GlobalFlag.LogLevel],
+  }),
+}

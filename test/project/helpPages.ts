@@ -13,7 +13,7 @@ import type { HelpDoc } from "effect/cli"
 
 interface CommandLine {
   readonly nightjar: Command.Command<"nightjar", unknown, unknown>
-  readonly builtIns: Layer.Layer<never>
+  readonly NightjarFlags: { readonly layer: Layer.Layer<never> }
 }
 
 const formatter = CliOutput.defaultFormatter({ colors: true })
@@ -29,7 +29,7 @@ const namesBelow = (doc: HelpDoc.HelpDoc): ReadonlyArray<string> =>
 export const helpPages = async (root: string): Promise<Readonly<Record<string, string>> | undefined> => {
   const roomOf = (name: string) => join(root, "src/cli", name)
   if (!existsSync(roomOf("Nightjar.ts"))) return undefined
-  const { nightjar, builtIns } = (await import(pathToFileURL(roomOf("Nightjar.ts")).href)) as CommandLine
+  const { nightjar, NightjarFlags } = (await import(pathToFileURL(roomOf("Nightjar.ts")).href)) as CommandLine
   const { toolVersion } = (await import(pathToFileURL(roomOf("Version.ts")).href)) as {
     readonly toolVersion: string
   }
@@ -48,7 +48,7 @@ export const helpPages = async (root: string): Promise<Readonly<Record<string, s
           below = namesBelow(event.helpDoc)
         }),
     })
-    const services = Layer.mergeAll(keeper, builtIns, NodeServices.layer)
+    const services = Layer.mergeAll(keeper, NightjarFlags.layer, NodeServices.layer)
     await Effect.runPromise(
       Effect.provide(Command.runWith(nightjar, { version: toolVersion })(args), services),
     )
