@@ -21,14 +21,21 @@ const problemsIn = <A>(read: Effect.Effect<A, { readonly problems: ReadonlyArray
     onFailure: ({ problems }) => problems,
   })
 
+const faultsOf = Effect.fnUntraced(function* (path: string) {
+  const { readFaults } = yield* Effect.promise(() => import("../sandbox/faults/FaultsFile.ts"))
+  return yield* problemsIn(readFaults(path))
+})
+const readingOf = Effect.fnUntraced(function* (path: string) {
+  const { readReading } = yield* Effect.promise(() => import("../sandbox/readings/ReadingFile.ts"))
+  return yield* problemsIn(readReading(path))
+})
+
 /** What is wrong with the files that the embedded service of a job is to follow: faults and a reading. */
 const problemsOfService = Effect.fnUntraced(function* ({ service }: Job) {
   if (service._tag !== "Embedded") return []
-  const { readFaults } = yield* Effect.promise(() => import("../sandbox/faults/FaultsFile.ts"))
-  const { readReading } = yield* Effect.promise(() => import("../sandbox/readings/ReadingFile.ts"))
   return [
-    ...(service.faults === undefined ? [] : yield* problemsIn(readFaults(service.faults))),
-    ...(service.reading === undefined ? [] : yield* problemsIn(readReading(service.reading))),
+    ...(service.faults === undefined ? [] : yield* faultsOf(service.faults)),
+    ...(service.reading === undefined ? [] : yield* readingOf(service.reading)),
   ]
 })
 

@@ -12,48 +12,53 @@ import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { fileMode, makeFolder, runFolder } from "./RunFolder.ts"
 import type { Share } from "./RunFolder.ts"
 
-export const loggedLedger = (output: string, share: Share) =>
-  Layer.effect(
-    Ledger,
-    Effect.gen(function* () {
-      const ledger = yield* Ledger
-      const known = yield* KnownSecrets
-      const logs = new Map<string, number>()
-      yield* Effect.addFinalizer(() => Effect.sync(() => logs.forEach((descriptor) => closeSync(descriptor))))
-      const open = (run_id: string): number => {
-        const known = logs.get(run_id)
-        if (known !== undefined) return known
-        makeFolder(runFolder(output, run_id), share)
-        const path = join(runFolder(output, run_id), "log.ndjson")
-        const descriptor = openSync(path, "a", fileMode(share))
-        chmodSync(path, fileMode(share))
-        logs.set(run_id, descriptor)
-        return descriptor
-      }
-      const write = (facts: ReadonlyArray<Fact>, at: string): void => {
-        for (const [run_id, ofRun] of Map.groupBy(facts, (fact) => ("run_id" in fact ? fact.run_id : ""))) {
-          if (run_id === "") continue
-          writeSync(open(run_id), ofRun.map((fact) => logLine(cleanFact(fact, known), at)).join(""))
+/** The ledger that is there, with the log beside it. */
+export const NightLog = {
+  layer: (output: string, share: Share) =>
+    Layer.effect(
+      Ledger,
+      Effect.gen(function* () {
+        const ledger = yield* Ledger
+        const known = yield* KnownSecrets
+        const logs = new Map<string, number>()
+        yield* Effect.addFinalizer(() =>
+          Effect.sync(() => logs.forEach((descriptor) => closeSync(descriptor))),
+        )
+        const open = (run_id: string): number => {
+          const known = logs.get(run_id)
+          if (known !== undefined) return known
+          makeFolder(runFolder(output, run_id), share)
+          const path = join(runFolder(output, run_id), "log.ndjson")
+          const descriptor = openSync(path, "a", fileMode(share))
+          chmodSync(path, fileMode(share))
+          logs.set(run_id, descriptor)
+          return descriptor
         }
-      }
-      return Ledger.of({
-        ...ledger,
-        append: (facts) =>
-          Effect.andThen(
-            ledger.append(facts),
-            Effect.clockWith((clock) =>
-              Effect.ignore(
-                Effect.try({
-                  try: () =>
-                    write(facts, new Date(Math.trunc(clock.currentTimeMillisUnsafe())).toISOString()),
-                  catch: () => "no log line",
-                }),
+        const write = (facts: ReadonlyArray<Fact>, at: string): void => {
+          for (const [run_id, ofRun] of Map.groupBy(facts, (fact) => ("run_id" in fact ? fact.run_id : ""))) {
+            if (run_id === "") continue
+            writeSync(open(run_id), ofRun.map((fact) => logLine(cleanFact(fact, known), at)).join(""))
+          }
+        }
+        return Ledger.of({
+          ...ledger,
+          append: (facts) =>
+            Effect.andThen(
+              ledger.append(facts),
+              Effect.clockWith((clock) =>
+                Effect.ignore(
+                  Effect.try({
+                    try: () =>
+                      write(facts, new Date(Math.trunc(clock.currentTimeMillisUnsafe())).toISOString()),
+                    catch: () => "no log line",
+                  }),
+                ),
               ),
             ),
-          ),
-      })
-    }),
-  )
+        })
+      }),
+    ),
+}
 
 const logLine = (fact: Fact, at: string): string => {
   const { _tag, ...fields } = fact

@@ -14,7 +14,7 @@ import { NoProgressFlag } from "./CommonFlags.ts"
 import { defectEnding, endingOf, exitCodes } from "./Failures.ts"
 import type { Ending } from "./Failures.ts"
 import { note, Output, say, sayJson } from "./Output.ts"
-import { progressLayer } from "./ProgressDisplay.ts"
+import { ProgressDisplay } from "./ProgressDisplay.ts"
 import { closeLock, prepareOutput, writeRunFile } from "./RunFolder.ts"
 import { toolVersion } from "./Version.ts"
 import { openWebhooks } from "./Webhooks.ts"
@@ -106,7 +106,7 @@ const oneNight = Effect.fnUntraced(function* (
     parent,
     only,
     toolVersion,
-  }).pipe(Effect.provide(Layer.merge(progressLayer(!silent), wiring.night(job, output, hooksUrl))))
+  }).pipe(Effect.provide(Layer.merge(ProgressDisplay.layer(!silent), wiring.night(job, output, hooksUrl))))
   if (!options.json) yield* tellNight(result, summary)
   return {
     exit_code: result.exit_code,

@@ -38,10 +38,12 @@ const expected = (text: string): string =>
     .replaceAll('"', "")
     .replaceAll(" | ", ", ")}`
 
-export const presenterLayer = CliOutput.layerPresenter({
-  present: Effect.fnUntraced(function* (event: CliOutput.Presenter.Event) {
-    if (event._tag !== "InvalidInvocation") return yield* CliOutput.defaultPresenter.present(event)
-    const lines = event.errors.map((error) => `nightjar: ${tell(error)}`)
-    yield* Console.error([...new Set(lines), `See \`${event.commandPath.join(" ")} --help\`.`].join("\n"))
+export const Presenter = {
+  layer: CliOutput.layerPresenter({
+    present: Effect.fnUntraced(function* (event: CliOutput.Presenter.Event) {
+      if (event._tag !== "InvalidInvocation") return yield* CliOutput.defaultPresenter.present(event)
+      const lines = event.errors.map((error) => `nightjar: ${tell(error)}`)
+      yield* Console.error([...new Set(lines), `See \`${event.commandPath.join(" ")} --help\`.`].join("\n"))
+    }),
   }),
-})
+}

@@ -136,22 +136,22 @@ export const listTokens = (path: string) =>
 const openScoped = (path: string) =>
   Effect.acquireRelease(openFile(path), (opened) => Effect.sync(() => opened.close()))
 
-/** A job without `tokens` runs without a store; whoever needs one says so. */
-export const TokenStore = Context.Reference<TokenStoreState>("nightjar/ledger/TokenStore", {
-  defaultValue: () => ({ _tag: "Closed" }),
+const closed: TokenStoreState = { _tag: "Closed" }
+const provide = (state: TokenStoreState) => Layer.succeedContext(Context.make(reference, state))
+const reference = Context.Reference<TokenStoreState>("nightjar/tokens/TokenStore", {
+  defaultValue: () => closed,
 })
 
-const provide = (state: TokenStoreState) => Layer.succeedContext(Context.make(TokenStore, state))
-
-export const TokenStoreLayer = {
+/** A job without `tokens` runs without a store; whoever needs one says so. */
+export const TokenStore = Object.assign(reference, {
   /** `path` may be ":memory:". Fails where the key is none, or not this store's. */
-  open: (path: string, options: TokenStoreOptions) =>
+  layer: (path: string, options: TokenStoreOptions) =>
     Layer.unwrap(
       Effect.gen(function* () {
         return provide(yield* openStore(yield* openScoped(path), options))
       }),
     ),
   /** A store over a database that outlives the layer, for simulated crashes. */
-  over: (database: DatabaseSync, options: TokenStoreOptions) =>
+  layerOver: (database: DatabaseSync, options: TokenStoreOptions) =>
     Layer.unwrap(Effect.map(openStore(database, options), provide)),
-}
+})

@@ -3,7 +3,7 @@
  * into columns, written. The peer only reads the same bodies as JSON.
  */
 import { fileURLToPath } from "node:url"
-import { NodeFileSystem } from "@effect/platform-node"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect } from "effect"
 import { loadRecordSchemas } from "../../src/records/LoadRecordSchemas.ts"
 import { makeNormaliser } from "../../src/records/Normalise.ts"

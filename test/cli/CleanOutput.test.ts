@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Sink, Stdio, Stream } from "effect"
 import { UsageRefused } from "../../src/cli/Failures.ts"
-import { loggedLedger } from "../../src/cli/NightLog.ts"
+import { NightLog } from "../../src/cli/NightLog.ts"
 import { note, say, sayJson } from "../../src/cli/Output.ts"
 import { lastWordsOf } from "../../src/cli/RunProcess.ts"
 import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
@@ -56,7 +56,7 @@ describe("what commands show", () => {
 describe("a line of the night's log", () => {
   it.effect("holds no secret, whatever the fact says", () =>
     Effect.gen(function* () {
-      const logged = loggedLedger(folder, "none").pipe(
+      const logged = NightLog.layer(folder, "none").pipe(
         Layer.provide(Ledger.layerOver(openLedger({ path: ":memory:" }))),
       )
       const fact = {

@@ -5,7 +5,7 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { NodeFileSystem } from "@effect/platform-node"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Cause, Effect, Exit, Layer, Redacted } from "effect"
 import { NodeClient } from "../../src/client/NodeClient.ts"
 import { ServiceCatalogue } from "../../src/forms/ServiceCatalogue.ts"

@@ -11,7 +11,7 @@ import { Secrets } from "../../src/jobs/Secrets.ts"
 import { LandingMemory } from "../../src/landing/LandingMemory.ts"
 import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
-import { TokenStoreLayer } from "../../src/tokens/TokenStore.ts"
+import { TokenStore } from "../../src/tokens/TokenStore.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
 import { FormCache } from "../../src/forms/EngineForms.ts"
 import { FormCheckerInProcess } from "../../src/forms/FormCheckerInProcess.ts"
@@ -86,7 +86,7 @@ export const makeNights = (reading: Reading = {}) => {
       }),
     ),
     Layer.provideMerge(Layer.mergeAll(ledger, landing)),
-    Layer.provideMerge(TokenStoreLayer.over(database, { key, service: "sandbox" })),
+    Layer.provideMerge(TokenStore.layerOver(database, { key, service: "sandbox" })),
     Layer.provide(SandboxClient.layer),
     Layer.provideMerge(Sandbox.layer({ seed: 5, reading })),
   )

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as fc from "fast-check"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
 import { CsvReader } from "../../src/jobs/Csv.ts"

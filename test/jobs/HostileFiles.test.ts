@@ -1,5 +1,5 @@
 /** A sample of `npm run hostile`, and files that are large in one way, each refused at its place. */
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, FileSystem, Result } from "effect"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"

@@ -2,7 +2,7 @@
  * Results sources from a job's folder: which rows come out, and every mistake at its place, in words that say
  * what to write.
  */
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
 import { builtInSources, flowResultsSource, profileSource } from "../../src/contract/ResultsSource.ts"

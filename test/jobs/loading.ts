@@ -2,7 +2,7 @@
  * Loads a job from a text, with whatever files and variables the case needs, in a folder of its own.
  */
 import { dirname } from "node:path"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { ConfigProvider, Effect, FileSystem, Redacted, Result } from "effect"
 import { builtInSources } from "../../src/contract/ResultsSource.ts"
 import { loadJob } from "../../src/jobs/LoadJob.ts"

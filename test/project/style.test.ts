@@ -34,6 +34,7 @@ const lineRules = {
   "has no line over 110 characters": (line: string) => line.length > 110,
   "puts nothing off": (line: string) => word(putOff).test(line),
   "silences no check": (line: string) => word(silencers).test(line),
+  "calls a layer Thing.layer": (line: string) => /^export const \w*layer\w* =/i.test(line),
   "asks no machine for the date": (line: string) => /\bnew Date\(\)/.test(line),
 } as const
 
@@ -67,12 +68,13 @@ describe("style", () => {
     expect(breaks("bare.ts", "export const a = 1\n")).toEqual([
       "bare.ts: begins with a comment of two to six lines that says why it exists",
     ])
-    const bad = `${good}// ${put}: later\nconst b = 1 ${silent}\n${"x".repeat(111)}\nnew Date${"()"}\n`
+    const bad = `${good}// ${put}: later\nconst b = 1 ${silent}\n${"x".repeat(111)}\nnew Date${"()"}\nexport const clockLayer = 1\n`
     expect(breaks("bad.ts", bad)).toEqual([
       "bad.ts:6: puts nothing off",
       "bad.ts:7: silences no check",
       "bad.ts:8: has no line over 110 characters",
       "bad.ts:9: asks no machine for the date",
+      "bad.ts:10: calls a layer Thing.layer",
     ])
   })
 

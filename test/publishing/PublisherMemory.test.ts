@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { NodeFileSystem } from "@effect/platform-node"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { LandingMemory } from "../../src/landing/LandingMemory.ts"

@@ -8,7 +8,7 @@ import type { ExchangeAnswer, StartCall } from "../../src/client/Service.ts"
 import { SecretRefused, UnexpectedAnswer } from "../../src/client/Service.ts"
 import type { Prepared, TokenRef } from "../../src/execution/Work.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import { TokenStore, TokenStoreLayer } from "../../src/tokens/TokenStore.ts"
+import { TokenStore } from "../../src/tokens/TokenStore.ts"
 import type { OpenTokenStore } from "../../src/tokens/TokenStore.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
 import { idOf, makePlace, night, ready, run_id, second } from "../execution/ScriptedNight.ts"
@@ -35,7 +35,7 @@ const execution = "e-c-1-1"
 const options = { key: Redacted.make("7a".repeat(32)), service: "sandbox" }
 const placeWithStore = () => {
   const database = openTokenDatabase(":memory:")
-  const tokens = Layer.orDie(TokenStoreLayer.over(database, options))
+  const tokens = Layer.orDie(TokenStore.layerOver(database, options))
   return { ...makePlace(), tokens } satisfies Place
 }
 const inStore = <A, E>(place: Place, work: (store: OpenTokenStore) => Effect.Effect<A, E>) =>

@@ -13,7 +13,7 @@ import { LedgerFailed } from "../../src/ledger/Ledger.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
 import { deriveKey, makeSalt, readKey, TokenStoreRefused } from "../../src/tokens/TokenSealing.ts"
 import { tokenLifetimeMs } from "../../src/tokens/StoredToken.ts"
-import { listTokens, TokenStore, TokenStoreLayer } from "../../src/tokens/TokenStore.ts"
+import { listTokens, TokenStore } from "../../src/tokens/TokenStore.ts"
 import type { NewToken, TokenStoreOptions } from "../../src/tokens/StoredToken.ts"
 import type { OpenTokenStore } from "../../src/tokens/TokenStore.ts"
 
@@ -58,7 +58,7 @@ const within = <A>(
   Effect.gen(function* () {
     const store = yield* TokenStore
     return store._tag === "Open" ? yield* work(store) : yield* Effect.die("closed")
-  }).pipe(Effect.provide(TokenStoreLayer.open(path, { key: keyOne, service, ...options })))
+  }).pipe(Effect.provide(TokenStore.layer(path, { key: keyOne, service, ...options })))
 
 const keyOf = (store: OpenTokenStore) =>
   Effect.map(store.tokenKey({ name: "c-1/bank", token_id: "t-1" }), (key) => key && Redacted.value(key))

@@ -103,7 +103,7 @@ const acquainted = Effect.fnUntraced(function* (input: {
   const { acquaintFolder, claimSchemas, writeCalls } = yield* Effect.promise(
     () => import("../AcquaintFiles.ts"),
   )
-  const { progressLayer } = yield* Effect.promise(() => import("../ProgressDisplay.ts"))
+  const { ProgressDisplay } = yield* Effect.promise(() => import("../ProgressDisplay.ts"))
   const { tellRun } = yield* Effect.promise(() => import("../AcquaintTell.ts"))
   const wiring = yield* Wiring
   const silent = yield* NoProgressFlag
@@ -118,7 +118,7 @@ const acquainted = Effect.fnUntraced(function* (input: {
     yield* closeLock(output)
     yield* claimSchemas(schemas, schemas === own)
     const services = Layer.merge(
-      progressLayer(!silent),
+      ProgressDisplay.layer(!silent),
       wiring.night(job, output, undefined, recorder.through),
     )
     return yield* Effect.provide(acquaintedNight({ job, whole, output, recorder }), services)

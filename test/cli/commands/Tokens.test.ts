@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url"
 import { Effect, Redacted } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { lockFolder } from "../../../src/foundation/FolderLock.ts"
-import { TokenStore, TokenStoreLayer } from "../../../src/tokens/TokenStore.ts"
+import { TokenStore } from "../../../src/tokens/TokenStore.ts"
 import { bundle } from "../../project/bundle.ts"
 
 const checkout = fileURLToPath(new URL("../../../", import.meta.url))
@@ -158,7 +158,7 @@ const keysInStore = () =>
     return keys.flatMap((key) => (key === undefined ? [] : [Redacted.value(key)]))
   }).pipe(
     Effect.provide(
-      TokenStoreLayer.open(join(output, "tokens.sqlite"), { key: Redacted.make(storeKey), service: base }),
+      TokenStore.layer(join(output, "tokens.sqlite"), { key: Redacted.make(storeKey), service: base }),
     ),
     Effect.runPromise,
   )

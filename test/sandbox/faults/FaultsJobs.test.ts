@@ -1,6 +1,6 @@
 /** A job that names a file of faults is checked with it, before anything is started. */
 import { writeFileSync } from "node:fs"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
 import { checkJobs, renderPlace } from "../../../src/cli/Jobs.ts"

@@ -1,6 +1,6 @@
 /** A reading as a user gives it: by a job's `service`, or by the command's flag. */
 import { writeFileSync } from "node:fs"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
 import { TestClock } from "effect/testing"
