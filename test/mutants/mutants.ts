@@ -116,12 +116,13 @@ const judgeAtOnce = async (
     .filter((mutant) => isSwitchable(mutant, texts.get(mutant.file) ?? ""))
     .map((mutant, number) => ({ mutant, number }))
   const files = new Map(many.map(({ mutant }) => [mutant.id, filesOf(mutant)]))
-  const places = new Map<string, number>()
+  const places = new Map<string, Array<number>>()
   for (const one of files.values())
-    for (const [place, file] of one.entries()) places.set(file, Math.min(place, places.get(file) ?? place))
+    for (const [place, file] of one.entries()) places.set(file, [...(places.get(file) ?? []), place])
+  const mean = (all: ReadonlyArray<number>) => all.reduce((sum, one) => sum + one, 0) / all.length
   const asked = {
     sources: new Map(many.map(({ mutant: { file } }) => [file, texts.get(file) ?? ""])),
-    testFiles: [...places].toSorted(([, one], [, other]) => one - other).map(([file]) => file),
+    testFiles: [...places].toSorted(([, one], [, other]) => mean(one) - mean(other)).map(([file]) => file),
     reaches: (file: string, { mutant }: Numbered) => files.get(mutant.id)?.includes(file) === true,
     note: ({ mutant }: Numbered, end: End) => tell({ mutant, end }),
     warn: note,
