@@ -27,7 +27,7 @@ export type Told =
   /** It is asked last, about what all others let pass. */
   | { readonly _tag: "Slow"; readonly test: string }
   | { readonly _tag: "Unsound"; readonly test: string; readonly why: string }
-  /** Functions that ran while no test did, which no switch can change. */
+  /** Functions that ran before the tests, or once for all of them: no switch can change that. */
   | { readonly _tag: "Loaded"; readonly functions: ReadonlyArray<string> }
 
 const shared = globalThis as typeof globalThis & { nightjarSwitch?: Switch }
@@ -68,14 +68,21 @@ export class SwitchingRunner extends TestRunner {
     if (alive.length === 0) return
     if (this.#plan.tests === undefined && elapsedMs > quickMaxMs)
       return this.#tell({ _tag: "Slow", test: title })
-    if (!(await this.#passes(run)))
-      return this.#tell({ _tag: "Unsound", test: title, why: "it passes once only" })
+    state.reached.clear()
+    const leaveOut = (why: string) => {
+      this.#tell({ _tag: "Loaded", functions: [...reached] })
+      this.#tell({ _tag: "Unsound", test: title, why })
+    }
+    if (!(await this.#passes(run))) return leaveOut("it passes once only")
+    // What was done once for all tests, as a layer is built, is not done again under a mutant.
+    const once = [...reached].filter((one) => !state.reached.has(one))
+    if (once.length > 0) this.#tell({ _tag: "Loaded", functions: once })
     for (const { number } of alive) {
       this.#tell({ _tag: "Tried", number })
       const end = await this.#with(state, number, run, limitMs)
       if (end === undefined) continue
       const isSound = end === late || (await this.#passes(run))
-      if (!isSound) return this.#tell({ _tag: "Unsound", test: title, why: `after mutant ${number}` })
+      if (!isSound) return leaveOut(`it does not pass again after mutant ${number}`)
       this.#dead.add(number)
       this.#tell({ _tag: end === late ? "Late" : "Caught", number, by: title })
     }
