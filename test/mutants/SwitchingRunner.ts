@@ -32,7 +32,7 @@ export type Told =
 
 const shared = globalThis as typeof globalThis & { nightjarSwitch?: Switch }
 /** A whole night in virtual time takes longer. */
-const quickMaxMs = 150
+const quickMaxMs = 1_000
 const late = Symbol("late")
 
 const titleOf = (test: RunnerTestCase): string => {
