@@ -33,7 +33,7 @@ export interface Asked {
   readonly warn: (text: string) => void
 }
 
-/** Nothing was told for so long: the process does not answer any more. */
+/** Nothing was told for so long beyond what a test may take: the process does not answer any more. */
 const quietMaxMs = 30_000
 const fileMaxMs = 3_600_000
 
@@ -55,13 +55,15 @@ const runWatched = async (
 ): Promise<boolean> => {
   let size = 0
   let changedAt = performance.now()
+  let limitMs = quietMaxMs
   let isWhole = true
   const watch = setInterval(() => {
     const now = existsSync(told) ? statSync(told).size : 0
-    if (now !== size) [size, changedAt] = [now, performance.now()]
-    else if (performance.now() - changedAt > quietMaxMs) {
-      process.stop()
-    }
+    if (now !== size) {
+      ;[size, changedAt] = [now, performance.now()]
+      const last = linesIn(told).at(-1)
+      limitMs = quietMaxMs + (last?._tag === "Tried" ? 2 * last.limitMs : 0)
+    } else if (performance.now() - changedAt > limitMs) process.stop()
   }, 500)
   try {
     await process.run({ files: [file], ids: [], changes: [], environment }, fileMaxMs)

@@ -21,7 +21,8 @@ export interface Plan {
 }
 
 export type Told =
-  | { readonly _tag: "Tried"; readonly number: number }
+  /** It ends by itself within the limit, unless it stops everything. */
+  | { readonly _tag: "Tried"; readonly number: number; readonly limitMs: number }
   | { readonly _tag: "Caught"; readonly number: number; readonly by: string }
   | { readonly _tag: "Late"; readonly number: number; readonly by: string }
   /** It is asked last, about what all others let pass. */
@@ -78,7 +79,7 @@ export class SwitchingRunner extends TestRunner {
     const once = [...reached].filter((one) => !state.reached.has(one))
     if (once.length > 0) this.#tell({ _tag: "Loaded", functions: once })
     for (const { number } of alive) {
-      this.#tell({ _tag: "Tried", number })
+      this.#tell({ _tag: "Tried", number, limitMs })
       const end = await this.#with(state, number, run, limitMs)
       if (end === undefined) continue
       const isSound = end === late || (await this.#passes(run))
