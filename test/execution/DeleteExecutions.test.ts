@@ -64,12 +64,12 @@ describe("an execution may be deleted", () => {
     const { landed: _, ...unlanded } = closed(1) as Extract<Fact, { _tag: "AttemptClosed" }>
     const over = [drained(1), settled("succeeded", "COMPLETED"), published("e-1")]
     expect([dueOf([...open, unlanded, ...over]), dueOf([...open, ...over])]).toEqual([[], []])
+    const undecided = [...open, closed(1), drained(1), published("e-1")]
     expect(
-      [
-        [...open, unlanded, ...over],
-        [...open, ...over],
-      ].map((facts) => pendingDeletions(fold(facts))),
-    ).toEqual([0, 0])
+      [[...open, unlanded, ...over], [...open, ...over], undecided].map((facts) =>
+        pendingDeletions(fold(facts)),
+      ),
+    ).toEqual([0, 0, 0])
   })
 
   it("not by a publication that was before its end or its verdict", () => {
@@ -202,13 +202,46 @@ describe("deleting", () => {
     }),
   )
 
+  it.effect("asks nothing at all where its time is over, and does not wait for what comes after it", () =>
+    Effect.gen(function* () {
+      const late = yield* deleted(1, () => "deleted", 0)
+      expect([late.calls, late.written, late.told]).toEqual([[], [], [undefined]])
+      // The second question would leave at the very moment at which no answer is waited for any more.
+      const running = yield* deleted(1, () => "still_running", 4_200)
+      expect([running.endedAt, running.calls, running.told]).toEqual([
+        200,
+        [[0, "delete", "e-0"]],
+        ["409 pending"],
+      ])
+    }),
+  )
+
+  it.effect("asks six times for one execution whose answers are lost", () =>
+    Effect.gen(function* () {
+      const { calls, told } = yield* deleted(1, () => lost)
+      expect([calls.length, told]).toEqual([6, ["0 pending"]])
+    }),
+  )
+
+  it.effect("goes on with the others over a defect of ours, which counts as no answer", () =>
+    Effect.gen(function* () {
+      const defect = (): never => {
+        throw new TypeError("in our own code")
+      }
+      const one = yield* deleted(3, (id) => (id === "e-1" ? defect() : "deleted"))
+      expect([one.told, one.pending]).toEqual([["204 deleted", "undefined pending", "204 deleted"], 1])
+      const all = yield* deleted(200, defect)
+      expect([all.pending, all.calls.length]).toEqual([200, 47])
+    }),
+  )
+
   it.effect("gives up a service that is away instead of asking for every execution", () =>
     Effect.gen(function* () {
       const { calls, pending } = yield* deleted(2_000, () => lost)
       expect(pending).toBe(2_000)
       const asked = new Set(calls.map(([, , id]) => id)).size
-      // The last of 32 may find fifteen others under way.
-      expect([asked >= 32, asked <= 47]).toEqual([true, true])
+      // The last of 32 finds fifteen others under way.
+      expect(asked).toBe(47)
     }),
   )
 

@@ -198,6 +198,19 @@ describe("a start whose answer cannot be used", () => {
         "succeeded COMPLETED nobody",
         "succeeded COMPLETED nobody",
       ])
+      // Its process may have died before the verdict: the next one sends nothing either.
+      const known = end.facts.filter(
+        (fact) => "task_id" in fact && fact.task_id === idOf("c-2") && fact._tag !== "TaskSettled",
+      )
+      expect(known.map(({ _tag }) => _tag)).toEqual([
+        "TaskPlanned",
+        "StartIntended",
+        "AnswerRefused",
+        "StartAnswered",
+        "CredentialRejected",
+      ])
+      const next = yield* night({ tasks: [{ customer: "c-2" }], facts: known.slice(1, 4) })
+      expect([next.countOf("start"), next.verdict("c-2")]).toEqual([0, "failed ANSWER_UNUSABLE engineer"])
     }),
   )
 })

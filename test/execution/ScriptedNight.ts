@@ -10,6 +10,8 @@ import type { HintBoard } from "../../src/client/Hints.ts"
 import { builtInSources } from "../../src/contract/ResultsSource.ts"
 import { executeRun } from "../../src/execution/ExecuteRun.ts"
 import type { Failure } from "../../src/execution/Night.ts"
+import { Progress } from "../../src/execution/Progress.ts"
+import type { ProgressEvent } from "../../src/execution/Progress.ts"
 import type { Mode } from "../../src/execution/TaskResumption.ts"
 import type { Prepared, Rules, TaskWork } from "../../src/execution/Work.ts"
 import type { Landing } from "../../src/landing/Landing.ts"
@@ -148,6 +150,8 @@ export interface Night {
   /** Webhooks are on: what `events` say comes at these milliseconds, counted from the process's beginning. */
   readonly board?: HintBoard
   readonly events?: ReadonlyArray<readonly [ms: number, event: EventView]>
+  /** What the night tells while it runs goes here. */
+  readonly told?: Array<ProgressEvent>
   /** The process is interrupted after this; by default it gets two days. */
   readonly cutAfter?: Duration.Input
   /** The process is killed after so many milliseconds: not even its finalizers run. */
@@ -220,7 +224,9 @@ const runProcess = (given: Night, place: Place) => {
       mode: given.mode ?? "night",
     })
     const { board } = given
-    const execution = board === undefined ? run : Effect.provideService(run, Hints, board.source)
+    const hinted = board === undefined ? run : Effect.provideService(run, Hints, board.source)
+    const tell = (event: ProgressEvent) => Effect.sync(() => void given.told?.push(event))
+    const execution = Effect.provideService(hinted, Progress, { tell })
     const interruption = Effect.sleep(given.cutAfter ?? "2 days")
     return yield* Effect.raceFirst(Effect.as(execution, true), Effect.as(interruption, false))
   }).pipe(

@@ -26,6 +26,8 @@ describe("append", () => {
     const { layer, commits, rows } = watched()
     return Effect.gen(function* () {
       const { append } = yield* Ledger
+      yield* append([])
+      assert.strictEqual(commits(), 0)
       const all = Array.from({ length: 100 }, (_, n) => append([resumed(n)]))
       yield* Effect.all(all, { concurrency: "unbounded", discard: true })
       assert.deepStrictEqual(

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Fact } from "../../src/ledger/Fact.ts"
@@ -81,17 +81,19 @@ describe("the ledger", () => {
     "keeps a rejected login until it is released, and again when it is rejected again",
     Effect.gen(function* () {
       const ledger = yield* Ledger
-      const open = Effect.map(ledger.rejections, (map) =>
-        [...map].map(([fingerprint, { fact }]) => [fingerprint, fact.reason]),
-      )
+      const open = Effect.map(ledger.rejections, (map) => [...map])
+      const released: Fact = { _tag: "CredentialReleased", fingerprint: "f1" }
       yield* ledger.append([rejected("f1"), rejected("f2")])
-      yield* ledger.append([{ _tag: "CredentialReleased", fingerprint: "f1" }])
-      expect(yield* open).toEqual([["f2", "BLOCKED_USER"]])
+      yield* TestClock.adjust("3 seconds")
+      yield* ledger.append([released])
+      expect(yield* open).toEqual([["f2", { seq: 2, at: 0, fact: rejected("f2") }]])
       yield* ledger.append([rejected("f1", "CHANGE_PASSWORD")])
       expect(yield* open).toEqual([
-        ["f2", "BLOCKED_USER"],
-        ["f1", "CHANGE_PASSWORD"],
+        ["f2", { seq: 2, at: 0, fact: rejected("f2") }],
+        ["f1", { seq: 4, at: 3_000, fact: rejected("f1", "CHANGE_PASSWORD") }],
       ])
+      // What was done by hand belongs to no run.
+      expect(yield* ledger.byHand).toEqual([{ seq: 3, at: 3_000, fact: released }])
     }),
   )
 
@@ -122,6 +124,20 @@ describe("the ledger", () => {
       expect(yield* key).not.toEqual(yield* key)
     }),
   )
+
+  it.effect("names run and task beside each fact that has them, and nothing beside another", () => {
+    const database = openLedger({ path: ":memory:" })
+    return Effect.gen(function* () {
+      const ledger = yield* Ledger
+      yield* ledger.append([started(run_id), planned, { _tag: "CredentialReleased", fingerprint: "f1" }])
+      const rows = database.prepare("SELECT tag, run_id, task_id FROM facts ORDER BY seq").all()
+      expect(rows.map((row) => Object.values(row))).toEqual([
+        ["RunStarted", run_id, null],
+        ["TaskPlanned", run_id, task.task_id],
+        ["CredentialReleased", null, null],
+      ])
+    }).pipe(Effect.provide(Ledger.layerOver(database)))
+  })
 
   it.effect("writes all of an append or nothing of it, and goes on after a failure", () =>
     Effect.gen(function* () {
@@ -181,6 +197,8 @@ describe("the ledger", () => {
         expect(yield* open((ledger) => ledger.facts(run_id))).toHaveLength(2)
         expect(yield* open((ledger) => ledger.fingerprintKey)).toEqual(key)
         expect(statSync(path).mode & 0o777).toBe(0o600)
+        // Who closes it leaves one file.
+        expect(existsSync(`${path}-wal`)).toBe(false)
       }).pipe(Effect.scoped),
   )
 
@@ -234,5 +252,67 @@ describe("the ledger", () => {
       )
     expect(plans).toHaveLength(2)
     for (const plan of plans) expect(plan.join("\n")).toContain("USING INDEX facts_by_tag")
+  })
+})
+
+describe("an execution id", () => {
+  const claim = (task_id: string, attempt = 1) => ({ execution_id: "e-1", task_id, attempt })
+  const accepted = (task_id: string, attempt = 1): Fact => ({
+    _tag: "StartAnswered",
+    run_id,
+    task_id,
+    attempt,
+    answer: "accepted",
+    http_status: 202,
+    execution_id: "e-1",
+  })
+  const deleted: Fact = {
+    _tag: "DeleteAnswered",
+    run_id,
+    task_id: "a",
+    execution_id: "e-1",
+    http_status: 204,
+    outcome: "deleted",
+  }
+  const asked = (...claims: ReadonlyArray<ReturnType<typeof claim>>) =>
+    Effect.flatMap(Ledger, (ledger) => Effect.forEach(claims, ledger.claim))
+
+  overBoth(
+    "belongs to the attempt that claims it first, as soon as it does",
+    Effect.gen(function* () {
+      expect(yield* asked(claim("a"), claim("a"), claim("b"), claim("a", 2), claim("a"))).toEqual([
+        true,
+        true,
+        false,
+        false,
+        true,
+      ])
+      expect(yield* asked({ ...claim("b"), execution_id: "e-2" })).toEqual([true])
+    }),
+  )
+
+  it.effect("belongs to it for later processes as well, until the execution is deleted", () => {
+    const database = openLedger({ path: ":memory:" })
+    const process = <A, E>(work: Effect.Effect<A, E, Ledger>) =>
+      Effect.provide(work, Layer.fresh(Ledger.layerOver(database)))
+    const told = (fact: Fact) => Effect.flatMap(Ledger, (ledger) => ledger.append([fact]))
+    return Effect.gen(function* () {
+      yield* process(told(accepted("a")))
+      expect(yield* process(asked(claim("b"), claim("a", 2), claim("a"), claim("b")))).toEqual([
+        false,
+        false,
+        true,
+        false,
+      ])
+      const within = Effect.gen(function* () {
+        expect(yield* asked(claim("a"))).toEqual([true])
+        yield* told(deleted)
+        return yield* asked(claim("b"), claim("a"), claim("c"), claim("b"))
+      })
+      expect(yield* process(within)).toEqual([true, false, false, true])
+      expect(yield* process(asked(claim("c"), claim("b")))).toEqual([true, false])
+      yield* process(told(accepted("c")))
+      expect(yield* process(asked(claim("a"), claim("c")))).toEqual([false, true])
+    })
   })
 })

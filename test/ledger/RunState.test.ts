@@ -47,6 +47,51 @@ describe("the state of a run", () => {
     expect(taskOf([observed(7)]).attempts).toEqual([])
   })
 
+  it("knows of an attempt what its facts said last", () => {
+    const attemptOf = (...facts: ReadonlyArray<Fact>) => taskOf(facts).attempts[0]
+    const lost = answered(1, "lost")
+    expect(attemptOf(intended(1), lost)).toEqual({
+      attempt: 1,
+      external_execution_id: "x-1",
+      fingerprint: "f-1",
+      intended_at: 3_000,
+      probed: false,
+      answer: lost,
+      accepted_at: undefined,
+      execution_id: undefined,
+      session_id: undefined,
+      status_code: undefined,
+      status_reason: undefined,
+      authentication_status: undefined,
+      abort: undefined,
+      closed: undefined,
+      orphanSuspected: false,
+      drained: false,
+      deletion: undefined,
+    })
+    for (const answer of ["accepted", "adopted"] as const)
+      expect(attemptOf(intended(1), answered(1, answer))).toMatchObject({
+        accepted_at: 4_000,
+        execution_id: "e-1",
+        session_id: "s-1",
+      })
+    const end = { ...closed(1), authentication_status: "AUTH_OK" } as Fact
+    const proof = { basis: "counted", families: [] } as const
+    const proven = { ...drained(1), proof } as Fact
+    const kept = { ...drained(1), _tag: "AttemptKept", reason: "RECORDS_SHORT", families: [] } as Fact
+    const life = [intended(1), answered(1, "accepted"), observed(1), end]
+    expect(attemptOf(...life)).toMatchObject({
+      status_code: "COMPLETED",
+      status_reason: "COMPLETED",
+      authentication_status: "AUTH_OK",
+      closed: { seq: 6, at: 6_000, fact: end },
+    })
+    expect(attemptOf(...life, proven, drained(1))).toMatchObject({ drained: true, proof })
+    expect(attemptOf(...life, proven, kept)).toMatchObject({ drained: false, kept })
+    const again = attemptOf(...life, kept, proven)
+    expect([again?.drained, again && "kept" in again]).toEqual([true, false])
+  })
+
   it("ends, and goes on when it is taken up again", () => {
     const ended: Fact = { _tag: "RunEnded", run_id, exit_code: 4, leftovers: true }
     expect(fold([ended]).ended).toEqual({ at: 3_000, exit_code: 4, leftovers: true, kept: 0 })

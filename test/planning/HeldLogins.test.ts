@@ -35,6 +35,16 @@ describe("what a job logs in with", () => {
     assert.strictEqual(known.clean(text, "own"), "[blanked] maria.77 20191234")
   })
 
+  it("is a password where one value is both, and a token's name is no secret", () => {
+    const known = makeKnownSecrets()
+    const both = assignment({ username: "hunter22", password: "hunter22" })
+    const login = { _tag: "Token", name: "token-of-maria" } as const
+    holdLogins(known, job, [{ ...both, login }, both])
+    assert.strictEqual(known.clean("hunter22", "own"), "[blanked]")
+    known.hold("token-of-maria", "process")
+    assert.strictEqual(known.clean("token-of-maria", "own"), "token-of-maria")
+  })
+
   it("is a password where the form says so", () => {
     const known = makeKnownSecrets()
     const form = paramsForm({ code: { type: "string", format: "password" }, user: { type: "string" } })

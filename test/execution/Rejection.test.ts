@@ -1,0 +1,40 @@
+/** The fact that opens the credential breaker: for every refused login that is known, and for nothing else. */
+import { describe, expect, it } from "vitest"
+import { rejection } from "../../src/execution/Rejection.ts"
+
+const order = {
+  run_id: "job.2026-11-21",
+  task_id: "t-1",
+  customer_id: "c-1",
+  engine_reference: "bank",
+  attempt: 1,
+  external_execution_id: "x-1",
+  fingerprint: "f-1",
+  refused: [],
+  login: { status: undefined },
+  polling: { min_ms: 1, max_ms: 1 },
+  max_wait_ms: 1,
+  deadlineAt: undefined,
+}
+const { run_id, task_id, customer_id, engine_reference, fingerprint } = order
+const opened = (reason: string) => [
+  { _tag: "CredentialRejected", run_id, task_id, fingerprint, customer_id, engine_reference, reason },
+]
+
+describe("the breaker", () => {
+  it("opens for a refused login, with the refusal itself as its reason where the service names it", () => {
+    expect([
+      rejection(order, "AUTH_ERROR", "BLOCKED_USER", undefined),
+      rejection(order, "FAILED", "FAILED", "CHANGE_PASSWORD"),
+      rejection(order, "AUTH_ERROR", "BLOCKED_USER", "CHANGE_PASSWORD"),
+    ]).toEqual([opened("BLOCKED_USER"), opened("CHANGE_PASSWORD"), opened("CHANGE_PASSWORD")])
+  })
+
+  it("opens for no login that nobody knows, none that was accepted, and none of an execution that is gone", () => {
+    expect([
+      rejection({ ...order, fingerprint: undefined }, "AUTH_ERROR", "BLOCKED_USER", undefined),
+      rejection(order, "COMPLETED", "COMPLETED", "AUTH_OK"),
+      rejection(order, "UNKNOWN", "EXECUTION_GONE", undefined),
+    ]).toEqual([[], [], []])
+  })
+})
