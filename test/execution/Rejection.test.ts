@@ -17,6 +17,17 @@ const order = {
   deadlineAt: undefined,
 }
 const { run_id, task_id, customer_id, engine_reference, fingerprint } = order
+/** A closing with just what says what became of the login. */
+const closed = (status_code: string, status_reason: string, authentication_status?: string) => ({
+  _tag: "AttemptClosed" as const,
+  run_id,
+  task_id,
+  attempt: 1,
+  execution_id: "e-1",
+  status_code,
+  status_reason,
+  ...(authentication_status === undefined ? {} : { authentication_status }),
+})
 const opened = (reason: string) => [
   { _tag: "CredentialRejected", run_id, task_id, fingerprint, customer_id, engine_reference, reason },
 ]
@@ -24,17 +35,17 @@ const opened = (reason: string) => [
 describe("the breaker", () => {
   it("opens for a refused login, with the refusal itself as its reason where the service names it", () => {
     expect([
-      rejection(order, "AUTH_ERROR", "BLOCKED_USER", undefined),
-      rejection(order, "FAILED", "FAILED", "CHANGE_PASSWORD"),
-      rejection(order, "AUTH_ERROR", "BLOCKED_USER", "CHANGE_PASSWORD"),
+      rejection(order, closed("AUTH_ERROR", "BLOCKED_USER")),
+      rejection(order, closed("FAILED", "FAILED", "CHANGE_PASSWORD")),
+      rejection(order, closed("AUTH_ERROR", "BLOCKED_USER", "CHANGE_PASSWORD")),
     ]).toEqual([opened("BLOCKED_USER"), opened("CHANGE_PASSWORD"), opened("CHANGE_PASSWORD")])
   })
 
   it("opens for no login that nobody knows, none that was accepted, and none of an execution that is gone", () => {
     expect([
-      rejection({ ...order, fingerprint: undefined }, "AUTH_ERROR", "BLOCKED_USER", undefined),
-      rejection(order, "COMPLETED", "COMPLETED", "AUTH_OK"),
-      rejection(order, "UNKNOWN", "EXECUTION_GONE", undefined),
+      rejection({ ...order, fingerprint: undefined }, closed("AUTH_ERROR", "BLOCKED_USER")),
+      rejection(order, closed("COMPLETED", "COMPLETED", "AUTH_OK")),
+      rejection(order, closed("UNKNOWN", "EXECUTION_GONE")),
     ]).toEqual([[], [], []])
   })
 })

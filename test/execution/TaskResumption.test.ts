@@ -140,7 +140,7 @@ describe("resuming", () => {
       { _tag: "Finish", attemptsMade: 1 },
       { _tag: "Finish", attemptsMade: 2 },
     ])
-    const over = [...one, settled("unfinished", "TEMPORARY_ERROR")]
+    const over = [...one, settled("unfinished", "NETWORK_ERROR")]
     expect([resumed(over, "night"), resumed(over, "collect")]).toEqual([
       { _tag: "Start", attempt: 2, probe: false, attemptsMade: 0 },
       { _tag: "Nothing" },

@@ -1,6 +1,6 @@
 /** When a stored token is at its end, and that only the token in question is dropped. */
 import { describe, expect, it } from "vitest"
-import { tokenEndOf, tokenEndOfRefusal } from "../../src/execution/TokenEnds.ts"
+import { tokenEndOf, tokenEndOfRefusal } from "../../src/tokens/TokenEnds.ts"
 
 const ended = (status_code: string, status_reason: string, authentication_status?: string) =>
   tokenEndOf({
