@@ -5,7 +5,8 @@
  */
 import { countedTotal } from "../contract/ProductsCount.ts"
 import type { DrainProof } from "../execution/DrainProof.ts"
-import { counted, plain, span, wrap } from "../report/TextTable.ts"
+import { counted } from "../foundation/Counted.ts"
+import { plain, span, wrap } from "../report/TextTable.ts"
 import type { RecordedCall } from "./Calls.ts"
 import type { Finding } from "./Compare.ts"
 import type { Picture } from "./Judge.ts"

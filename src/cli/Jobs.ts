@@ -4,9 +4,10 @@
  */
 import { Effect } from "effect"
 import type { Job } from "../jobs/Job.ts"
+import { renderProblem } from "../jobs/Problem.ts"
 import type { Problem } from "../jobs/Problem.ts"
-import { exitCodes, Ended, UsageRefused } from "./Failures.ts"
-import { note } from "./Output.ts"
+import { Ended, problemsEnding, refuse } from "./Failures.ts"
+import { note, warn } from "./Output.ts"
 
 export interface CheckedJob {
   readonly path: string
@@ -57,28 +58,27 @@ export const checkJobs = Effect.fnUntraced(function* (paths: ReadonlyArray<strin
   )
 })
 
-export const renderPlace = ({ file, line, column, message }: Problem): string =>
-  `${file}:${line}:${column}: ${message}`
+/** Warnings and errors of job files, on stderr; the exit code where there is an error. */
+export const tellProblems = Effect.fnUntraced(function* (checked: ReadonlyArray<CheckedJob>) {
+  for (const warning of checked.flatMap(({ warnings }) => warnings))
+    yield* warn("job-warning", { detail: renderProblem(warning) })
+  const errors = checked.flatMap((one) => one.errors)
+  if (errors.length === 0) return undefined
+  const { exit_code, lines } = problemsEnding("job-invalid", errors.map(renderProblem))
+  for (const line of lines) yield* note(line)
+  return exit_code
+})
 
 /** The jobs, or exit code 2 after every problem was told. */
 export const loadJobs = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
   const checked = yield* checkJobs(paths)
-  for (const warning of checked.flatMap(({ warnings }) => warnings))
-    yield* note(`warning: ${renderPlace(warning)}`)
-  const errors = checked.flatMap((one) => one.errors)
-  if (errors.length > 0) {
-    yield* note(errors.map(renderPlace).join("\n"))
-    yield* note("Nothing was started. Correct the job file; `nightjar validate` checks it.")
-    return yield* new Ended({ exit_code: exitCodes.usage })
-  }
+  const exit_code = yield* tellProblems(checked)
+  if (exit_code !== undefined) return yield* new Ended({ exit_code })
   const jobs = checked.flatMap(({ job }) => (job === undefined ? [] : [job]))
   const names = new Map<string, string>()
   for (const { name, path } of jobs) {
     const other = names.get(name)
-    if (other !== undefined)
-      return yield* new UsageRefused({
-        message: `${path} and ${other} are both named \`${name}\`: a job's name begins its run_id`,
-      })
+    if (other !== undefined) return yield* refuse("job-name-taken", { path, other, name })
     names.set(name, path)
   }
   return jobs

@@ -5,7 +5,8 @@
 import { outcomes } from "../ledger/Fact.ts"
 import type { WhoActs } from "../ledger/Fact.ts"
 import type { Summary, Trouble } from "./Summary.ts"
-import { counted, plain, span, wrap } from "./TextTable.ts"
+import { counted } from "../foundation/Counted.ts"
+import { plain, span, wrap } from "./TextTable.ts"
 
 export interface Style {
   /** Infinity when nobody looks. */
@@ -21,7 +22,7 @@ const whoActs: Readonly<Record<WhoActs, string>> = {
   customer: "The customer must act",
   engineer: "An engineer must look",
   service: "The service must recover",
-  nobody: "Nobody has to act",
+  nobody: "No action needed",
 }
 
 /** What an exit code says to whoever called. */
@@ -40,7 +41,7 @@ export const renderSummary = (summary: Summary, style: Style): string => {
     lines.push("", paint(style, "bold", wrap(`${whoActs[actor]} (${counted(tasks, "task")})`, style.width)))
     for (const trouble of troubles) lines.push(...troubleLines(trouble, style))
   }
-  const rest = [...deletionLines(summary), ...summary.warnings.map((text) => `Warning: ${text}.`)]
+  const rest = [...deletionLines(summary), ...summary.warnings.map((text) => `Warning: ${text}`)]
   if (rest.length > 0) lines.push("", ...rest.map((text) => wrap(text, style.width, "", "  ")))
   return lines.join("\n")
 }

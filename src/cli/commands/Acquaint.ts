@@ -9,9 +9,9 @@ import { Argument, Command, Flag } from "effect/cli"
 import { NoProgressFlag, jsonFlag, outputFolder } from "../CommonFlags.ts"
 import { endWith } from "../Failures.ts"
 import type { Assignment, Job } from "../../jobs/Job.ts"
+import { told } from "../../messages/Catalogue.ts"
 import { loadJobs } from "../Jobs.ts"
 import { note } from "../Output.ts"
-
 import { closeLock, prepareOutput } from "../RunFolder.ts"
 import { Wiring } from "../Wiring.ts"
 
@@ -87,10 +87,6 @@ export const acquaint = Command.make(
   ]),
 )
 
-const interruptedLine =
-  "interrupted: the state is saved. An execution that was started stays at the service; the same command " +
-  "resumes it."
-
 const acquainted = Effect.fnUntraced(function* (input: {
   readonly whole: Job
   readonly assignment: Assignment
@@ -124,7 +120,7 @@ const acquainted = Effect.fnUntraced(function* (input: {
     return yield* Effect.provide(acquaintedNight({ job, whole, output, recorder }), services)
   })
   const ran = yield* Effect.scoped(night).pipe(
-    Effect.onInterrupt(() => note(interruptedLine)),
+    Effect.onInterrupt(() => note(told("acquaint-interrupted"))),
     // A secret that is refused, or a wait that is cut off, is worth a look at the calls too.
     Effect.onExit((exit) =>
       Exit.isFailure(exit) && recorder.calls.length > 0

@@ -4,9 +4,10 @@
  */
 import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
-import { counted, table } from "../../report/TextTable.ts"
+import { counted } from "../../foundation/Counted.ts"
+import { table } from "../../report/TextTable.ts"
 import { jsonFlag } from "../CommonFlags.ts"
-import { UsageRefused } from "../Failures.ts"
+import { refuse } from "../Failures.ts"
 import { hasLedger, openedLedger, withLedger } from "../LedgerOf.ts"
 import { Output, say, sayJson } from "../Output.ts"
 
@@ -66,12 +67,7 @@ const release = Command.make(
         const known = (yield* rejected).map(({ fingerprint }) => fingerprint)
         const resolved = fingerprints.map((given) => resolveFingerprint(given, known))
         const missing = resolved.indexOf(undefined)
-        if (missing >= 0)
-          return yield* new UsageRefused({
-            message:
-              `argument ${missing + 1} names no rejected credentials, or more than one; ` +
-              "nothing was released (`nightjar credentials list` shows them)",
-          })
+        if (missing >= 0) return yield* refuse("credentials-unknown", { position: missing + 1 })
         const chosen = [...new Set(resolved.filter((one) => one !== undefined))]
         const ledger = yield* openedLedger
         yield* ledger.append(chosen.map((fingerprint) => ({ _tag: "CredentialReleased", fingerprint })))

@@ -5,11 +5,13 @@
 import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import type { Recorded } from "../../ledger/Fact.ts"
+import { entryLines, isMessageId, messageOf } from "../../messages/Catalogue.ts"
+import type { MessageId } from "../../messages/Catalogue.ts"
 import { adviceOf } from "../../report/Advice.ts"
 import { factsAbout, renderRecorded } from "../../report/Timeline.ts"
 import { wrap } from "../../report/TextTable.ts"
 import { jsonFlag } from "../CommonFlags.ts"
-import { NothingThere } from "../Failures.ts"
+import { refuse } from "../Failures.ts"
 import { openedLedger, withLedger } from "../LedgerOf.ts"
 import { Output, say, sayJson } from "../Output.ts"
 
@@ -33,11 +35,9 @@ export const explain = Command.make(
     json: jsonFlag,
   },
   Effect.fn("Explain.handle")(function* ({ id, json }) {
+    if (isMessageId(id)) return yield* explainMessage(id, json)
     const found = yield* withLedger(gather(id))
-    if (found.length === 0)
-      return yield* new NothingThere({
-        message: "no task, customer, execution or session has that id; `nightjar status` lists tasks",
-      })
+    if (found.length === 0) return yield* refuse("id-unknown")
     if (json)
       return yield* sayJson(
         found.map(({ facts, ...task }) => ({
@@ -71,5 +71,11 @@ export const explain = Command.make(
   Command.withDescription("Everything known about one task, customer, execution or session, as a timeline"),
   Command.withExamples([{ command: "nightjar explain c-024", description: "One customer over all runs" }]),
 )
+
+const explainMessage = Effect.fnUntraced(function* (id: MessageId, json: boolean) {
+  if (json) return yield* sayJson({ id, ...messageOf(id) })
+  const { out } = yield* Output
+  for (const line of entryLines(id)) yield* say(wrap(line, out.width, "", "  "))
+})
 
 const splitAt = (text: string, at: number): readonly [string, string] => [text.slice(0, at), text.slice(at)]

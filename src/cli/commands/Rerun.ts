@@ -7,9 +7,10 @@ import { Command, Flag } from "effect/cli"
 import { suggestion } from "../../foundation/Nearest.ts"
 import type { RunState, TaskState } from "../../ledger/RunState.ts"
 import { outcomeOf } from "../../report/Summary.ts"
-import { counted, table } from "../../report/TextTable.ts"
+import { counted } from "../../foundation/Counted.ts"
+import { table } from "../../report/TextTable.ts"
 import { jsonFlag, outputFolder, runArgument } from "../CommonFlags.ts"
-import { endWith, UsageRefused } from "../Failures.ts"
+import { endWith, refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import { findRun, withLedger } from "../LedgerOf.ts"
 import { Output, say, sayJson } from "../Output.ts"
@@ -39,17 +40,25 @@ export const selectTasks = (run: RunState, selection: Selection): ReadonlyArray<
     )
   })
 
+interface Unknown {
+  readonly flag: string
+  readonly where: string
+  readonly suggestion: string
+}
+
 /** A misspelt name would silently select nothing. */
-export const unknownNames = (run: RunState, selection: Selection): ReadonlyArray<string> => {
+export const unknownNames = (run: RunState, selection: Selection): ReadonlyArray<Unknown> => {
   const tasks = [...run.tasks.values()]
   const names = (of: (task: TaskState) => string | undefined) =>
     new Set(tasks.flatMap((task) => of(task) ?? []))
   const check = (flag: string, given: ReadonlyArray<string>, known: ReadonlySet<string>) =>
     given
       .filter((name) => !known.has(name))
-      .map(
-        (name) => `--${flag}: nothing of that name in ${run.started.run_id}${suggestion(name, [...known])}`,
-      )
+      .map((name) => ({
+        flag: `--${flag}`,
+        where: run.started.run_id,
+        suggestion: suggestion(name, [...known]),
+      }))
   return [
     ...check(
       "only",
@@ -100,8 +109,8 @@ export const rerun = Command.make(
   Effect.fn("Rerun.handle")(function* ({ run, dryRun, json, webhooks: listenAt, ...selection }) {
     const webhooks = yield* readWebhooksFlag(listenAt)
     const state = yield* withLedger(findRun(run))
-    const unknown = unknownNames(state, selection)
-    if (unknown.length > 0) return yield* new UsageRefused({ message: unknown.join("; ") })
+    const [unknown] = unknownNames(state, selection)
+    if (unknown !== undefined) return yield* refuse("name-unknown", unknown)
     const tasks = selectTasks(state, selection)
     const { run_id, job: name, job_path } = state.started
     if (dryRun) return yield* tellSelection(state, tasks, json)
@@ -110,8 +119,7 @@ export const rerun = Command.make(
       return yield* say(`Nothing of ${run_id} is to be run again.`)
     }
     const [job] = yield* loadJobs([job_path])
-    if (job === undefined || job.name !== name)
-      return yield* new UsageRefused({ message: `${job_path} no longer holds the job \`${name}\`` })
+    if (job === undefined || job.name !== name) return yield* refuse("job-moved", { path: job_path, name })
     const { runNights } = yield* Effect.promise(() => import("../Nights.ts"))
     const { subjectOf } = yield* Effect.promise(() => import("../../night/PlanJob.ts"))
     const only = new Set(tasks.map(subjectOf))

@@ -8,10 +8,11 @@ import { Clock, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { StoredToken } from "../../tokens/StoredToken.ts"
 import { expiryWarningMs } from "../../tokens/TokenLogin.ts"
-import { counted, table } from "../../report/TextTable.ts"
+import { counted } from "../../foundation/Counted.ts"
+import { table } from "../../report/TextTable.ts"
 import { jsonFlag, outputFolder } from "../CommonFlags.ts"
-import { endWith, exitCodes } from "../Failures.ts"
-import { note, Output, say, sayJson } from "../Output.ts"
+import { refuse } from "../Failures.ts"
+import { Output, say, sayJson, warn } from "../Output.ts"
 import { exchangeTicket, revokeToken } from "../TokenCalls.ts"
 
 const iso = (at: number): string => new Date(at).toISOString()
@@ -71,8 +72,10 @@ const list = Command.make(
       row.status,
     ])
     yield* say(table(header, cells, { width: out.width }))
-    const ending = rows.filter(({ status }) => status === "ends soon").length
-    if (ending > 0) yield* note(`warning: ${counted(ending, "token")} within 14 days of the end`)
+    const ending = rows.filter(({ status }) => status === "ends soon")
+    const [first] = ending.map(({ expires_at }) => expires_at.slice(0, 10)).toSorted()
+    if (first !== undefined)
+      yield* warn("tokens-expiring", { tokens: counted(ending.length, "stored token"), day: first })
   }),
 ).pipe(Command.withDescription("The tokens that are stored in the output folder, without their keys"))
 
@@ -107,8 +110,7 @@ const exchange = Command.make(
       name: Option.getOrUndefined(name),
     })
     if (result._tag === "NoToken") {
-      yield* note(`nightjar: ${result.message}`)
-      return yield* endWith(exitCodes.peopleMustAct)
+      return yield* refuse("ticket-not-exchanged", { detail: result.message })
     }
     const { token } = result
     if (json) return yield* sayJson({ ...token, expires_at: iso(token.expires_at) })
