@@ -24,9 +24,7 @@ const pick = (
       ? Effect.succeed(given.value)
       : Effect.fail(
           refuse("name-unknown", {
-            flag: `--${flag}`,
-            where: whose,
-            suggestion: suggestion(given.value, names),
+            detail: `--${flag}: no such name in ${whose}${suggestion(given.value, names)}`,
           }),
         )
   }

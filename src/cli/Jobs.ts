@@ -3,11 +3,12 @@
  * once, warnings on stderr.
  */
 import { Effect } from "effect"
+import { counted } from "../foundation/Counted.ts"
 import type { Job } from "../jobs/Job.ts"
 import { renderProblem } from "../jobs/Problem.ts"
 import type { Problem } from "../jobs/Problem.ts"
-import { Ended, problemsEnding, refuse } from "./Failures.ts"
-import { note, warn } from "./Output.ts"
+import { refuse } from "./Failures.ts"
+import { note } from "./Output.ts"
 
 export interface CheckedJob {
   readonly path: string
@@ -58,22 +59,20 @@ export const checkJobs = Effect.fnUntraced(function* (paths: ReadonlyArray<strin
   )
 })
 
-/** Warnings and errors of job files, on stderr; the exit code where there is an error. */
+/** Warnings and errors of job files on stderr, each with its place and nothing else; answers the errors. */
 export const tellProblems = Effect.fnUntraced(function* (checked: ReadonlyArray<CheckedJob>) {
   for (const warning of checked.flatMap(({ warnings }) => warnings))
-    yield* warn("job-warning", { detail: renderProblem(warning) })
+    yield* note(`warning: ${renderProblem(warning)}`)
   const errors = checked.flatMap((one) => one.errors)
-  if (errors.length === 0) return undefined
-  const { exit_code, lines } = problemsEnding("job-invalid", errors.map(renderProblem))
-  for (const line of lines) yield* note(line)
-  return exit_code
+  for (const error of errors) yield* note(renderProblem(error))
+  return errors.length
 })
 
 /** The jobs, or exit code 2 after every problem was told. */
 export const loadJobs = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
   const checked = yield* checkJobs(paths)
-  const exit_code = yield* tellProblems(checked)
-  if (exit_code !== undefined) return yield* new Ended({ exit_code })
+  const errors = yield* tellProblems(checked)
+  if (errors > 0) return yield* refuse("job-invalid", { problems: counted(errors, "problem") })
   const jobs = checked.flatMap(({ job }) => (job === undefined ? [] : [job]))
   const names = new Map<string, string>()
   for (const { name, path } of jobs) {

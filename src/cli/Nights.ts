@@ -6,7 +6,7 @@ import { Cause, Effect, Layer } from "effect"
 import type { ListenAt } from "../client/HookReceiver.ts"
 import { Hints } from "../client/Hints.ts"
 import type { Job } from "../jobs/Job.ts"
-import { told } from "../messages/Catalogue.ts"
+import { toldWhole } from "../messages/Catalogue.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import type { NightOptions, NightResult } from "../night/Nightly.ts"
 import { renderSummary } from "../report/RenderSummary.ts"
@@ -52,7 +52,7 @@ export const runNights = Effect.fn("Nights.run")(function* (
     if (options.json) yield* sayJson(told.flatMap(({ json }) => (json === undefined ? [] : [json])))
     return joinedExitCode(told.map(({ exit_code }) => exit_code))
   })
-  return yield* Effect.scoped(nights).pipe(Effect.onInterrupt(() => note(told("interrupted"))))
+  return yield* Effect.scoped(nights).pipe(Effect.onInterrupt(() => note(toldWhole("interrupted"))))
 })
 
 interface ToldNight {

@@ -37,6 +37,10 @@ export const told = <Id extends MessageId>(id: Id, ...values: ValuesOf<Id>): str
 
 export const withId = (id: MessageId, text: string): string => `${text} [${id}]`
 
+/** All three parts on one line, for a process that is about to end. */
+export const toldWhole = <Id extends MessageId>(id: Id, ...values: ValuesOf<Id>): string =>
+  withId(id, `${happened(id, ...values)}. ${afterwards(id)}`)
+
 /** What was kept and what to do next, as one line. */
 export const afterwards = (id: MessageId): string => `${catalogue[id].kept} ${catalogue[id].next}`
 

@@ -104,7 +104,7 @@ export const commandMessages = {
     "no task, customer, execution, session or message has this id",
     "`nightjar status` lists tasks; schemas/messages.md lists messages.",
   ),
-  "name-unknown": refusal("{flag}: there is no such name in {where}{suggestion}", "Correct the name."),
+  "name-unknown": refusal("{detail}", "Correct the name."),
   "names-missing": refusal("{where} has no {what}", "Add one to the job, or name another job."),
   "names-ambiguous": refusal("{where} has {count} {what}s ({names})", "Choose one with --{what}."),
   "table-unknown": refusal("there is no such table{suggestion}", "`nightjar tables` lists all tables."),

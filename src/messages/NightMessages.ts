@@ -74,11 +74,6 @@ export const nightMessages = {
     "Report it with the summary above.",
     "All tables and bodies of the night are kept.",
   ),
-  "job-warning": warning(
-    "{detail}",
-    "Correct the job file, or leave it: the job runs either way.",
-    "The job can be run as it is.",
-  ),
   "webhooks-exposed": warning(
     "anybody who can reach {host} can send events there: senders are not authenticated",
     "Bind --webhooks to 127.0.0.1, or let only the service through.",

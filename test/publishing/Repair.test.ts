@@ -85,7 +85,7 @@ const mend = (root: string) => Effect.flatMap(store(root), (opened) => repair(op
 
 const profiles = `tables/customer_profiles/run_date=2026-11-20/${first}-v1.parquet`
 const segment = `landing/${first}/segment-000001.njl`
-const again = "`nightjar repair` makes it good from what is landed"
+const again = "Run `nightjar repair`: it derives the tables again from landing."
 const gone = (root: string) => (path: string) => rmSync(join(root, path), { recursive: true })
 const flip = (root: string) => (path: string, at: (size: number) => number) => {
   const bytes = readFileSync(join(root, path))
@@ -151,13 +151,13 @@ const mendable: ReadonlyArray<Damage> = [
   {
     what: "the database is missing",
     damage: (root) => gone(root)("nightjar.duckdb"),
-    told: [`nightjar.duckdb: the database cannot be read, the manifest is 2; ${again}`],
+    told: [`nightjar.duckdb: the database cannot be read, the manifest is version 2; ${again}`],
     done: [],
   },
   {
     what: "the database is cut",
     damage: (root) => truncateSync(join(root, "nightjar.duckdb"), 5_000),
-    told: [`nightjar.duckdb: the database cannot be read, the manifest is 2; ${again}`],
+    told: [`nightjar.duckdb: the database cannot be read, the manifest is version 2; ${again}`],
     done: [],
   },
 ]
@@ -317,7 +317,7 @@ describe("a run in the tables that the ledger does not know", () => {
         writeFileSync(path, text.replace('"runs": {', strange))
         assert.deepStrictEqual(yield* look(root), [
           "nightly.2026-11-19: published, but not in the ledger; " +
-            "put back the copy of ledger.sqlite that belongs to these tables",
+            "Put back the copy of ledger.sqlite that belongs to these tables.",
         ])
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),

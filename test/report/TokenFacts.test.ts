@@ -48,9 +48,9 @@ describe("facts about tokens", () => {
   it("warn of what ends and of what was asked for in vain, but not of a login that failed anyway", () => {
     const run = foldRun(recorded)
     expect(run && summarise(run).warnings).toEqual([
-      "1 stored tokens end within 14 days, the first 2026-12-01",
-      "1 tickets brought no token: REFUSED",
-      "1 stored tokens are not used any more: LOCKED",
+      "1 stored token will expire within 14 days, the first on 2026-12-01 [tokens-expiring]",
+      "1 ticket not exchanged for a token: REFUSED [ticket-dropped]",
+      "1 stored token not used any more: LOCKED [token-dropped]",
     ])
   })
 

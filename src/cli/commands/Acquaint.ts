@@ -9,7 +9,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { NoProgressFlag, jsonFlag, outputFolder } from "../CommonFlags.ts"
 import { endWith } from "../Failures.ts"
 import type { Assignment, Job } from "../../jobs/Job.ts"
-import { told } from "../../messages/Catalogue.ts"
+import { toldWhole } from "../../messages/Catalogue.ts"
 import { loadJobs } from "../Jobs.ts"
 import { note } from "../Output.ts"
 import { closeLock, prepareOutput } from "../RunFolder.ts"
@@ -120,7 +120,7 @@ const acquainted = Effect.fnUntraced(function* (input: {
     return yield* Effect.provide(acquaintedNight({ job, whole, output, recorder }), services)
   })
   const ran = yield* Effect.scoped(night).pipe(
-    Effect.onInterrupt(() => note(told("acquaint-interrupted"))),
+    Effect.onInterrupt(() => note(toldWhole("acquaint-interrupted"))),
     // A secret that is refused, or a wait that is cut off, is worth a look at the calls too.
     Effect.onExit((exit) =>
       Exit.isFailure(exit) && recorder.calls.length > 0

@@ -40,25 +40,15 @@ export const selectTasks = (run: RunState, selection: Selection): ReadonlyArray<
     )
   })
 
-interface Unknown {
-  readonly flag: string
-  readonly where: string
-  readonly suggestion: string
-}
-
 /** A misspelt name would silently select nothing. */
-export const unknownNames = (run: RunState, selection: Selection): ReadonlyArray<Unknown> => {
+export const unknownNames = (run: RunState, selection: Selection): ReadonlyArray<string> => {
   const tasks = [...run.tasks.values()]
   const names = (of: (task: TaskState) => string | undefined) =>
     new Set(tasks.flatMap((task) => of(task) ?? []))
   const check = (flag: string, given: ReadonlyArray<string>, known: ReadonlySet<string>) =>
     given
       .filter((name) => !known.has(name))
-      .map((name) => ({
-        flag: `--${flag}`,
-        where: run.started.run_id,
-        suggestion: suggestion(name, [...known]),
-      }))
+      .map((name) => `--${flag}: no such name in ${run.started.run_id}${suggestion(name, [...known])}`)
   return [
     ...check(
       "only",
@@ -109,8 +99,8 @@ export const rerun = Command.make(
   Effect.fn("Rerun.handle")(function* ({ run, dryRun, json, webhooks: listenAt, ...selection }) {
     const webhooks = yield* readWebhooksFlag(listenAt)
     const state = yield* withLedger(findRun(run))
-    const [unknown] = unknownNames(state, selection)
-    if (unknown !== undefined) return yield* refuse("name-unknown", unknown)
+    const unknown = unknownNames(state, selection)
+    if (unknown.length > 0) return yield* refuse("name-unknown", { detail: unknown.join("; ") })
     const tasks = selectTasks(state, selection)
     const { run_id, job: name, job_path } = state.started
     if (dryRun) return yield* tellSelection(state, tasks, json)

@@ -28,13 +28,13 @@ export const validate = Command.make(
         })),
       )
     }
-    const exit_code = yield* tellProblems(checked)
+    const errors = yield* tellProblems(checked)
     for (const { path, job } of checked) {
       if (job === undefined || json) continue
       const tasks = counted(job.assignments.length, "task")
       const sessions = job.sessions.length === 0 ? "" : `, ${counted(job.sessions.length, "session")}`
       yield* say(`${path}: valid, ${tasks}${sessions}`)
     }
-    yield* endWith(exit_code ?? exitCodes.ok)
+    yield* endWith(errors > 0 ? exitCodes.usage : exitCodes.ok)
   }),
 ).pipe(Command.withDescription("Checks job files without a network; each error as file:line:column: message"))
