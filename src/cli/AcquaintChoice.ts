@@ -24,7 +24,7 @@ const pick = (
       ? Effect.succeed(given.value)
       : Effect.fail(
           refuse("name-unknown", {
-            detail: `--${flag}: no such name in ${whose}${suggestion(given.value, names)}`,
+            detail: `--${flag} in ${whose}${suggestion(given.value, names)}`,
           }),
         )
   }

@@ -49,20 +49,20 @@ export const prepareOutput = (output: string, shares: ReadonlyArray<Share>) =>
     catch: (cause) => {
       const why = messageOf(cause)
       return passing.has(codeOf(cause))
-        ? refuse("output-unwritable", { detail: `the output folder ${output}: ${why}` })
+        ? refuse("output-unwritable", { detail: `${output}: ${why}` })
         : refuse("output-refused", { output, why })
     },
   }).pipe(Effect.flatMap((refusal) => (refusal === undefined ? Effect.void : Effect.fail(refusal))))
 
 /** The lock file belongs to whoever works here, and says nothing to anybody else. */
 export const closeLock = (output: string) =>
-  attempt("the lock cannot be closed to others", () => chmodSync(join(output, "run.lock"), 0o600))
+  attempt(join(output, "run.lock"), () => chmodSync(join(output, "run.lock"), 0o600))
 
 export const runFolder = (output: string, run_id: string): string => join(output, "runs", run_id)
 
 /** A file in a folder that is made where it is missing, replaced atomically. */
 export const writeWhole = (folder: string, name: string, text: string, share: Share) =>
-  attempt(`${join(folder, name)} cannot be written`, () => {
+  attempt(join(folder, name), () => {
     makeFolder(folder, share)
     const building = join(folder, `${name}.tmp`)
     const descriptor = openSync(building, "w", fileMode(share))

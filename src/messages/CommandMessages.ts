@@ -11,6 +11,7 @@ const restoreLedger =
 const noneReleased = "Nothing was released."
 
 export const commandMessages = {
+  "usage-wrong": refusal("{mistake}", "`--help` behind the command lists its arguments and flags."),
   "job-invalid": refusal(
     "{problems} in the job files",
     "Correct them. `nightjar validate` checks job files without a network, `nightjar plan` also their secrets.",
@@ -48,7 +49,7 @@ export const commandMessages = {
     "Set it where the reference points, then run the command again.",
   ),
   "service-settings-invalid": refusal(
-    "{detail}",
+    "the service's settings are wrong: {detail}",
     "Correct the service's settings in the job file or in the environment.",
     "Nothing was started and nothing was sent.",
   ),
@@ -64,7 +65,10 @@ export const commandMessages = {
     "--webhooks takes [HOST:]PORT with a port from 0 to 65535",
     "Examples: 8080, 0.0.0.0:8080, [::1]:0.",
   ),
-  "webhooks-unavailable": refusal("{detail}", "Give another port; 0 takes any free port."),
+  "webhooks-unavailable": refusal(
+    "events cannot be received: {detail}",
+    "Give another port; 0 takes any free port.",
+  ),
   "output-not-ours": refusal(
     "{output} is not an output folder of nightjar: it contains {entries}",
     emptyFolder,
@@ -104,7 +108,7 @@ export const commandMessages = {
     "no task, customer, execution, session or message has this id",
     "`nightjar status` lists tasks; schemas/messages.md lists messages.",
   ),
-  "name-unknown": refusal("{detail}", "Correct the name."),
+  "name-unknown": refusal("there is no such name: {detail}", "Correct the name."),
   "names-missing": refusal("{where} has no {what}", "Add one to the job, or name another job."),
   "names-ambiguous": refusal("{where} has {count} {what}s ({names})", "Choose one with --{what}."),
   "table-unknown": refusal("there is no such table{suggestion}", "`nightjar tables` lists all tables."),

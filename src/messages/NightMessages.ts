@@ -37,12 +37,12 @@ export const nightMessages = {
     "Nothing was started. Only the catalogue was read.",
   ),
   "ticket-not-exchanged": needsPerson(
-    "{detail}",
+    "the ticket was not exchanged: {detail}",
     "Start an execution with tokenized_access to get a new ticket.",
     "No token was stored.",
   ),
-  "output-unwritable": stopped("{detail}", freeSpace),
-  "lock-unusable": stopped("{detail}", freeSpace),
+  "output-unwritable": stopped("the output folder cannot be written: {detail}", freeSpace),
+  "lock-unusable": stopped("the lock of the output folder cannot be used: {detail}", freeSpace),
   "ledger-unusable": stopped("the ledger cannot be read or written: {detail}", freeSpace),
   "landing-failed": stopped("an answer could not be landed: {detail} ({path})", freeSpace),
   "landing-damaged": stopped(
@@ -51,16 +51,15 @@ export const nightMessages = {
   ),
   "publishing-failed": stopped("the tables could not be published: {detail}", freeSpace),
   "output-locked": locked(
-    "{detail}",
+    "another process is working in this output folder",
     "Wait until it has ended, or give --output another folder.",
     "Nothing was started here.",
   ),
-  "journal-locked": locked("{detail}", "Wait until it has ended, or give --state another file."),
-  "secret-refused": unserved(
-    "{detail}",
-    "Check the application secret: `nightjar doctor JOB` tests it. Then run again.",
+  "journal-locked": locked(
+    "another process keeps its state in {path}",
+    "Wait until it has ended, or give --state another file.",
   ),
-  "service-unavailable": unserved("{detail}", checkService),
+  "service-unavailable": unserved("the service cannot be used: {detail}", checkService),
   "journal-unusable": unserved(
     "the journal of the embedded service cannot be used: {detail}",
     "Make the file readable and writable, or move a damaged one away.",

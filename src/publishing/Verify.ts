@@ -177,8 +177,8 @@ const fileProblems = (store: Store, manifest: Manifest) =>
     const strays = strayFiles(store, manifest).filter((path) => path !== "tables/manifest.next.json")
     return [
       ...cut,
-      ...gapsIn(store, filesOf(manifest), true).map(({ path, problem }) =>
-        problemOf(path, "file-differs", { detail: problem }),
+      ...gapsIn(store, filesOf(manifest), true).map(({ path, state }) =>
+        problemOf(path, "file-differs", { state }),
       ),
       ...strays.map((where) => problemOf(where, "file-unlisted")),
     ]

@@ -89,7 +89,7 @@ describe("rerun", () => {
 
   it("names what a misspelt name may have meant", () => {
     expect(unknownNames(run, { ...all, only: ["TIMEOT"], customers: ["a"] })).toEqual([
-      "--only: no such name in demo.2026-11-21; did you mean `TIMEOUT`?",
+      "--only in demo.2026-11-21; did you mean `TIMEOUT`?",
     ])
   })
 })

@@ -128,12 +128,14 @@ describe("wrong usage", () => {
     expect(nightjar("rnu")).toEqual({
       status: 2,
       stdout: "",
-      stderr: "nightjar: unknown command `rnu`; did you mean `run` or `runs`?\nSee `nightjar --help`.\n",
+      stderr:
+        "nightjar: unknown command `rnu`; did you mean `run` or `runs`? [usage-wrong]\nSee `nightjar --help`.\n",
     })
     expect(nightjar("run", "x.yaml", "--nwe")).toEqual({
       status: 2,
       stdout: "",
-      stderr: "nightjar: unknown flag --nwe; did you mean `--new`?\nSee `nightjar run --help`.\n",
+      stderr:
+        "nightjar: unknown flag --nwe; did you mean `--new`? [usage-wrong]\nSee `nightjar run --help`.\n",
     })
   })
 

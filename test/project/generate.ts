@@ -24,6 +24,7 @@ const generated: ReadonlyArray<Generated> = [
     from: "test/conformance/ConformanceDocument.ts",
     name: "conformanceDocument",
   },
+  { path: "schemas/messages.md", from: "test/project/messages.ts", name: "messagesDocument" },
 ]
 
 const render = async (root: string, { from, name }: Generated): Promise<string> => {

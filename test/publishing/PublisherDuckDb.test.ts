@@ -421,12 +421,12 @@ describe("PublisherDuckDb", () => {
           { _tag: "DeleteIntended", ...task, execution_id: "e-1", landed_sha256: receipt },
         ])
         assert.deepStrictEqual(yield* problems(root), [
-          { problem: "the receipt of its deletion is not that of what is landed", where: "e-1" },
-          { problem: "the file is missing", where: gone },
-          { problem: "the file is not what was published", where: changed },
-          { problem: "no manifest lists the file", where: stray },
-          { problem: `0 rows of run ${run_id}, 1 in its files`, where: "executions" },
-          { problem: "not in executions", where: "e-1" },
+          { problem: "the receipt of its deletion does not match what is landed", where: "e-1" },
+          { problem: "a published file is missing", where: gone },
+          { problem: "a published file is damaged", where: changed },
+          { problem: "no manifest lists this file", where: stray },
+          { problem: `0 rows of run ${run_id} in the database, 1 in its files`, where: "executions" },
+          { problem: "missing from the table executions", where: "e-1" },
         ])
       }).pipe(Effect.provide(layers(root)))
     }),

@@ -112,19 +112,19 @@ const mendable: ReadonlyArray<Damage> = [
   {
     what: "an older file of the tables is missing",
     damage: (root) => gone(root)(profiles),
-    told: [`${profiles}: the file is missing; ${again}`],
+    told: [`${profiles}: a published file is missing; ${again}`],
     done: derived,
   },
   {
     what: "an older file of the tables is cut",
     damage: (root) => truncateSync(join(root, profiles), 100),
-    told: [`${profiles}: the file is not what was published; ${again}`],
+    told: [`${profiles}: a published file is damaged; ${again}`],
     done: derived,
   },
   {
     what: "a bit of an older file of the tables is flipped",
     damage: (root) => flip(root)(profiles, half),
-    told: [`${profiles}: the file is not what was published; ${again}`],
+    told: [`${profiles}: a published file is damaged; ${again}`],
     done: derived,
   },
   {
@@ -166,9 +166,9 @@ const kept: ReadonlyArray<Damage> = [
   {
     what: "a landed body is flipped, and the tables still hold its rows",
     damage: (root) => flip(root)(segment, () => 1_000),
-    told: [`${segment}:415: the body at offset 415 is not what was landed; put a copy`],
+    told: [`${segment}:415: the body at offset 415 is not what was landed; Put a copy`],
     done: [],
-    stays: [`${segment}:415: the body at offset 415 is not what was landed; put a copy`],
+    stays: [`${segment}:415: the body at offset 415 is not what was landed; Put a copy`],
   },
   {
     what: "the landed bodies of a run are gone",
@@ -185,13 +185,13 @@ const kept: ReadonlyArray<Damage> = [
     },
     told: [
       `landing/${first}: landing/${first}/segment-000001.njl: no body at offset`,
-      `${profiles}: the file is missing; ${again}`,
+      `${profiles}: a published file is missing; ${again}`,
     ],
     done: [],
     left: [`${first}: its tables cannot be derived again: landing/${first}/segment-000001.njl: no body`],
     stays: [
       `landing/${first}: landing/${first}/segment-000001.njl: no body at offset`,
-      `${profiles}: the file is missing; ${again}`,
+      `${profiles}: a published file is missing; ${again}`,
     ],
   },
   {

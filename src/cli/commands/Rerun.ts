@@ -48,7 +48,7 @@ export const unknownNames = (run: RunState, selection: Selection): ReadonlyArray
   const check = (flag: string, given: ReadonlyArray<string>, known: ReadonlySet<string>) =>
     given
       .filter((name) => !known.has(name))
-      .map((name) => `--${flag}: no such name in ${run.started.run_id}${suggestion(name, [...known])}`)
+      .map((name) => `--${flag} in ${run.started.run_id}${suggestion(name, [...known])}`)
   return [
     ...check(
       "only",

@@ -239,7 +239,7 @@ describe("tokens by hand", () => {
     const exec = await nightjar(["tokens", "exchange", path, execution_id, "--ticket", "exec:cat"])
     expect(exec.code).toBe(2)
     const wrong = await nightjar(["tokens", "exchange", path, execution_id, "--ticket", "-"], { stdin: "no" })
-    expect([wrong.code, wrong.stderr]).toEqual([3, expect.stringContaining("exchanges no token")])
+    expect([wrong.code, wrong.stderr]).toEqual([3, expect.stringContaining("[ticket-not-exchanged]")])
     const args = ["tokens", "exchange", path, execution_id, "--ticket", "env:TICKET", "--name", "mine"]
     const exchanged = await nightjar(args, { env: { TICKET: ticket } })
     expect([exchanged.code, exchanged.stdout]).toEqual([
