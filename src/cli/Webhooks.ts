@@ -10,9 +10,7 @@ import { note, warn } from "./Output.ts"
 
 export const webhooksFlag = Flag.String("webhooks").pipe(
   Flag.withMetavar("[HOST:]PORT"),
-  Flag.withDescription(
-    "Receive the service's events here while the night runs (host 127.0.0.1, port 0: any free one)",
-  ),
+  Flag.withDescription("Receive the service's events here (port 0: any free)"),
   Flag.optional,
 )
 

@@ -41,7 +41,7 @@ const list = Command.make(
     ])
     yield* say(table(header, cells, { width: out.width }))
   }),
-).pipe(Command.withDescription("Credentials that a source rejected; none of them is sent again unchanged"))
+).pipe(Command.withDescription("Lists rejected credentials; they are not sent again unchanged"))
 
 const fingerprintShown = 16
 const prefixMin = 6
@@ -56,7 +56,7 @@ const release = Command.make(
   "release",
   {
     fingerprints: Argument.String("FINGERPRINT").pipe(
-      Argument.withDescription("As `credentials list` shows it, or the first 6 characters at least"),
+      Argument.withDescription("As `credentials list` shows it; at least 6 characters"),
       Argument.variadic({ min: 1 }),
     ),
     json: jsonFlag,
@@ -76,11 +76,11 @@ const release = Command.make(
       "read-write",
     )
     if (json) return yield* sayJson(released)
-    yield* say(`${counted(released.length, "login")} released: the next run sends it again.`)
+    yield* say(`${counted(released.length, "login")} released for the next run.`)
   }),
-).pipe(Command.withDescription("Allows rejected credentials to be sent once more"))
+).pipe(Command.withDescription("Releases rejected credentials: the next run sends them again"))
 
 export const credentials = Command.make("credentials").pipe(
-  Command.withDescription("Credentials that a source rejected"),
+  Command.withDescription("Lists or releases credentials that a source rejected"),
   Command.withSubcommands([list, release]),
 )

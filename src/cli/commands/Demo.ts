@@ -48,9 +48,8 @@ export const demo = Command.make(
     const { out } = yield* Output
     const folder = output === "output" ? "" : ` --output ${output}`
     const lines = [
-      `A cron job would have got exit code ${exit_code}: ${exitMeaning[exit_code]}. ` +
-        "Here that is the engine in maintenance; the others need a customer or an engineer and wait for " +
-        "nobody else.",
+      `A cron job would have ended with exit code ${exit_code}: ${exitMeaning[exit_code]}. ` +
+        "Here that is the task on the engine in maintenance; the other tasks need a customer or an engineer.",
     ]
     const { invocation } = yield* Settings
     // Commands stay on one line, so that they can be copied.
@@ -65,4 +64,4 @@ export const demo = Command.make(
     if (!asDesigned) yield* warn("demo-unexpected")
     yield* endWith(asDesigned ? exitCodes.ok : exit_code)
   }),
-).pipe(Command.withDescription("Runs the demo night on the embedded service and explains how it ended"))
+).pipe(Command.withDescription("Runs the demo night and explains how it ended"))

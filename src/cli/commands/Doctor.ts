@@ -184,7 +184,7 @@ export const doctor = Command.make(
   "doctor",
   {
     jobs: Argument.String("JOB").pipe(
-      Argument.withDescription("Job files: their secrets and services are checked too"),
+      Argument.withDescription("Job files whose secrets and services are checked"),
       Argument.variadic(),
     ),
     json: jsonFlag,
@@ -219,4 +219,4 @@ export const doctor = Command.make(
     const onlyService = faults.length > 0 && faults.every(({ what }) => what.endsWith(": service"))
     yield* endWith(faults.length === 0 ? exitCodes.ok : onlyService ? exitCodes.refused : exitCodes.usage)
   }),
-).pipe(Command.withDescription("Checks machine, output folder and ledger; secrets and services of jobs"))
+).pipe(Command.withDescription("Checks machine, output folder, ledger, secrets and services"))

@@ -34,7 +34,7 @@ const serviceFlags = {
   ),
   app_secret: Flag.String("app-secret").pipe(
     Flag.withMetavar("env:NAME"),
-    Flag.withDescription("Where the application secret is: env:NAME, file:PATH or exec:COMMAND"),
+    Flag.withDescription("The secret: env:NAME, file:PATH or exec:COMMAND"),
     Flag.optional,
   ),
 }
@@ -118,7 +118,7 @@ const list = Command.make(
     const header = ["engine", "status", "online", "needs a person", "features"]
     yield* say(table(header, rows, { width: out.width }))
   }),
-).pipe(Command.withDescription("The service's engines"))
+).pipe(Command.withDescription("Lists the service's engines"))
 
 const show = Command.make(
   "show",
@@ -148,7 +148,7 @@ const show = Command.make(
     const { out } = yield* Output
     yield* say(renderEngine(details, finding.available, out.width))
   }),
-).pipe(Command.withDescription("One engine: its form, its settings and its features"))
+).pipe(Command.withDescription("Shows an engine's form, settings and features"))
 
 const renderEngine = (details: EngineDetails, available: boolean, width: number): string => {
   const rowsOf = ({ properties, required }: EngineDetails["parameters"]) =>
@@ -185,6 +185,6 @@ const textOf = (field: unknown, key: string): string => {
 }
 
 export const engines = Command.make("engines").pipe(
-  Command.withDescription("The service's catalogue and an engine's form"),
+  Command.withDescription("Lists the service's engines, or shows one with its form"),
   Command.withSubcommands([list, show]),
 )

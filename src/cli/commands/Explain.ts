@@ -30,7 +30,7 @@ export const explain = Command.make(
   "explain",
   {
     id: Argument.String("ID").pipe(
-      Argument.withDescription("A task_id, customer_id, execution_id or session_id"),
+      Argument.withDescription("A task, customer, execution, session or message id"),
     ),
     json: jsonFlag,
   },
@@ -68,8 +68,11 @@ export const explain = Command.make(
     }
   }),
 ).pipe(
-  Command.withDescription("Everything known about one task, customer, execution or session, as a timeline"),
-  Command.withExamples([{ command: "nightjar explain c-024", description: "One customer over all runs" }]),
+  Command.withDescription("Explains a task, customer, execution, session or message"),
+  Command.withExamples([
+    { command: "nightjar explain c-024", description: "One customer over all runs" },
+    { command: "nightjar explain ledger-damaged", description: "The id in brackets behind a message" },
+  ]),
 )
 
 const explainMessage = Effect.fnUntraced(function* (id: MessageId, json: boolean) {

@@ -47,7 +47,7 @@ export const query = Command.make(
   {
     sql: Argument.String("SQL").pipe(Argument.withDescription("One statement, in quotes")),
     format: Flag.Literals("format", formats).pipe(
-      Flag.withDescription("How the result is written"),
+      Flag.withDescription("Output format"),
       Flag.withDefault("table" as const),
     ),
     json: Flag.Boolean("json").pipe(
@@ -71,7 +71,7 @@ export const query = Command.make(
     }).pipe(Effect.scoped, Effect.provide(wiring.database))
   }),
 ).pipe(
-  Command.withDescription("SQL over the published tables; `nightjar tables` describes them"),
+  Command.withDescription("Runs SQL over the published tables (see `nightjar tables`)"),
   Command.withExamples([
     {
       command: 'nightjar query "SELECT outcome, count(*) AS tasks FROM tasks GROUP BY ALL"',

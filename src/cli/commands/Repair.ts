@@ -54,4 +54,4 @@ export const repair = Command.make(
     }
     yield* endWith(left.length + problems.length === 0 ? exitCodes.ok : exitCodes.peopleMustAct)
   }),
-).pipe(Command.withDescription("Rebuilds missing or damaged tables; names what only a backup can restore"))
+).pipe(Command.withDescription("Rebuilds missing or damaged tables from landing"))

@@ -71,7 +71,7 @@ export const unknownNames = (run: RunState, selection: Selection): ReadonlyArray
 const several = (name: string, metavar: string, description: string) =>
   Flag.String(name).pipe(
     Flag.withMetavar(metavar),
-    Flag.withDescription(`${description}; may be given several times`),
+    Flag.withDescription(`${description} (repeatable)`),
     Flag.between(0, 1_000),
   )
 
@@ -81,16 +81,16 @@ export const rerun = Command.make(
     run: runArgument,
     failed: Flag.Boolean("failed").pipe(
       Flag.withoutNegation,
-      Flag.withDescription("Only tasks whose outcome is failed, not partial, skipped or unfinished ones"),
+      Flag.withDescription("Only tasks with the outcome failed"),
       Flag.withDefault(false),
     ),
     only: several("only", "REASON", "Only tasks with this reason"),
-    never: several("never", "REASON", "No task with this reason"),
+    never: several("never", "REASON", "No tasks with this reason"),
     customers: several("customer", "ID", "Only this customer"),
     engines: several("engine", "REF", "Only this engine"),
     dryRun: Flag.Boolean("dry-run").pipe(
       Flag.withoutNegation,
-      Flag.withDescription("Say what would be run again, and start nothing"),
+      Flag.withDescription("Show what would run again, and start nothing"),
       Flag.withDefault(false),
     ),
     webhooks: webhooksFlag,
@@ -106,7 +106,7 @@ export const rerun = Command.make(
     if (dryRun) return yield* tellSelection(state, tasks, json)
     if (tasks.length === 0) {
       if (json) return yield* sayJson([])
-      return yield* say(`Nothing of ${run_id} is to be run again.`)
+      return yield* say(`No task of ${run_id} matches: nothing to rerun.`)
     }
     const [job] = yield* loadJobs([job_path])
     if (job === undefined || job.name !== name) return yield* refuse("job-moved", { path: job_path, name })
@@ -118,9 +118,9 @@ export const rerun = Command.make(
     yield* endWith(yield* runNights([job], options))
   }),
 ).pipe(
-  Command.withDescription("A further run of what did not succeed in a run, the newest when none is named"),
+  Command.withDescription("Runs again what did not succeed in a run"),
   Command.withExamples([
-    { command: "nightjar rerun --dry-run", description: "What would be run again" },
+    { command: "nightjar rerun --dry-run", description: "What would run again" },
     { command: "nightjar rerun --only TIMEOUT", description: "Only what timed out" },
   ]),
 )
@@ -140,7 +140,7 @@ const tellSelection = Effect.fnUntraced(function* (
   }))
   if (json) return yield* sayJson(rows)
   const { out } = yield* Output
-  yield* say(`${counted(rows.length, "task")} of ${state.started.run_id} would be run again.`)
+  yield* say(`${counted(rows.length, "task")} of ${state.started.run_id} would run again.`)
   if (rows.length === 0) return
   const cells = rows.map((row) => [
     row.customer_id === "" ? row.session_id : row.customer_id,

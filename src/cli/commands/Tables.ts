@@ -15,7 +15,7 @@ export const tables = Command.make(
   "tables",
   {
     name: Argument.String("TABLE").pipe(
-      Argument.withDescription("One table; all of them when absent"),
+      Argument.withDescription("One table (default: all of them)"),
       Argument.optional,
     ),
     json: jsonFlag,
@@ -39,4 +39,4 @@ export const tables = Command.make(
       yield* say(`${table(["", "column", "type", "meaning"], rows, { width: out.width })}\n`)
     }
   }),
-).pipe(Command.withDescription("The data dictionary: every published table and view with its columns"))
+).pipe(Command.withDescription("Describes every published table and view"))

@@ -37,4 +37,4 @@ export const validate = Command.make(
     }
     yield* endWith(errors > 0 ? exitCodes.usage : exitCodes.ok)
   }),
-).pipe(Command.withDescription("Checks job files without a network; each error as file:line:column: message"))
+).pipe(Command.withDescription("Checks job files offline; each error with file:line:column"))

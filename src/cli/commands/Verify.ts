@@ -31,4 +31,4 @@ export const verify = Command.make(
     }
     yield* endWith(problems.length === 0 ? exitCodes.ok : exitCodes.peopleMustAct)
   }),
-).pipe(Command.withDescription("Checks that files, ledger and tables agree; exit code 3 if they do not"))
+).pipe(Command.withDescription("Checks that files, ledger and tables agree; exit code 3 if not"))

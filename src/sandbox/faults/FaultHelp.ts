@@ -14,9 +14,10 @@ const kinds = [
 ] as const
 
 const endpoints = [
-  "startExecution startTokenized readExecution pollExecution resumeExecution abortExecution",
-  "deleteExecution readProfile exchangeTicket readToken revokeToken listEngines showEngine",
-  "readFlowResults downloadAttachment listFlowHooks createFlowHooks updateFlowHooks deleteFlowHooks",
+  "startExecution startTokenized readExecution pollExecution resumeExecution",
+  "abortExecution deleteExecution readProfile exchangeTicket readToken revokeToken",
+  "listEngines showEngine readFlowResults downloadAttachment listFlowHooks",
+  "createFlowHooks updateFlowHooks deleteFlowHooks",
 ] as const
 
 export const faultHelp = [
