@@ -128,7 +128,7 @@ export const reportSections = (
       lines: atMost(beyond.map(findingLine)),
     },
     { title: "Results sources", lines: fitted.map(({ name, says }) => `${name}: ${says}`) },
-    { title: "An engineer has to decide", lines: decisions },
+    { title: "An engineer must decide", lines: decisions },
   ].filter(({ lines }) => lines.length > 0)
 }
 

@@ -145,7 +145,7 @@ export const refitTask = (task: UnfittedTask, { finding, fit }: Seen, grounds: G
     _tag: "Task",
     warnings: [
       ...warnings,
-      ...lacking.map((code) => `${code} is not offered by this engine: it would bring no data`),
+      ...lacking.map((code) => `${code} is not offered by this engine: it would return no data`),
     ],
     task: {
       ...task,
@@ -198,9 +198,9 @@ const fitLogin = (task: UnfittedTask, fitted: Fit["login"], grounds: Grounds) =>
 }
 
 const tellOutside = (code: string): string =>
-  `${code} is outside the token's features and is not asked for; a token made anew could have it`
+  `${code} is outside the token's features and is not asked for; a new token could include it`
 const noFeatureLeft =
-  "the token is good for none of the features: `nightjar tokens revoke`, then sign in anew for a wider one"
+  "the token covers none of the features: revoke it with `nightjar tokens revoke` and sign in again for more features"
 
 type Subject = Pick<TaskVerdict, "task_id" | "customer_id" | "engine_reference" | "features" | "fingerprint">
 
@@ -245,7 +245,7 @@ const refuseEngine = (subject: Subject, finding: EngineFinding): Decision | unde
     return settle(subject, ends.formUnusable, `the engine's form cannot be used (${finding.why}); ${noLogin}`)
   }
   if (finding._tag === "Known" && finding.engine.details.action_required_frequency === "always") {
-    return settle(subject, ends.personNeeded, "this engine needs a person at every run")
+    return settle(subject, ends.personNeeded, "this engine needs a person in every run")
   }
   return undefined
 }
@@ -259,7 +259,7 @@ const settleRejected = (
 ): Decision => {
   const whose = fact.customer_id === subject.customer_id ? "" : ` (then under customer ${fact.customer_id})`
   const message =
-    `these credentials were rejected with ${fact.reason} at ${new Date(at).toISOString()}${whose} ` +
+    `the source rejected these credentials with ${fact.reason} at ${new Date(at).toISOString()}${whose} ` +
     `and are not sent again unchanged; \`nightjar credentials release ${subject.fingerprint}\` allows it`
   const who_acts = authErrors.has(fact.reason) ? "customer" : "engineer"
   return settle(subject, { outcome: "failed", reason: fact.reason, who_acts }, message, warnings)

@@ -273,7 +273,7 @@ describe("a Retry-After about one session or execution", () => {
       )
       assert.match(
         answer.message,
-        /^readExecution: not sent, as the service asked to come back in .*\(429\)$/,
+        /^readExecution: not sent: the service asked to wait .*\(429\)$/,
       )
     }).pipe(Effect.provide(ServicePause.layer())),
   )

@@ -167,7 +167,7 @@ describe("an absurd Retry-After", () => {
       expect(messages).toEqual([
         asked.message,
         asked.message,
-        "the service asked to come back in 1157d 9h 46m 39s",
+        "the service asked to wait 1157d 9h 46m 39s",
       ])
     }),
   )

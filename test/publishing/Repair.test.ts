@@ -93,8 +93,8 @@ const flip = (root: string) => (path: string, at: (size: number) => number) => {
   writeFileSync(join(root, path), bytes)
 }
 const half = (size: number) => size >> 1
-const derived = [`${first}: its tables are derived again from landing/${first}`]
-const builtAgain = "nightjar.duckdb: built again from the files of the tables"
+const derived = [`${first}: its tables were derived again from landing/${first}`]
+const builtAgain = "nightjar.duckdb: rebuilt from the files of the tables"
 
 interface Damage {
   readonly what: string
@@ -131,13 +131,13 @@ const mendable: ReadonlyArray<Damage> = [
     what: "the manifest is missing",
     damage: (root) => gone(root)("tables/manifest.json"),
     told: [`tables/manifest.json: the manifest is missing or cannot be read; ${again}`],
-    done: ["tables/manifest.json: read off the files of the tables"],
+    done: ["tables/manifest.json: restored from the files of the tables"],
   },
   {
     what: "the manifest cannot be read",
     damage: (root) => appendFileSync(join(root, "tables/manifest.json"), "}"),
     told: [`tables/manifest.json: the manifest is missing or cannot be read; ${again}`],
-    done: ["tables/manifest.json: read off the files of the tables"],
+    done: ["tables/manifest.json: restored from the files of the tables"],
   },
   {
     what: "the tables are gone altogether",
@@ -146,7 +146,7 @@ const mendable: ReadonlyArray<Damage> = [
       `${first}: published, but not in the manifest; ${again}`,
       `${second}: published, but not in the manifest; ${again}`,
     ],
-    done: [...derived, `${second}: its tables are derived again from landing/${second}`],
+    done: [...derived, `${second}: its tables were derived again from landing/${second}`],
   },
   {
     what: "the database is missing",
@@ -166,16 +166,16 @@ const kept: ReadonlyArray<Damage> = [
   {
     what: "a landed body is flipped, and the tables still hold its rows",
     damage: (root) => flip(root)(segment, () => 1_000),
-    told: [`${segment}:415: the body at offset 415 is not what was landed; Put a copy`],
+    told: [`${segment}:415: landed data cannot be read: the body at offset 415 is not what was landed; Put a copy`],
     done: [],
-    stays: [`${segment}:415: the body at offset 415 is not what was landed; Put a copy`],
+    stays: [`${segment}:415: landed data cannot be read: the body at offset 415 is not what was landed; Put a copy`],
   },
   {
     what: "the landed bodies of a run are gone",
     damage: (root) => gone(root)(`landing/${first}`),
-    told: [`landing/${first}: landing/${first}/segment-000001.njl: no body at offset`],
+    told: [`landing/${first}: landed data cannot be read: landing/${first}/segment-000001.njl: no body at offset`],
     done: [],
-    stays: [`landing/${first}: landing/${first}/segment-000001.njl: no body at offset`],
+    stays: [`landing/${first}: landed data cannot be read: landing/${first}/segment-000001.njl: no body at offset`],
   },
   {
     what: "landed bodies and tables of a run are gone: only a backup helps, and the other run is whole",
@@ -184,13 +184,13 @@ const kept: ReadonlyArray<Damage> = [
       gone(root)(profiles)
     },
     told: [
-      `landing/${first}: landing/${first}/segment-000001.njl: no body at offset`,
+      `landing/${first}: landed data cannot be read: landing/${first}/segment-000001.njl: no body at offset`,
       `${profiles}: a published file is missing; ${again}`,
     ],
     done: [],
     left: [`${first}: its tables cannot be derived again: landing/${first}/segment-000001.njl: no body`],
     stays: [
-      `landing/${first}: landing/${first}/segment-000001.njl: no body at offset`,
+      `landing/${first}: landed data cannot be read: landing/${first}/segment-000001.njl: no body at offset`,
       `${profiles}: a published file is missing; ${again}`,
     ],
   },

@@ -67,10 +67,10 @@ export const acquaint = Command.make(
     "The first day at a real service: runs one customer on one engine, records\n" +
       "every call (shapes only: no values of records, no secrets), compares each\n" +
       "answer with the reference, and writes the reading and the results sources that\n" +
-      "fit. It logs in once, starts one execution, asks for no ticket and deletes nothing unless\n" +
-      "--delete is given. Exit code 0: every answer fits, and a night with the written\n" +
-      "sources loses nothing; 3: something does not fit, or a person has to act; 4: the\n" +
-      "execution did not end in time.",
+      "fit. It logs in once, starts one execution, asks for no ticket and deletes\n" +
+      "nothing unless --delete is given. Exit code 0: every answer fits, and a night\n" +
+      "with the written sources loses nothing; 3: something does not fit, or a person\n" +
+      "has to act; 4: the execution did not end in time.",
   ),
   Command.withExamples([
     {

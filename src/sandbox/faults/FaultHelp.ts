@@ -9,7 +9,7 @@ const kinds = [
   ["reset: before", "breaks the connection before anything happens"],
   ["reset: after", "breaks it once the call took effect: its answer is lost"],
   ["cut: 0.5", "ends the body after this share of it and breaks the connection"],
-  ["malformed: true", "takes effect, answers with a body that is no JSON; or `body: TEXT` alone"],
+  ["malformed: true", "takes effect, answers with a body that is not JSON; or `body: TEXT` alone"],
   ["hang: true", "takes the call and never answers"],
 ] as const
 

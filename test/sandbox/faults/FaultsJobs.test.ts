@@ -24,7 +24,7 @@ describe("a job with a file of faults", () => {
       ])
       expect(yield* check).toEqual([
         undefined,
-        ["faults.yaml:1:1: the file of faults cannot be read (ENOENT)"],
+        ["faults.yaml:1:1: the faults file cannot be read (ENOENT)"],
       ])
       writeFileSync(`${folder}/faults.yaml`, "faults:\n  - { on: strtExecution, status: 503, frist: 1 }\n")
       expect(yield* check).toEqual([
