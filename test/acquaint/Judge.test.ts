@@ -69,7 +69,7 @@ describe("results sources that fit", () => {
     const picture = judged([closed, results(two), ["income", 404, { detail: "no" }]], { sources: withIncome })
     expect([files(picture), picture.fitted.at(-1)?.says]).toEqual([
       {},
-      "of no help: answered 404: no data here",
+      "not usable: answered 404: no data here",
     ])
   })
 

@@ -139,7 +139,7 @@ describe("the webhook receiver", () => {
         `--webhooks 127.0.0.1:${port}: another program already listens there`,
       ])
       const elsewhere = yield* Effect.flip(openReceiver({ host: "192.0.2.1", port: 0 }, () => undefined))
-      expect(elsewhere.message).toBe("--webhooks 192.0.2.1:0: that is no address of this machine")
+      expect(elsewhere.message).toBe("--webhooks 192.0.2.1:0: this machine does not have that address")
       const gone = yield* Effect.scoped(opened)
       expect(yield* send(gone.url, { body: "{}" })).toBe(0)
     }),

@@ -471,7 +471,7 @@ describe("PublisherDuckDb", () => {
           problems: [],
           whole: true,
         })
-        const missing = (records: string) => `deleted although landing does not hold all of it: ${records}`
+        const missing = (records: string) => `deleted, but landing does not contain all of it: ${records}`
         const problem = (text: string) => [{ problem: text, where: "e-1" }]
         const told = yield* Effect.forEach(
           [
@@ -484,10 +484,10 @@ describe("PublisherDuckDb", () => {
           ([count, proof]) => Effect.map(deletedWith(count, proof), (end) => [end.whole, end.problems]),
         )
         assert.deepStrictEqual(told, [
-          [false, problem(missing("2 records are missing"))],
+          [false, problem(missing("2 records missing"))],
           [false, problem(missing("its products_count cannot be read"))],
           [false, problem(missing("its products_count cannot be read"))],
-          [true, problem("landing holds fewer of its records than the proof of its deletion says")],
+          [true, problem("landing contains fewer records than the proof of its deletion")],
           [true, []],
         ])
       }),

@@ -66,8 +66,8 @@ messages:
     )
     expect(encodeReading({ flow_session_ids: "any" })).toBe(
       [
-        "# 4.10: Which session ids the flow API takes: ObjectIds only (any other answers 422), or any text.",
-        "# (object_id | any)",
+        "# 4.10: Which session ids the flow API takes: ObjectIds only (any other answers",
+        "# 422), or any text. (object_id | any)",
         "flow_session_ids: any",
         "",
       ].join("\n"),
@@ -79,7 +79,7 @@ messages:
     expect(readingChoices.filter(({ key, values }) => !lines.has(`  ${key}: ${values.join(" | ")}`))).toEqual(
       [],
     )
-    expect(readingHelp.split("\n").filter((line) => line.length > 108)).toEqual([])
+    expect(readingHelp.split("\n").filter((line) => line.length > 85)).toEqual([])
   })
 
   it.effect("that cannot be read is named", () =>
