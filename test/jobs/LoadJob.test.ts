@@ -236,7 +236,7 @@ customers:
         'job.yaml:10:11: expected a time of day as "HH:MM", from "00:00" to "23:59"',
         "job.yaml:11:11: expected the IANA name of a time zone, such as Europe/Madrid",
         "job.yaml:12:15: expected `delete` or `keep`",
-        "job.yaml:15:28: expected a text that is no secret reference: " +
+        "job.yaml:15:28: expected a text, not a secret reference: " +
           "these values end up in webhook addresses",
         "job.yaml:15:40: expected a text (in quotes where YAML reads something else)",
         "job.yaml:17:5: `a:website` is already listed, at job.yaml:14:5",

@@ -166,16 +166,24 @@ const kept: ReadonlyArray<Damage> = [
   {
     what: "a landed body is flipped, and the tables still hold its rows",
     damage: (root) => flip(root)(segment, () => 1_000),
-    told: [`${segment}:415: landed data cannot be read: the body at offset 415 is not what was landed; Put a copy`],
+    told: [
+      `${segment}:415: landed data cannot be read: the body at offset 415 is not what was landed; Put a copy`,
+    ],
     done: [],
-    stays: [`${segment}:415: landed data cannot be read: the body at offset 415 is not what was landed; Put a copy`],
+    stays: [
+      `${segment}:415: landed data cannot be read: the body at offset 415 is not what was landed; Put a copy`,
+    ],
   },
   {
     what: "the landed bodies of a run are gone",
     damage: (root) => gone(root)(`landing/${first}`),
-    told: [`landing/${first}: landed data cannot be read: landing/${first}/segment-000001.njl: no body at offset`],
+    told: [
+      `landing/${first}: landed data cannot be read: landing/${first}/segment-000001.njl: no body at offset`,
+    ],
     done: [],
-    stays: [`landing/${first}: landed data cannot be read: landing/${first}/segment-000001.njl: no body at offset`],
+    stays: [
+      `landing/${first}: landed data cannot be read: landing/${first}/segment-000001.njl: no body at offset`,
+    ],
   },
   {
     what: "landed bodies and tables of a run are gone: only a backup helps, and the other run is whole",
