@@ -9,6 +9,7 @@
 const rooms = [
   "foundation",
   "contract",
+  "messages",
   "sandbox",
   "secrets",
   "duckdb",

@@ -59,7 +59,7 @@ const refusal = (call: RecordedCall, observed: ReadonlyArray<Observed>): string 
 
 /** What such a line does. */
 export const onItsWordAlone =
-  "a final answer is taken for complete, and executions are deleted on the source's word alone"
+  "a final answer is taken for complete, and executions are deleted without a count"
 
 /** Without a count only a source that may bring everything can be taken at its word. */
 const proposeUncounted = (source: ResultsSource, why: string, input: FitInput): Proposal => {
@@ -104,7 +104,7 @@ const propose = (source: ResultsSource, input: FitInput): Proposal => {
     if (why !== undefined) return off(why)
   }
   if (call.http_status !== 200) {
-    const nothing = source.nothing.includes(call.http_status ?? 0) ? ": nothing is here" : ""
+    const nothing = source.nothing.includes(call.http_status ?? 0) ? ": no data here" : ""
     return unchanged(`answered ${call.http_status}${nothing}`)
   }
   const { change, says, decisions } = proposeCounts(source, input)
@@ -145,7 +145,7 @@ const fit = (source: ResultsSource, input: FitInput): FittedSource => {
   const builtIn = builtInSources.find((row) => row.name === name)
   const call = lastAnswer(source, input.calls)
   if (builtIn === undefined && call?.http_status !== 200) {
-    return { name, says: `of no help: ${says}`, decisions: [] }
+    return { name, says: `not usable: ${says}`, decisions: [] }
   }
   const fitted: ResultsSource = { ...source, ...change }
   const said = rowKeys
@@ -157,7 +157,7 @@ const fit = (source: ResultsSource, input: FitInput): FittedSource => {
     ...said.map(yamlLine),
     ...decisions.flatMap(({ line, why }) => [
       "",
-      comment(`An engineer has to decide: ${why}. With the next line ${onItsWordAlone}.`),
+      comment(`An engineer must decide: ${why}. With the next line ${onItsWordAlone}.`),
       `# ${line}`,
     ]),
     "",

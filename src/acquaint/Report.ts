@@ -5,7 +5,8 @@
  */
 import { countedTotal } from "../contract/ProductsCount.ts"
 import type { DrainProof } from "../execution/DrainProof.ts"
-import { counted, plain, span, wrap } from "../report/TextTable.ts"
+import { counted } from "../foundation/Counted.ts"
+import { plain, span, wrap } from "../report/TextTable.ts"
 import type { RecordedCall } from "./Calls.ts"
 import type { Finding } from "./Compare.ts"
 import type { Picture } from "./Judge.ts"
@@ -127,7 +128,7 @@ export const reportSections = (
       lines: atMost(beyond.map(findingLine)),
     },
     { title: "Results sources", lines: fitted.map(({ name, says }) => `${name}: ${says}`) },
-    { title: "An engineer has to decide", lines: decisions },
+    { title: "An engineer must decide", lines: decisions },
   ].filter(({ lines }) => lines.length > 0)
 }
 

@@ -11,7 +11,7 @@ import type { Observed } from "../acquaint/Observe.ts"
 import { callLine } from "../acquaint/Report.ts"
 import { encodeReading } from "../sandbox/readings/ReadingFile.ts"
 import { Reading, readingChoices } from "../sandbox/state/Reading.ts"
-import { UsageRefused } from "./Failures.ts"
+import { refuse } from "./Failures.ts"
 import { makeFolder, writeWhole } from "./RunFolder.ts"
 
 /** One name of a folder, whatever the ids hold. */
@@ -41,10 +41,7 @@ export const claimSchemas = (folder: string, isOurs: boolean) => {
   return Effect.suspend(() => {
     const names = existsSync(results) ? readdirSync(results) : []
     if (isOurs) rmSync(folder, { recursive: true, force: true })
-    else if (names.length > 0) {
-      const message = `${results} holds results sources already: give --write a folder without any`
-      return Effect.fail(new UsageRefused({ message }))
-    }
+    else if (names.length > 0) return Effect.fail(refuse("results-sources-exist", { folder: results }))
     return Effect.void
   })
 }

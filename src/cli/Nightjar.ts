@@ -26,8 +26,8 @@ import { verify } from "./commands/Verify.ts"
 
 export const nightjar = Command.make("nightjar").pipe(
   Command.withDescription(
-    "Pulls data from a credential-based extraction service, night after night, " +
-      "into DuckDB and Parquet tables.",
+    "Pulls data from a credential-based extraction service every night, into DuckDB\n" +
+      "and Parquet tables.",
   ),
   Command.withSubcommands([
     demo,

@@ -7,7 +7,8 @@ import { chmodSync, closeSync, fsyncSync, openSync, renameSync, writeSync } from
 import { join, resolve } from "node:path"
 import { Effect } from "effect"
 import type { Job } from "../jobs/Job.ts"
-import { OutputUnusable, UsageRefused } from "./Failures.ts"
+import { refuse } from "./Failures.ts"
+import type { Refused } from "./Failures.ts"
 import { claimFolder, codeOf, lostLedger, makeMissing } from "./OutputGuard.ts"
 
 export type Share = Job["share"]
@@ -16,10 +17,10 @@ export const fileMode = (share: Share): number => (share === "group" ? 0o640 : 0
 
 const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
 
-const attempt = <A>(what: string, work: () => A): Effect.Effect<A, OutputUnusable> =>
+const attempt = <A>(what: string, work: () => A): Effect.Effect<A, Refused> =>
   Effect.try({
     try: work,
-    catch: (cause) => new OutputUnusable({ message: `${what}: ${messageOf(cause)}` }),
+    catch: (cause) => refuse("output-unwritable", { detail: `${what}: ${messageOf(cause)}` }),
   })
 
 export const makeFolder = (path: string, share: Share): void => {
@@ -30,14 +31,12 @@ export const makeFolder = (path: string, share: Share): void => {
 /** What may be otherwise tomorrow without anybody changing a setting. */
 const passing: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EIO"])
 
-const elsewhere = "Nothing was changed. Give --output a folder that is empty, or that is not there yet"
-
-/** Why nothing may be begun in this folder, in whole sentences; undefined once it is ours and ready. */
-const claimed = (output: string, share: Share): string | undefined => {
+/** Why nothing may be begun in this folder; undefined once it is ours and ready. */
+const claimed = (output: string, share: Share): Refused | undefined => {
   const refusal = claimFolder(resolve(output), folderMode(share))
-  if (refusal !== undefined) return `${refusal}. ${elsewhere}`
-  const lost = lostLedger(output)
-  if (lost !== undefined) return lost
+  if (refusal !== undefined) return refusal
+  const found = lostLedger(output)
+  if (found !== undefined) return refuse("ledger-missing", { output, found })
   makeFolder(output, share)
   makeFolder(join(output, "runs"), share)
   return undefined
@@ -48,24 +47,22 @@ export const prepareOutput = (output: string, shares: ReadonlyArray<Share>) =>
   Effect.try({
     try: () => claimed(output, shares.includes("group") ? "group" : "none"),
     catch: (cause) => {
-      const message = `the output folder ${output} cannot be used (${messageOf(cause)}); nothing was started`
-      return passing.has(codeOf(cause)) ? new OutputUnusable({ message }) : new UsageRefused({ message })
+      const why = messageOf(cause)
+      return passing.has(codeOf(cause))
+        ? refuse("output-unwritable", { detail: `${output}: ${why}` })
+        : refuse("output-refused", { output, why })
     },
-  }).pipe(
-    Effect.flatMap((refusal) =>
-      refusal === undefined ? Effect.void : Effect.fail(new UsageRefused({ message: refusal })),
-    ),
-  )
+  }).pipe(Effect.flatMap((refusal) => (refusal === undefined ? Effect.void : Effect.fail(refusal))))
 
 /** The lock file belongs to whoever works here, and says nothing to anybody else. */
 export const closeLock = (output: string) =>
-  attempt("the lock cannot be closed to others", () => chmodSync(join(output, "run.lock"), 0o600))
+  attempt(join(output, "run.lock"), () => chmodSync(join(output, "run.lock"), 0o600))
 
 export const runFolder = (output: string, run_id: string): string => join(output, "runs", run_id)
 
 /** A file in a folder that is made where it is missing, replaced atomically. */
 export const writeWhole = (folder: string, name: string, text: string, share: Share) =>
-  attempt(`${join(folder, name)} cannot be written`, () => {
+  attempt(join(folder, name), () => {
     makeFolder(folder, share)
     const building = join(folder, `${name}.tmp`)
     const descriptor = openSync(building, "w", fileMode(share))

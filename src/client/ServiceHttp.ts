@@ -156,7 +156,7 @@ const answerResults = (source: ResultsSource) =>
     }
     if (http_status === 504 && source.api === "flows_url") {
       yield* answer.discard
-      const message = `${answer.call}: the session is locked; the service asks to come back later (504)`
+      const message = `${answer.call}: the session is locked; the service asks to retry later (504)`
       return yield* new Throttled({ http_status, ...(yield* retryAfter(answer.response)), message })
     }
     return yield* answer.undocumented

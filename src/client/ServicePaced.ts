@@ -66,7 +66,7 @@ const spreadMs = ({ rate }: Pace): number =>
 const notYet = ({ endpoint }: Asked, { http_status, closedUntilMs }: Closure, nowMs: number) => {
   const retry_after_ms = Math.ceil(closedUntilMs - nowMs)
   const left = Duration.format(Duration.seconds(Math.ceil(retry_after_ms / 1_000)))
-  const message = `${endpoint}: not sent, as the service asked to come back in ${left} (${http_status})`
+  const message = `${endpoint}: not sent: the service asked to wait ${left} (${http_status})`
   return new Throttled({ http_status, retry_after_ms, message })
 }
 

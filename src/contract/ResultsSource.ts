@@ -45,7 +45,7 @@ export const ResultsSource = Schema.Struct({
   counts: Schema.Literals(["sub_family", "product", "none"]).annotate(
     about(
       "how records meet products_count: by the part before the @, by the part behind it, or not at all: " +
-        "then a final answer is taken for complete, and executions are deleted on that word alone",
+        "then a final answer is taken for complete, and executions are deleted without a count",
     ),
   ),
   nothing: Schema.Array(

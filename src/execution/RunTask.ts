@@ -123,7 +123,7 @@ export const settleRefusal = Effect.fnUntraced(function* (night: Night, book: Bo
 const deferredReasons = { foreign: "ALREADY_EXECUTING", not_created: "SERVICE_UNREACHABLE" } as const
 
 const askedText = (retry_after_ms: number): string =>
-  `the service asked to come back in ${Duration.format(Duration.seconds(Math.ceil(retry_after_ms / 1_000)))}`
+  `the service asked to wait ${Duration.format(Duration.seconds(Math.ceil(retry_after_ms / 1_000)))}`
 
 /** Gives the slot back and queues the same attempt for later, as long as the task may wait at all. */
 const defer = Effect.fnUntraced(function* (

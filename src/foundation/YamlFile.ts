@@ -137,7 +137,7 @@ const aliasesMax = 100
 
 /** A kind of file: what it may say, and in which words it is told what it may not. */
 export interface YamlKind<A> {
-  /** `the file of faults` */
+  /** `the faults file` */
   readonly named: string
   readonly schema: Schema.ConstraintDecoder<A>
   readonly wordsFor: WordsFor

@@ -121,5 +121,5 @@ export const readInPieces = (source: string, lines: LineCounter, onPiece: OnPiec
 const tooLong = `this is longer than ${scalarMax} characters; is a quote missing?`
 
 const tooMuch =
-  "up to here the file holds more than can be read at once: write the customers as a list of lines that " +
+  "up to here the file contains more than can be read at once: write the customers as a list of lines that " +
   "begin with -, or put them into a csv or ndjson file"

@@ -46,7 +46,7 @@ const readFeatures = ({ document, findings }: Context, features: Features, path:
     if (!knownFeatures.some((known) => known === code)) {
       const near = nearestName(code, knownFeatures)
       const hint = near === undefined ? "" : `; did you mean \`${near}\`?`
-      findings.warn(document.place(at), `\`${code}\` is no feature that the reference lists${hint}`)
+      findings.warn(document.place(at), `\`${code}\` is not a feature that the reference lists${hint}`)
     }
     return { code, configurations: Predicate.isString(feature) ? undefined : feature.configurations }
   })
@@ -65,7 +65,7 @@ export const readJobEngines = (
     const place = document.place(["engines", index])
     const first = firsts.get(written.reference)
     if (first !== undefined) {
-      findings.error(place, `\`${written.reference}\` is listed already, at ${placeText(first)}`)
+      findings.error(place, `\`${written.reference}\` is already listed, at ${placeText(first)}`)
       continue
     }
     firsts.set(written.reference, place)
@@ -134,7 +134,7 @@ const add = (
   if (first !== undefined) {
     return findings.error(
       place,
-      `this customer is on \`${bound.engine_reference}\` already, at ${placeText(first)}`,
+      `this customer is already on \`${bound.engine_reference}\`, at ${placeText(first)}`,
     )
   }
   if (binding.places.size >= tasksMax)
@@ -146,7 +146,7 @@ const add = (
       const why = "a token belongs to one customer on one engine"
       findings.error(
         place,
-        `the token \`${bound.login.name}\` is used already, at ${placeText(used)}: ${why}`,
+        `the token \`${bound.login.name}\` is already used, at ${placeText(used)}: ${why}`,
       )
     }
     binding.tokens.set(bound.login.name, place)

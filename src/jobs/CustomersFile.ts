@@ -4,6 +4,7 @@
  * `65e0`), values are redacted as they are read, empty cells and nulls are absent parameters, and what is
  * wrong is found with its line and column.
  */
+import { counted } from "../foundation/Counted.ts"
 import { Effect, Predicate, Result, Stream } from "effect"
 import { cellsMax, CsvReader } from "./Csv.ts"
 import type { CsvRow } from "./Csv.ts"
@@ -79,7 +80,7 @@ const checkColumns = (
   placeOf: (index: number) => Place,
 ): boolean => {
   const twice = columns.findIndex((column, index) => columns.indexOf(column) !== index)
-  if (twice >= 0) source.findings.error(placeOf(twice), "a column of this name is there already")
+  if (twice >= 0) source.findings.error(placeOf(twice), "a column of this name already exists")
   const unnamed = columns.indexOf("")
   if (unnamed >= 0) source.findings.error(placeOf(unnamed), "this column has no name")
   const known = columns.includes(idColumn)
@@ -128,7 +129,7 @@ const readCsv = (source: CustomersSource) => {
     }
     if (!usable) return
     if (row.cells.length !== header.length) {
-      const counts = `${row.cells.length} cells, but the header has ${header.length}`
+      const counts = `${counted(row.cells.length, "cell")}, but the header has ${header.length}`
       return findings.error(placeAt(0), `this row has ${counts}`)
     }
     const names = header

@@ -188,7 +188,7 @@ const readSessions = (context: Context, items: Parts["sessions"]): Job["sessions
   return items.map(({ index, value }) => {
     const written = Predicate.isString(value) ? { id: value } : value
     const place = document.place(["sessions", index])
-    if (seen.has(written.id)) findings.error(place, "this session is listed already")
+    if (seen.has(written.id)) findings.error(place, "this session is already listed")
     seen.add(written.id)
     if (written.customer !== undefined) warnOfResemblance(context, written.customer, place)
     return { session_id: written.id, customer_id: written.customer }

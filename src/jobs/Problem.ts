@@ -64,7 +64,7 @@ const makeList = () => {
       return
     }
     if (found.length > problemsMax) return
-    const more = "this and what follows is not told until the problems before it are corrected"
+    const more = "further problems are reported when these are corrected"
     const entry = { first: { ...place, message: found.length === problemsMax ? more : message }, further: 0 }
     found.push(entry)
     if (key !== undefined) groups.set(key, entry)

@@ -93,7 +93,7 @@ const checkRow = (findings: Findings, { source, placeOf }: Row): void => {
   if (counts === "none" && enabled) {
     const message =
       `what \`${name}\` brings is compared with no count: a final answer is taken for complete, and ` +
-      "executions are deleted on that word alone"
+      "executions are deleted without a count"
     findings.warn(placeOf("counts"), message)
   }
 }
@@ -136,7 +136,7 @@ const refuseTwins = (findings: Findings, rows: ReadonlyArray<Row>): void => {
     const address = `${source.api} ${source.path}`
     const other = seen.get(address)
     if (other === undefined) seen.set(address, source.name)
-    else findings.error(placeOf("path"), `\`${other}\` reads this path already: keep one of the two`)
+    else findings.error(placeOf("path"), `\`${other}\` already reads this path: keep one of the two`)
   }
 }
 
@@ -150,7 +150,7 @@ const listFiles = Effect.fnUntraced(function* (around: Surroundings, folder: str
       Effect.orElseSucceed(() => undefined),
     )
   if ((yield* kind(folder)) !== "Directory") {
-    findings.error(place, "there is no such folder; it is looked for beside the job file")
+    findings.error(place, "there is no such folder beside the job file")
     return undefined
   }
   const results = join(folder, "results")
@@ -158,7 +158,7 @@ const listFiles = Effect.fnUntraced(function* (around: Surroundings, folder: str
   if (there === undefined) return []
   const names = yield* Effect.orElseSucceed(files.readDirectory(results), () => undefined)
   if (names === undefined || names.length > filesMax) {
-    const why = names === undefined ? "cannot be read" : `holds more than ${filesMax} files`
+    const why = names === undefined ? "cannot be read" : `contains more than ${filesMax} files`
     findings.error(place, `its folder \`results\` ${why}`)
     return undefined
   }

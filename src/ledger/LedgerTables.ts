@@ -165,7 +165,7 @@ const appending = (database: DatabaseSync) => {
   // Only a ledger of an older version that was opened to be read.
   if (!hasChain(database))
     return () => {
-      throw new Error("it was opened to be read")
+      throw new Error("it was opened read-only")
     }
   const tail = database.prepare("SELECT seq, chain FROM facts ORDER BY seq DESC LIMIT 1")
   const insert = database.prepare(`INSERT INTO facts (${columns}, chain) VALUES (?, ?, ?, ?, ?, ?, ?)`)

@@ -143,7 +143,7 @@ export const refitTask = (task: UnfittedTask, { finding, fit }: Seen, grounds: G
     _tag: "Task",
     warnings: [
       ...warnings,
-      ...lacking.map((code) => `${code} is not offered by this engine: it would bring no data`),
+      ...lacking.map((code) => `${code} is not offered by this engine: it would return no data`),
     ],
     task: {
       ...task,
@@ -194,9 +194,9 @@ const fitLogin = (task: UnfittedTask, fitted: Fit["login"], grounds: Grounds) =>
 }
 
 const tellOutside = (code: string): string =>
-  `${code} is outside the token's features and is not asked for; a token made anew could have it`
+  `${code} is outside the token's features and is not asked for; a new token could include it`
 const noFeatureLeft =
-  "the token is good for none of the features: `nightjar tokens revoke`, then sign in anew for a wider one"
+  "the token covers none of the features: revoke it with `nightjar tokens revoke` and sign in again for more features"
 
 type Subject = Pick<TaskVerdict, "task_id" | "customer_id" | "engine_reference" | "features" | "fingerprint">
 
@@ -225,7 +225,7 @@ const refuseEngine = (subject: Subject, finding: EngineFinding): Decision | unde
     return settle(subject, beforeStart("ANSWER_UNUSABLE"), message)
   }
   if (finding._tag === "Known" && finding.engine.details.action_required_frequency === "always") {
-    const message = "this engine needs a person at every run"
+    const message = "this engine needs a person in every run"
     return settle(subject, beforeStart("CUSTOMER_INTERVENTION_REQUIRED"), message)
   }
   return undefined
@@ -238,7 +238,7 @@ const settleRejected = (
 ): Decision => {
   const whose = fact.customer_id === subject.customer_id ? "" : ` (then under customer ${fact.customer_id})`
   const message =
-    `these credentials were rejected with ${fact.reason} at ${new Date(at).toISOString()}${whose} ` +
+    `the source rejected these credentials with ${fact.reason} at ${new Date(at).toISOString()}${whose} ` +
     `and are not sent again unchanged; \`nightjar credentials release ${subject.fingerprint}\` allows it`
   return settle(subject, verdictOfRejected(fact.reason), message, warnings)
 }

@@ -34,19 +34,19 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store, to
   const wasCut = yield* fileStep(() => files.exists(layout.next))
   const hadManifest = yield* fileStep(() => readManifest(files, layout.manifest) !== undefined)
   yield* recover(store)
-  if (wasCut) done.push("tables: the publication that was cut off is finished")
+  if (wasCut) done.push("tables: the interrupted publication was finished")
   const stands = yield* fileStep(() => readManifest(files, layout.manifest))
   if (!hadManifest && stands !== undefined)
-    done.push("tables/manifest.json: read off the files of the tables")
+    done.push("tables/manifest.json: restored from the files of the tables")
   for (const run_id of yield* runsToDerive(store, stands)) {
     const derived = yield* Effect.result(
       publishRun(store, toolVersion, { run_id: "", findings: new Map() }, run_id),
     )
     if (derived._tag === "Success")
-      done.push(`${run_id}: its tables are derived again from landing/${run_id}`)
+      done.push(`${run_id}: its tables were derived again from landing/${run_id}`)
     else left.push(`${run_id}: its tables cannot be derived again: ${derived.failure.message}`)
   }
-  if (yield* buildAgain(store)) done.push("nightjar.duckdb: built again from the files of the tables")
+  if (yield* buildAgain(store)) done.push("nightjar.duckdb: rebuilt from the files of the tables")
   return { done, left } satisfies Repaired as Repaired
 })
 

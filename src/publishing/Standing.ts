@@ -17,7 +17,7 @@ import type { Store } from "./Store.ts"
 
 export interface Gap {
   readonly path: string
-  readonly problem: "the file is missing" | "the file is not what was published"
+  readonly state: "missing" | "damaged"
 }
 
 /** `thoroughly`: every file is read and hashed, which costs as much as there is history. */
@@ -28,11 +28,11 @@ export const gapsIn = (
 ): ReadonlyArray<Gap> =>
   published.flatMap(({ path, bytes, sha256 }): ReadonlyArray<Gap> => {
     const stands = join(layout.root, path)
-    if (!files.exists(stands)) return [{ path, problem: "the file is missing" }]
+    if (!files.exists(stands)) return [{ path, state: "missing" }]
     if (!thoroughly) return []
     const found = files.read(stands)
     const isWhole = found.length === bytes && sha256Of(found) === sha256
-    return isWhole ? [] : [{ path, problem: "the file is not what was published" }]
+    return isWhole ? [] : [{ path, state: "damaged" }]
   })
 
 /** The manifest of what can be built. */

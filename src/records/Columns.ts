@@ -73,7 +73,7 @@ export class TableBuilder {
     const first = shared.length
     if (first + cells.length !== columns.length) {
       const given = first + cells.length
-      throw new Error(`${this.spec.name}: a row of ${given} cells for ${columns.length} columns`)
+      throw new Error(`${this.spec.name}: a row of ${given} cells for columns: ${columns.length}`)
     }
     for (let i = 0; i < first; i++) columns[i]!.push(shared[i]!)
     for (let i = 0; i < cells.length; i++) columns[first + i]!.push(cells[i]!)

@@ -4,7 +4,8 @@
  */
 import { actionNeeded, outcomes } from "../ends/EndRow.ts"
 import type { Summary, Trouble } from "./Summary.ts"
-import { counted, plain, span, wrap } from "./TextTable.ts"
+import { counted } from "../foundation/Counted.ts"
+import { plain, span, wrap } from "./TextTable.ts"
 
 export interface Style {
   /** Infinity when nobody looks. */
@@ -33,7 +34,7 @@ export const renderSummary = (summary: Summary, style: Style): string => {
     lines.push("", paint(style, "bold", wrap(`${needed} (${counted(tasks, "task")})`, style.width)))
     for (const trouble of troubles) lines.push(...troubleLines(trouble, style))
   }
-  const rest = [...deletionLines(summary), ...summary.warnings.map((text) => `Warning: ${text}.`)]
+  const rest = [...deletionLines(summary), ...summary.warnings.map((text) => `Warning: ${text}`)]
   if (rest.length > 0) lines.push("", ...rest.map((text) => wrap(text, style.width, "", "  ")))
   return lines.join("\n")
 }

@@ -9,8 +9,9 @@ import { shortfallOf, surplusOf } from "../execution/DrainProof.ts"
 import { verdictOfTask } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState, TokenNote } from "../ledger/RunState.ts"
 import { dayOf } from "../tokens/TokenLogin.ts"
+import { told } from "../messages/Catalogue.ts"
 import { shorten } from "./TerminalText.ts"
-import { counted } from "./TextTable.ts"
+import { counted } from "../foundation/Counted.ts"
 
 /** Tasks of one reason; `who_acts` is never `nobody` here. */
 export interface Trouble {
@@ -116,13 +117,13 @@ const messageMax = 1_000
 const troublesOf = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<Trouble> => {
   const groups = new Map<string, { trouble: Trouble; examples: Array<string>; count: number }>()
   for (const task of tasks) {
-    const { outcome, who_acts, message, ...told } = verdictOfTask(task)
+    const { outcome, who_acts, message, ...rest } = verdictOfTask(task)
     if (outcome === "succeeded") continue
-    const reason = shorten(told.reason, reasonMax)
+    const reason = shorten(rest.reason, reasonMax)
     const key = JSON.stringify([who_acts, outcome, reason])
     const group = groups.get(key)
     if (group === undefined) {
-      const { means, next } = rowOf(told.reason)
+      const { means, next } = rowOf(rest.reason)
       const trouble = {
         who_acts,
         outcome,
@@ -170,23 +171,30 @@ const deletionsOf = (tasks: ReadonlyArray<TaskState>): Summary["deletions"] => {
 /** Tokens that end soon, were dropped, or were asked for in vain. */
 const tokenWarnings = (notes: ReadonlyArray<TokenNote>): ReadonlyArray<string> => {
   const ending = notes.filter((note) => note._tag === "TokenExpiring")
-  const groups = new Map<string, number>()
+  const groups = new Map<string, { readonly tag: string; readonly reason: string; readonly count: number }>()
   for (const note of notes) {
     if (note._tag !== "TokenDropped" && note._tag !== "TicketDropped") continue
     // A login that did not succeed has its own verdict.
     if (note.reason === "NO_AUTH_OK") continue
-    const text =
-      note._tag === "TokenDropped"
-        ? `stored tokens are not used any more: ${note.reason}`
-        : `tickets brought no token: ${note.reason}`
-    groups.set(text, (groups.get(text) ?? 0) + 1)
+    const key = JSON.stringify([note._tag, note.reason])
+    const group = groups.get(key)
+    groups.set(key, { tag: note._tag, reason: note.reason, count: (group?.count ?? 0) + 1 })
   }
   const first = ending.toSorted((a, b) => a.expires_at - b.expires_at)[0]
   return [
     ...(first === undefined
       ? []
-      : [`${ending.length} stored tokens end within 14 days, the first ${dayOf(first.expires_at)}`]),
-    ...[...groups].map(([text, count]) => `${count} ${text}`),
+      : [
+          told("tokens-expiring", {
+            tokens: counted(ending.length, "stored token"),
+            day: dayOf(first.expires_at),
+          }),
+        ]),
+    ...[...groups.values()].map(({ tag, reason, count }) =>
+      tag === "TokenDropped"
+        ? told("token-dropped", { tokens: counted(count, "stored token"), reason })
+        : told("ticket-dropped", { tickets: counted(count, "ticket"), reason }),
+    ),
   ]
 }
 
@@ -200,10 +208,7 @@ const refusedTokens = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<string> =
   )
   return refused.length === 0
     ? []
-    : [
-        `the service refused ${counted(refused.length, "start")} with a stored token; where the job has ` +
-          "parameters, they were sent instead",
-      ]
+    : [told("token-start-refused", { starts: counted(refused.length, "start") })]
 }
 
 /** What counts and records do not say alike, of executions that are kept and of those that are not. */
@@ -212,13 +217,18 @@ const recordWarnings = (attempts: ReadonlyArray<AttemptState>): ReadonlyArray<st
   const missing = kept.reduce((sum, one) => sum + shortfallOf(one.kept?.families ?? []), 0)
   const whole = attempts.filter(({ proof }) => proof?.basis === "counted" && surplusOf(proof.families) > 0)
   const surplus = whole.reduce((sum, { proof }) => sum + surplusOf(proof?.families ?? []), 0)
-  const short = missing > 0 ? `; ${counted(missing, "counted record")} did not come` : ""
+  const short = missing > 0 ? `; ${counted(missing, "counted record")} not returned` : ""
   return [
     ...(kept.length > 0
-      ? [`${counted(kept.length, "execution")} kept at the service: not all is known to be here${short}`]
+      ? [told("executions-kept", { executions: counted(kept.length, "execution"), missing: short })]
       : []),
     ...(surplus > 0
-      ? [`${counted(whole.length, "execution")} brought ${counted(surplus, "record")} more than counted`]
+      ? [
+          told("records-surplus", {
+            executions: counted(whole.length, "execution"),
+            records: counted(surplus, "record"),
+          }),
+        ]
       : []),
   ]
 }
@@ -228,9 +238,7 @@ const gapWarnings = (without: ReadonlyArray<string>): ReadonlyArray<string> => {
   if (without.length === 0) return []
   const more = without.length > examplesMax ? ` and ${without.length - examplesMax} more` : ""
   const runs = `${without.slice(0, examplesMax).join(", ")}${more}`
-  return [
-    `files of ${runs} are missing from the tables or were changed: \`nightjar repair\` derives them again`,
-  ]
+  return [told("tables-incomplete", { runs })]
 }
 
 /** Bodies that are landed and not in the tables; the first is named. */
@@ -239,7 +247,8 @@ const leftOutWarnings = ({ started, published }: RunState): ReadonlyArray<string
   const [first] = left_out
   if (first === undefined) return []
   const where = `landing/${started.run_id}/${first.where}`
-  return [`${counted(left_out.length, "answer")} not in the tables: ${where}: ${first.reason}`]
+  const answers = counted(left_out.length, "answer")
+  return [told("answers-left-out", { answers, where, reason: first.reason })]
 }
 
 const warningsOf = (
@@ -251,14 +260,15 @@ const warningsOf = (
   const open = tasks
     .flatMap((task) => task.attempts)
     .filter((one) => one.execution_id !== undefined && !one.closed && one.disowned !== true)
-  if (open.length > 0) warnings.push(`${open.length} executions are still in flight at the service`)
-  if (orphans > 0)
-    warnings.push(`${orphans} lost starts were sent again: the first may have run unseen at the service`)
+  if (open.length > 0)
+    warnings.push(told("executions-in-flight", { executions: counted(open.length, "execution") }))
+  if (orphans > 0) warnings.push(told("start-repeated", { starts: counted(orphans, "start") }))
   warnings.push(...tokenWarnings(tasks.flatMap(({ tokens }) => tokens ?? [])), ...refusedTokens(tasks))
   warnings.push(...recordWarnings(tasks.flatMap(({ attempts }) => attempts)))
   const { missing, refused, failed } = attachments
-  if (missing > 0) warnings.push(`${missing} attachments are missing at the service`)
-  if (refused > 0) warnings.push(`${refused} attachments have identifiers that are never requested`)
-  if (failed > 0) warnings.push(`${failed} attachments could not be downloaded`)
+  const files = (count: number) => ({ attachments: counted(count, "attachment") })
+  if (missing > 0) warnings.push(told("attachments-missing", files(missing)))
+  if (refused > 0) warnings.push(told("attachments-refused", files(refused)))
+  if (failed > 0) warnings.push(told("attachments-failed", files(failed)))
   return warnings
 }

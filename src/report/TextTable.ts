@@ -88,6 +88,3 @@ export const span = (milliseconds: number): string => {
   if (minutes < 60) return `${minutes} min`
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
-
-/** `1 task`, `2 tasks`. */
-export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`

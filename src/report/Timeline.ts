@@ -115,7 +115,7 @@ const ofAttempt = (fact: Extract<Fact, { readonly attempt: number }>): string =>
     case "TicketIssued":
       return "a ticket was issued; it is exchanged once the login has succeeded"
     case "TicketDropped":
-      return `the ticket brought no token: ${fact.reason}`
+      return `the ticket was not exchanged for a token: ${fact.reason}`
     case "OrphanSuspected":
       return "an earlier start may have run unseen (possible orphan)"
     case "AttemptObserved": {

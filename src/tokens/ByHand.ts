@@ -25,12 +25,10 @@ const fingerprintOf = Effect.fnUntraced(function* (execution_id: string) {
 })
 
 const refused =
-  "the service exchanges no token for this ticket; it gives one answer for every reason: unknown, wrong, " +
-  "spent or expired ticket, login not accepted yet, another application, tokenization not enabled"
-const incomplete = "the service gave a token without saying whose it is; it cannot be stored"
-const lost =
-  "the answer to the exchange was lost twice: the ticket may be spent. Nothing is stored; start an " +
-  "execution with tokenized_access for a new ticket"
+  "the service gives one answer for every reason: unknown, wrong, used or expired ticket, login not accepted " +
+  "yet, another application, tokenization not enabled"
+const incomplete = "the service returned a token without its customer and engine, so that it cannot be stored"
+const lost = "the answer was lost twice, so that the ticket may be used up"
 
 /**
  * 4.6. A name that another access holds already is not taken from it: then the token is stored under its

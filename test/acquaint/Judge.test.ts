@@ -69,7 +69,7 @@ describe("results sources that fit", () => {
     const picture = judged([closed, results(two), ["income", 404, { detail: "no" }]], { sources: withIncome })
     expect([files(picture), picture.fitted.at(-1)?.says]).toEqual([
       {},
-      "of no help: answered 404: nothing is here",
+      "not usable: answered 404: no data here",
     ])
   })
 
@@ -80,7 +80,7 @@ describe("results sources that fit", () => {
     })
   })
 
-  it("delete on the source's word alone only once an engineer has said so", () => {
+  it("delete without a count only once an engineer has said so", () => {
     const asked = judged([uncounted, results(two)])
     const accepted = judged([uncounted, results(two)], { acceptUncounted: true })
     expect([isWhole(asked), files(asked), asked.decisions.length]).toEqual([

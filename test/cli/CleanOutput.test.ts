@@ -4,7 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Sink, Stdio, Stream } from "effect"
-import { UsageRefused } from "../../src/cli/Failures.ts"
+import { refuse } from "../../src/cli/Failures.ts"
 import { NightLog } from "../../src/cli/NightLog.ts"
 import { note, say, sayJson } from "../../src/cli/Output.ts"
 import { lastWordsOf } from "../../src/cli/RunProcess.ts"
@@ -42,13 +42,14 @@ describe("what commands show", () => {
 
   it("ends without one, with or without a stack", () => {
     processSecrets.hold(secret, "process")
-    const exit = Exit.fail(new UsageRefused({ message: `no such thing: ${secret}` }))
+    const exit = Exit.fail(refuse("output-not-a-folder", { output: secret }))
     assert.strictEqual(
       lastWordsOf(exit, { isSignalled: false, withStack: false }),
-      "nightjar: no such thing: [blanked]\n",
+      "nightjar: [blanked] is not a folder [output-not-a-folder]\n" +
+        "Nothing was changed. Give --output a folder that is empty or does not exist yet.\n",
     )
     const stack = lastWordsOf(exit, { isSignalled: true, withStack: true })
-    assert.match(stack, /^UsageRefused: no such thing: \[blanked\]\n/)
+    assert.match(stack, /^Refused: \[blanked\] is not a folder\n/)
     assert.notInclude(stack, secret)
   })
 })

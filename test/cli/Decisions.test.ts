@@ -5,7 +5,7 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { resolveFingerprint } from "../../src/cli/commands/Credentials.ts"
-import { defectEnding, Ended, endingOf, UsageRefused } from "../../src/cli/Failures.ts"
+import { defectEnding, Ended, endingOf, refuse } from "../../src/cli/Failures.ts"
 import { joinedExitCode } from "../../src/cli/Nights.ts"
 import { emptyView, foldProgress, renderView } from "../../src/cli/ProgressDisplay.ts"
 import { csvFormat, harmless, jsonFormat, tableFormat } from "../../src/cli/QueryFormats.ts"
@@ -41,13 +41,19 @@ describe("exit codes", () => {
     expect(endingOf(new LedgerFailed({ message: "disk full\n at x" }))).toEqual({
       exit_code: 4,
       lines: [
-        "nightjar: the ledger cannot be read or written: disk full",
-        "What was landed and recorded is kept, nothing unpublished was deleted at the service. " +
-          "Check free space and permissions of the output folder; then `nightjar run` resumes from there.",
+        "nightjar: the ledger cannot be read or written: disk full [ledger-unusable]",
+        "Everything landed and recorded is kept; nothing was deleted at the service before it was published. " +
+          "Check the free space and the permissions of the output folder; then run `nightjar run` to resume.",
       ],
     })
     expect(endingOf(new Ended({ exit_code: 3 }))).toEqual({ exit_code: 3, lines: [] })
-    expect(endingOf(new UsageRefused({ message: "no" }))).toEqual({ exit_code: 2, lines: ["nightjar: no"] })
+    expect(endingOf(refuse("output-not-a-folder", { output: "o" }))).toEqual({
+      exit_code: 2,
+      lines: [
+        "nightjar: o is not a folder [output-not-a-folder]",
+        "Nothing was changed. Give --output a folder that is empty or does not exist yet.",
+      ],
+    })
     expect(endingOf(new Error("x"))).toBeUndefined()
     expect(endingOf({ _tag: "toString" })).toBeUndefined()
   })
@@ -83,7 +89,7 @@ describe("rerun", () => {
 
   it("names what a misspelt name may have meant", () => {
     expect(unknownNames(run, { ...all, only: ["TIMEOT"], customers: ["a"] })).toEqual([
-      "--only: nothing of that name in demo.2026-11-21; did you mean `TIMEOUT`?",
+      "--only in demo.2026-11-21; did you mean `TIMEOUT`?",
     ])
   })
 })

@@ -168,12 +168,14 @@ describe("wrong usage", () => {
     expect(nightjar("rnu")).toEqual({
       status: 2,
       stdout: "",
-      stderr: "nightjar: unknown command `rnu`; did you mean `run` or `runs`?\nSee `nightjar --help`.\n",
+      stderr:
+        "nightjar: unknown command `rnu`; did you mean `run` or `runs`? [usage-wrong]\nSee `nightjar --help`.\n",
     })
     expect(nightjar("run", "x.yaml", "--nwe")).toEqual({
       status: 2,
       stdout: "",
-      stderr: "nightjar: unknown flag --nwe; did you mean `--new`?\nSee `nightjar run --help`.\n",
+      stderr:
+        "nightjar: unknown flag --nwe; did you mean `--new`? [usage-wrong]\nSee `nightjar run --help`.\n",
     })
   })
 
@@ -182,7 +184,7 @@ describe("wrong usage", () => {
     const { status, stdout, stderr } = nightjar("run", "bad.yaml")
     expect([status, stdout]).toEqual([2, ""])
     expect(stderr).toMatch(
-      /^bad\.yaml:1:7: .*\nbad\.yaml:3:1: .*did you mean `engines`\?.*\n(.*\n)?Nothing was started/m,
+      /^bad\.yaml:1:7: .*\nbad\.yaml:3:1: .*did you mean `engines`\?.*\nnightjar: 2 problems in the job files \[job-invalid\]\nNothing was started/m,
     )
   })
 
@@ -230,7 +232,9 @@ describe("an interrupted night", () => {
         if (stderr.includes("executing")) child.kill(signal)
       })
       expect(await new Promise((resolve) => child.on("exit", resolve))).toBe(code)
-      expect(stderr).toMatch(/interrupted: the state is saved\. .*`nightjar run` resumes the run\.\n$/)
+      expect(stderr).toMatch(
+        /interrupted: the state is saved\. .*`nightjar run` to resume\. \[interrupted\]\n$/,
+      )
     }
     const { status, stdout } = nightjar("run", path, "--json", "--no-progress")
     expect(status).toBe(0)

@@ -295,7 +295,7 @@ describe("bounds", () => {
           return (yield* Effect.flip(service.readExecution("e"))).message
         }),
       )
-      const start = "readExecution: the service asks to come back later (429"
+      const start = "readExecution: the service asks to retry later (429"
       const unread = `${start}; its Retry-After cannot be read)`
       assert.deepStrictEqual(messages, [unread, unread, `${start})`])
     }).pipe(Effect.scoped),

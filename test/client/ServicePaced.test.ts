@@ -271,10 +271,7 @@ describe("a Retry-After about one session or execution", () => {
         [answer._tag, answer._tag === "Throttled" && answer.retry_after_ms, sent],
         ["Throttled", absurd - 36_000_000, 0],
       )
-      assert.match(
-        answer.message,
-        /^readExecution: not sent, as the service asked to come back in .*\(429\)$/,
-      )
+      assert.match(answer.message, /^readExecution: not sent: the service asked to wait .*\(429\)$/)
     }).pipe(Effect.provide(ServicePause.layer())),
   )
 

@@ -165,11 +165,7 @@ describe("an absurd Retry-After", () => {
       const messages = yield* Effect.forEach(scripts, (script) =>
         Effect.map(nightOf(script), ({ end }) => messageOf(end)),
       )
-      expect(messages).toEqual([
-        asked.message,
-        asked.message,
-        "the service asked to come back in 1157d 9h 46m 39s",
-      ])
+      expect(messages).toEqual([asked.message, asked.message, "the service asked to wait 1157d 9h 46m 39s"])
     }),
   )
 })

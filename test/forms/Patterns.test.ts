@@ -139,7 +139,7 @@ describe("patterns", () => {
       "\\p{Alphabetic}": "it names a property of characters that is not known here",
       "^(((a{1,30}){1,30}){1,30}){1,30}$": "it repeats more than can be written out",
       ".{1,4000}": "it repeats more than can be written out, or names what is not known here",
-      "(": "it is no regular expression",
+      "(": "it is not a regular expression",
     }
     for (const [one, why] of Object.entries(refused)) {
       const { test, warnings } = compiled(one)

@@ -126,8 +126,8 @@ describe("a named pipe holds no command", () => {
           (yield* Effect.flip(readReading(at("pipe")))).message,
           (yield* Effect.flip(loadRecordSchemas(at("records")))).message,
         ]).toEqual([
-          `${at("pipe")}:1:1: the file of faults cannot be read ${why}`,
-          `${at("pipe")}:1:1: the file of a reading cannot be read ${why}`,
+          `${at("pipe")}:1:1: the faults file cannot be read ${why}`,
+          `${at("pipe")}:1:1: the reading file cannot be read ${why}`,
           `${at("records/a.yaml")}:1:1: cannot be read: it is a named pipe, not a file`,
         ])
       }),

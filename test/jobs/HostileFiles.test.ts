@@ -68,7 +68,7 @@ describe("hostile files", () => {
         expect(pieces.errors.length).toBe(1)
         const valid = yield* load(`${head}customers:\n${customers(3_000)}  - { id: c-7 }\n`)
         expect(valid.errors).toEqual([
-          "job.yaml:9005:11: this customer is on `sandbox-bank:website` already, at job.yaml:26:9",
+          "job.yaml:9005:11: this customer is already on `sandbox-bank:website`, at job.yaml:26:9",
         ])
         const { job } = yield* load(`${head}customers:\n${customers(3_000)}`)
         const bound = (job as { assignments: ReadonlyArray<unknown> }).assignments
@@ -156,8 +156,8 @@ describe("hostile files", () => {
             Result.succeed({ columns: ["customer_id"], rows: [["wrong"]] }),
             Result.fail("the file has more than 1000 rows"),
             Result.fail("the file has more than 10 columns"),
-            Result.fail("the file holds more than 1 MB of values"),
-            Result.fail("the file holds more than 1 MB of values"),
+            Result.fail("the file contains more than 1 MB of values"),
+            Result.fail("the file contains more than 1 MB of values"),
           ])
         }).pipe(Effect.provide(DuckDb.layer)),
     )

@@ -71,8 +71,8 @@ describe("counted records that do not come", () => {
         starts: 1,
         broken: [],
         warnings: [
-          `1 execution kept at the service: not all is known to be here; ${counted - 1} counted ` +
-            "records did not come",
+          "1 execution kept at the service: not all records are known to be here; " +
+            `${counted - 1} counted records not returned [executions-kept]`,
         ],
       })
     },

@@ -179,8 +179,8 @@ describe("nights with tokens", () => {
     )
     expect(nights).toEqual([
       ["parameters"],
-      ["token", "1 stored tokens end within 14 days, the first 2027-02-19"],
-      ["parameters", "1 stored tokens are not used any more: EXPIRED"],
+      ["token", "1 stored token will expire within 14 days, the first on 2027-02-19 [tokens-expiring]"],
+      ["parameters", "1 stored token not used any more: EXPIRED [token-dropped]"],
     ])
   })
 

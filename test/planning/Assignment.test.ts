@@ -51,7 +51,7 @@ const rejectedWith = (reason: string, customer_id = "c-1"): Partial<Grounds> => 
   ]),
 })
 const rejectedMessage = (reason: string, whose = "") =>
-  `these credentials were rejected with ${reason} at 2026-11-20T03:00:00.000Z${whose} and are not sent again ` +
+  `the source rejected these credentials with ${reason} at 2026-11-20T03:00:00.000Z${whose} and are not sent again ` +
   `unchanged; \`nightjar credentials release ${fingerprint}\` allows it`
 const badFeature = [{ code: "accounts_read", configurations: { read_holders: "yes" } }]
 
@@ -109,7 +109,7 @@ const cases: ReadonlyArray<Case> = [
   {
     title: "an engine that needs a person at every run [end always engine]",
     finding: known({ action_required_frequency: "always" }),
-    verdict: skipped("CUSTOMER_INTERVENTION_REQUIRED", "this engine needs a person at every run"),
+    verdict: skipped("CUSTOMER_INTERVENTION_REQUIRED", "this engine needs a person in every run"),
   },
   {
     title: "a secret that is not there",
@@ -274,7 +274,7 @@ describe("an assignment", () => {
       ["loans_read"],
       [
         "password is a secret written out in a file: use env:, file: or exec:",
-        "loans_read is not offered by this engine: it would bring no data",
+        "loans_read is not offered by this engine: it would return no data",
       ],
     ])
   })

@@ -90,7 +90,7 @@ describe("a plan", () => {
       warnings: [
         {
           engine_reference: "bank:website",
-          message: "loans_read is not offered by this engine: it would bring no data",
+          message: "loans_read is not offered by this engine: it would return no data",
           source: "a.csv:1",
           count: 2,
         },

@@ -14,7 +14,8 @@ const folder = mkdtempSync(join(tmpdir(), "boundaries-"))
 
 /** The order of the rooms, written down a second time on purpose. */
 const order = (
-  "foundation contract sandbox secrets duckdb jobs ends ledger scheduling client forms tokens planning landing " +
+  "foundation contract messages sandbox secrets duckdb jobs ends ledger scheduling client forms tokens planning " +
+  "landing " +
   "records execution publishing report night acquaint cli"
 ).split(" ")
 const inside = "state engines data faults readings core executions tokens flows hooks admin server".split(" ")

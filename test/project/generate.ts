@@ -26,6 +26,7 @@ const generated: ReadonlyArray<Generated> = [
   },
   { path: "schemas/ends.md", from: "test/project/ends.ts", name: "endsDocument" },
   { path: "README.md", from: "test/project/ends.ts", name: "readmeWithEnds" },
+  { path: "schemas/messages.md", from: "test/project/messages.ts", name: "messagesDocument" },
 ]
 
 const render = async (root: string, { from, name }: Generated): Promise<string> => {

@@ -421,12 +421,12 @@ describe("PublisherDuckDb", () => {
           { _tag: "DeleteIntended", ...task, execution_id: "e-1", landed_sha256: receipt },
         ])
         assert.deepStrictEqual(yield* problems(root), [
-          { problem: "the receipt of its deletion is not that of what is landed", where: "e-1" },
-          { problem: "the file is missing", where: gone },
-          { problem: "the file is not what was published", where: changed },
-          { problem: "no manifest lists the file", where: stray },
-          { problem: `0 rows of run ${run_id}, 1 in its files`, where: "executions" },
-          { problem: "not in executions", where: "e-1" },
+          { problem: "the receipt of its deletion does not match what is landed", where: "e-1" },
+          { problem: "a published file is missing", where: gone },
+          { problem: "a published file is damaged", where: changed },
+          { problem: "no manifest lists this file", where: stray },
+          { problem: `0 rows of run ${run_id} in the database, 1 in its files`, where: "executions" },
+          { problem: "missing from the table executions", where: "e-1" },
         ])
       }).pipe(Effect.provide(layers(root)))
     }),
@@ -471,7 +471,7 @@ describe("PublisherDuckDb", () => {
           problems: [],
           whole: true,
         })
-        const missing = (records: string) => `deleted although landing does not hold all of it: ${records}`
+        const missing = (records: string) => `deleted, but landing does not contain all of it: ${records}`
         const problem = (text: string) => [{ problem: text, where: "e-1" }]
         const told = yield* Effect.forEach(
           [
@@ -484,10 +484,10 @@ describe("PublisherDuckDb", () => {
           ([count, proof]) => Effect.map(deletedWith(count, proof), (end) => [end.whole, end.problems]),
         )
         assert.deepStrictEqual(told, [
-          [false, problem(missing("2 records are missing"))],
+          [false, problem(missing("2 records missing"))],
           [false, problem(missing("its products_count cannot be read"))],
           [false, problem(missing("its products_count cannot be read"))],
-          [true, problem("landing holds fewer of its records than the proof of its deletion says")],
+          [true, problem("landing contains fewer records than the proof of its deletion")],
           [true, []],
         ])
       }),

@@ -153,7 +153,7 @@ describe("bounds of one body", () => {
     const data = Array.from({ length: 500_000 }, () => record)
     expect(findRecords(data).records).toHaveLength(500_000)
     expect(() => findRecords([...data, record])).toThrow(
-      expect.objectContaining({ name: "BoundBroken", message: "it holds more than 500000 records" }),
+      expect.objectContaining({ name: "BoundBroken", message: "it contains more than 500000 records" }),
     )
   })
 })

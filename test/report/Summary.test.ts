@@ -94,8 +94,8 @@ describe("summary", () => {
       orphans_suspected: [idOf("b")],
       outcomes: { succeeded: 0, partial: 1, failed: 0, skipped: 0, unfinished: 1 },
       warnings: [
-        "1 executions are still in flight at the service",
-        "1 lost starts were sent again: the first may have run unseen at the service",
+        "1 execution still in flight at the service [executions-in-flight]",
+        "1 start sent again because the answer was lost: the first may have run at the service [start-repeated]",
       ],
     })
     expect(troubles.map(({ reason, who_acts }) => [reason, who_acts])).toEqual([
@@ -117,7 +117,7 @@ describe("answers that are not in the tables", () => {
       left_out: [left, { ...left, where: "x" }],
     })
     expect(summarise(run).warnings).toEqual([
-      `2 answers not in the tables: landing/${run_id}/${where}: the body cannot be used: it is too deep`,
+      `2 answers not in the tables: landing/${run_id}/${where}: the body cannot be used: it is too deep [answers-left-out]`,
     ])
     expect(exitCodeOf(run, "keep")).toBe(3)
   })

@@ -36,8 +36,8 @@ describe("facts about tokens", () => {
     expect(recorded.slice(2).map((one) => renderRecorded(one).slice(21))).toEqual([
       "attempt 1: start, with token t-1, external id x",
       "attempt 1: a ticket was issued; it is exchanged once the login has succeeded",
-      "attempt 1: the ticket brought no token: REFUSED",
-      "attempt 1: the ticket brought no token: NO_AUTH_OK",
+      "attempt 1: the ticket was not exchanged for a token: REFUSED",
+      "attempt 1: the ticket was not exchanged for a token: NO_AUTH_OK",
       "token c-1/bank stored, for accounts_read; it ends 2026-12-01",
       "token c-1/bank ends 2026-12-01",
       "token c-1/bank is not used any more: LOCKED",
@@ -48,9 +48,9 @@ describe("facts about tokens", () => {
   it("warn of what ends and of what was asked for in vain, but not of a login that failed anyway", () => {
     const run = foldRun(recorded)
     expect(run && summarise(run).warnings).toEqual([
-      "1 stored tokens end within 14 days, the first 2026-12-01",
-      "1 tickets brought no token: REFUSED",
-      "1 stored tokens are not used any more: LOCKED",
+      "1 stored token will expire within 14 days, the first on 2026-12-01 [tokens-expiring]",
+      "1 ticket not exchanged for a token: REFUSED [ticket-dropped]",
+      "1 stored token not used any more: LOCKED [token-dropped]",
     ])
   })
 

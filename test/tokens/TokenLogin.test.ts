@@ -197,7 +197,7 @@ describe("the features of a token", () => {
       : outcomeOf(decision)
   }
   const outside =
-    "yearly_individual_tax is outside the token's features and is not asked for; a token made anew could have it"
+    "yearly_individual_tax is outside the token's features and is not asked for; a new token could include it"
 
   it("narrow what the job asks for, which a warning says", () => {
     expect(narrowed(["accounts_read"], "accounts_read", "yearly_individual_tax")).toEqual([

@@ -7,11 +7,13 @@ import { Argument, Command } from "effect/cli"
 import type { EndRow } from "../../ends/EndRow.ts"
 import { knownEnd, rowOf } from "../../ends/Ends.ts"
 import type { Recorded } from "../../ledger/Fact.ts"
+import { entryLines, isMessageId, messageOf } from "../../messages/Catalogue.ts"
+import type { MessageId } from "../../messages/Catalogue.ts"
 import { endJson, renderEnd } from "../../report/RenderEnd.ts"
 import { factsAbout, renderRecorded } from "../../report/Timeline.ts"
 import { wrap } from "../../report/TextTable.ts"
 import { jsonFlag } from "../CommonFlags.ts"
-import { NothingThere } from "../Failures.ts"
+import { refuse } from "../Failures.ts"
 import { hasLedger, openedLedger, withLedger } from "../LedgerOf.ts"
 import { Output, say, sayJson } from "../Output.ts"
 
@@ -30,21 +32,17 @@ export const explain = Command.make(
   "explain",
   {
     id: Argument.String("ID").pipe(
-      Argument.withDescription("A task_id, customer_id, execution_id or session_id, or the name of a reason"),
+      Argument.withDescription("A task, customer, execution, session or message id, or a reason"),
     ),
     json: jsonFlag,
   },
   Effect.fn("Explain.handle")(function* ({ id, json }) {
+    if (isMessageId(id)) return yield* explainMessage(id, json)
     const end = knownEnd(id)
     // A reason needs no run to be explained.
     const found = end === undefined || (yield* hasLedger) ? yield* withLedger(gather(id)) : []
     if (found.length === 0 && end !== undefined) return yield* tellEnd(id, end, json)
-    if (found.length === 0)
-      return yield* new NothingThere({
-        message:
-          "no task, customer, execution or session has that id, and no reason that name; " +
-          "`nightjar status` lists tasks",
-      })
+    if (found.length === 0) return yield* refuse("id-unknown")
     if (json)
       return yield* sayJson(
         found.map(({ facts, ...task }) => ({
@@ -75,14 +73,19 @@ export const explain = Command.make(
     }
   }),
 ).pipe(
-  Command.withDescription(
-    "Everything known about one task, customer, execution or session, as a timeline; or what a reason means",
-  ),
+  Command.withDescription("Explains a task, customer, execution, session, reason or message"),
   Command.withExamples([
     { command: "nightjar explain c-024", description: "One customer over all runs" },
-    { command: "nightjar explain BLOCKED_USER", description: "What a reason means and what to do next" },
+    { command: "nightjar explain BLOCKED_USER", description: "What a reason means" },
+    { command: "nightjar explain ledger-damaged", description: "The id in brackets behind a message" },
   ]),
 )
+
+const explainMessage = Effect.fnUntraced(function* (id: MessageId, json: boolean) {
+  if (json) return yield* sayJson({ id, ...messageOf(id) })
+  const { out } = yield* Output
+  for (const line of entryLines(id)) yield* say(wrap(line, out.width, "", "  "))
+})
 
 const tellEnd = Effect.fnUntraced(function* (reason: string, end: EndRow, json: boolean) {
   if (json) return yield* sayJson(endJson(reason, end))

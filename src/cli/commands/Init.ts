@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import { jobTemplate } from "../../jobs/Template.ts"
 import { jsonFlag } from "../CommonFlags.ts"
-import { UsageRefused } from "../Failures.ts"
+import { refuse } from "../Failures.ts"
 import { say, sayJson } from "../Output.ts"
 
 const namePattern = /^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/
@@ -25,10 +25,7 @@ export const init = Command.make(
     json: jsonFlag,
   },
   Effect.fn("Init.handle")(function* ({ name, json }) {
-    if (!namePattern.test(name))
-      return yield* new UsageRefused({
-        message: "a job's name holds a-z, 0-9 and hyphens, 64 characters at most",
-      })
+    if (!namePattern.test(name)) return yield* refuse("job-name-invalid")
     const path = `jobs/${name}.yaml`
     yield* Effect.try({
       try: () => {
@@ -36,16 +33,13 @@ export const init = Command.make(
         writeFileSync(path, jobTemplate.replace(/^name: .*$/m, `name: ${name}`), { flag: "wx" })
       },
       catch: (cause) =>
-        new UsageRefused({
-          message:
-            codeOf(cause) === "EEXIST"
-              ? `${path} is there already and stays as it is: give another name`
-              : `${path} cannot be written (${codeOf(cause)})`,
-        }),
+        codeOf(cause) === "EEXIST"
+          ? refuse("job-file-exists", { path })
+          : refuse("job-file-unwritable", { path, why: codeOf(cause) }),
     })
     if (json) return yield* sayJson({ path })
     yield* say(
-      `${path} is written. Fill it in, then \`nightjar validate ${path}\` and \`nightjar plan ${path}\`.`,
+      `${path} was written. Fill it in, then run \`nightjar validate ${path}\` and \`nightjar plan ${path}\`.`,
     )
   }),
 ).pipe(Command.withDescription("Writes jobs/NAME.yaml, a commented job file to fill in"))

@@ -12,7 +12,8 @@ import { localDate } from "../../planning/LocalTime.ts"
 import type { Task } from "../../planning/Assignment.ts"
 import type { Plan } from "../../planning/Plan.ts"
 import type { Style } from "../../report/RenderSummary.ts"
-import { counted, span, table, wrap } from "../../report/TextTable.ts"
+import { counted } from "../../foundation/Counted.ts"
+import { span, table, wrap } from "../../report/TextTable.ts"
 import { jobArguments, jsonFlag, outputFolder } from "../CommonFlags.ts"
 import { loadJobs } from "../Jobs.ts"
 import { openedLedger, refuseLostLedger } from "../LedgerOf.ts"
@@ -77,11 +78,7 @@ export const plan = Command.make(
     if (json) return yield* sayJson(previews.map(previewJson))
     for (const preview of previews) yield* say(renderPreview(preview, out))
   }),
-).pipe(
-  Command.withDescription(
-    "What run would start, without starting anything: tasks, conflicts, skips, form errors",
-  ),
-)
+).pipe(Command.withDescription("Shows what `run` would start, without starting anything"))
 
 /** The stored token that logs in; undefined where parameters do. */
 const tokenName = ({ login }: Task["start"]): string | undefined =>
@@ -120,7 +117,7 @@ const previewJson = ({ job, how, collect, plan, over }: Preview) => ({
 })
 
 const headlines = {
-  new: "would begin",
+  new: "would start",
   resume: "would be resumed",
   nothing: "is finished: `run` would do nothing (`--new` forces a further run)",
 } as const
@@ -140,11 +137,11 @@ const renderPreview = ({ how, collect, plan, over, sources }: Preview, { width }
   const sections = [
     wrap(
       `${plan.run_id} ${headlines[how]}: ${counted(starting.length, "task")} to start, ` +
-        `${over.size} already finished, ${plan.settled.length} not to be started, ` +
-        `${counted(plan.sessions.length, "session")} to read; takes ${span(plan.expected_ms)} or more`,
+        `${over.size} already finished, ${plan.settled.length} that will not start, ` +
+        `${counted(plan.sessions.length, "session")} to read; takes at least ${span(plan.expected_ms)}`,
       width,
     ),
-    ...collect.map((run_id) => wrap(`first: collects what ${run_id} left at the service`, width)),
+    ...collect.map((run_id) => wrap(`First, what ${run_id} left at the service is collected.`, width)),
     ...(rows.length === 0 ? [] : ["", table(withTokens ? [...header, "login"] : header, rows, { width })]),
     ...(plan.settled.length === 0 ? [] : ["", "Will not start:"]),
     ...plan.settled.map(({ customer_id, engine_reference, outcome, reason, who_acts, message }) =>
@@ -155,9 +152,9 @@ const renderPreview = ({ how, collect, plan, over, sources }: Preview, { width }
         "    ",
       ),
     ),
-    ...(sources.length === 0 ? [] : ["", "Results sources that are not the built-in ones:"]),
+    ...(sources.length === 0 ? [] : ["", "Results sources that differ from the built-in ones:"]),
     ...sources.map((difference) => wrap(`  ${difference}`, width, "", "    ")),
-    ...(plan.conflicts.length === 0 ? [] : ["", "One after the other:"]),
+    ...(plan.conflicts.length === 0 ? [] : ["", "Run one after the other:"]),
     ...plan.conflicts.map(({ why, task_ids }) =>
       wrap(`  ${why.replaceAll("_", " ")}: ${task_ids.join(", ")}`, width, "", "    "),
     ),

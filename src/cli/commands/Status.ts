@@ -52,4 +52,4 @@ export const status = Command.make(
     yield* say("")
     yield* say(renderSummary(summary, out))
   }),
-).pipe(Command.withDescription("A run's tasks, with outcome and reason; the newest run when none is named"))
+).pipe(Command.withDescription("Lists a run's tasks with outcome and reason"))

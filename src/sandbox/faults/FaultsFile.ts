@@ -18,7 +18,7 @@ export class FaultsInvalid extends Schema.TaggedError<FaultsInvalid>()("FaultsIn
 }
 
 const faultsFile: YamlKind<Faults> = {
-  named: "the file of faults",
+  named: "the faults file",
   schema: Faults,
   wordsFor: (path, value) =>
     path.includes("on") && Predicate.isString(value)

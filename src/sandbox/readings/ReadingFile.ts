@@ -33,7 +33,7 @@ const prepare = (root: unknown): unknown => {
 }
 
 const readingFile: YamlKind<Reading> = {
-  named: "the file of a reading",
+  named: "the reading file",
   schema: Reading,
   wordsFor: (path, value) => {
     const choice = choicesOf(path[0])

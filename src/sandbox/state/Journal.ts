@@ -46,7 +46,7 @@ const replay = <Line>(path: string, schema: Schema.ConstraintDecoder<Line>): Rep
     if (end < 0) return { lines, wholeBytes: from }
     if (end > from) {
       const decoded = decode(bytes.toString("utf8", from, end))
-      if (Result.isFailure(decoded)) throw new Error(`line ${number} is no event of this service`)
+      if (Result.isFailure(decoded)) throw new Error(`line ${number} is not an event of this service`)
       lines.push(decoded.success)
     }
     from = end + 1

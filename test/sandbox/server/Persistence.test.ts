@@ -117,7 +117,7 @@ describe("the state file", () => {
       ] as const) {
         const text = [...lines, damage, ...lines, ""].join("\n")
         writeFileSync(journal, text)
-        expect(yield* failureWith(journal)).toBe(`${journal}: line ${number} is no event of this service`)
+        expect(yield* failureWith(journal)).toBe(`${journal}: line ${number} is not an event of this service`)
         expect(readFileSync(journal, "utf8")).toBe(text)
       }
     }),
