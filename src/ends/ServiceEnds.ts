@@ -10,7 +10,7 @@ type ClosedCode = Exclude<StatusCode, "ONGOING" | "ACTION_REQUIRED">
 export type ServiceReason = (typeof statusReasonsByCode)[ClosedCode][number]
 
 const later = "`nightjar run` tries again."
-const sameLogin = "Until the credentials change, this login is not sent again."
+const sameLogin = "The login is not sent again until it changes or is released."
 const nextLogin = "The next run logs in with the job's parameters; without any, exchange a new ticket."
 const interactive = "Run it in an interactive session with the customer."
 

@@ -11,7 +11,7 @@ const escape = String.fromCharCode(27)
 
 const blocked = {
   means: "The source blocked the user.",
-  next: "Ask the customer to have it unblocked there. Until the credentials change, this login is not sent again.",
+  next: "Ask the customer to have it unblocked there. The login is not sent again until it changes or is released.",
 }
 const unknown = {
   means: "The service has no such engine.",

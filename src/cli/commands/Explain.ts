@@ -67,8 +67,11 @@ export const explain = Command.make(
         )
       }
       const settled = facts.findLast(({ fact }) => fact._tag === "TaskSettled")?.fact
-      if (settled?._tag === "TaskSettled" && settled.outcome !== "succeeded")
-        yield* say(wrap(`Next: ${rowOf(settled.reason).next}`, out.width, "", "  "))
+      if (settled?._tag === "TaskSettled" && settled.outcome !== "succeeded") {
+        const { means, next } = rowOf(settled.reason)
+        yield* say(wrap(`${settled.reason}: ${means}`, out.width, "", "  "))
+        yield* say(wrap(`Next: ${next}`, out.width, "", "  "))
+      }
       yield* say("")
     }
   }),
