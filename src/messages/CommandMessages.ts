@@ -14,7 +14,7 @@ export const commandMessages = {
   "usage-wrong": refusal("{mistake}", "`--help` behind the command lists its arguments and flags."),
   "job-invalid": refusal(
     "{problems} in the job files",
-    "Correct them. `nightjar validate` checks job files without a network, `nightjar plan` also their secrets.",
+    "Correct them. `nightjar validate` checks job files offline, `nightjar plan` checks their secrets too.",
   ),
   "job-name-taken": refusal(
     "{path} and {other} both define the job `{name}`",

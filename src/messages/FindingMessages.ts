@@ -1,6 +1,6 @@
 /**
- * What `verify`, `repair` and `doctor` report: where files, ledger and tables disagree, and what a night would
- * stumble over. Reporting changes nothing.
+ * What `verify`, `repair` and `doctor` report: where files, ledger and tables disagree, and what would stop
+ * a night. Reporting changes nothing.
  */
 import { finding } from "./Message.ts"
 

@@ -1,8 +1,8 @@
 /**
- * What a message for a person consists of: what happened, what was kept, what to do next. Errors end a command
- * and carry its exit code; warnings change nothing about it; findings are what `verify`, `repair` and `doctor`
- * report. The id is a few words, as rule names of linters are: it can be understood where it is printed, and a
- * new message needs no free number.
+ * What a message for a person consists of: what happened, what was kept, what to do next. Errors end a
+ * command and carry its exit code; warnings do not change it; findings are what `verify`, `repair` and
+ * `doctor` report. An id is a few words, like the rule names of linters: it can be understood where it is
+ * printed, and a new message needs no free number.
  */
 import { exitCodes } from "./ExitCodes.ts"
 

@@ -196,7 +196,8 @@ const fitLogin = (task: UnfittedTask, fitted: Fit["login"], grounds: Grounds) =>
 const tellOutside = (code: string): string =>
   `${code} is outside the token's features and is not asked for; a new token could include it`
 const noFeatureLeft =
-  "the token covers none of the features: revoke it with `nightjar tokens revoke` and sign in again for more features"
+  "the token covers none of the features: revoke it with `nightjar tokens revoke`, then sign in again " +
+  "for more features"
 
 type Subject = Pick<TaskVerdict, "task_id" | "customer_id" | "engine_reference" | "features" | "fingerprint">
 

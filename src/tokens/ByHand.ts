@@ -25,8 +25,8 @@ const fingerprintOf = Effect.fnUntraced(function* (execution_id: string) {
 })
 
 const refused =
-  "the service gives one answer for every reason: unknown, wrong, used or expired ticket, login not accepted " +
-  "yet, another application, tokenization not enabled"
+  "the service gives one answer for every reason: unknown, wrong, used or expired ticket, login not " +
+  "accepted yet, another application, tokenization not enabled"
 const incomplete = "the service returned a token without its customer and engine, so that it cannot be stored"
 const lost = "the answer was lost twice, so that the ticket may be used up"
 

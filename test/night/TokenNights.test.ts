@@ -64,7 +64,9 @@ describe("nights with tokens", () => {
       second: by("token"),
       third: by("token"),
       revoked: "revoked",
-      fourth: by("token", "T10N_REJECTED", ["1 stored tokens are not used any more: T10N_REJECTED"]),
+      fourth: by("token", "T10N_REJECTED", [
+        "1 stored token not used any more: T10N_REJECTED [token-dropped]",
+      ]),
       after: ["T10N_REJECTED"],
       fifth: by("parameters"),
       end: ["kept"],
@@ -154,8 +156,7 @@ describe("nights with tokens", () => {
         return [first, second, yield* nightOf(job)]
       }),
     )
-    const refused =
-      "the service refused 1 start with a stored token; where the job has parameters, they were sent instead"
+    const refused = "the service refused 1 start with a stored token [token-start-refused]"
     const fallen = { logins: ["token", "parameters"], verdicts: ["COMPLETED"], warnings: [refused] }
     expect(nights).toEqual([
       { logins: ["parameters"], verdicts: ["COMPLETED"], warnings: [] },

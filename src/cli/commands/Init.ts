@@ -39,7 +39,8 @@ export const init = Command.make(
     })
     if (json) return yield* sayJson({ path })
     yield* say(
-      `${path} was written. Fill it in, then run \`nightjar validate ${path}\` and \`nightjar plan ${path}\`.`,
+      `${path} was written. Fill it in, then run ` +
+        `\`nightjar validate ${path}\` and \`nightjar plan ${path}\`.`,
     )
   }),
 ).pipe(Command.withDescription("Writes jobs/NAME.yaml, a commented job file to fill in"))

@@ -98,7 +98,7 @@ export const sandbox = Command.make(
       "may not.\n" +
       "`username` says what happens to an execution, in words joined by +:\n\n" +
       fitted(
-        `${words}\n\nValues may be encrypted (rsa:: or hybrid::), see GET {base_url}/sandbox/encryption-key.\n\n` +
+        `${words}\n\nValues may be rsa:: or hybrid::, see GET {base_url}/sandbox/encryption-key.\n\n` +
           `${sessionHelp}\n\n${webhookHelp}\n\n${faultHelp}\n\n${readingHelp}`,
       ),
   ),

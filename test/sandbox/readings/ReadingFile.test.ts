@@ -79,7 +79,7 @@ messages:
     expect(readingChoices.filter(({ key, values }) => !lines.has(`  ${key}: ${values.join(" | ")}`))).toEqual(
       [],
     )
-    expect(readingHelp.split("\n").filter((line) => line.length > 85)).toEqual([])
+    expect(readingHelp.split("\n").filter((line) => line.length > 108)).toEqual([])
   })
 
   it.effect("that cannot be read is named", () =>
