@@ -17,6 +17,8 @@ export const bodyBounds = {
   denseValueBytesMax: 64 * 1024 * 1024,
   /** Objects with `product` and `sub_family` in one body: each becomes rows. */
   recordsMax: 500_000,
+  /** Documents that the records of one body name: each is a request of its own. */
+  documentsMax: 10_000,
   /** Values where records stand and that are none: so many are told one by one. */
   straysMax: 10_000,
 } as const

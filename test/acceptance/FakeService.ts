@@ -6,6 +6,8 @@
 import { createServer } from "node:http"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
+import { Readable } from "node:stream"
+import { pipeline } from "node:stream/promises"
 import { setTimeout as wait } from "node:timers/promises"
 import { engines } from "./FakeEngines.ts"
 
@@ -19,6 +21,8 @@ export interface Reply {
   readonly drop?: true
   /** No answer at all, or one whose body comes byte by byte and never ends. */
   readonly slow?: "silent" | "drips"
+  /** Pieces of a body that is too large to be made whole, as fast as the other side takes them. */
+  readonly pieces?: () => Iterable<Uint8Array>
 }
 
 export interface Seen {
@@ -207,6 +211,11 @@ export class FakeService {
         : { status: 401, body: { detail: "not authorised" } }
     if (reply.drop === true) return request.socket.destroy()
     if (reply.slow === "silent") return undefined
+    if (reply.pieces !== undefined) {
+      response.writeHead(reply.status, { "content-type": "application/json", ...reply.headers })
+      // Whoever hangs up in the middle has had enough.
+      return void pipeline(Readable.from(reply.pieces()), response).catch(() => undefined)
+    }
     const content = reply.text ?? (reply.body === undefined ? "" : JSON.stringify(reply.body))
     const type = content === "" ? {} : { "content-type": "application/json" }
     response.writeHead(reply.status, { ...type, ...reply.headers })
