@@ -4,6 +4,7 @@
  */
 import { Duration, Effect, Stream } from "effect"
 import type { Headers, HttpClientResponse } from "effect/http"
+import { secretCharactersMax } from "../contract/TextBounds.ts"
 import { uncountedBytes } from "./BodiesInFlight.ts"
 import type { Hold } from "./BodiesInFlight.ts"
 import { failedSize, failedTransport } from "./CallFailures.ts"
@@ -83,6 +84,8 @@ export const bounded = (call: Call, response: HttpClientResponse.HttpClientRespo
 
 /** Of an answer that is too large, so much is kept to be looked at. */
 export const keptBytes = 1024 * 1024
+/** Cleaned of secrets is more than that, so that no part of one is left where it is cut. */
+export const cleanedBytes = keptBytes + 4 * secretCharactersMax
 
 /** The bytes of an answer, or the beginning of one that is larger than the call's bound. */
 interface ReadBytes {
@@ -150,7 +153,7 @@ class Filling {
   result(): ReadBytes {
     const whole = this.#whole?.subarray(0, this.#filled) ?? Buffer.concat(this.#chunks)
     this.#chunks = []
-    const bytes = this.#isCut ? whole.slice(0, keptBytes) : whole
+    const bytes = this.#isCut ? whole.slice(0, cleanedBytes) : whole
     return { bytes: new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength), isCut: this.#isCut }
   }
 }

@@ -11,7 +11,7 @@ export const bodyBounds = {
   /** One JSON text, in bytes: a scanned document in base64 fits. */
   textBytesMax: 64 * 1024 * 1024,
   /** The value that parsing would make, as `weights` reckon it. */
-  valueBytesMax: 512 * 1024 * 1024,
+  valueBytesMax: 256 * 1024 * 1024,
   /** A body as dense as real ones weighs some three times its bytes; only small ones may be denser. */
   valueBytesPerByteMax: 3,
   denseValueBytesMax: 64 * 1024 * 1024,

@@ -70,7 +70,7 @@ export interface Flushed {
 /** Enough for a full row group of Parquet, and little enough to be held beside the next one. */
 const fullRows = 122_880
 /** UTF-16 units of JSON text, which is what can make few rows large. */
-const fullTextUnits = 64 * 1024 * 1024
+const fullTextUnits = 16 * 1024 * 1024
 
 /** What other bodies of the same session have brought: it may be read from several endpoints. */
 export interface Beside {

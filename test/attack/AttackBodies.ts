@@ -37,6 +37,7 @@ export const attackForms: ReadonlyArray<Form> = [
   list("keys that are numbers", (index) => `{"${1_000_000 + index}":0},`),
   text("one text", "x"),
   text("one text of escapes", "\\u00e9"),
+  { ...text("one ticket", "c"), head: '{"data":[],"ticket":"', tail: '","is_closed":true}' },
   { name: "levels", head: '{"data":', unit: () => "[", tail: "" },
   // What follows is within every bound but the last: it may be read, parsed and even published.
   list("documents", (index) => record(`"attachment_id":"${document(index)}"`)),
