@@ -1,7 +1,7 @@
 /**
  * What a body may cost before anybody parses it: one pass over its bytes counts how deep it is nested, how
  * long its longest text is and what its value would weigh in memory. 22 MB of `{},` become half a gigabyte of
- * objects, so that a bound on bytes alone protects nobody. The bounds leave room for 200,000 customer
+ * objects, so that a bound on bytes alone protects nobody. The bounds leave room for 100,000 customer
  * profiles in one body; whether the bytes are JSON at all is for the parser to say.
  */
 

@@ -259,16 +259,20 @@ export class Normaliser {
     return this.#rows >= fullRows || this.#textUnits >= fullTextUnits
   }
 
-  /** All rows so far, one Arrow table per table that has any; memory is free afterwards. */
-  flush(): ReadonlyArray<Flushed> {
-    const flushed: Array<Flushed> = []
+  /**
+   * All rows so far, as Arrow tables of no more text than is worth a flush. Each is made when it is asked for,
+   * so that one body with much text is never there as a whole table and its file at once.
+   */
+  *flush(): Generator<Flushed, void> {
     for (const builder of this.#builders.values()) {
-      const { rows, spec } = builder
-      if (rows > 0) flushed.push({ spec, rows, table: builder.finish() })
+      const { spec } = builder
+      while (builder.rows > 0) {
+        const rows = builder.rowsWithin(fullTextUnits)
+        yield { spec, rows, table: builder.take(rows) }
+      }
     }
     this.#rows = 0
     this.#textUnits = 0
-    return flushed
   }
 }
 

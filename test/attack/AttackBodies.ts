@@ -2,6 +2,7 @@
  * Results bodies that are made to fill a memory: each a few bytes over and over, up to any size, in pieces, so
  * that whoever sends a hundred of 200 MB needs no memory for them. The same seed, the same body.
  */
+import { defaultLimits } from "../../src/client/Exchange.ts"
 import { seeded } from "../../src/sandbox/Seeded.ts"
 
 interface Form {
@@ -48,6 +49,9 @@ export const attackForms: ReadonlyArray<Form> = [
   list("large texts in two bytes", (index) => record(`"n":${index},"text":"λ${megabyteOf("z")}"`)),
 ]
 
+/** What a body of results may have: every second one of an attack is as large as is just read. */
+const readMegabytes = Math.floor(defaultLimits.resultsBytesMax / 1024 / 1024) - 2
+
 const pieceBytes = 1024 * 1024
 /** So many pieces are made and sent again and again: making them anew would slow the attack down. */
 const piecesMade = 4
@@ -63,7 +67,8 @@ export interface AttackBody {
 /** Whole units up to a megabyte, or a single one that is larger. */
 const pieceOf = ({ unit }: Form, from: number): { readonly piece: Buffer; readonly units: number } => {
   const units: Array<string> = []
-  for (let length = 0; length < pieceBytes; length += units.at(-1)!.length) units.push(unit(from + units.length))
+  for (let length = 0; length < pieceBytes; length += units.at(-1)!.length)
+    units.push(unit(from + units.length))
   return { piece: Buffer.from(units.join("")), units: units.length }
 }
 
@@ -80,7 +85,8 @@ export const attackBody = (seed: number, megabytes: number): AttackBody => {
   const head = Buffer.from(form.head)
   const tail = Buffer.from(form.tail)
   const whole = made.reduce((sum, { length }) => sum + length, 0)
-  const rounds = Math.max(1, Math.round((megabytes * 1024 * 1024) / whole))
+  const wanted = draw.chance(0.5) ? megabytes : Math.min(megabytes, readMegabytes)
+  const rounds = Math.max(1, Math.floor((wanted * 1024 * 1024) / whole))
   return {
     name: form.name,
     bytes: head.length + rounds * whole + tail.length,

@@ -87,7 +87,11 @@ const readTables = async (place: Workplace) => {
   const whole = innocents.filter(
     (id) =>
       JSON.stringify(names.get(id)?.map(({ name }) => name)) ===
-      JSON.stringify(recordsOf(id).map(({ name }) => name).toSorted()),
+      JSON.stringify(
+        recordsOf(id)
+          .map(({ name }) => name)
+          .toSorted(),
+      ),
   )
   return { reasons: Object.fromEntries(ends.map(({ reason, n }) => [String(reason), Number(n)])), whole }
 }
@@ -110,9 +114,12 @@ const judge = async (
     (starts) => starts.length > 1,
   )
   if (night.usage.length === 0) complaints.push(`the process was killed: ${night.stderr.slice(-500)}`)
-  if (night.code !== 3 && night.code !== 4) complaints.push(`exit code ${night.code}: ${night.stderr.slice(-500)}`)
-  if (whole.length < innocents.length) complaints.push(`${whole.length} of ${innocents.length} innocents are published`)
-  if (attackersDeleted > 0) complaints.push(`${attackersDeleted} executions with bodies that hold too little were deleted`)
+  if (night.code !== 3 && night.code !== 4)
+    complaints.push(`exit code ${night.code}: ${night.stderr.slice(-500)}`)
+  if (whole.length < innocents.length)
+    complaints.push(`${whole.length} of ${innocents.length} innocents are published`)
+  if (attackersDeleted > 0)
+    complaints.push(`${attackersDeleted} executions with bodies that hold too little were deleted`)
   if (again.length > 0) complaints.push(`${again.length} customers were started more than once`)
   if (peakMb > peakMbMax) complaints.push(`a peak of ${peakMb} MB, and ${peakMbMax} are allowed`)
   const told = Object.values(reasons).reduce((sum, n) => sum + n, 0)
@@ -134,7 +141,10 @@ export const attackNight = async (attack: Attack): Promise<AttackEnd> => {
     script(fake, attack)
     const lines = customersOf(attack.attackers).map((id) => login(id))
     const customers = `customers:\n${lines.join("\n")}\n`
-    const job = join(place.folder, place.write("job.yaml", jobText(fake, { name: "attacked", customers, rest })))
+    const job = join(
+      place.folder,
+      place.write("job.yaml", jobText(fake, { name: "attacked", customers, rest })),
+    )
     const run = [command, "run", job, "--output", place.output, "--no-progress"]
     const running = startMeasured(run, join(place.folder, "night.usage"), place.environment)
     const timer = setTimeout(running.stop, lifeMsMax)

@@ -19,7 +19,8 @@ const { values } = parseArgs({
 const attackers = Number(values.attackers)
 const megabytes = Number(values.megabytes)
 const end = await attackNight({ attackers, megabytes, seed: Number(values.seed) })
-for (const [reason, tasks] of Object.entries(end.reasons)) console.log(`${String(tasks).padStart(7)}  ${reason}`)
+for (const [reason, tasks] of Object.entries(end.reasons))
+  console.log(`${String(tasks).padStart(7)}  ${reason}`)
 console.log(
   `${attackers} bodies of ${megabytes} MB: ${(end.elapsedMs / 1_000).toFixed(0)} s, a peak of ${end.peakMb} MB, ` +
     `${end.innocentsWhole} of 10 innocents published whole, ${end.attackersDeleted} of the attacked executions deleted`,
