@@ -135,8 +135,11 @@ const tellers: Readonly<Record<string, Teller>> = {
       : stopped(`the ledger cannot be read or written: ${message}`),
   OutputUnusable: (message) => stopped(message),
   LandingFailed: (message, error) => stopped(`a body could not be landed: ${message}${pathOf(error)}`),
-  LandingDamaged: (message, error) => stopped(`a landed body is damaged: ${message}${pathOf(error)}`),
-  PublishFailed: (message) => stopped(`the tables could not be published: ${message}`),
+  LandingDamaged: (message, error) => damage(`a landed body is damaged: ${message}${pathOf(error)}`),
+  PublishFailed: (message, error) =>
+    ("damaged" in error && error.damaged === true ? damage : stopped)(
+      `the tables could not be published: ${message}`,
+    ),
   RecordSchemaInvalid: (message) => ({
     exit_code: exitCodes.usage,
     lines: [...message.split("\n"), "Nothing was started. Correct the record schema."],
@@ -156,6 +159,15 @@ const stopped = (what: string): Ending =>
     exitCodes.leftovers,
     what,
     `${kept}. Check free space and permissions of the output folder; then ${resume}.`,
+  )
+
+const damage = (what: string): Ending =>
+  told(
+    exitCodes.leftovers,
+    what,
+    "The tables published before stand, and nothing unpublished was deleted at the service. What is damaged " +
+      "no further run mends: `nightjar doctor` and `nightjar verify` name it; put back a copy of what they " +
+      "name, then `nightjar repair` derives the rest again.",
   )
 
 const pathOf = (error: object): string =>

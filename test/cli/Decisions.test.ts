@@ -5,6 +5,8 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { resolveFingerprint } from "../../src/cli/Credentials.ts"
+import { LandingDamaged } from "../../src/landing/Landing.ts"
+import { PublishFailed } from "../../src/publishing/Publisher.ts"
 import { defectEnding, Ended, endingOf, UsageRefused } from "../../src/cli/Failures.ts"
 import { joinedExitCode } from "../../src/cli/Nights.ts"
 import { emptyView, foldProgress, renderView } from "../../src/cli/ProgressDisplay.ts"
@@ -50,6 +52,22 @@ describe("exit codes", () => {
     expect(endingOf(new UsageRefused({ message: "no" }))).toEqual({ exit_code: 2, lines: ["nightjar: no"] })
     expect(endingOf(new Error("x"))).toBeUndefined()
     expect(endingOf({ _tag: "toString" })).toBeUndefined()
+  })
+
+  it("damage is told as damage: neither free space nor another run mends it", () => {
+    const lines = (failure: unknown) => endingOf(failure)?.lines
+    const damaged = new PublishFailed({ message: "segment-000001.njl: wrong checksum", damaged: true })
+    expect(endingOf(damaged)).toEqual({
+      exit_code: 4,
+      lines: [
+        "nightjar: the tables could not be published: segment-000001.njl: wrong checksum",
+        "The tables published before stand, and nothing unpublished was deleted at the service. What is damaged " +
+          "no further run mends: `nightjar doctor` and `nightjar verify` name it; put back a copy of what they " +
+          "name, then `nightjar repair` derives the rest again.",
+      ],
+    })
+    expect(lines(new LandingDamaged({ path: "p", message: "m" }))?.[1]).toBe(lines(damaged)?.[1])
+    expect(lines(new PublishFailed({ message: "disk full" }))?.[1]).toContain("Check free space")
   })
 
   it("a defect is told without its data [exit 1] [promise 12]", () => {
