@@ -113,7 +113,12 @@ export const readBytes = (
   }
   const isPromised = promised <= call.bytesMax
   return Effect.suspend(() => {
-    const filling = new Filling(call.bytesMax, isPromised ? promised : undefined)
+    // What says itself that it is too large is not read to its bound.
+    const isTooLarge = !isPromised && Number.isFinite(promised)
+    const filling = new Filling(
+      isTooLarge ? Math.min(call.bytesMax, cleanedBytes) : call.bytesMax,
+      isPromised ? promised : undefined,
+    )
     const flow: Flow = { bytes: 0, isWaiting: false }
     const reading = Stream.runForEachWhile(chunksOf(call, response, flow), (chunk) => {
       flow.isWaiting = true
@@ -151,7 +156,8 @@ class Filling {
   }
 
   result(): ReadBytes {
-    const whole = this.#whole?.subarray(0, this.#filled) ?? Buffer.concat(this.#chunks)
+    const kept = this.#isCut ? Math.min(this.#filled, cleanedBytes) : this.#filled
+    const whole = this.#whole?.subarray(0, kept) ?? Buffer.concat(this.#chunks, kept)
     this.#chunks = []
     const bytes = this.#isCut ? whole.slice(0, cleanedBytes) : whole
     return { bytes: new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength), isCut: this.#isCut }

@@ -260,8 +260,8 @@ export class Normaliser {
   }
 
   /**
-   * All rows so far, as Arrow tables of no more text than is worth a flush. Each is made when it is asked for,
-   * so that one body with much text is never there as a whole table and its file at once.
+   * All rows so far, as Arrow tables of no more text than is worth a flush. Each is made when it is asked
+   * for, so that one body with much text is never there as a whole table and its file at once.
    */
   *flush(): Generator<Flushed, void> {
     for (const builder of this.#builders.values()) {

@@ -33,7 +33,7 @@ export const cleanBody = (bytes: Uint8Array, known: KnownSecrets, cleaning: Clea
   return cleaning.records === "body" ? bytes : cleanJson(bytes, text, known, cleaning)
 }
 
-/** Valid JSON, which must also stand for its bytes one to one: what a decoder replaced or left out does not. */
+/** Valid JSON that stands for its bytes one to one: what a decoder replaced or left out does not. */
 const parsedText = (bytes: Uint8Array, text: string | undefined): string | undefined =>
   text !== undefined && isUtf8(bytes) && bytes[0] !== byteOrderMark ? text : undefined
 const byteOrderMark = 0xef

@@ -140,7 +140,7 @@ describe("a file of faults that would burn time or memory", () => {
     const steps = Array.from({ length: 900 }, (_, depth) => `${" ".repeat(depth)}a:`)
     expect(told(["seed: 1", ...steps].join("\n"))).toEqual(["68:68: this is nested too deeply"])
     const keys = Array.from({ length: 60_000 }, (_, n) => `k${n}: 1`)
-    expect(told(keys.join("\n"))).toEqual(["1000:6: this mapping has more than 1000 keys"])
+    expect(told(keys.join("\n"))).toEqual(["1001:6: this mapping has more than 1000 keys"])
     expect(told(`{ ${keys.join(", ")} }`)).toEqual([expect.stringContaining("more than 1000 keys")])
   })
 })
