@@ -131,7 +131,8 @@ const endings: {
   LockFailed: (error) => endingFor("lock-unusable", detailOf(error)),
   LandingFailed: (error) => endingFor("landing-failed", { ...detailOf(error), path: error.path }),
   LandingDamaged: (error) => endingFor("landing-damaged", { ...detailOf(error), path: error.path }),
-  PublishFailed: (error) => endingFor("publishing-failed", detailOf(error)),
+  PublishFailed: (error) =>
+    endingFor(error.damaged === true ? "publishing-damaged" : "publishing-failed", detailOf(error)),
   DuckDbFailed: (error) => endingFor("query-failed", detailOf(error)),
 }
 

@@ -12,7 +12,7 @@ import { measureLargeBody } from "../contract/BodyBounds.ts"
 import { cleanBody } from "../secrets/CleanBody.ts"
 import type { Cleaning } from "../secrets/CleanBody.ts"
 import type { KnownSecrets } from "../secrets/KnownSecrets.ts"
-import { bounded, keptBytes, readBytes, told } from "./AnswerBytes.ts"
+import { bounded, cleanedBytes, keptBytes, readBytes, told } from "./AnswerBytes.ts"
 import type { Call } from "./AnswerBytes.ts"
 import { whileHeld } from "./BodiesInFlight.ts"
 import type { Hold } from "./BodiesInFlight.ts"
@@ -21,7 +21,8 @@ import { compileEndpoint } from "./EndpointRequest.ts"
 import type { AnyParts, CallParts, Endpoint } from "./EndpointRequest.ts"
 import type { Body, CallFailure } from "./Service.ts"
 import { AnswerLost } from "./Service.ts"
-import { isJsonObject, readBody } from "./Views.ts"
+import { isJsonObject, readBody, readTextBody } from "./Views.ts"
+import type { TextBody } from "./Views.ts"
 
 /** Bounds of one request; the bounded thing comes first, its unit last. */
 export interface ServiceLimits {
@@ -43,7 +44,7 @@ export interface ServiceLimits {
 
 export const defaultLimits: ServiceLimits = {
   answerBytesMax: 8 * 1024 * 1024,
-  resultsBytesMax: 256 * 1024 * 1024,
+  resultsBytesMax: 96 * 1024 * 1024,
   attachmentBytesMax: 1024 * 1024 * 1024,
   // A state, an acceptance or a list is a few kilobytes: what takes a minute will not come.
   requestTimeout: "60 seconds",
@@ -87,13 +88,13 @@ const readCounted = Effect.fnUntraced(function* (
   response: HttpClientResponse.HttpClientResponse,
   headers: Headers.Headers,
   grow: Hold["grow"],
-): Effect.fn.Return<Body, CallFailure> {
+): Effect.fn.Return<TextBody, CallFailure> {
   const { bytes, isCut } = yield* readBytes(call, response, headers, grow)
-  if (isCut) return readBody(bytes, `it is larger than ${call.bytesMax} bytes`)
+  if (isCut) return { ...readBody(bytes, `it is larger than ${call.bytesMax} bytes`), text: undefined }
   const { valueBytes, broken } = measureLargeBody(bytes)
   // Its text stands beside its bytes, in two bytes a character, while its value is made.
   if (broken === undefined && valueBytes > 0) yield* grow(2 * bytes.byteLength + valueBytes)
-  return readBody(bytes, broken)
+  return readTextBody(bytes, broken)
 })
 
 const lostBody = (call: Call, http_status: number, wanted: string) =>
@@ -105,7 +106,7 @@ const lostBody = (call: Call, http_status: number, wanted: string) =>
 const answerOf = (
   call: Call,
   response: HttpClientResponse.HttpClientResponse,
-  clean: (raw: Body) => Body,
+  clean: (raw: TextBody) => Body,
 ): Answer => {
   const http_status = response.status
   const headers = response.headers
@@ -196,9 +197,15 @@ export const makeExchange = (
     read: (answer: Answer) => Effect.Effect<A, CallFailure>,
     cleaningOf: (json: unknown) => Cleaning = () => ({}),
   ) => {
-    const clean = (raw: Body): Body => {
-      const bytes = cleanBody(raw.bytes, known, cleaningOf(raw.json))
-      return bytes === raw.bytes ? raw : readBody(bytes, raw.unusable)
+    const clean = ({ text, ...raw }: TextBody): Body => {
+      const { json, unusable } = raw
+      if (unusable !== undefined) {
+        // Nobody reads more of it, and to search all of it would take seconds.
+        const beginning = cleanBody(raw.bytes.slice(0, cleanedBytes), known)
+        return readBody(beginning.slice(0, keptBytes), unusable)
+      }
+      const bytes = cleanBody(raw.bytes, known, { ...cleaningOf(json), text })
+      return bytes === raw.bytes ? raw : readBody(bytes)
     }
     const call: Call = {
       name: endpoint.identifier,

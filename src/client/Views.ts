@@ -13,17 +13,29 @@ import type { AcceptanceView, Body, ExchangeAnswer, StateView } from "./Service.
 
 const utf8 = new TextDecoder()
 
+/** A body with the text that it was parsed from; none where it is no JSON, or was not parsed. */
+export interface TextBody extends Body {
+  readonly text: string | undefined
+}
+
 /**
  * Parses a body once, if its bounds allow it. A body that is no JSON keeps its bytes and has `json`
  * undefined.
  */
-export const readBody = (bytes: Uint8Array, unusable = measureLargeBody(bytes).broken): Body => {
-  if (unusable !== undefined) return { bytes, json: undefined, unusable }
+export const readTextBody = (bytes: Uint8Array, unusable: string | undefined): TextBody => {
+  if (unusable !== undefined) return { bytes, json: undefined, unusable, text: undefined }
   try {
-    return { bytes, json: JSON.parse(utf8.decode(bytes)) }
+    const text = utf8.decode(bytes)
+    return { bytes, json: JSON.parse(text), text }
   } catch {
-    return { bytes, json: undefined }
+    return { bytes, json: undefined, text: undefined }
   }
+}
+
+/** The same for whoever has no use for the text. */
+export const readBody = (bytes: Uint8Array, unusable = measureLargeBody(bytes).broken): Body => {
+  const { text: _, ...body } = readTextBody(bytes, unusable)
+  return body
 }
 
 const idsInUse = ["execution_id", "session_id"]

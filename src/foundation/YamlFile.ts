@@ -5,8 +5,8 @@
  */
 import { Effect, Predicate, Result, Schema, SchemaAST } from "effect"
 import type { SchemaIssue } from "effect"
-import { isMap, isScalar, isSeq, LineCounter, parseDocument } from "yaml"
-import type { Document } from "yaml"
+import { isMap, isScalar, isSeq, Lexer, LineCounter, parseDocument, Parser, visit } from "yaml"
+import type { CST, Document } from "yaml"
 import { nearestName } from "./Nearest.ts"
 import { readTextFile } from "./RegularFile.ts"
 
@@ -134,6 +134,44 @@ const hasRange = (node: unknown): node is { readonly range: readonly [number, nu
 
 /** Aliases are not needed here, and one of aliases of aliases would take all memory. */
 const aliasesMax = 100
+/** Far above any honest file. The library calls itself for each level. */
+const depthMax = 64
+/** Of one mapping. The library compares each with all before it. */
+const keysMax = 1_000
+
+const isLongMapping = (token: CST.Token): boolean =>
+  (token.type === "block-map" || (token.type === "flow-collection" && token.start.source === "{")) &&
+  token.items.length > keysMax
+
+/** Where a file becomes too much for the library, and why; found before it is asked. */
+const tooMuchAt = (source: string): { readonly offset: number; readonly why: string } | undefined => {
+  const parser = new Parser()
+  for (const lexeme of new Lexer().lex(source)) {
+    for (const _ of parser.next(lexeme));
+    const { offset, stack } = parser
+    // The document's own token, a scalar and a pair of brackets may stand on top.
+    if (stack.length > depthMax + 3) return { offset, why: "this is nested too deeply" }
+    if (stack.slice(-2).some(isLongMapping))
+      return { offset, why: `this mapping has more than ${keysMax} keys` }
+  }
+  return undefined
+}
+
+/** The value of a document, or where the first alias of too many stands. */
+const valueOf = (document: Document.Parsed): Result.Result<unknown, number> =>
+  Result.try({
+    try: (): unknown => document.toJS({ maxAliasCount: aliasesMax }),
+    catch: () => {
+      let first: number | undefined
+      visit(document, {
+        Alias: (_, { range }) => {
+          first = range?.[0]
+          return visit.BREAK
+        },
+      })
+      return first ?? 0
+    },
+  })
 
 /** A kind of file: what it may say, and in which words it is told what it may not. */
 export interface YamlKind<A> {
@@ -156,12 +194,19 @@ export const decodeYaml = <A>(
     const { line, col } = lines.linePos(offset)
     return { file, line: Math.max(line, 1), column: Math.max(col, 1), message }
   }
+  const tooMuch = tooMuchAt(source)
+  if (tooMuch !== undefined) {
+    lines.addNewLine(0)
+    for (const { index } of source.matchAll(/\n/g)) lines.addNewLine(index + 1)
+    return Result.fail([problem(tooMuch.offset, tooMuch.why)])
+  }
   const document = parseDocument(source, { lineCounter: lines, prettyErrors: false })
   const broken = document.errors.map(({ pos, message }) => problem(pos[0], message.split("\n")[0] ?? message))
   if (broken.length > 0) return Result.fail(broken)
-  const root: unknown = Result.getOrUndefined(
-    Result.try({ try: (): unknown => document.toJS({ maxAliasCount: aliasesMax }), catch: () => undefined }),
-  )
+  const read = valueOf(document)
+  if (Result.isFailure(read))
+    return Result.fail([problem(read.failure, "aliases (*) stand for too many values here; write them out")])
+  const root = read.success
   const decode = Schema.decodeUnknownResult(schema, { errors: "all", onExcessProperty: "error" })
   const decoded = decode(prepare(root))
   if (Result.isSuccess(decoded)) return Result.succeed(decoded.success)

@@ -6,6 +6,8 @@ import { defect, interruption, locked, needsPerson, stopped, unserved, warning }
 
 const freeSpace =
   "Check the free space and the permissions of the output folder; then run `nightjar run` to resume."
+const putBack =
+  "Run `nightjar verify` to see what is damaged, put copies of it back, then run `nightjar repair`."
 const checkService = "`nightjar doctor JOB` checks the address, the secret and the network; then run again."
 const explained = "`nightjar explain` with a task's id shows each attempt."
 const readAgain = "The executions are kept at the service; the next run reads them again."
@@ -45,10 +47,8 @@ export const nightMessages = {
   "lock-unusable": stopped("the lock of the output folder cannot be used: {detail}", freeSpace),
   "ledger-unusable": stopped("the ledger cannot be read or written: {detail}", freeSpace),
   "landing-failed": stopped("an answer could not be landed: {detail} ({path})", freeSpace),
-  "landing-damaged": stopped(
-    "a landed body is damaged: {detail} ({path})",
-    "Run `nightjar verify` to see what is damaged, and put a copy of that file back.",
-  ),
+  "landing-damaged": stopped("a landed body is damaged: {detail} ({path})", putBack),
+  "publishing-damaged": stopped("damage keeps the tables from being published: {detail}", putBack),
   "publishing-failed": stopped("the tables could not be published: {detail}", freeSpace),
   "output-locked": locked(
     "another process is working in this output folder",

@@ -42,14 +42,14 @@ export interface DeriveOptions {
   readonly families: ReadonlyArray<RecordFamily>
   /** The tables of the system to derive; record tables are derived unless `findings` spares it. */
   readonly tables: ReadonlyArray<TableSpec>
-  /** Takes full builders away; called at the end too. */
-  readonly sink: (flushed: ReadonlyArray<Flushed>) => Effect.Effect<void, PublishFailed>
+  /** Takes what full builders hold, one table after the other; called at the end too. */
+  readonly sink: (flushed: Flushed) => Effect.Effect<void, PublishFailed>
   /** By body hash and session: bodies found here are not read again. */
   readonly findings?: ReadonlyMap<string, SessionFindings>
 }
 
 /** Bytes of all answers of one task that are derived: their texts become one column. */
-const taskBytesMax = 320 * 1024 * 1024
+const taskBytesMax = 128 * 1024 * 1024
 
 export interface Derived {
   readonly receipts: Published["receipts"]
@@ -84,9 +84,9 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
         return Effect.succeed([])
       })),
     )
-    if (tables.isFull) yield* options.sink(tables.flush())
+    if (tables.isFull) for (const flushed of tables.flush()) yield* options.sink(flushed)
   }
-  yield* options.sink(tables.flush())
+  for (const flushed of tables.flush()) yield* options.sink(flushed)
   const left_out = tables.leftOut.bodies
   return { receipts, rows: tables.rows, findings: tables.found, left_out } satisfies Derived as Derived
 })

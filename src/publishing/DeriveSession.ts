@@ -38,7 +38,11 @@ export const readBody = Effect.fnUntraced(function* (run_id: string, { ref }: La
   const landing = yield* Landing
   return yield* landing
     .read(run_id, ref)
-    .pipe(Effect.mapError(({ path, message }) => new PublishFailed({ message: `${path}: ${message}` })))
+    .pipe(
+      Effect.mapError(
+        ({ path, message }) => new PublishFailed({ message: `${path}: ${message}`, damaged: true }),
+      ),
+    )
 })
 
 /** The row of the endpoint that a body came from. */

@@ -55,23 +55,18 @@ const checkNames = (run_id: string, run_date: string) =>
 const fileSink = (store: Store, picture: RunPicture, version: number, toolVersion: string) => {
   const { run_id, run_date } = picture.state.started
   const written: Array<ManifestFile> = []
-  const sink = (flushed: ReadonlyArray<Flushed>) =>
-    Effect.forEach(
-      flushed,
-      ({ spec, rows, table }) =>
-        fileStep(() => {
-          const earlier = written.filter((file) => file.table === spec.name).length
-          const part = earlier === 0 ? "" : `-${earlier + 1}`
-          const path = `tables/${spec.name}/run_date=${run_date}/${run_id}-v${version}${part}.parquet`
-          const bytes = parquetBytes(spec, table, { run_id, version: String(version), tool: toolVersion })
-          const place = join(store.layout.root, path)
-          store.files.makeFolder(dirname(dirname(place)), store.modes.folder)
-          store.files.makeFolder(dirname(place), store.modes.folder)
-          store.files.write(temporary(place), bytes, store.modes.file)
-          written.push({ table: spec.name, path, rows, bytes: bytes.length, sha256: sha256Of(bytes) })
-        }),
-      { discard: true },
-    )
+  const sink = ({ spec, rows, table }: Flushed) =>
+    fileStep(() => {
+      const earlier = written.filter((file) => file.table === spec.name).length
+      const part = earlier === 0 ? "" : `-${earlier + 1}`
+      const path = `tables/${spec.name}/run_date=${run_date}/${run_id}-v${version}${part}.parquet`
+      const bytes = parquetBytes(spec, table, { run_id, version: String(version), tool: toolVersion })
+      const place = join(store.layout.root, path)
+      store.files.makeFolder(dirname(dirname(place)), store.modes.folder)
+      store.files.makeFolder(dirname(place), store.modes.folder)
+      store.files.write(temporary(place), bytes, store.modes.file)
+      written.push({ table: spec.name, path, rows, bytes: bytes.length, sha256: sha256Of(bytes) })
+    })
   return { written, sink }
 }
 
@@ -161,7 +156,7 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
     yield* deriveRun(picture, {
       families: store.families,
       tables: outcomeTables,
-      sink: (flushed) => sink(flushed.filter(({ spec }) => replaced.has(spec.name))),
+      sink: (flushed) => (replaced.has(flushed.spec.name) ? sink(flushed) : Effect.void),
       findings: memory.run_id === run_id ? memory.findings : new Map(),
     })
     const files = [...known.files.filter(({ table }) => !replaced.has(table)), ...written]

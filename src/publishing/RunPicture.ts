@@ -129,8 +129,11 @@ export const framesOf = (
 export const loadPicture = Effect.fn("Publishing.loadPicture")(function* (run_id: string) {
   const ledger = yield* Ledger
   const landing = yield* Landing
-  const failed = (cause: { readonly message: string }) => new PublishFailed({ message: cause.message })
-  const facts = yield* Effect.mapError(ledger.facts(run_id), failed)
+  const failed = ({ message }: { readonly message: string }) => new PublishFailed({ message, damaged: true })
+  const facts = yield* Effect.mapError(
+    ledger.facts(run_id),
+    ({ message, damaged = false }) => new PublishFailed({ message: `the ledger: ${message}`, damaged }),
+  )
   const frames = yield* landing
     .list(run_id)
     .pipe(Effect.mapError(({ path, message }) => failed({ message: `${path}: ${message}` })))

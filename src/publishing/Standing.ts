@@ -125,7 +125,10 @@ export const buildStanding = Effect.fnUntraced(function* (
   fresh: ReadonlySet<string>,
 ) {
   const ledger = yield* Ledger
-  const runs = yield* Effect.mapError(ledger.runs, ({ message }) => new PublishFailed({ message }))
+  const runs = yield* Effect.mapError(
+    ledger.runs,
+    ({ message, damaged = false }) => new PublishFailed({ message: `the ledger: ${message}`, damaged }),
+  )
   const earlier = filesOf(manifest).filter(({ path }) => !fresh.has(path))
   const build = Effect.fnUntraced(function* (gaps: ReadonlyArray<Gap>) {
     yield* fileStep(() => clearBuild(store))

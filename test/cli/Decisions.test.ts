@@ -6,6 +6,8 @@ import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { resolveFingerprint } from "../../src/cli/commands/Credentials.ts"
 import { defectEnding, Ended, endingOf, refuse } from "../../src/cli/Failures.ts"
+import { LandingDamaged } from "../../src/landing/Landing.ts"
+import { PublishFailed } from "../../src/publishing/Publisher.ts"
 import { joinedExitCode } from "../../src/cli/Nights.ts"
 import { emptyView, foldProgress, renderView } from "../../src/cli/ProgressDisplay.ts"
 import { csvFormat, harmless, jsonFormat, tableFormat } from "../../src/cli/QueryFormats.ts"
@@ -56,6 +58,22 @@ describe("exit codes", () => {
     })
     expect(endingOf(new Error("x"))).toBeUndefined()
     expect(endingOf({ _tag: "toString" })).toBeUndefined()
+  })
+
+  it("damage is told as damage: neither free space nor another run mends it", () => {
+    const lines = (failure: unknown) => endingOf(failure)?.lines
+    const damaged = new PublishFailed({ message: "segment-000001.njl: wrong checksum", damaged: true })
+    expect(endingOf(damaged)).toEqual({
+      exit_code: 4,
+      lines: [
+        "nightjar: damage keeps the tables from being published: segment-000001.njl: wrong checksum " +
+          "[publishing-damaged]",
+        "Everything landed and recorded is kept; nothing was deleted at the service before it was published. Run `nightjar " +
+          "verify` to see what is damaged, put copies of it back, then run `nightjar repair`.",
+      ],
+    })
+    expect(lines(new LandingDamaged({ path: "p", message: "m" }))?.[1]).toBe(lines(damaged)?.[1])
+    expect(lines(new PublishFailed({ message: "disk full" }))?.[1]).toContain("Check free space")
   })
 
   it("a defect is told without its data [exit 1] [promise 12]", () => {

@@ -15,6 +15,12 @@ interface Campaign {
   readonly from: number
 }
 
+/** How often an answer came, and the time that all of them took. */
+export interface Answered {
+  readonly times: number
+  readonly ms: number
+}
+
 /** Reading, compiling and checking, each within the thread's own bound, and starting a thread anew. */
 const longestMs = 30_000
 
@@ -78,7 +84,7 @@ export const runCampaign = ({ count, from }: Campaign) => {
     Layer.provideMerge(Layer.merge(catalogue, Ledger.layer({ path: ":memory:" }))),
   )
   return Effect.gen(function* () {
-    const answers = new Map<string, number>()
+    const answers = new Map<string, Answered>()
     const complaints: Array<string> = []
     let slowest = { seed: from, ms: 0 }
     let peakMb = 0
@@ -87,7 +93,8 @@ export const runCampaign = ({ count, from }: Campaign) => {
       const exit = yield* Effect.exit(tryOne(seed))
       const ms = performance.now() - began
       const found = Exit.isSuccess(exit) ? exit.value : { kind: "broken", complaints: [String(exit.cause)] }
-      answers.set(found.kind, (answers.get(found.kind) ?? 0) + 1)
+      const before = answers.get(found.kind) ?? { times: 0, ms: 0 }
+      answers.set(found.kind, { times: before.times + 1, ms: before.ms + ms })
       complaints.push(...found.complaints.map((complaint) => `seed ${seed}: ${complaint}`))
       if (ms > longestMs) complaints.push(`seed ${seed}: took ${ms.toFixed(0)} ms`)
       if (ms > slowest.ms) slowest = { seed, ms }

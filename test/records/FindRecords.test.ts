@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest"
+import { bodyBounds } from "../../src/contract/BodyBounds.ts"
 import { attachmentIds } from "../../src/records/AttachmentIds.ts"
 import { findRecords, pathText } from "../../src/records/FindRecords.ts"
 
@@ -129,6 +130,16 @@ describe("attachmentIds", () => {
       refused: ["x".repeat(129), "../../etc/passwd", ""],
     })
     expect(attachmentIds(null)).toEqual({ requestable: [], refused: [] })
+  })
+
+  it("refuses a body that names more documents than a night can ask for, by one", () => {
+    const named = (count: number) => ({ attachments: Array.from({ length: count }, (_, n) => `doc-${n}`) })
+    const { documentsMax } = bodyBounds
+    expect(attachmentIds(named(documentsMax)).requestable).toHaveLength(documentsMax)
+    expect(attachmentIds([named(documentsMax), named(documentsMax)]).requestable).toHaveLength(documentsMax)
+    expect(() => attachmentIds(named(documentsMax + 1))).toThrow("it names more than 10000 documents")
+    const hostile = Array.from({ length: documentsMax + 1 }, (_, n) => ({ attachment: `../${n}` }))
+    expect(() => attachmentIds(hostile)).toThrow("it names more than 10000 documents")
   })
 })
 

@@ -118,7 +118,7 @@ describe("the normaliser", () => {
       byProduct: new Map([["x", 1]]),
       tally: { bySubFamily: new Map([["x:y", 1]]), byProduct: new Map([["x", 1]]) },
     })
-    const { spec, table } = normaliser.flush()[0]!
+    const { spec, table } = [...normaliser.flush()][0]!
     expect(spec.name).toBe("other_records")
     expect((await readBack(spec, table)).rows).toEqual([
       {
@@ -245,10 +245,17 @@ describe("the normaliser", () => {
   it("says when it is full, and is empty after a flush", () => {
     const normaliser = makeNormaliser(families)
     const text = "x".repeat(1_000_000)
-    for (let i = 0; i < 70; i++) normaliser.add(lineage, [{ product: "a", sub_family: "b", text }])
+    for (let i = 0; i < 70; i++) normaliser.add(lineage, [{ product: "a", sub_family: "b", i, text }])
     expect(normaliser.isFull).toBe(true)
-    expect(normaliser.flush().map(({ spec, rows }) => [spec.name, rows])).toEqual([["other_records", 70]])
-    expect([normaliser.isFull, normaliser.flush()]).toEqual([false, []])
+    // No table of more than 16 MB of text, and every row once and in order.
+    const flushed = [...normaliser.flush()]
+    expect(flushed.map(({ spec, rows }) => [spec.name, rows])).toEqual(
+      [16, 16, 16, 16, 6].map((rows) => ["other_records", rows]),
+    )
+    expect(flushed.map(({ table }) => table.numRows)).toEqual([16, 16, 16, 16, 6])
+    const ids = flushed.flatMap(({ table }) => [...table.getChild("record_id")!].map(String))
+    expect([ids.length, new Set(ids).size]).toEqual([70, 70])
+    expect([normaliser.isFull, [...normaliser.flush()]]).toEqual([false, []])
     for (let i = 0; i < 70; i++) normaliser.add(lineage, [{ ...degree, text }])
     expect(normaliser.isFull).toBe(true)
   })

@@ -126,3 +126,21 @@ faults: [*c, *c, *c, *c, *c, *c, *c, *c, *c]
     expect(Object.keys(item.fields).filter((key) => !words.has(key))).toEqual([])
   })
 })
+
+describe("a file of faults that would burn time or memory", () => {
+  it("is refused where it becomes too much, before anything of it is made", () => {
+    const aliases = ["b", "c", "d", "e", "f", "g", "h"].map(
+      (name, index) =>
+        `${name}: &${name} [${Array.from({ length: 10 }, () => `*${"abcdefg"[index]}`).join()}]`,
+    )
+    expect(told(["a: &a [1, 1]", ...aliases, "faults: *h"].join("\n"))).toEqual([
+      "2:8: aliases (*) stand for too many values here; write them out",
+    ])
+    expect(told(`seed: 1\nfaults: ${"[".repeat(100_000)}`)).toEqual(["2:75: this is nested too deeply"])
+    const steps = Array.from({ length: 900 }, (_, depth) => `${" ".repeat(depth)}a:`)
+    expect(told(["seed: 1", ...steps].join("\n"))).toEqual(["68:68: this is nested too deeply"])
+    const keys = Array.from({ length: 60_000 }, (_, n) => `k${n}: 1`)
+    expect(told(keys.join("\n"))).toEqual(["1001:6: this mapping has more than 1000 keys"])
+    expect(told(`{ ${keys.join(", ")} }`)).toEqual([expect.stringContaining("more than 1000 keys")])
+  })
+})
