@@ -7,6 +7,7 @@
 import { closeSync, fstatSync, openSync } from "node:fs"
 import { join } from "node:path"
 import { Deferred, Effect, Exit, Layer, Queue } from "effect"
+import { durableFiles } from "../foundation/DurableFile.ts"
 import type { LandedRef } from "../ledger/Fact.ts"
 import { cleanAttachments, landAttachmentIn } from "./AttachmentFiles.ts"
 import { headerBytesMax, sha256Of } from "./Frame.ts"
@@ -48,7 +49,8 @@ export const LandingFiles = {
       Effect.gen(function* () {
         const landing = join(options.root, "landing")
         const attachments = join(options.root, "attachments")
-        yield* cleanAttachments(attachments)
+        const files = yield* durableFiles
+        yield* cleanAttachments(files, attachments)
         const land = yield* groupCommit(landing, options.segmentBytesMax ?? segmentBytesDefault)
         return Landing.of({
           land,
@@ -56,17 +58,22 @@ export const LandingFiles = {
           read: Effect.fn("Landing.read")((run_id: string, ref: LandedRef) =>
             Effect.suspend(() => readBody(landing, run_id, ref)),
           ),
-          landAttachment: landAttachmentIn(attachments, options.attachmentBytesMax ?? attachmentBytesDefault),
+          landAttachment: landAttachmentIn(
+            files,
+            attachments,
+            options.attachmentBytesMax ?? attachmentBytesDefault,
+          ),
         })
       }),
     ),
 }
 
 const groupCommit = Effect.fnUntraced(function* (landing: string, segmentBytesMax: number) {
+  const files = yield* durableFiles
   const writers = new Map<string, SegmentWriter>()
   const queue = yield* Queue.bounded<Waiting>(waitingMax)
   const commit = Effect.fnUntraced(function* (run_id: string, batch: ReadonlyArray<Waiting>) {
-    const writer = writers.get(run_id) ?? new SegmentWriter(join(landing, run_id), segmentBytesMax)
+    const writer = writers.get(run_id) ?? new SegmentWriter(files, join(landing, run_id), segmentBytesMax)
     writers.set(run_id, writer)
     const exit = yield* Effect.exit(writer.append(batch.map(({ frame }) => frame)))
     batch.forEach(({ done }, index) => {

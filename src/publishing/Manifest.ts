@@ -4,9 +4,9 @@
  * from what it lists.
  */
 import { createHash } from "node:crypto"
+import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Schema } from "effect"
-import type { FileOperations } from "./OutputFiles.ts"
 
 const ManifestFile = Schema.Struct({
   table: Schema.String,
@@ -34,9 +34,9 @@ export const nothingPublished: Manifest = { version: 0, amends: false, runs: {} 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Manifest))
 
 /** undefined where there is no file, or where it is no manifest. */
-export const readManifest = (files: FileOperations, path: string): Manifest | undefined => {
-  if (!files.exists(path)) return undefined
-  const decoded = decode(new TextDecoder().decode(files.read(path)))
+export const readManifest = (path: string): Manifest | undefined => {
+  if (!existsSync(path)) return undefined
+  const decoded = decode(readFileSync(path, "utf8"))
   return decoded._tag === "Some" ? decoded.value : undefined
 }
 

@@ -7,6 +7,7 @@ import { dirname, join } from "node:path"
 import { Effect, Layer, Semaphore } from "effect"
 import type { FileSystem } from "effect"
 import { DuckDb } from "../duckdb/DuckDb.ts"
+import { durableFiles } from "../foundation/DurableFile.ts"
 import { Landing } from "../landing/Landing.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { loadRecordSchemas } from "../records/LoadRecordSchemas.ts"
@@ -21,8 +22,7 @@ import type { Derived } from "./DeriveRun.ts"
 import type { SessionFindings } from "./DeriveSession.ts"
 import { layoutOf, modesOf, sha256Of } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
-import { fileStep, nodeFiles } from "./OutputFiles.ts"
-import type { FileOperations } from "./OutputFiles.ts"
+import { fileStep } from "./OutputFiles.ts"
 import { Publisher, PublishFailed } from "./Publisher.ts"
 import type { Published } from "./Publisher.ts"
 import { loadPicture } from "./RunPicture.ts"
@@ -39,7 +39,6 @@ export interface PublisherOptions {
   readonly schemasFolder: string
   readonly share: "none" | "group"
   readonly toolVersion: string
-  readonly files?: FileOperations
 }
 
 const runIdPattern = /^[a-z0-9][a-z0-9.-]{0,199}$/
@@ -184,7 +183,7 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
 /** The store of an output folder, for whoever publishes, verifies or repairs. */
 export const openStore = Effect.fnUntraced(function* (options: PublisherOptions) {
   const families = yield* loadRecordSchemas(options.schemasFolder)
-  const files = options.files ?? nodeFiles
+  const files = yield* durableFiles
   const store: Store = { layout: layoutOf(options.root), modes: modesOf(options.share), files, families }
   return store
 })

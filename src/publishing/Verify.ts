@@ -3,6 +3,7 @@
  * changed, files of another hash, tables of another count, executions without a row, deletions without a
  * receipt or of which landing holds less than was counted, strays. Reads only.
  */
+import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { identifier } from "../duckdb/SqlText.ts"
@@ -17,7 +18,7 @@ import { receiptOf } from "./DeriveRun.ts"
 import { proveAgain } from "./ProveAgain.ts"
 import { filesOf, nothingPublished, readManifest, sha256Of } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
-import { fileStep } from "./OutputFiles.ts"
+import { filesBelow, fileStep } from "./OutputFiles.ts"
 import { framesOf, loadPicture } from "./RunPicture.ts"
 import type { RunPicture } from "./RunPicture.ts"
 import { gapsIn } from "./Standing.ts"
@@ -49,7 +50,7 @@ const problemOf = (problem: string, where: string, to: keyof typeof next): Probl
 /** All problems, in the order of ledger, landing, files, database; none when everything agrees. */
 export const verify = Effect.fn("Publishing.verify")(function* (store: Store) {
   const ledger = yield* Ledger
-  const manifest = yield* fileStep(() => readManifest(store.files, store.layout.manifest))
+  const manifest = yield* fileStep(() => readManifest(store.layout.manifest))
   const isLost = yield* isManifestLost(store, manifest)
   const looked = yield* Effect.result(Effect.all([ledger.problems, ledger.runs]))
   if (looked._tag === "Failure") return yield* verifyTables(store, looked.failure.message)
@@ -79,7 +80,7 @@ const ledgerName = "ledger.sqlite"
 
 /** What can be said without the ledger, and what is wrong with that. */
 export const verifyTables = Effect.fn("Publishing.verifyTables")(function* (store: Store, message: string) {
-  const manifest = yield* fileStep(() => readManifest(store.files, store.layout.manifest))
+  const manifest = yield* fileStep(() => readManifest(store.layout.manifest))
   return [
     problemOf(message, ledgerName, "restore"),
     ...(yield* publishedProblems(store, manifest, new Map())),
@@ -87,8 +88,8 @@ export const verifyTables = Effect.fn("Publishing.verifyTables")(function* (stor
 })
 
 /** No manifest, although there are tables: what of them is published is not known. */
-const isManifestLost = ({ files, layout }: Store, manifest: Manifest | undefined) =>
-  fileStep(() => manifest === undefined && files.walk(layout.tables).length > 0)
+const isManifestLost = ({ layout }: Store, manifest: Manifest | undefined) =>
+  fileStep(() => manifest === undefined && filesBelow(layout.tables).length > 0)
 
 const publishedProblems = Effect.fnUntraced(function* (
   store: Store,
@@ -120,14 +121,14 @@ const runProblems = Effect.fnUntraced(function* (store: Store, run_id: string) {
 })
 
 /** Every document that was downloaded is there, and is what its name says. */
-const documentProblems = ({ files, layout }: Store, { state }: RunPicture) =>
+const documentProblems = ({ layout }: Store, { state }: RunPicture) =>
   fileStep(() =>
     [...state.tasks.values()].flatMap(({ attachments }) =>
       attachments.flatMap(({ status, path, sha256 }): ReadonlyArray<Problem> => {
         if (status !== "downloaded" || path === undefined) return []
         const stands = join(layout.root, path)
-        if (!files.exists(stands)) return [problemOf("the document is missing", path, "restore")]
-        const isWhole = sha256Of(files.read(stands)) === sha256
+        if (!existsSync(stands)) return [problemOf("the document is missing", path, "restore")]
+        const isWhole = sha256Of(readFileSync(stands)) === sha256
         return isWhole ? [] : [problemOf("the document is not what was downloaded", path, "restore")]
       }),
     ),
@@ -197,8 +198,8 @@ const isLess = (now: ReadonlyArray<ProofLine>, then: ReadonlyArray<ProofLine>): 
 
 const fileProblems = (store: Store, manifest: Manifest) =>
   fileStep(() => {
-    const { files, layout } = store
-    const cut = files.exists(layout.next)
+    const { layout } = store
+    const cut = existsSync(layout.next)
       ? [problemOf("a publication was cut off; the next one finishes it", "tables", "publication")]
       : []
     const strays = strayFiles(store, manifest).filter((path) => path !== "tables/manifest.next.json")
