@@ -59,6 +59,7 @@ describe("the log of a run", () => {
         disk.isFull = true
         yield* ledger.append([fact("t-2")])
         disk.isFull = false
+        assert.deepStrictEqual(tasksIn(output), ["t-1"])
         yield* ledger.append([fact("t-3")])
         assert.lengthOf(yield* ledger.facts(run_id), 3)
       }).pipe(Effect.provide(logged(output, calls)))
