@@ -4,7 +4,7 @@
  */
 import { Effect } from "effect"
 import type { Job } from "../jobs/Job.ts"
-import type { Problem } from "../jobs/Problem.ts"
+import type { Problem } from "../foundation/FileProblem.ts"
 import { exitCodes, Ended, UsageRefused } from "./Failures.ts"
 import { note } from "./Output.ts"
 
