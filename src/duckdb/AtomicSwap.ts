@@ -39,7 +39,7 @@ export const swapFiles = Effect.fnUntraced(function* (buildPath: string, finalPa
   yield* Effect.mapError(files.settle(buildPath, mode), failed)
   yield* Effect.try({
     try: () => {
-      // A log beside the final name belongs to the version that goes; it must never be replayed into the new one.
+      // A log beside the final name belongs to the old version and must never be replayed into the new one.
       files.remove(`${finalPath}.wal`)
       files.rename(buildPath, finalPath)
       files.syncFolder(dirname(finalPath))

@@ -169,13 +169,13 @@ export class DurableFiles {
     )
   }
 
-  /** With this mode, also where it is there already; each folder that was missing is synced into its parent. */
+  /** With this mode, also where it is there already; each missing folder is synced into its parent. */
   makeFolder(path: string, mode: number): void {
     this.#makeMissing(path, mode)
     attempt("set the mode", path, () => this.#calls.setMode(path, mode))
   }
 
-  /** Step by step: Node's own `recursive` never returns where the file system says that the parent is missing. */
+  /** Step by step: Node's own `recursive` never returns where the parent is told to be missing. */
   #makeMissing(path: string, mode: number): void {
     if (fs.existsSync(path)) return
     if (dirname(path) !== path) this.#makeMissing(dirname(path), mode)

@@ -33,7 +33,7 @@ const essential = new Set<PropertyKey>(
 
 /** What is left of a mapping without its wrong keys, to look for what else is wrong with it. */
 const withoutKeys = (value: unknown, wrong: ReadonlySet<PropertyKey | undefined>): object | undefined => {
-  if (!Predicate.isObject(value) || Array.isArray(value)) return undefined
+  if (!Predicate.isObject(value)) return undefined
   if ([...wrong].some((key) => !Predicate.isString(key) || essential.has(key))) return undefined
   return Object.fromEntries(Object.entries(value).filter(([key]) => !wrong.has(key)))
 }

@@ -243,7 +243,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string) {
   const invalid = () => new JobInvalid({ problems: findings.errors(), warnings: findings.warnings() })
   const { root } = document
   if (root === undefined) return yield* invalid()
-  if (!isMapping(root)) {
+  if (!Predicate.isObject(root)) {
     findings.error(document.place([]), "a job file is a mapping of keys to values")
     return yield* invalid()
   }
@@ -286,6 +286,3 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string) {
   const loaded: LoadedJob = { job, warnings: findings.warnings() }
   return loaded
 })
-
-const isMapping = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  Predicate.isObject(value) && !Array.isArray(value)

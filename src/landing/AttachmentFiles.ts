@@ -3,10 +3,10 @@
  * synced, renamed. No name from the service ever becomes a path. What a crash left half-written is removed at
  * the next start.
  */
-import { createHash } from "node:crypto"
 import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Stream } from "effect"
+import { beginSha256 } from "../foundation/Sha256.ts"
 import type { AppendedFile, DurableFiles } from "../foundation/DurableFile.ts"
 import type { LandedAttachment, LandingFailed } from "./Landing.ts"
 import { landingFailed } from "./SegmentWriter.ts"
@@ -44,7 +44,7 @@ export const landAttachmentIn = (files: DurableFiles, folder: string, bytesMax: 
       open,
       (file) =>
         Effect.gen(function* () {
-          const hash = createHash("sha256")
+          const hash = beginSha256()
           const bytes = yield* Stream.runFoldEffect(
             chunks,
             () => 0,

@@ -7,10 +7,12 @@
 import { closeSync, fstatSync, openSync } from "node:fs"
 import { join } from "node:path"
 import { Deferred, Effect, Exit, Layer, Queue } from "effect"
+import { sha256Hex } from "../foundation/Sha256.ts"
 import { durableFiles } from "../foundation/DurableFile.ts"
 import type { LandedRef } from "../ledger/Fact.ts"
+import { isRunId } from "../ledger/RunId.ts"
 import { cleanAttachments, landAttachmentIn } from "./AttachmentFiles.ts"
-import { headerBytesMax, sha256Of } from "./Frame.ts"
+import { headerBytesMax } from "./Frame.ts"
 import { Landing, LandingDamaged, LandingFailed } from "./Landing.ts"
 import type { LandedBody } from "./Landing.ts"
 import { readFully, scanSegment } from "./SegmentScan.ts"
@@ -37,10 +39,6 @@ interface Waiting {
   readonly frame: PendingFrame
   readonly done: Deferred.Deferred<LandedRef, LandingFailed>
 }
-
-/** `run_id` is ours, `<job name>.<date>` with perhaps a number; nothing else ever becomes a folder. */
-const runIdPattern = /^[a-z0-9][a-z0-9.-]{0,199}$/
-const isRunId = (run_id: string): boolean => runIdPattern.test(run_id) && !run_id.includes("..")
 
 export const LandingFiles = {
   layer: (options: LandingFilesOptions): Layer.Layer<Landing, LandingFailed> =>
@@ -153,7 +151,7 @@ const readBody = (
       }
       const bytes = new Uint8Array(ref.bytes)
       readFully(descriptor, bytes, ref.offset)
-      if (sha256Of(bytes) === ref.sha256) return Effect.succeed(bytes)
+      if (sha256Hex(bytes) === ref.sha256) return Effect.succeed(bytes)
       return damaged(path, `the body at offset ${ref.offset} is not what was landed`)
     } finally {
       closeSync(descriptor)

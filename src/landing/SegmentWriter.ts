@@ -7,10 +7,11 @@
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
+import { sha256Hex } from "../foundation/Sha256.ts"
 import type { AppendedFile, DurableFiles } from "../foundation/DurableFile.ts"
 import { codeOf, FileFailed } from "../foundation/FileCalls.ts"
 import type { LandedRef } from "../ledger/Fact.ts"
-import { encodeHeader, frameEnd, sha256Of } from "./Frame.ts"
+import { encodeHeader, frameEnd } from "./Frame.ts"
 import { LandingFailed } from "./Landing.ts"
 import type { BodyMeta } from "./Landing.ts"
 
@@ -123,7 +124,7 @@ export class SegmentWriter {
     const pieces: Array<Uint8Array> = []
     let at = segment.file.size
     const refs = frames.map(({ meta, bytes }) => {
-      const sha256 = sha256Of(bytes)
+      const sha256 = sha256Hex(bytes)
       const header = encodeHeader({ njl: 1, at, synced: segment.synced, bytes: bytes.length, sha256, meta })
       pieces.push(header, bytes, frameEnd)
       const offset = at + header.length

@@ -3,7 +3,6 @@
  * the truth about `tables/`: a file that it does not list is litter of a crash, and the database is rebuilt
  * from what it lists.
  */
-import { createHash } from "node:crypto"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Schema } from "effect"
@@ -44,8 +43,6 @@ export const manifestText = (manifest: Manifest): string => `${JSON.stringify(ma
 
 export const filesOf = (manifest: Manifest): ReadonlyArray<ManifestFile> =>
   Object.values(manifest.runs).flatMap(({ files }) => files)
-
-export const sha256Of = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex")
 
 /** Where everything published stands. */
 export const layoutOf = (root: string) => ({

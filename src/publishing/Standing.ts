@@ -6,10 +6,11 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
+import { sha256Hex } from "../foundation/Sha256.ts"
 import { DuckDb } from "../duckdb/DuckDb.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { buildDatabase } from "./BuildDatabase.ts"
-import { filesOf, sha256Of } from "./Manifest.ts"
+import { filesOf } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { filesBelow, fileStep } from "./OutputFiles.ts"
 import { PublishFailed } from "./Publisher.ts"
@@ -32,7 +33,7 @@ export const gapsIn = (
     if (!existsSync(stands)) return [{ path, problem: "the file is missing" }]
     if (!thoroughly) return []
     const found = readFileSync(stands)
-    const isWhole = found.length === bytes && sha256Of(found) === sha256
+    const isWhole = found.length === bytes && sha256Hex(found) === sha256
     return isWhole ? [] : [{ path, problem: "the file is not what was published" }]
   })
 
@@ -77,7 +78,7 @@ export const readOffFiles = Effect.fnUntraced(function* ({ layout }: Store) {
     const rows = run_id === "" ? undefined : yield* countRows(join(layout.root, path))
     if (rows === undefined) continue
     const bytes = yield* fileStep(() => readFileSync(join(layout.root, path)))
-    const file = { table, path, rows, bytes: bytes.length, sha256: sha256Of(bytes) }
+    const file = { table, path, rows, bytes: bytes.length, sha256: sha256Hex(bytes) }
     placed.push({ run_id, run_date, version: Number(version), file })
   }
   const runs = Map.groupBy(placed, ({ run_id }) => run_id)

@@ -6,6 +6,7 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
+import { sha256Hex } from "../foundation/Sha256.ts"
 import { identifier } from "../duckdb/SqlText.ts"
 import { shortfallOf } from "../execution/DrainProof.ts"
 import type { DrainProof } from "../execution/DrainProof.ts"
@@ -16,7 +17,7 @@ import { countDifferences, databaseVersion, openDatabase } from "./BuildDatabase
 import { strayFiles } from "./Commit.ts"
 import { receiptOf } from "./DeriveRun.ts"
 import { proveAgain } from "./ProveAgain.ts"
-import { filesOf, nothingPublished, readManifest, sha256Of } from "./Manifest.ts"
+import { filesOf, nothingPublished, readManifest } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
 import { filesBelow, fileStep } from "./OutputFiles.ts"
 import { framesOf, loadPicture } from "./RunPicture.ts"
@@ -128,7 +129,7 @@ const documentProblems = ({ layout }: Store, { state }: RunPicture) =>
         if (status !== "downloaded" || path === undefined) return []
         const stands = join(layout.root, path)
         if (!existsSync(stands)) return [problemOf("the document is missing", path, "restore")]
-        const isWhole = sha256Of(readFileSync(stands)) === sha256
+        const isWhole = sha256Hex(readFileSync(stands)) === sha256
         return isWhole ? [] : [problemOf("the document is not what was downloaded", path, "restore")]
       }),
     ),

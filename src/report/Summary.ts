@@ -8,7 +8,7 @@ import { shortfallOf, surplusOf } from "../execution/DrainProof.ts"
 import type { AttemptState, RunState, TaskState, TokenNote } from "../ledger/RunState.ts"
 import { dayOf } from "../tokens/TokenLogin.ts"
 import { adviceOf } from "./Advice.ts"
-import { shorten } from "./TerminalText.ts"
+import { cutText } from "../contract/TextBounds.ts"
 import { counted } from "./TextTable.ts"
 
 /** Tasks of one reason; `who_acts` is never `nobody` here. */
@@ -121,7 +121,7 @@ const troublesOf = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<Trouble> => 
       reason: "IN_PROGRESS",
       who_acts: "service" as const,
     }
-    const reason = shorten(told.reason, reasonMax)
+    const reason = cutText(told.reason, reasonMax)
     const key = JSON.stringify([who_acts, outcome, reason])
     const group = groups.get(key)
     if (group === undefined) {
@@ -132,7 +132,7 @@ const troublesOf = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<Trouble> => 
         reason,
         count: 0,
         examples: [],
-        message: fact?.message === undefined ? undefined : shorten(fact.message, messageMax),
+        message: fact?.message === undefined ? undefined : cutText(fact.message, messageMax),
         advice: about,
       }
       groups.set(key, { trouble, examples: [subjectOf(task)], count: 1 })
