@@ -137,7 +137,6 @@ export const matcherOf = (sources: ReadonlyArray<ResultsSource>): Matcher => {
 /** The JSON of an answer; undefined where it has none. */
 export const jsonOf = ({ body }: RecordedCall): unknown => (body._tag === "Json" ? body.json : undefined)
 
-
 /** An own field of a JSON object. */
 export const fieldOf = (json: unknown, name: string): unknown =>
   Predicate.isObject(json) && Object.hasOwn(json, name) ? json[name] : undefined
