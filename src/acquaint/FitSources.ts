@@ -3,9 +3,10 @@
  * changed where they do not hold here, the job's own rows are taken over where they answered. No path is
  * invented. What could cost records is written as a comment, for an engineer to decide.
  */
+import { Predicate } from "effect"
 import { builtInSources } from "../contract/ResultsSource.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
-import { fieldOf, isObject, jsonOf } from "./Calls.ts"
+import { fieldOf, jsonOf } from "./Calls.ts"
 import type { RecordedCall } from "./Calls.ts"
 import type { Observed } from "./Observe.ts"
 import { countsIn, lastAnswer, meetsCounts, shareOf } from "./Evidence.ts"
@@ -88,7 +89,8 @@ const proposeCounts = (source: ResultsSource, input: FitInput): Proposal => {
 /** A closed execution whose answer does not say that it is final would never be taken for complete. */
 const proposeFinal = (source: ResultsSource, call: RecordedCall): Proposal["decisions"] => {
   const json = jsonOf(call)
-  if (source.final === "always" || !isObject(json) || fieldOf(json, source.final) !== undefined) return []
+  if (source.final === "always" || !Predicate.isObject(json) || fieldOf(json, source.final) !== undefined)
+    return []
   const why =
     `the answer has no \`${source.final}\`, although the execution is closed, so that a night takes it ` +
     "for partial"

@@ -12,7 +12,7 @@ import { callLine } from "../acquaint/Report.ts"
 import { encodeReading } from "../sandbox/readings/ReadingFile.ts"
 import { Reading, readingChoices } from "../sandbox/state/Reading.ts"
 import { refuse } from "./Failures.ts"
-import { makeFolder, writeWhole } from "./RunFolder.ts"
+import { makePrivate, writeWhole } from "./RunFolder.ts"
 
 /** One name of a folder, whatever the ids hold. */
 const folderName = (text: string): string => text.replaceAll(/[^A-Za-z0-9.-]/g, "_")
@@ -55,7 +55,7 @@ export const writeSources = Effect.fnUntraced(function* (
   const written: Array<string> = []
   for (const { name, text } of fitted) {
     if (text === undefined) continue
-    if (written.length === 0) makeFolder(folder, "none")
+    if (written.length === 0) yield* makePrivate(folder)
     yield* writeWhole(results, `${name}.yaml`, text, "none")
     written.push(join(results, `${name}.yaml`))
   }
@@ -64,7 +64,7 @@ export const writeSources = Effect.fnUntraced(function* (
 
 export const writeCalls = Effect.fnUntraced(function* (folder: string, calls: ReadonlyArray<RecordedCall>) {
   // Each step of the way is closed to others, whoever made it.
-  makeFolder(join(folder, ".."), "none")
+  yield* makePrivate(join(folder, ".."))
   yield* writeWhole(folder, "calls.ndjson", calls.map((call) => `${callLine(call)}\n`).join(""), "none")
 })
 

@@ -5,8 +5,8 @@
 import { Effect } from "effect"
 import { counted } from "../foundation/Counted.ts"
 import type { Job } from "../jobs/Job.ts"
-import { renderProblem } from "../jobs/Problem.ts"
-import type { Problem } from "../jobs/Problem.ts"
+import { renderProblem } from "../foundation/FileProblem.ts"
+import type { Problem } from "../foundation/FileProblem.ts"
 import { refuse } from "./Failures.ts"
 import { note } from "./Output.ts"
 

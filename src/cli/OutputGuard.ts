@@ -3,9 +3,9 @@
  * Nothing is changed in a folder that is not ours: it is ours once the marker stands in it, and a marker is
  * only put into an empty folder, or into one that an earlier version worked in.
  */
-import { closeSync, existsSync, fsyncSync, openSync, readdirSync, readFileSync } from "node:fs"
-import { mkdirSync, renameSync, statSync, writeSync } from "node:fs"
-import { dirname, join } from "node:path"
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
+import { join } from "node:path"
+import type { DurableFiles } from "../foundation/DurableFile.ts"
 import { refuse } from "./Failures.ts"
 import type { Refused } from "./Failures.ts"
 
@@ -51,43 +51,16 @@ export const refusalOf = (output: string): Refused | undefined => {
 /**
  * Throws what the machine refuses; answers why the folder is left alone, or undefined once the marker stands.
  */
-export const claimFolder = (output: string, folderMode: number): Refused | undefined => {
+export const claimFolder = (files: DurableFiles, output: string, folderMode: number): Refused | undefined => {
   const refusal = refusalOf(output)
   if (refusal !== undefined) return refusal
-  makeMissing(output, folderMode)
-  if (markerState(output) !== "marked") writeMarker(output)
+  if (!existsSync(output)) files.makeFolder(output, folderMode)
+  if (markerState(output) === "marked") return undefined
+  // Two processes that claim the same folder write the same, each on its own way.
+  const path = join(output, markerName)
+  files.replace(path, markerText, 0o600, `${path}.${process.pid}.tmp`)
   return undefined
 }
-
-/** Whole or not at all; two processes that claim the same folder write the same. */
-const writeMarker = (output: string): void => {
-  const building = join(output, `${markerName}.${process.pid}.tmp`)
-  const descriptor = openSync(building, "w", 0o600)
-  try {
-    writeSync(descriptor, markerText)
-    fsyncSync(descriptor)
-  } finally {
-    closeSync(descriptor)
-  }
-  renameSync(building, join(output, markerName))
-}
-
-/**
- * Step by step: Node's own `recursive` never returns where the file system says that the parent is missing.
- */
-export const makeMissing = (path: string, mode: number): void => {
-  if (existsSync(path)) return
-  if (dirname(path) !== path) makeMissing(dirname(path), mode)
-  try {
-    mkdirSync(path, { mode })
-  } catch (cause) {
-    // Another process may make the same folder at the same moment.
-    if (codeOf(cause) !== "EEXIST") throw cause
-  }
-}
-
-export const codeOf = (cause: unknown): string =>
-  cause instanceof Error && "code" in cause ? String(cause.code) : ""
 
 const holdsSomething = (folder: string): boolean => existsSync(folder) && readdirSync(folder).length > 0
 

@@ -4,7 +4,7 @@
  * every secret that this process knows: nothing behind this door can land, log or show one. Errors carry
  * neither request nor body; the connection of an answer that nobody reads is given back or closed.
  */
-import { Context, Effect, Result } from "effect"
+import { Context, Effect, Predicate, Result } from "effect"
 import type { Duration, Stream } from "effect"
 import { FetchHttpClient, Headers, HttpClient } from "effect/http"
 import type { HttpClientError, HttpClientResponse } from "effect/http"
@@ -21,7 +21,7 @@ import { compileEndpoint } from "./EndpointRequest.ts"
 import type { AnyParts, CallParts, Endpoint } from "./EndpointRequest.ts"
 import type { Body, CallFailure } from "./Service.ts"
 import { AnswerLost } from "./Service.ts"
-import { isJsonObject, readBody, readTextBody } from "./Views.ts"
+import { readBody, readTextBody } from "./Views.ts"
 import type { TextBody } from "./Views.ts"
 
 /** Bounds of one request; the bounded thing comes first, its unit last. */
@@ -132,9 +132,9 @@ const answerOf = (
     headers,
     response,
     body: Effect.map(read, ({ body }) => body),
-    issuing: fitting("object", isJsonObject),
+    issuing: fitting("object", Predicate.isObject),
     json: bodyOf("value", (json) => json !== undefined),
-    object: bodyOf("object", isJsonObject),
+    object: bodyOf("object", Predicate.isObject),
     list: bodyOf("list", Array.isArray),
     stream: bounded(call, response),
     discard,

@@ -2,7 +2,7 @@
  * Tolerant readings of bodies, derived from the contract's schemas: a field of the wrong type is absent, an
  * unknown field is ignored, and nothing here throws, whatever a body holds (promise 11).
  */
-import { Redacted, Schema } from "effect"
+import { Predicate, Redacted, Schema } from "effect"
 import { measureLargeBody } from "../contract/BodyBounds.ts"
 import { acceptanceFields, executionStateFields, FeatureState } from "../contract/Execution.ts"
 import { readProductsCount } from "../contract/ProductsCount.ts"
@@ -43,7 +43,7 @@ const idsInUse = ["execution_id", "session_id"]
 /** A body whose own ids are too long to be used is of no use: half an id would be another one. */
 export const withUsableIds = (body: Body): Body => {
   const { json } = body
-  if (!isJsonObject(json)) return body
+  if (!Predicate.isObject(json)) return body
   for (const name of idsInUse) {
     const id = ownField(json, name)
     if (typeof id !== "string" || id.length <= idCharactersMax) continue
@@ -54,9 +54,6 @@ export const withUsableIds = (body: Body): Body => {
 }
 
 export type JsonObject = Readonly<Record<string, unknown>>
-
-export const isJsonObject = (json: unknown): json is JsonObject =>
-  typeof json === "object" && json !== null && !Array.isArray(json)
 
 /** The own field of that name; a name that only the prototype has is absent. */
 export const ownField = (json: JsonObject, name: string): unknown =>
@@ -100,7 +97,7 @@ const viewOf = <Readers extends Record<string, Reader<unknown>>>(readers: Reader
   const fields = Object.entries(readers)
   return (json: unknown): ViewOf<Readers> => {
     const view: Record<string, unknown> = {}
-    if (isJsonObject(json)) {
+    if (Predicate.isObject(json)) {
       for (const [name, read] of fields) {
         const value = read(ownField(json, name))
         if (value !== undefined) view[name] = value
@@ -124,7 +121,7 @@ export const viewAcceptance: (json: unknown) => AcceptanceView = viewOf({
 
 /** Section 2.6: of an acceptance before anything in it was blanked. */
 export const viewTicket = (unblanked: unknown): Redacted.Redacted<string> | undefined => {
-  const ticket = isJsonObject(unblanked) ? ownField(unblanked, "ticket") : undefined
+  const ticket = Predicate.isObject(unblanked) ? ownField(unblanked, "ticket") : undefined
   return isSecret(ticket) ? Redacted.make(ticket) : undefined
 }
 
@@ -170,7 +167,7 @@ export const viewExchanged = (
   json: unknown,
   unblanked: unknown,
 ): Extract<ExchangeAnswer, { _tag: "Exchanged" }> | undefined => {
-  if (!isJsonObject(json) || !isJsonObject(unblanked)) return undefined
+  if (!Predicate.isObject(json) || !Predicate.isObject(unblanked)) return undefined
   const pair = ownField(json, "token")
   const issued = ownField(unblanked, "token")
   if (!isTokenPair(pair) || !isTokenPair(issued) || !isSecret(issued.token_key)) return undefined

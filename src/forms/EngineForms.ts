@@ -5,7 +5,7 @@
  * form from the cache says nothing about it, and one that is out of date still serves to check parameters
  * while the engine is away. An unknown engine is never kept.
  */
-import { Clock, Context, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { Clock, Context, Effect, Layer, Option, Predicate, Redacted, Schema } from "effect"
 import { EngineDetails } from "../contract/Engine.ts"
 import type { JobFeature } from "../jobs/Job.ts"
 import { namesSecret } from "../jobs/HooksData.ts"
@@ -15,7 +15,6 @@ import { beyondText, count, textMax } from "./FormBounds.ts"
 import { FormChecker } from "./FormChecker.ts"
 import type { FormsUncheckable } from "./FormChecker.ts"
 import type { RawFit, Unusable } from "./FitForms.ts"
-import { isRecord } from "./JsonSchema.ts"
 import type { Findings } from "./Parameters.ts"
 
 /** No engine can be looked up: the service refuses the secret or cannot be reached. Ends planning. */
@@ -101,7 +100,8 @@ const isAvailable = ({ is_online, status }: EngineDetails): boolean => is_online
 export const secretFields = ({ properties }: EngineDetails["parameters"]): ReadonlySet<string> =>
   new Set(
     Object.entries(properties).flatMap(([name, field]) => {
-      const says = isRecord(field) && (field["format"] === "password" || field["writeOnly"] === true)
+      const says =
+        Predicate.isObject(field) && (field["format"] === "password" || field["writeOnly"] === true)
       return says || namesSecret(name) ? [name] : []
     }),
   )

@@ -11,7 +11,8 @@ import type { CsvRow } from "./Csv.ts"
 import type { Cells } from "./DataCells.ts"
 import type { ParameterSource } from "./Job.ts"
 import { nearestName } from "../foundation/Nearest.ts"
-import type { Findings, Place } from "./Problem.ts"
+import type { Place } from "../foundation/FileProblem.ts"
+import type { Findings } from "./Problem.ts"
 import { checkFile, streamFile } from "../foundation/RegularFile.ts"
 
 export interface CustomerRow {

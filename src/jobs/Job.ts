@@ -7,7 +7,7 @@
 import type { Redacted } from "effect"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
 import type { Feature } from "../contract/Vocabulary.ts"
-import type { Place } from "./Problem.ts"
+import type { Place } from "../foundation/FileProblem.ts"
 
 /** A setting of the job file that is only known at run time. The text is safe to show; the value never is. */
 export type SecretReference =

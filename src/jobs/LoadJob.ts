@@ -9,7 +9,8 @@ import * as Assignments from "./Assignments.ts"
 import type { Item } from "./Assignments.ts"
 import { readCustomersFile } from "./CustomersFile.ts"
 import { makeCells } from "./DataCells.ts"
-import { decodePart, missingKey, unknownKey } from "./Decode.ts"
+import { missingKey } from "../foundation/SchemaFindings.ts"
+import { decodePart, unknownKey } from "./Decode.ts"
 import type { Context } from "./Decode.ts"
 import { warnOfResemblance } from "./CustomerId.ts"
 import { defaults } from "./Defaults.ts"
@@ -18,7 +19,7 @@ import type { HookPair, Job, SecretReference } from "./Job.ts"
 import { readDocument, variablesIn } from "./JobDocument.ts"
 import * as Shape from "./JobFile.ts"
 import { JobInvalid, makeFindings } from "./Problem.ts"
-import type { Problem } from "./Problem.ts"
+import type { Problem } from "../foundation/FileProblem.ts"
 import { parseReference } from "./Reference.ts"
 import { readTextFile } from "../foundation/RegularFile.ts"
 import { loadResultsSources } from "./ResultsSources.ts"
@@ -242,7 +243,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string) {
   const invalid = () => new JobInvalid({ problems: findings.errors(), warnings: findings.warnings() })
   const { root } = document
   if (root === undefined) return yield* invalid()
-  if (!isMapping(root)) {
+  if (!Predicate.isObject(root)) {
     findings.error(document.place([]), "a job file is a mapping of keys to values")
     return yield* invalid()
   }
@@ -285,6 +286,3 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string) {
   const loaded: LoadedJob = { job, warnings: findings.warnings() }
   return loaded
 })
-
-const isMapping = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  Predicate.isObject(value) && !Array.isArray(value)

@@ -9,9 +9,11 @@ import { Effect, FileSystem, Result, Struct } from "effect"
 import { Schema } from "effect"
 import { builtInSources, ResultsSource, sourceNamePattern } from "../contract/ResultsSource.ts"
 import { nearestName } from "../foundation/Nearest.ts"
-import { decodePart, missingKey } from "./Decode.ts"
+import { missingKey } from "../foundation/SchemaFindings.ts"
+import { decodePart } from "./Decode.ts"
 import { readDocument } from "./JobDocument.ts"
-import type { Findings, Place } from "./Problem.ts"
+import type { Place } from "../foundation/FileProblem.ts"
+import type { Findings } from "./Problem.ts"
 import { readTextFile } from "../foundation/RegularFile.ts"
 
 /** Far above what a service has; what stops a wrong folder. */

@@ -3,8 +3,9 @@
  * return. Every fact that is read is checked against the chain (`FactChain.ts`), and the key against its
  * hash: a flipped bit must not decide whether a login is sent again.
  */
-import { createHash, randomBytes } from "node:crypto"
+import { randomBytes } from "node:crypto"
 import type { DatabaseSync } from "node:sqlite"
+import { sha256 } from "../foundation/Sha256.ts"
 import { beginning, linkOf } from "./FactChain.ts"
 import type { ChainedRow } from "./FactChain.ts"
 import { within } from "./Transaction.ts"
@@ -104,8 +105,6 @@ const factOf = (row: Row): ChainedRow => ({
   task_id: maybeText(row["task_id"]),
   body: String(row["body"]),
 })
-
-const sha256 = (bytes: Uint8Array | string) => createHash("sha256").update(bytes).digest()
 
 const keyIn = (database: DatabaseSync, name: string): Uint8Array | undefined => {
   const value = database.prepare("SELECT value FROM keys WHERE name = ?").get(name)?.["value"]

@@ -14,7 +14,7 @@ import type { EngineFinding, Fit, KnownEngine, SeenEngine } from "../forms/Engin
 import { checkAllSettings } from "../forms/FeatureSettings.ts"
 import { fingerprintLogin } from "../secrets/Fingerprint.ts"
 import type { ResolvedLogin } from "./Logins.ts"
-import { shorten } from "../forms/Parameters.ts"
+import { cutSaid } from "../forms/Parameters.ts"
 import type { Findings, Issue } from "../forms/Parameters.ts"
 import * as Tokens from "../tokens/TokenLogin.ts"
 import type { TaskLogin, TokenShelf } from "../tokens/TokenLogin.ts"
@@ -245,7 +245,7 @@ const settleRejected = (
 }
 
 const tell = ({ loc, message }: Issue): string =>
-  loc.length === 0 ? message : `${shorten(loc.join("."))} ${message}`
+  loc.length === 0 ? message : `${cutSaid(loc.join("."))} ${message}`
 
 const toldMax = 20
 const tellAll = (issues: ReadonlyArray<Issue>): string => {

@@ -4,8 +4,8 @@
  * full builders are handed to the sink as they fill. Publisher and simulation share this, so a simulated
  * night derives what a real one does.
  */
-import { createHash } from "node:crypto"
 import { Cause, Effect } from "effect"
+import { sha256Hex } from "../foundation/Sha256.ts"
 import { readProductsCount } from "../contract/ProductsCount.ts"
 import type { ProductsCount } from "../contract/ProductsCount.ts"
 import { notInTables } from "../ends/Ends.ts"
@@ -288,5 +288,4 @@ const receiptsOf = (
     return [{ execution_id, landed_sha256: receiptOf(hashes), whole: isWhole(attempt) }]
   })
 
-export const receiptOf = (hashes: ReadonlyArray<string>): string =>
-  createHash("sha256").update(hashes.toSorted().join("\n")).digest("hex")
+export const receiptOf = (hashes: ReadonlyArray<string>): string => sha256Hex(hashes.toSorted().join("\n"))

@@ -6,9 +6,12 @@
 import { dirname, join } from "node:path"
 import { Effect, Layer, Semaphore } from "effect"
 import type { FileSystem } from "effect"
+import { sha256Hex } from "../foundation/Sha256.ts"
 import { DuckDb } from "../duckdb/DuckDb.ts"
+import { durableFiles } from "../foundation/DurableFile.ts"
 import { Landing } from "../landing/Landing.ts"
 import { Ledger } from "../ledger/Ledger.ts"
+import { isRunId } from "../ledger/RunId.ts"
 import { loadRecordSchemas } from "../records/LoadRecordSchemas.ts"
 import type { Flushed } from "../records/Normalise.ts"
 import { parquetBytes } from "../records/Parquet.ts"
@@ -19,10 +22,9 @@ import { publishedTables } from "./DataDictionary.ts"
 import { deriveRun } from "./DeriveRun.ts"
 import type { Derived } from "./DeriveRun.ts"
 import type { SessionFindings } from "./DeriveSession.ts"
-import { layoutOf, modesOf, sha256Of } from "./Manifest.ts"
+import { layoutOf, modesOf } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
-import { fileStep, nodeFiles } from "./OutputFiles.ts"
-import type { FileOperations } from "./OutputFiles.ts"
+import { fileStep } from "./OutputFiles.ts"
 import { Publisher, PublishFailed } from "./Publisher.ts"
 import type { Published } from "./Publisher.ts"
 import { loadPicture } from "./RunPicture.ts"
@@ -39,15 +41,13 @@ export interface PublisherOptions {
   readonly schemasFolder: string
   readonly share: "none" | "group"
   readonly toolVersion: string
-  readonly files?: FileOperations
 }
 
-const runIdPattern = /^[a-z0-9][a-z0-9.-]{0,199}$/
 const datePattern = /^\d{4}-\d{2}-\d{2}$/
 
 /** Run id and date become paths; nothing else of a night ever does. */
 const checkNames = (run_id: string, run_date: string) =>
-  runIdPattern.test(run_id) && !run_id.includes("..") && datePattern.test(run_date)
+  isRunId(run_id) && datePattern.test(run_date)
     ? Effect.void
     : Effect.fail(new PublishFailed({ message: "a run's id holds a-z, 0-9, dot and hyphen only" }))
 
@@ -65,7 +65,7 @@ const fileSink = (store: Store, picture: RunPicture, version: number, toolVersio
       store.files.makeFolder(dirname(dirname(place)), store.modes.folder)
       store.files.makeFolder(dirname(place), store.modes.folder)
       store.files.write(temporary(place), bytes, store.modes.file)
-      written.push({ table: spec.name, path, rows, bytes: bytes.length, sha256: sha256Of(bytes) })
+      written.push({ table: spec.name, path, rows, bytes: bytes.length, sha256: sha256Hex(bytes) })
     })
   return { written, sink }
 }
@@ -179,7 +179,7 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
 /** The store of an output folder, for whoever publishes, verifies or repairs. */
 export const openStore = Effect.fnUntraced(function* (options: PublisherOptions) {
   const families = yield* loadRecordSchemas(options.schemasFolder)
-  const files = options.files ?? nodeFiles
+  const files = yield* durableFiles
   const store: Store = { layout: layoutOf(options.root), modes: modesOf(options.share), files, families }
   return store
 })

@@ -4,6 +4,7 @@
  * the database again from the files. What only a backup can bring back is named. Asks the service for
  * nothing.
  */
+import { existsSync } from "node:fs"
 import { Effect } from "effect"
 import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import { foldRun } from "../ledger/FoldRun.ts"
@@ -26,16 +27,16 @@ export interface Repaired {
 export const repair = Effect.fn("Publishing.repair")(function* (store: Store, toolVersion: string) {
   const done: Array<string> = []
   const left: Array<string> = []
-  const { files, layout } = store
+  const { layout } = store
   const ledger = yield* Ledger
   const damage = yield* ledger.problems
   // Nothing is derived from facts that are not what was written.
   if (damage.length > 0) return yield* new LedgerFailed({ message: damage.join("; "), damaged: true })
-  const wasCut = yield* fileStep(() => files.exists(layout.next))
-  const hadManifest = yield* fileStep(() => readManifest(files, layout.manifest) !== undefined)
+  const wasCut = yield* fileStep(() => existsSync(layout.next))
+  const hadManifest = yield* fileStep(() => readManifest(layout.manifest) !== undefined)
   yield* recover(store)
   if (wasCut) done.push("tables: the interrupted publication was finished")
-  const stands = yield* fileStep(() => readManifest(files, layout.manifest))
+  const stands = yield* fileStep(() => readManifest(layout.manifest))
   if (!hadManifest && stands !== undefined)
     done.push("tables/manifest.json: restored from the files of the tables")
   for (const run_id of yield* runsToDerive(store, stands)) {
@@ -69,8 +70,8 @@ const runsToDerive = Effect.fnUntraced(function* (store: Store, manifest: Manife
 
 /** True where the database did not hold what the files hold. */
 const buildAgain = Effect.fnUntraced(function* (store: Store) {
-  const { files, layout } = store
-  const manifest = yield* fileStep(() => readManifest(files, layout.manifest))
+  const { layout } = store
+  const manifest = yield* fileStep(() => readManifest(layout.manifest))
   if (manifest === undefined) return false
   const gaps = yield* fileStep(() =>
     gapsIn(

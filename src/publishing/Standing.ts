@@ -3,14 +3,16 @@
  * published, must not keep a later night from being published: it is left out and told, and `nightjar repair`
  * derives it again. A manifest that is lost is read off the files themselves.
  */
+import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
+import { sha256Hex } from "../foundation/Sha256.ts"
 import { DuckDb } from "../duckdb/DuckDb.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { buildDatabase } from "./BuildDatabase.ts"
-import { filesOf, sha256Of } from "./Manifest.ts"
+import { filesOf } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
-import { fileStep } from "./OutputFiles.ts"
+import { filesBelow, fileStep } from "./OutputFiles.ts"
 import { PublishFailed } from "./Publisher.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
@@ -22,16 +24,16 @@ export interface Gap {
 
 /** `thoroughly`: every file is read and hashed, which costs as much as there is history. */
 export const gapsIn = (
-  { files, layout }: Pick<Store, "files" | "layout">,
+  { layout }: Pick<Store, "layout">,
   published: ReadonlyArray<ManifestFile>,
   thoroughly: boolean,
 ): ReadonlyArray<Gap> =>
   published.flatMap(({ path, bytes, sha256 }): ReadonlyArray<Gap> => {
     const stands = join(layout.root, path)
-    if (!files.exists(stands)) return [{ path, state: "missing" }]
+    if (!existsSync(stands)) return [{ path, state: "missing" }]
     if (!thoroughly) return []
-    const found = files.read(stands)
-    const isWhole = found.length === bytes && sha256Of(found) === sha256
+    const found = readFileSync(stands)
+    const isWhole = found.length === bytes && sha256Hex(found) === sha256
     return isWhole ? [] : [{ path, state: "damaged" }]
   })
 
@@ -69,14 +71,14 @@ interface Placed {
 }
 
 /** A manifest of the Parquet files that stand, where the one that listed them is lost. */
-export const readOffFiles = Effect.fnUntraced(function* ({ files, layout }: Store) {
+export const readOffFiles = Effect.fnUntraced(function* ({ layout }: Store) {
   const placed: Array<Placed> = []
-  for (const path of files.walk(layout.tables).map((name) => `tables/${name}`)) {
+  for (const path of filesBelow(layout.tables).map((name) => `tables/${name}`)) {
     const [, table = "", run_date = "", run_id = "", version = "0"] = placePattern.exec(path) ?? []
     const rows = run_id === "" ? undefined : yield* countRows(join(layout.root, path))
     if (rows === undefined) continue
-    const bytes = yield* fileStep(() => files.read(join(layout.root, path)))
-    const file = { table, path, rows, bytes: bytes.length, sha256: sha256Of(bytes) }
+    const bytes = yield* fileStep(() => readFileSync(join(layout.root, path)))
+    const file = { table, path, rows, bytes: bytes.length, sha256: sha256Hex(bytes) }
     placed.push({ run_id, run_date, version: Number(version), file })
   }
   const runs = Map.groupBy(placed, ({ run_id }) => run_id)

@@ -3,9 +3,11 @@
  * changed, files of another hash, tables of another count, executions without a row, deletions without a
  * receipt or of which landing holds less than was counted, strays. Reads only.
  */
+import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { counted } from "../foundation/Counted.ts"
+import { sha256Hex } from "../foundation/Sha256.ts"
 import { identifier } from "../duckdb/SqlText.ts"
 import { shortfallOf } from "../execution/DrainProof.ts"
 import type { DrainProof } from "../execution/DrainProof.ts"
@@ -18,9 +20,9 @@ import { countDifferences, databaseVersion, openDatabase } from "./BuildDatabase
 import { strayFiles } from "./Commit.ts"
 import { receiptOf } from "./DeriveRun.ts"
 import { proveAgain } from "./ProveAgain.ts"
-import { filesOf, nothingPublished, readManifest, sha256Of } from "./Manifest.ts"
+import { filesOf, nothingPublished, readManifest } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
-import { fileStep } from "./OutputFiles.ts"
+import { filesBelow, fileStep } from "./OutputFiles.ts"
 import { framesOf, loadPicture } from "./RunPicture.ts"
 import type { RunPicture } from "./RunPicture.ts"
 import { gapsIn } from "./Standing.ts"
@@ -30,7 +32,7 @@ import { executionsTable } from "./SystemTables.ts"
 /** All problems, in the order of ledger, landing, files, database; none when everything agrees. */
 export const verify = Effect.fn("Publishing.verify")(function* (store: Store) {
   const ledger = yield* Ledger
-  const manifest = yield* fileStep(() => readManifest(store.files, store.layout.manifest))
+  const manifest = yield* fileStep(() => readManifest(store.layout.manifest))
   const isLost = yield* isManifestLost(store, manifest)
   const looked = yield* Effect.result(Effect.all([ledger.problems, ledger.runs]))
   if (looked._tag === "Failure") return yield* verifyTables(store, looked.failure.message)
@@ -60,7 +62,7 @@ const ledgerName = "ledger.sqlite"
 
 /** What can be said without the ledger, and what is wrong with that. */
 export const verifyTables = Effect.fn("Publishing.verifyTables")(function* (store: Store, detail: string) {
-  const manifest = yield* fileStep(() => readManifest(store.files, store.layout.manifest))
+  const manifest = yield* fileStep(() => readManifest(store.layout.manifest))
   return [
     problemOf(ledgerName, "facts-damaged", { detail }),
     ...(yield* publishedProblems(store, manifest, new Map())),
@@ -68,8 +70,8 @@ export const verifyTables = Effect.fn("Publishing.verifyTables")(function* (stor
 })
 
 /** No manifest, although there are tables: what of them is published is not known. */
-const isManifestLost = ({ files, layout }: Store, manifest: Manifest | undefined) =>
-  fileStep(() => manifest === undefined && files.walk(layout.tables).length > 0)
+const isManifestLost = ({ layout }: Store, manifest: Manifest | undefined) =>
+  fileStep(() => manifest === undefined && filesBelow(layout.tables).length > 0)
 
 const publishedProblems = Effect.fnUntraced(function* (
   store: Store,
@@ -100,14 +102,14 @@ const runProblems = Effect.fnUntraced(function* (store: Store, run_id: string) {
 })
 
 /** Every document that was downloaded is there, and is what its name says. */
-const documentProblems = ({ files, layout }: Store, { state }: RunPicture) =>
+const documentProblems = ({ layout }: Store, { state }: RunPicture) =>
   fileStep(() =>
     [...state.tasks.values()].flatMap(({ attachments }) =>
       attachments.flatMap(({ status, path, sha256 }): ReadonlyArray<Problem> => {
         if (status !== "downloaded" || path === undefined) return []
         const stands = join(layout.root, path)
-        if (!files.exists(stands)) return [problemOf(path, "document-missing")]
-        const isWhole = sha256Of(files.read(stands)) === sha256
+        if (!existsSync(stands)) return [problemOf(path, "document-missing")]
+        const isWhole = sha256Hex(readFileSync(stands)) === sha256
         return isWhole ? [] : [problemOf(path, "document-changed")]
       }),
     ),
@@ -172,8 +174,8 @@ const isLess = (now: ReadonlyArray<ProofLine>, then: ReadonlyArray<ProofLine>): 
 
 const fileProblems = (store: Store, manifest: Manifest) =>
   fileStep(() => {
-    const { files, layout } = store
-    const cut = files.exists(layout.next) ? [problemOf("tables", "publication-interrupted")] : []
+    const { layout } = store
+    const cut = existsSync(layout.next) ? [problemOf("tables", "publication-interrupted")] : []
     const strays = strayFiles(store, manifest).filter((path) => path !== "tables/manifest.next.json")
     return [
       ...cut,

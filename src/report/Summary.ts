@@ -9,8 +9,8 @@ import { shortfallOf, surplusOf } from "../execution/DrainProof.ts"
 import { verdictOfTask } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState, TokenNote } from "../ledger/RunState.ts"
 import { dayOf } from "../tokens/TokenLogin.ts"
+import { cutText } from "../contract/TextBounds.ts"
 import { told } from "../messages/Catalogue.ts"
-import { shorten } from "./TerminalText.ts"
 import { counted } from "../foundation/Counted.ts"
 
 /** Tasks of one reason; `who_acts` is never `nobody` here. */
@@ -119,7 +119,7 @@ const troublesOf = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<Trouble> => 
   for (const task of tasks) {
     const { outcome, who_acts, message, ...rest } = verdictOfTask(task)
     if (outcome === "succeeded") continue
-    const reason = shorten(rest.reason, reasonMax)
+    const reason = cutText(rest.reason, reasonMax)
     const key = JSON.stringify([who_acts, outcome, reason])
     const group = groups.get(key)
     if (group === undefined) {
@@ -130,7 +130,7 @@ const troublesOf = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<Trouble> => 
         reason,
         count: 0,
         examples: [],
-        message: message === undefined ? undefined : shorten(message, messageMax),
+        message: message === undefined ? undefined : cutText(message, messageMax),
         means,
         advice: next,
       }

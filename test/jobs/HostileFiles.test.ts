@@ -21,7 +21,7 @@ const shapes: ReadonlyArray<readonly [string, string, string]> = [
     `x: "${"word\n  ".repeat(3e5)}`,
     "4:4: this is longer than 1000000 characters; is a quote missing?",
   ],
-  ["many documents", "---\n".repeat(1e5), "5:4: a job file holds one document only"],
+  ["many documents", "---\n".repeat(1e5), "5:4: a file holds one document only"],
   ["directives", "%X\n".repeat(1e5), "17:1: this cannot stand here"],
   [
     "an alias of aliases of aliases",

@@ -6,8 +6,8 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { ConfigProvider, Effect, FileSystem, Redacted, Result } from "effect"
 import { builtInSources } from "../../src/contract/ResultsSource.ts"
 import { loadJob } from "../../src/jobs/LoadJob.ts"
-import { renderProblem } from "../../src/jobs/Problem.ts"
-import type { Problem } from "../../src/jobs/Problem.ts"
+import { renderProblem } from "../../src/foundation/FileProblem.ts"
+import type { Problem } from "../../src/foundation/FileProblem.ts"
 
 export interface Surroundings {
   readonly files?: Readonly<Record<string, string | Uint8Array>>

@@ -13,10 +13,13 @@ import {
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
-import { Effect, Stream } from "effect"
+import { Effect, Layer, Stream } from "effect"
+import { FileCalls } from "../../src/foundation/FileCalls.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import { LandingFiles } from "../../src/landing/LandingFiles.ts"
-import { bytesOf, landingSuite, metaOf } from "./landingSuite.ts"
+import type { LandedRef } from "../../src/ledger/Fact.ts"
+import { faultyCalls, refusal } from "../foundation/FaultyCalls.ts"
+import { bytesOf, landingSuite, metaOf, sha256 } from "./landingSuite.ts"
 
 const base = mkdtempSync(join(tmpdir(), "nightjar-landing-"))
 afterAll(() => rmSync(base, { recursive: true, force: true }))
@@ -308,6 +311,50 @@ describe("LandingFiles", () => {
     }),
   )
 
+  it.live("a disk that fails at any step: what was told to be landed is, and later bodies land again", () =>
+    Effect.gen(function* () {
+      const landSome = Effect.fnUntraced(function* (root: string, calls: FileCalls) {
+        return yield* Effect.gen(function* () {
+          const landing = yield* Landing
+          const told: Array<LandedRef> = []
+          for (const text of ["first", "second", "third"]) {
+            const result = yield* Effect.result(landing.land(metaOf(text), bytesOf(text.repeat(99))))
+            if (result._tag === "Success") told.push(result.success)
+          }
+          const document = yield* Effect.result(landing.landAttachment(Stream.make(bytesOf("document"))))
+          return { told, document: document._tag }
+        }).pipe(
+          Effect.provide(LandingFiles.layer({ root }).pipe(Layer.provide(Layer.succeed(FileCalls, calls)))),
+        )
+      })
+      const undisturbed = faultyCalls({ writeBytesMax: 50 })
+      yield* landSome(fresh(), undisturbed.calls)
+      assert.isAbove(undisturbed.done.length, 30)
+      for (let failing = 1; failing <= undisturbed.done.length; failing++) {
+        for (const once of [true, false]) {
+          const root = fresh()
+          const { calls, done } = faultyCalls({
+            writeBytesMax: 50,
+            refuse: (name, nth) =>
+              nth === failing || (!once && nth > failing) ? refusal("EIO", name) : undefined,
+          })
+          const { told, document } = yield* landSome(root, calls)
+          const at = `${done[failing - 1]} ${failing}${once ? "" : " and on"}`
+          const listed = (yield* listAll(root)).map(({ ref }) => ref)
+          assert.deepStrictEqual(
+            listed.filter(({ sha256 }) => told.some((ref) => ref.sha256 === sha256)),
+            told,
+            at,
+          )
+          const stored = join(root, "attachments", sha256(bytesOf("document")))
+          if (document === "Success") assert.strictEqual(readFileSync(stored, "utf8"), "document", at)
+          yield* landAll(root, ["later"])
+          assert.strictEqual((yield* listAll(root)).at(-1)?.meta.task_id, "later", at)
+        }
+      }
+    }),
+  )
+
   it("a full disk fails what is landed then, loses nothing before, and serves again when there is room", (context) => {
     const probe = spawnSync("unshare", ["-rm", "true"])
     if (probe.status !== 0) return context.skip()
@@ -316,7 +363,7 @@ describe("LandingFiles", () => {
     const command = 'mount -t tmpfs -o size=256k tmpfs "$1" && exec "$2" "$3" "$1"'
     const answer = execFileSync("unshare", ["-rm", "sh", "-c", command, "sh", disk, process.execPath, script])
     assert.deepStrictEqual(JSON.parse(answer.toString()), {
-      error: "ENOSPC: no space left on device, write",
+      error: "cannot write: no space left on device (ENOSPC)",
       listedIsLanded: true,
       later: "landed",
     })

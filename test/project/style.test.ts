@@ -38,6 +38,20 @@ const lineRules = {
   "asks no machine for the date": (line: string) => /\bnew Date\(\)/.test(line),
 } as const
 
+/** Each rule with the one file that may spell it out; everybody else imports it. */
+const onePlace = {
+  "src/foundation/FileCalls.ts":
+    /\b(?:(?:append|write|writev|writeFile|fsync|fdatasync|ftruncate|rename|copyFile|link|mkdtemp)Sync|createWriteStream)\b/,
+  "src/foundation/Sha256.ts": /\bcreateHash\b/,
+  "src/foundation/Loopback.ts": /127\\\./,
+  "src/ledger/RunId.ts": /\[a-z0-9\.-\]\{0,199\}/,
+  "src/contract/TextBounds.ts": /\[cut: /,
+  "src/foundation/YamlText.ts": /\bnew LineCounter\b|\bparseDocument\b/,
+  "Predicate.isObject of effect": /!== null && !Array\.isArray\(/,
+} as const
+
+const spelledIn = (rule: RegExp) => (path: string) => rule.test(readFileSync(join(root, path), "utf8"))
+
 const breaks = (path: string, text: string) => [
   ...Object.entries(moduleRules)
     .filter(([, broken]) => broken(text))
@@ -80,6 +94,10 @@ describe("style", () => {
 
   it("every module of src keeps every rule", () => {
     expect(modules("src").flatMap((path) => breaks(path, readFileSync(join(root, path), "utf8")))).toEqual([])
+  })
+
+  it.each(Object.entries(onePlace))("a rule that stands once is in %s alone", (place, rule) => {
+    expect(modules("src").filter(spelledIn(rule))).toEqual(place.startsWith("src/") ? [place] : [])
   })
 
   it("no file is called after what it is not: utils, common, helpers, manager, index", () => {

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import { appendFileSync, cpSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { appendFileSync, cpSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -7,8 +7,7 @@ import { DuckDb } from "../../src/duckdb/DuckDb.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import type { ProofLine } from "../../src/ledger/Fact.ts"
 import { recover } from "../../src/publishing/Commit.ts"
-import { nodeFiles } from "../../src/publishing/OutputFiles.ts"
-import type { FileOperations } from "../../src/publishing/OutputFiles.ts"
+import { filesBelow } from "../../src/publishing/OutputFiles.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
 import { dataDictionary } from "../../src/publishing/DataDictionary.ts"
 import { openStore, PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
@@ -28,6 +27,7 @@ import {
   stateOf,
   succeed,
 } from "./night.ts"
+import { refusingFrom, withCalls } from "../foundation/FaultyCalls.ts"
 
 const run_id = "nightly.2026-11-20"
 const publish = (run: string) => Effect.flatMap(Publisher, (publisher) => publisher.publish(run))
@@ -69,32 +69,6 @@ const problems = (root: string) =>
     Effect.flatMap(verify),
     Effect.map((all) => all.map(({ problem, where }) => ({ problem, where }))),
   )
-
-/** Every change of the disk, counted; the `failing`th and all after it are refused. */
-const refusing = (failing: number) => {
-  const steps = { done: 0 }
-  const step =
-    <A extends ReadonlyArray<never>, B>(operation: (...all: A) => B) =>
-    (...all: A): B => {
-      steps.done += 1
-      if (steps.done >= failing) throw new Error("EIO: i/o error")
-      return operation(...all)
-    }
-  const { exists, read, walk } = nodeFiles
-  const files: FileOperations = {
-    write: step(nodeFiles.write as never) as FileOperations["write"],
-    rename: step(nodeFiles.rename as never) as FileOperations["rename"],
-    link: step(nodeFiles.link as never) as FileOperations["link"],
-    copy: step(nodeFiles.copy as never) as FileOperations["copy"],
-    remove: step(nodeFiles.remove as never) as FileOperations["remove"],
-    makeFolder: step(nodeFiles.makeFolder as never) as FileOperations["makeFolder"],
-    syncFolder: step(nodeFiles.syncFolder as never) as FileOperations["syncFolder"],
-    exists,
-    read,
-    walk,
-  }
-  return { files, steps }
-}
 
 describe("PublisherDuckDb", () => {
   it.live("publishes whole rows of everything that a night knows", () =>
@@ -359,8 +333,11 @@ describe("PublisherDuckDb", () => {
         const attempt = Effect.fnUntraced(function* (failing: number) {
           const root = yield* folder
           cpSync(prepared, root, { recursive: true })
-          const { files, steps } = refusing(failing)
-          const exit = yield* Effect.exit(publish(next)).pipe(Effect.provide(layers(root, files)))
+          const { calls, done } = refusingFrom(failing)
+          const exit = yield* Effect.exit(publish(next)).pipe(
+            withCalls(calls),
+            Effect.provide(layers(root, calls)),
+          )
           const database = yield* namesIn(root)
           const repaired = yield* Effect.gen(function* () {
             yield* Effect.flatMap(openStore(publisherOptions(root)), recover)
@@ -369,23 +346,17 @@ describe("PublisherDuckDb", () => {
             assert.strictEqual(yield* parquetCount(root, "customer_profiles"), names.length)
             return names.join("+")
           }).pipe(Effect.provide(foundation(root)))
-          return { steps: steps.done, story: `${exit._tag}: ${database.join("+")}, then ${repaired}` }
+          return { done, story: `${exit._tag}: ${database.join("+")}, then ${repaired}` }
         }, Effect.scoped)
-        const { steps, story } = yield* attempt(Infinity)
+        const { done, story } = yield* attempt(Infinity)
         assert.strictEqual(story, "Success: Ana+Bea, then Ana+Bea")
         const stories: Array<string> = []
-        // Few steps of the many that write files, and the last ones, which put them into place.
-        for (const failing of [
-          1,
-          9,
-          steps - 61,
-          steps - 55,
-          steps - 30,
-          steps - 10,
-          steps - 4,
-          steps - 3,
-          steps,
-        ]) {
+        const renames = done.flatMap((name, index) => (name === "rename" ? [index + 1] : []))
+        const [decision = 0, firstFile = 0] = renames
+        const [database = 0, manifest = 0] = renames.slice(-2)
+        // Few of the many that write files, and each side of the renames that put them into place.
+        const inPlace = [decision, decision + 1, firstFile + 1, database, database + 1, manifest]
+        for (const failing of [1, ...inPlace, done.length]) {
           stories.push((yield* attempt(failing)).story)
         }
         assert.deepStrictEqual(
@@ -534,9 +505,9 @@ describe("PublisherDuckDb", () => {
           [{ customer_id: id, execution_id: `e-${id}`, session_id: `s-${id}`, name: id }],
         )
         assert.deepStrictEqual(yield* problems(root), [])
-        const odd = nodeFiles
-          .walk(join(root, "tables"))
-          .filter((path) => !/^[a-z_]+\/run_date=2026-11-20\/[a-z0-9.-]+$/.test(path))
+        const odd = filesBelow(join(root, "tables")).filter(
+          (path) => !/^[a-z_]+\/run_date=2026-11-20\/[a-z0-9.-]+$/.test(path),
+        )
         assert.deepStrictEqual(odd, ["manifest.json"])
       }).pipe(Effect.provide(layers(root)))
     }),
@@ -552,7 +523,7 @@ describe("PublisherDuckDb", () => {
         yield* Effect.gen(function* () {
           const failure = yield* Effect.flip(publish(run_id))
           assert.match(failure.message, /no body at offset/)
-          assert.isFalse(nodeFiles.exists(join(root, "nightjar.duckdb")))
+          assert.isFalse(existsSync(join(root, "nightjar.duckdb")))
         }).pipe(Effect.provide(layers(root)))
       }),
   )

@@ -5,12 +5,12 @@ import { join } from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect, Layer } from "effect"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
+import { FileCalls, machineCalls } from "../../src/foundation/FileCalls.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import type { BodyMeta } from "../../src/landing/Landing.ts"
 import { LandingFiles } from "../../src/landing/LandingFiles.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
-import type { FileOperations } from "../../src/publishing/OutputFiles.ts"
 import { PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
 
 export const schemasFolder = new URL("../../schemas/records", import.meta.url).pathname
@@ -37,9 +37,11 @@ export const foundation = (root: string) =>
     NodeFileSystem.layer,
   )
 
-export const layers = (root: string, files?: FileOperations) =>
-  PublisherDuckDb.layer({ ...publisherOptions(root), ...(files === undefined ? {} : { files }) }).pipe(
+/** `calls` are those of everything that writes, but for the ledger, which SQLite writes. */
+export const layers = (root: string, calls: FileCalls = machineCalls) =>
+  PublisherDuckDb.layer(publisherOptions(root)).pipe(
     Layer.provideMerge(foundation(root)),
+    Layer.provide(Layer.succeed(FileCalls, calls)),
   )
 
 const encoder = new TextEncoder()

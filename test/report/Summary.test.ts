@@ -2,6 +2,7 @@
  * What the summary says of a run: counts, who must act on what and what to do next, and what is left.
  */
 import { describe, expect, it } from "vitest"
+import { cutText } from "../../src/contract/TextBounds.ts"
 import { exitCodeOf } from "../../src/report/ExitCode.ts"
 import { renderSummary } from "../../src/report/RenderSummary.ts"
 import { summarise } from "../../src/report/Summary.ts"
@@ -162,10 +163,7 @@ Exit code 3: the run is over; some tasks need the customer or an engineer and fa
     const state = runOf(planned("a"), settled("a", "failed", long, "engineer", { message: long }))
     const summary = summarise(state)
     expect(summary.troubles.map(({ reason, message }) => [reason, message])).toEqual([
-      [
-        `${long.slice(0, 200)}… (3000000 characters, cut)`,
-        `${long.slice(0, 1_000)}… (3000000 characters, cut)`,
-      ],
+      [cutText(long, 200), cutText(long, 1_000)],
     ])
     expect(renderSummary(summary, { width: Infinity, colour: false }).length).toBeLessThan(2_000)
   })

@@ -2,18 +2,17 @@
  * `nightjar init NAME`: writes a commented job file, and never over one that is there. The job is valid as it
  * stands but for what it cannot know: who the customers are.
  */
-import { mkdirSync, writeFileSync } from "node:fs"
+import { mkdirSync } from "node:fs"
 import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
+import { durableFiles } from "../../foundation/DurableFile.ts"
+import { codeOf } from "../../foundation/FileCalls.ts"
 import { jobTemplate } from "../../jobs/Template.ts"
 import { jsonFlag } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { say, sayJson } from "../Output.ts"
 
 const namePattern = /^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/
-
-const codeOf = (cause: unknown): string =>
-  cause instanceof Error && "code" in cause ? String(cause.code) : "unknown"
 
 export const init = Command.make(
   "init",
@@ -27,10 +26,11 @@ export const init = Command.make(
   Effect.fn("Init.handle")(function* ({ name, json }) {
     if (!namePattern.test(name)) return yield* refuse("job-name-invalid")
     const path = `jobs/${name}.yaml`
+    const files = yield* durableFiles
     yield* Effect.try({
       try: () => {
         mkdirSync("jobs", { recursive: true })
-        writeFileSync(path, jobTemplate.replace(/^name: .*$/m, `name: ${name}`), { flag: "wx" })
+        files.create(path, jobTemplate.replace(/^name: .*$/m, `name: ${name}`))
       },
       catch: (cause) =>
         codeOf(cause) === "EEXIST"

@@ -136,7 +136,9 @@ describe("the state file", () => {
   it.effect("that cannot be made says so by its name", () =>
     Effect.gen(function* () {
       const journal = join(yield* journalIn, "nowhere", "state.ndjson")
-      expect(yield* failureWith(journal)).toMatch(/ENOENT.*nowhere\/state\.ndjson/)
+      expect(yield* failureWith(journal)).toMatch(
+        /nowhere\/state\.ndjson: cannot open: no such file or directory \(ENOENT\)$/,
+      )
       expect(existsSync(journal)).toBe(false)
     }),
   )
