@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import * as fc from "fast-check"
 import { deleteExecutions, dueDeletions, pendingDeletions } from "../../src/execution/DeleteExecutions.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import { Ledger } from "../../src/ledger/Ledger.ts"
+import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import {
   answered,
@@ -234,6 +234,23 @@ describe("deleting", () => {
       expect([all.pending, all.calls.length]).toEqual([200, 47])
     }),
   )
+
+  it.effect("asks for nothing whose intent cannot be written, and fails", () => {
+    const database = openLedger({ path: ":memory:" })
+    const calls: Array<Call> = []
+    return Effect.gen(function* () {
+      const ledger = yield* Ledger
+      yield* ledger.append(manyDone(3))
+      const run = foldRun(yield* ledger.facts(run_id))
+      if (run === undefined) return yield* Effect.die("no beginning")
+      database.exec(
+        `CREATE TRIGGER full BEFORE INSERT ON facts WHEN NEW.tag = 'DeleteIntended'
+          BEGIN SELECT RAISE(ABORT, 'disk full'); END`,
+      )
+      const failure = yield* Effect.flip(deleteExecutions(run, Infinity))
+      expect([failure._tag, failure.message, calls]).toEqual(["LedgerFailed", "disk full", []])
+    }).pipe(Effect.provide([Ledger.layerOver(database), scripted({}, calls)]))
+  })
 
   it.effect("gives up a service that is away instead of asking for every execution", () =>
     Effect.gen(function* () {

@@ -1,7 +1,7 @@
 /** Starts in virtual time: lost, doubled, refused, throttled, in the way of somebody else. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { AnswerLost } from "../../src/client/Service.ts"
+import { AnswerLost, UnexpectedAnswer } from "../../src/client/Service.ts"
 import type { StartAnswer, StartCall, CallFailure } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { hour, idOf, makePlace, minute, night, run_id, second } from "./ScriptedNight.ts"
@@ -401,6 +401,56 @@ describe("a 409 whose execution does not answer", () => {
       // Each request takes 200 ms; the waits between are one, two and three times `polling.min_ms`.
       expect(asked.slice(1).map((at, index) => at - (asked[index] ?? 0))).toEqual([2_200, 4_200, 6_200])
       expect(startFacts(end.facts)).toEqual(["start", "foreign"])
+    }),
+  )
+})
+
+describe("what a start is known by", () => {
+  const factOf = (facts: ReadonlyArray<Fact>, tag: Fact["_tag"]) => facts.find(({ _tag }) => _tag === tag)
+
+  it.effect("is its login's fingerprint, written before it leaves, for whoever finds it refused", () =>
+    Effect.gen(function* () {
+      const end = yield* night({ tasks: [{ customer: "c-1", fingerprint: "f-1" }] })
+      expect(factOf(end.facts, "StartIntended")).toMatchObject({ fingerprint: "f-1", probe: false })
+    }),
+  )
+
+  it.effect("is the session that the execution's state names, or that of the 409 where it names none", () =>
+    Effect.gen(function* () {
+      for (const session_id of ["s-of-the-state", undefined]) {
+        const named = session_id === undefined ? {} : { session_id }
+        const end = yield* night({
+          script: {
+            start: (call) => conflict("1", call.external_execution_id),
+            state: (_, times) =>
+              times === 1 ? state("ONGOING", "RUNNING", named) : state("FAILED", "FAILED", named),
+          },
+        })
+        expect(factOf(end.facts, "StartAnswered")).toMatchObject({
+          answer: "adopted",
+          session_id: session_id ?? "s-1",
+        })
+      }
+    }),
+  )
+
+  it.effect("may be its execution alone: what the answer does not name is not written down", () =>
+    Effect.gen(function* () {
+      const answer: StartAnswer = { ...accepted("1"), view: { execution_id: "e-1" } } as StartAnswer
+      const end = yield* night({ script: { start: () => answer } })
+      const fact = factOf(end.facts, "StartAnswered")
+      expect([end.countOf("start"), fact && "session_id" in fact]).toEqual([1, false])
+    }),
+  )
+
+  it.effect("that a 404 refuses is an engine's, where parameters log in", () =>
+    Effect.gen(function* () {
+      const start = () => new UnexpectedAnswer({ http_status: 404, message: "no such thing" })
+      const end = yield* night({ script: { start } })
+      expect(factOf(end.facts, "StartAnswered")).toMatchObject({
+        answer: "refused",
+        status_reason: "ENGINE_UNKNOWN",
+      })
     }),
   )
 })
