@@ -43,12 +43,12 @@ export const keepTicket = Effect.fnUntraced(function* (
   order: TicketOrder,
   call: StartCall,
   answer: StartAnswer | CallFailure,
-  opened: { readonly execution_id: string; readonly how: "accepted" | "adopted" },
+  opened: { readonly execution_id: string; readonly answer: "accepted" | "adopted" },
 ) {
   if (!call.base_configurations.tokenized_access) return []
   const store = yield* TokenStore
   if (store._tag === "Closed") return []
-  const { execution_id, how } = opened
+  const { execution_id } = opened
   const issued: Fact = { _tag: "TicketIssued", ...attemptKeys(order), execution_id }
   const ticket = answer._tag === "Accepted" ? answer.view.ticket : undefined
   if (ticket !== undefined) {
@@ -63,7 +63,7 @@ export const keepTicket = Effect.fnUntraced(function* (
   }
   // An earlier process may have kept it and died before it could say so.
   if ((yield* store.pendingTicket(execution_id)) !== undefined) return [issued]
-  return [dropped(order, execution_id, how === "adopted" ? "ANSWER_LOST" : "NOT_ISSUED")]
+  return [dropped(order, execution_id, opened.answer === "adopted" ? "ANSWER_LOST" : "NOT_ISSUED")]
 })
 
 const dropped = (order: TicketOrder, execution_id: string, reason: string): Fact => ({
