@@ -6,7 +6,6 @@ import { existsSync } from "node:fs"
 import { Effect, Option } from "effect"
 import { nearestName } from "../foundation/Nearest.ts"
 import type { Ledger } from "../ledger/Ledger.ts"
-import { foldRun } from "../ledger/FoldRun.ts"
 import { outputFolder } from "./CommonFlags.ts"
 import { NothingThere } from "./Failures.ts"
 import { lostLedger } from "./OutputGuard.ts"
@@ -60,6 +59,6 @@ export const findRun = Effect.fnUntraced(function* (named: Option.Option<string>
       message: ids.length === 0 ? "there is no run yet" : `no such run; ${meant}`,
     })
   }
-  const state = foldRun(yield* ledger.facts(run_id))
+  const state = yield* ledger.state(run_id)
   return state ?? (yield* new NothingThere({ message: `the ledger holds no beginning of ${run_id}` }))
 })

@@ -10,6 +10,7 @@ import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { cleanFact } from "./CleanFact.ts"
 import { Fact } from "./Fact.ts"
 import type { CredentialRejected, Recorded, RunStarted } from "./Fact.ts"
+import { foldRun } from "./FoldRun.ts"
 import { accessLedger, isDamage, makeTables } from "./LedgerTables.ts"
 import type { CachedForm, NewFact, StoredFact } from "./LedgerTables.ts"
 import type { RunState } from "./RunState.ts"
@@ -53,6 +54,11 @@ export class Ledger extends Context.Service<
     readonly claim: (claim: ExecutionClaim) => Effect.Effect<boolean, LedgerFailed>
     /** All facts of a run, in order. */
     readonly facts: (run_id: string) => Effect.Effect<ReadonlyArray<Recorded>, LedgerFailed>
+    /**
+     * The state of a run; undefined where the ledger holds no beginning of it. The run asked for last is
+     * carried forward: only its facts since then are read, whoever wrote them.
+     */
+    readonly state: (run_id: string) => Effect.Effect<RunState | undefined, LedgerFailed>
     /** Facts that belong to no run: what was done by hand, in order. */
     readonly byHand: Effect.Effect<ReadonlyArray<Recorded>, LedgerFailed>
     /** The beginning and the end of every run, oldest first. */
@@ -137,6 +143,7 @@ const makeLedger = (database: DatabaseSync, known: KnownSecrets): Ledger["Servic
   const tables = accessLedger(database)
   // What is claimed is a fact a moment later; until then only this process can know of it.
   const claimed = new Map<string, ExecutionClaim>()
+  let carried: RunState | undefined
   return Ledger.of({
     append: groupCommit(tables.append, known),
     claim: (claim) =>
@@ -148,7 +155,14 @@ const makeLedger = (database: DatabaseSync, known: KnownSecrets): Ledger["Servic
         claimed.set(claim.execution_id, claim)
         return true
       }),
-    facts: (run_id) => attempt(() => read(tables.ofRun(run_id))),
+    facts: (run_id) => attempt(() => read(tables.ofRun(run_id, 0))),
+    state: (run_id) =>
+      attempt(() => {
+        const before = carried?.started.run_id === run_id ? carried : undefined
+        const state = foldRun(read(tables.ofRun(run_id, before?.newest ?? 0)), before)
+        carried = state
+        return state
+      }),
     byHand: attempt(() => read(tables.ofNoRun())),
     runs: attempt(() => foldHeaders(read(tables.headers()))),
     rejections: attempt(() => foldRejections(read(tables.rejections()))),

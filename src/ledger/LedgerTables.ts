@@ -135,7 +135,7 @@ export const accessLedger = (database: DatabaseSync) => {
     : "NULL AS chain, NULL AS before"
   const select = (condition: string) =>
     database.prepare(`SELECT ${columns}, ${links} FROM facts WHERE ${condition} ORDER BY seq`)
-  const ofRun = select("run_id = ?")
+  const ofRun = select("run_id = ? AND seq > ?")
   const ofNoRun = select("run_id IS NULL")
   const ofTags = (...tags: ReadonlyArray<string>) =>
     select(`${indexed} AND tag IN (${tags.map((tag) => `'${tag}'`).join(", ")})`)
@@ -150,7 +150,8 @@ export const accessLedger = (database: DatabaseSync) => {
   return {
     ...accessForms(database),
     append: appending(database),
-    ofRun: (run_id: string) => checked(ofRun.all(run_id)),
+    /** The facts of a run that come after the one with this `seq`. */
+    ofRun: (run_id: string, after: number) => checked(ofRun.all(run_id, after)),
     ofNoRun: () => checked(ofNoRun.all()),
     headers: () => checked(headers.all()),
     rejections: () => checked(rejections.all()),

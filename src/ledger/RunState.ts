@@ -84,6 +84,8 @@ export interface RunState {
   readonly started_at: number
   /** Its place among all runs: the order in which they began, whatever the clocks said. */
   readonly sequence: number
+  /** The place of its newest fact. */
+  readonly newest: number
   /** In the order in which they were planned. */
   readonly tasks: ReadonlyMap<string, TaskState>
   /** The endpoints that its results are read from. */
@@ -104,10 +106,3 @@ export const executionsOf = ({ attempts }: Pick<TaskState, "attempts">): Readonl
       execution_id !== undefined || probed || mayHaveRun.has(answer?.answer),
   )
 const mayHaveRun: ReadonlySet<string | undefined> = new Set([undefined, "lost", "taken"])
-
-export type Writable<T> = { -readonly [K in keyof T]: T[K] }
-export interface TaskDraft extends Omit<Writable<TaskState>, "attempts" | "results" | "attachments"> {
-  attempts: Array<Writable<AttemptState>>
-  results: Array<At<typeof ResultsRead.Type>>
-  attachments: Array<typeof AttachmentRead.Type>
-}

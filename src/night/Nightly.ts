@@ -16,7 +16,6 @@ import type { Job } from "../jobs/Job.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import type { LeftOutBody } from "../ledger/LeftOutBody.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import { foldRun } from "../ledger/FoldRun.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { chooseRun } from "../planning/ChooseRun.ts"
 import { localDate } from "../planning/LocalTime.ts"
@@ -86,7 +85,7 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
 
 const loadRun = Effect.fnUntraced(function* (run_id: string) {
   const ledger = yield* Ledger
-  const state = foldRun(yield* ledger.facts(run_id))
+  const state = yield* ledger.state(run_id)
   return state ?? (yield* Effect.die(new Error(`the ledger knows no run ${run_id}`)))
 })
 
@@ -140,7 +139,7 @@ const runStages = Effect.fn("Nightly.runStages")(function* (
   plan?: JobPlan,
 ) {
   const begunAt = yield* Clock.currentTimeMillis
-  const before = mode === "collect" ? yield* factsOf(run_id) : undefined
+  const before = mode === "collect" ? yield* loadRun(run_id) : undefined
   yield* executeStage(job, run_id, mode, plan)
   if (before !== undefined && (yield* isAsBefore(job, run_id, before))) return yield* finished(run_id)
   yield* publishStage(run_id)
@@ -160,15 +159,10 @@ const runStages = Effect.fn("Nightly.runStages")(function* (
 const deletingUntil = (deadlineAt: number | undefined, begunAt: number, now: number): number =>
   deadlineAt === undefined || deadlineAt <= begunAt ? Infinity : Math.max(deadlineAt, now) + cutWithinMs
 
-const factsOf = Effect.fnUntraced(function* (run_id: string) {
-  const ledger = yield* Ledger
-  return (yield* ledger.facts(run_id)).length
-})
-
 /** An older run of which nothing new was learnt and nothing is to be deleted stays as it is published. */
-const isAsBefore = Effect.fnUntraced(function* (job: Job, run_id: string, before: number) {
+const isAsBefore = Effect.fnUntraced(function* (job: Job, run_id: string, before: RunState) {
   const state = yield* loadRun(run_id)
-  const isUnchanged = state.ended !== undefined && (yield* factsOf(run_id)) === before
+  const isUnchanged = state.ended !== undefined && state.newest === before.newest
   return isUnchanged && !hasLeftovers(state, job.after_export)
 })
 

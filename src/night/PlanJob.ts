@@ -43,6 +43,7 @@ const learnDurations = Effect.fnUntraced(function* (job: Job, run_id: string) {
   const earlier = (yield* ledger.runs).filter(
     (run) => run.fact.job === job.name && run.fact.run_id !== run_id,
   )
+  // Folded here: the ledger carries the run under way.
   const states = yield* Effect.forEach(earlier.slice(-runsLearntFrom), (run) =>
     Effect.map(ledger.facts(run.fact.run_id), (facts) => foldRun(facts)),
   )

@@ -167,12 +167,7 @@ const deriveAttempt = Effect.fnUntraced(function* (
     }
   }
   const bytes = newest === undefined ? undefined : yield* readBody(run_id, newest)
-  const facts = {
-    run_id,
-    task,
-    attempt,
-    deleted_at: execution_id === undefined ? undefined : picture.deletedAt.get(execution_id),
-  }
+  const facts = { run_id, task, attempt }
   const rowsOf = (state: Json | undefined): StateOfAttempt => ({
     state,
     rows: [

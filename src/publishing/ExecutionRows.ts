@@ -34,14 +34,10 @@ export interface AttemptFacts {
   readonly run_id: string
   readonly task: TaskState
   readonly attempt: AttemptState
-  readonly deleted_at: number | undefined
 }
 
 /** `body` is the newest landed state, if it could be read as an object. */
-export const executionRow = (
-  { run_id, task, attempt, deleted_at }: AttemptFacts,
-  body: Json | undefined,
-): Row => {
+export const executionRow = ({ run_id, task, attempt }: AttemptFacts, body: Json | undefined): Row => {
   const own = {
     run_id,
     task_id: task.planned.task_id,
@@ -61,7 +57,7 @@ export const executionRow = (
     ...cells,
     // Whatever a body says, the ledger knows which execution it was asked about.
     execution_id: attempt.execution_id,
-    deleted_at,
+    deleted_at: attempt.deletion?.deleted_at,
     extra,
   }
 }

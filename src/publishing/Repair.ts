@@ -6,7 +6,6 @@
  */
 import { Effect } from "effect"
 import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
-import { foldRun } from "../ledger/FoldRun.ts"
 import { recover, swapDatabase } from "./Commit.ts"
 import { readManifest } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
@@ -57,7 +56,7 @@ const runsToDerive = Effect.fnUntraced(function* (store: Store, manifest: Manife
   const runs = yield* Effect.mapError(ledger.runs, failed)
   const due: Array<string> = []
   for (const { fact } of runs) {
-    const state = foldRun(yield* Effect.mapError(ledger.facts(fact.run_id), failed))
+    const state = yield* Effect.mapError(ledger.state(fact.run_id), failed)
     if (state?.published === undefined) continue
     const known = manifest?.runs[fact.run_id]
     const isWhole =

@@ -5,7 +5,6 @@
 import { Clock, Effect } from "effect"
 import type { Redacted } from "effect"
 import { Service } from "../client/Service.ts"
-import { foldRun } from "../ledger/FoldRun.ts"
 import { append, Ledger } from "../ledger/Ledger.ts"
 import { storedFact } from "./ExchangeTicket.ts"
 import { defaultTokenName, tokenLifetimeMs } from "./StoredToken.ts"
@@ -15,7 +14,7 @@ import type { OpenTokenStore } from "./TokenStore.ts"
 const fingerprintOf = Effect.fnUntraced(function* (execution_id: string) {
   const ledger = yield* Ledger
   for (const { fact } of (yield* ledger.runs).toReversed()) {
-    const attempts = [...(foldRun(yield* ledger.facts(fact.run_id))?.tasks.values() ?? [])].flatMap(
+    const attempts = [...((yield* ledger.state(fact.run_id))?.tasks.values() ?? [])].flatMap(
       (task) => task.attempts,
     )
     const known = attempts.find((attempt) => attempt.execution_id === execution_id)

@@ -233,7 +233,7 @@ describe("the state of a run", () => {
     expect(
       taskOf([intended(1), answered(1, "accepted"), closed(1), ...deletion(204, "deleted").slice(1)])
         .attempts[0]?.deletion,
-    ).toEqual({ asked_at: 6_000, landed_sha256: "", http_status: 204, outcome: "deleted" })
+    ).toEqual({ asked_at: 6_000, landed_sha256: "", http_status: 204, deleted_at: 6_000, outcome: "deleted" })
   })
 
   it("replaces what was known of a document and of a deletion, and keeps every read of results", () => {
@@ -274,6 +274,7 @@ describe("the state of a run", () => {
       asked_at: 14_000,
       landed_sha256: "ab",
       http_status: 404,
+      deleted_at: 15_000,
       outcome: "gone",
     })
   })

@@ -43,7 +43,6 @@ const proved = (
       framesByTask: new Map(),
       stateOf: new Map(stateOf),
       sessions: [yield* sessionOf("s-9", [results(9)]), yield* sessionOf("s-1", bodies)],
-      deletedAt: new Map(),
     }
     return yield* proveAgain(picture, "e-1", session_id)
   }).pipe(Effect.provide(LandingMemory.layer(LandingMemory.makeStore())))

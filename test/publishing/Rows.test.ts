@@ -55,14 +55,11 @@ describe("executions", () => {
     ])
     const [attempt] = refused.attempts
     if (attempt === undefined) throw new Error("no attempt")
-    assert.deepStrictEqual(
-      executionRow({ run_id, task: refused, attempt, deleted_at: undefined }, undefined),
-      {
-        ...task,
-        attempt: 1,
-        external_execution_id: "x-1",
-      },
-    )
+    assert.deepStrictEqual(executionRow({ run_id, task: refused, attempt }, undefined), {
+      ...task,
+      attempt: 1,
+      external_execution_id: "x-1",
+    })
   })
 
   it("a product key of another form is not split", () => {
