@@ -2,6 +2,7 @@
  * What an acquaintance leaves in the output folder: the calls, the report, the reading and the results
  * sources that fit, for their owner alone. Only what was observed is written into the reading.
  */
+import type { CustomerId, EngineReference } from "../contract/Ids.ts"
 import { existsSync, readdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Result, Schema } from "effect"
@@ -17,8 +18,11 @@ import { makeFolder, writeWhole } from "./RunFolder.ts"
 /** One name of a folder, whatever the ids hold. */
 const folderName = (text: string): string => text.replaceAll(/[^A-Za-z0-9.-]/g, "_")
 
-export const acquaintFolder = (output: string, customer_id: string, engine_reference: string): string =>
-  join(output, "acquaint", `${folderName(customer_id)}.${folderName(engine_reference)}`)
+export const acquaintFolder = (
+  output: string,
+  customer_id: CustomerId,
+  engine_reference: EngineReference,
+): string => join(output, "acquaint", `${folderName(customer_id)}.${folderName(engine_reference)}`)
 
 export const sectionOf = (key: string): string | undefined =>
   readingChoices.find((choice) => choice.key === key)?.section

@@ -2,6 +2,7 @@
  * The ledger of the output folder for commands that only look: whether there is one, which run is meant, and
  * its state.
  */
+import { RunId } from "../contract/Ids.ts"
 import { existsSync } from "node:fs"
 import { Effect, Option } from "effect"
 import { nearestName } from "../foundation/Nearest.ts"
@@ -51,9 +52,9 @@ export const withLedger = Effect.fnUntraced(function* <A, E, R>(
 export const findRun = Effect.fnUntraced(function* (named: Option.Option<string>) {
   const ledger = yield* openedLedger
   const ids = (yield* ledger.runs).map(({ fact }) => fact.run_id)
-  const run_id = Option.getOrElse(named, () => ids.at(-1) ?? "")
-  if (!ids.includes(run_id)) {
-    const nearest = nearestName(run_id, ids)
+  const run_id = Option.match(named, { onNone: () => ids.at(-1), onSome: RunId.make })
+  if (run_id === undefined || !ids.includes(run_id)) {
+    const nearest = nearestName(run_id ?? "", ids)
     const meant = nearest === undefined ? "`nightjar runs` has them all" : `did you mean ${nearest}?`
     return yield* new NothingThere({
       message: ids.length === 0 ? "there is no run yet" : `no such run; ${meant}`,

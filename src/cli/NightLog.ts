@@ -2,6 +2,7 @@
  * Every fact of the night as a line of its run's `log.ndjson`, once the ledger has it. The ledger is the
  * truth: a line that cannot be written costs nothing but itself. It is cleaned of secrets as the ledger is.
  */
+import type { RunId } from "../contract/Ids.ts"
 import { chmodSync, closeSync, openSync, writeSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Layer } from "effect"
@@ -20,7 +21,7 @@ export const loggedLedger = (output: string, share: Share) =>
       const known = yield* KnownSecrets
       const logs = new Map<string, number>()
       yield* Effect.addFinalizer(() => Effect.sync(() => logs.forEach((descriptor) => closeSync(descriptor))))
-      const open = (run_id: string): number => {
+      const open = (run_id: RunId): number => {
         const known = logs.get(run_id)
         if (known !== undefined) return known
         makeFolder(runFolder(output, run_id), share)

@@ -3,6 +3,7 @@
  * published), and under it `runs/<run_id>/` with the night's log and summary. Files are written whole or not
  * at all.
  */
+import type { RunId } from "../contract/Ids.ts"
 import { chmodSync, closeSync, fsyncSync, openSync, renameSync, writeSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { Effect } from "effect"
@@ -61,7 +62,7 @@ export const prepareOutput = (output: string, shares: ReadonlyArray<Share>) =>
 export const closeLock = (output: string) =>
   attempt("the lock cannot be closed to others", () => chmodSync(join(output, "run.lock"), 0o600))
 
-export const runFolder = (output: string, run_id: string): string => join(output, "runs", run_id)
+export const runFolder = (output: string, run_id: RunId): string => join(output, "runs", run_id)
 
 /** A file in a folder that is made where it is missing, replaced atomically. */
 export const writeWhole = (folder: string, name: string, text: string, share: Share) =>
@@ -81,7 +82,7 @@ export const writeWhole = (folder: string, name: string, text: string, share: Sh
 
 /** `runs/<run_id>/<name>`, replaced atomically. */
 export const writeRunFile = (
-  { output, run_id, share }: { readonly output: string; readonly run_id: string; readonly share: Share },
+  { output, run_id, share }: { readonly output: string; readonly run_id: RunId; readonly share: Share },
   name: string,
   text: string,
 ) => writeWhole(runFolder(output, run_id), name, text, share)

@@ -2,6 +2,7 @@
  * What `nightjar tokens exchange` and `revoke` need around them: the job's token store and service under the
  * folder's lock, and a ticket that is read from anywhere but the command line.
  */
+import type { ExecutionId } from "../contract/Ids.ts"
 import { existsSync } from "node:fs"
 import { Effect, Redacted, Stdio, Stream } from "effect"
 import { loadJobs } from "./Jobs.ts"
@@ -88,7 +89,7 @@ const held = Effect.fnUntraced(function* (ticket: string) {
 
 export const exchangeTicket = Effect.fnUntraced(function* (
   input: ByHand & {
-    readonly execution_id: string
+    readonly execution_id: ExecutionId
     readonly ticket: string
     readonly name: string | undefined
   },

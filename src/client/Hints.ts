@@ -4,6 +4,7 @@
  * forged hint costs a look and nothing else. One slot per watch: a thousand hints are as one, and what nobody
  * watches leaves no trace. Without webhooks there are no hints, and nothing changes.
  */
+import type { EngineReference } from "../contract/Ids.ts"
 import { Clock, Context, Effect, Queue } from "effect"
 import type { Scope } from "effect"
 import { isOutdated, isTrusted, noTrust, plausibleDate, trustAfter } from "../scheduling/Hinting.ts"
@@ -28,7 +29,7 @@ export interface HintWatch {
 export interface Watched {
   readonly ids: ReadonlyArray<string | undefined>
   /** Whose hints are trusted together; a session alone has none. */
-  readonly engine_reference: string | undefined
+  readonly engine_reference: EngineReference | undefined
 }
 
 export interface HintSource {
@@ -61,7 +62,7 @@ export const withHintPair = (
 
 interface Watcher {
   readonly clock: Clock.Clock
-  readonly engine_reference: string | undefined
+  readonly engine_reference: EngineReference | undefined
   readonly ids: Set<string>
   readonly stir: Queue.Queue<void>
   hinted: boolean

@@ -3,6 +3,7 @@
  * what follows. Pure and complete over the port's answers; `StartAttempt.ts` and
  * `FollowAttempt.ts` carry the decisions out.
  */
+import type { CustomerId, EngineReference, ExecutionId, SessionId } from "../contract/Ids.ts"
 import type { AbortAnswer, CallFailure, StartAnswer, StateAnswer, StateView } from "../client/Service.ts"
 import type { AttemptState } from "../ledger/RunState.ts"
 import { isOpenCode, isTerminal } from "../ends/Ends.ts"
@@ -15,8 +16,8 @@ export type Started =
   | {
       readonly answer: "accepted" | "adopted"
       readonly http_status: 202 | 409
-      readonly execution_id: string
-      readonly session_id: string | undefined
+      readonly execution_id: ExecutionId
+      readonly session_id: SessionId | undefined
     }
   | { readonly answer: "refused"; readonly http_status: number; readonly status_reason: string }
   | {
@@ -33,8 +34,8 @@ export type Started =
 /** A 409 that may be about our own run: only the state of that execution tells whose it is. */
 export interface Conflict {
   readonly answer: "conflict"
-  readonly execution_id: string
-  readonly session_id: string | undefined
+  readonly execution_id: ExecutionId
+  readonly session_id: SessionId | undefined
 }
 
 export const foreign = { answer: "foreign", http_status: 409 } as const
@@ -151,8 +152,8 @@ const saysOver = ({ is_closed, status_code }: StateView): boolean =>
 /** What a run is known by: who started it says so in each of these. */
 export interface RunIdentity {
   readonly external_execution_id: string
-  readonly customer_id: string
-  readonly engine_reference: string
+  readonly customer_id: CustomerId
+  readonly engine_reference: EngineReference
 }
 
 const identityFields = ["external_execution_id", "customer_id", "engine_reference"] as const
@@ -187,7 +188,11 @@ export type Resumption =
   | { readonly _tag: "GiveUpStart" }
   /** Answered with the id of another attempt's execution. */
   | { readonly _tag: "NotOurs" }
-  | { readonly _tag: "Follow"; readonly execution_id: string; readonly session_id: string | undefined }
+  | {
+      readonly _tag: "Follow"
+      readonly execution_id: ExecutionId
+      readonly session_id: SessionId | undefined
+    }
   | { readonly _tag: "Closed" }
   | { readonly _tag: "NeverStarted"; readonly status_reason: string }
   /** The start was answered, and nothing can be made of the answer. */

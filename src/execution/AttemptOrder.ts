@@ -2,6 +2,7 @@
  * What one attempt needs to know, and what every step of it does: landing the bodies that it is answered
  * with.
  */
+import type { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../contract/Ids.ts"
 import { Clock, Effect } from "effect"
 import type { Body } from "../client/Service.ts"
 import { Landing } from "../landing/Landing.ts"
@@ -10,10 +11,10 @@ import type { AnswerRefused } from "../ledger/Fact.ts"
 
 /** What an attempt needs to know; times are milliseconds. */
 export interface AttemptOrder {
-  readonly run_id: string
-  readonly task_id: string
-  readonly customer_id: string
-  readonly engine_reference: string
+  readonly run_id: RunId
+  readonly task_id: TaskId
+  readonly customer_id: CustomerId
+  readonly engine_reference: EngineReference
   readonly attempt: number
   readonly external_execution_id: string
   readonly fingerprint: string | undefined
@@ -35,8 +36,8 @@ export const landBody = Effect.fnUntraced(function* (
   order: AttemptOrder,
   body: Body,
   about: Pick<BodyMeta, "kind" | "http_status"> & {
-    execution_id?: string | undefined
-    session_id?: string | undefined
+    execution_id?: ExecutionId | undefined
+    session_id?: SessionId | undefined
   },
 ) {
   const landing = yield* Landing

@@ -3,6 +3,7 @@
  * settled or tried again. Sessions that customers ran alone are only pulled; executions that an earlier
  * process kept at the service are looked at once more.
  */
+import type { CustomerId, EngineReference, SessionId, TaskId } from "../contract/Ids.ts"
 import { Clock, Effect, Queue, Random } from "effect"
 import type { ProductsCount } from "../contract/ProductsCount.ts"
 import { countedTotal } from "../contract/ProductsCount.ts"
@@ -155,16 +156,17 @@ const readClosed = Effect.fnUntraced(function* (
 const pull = (
   night: Night,
   about: {
-    readonly task_id: string
-    readonly session_id: string
-    readonly customer_id: string | undefined
-    readonly engine_reference: string | undefined
+    readonly task_id: TaskId
+    readonly session_id: SessionId
+    readonly customer_id: CustomerId | undefined
+    readonly engine_reference: EngineReference | undefined
   },
   closed: typeof AttemptClosed.Type | undefined,
   { count, quick }: { readonly count: ProductsCount; readonly quick: boolean },
 ) => {
   const state = night.run.tasks.get(about.task_id)
-  const ofSession = <R extends { readonly session_id: string }>(one: R) => one.session_id === about.session_id
+  const ofSession = <R extends { readonly session_id: SessionId }>(one: R) =>
+    one.session_id === about.session_id
   const { flow_results, sources } = night.rules
   return pullResults({
     run_id: night.run_id,

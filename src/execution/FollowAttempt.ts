@@ -2,6 +2,7 @@
  * Follows an open execution until it is closed (sections 4.2 and 4.4): looks when `LookTurns.ts` says, lands
  * the last state before its closing is a fact, and aborts what nobody can answer or whose time is over.
  */
+import type { ExecutionId, SessionId } from "../contract/Ids.ts"
 import { Clock, Effect } from "effect"
 import { Hints } from "../client/Hints.ts"
 import { Service } from "../client/Service.ts"
@@ -51,8 +52,8 @@ const abortTriesMax = 8
 const looksAfterAbortMax = 20
 
 export interface OpenExecution {
-  readonly execution_id: string
-  readonly session_id: string | undefined
+  readonly execution_id: ExecutionId
+  readonly session_id: SessionId | undefined
   readonly accepted_at: number
   /** An abort that an earlier process asked for. */
   readonly abort?: AttemptState["abort"]
@@ -60,7 +61,7 @@ export interface OpenExecution {
 
 /** What following an execution remembers between looks. */
 interface Watch {
-  session_id: string | undefined
+  session_id: SessionId | undefined
   seen: string
   readonly turns: Turns
   /** A ticket waits for AUTH_OK, which only a read can show. */

@@ -3,6 +3,7 @@
  * 6): carries out what the scheduling room decides about intervals, hints and HEAD. Nothing here reads a
  * state or ends an attempt.
  */
+import type { ExecutionId } from "../contract/Ids.ts"
 import { Clock, Effect } from "effect"
 import { retryWaitMaxMs } from "../client/Backoff.ts"
 import type { HintWatch } from "../client/Hints.ts"
@@ -93,7 +94,7 @@ export const obeyThrottle = Effect.fnUntraced(function* (failure: CallFailure, g
  */
 export const skim = Effect.fnUntraced(function* (
   order: AttemptOrder,
-  execution_id: string,
+  execution_id: ExecutionId,
   heads: Heads,
   turns: Turns,
 ) {

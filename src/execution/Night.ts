@@ -2,6 +2,7 @@
  * The shared state of one executing run, and the few acts that change it: fork, release, settle. Everything
  * lives in one process and one thread; the ledger alone remembers.
  */
+import type { RunId, TaskId } from "../contract/Ids.ts"
 import { Clock, Effect, Option, Queue } from "effect"
 import type { Service } from "../client/Service.ts"
 import type { Landing, LandingFailed } from "../landing/Landing.ts"
@@ -81,7 +82,7 @@ export interface Outage {
 
 export interface Night {
   readonly run: RunState
-  readonly run_id: string
+  readonly run_id: RunId
   readonly rules: Rules
   /** Absent where no deadline lies before this process. */
   readonly ending: Ending | undefined
@@ -160,7 +161,7 @@ export const occupied = (
   )
 }
 
-export const release = (night: Night, task_id: string) =>
+export const release = (night: Night, task_id: TaskId) =>
   Effect.suspend(() => {
     night.schedule.release(task_id)
     return Effect.asVoid(Queue.offer(night.poke, undefined))
@@ -173,13 +174,13 @@ export const candidateOf = (book: Book): Candidate => ({
   fingerprint: book.fingerprint,
 })
 
-export const settle = (night: Night, task_id: string, verdict: Verdict) =>
+export const settle = (night: Night, task_id: TaskId, verdict: Verdict) =>
   settleAll(night, [{ task_id, verdict }])
 
 /** Settles many tasks in one transaction: the end of a night must not cost a sync per task. */
 export const settleAll = Effect.fnUntraced(function* (
   { run_id, books }: Night,
-  settlements: ReadonlyArray<{ readonly task_id: string; readonly verdict: Verdict }>,
+  settlements: ReadonlyArray<{ readonly task_id: TaskId; readonly verdict: Verdict }>,
 ) {
   const ledger = yield* Ledger
   yield* ledger.append(

@@ -3,6 +3,7 @@
  * or may not be requested is a fact of its own. A disk that does not take a document ends the night; a
  * service that does not give it, or not in time, only marks it.
  */
+import type { RunId, SessionId, TaskId } from "../contract/Ids.ts"
 import { Clock, Effect } from "effect"
 import { retryCall } from "../client/Backoff.ts"
 import { Service } from "../client/Service.ts"
@@ -17,9 +18,9 @@ const attachmentTriesMax = 6
 const attachmentsWithinMs = 3_600_000
 
 export interface AttachmentsOrder {
-  readonly run_id: string
-  readonly task_id: string
-  readonly session_id: string
+  readonly run_id: RunId
+  readonly task_id: TaskId
+  readonly session_id: SessionId
   /** Documents that need no further request. */
   readonly attachmentsKnown: ReadonlySet<string>
   /** Clock time after which nothing more is read in this night. */

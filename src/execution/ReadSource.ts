@@ -3,6 +3,7 @@
  * and 4.10): one request per `min_interval` and session, at growing intervals or after a hint; every new body
  * is landed before it counts, and every answer that is none is a fact.
  */
+import type { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../contract/Ids.ts"
 import { hash } from "node:crypto"
 import { Clock, Effect } from "effect"
 import { isSendable } from "../client/EndpointRequest.ts"
@@ -24,13 +25,13 @@ import { handleAnswer, refuseUnusable } from "./Quarantine.ts"
 
 /** The session of an execution, or one that a customer ran alone. Times are milliseconds. */
 export interface ReadOrder {
-  readonly run_id: string
-  readonly task_id: string
-  readonly session_id: string
+  readonly run_id: RunId
+  readonly task_id: TaskId
+  readonly session_id: SessionId
   readonly attempt: number | undefined
-  readonly execution_id: string | undefined
-  readonly customer_id: string | undefined
-  readonly engine_reference: string | undefined
+  readonly execution_id: ExecutionId | undefined
+  readonly customer_id: CustomerId | undefined
+  readonly engine_reference: EngineReference | undefined
   /** False where the service counted nothing: then a 404 is believed at once. */
   readonly mayHold: boolean
   /** An earlier process may have asked for this session a moment ago, by whatever clock. */

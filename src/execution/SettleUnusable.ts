@@ -3,6 +3,7 @@
  * task with `ANSWER_UNUSABLE` and is told; every other task goes on. An execution that may still be open
  * keeps its customer and its login taken, and gives its slot to the others.
  */
+import type { TaskId } from "../contract/Ids.ts"
 import { Cause, Effect, Result } from "effect"
 import { cutText } from "../contract/TextBounds.ts"
 import type { AttemptClosed, Fact } from "../ledger/Fact.ts"
@@ -43,7 +44,7 @@ export const guarded = <R>(
 /** Only reads: a session that its customer ran alone, or once more what is kept of a closed execution. */
 export const guardedReading = <R>(
   night: Night,
-  task_id: string,
+  task_id: TaskId,
   task: Effect.Effect<void, Failure | AnswerUnusable, R>,
   closed?: typeof AttemptClosed.Type,
 ) =>
@@ -74,7 +75,7 @@ const settleUnusable = Effect.fnUntraced(function* (night: Night, book: Book, fa
 
 const settleWith = Effect.fnUntraced(function* (
   { run_id }: Night,
-  task_id: string,
+  task_id: TaskId,
   message: string,
   beside: ReadonlyArray<Fact>,
 ) {

@@ -2,6 +2,7 @@
  * What the executor is given: tasks with the means to start them, sessions to pull, and the job's rules.
  * Secrets come redacted and stay so until a request is written.
  */
+import type { CustomerId, EngineReference, SessionId, TaskId } from "../contract/Ids.ts"
 import type { Effect } from "effect"
 import type { StartCall } from "../client/Service.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
@@ -35,9 +36,9 @@ export type Prepared =
 
 /** One task of the run. Without `prepare` it is only collected: its job no longer names it. */
 export interface TaskWork {
-  readonly task_id: string
-  readonly customer_id: string
-  readonly engine_reference: string
+  readonly task_id: TaskId
+  readonly customer_id: CustomerId
+  readonly engine_reference: EngineReference
   readonly fingerprint: string | undefined
   readonly prepare: Effect.Effect<Prepared, LedgerFailed> | undefined
   /** How long it takes, as far as is known: what would end after the deadline is not started. */
@@ -46,9 +47,9 @@ export interface TaskWork {
 
 /** A flow session that a customer ran alone: pulled, nothing executed. */
 export interface SessionWork {
-  readonly task_id: string
-  readonly session_id: string
-  readonly customer_id: string | undefined
+  readonly task_id: TaskId
+  readonly session_id: SessionId
+  readonly customer_id: CustomerId | undefined
 }
 
 /** The job's rules; milliseconds. */

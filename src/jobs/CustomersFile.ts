@@ -4,6 +4,7 @@
  * `65e0`), values are redacted as they are read, empty cells and nulls are absent parameters, and what is
  * wrong is found with its line and column.
  */
+import { CustomerId, EngineReference } from "../contract/Ids.ts"
 import { Effect, Predicate, Result, Stream } from "effect"
 import { cellsMax, CsvReader } from "./Csv.ts"
 import type { CsvRow } from "./Csv.ts"
@@ -15,8 +16,8 @@ import { checkFile, streamFile } from "../foundation/RegularFile.ts"
 
 export interface CustomerRow {
   readonly place: Place
-  readonly customer_id: string
-  readonly engine_reference: string | undefined
+  readonly customer_id: CustomerId
+  readonly engine_reference: EngineReference | undefined
   readonly parameters: Readonly<Record<string, ParameterSource>>
 }
 
@@ -66,8 +67,9 @@ const takeRow = (
   }
   source.onRow({
     place: placeOf(idColumn),
-    customer_id: named.customer_id,
-    engine_reference: named.engine_reference,
+    customer_id: CustomerId.make(named.customer_id),
+    engine_reference:
+      named.engine_reference === undefined ? undefined : EngineReference.make(named.engine_reference),
     parameters: Object.fromEntries(parameters),
   })
 }

@@ -4,6 +4,7 @@
  * becomes one is
  * `LoadJob.ts`'s business.
  */
+import type { CustomerId, EngineReference, SessionId } from "../contract/Ids.ts"
 import type { Redacted } from "effect"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
 import type { Feature } from "../contract/Vocabulary.ts"
@@ -28,8 +29,8 @@ export interface JobFeature {
 
 /** One customer on one engine, with everything a start needs but its secrets. */
 export interface Assignment {
-  readonly customer_id: string
-  readonly engine_reference: string
+  readonly customer_id: CustomerId
+  readonly engine_reference: EngineReference
   readonly features: ReadonlyArray<JobFeature>
   readonly configurations: Readonly<Record<string, unknown>>
   readonly hooks_extra_data: Readonly<Record<string, string>>
@@ -103,5 +104,8 @@ export interface Job {
   readonly sources: ReadonlyArray<ResultsSource>
   readonly hooks: ReadonlyArray<HookPair>
   readonly tokens_key: SecretReference | undefined
-  readonly sessions: ReadonlyArray<{ readonly session_id: string; readonly customer_id: string | undefined }>
+  readonly sessions: ReadonlyArray<{
+    readonly session_id: SessionId
+    readonly customer_id: CustomerId | undefined
+  }>
 }

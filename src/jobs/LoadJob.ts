@@ -3,6 +3,7 @@
  * Nothing is resolved here and no network is asked: secrets stay references, literals are redacted on sight,
  * and no message repeats a value.
  */
+import { CustomerId, SessionId } from "../contract/Ids.ts"
 import { dirname, isAbsolute, join } from "node:path"
 import { ConfigProvider, Effect, Predicate, Schema } from "effect"
 import * as Assignments from "./Assignments.ts"
@@ -191,7 +192,9 @@ const readSessions = (context: Context, items: Parts["sessions"]): Job["sessions
     if (seen.has(written.id)) findings.error(place, "this session is listed already")
     seen.add(written.id)
     if (written.customer !== undefined) warnOfResemblance(context, written.customer, place)
-    return { session_id: written.id, customer_id: written.customer }
+    const { customer } = written
+    const customer_id = customer === undefined ? undefined : CustomerId.make(customer)
+    return { session_id: SessionId.make(written.id), customer_id }
   })
 }
 

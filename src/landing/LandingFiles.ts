@@ -4,6 +4,7 @@
  * segment is told in
  * `Frame.ts`, what a crash may leave and how it is read in `SegmentScan.ts`.
  */
+import type { RunId } from "../contract/Ids.ts"
 import { closeSync, fstatSync, openSync } from "node:fs"
 import { join } from "node:path"
 import { Deferred, Effect, Exit, Layer, Queue } from "effect"
@@ -39,7 +40,7 @@ interface Waiting {
 
 /** `run_id` is ours, `<job name>.<date>` with perhaps a number; nothing else ever becomes a folder. */
 const runIdPattern = /^[a-z0-9][a-z0-9.-]{0,199}$/
-const isRunId = (run_id: string): boolean => runIdPattern.test(run_id) && !run_id.includes("..")
+const isRunId = (run_id: RunId): boolean => runIdPattern.test(run_id) && !run_id.includes("..")
 
 export const LandingFiles = {
   layer: (options: LandingFilesOptions): Layer.Layer<Landing, LandingFailed> =>
@@ -52,8 +53,8 @@ export const LandingFiles = {
         const land = yield* groupCommit(landing, options.segmentBytesMax ?? segmentBytesDefault)
         return Landing.of({
           land,
-          list: Effect.fn("Landing.list")((run_id: string) => Effect.suspend(() => listRun(landing, run_id))),
-          read: Effect.fn("Landing.read")((run_id: string, ref: LandedRef) =>
+          list: Effect.fn("Landing.list")((run_id: RunId) => Effect.suspend(() => listRun(landing, run_id))),
+          read: Effect.fn("Landing.read")((run_id: RunId, ref: LandedRef) =>
             Effect.suspend(() => readBody(landing, run_id, ref)),
           ),
           landAttachment: landAttachmentIn(attachments, options.attachmentBytesMax ?? attachmentBytesDefault),
@@ -65,7 +66,7 @@ export const LandingFiles = {
 const groupCommit = Effect.fnUntraced(function* (landing: string, segmentBytesMax: number) {
   const writers = new Map<string, SegmentWriter>()
   const queue = yield* Queue.bounded<Waiting>(waitingMax)
-  const commit = Effect.fnUntraced(function* (run_id: string, batch: ReadonlyArray<Waiting>) {
+  const commit = Effect.fnUntraced(function* (run_id: RunId, batch: ReadonlyArray<Waiting>) {
     const writer = writers.get(run_id) ?? new SegmentWriter(join(landing, run_id), segmentBytesMax)
     writers.set(run_id, writer)
     const exit = yield* Effect.exit(writer.append(batch.map(({ frame }) => frame)))
@@ -108,7 +109,7 @@ const damaged = (path: string, message: string) => Effect.fail(new LandingDamage
 
 const listRun = (
   landing: string,
-  run_id: string,
+  run_id: RunId,
 ): Effect.Effect<ReadonlyArray<LandedBody>, LandingDamaged> => {
   if (!isRunId(run_id)) return damaged(landing, "not a run's id")
   const bodies: Array<LandedBody> = []
@@ -132,7 +133,7 @@ const listRun = (
 
 const readBody = (
   landing: string,
-  run_id: string,
+  run_id: RunId,
   ref: LandedRef,
 ): Effect.Effect<Uint8Array, LandingDamaged> => {
   if (!isRunId(run_id) || !segmentPattern.test(ref.segment))

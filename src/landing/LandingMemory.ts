@@ -3,6 +3,7 @@
  * the layer, as a disk survives a process; `crash` forgets what no sync had reached, which is exactly what
  * nobody was told about.
  */
+import type { RunId } from "../contract/Ids.ts"
 import { createHash } from "node:crypto"
 import { Effect, Layer, Stream } from "effect"
 import type { LandedRef } from "../ledger/Fact.ts"
@@ -58,7 +59,7 @@ const landIn = (store: LandingStore) =>
     return ref
   })
 
-const readFrom = (store: LandingStore, run_id: string, ref: LandedRef) => {
+const readFrom = (store: LandingStore, run_id: RunId, ref: LandedRef) => {
   const found = store.bodies.get(run_id)?.find((stored) => stored.ref.offset === ref.offset)
   return found !== undefined && found.ref.sha256 === ref.sha256 && found.ref.segment === ref.segment
     ? Effect.succeed(found.bytes.slice())

@@ -34,15 +34,13 @@ export const emptyAttempt = (
  * whatever an earlier one was told.
  */
 export const startAgain = (
-  { token_id: _, ...attempt }: AttemptState,
+  attempt: AttemptState,
   { fingerprint, token_id, probe }: typeof StartIntended.Type,
-): AttemptState => ({
-  ...attempt,
-  answer: undefined,
-  fingerprint,
-  ...(token_id === undefined ? {} : { token_id }),
-  probed: attempt.probed || probe,
-})
+): AttemptState => {
+  const { token_id: _, ...rest } = attempt
+  const login = token_id === undefined ? { fingerprint } : { fingerprint, token_id }
+  return { ...rest, answer: undefined, ...login, probed: attempt.probed || probe }
+}
 
 /** What a look at an execution told; a session once known stays known. */
 const told = (

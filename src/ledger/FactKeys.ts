@@ -3,6 +3,7 @@
  * those of tokens.
  */
 import { Schema } from "effect"
+import { RunId, TaskId } from "../contract/Ids.ts"
 
-export const task = { run_id: Schema.String, task_id: Schema.String }
+export const task = { run_id: RunId, task_id: TaskId }
 export const attempt = { ...task, attempt: Schema.Int }

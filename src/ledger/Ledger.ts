@@ -3,6 +3,7 @@
  * acknowledged survives a crash; facts are never changed. Beside the facts live two small things that outlast
  * a run: cached engine forms and the key of the credential fingerprints.
  */
+import type { EngineReference, ExecutionId, RunId, TaskId } from "../contract/Ids.ts"
 import { Clock, Context, Deferred, Effect, Layer, Schema } from "effect"
 import { chmodSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
@@ -24,8 +25,8 @@ export class LedgerFailed extends Schema.TaggedError<LedgerFailed>()("LedgerFail
 
 /** An attempt whose start was answered with an execution id. */
 export interface ExecutionClaim {
-  readonly execution_id: string
-  readonly task_id: string
+  readonly execution_id: ExecutionId
+  readonly task_id: TaskId
   readonly attempt: number
 }
 
@@ -53,12 +54,12 @@ export class Ledger extends Context.Service<
      */
     readonly claim: (claim: ExecutionClaim) => Effect.Effect<boolean, LedgerFailed>
     /** All facts of a run, in order. */
-    readonly facts: (run_id: string) => Effect.Effect<ReadonlyArray<Recorded>, LedgerFailed>
+    readonly facts: (run_id: RunId) => Effect.Effect<ReadonlyArray<Recorded>, LedgerFailed>
     /**
      * The state of a run; undefined where the ledger holds no beginning of it. The run asked for last is
      * carried forward: only its facts since then are read, whoever wrote them.
      */
-    readonly state: (run_id: string) => Effect.Effect<RunState | undefined, LedgerFailed>
+    readonly state: (run_id: RunId) => Effect.Effect<RunState | undefined, LedgerFailed>
     /** Facts that belong to no run: what was done by hand, in order. */
     readonly byHand: Effect.Effect<ReadonlyArray<Recorded>, LedgerFailed>
     /** The beginning and the end of every run, oldest first. */
@@ -68,7 +69,9 @@ export class Ledger extends Context.Service<
       ReadonlyMap<string, RecordedAs<typeof CredentialRejected.Type>>,
       LedgerFailed
     >
-    readonly cachedForm: (engine_reference: string) => Effect.Effect<CachedForm | undefined, LedgerFailed>
+    readonly cachedForm: (
+      engine_reference: EngineReference,
+    ) => Effect.Effect<CachedForm | undefined, LedgerFailed>
     readonly cacheForm: (form: CachedForm) => Effect.Effect<void, LedgerFailed>
     /** 32 random bytes, made once per output folder: fingerprints mean nothing elsewhere. */
     readonly fingerprintKey: Effect.Effect<Uint8Array, LedgerFailed>

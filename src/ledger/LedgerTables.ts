@@ -3,6 +3,7 @@
  * return. Every fact that is read is checked against the chain (`FactChain.ts`), and the key against its
  * hash: a flipped bit must not decide whether a login is sent again.
  */
+import { EngineReference, ExecutionId, RunId, TaskId } from "../contract/Ids.ts"
 import { createHash, randomBytes } from "node:crypto"
 import type { DatabaseSync } from "node:sqlite"
 import { beginning, linkOf } from "./FactChain.ts"
@@ -10,7 +11,7 @@ import type { ChainedRow } from "./FactChain.ts"
 import { within } from "./Transaction.ts"
 
 export interface CachedForm {
-  readonly engine_reference: string
+  readonly engine_reference: EngineReference
   /** Milliseconds since the epoch. */
   readonly fetched_at: number
   /** The detail view as JSON text. */
@@ -151,7 +152,7 @@ export const accessLedger = (database: DatabaseSync) => {
     ...accessForms(database),
     append: appending(database),
     /** The facts of a run that come after the one with this `seq`. */
-    ofRun: (run_id: string, after: number) => checked(ofRun.all(run_id, after)),
+    ofRun: (run_id: RunId, after: number) => checked(ofRun.all(run_id, after)),
     ofNoRun: () => checked(ofNoRun.all()),
     headers: () => checked(headers.all()),
     rejections: () => checked(rejections.all()),
@@ -184,7 +185,7 @@ const appending = (database: DatabaseSync) => {
 }
 
 interface Owner {
-  readonly task_id: string
+  readonly task_id: TaskId
   readonly attempt: number
   /** The service has deleted its execution since, or no longer knows it: the id may come again. */
   readonly isDeleted: boolean
@@ -201,17 +202,17 @@ const ownerIn = (database: DatabaseSync) => {
     `SELECT 1 FROM facts WHERE seq > ? AND tag = 'DeleteAnswered' AND ${executionIdOf} = ?
       AND json_extract(body, '$.outcome') IN ('deleted', 'gone') LIMIT 1`,
   )
-  return (execution_id: string): Owner | undefined => {
+  return (execution_id: ExecutionId): Owner | undefined => {
     const row = owner.get(execution_id)
     if (row === undefined) return undefined
     const isDeleted = deletion.get(Number(row["seq"]), execution_id) !== undefined
-    return { task_id: String(row["task_id"]), attempt: Number(row["attempt"]), isDeleted }
+    return { task_id: TaskId.make(String(row["task_id"])), attempt: Number(row["attempt"]), isDeleted }
   }
 }
 
 /** A form that is not what was kept is none: it is asked for again. */
 const accessForms = (database: DatabaseSync) => ({
-  cachedForm: (engine_reference: string): CachedForm | undefined => {
+  cachedForm: (engine_reference: EngineReference): CachedForm | undefined => {
     const row = database
       .prepare("SELECT * FROM engine_forms WHERE engine_reference = ?")
       .get(engine_reference)

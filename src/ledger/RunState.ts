@@ -2,6 +2,7 @@
  * The state of a run, as `foldRun` makes it of its facts. Resume, publication, reports and `status` all read
  * this one picture, so that none of them can remember something that the ledger does not know.
  */
+import type { ExecutionId, SessionId } from "../contract/Ids.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
 import type { Deletion } from "./Deletion.ts"
 import type {
@@ -37,8 +38,8 @@ export interface AttemptState {
   /** The newest answer; undefined when the process died before one was known. */
   readonly answer: typeof StartAnswered.Type | undefined
   readonly accepted_at: number | undefined
-  readonly execution_id: string | undefined
-  readonly session_id: string | undefined
+  readonly execution_id: ExecutionId | undefined
+  readonly session_id: SessionId | undefined
   readonly status_code: string | undefined
   readonly status_reason: string | undefined
   readonly authentication_status: string | undefined

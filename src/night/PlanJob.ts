@@ -2,6 +2,7 @@
  * From a job to what the executor is given: secrets looked up, forms fetched, tasks decided by the planning
  * room, and the means to start each one when its turn comes.
  */
+import type { RunId } from "../contract/Ids.ts"
 import { Effect, Redacted } from "effect"
 import type { Prepared, Rules, SessionWork, TaskWork } from "../execution/Work.ts"
 import { builtInSources } from "../contract/ResultsSource.ts"
@@ -38,7 +39,7 @@ export interface JobPlan {
   readonly learnt: Expectations
 }
 
-const learnDurations = Effect.fnUntraced(function* (job: Job, run_id: string) {
+const learnDurations = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
   const ledger = yield* Ledger
   const earlier = (yield* ledger.runs).filter(
     (run) => run.fact.job === job.name && run.fact.run_id !== run_id,
@@ -57,7 +58,7 @@ export const subjectOf = ({ planned: { customer_id, engine_reference, session_id
 /** Plans what a job names: all of it, or the subjects in `only`. */
 export const planJob = Effect.fn("PlanJob.planJob")(function* (
   job: Job,
-  run_id: string,
+  run_id: RunId,
   only: ReadonlySet<string> | undefined,
 ) {
   const ledger = yield* Ledger
@@ -126,7 +127,7 @@ export const planningFacts = ({ plan }: JobPlan, known: RunState | undefined): R
 }
 
 /** Where results are read from, as far as the run does not know it yet. */
-export const sourceFacts = (job: Job, run_id: string, known: RunState | undefined): ReadonlyArray<Fact> => {
+export const sourceFacts = (job: Job, run_id: RunId, known: RunState | undefined): ReadonlyArray<Fact> => {
   const before = (known?.sources ?? builtInSources).filter(({ enabled }) => enabled)
   const now = job.sources.filter(({ enabled }) => enabled)
   return JSON.stringify(before) === JSON.stringify(now)
@@ -135,7 +136,7 @@ export const sourceFacts = (job: Job, run_id: string, known: RunState | undefine
 }
 
 const settledBefore = (
-  run_id: string,
+  run_id: RunId,
   { task_id, outcome, reason, who_acts, message }: TaskVerdict,
 ): Fact => ({
   _tag: "TaskSettled",

@@ -3,6 +3,7 @@
  * starts, with the reason and who has to act. Pure. The order of the checks is the order in which a person
  * would have to act.
  */
+import { CustomerId, EngineReference, RunId, TaskId } from "../contract/Ids.ts"
 import { Redacted } from "effect"
 import { statusReasonsByCode } from "../contract/Vocabulary.ts"
 import type { Assignment, JobFeature } from "../jobs/Job.ts"
@@ -19,9 +20,9 @@ import * as Tokens from "../tokens/TokenLogin.ts"
 import type { TaskLogin, TokenShelf } from "../tokens/TokenLogin.ts"
 
 export interface Task {
-  readonly task_id: string
-  readonly customer_id: string
-  readonly engine_reference: string
+  readonly task_id: TaskId
+  readonly customer_id: CustomerId
+  readonly engine_reference: EngineReference
   /** Empty: the engine runs its defaults. */
   readonly features: ReadonlyArray<JobFeature>
   /** Requested features that the engine does not offer: it would drop them without a word (section 4.1). */
@@ -46,9 +47,9 @@ export type UnfittedTask = Omit<Task, "lacking" | "fingerprint" | "fitted" | "av
 
 /** An end before any start. */
 export interface TaskVerdict {
-  readonly task_id: string
-  readonly customer_id: string
-  readonly engine_reference: string
+  readonly task_id: TaskId
+  readonly customer_id: CustomerId
+  readonly engine_reference: EngineReference
   readonly features: ReadonlyArray<JobFeature>
   readonly fingerprint?: string
   readonly outcome: Outcome
@@ -67,10 +68,10 @@ export type Rejections = ReadonlyMap<string, RecordedAs<typeof CredentialRejecte
 
 /** What every decision of a run shares. */
 export interface Grounds {
-  readonly run_id: string
+  readonly run_id: RunId
   readonly key: Uint8Array
   readonly rejections: Rejections
-  readonly expectedMs: (engine_reference: string) => number
+  readonly expectedMs: (engine_reference: EngineReference) => number
   /** Absent where the job has no token store. */
   readonly tokens?: TokenShelf
 }
@@ -94,7 +95,7 @@ export const planAssignment = (
 ): Decision => {
   const { finding } = seen
   const { customer_id, engine_reference, features, configurations, hooks_extra_data, source } = assignment
-  const task_id = `${grounds.run_id}/${customer_id}/${engine_reference}`
+  const task_id = TaskId.make(`${grounds.run_id}/${customer_id}/${engine_reference}`)
   const subject = { task_id, customer_id, engine_reference, features }
   const refusal = refuseEngine(subject, finding)
   if (refusal !== undefined) return refusal

@@ -4,6 +4,7 @@
  * full builders are handed to the sink as they fill. Publisher and simulation share this, so a simulated
  * night derives what a real one does.
  */
+import type { ExecutionId } from "../contract/Ids.ts"
 import { createHash } from "node:crypto"
 import { Cause, Effect } from "effect"
 import { readProductsCount } from "../contract/ProductsCount.ts"
@@ -125,7 +126,7 @@ const deriveTask = Effect.fnUntraced(function* (
     if (attempt.execution_id !== undefined)
       counts.set(attempt.execution_id, readProductsCount(state["products_count"]))
   }
-  const countOf = (execution_id: string | undefined) =>
+  const countOf = (execution_id: ExecutionId | undefined) =>
     counts.get(execution_id ?? "") ?? readProductsCount(undefined)
   const room = { left: taskBytesMax }
   for (const session of own)

@@ -2,6 +2,7 @@
  * Rows of one attempt: `executions` and what its newest landed state says about features, messages, refused
  * fields and counted products (section 2.4). Pure. `input` of a refused field is never read.
  */
+import type { RunId } from "../contract/Ids.ts"
 import { cutText } from "../contract/TextBounds.ts"
 import type { Cell } from "../records/Columns.ts"
 import { jsonText } from "../records/JsonText.ts"
@@ -31,7 +32,7 @@ const heldElsewhere = (body: Json): ReadonlySet<string> =>
 const isObjectList = (value: unknown): boolean => Array.isArray(value) && value.every(isObject)
 
 export interface AttemptFacts {
-  readonly run_id: string
+  readonly run_id: RunId
   readonly task: TaskState
   readonly attempt: AttemptState
 }

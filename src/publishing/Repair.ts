@@ -4,6 +4,7 @@
  * the database again from the files. What only a backup can bring back is named. Asks the service for
  * nothing.
  */
+import { RunId } from "../contract/Ids.ts"
 import { Effect } from "effect"
 import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import { recover, swapDatabase } from "./Commit.ts"
@@ -39,7 +40,7 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store, to
     done.push("tables/manifest.json: read off the files of the tables")
   for (const run_id of yield* runsToDerive(store, stands)) {
     const derived = yield* Effect.result(
-      publishRun(store, toolVersion, { run_id: "", findings: new Map() }, run_id),
+      publishRun(store, toolVersion, { run_id: undefined, findings: new Map() }, run_id),
     )
     if (derived._tag === "Success")
       done.push(`${run_id}: its tables are derived again from landing/${run_id}`)
@@ -54,7 +55,7 @@ const runsToDerive = Effect.fnUntraced(function* (store: Store, manifest: Manife
   const ledger = yield* Ledger
   const failed = ({ message }: { readonly message: string }) => new PublishFailed({ message })
   const runs = yield* Effect.mapError(ledger.runs, failed)
-  const due: Array<string> = []
+  const due: Array<RunId> = []
   for (const { fact } of runs) {
     const state = yield* Effect.mapError(ledger.state(fact.run_id), failed)
     if (state?.published === undefined) continue

@@ -3,6 +3,7 @@
  * each execution and the newest results body of each session. Facts are read first, so that every body a
  * fact speaks of must be there; one that is missing is damage, and damage is never published over.
  */
+import type { ExecutionId, RunId, SessionId } from "../contract/Ids.ts"
 import { Effect } from "effect"
 import { Landing } from "../landing/Landing.ts"
 import type { LandedBody } from "../landing/Landing.ts"
@@ -19,8 +20,8 @@ import { PublishFailed } from "./Publisher.ts"
  */
 export interface SessionPicture {
   readonly task: TaskState
-  readonly session_id: string
-  readonly execution_id: string | undefined
+  readonly session_id: SessionId
+  readonly execution_id: ExecutionId | undefined
   readonly body: LandedBody | undefined
   readonly bodies: ReadonlyArray<LandedBody>
   /** The newest read of this session, as the ledger knows it. Milliseconds. */
@@ -52,7 +53,7 @@ const missingBodies = ({ tasks }: RunState, frames: ReadonlyArray<LandedBody>): 
   )
 }
 
-const executionOf = (task: TaskState, session_id: string): string | undefined =>
+const executionOf = (task: TaskState, session_id: SessionId): ExecutionId | undefined =>
   task.attempts.findLast((attempt) => attempt.session_id === session_id)?.execution_id
 
 const sessionsOf = (state: RunState, frames: ReadonlyArray<LandedBody>): ReadonlyArray<SessionPicture> => {
@@ -115,7 +116,7 @@ export const framesOf = (
       : meta.execution_id === execution_id,
   )
 
-export const loadPicture = Effect.fn("Publishing.loadPicture")(function* (run_id: string) {
+export const loadPicture = Effect.fn("Publishing.loadPicture")(function* (run_id: RunId) {
   const ledger = yield* Ledger
   const landing = yield* Landing
   const failed = (cause: { readonly message: string }) => new PublishFailed({ message: cause.message })

@@ -3,6 +3,7 @@
  * published, must not keep a later night from being published: it is left out and told, and `nightjar repair`
  * derives it again. A manifest that is lost is read off the files themselves.
  */
+import { RunId } from "../contract/Ids.ts"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { DuckDb } from "../duckdb/DuckDb.ts"
@@ -62,7 +63,7 @@ const placePattern =
   /^tables\/([a-z_0-9]+)\/run_date=(\d{4}-\d\d-\d\d)\/([a-z0-9][a-z0-9.-]*)-v(\d+)(?:-\d+)?\.parquet$/
 
 interface Placed {
-  readonly run_id: string
+  readonly run_id: RunId
   readonly run_date: string
   readonly version: number
   readonly file: ManifestFile
@@ -77,7 +78,7 @@ export const readOffFiles = Effect.fnUntraced(function* ({ files, layout }: Stor
     if (rows === undefined) continue
     const bytes = yield* fileStep(() => files.read(join(layout.root, path)))
     const file = { table, path, rows, bytes: bytes.length, sha256: sha256Of(bytes) }
-    placed.push({ run_id, run_date, version: Number(version), file })
+    placed.push({ run_id: RunId.make(run_id), run_date, version: Number(version), file })
   }
   const runs = Map.groupBy(placed, ({ run_id }) => run_id)
   return {

@@ -3,6 +3,7 @@
  * changed, files of another hash, tables of another count, executions without a row, deletions without a
  * receipt or of which landing holds less than was counted, strays. Reads only.
  */
+import type { RunId } from "../contract/Ids.ts"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { identifier } from "../duckdb/SqlText.ts"
@@ -68,7 +69,7 @@ export const verify = Effect.fn("Publishing.verify")(function* (store: Store) {
         problems.push(problemOf("published, but not in the manifest", fact.run_id, "repair"))
     } else for (const id of acceptedOf(found.picture)) accepted.set(id, fact.run_id)
   }
-  const known = new Set(runs.map(({ fact }) => fact.run_id))
+  const known = new Set<string>(runs.map(({ fact }) => fact.run_id))
   for (const run_id of Object.keys(manifest?.runs ?? {}))
     if (!known.has(run_id)) problems.push(problemOf("published, but not in the ledger", run_id, "ledger"))
   problems.push(...(yield* publishedProblems(store, manifest, accepted)))
@@ -104,7 +105,7 @@ const publishedProblems = Effect.fnUntraced(function* (
 })
 
 /** Bodies, documents and deletions of one run; without a picture nothing more can be said of it. */
-const runProblems = Effect.fnUntraced(function* (store: Store, run_id: string) {
+const runProblems = Effect.fnUntraced(function* (store: Store, run_id: RunId) {
   const loaded = yield* Effect.result(loadPicture(run_id))
   if (loaded._tag === "Failure")
     return {

@@ -3,6 +3,7 @@
  * all it says, in an order of keys of its own. The hash of that is `record_id`; equal records of one body
  * are told apart by their number in it.
  */
+import type { CustomerId, EngineReference, SessionId } from "../contract/Ids.ts"
 import { hash } from "node:crypto"
 import { ExactNumber, decimalIdentity } from "./ExactNumber.ts"
 
@@ -81,9 +82,9 @@ export const recordIds = (owner: string): ((sub_family: string, text: string) =>
 
 /** Whose record it is, the same in every night. */
 export const ownerOf = (task: {
-  readonly customer_id: string | null
-  readonly engine_reference: string | null
-  readonly session_id: string | null
+  readonly customer_id: CustomerId | null
+  readonly engine_reference: EngineReference | null
+  readonly session_id: SessionId | null
 }): string =>
   task.engine_reference === null
     ? `session/${task.session_id ?? ""}`

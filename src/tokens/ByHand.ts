@@ -2,6 +2,7 @@
  * A ticket exchanged and a token revoked by hand (sections 4.6 and 4.7), at the service and in the store:
  * nothing is stored that the service did not give, and nothing is dropped that it did not answer for.
  */
+import type { ExecutionId } from "../contract/Ids.ts"
 import { Clock, Effect } from "effect"
 import type { Redacted } from "effect"
 import { Service } from "../client/Service.ts"
@@ -11,7 +12,7 @@ import { defaultTokenName, tokenLifetimeMs } from "./StoredToken.ts"
 import type { OpenTokenStore } from "./TokenStore.ts"
 
 /** The login of an execution that this folder's ledger knows, as the breaker knows it. */
-const fingerprintOf = Effect.fnUntraced(function* (execution_id: string) {
+const fingerprintOf = Effect.fnUntraced(function* (execution_id: ExecutionId) {
   const ledger = yield* Ledger
   for (const { fact } of (yield* ledger.runs).toReversed()) {
     const attempts = [...((yield* ledger.state(fact.run_id))?.tasks.values() ?? [])].flatMap(
@@ -39,7 +40,7 @@ const lost =
 export const exchangeByHand = Effect.fn("Tokens.exchangeByHand")(function* (
   store: OpenTokenStore,
   given: {
-    readonly execution_id: string
+    readonly execution_id: ExecutionId
     readonly ticket: Redacted.Redacted<string>
     readonly name: string | undefined
   },

@@ -4,6 +4,7 @@
  * because an exchange whose answer was lost may have spent it. Whatever becomes of it, the execution itself
  * is not concerned.
  */
+import type { CustomerId, EngineReference, ExecutionId, RunId, TaskId } from "../contract/Ids.ts"
 import { Clock, Effect } from "effect"
 import { retryWaitMaxMs } from "../client/Backoff.ts"
 import { Service } from "../client/Service.ts"
@@ -18,11 +19,11 @@ import { append } from "../ledger/Ledger.ts"
 
 /** The attempt whose start asked for a ticket. */
 export interface TicketOrder {
-  readonly run_id: string
-  readonly task_id: string
+  readonly run_id: RunId
+  readonly task_id: TaskId
   readonly attempt: number
-  readonly customer_id: string
-  readonly engine_reference: string
+  readonly customer_id: CustomerId
+  readonly engine_reference: EngineReference
   /** The login that was sent, as the breaker knows it. */
   readonly fingerprint: string | undefined
   readonly polling: { readonly min_ms: number; readonly max_ms: number }
@@ -43,7 +44,7 @@ export const keepTicket = Effect.fnUntraced(function* (
   order: TicketOrder,
   call: StartCall,
   answer: StartAnswer | CallFailure,
-  opened: { readonly execution_id: string; readonly answer: "accepted" | "adopted" },
+  opened: { readonly execution_id: ExecutionId; readonly answer: "accepted" | "adopted" },
 ) {
   if (!call.base_configurations.tokenized_access) return []
   const store = yield* TokenStore
@@ -66,7 +67,7 @@ export const keepTicket = Effect.fnUntraced(function* (
   return [dropped(order, execution_id, opened.answer === "adopted" ? "ANSWER_LOST" : "NOT_ISSUED")]
 })
 
-const dropped = (order: TicketOrder, execution_id: string, reason: string): Fact => ({
+const dropped = (order: TicketOrder, execution_id: ExecutionId, reason: string): Fact => ({
   _tag: "TicketDropped",
   ...attemptKeys(order),
   execution_id,
@@ -74,7 +75,7 @@ const dropped = (order: TicketOrder, execution_id: string, reason: string): Fact
 })
 
 /** Whether a ticket of this execution waits for its login. */
-export const hasTicket = Effect.fnUntraced(function* (execution_id: string) {
+export const hasTicket = Effect.fnUntraced(function* (execution_id: ExecutionId) {
   const store = yield* TokenStore
   return store._tag === "Open" && (yield* store.pendingTicket(execution_id)) !== undefined
 })
@@ -85,7 +86,7 @@ export const hasTicket = Effect.fnUntraced(function* (execution_id: string) {
  */
 export const exchangeTicket = Effect.fn("ExchangeTicket.exchange")(function* (
   order: TicketOrder,
-  execution_id: string,
+  execution_id: ExecutionId,
   isLast: boolean,
 ) {
   const store = yield* TokenStore
@@ -111,7 +112,7 @@ export const exchangeTicket = Effect.fn("ExchangeTicket.exchange")(function* (
 const letGo = Effect.fnUntraced(function* (
   order: TicketOrder,
   store: OpenTokenStore,
-  execution_id: string,
+  execution_id: ExecutionId,
   reason: string,
 ) {
   yield* append(dropped(order, execution_id, reason))
@@ -120,7 +121,7 @@ const letGo = Effect.fnUntraced(function* (
 })
 
 /** Drops the ticket of an execution whose login was not accepted: it can never be exchanged. */
-export const forgetTicket = Effect.fnUntraced(function* (order: TicketOrder, execution_id: string) {
+export const forgetTicket = Effect.fnUntraced(function* (order: TicketOrder, execution_id: ExecutionId) {
   const store = yield* TokenStore
   if (store._tag === "Closed" || (yield* store.pendingTicket(execution_id)) === undefined) return
   yield* letGo(order, store, execution_id, "NO_AUTH_OK")
@@ -205,7 +206,7 @@ export const readExchange = (
 /** The fact that a token was stored, by a task or by hand. */
 export const storedFact = (
   { name, token_id, customer_id, engine_reference, features, expires_at }: NewToken,
-  by: { readonly run_id: string; readonly task_id: string } | undefined,
+  by: { readonly run_id: RunId; readonly task_id: TaskId } | undefined,
 ): Fact => ({
   _tag: "TokenStored",
   ...by,

@@ -3,6 +3,7 @@
  * with when its turn comes, and what is told of those that end. A key leaves the store only for the request
  * that needs it.
  */
+import type { RunId } from "../contract/Ids.ts"
 import { Clock, Effect } from "effect"
 import type { StartLogin } from "../client/Service.ts"
 import type { Fact } from "../ledger/Fact.ts"
@@ -14,7 +15,7 @@ import { closedShelf, keptToken, makeShelf, narrowFeatures } from "./TokenLogin.
 import type { Access, LoginOfTask, TokenShelf } from "./TokenLogin.ts"
 
 interface TokensOfPlan {
-  readonly run_id: string
+  readonly run_id: RunId
   readonly expired: ReadonlyArray<EndingToken>
   readonly expiring: ReadonlyArray<EndingToken>
 }

@@ -3,6 +3,7 @@
  * it (sections 3.1, 3.2 and 4.12). It is dropped before its task is settled, so that no later run logs in
  * with it again.
  */
+import type { CustomerId, EngineReference, RunId, TaskId } from "../contract/Ids.ts"
 import { Effect } from "effect"
 import type { AttemptClosed } from "../ledger/Fact.ts"
 import { TokenStore } from "./TokenStore.ts"
@@ -42,10 +43,10 @@ export const tokenEndOfRefusal = (status_reason: string): TokenEnd | undefined =
 /** Drops the token with that id, if it is still there; the fact comes first. */
 export const dropToken = Effect.fnUntraced(function* (
   about: {
-    readonly run_id: string
-    readonly task_id: string
-    readonly customer_id: string
-    readonly engine_reference: string
+    readonly run_id: RunId
+    readonly task_id: TaskId
+    readonly customer_id: CustomerId
+    readonly engine_reference: EngineReference
   },
   token_id: string,
   { reason, keepKey }: TokenEnd,

@@ -3,6 +3,7 @@
  * parameters too uses the token that was made with these very parameters; other parameters are a new login,
  * which the old token must not stand in for.
  */
+import type { CustomerId, EngineReference } from "../contract/Ids.ts"
 import type { Redacted } from "effect"
 import type { JobFeature } from "../jobs/Job.ts"
 import type { StoredToken } from "./StoredToken.ts"
@@ -24,8 +25,8 @@ export type TaskLogin =
     }
 
 export interface Access {
-  readonly customer_id: string
-  readonly engine_reference: string
+  readonly customer_id: CustomerId
+  readonly engine_reference: EngineReference
 }
 
 /** What a task needs to log in with a stored token. */

@@ -4,6 +4,7 @@
  * cheap with fifty thousand tokens as with one, but a file of its own: a copied ledger opens no account. Who
  * holds the folder's lock writes; without a key the store can only be listed.
  */
+import type { CustomerId, EngineReference, ExecutionId } from "../contract/Ids.ts"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { Redacted } from "effect"
 import type { DatabaseSync } from "node:sqlite"
@@ -24,8 +25,8 @@ export interface OpenTokenStore {
   readonly tokens: Effect.Effect<ReadonlyArray<StoredToken>, LedgerFailed>
   /** The same of one customer on one engine at this service. */
   readonly tokensOf: (
-    customer_id: string,
-    engine_reference: string,
+    customer_id: CustomerId,
+    engine_reference: EngineReference,
   ) => Effect.Effect<ReadonlyArray<StoredToken>, LedgerFailed>
   /** Undefined when it is gone, or does not open under this key. */
   readonly tokenKey: (
@@ -51,12 +52,14 @@ export interface OpenTokenStore {
     ticket: NewTicket,
     value: Redacted.Redacted<string>,
   ) => Effect.Effect<void, LedgerFailed>
-  readonly pendingTicket: (execution_id: string) => Effect.Effect<PendingTicket | undefined, LedgerFailed>
+  readonly pendingTicket: (
+    execution_id: ExecutionId,
+  ) => Effect.Effect<PendingTicket | undefined, LedgerFailed>
   readonly ticketValue: (
-    execution_id: string,
+    execution_id: ExecutionId,
   ) => Effect.Effect<Redacted.Redacted<string> | undefined, LedgerFailed>
-  readonly noteTries: (execution_id: string, tries: number) => Effect.Effect<void, LedgerFailed>
-  readonly dropTicket: (execution_id: string) => Effect.Effect<void, LedgerFailed>
+  readonly noteTries: (execution_id: ExecutionId, tries: number) => Effect.Effect<void, LedgerFailed>
+  readonly dropTicket: (execution_id: ExecutionId) => Effect.Effect<void, LedgerFailed>
 }
 
 /** `Closed`: this process has no key, and takes and gives no token. */

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest"
 import { foreign, isOurs, readAbort, readStart, readState } from "../../src/execution/Attempt.ts"
 import { AnswerLost, NotSent, SecretRefused, Throttled, UnexpectedAnswer } from "../../src/client/Service.ts"
 import type { AcceptanceView, StartAnswer, StateView } from "../../src/client/Service.ts"
+import { anId } from "../harness/Id.ts"
 
 const body = { bytes: new Uint8Array(), json: undefined }
 const message = "said"
@@ -15,7 +16,7 @@ const refused = (http_status: 400 | 422, view: AcceptanceView): StartAnswer => (
   body,
   view,
 })
-const ids = { execution_id: "e-1", session_id: "s-1" }
+const ids = { execution_id: anId("e-1"), session_id: anId("s-1") }
 
 describe("the answer to a start", () => {
   it("accepted: it is open", () => {
@@ -37,15 +38,15 @@ describe("the answer to a start", () => {
   })
 
   it("a conflict is about our own execution where its state names all that is ours, and nothing else [promise 2]", () => {
-    const ours = { external_execution_id: "ours", customer_id: "c-1", engine_reference: "bank" }
+    const ours = { external_execution_id: "ours", customer_id: anId("c-1"), engine_reference: anId("bank") }
     const told = (view: StateView) => isOurs({ _tag: "Working", body, view }, ours)
     expect([told({ external_execution_id: "ours" }), told(ours)]).toEqual([true, true])
     for (const strange of [
       {},
       { ...ours, external_execution_id: "theirs" },
-      { customer_id: "c-1", engine_reference: "bank" },
-      { ...ours, customer_id: "c-2" },
-      { ...ours, engine_reference: "tax" },
+      { customer_id: anId("c-1"), engine_reference: anId("bank") },
+      { ...ours, customer_id: anId("c-2") },
+      { ...ours, engine_reference: anId("tax") },
     ])
       expect([strange, told(strange)]).toEqual([strange, false])
     expect(isOurs({ _tag: "ActionRequired", body, view: ours }, ours)).toBe(true)

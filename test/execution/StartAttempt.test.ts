@@ -16,6 +16,7 @@ import {
   throttled,
   working,
 } from "./ScriptedService.ts"
+import { anId } from "../harness/Id.ts"
 
 /** The answers to a customer's starts one after another; the last one goes on. */
 const answers =
@@ -253,7 +254,7 @@ describe("two starts that are answered with one id", () => {
         {
           _tag: "StartIntended",
           run_id,
-          task_id: idOf(customer),
+          task_id: anId(idOf(customer)),
           attempt: 1,
           external_execution_id: "x",
           probe: false,
@@ -261,7 +262,7 @@ describe("two starts that are answered with one id", () => {
         {
           _tag: "StartAnswered",
           run_id,
-          task_id: idOf(customer),
+          task_id: anId(idOf(customer)),
           attempt: 1,
           answer: "taken",
           http_status: 202,

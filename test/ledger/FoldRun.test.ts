@@ -8,6 +8,7 @@ import { foldRun } from "../../src/ledger/FoldRun.ts"
 import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
 import { begun, lives, recorded, run_id } from "../execution/Lives.ts"
 import { anyFacts } from "./AnyFacts.ts"
+import { anId } from "../harness/Id.ts"
 
 const life = lives.map((facts) => [...begun, ...facts])
 
@@ -57,7 +58,7 @@ describe("the state of a run, carried forward", () => {
             yield* writers[writer]?.append(next) ?? Effect.void
             const [reader] = writers
             if (reader !== undefined)
-              found.push([yield* reader.state(asked), foldRun(yield* reader.facts(asked))])
+              found.push([yield* reader.state(anId(asked)), foldRun(yield* reader.facts(anId(asked)))])
           }
           return found
         })
@@ -87,7 +88,7 @@ describe("the state of a run, carried forward", () => {
 })
 
 const inRun = (of: string, fact: Fact): Fact =>
-  "run_id" in fact && fact.run_id !== undefined ? { ...fact, run_id: of } : fact
+  "run_id" in fact && fact.run_id !== undefined ? { ...fact, run_id: anId(of) } : fact
 
 /** A database that notes how many facts of a run each query brought. */
 const counting = (database: DatabaseSync, read: Array<number>): DatabaseSync =>

@@ -2,6 +2,7 @@
  * `nightjar engines list|show REF`: the service's catalogue and an engine's form. The service is that of a
  * job, or the one that flags and NIGHTJAR_* settings name.
  */
+import { EngineReference } from "../../contract/Ids.ts"
 import { Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { ServiceTarget } from "../../jobs/Job.ts"
@@ -139,7 +140,7 @@ const show = Command.make(
     const services = yield* withService(flags)
     const { FormCache } = yield* Effect.promise(() => import("../../forms/EngineForms.ts"))
     const { finding, catalogue } = yield* Effect.gen(function* () {
-      const finding = yield* (yield* FormCache).look(reference)
+      const finding = yield* (yield* FormCache).look(EngineReference.make(reference))
       return { finding, catalogue: finding._tag === "Unknown" ? yield* fetchList : [] }
     }).pipe(Effect.provide(services))
     if (finding._tag === "Unknown") {

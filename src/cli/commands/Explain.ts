@@ -2,6 +2,7 @@
  * `nightjar explain ID`: everything the ledger knows about one task, customer, execution or session, over all
  * runs, as a timeline.
  */
+import type { RunId } from "../../contract/Ids.ts"
 import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import type { Recorded } from "../../ledger/Fact.ts"
@@ -15,7 +16,7 @@ import { Output, say, sayJson } from "../Output.ts"
 
 const gather = Effect.fnUntraced(function* (id: string) {
   const ledger = yield* openedLedger
-  const found: Array<{ run_id: string | undefined; task_id: string; facts: ReadonlyArray<Recorded> }> = []
+  const found: Array<{ run_id: RunId | undefined; task_id: string; facts: ReadonlyArray<Recorded> }> = []
   for (const { fact } of yield* ledger.runs)
     for (const [task_id, facts] of factsAbout(yield* ledger.facts(fact.run_id), id))
       found.push({ run_id: fact.run_id, task_id, facts })

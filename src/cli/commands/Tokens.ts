@@ -3,6 +3,7 @@
  * from the environment, a file or stdin, never from the command line, which other users of the machine can
  * read. Exchange and revoke work under the folder's lock, as a night does.
  */
+import { ExecutionId } from "../../contract/Ids.ts"
 import { existsSync } from "node:fs"
 import { Clock, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
@@ -102,7 +103,7 @@ const exchange = Command.make(
     const result = yield* exchangeTicket({
       output: yield* outputFolder,
       job,
-      execution_id,
+      execution_id: ExecutionId.make(execution_id),
       ticket,
       name: Option.getOrUndefined(name),
     })
