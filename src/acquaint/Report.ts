@@ -3,7 +3,7 @@
  * fit, what was observed where the reference leaves room, which results sources fit, and what to do next.
  * It quotes no value of a record and no whole id but the execution's.
  */
-import type { CustomerId, EngineReference, ExecutionId, RunId } from "../contract/Ids.ts"
+import type { Access, ExecutionId, RunId } from "../contract/Ids.ts"
 import { countedTotal } from "../contract/ProductsCount.ts"
 import type { DrainProof } from "../execution/DrainProof.ts"
 import { counted, plain, span, wrap } from "../report/TextTable.ts"
@@ -12,9 +12,7 @@ import type { Finding } from "./Compare.ts"
 import type { Picture } from "./Judge.ts"
 import { shapeOf } from "./Shape.ts"
 
-export interface About {
-  readonly customer_id: CustomerId
-  readonly engine_reference: EngineReference
+export interface About extends Access {
   readonly run_id: RunId
   readonly outcome: string
   readonly reason: string

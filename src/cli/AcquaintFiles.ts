@@ -2,10 +2,10 @@
  * What an acquaintance leaves in the output folder: the calls, the report, the reading and the results
  * sources that fit, for their owner alone. Only what was observed is written into the reading.
  */
-import type { CustomerId, EngineReference } from "../contract/Ids.ts"
 import { existsSync, readdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Result, Schema } from "effect"
+import type { CustomerId, EngineReference } from "../contract/Ids.ts"
 import type { RecordedCall } from "../acquaint/Calls.ts"
 import type { FittedSource } from "../acquaint/FitSources.ts"
 import type { Observed } from "../acquaint/Observe.ts"

@@ -3,8 +3,8 @@
  * night promises holds (its ledger, its breaker, its proofs), and a few reads afterwards that a night had no
  * reason to make. Nothing is started that a night would not start.
  */
-import { EngineReference, RunId, SessionId } from "../contract/Ids.ts"
 import { Effect, Stream } from "effect"
+import { EngineReference, RunId, SessionId } from "../contract/Ids.ts"
 import { makeRecorder } from "../acquaint/Recorder.ts"
 import type { Recorder } from "../acquaint/Recorder.ts"
 import { jsonOf, matcherOf } from "../acquaint/Calls.ts"

@@ -2,9 +2,9 @@
  * The ledger of the output folder for commands that only look: whether there is one, which run is meant, and
  * its state.
  */
-import { RunId } from "../contract/Ids.ts"
 import { existsSync } from "node:fs"
 import { Effect, Option } from "effect"
+import { RunId } from "../contract/Ids.ts"
 import { nearestName } from "../foundation/Nearest.ts"
 import type { Ledger } from "../ledger/Ledger.ts"
 import { outputFolder } from "./CommonFlags.ts"

@@ -2,10 +2,10 @@
  * Every fact of the night as a line of its run's `log.ndjson`, once the ledger has it. The ledger is the
  * truth: a line that cannot be written costs nothing but itself. It is cleaned of secrets as the ledger is.
  */
-import type { RunId } from "../contract/Ids.ts"
 import { chmodSync, closeSync, openSync, writeSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Layer } from "effect"
+import type { RunId } from "../contract/Ids.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import { cleanFact } from "../ledger/CleanFact.ts"
 import { Ledger } from "../ledger/Ledger.ts"

@@ -3,10 +3,10 @@
  * published), and under it `runs/<run_id>/` with the night's log and summary. Files are written whole or not
  * at all.
  */
-import type { RunId } from "../contract/Ids.ts"
 import { chmodSync, closeSync, fsyncSync, openSync, renameSync, writeSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { Effect } from "effect"
+import type { RunId } from "../contract/Ids.ts"
 import type { Job } from "../jobs/Job.ts"
 import { OutputUnusable, UsageRefused } from "./Failures.ts"
 import { claimFolder, codeOf, lostLedger, makeMissing } from "./OutputGuard.ts"

@@ -2,9 +2,9 @@
  * What `nightjar tokens exchange` and `revoke` need around them: the job's token store and service under the
  * folder's lock, and a ticket that is read from anywhere but the command line.
  */
-import type { ExecutionId } from "../contract/Ids.ts"
 import { existsSync } from "node:fs"
 import { Effect, Redacted, Stdio, Stream } from "effect"
+import type { ExecutionId } from "../contract/Ids.ts"
 import { loadJobs } from "./Jobs.ts"
 import { UsageRefused } from "./Failures.ts"
 import { closeLock, prepareOutput } from "./RunFolder.ts"

@@ -4,9 +4,9 @@
  * forged hint costs a look and nothing else. One slot per watch: a thousand hints are as one, and what nobody
  * watches leaves no trace. Without webhooks there are no hints, and nothing changes.
  */
-import type { EngineReference } from "../contract/Ids.ts"
 import { Clock, Context, Effect, Queue } from "effect"
 import type { Scope } from "effect"
+import type { EngineReference } from "../contract/Ids.ts"
 import { isOutdated, isTrusted, noTrust, plausibleDate, trustAfter } from "../scheduling/Hinting.ts"
 import type { HintTrust, LookResult } from "../scheduling/Hinting.ts"
 import type { EventView } from "./EventView.ts"

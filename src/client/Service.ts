@@ -4,9 +4,9 @@
  * (for landing) beside a tolerant reading of them. The HTTP layer is `ServiceHttp.ts`; over an in-process
  * HttpClient it serves the embedded service and the simulation with the same codecs.
  */
-import type { CustomerId, EngineReference, ExecutionId, SessionId } from "../contract/Ids.ts"
 import { Context, Schema } from "effect"
 import type { Effect, Redacted, Stream } from "effect"
+import type { CustomerId, EngineReference, ExecutionId, SessionId } from "../contract/Ids.ts"
 import type { EngineDetails } from "../contract/Engine.ts"
 import type { ProductsCount } from "../contract/ProductsCount.ts"
 import type { ResultsSource, SourceIds } from "../contract/ResultsSource.ts"

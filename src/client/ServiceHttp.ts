@@ -4,9 +4,9 @@
  * secret goes to the configured addresses only; redirects are not followed; answers are bounded in size and
  * time; nothing is retried.
  */
-import type { ExecutionId } from "../contract/Ids.ts"
 import { Effect, Layer, Redacted } from "effect"
 import { Headers, HttpClient } from "effect/http"
+import type { ExecutionId } from "../contract/Ids.ts"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { ExecutionApi, FlowApi, secretHeader } from "../contract/Api.ts"
 import { retryAfter } from "./CallFailures.ts"

@@ -2,8 +2,8 @@
  * Tolerant readings of bodies, derived from the contract's schemas: a field of the wrong type is absent, an
  * unknown field is ignored, and nothing here throws, whatever a body holds (promise 11).
  */
-import { CustomerId, EngineReference, ExecutionId, SessionId } from "../contract/Ids.ts"
 import { Redacted, Schema } from "effect"
+import { CustomerId, EngineReference, ExecutionId, SessionId } from "../contract/Ids.ts"
 import { measureLargeBody } from "../contract/BodyBounds.ts"
 import { acceptanceFields, executionStateFields, FeatureState } from "../contract/Execution.ts"
 import { readProductsCount } from "../contract/ProductsCount.ts"

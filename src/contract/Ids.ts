@@ -22,3 +22,14 @@ export const CustomerId = Schema.String.pipe(Schema.brand("CustomerId"))
 export type CustomerId = typeof CustomerId.Type
 export const EngineReference = Schema.String.pipe(Schema.brand("EngineReference"))
 export type EngineReference = typeof EngineReference.Type
+
+/** A customer at an engine: what one login opens. */
+export interface Access {
+  readonly customer_id: CustomerId
+  readonly engine_reference: EngineReference
+}
+/** The fields of an access, alone. */
+export const accessOf = ({ customer_id, engine_reference }: Access): Access => ({
+  customer_id,
+  engine_reference,
+})

@@ -3,7 +3,7 @@
  * what follows. Pure and complete over the port's answers; `StartAttempt.ts` and
  * `FollowAttempt.ts` carry the decisions out.
  */
-import type { CustomerId, EngineReference, ExecutionId, SessionId } from "../contract/Ids.ts"
+import type { Access, ExecutionId, SessionId } from "../contract/Ids.ts"
 import type { AbortAnswer, CallFailure, StartAnswer, StateAnswer, StateView } from "../client/Service.ts"
 import type { AttemptState } from "../ledger/RunState.ts"
 import { isOpenCode, isTerminal } from "../ends/Ends.ts"
@@ -150,10 +150,8 @@ const saysOver = ({ is_closed, status_code }: StateView): boolean =>
   is_closed === undefined && status_code !== undefined && !isOpenCode(status_code)
 
 /** What a run is known by: who started it says so in each of these. */
-export interface RunIdentity {
+export interface RunIdentity extends Access {
   readonly external_execution_id: string
-  readonly customer_id: CustomerId
-  readonly engine_reference: EngineReference
 }
 
 const identityFields = ["external_execution_id", "customer_id", "engine_reference"] as const

@@ -2,20 +2,18 @@
  * What one attempt needs to know, and what every step of it does: landing the bodies that it is answered
  * with.
  */
-import type { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../contract/Ids.ts"
 import { Clock, Effect } from "effect"
+import { accessOf } from "../contract/Ids.ts"
+import type { Access, ExecutionId, SessionId } from "../contract/Ids.ts"
 import type { Body } from "../client/Service.ts"
 import { Landing } from "../landing/Landing.ts"
 import type { BodyMeta } from "../landing/Landing.ts"
 import type { AnswerRefused } from "../ledger/Fact.ts"
+import { attemptKeys } from "../ledger/FactKeys.ts"
+import type { AttemptKeys } from "../ledger/FactKeys.ts"
 
 /** What an attempt needs to know; times are milliseconds. */
-export interface AttemptOrder {
-  readonly run_id: RunId
-  readonly task_id: TaskId
-  readonly customer_id: CustomerId
-  readonly engine_reference: EngineReference
-  readonly attempt: number
+export interface AttemptOrder extends AttemptKeys, Access {
   readonly external_execution_id: string
   readonly fingerprint: string | undefined
   /** The stored token that logs in; absent where parameters do. */
@@ -29,8 +27,6 @@ export interface AttemptOrder {
   /** Clock time at which whatever is open is aborted. */
   readonly deadlineAt: number | undefined
 }
-
-export const attemptKeys = ({ run_id, task_id, attempt }: AttemptOrder) => ({ run_id, task_id, attempt })
 
 export const landBody = Effect.fnUntraced(function* (
   order: AttemptOrder,
@@ -48,8 +44,7 @@ export const landBody = Effect.fnUntraced(function* (
       http_status: about.http_status,
       received_at,
       ...attemptKeys(order),
-      customer_id: order.customer_id,
-      engine_reference: order.engine_reference,
+      ...accessOf(order),
       ...(about.execution_id === undefined ? {} : { execution_id: about.execution_id }),
       ...(about.session_id === undefined ? {} : { session_id: about.session_id }),
     },

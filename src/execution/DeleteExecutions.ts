@@ -3,8 +3,8 @@
  * published version holds, each with its receipt, each intent in the ledger before the request (section 4.5).
  * 204 and 404 count; what cannot be deleted now stays pending for the next run.
  */
-import type { ExecutionId, RunId, TaskId } from "../contract/Ids.ts"
 import { Clock, Effect } from "effect"
+import type { ExecutionId, RunId, TaskId } from "../contract/Ids.ts"
 import { retryCall } from "../client/Backoff.ts"
 import { Service } from "../client/Service.ts"
 import type { CallFailure, DeleteAnswer } from "../client/Service.ts"

@@ -3,8 +3,9 @@
  * settled or tried again. Sessions that customers ran alone are only pulled; executions that an earlier
  * process kept at the service are looked at once more.
  */
-import type { CustomerId, EngineReference, SessionId, TaskId } from "../contract/Ids.ts"
 import { Clock, Effect, Queue, Random } from "effect"
+import { attemptKeys } from "../ledger/FactKeys.ts"
+import type { CustomerId, EngineReference, SessionId, TaskId } from "../contract/Ids.ts"
 import type { ProductsCount } from "../contract/ProductsCount.ts"
 import { countedTotal } from "../contract/ProductsCount.ts"
 import { sourceNameOf } from "../contract/ResultsSource.ts"
@@ -50,7 +51,7 @@ export const finish = Effect.fnUntraced(function* (
   yield* release(night, task_id)
   yield* settleTokens(night, book, closed)
   const reading = yield* readClosed(night, book, closed, false)
-  yield* append(...readingFacts(night, closed, reading))
+  yield* append(...readingFacts(closed, reading))
   const verdict = verdictOf(end, reason, reading)
   const now = yield* Clock.currentTimeMillis
   // What is still partial is read to its end before the login is used again.
@@ -83,19 +84,15 @@ export const readAgain = Effect.fnUntraced(function* (
   const { kept } = attempt
   if (reading._tag === "Partial") return
   if (reading._tag === "Kept" && reading.reason === kept?.reason && reading.message === kept.message) return
-  yield* append(...readingFacts(night, closed, reading))
+  yield* append(...readingFacts(closed, reading))
   const task = night.run.tasks.get(book.work.task_id)
   if (task?.settled?.fact.reason !== kept?.reason || task?.attempts.at(-1) !== attempt) return
   const { end, reason } = endOfAttempt(closed, attempt.abort)
   yield* settle(night, book.work.task_id, verdictOf(end, reason, reading))
 })
 
-const readingFacts = (
-  night: Night,
-  { task_id, attempt, execution_id }: typeof AttemptClosed.Type,
-  reading: Reading,
-): ReadonlyArray<Fact> => {
-  const keys = { run_id: night.run_id, task_id, attempt, execution_id }
+const readingFacts = (closed: typeof AttemptClosed.Type, reading: Reading): ReadonlyArray<Fact> => {
+  const keys = { ...attemptKeys(closed), execution_id: closed.execution_id }
   switch (reading._tag) {
     case "Drained": {
       const { basis, families } = reading

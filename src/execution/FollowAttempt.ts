@@ -2,8 +2,8 @@
  * Follows an open execution until it is closed (sections 4.2 and 4.4): looks when `LookTurns.ts` says, lands
  * the last state before its closing is a fact, and aborts what nobody can answer or whose time is over.
  */
-import type { ExecutionId, SessionId } from "../contract/Ids.ts"
 import { Clock, Effect } from "effect"
+import type { ExecutionId, SessionId } from "../contract/Ids.ts"
 import { Hints } from "../client/Hints.ts"
 import { Service } from "../client/Service.ts"
 import type { Body, CallFailure, StateAnswer, StateView } from "../client/Service.ts"
@@ -16,7 +16,8 @@ import { retryWaitMs } from "../scheduling/Polling.ts"
 import { isStranger, readAbort, readState } from "./Attempt.ts"
 import type { Looked } from "./Attempt.ts"
 import { append } from "../ledger/Ledger.ts"
-import { attemptKeys, landBody } from "./AttemptOrder.ts"
+import { attemptKeys } from "../ledger/FactKeys.ts"
+import { landBody } from "./AttemptOrder.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
 import { answeredBy, lastAnswerWithinMs, lastCallMs } from "./Ending.ts"
 import { exchangeTicket, hasTicket } from "../tokens/ExchangeTicket.ts"

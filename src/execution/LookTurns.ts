@@ -3,8 +3,8 @@
  * 6): carries out what the scheduling room decides about intervals, hints and HEAD. Nothing here reads a
  * state or ends an attempt.
  */
-import type { ExecutionId } from "../contract/Ids.ts"
 import { Clock, Effect } from "effect"
+import type { ExecutionId } from "../contract/Ids.ts"
 import { retryWaitMaxMs } from "../client/Backoff.ts"
 import type { HintWatch } from "../client/Hints.ts"
 import { Service } from "../client/Service.ts"

@@ -2,8 +2,8 @@
  * The shared state of one executing run, and the few acts that change it: fork, release, settle. Everything
  * lives in one process and one thread; the ledger alone remembers.
  */
-import type { RunId, TaskId } from "../contract/Ids.ts"
 import { Clock, Effect, Option, Queue } from "effect"
+import { RunId, TaskId, accessOf } from "../contract/Ids.ts"
 import type { Service } from "../client/Service.ts"
 import type { Landing, LandingFailed } from "../landing/Landing.ts"
 import type { AttemptClosed } from "../ledger/Fact.ts"
@@ -169,8 +169,7 @@ export const release = (night: Night, task_id: TaskId) =>
 
 export const candidateOf = (book: Book): Candidate => ({
   task_id: book.work.task_id,
-  customer_id: book.work.customer_id,
-  engine_reference: book.work.engine_reference,
+  ...accessOf(book.work),
   fingerprint: book.fingerprint,
 })
 
@@ -212,8 +211,7 @@ export const settleWaiting = (
 export const orderOf = (night: Night, book: Book): AttemptOrder => ({
   run_id: night.run_id,
   task_id: book.work.task_id,
-  customer_id: book.work.customer_id,
-  engine_reference: book.work.engine_reference,
+  ...accessOf(book.work),
   attempt: book.attempt,
   external_execution_id: externalExecutionId(night.key, book.work.task_id, book.attempt),
   fingerprint: book.fingerprint,

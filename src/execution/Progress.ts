@@ -2,8 +2,8 @@
  * What a night tells while it runs, for whoever shows it. Nothing decides by it, and a night that nobody
  * watches tells it to nobody.
  */
-import type { RunId, TaskId } from "../contract/Ids.ts"
 import { Context, Effect } from "effect"
+import type { RunId, TaskId } from "../contract/Ids.ts"
 import type { Outcome } from "../ledger/Fact.ts"
 
 export type ProgressEvent =

@@ -3,8 +3,10 @@
  * or may not be requested is a fact of its own. A disk that does not take a document ends the night; a
  * service that does not give it, or not in time, only marks it.
  */
-import type { RunId, SessionId, TaskId } from "../contract/Ids.ts"
 import { Clock, Effect } from "effect"
+import { taskKeys } from "../ledger/FactKeys.ts"
+import type { TaskKeys } from "../ledger/FactKeys.ts"
+import type { SessionId } from "../contract/Ids.ts"
 import { retryCall } from "../client/Backoff.ts"
 import { Service } from "../client/Service.ts"
 import type { CallFailure } from "../client/Service.ts"
@@ -17,9 +19,7 @@ const attachmentTriesMax = 6
 /** All documents of one session; what is not here by then is asked for again by the next run. */
 const attachmentsWithinMs = 3_600_000
 
-export interface AttachmentsOrder {
-  readonly run_id: RunId
-  readonly task_id: TaskId
+export interface AttachmentsOrder extends TaskKeys {
   readonly session_id: SessionId
   /** Documents that need no further request. */
   readonly attachmentsKnown: ReadonlySet<string>
@@ -32,7 +32,7 @@ export const pullAttachments = Effect.fnUntraced(function* (
   order: AttachmentsOrder,
   { requestable, refused }: AttachmentIds,
 ) {
-  const about = { run_id: order.run_id, task_id: order.task_id, session_id: order.session_id }
+  const about = { ...taskKeys(order), session_id: order.session_id }
   for (const attachment_id of refused)
     if (!order.attachmentsKnown.has(attachment_id))
       yield* append({ _tag: "AttachmentRead", ...about, attachment_id, status: "refused" })

@@ -4,9 +4,10 @@
  * service and is never started again, and a login whose outcome nobody could read is not sent again. What
  * ledger or landing refuse to write, and an interruption, are nobody's fault here: they pass.
  */
-import type { ExecutionId, RunId, TaskId } from "../contract/Ids.ts"
 import { hash } from "node:crypto"
 import { Cause, Clock, Effect, Schema } from "effect"
+import type { TaskKeys } from "../ledger/FactKeys.ts"
+import type { ExecutionId, RunId } from "../contract/Ids.ts"
 import { keptBytes } from "../client/AnswerBytes.ts"
 import { whileHandled } from "../client/BodiesInFlight.ts"
 import type { Body } from "../client/Service.ts"
@@ -30,10 +31,8 @@ export class AnswerUnusable extends Schema.TaggedError<AnswerUnusable>()("Answer
 type Refused = AnswerUnusable | LedgerFailed | LandingFailed
 
 /** The answer that is being handled. */
-export interface Handled {
+export interface Handled extends TaskKeys {
   readonly what: string
-  readonly run_id: RunId
-  readonly task_id: TaskId
   readonly attempt?: number | undefined
   readonly execution_id?: ExecutionId | undefined
   /** What this task could not use before; the same body is not landed twice. */

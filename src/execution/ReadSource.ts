@@ -3,9 +3,10 @@
  * and 4.10): one request per `min_interval` and session, at growing intervals or after a hint; every new body
  * is landed before it counts, and every answer that is none is a fact.
  */
-import type { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../contract/Ids.ts"
 import { hash } from "node:crypto"
 import { Clock, Effect } from "effect"
+import type { TaskKeys } from "../ledger/FactKeys.ts"
+import type { CustomerId, EngineReference, ExecutionId, SessionId } from "../contract/Ids.ts"
 import { isSendable } from "../client/EndpointRequest.ts"
 import { Hints } from "../client/Hints.ts"
 import type { HintWatch } from "../client/Hints.ts"
@@ -24,9 +25,7 @@ import { pullAttachments } from "./PullAttachments.ts"
 import { handleAnswer, refuseUnusable } from "./Quarantine.ts"
 
 /** The session of an execution, or one that a customer ran alone. Times are milliseconds. */
-export interface ReadOrder {
-  readonly run_id: RunId
-  readonly task_id: TaskId
+export interface ReadOrder extends TaskKeys {
   readonly session_id: SessionId
   readonly attempt: number | undefined
   readonly execution_id: ExecutionId | undefined

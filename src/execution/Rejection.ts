@@ -3,6 +3,8 @@
  * login was refused, so that no crash comes between the two.
  */
 import type { CredentialRejected } from "../ledger/Fact.ts"
+import { accessOf } from "../contract/Ids.ts"
+import { taskKeys } from "../ledger/FactKeys.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
 import { endOf, refusalOf } from "../ends/Ends.ts"
 
@@ -13,20 +15,10 @@ export const rejection = (
   status_reason: string,
   authentication_status: string | undefined,
 ): ReadonlyArray<typeof CredentialRejected.Type> => {
-  const { run_id, task_id, fingerprint, customer_id, engine_reference } = order
+  const { fingerprint } = order
   const reason = refusalOf(authentication_status) ?? status_reason
   const gone = status_reason === "EXECUTION_GONE"
   if (fingerprint === undefined || gone) return []
   if (!endOf({ status_code, status_reason, authentication_status }).opensBreaker) return []
-  return [
-    {
-      _tag: "CredentialRejected",
-      run_id,
-      task_id,
-      fingerprint,
-      customer_id,
-      engine_reference,
-      reason,
-    },
-  ]
+  return [{ _tag: "CredentialRejected", ...taskKeys(order), fingerprint, ...accessOf(order), reason }]
 }

@@ -2,8 +2,8 @@
  * What the executor is given: tasks with the means to start them, sessions to pull, and the job's rules.
  * Secrets come redacted and stay so until a request is written.
  */
-import type { CustomerId, EngineReference, SessionId, TaskId } from "../contract/Ids.ts"
 import type { Effect } from "effect"
+import type { Access, CustomerId, SessionId, TaskId } from "../contract/Ids.ts"
 import type { StartCall } from "../client/Service.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
 import type { LedgerFailed } from "../ledger/Ledger.ts"
@@ -35,10 +35,8 @@ export type Prepared =
   | { readonly _tag: "Unavailable"; readonly retry_after_ms?: number }
 
 /** One task of the run. Without `prepare` it is only collected: its job no longer names it. */
-export interface TaskWork {
+export interface TaskWork extends Access {
   readonly task_id: TaskId
-  readonly customer_id: CustomerId
-  readonly engine_reference: EngineReference
   readonly fingerprint: string | undefined
   readonly prepare: Effect.Effect<Prepared, LedgerFailed> | undefined
   /** How long it takes, as far as is known: what would end after the deadline is not started. */

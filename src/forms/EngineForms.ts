@@ -5,8 +5,8 @@
  * form from the cache says nothing about it, and one that is out of date still serves to check parameters
  * while the engine is away. An unknown engine is never kept.
  */
-import { EngineReference } from "../contract/Ids.ts"
 import { Clock, Context, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { EngineReference } from "../contract/Ids.ts"
 import { EngineDetails } from "../contract/Engine.ts"
 import type { JobFeature } from "../jobs/Job.ts"
 import { namesSecret } from "../jobs/HooksData.ts"

@@ -3,8 +3,8 @@
  * the job's features and settings unless its entry has its own, and once per engine. Pure; findings collect
  * what is wrong.
  */
-import { CustomerId, EngineReference } from "../contract/Ids.ts"
 import { Predicate } from "effect"
+import { CustomerId, EngineReference } from "../contract/Ids.ts"
 import { features as knownFeatures } from "../contract/Vocabulary.ts"
 import type { CustomerRow } from "./CustomersFile.ts"
 import { warnOfLoginId, warnOfResemblance } from "./CustomerId.ts"

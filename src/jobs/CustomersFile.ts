@@ -4,8 +4,8 @@
  * `65e0`), values are redacted as they are read, empty cells and nulls are absent parameters, and what is
  * wrong is found with its line and column.
  */
-import { CustomerId, EngineReference } from "../contract/Ids.ts"
 import { Effect, Predicate, Result, Stream } from "effect"
+import { CustomerId, EngineReference } from "../contract/Ids.ts"
 import { cellsMax, CsvReader } from "./Csv.ts"
 import type { CsvRow } from "./Csv.ts"
 import type { Cells } from "./DataCells.ts"

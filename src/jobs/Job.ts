@@ -4,8 +4,8 @@
  * becomes one is
  * `LoadJob.ts`'s business.
  */
-import type { CustomerId, EngineReference, SessionId } from "../contract/Ids.ts"
 import type { Redacted } from "effect"
+import type { Access, CustomerId, SessionId } from "../contract/Ids.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
 import type { Feature } from "../contract/Vocabulary.ts"
 import type { Place } from "./Problem.ts"
@@ -28,9 +28,7 @@ export interface JobFeature {
 }
 
 /** One customer on one engine, with everything a start needs but its secrets. */
-export interface Assignment {
-  readonly customer_id: CustomerId
-  readonly engine_reference: EngineReference
+export interface Assignment extends Access {
   readonly features: ReadonlyArray<JobFeature>
   readonly configurations: Readonly<Record<string, unknown>>
   readonly hooks_extra_data: Readonly<Record<string, string>>

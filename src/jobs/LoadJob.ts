@@ -3,9 +3,9 @@
  * Nothing is resolved here and no network is asked: secrets stay references, literals are redacted on sight,
  * and no message repeats a value.
  */
-import { CustomerId, SessionId } from "../contract/Ids.ts"
 import { dirname, isAbsolute, join } from "node:path"
 import { ConfigProvider, Effect, Predicate, Schema } from "effect"
+import { CustomerId, SessionId } from "../contract/Ids.ts"
 import * as Assignments from "./Assignments.ts"
 import type { Item } from "./Assignments.ts"
 import { readCustomersFile } from "./CustomersFile.ts"

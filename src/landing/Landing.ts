@@ -4,9 +4,9 @@
  * disk and
  * `LandingMemory.ts` serves simulated nights, crashes included.
  */
-import { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../contract/Ids.ts"
 import { Context, Schema } from "effect"
 import type { Effect, Stream } from "effect"
+import { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../contract/Ids.ts"
 import { LandedRef } from "../ledger/Fact.ts"
 
 /** `unusable`: what was kept of an answer of any call that its task could make nothing of. */

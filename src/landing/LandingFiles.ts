@@ -4,10 +4,10 @@
  * segment is told in
  * `Frame.ts`, what a crash may leave and how it is read in `SegmentScan.ts`.
  */
-import type { RunId } from "../contract/Ids.ts"
 import { closeSync, fstatSync, openSync } from "node:fs"
 import { join } from "node:path"
 import { Deferred, Effect, Exit, Layer, Queue } from "effect"
+import type { RunId } from "../contract/Ids.ts"
 import type { LandedRef } from "../ledger/Fact.ts"
 import { cleanAttachments, landAttachmentIn } from "./AttachmentFiles.ts"
 import { headerBytesMax, sha256Of } from "./Frame.ts"

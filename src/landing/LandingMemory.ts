@@ -3,9 +3,9 @@
  * the layer, as a disk survives a process; `crash` forgets what no sync had reached, which is exactly what
  * nobody was told about.
  */
-import type { RunId } from "../contract/Ids.ts"
 import { createHash } from "node:crypto"
 import { Effect, Layer, Stream } from "effect"
+import type { RunId } from "../contract/Ids.ts"
 import type { LandedRef } from "../ledger/Fact.ts"
 import { sha256Of } from "./Frame.ts"
 import { Landing, LandingDamaged } from "./Landing.ts"

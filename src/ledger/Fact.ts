@@ -3,10 +3,10 @@
  * appended, never changed; the state of a run is a fold of its facts (`RunState.ts`). Nothing secret ever
  * stands in a fact.
  */
-import { CustomerId, EngineReference, ExecutionId, RunId, SessionId } from "../contract/Ids.ts"
 import { Schema } from "effect"
+import { CustomerId, EngineReference, ExecutionId, RunId, SessionId } from "../contract/Ids.ts"
 import { ResultsSource } from "../contract/ResultsSource.ts"
-import { attempt, task } from "./FactKeys.ts"
+import { access, attempt, task } from "./FactKeys.ts"
 import { LeftOutBody } from "./LeftOutBody.ts"
 import {
   TicketDropped,
@@ -211,8 +211,7 @@ export const TaskSettled = Schema.TaggedStruct("TaskSettled", {
 export const CredentialRejected = Schema.TaggedStruct("CredentialRejected", {
   ...task,
   fingerprint: Schema.String,
-  customer_id: CustomerId,
-  engine_reference: EngineReference,
+  ...access,
   reason: Schema.String,
 })
 export const CredentialReleased = Schema.TaggedStruct("CredentialReleased", { fingerprint: Schema.String })

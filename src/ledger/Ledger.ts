@@ -3,10 +3,10 @@
  * acknowledged survives a crash; facts are never changed. Beside the facts live two small things that outlast
  * a run: cached engine forms and the key of the credential fingerprints.
  */
-import type { EngineReference, ExecutionId, RunId, TaskId } from "../contract/Ids.ts"
 import { Clock, Context, Deferred, Effect, Layer, Schema } from "effect"
 import { chmodSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
+import type { EngineReference, ExecutionId, RunId, TaskId } from "../contract/Ids.ts"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { cleanFact } from "./CleanFact.ts"
 import { Fact } from "./Fact.ts"

@@ -3,9 +3,9 @@
  * return. Every fact that is read is checked against the chain (`FactChain.ts`), and the key against its
  * hash: a flipped bit must not decide whether a login is sent again.
  */
-import { EngineReference, ExecutionId, RunId, TaskId } from "../contract/Ids.ts"
 import { createHash, randomBytes } from "node:crypto"
 import type { DatabaseSync } from "node:sqlite"
+import { EngineReference, ExecutionId, RunId, TaskId } from "../contract/Ids.ts"
 import { beginning, linkOf } from "./FactChain.ts"
 import type { ChainedRow } from "./FactChain.ts"
 import { within } from "./Transaction.ts"

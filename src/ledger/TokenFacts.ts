@@ -2,9 +2,9 @@
  * The facts about tickets and tokens: what became of them, by their names and ids. Their values are in the
  * token store and nowhere else.
  */
-import { CustomerId, EngineReference, ExecutionId, RunId, TaskId } from "../contract/Ids.ts"
 import { Schema } from "effect"
-import { attempt, task } from "./FactKeys.ts"
+import { ExecutionId, RunId, TaskId } from "../contract/Ids.ts"
+import { access, attempt, task } from "./FactKeys.ts"
 
 /** The start was answered with a ticket; its value is in the token store and nowhere else. */
 export const TicketIssued = Schema.TaggedStruct("TicketIssued", { ...attempt, execution_id: ExecutionId })
@@ -20,8 +20,7 @@ export const TicketDropped = Schema.TaggedStruct("TicketDropped", {
 const token = {
   name: Schema.String,
   token_id: Schema.String,
-  customer_id: CustomerId,
-  engine_reference: EngineReference,
+  ...access,
 }
 /** Exchanged (4.6): by a task, or by hand, which belongs to no run. `expires_at` is milliseconds. */
 export const TokenStored = Schema.TaggedStruct("TokenStored", {

@@ -3,9 +3,9 @@
  * tables, the deletions, the end. Every stage reads the ledger and writes to it; a night that is cut off goes
  * on here.
  */
-import type { RunId } from "../contract/Ids.ts"
 import { resolve } from "node:path"
 import { Clock, Effect, Schema } from "effect"
+import type { RunId } from "../contract/Ids.ts"
 import { retryCall } from "../client/Backoff.ts"
 import { Service } from "../client/Service.ts"
 import { deleteExecutions } from "../execution/DeleteExecutions.ts"

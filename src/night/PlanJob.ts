@@ -2,8 +2,8 @@
  * From a job to what the executor is given: secrets looked up, forms fetched, tasks decided by the planning
  * room, and the means to start each one when its turn comes.
  */
-import type { RunId } from "../contract/Ids.ts"
 import { Effect, Redacted } from "effect"
+import { RunId, accessOf } from "../contract/Ids.ts"
 import type { Prepared, Rules, SessionWork, TaskWork } from "../execution/Work.ts"
 import { builtInSources } from "../contract/ResultsSource.ts"
 import type { Job } from "../jobs/Job.ts"
@@ -110,11 +110,11 @@ export const planningFacts = ({ plan }: JobPlan, known: RunState | undefined): R
   const { run_id } = plan
   const facts: Array<Fact> = []
   for (const task of [...plan.tasks, ...plan.settled]) {
-    const { task_id, customer_id, engine_reference, fingerprint } = task
+    const { task_id, fingerprint } = task
     if (known?.tasks.has(task_id) === true) continue
     const features = task.features.map(({ code }) => code)
     const login = fingerprint === undefined ? {} : { fingerprint }
-    facts.push({ _tag: "TaskPlanned", run_id, task_id, customer_id, engine_reference, features, ...login })
+    facts.push({ _tag: "TaskPlanned", run_id, task_id, ...accessOf(task), features, ...login })
   }
   for (const { task_id, session_id, customer_id } of plan.sessions) {
     if (known?.tasks.has(task_id) === true) continue
@@ -232,8 +232,7 @@ const readyCall = Effect.fnUntraced(function* ({ job }: JobPlan, task: Task, sto
   if (login._tag === "Token" && holdsSecret(hooks_extra_data, [Redacted.value(login.token_key)]))
     return { _tag: "Verdict", verdict: secretInHooks } satisfies Prepared as Prepared
   const call = {
-    engine_reference: task.engine_reference,
-    customer_id: task.customer_id,
+    ...accessOf(task),
     login,
     configurations,
     hooks_extra_data,

@@ -3,8 +3,9 @@
  * starts, with the reason and who has to act. Pure. The order of the checks is the order in which a person
  * would have to act.
  */
-import { CustomerId, EngineReference, RunId, TaskId } from "../contract/Ids.ts"
 import { Redacted } from "effect"
+import { TaskId } from "../contract/Ids.ts"
+import type { Access, EngineReference, RunId } from "../contract/Ids.ts"
 import { statusReasonsByCode } from "../contract/Vocabulary.ts"
 import type { Assignment, JobFeature } from "../jobs/Job.ts"
 import type { CredentialRejected, Outcome, WhoActs } from "../ledger/Fact.ts"
@@ -19,10 +20,8 @@ import type { Findings, Issue } from "../forms/Parameters.ts"
 import * as Tokens from "../tokens/TokenLogin.ts"
 import type { TaskLogin, TokenShelf } from "../tokens/TokenLogin.ts"
 
-export interface Task {
+export interface Task extends Access {
   readonly task_id: TaskId
-  readonly customer_id: CustomerId
-  readonly engine_reference: EngineReference
   /** Empty: the engine runs its defaults. */
   readonly features: ReadonlyArray<JobFeature>
   /** Requested features that the engine does not offer: it would drop them without a word (section 4.1). */
@@ -46,10 +45,8 @@ export interface Task {
 export type UnfittedTask = Omit<Task, "lacking" | "fingerprint" | "fitted" | "availability">
 
 /** An end before any start. */
-export interface TaskVerdict {
+export interface TaskVerdict extends Access {
   readonly task_id: TaskId
-  readonly customer_id: CustomerId
-  readonly engine_reference: EngineReference
   readonly features: ReadonlyArray<JobFeature>
   readonly fingerprint?: string
   readonly outcome: Outcome

@@ -109,8 +109,8 @@ export const planTasks = (input: PlanInput): Plan => {
     sessions: job.sessions.map((session) => planSession(run_id, session)),
     warnings: warnings.all(),
     expiring: expiring.map(({ task_id, token }) => ({ task_id, token })),
-    expired: [...tasks, ...settled].flatMap(({ task_id, customer_id, engine_reference }) =>
-      expiredTokens(grounds.tokens, { customer_id, engine_reference }).map((token) => ({ task_id, token })),
+    expired: [...tasks, ...settled].flatMap(({ task_id, ...access }) =>
+      expiredTokens(grounds.tokens, access).map((token) => ({ task_id, token })),
     ),
     conflicts,
     expected_ms: estimateNightMs(tasks, job.concurrency, conflicts),

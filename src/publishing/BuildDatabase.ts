@@ -3,9 +3,9 @@
  * table, view and column, and the `_latest` views; then counts every table and run against the manifest. A
  * file that does not say what the manifest says is never published.
  */
-import type { RunId } from "../contract/Ids.ts"
 import { join } from "node:path"
 import { Effect } from "effect"
+import type { RunId } from "../contract/Ids.ts"
 import { DuckDb } from "../duckdb/DuckDb.ts"
 import type { Connection } from "../duckdb/DuckDb.ts"
 import { identifier, literal } from "../duckdb/SqlText.ts"

@@ -4,9 +4,9 @@
  * full builders are handed to the sink as they fill. Publisher and simulation share this, so a simulated
  * night derives what a real one does.
  */
-import type { ExecutionId } from "../contract/Ids.ts"
 import { createHash } from "node:crypto"
 import { Cause, Effect } from "effect"
+import type { ExecutionId } from "../contract/Ids.ts"
 import { readProductsCount } from "../contract/ProductsCount.ts"
 import type { ProductsCount } from "../contract/ProductsCount.ts"
 import { proveDrain } from "../execution/DrainProof.ts"

@@ -2,8 +2,8 @@
  * Derives the rows of one session from its landed bodies, and what they prove: the newest body of each
  * endpoint that was read, the first endpoint's whole, of every other one what is not in the tables already.
  */
-import type { RunId } from "../contract/Ids.ts"
 import { Effect } from "effect"
+import type { RunId } from "../contract/Ids.ts"
 import { BoundBroken } from "../contract/BodyBounds.ts"
 import { proveDrain } from "../execution/DrainProof.ts"
 import type { SourceFinding } from "../execution/DrainProof.ts"

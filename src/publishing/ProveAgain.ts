@@ -2,8 +2,8 @@
  * The proof of an execution's deletion, made anew from landing alone: the count of its last landed state
  * against the newest landed body of each endpoint. What the ledger says of it is not asked.
  */
-import type { ExecutionId, RunId, SessionId } from "../contract/Ids.ts"
 import { Effect } from "effect"
+import type { ExecutionId, RunId, SessionId } from "../contract/Ids.ts"
 import { readProductsCount } from "../contract/ProductsCount.ts"
 import { findingOf, proveDrain } from "../execution/DrainProof.ts"
 import type { SourceFinding } from "../execution/DrainProof.ts"

@@ -3,9 +3,9 @@
  * whole or not at all; readers keep theirs. `PublisherDuckDb.ts` writes Parquet and the database,
  * `PublisherMemory.ts` counts for simulated nights.
  */
-import type { ExecutionId, RunId } from "../contract/Ids.ts"
 import { Context, Schema } from "effect"
 import type { Effect } from "effect"
+import type { ExecutionId, RunId } from "../contract/Ids.ts"
 import type { LeftOutBody } from "../ledger/LeftOutBody.ts"
 
 /**

@@ -3,10 +3,10 @@
  * what was found, put into place whole (`Commit.ts`). Whoever publishes holds the output folder's lock;
  * readers need none.
  */
-import type { RunId } from "../contract/Ids.ts"
 import { dirname, join } from "node:path"
 import { Effect, Layer, Semaphore } from "effect"
 import type { FileSystem } from "effect"
+import type { RunId } from "../contract/Ids.ts"
 import { DuckDb } from "../duckdb/DuckDb.ts"
 import { Landing } from "../landing/Landing.ts"
 import { Ledger } from "../ledger/Ledger.ts"

@@ -3,8 +3,8 @@
  * Promises. The store outlives the layer as a disk outlives a process; a version takes a little virtual
  * time, so that kills fall into it, and becomes visible all at once.
  */
-import type { ExecutionId, RunId, SessionId } from "../contract/Ids.ts"
 import { Effect, Layer } from "effect"
+import type { ExecutionId, RunId, SessionId } from "../contract/Ids.ts"
 import type { SourceFinding } from "../execution/DrainProof.ts"
 import { Landing } from "../landing/Landing.ts"
 import { Ledger } from "../ledger/Ledger.ts"

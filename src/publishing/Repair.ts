@@ -4,8 +4,8 @@
  * the database again from the files. What only a backup can bring back is named. Asks the service for
  * nothing.
  */
-import { RunId } from "../contract/Ids.ts"
 import { Effect } from "effect"
+import { RunId } from "../contract/Ids.ts"
 import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import { recover, swapDatabase } from "./Commit.ts"
 import { readManifest } from "./Manifest.ts"

@@ -3,8 +3,8 @@
  * each execution and the newest results body of each session. Facts are read first, so that every body a
  * fact speaks of must be there; one that is missing is damage, and damage is never published over.
  */
-import type { ExecutionId, RunId, SessionId } from "../contract/Ids.ts"
 import { Effect } from "effect"
+import type { ExecutionId, RunId, SessionId } from "../contract/Ids.ts"
 import { Landing } from "../landing/Landing.ts"
 import type { LandedBody } from "../landing/Landing.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"

@@ -3,9 +3,9 @@
  * published, must not keep a later night from being published: it is left out and told, and `nightjar repair`
  * derives it again. A manifest that is lost is read off the files themselves.
  */
-import { RunId } from "../contract/Ids.ts"
 import { join } from "node:path"
 import { Effect } from "effect"
+import { RunId } from "../contract/Ids.ts"
 import { DuckDb } from "../duckdb/DuckDb.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { buildDatabase } from "./BuildDatabase.ts"

@@ -3,9 +3,9 @@
  * changed, files of another hash, tables of another count, executions without a row, deletions without a
  * receipt or of which landing holds less than was counted, strays. Reads only.
  */
-import type { RunId } from "../contract/Ids.ts"
 import { join } from "node:path"
 import { Effect } from "effect"
+import type { RunId } from "../contract/Ids.ts"
 import { identifier } from "../duckdb/SqlText.ts"
 import { shortfallOf } from "../execution/DrainProof.ts"
 import type { DrainProof } from "../execution/DrainProof.ts"

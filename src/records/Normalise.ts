@@ -4,8 +4,8 @@
  * whole, with the reason and the path, and at no cost for its neighbours. Rows found = rows written; nothing
  * is dropped.
  */
-import type { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../contract/Ids.ts"
 import type { Table } from "apache-arrow"
+import type { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../contract/Ids.ts"
 import { timestampCell } from "./Cells.ts"
 import type { Cell } from "./ColumnData.ts"
 import { TableBuilder } from "./Columns.ts"

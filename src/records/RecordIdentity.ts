@@ -3,8 +3,8 @@
  * all it says, in an order of keys of its own. The hash of that is `record_id`; equal records of one body
  * are told apart by their number in it.
  */
-import type { CustomerId, EngineReference, SessionId } from "../contract/Ids.ts"
 import { hash } from "node:crypto"
+import type { CustomerId, EngineReference, SessionId } from "../contract/Ids.ts"
 import { ExactNumber, decimalIdentity } from "./ExactNumber.ts"
 
 /** Objects nested deeper than this inside a record cost that record: real ones have three levels. */

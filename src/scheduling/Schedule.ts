@@ -3,14 +3,12 @@
  * turns between engines so that a slow one starves nobody. No clock and no effect in here: the caller brings
  * the time. A candidate is looked at again only when what stood in its way is gone.
  */
-import type { CustomerId, EngineReference, TaskId } from "../contract/Ids.ts"
+import type { Access, EngineReference, TaskId } from "../contract/Ids.ts"
 import { DelayQueue } from "../foundation/DelayQueue.ts"
 
 /** A task that wants to start an execution. */
-export interface Candidate {
+export interface Candidate extends Access {
   readonly task_id: TaskId
-  readonly customer_id: CustomerId
-  readonly engine_reference: EngineReference
   /** Credentials of one login are never in flight twice, whichever customers they stand for. */
   readonly fingerprint: string | undefined
 }

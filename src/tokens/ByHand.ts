@@ -2,13 +2,13 @@
  * A ticket exchanged and a token revoked by hand (sections 4.6 and 4.7), at the service and in the store:
  * nothing is stored that the service did not give, and nothing is dropped that it did not answer for.
  */
-import type { ExecutionId } from "../contract/Ids.ts"
 import { Clock, Effect } from "effect"
 import type { Redacted } from "effect"
+import type { ExecutionId } from "../contract/Ids.ts"
 import { Service } from "../client/Service.ts"
 import { append, Ledger } from "../ledger/Ledger.ts"
 import { storedFact } from "./ExchangeTicket.ts"
-import { defaultTokenName, tokenLifetimeMs } from "./StoredToken.ts"
+import { defaultTokenName, tokenKeys, tokenLifetimeMs } from "./StoredToken.ts"
 import type { OpenTokenStore } from "./TokenStore.ts"
 
 /** The login of an execution that this folder's ledger knows, as the breaker knows it. */
@@ -90,7 +90,6 @@ export const revokeByHand = Effect.fn("Tokens.revokeByHand")(function* (
   const service = yield* Service
   const answer = yield* service.revokeToken(token.token_id)
   yield* store.dropToken(token, "REVOKED")
-  const { name, token_id, customer_id, engine_reference } = token
-  yield* append({ _tag: "TokenRevoked", name, token_id, customer_id, engine_reference })
+  yield* append({ _tag: "TokenRevoked", ...tokenKeys(token) })
   return { token, answer }
 })

@@ -4,13 +4,16 @@
  * because an exchange whose answer was lost may have spent it. Whatever becomes of it, the execution itself
  * is not concerned.
  */
-import type { CustomerId, EngineReference, ExecutionId, RunId, TaskId } from "../contract/Ids.ts"
 import { Clock, Effect } from "effect"
+import { accessOf } from "../contract/Ids.ts"
+import type { Access, ExecutionId } from "../contract/Ids.ts"
 import { retryWaitMaxMs } from "../client/Backoff.ts"
 import { Service } from "../client/Service.ts"
 import type { CallFailure, ExchangeAnswer, StartAnswer, StartCall } from "../client/Service.ts"
 import type { Fact } from "../ledger/Fact.ts"
-import { defaultTokenName, tokenLifetimeMs } from "./StoredToken.ts"
+import { attemptKeys, taskKeys } from "../ledger/FactKeys.ts"
+import type { AttemptKeys, TaskKeys } from "../ledger/FactKeys.ts"
+import { defaultTokenName, tokenKeys, tokenLifetimeMs } from "./StoredToken.ts"
 import { TokenStore } from "./TokenStore.ts"
 import type { NewToken, PendingTicket } from "./StoredToken.ts"
 import type { OpenTokenStore } from "./TokenStore.ts"
@@ -18,18 +21,11 @@ import { retryWaitMs } from "../scheduling/Polling.ts"
 import { append } from "../ledger/Ledger.ts"
 
 /** The attempt whose start asked for a ticket. */
-export interface TicketOrder {
-  readonly run_id: RunId
-  readonly task_id: TaskId
-  readonly attempt: number
-  readonly customer_id: CustomerId
-  readonly engine_reference: EngineReference
+export interface TicketOrder extends AttemptKeys, Access {
   /** The login that was sent, as the breaker knows it. */
   readonly fingerprint: string | undefined
   readonly polling: { readonly min_ms: number; readonly max_ms: number }
 }
-
-const attemptKeys = ({ run_id, task_id, attempt }: TicketOrder) => ({ run_id, task_id, attempt })
 
 /** Exchanges that may have reached the service. */
 const exchangesMax = 2
@@ -53,13 +49,10 @@ export const keepTicket = Effect.fnUntraced(function* (
   const issued: Fact = { _tag: "TicketIssued", ...attemptKeys(order), execution_id }
   const ticket = answer._tag === "Accepted" ? answer.view.ticket : undefined
   if (ticket !== undefined) {
-    const { customer_id, engine_reference, fingerprint } = order
+    const { fingerprint } = order
     const features = call.features.map((feature) => (typeof feature === "string" ? feature : feature.code))
     const issued_at = Math.trunc(yield* Clock.currentTimeMillis)
-    yield* store.keepTicket(
-      { execution_id, customer_id, engine_reference, fingerprint, features, issued_at },
-      ticket,
-    )
+    yield* store.keepTicket({ execution_id, ...accessOf(order), fingerprint, features, issued_at }, ticket)
     return [issued]
   }
   // An earlier process may have kept it and died before it could say so.
@@ -177,8 +170,7 @@ export const readExchange = (
       const token: NewToken = {
         name: defaultTokenName(pending.customer_id, pending.engine_reference),
         token_id: answer.token.token_id,
-        customer_id: pending.customer_id,
-        engine_reference: pending.engine_reference,
+        ...accessOf(pending),
         app_id,
         features: features ?? pending.features,
         locking_hash,
@@ -186,8 +178,7 @@ export const readExchange = (
         exchanged_at,
         expires_at: exchanged_at + tokenLifetimeMs,
       }
-      const { run_id, task_id } = order
-      const facts: ReadonlyArray<Fact> = [storedFact(token, { run_id, task_id })]
+      const facts: ReadonlyArray<Fact> = [storedFact(token, taskKeys(order))]
       return { _tag: "Over" as const, facts, token, token_key: answer.token.token_key }
     }
     case "AnswerLost":
@@ -204,16 +195,10 @@ export const readExchange = (
 }
 
 /** The fact that a token was stored, by a task or by hand. */
-export const storedFact = (
-  { name, token_id, customer_id, engine_reference, features, expires_at }: NewToken,
-  by: { readonly run_id: RunId; readonly task_id: TaskId } | undefined,
-): Fact => ({
+export const storedFact = (token: NewToken, by: TaskKeys | undefined): Fact => ({
   _tag: "TokenStored",
   ...by,
-  name,
-  token_id,
-  customer_id,
-  engine_reference,
-  features,
-  expires_at,
+  ...tokenKeys(token),
+  features: token.features,
+  expires_at: token.expires_at,
 })

@@ -3,8 +3,8 @@
  * parameters too uses the token that was made with these very parameters; other parameters are a new login,
  * which the old token must not stand in for.
  */
-import type { CustomerId, EngineReference } from "../contract/Ids.ts"
 import type { Redacted } from "effect"
+import type { Access } from "../contract/Ids.ts"
 import type { JobFeature } from "../jobs/Job.ts"
 import type { StoredToken } from "./StoredToken.ts"
 import { defaultTokenName } from "./StoredToken.ts"
@@ -23,11 +23,6 @@ export type TaskLogin =
       /** Those that the token stands in for, where the job has them. */
       readonly parameters?: Redacted.Redacted<Readonly<Record<string, unknown>>>
     }
-
-export interface Access {
-  readonly customer_id: CustomerId
-  readonly engine_reference: EngineReference
-}
 
 /** What a task needs to log in with a stored token. */
 export interface LoginOfTask extends Access {

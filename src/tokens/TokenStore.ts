@@ -4,10 +4,10 @@
  * cheap with fifty thousand tokens as with one, but a file of its own: a copied ledger opens no account. Who
  * holds the folder's lock writes; without a key the store can only be listed.
  */
-import type { CustomerId, EngineReference, ExecutionId } from "../contract/Ids.ts"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { Redacted } from "effect"
 import type { DatabaseSync } from "node:sqlite"
+import type { Access, ExecutionId } from "../contract/Ids.ts"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { LedgerFailed } from "../ledger/Ledger.ts"
 import type { NewTicket, NewToken, PendingTicket, StoredToken, TokenStoreOptions } from "./StoredToken.ts"
@@ -24,10 +24,7 @@ export interface OpenTokenStore {
   /** Of every service, dropped ones included. */
   readonly tokens: Effect.Effect<ReadonlyArray<StoredToken>, LedgerFailed>
   /** The same of one customer on one engine at this service. */
-  readonly tokensOf: (
-    customer_id: CustomerId,
-    engine_reference: EngineReference,
-  ) => Effect.Effect<ReadonlyArray<StoredToken>, LedgerFailed>
+  readonly tokensOf: (of: Access) => Effect.Effect<ReadonlyArray<StoredToken>, LedgerFailed>
   /** Undefined when it is gone, or does not open under this key. */
   readonly tokenKey: (
     token: Pick<StoredToken, "name" | "token_id">,
@@ -113,7 +110,7 @@ const storeOver = (access: StoreAccess, service: string): OpenTokenStore => ({
   _tag: "Open",
   service,
   tokens: attempt(access.tokens),
-  tokensOf: (customer_id, engine_reference) => attempt(() => access.tokensOf(customer_id, engine_reference)),
+  tokensOf: (of) => attempt(() => access.tokensOf(of)),
   tokenKey: ({ name, token_id }) => attempt(() => access.tokenKey(name, token_id)),
   keepToken: (token, token_key, from) =>
     attempt(() => access.keepToken({ ...token, service, dropped: undefined, hasKey: true }, token_key, from)),

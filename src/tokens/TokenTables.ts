@@ -3,10 +3,11 @@
  * on return. What is secret is sealed before it comes near a table, bound to its entry; deleted bytes are
  * overwritten.
  */
-import { CustomerId, EngineReference, ExecutionId } from "../contract/Ids.ts"
 import { chmodSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { Redacted } from "effect"
+import { CustomerId, EngineReference, ExecutionId } from "../contract/Ids.ts"
+import type { Access } from "../contract/Ids.ts"
 import { deriveKey, makeSalt, malformedKey, readKey } from "./TokenSealing.ts"
 import type { SealingKey } from "./TokenSealing.ts"
 import type { PendingTicket, StoredToken, TokenStoreOptions } from "./StoredToken.ts"
@@ -182,7 +183,7 @@ const accessTokens = (database: DatabaseSync, key: SealingKey, service: string) 
         .prepare("SELECT * FROM tokens WHERE service = ? AND sealed IS NOT NULL")
         .all(service)
         .flatMap((row) => openedIn(key, row, tokenPlace(tokenOf(row)))),
-    tokensOf: (customer_id: CustomerId, engine_reference: EngineReference): ReadonlyArray<StoredToken> =>
+    tokensOf: ({ customer_id, engine_reference }: Access): ReadonlyArray<StoredToken> =>
       ofAccess.all(service, customer_id, engine_reference).map(tokenOf),
     tokenKey: (name: string, token_id: string) => {
       const row = one.get(service, name, token_id)

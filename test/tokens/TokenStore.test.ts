@@ -225,7 +225,12 @@ describe("the entries", () => {
       const elsewhere = { service: "https://elsewhere.example" }
       const seen = yield* within(
         path,
-        (store) => Effect.all([store.tokens, store.tokensOf(anId("c-1"), anId("bank")), keyOf(store)]),
+        (store) =>
+          Effect.all([
+            store.tokens,
+            store.tokensOf({ customer_id: anId("c-1"), engine_reference: anId("bank") }),
+            keyOf(store),
+          ]),
         elsewhere,
       )
       expect([seen[0].length, seen[1], seen[2]]).toEqual([1, [], undefined])

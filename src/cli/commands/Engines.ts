@@ -2,9 +2,9 @@
  * `nightjar engines list|show REF`: the service's catalogue and an engine's form. The service is that of a
  * job, or the one that flags and NIGHTJAR_* settings name.
  */
-import { EngineReference } from "../../contract/Ids.ts"
 import { Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { EngineReference } from "../../contract/Ids.ts"
 import type { ServiceTarget } from "../../jobs/Job.ts"
 import type { EngineDetails } from "../../contract/Engine.ts"
 import { suggestion } from "../../foundation/Nearest.ts"

@@ -2,9 +2,9 @@
  * `nightjar explain ID`: everything the ledger knows about one task, customer, execution or session, over all
  * runs, as a timeline.
  */
-import type { RunId } from "../../contract/Ids.ts"
 import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
+import type { RunId } from "../../contract/Ids.ts"
 import type { Recorded } from "../../ledger/Fact.ts"
 import { adviceOf } from "../../report/Advice.ts"
 import { factsAbout, renderRecorded } from "../../report/Timeline.ts"

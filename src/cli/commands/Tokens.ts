@@ -3,10 +3,10 @@
  * from the environment, a file or stdin, never from the command line, which other users of the machine can
  * read. Exchange and revoke work under the folder's lock, as a night does.
  */
-import { ExecutionId } from "../../contract/Ids.ts"
 import { existsSync } from "node:fs"
 import { Clock, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { ExecutionId } from "../../contract/Ids.ts"
 import type { StoredToken } from "../../tokens/StoredToken.ts"
 import { expiryWarningMs } from "../../tokens/TokenLogin.ts"
 import { counted, table } from "../../report/TextTable.ts"
