@@ -4,7 +4,8 @@
  * reason to make. Nothing is started that a night would not start.
  */
 import { Effect, Stream } from "effect"
-import { EngineReference, RunId, SessionId } from "../contract/Ids.ts"
+import { RunId } from "../contract/Ids.ts"
+import type { EngineReference, SessionId } from "../contract/Ids.ts"
 import { makeRecorder } from "../acquaint/Recorder.ts"
 import type { Recorder } from "../acquaint/Recorder.ts"
 import { jsonOf, matcherOf } from "../acquaint/Calls.ts"

@@ -1,7 +1,8 @@
 /**
- * The ids that a night passes on, told apart by their types: an execution is never asked for under the id of its
- * session, nor a task under that of its run. They are opaque: nothing is assumed of their text. They are made
- * where data comes in (job files, the ledger, answers of the service, the command line) and trusted inside.
+ * The ids that a night passes on, told apart by their types: an execution is never asked for under the id of
+ * its session, nor a task under that of its run. They are opaque: nothing is assumed of their text. They are
+ * made where data comes in (job files, the ledger, answers of the service, the command line), and trusted
+ * inside.
  */
 import { Schema } from "effect"
 

@@ -9,8 +9,8 @@ import type { AttemptState } from "../ledger/RunState.ts"
 import { isOpenCode, isTerminal } from "../ends/Ends.ts"
 
 /**
- * What a start answer means, in the words of its fact (`StartAnswered`). Only `lost` leaves it open whether an
- * execution exists; `unusable` is answered, so that it is never sent again.
+ * What a start answer means, in the words of its fact (`StartAnswered`). Only `lost` leaves it open whether
+ * an execution exists; `unusable` is answered, so that it is never sent again.
  */
 export type Started =
   | {

@@ -3,7 +3,8 @@
  * lives in one process and one thread; the ledger alone remembers.
  */
 import { Clock, Effect, Option, Queue } from "effect"
-import { RunId, TaskId, accessOf } from "../contract/Ids.ts"
+import { accessOf } from "../contract/Ids.ts"
+import type { RunId, TaskId } from "../contract/Ids.ts"
 import type { Service } from "../client/Service.ts"
 import type { Landing, LandingFailed } from "../landing/Landing.ts"
 import type { AttemptClosed } from "../ledger/Fact.ts"

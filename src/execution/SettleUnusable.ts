@@ -4,7 +4,8 @@
  * keeps its customer and its login taken, and gives its slot to the others.
  */
 import { Cause, Effect, Result } from "effect"
-import { TaskId, accessOf } from "../contract/Ids.ts"
+import { accessOf } from "../contract/Ids.ts"
+import type { TaskId } from "../contract/Ids.ts"
 import { cutText } from "../contract/TextBounds.ts"
 import type { AttemptClosed, Fact } from "../ledger/Fact.ts"
 import { attemptKeys } from "../ledger/FactKeys.ts"

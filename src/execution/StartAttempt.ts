@@ -16,7 +16,7 @@ import type { AttemptOrder } from "./AttemptOrder.ts"
 import { keepTicket } from "../tokens/ExchangeTicket.ts"
 import { handleAnswer, refuseUnusable } from "./Quarantine.ts"
 
-/** What one start came to. `probe`: an earlier request of the attempt was lost, and this is about its probe. */
+/** What one start came to. `probe`: an earlier request of the attempt was lost; this is of its probe. */
 export type StartResult = Exclude<Started, { readonly answer: "unusable" }> & { readonly probe: boolean }
 
 /**

@@ -5,7 +5,8 @@
  */
 import { createHash, randomBytes } from "node:crypto"
 import type { DatabaseSync } from "node:sqlite"
-import { EngineReference, ExecutionId, RunId, TaskId } from "../contract/Ids.ts"
+import { TaskId } from "../contract/Ids.ts"
+import type { EngineReference, ExecutionId, RunId } from "../contract/Ids.ts"
 import { beginning, linkOf } from "./FactChain.ts"
 import type { ChainedRow } from "./FactChain.ts"
 import { within } from "./Transaction.ts"

@@ -3,7 +3,8 @@
  * room, and the means to start each one when its turn comes.
  */
 import { Effect, Redacted } from "effect"
-import { RunId, accessOf } from "../contract/Ids.ts"
+import { accessOf } from "../contract/Ids.ts"
+import type { RunId } from "../contract/Ids.ts"
 import type { Prepared, Rules, SessionWork, TaskWork } from "../execution/Work.ts"
 import { builtInSources } from "../contract/ResultsSource.ts"
 import type { Job } from "../jobs/Job.ts"

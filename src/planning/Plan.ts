@@ -3,7 +3,8 @@
  * exactly this, and `nightjar run` executes exactly this. Every assignment becomes one task or one verdict,
  * in the job's order; tasks that must not be in flight together are named.
  */
-import { CustomerId, EngineReference, RunId, SessionId, TaskId } from "../contract/Ids.ts"
+import { TaskId } from "../contract/Ids.ts"
+import type { CustomerId, EngineReference, RunId, SessionId } from "../contract/Ids.ts"
 import type { Job } from "../jobs/Job.ts"
 import { planAssignment, seeEngine } from "./Assignment.ts"
 import type { Rejections, Task, TaskVerdict } from "./Assignment.ts"

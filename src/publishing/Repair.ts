@@ -5,7 +5,7 @@
  * nothing.
  */
 import { Effect } from "effect"
-import { RunId } from "../contract/Ids.ts"
+import type { RunId } from "../contract/Ids.ts"
 import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import { recover, swapDatabase } from "./Commit.ts"
 import { readManifest } from "./Manifest.ts"
