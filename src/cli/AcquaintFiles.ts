@@ -5,6 +5,7 @@
 import { existsSync, readdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Result, Schema } from "effect"
+import type { CustomerId, EngineReference } from "../contract/Ids.ts"
 import type { RecordedCall } from "../acquaint/Calls.ts"
 import type { FittedSource } from "../acquaint/FitSources.ts"
 import type { Observed } from "../acquaint/Observe.ts"
@@ -17,8 +18,11 @@ import { makePrivate, writeWhole } from "./RunFolder.ts"
 /** One name of a folder, whatever the ids hold. */
 const folderName = (text: string): string => text.replaceAll(/[^A-Za-z0-9.-]/g, "_")
 
-export const acquaintFolder = (output: string, customer_id: string, engine_reference: string): string =>
-  join(output, "acquaint", `${folderName(customer_id)}.${folderName(engine_reference)}`)
+export const acquaintFolder = (
+  output: string,
+  customer_id: CustomerId,
+  engine_reference: EngineReference,
+): string => join(output, "acquaint", `${folderName(customer_id)}.${folderName(engine_reference)}`)
 
 export const sectionOf = (key: string): string | undefined =>
   readingChoices.find((choice) => choice.key === key)?.section

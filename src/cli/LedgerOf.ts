@@ -4,9 +4,9 @@
  */
 import { existsSync } from "node:fs"
 import { Effect, Option } from "effect"
+import { RunId } from "../contract/Ids.ts"
 import { suggestion } from "../foundation/Nearest.ts"
 import type { Ledger } from "../ledger/Ledger.ts"
-import { foldRun } from "../ledger/FoldRun.ts"
 import { outputFolder } from "./CommonFlags.ts"
 import { refuse } from "./Failures.ts"
 import { lostLedger } from "./OutputGuard.ts"
@@ -50,9 +50,9 @@ export const withLedger = Effect.fnUntraced(function* <A, E, R>(
 export const findRun = Effect.fnUntraced(function* (named: Option.Option<string>) {
   const ledger = yield* openedLedger
   const ids = (yield* ledger.runs).map(({ fact }) => fact.run_id)
-  const run_id = Option.getOrElse(named, () => ids.at(-1) ?? "")
-  if (ids.length === 0) return yield* refuse("nothing-ran", { output: yield* outputFolder })
+  const run_id = Option.match(named, { onNone: () => ids.at(-1), onSome: RunId.make })
+  if (run_id === undefined) return yield* refuse("nothing-ran", { output: yield* outputFolder })
   if (!ids.includes(run_id)) return yield* refuse("run-unknown", { suggestion: suggestion(run_id, ids) })
-  const state = foldRun(yield* ledger.facts(run_id))
+  const state = yield* ledger.state(run_id)
   return state ?? (yield* refuse("run-incomplete", { run_id }))
 })

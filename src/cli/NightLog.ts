@@ -6,6 +6,7 @@ import { join } from "node:path"
 import { Effect, Layer } from "effect"
 import { durableFiles } from "../foundation/DurableFile.ts"
 import type { AppendedFile } from "../foundation/DurableFile.ts"
+import type { RunId } from "../contract/Ids.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import { cleanFact } from "../ledger/CleanFact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
@@ -22,9 +23,9 @@ export const NightLog = {
         const ledger = yield* Ledger
         const known = yield* KnownSecrets
         const files = yield* durableFiles
-        const logs = new Map<string, AppendedFile>()
+        const logs = new Map<RunId, AppendedFile>()
         yield* Effect.addFinalizer(() => Effect.sync(() => logs.forEach((log) => log.close())))
-        const open = (run_id: string): AppendedFile => {
+        const open = (run_id: RunId): AppendedFile => {
           const known = logs.get(run_id)
           if (known !== undefined) return known
           const folder = runFolder(output, run_id)

@@ -9,6 +9,7 @@ import { Effect } from "effect"
 import { durableFiles } from "../foundation/DurableFile.ts"
 import type { DurableFiles } from "../foundation/DurableFile.ts"
 import { codeOf } from "../foundation/FileCalls.ts"
+import type { RunId } from "../contract/Ids.ts"
 import type { Job } from "../jobs/Job.ts"
 import { refuse } from "./Failures.ts"
 import type { Refused } from "./Failures.ts"
@@ -51,7 +52,7 @@ export const prepareOutput = Effect.fnUntraced(function* (output: string, shares
 /** The lock file belongs to whoever works here, and says nothing to anybody else. */
 export const closeLock = (output: string) => writing(() => chmodSync(join(output, "run.lock"), 0o600))
 
-export const runFolder = (output: string, run_id: string): string => join(output, "runs", run_id)
+export const runFolder = (output: string, run_id: RunId): string => join(output, "runs", run_id)
 
 const writing = Effect.fnUntraced(function* (work: (files: DurableFiles) => void) {
   const files = yield* durableFiles
@@ -74,7 +75,7 @@ export const writeWhole = (folder: string, name: string, text: string, share: Sh
 
 /** `runs/<run_id>/<name>`, replaced atomically. */
 export const writeRunFile = (
-  { output, run_id, share }: { readonly output: string; readonly run_id: string; readonly share: Share },
+  { output, run_id, share }: { readonly output: string; readonly run_id: RunId; readonly share: Share },
   name: string,
   text: string,
 ) => writeWhole(runFolder(output, run_id), name, text, share)

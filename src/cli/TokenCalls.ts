@@ -4,6 +4,7 @@
  */
 import { existsSync } from "node:fs"
 import { Effect, Redacted, Stdio, Stream } from "effect"
+import type { ExecutionId } from "../contract/Ids.ts"
 import { loadJobs } from "./Jobs.ts"
 import { refuse } from "./Failures.ts"
 import { closeLock, prepareOutput } from "./RunFolder.ts"
@@ -78,7 +79,7 @@ const held = Effect.fnUntraced(function* (ticket: string) {
 
 export const exchangeTicket = Effect.fnUntraced(function* (
   input: ByHand & {
-    readonly execution_id: string
+    readonly execution_id: ExecutionId
     readonly ticket: string
     readonly name: string | undefined
   },

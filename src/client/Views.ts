@@ -3,6 +3,7 @@
  * unknown field is ignored, and nothing here throws, whatever a body holds (promise 11).
  */
 import { Predicate, Redacted, Schema } from "effect"
+import { CustomerId, EngineReference, ExecutionId, SessionId } from "../contract/Ids.ts"
 import { measureLargeBody } from "../contract/BodyBounds.ts"
 import { acceptanceFields, executionStateFields, FeatureState } from "../contract/Execution.ts"
 import { readProductsCount } from "../contract/ProductsCount.ts"
@@ -86,6 +87,13 @@ const id = (is: (value: unknown) => value is string): Reader<string> => {
   }
 }
 
+const made =
+  <Id>(kind: { readonly make: (text: string) => Id }, read: Reader<string>): Reader<Id> =>
+  (value) => {
+    const found = read(value)
+    return found === undefined ? undefined : kind.make(found)
+  }
+
 const eachItem =
   <A>(read: Reader<A>): Reader<ReadonlyArray<A>> =>
   (value) =>
@@ -112,8 +120,8 @@ const isSecret = (value: unknown): value is string =>
   typeof value === "string" && value !== "" && value.length <= secretCharactersMax
 
 export const viewAcceptance: (json: unknown) => AcceptanceView = viewOf({
-  execution_id: id(Schema.is(acceptanceFields.execution_id)),
-  session_id: id(Schema.is(acceptanceFields.session_id)),
+  execution_id: made(ExecutionId, id(Schema.is(acceptanceFields.execution_id))),
+  session_id: made(SessionId, id(Schema.is(acceptanceFields.session_id))),
   external_execution_id: text(Schema.is(acceptanceFields.external_execution_id)),
   status_code: text(Schema.is(acceptanceFields.status_code)),
   status_reason: text(Schema.is(acceptanceFields.status_reason)),
@@ -138,10 +146,10 @@ const readFeature = (value: unknown) => {
 }
 
 export const viewState: (json: unknown) => StateView = viewOf({
-  execution_id: id(Schema.is(executionStateFields.execution_id)),
-  session_id: id(Schema.is(executionStateFields.session_id)),
-  customer_id: text(Schema.is(executionStateFields.customer_id)),
-  engine_reference: text(Schema.is(executionStateFields.engine_reference)),
+  execution_id: made(ExecutionId, id(Schema.is(executionStateFields.execution_id))),
+  session_id: made(SessionId, id(Schema.is(executionStateFields.session_id))),
+  customer_id: made(CustomerId, text(Schema.is(executionStateFields.customer_id))),
+  engine_reference: made(EngineReference, text(Schema.is(executionStateFields.engine_reference))),
   external_execution_id: text(Schema.is(executionStateFields.external_execution_id)),
   status_code: text(Schema.is(executionStateFields.status_code)),
   status_reason: text(Schema.is(executionStateFields.status_reason)),
@@ -154,9 +162,9 @@ export const viewState: (json: unknown) => StateView = viewOf({
 
 const contextFields = TokenContext.schema.fields
 const viewContext = viewOf({
-  engine_reference: text(Schema.is(contextFields.engine_reference)),
+  engine_reference: made(EngineReference, text(Schema.is(contextFields.engine_reference))),
   app_id: text(Schema.is(contextFields.app_id)),
-  customer_id: text(Schema.is(contextFields.customer_id)),
+  customer_id: made(CustomerId, text(Schema.is(contextFields.customer_id))),
   features: eachItem(text(Schema.is(contextFields.features.value))),
   locking_hash: text(Schema.is(contextFields.locking_hash)),
 })

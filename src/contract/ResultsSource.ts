@@ -5,6 +5,7 @@
  * because section 4.12 shows that further kinds exist and not what they look like.
  */
 import { Predicate, Schema } from "effect"
+import type { ExecutionId, SessionId } from "./Ids.ts"
 import { flowResultsPath, profilePath } from "./ResultsPaths.ts"
 
 export const sourceNamePattern = /^[a-z][a-z0-9_]{0,63}$/
@@ -109,7 +110,10 @@ export const mayBring = ({ families }: ResultsSource, sub_family: string): boole
   )
 
 const placeholders = ["execution_id", "session_id"] as const
-export type SourceIds = { readonly [K in (typeof placeholders)[number]]?: string | undefined }
+export interface SourceIds {
+  readonly execution_id?: ExecutionId | undefined
+  readonly session_id?: SessionId | undefined
+}
 
 /** Whether the ids that a source's path names are there. */
 export const isAddressable = ({ path }: ResultsSource, ids: SourceIds): boolean =>

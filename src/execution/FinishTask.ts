@@ -4,6 +4,8 @@
  * process kept at the service are looked at once more.
  */
 import { Clock, Effect, Queue, Random } from "effect"
+import { attemptKeys } from "../ledger/FactKeys.ts"
+import type { CustomerId, EngineReference, SessionId, TaskId } from "../contract/Ids.ts"
 import type { ProductsCount } from "../contract/ProductsCount.ts"
 import { countedTotal } from "../contract/ProductsCount.ts"
 import { sourceNameOf } from "../contract/ResultsSource.ts"
@@ -50,7 +52,7 @@ export const finish = Effect.fnUntraced(function* (
   yield* release(night, task_id)
   yield* settleTokens(night, book, closed)
   const reading = yield* readClosed(night, book, closed, false)
-  yield* append(...readingFacts(night, closed, reading))
+  yield* append(...readingFacts(closed, reading))
   const verdict = verdictOf(end.verdict, reading)
   const now = yield* Clock.currentTimeMillis
   // What is still partial is read to its end before the login is used again.
@@ -83,19 +85,15 @@ export const readAgain = Effect.fnUntraced(function* (
   const { kept } = attempt
   if (reading._tag === "Partial") return
   if (reading._tag === "Kept" && reading.reason === kept?.reason && reading.message === kept.message) return
-  yield* append(...readingFacts(night, closed, reading))
+  yield* append(...readingFacts(closed, reading))
   const task = night.run.tasks.get(book.work.task_id)
   if (task?.settled?.fact.reason !== kept?.reason || task?.attempts.at(-1) !== attempt) return
   const { verdict } = endOfAttempt(closed, attempt.abort)
   yield* settle(night, book.work.task_id, verdictOf(verdict, reading))
 })
 
-const readingFacts = (
-  night: Night,
-  { task_id, attempt, execution_id }: typeof AttemptClosed.Type,
-  reading: Reading,
-): ReadonlyArray<Fact> => {
-  const keys = { run_id: night.run_id, task_id, attempt, execution_id }
+const readingFacts = (closed: typeof AttemptClosed.Type, reading: Reading): ReadonlyArray<Fact> => {
+  const keys = { ...attemptKeys(closed), execution_id: closed.execution_id }
   switch (reading._tag) {
     case "Drained": {
       const { basis, families } = reading
@@ -156,16 +154,17 @@ const readClosed = Effect.fnUntraced(function* (
 const pull = (
   night: Night,
   about: {
-    readonly task_id: string
-    readonly session_id: string
-    readonly customer_id: string | undefined
-    readonly engine_reference: string | undefined
+    readonly task_id: TaskId
+    readonly session_id: SessionId
+    readonly customer_id: CustomerId | undefined
+    readonly engine_reference: EngineReference | undefined
   },
   closed: typeof AttemptClosed.Type | undefined,
   { count, quick }: { readonly count: ProductsCount; readonly quick: boolean },
 ) => {
   const state = night.run.tasks.get(about.task_id)
-  const ofSession = <R extends { readonly session_id: string }>(one: R) => one.session_id === about.session_id
+  const ofSession = <R extends { readonly session_id: SessionId }>(one: R) =>
+    one.session_id === about.session_id
   const { flow_results, sources } = night.rules
   return pullResults({
     run_id: night.run_id,

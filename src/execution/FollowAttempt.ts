@@ -3,6 +3,7 @@
  * the last state before its closing is a fact, and aborts what nobody can answer or whose time is over.
  */
 import { Clock, Effect } from "effect"
+import type { ExecutionId, SessionId } from "../contract/Ids.ts"
 import { Hints } from "../client/Hints.ts"
 import { Service } from "../client/Service.ts"
 import type { Body, CallFailure, StateAnswer, StateView } from "../client/Service.ts"
@@ -16,7 +17,8 @@ import { retryWaitMs } from "../scheduling/Polling.ts"
 import { isStranger, readAbort, readState } from "./Attempt.ts"
 import type { Looked } from "./Attempt.ts"
 import { append } from "../ledger/Ledger.ts"
-import { attemptKeys, landBody } from "./AttemptOrder.ts"
+import { attemptKeys } from "../ledger/FactKeys.ts"
+import { landBody } from "./AttemptOrder.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
 import { answeredBy, lastAnswerWithinMs, lastCallMs } from "./Ending.ts"
 import { exchangeTicket, hasTicket } from "../tokens/ExchangeTicket.ts"
@@ -52,8 +54,8 @@ const abortTriesMax = 8
 const looksAfterAbortMax = 20
 
 export interface OpenExecution {
-  readonly execution_id: string
-  readonly session_id: string | undefined
+  readonly execution_id: ExecutionId
+  readonly session_id: SessionId | undefined
   readonly accepted_at: number
   /** An abort that an earlier process asked for. */
   readonly abort?: AttemptState["abort"]
@@ -61,7 +63,7 @@ export interface OpenExecution {
 
 /** What following an execution remembers between looks. */
 interface Watch {
-  session_id: string | undefined
+  session_id: SessionId | undefined
   seen: string
   readonly turns: Turns
   /** A ticket waits for AUTH_OK, which only a read can show. */

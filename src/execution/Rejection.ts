@@ -2,18 +2,20 @@
  * The fact that opens the credential breaker: pure. It is written with the closing of the execution whose
  * login was refused, so that no crash comes between the two.
  */
+import { accessOf } from "../contract/Ids.ts"
 import { endOfAttempt } from "../ends/Ends.ts"
 import type { AttemptClosed, CredentialRejected } from "../ledger/Fact.ts"
+import { taskKeys } from "../ledger/FactKeys.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
 
 /** None where nothing was refused, or where no login is known by it. */
 export const rejection = (
-  { run_id, task_id, fingerprint, customer_id, engine_reference }: AttemptOrder,
+  order: AttemptOrder,
   closed: typeof AttemptClosed.Type,
 ): ReadonlyArray<typeof CredentialRejected.Type> => {
+  const { fingerprint } = order
   // Whether it was aborted, and why, is the same to the login.
   const { rejection: reason } = endOfAttempt(closed, undefined)
   if (fingerprint === undefined || reason === undefined) return []
-  const login = { fingerprint, customer_id, engine_reference }
-  return [{ _tag: "CredentialRejected", run_id, task_id, ...login, reason }]
+  return [{ _tag: "CredentialRejected", ...taskKeys(order), fingerprint, ...accessOf(order), reason }]
 }

@@ -78,8 +78,7 @@ const callOf = (parts: CallParts, external_execution_id: string, isHinted: boole
 const afterStart = Effect.fnUntraced(function* (night: Night, book: Book, first: StartResult) {
   const { withParameters } = book
   // Where an earlier request of this attempt was lost, it is not known that nothing ran.
-  const isFormRefused =
-    first._tag === "NeverStarted" && !first.probed && refusesTokenizedStart(first.http_status)
+  const isFormRefused = first.answer === "refused" && !first.probe && refusesTokenizedStart(first.http_status)
   if (!isFormRefused || withParameters === undefined) return yield* settleStart(night, book, first)
   book.token_id = undefined
   book.withParameters = undefined
@@ -89,25 +88,35 @@ const afterStart = Effect.fnUntraced(function* (night: Night, book: Book, first:
 })
 
 const settleStart = Effect.fnUntraced(function* (night: Night, book: Book, result: StartResult) {
-  if (result._tag === "NeverStarted" || (result._tag === "Deferred" && !result.probe)) book.stage = "waiting"
-  switch (result._tag) {
-    case "Open":
+  switch (result.answer) {
+    case "accepted":
+    case "adopted": {
+      const { execution_id, session_id } = result
       book.deferredSince = undefined
       book.deferrals = 0
       book.probe = false
       book.attemptsMade += 1
       night.outages.delete(book.work.engine_reference)
-      return yield* follow(night, book, result)
-    case "Deferred":
+      const accepted_at = yield* Clock.currentTimeMillis
+      return yield* follow(night, book, { execution_id, session_id, accepted_at })
+    }
+    case "not_created":
+    case "foreign": {
+      // Nothing of ours is in flight; the same attempt is started again later, as a probe if one is owed.
+      if (!result.probe) book.stage = "waiting"
       book.probe = result.probe
-      return yield* defer(night, book, result.why, result.retry_after_ms)
-    case "NeverStarted":
+      if (result.answer === "foreign") return yield* defer(night, book, "foreign", undefined)
+      const why = result.isEngineAway ? "engine_unavailable" : "not_created"
+      return yield* defer(night, book, why, result.retry_after_ms)
+    }
+    case "refused":
+      book.stage = "waiting"
       yield* settleRefusal(night, book, result.status_reason)
       return yield* release(night, book.work.task_id)
-    case "NotOurs":
+    case "taken":
       // The slot stays taken: an execution may be open at the service, under whatever name.
       return yield* settle(night, book.work.task_id, own("NOT_OURS"))
-    case "StartUnknown":
+    case "lost":
       yield* settle(night, book.work.task_id, own("START_UNKNOWN"))
       return yield* release(night, book.work.task_id)
   }
@@ -129,7 +138,7 @@ const askedText = (retry_after_ms: number): string =>
 const defer = Effect.fnUntraced(function* (
   night: Night,
   book: Book,
-  why: Extract<StartResult, { _tag: "Deferred" }>["why"],
+  why: "foreign" | "engine_unavailable" | "not_created",
   retry_after_ms: number | undefined,
 ) {
   const { task_id } = book.work

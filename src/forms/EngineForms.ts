@@ -6,6 +6,7 @@
  * while the engine is away. An unknown engine is never kept.
  */
 import { Clock, Context, Effect, Layer, Option, Predicate, Redacted, Schema } from "effect"
+import { EngineReference } from "../contract/Ids.ts"
 import { EngineDetails } from "../contract/Engine.ts"
 import type { JobFeature } from "../jobs/Job.ts"
 import { namesSecret } from "../jobs/HooksData.ts"
@@ -47,7 +48,7 @@ export interface Unreadable {
 /** The catalogue as planning needs it; the service's client stands behind it. */
 export class EngineCatalogue extends Context.Service<
   EngineCatalogue,
-  { readonly showEngine: (engine_reference: string) => Effect.Effect<EngineAnswer, CatalogueFailed> }
+  { readonly showEngine: (engine_reference: EngineReference) => Effect.Effect<EngineAnswer, CatalogueFailed> }
 >()("nightjar/planning/EngineCatalogue") {}
 
 /** An engine whose forms can be used. */
@@ -129,12 +130,12 @@ export class FormCache extends Context.Service<
   FormCache,
   {
     /** From the cache when it is fresh, else from the service. */
-    readonly find: (engine_reference: string) => Effect.Effect<EngineFinding, Failure>
+    readonly find: (engine_reference: EngineReference) => Effect.Effect<EngineFinding, Failure>
     /** Always from the service: for when availability matters. */
-    readonly look: (engine_reference: string) => Effect.Effect<EngineFinding, Failure>
+    readonly look: (engine_reference: EngineReference) => Effect.Effect<EngineFinding, Failure>
     /** Each distinct engine once. */
     readonly findAll: (
-      engine_references: Iterable<string>,
+      engine_references: Iterable<EngineReference>,
     ) => Effect.Effect<ReadonlyMap<string, EngineFinding>, Failure>
     /** One answer for each case, in their order; Unusable where checking went beyond its bounds. */
     readonly fit: (
@@ -152,7 +153,7 @@ export class FormCache extends Context.Service<
       const { compile, fit } = makeForms(checker)
 
       /** Undefined where what is kept cannot be used: it is fetched again. */
-      const kept = Effect.fn("FormCache.kept")(function* (reference: string) {
+      const kept = Effect.fn("FormCache.kept")(function* (reference: EngineReference) {
         const form = yield* ledger.cachedForm(reference)
         if (form === undefined || form.body.length > textMax) return undefined
         const details = Option.getOrUndefined(readDetails(form.body))
@@ -160,7 +161,10 @@ export class FormCache extends Context.Service<
         return engine === undefined || "why" in engine ? undefined : { engine, fetched_at: form.fetched_at }
       })
 
-      const ask = Effect.fn("FormCache.ask")(function* (reference: string, known: SeenEngine | undefined) {
+      const ask = Effect.fn("FormCache.ask")(function* (
+        reference: EngineReference,
+        known: SeenEngine | undefined,
+      ) {
         const answer = yield* catalogue.showEngine(reference)
         if (answer._tag === "Unknown" || answer._tag === "Unreadable") return answer satisfies EngineFinding
         if (answer._tag === "Unavailable") {
@@ -175,16 +179,16 @@ export class FormCache extends Context.Service<
         return { _tag: "Known", engine, available: isAvailable(answer.details) } satisfies EngineFinding
       })
 
-      const look = Effect.fn("FormCache.look")(function* (reference: string) {
+      const look = Effect.fn("FormCache.look")(function* (reference: EngineReference) {
         return yield* ask(reference, (yield* kept(reference))?.engine)
       })
-      const find = Effect.fn("FormCache.find")(function* (reference: string) {
+      const find = Effect.fn("FormCache.find")(function* (reference: EngineReference) {
         const form = yield* kept(reference)
         const age = (yield* Clock.currentTimeMillis) - (form?.fetched_at ?? 0)
         if (form === undefined || age < 0 || age >= freshMs) return yield* ask(reference, form?.engine)
         return { _tag: "Known", engine: form.engine, available: true } satisfies EngineFinding
       })
-      const findAll = (references: Iterable<string>) =>
+      const findAll = (references: Iterable<EngineReference>) =>
         Effect.map(
           Effect.forEach(
             new Set(references),
@@ -202,7 +206,10 @@ export class FormCache extends Context.Service<
 const makeForms = ({ check }: FormChecker["Service"]) => {
   const compiled = new Map<string, SeenEngine>()
 
-  const compile = Effect.fn("FormCache.compile")(function* (reference: string, details: EngineDetails) {
+  const compile = Effect.fn("FormCache.compile")(function* (
+    reference: EngineReference,
+    details: EngineDetails,
+  ) {
     const body = bodyOf(details)
     if (typeof body !== "string") return body
     const known = compiled.get(reference)

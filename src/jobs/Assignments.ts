@@ -4,6 +4,7 @@
  * what is wrong.
  */
 import { Predicate } from "effect"
+import { CustomerId, EngineReference } from "../contract/Ids.ts"
 import { features as knownFeatures } from "../contract/Vocabulary.ts"
 import type { CustomerRow } from "./CustomersFile.ts"
 import { warnOfLoginId, warnOfResemblance } from "./CustomerId.ts"
@@ -70,7 +71,7 @@ export const readJobEngines = (
     }
     firsts.set(written.reference, place)
     engines.set(written.reference, {
-      engine_reference: written.reference,
+      engine_reference: EngineReference.make(written.reference),
       features: readFeatures(context, written.features ?? [], ["engines", index, "features"]),
       configurations: written.configurations ?? {},
       hooks_extra_data: written.hooks_extra_data ?? {},
@@ -193,7 +194,7 @@ const bindEngine = (
       ? (base?.features ?? [])
       : readFeatures(context, written.features, [...path, "features"])
   return {
-    engine_reference: written.reference,
+    engine_reference: EngineReference.make(written.reference),
     features,
     configurations: written.configurations ?? base?.configurations ?? {},
     hooks_extra_data: written.hooks_extra_data ?? base?.hooks_extra_data ?? {},
@@ -222,7 +223,11 @@ export const bindInline = (
   warnOfLoginId(context, value.id, parameters, place)
   const tokenized = value.tokenized_access ?? false
   const bind = (at: Place, bound: EngineSettings & { readonly login: Login }) =>
-    add(surroundings, binding, at, { customer_id: value.id, ...bound, source: placeText(at) })
+    add(surroundings, binding, at, {
+      customer_id: CustomerId.make(value.id),
+      ...bound,
+      source: placeText(at),
+    })
   if (value.engines === undefined) {
     for (const engine of everyEngine(surroundings, place)) {
       bind(place, { ...engine, login: { _tag: "Parameters", parameters, tokenized_access: tokenized } })

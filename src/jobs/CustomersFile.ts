@@ -6,6 +6,7 @@
  */
 import { counted } from "../foundation/Counted.ts"
 import { Effect, Predicate, Result, Stream } from "effect"
+import { CustomerId, EngineReference } from "../contract/Ids.ts"
 import { cellsMax, CsvReader } from "./Csv.ts"
 import type { CsvRow } from "./Csv.ts"
 import type { Cells } from "./DataCells.ts"
@@ -17,8 +18,8 @@ import { checkFile, streamFile } from "../foundation/RegularFile.ts"
 
 export interface CustomerRow {
   readonly place: Place
-  readonly customer_id: string
-  readonly engine_reference: string | undefined
+  readonly customer_id: CustomerId
+  readonly engine_reference: EngineReference | undefined
   readonly parameters: Readonly<Record<string, ParameterSource>>
 }
 
@@ -68,8 +69,9 @@ const takeRow = (
   }
   source.onRow({
     place: placeOf(idColumn),
-    customer_id: named.customer_id,
-    engine_reference: named.engine_reference,
+    customer_id: CustomerId.make(named.customer_id),
+    engine_reference:
+      named.engine_reference === undefined ? undefined : EngineReference.make(named.engine_reference),
     parameters: Object.fromEntries(parameters),
   })
 }

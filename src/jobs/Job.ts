@@ -5,6 +5,7 @@
  * `LoadJob.ts`'s business.
  */
 import type { Redacted } from "effect"
+import type { Access, CustomerId, SessionId } from "../contract/Ids.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
 import type { Feature } from "../contract/Vocabulary.ts"
 import type { Place } from "../foundation/FileProblem.ts"
@@ -27,9 +28,7 @@ export interface JobFeature {
 }
 
 /** One customer on one engine, with everything a start needs but its secrets. */
-export interface Assignment {
-  readonly customer_id: string
-  readonly engine_reference: string
+export interface Assignment extends Access {
   readonly features: ReadonlyArray<JobFeature>
   readonly configurations: Readonly<Record<string, unknown>>
   readonly hooks_extra_data: Readonly<Record<string, string>>
@@ -103,5 +102,8 @@ export interface Job {
   readonly sources: ReadonlyArray<ResultsSource>
   readonly hooks: ReadonlyArray<HookPair>
   readonly tokens_key: SecretReference | undefined
-  readonly sessions: ReadonlyArray<{ readonly session_id: string; readonly customer_id: string | undefined }>
+  readonly sessions: ReadonlyArray<{
+    readonly session_id: SessionId
+    readonly customer_id: CustomerId | undefined
+  }>
 }

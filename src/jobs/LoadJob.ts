@@ -5,6 +5,7 @@
  */
 import { dirname, isAbsolute, join } from "node:path"
 import { ConfigProvider, Effect, Predicate, Schema } from "effect"
+import { CustomerId, SessionId } from "../contract/Ids.ts"
 import * as Assignments from "./Assignments.ts"
 import type { Item } from "./Assignments.ts"
 import { readCustomersFile } from "./CustomersFile.ts"
@@ -192,7 +193,9 @@ const readSessions = (context: Context, items: Parts["sessions"]): Job["sessions
     if (seen.has(written.id)) findings.error(place, "this session is already listed")
     seen.add(written.id)
     if (written.customer !== undefined) warnOfResemblance(context, written.customer, place)
-    return { session_id: written.id, customer_id: written.customer }
+    const { customer } = written
+    const customer_id = customer === undefined ? undefined : CustomerId.make(customer)
+    return { session_id: SessionId.make(written.id), customer_id }
   })
 }
 

@@ -9,6 +9,7 @@ import { join } from "node:path"
 import { Deferred, Effect, Exit, Layer, Queue } from "effect"
 import { sha256Hex } from "../foundation/Sha256.ts"
 import { durableFiles } from "../foundation/DurableFile.ts"
+import type { RunId } from "../contract/Ids.ts"
 import type { LandedRef } from "../ledger/Fact.ts"
 import { isRunId } from "../ledger/RunId.ts"
 import { cleanAttachments, landAttachmentIn } from "./AttachmentFiles.ts"
@@ -52,8 +53,8 @@ export const LandingFiles = {
         const land = yield* groupCommit(landing, options.segmentBytesMax ?? segmentBytesDefault)
         return Landing.of({
           land,
-          list: Effect.fn("Landing.list")((run_id: string) => Effect.suspend(() => listRun(landing, run_id))),
-          read: Effect.fn("Landing.read")((run_id: string, ref: LandedRef) =>
+          list: Effect.fn("Landing.list")((run_id: RunId) => Effect.suspend(() => listRun(landing, run_id))),
+          read: Effect.fn("Landing.read")((run_id: RunId, ref: LandedRef) =>
             Effect.suspend(() => readBody(landing, run_id, ref)),
           ),
           landAttachment: landAttachmentIn(
@@ -70,7 +71,7 @@ const groupCommit = Effect.fnUntraced(function* (landing: string, segmentBytesMa
   const files = yield* durableFiles
   const writers = new Map<string, SegmentWriter>()
   const queue = yield* Queue.bounded<Waiting>(waitingMax)
-  const commit = Effect.fnUntraced(function* (run_id: string, batch: ReadonlyArray<Waiting>) {
+  const commit = Effect.fnUntraced(function* (run_id: RunId, batch: ReadonlyArray<Waiting>) {
     const writer = writers.get(run_id) ?? new SegmentWriter(files, join(landing, run_id), segmentBytesMax)
     writers.set(run_id, writer)
     const exit = yield* Effect.exit(writer.append(batch.map(({ frame }) => frame)))
@@ -113,7 +114,7 @@ const damaged = (path: string, message: string) => Effect.fail(new LandingDamage
 
 const listRun = (
   landing: string,
-  run_id: string,
+  run_id: RunId,
 ): Effect.Effect<ReadonlyArray<LandedBody>, LandingDamaged> => {
   if (!isRunId(run_id)) return damaged(landing, "not a run's id")
   const bodies: Array<LandedBody> = []
@@ -137,7 +138,7 @@ const listRun = (
 
 const readBody = (
   landing: string,
-  run_id: string,
+  run_id: RunId,
   ref: LandedRef,
 ): Effect.Effect<Uint8Array, LandingDamaged> => {
   if (!isRunId(run_id) || !segmentPattern.test(ref.segment))

@@ -5,6 +5,7 @@
  */
 import { Effect, Layer, Stream } from "effect"
 import { sha256Hex } from "../foundation/Sha256.ts"
+import type { RunId } from "../contract/Ids.ts"
 import type { LandedRef } from "../ledger/Fact.ts"
 import { Landing, LandingDamaged } from "./Landing.ts"
 import type { BodyMeta, LandedAttachment } from "./Landing.ts"
@@ -57,7 +58,7 @@ const landIn = (store: LandingStore) =>
     return ref
   })
 
-const readFrom = (store: LandingStore, run_id: string, ref: LandedRef) => {
+const readFrom = (store: LandingStore, run_id: RunId, ref: LandedRef) => {
   const found = store.bodies.get(run_id)?.find((stored) => stored.ref.offset === ref.offset)
   return found !== undefined && found.ref.sha256 === ref.sha256 && found.ref.segment === ref.segment
     ? Effect.succeed(found.bytes.slice())

@@ -3,6 +3,8 @@
  * room, and the means to start each one when its turn comes.
  */
 import { Effect, Redacted } from "effect"
+import { accessOf } from "../contract/Ids.ts"
+import type { RunId } from "../contract/Ids.ts"
 import type { Prepared, Rules, SessionWork, TaskWork } from "../execution/Work.ts"
 import { builtInSources } from "../contract/ResultsSource.ts"
 import { beforeStart } from "../ends/Ends.ts"
@@ -40,11 +42,12 @@ export interface JobPlan {
   readonly learnt: Expectations
 }
 
-const learnDurations = Effect.fnUntraced(function* (job: Job, run_id: string) {
+const learnDurations = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
   const ledger = yield* Ledger
   const earlier = (yield* ledger.runs).filter(
     (run) => run.fact.job === job.name && run.fact.run_id !== run_id,
   )
+  // Folded here: the ledger carries the run under way.
   const states = yield* Effect.forEach(earlier.slice(-runsLearntFrom), (run) =>
     Effect.map(ledger.facts(run.fact.run_id), (facts) => foldRun(facts)),
   )
@@ -58,7 +61,7 @@ export const subjectOf = ({ planned: { customer_id, engine_reference, session_id
 /** Plans what a job names: all of it, or the subjects in `only`. */
 export const planJob = Effect.fn("PlanJob.planJob")(function* (
   job: Job,
-  run_id: string,
+  run_id: RunId,
   only: ReadonlySet<string> | undefined,
 ) {
   const ledger = yield* Ledger
@@ -110,11 +113,11 @@ export const planningFacts = ({ plan }: JobPlan, known: RunState | undefined): R
   const { run_id } = plan
   const facts: Array<Fact> = []
   for (const task of [...plan.tasks, ...plan.settled]) {
-    const { task_id, customer_id, engine_reference, fingerprint } = task
+    const { task_id, fingerprint } = task
     if (known?.tasks.has(task_id) === true) continue
     const features = task.features.map(({ code }) => code)
     const login = fingerprint === undefined ? {} : { fingerprint }
-    facts.push({ _tag: "TaskPlanned", run_id, task_id, customer_id, engine_reference, features, ...login })
+    facts.push({ _tag: "TaskPlanned", run_id, task_id, ...accessOf(task), features, ...login })
   }
   for (const { task_id, session_id, customer_id } of plan.sessions) {
     if (known?.tasks.has(task_id) === true) continue
@@ -127,7 +130,7 @@ export const planningFacts = ({ plan }: JobPlan, known: RunState | undefined): R
 }
 
 /** Where results are read from, as far as the run does not know it yet. */
-export const sourceFacts = (job: Job, run_id: string, known: RunState | undefined): ReadonlyArray<Fact> => {
+export const sourceFacts = (job: Job, run_id: RunId, known: RunState | undefined): ReadonlyArray<Fact> => {
   const before = (known?.sources ?? builtInSources).filter(({ enabled }) => enabled)
   const now = job.sources.filter(({ enabled }) => enabled)
   return JSON.stringify(before) === JSON.stringify(now)
@@ -136,7 +139,7 @@ export const sourceFacts = (job: Job, run_id: string, known: RunState | undefine
 }
 
 const settledBefore = (
-  run_id: string,
+  run_id: RunId,
   { task_id, outcome, reason, who_acts, message }: TaskVerdict,
 ): Fact => ({
   _tag: "TaskSettled",
@@ -230,8 +233,7 @@ const readyCall = Effect.fnUntraced(function* ({ job }: JobPlan, task: Task, sto
   if (login._tag === "Token" && holdsSecret(hooks_extra_data, [Redacted.value(login.token_key)]))
     return never("BAD_CONFIGURATIONS")
   const call = {
-    engine_reference: task.engine_reference,
-    customer_id: task.customer_id,
+    ...accessOf(task),
     login,
     configurations,
     hooks_extra_data,

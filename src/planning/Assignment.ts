@@ -4,6 +4,8 @@
  * would have to act.
  */
 import { Redacted } from "effect"
+import { TaskId } from "../contract/Ids.ts"
+import type { Access, EngineReference, RunId } from "../contract/Ids.ts"
 import { beforeStart, verdictOfRejected } from "../ends/Ends.ts"
 import type { Reason, Verdict } from "../ends/Ends.ts"
 import type { Assignment, JobFeature } from "../jobs/Job.ts"
@@ -19,10 +21,8 @@ import type { Findings, Issue } from "../forms/Parameters.ts"
 import * as Tokens from "../tokens/TokenLogin.ts"
 import type { TaskLogin, TokenShelf } from "../tokens/TokenLogin.ts"
 
-export interface Task {
-  readonly task_id: string
-  readonly customer_id: string
-  readonly engine_reference: string
+export interface Task extends Access {
+  readonly task_id: TaskId
   /** Empty: the engine runs its defaults. */
   readonly features: ReadonlyArray<JobFeature>
   /** Requested features that the engine does not offer: it would drop them without a word (section 4.1). */
@@ -46,10 +46,8 @@ export interface Task {
 export type UnfittedTask = Omit<Task, "lacking" | "fingerprint" | "fitted" | "availability">
 
 /** An end before any start. */
-export interface TaskVerdict extends Verdict {
-  readonly task_id: string
-  readonly customer_id: string
-  readonly engine_reference: string
+export interface TaskVerdict extends Access, Verdict {
+  readonly task_id: TaskId
   readonly features: ReadonlyArray<JobFeature>
   readonly fingerprint?: string
   readonly message: string
@@ -64,10 +62,10 @@ export type Rejections = ReadonlyMap<string, RecordedAs<typeof CredentialRejecte
 
 /** What every decision of a run shares. */
 export interface Grounds {
-  readonly run_id: string
+  readonly run_id: RunId
   readonly key: Uint8Array
   readonly rejections: Rejections
-  readonly expectedMs: (engine_reference: string) => number
+  readonly expectedMs: (engine_reference: EngineReference) => number
   /** Absent where the job has no token store. */
   readonly tokens?: TokenShelf
 }
@@ -91,7 +89,7 @@ export const planAssignment = (
 ): Decision => {
   const { finding } = seen
   const { customer_id, engine_reference, features, configurations, hooks_extra_data, source } = assignment
-  const task_id = `${grounds.run_id}/${customer_id}/${engine_reference}`
+  const task_id = TaskId.make(`${grounds.run_id}/${customer_id}/${engine_reference}`)
   const subject = { task_id, customer_id, engine_reference, features }
   const refusal = refuseEngine(subject, finding)
   if (refusal !== undefined) return refusal

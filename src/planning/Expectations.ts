@@ -3,6 +3,7 @@
  * of runs and tasks. What an engine took before decides whether a start still fits before the deadline; the
  * estimate of a whole run is for people only.
  */
+import type { EngineReference, TaskId } from "../contract/Ids.ts"
 import type { RunState } from "../ledger/RunState.ts"
 
 /** Milliseconds from acceptance to closed. */
@@ -54,13 +55,13 @@ const median = (values: ReadonlyArray<number>): number | undefined => {
 /** What one execution will take; an engine that never ran is taken for an average one. */
 export const expectedMs = (
   { byEngine, overall }: Expectations,
-  engine_reference: string,
+  engine_reference: EngineReference,
   otherwiseMs: number,
 ): number => byEngine.get(engine_reference) ?? overall ?? otherwiseMs
 
 export interface ExpectedTask {
-  readonly task_id: string
-  readonly engine_reference: string
+  readonly task_id: TaskId
+  readonly engine_reference: EngineReference
   readonly expected_ms: number
 }
 
@@ -71,7 +72,7 @@ export interface ExpectedTask {
 export const estimateNightMs = (
   tasks: ReadonlyArray<ExpectedTask>,
   limits: { readonly max_in_flight: number; readonly per_engine: number },
-  conflicts: ReadonlyArray<{ readonly task_ids: ReadonlyArray<string> }> = [],
+  conflicts: ReadonlyArray<{ readonly task_ids: ReadonlyArray<TaskId> }> = [],
 ): number => {
   const engines = new Map<string, { total: number; longest: number }>()
   let total = 0

@@ -5,6 +5,7 @@
  */
 import { join } from "node:path"
 import { Effect } from "effect"
+import type { RunId } from "../contract/Ids.ts"
 import { DuckDb } from "../duckdb/DuckDb.ts"
 import type { Connection } from "../duckdb/DuckDb.ts"
 import { identifier, literal } from "../duckdb/SqlText.ts"
@@ -176,7 +177,7 @@ export const buildDatabase = Effect.fn("Publishing.buildDatabase")(
 
 /** Replaces one run's rows of some tables in a copy of the published database. */
 export const amendDatabase = Effect.fn("Publishing.amendDatabase")(
-  function* (options: BuildOptions, run_id: string, tables: ReadonlyArray<TableSpec>) {
+  function* (options: BuildOptions, run_id: RunId, tables: ReadonlyArray<TableSpec>) {
     const connection = yield* openDatabase(options.path, "read-write")
     const files = options.manifest.runs[run_id]?.files ?? []
     yield* connection.run("BEGIN")

@@ -4,6 +4,7 @@
  * fed by the families whose schema names it; without one by the product of its own name (`labor_check`),
  * less an ending `_read`.
  */
+import type { RunId, SessionId } from "../contract/Ids.ts"
 import { notInTables } from "../ends/Ends.ts"
 import type { Reason, Verdict } from "../ends/Ends.ts"
 import { featureEnd } from "../ends/FeatureEnds.ts"
@@ -23,7 +24,7 @@ export interface TaskFindings {
   readonly byProduct: ReadonlyMap<string, number>
   readonly products_count: ReadonlyArray<readonly [key: string, count: number]> | undefined
   readonly retrieved: ReadonlyArray<string>
-  readonly session_id: string | undefined
+  readonly session_id: SessionId | undefined
   readonly as_of: number | undefined
   /** A body of the task is not in the tables. */
   readonly isLeftOut: boolean
@@ -76,7 +77,7 @@ const countedOf = (feature: string, families: ReadonlyArray<RecordFamily>, findi
 }
 
 export const coverageRows = (
-  run_id: string,
+  run_id: RunId,
   task: TaskState,
   families: ReadonlyArray<RecordFamily>,
   findings: TaskFindings,

@@ -6,6 +6,7 @@
  */
 import { Cause, Effect } from "effect"
 import { sha256Hex } from "../foundation/Sha256.ts"
+import type { ExecutionId } from "../contract/Ids.ts"
 import { readProductsCount } from "../contract/ProductsCount.ts"
 import type { ProductsCount } from "../contract/ProductsCount.ts"
 import { notInTables } from "../ends/Ends.ts"
@@ -127,7 +128,7 @@ const deriveTask = Effect.fnUntraced(function* (
     if (attempt.execution_id !== undefined)
       counts.set(attempt.execution_id, readProductsCount(state["products_count"]))
   }
-  const countOf = (execution_id: string | undefined) =>
+  const countOf = (execution_id: ExecutionId | undefined) =>
     counts.get(execution_id ?? "") ?? readProductsCount(undefined)
   const room = { left: taskBytesMax }
   for (const session of own)
@@ -169,12 +170,7 @@ const deriveAttempt = Effect.fnUntraced(function* (
     }
   }
   const bytes = newest === undefined ? undefined : yield* readBody(run_id, newest)
-  const facts = {
-    run_id,
-    task,
-    attempt,
-    deleted_at: execution_id === undefined ? undefined : picture.deletedAt.get(execution_id),
-  }
+  const facts = { run_id, task, attempt }
   const rowsOf = (state: Json | undefined): StateOfAttempt => ({
     state,
     rows: [

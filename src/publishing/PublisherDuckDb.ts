@@ -7,6 +7,7 @@ import { dirname, join } from "node:path"
 import { Effect, Layer, Semaphore } from "effect"
 import type { FileSystem } from "effect"
 import { sha256Hex } from "../foundation/Sha256.ts"
+import type { RunId } from "../contract/Ids.ts"
 import { DuckDb } from "../duckdb/DuckDb.ts"
 import { durableFiles } from "../foundation/DurableFile.ts"
 import { Landing } from "../landing/Landing.ts"
@@ -46,7 +47,7 @@ export interface PublisherOptions {
 const datePattern = /^\d{4}-\d{2}-\d{2}$/
 
 /** Run id and date become paths; nothing else of a night ever does. */
-const checkNames = (run_id: string, run_date: string) =>
+const checkNames = (run_id: RunId, run_date: string) =>
   isRunId(run_id) && datePattern.test(run_date)
     ? Effect.void
     : Effect.fail(new PublishFailed({ message: "a run's id holds a-z, 0-9, dot and hyphen only" }))
@@ -87,7 +88,7 @@ const checkPlaces = (store: Store, { rows, findings }: Derived) => {
 
 export interface Memory {
   /** What the newest publication found in the bodies, so that its outcome need not read them again. */
-  run_id: string
+  run_id: RunId | undefined
   findings: ReadonlyMap<string, SessionFindings>
 }
 
@@ -104,7 +105,7 @@ export const publishRun = Effect.fn("Publisher.publish")(function* (
   store: Store,
   toolVersion: string,
   memory: Memory,
-  run_id: string,
+  run_id: RunId,
 ) {
   const current = yield* recover(store)
   const picture = yield* loadPicture(run_id)
@@ -143,7 +144,7 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
   store: Store,
   toolVersion: string,
   memory: Memory,
-  run_id: string,
+  run_id: RunId,
 ) {
   const current = yield* recover(store)
   const known = current.runs[run_id]
@@ -197,7 +198,7 @@ export const PublisherDuckDb = {
       Effect.gen(function* () {
         const store = yield* openStore(options)
         const context = yield* Effect.context<Ledger | Landing | DuckDb>()
-        const memory: Memory = { run_id: "", findings: new Map() }
+        const memory: Memory = { run_id: undefined, findings: new Map() }
         // One version at a time: each is built upon the one before.
         const turn = yield* Semaphore.make(1)
         const inTurn = <A>(work: Effect.Effect<A, PublishFailed, Ledger | Landing | DuckDb>) =>

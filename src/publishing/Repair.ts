@@ -6,8 +6,8 @@
  */
 import { existsSync } from "node:fs"
 import { Effect } from "effect"
+import type { RunId } from "../contract/Ids.ts"
 import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
-import { foldRun } from "../ledger/FoldRun.ts"
 import { recover, swapDatabase } from "./Commit.ts"
 import { readManifest } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
@@ -41,7 +41,7 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store, to
     done.push("tables/manifest.json: restored from the files of the tables")
   for (const run_id of yield* runsToDerive(store, stands)) {
     const derived = yield* Effect.result(
-      publishRun(store, toolVersion, { run_id: "", findings: new Map() }, run_id),
+      publishRun(store, toolVersion, { run_id: undefined, findings: new Map() }, run_id),
     )
     if (derived._tag === "Success")
       done.push(`${run_id}: its tables were derived again from landing/${run_id}`)
@@ -56,9 +56,9 @@ const runsToDerive = Effect.fnUntraced(function* (store: Store, manifest: Manife
   const ledger = yield* Ledger
   const failed = ({ message }: { readonly message: string }) => new PublishFailed({ message })
   const runs = yield* Effect.mapError(ledger.runs, failed)
-  const due: Array<string> = []
+  const due: Array<RunId> = []
   for (const { fact } of runs) {
-    const state = foldRun(yield* Effect.mapError(ledger.facts(fact.run_id), failed))
+    const state = yield* Effect.mapError(ledger.state(fact.run_id), failed)
     if (state?.published === undefined) continue
     const known = manifest?.runs[fact.run_id]
     const isWhole =

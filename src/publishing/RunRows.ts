@@ -2,6 +2,7 @@
  * Rows that follow from the ledger alone: the run, its tasks, attachments and deletions. Pure. A task that
  * is not settled is unfinished.
  */
+import type { RunId } from "../contract/Ids.ts"
 import type { Cell } from "../records/Columns.ts"
 import { dateCell } from "../records/Cells.ts"
 import { outcomes } from "../ends/EndRow.ts"
@@ -43,7 +44,7 @@ const runRow = (run: RunState): Row => {
   }
 }
 
-const taskRow = (run_id: string, task: TaskState): Row => {
+const taskRow = (run_id: RunId, task: TaskState): Row => {
   const { planned, attempts, results } = task
   const newest = attempts.findLast(({ execution_id }) => execution_id !== undefined)
   const { outcome, reason, who_acts } = settlementOf(task)
@@ -64,7 +65,7 @@ const taskRow = (run_id: string, task: TaskState): Row => {
   }
 }
 
-const attachmentRows = (run_id: string, task: TaskState): ReadonlyArray<TableRow> =>
+const attachmentRows = (run_id: RunId, task: TaskState): ReadonlyArray<TableRow> =>
   task.attachments.map(({ session_id, attachment_id, media_type, bytes, sha256, path, status }) => [
     attachmentsTable.name,
     {
@@ -97,7 +98,7 @@ const proofCells = (proof: AttemptState["proof"]): Row => {
   }
 }
 
-const deletionRows = (run_id: string, task: TaskState): ReadonlyArray<TableRow> =>
+const deletionRows = (run_id: RunId, task: TaskState): ReadonlyArray<TableRow> =>
   task.attempts.flatMap(({ execution_id, deletion, proof }): ReadonlyArray<TableRow> => {
     if (deletion === undefined) return []
     const { customer_id, engine_reference } = task.planned

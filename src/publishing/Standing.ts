@@ -7,6 +7,7 @@ import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { sha256Hex } from "../foundation/Sha256.ts"
+import { RunId } from "../contract/Ids.ts"
 import { DuckDb } from "../duckdb/DuckDb.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { buildDatabase } from "./BuildDatabase.ts"
@@ -64,7 +65,7 @@ const placePattern =
   /^tables\/([a-z_0-9]+)\/run_date=(\d{4}-\d\d-\d\d)\/([a-z0-9][a-z0-9.-]*)-v(\d+)(?:-\d+)?\.parquet$/
 
 interface Placed {
-  readonly run_id: string
+  readonly run_id: RunId
   readonly run_date: string
   readonly version: number
   readonly file: ManifestFile
@@ -79,7 +80,7 @@ export const readOffFiles = Effect.fnUntraced(function* ({ layout }: Store) {
     if (rows === undefined) continue
     const bytes = yield* fileStep(() => readFileSync(join(layout.root, path)))
     const file = { table, path, rows, bytes: bytes.length, sha256: sha256Hex(bytes) }
-    placed.push({ run_id, run_date, version: Number(version), file })
+    placed.push({ run_id: RunId.make(run_id), run_date, version: Number(version), file })
   }
   const runs = Map.groupBy(placed, ({ run_id }) => run_id)
   return {

@@ -8,6 +8,7 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import { counted } from "../foundation/Counted.ts"
 import { sha256Hex } from "../foundation/Sha256.ts"
+import type { RunId } from "../contract/Ids.ts"
 import { identifier } from "../duckdb/SqlText.ts"
 import { shortfallOf } from "../execution/DrainProof.ts"
 import type { DrainProof } from "../execution/DrainProof.ts"
@@ -51,7 +52,7 @@ export const verify = Effect.fn("Publishing.verify")(function* (store: Store) {
         problems.push(problemOf(fact.run_id, "run-not-in-manifest"))
     } else for (const id of acceptedOf(found.picture)) accepted.set(id, fact.run_id)
   }
-  const known = new Set(runs.map(({ fact }) => fact.run_id))
+  const known = new Set<string>(runs.map(({ fact }) => fact.run_id))
   for (const run_id of Object.keys(manifest?.runs ?? {}))
     if (!known.has(run_id)) problems.push(problemOf(run_id, "run-not-in-ledger"))
   problems.push(...(yield* publishedProblems(store, manifest, accepted)))
@@ -86,7 +87,7 @@ const publishedProblems = Effect.fnUntraced(function* (
 })
 
 /** Bodies, documents and deletions of one run; without a picture nothing more can be said of it. */
-const runProblems = Effect.fnUntraced(function* (store: Store, run_id: string) {
+const runProblems = Effect.fnUntraced(function* (store: Store, run_id: RunId) {
   const loaded = yield* Effect.result(loadPicture(run_id))
   if (loaded._tag === "Failure")
     return {

@@ -5,6 +5,7 @@
  * is dropped.
  */
 import type { Table } from "apache-arrow"
+import type { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../contract/Ids.ts"
 import { timestampCell } from "./Cells.ts"
 import type { Cell } from "./ColumnData.ts"
 import { TableBuilder } from "./Columns.ts"
@@ -30,12 +31,12 @@ import {
 
 /** Where a body comes from; the first columns of every row. */
 export interface Lineage {
-  readonly run_id: string
-  readonly task_id: string
-  readonly execution_id: string | null
-  readonly session_id: string | null
-  readonly customer_id: string | null
-  readonly engine_reference: string | null
+  readonly run_id: RunId
+  readonly task_id: TaskId
+  readonly execution_id: ExecutionId | null
+  readonly session_id: SessionId | null
+  readonly customer_id: CustomerId | null
+  readonly engine_reference: EngineReference | null
 }
 
 /** What became of the records of one body. */

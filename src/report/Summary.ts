@@ -3,6 +3,7 @@
  * not succeed by who must act, then what is left at the service. Holds ids and reasons, never a value of a
  * parameter.
  */
+import type { RunId } from "../contract/Ids.ts"
 import type { Outcome, WhoActs } from "../ends/EndRow.ts"
 import { rowOf } from "../ends/Ends.ts"
 import { shortfallOf, surplusOf } from "../execution/DrainProof.ts"
@@ -29,7 +30,7 @@ export interface Trouble {
 }
 
 export interface Summary {
-  readonly run_id: string
+  readonly run_id: RunId
   readonly job: string
   readonly job_path: string
   readonly run_date: string

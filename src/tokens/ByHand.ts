@@ -4,18 +4,18 @@
  */
 import { Clock, Effect } from "effect"
 import type { Redacted } from "effect"
+import type { ExecutionId } from "../contract/Ids.ts"
 import { Service } from "../client/Service.ts"
-import { foldRun } from "../ledger/FoldRun.ts"
 import { append, Ledger } from "../ledger/Ledger.ts"
 import { storedFact } from "./ExchangeTicket.ts"
-import { defaultTokenName, tokenLifetimeMs } from "./StoredToken.ts"
+import { defaultTokenName, tokenKeys, tokenLifetimeMs } from "./StoredToken.ts"
 import type { OpenTokenStore } from "./TokenStore.ts"
 
 /** The login of an execution that this folder's ledger knows, as the breaker knows it. */
-const fingerprintOf = Effect.fnUntraced(function* (execution_id: string) {
+const fingerprintOf = Effect.fnUntraced(function* (execution_id: ExecutionId) {
   const ledger = yield* Ledger
   for (const { fact } of (yield* ledger.runs).toReversed()) {
-    const attempts = [...(foldRun(yield* ledger.facts(fact.run_id))?.tasks.values() ?? [])].flatMap(
+    const attempts = [...((yield* ledger.state(fact.run_id))?.tasks.values() ?? [])].flatMap(
       (task) => task.attempts,
     )
     const known = attempts.find((attempt) => attempt.execution_id === execution_id)
@@ -38,7 +38,7 @@ const lost = "the answer was lost twice, so that the ticket may be used up"
 export const exchangeByHand = Effect.fn("Tokens.exchangeByHand")(function* (
   store: OpenTokenStore,
   given: {
-    readonly execution_id: string
+    readonly execution_id: ExecutionId
     readonly ticket: Redacted.Redacted<string>
     readonly name: string | undefined
   },
@@ -88,7 +88,6 @@ export const revokeByHand = Effect.fn("Tokens.revokeByHand")(function* (
   const service = yield* Service
   const answer = yield* service.revokeToken(token.token_id)
   yield* store.dropToken(token, "REVOKED")
-  const { name, token_id, customer_id, engine_reference } = token
-  yield* append({ _tag: "TokenRevoked", name, token_id, customer_id, engine_reference })
+  yield* append({ _tag: "TokenRevoked", ...tokenKeys(token) })
   return { token, answer }
 })

@@ -5,6 +5,7 @@
  */
 import type { Redacted } from "effect"
 import type { Reason } from "../ends/Ends.ts"
+import type { Access } from "../contract/Ids.ts"
 import type { JobFeature } from "../jobs/Job.ts"
 import type { StoredToken } from "./StoredToken.ts"
 import { defaultTokenName } from "./StoredToken.ts"
@@ -23,11 +24,6 @@ export type TaskLogin =
       /** Those that the token stands in for, where the job has them. */
       readonly parameters?: Redacted.Redacted<Readonly<Record<string, unknown>>>
     }
-
-export interface Access {
-  readonly customer_id: string
-  readonly engine_reference: string
-}
 
 /** What a task needs to log in with a stored token. */
 export interface LoginOfTask extends Access {

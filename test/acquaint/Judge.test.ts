@@ -8,6 +8,7 @@ import { missingFamilies, renderMarkdown, renderSections, reportSections } from 
 import { builtInSources } from "../../src/contract/ResultsSource.ts"
 import { calls, closedState, execution_id, incomeSource, salary, withIncome } from "./calling.ts"
 import type { Written } from "./calling.ts"
+import { anId } from "../harness/Id.ts"
 
 const closed: Written = ["state", 200, closedState]
 const { products_count: _, ...uncountedState } = closedState
@@ -135,12 +136,12 @@ describe("what does not fit", () => {
 
 describe("the report", () => {
   const about = {
-    customer_id: "c_1",
-    engine_reference: "bank:website",
-    run_id: "acquaint-a.2026-11-22",
+    customer_id: anId("c_1"),
+    engine_reference: anId("bank:website"),
+    run_id: anId("acquaint-a.2026-11-22"),
     outcome: "partial",
     reason: "RECORDS_UNREACHABLE",
-    execution_id,
+    execution_id: anId(execution_id),
     isKept: true,
     calls: 3,
     tookMs: 61_000,

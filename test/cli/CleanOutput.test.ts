@@ -11,6 +11,7 @@ import { lastWordsOf } from "../../src/cli/RunProcess.ts"
 import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
 import { said } from "../ends/Said.ts"
 import { KnownSecrets, makeKnownSecrets, processSecrets } from "../../src/secrets/KnownSecrets.ts"
+import { anId } from "../harness/Id.ts"
 
 const secret = 'shown-canary"7+'
 const known = makeKnownSecrets()
@@ -62,8 +63,8 @@ describe("a line of the night's log", () => {
       )
       const fact = {
         _tag: "TaskSettled",
-        run_id: "job.2026-11-20",
-        task_id: "t",
+        run_id: anId("job.2026-11-20"),
+        task_id: anId("t"),
         outcome: "failed",
         reason: said(secret),
         who_acts: "engineer",

@@ -14,6 +14,7 @@ import { csvFormat, harmless, jsonFormat, tableFormat } from "../../src/cli/Quer
 import { selectTasks, unknownNames } from "../../src/cli/commands/Rerun.ts"
 import { LedgerFailed } from "../../src/ledger/Ledger.ts"
 import { idOf, planned, runOf, settled } from "../report/Samples.ts"
+import { anId } from "../harness/Id.ts"
 
 const signs = [..."=+-@＝＋－＠﹦﹢﹣﹫⁼⁺⁻₌₊₋−‐‑–—➕➖"]
 const unseen = [
@@ -221,15 +222,15 @@ describe("progress", () => {
   it("counts what runs, waits and is over, and says when a stage begins", () => {
     const view = emptyView()
     const stages = [
-      { _tag: "Planned", run_id: "demo.1", tasks: 5, over: 2 } as const,
-      { _tag: "Started", task_id: "a" } as const,
-      { _tag: "Started", task_id: "b" } as const,
-      { _tag: "Waiting", task_id: "b", why: "NETWORK_ERROR", until: 9 } as const,
-      { _tag: "Started", task_id: "c" } as const,
-      { _tag: "Settled", task_id: "c", outcome: "failed", reason: "TIMEOUT" } as const,
+      { _tag: "Planned", run_id: anId("demo.1"), tasks: 5, over: 2 } as const,
+      { _tag: "Started", task_id: anId("a") } as const,
+      { _tag: "Started", task_id: anId("b") } as const,
+      { _tag: "Waiting", task_id: anId("b"), why: "NETWORK_ERROR", until: 9 } as const,
+      { _tag: "Started", task_id: anId("c") } as const,
+      { _tag: "Settled", task_id: anId("c"), outcome: "failed", reason: "TIMEOUT" } as const,
     ].map((event) => foldProgress(view, event))
     expect(stages).toEqual([true, false, false, false, false, false])
     expect(renderView(view, 61_000)).toBe("executing 3/5, 1 running, 1 waiting, 1 failed, 1 min 1 s  demo.1")
-    expect(foldProgress(view, { _tag: "Stage", run_id: "demo.1", stage: "publishing" })).toBe(true)
+    expect(foldProgress(view, { _tag: "Stage", run_id: anId("demo.1"), stage: "publishing" })).toBe(true)
   })
 })

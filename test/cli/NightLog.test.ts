@@ -1,4 +1,5 @@
 /** The log of a run: whole lines, whatever the disk takes at once, and nothing but itself lost where it refuses. */
+import { anId } from "../harness/Id.ts"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -11,12 +12,12 @@ import { faultyCalls, refusal } from "../foundation/FaultyCalls.ts"
 
 const base = mkdtempSync(join(tmpdir(), "nightjar-log-"))
 afterAll(() => rmSync(base, { recursive: true, force: true }))
-const run_id = "nightly.2026-11-21"
+const run_id = anId("nightly.2026-11-21")
 const fact = (task_id: string) =>
   ({
     _tag: "TaskSettled",
     run_id,
-    task_id,
+    task_id: anId(task_id),
     outcome: "failed",
     reason: "ENGINE_UNKNOWN",
     who_acts: "engineer",

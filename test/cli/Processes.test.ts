@@ -2,6 +2,7 @@
  * The program as a real process: exit codes, what goes to which stream, files and their modes, interrupts,
  * the lock.
  */
+import { anId } from "../harness/Id.ts"
 import { spawn, spawnSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -106,7 +107,7 @@ describe("a night", () => {
 
   it("can be asked about: status, explain, query, verify, credentials and a rerun's plan", () => {
     expect(JSON.parse(nightjar("explain", "k-2", "--json").stdout)).toMatchObject([
-      { task_id: `${run_id()}/k-2/sandbox-bank:website` },
+      { task_id: anId(`${run_id()}/k-2/sandbox-bank:website`) },
     ])
     const sql = "SELECT customer_id, outcome FROM tasks ORDER BY ALL"
     expect(nightjar("query", sql, "--format", "csv").stdout).toBe(
@@ -114,7 +115,7 @@ describe("a night", () => {
     )
     expect(nightjar("verify")).toEqual({ status: 0, stdout: "Files, ledger and tables agree.\n", stderr: "" })
     expect(JSON.parse(nightjar("rerun", "--dry-run", "--json").stdout)).toMatchObject([
-      { customer_id: "k-2" },
+      { customer_id: anId("k-2") },
     ])
     const rejected = JSON.parse(nightjar("credentials", "list", "--json").stdout) as ReadonlyArray<{
       fingerprint: string
@@ -136,9 +137,9 @@ Next: Raise \`execution_timeout\` or ask for fewer features, then rerun.
 `,
       stderr: "",
     })
-    const run_id = "job.2026-11-21"
-    const task_id = `${run_id}/PARTIAL/bank`
-    const ids = { run_id, task_id, customer_id: "PARTIAL", engine_reference: "bank" }
+    const run_id = anId("job.2026-11-21")
+    const task_id = anId(`${run_id}/PARTIAL/bank`)
+    const ids = { run_id, task_id, customer_id: anId("PARTIAL"), engine_reference: anId("bank") }
     const written = Effect.flatMap(Ledger, ({ append }) =>
       append([
         { _tag: "RunStarted", run_id, job: "job", job_path: "j", run_date: "2026-11-21", tool_version: "0" },

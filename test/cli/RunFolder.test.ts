@@ -1,4 +1,5 @@
 /** What a run writes beside its tables is whole, on a disk that is full too. */
+import { anId } from "../harness/Id.ts"
 import { execFileSync, spawnSync } from "node:child_process"
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -11,7 +12,7 @@ import { faultyCalls, refusal, refusingFrom, withCalls } from "../foundation/Fau
 const base = mkdtempSync(join(tmpdir(), "nightjar-run-folder-"))
 afterAll(() => rmSync(base, { recursive: true, force: true }))
 const fresh = (): string => mkdtempSync(join(base, "o-"))
-const run_id = "nightly.2026-11-21"
+const run_id = anId("nightly.2026-11-21")
 const write = (output: string, text: string) =>
   writeRunFile({ output, run_id, share: "group" }, "summary.json", text)
 const pathIn = (output: string) => join(output, "runs", run_id, "summary.json")

@@ -1,4 +1,5 @@
 /** Run on a disk of 80 KiB by the test beside it: a summary and a log that do not fit; one line of JSON. */
+import { anId } from "../harness/Id.ts"
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Console, Effect, Layer } from "effect"
@@ -8,7 +9,7 @@ import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
 
 const output = process.argv[2] ?? ""
-const run_id = "nightly.2026-11-21"
+const run_id = anId("nightly.2026-11-21")
 const folder = join(output, "runs", run_id)
 const ballast = join(output, "ballast")
 
@@ -22,7 +23,7 @@ const factsOf = (batch: number): ReadonlyArray<Fact> =>
   Array.from({ length: 7 }, (_, n) => ({
     _tag: "TaskSettled",
     run_id,
-    task_id: `t-${batch}-${n}`,
+    task_id: anId(`t-${batch}-${n}`),
     outcome: "failed",
     reason: "ENGINE_UNKNOWN",
     who_acts: "engineer",

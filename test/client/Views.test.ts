@@ -3,6 +3,7 @@ import * as fc from "fast-check"
 import { readEngine } from "../../src/client/EngineView.ts"
 import { readBody, viewAcceptance, viewState } from "../../src/client/Views.ts"
 import { flowResultsSource, isFinal } from "../../src/contract/ResultsSource.ts"
+import { anId } from "../harness/Id.ts"
 
 const parse = (text: string) => readBody(new TextEncoder().encode(text)).json
 
@@ -19,7 +20,7 @@ describe("views of bodies", () => {
     }`)
     const view = viewState(json)
     assert.deepStrictEqual(view, {
-      execution_id: "e-1",
+      execution_id: anId("e-1"),
       status_code: "BRAND_NEW",
       authentication_status: "AUTH_OK",
       products_count: { _tag: "Unknown", why: "products_count holds a value that is not a whole number" },

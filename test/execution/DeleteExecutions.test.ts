@@ -22,12 +22,17 @@ import {
 import { makePlace } from "./ScriptedNight.ts"
 import { lost, notSent, scripted, silent, throttled, unexpected } from "./ScriptedService.ts"
 import type { Call, Script } from "./ScriptedService.ts"
+import { anId } from "../harness/Id.ts"
 
 const published = (...executions: ReadonlyArray<string>): Fact => ({
   _tag: "RunPublished",
   run_id,
   version: 1,
-  receipts: executions.map((execution_id) => ({ execution_id, landed_sha256: "ab", whole: true })),
+  receipts: executions.map((execution) => ({
+    execution_id: anId(execution),
+    landed_sha256: "ab",
+    whole: true,
+  })),
 })
 const open = [intended(1), answered(1, "accepted"), observed(1)]
 const done = [...open, closed(1), drained(1), settled("succeeded", "COMPLETED")]
@@ -37,13 +42,13 @@ const dueOf = (facts: ReadonlyArray<Fact>) =>
 describe("an execution may be deleted", () => {
   it("once it is closed, drained, settled and published with its receipt, in this order", () => {
     expect(dueDeletions(fold([...done, published("e-1")]))).toEqual([
-      { task_id, execution_id: "e-1", landed_sha256: "ab" },
+      { task_id, execution_id: anId("e-1"), landed_sha256: "ab" },
     ])
   })
 
   it("not without the proof of its published bodies [promise 5 deletions]", () => {
     for (const whole of [{ whole: false }, {}]) {
-      const receipts = [{ execution_id: "e-1", landed_sha256: "ab", ...whole }]
+      const receipts = [{ execution_id: anId("e-1"), landed_sha256: "ab", ...whole }]
       expect(dueOf([...done, { _tag: "RunPublished", run_id, version: 1, receipts }])).toEqual([])
     }
   })
@@ -81,8 +86,21 @@ describe("an execution may be deleted", () => {
 
   it("not again once the service said 204 or 404, but again while it is pending", () => {
     const answer = (outcome: "deleted" | "gone" | "pending"): ReadonlyArray<Fact> => [
-      { _tag: "DeleteIntended", run_id, task_id, execution_id: "e-1", landed_sha256: "ab" },
-      { _tag: "DeleteAnswered", run_id, task_id, execution_id: "e-1", http_status: 1, outcome },
+      {
+        _tag: "DeleteIntended",
+        run_id,
+        task_id,
+        execution_id: anId("e-1"),
+        landed_sha256: "ab",
+      },
+      {
+        _tag: "DeleteAnswered",
+        run_id,
+        task_id,
+        execution_id: anId("e-1"),
+        http_status: 1,
+        outcome,
+      },
     ]
     const ready = [...done, published("e-1")]
     const both = (facts: ReadonlyArray<Fact>) => [dueOf(facts), pendingDeletions(fold(facts))]
@@ -130,7 +148,7 @@ const manyDone = (count: number): ReadonlyArray<Fact> => {
             {
               ...fact,
               ...("task_id" in fact ? { task_id: id } : {}),
-              ...("execution_id" in fact ? { execution_id: `e-${index}` } : {}),
+              ...("execution_id" in fact ? { execution_id: anId(`e-${index}`) } : {}),
             } as Fact,
           ],
     ),

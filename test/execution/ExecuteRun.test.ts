@@ -8,6 +8,7 @@ import type { Fact } from "../../src/ledger/Fact.ts"
 import { hour, idOf, makePlace, minute, night, ready, rules, run_id, second } from "./ScriptedNight.ts"
 import { accepted, challenge, completed, results, state, working } from "./ScriptedService.ts"
 import type { NightTask } from "./ScriptedNight.ts"
+import { anId } from "../harness/Id.ts"
 
 const temporary = state("TEMPORARY_ERROR", "OUT_OF_SERVICE")
 const blocked = state("AUTH_ERROR", "BLOCKED_USER", { authentication_status: "BLOCKED_USER" })
@@ -154,10 +155,10 @@ describe("a rejected login", () => {
       const refusedBefore: Fact = {
         _tag: "CredentialRejected",
         run_id,
-        task_id: "older",
+        task_id: anId("older"),
         fingerprint: "one",
-        customer_id: "c-9",
-        engine_reference: "bank",
+        customer_id: anId("c-9"),
+        engine_reference: anId("bank"),
         reason: "UNHANDLED_AUTH_ERROR",
       }
       const tasks = [{ customer: "c-1", fingerprint: "one" }]

@@ -1,12 +1,13 @@
 /** The fact that opens the credential breaker: for every refused login that is known, and for nothing else. */
+import { anId } from "../harness/Id.ts"
 import { describe, expect, it } from "vitest"
 import { rejection } from "../../src/execution/Rejection.ts"
 
 const order = {
-  run_id: "job.2026-11-21",
-  task_id: "t-1",
-  customer_id: "c-1",
-  engine_reference: "bank",
+  run_id: anId("job.2026-11-21"),
+  task_id: anId("t-1"),
+  customer_id: anId("c-1"),
+  engine_reference: anId("bank"),
   attempt: 1,
   external_execution_id: "x-1",
   fingerprint: "f-1",
@@ -23,7 +24,7 @@ const closed = (status_code: string, status_reason: string, authentication_statu
   run_id,
   task_id,
   attempt: 1,
-  execution_id: "e-1",
+  execution_id: anId("e-1"),
   status_code,
   status_reason,
   ...(authentication_status === undefined ? {} : { authentication_status }),

@@ -24,9 +24,10 @@ import type { RunState } from "../../src/ledger/RunState.ts"
 import { World } from "../simulation/World.ts"
 import { scripted, silent } from "./ScriptedService.ts"
 import type { Call, Script } from "./ScriptedService.ts"
+import { anId } from "../harness/Id.ts"
 
-export const run_id = "job.2026-11-21"
-export const idOf = (customer_id: string, engine = "bank") => `${run_id}/${customer_id}/${engine}`
+export const run_id = anId("job.2026-11-21")
+export const idOf = (customer_id: string, engine = "bank") => anId(`${run_id}/${customer_id}/${engine}`)
 
 export const second = 1_000
 export const minute = 60 * second
@@ -57,8 +58,8 @@ export const ready = (fingerprint: string | undefined): Prepared => ({
   _tag: "Ready",
   fingerprint,
   call: {
-    engine_reference: "bank",
-    customer_id: "",
+    engine_reference: anId("bank"),
+    customer_id: anId(""),
     login: { _tag: "Parameters", parameters: Redacted.make({}) },
     base_configurations: {
       customer_interaction_available: false,
@@ -87,14 +88,14 @@ const workOf = ({
     if (answer._tag === "Silent") return Effect.never
     return Effect.succeed(
       answer._tag === "Ready"
-        ? { ...answer, call: { ...answer.call, customer_id: customer, engine_reference: engine } }
+        ? { ...answer, call: { ...answer.call, customer_id: anId(customer), engine_reference: anId(engine) } }
         : answer,
     )
   })
   return {
     task_id: idOf(customer, engine),
-    customer_id: customer,
-    engine_reference: engine,
+    customer_id: anId(customer),
+    engine_reference: anId(engine),
     fingerprint,
     prepare: dropped === true ? undefined : prepared,
     ...(expected_ms === undefined ? {} : { expected_ms }),
@@ -107,15 +108,15 @@ const begin = (tasks: ReadonlyArray<NightTask>, sessions: ReadonlyArray<string>)
     _tag: "TaskPlanned",
     run_id,
     task_id: idOf(customer, engine),
-    customer_id: customer,
-    engine_reference: engine,
+    customer_id: anId(customer),
+    engine_reference: anId(engine),
     features: [],
   })),
   ...sessions.map((session_id): Fact => ({
     _tag: "TaskPlanned",
     run_id,
-    task_id: `${run_id}/session/${session_id}`,
-    session_id,
+    task_id: anId(`${run_id}/session/${session_id}`),
+    session_id: anId(session_id),
     features: [],
   })),
 ]
@@ -216,8 +217,8 @@ const runProcess = (given: Night, place: Place) => {
       run: (yield* loadRun(place)).state,
       works: tasks.map(workOf),
       sessions: sessions.map((session_id) => ({
-        task_id: `${run_id}/session/${session_id}`,
-        session_id,
+        task_id: anId(`${run_id}/session/${session_id}`),
+        session_id: anId(session_id),
         customer_id: undefined,
       })),
       rules: { ...rules, ...given.rules },

@@ -16,6 +16,7 @@ import {
   throttled,
   working,
 } from "./ScriptedService.ts"
+import { anId } from "../harness/Id.ts"
 
 /** The answers to a customer's starts one after another; the last one goes on. */
 const answers =
@@ -253,7 +254,7 @@ describe("two starts that are answered with one id", () => {
         {
           _tag: "StartIntended",
           run_id,
-          task_id: idOf(customer),
+          task_id: anId(idOf(customer)),
           attempt: 1,
           external_execution_id: "x",
           probe: false,
@@ -261,7 +262,7 @@ describe("two starts that are answered with one id", () => {
         {
           _tag: "StartAnswered",
           run_id,
-          task_id: idOf(customer),
+          task_id: anId(idOf(customer)),
           attempt: 1,
           answer: "taken",
           http_status: 202,
@@ -418,7 +419,7 @@ describe("what a start is known by", () => {
   it.effect("is the session that the execution's state names, or that of the 409 where it names none", () =>
     Effect.gen(function* () {
       for (const session_id of ["s-of-the-state", undefined]) {
-        const named = session_id === undefined ? {} : { session_id }
+        const named = session_id === undefined ? {} : { session_id: anId(session_id) }
         const end = yield* night({
           script: {
             start: (call) => conflict("1", call.external_execution_id),
@@ -436,7 +437,7 @@ describe("what a start is known by", () => {
 
   it.effect("may be its execution alone: what the answer does not name is not written down", () =>
     Effect.gen(function* () {
-      const answer: StartAnswer = { ...accepted("1"), view: { execution_id: "e-1" } } as StartAnswer
+      const answer: StartAnswer = { ...accepted("1"), view: { execution_id: anId("e-1") } } as StartAnswer
       const end = yield* night({ script: { start: () => answer } })
       const fact = factOf(end.facts, "StartAnswered")
       expect([end.countOf("start"), fact && "session_id" in fact]).toEqual([1, false])
@@ -459,7 +460,7 @@ describe("what is recorded of a start", () => {
   const engineAway: StartAnswer = { _tag: "EngineUnavailable" }
   const none = { execution_id: undefined, session_id: undefined }
   const landed = (http_status: number, ids: object = none) => [{ kind: "start", http_status, ...ids }]
-  const ids = { execution_id: "e-1", session_id: "s-1" }
+  const ids = { execution_id: anId("e-1"), session_id: anId("s-1") }
 
   it.effect.each<
     readonly [string, (call: StartCall) => StartAnswer | CallFailure, object, ReadonlyArray<object>]

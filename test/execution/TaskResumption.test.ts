@@ -17,6 +17,7 @@ import {
   settled,
   task_id,
 } from "./Lives.ts"
+import { anId } from "../harness/Id.ts"
 
 const taskOf = (facts: ReadonlyArray<Fact>) => fold(facts).tasks.get(task_id)
 const resumed = (facts: ReadonlyArray<Fact>, mode: Mode = "night") => resumeTask(taskOf(facts), mode)
@@ -155,7 +156,7 @@ describe("resuming", () => {
       _tag: "DeleteIntended",
       run_id,
       task_id,
-      execution_id: "e-1",
+      execution_id: anId("e-1"),
       landed_sha256: "ab",
     }
     const read = (...facts: ReadonlyArray<Fact>) => attemptsToReadAgain(taskOf(facts)).length
@@ -301,7 +302,7 @@ describe("executions that are kept at the service", () => {
     run_id,
     task_id,
     attempt: 1,
-    execution_id: "e-1",
+    execution_id: anId("e-1"),
     reason: "RECORDS_SHORT",
     families: [],
     message: "a:b 1 of 2",
@@ -312,7 +313,13 @@ describe("executions that are kept at the service", () => {
 
   it("are read again once their task is settled, unless they are drained or being deleted", () => {
     const short = settled("partial", "RECORDS_SHORT")
-    const asked: Fact = { _tag: "DeleteIntended", run_id, task_id, execution_id: "e-1", landed_sha256: "ab" }
+    const asked: Fact = {
+      _tag: "DeleteIntended",
+      run_id,
+      task_id,
+      execution_id: anId("e-1"),
+      landed_sha256: "ab",
+    }
     expect([
       read([...over, kept, short]),
       read([...over, kept]),

@@ -9,6 +9,7 @@ import { EngineCatalogue, FormCache } from "../../src/forms/EngineForms.ts"
 import type { EngineAnswer, EngineFinding } from "../../src/forms/EngineForms.ts"
 import { engineDetails } from "../planning/Samples.ts"
 import { hostileEngine } from "./HostileForms.ts"
+import { anId } from "../harness/Id.ts"
 
 interface Campaign {
   readonly count: number
@@ -46,7 +47,7 @@ const kindOf = (finding: EngineFinding): string => {
 const tryOne = Effect.fnUntraced(function* (seed: number) {
   const forms = yield* FormCache
   const ledger = yield* Ledger
-  const reference = `hostile:${seed}`
+  const reference = anId(`hostile:${seed}`)
   const complaints: Array<string> = []
   const { logins } = hostileEngine(seed)
   const finding = yield* forms.find(reference)
@@ -63,7 +64,7 @@ const tryOne = Effect.fnUntraced(function* (seed: number) {
   const kept = yield* ledger.cachedForm(reference)
   if ((kept !== undefined) !== (finding._tag === "Known")) complaints.push(`kept though ${kind}, or not kept`)
 
-  const neighbour = yield* forms.look("bank:website")
+  const neighbour = yield* forms.look(anId("bank:website"))
   const parameters = Redacted.make<Readonly<Record<string, unknown>>>({ username: "user", password: "pass" })
   const fits =
     neighbour._tag === "Known" ? yield* forms.fit(neighbour.engine, [{ ...ordinary, parameters }]) : []

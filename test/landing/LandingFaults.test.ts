@@ -1,5 +1,6 @@
 /** What a disk that fails in the middle costs: the bodies that were told so, and nothing else. */
 import * as fs from "node:fs"
+import { anId } from "../harness/Id.ts"
 import { tmpdir } from "node:os"
 import { join, relative } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
@@ -49,7 +50,7 @@ vi.mock("node:fs", async (original) => {
 const base = fs.mkdtempSync(join(tmpdir(), "nightjar-faults-"))
 afterAll(() => fs.rmSync(base, { recursive: true, force: true }))
 const fresh = (): string => fs.mkdtempSync(join(base, "out-"))
-const run = "nightly.2026-11-21"
+const run = anId("nightly.2026-11-21")
 const segment = (root: string, number: number) => join(root, "landing", run, `segment-00000${number}.njl`)
 
 const failing = <A, E>(what: string, work: Effect.Effect<A, E, Landing>) =>

@@ -20,11 +20,12 @@ import { LandingFiles } from "../../src/landing/LandingFiles.ts"
 import type { LandedRef } from "../../src/ledger/Fact.ts"
 import { faultyCalls, refusal } from "../foundation/FaultyCalls.ts"
 import { bytesOf, landingSuite, metaOf, sha256 } from "./landingSuite.ts"
+import { anId } from "../harness/Id.ts"
 
 const base = mkdtempSync(join(tmpdir(), "nightjar-landing-"))
 afterAll(() => rmSync(base, { recursive: true, force: true }))
 const fresh = (): string => mkdtempSync(join(base, "out-"))
-const run = "nightly.2026-11-21"
+const run = anId("nightly.2026-11-21")
 
 landingSuite("LandingFiles", () => LandingFiles.layer({ root: fresh() }))
 
@@ -288,7 +289,7 @@ describe("LandingFiles", () => {
       const root = fresh()
       const landing = yield* Effect.provide(Landing, LandingFiles.layer({ root }))
       for (const id of ["../x", "a/b", "", ".", "a..b", "A", "a\0", "-"]) {
-        assert.strictEqual((yield* Effect.flip(landing.list(id)))._tag, "LandingDamaged")
+        assert.strictEqual((yield* Effect.flip(landing.list(anId(id))))._tag, "LandingDamaged")
       }
       const ref = { segment: "../../../etc/passwd", offset: 0, bytes: 1, sha256: "" }
       assert.strictEqual((yield* Effect.flip(landing.read(run, ref)))._tag, "LandingDamaged")

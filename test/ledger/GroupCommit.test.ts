@@ -3,8 +3,9 @@ import { Effect, Fiber } from "effect"
 import { DatabaseSync } from "node:sqlite"
 import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
+import { anId } from "../harness/Id.ts"
 
-const resumed = (n: number): Fact => ({ _tag: "RunResumed", run_id: `night.${n}` })
+const resumed = (n: number): Fact => ({ _tag: "RunResumed", run_id: anId(`night.${n}`) })
 
 /** Counts commits, and refuses those that `refuse` says. */
 const watched = (refuse: (commit: number) => boolean = () => false) => {

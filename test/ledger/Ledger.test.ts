@@ -8,12 +8,13 @@ import { join } from "node:path"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { linkOf } from "../../src/ledger/FactChain.ts"
 import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
+import { anId } from "../harness/Id.ts"
 
-const run_id = "nightly.2026-11-21"
-const task = { run_id, task_id: `${run_id}/c-1/bank:website` }
+const run_id = anId("nightly.2026-11-21")
+const task = { run_id, task_id: anId(`${run_id}/c-1/bank:website`) }
 const started = (id: string, job = "nightly"): Fact => ({
   _tag: "RunStarted",
-  run_id: id,
+  run_id: anId(id),
   job,
   job_path: `jobs/${job}.yaml`,
   run_date: "2026-11-21",
@@ -22,16 +23,16 @@ const started = (id: string, job = "nightly"): Fact => ({
 const planned: Fact = {
   _tag: "TaskPlanned",
   ...task,
-  customer_id: "c-1",
-  engine_reference: "bank",
+  customer_id: anId("c-1"),
+  engine_reference: anId("bank"),
   features: ["a"],
 }
 const rejected = (fingerprint: string, reason = "BLOCKED_USER"): Fact => ({
   _tag: "CredentialRejected",
   ...task,
   fingerprint,
-  customer_id: "c-1",
-  engine_reference: "bank",
+  customer_id: anId("c-1"),
+  engine_reference: anId("bank"),
   reason,
 })
 
@@ -69,7 +70,7 @@ describe("the ledger", () => {
         [4, 3_000, "TaskSettled"],
       ])
       expect(facts[1]?.fact).toEqual(planned)
-      expect(yield* ledger.facts("nobody.2026-11-21")).toEqual([])
+      expect(yield* ledger.facts(anId("nobody.2026-11-21"))).toEqual([])
       expect((yield* ledger.runs).map(({ seq, fact, ended }) => [seq, fact, ended])).toEqual([
         [1, started(run_id), undefined],
         [3, started("other.2026-11-21", "other"), undefined],
@@ -101,11 +102,11 @@ describe("the ledger", () => {
     "keeps the newest form of an engine, and one key for ever",
     Effect.gen(function* () {
       const ledger = yield* Ledger
-      expect(yield* ledger.cachedForm("bank")).toBeUndefined()
-      yield* ledger.cacheForm({ engine_reference: "bank", fetched_at: 1.5, body: "old" })
-      yield* ledger.cacheForm({ engine_reference: "bank", fetched_at: 2, body: "new" })
-      expect(yield* ledger.cachedForm("bank")).toEqual({
-        engine_reference: "bank",
+      expect(yield* ledger.cachedForm(anId("bank"))).toBeUndefined()
+      yield* ledger.cacheForm({ engine_reference: anId("bank"), fetched_at: 1.5, body: "old" })
+      yield* ledger.cacheForm({ engine_reference: anId("bank"), fetched_at: 2, body: "new" })
+      expect(yield* ledger.cachedForm(anId("bank"))).toEqual({
+        engine_reference: anId("bank"),
         fetched_at: 2,
         body: "new",
       })
@@ -256,21 +257,25 @@ describe("the ledger", () => {
 })
 
 describe("an execution id", () => {
-  const claim = (task_id: string, attempt = 1) => ({ execution_id: "e-1", task_id, attempt })
+  const claim = (task_id: string, attempt = 1) => ({
+    execution_id: anId("e-1"),
+    task_id: anId(task_id),
+    attempt,
+  })
   const accepted = (task_id: string, attempt = 1): Fact => ({
     _tag: "StartAnswered",
     run_id,
-    task_id,
+    task_id: anId(task_id),
     attempt,
     answer: "accepted",
     http_status: 202,
-    execution_id: "e-1",
+    execution_id: anId("e-1"),
   })
   const deleted: Fact = {
     _tag: "DeleteAnswered",
     run_id,
-    task_id: "a",
-    execution_id: "e-1",
+    task_id: anId("a"),
+    execution_id: anId("e-1"),
     http_status: 204,
     outcome: "deleted",
   }
@@ -287,7 +292,7 @@ describe("an execution id", () => {
         false,
         true,
       ])
-      expect(yield* asked({ ...claim("b"), execution_id: "e-2" })).toEqual([true])
+      expect(yield* asked({ ...claim("b"), execution_id: anId("e-2") })).toEqual([true])
     }),
   )
 

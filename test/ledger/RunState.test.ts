@@ -20,6 +20,7 @@ import {
   settled,
   task_id,
 } from "../execution/Lives.ts"
+import { anId } from "../harness/Id.ts"
 
 const taskOf = (facts: ReadonlyArray<Fact>) => {
   const task = fold(facts).tasks.get(task_id)
@@ -27,8 +28,21 @@ const taskOf = (facts: ReadonlyArray<Fact>) => {
   return task
 }
 const deletion = (http_status: number, outcome: "deleted" | "gone" | "pending"): ReadonlyArray<Fact> => [
-  { _tag: "DeleteIntended", run_id, task_id, execution_id: "e-1", landed_sha256: "ab" },
-  { _tag: "DeleteAnswered", run_id, task_id, execution_id: "e-1", http_status, outcome },
+  {
+    _tag: "DeleteIntended",
+    run_id,
+    task_id,
+    execution_id: anId("e-1"),
+    landed_sha256: "ab",
+  },
+  {
+    _tag: "DeleteAnswered",
+    run_id,
+    task_id,
+    execution_id: anId("e-1"),
+    http_status,
+    outcome,
+  },
 ]
 
 describe("the state of a run", () => {
@@ -38,7 +52,7 @@ describe("the state of a run", () => {
     const strange: Fact = {
       _tag: "TaskSettled",
       run_id,
-      task_id: "?",
+      task_id: anId("?"),
       outcome: "failed",
       reason: "FAILED",
       who_acts: "nobody",
@@ -99,7 +113,12 @@ describe("the state of a run", () => {
   })
 
   it("keeps the newest publication, with its place among the facts", () => {
-    const publish = (version: number): Fact => ({ _tag: "RunPublished", run_id, version, receipts: [] })
+    const publish = (version: number): Fact => ({
+      _tag: "RunPublished",
+      run_id,
+      version,
+      receipts: [],
+    })
     expect(fold([publish(1), publish(2)]).published).toEqual({ seq: 4, at: 4_000, fact: publish(2) })
   })
 
@@ -149,7 +168,7 @@ describe("the state of a run", () => {
   })
 
   it("shows of an attempt what each fact said of it, and nothing else", () => {
-    const attempt = { run_id, task_id, attempt: 1, execution_id: "e-1" }
+    const attempt = { run_id, task_id, attempt: 1, execution_id: anId("e-1") }
     const kept: Fact = {
       _tag: "AttemptKept",
       ...attempt,
@@ -181,15 +200,15 @@ describe("the state of a run", () => {
       ...bare,
       answer: answered(1, "accepted"),
       accepted_at: 4_000,
-      execution_id: "e-1",
-      session_id: "s-1",
+      execution_id: anId("e-1"),
+      session_id: anId("s-1"),
     }
     const seen = {
       ...accepted,
       status_code: "ONGOING",
       status_reason: "RUNNING",
       authentication_status: "AUTH_OK",
-      session_id: "s-2",
+      session_id: anId("s-2"),
     }
     const steps: ReadonlyArray<readonly [Fact, object]> = [
       [intended(1), bare],
@@ -201,7 +220,7 @@ describe("the state of a run", () => {
           status_code: "ONGOING",
           status_reason: "RUNNING",
           authentication_status: "AUTH_OK",
-          session_id: "s-2",
+          session_id: anId("s-2"),
         },
         seen,
       ],
@@ -217,7 +236,7 @@ describe("the state of a run", () => {
     const over = [...steps.map(([fact]) => fact), closed(1, "ABORTED", "TIMEOUT"), kept]
     const end = {
       ...seen,
-      session_id: "s-1",
+      session_id: anId("s-1"),
       authentication_status: undefined,
       abort: "max_wait",
       status_code: "ABORTED",
@@ -267,7 +286,7 @@ describe("the state of a run", () => {
       run_id,
       task_id,
       attempt: 1,
-      execution_id: "e-1",
+      execution_id: anId("e-1"),
       reason,
     })
     expect(taskOf([dropped("A"), dropped("B")]).tokens).toEqual([dropped("A"), dropped("B")])
@@ -278,7 +297,7 @@ describe("the state of a run", () => {
     expect(
       taskOf([intended(1), answered(1, "accepted"), closed(1), ...deletion(204, "deleted").slice(1)])
         .attempts[0]?.deletion,
-    ).toEqual({ asked_at: 6_000, landed_sha256: "", http_status: 204, outcome: "deleted" })
+    ).toEqual({ asked_at: 6_000, landed_sha256: "", http_status: 204, deleted_at: 6_000, outcome: "deleted" })
   })
 
   it("replaces what was known of a document and of a deletion, and keeps every read of results", () => {
@@ -286,7 +305,7 @@ describe("the state of a run", () => {
       _tag: "ResultsRead",
       run_id,
       task_id,
-      session_id: "s-1",
+      session_id: anId("s-1"),
       http_status: 200,
       kind: "results",
       is_closed: false,
@@ -296,7 +315,7 @@ describe("the state of a run", () => {
       _tag: "AttachmentRead",
       run_id,
       task_id,
-      session_id: "s-1",
+      session_id: anId("s-1"),
       attachment_id,
       status,
     })
@@ -319,6 +338,7 @@ describe("the state of a run", () => {
       asked_at: 14_000,
       landed_sha256: "ab",
       http_status: 404,
+      deleted_at: 15_000,
       outcome: "gone",
     })
   })

@@ -23,12 +23,13 @@ import {
   planOn,
   refitOn,
 } from "./Samples.ts"
+import { anId } from "../harness/Id.ts"
 
 const values = { username: "user", password: "pass word" }
 const good = login(values)
 const fingerprint = fingerprintLogin(key, "bank:website", values)
 const away: EngineFinding = { _tag: "Unavailable" }
-const task_id = "nightly.2026-11-21/c-1/bank:website"
+const task_id = anId("nightly.2026-11-21/c-1/bank:website")
 
 const rejectedWith = (reason: string, customer_id = "c-1"): Partial<Grounds> => ({
   rejections: new Map([
@@ -39,11 +40,11 @@ const rejectedWith = (reason: string, customer_id = "c-1"): Partial<Grounds> => 
         at: Date.UTC(2026, 10, 20, 3),
         fact: {
           _tag: "CredentialRejected",
-          run_id: "r",
-          task_id: "t",
+          run_id: anId("r"),
+          task_id: anId("t"),
           fingerprint,
-          customer_id,
-          engine_reference: "bank:website",
+          customer_id: anId(customer_id),
+          engine_reference: anId("bank:website"),
           reason,
         },
       },
@@ -207,8 +208,8 @@ describe("an assignment", () => {
     const { start, ...task } = decision.task
     expect(task).toEqual({
       task_id,
-      customer_id: "c-1",
-      engine_reference: "bank:website",
+      customer_id: anId("c-1"),
+      engine_reference: anId("bank:website"),
       features: [{ code: "accounts_read", configurations: undefined }],
       lacking: [],
       fingerprint: fingerprintLogin(key, "bank:website", { ...values, branch: 12 }),
@@ -231,7 +232,12 @@ describe("an assignment", () => {
 
   it("the same credentials under two customers have one fingerprint", () => {
     const of = (customer_id: string) => {
-      const decision = planOn(assignment({ customer_id }), login({ ...values }), known(), grounds())
+      const decision = planOn(
+        assignment({ customer_id: anId(customer_id) }),
+        login({ ...values }),
+        known(),
+        grounds(),
+      )
       return decision._tag === "Task" ? [decision.task.task_id, decision.task.fingerprint] : []
     }
     expect([of("c-1"), of("c-2")]).toEqual([
@@ -280,7 +286,7 @@ describe("an assignment", () => {
   })
 
   it("warns of an id that is what the customer logs in with, once the reference is resolved", () => {
-    const subject = assignment({ customer_id: "User" })
+    const subject = assignment({ customer_id: anId("User") })
     const decision = planOn(subject, good, known(), grounds())
     expect(decision.warnings).toEqual([
       "this customer_id is also the value of the parameter `username`; the service stores it and may put it " +

@@ -5,10 +5,11 @@ import { builtInSources } from "../../src/contract/ResultsSource.ts"
 import { holdLogins, holdPasswords } from "../../src/planning/HeldLogins.ts"
 import { makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
 import { known as knownEngine, paramsForm } from "./Samples.ts"
+import { anId } from "../harness/Id.ts"
 
 const assignment = (parameters: Readonly<Record<string, unknown>>): Assignment => ({
-  customer_id: "customer-0007",
-  engine_reference: "bank:website",
+  customer_id: anId("customer-0007"),
+  engine_reference: anId("bank:website"),
   features: [{ code: "accounts_read", configurations: { last_n_years: 5 } }],
   configurations: { territory: "x" },
   hooks_extra_data: {},

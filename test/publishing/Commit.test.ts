@@ -7,8 +7,9 @@ import { machineCalls } from "../../src/foundation/FileCalls.ts"
 import type { FileCalls } from "../../src/foundation/FileCalls.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
 import { append, begin, folder, layers, rowsOf } from "./night.ts"
+import { anId } from "../harness/Id.ts"
 
-const run_id = "nightly.2026-11-20"
+const run_id = anId("nightly.2026-11-20")
 
 describe("a publication that is interrupted", () => {
   it.live("once it is decided: the whole version stands when the interruption has come through", () =>

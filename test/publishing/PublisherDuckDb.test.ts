@@ -28,11 +28,12 @@ import {
   succeed,
 } from "./night.ts"
 import { refusingFrom, withCalls } from "../foundation/FaultyCalls.ts"
+import { anId } from "../harness/Id.ts"
 
-const run_id = "nightly.2026-11-20"
-const publish = (run: string) => Effect.flatMap(Publisher, (publisher) => publisher.publish(run))
+const run_id = anId("nightly.2026-11-20")
+const publish = (run: string) => Effect.flatMap(Publisher, (publisher) => publisher.publish(anId(run)))
 const publishOutcome = (run: string) =>
-  Effect.flatMap(Publisher, (publisher) => publisher.publishOutcome(run))
+  Effect.flatMap(Publisher, (publisher) => publisher.publishOutcome(anId(run)))
 
 const oneNight = Effect.gen(function* () {
   yield* append([begin(run_id, "2026-11-20")])
@@ -40,7 +41,7 @@ const oneNight = Effect.gen(function* () {
 })
 
 const deletionFacts = (landed_sha256: string) => {
-  const task = { run_id, task_id: `${run_id}/c-1/${engine}`, execution_id: "e-1" }
+  const task = { run_id, task_id: anId(`${run_id}/c-1/${engine}`), execution_id: anId("e-1") }
   return [
     { _tag: "DeleteIntended", ...task, landed_sha256 },
     { _tag: "DeleteAnswered", ...task, http_status: 204, outcome: "deleted" },
@@ -80,7 +81,9 @@ describe("PublisherDuckDb", () => {
         const hashes = (yield* landing.list(run_id)).map(({ ref }) => ref.sha256)
         const landed_sha256 = createHash("sha256").update(hashes.toSorted().join("\n")).digest("hex")
         const published = yield* publish(run_id)
-        assert.deepStrictEqual(published.receipts, [{ execution_id: "e-1", landed_sha256, whole: true }])
+        assert.deepStrictEqual(published.receipts, [
+          { execution_id: anId("e-1"), landed_sha256, whole: true },
+        ])
         assert.deepStrictEqual(
           Object.fromEntries(Object.entries(published.rows).filter(([, rows]) => rows > 0)),
           {
@@ -103,16 +106,16 @@ describe("PublisherDuckDb", () => {
         )
         const first = {
           run_id,
-          task_id: `${run_id}/c-1/${engine}`,
-          customer_id: "c-1",
+          task_id: anId(`${run_id}/c-1/${engine}`),
+          customer_id: anId("c-1"),
           engine_reference: engine,
         }
         assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM executions"), [
           {
             ...first,
             attempt: 1,
-            execution_id: "e-1",
-            session_id: "s-1",
+            execution_id: anId("e-1"),
+            session_id: anId("s-1"),
             app_id: "app",
             external_execution_id: "x-1",
             auth_origin: null,
@@ -137,7 +140,7 @@ describe("PublisherDuckDb", () => {
             extra: '{"errors_count":"none","flavour":"new"}',
           },
         ])
-        const execution = { run_id, execution_id: "e-1" }
+        const execution = { run_id, execution_id: anId("e-1") }
         assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM execution_errors"), [
           {
             ...execution,
@@ -176,9 +179,9 @@ describe("PublisherDuckDb", () => {
         assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM sessions"), [
           {
             run_id,
-            session_id: "s-1",
-            execution_id: "e-1",
-            customer_id: "c-1",
+            session_id: anId("s-1"),
+            execution_id: anId("e-1"),
+            customer_id: anId("c-1"),
             status_code: "COMPLETED",
             cursor: "es-public-administration:bye:completed",
             is_closed: true,
@@ -191,7 +194,7 @@ describe("PublisherDuckDb", () => {
         assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM consent_documents"), [
           {
             run_id,
-            session_id: "s-1",
+            session_id: anId("s-1"),
             document_id: "../d'1",
             version: "1",
             hash: "h",
@@ -204,7 +207,7 @@ describe("PublisherDuckDb", () => {
         assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM coverage"), [
           {
             ...first,
-            session_id: "s-1",
+            session_id: anId("s-1"),
             feature: "customer_information_read",
             outcome: "succeeded",
             reason: "FEATURE_COMPLETED",
@@ -262,7 +265,7 @@ describe("PublisherDuckDb", () => {
         yield* publishOutcome(run_id)
         assert.deepStrictEqual(
           yield* rowsOf(root, "SELECT execution_id, http_status, outcome, landed_sha256 FROM deletions"),
-          [{ execution_id: "e-1", http_status: 204, outcome: "deleted", landed_sha256 }],
+          [{ execution_id: anId("e-1"), http_status: 204, outcome: "deleted", landed_sha256 }],
         )
         const ended =
           "SELECT status, exit_code, deleted_at IS NOT NULL AS gone FROM runs JOIN executions USING (run_id)"
@@ -385,11 +388,11 @@ describe("PublisherDuckDb", () => {
             (connection) => connection.run("DELETE FROM executions"),
           ),
         )
-        const [task] = [{ run_id, task_id: `${run_id}/c-1/${engine}` }]
+        const [task] = [{ run_id, task_id: anId(`${run_id}/c-1/${engine}`) }]
         const receipt = "not this one"
         yield* append([
           { _tag: "RunPublished", run_id, version: 1, receipts: [] },
-          { _tag: "DeleteIntended", ...task, execution_id: "e-1", landed_sha256: receipt },
+          { _tag: "DeleteIntended", ...task, execution_id: anId("e-1"), landed_sha256: receipt },
         ])
         assert.deepStrictEqual(yield* problems(root), [
           { problem: "the receipt of its deletion does not match what is landed", where: "e-1" },
@@ -421,7 +424,7 @@ describe("PublisherDuckDb", () => {
             yield* append([begin(run_id, "2026-11-20")])
             const state = stateOf("1", "c-1", { products_count })
             yield* succeed(run_id, "1", "c-1", resultsOf(profileOf("Ada")), state)
-            const about = { run_id, task_id: `${run_id}/c-1/${engine}`, execution_id: "e-1" }
+            const about = { run_id, task_id: anId(`${run_id}/c-1/${engine}`), execution_id: anId("e-1") }
             yield* append([{ _tag: "AttemptDrained", ...about, attempt: 1, proof }])
             const { receipts } = yield* publish(run_id)
             yield* append(deletionFacts(receipts[0]?.landed_sha256 ?? ""))
@@ -502,7 +505,7 @@ describe("PublisherDuckDb", () => {
         yield* publish(run_id)
         assert.deepStrictEqual(
           yield* rowsOf(root, "SELECT customer_id, execution_id, session_id, name FROM customer_profiles"),
-          [{ customer_id: id, execution_id: `e-${id}`, session_id: `s-${id}`, name: id }],
+          [{ customer_id: id, execution_id: anId(`e-${id}`), session_id: anId(`s-${id}`), name: id }],
         )
         assert.deepStrictEqual(yield* problems(root), [])
         const odd = filesBelow(join(root, "tables")).filter(

@@ -8,8 +8,9 @@ import { Publisher } from "../../src/publishing/Publisher.ts"
 import { PublisherMemory } from "../../src/publishing/PublisherMemory.ts"
 import { loadRecordSchemas } from "../../src/records/LoadRecordSchemas.ts"
 import { account, append, begin, profileOf, resultsOf, schemasFolder, succeed } from "./night.ts"
+import { anId } from "../harness/Id.ts"
 
-const run_id = "nightly.2026-11-20"
+const run_id = anId("nightly.2026-11-20")
 
 describe("PublisherMemory", () => {
   it.effect(

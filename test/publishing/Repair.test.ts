@@ -34,14 +34,15 @@ import {
   rowsOf,
   succeed,
 } from "./night.ts"
+import { anId } from "../harness/Id.ts"
 
 const first = "nightly.2026-11-20"
 const second = "nightly.2026-11-21"
 
 const publish = Effect.fnUntraced(function* (run_id: string) {
   const publisher = yield* Publisher
-  const { version, receipts, without = [] } = yield* publisher.publish(run_id)
-  yield* append([{ _tag: "RunPublished", run_id, version, receipts }])
+  const { version, receipts, without = [] } = yield* publisher.publish(anId(run_id))
+  yield* append([{ _tag: "RunPublished", run_id: anId(run_id), version, receipts }])
   return without
 })
 
@@ -61,9 +62,9 @@ const nights = Effect.gen(function* () {
   yield* append([
     {
       _tag: "AttachmentRead",
-      run_id: second,
-      task_id: `${second}/c-1/${engine}`,
-      session_id: "s-2",
+      run_id: anId(second),
+      task_id: anId(`${second}/c-1/${engine}`),
+      session_id: anId("s-2"),
       attachment_id: "a-1",
       status: "downloaded",
       ...document,
@@ -280,7 +281,7 @@ describe("a later night", () => {
       yield* Effect.gen(function* () {
         yield* nights
         damage(root)
-        const third = "nightly.2026-11-22"
+        const third = anId("nightly.2026-11-22")
         assert.deepStrictEqual(yield* liveNight(third, "3", "Cid"), [first])
         assert.strictEqual(yield* names(root), "Bea+Cid")
         const publisher = yield* Publisher

@@ -12,6 +12,7 @@ import { LandingFiles } from "../../src/landing/LandingFiles.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
+import { anId } from "../harness/Id.ts"
 
 export const schemasFolder = new URL("../../schemas/records", import.meta.url).pathname
 export const engine = "es-tax-agency:website"
@@ -75,8 +76,8 @@ export const profileOf = (name: string) => ({
 export const account = { product: "accounts", sub_family: "bank:account", balance: "1.10" }
 
 export const stateOf = (id: string, customer_id: string, rest: object = {}) => ({
-  execution_id: `e-${id}`,
-  session_id: `s-${id}`,
+  execution_id: anId(`e-${id}`),
+  session_id: anId(`s-${id}`),
   app_id: "app",
   customer_id,
   external_execution_id: `x-${id}`,
@@ -100,7 +101,7 @@ export const stateOf = (id: string, customer_id: string, rest: object = {}) => (
 
 export const begin = (run_id: string, run_date: string): Fact => ({
   _tag: "RunStarted",
-  run_id,
+  run_id: anId(run_id),
   job: "nightly",
   job_path: "jobs/nightly.yaml",
   run_date,
@@ -109,23 +110,30 @@ export const begin = (run_id: string, run_date: string): Fact => ({
 
 /** One task that was accepted, closed, pulled and settled; `id` names its execution and session. */
 export const succeed = Effect.fnUntraced(function* (
-  run_id: string,
+  run_name: string,
   id: string,
   customer_id: string,
   results: unknown,
   state: unknown = stateOf(id, customer_id),
 ) {
-  const task = { run_id, task_id: `${run_id}/${customer_id}/${engine}` }
-  const execution = { execution_id: `e-${id}`, session_id: `s-${id}` }
-  const meta = { ...task, ...execution, attempt: 1, customer_id, engine_reference: engine }
+  const run_id = anId(run_name)
+  const task = { run_id, task_id: anId(`${run_id}/${customer_id}/${engine}`) }
+  const execution = { execution_id: anId(`e-${id}`), session_id: anId(`s-${id}`) }
+  const meta = {
+    ...task,
+    ...execution,
+    attempt: 1,
+    customer_id: anId(customer_id),
+    engine_reference: anId(engine),
+  }
   const landedState = yield* land({ ...meta, kind: "state" }, state)
   const landedResults = yield* land({ ...meta, kind: "results" }, results)
   yield* append([
     {
       _tag: "TaskPlanned",
       ...task,
-      customer_id,
-      engine_reference: engine,
+      customer_id: anId(customer_id),
+      engine_reference: anId(engine),
       features: ["customer_information_read"],
     },
     { _tag: "StartIntended", ...task, attempt: 1, external_execution_id: `x-${id}`, probe: false },

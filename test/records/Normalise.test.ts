@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest"
 import { flowResultsSource, profileSource, recordsIn } from "../../src/contract/ResultsSource.ts"
 import { makeNormaliser } from "../../src/records/Normalise.ts"
 import { degree, families, flushedRows, lineage, profile, readBack } from "./families.ts"
+import { anId } from "../harness/Id.ts"
 
 const idPattern = /^[0-9a-f]{32}$/
 
@@ -193,13 +194,19 @@ describe("the normaliser", () => {
     const reordered = Object.fromEntries(Object.entries(degree).toReversed())
     const first = ids([degree, degree])
     expect(new Set(first).size).toBe(2)
-    const otherNight = { ...lineage, run_id: "r2", task_id: "r2/c", execution_id: "e-2", session_id: "s-2" }
+    const otherNight = {
+      ...lineage,
+      run_id: anId("r2"),
+      task_id: anId("r2/c"),
+      execution_id: anId("e-2"),
+      session_id: anId("s-2"),
+    }
     expect(ids([reordered, degree], otherNight)).toEqual(first)
-    expect(ids([degree], { ...lineage, customer_id: "c-0002" })).not.toEqual(first.slice(0, 1))
+    expect(ids([degree], { ...lineage, customer_id: anId("c-0002") })).not.toEqual(first.slice(0, 1))
     expect(ids([{ ...degree, official_id: "7" }])).not.toEqual(first.slice(0, 1))
     const pulled = { ...lineage, engine_reference: null, execution_id: null }
-    expect(ids([degree], pulled)).toEqual(ids([degree], { ...pulled, customer_id: null, run_id: "r2" }))
-    expect(ids([degree], pulled)).not.toEqual(ids([degree], { ...pulled, session_id: "s-9" }))
+    expect(ids([degree], pulled)).toEqual(ids([degree], { ...pulled, customer_id: null, run_id: anId("r2") }))
+    expect(ids([degree], pulled)).not.toEqual(ids([degree], { ...pulled, session_id: anId("s-9") }))
   })
 
   it("reads `data` of results, and a profile body with or without it", () => {

@@ -7,6 +7,7 @@ import { exitCodeOf } from "../../src/report/ExitCode.ts"
 import { renderSummary } from "../../src/report/RenderSummary.ts"
 import { summarise } from "../../src/report/Summary.ts"
 import { deleted, executed, idOf, planned, run_id, runOf, settled } from "./Samples.ts"
+import { anId } from "../harness/Id.ts"
 
 const escape = String.fromCharCode(27)
 
@@ -86,7 +87,7 @@ describe("summary", () => {
         settled("a", "partial", "RECORDS_UNREACHABLE", "engineer"),
         { _tag: "StartIntended", ...attempt, external_execution_id: "nj-2", probe: true },
         { _tag: "OrphanSuspected", ...attempt, external_execution_id: "nj-2" },
-        { _tag: "StartAnswered", ...attempt, answer: "accepted", execution_id: "e-b" },
+        { _tag: "StartAnswered", ...attempt, answer: "accepted", execution_id: anId("e-b") },
       ),
     )
     const { deletions, orphans_suspected, warnings, troubles, outcomes } = summary

@@ -4,16 +4,24 @@ import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import { summarise } from "../../src/report/Summary.ts"
 import { renderRecorded } from "../../src/report/Timeline.ts"
+import { anId } from "../harness/Id.ts"
 
-const run_id = "nightly.2026-11-21"
-const task_id = `${run_id}/c-1/bank`
-const token = { name: "c-1/bank", token_id: "t-1", customer_id: "c-1", engine_reference: "bank" }
+const run_id = anId("nightly.2026-11-21")
+const task_id = anId(`${run_id}/c-1/bank`)
+const token = { name: "c-1/bank", token_id: "t-1", customer_id: anId("c-1"), engine_reference: anId("bank") }
 const attempt = { run_id, task_id, attempt: 1 }
 const expires_at = Date.UTC(2026, 11, 1)
 
 const facts: ReadonlyArray<Fact> = [
   { _tag: "RunStarted", run_id, job: "j", job_path: "j", run_date: "2026-11-21", tool_version: "0" },
-  { _tag: "TaskPlanned", run_id, task_id, customer_id: "c-1", engine_reference: "bank", features: [] },
+  {
+    _tag: "TaskPlanned",
+    run_id,
+    task_id,
+    customer_id: anId("c-1"),
+    engine_reference: anId("bank"),
+    features: [],
+  },
   {
     _tag: "StartIntended",
     ...attempt,
@@ -21,9 +29,9 @@ const facts: ReadonlyArray<Fact> = [
     token_id: "t-1",
     probe: false,
   },
-  { _tag: "TicketIssued", ...attempt, execution_id: "e-1" },
-  { _tag: "TicketDropped", ...attempt, execution_id: "e-1", reason: "REFUSED" },
-  { _tag: "TicketDropped", ...attempt, execution_id: "e-1", reason: "NO_AUTH_OK" },
+  { _tag: "TicketIssued", ...attempt, execution_id: anId("e-1") },
+  { _tag: "TicketDropped", ...attempt, execution_id: anId("e-1"), reason: "REFUSED" },
+  { _tag: "TicketDropped", ...attempt, execution_id: anId("e-1"), reason: "NO_AUTH_OK" },
   { _tag: "TokenStored", run_id, task_id, ...token, features: ["accounts_read"], expires_at },
   { _tag: "TokenExpiring", run_id, task_id, ...token, expires_at },
   { _tag: "TokenDropped", run_id, task_id, ...token, reason: "LOCKED" },

@@ -4,6 +4,7 @@
  */
 import { Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { EngineReference } from "../../contract/Ids.ts"
 import type { ServiceTarget } from "../../jobs/Job.ts"
 import type { EngineDetails } from "../../contract/Engine.ts"
 import { suggestion } from "../../foundation/Nearest.ts"
@@ -133,7 +134,7 @@ const show = Command.make(
     const services = yield* withService(flags)
     const { FormCache } = yield* Effect.promise(() => import("../../forms/EngineForms.ts"))
     const { finding, catalogue } = yield* Effect.gen(function* () {
-      const finding = yield* (yield* FormCache).look(reference)
+      const finding = yield* (yield* FormCache).look(EngineReference.make(reference))
       return { finding, catalogue: finding._tag === "Unknown" ? yield* fetchList : [] }
     }).pipe(Effect.provide(services))
     if (finding._tag === "Unknown") {

@@ -6,6 +6,7 @@ import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import type { EndRow } from "../../ends/EndRow.ts"
 import { knownEnd, rowOf } from "../../ends/Ends.ts"
+import type { RunId } from "../../contract/Ids.ts"
 import type { Recorded } from "../../ledger/Fact.ts"
 import { entryLines, isMessageId, messageOf } from "../../messages/Catalogue.ts"
 import type { MessageId } from "../../messages/Catalogue.ts"
@@ -19,7 +20,7 @@ import { Output, say, sayJson } from "../Output.ts"
 
 const gather = Effect.fnUntraced(function* (id: string) {
   const ledger = yield* openedLedger
-  const found: Array<{ run_id: string | undefined; task_id: string; facts: ReadonlyArray<Recorded> }> = []
+  const found: Array<{ run_id: RunId | undefined; task_id: string; facts: ReadonlyArray<Recorded> }> = []
   for (const { fact } of yield* ledger.runs)
     for (const [task_id, facts] of factsAbout(yield* ledger.facts(fact.run_id), id))
       found.push({ run_id: fact.run_id, task_id, facts })

@@ -6,7 +6,6 @@ import { Clock, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import { resumeTask } from "../../execution/TaskResumption.ts"
 import type { Job } from "../../jobs/Job.ts"
-import { foldRun } from "../../ledger/FoldRun.ts"
 import { chooseRun } from "../../planning/ChooseRun.ts"
 import { localDate } from "../../planning/LocalTime.ts"
 import type { Task } from "../../planning/Assignment.ts"
@@ -46,7 +45,7 @@ const previewJob = Effect.fnUntraced(function* (job: Job) {
     further: false,
   })
   const { plan } = yield* planJob(job, chosen.run_id, undefined)
-  const state = foldRun(yield* ledger.facts(chosen.run_id))
+  const state = yield* ledger.state(chosen.run_id)
   const over = plan.tasks.filter(
     ({ task_id }) =>
       chosen._tag === "NothingToDo" || resumeTask(state?.tasks.get(task_id), "night")._tag === "Nothing",

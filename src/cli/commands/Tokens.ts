@@ -6,6 +6,7 @@
 import { existsSync } from "node:fs"
 import { Clock, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { ExecutionId } from "../../contract/Ids.ts"
 import type { StoredToken } from "../../tokens/StoredToken.ts"
 import { expiryWarningMs } from "../../tokens/TokenLogin.ts"
 import { counted } from "../../foundation/Counted.ts"
@@ -105,7 +106,7 @@ const exchange = Command.make(
     const result = yield* exchangeTicket({
       output: yield* outputFolder,
       job,
-      execution_id,
+      execution_id: ExecutionId.make(execution_id),
       ticket,
       name: Option.getOrUndefined(name),
     })
