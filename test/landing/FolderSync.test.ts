@@ -1,31 +1,31 @@
 /** A file whose folder was never synced may be gone after a power cut, however well its bytes were. */
-import * as fs from "node:fs"
+import fs from "node:fs"
+import { syncBuiltinESMExports } from "node:module"
 import { tmpdir } from "node:os"
 import { join, relative } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
-import { vi } from "vitest"
 import { Effect, Stream } from "effect"
 import { Landing } from "../../src/landing/Landing.ts"
 import { LandingFiles } from "../../src/landing/LandingFiles.ts"
 import { bytesOf, metaOf } from "./landingSuite.ts"
 
-const synced = vi.hoisted(() => ({ paths: [] as Array<string> }))
-
-vi.mock("node:fs", async (original) => {
-  const real = await original<typeof import("node:fs")>()
-  const open = new Map<number, string>()
-  return {
-    ...real,
-    openSync: (path: string, ...rest: [string, number?]) => {
-      const descriptor = real.openSync(path, ...rest)
-      open.set(descriptor, path)
-      return descriptor
-    },
-    fsyncSync: (descriptor: number) => {
-      synced.paths.push(open.get(descriptor) ?? "?")
-      real.fsyncSync(descriptor)
-    },
-  }
+const open = new Map<number, string>()
+const synced: Array<string> = []
+const { openSync, fsyncSync } = fs
+fs.openSync = (path, ...rest) => {
+  const descriptor = openSync(path, ...rest)
+  open.set(descriptor, String(path))
+  return descriptor
+}
+fs.fsyncSync = (descriptor) => {
+  synced.push(open.get(descriptor) ?? "?")
+  fsyncSync(descriptor)
+}
+// Modules that import these functions by name see the change, however long they have been loaded.
+syncBuiltinESMExports()
+afterAll(() => {
+  Object.assign(fs, { openSync, fsyncSync })
+  syncBuiltinESMExports()
 })
 
 const root = fs.mkdtempSync(join(tmpdir(), "nightjar-sync-"))
@@ -34,9 +34,9 @@ const run = "nightly.2026-11-21"
 
 const foldersSynced = <A, E>(work: Effect.Effect<A, E, Landing>) =>
   Effect.gen(function* () {
-    synced.paths.length = 0
+    synced.length = 0
     yield* work
-    return [...new Set(synced.paths)].map((path) => relative(root, path)).toSorted()
+    return [...new Set(synced)].map((path) => relative(root, path)).toSorted()
   })
 
 describe("what is landed", () => {
