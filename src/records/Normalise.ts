@@ -259,10 +259,7 @@ export class Normaliser {
     return this.#rows >= fullRows || this.#textUnits >= fullTextUnits
   }
 
-  /**
-   * All rows so far, as Arrow tables of no more text than is worth a flush. Each is made when it is asked
-   * for, so that one body with much text is never there as a whole table and its file at once.
-   */
+  /** All rows so far, as Arrow tables with little text each: made when asked for, so never all at once. */
   *flush(): Generator<Flushed, void> {
     for (const builder of this.#builders.values()) {
       const { spec } = builder
