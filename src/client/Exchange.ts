@@ -44,7 +44,7 @@ export interface ServiceLimits {
 
 export const defaultLimits: ServiceLimits = {
   answerBytesMax: 8 * 1024 * 1024,
-  resultsBytesMax: 96 * 1024 * 1024,
+  resultsBytesMax: 64 * 1024 * 1024,
   attachmentBytesMax: 1024 * 1024 * 1024,
   // A state, an acceptance or a list is a few kilobytes: what takes a minute will not come.
   requestTimeout: "60 seconds",

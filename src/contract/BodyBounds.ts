@@ -1,7 +1,7 @@
 /**
  * What a body may cost before anybody parses it: one pass over its bytes counts how deep it is nested, how
  * long its longest text is and what its value would weigh in memory. 22 MB of `{},` become half a gigabyte of
- * objects, so that a bound on bytes alone protects nobody. The bounds leave room for 100,000 customer
+ * objects, so that a bound on bytes alone protects nobody. The bounds leave room for 60,000 customer
  * profiles in one body; whether the bytes are JSON at all is for the parser to say.
  */
 
@@ -9,9 +9,9 @@ export const bodyBounds = {
   /** Objects and lists within each other. */
   depthMax: 250_000,
   /** One JSON text, in bytes: a scanned document in base64 fits. */
-  textBytesMax: 64 * 1024 * 1024,
+  textBytesMax: 48 * 1024 * 1024,
   /** The value that parsing would make, as `weights` reckon it. */
-  valueBytesMax: 256 * 1024 * 1024,
+  valueBytesMax: 192 * 1024 * 1024,
   /** A body as dense as real ones weighs some three times its bytes; only small ones may be denser. */
   valueBytesPerByteMax: 3,
   denseValueBytesMax: 64 * 1024 * 1024,

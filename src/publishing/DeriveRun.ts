@@ -50,7 +50,7 @@ export interface DeriveOptions {
 }
 
 /** Bytes of all answers of one task that are derived: their texts become one column. */
-const taskBytesMax = 128 * 1024 * 1024
+const taskBytesMax = 96 * 1024 * 1024
 
 export interface Derived {
   readonly receipts: Published["receipts"]

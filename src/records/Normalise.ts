@@ -260,7 +260,7 @@ export class Normaliser {
     return this.#rows >= fullRows || this.#textUnits >= fullTextUnits
   }
 
-  /** All rows so far, as Arrow tables of bounded text, each made when it is asked for: memory is bounded too. */
+  /** All rows so far, as Arrow tables with little text each: made when asked for, so never all at once. */
   *flush(): Generator<Flushed, void> {
     for (const builder of this.#builders.values()) {
       const { spec } = builder

@@ -2,6 +2,7 @@
  * Results bodies that are made to fill a memory: each a few bytes over and over, up to any size, in pieces, so
  * that whoever sends a hundred of 200 MB needs no memory for them. The same seed, the same body.
  */
+import { bodyBounds } from "../../src/contract/BodyBounds.ts"
 import { defaultLimits } from "../../src/client/Exchange.ts"
 import { seeded } from "../../src/sandbox/state/Seeded.ts"
 
@@ -30,6 +31,8 @@ const text = (name: string, unit: string): Form => ({
 const record = (fields: string): string => `{"product":"p","sub_family":"p:s",${fields}},`
 const document = (index: number): string => `doc-${index.toString(36).padStart(8, "0")}`
 const megabyteOf = (character: string): string => character.repeat(1024 * 1024)
+/** The longest text that is read. */
+const longest = (): string => "w".repeat(bodyBounds.textBytesMax - 1)
 
 export const attackForms: ReadonlyArray<Form> = [
   list("objects", () => "{},"),
@@ -45,6 +48,7 @@ export const attackForms: ReadonlyArray<Form> = [
   list("one list of documents", (index) => `{"attachments":["${document(index)}"]},`),
   list("long records", (index) => record(`"n":${index},"text":"${"y".repeat(1_000)}"`)),
   list("large texts", (index) => record(`"n":${index},"text":"${megabyteOf("z")}"`)),
+  list("the longest text", () => record(`"text":"${longest()}"`)),
   // One such character, and every character of its text takes two bytes.
   list("large texts in two bytes", (index) => record(`"n":${index},"text":"λ${megabyteOf("z")}"`)),
 ]
@@ -77,7 +81,8 @@ export const attackBody = (seed: number, megabytes: number): AttackBody => {
   // Every form comes once before one comes twice.
   const form = attackForms[seed % attackForms.length]!
   const made: Array<Buffer> = []
-  for (let units = 0; made.length < piecesMade;) {
+  const isEnough = () => made.length === piecesMade || made.some(({ length }) => length > 2 * pieceBytes)
+  for (let units = 0; !isEnough();) {
     const next = pieceOf(form, units)
     made.push(next.piece)
     units += next.units

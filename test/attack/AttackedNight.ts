@@ -105,7 +105,7 @@ const judge = async (
   const peakMb = Math.round(night.usage.reduce((sum, one) => sum + one.peak_mb, 0))
   const complaints = [...fake.breaches]
   const { reasons, whole } = await readTables(place).catch((cause: unknown) => {
-    complaints.push(`nothing is published: ${String(cause)}`)
+    complaints.push(`nothing is published: ${String(cause)}; ${night.stderr.slice(-600)}`)
     return { reasons: {}, whole: [] }
   })
   const removed = fake.removed.map(({ customer_id }) => customer_id)

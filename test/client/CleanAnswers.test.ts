@@ -3,6 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted, Stream } from "effect"
 import type { CallFailure } from "../../src/client/Service.ts"
 import { Service } from "../../src/client/Service.ts"
+import { keptBytes } from "../../src/client/AnswerBytes.ts"
+import { bodyBounds } from "../../src/contract/BodyBounds.ts"
 import { flowResultsSource, profileSource } from "../../src/contract/ResultsSource.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
 import { startCall } from "./Examples.ts"
@@ -113,6 +115,25 @@ describe("an answer behind the client", () => {
       )
       assert.deepStrictEqual(profile._tag === "Results" ? profile.body.json : {}, { name: echo })
     }),
+  )
+
+  it.effect(
+    "keeps the beginning of an unusable body, and no part of a secret that stands across its end",
+    () =>
+      Effect.gen(function* () {
+        const before = "x".repeat(keptBytes - password.length / 2)
+        const text = `{"message":"${before.slice(12)}${password}","deep":${"[".repeat(bodyBounds.depthMax + 1)}`
+        const read = yield* ask({ status: 200, body: text }, (service) => service.readExecution("e-1"))
+        const bytes = read._tag === "Closed" ? read.body.bytes : new Uint8Array()
+        assert.strictEqual(bytes.byteLength, keptBytes)
+        const kept = Buffer.from(bytes).toString()
+        assert.deepStrictEqual(
+          [kept.slice(0, 20), kept.slice(-20).includes("pw-")],
+          [text.slice(0, 20), false],
+        )
+        // What is kept holds on to nothing of the rest.
+        assert.isBelow(bytes.buffer.byteLength, 2 * keptBytes)
+      }),
   )
 
   it.effect(

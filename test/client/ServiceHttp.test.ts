@@ -1,10 +1,12 @@
 import { inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Layer, Redacted, Stream, Tracer } from "effect"
-import { HttpClient, HttpClientError } from "effect/http"
+import { HttpClient, HttpClientError, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import { ExecutionApi, FlowApi } from "../../src/contract/Api.ts"
+import { flowResultsSource } from "../../src/contract/ResultsSource.ts"
 import { encodeSegment } from "../../src/client/EndpointRequest.ts"
+import { defaultLimits } from "../../src/client/Exchange.ts"
 import { parseRetryAfter } from "../../src/client/CallFailures.ts"
 import type { CallFailure } from "../../src/client/Service.ts"
 import { Service } from "../../src/client/Service.ts"
@@ -244,6 +246,31 @@ describe("bounds", () => {
         view: {},
       })
       assert.strictEqual(download._tag, "UnexpectedAnswer")
+    }),
+  )
+
+  it.effect("an answer that says itself that it is too large is read as far as it is kept", () =>
+    Effect.gen(function* () {
+      let sent = 0
+      const piece = new Uint8Array(64 * 1024).fill(0x20)
+      const stream = new ReadableStream<Uint8Array>({
+        pull: (controller) => {
+          sent += piece.length
+          controller.enqueue(piece)
+        },
+      })
+      const headers = { "content-length": String(200 * 1024 * 1024) }
+      const client = HttpClient.make((request) =>
+        Effect.succeed(HttpClientResponse.fromWeb(request, new Response(stream, { headers }))),
+      )
+      const layer = ServiceHttp.layer(settingsFor("http://localhost")).pipe(
+        Layer.provide(Layer.succeed(HttpClient.HttpClient, client)),
+      )
+      const service = yield* Effect.provide(Service, layer)
+      const read = yield* service.readResults(flowResultsSource, { execution_id: "e", session_id: "s" })
+      const unusable = `it is larger than ${defaultLimits.resultsBytesMax} bytes`
+      assert.deepStrictEqual(read._tag === "Results" ? read.body.unusable : read, unusable)
+      assert.isBelow(sent, 2 * 1024 * 1024)
     }),
   )
 
