@@ -32,21 +32,21 @@ export const endingOf = (deadlineAt: number | undefined, now: number): Ending | 
 /** A call that is given up at a moment: its answer is lost then, and later it is not even sent. */
 export const answeredBy = <A, R, E = never>(
   call: Effect.Effect<A, CallFailure | E, R>,
-  untilMs: number,
+  untilAt: number,
 ): Effect.Effect<A, CallFailure | E, R> =>
-  untilMs === Infinity
+  untilAt === Infinity
     ? call
     : Effect.flatMap(Clock.currentTimeMillis, (now) => {
         const lost = () =>
           Effect.fail(new AnswerLost({ message: "there was no answer before the time was over" }))
-        return untilMs <= now
+        return untilAt <= now
           ? Effect.fail(new NotSent({ message: "the time was over; nothing was sent" }))
-          : Effect.timeoutOrElse(call, { duration: untilMs - now, orElse: lost })
+          : Effect.timeoutOrElse(call, { duration: untilAt - now, orElse: lost })
       })
 
 /** The service of a night that ends: every call is given up at that moment. */
-export const serviceUntil = (service: Service["Service"], untilMs: number): Service["Service"] => {
-  const by = <A, E = never>(call: Effect.Effect<A, CallFailure | E>) => answeredBy(call, untilMs)
+export const serviceUntil = (service: Service["Service"], untilAt: number): Service["Service"] => {
+  const by = <A, E = never>(call: Effect.Effect<A, CallFailure | E>) => answeredBy(call, untilAt)
   return Service.of({
     startExecution: (call, leaving) => by(service.startExecution(call, leaving)),
     readExecution: (execution_id) => by(service.readExecution(execution_id)),

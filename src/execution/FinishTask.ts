@@ -9,7 +9,8 @@ import { countedTotal } from "../contract/ProductsCount.ts"
 import { sourceNameOf } from "../contract/ResultsSource.ts"
 import type { AttemptClosed, Fact } from "../ledger/Fact.ts"
 import type { AttemptState } from "../ledger/RunState.ts"
-import { retryWaitMs } from "../scheduling/Polling.ts"
+import { waitMs } from "../foundation/Waits.ts"
+import { attemptWaits } from "../scheduling/Polling.ts"
 import { append } from "../ledger/Ledger.ts"
 import { endOfAttempt, refusalOf } from "../ends/Ends.ts"
 import { exchangeTicket, forgetTicket } from "../tokens/ExchangeTicket.ts"
@@ -58,13 +59,13 @@ export const finish = Effect.fnUntraced(function* (
     reading._tag !== "Partial" &&
     night.mode === "night" &&
     book.attemptsMade < night.rules.retry.max_attempts
-  const waitMs = retryWaitMs(night.rules.retry, book.attemptsMade, yield* Random.next)
-  if (!again || book.work.prepare === undefined || now + waitMs >= (night.rules.deadlineAt ?? Infinity))
+  const nextAt = now + waitMs(attemptWaits(night.rules.retry), book.attemptsMade, yield* Random.next)
+  if (!again || book.work.prepare === undefined || nextAt >= (night.rules.deadlineAt ?? Infinity))
     return yield* settle(night, task_id, verdict)
   book.lastVerdict = verdict
   book.attempt += 1
-  night.schedule.add(candidateOf(book), now + waitMs)
-  yield* tell({ _tag: "Waiting", task_id, why: reason, until: now + waitMs })
+  night.schedule.add(candidateOf(book), nextAt)
+  yield* tell({ _tag: "Waiting", task_id, why: reason, until: nextAt })
   yield* Queue.offer(night.poke, undefined)
 })
 

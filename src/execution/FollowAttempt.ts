@@ -11,7 +11,8 @@ import type { Landing, LandingFailed } from "../landing/Landing.ts"
 import type { AbortIntended, AttemptClosed } from "../ledger/Fact.ts"
 import type { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import type { AttemptState } from "../ledger/RunState.ts"
-import { retryWaitMs } from "../scheduling/Polling.ts"
+import { waitMs } from "../foundation/Waits.ts"
+import { lookWaits } from "../scheduling/Polling.ts"
 import { isStranger, readAbort, readState } from "./Attempt.ts"
 import type { Looked } from "./Attempt.ts"
 import { append } from "../ledger/Ledger.ts"
@@ -273,7 +274,6 @@ const abortAttempt = Effect.fnUntraced(function* (
 ): Effect.fn.Return<FollowResult, AnswerUnusable | LedgerFailed | LandingFailed, Service | Ledger | Landing> {
   const service = yield* Service
   yield* append({ _tag: "AbortIntended", ...attemptKeys(order), execution_id: open.execution_id, why })
-  const waits = { base_ms: order.polling.min_ms, max_ms: order.polling.max_ms }
   const { giveUpAt } = watch.turns
   const endAt = Math.max(giveUpAt, yield* Clock.currentTimeMillis) + lastAnswerWithinMs - lastCallMs
   let stopped = false
@@ -287,7 +287,7 @@ const abortAttempt = Effect.fnUntraced(function* (
     if (watch.closed !== undefined) return { _tag: "Closed", closed: watch.closed, abort: why }
     const left = endAt - (yield* Clock.currentTimeMillis)
     if (left <= 0 || asksTooMuch(watch.failure, left)) break
-    yield* Effect.sleep(Math.min(left, retryWaitMs(waits, tries, 0)))
+    yield* Effect.sleep(Math.min(left, waitMs(lookWaits(order.polling), tries, 0)))
   }
   return leftOpen(watch, looked === undefined ? "SERVICE_UNREACHABLE" : "NOT_STOPPABLE")
 })

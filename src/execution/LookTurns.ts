@@ -3,8 +3,8 @@
  * 6): carries out what the scheduling room decides about intervals, hints and HEAD. Nothing here reads a
  * state or ends an attempt.
  */
-import { Clock, Effect } from "effect"
-import { retryWaitMaxMs } from "../client/Backoff.ts"
+import { Clock, Duration, Effect } from "effect"
+import { retryWaitMax } from "../client/Backoff.ts"
 import type { HintWatch } from "../client/Hints.ts"
 import { Service } from "../client/Service.ts"
 import type { CallFailure, PollAnswer } from "../client/Service.ts"
@@ -78,7 +78,8 @@ export const awaitTurn = Effect.fnUntraced(function* (order: AttemptOrder, turns
 
 /** Whether the service asks for more than the time that is left: then nobody waits for it in this night. */
 export const asksTooMuch = (failure: CallFailure | undefined, left: number): boolean =>
-  failure?._tag === "Throttled" && (failure.retry_after_ms ?? 0) > Math.max(left, retryWaitMaxMs)
+  failure?._tag === "Throttled" &&
+  (failure.retry_after_ms ?? 0) > Math.max(left, Duration.toMillis(retryWaitMax))
 
 /** A service that asks to be left alone is, but not beyond the time at which the attempt is given up. */
 export const obeyThrottle = Effect.fnUntraced(function* (failure: CallFailure, giveUpAt: number) {

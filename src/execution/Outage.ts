@@ -5,7 +5,8 @@
  * own task only.
  */
 import { Clock, Effect, Random } from "effect"
-import { retryWaitMs } from "../scheduling/Polling.ts"
+import { waitMs } from "../foundation/Waits.ts"
+import { attemptWaits } from "../scheduling/Polling.ts"
 import { candidateOf, release, settleWaiting } from "./Night.ts"
 import type { Book, Night } from "./Night.ts"
 import { tell } from "./Progress.ts"
@@ -26,7 +27,7 @@ export const noteUnavailable = Effect.fnUntraced(function* (
   const asksTooMuch = now + (retry_after_ms ?? 0) > engineLastAt
   const findings = isNews ? known.findings + 1 : known.findings
   night.outages.set(engine_reference, { ...known, findings, isPutOff: known.isPutOff || asksTooMuch })
-  const wait = retryWaitMs(rules.retry, findings, yield* Random.next)
+  const wait = waitMs(attemptWaits(rules.retry), findings, yield* Random.next)
   const nextAt = isNews ? now + wait : closedUntil
   const until = Math.max(nextAt, now + (retry_after_ms ?? 0))
   const lastAt = Math.min(engineLastAt, (book.deferredSince ?? now) + rules.max_wait_ms)

@@ -35,11 +35,11 @@ export const pullAttachments = Effect.fnUntraced(function* (
   for (const attachment_id of refused)
     if (!order.attachmentsKnown.has(attachment_id))
       yield* append({ _tag: "AttachmentRead", ...about, attachment_id, status: "refused" })
-  const untilMs = Math.min(order.lastAnswerAt, (yield* Clock.currentTimeMillis) + attachmentsWithinMs)
+  const untilAt = Math.min(order.lastAnswerAt, (yield* Clock.currentTimeMillis) + attachmentsWithinMs)
   let all = true
   for (const attachment_id of requestable) {
     if (order.attachmentsKnown.has(attachment_id)) continue
-    const fact = yield* downloadAttachment(order, attachment_id, untilMs)
+    const fact = yield* downloadAttachment(order, attachment_id, untilAt)
     yield* append({ _tag: "AttachmentRead", ...about, attachment_id, ...fact })
     if (fact.status === "failed") all = false
   }
@@ -49,7 +49,7 @@ export const pullAttachments = Effect.fnUntraced(function* (
 const downloadAttachment = Effect.fnUntraced(function* (
   order: AttachmentsOrder,
   attachment_id: string,
-  untilMs: number,
+  untilAt: number,
 ) {
   const service = yield* Service
   const landing = yield* Landing
@@ -60,12 +60,12 @@ const downloadAttachment = Effect.fnUntraced(function* (
     const { media_type } = answer
     return { status: "downloaded", ...stored, ...(media_type === undefined ? {} : { media_type }) } as const
   })
-  return yield* retryDownload(download, untilMs)
+  return yield* retryDownload(download, untilAt)
 })
 
 const retryDownload = <A, E extends { readonly _tag: string }, R>(
   download: Effect.Effect<A, E | CallFailure, R>,
-  untilMs: number,
+  untilAt: number,
 ) =>
   Effect.suspend(() => {
     const split = Effect.matchEffect(download, {
@@ -75,7 +75,7 @@ const retryDownload = <A, E extends { readonly _tag: string }, R>(
           ? Effect.fail(failure)
           : Effect.succeed({ _tag: "Broken", failure: failure as Exclude<E, CallFailure> } as const),
     })
-    return answeredBy(retryCall(split, { triesMax: attachmentTriesMax, untilMs }), untilMs)
+    return answeredBy(retryCall(split, { triesMax: attachmentTriesMax, untilAt }), untilAt)
   }).pipe(
     Effect.matchEffect({
       onSuccess: (result) =>

@@ -4,7 +4,8 @@
  */
 import { Clock, Duration, Effect, Random } from "effect"
 import { Hints, withHintPair } from "../client/Hints.ts"
-import { retryWaitMs } from "../scheduling/Polling.ts"
+import { waitMs } from "../foundation/Waits.ts"
+import { attemptWaits } from "../scheduling/Polling.ts"
 import type { Candidate } from "../scheduling/Schedule.ts"
 import { refusesTokenizedStart } from "./Attempt.ts"
 import { endOfRefusal, endOfRejected } from "../ends/Ends.ts"
@@ -138,16 +139,14 @@ const defer = Effect.fnUntraced(function* (
   book.deferredSince ??= now
   if (why === "engine_unavailable") return yield* noteUnavailable(night, book, retry_after_ms)
   book.deferrals += 1
-  const wait = Math.max(
-    retry_after_ms ?? 0,
-    retryWaitMs(night.rules.retry, book.deferrals, yield* Random.next),
-  )
+  const asked = Duration.millis(retry_after_ms ?? 0)
+  const wait = waitMs(attemptWaits(night.rules.retry), book.deferrals, yield* Random.next, asked)
   const until = now + wait
   const lastAt = Math.min(book.deferredSince + night.rules.max_wait_ms, night.rules.deadlineAt ?? Infinity)
   if (until > lastAt) {
     const verdict = book.probe ? own("START_UNKNOWN") : own(deferredReasons[why])
-    const asked = { ...verdict, message: askedText(retry_after_ms ?? 0) }
-    yield* settle(night, task_id, wait === retry_after_ms ? asked : verdict)
+    const whenAsked = { ...verdict, message: askedText(retry_after_ms ?? 0) }
+    yield* settle(night, task_id, wait === retry_after_ms ? whenAsked : verdict)
   } else {
     night.schedule.add(candidateOf(book), until)
     yield* tell({ _tag: "Waiting", task_id, why: deferredReasons[why], until })

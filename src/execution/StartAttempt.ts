@@ -3,9 +3,10 @@
  * it, one probe where the answer was lost. A request that has left is never abandoned, so that an interrupted
  * night does not lose its answer.
  */
-import { Clock, Effect } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import { Service } from "../client/Service.ts"
 import type { CallFailure, StartAnswer, StartCall } from "../client/Service.ts"
+import { retrySchedule } from "../foundation/Waits.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import { Ledger, LedgerFailed, append } from "../ledger/Ledger.ts"
 import { isOurs, readStart } from "./Attempt.ts"
@@ -14,6 +15,7 @@ import { attemptKeys, landBody } from "./AttemptOrder.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
 import { keepTicket } from "../tokens/ExchangeTicket.ts"
 import { handleAnswer, refuseUnusable } from "./Quarantine.ts"
+import { lookWaits } from "../scheduling/Polling.ts"
 
 export type StartResult =
   | {
@@ -44,7 +46,7 @@ export type StartResult =
  * A lost start gets this long to arrive before it is asked for with the same external id. While it is open
  * the probe finds it, whenever it comes; a short run must not be over by then, or its login runs twice.
  */
-const probeAfterMs = 1_000
+const probeAfter = Duration.seconds(1)
 const identifyTriesMax = 4
 
 /** Section 4.1. Sends the start, and once more as a probe where its answer is lost. */
@@ -57,7 +59,7 @@ export const startAttempt = Effect.fn("StartAttempt.start")(function* (
     const started = yield* sendStart(order, call, probe)
     if (started._tag !== "Lost") return yield* settleStart(probe, started)
     if (probe) return { _tag: "StartUnknown" } satisfies StartResult
-    yield* Effect.sleep(probeAfterMs)
+    yield* Effect.sleep(probeAfter)
   }
 })
 
@@ -109,22 +111,17 @@ const identify = Effect.fnUntraced(function* (
   found: Extract<Started, { _tag: "Identify" }>,
 ): Effect.fn.Return<Started, never, Service> {
   const service = yield* Service
-  for (let tries = 1; tries <= identifyTriesMax; tries++) {
-    const answer = yield* Effect.option(service.readExecution(found.execution_id))
-    if (answer._tag === "Some") {
-      if (!isOurs(answer.value, order)) return { _tag: "Foreign" }
-      const session_id = "view" in answer.value ? answer.value.view.session_id : undefined
-      return {
-        _tag: "Open",
-        how: "adopted",
-        execution_id: found.execution_id,
-        session_id: session_id ?? found.session_id,
-        orphanSuspected: false,
-      }
-    }
-    yield* Effect.sleep(order.polling.min_ms * tries)
+  const retries = retrySchedule(lookWaits(order.polling), { triesMax: () => identifyTriesMax })
+  const answer = yield* Effect.option(Effect.retry(service.readExecution(found.execution_id), retries))
+  if (answer._tag === "None" || !isOurs(answer.value, order)) return { _tag: "Foreign" }
+  const session_id = "view" in answer.value ? answer.value.view.session_id : undefined
+  return {
+    _tag: "Open",
+    how: "adopted",
+    execution_id: found.execution_id,
+    session_id: session_id ?? found.session_id,
+    orphanSuspected: false,
   }
-  return { _tag: "Foreign" }
 })
 
 /** An execution belongs to one attempt: who is answered with the id of another's has none. */

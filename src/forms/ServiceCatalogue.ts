@@ -35,7 +35,7 @@ export const ServiceCatalogue = {
       EngineCatalogue.of({
         showEngine: (engine_reference) =>
           Effect.flatMap(Clock.currentTimeMillis, (now) =>
-            retryCall(service.showEngine(engine_reference), { triesMax, untilMs: now + triedMaxMs }),
+            retryCall(service.showEngine(engine_reference), { triesMax, untilAt: now + triedMaxMs }),
           ).pipe(
             Effect.matchEffect({
               onFailure: answerOf,

@@ -3,6 +3,8 @@
  * short run is seen soon and a three-hour queue costs about two hundred calls; a date the service names for
  * itself is obeyed.
  */
+import { Duration } from "effect"
+import type { WaitPolicy } from "../foundation/Waits.ts"
 
 export interface PollingRules {
   readonly min_ms: number
@@ -43,15 +45,16 @@ export const nextLookInMs = (
 export const isSettled = ({ max_ms }: PollingRules, waitedMs: number): boolean =>
   waitedMs >= max_ms * waitedShare
 
-/**
- * Waits before a further attempt: `base`, doubled each time, up to `max`; `random` in [0, 1) takes up to a
- * fifth off.
- */
-export const retryWaitMs = (
-  rules: { readonly base_ms: number; readonly max_ms: number },
-  triesMade: number,
-  random: number,
-): number => {
-  const grown = Math.min(rules.max_ms, rules.base_ms * 2 ** Math.min(30, Math.max(0, triesMade - 1)))
-  return grown * (1 - random / 5)
-}
+/** Waits before a further attempt of a task: up to a fifth is taken off. */
+export const attemptWaits = (retry: { readonly base_ms: number; readonly max_ms: number }): WaitPolicy => ({
+  base: Duration.millis(retry.base_ms),
+  max: Duration.millis(retry.max_ms),
+  jitter: 1 / 5,
+})
+
+/** Waits of one execution's own calls that are repeated: an abort, a ticket, a question whose it is. */
+export const lookWaits = ({ min_ms, max_ms }: PollingRules): WaitPolicy => ({
+  base: Duration.millis(min_ms),
+  max: Duration.millis(max_ms),
+  jitter: 0,
+})

@@ -4,8 +4,8 @@
  * because an exchange whose answer was lost may have spent it. Whatever becomes of it, the execution itself
  * is not concerned.
  */
-import { Clock, Effect } from "effect"
-import { retryWaitMaxMs } from "../client/Backoff.ts"
+import { Clock, Duration, Effect } from "effect"
+import { retryWaitMax } from "../client/Backoff.ts"
 import { Service } from "../client/Service.ts"
 import type { CallFailure, ExchangeAnswer, StartAnswer, StartCall } from "../client/Service.ts"
 import type { Fact } from "../ledger/Fact.ts"
@@ -13,7 +13,8 @@ import { defaultTokenName, tokenLifetimeMs } from "./StoredToken.ts"
 import { TokenStore } from "./TokenStore.ts"
 import type { NewToken, PendingTicket } from "./StoredToken.ts"
 import type { OpenTokenStore } from "./TokenStore.ts"
-import { retryWaitMs } from "../scheduling/Polling.ts"
+import { waitMs } from "../foundation/Waits.ts"
+import { lookWaits } from "../scheduling/Polling.ts"
 import { append } from "../ledger/Ledger.ts"
 
 /** The attempt whose start asked for a ticket. */
@@ -92,7 +93,6 @@ export const exchangeTicket = Effect.fn("ExchangeTicket.exchange")(function* (
   if (store._tag === "Closed") return false
   const pending = yield* store.pendingTicket(execution_id)
   if (pending === undefined) return false
-  const waits = { base_ms: order.polling.min_ms, max_ms: order.polling.max_ms }
   let { tries } = pending
   for (let unsent = 0; tries < exchangesMax;) {
     const outcome = yield* exchangeOnce(order, store, pending, tries)
@@ -100,10 +100,10 @@ export const exchangeTicket = Effect.fn("ExchangeTicket.exchange")(function* (
     if (outcome._tag === "Lost") tries += 1
     else unsent += 1
     if (outcome._tag === "Unsent" && !isLast) return true
-    const asked = outcome._tag === "Unsent" ? outcome.retry_after_ms : 0
-    if (unsent >= unsentMax || asked > retryWaitMaxMs)
+    const asked = Duration.millis(outcome._tag === "Unsent" ? outcome.retry_after_ms : 0)
+    if (unsent >= unsentMax || Duration.isGreaterThan(asked, retryWaitMax))
       return yield* letGo(order, store, execution_id, "UNREACHABLE")
-    yield* Effect.sleep(Math.max(asked, retryWaitMs(waits, tries + unsent, 0)))
+    yield* Effect.sleep(waitMs(lookWaits(order.polling), tries + unsent, 0, asked))
   }
   return yield* letGo(order, store, execution_id, "ANSWER_LOST")
 })

@@ -398,8 +398,8 @@ describe("a 409 whose execution does not answer", () => {
         cutAfter: "30 seconds",
       })
       const asked = end.calls.flatMap(([at, verb]) => (verb === "state" ? [at] : []))
-      // Each request takes 200 ms; the waits between are one, two and three times `polling.min_ms`.
-      expect(asked.slice(1).map((at, index) => at - (asked[index] ?? 0))).toEqual([2_200, 4_200, 6_200])
+      // Each request takes 200 ms; the waits between begin with `polling.min` and double.
+      expect(asked.slice(1).map((at, index) => at - (asked[index] ?? 0))).toEqual([2_200, 4_200, 8_200])
       expect(startFacts(end.facts)).toEqual(["start", "foreign"])
     }),
   )

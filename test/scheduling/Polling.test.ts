@@ -1,7 +1,8 @@
 /** How often an execution is looked at, with the rules that a job has by default. */
 import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"
-import { kickWaitMaxMs, nextLookInMs, retryWaitMs } from "../../src/scheduling/Polling.ts"
+import { waitMs } from "../../src/foundation/Waits.ts"
+import { attemptWaits, kickWaitMaxMs, lookWaits, nextLookInMs } from "../../src/scheduling/Polling.ts"
 
 const rules = { min_ms: 2_000, max_ms: 60_000 }
 const hour = 60 * 60_000
@@ -53,27 +54,13 @@ describe("looking at an open execution", () => {
   })
 })
 
-describe("waiting before a further attempt", () => {
-  it("doubles from base to max [decision 4 waits]", () => {
-    const retry = { base_ms: 30_000, max_ms: 15 * 60_000 }
-    expect([1, 2, 3, 4, 5, 6, 7, 1_000].map((tries) => retryWaitMs(retry, tries, 0) / 1_000)).toEqual([
-      30, 60, 120, 240, 480, 900, 900, 900,
-    ])
+describe("waiting before a further try", () => {
+  it("takes up to a fifth off the wait of an attempt, so that waiters do not come back together", () => {
+    const waits = attemptWaits({ base_ms: 30_000, max_ms: 900_000 })
+    expect([0, 0.5].map((random) => waitMs(waits, 2, random))).toEqual([60_000, 54_000])
   })
 
-  it("takes up to a fifth off, so that waiters do not come back together", () => {
-    fc.assert(
-      fc.property(
-        fc.integer({ min: 0, max: 99 }),
-        fc.double({ min: 0, max: 0.999, noNaN: true }),
-        (tries, random) => {
-          const retry = { base_ms: 1_000, max_ms: 60_000 }
-          const full = retryWaitMs(retry, tries, 0)
-          const wait = retryWaitMs(retry, tries, random)
-          expect(wait).toBeLessThanOrEqual(full)
-          expect(wait).toBeGreaterThan(full * 0.8)
-        },
-      ),
-    )
+  it("takes nothing off the waits of one execution, which never go below polling.min", () => {
+    expect([1, 2, 9].map((count) => waitMs(lookWaits(rules), count, 0.9))).toEqual([2_000, 4_000, 60_000])
   })
 })
