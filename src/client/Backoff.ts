@@ -17,7 +17,7 @@ const hopelessTriesMax = 2
 
 /** How long the service asks to be left alone. */
 export const askedWait = (failure: CallFailure): Duration.Duration =>
-  Duration.millis(failure._tag === "Throttled" ? (failure.retry_after_ms ?? 0) : 0)
+  (failure._tag === "Throttled" ? failure.retry_after : undefined) ?? Duration.zero
 
 export interface RetryOptions {
   /** Calls altogether, the first one included. */

@@ -3,6 +3,7 @@
  * what follows. Pure and complete over the port's answers; `StartAttempt.ts` and
  * `FollowAttempt.ts` carry the decisions out.
  */
+import type { Duration } from "effect"
 import type { AbortAnswer, CallFailure, StartAnswer, StateAnswer, StateView } from "../client/Service.ts"
 import type { AttemptState } from "../ledger/RunState.ts"
 import { isOpenCode, isTerminal } from "../ends/Ends.ts"
@@ -23,11 +24,11 @@ export type Started =
   /** Answered with the id of another attempt's execution: whatever runs now has no name here. */
   | { readonly _tag: "Taken"; readonly http_status: 202 | 409 }
   | { readonly _tag: "NeverStarted"; readonly http_status: number; readonly status_reason: string }
-  | { readonly _tag: "EngineUnavailable"; readonly retry_after_ms: number | undefined }
+  | { readonly _tag: "EngineUnavailable"; readonly retry_after: Duration.Duration | undefined }
   | {
       readonly _tag: "NotCreated"
       readonly http_status: number | undefined
-      readonly retry_after_ms: number | undefined
+      readonly retry_after: Duration.Duration | undefined
     }
   /** Answered, so that it is never sent again; but what was started, if anything, cannot be followed. */
   | { readonly _tag: "Unusable"; readonly http_status: number }
@@ -67,13 +68,13 @@ export const readStart = (
           (answer.http_status === 422 ? "BAD_CONFIGURATIONS" : "UNEXPECTED_ANSWER"),
       }
     case "EngineUnavailable":
-      return { _tag: "EngineUnavailable", retry_after_ms: answer.retry_after_ms }
+      return { _tag: "EngineUnavailable", retry_after: answer.retry_after }
     case "NotSent":
-      return { _tag: "NotCreated", http_status: undefined, retry_after_ms: undefined }
+      return { _tag: "NotCreated", http_status: undefined, retry_after: undefined }
     case "Throttled":
-      return { _tag: "NotCreated", http_status: answer.http_status, retry_after_ms: answer.retry_after_ms }
+      return { _tag: "NotCreated", http_status: answer.http_status, retry_after: answer.retry_after }
     case "SecretRefused":
-      return { _tag: "NotCreated", http_status: answer.http_status, retry_after_ms: undefined }
+      return { _tag: "NotCreated", http_status: answer.http_status, retry_after: undefined }
     case "AnswerLost":
       return { _tag: "Lost", http_status: answer.http_status }
     case "UnexpectedAnswer":

@@ -2,13 +2,14 @@
  * What one attempt needs to know, and what every step of it does: landing the bodies that it is answered
  * with.
  */
+import type { Duration } from "effect"
 import { Clock, Effect } from "effect"
 import type { Body } from "../client/Service.ts"
 import { Landing } from "../landing/Landing.ts"
 import type { BodyMeta } from "../landing/Landing.ts"
 import type { AnswerRefused } from "../ledger/Fact.ts"
 
-/** What an attempt needs to know; times are milliseconds. */
+/** What an attempt needs to know. */
 export interface AttemptOrder {
   readonly run_id: string
   readonly task_id: string
@@ -23,8 +24,8 @@ export interface AttemptOrder {
   readonly refused: ReadonlyArray<typeof AnswerRefused.Type>
   /** What the newest state said of the login. */
   readonly login: { status: string | undefined }
-  readonly polling: { readonly min_ms: number; readonly max_ms: number }
-  readonly max_wait_ms: number
+  readonly polling: { readonly min: Duration.Duration; readonly max: Duration.Duration }
+  readonly max_wait: Duration.Duration
   /** Clock time at which whatever is open is aborted. */
   readonly deadlineAt: number | undefined
 }

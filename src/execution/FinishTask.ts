@@ -3,7 +3,7 @@
  * settled or tried again. Sessions that customers ran alone are only pulled; executions that an earlier
  * process kept at the service are looked at once more.
  */
-import { Clock, Effect, Queue, Random } from "effect"
+import { Clock, Duration, Effect, Queue, Random } from "effect"
 import type { ProductsCount } from "../contract/ProductsCount.ts"
 import { countedTotal } from "../contract/ProductsCount.ts"
 import { sourceNameOf } from "../contract/ResultsSource.ts"
@@ -192,8 +192,8 @@ const pull = (
         .filter((one) => ofSession(one) && one.status !== "failed")
         .map((one) => one.attachment_id),
     ),
-    min_interval_ms: flow_results.min_interval_ms,
-    wait_final_ms: quick ? 0 : flow_results.wait_final_ms,
+    min_interval: flow_results.min_interval,
+    wait_final: quick ? Duration.zero : flow_results.wait_final,
     attachments: flow_results.attachments,
     lastAnswerAt: night.ending?.lastAnswerAt ?? Infinity,
   })

@@ -3,7 +3,7 @@
  * or may not be requested is a fact of its own. A disk that does not take a document ends the night; a
  * service that does not give it, or not in time, only marks it.
  */
-import { Clock, Effect } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import { retryCall } from "../client/Backoff.ts"
 import { Service } from "../client/Service.ts"
 import type { CallFailure } from "../client/Service.ts"
@@ -14,7 +14,7 @@ import { answeredBy } from "./Ending.ts"
 
 const attachmentTriesMax = 6
 /** All documents of one session; what is not here by then is asked for again by the next run. */
-const attachmentsWithinMs = 3_600_000
+const attachmentsWithin = Duration.hours(1)
 
 export interface AttachmentsOrder {
   readonly run_id: string
@@ -35,7 +35,10 @@ export const pullAttachments = Effect.fnUntraced(function* (
   for (const attachment_id of refused)
     if (!order.attachmentsKnown.has(attachment_id))
       yield* append({ _tag: "AttachmentRead", ...about, attachment_id, status: "refused" })
-  const untilAt = Math.min(order.lastAnswerAt, (yield* Clock.currentTimeMillis) + attachmentsWithinMs)
+  const untilAt = Math.min(
+    order.lastAnswerAt,
+    (yield* Clock.currentTimeMillis) + Duration.toMillis(attachmentsWithin),
+  )
   let all = true
   for (const attachment_id of requestable) {
     if (order.attachmentsKnown.has(attachment_id)) continue

@@ -29,7 +29,7 @@ export type StartResult =
       readonly _tag: "Deferred"
       readonly why: "foreign" | "engine_unavailable" | "not_created"
       readonly probe: boolean
-      readonly retry_after_ms: number | undefined
+      readonly retry_after: Duration.Duration | undefined
     }
   | {
       readonly _tag: "NeverStarted"
@@ -196,12 +196,12 @@ const settleStart = Effect.fnUntraced(function* (
 ): Effect.fn.Return<StartResult> {
   const deferred = (
     why: Extract<StartResult, { _tag: "Deferred" }>["why"],
-    retry_after_ms?: number,
+    retry_after?: Duration.Duration,
   ): StartResult => ({
     _tag: "Deferred",
     why,
     probe,
-    retry_after_ms,
+    retry_after,
   })
   switch (started._tag) {
     case "Open": {
@@ -216,9 +216,9 @@ const settleStart = Effect.fnUntraced(function* (
         probed: probe,
       }
     case "EngineUnavailable":
-      return deferred("engine_unavailable", started.retry_after_ms)
+      return deferred("engine_unavailable", started.retry_after)
     case "NotCreated":
-      return deferred("not_created", started.retry_after_ms)
+      return deferred("not_created", started.retry_after)
     case "Taken":
       return { _tag: "NotOurs" }
     case "Foreign":

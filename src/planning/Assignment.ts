@@ -3,6 +3,7 @@
  * starts, with the reason and who has to act. Pure. The order of the checks is the order in which a person
  * would have to act.
  */
+import type { Duration } from "effect"
 import { Redacted } from "effect"
 import { statusReasonsByCode } from "../contract/Vocabulary.ts"
 import type { Assignment, JobFeature } from "../jobs/Job.ts"
@@ -36,7 +37,7 @@ export interface Task {
   /** False while no form was ever seen: `refitTask` before the start. */
   readonly fitted: boolean
   readonly availability: "ready" | "unavailable"
-  readonly expected_ms: number
+  readonly expected: Duration.Duration
   /** Where the assignment stands, for messages. */
   readonly source: string
 }
@@ -70,7 +71,7 @@ export interface Grounds {
   readonly run_id: string
   readonly key: Uint8Array
   readonly rejections: Rejections
-  readonly expectedMs: (engine_reference: string) => number
+  readonly expected: (engine_reference: string) => Duration.Duration
   /** Absent where the job has no token store. */
   readonly tokens?: TokenShelf
 }
@@ -103,7 +104,7 @@ export const planAssignment = (
   const task: UnfittedTask = {
     ...subject,
     start: { login: found, configurations, hooks_extra_data },
-    expected_ms: grounds.expectedMs(engine_reference),
+    expected: grounds.expected(engine_reference),
     source,
   }
   const decision = refitTask(task, seen, grounds)

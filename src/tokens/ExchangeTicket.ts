@@ -5,7 +5,7 @@
  * is not concerned.
  */
 import { Clock, Duration, Effect } from "effect"
-import { retryWaitMax } from "../client/Backoff.ts"
+import { askedWait, retryWaitMax } from "../client/Backoff.ts"
 import { Service } from "../client/Service.ts"
 import type { CallFailure, ExchangeAnswer, StartAnswer, StartCall } from "../client/Service.ts"
 import type { Fact } from "../ledger/Fact.ts"
@@ -26,7 +26,7 @@ export interface TicketOrder {
   readonly engine_reference: string
   /** The login that was sent, as the breaker knows it. */
   readonly fingerprint: string | undefined
-  readonly polling: { readonly min_ms: number; readonly max_ms: number }
+  readonly polling: { readonly min: Duration.Duration; readonly max: Duration.Duration }
 }
 
 const attemptKeys = ({ run_id, task_id, attempt }: TicketOrder) => ({ run_id, task_id, attempt })
@@ -100,7 +100,7 @@ export const exchangeTicket = Effect.fn("ExchangeTicket.exchange")(function* (
     if (outcome._tag === "Lost") tries += 1
     else unsent += 1
     if (outcome._tag === "Unsent" && !isLast) return true
-    const asked = Duration.millis(outcome._tag === "Unsent" ? outcome.retry_after_ms : 0)
+    const asked = outcome._tag === "Unsent" ? outcome.asked : Duration.zero
     if (unsent >= unsentMax || Duration.isGreaterThan(asked, retryWaitMax))
       return yield* letGo(order, store, execution_id, "UNREACHABLE")
     yield* Effect.sleep(waitMs(lookWaits(order.polling), tries + unsent, 0, asked))
@@ -193,9 +193,8 @@ export const readExchange = (
       return { _tag: "Lost" as const }
     case "NotSent":
     case "SecretRefused":
-      return { _tag: "Unsent" as const, retry_after_ms: 0 }
     case "Throttled":
-      return { _tag: "Unsent" as const, retry_after_ms: answer.retry_after_ms ?? 0 }
+      return { _tag: "Unsent" as const, asked: askedWait(answer) }
     case "Refused":
     case "UnexpectedAnswer":
       return over("REFUSED")

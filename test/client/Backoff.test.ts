@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Fiber } from "effect"
+import { Clock, Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { callWaits, retryCall } from "../../src/client/Backoff.ts"
 import type { RetryOptions } from "../../src/client/Backoff.ts"
@@ -40,7 +40,7 @@ describe("waits between tries", () => {
 
   it.effect("are not shorter than the service asked for, nor longer by more than the jitter", () =>
     Effect.gen(function* () {
-      const asked = new Throttled({ http_status: 429, retry_after_ms: 300_000, message })
+      const asked = new Throttled({ http_status: 429, retry_after: Duration.millis(300_000), message })
       const at: Array<number> = []
       const call = Effect.flatMap(Clock.currentTimeMillis, (now) => {
         at.push(now)
@@ -88,7 +88,7 @@ describe("repeated calls", () => {
 
   it.effect("a wait that would end after the named moment is not begun", () =>
     Effect.gen(function* () {
-      const asked = new Throttled({ http_status: 429, retry_after_ms: 600_000, message })
+      const asked = new Throttled({ http_status: 429, retry_after: Duration.millis(600_000), message })
       const untilAt = (yield* Clock.currentTimeMillis) + 900_000
       assert.deepStrictEqual(yield* tries(asked, { triesMax: 50, untilAt }), [2, asked])
     }),
@@ -96,12 +96,12 @@ describe("repeated calls", () => {
 
   it.effect("end where the service asks for more than ten minutes: it is told instead", () =>
     Effect.gen(function* () {
-      for (const [retry_after_ms, calls] of [
+      for (const [askedMs, calls] of [
         [600_000, 3],
         [600_001, 1],
         [99_999_999_000, 1],
       ] as const) {
-        const asked = new Throttled({ http_status: 429, retry_after_ms, message: "m" })
+        const asked = new Throttled({ http_status: 429, retry_after: Duration.millis(askedMs), message: "m" })
         assert.deepStrictEqual(yield* tries(asked, { triesMax: 3 }), [calls, asked])
       }
     }),

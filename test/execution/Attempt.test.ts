@@ -1,4 +1,5 @@
 /** What each answer of the port means for an attempt. */
+import { Duration } from "effect"
 import { describe, expect, it } from "vitest"
 import { isOurs, readAbort, readStart, readState } from "../../src/execution/Attempt.ts"
 import { AnswerLost, NotSent, SecretRefused, Throttled, UnexpectedAnswer } from "../../src/client/Service.ts"
@@ -75,19 +76,19 @@ describe("the answer to a start", () => {
   })
 
   it("nothing was created by what was not sent, a 429, a 503 or a refused secret", () => {
-    const none = { _tag: "NotCreated", http_status: undefined, retry_after_ms: undefined }
+    const none = { _tag: "NotCreated", http_status: undefined, retry_after: undefined }
     expect([
       readStart(first, new NotSent({ message })),
-      readStart(first, new Throttled({ http_status: 429, retry_after_ms: 7_000, message })),
+      readStart(first, new Throttled({ http_status: 429, retry_after: Duration.millis(7_000), message })),
       readStart(first, new SecretRefused({ http_status: 403, message })),
-      readStart(first, { _tag: "EngineUnavailable", retry_after_ms: 9_000 }),
+      readStart(first, { _tag: "EngineUnavailable", retry_after: Duration.millis(9_000) }),
       readStart(first, { _tag: "EngineUnavailable" }),
     ]).toEqual([
       none,
-      { ...none, http_status: 429, retry_after_ms: 7_000 },
+      { ...none, http_status: 429, retry_after: Duration.millis(7_000) },
       { ...none, http_status: 403 },
-      { _tag: "EngineUnavailable", retry_after_ms: 9_000 },
-      { _tag: "EngineUnavailable", retry_after_ms: undefined },
+      { _tag: "EngineUnavailable", retry_after: Duration.millis(9_000) },
+      { _tag: "EngineUnavailable", retry_after: undefined },
     ])
   })
 

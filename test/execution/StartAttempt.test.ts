@@ -1,6 +1,6 @@
 /** Starts in virtual time: lost, doubled, refused, throttled, in the way of somebody else. */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 import { AnswerLost } from "../../src/client/Service.ts"
 import type { StartAnswer, StartCall, CallFailure } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
@@ -333,7 +333,10 @@ describe("somebody else's execution", () => {
         "failed FAILED engineer",
       ])
       for (const external of ["theirs", undefined]) {
-        const foreign = yield* night({ script: script(() => external), rules: { max_wait_ms: minute } })
+        const foreign = yield* night({
+          script: script(() => external),
+          rules: { max_wait: Duration.millis(minute) },
+        })
         expect(startFacts(foreign.facts).slice(0, 4)).toEqual(["start", "lost", "probe", "foreign"])
         expect([foreign.countOf("abort"), foreign.countOf("results")]).toEqual([0, 0])
       }

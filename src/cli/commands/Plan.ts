@@ -2,7 +2,7 @@
  * `nightjar plan JOB…`: what `run` would start now, without starting anything: tasks, conflicts, what is
  * skipped and why, form errors, and how long it may take.
  */
-import { Clock, Effect, Layer } from "effect"
+import { Clock, Duration, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import { resumeTask } from "../../execution/TaskResumption.ts"
 import type { Job } from "../../jobs/Job.ts"
@@ -103,7 +103,7 @@ const previewJson = ({ job, how, collect, plan, over }: Preview) => ({
       availability,
       fingerprint: task.fingerprint,
       token: tokenName(task.start),
-      expected_ms: task.expected_ms,
+      expected_ms: Duration.toMillis(task.expected),
       source: task.source,
       starts: !over.has(task_id),
     }),
@@ -116,7 +116,7 @@ const previewJson = ({ job, how, collect, plan, over }: Preview) => ({
   sources: job.sources,
   conflicts: plan.conflicts,
   warnings: plan.warnings,
-  expected_ms: plan.expected_ms,
+  expected_ms: Duration.toMillis(plan.expected),
 })
 
 const headlines = {
@@ -133,7 +133,7 @@ const renderPreview = ({ how, collect, plan, over, sources }: Preview, { width }
     task.engine_reference,
     task.features.map(({ code }) => code).join(" ") || "(the engine's defaults)",
     task.availability,
-    span(task.expected_ms),
+    span(Duration.toMillis(task.expected)),
     ...(withTokens ? [tokenName(task.start) === undefined ? "parameters" : "token"] : []),
   ])
   const header = ["customer", "engine", "features", "engine is", "expected"]
@@ -141,7 +141,7 @@ const renderPreview = ({ how, collect, plan, over, sources }: Preview, { width }
     wrap(
       `${plan.run_id} ${headlines[how]}: ${counted(starting.length, "task")} to start, ` +
         `${over.size} already finished, ${plan.settled.length} not to be started, ` +
-        `${counted(plan.sessions.length, "session")} to read; takes ${span(plan.expected_ms)} or more`,
+        `${counted(plan.sessions.length, "session")} to read; takes ${span(Duration.toMillis(plan.expected))} or more`,
       width,
     ),
     ...collect.map((run_id) => wrap(`first: collects what ${run_id} left at the service`, width)),
