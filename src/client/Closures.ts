@@ -36,7 +36,7 @@ export const noteRetryAfter = (
 ): void => {
   const key = keyOf(asked)
   const closedUntilMs = nowMs + Duration.toMillis(retry_after)
-  if (closedUntilMs > (closures.get(key)?.closedUntilMs ?? 0))
+  if (closedUntilMs > (closures.get(key)?.closedUntilMs ?? nowMs))
     closures.set(key, { closedUntilMs, http_status })
 }
 

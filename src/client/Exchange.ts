@@ -22,6 +22,7 @@ import type { AnyParts, CallParts, Endpoint } from "./EndpointRequest.ts"
 import type { Body, CallFailure } from "./Service.ts"
 import { AnswerLost } from "./Service.ts"
 import { isJsonObject, readBody } from "./Views.ts"
+import type { ReadBody } from "./Views.ts"
 
 /** Bounds of one request; the bounded thing comes first, its unit last. */
 export interface ServiceLimits {
@@ -87,7 +88,7 @@ const readCounted = Effect.fnUntraced(function* (
   response: HttpClientResponse.HttpClientResponse,
   headers: Headers.Headers,
   grow: Hold["grow"],
-): Effect.fn.Return<Body, CallFailure> {
+): Effect.fn.Return<ReadBody, CallFailure> {
   const { bytes, isCut } = yield* readBytes(call, response, headers, grow)
   if (isCut) return readBody(bytes, `it is larger than ${call.bytesMax} bytes`)
   const { valueBytes, broken } = measureLargeBody(bytes)
@@ -105,7 +106,7 @@ const lostBody = (call: Call, http_status: number, wanted: string) =>
 const answerOf = (
   call: Call,
   response: HttpClientResponse.HttpClientResponse,
-  clean: (raw: Body) => Body,
+  clean: (raw: ReadBody) => Body,
 ): Answer => {
   const http_status = response.status
   const headers = response.headers
@@ -113,7 +114,7 @@ const answerOf = (
     Effect.map(readCounted(call, response, headers, hold.grow), (raw) => {
       const body = clean(raw)
       hold.bytes = body.bytes
-      return { body, unblanked: raw.json }
+      return { body, unblanked: raw.body.json }
     }),
   )
   const fitting = (wanted: string, fits: (json: unknown) => boolean) =>
@@ -196,9 +197,10 @@ export const makeExchange = (
     read: (answer: Answer) => Effect.Effect<A, CallFailure>,
     cleaningOf: (json: unknown) => Cleaning = () => ({}),
   ) => {
-    const clean = (raw: Body): Body => {
-      const bytes = cleanBody(raw.bytes, known, cleaningOf(raw.json))
-      return bytes === raw.bytes ? raw : readBody(bytes, raw.unusable)
+    const clean = ({ body, text }: ReadBody): Body => {
+      const bytes = cleanBody(body.bytes, known, cleaningOf(body.json), text)
+      if (bytes === body.bytes) return body
+      return readBody(bytes, body.unusable ?? measureLargeBody(bytes).broken).body
     }
     const call: Call = {
       name: endpoint.identifier,

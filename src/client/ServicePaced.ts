@@ -115,15 +115,10 @@ const makePause = (requestsAtOnce: number) => {
       const { http_status, retry_after = Duration.zero } = failure
       // A 504 is the lock of one flow session (4.10); it says nothing about the host.
       const limit = http_status === 504 ? "session" : (asked.limit ?? "host")
-      if (Duration.isPositive(retry_after))
-        noteRetryAfter(closures, asked, nowMs, { http_status, retry_after })
+      noteRetryAfter(closures, asked, nowMs, { http_status, retry_after })
       if (limit === "session") return
-      lane.pace = noteThrottled(
-        lane.pace,
-        sentMs,
-        nowMs,
-        Math.min(Duration.toMillis(retry_after), closedWaitMaxMs),
-      )
+      const quietMs = Math.min(Duration.toMillis(retry_after), closedWaitMaxMs)
+      lane.pace = noteThrottled(lane.pace, sentMs, nowMs, quietMs)
     })
   const paced = Effect.fnUntraced(function* <A, R, E extends Tagged>(
     asked: Asked,

@@ -3,7 +3,6 @@
  * unknown field is ignored, and nothing here throws, whatever a body holds (promise 11).
  */
 import { Redacted, Schema } from "effect"
-import { measureLargeBody } from "../contract/BodyBounds.ts"
 import { acceptanceFields, executionStateFields, FeatureState } from "../contract/Execution.ts"
 import { readProductsCount } from "../contract/ProductsCount.ts"
 import { cutText, idCharactersMax, secretCharactersMax } from "../contract/TextBounds.ts"
@@ -11,19 +10,42 @@ import { TokenContext, TokenPair } from "../contract/Token.ts"
 import { blanked } from "../secrets/KnownSecrets.ts"
 import type { AcceptanceView, Body, ExchangeAnswer, StateView } from "./Service.ts"
 
-const utf8 = new TextDecoder()
+const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+const lenientUtf8 = new TextDecoder()
+
+const exactText = (bytes: Uint8Array): string | undefined => {
+  try {
+    return strictUtf8.decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+/** JSON has no undefined. */
+const parse = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** A body and, where its bytes are one JSON text and nothing else, that text: cleaning goes through it. */
+export interface ReadBody {
+  readonly body: Body
+  readonly text: string | undefined
+}
 
 /**
- * Parses a body once, if its bounds allow it. A body that is no JSON keeps its bytes and has `json`
- * undefined.
+ * Parses a body once, unless it breaks a bound (`unusable`). A body that is no JSON keeps its bytes and has
+ * `json` undefined; wrong bytes and a byte order mark do not keep a JSON from being read.
  */
-export const readBody = (bytes: Uint8Array, unusable = measureLargeBody(bytes).broken): Body => {
-  if (unusable !== undefined) return { bytes, json: undefined, unusable }
-  try {
-    return { bytes, json: JSON.parse(utf8.decode(bytes)) }
-  } catch {
-    return { bytes, json: undefined }
-  }
+export const readBody = (bytes: Uint8Array, unusable: string | undefined): ReadBody => {
+  if (unusable !== undefined) return { body: { bytes, json: undefined, unusable }, text: undefined }
+  const text = exactText(bytes)
+  const json = text === undefined ? undefined : parse(text)
+  if (json !== undefined) return { body: { bytes, json }, text }
+  return { body: { bytes, json: parse(lenientUtf8.decode(bytes)) }, text: undefined }
 }
 
 const idsInUse = ["execution_id", "session_id"]

@@ -5,7 +5,7 @@
  * body that holds nothing secret is returned as it came. A body that is no JSON is searched as text.
  */
 import { measureLargeBody } from "../contract/BodyBounds.ts"
-import { jsonTokens, valueEnd } from "./JsonTokens.ts"
+import { jsonTokens, stringValue, valueEnd } from "./JsonTokens.ts"
 import type { JsonToken } from "./JsonTokens.ts"
 import { blanked, makeKnownSecrets } from "./KnownSecrets.ts"
 import type { KnownSecrets, Place } from "./KnownSecrets.ts"
@@ -21,8 +21,13 @@ export interface Cleaning {
 /** Shorter ones are words; they are blanked where they stand and nowhere else. */
 const ticketMin = 8
 
-export const cleanBody = (bytes: Uint8Array, known: KnownSecrets, cleaning: Cleaning = {}): Uint8Array => {
-  const text = jsonText(bytes)
+/** `text` is what the bytes say, from whoever has read them as JSON already. */
+export const cleanBody = (
+  bytes: Uint8Array,
+  known: KnownSecrets,
+  cleaning: Cleaning = {},
+  text = jsonText(bytes),
+): Uint8Array => {
   if (text === undefined) return cleanText(bytes, known)
   return cleaning.records === "body" ? bytes : cleanJson(bytes, text, known, cleaning)
 }
@@ -84,10 +89,7 @@ const issuedIn = (text: string, records: string | undefined): ReadonlyArray<Know
 }
 
 /** Empty for what is no string. */
-const readText = (source: string): string => {
-  if (!source.startsWith('"')) return ""
-  return source.includes("\\") ? String(JSON.parse(source)) : source.slice(1, -1)
-}
+const readText = (source: string): string => (source.startsWith('"') ? stringValue(source) : "")
 
 const cleanToken = (
   token: JsonToken,

@@ -4,7 +4,7 @@ import { readEngine } from "../../src/client/EngineView.ts"
 import { readBody, viewAcceptance, viewState } from "../../src/client/Views.ts"
 import { flowResultsSource, isFinal } from "../../src/contract/ResultsSource.ts"
 
-const parse = (text: string) => readBody(new TextEncoder().encode(text)).json
+const parse = (text: string) => readBody(new TextEncoder().encode(text), undefined).body.json
 
 describe("views of bodies", () => {
   it("a state's fields of the right type are there, unknown values included, all others absent", () => {
@@ -59,7 +59,7 @@ describe("views of bodies", () => {
     const anyBytes = fc.tuple(fc.boolean(), fc.uint8Array(), fc.json())
     fc.assert(
       fc.property(anyBytes, ([isJson, bytes, text]) => {
-        const { json } = readBody(isJson ? new TextEncoder().encode(text) : bytes)
+        const { json } = readBody(isJson ? new TextEncoder().encode(text) : bytes, undefined).body
         viewState(json)
         viewAcceptance(json)
         isFinal(flowResultsSource, json)
