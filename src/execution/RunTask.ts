@@ -124,8 +124,10 @@ export const settleRefusal = Effect.fnUntraced(function* (night: Night, book: Bo
 
 const deferredReasons = { foreign: "ALREADY_EXECUTING", not_created: "SERVICE_UNREACHABLE" } as const
 
-const askedText = (asked: Duration.Duration): string =>
-  `the service asked to come back in ${Duration.format(Duration.seconds(Math.ceil(Duration.toSeconds(asked))))}`
+const askedText = (asked: Duration.Duration): string => {
+  const seconds = Duration.seconds(Math.ceil(Duration.toSeconds(asked)))
+  return `the service asked to come back in ${Duration.format(seconds)}`
+}
 
 /** Gives the slot back and queues the same attempt for later, as long as the task may wait at all. */
 const defer = Effect.fnUntraced(function* (

@@ -12,7 +12,7 @@ import type { CallFailure } from "../client/Service.ts"
 
 const triesMax = 6
 /** No engine keeps a plan waiting for longer: it is looked at again before a start. */
-const triedMax = Duration.minutes(2)
+const triedMaxMs = Duration.toMillis("2 minutes")
 
 const waitOf = (told: object) =>
   "retry_after" in told && Duration.isDuration(told.retry_after) ? { retry_after: told.retry_after } : {}
@@ -33,7 +33,7 @@ export const ServiceCatalogue = {
       EngineCatalogue.of({
         showEngine: (engine_reference) =>
           Effect.flatMap(Clock.currentTimeMillis, (now) =>
-            retryCall(service.showEngine(engine_reference), { triesMax, untilAt: now + Duration.toMillis(triedMax) }),
+            retryCall(service.showEngine(engine_reference), { triesMax, untilAt: now + triedMaxMs }),
           ).pipe(
             Effect.matchEffect({
               onFailure: answerOf,

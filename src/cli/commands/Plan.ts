@@ -141,7 +141,8 @@ const renderPreview = ({ how, collect, plan, over, sources }: Preview, { width }
     wrap(
       `${plan.run_id} ${headlines[how]}: ${counted(starting.length, "task")} to start, ` +
         `${over.size} already finished, ${plan.settled.length} not to be started, ` +
-        `${counted(plan.sessions.length, "session")} to read; takes ${span(Duration.toMillis(plan.expected))} or more`,
+        `${counted(plan.sessions.length, "session")} to read; ` +
+        `takes ${span(Duration.toMillis(plan.expected))} or more`,
       width,
     ),
     ...collect.map((run_id) => wrap(`first: collects what ${run_id} left at the service`, width)),
