@@ -1,16 +1,16 @@
 /**
  * All live layers, wired once. Rooms with heavy dependencies are loaded when a command first asks for them,
- * so that `nightjar --help` answers at once.
+ * so that a small command answers at once.
  */
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Duration, Effect, Layer, Logger, Redacted } from "effect"
-import { CliConfig, Command, GlobalFlag } from "effect/cli"
+import { Command } from "effect/cli"
 import type { HttpClient } from "effect/http"
-import { nightjar } from "./cli/Nightjar.ts"
+import { nightjar, NightjarFlags } from "./cli/Nightjar.ts"
 import { Output } from "./cli/Output.ts"
-import { presenterLayer } from "./cli/Presenter.ts"
+import { Presenter } from "./cli/Presenter.ts"
 import { runProcess } from "./cli/RunProcess.ts"
 import { toolVersion } from "./cli/Version.ts"
 import { Wiring } from "./cli/Wiring.ts"
@@ -19,7 +19,7 @@ import type { Service } from "./client/Service.ts"
 import type { Job, ServiceTarget } from "./jobs/Job.ts"
 import type { Secrets } from "./jobs/Secrets.ts"
 import type { Ledger } from "./ledger/Ledger.ts"
-import { scaledClock, serverClock } from "./cli/EmbeddedClocks.ts"
+import { EmbeddedClock } from "./cli/EmbeddedClocks.ts"
 import { processSecrets } from "./secrets/KnownSecrets.ts"
 import { Settings } from "./cli/Settings.ts"
 
@@ -77,12 +77,12 @@ const tokenStore = (job: Job, output: string, access: "write" | "look") => {
   return lazily(async () => {
     const { existsSync } = await import("node:fs")
     const { Secrets } = await import("./jobs/Secrets.ts")
-    const { TokenStoreLayer } = await import("./tokens/TokenStore.ts")
+    const { TokenStore } = await import("./tokens/TokenStore.ts")
     const path = tokensPath(output)
     const opened = Effect.gen(function* () {
       const { resolve } = yield* Secrets
       const options = { key: yield* resolve(key), service: tokenServiceOf(job.service) }
-      return TokenStoreLayer.open(access === "write" || existsSync(path) ? path : ":memory:", options)
+      return TokenStore.layer(access === "write" || existsSync(path) ? path : ":memory:", options)
     })
     return Layer.unwrap(opened)
   })
@@ -104,7 +104,7 @@ const remote = (target: Extract<ServiceTarget, { _tag: "Remote" }>, through?: Th
     const { ServiceHttp } = await import("./client/ServiceHttp.ts")
     const { ServicePaced, ServicePause } = await import("./client/ServicePaced.ts")
     const { NodeClient } = await import("./client/NodeClient.ts")
-    const SteadyClock = await import("./foundation/SteadyClock.ts")
+    const { SteadyClock } = await import("./foundation/SteadyClock.ts")
     const http = Layer.unwrap(
       Effect.gen(function* () {
         const { resolve } = yield* Secrets
@@ -155,7 +155,7 @@ const embedded = (
       Layer.provide(seenBy(through, SandboxClient.layer)),
       Layer.merge(hooksUrl === undefined ? Layer.empty : dispatcher(target.speed)),
       Layer.provide(sandbox),
-      Layer.provideMerge(scaledClock(target.speed, journal)),
+      Layer.provideMerge(EmbeddedClock.layer(target.speed, journal)),
     )
   })
 
@@ -211,7 +211,7 @@ const night = (job: Job, output: string, hooksUrl?: string, through?: Through) =
     Layer.provideMerge(publisher(output, job.share)),
     Layer.provideMerge(landing(output)),
     Layer.provideMerge(
-      lazily(async () => (await import("./cli/NightLog.ts")).loggedLedger(output, job.share)),
+      lazily(async () => (await import("./cli/NightLog.ts")).NightLog.layer(output, job.share)),
     ),
     Layer.provideMerge(tokenStore(job, output, "write")),
     Layer.provideMerge(Layer.mergeAll(ledger(output, "read-write"), secrets)),
@@ -238,7 +238,7 @@ const sandboxServer = ({ port, host, seed, speed, journal, faults, reading, webh
           ...(reading === undefined ? {} : { reading }),
         }),
       ),
-      Layer.provideMerge(serverClock(speed, journal)),
+      Layer.provideMerge(EmbeddedClock.layerServer(speed, journal)),
       Layer.provideMerge(journal === undefined ? Layer.empty : journalLock(journal)),
     )
   })
@@ -286,10 +286,8 @@ const cleanLine = (line: string): string => processSecrets.clean(line, "own")
 
 const live = Layer.mergeAll(
   wiring,
-  presenterLayer,
-  CliConfig.layer({
-    builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions, GlobalFlag.LogLevel],
-  }),
+  Presenter.layer,
+  NightjarFlags.layer,
   Logger.layer([Logger.withConsoleError(Logger.map(Logger.formatLogFmt, cleanLine))]),
   output.pipe(Layer.provideMerge(Settings.layer)),
 ).pipe(Layer.provideMerge(NodeServices.layer))

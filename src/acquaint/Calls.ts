@@ -3,7 +3,7 @@
  * what came back. Bodies are kept in memory for as long as they are judged; what is written of them has no
  * values (`Shape.ts`).
  */
-import { Schema } from "effect"
+import { Predicate, Schema } from "effect"
 import type { SchemaAST } from "effect"
 import { ExecutionApi, FlowApi } from "../contract/Api.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
@@ -137,10 +137,6 @@ export const matcherOf = (sources: ReadonlyArray<ResultsSource>): Matcher => {
 /** The JSON of an answer; undefined where it has none. */
 export const jsonOf = ({ body }: RecordedCall): unknown => (body._tag === "Json" ? body.json : undefined)
 
-export type JsonObject = Readonly<Record<string, unknown>>
-export const isObject = (json: unknown): json is JsonObject =>
-  typeof json === "object" && json !== null && !Array.isArray(json)
-
 /** An own field of a JSON object. */
 export const fieldOf = (json: unknown, name: string): unknown =>
-  isObject(json) && Object.hasOwn(json, name) ? json[name] : undefined
+  Predicate.isObject(json) && Object.hasOwn(json, name) ? json[name] : undefined

@@ -3,9 +3,8 @@
  * reference, or answered with a status that it does not list. Walks the contract's own schemas, so that the
  * comparison knows nothing that they do not say; no finding repeats a value of a record.
  */
-import { SchemaAST } from "effect"
+import { Predicate, SchemaAST } from "effect"
 import type { RecordedCall } from "./Calls.ts"
-import { isObject } from "./Calls.ts"
 import { codeText, keyText, kindOf } from "./Shape.ts"
 
 export type FindingKind = "status" | "body" | "missing" | "type" | "value" | "unknown"
@@ -45,7 +44,7 @@ const takes = (ast: SchemaAST.AST, value: unknown): boolean => {
   if (SchemaAST.isBoolean(ast)) return typeof value === "boolean"
   if (SchemaAST.isNumber(ast)) return isWhole(ast) ? Number.isSafeInteger(value) : typeof value === "number"
   if (SchemaAST.isArrays(ast)) return Array.isArray(value)
-  return SchemaAST.isObjects(ast) ? isObject(value) : true
+  return SchemaAST.isObjects(ast) ? Predicate.isObject(value) : true
 }
 
 const wanted = (ast: SchemaAST.AST): string => {
@@ -105,7 +104,7 @@ const walk = (ast: SchemaAST.AST, value: unknown, path: string, tell: Tell, dept
     const item = member.rest[0]
     if (item !== undefined) for (const one of value) walk(item, one, `${path}[]`, tell, depth + 1)
   }
-  if (SchemaAST.isObjects(member) && isObject(value)) walkObject(member, value, path, tell, depth)
+  if (SchemaAST.isObjects(member) && Predicate.isObject(value)) walkObject(member, value, path, tell, depth)
 }
 
 /** Statuses whose answers have no body by the rules of HTTP. */

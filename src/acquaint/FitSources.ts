@@ -3,9 +3,10 @@
  * changed where they do not hold here, the job's own rows are taken over where they answered. No path is
  * invented. What could cost records is written as a comment, for an engineer to decide.
  */
+import { Predicate } from "effect"
 import { builtInSources } from "../contract/ResultsSource.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
-import { fieldOf, isObject, jsonOf } from "./Calls.ts"
+import { fieldOf, jsonOf } from "./Calls.ts"
 import type { RecordedCall } from "./Calls.ts"
 import type { Observed } from "./Observe.ts"
 import { countsIn, lastAnswer, meetsCounts, shareOf } from "./Evidence.ts"
@@ -59,7 +60,7 @@ const refusal = (call: RecordedCall, observed: ReadonlyArray<Observed>): string 
 
 /** What such a line does. */
 export const onItsWordAlone =
-  "a final answer is taken for complete, and executions are deleted on the source's word alone"
+  "a final answer is taken for complete, and executions are deleted without a count"
 
 /** Without a count only a source that may bring everything can be taken at its word. */
 const proposeUncounted = (source: ResultsSource, why: string, input: FitInput): Proposal => {
@@ -88,7 +89,8 @@ const proposeCounts = (source: ResultsSource, input: FitInput): Proposal => {
 /** A closed execution whose answer does not say that it is final would never be taken for complete. */
 const proposeFinal = (source: ResultsSource, call: RecordedCall): Proposal["decisions"] => {
   const json = jsonOf(call)
-  if (source.final === "always" || !isObject(json) || fieldOf(json, source.final) !== undefined) return []
+  if (source.final === "always" || !Predicate.isObject(json) || fieldOf(json, source.final) !== undefined)
+    return []
   const why =
     `the answer has no \`${source.final}\`, although the execution is closed, so that a night takes it ` +
     "for partial"
@@ -104,7 +106,7 @@ const propose = (source: ResultsSource, input: FitInput): Proposal => {
     if (why !== undefined) return off(why)
   }
   if (call.http_status !== 200) {
-    const nothing = source.nothing.includes(call.http_status ?? 0) ? ": nothing is here" : ""
+    const nothing = source.nothing.includes(call.http_status ?? 0) ? ": no data here" : ""
     return unchanged(`answered ${call.http_status}${nothing}`)
   }
   const { change, says, decisions } = proposeCounts(source, input)
@@ -145,7 +147,7 @@ const fit = (source: ResultsSource, input: FitInput): FittedSource => {
   const builtIn = builtInSources.find((row) => row.name === name)
   const call = lastAnswer(source, input.calls)
   if (builtIn === undefined && call?.http_status !== 200) {
-    return { name, says: `of no help: ${says}`, decisions: [] }
+    return { name, says: `not usable: ${says}`, decisions: [] }
   }
   const fitted: ResultsSource = { ...source, ...change }
   const said = rowKeys
@@ -157,7 +159,7 @@ const fit = (source: ResultsSource, input: FitInput): FittedSource => {
     ...said.map(yamlLine),
     ...decisions.flatMap(({ line, why }) => [
       "",
-      comment(`An engineer has to decide: ${why}. With the next line ${onItsWordAlone}.`),
+      comment(`An engineer must decide: ${why}. With the next line ${onItsWordAlone}.`),
       `# ${line}`,
     ]),
     "",

@@ -3,7 +3,8 @@
  * was seen and the call that shows it, or nothing. A key is told only where its answer could not have meant
  * anything else; a place that two readings explain alike stays open.
  */
-import { fieldOf, isObject, jsonOf } from "./Calls.ts"
+import { Predicate } from "effect"
+import { fieldOf, jsonOf } from "./Calls.ts"
 import type { RecordedCall } from "./Calls.ts"
 import { idForm } from "./Shape.ts"
 
@@ -25,15 +26,17 @@ const textOf = (json: unknown, name: string): string | undefined => {
 }
 /** Of a field that is optional and nullable: how a value that is there without doubt is written. */
 const shownAs = (json: unknown, name: string): "shown" | "absent" | "null" =>
-  isObject(json) && Object.hasOwn(json, name) ? (json[name] === null ? "null" : "shown") : "absent"
+  Predicate.isObject(json) && Object.hasOwn(json, name) ? (json[name] === null ? "null" : "shown") : "absent"
 
 const isState = (call: RecordedCall): boolean =>
   named(call, "readExecution") &&
   (call.http_status === 200 || call.http_status === 202) &&
-  isObject(jsonOf(call))
+  Predicate.isObject(jsonOf(call))
 const isClosed = (call: RecordedCall): boolean => isState(call) && call.http_status === 200
 const isAcceptance = (call: RecordedCall): boolean =>
-  named(call, "startExecution", "startTokenized") && call.http_status === 202 && isObject(jsonOf(call))
+  named(call, "startExecution", "startTokenized") &&
+  call.http_status === 202 &&
+  Predicate.isObject(jsonOf(call))
 
 /** The last state before a call says whether there was anything for it to read. */
 const loggedInBefore = (call: RecordedCall, calls: ReadonlyArray<RecordedCall>): boolean => {
@@ -47,7 +50,7 @@ const countsOf = (call: RecordedCall): Seen => {
   if (counts === undefined) return "absent"
   if (counts === null) return "null"
   if (Array.isArray(counts)) return "list"
-  if (!isObject(counts)) return undefined
+  if (!Predicate.isObject(counts)) return undefined
   const values = Object.values(counts)
   if (values.every(Number.isSafeInteger)) return "shown"
   if (values.every((value) => typeof value === "number")) return "float"
@@ -69,7 +72,7 @@ const formsOf = (call: RecordedCall): Seen => {
   const ofFeatures = Array.isArray(features) ? features.map((one) => fieldOf(one, "configurations")) : []
   const forms = [fieldOf(engine, "parameters"), fieldOf(engine, "configurations"), ...ofFeatures]
   const ways = forms
-    .filter(isObject)
+    .filter(Predicate.isObject)
     .flatMap((form) => ["$defs", "required", "x-meta"].map((name) => shownAs(form, name)))
   return ways.includes("null") ? "null" : ways.includes("absent") ? "absent" : undefined
 }
@@ -178,7 +181,8 @@ const looks: Readonly<Record<string, Look>> = {
   session_id_form: sessionFormOf,
   flow_session_ids: flowIdsOf,
   challenge_body: (call) => {
-    if (!named(call, "readExecution") || call.http_status !== 423 || !isObject(jsonOf(call))) return undefined
+    if (!named(call, "readExecution") || call.http_status !== 423 || !Predicate.isObject(jsonOf(call)))
+      return undefined
     return textOf(jsonOf(call), "status_code") === undefined ? "fields" : "state"
   },
   // The start named one, so that its absence is no accident.
@@ -201,7 +205,7 @@ const looks: Readonly<Record<string, Look>> = {
   flow_data: (call) => {
     if (!named(call, "readFlowResults") || call.http_status !== 200) return undefined
     const data = fieldOf(jsonOf(call), "data")
-    return Array.isArray(data) ? "list" : isObject(data) ? "map" : undefined
+    return Array.isArray(data) ? "list" : Predicate.isObject(data) ? "map" : undefined
   },
   flow_error_body: flowErrorOf,
   retry_after: retryAfterOf,

@@ -3,21 +3,21 @@
  * fit, what was observed where the reference leaves room, which results sources fit, and what to do next.
  * It quotes no value of a record and no whole id but the execution's.
  */
+import type { Access, ExecutionId, RunId } from "../contract/Ids.ts"
 import { countedTotal } from "../contract/ProductsCount.ts"
 import type { DrainProof } from "../execution/DrainProof.ts"
-import { counted, plain, span, wrap } from "../report/TextTable.ts"
+import { counted } from "../foundation/Counted.ts"
+import { plain, span, wrap } from "../report/TextTable.ts"
 import type { RecordedCall } from "./Calls.ts"
 import type { Finding } from "./Compare.ts"
 import type { Picture } from "./Judge.ts"
 import { shapeOf } from "./Shape.ts"
 
-export interface About {
-  readonly customer_id: string
-  readonly engine_reference: string
-  readonly run_id: string
+export interface About extends Access {
+  readonly run_id: RunId
   readonly outcome: string
   readonly reason: string
-  readonly execution_id: string | undefined
+  readonly execution_id: ExecutionId | undefined
   /** Whether the execution is still at the service. */
   readonly isKept: boolean
   readonly calls: number
@@ -127,7 +127,7 @@ export const reportSections = (
       lines: atMost(beyond.map(findingLine)),
     },
     { title: "Results sources", lines: fitted.map(({ name, says }) => `${name}: ${says}`) },
-    { title: "An engineer has to decide", lines: decisions },
+    { title: "An engineer must decide", lines: decisions },
   ].filter(({ lines }) => lines.length > 0)
 }
 

@@ -3,8 +3,8 @@
  * it is a value that the reference itself lists; of records nothing but `product` and `sub_family` is. Keys
  * that look like numbers or identifiers of somebody are not written either.
  */
+import { Predicate } from "effect"
 import * as Vocabulary from "../contract/Vocabulary.ts"
-import { isObject } from "./Calls.ts"
 
 const depthMax = 10
 const keysMax = 80
@@ -106,7 +106,7 @@ export const shapeOf = (json: unknown): unknown => shapeAt(json, "", false, 0)
 export const kindOf = (value: unknown): string => {
   if (value === null) return "null"
   if (Array.isArray(value)) return "a list"
-  if (isObject(value)) return "a map"
+  if (Predicate.isObject(value)) return "a map"
   if (typeof value === "string") return "a text"
   if (typeof value === "boolean") return "true or false"
   return Number.isSafeInteger(value) ? "a whole number" : "a number"

@@ -5,7 +5,8 @@
 import { Effect, Option } from "effect"
 import type { Assignment, Job } from "../jobs/Job.ts"
 import { suggestion } from "../foundation/Nearest.ts"
-import { UsageRefused } from "./Failures.ts"
+import { refuse } from "./Failures.ts"
+import type { Refused } from "./Failures.ts"
 
 const namesMax = 5
 
@@ -17,18 +18,23 @@ const pick = (
   given: Option.Option<string>,
   names: ReadonlyArray<string>,
   whose: string,
-): Effect.Effect<string, UsageRefused> => {
-  const refuse = (message: string) => Effect.fail(new UsageRefused({ message }))
+): Effect.Effect<string, Refused> => {
   if (Option.isSome(given)) {
     return names.includes(given.value)
       ? Effect.succeed(given.value)
-      : refuse(`--${flag}: ${whose} has none of that name${suggestion(given.value, names)}`)
+      : Effect.fail(
+          refuse("name-unknown", {
+            detail: `--${flag} in ${whose}${suggestion(given.value, names)}`,
+          }),
+        )
   }
   const [only] = names
-  if (only === undefined) return refuse(`${whose} has no ${flag}, and one is needed`)
+  if (only === undefined) return Effect.fail(refuse("names-missing", { where: whose, what: flag }))
   return names.length === 1
     ? Effect.succeed(only)
-    : refuse(`${whose} has ${names.length} ${flag}s: name one with --${flag} (${some(names)})`)
+    : Effect.fail(
+        refuse("names-ambiguous", { where: whose, count: names.length, what: flag, names: some(names) }),
+      )
 }
 
 const distinct = (names: ReadonlyArray<string>): ReadonlyArray<string> => [...new Set(names)]

@@ -5,20 +5,24 @@
 import { existsSync, readdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Result, Schema } from "effect"
+import type { CustomerId, EngineReference } from "../contract/Ids.ts"
 import type { RecordedCall } from "../acquaint/Calls.ts"
 import type { FittedSource } from "../acquaint/FitSources.ts"
 import type { Observed } from "../acquaint/Observe.ts"
 import { callLine } from "../acquaint/Report.ts"
 import { encodeReading } from "../sandbox/readings/ReadingFile.ts"
 import { Reading, readingChoices } from "../sandbox/state/Reading.ts"
-import { UsageRefused } from "./Failures.ts"
-import { makeFolder, writeWhole } from "./RunFolder.ts"
+import { refuse } from "./Failures.ts"
+import { makePrivate, writeWhole } from "./RunFolder.ts"
 
 /** One name of a folder, whatever the ids hold. */
 const folderName = (text: string): string => text.replaceAll(/[^A-Za-z0-9.-]/g, "_")
 
-export const acquaintFolder = (output: string, customer_id: string, engine_reference: string): string =>
-  join(output, "acquaint", `${folderName(customer_id)}.${folderName(engine_reference)}`)
+export const acquaintFolder = (
+  output: string,
+  customer_id: CustomerId,
+  engine_reference: EngineReference,
+): string => join(output, "acquaint", `${folderName(customer_id)}.${folderName(engine_reference)}`)
 
 export const sectionOf = (key: string): string | undefined =>
   readingChoices.find((choice) => choice.key === key)?.section
@@ -41,10 +45,7 @@ export const claimSchemas = (folder: string, isOurs: boolean) => {
   return Effect.suspend(() => {
     const names = existsSync(results) ? readdirSync(results) : []
     if (isOurs) rmSync(folder, { recursive: true, force: true })
-    else if (names.length > 0) {
-      const message = `${results} holds results sources already: give --write a folder without any`
-      return Effect.fail(new UsageRefused({ message }))
-    }
+    else if (names.length > 0) return Effect.fail(refuse("results-sources-exist", { folder: results }))
     return Effect.void
   })
 }
@@ -58,7 +59,7 @@ export const writeSources = Effect.fnUntraced(function* (
   const written: Array<string> = []
   for (const { name, text } of fitted) {
     if (text === undefined) continue
-    if (written.length === 0) makeFolder(folder, "none")
+    if (written.length === 0) yield* makePrivate(folder)
     yield* writeWhole(results, `${name}.yaml`, text, "none")
     written.push(join(results, `${name}.yaml`))
   }
@@ -67,7 +68,7 @@ export const writeSources = Effect.fnUntraced(function* (
 
 export const writeCalls = Effect.fnUntraced(function* (folder: string, calls: ReadonlyArray<RecordedCall>) {
   // Each step of the way is closed to others, whoever made it.
-  makeFolder(join(folder, ".."), "none")
+  yield* makePrivate(join(folder, ".."))
   yield* writeWhole(folder, "calls.ndjson", calls.map((call) => `${callLine(call)}\n`).join(""), "none")
 })
 

@@ -4,6 +4,8 @@
  * reason to make. Nothing is started that a night would not start.
  */
 import { Effect, Stream } from "effect"
+import { RunId } from "../contract/Ids.ts"
+import type { EngineReference, SessionId } from "../contract/Ids.ts"
 import { makeRecorder } from "../acquaint/Recorder.ts"
 import type { Recorder } from "../acquaint/Recorder.ts"
 import { jsonOf, matcherOf } from "../acquaint/Calls.ts"
@@ -49,7 +51,7 @@ export const recorderFor = (job: Job, probeConflict: boolean): Recorder =>
 
 /** What a plan says against the start; undefined: it would start. */
 const verdictBefore = Effect.fnUntraced(function* (job: Job) {
-  const { plan } = yield* planJob(job, `${job.name}.acquaint`, undefined)
+  const { plan } = yield* planJob(job, RunId.make(`${job.name}.acquaint`), undefined)
   return plan.settled[0]
 })
 
@@ -64,7 +66,7 @@ const newestOf = Effect.fnUntraced(function* (job: Job) {
 const extraWithin = "2 minutes"
 
 /** One document says how documents are answered; its bytes are left where they are. */
-const readAttachment = Effect.fnUntraced(function* (job: Job, recorder: Recorder, session_id: string) {
+const readAttachment = Effect.fnUntraced(function* (job: Job, recorder: Recorder, session_id: SessionId) {
   const service = yield* Service
   const bodies = job.sources
     .filter(({ attachments }) => attachments)
@@ -80,14 +82,15 @@ const lookFurther = Effect.fnUntraced(function* (
   job: Job,
   recorder: Recorder,
   ids: SourceIds,
-  engine_reference: string,
+  engine_reference: EngineReference | undefined,
 ) {
   const service = yield* Service
   const { execution_id, session_id } = ids
   if (execution_id === undefined) return
   const asked = (name: string) => recorder.calls.some(({ route }) => route.name === name)
   // The catalogue is kept for half a day, so that a second acquaintance would not see it.
-  if (!asked("showEngine")) yield* Effect.ignore(service.showEngine(engine_reference))
+  if (engine_reference !== undefined && !asked("showEngine"))
+    yield* Effect.ignore(service.showEngine(engine_reference))
   if (!asked("pollExecution")) yield* Effect.ignore(service.pollExecution(execution_id))
   for (const source of job.sources) {
     const isAsked = lastAnswer(source, recorder.calls) !== undefined
@@ -117,7 +120,7 @@ export const acquaintedNight = Effect.fn("Acquaint.night")(function* (input: {
   const isKept = attempt?.execution_id !== undefined && attempt.deletion?.outcome !== "deleted"
   if (isKept && attempt?.closed !== undefined) {
     const ids = { execution_id: attempt.execution_id, session_id: attempt.session_id }
-    const looks = lookFurther(whole, recorder, ids, task?.planned.engine_reference ?? "")
+    const looks = lookFurther(whole, recorder, ids, task?.planned.engine_reference)
     yield* looks.pipe(Effect.timeout(extraWithin), Effect.ignore)
   }
   return { _tag: "Ran" as const, result, summary, task, attempt, isKept }

@@ -9,11 +9,12 @@ import type { Picture } from "../acquaint/Judge.ts"
 import type { Recorder } from "../acquaint/Recorder.ts"
 import { missingFamilies, renderMarkdown, renderSections, reportSections } from "../acquaint/Report.ts"
 import type { About, Section } from "../acquaint/Report.ts"
+import { rowOf } from "../ends/Ends.ts"
 import type { Assignment, Job } from "../jobs/Job.ts"
-import { adviceOf } from "../report/Advice.ts"
 import { sectionOf, writeRecord, writeSources } from "./AcquaintFiles.ts"
 import type { acquaintedNight } from "./AcquaintRun.ts"
-import { exitCodes } from "./Failures.ts"
+import { endingFor } from "./Failures.ts"
+import { exitCodes } from "../messages/ExitCodes.ts"
 import { note, Output, say, sayJson } from "./Output.ts"
 
 type Ran = Effect.Success<ReturnType<typeof acquaintedNight>>
@@ -94,10 +95,11 @@ const nextSection = (
   files: ReadonlyArray<string>,
 ): Section => {
   const { folder, ran } = told
+  const { means, next } = rowOf(about.reason)
   return {
     title: "Next",
     lines: [
-      ...(isDone(ran) ? [] : [`${about.reason}: ${adviceOf(about.reason)}`]),
+      ...(isDone(ran) ? [] : [`${about.reason}: ${means} ${next}`]),
       ...(isDone(ran) ? [sourcesLine(told, picture, files)] : []),
       "Try nights on an embedded service that reads the reference so: " +
         `\`nightjar sandbox --reading ${folder}/reading.yaml\`.`,
@@ -130,22 +132,20 @@ const jsonOf = (about: About, picture: Picture, exit_code: number, files: object
   }
 }
 
-const refusedLines = (told: Told, ran: Extract<Ran, { _tag: "Refused" }>) => {
+const refusedEnding = (told: Told, ran: Extract<Ran, { _tag: "Refused" }>) => {
   const { customer_id, engine_reference } = told.assignment
   const { reason, message } = ran.refused
-  return [
-    `${customer_id} on ${engine_reference} was not started: ${reason}: ${message}`,
-    "Nothing was sent but reads of the catalogue. `nightjar plan` shows the same.",
-  ]
+  return endingFor("acquaint-not-started", { customer_id, engine_reference, reason, message: message ?? "" })
 }
 
 /** Writes the files, tells the report, and answers the exit code. */
 export const tellRun = Effect.fnUntraced(function* (told: Told) {
   const { ran, recorder, whole, folder, schemas } = told
   if (ran._tag === "Refused") {
-    for (const line of refusedLines(told, ran)) yield* note(line)
-    if (told.json) yield* sayJson({ outcome: "skipped", reason: ran.refused.reason, exit_code: 3 })
-    return exitCodes.peopleMustAct as number
+    const { lines, exit_code } = refusedEnding(told, ran)
+    for (const line of lines) yield* note(line)
+    if (told.json) yield* sayJson({ outcome: "skipped", reason: ran.refused.reason, exit_code })
+    return exit_code
   }
   const picture = judge({
     calls: recorder.calls,

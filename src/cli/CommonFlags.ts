@@ -44,6 +44,6 @@ export const jobArguments = Argument.String("JOB").pipe(
 )
 
 export const runArgument = Argument.String("RUN").pipe(
-  Argument.withDescription("A run_id; the newest run when absent"),
+  Argument.withDescription("A run_id (default: the newest run)"),
   Argument.optional,
 )

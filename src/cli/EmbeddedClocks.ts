@@ -6,7 +6,7 @@ import { Clock, Effect, Layer } from "effect"
 import type { Ledger } from "../ledger/Ledger.ts"
 
 /** Time goes on where the newest event of the embedded service and of the ledger left it, never back. */
-export const scaledClock = (speed: number, journal: string | undefined) =>
+const layer = (speed: number, journal: string | undefined) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const { Ledger } = yield* Effect.promise(() => import("../ledger/Ledger.ts"))
@@ -28,7 +28,7 @@ const newestFactAt = Effect.fnUntraced(function* (known: Ledger["Service"]) {
 })
 
 /** For the service as a server. */
-export const serverClock = (speed: number, journal: string | undefined) =>
+const layerServer = (speed: number, journal: string | undefined) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const { newestEventAt } = yield* Effect.promise(() => import("../sandbox/state/Journal.ts"))
@@ -40,3 +40,5 @@ export const serverClock = (speed: number, journal: string | undefined) =>
         : ScaledClock.layer({ speed, originMs: Math.max(now, happened ?? 0) })
     }),
   )
+
+export const EmbeddedClock = { layer, layerServer }

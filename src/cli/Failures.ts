@@ -1,40 +1,46 @@
 /**
  * How a command ends: its exit code, and for people what happened, what was kept and what to do next. Every
- * error that a command can fail with is named here; whatever is not is a defect of the program, told without
- * its data.
+ * error that a program can fail with has its message here, or the program does not compile; whatever else
+ * ends one is a defect, told without its data.
  */
 import { Effect, Schema } from "effect"
 import { CliError } from "effect/cli"
-
-export const exitCodes = {
-  ok: 0,
-  defect: 1,
-  usage: 2,
-  peopleMustAct: 3,
-  leftovers: 4,
-  locked: 5,
-  refused: 6,
-  interrupted: 130,
-  terminated: 143,
-} as const
+import type { HttpServerError } from "effect/http"
+import type { CallFailure } from "../client/Service.ts"
+import type { ReceiverRefused } from "../client/HookReceiver.ts"
+import type { ServiceSettingsRefused } from "../client/ServiceSettings.ts"
+import type { DuckDbFailed } from "../duckdb/DuckDbFailed.ts"
+import type { CatalogueFailed } from "../forms/EngineForms.ts"
+import type { FolderLocked, LockFailed } from "../foundation/FolderLock.ts"
+import type { JobInvalid } from "../jobs/Problem.ts"
+import type { SecretUnavailable } from "../jobs/Secrets.ts"
+import type { LandingDamaged, LandingFailed } from "../landing/Landing.ts"
+import type { LedgerFailed } from "../ledger/Ledger.ts"
+import { afterwards, catalogue, happened, messageOf, told, withId } from "../messages/Catalogue.ts"
+import type { MessageId, ValuesOf } from "../messages/Catalogue.ts"
+import { exitCodes } from "../messages/ExitCodes.ts"
+import type { ServiceRefused } from "../night/Nightly.ts"
+import type { PublishFailed } from "../publishing/Publisher.ts"
+import type { RecordSchemaInvalid } from "../records/RecordSchema.ts"
+import { counted } from "../foundation/Counted.ts"
+import type { FaultsInvalid } from "../sandbox/faults/FaultsFile.ts"
+import type { ReadingInvalid } from "../sandbox/readings/ReadingFile.ts"
+import type { JournalFailed, JournalInUse } from "../sandbox/state/Journal.ts"
+import type { TokenStoreRefused } from "../tokens/TokenSealing.ts"
 
 /** A command is over with an exit code other than 0; everything worth saying is said. */
 export class Ended extends Schema.TaggedError<Ended>()("Ended", { exit_code: Schema.Int }) {}
 
-/** Wrong usage, job file or settings: nothing was started. */
-export class UsageRefused extends Schema.TaggedError<UsageRefused>()("UsageRefused", {
+const MessageIds = Schema.Literals(Object.keys(catalogue) as ReadonlyArray<MessageId>)
+
+/** A command cannot go on; the message says why. */
+export class Refused extends Schema.TaggedError<Refused>()("Refused", {
+  id: MessageIds,
   message: Schema.String,
 }) {}
 
-/** The output folder cannot be made or written. */
-export class OutputUnusable extends Schema.TaggedError<OutputUnusable>()("OutputUnusable", {
-  message: Schema.String,
-}) {}
-
-/** Something that this command needs is not there. */
-export class NothingThere extends Schema.TaggedError<NothingThere>()("NothingThere", {
-  message: Schema.String,
-}) {}
+export const refuse = <Id extends MessageId>(id: Id, ...values: ValuesOf<Id>) =>
+  new Refused({ id, message: happened(id, ...values) })
 
 export const endWith = (exit_code: number) =>
   exit_code === 0 ? Effect.void : Effect.fail(new Ended({ exit_code }))
@@ -45,137 +51,101 @@ export interface Ending {
   readonly lines: ReadonlyArray<string>
 }
 
-const kept = "What was landed and recorded is kept, nothing unpublished was deleted at the service"
-const resume = "`nightjar run` resumes from there"
-
-const told = (exit_code: number, what: string, next: string): Ending => ({
-  exit_code,
-  lines: [`nightjar: ${firstLine(what)}`, ...(next === "" ? [] : [next])],
+/** The whole of an error message: its line with the id, then what was kept and what to do next. */
+export const endingFor = <Id extends MessageId>(id: Id, ...values: ValuesOf<Id>): Ending => ({
+  exit_code: messageOf(id).exit_code ?? exitCodes.usage,
+  lines: [`nightjar: ${told(id, ...values)}`, afterwards(id)],
 })
 
-const firstLine = (text: string): string => text.split("\n", 1)[0] ?? text
+/** Everything that a program may fail with, but for its arguments. */
+export type Failure =
+  | CallFailure
+  | CatalogueFailed
+  | DuckDbFailed
+  | Ended
+  | FaultsInvalid
+  | FolderLocked
+  | HttpServerError.ServeError
+  | JobInvalid
+  | JournalFailed
+  | JournalInUse
+  | LandingDamaged
+  | LandingFailed
+  | LedgerFailed
+  | LockFailed
+  | PublishFailed
+  | ReadingInvalid
+  | ReceiverRefused
+  | RecordSchemaInvalid
+  | Refused
+  | SecretUnavailable
+  | ServiceRefused
+  | ServiceSettingsRefused
+  | TokenStoreRefused
 
-const messageOf = (error: object): string =>
-  "message" in error && typeof error.message === "string" && error.message !== ""
-    ? error.message
-    : "no reason given"
+const detailOf = ({ message }: { readonly message: string }) => ({
+  detail: message === "" ? "no reason given" : message,
+})
 
-type Teller = (message: string, error: object) => Ending
-
-/** By `_tag`, so that no command has to load the rooms whose errors it never meets. */
-const tellers: Readonly<Record<string, Teller>> = {
-  Ended: (_, error) => ({
-    exit_code:
-      "exit_code" in error && typeof error.exit_code === "number" ? error.exit_code : exitCodes.defect,
-    lines: [],
-  }),
-  UsageRefused: (message) => told(exitCodes.usage, message, ""),
-  NothingThere: (message) => told(exitCodes.usage, message, ""),
-  JobInvalid: (message) => ({
-    exit_code: exitCodes.usage,
-    lines: [
-      ...message.split("\n"),
-      // What loading finds is told there; this is what only the resolved secrets show.
-      "Nothing was started. Correct the job file; `nightjar plan` checks it with its secrets.",
-    ],
-  }),
-  FaultsInvalid: (message) => ({
-    exit_code: exitCodes.usage,
-    lines: [...message.split("\n"), "Nothing was started. `nightjar sandbox --help` shows what a fault is."],
-  }),
-  ReadingInvalid: (message) => ({
-    exit_code: exitCodes.usage,
-    lines: [
-      ...message.split("\n"),
-      "Nothing was started. `nightjar sandbox --help` lists the keys of a reading.",
-    ],
-  }),
-  SecretUnavailable: (message) =>
-    told(exitCodes.usage, message, "Nothing was started. Set it where the reference points, then run again."),
-  TokenStoreRefused: (message) =>
-    told(exitCodes.usage, message, "Nothing was started. `nightjar tokens list` shows what is stored."),
-  ServiceSettingsRefused: (message) =>
-    told(
-      exitCodes.usage,
-      message,
-      "Nothing was started and nothing was sent. Correct the service's settings.",
-    ),
-  ReceiverRefused: (message) =>
-    told(exitCodes.usage, message, "Nothing was started. Give another port; 0 takes any free one."),
-  FolderLocked: (message) =>
-    told(
-      exitCodes.locked,
-      message,
-      "Nothing was started here. Wait for it to end, or give --output another folder.",
-    ),
-  ServiceRefused: (message) => told(exitCodes.refused, message, serviceNext),
-  CatalogueFailed: (message) => told(exitCodes.refused, message, serviceNext),
-  SecretRefused: (message) => told(exitCodes.refused, message, serviceNext),
-  NotSent: (message) => told(exitCodes.refused, message, serviceNext),
-  AnswerLost: (message) => told(exitCodes.refused, message, serviceNext),
-  Throttled: (message) => told(exitCodes.refused, message, serviceNext),
-  UnexpectedAnswer: (message) => told(exitCodes.refused, message, serviceNext),
-  JournalFailed: (message) =>
-    told(
-      exitCodes.refused,
-      `the embedded service's journal cannot be used: ${message}`,
-      "Nothing was started. Make it readable and writable, or move a damaged one away.",
-    ),
-  JournalInUse: (message) =>
-    told(exitCodes.locked, message, "Nothing was started. Wait for it to end, or give --state another file."),
-  ServeError: () =>
-    told(
-      exitCodes.refused,
-      "the server cannot listen there",
-      "Give --port another number; 0 takes any free one.",
-    ),
-  LedgerFailed: (message, error) =>
-    "damaged" in error && error.damaged === true
-      ? told(exitCodes.usage, `the ledger is damaged: ${message}`, ledgerNext)
-      : stopped(`the ledger cannot be read or written: ${message}`),
-  OutputUnusable: (message) => stopped(message),
-  LockFailed: (message) => stopped(message),
-  LandingFailed: (message, error) => stopped(`a body could not be landed: ${message}${pathOf(error)}`),
-  LandingDamaged: (message, error) => stopped(`a landed body is damaged: ${message}${pathOf(error)}`),
-  PublishFailed: (message) => stopped(`the tables could not be published: ${message}`),
-  RecordSchemaInvalid: (message) => ({
-    exit_code: exitCodes.usage,
-    lines: [...message.split("\n"), "Nothing was started. Correct the record schema."],
-  }),
-  DuckDbFailed: (message) => told(exitCodes.usage, `the query failed: ${message}`, ""),
+/** Problems with their places, a line each, and behind them how many they are. */
+export const problemsEnding = (
+  id: "job-invalid" | "faults-invalid" | "reading-invalid" | "record-schema-invalid",
+  lines: ReadonlyArray<string>,
+): Ending => {
+  const ending = endingFor(id, { problems: counted(lines.length, "problem") })
+  return { ...ending, lines: [...lines, ...ending.lines] }
 }
 
-const serviceNext =
-  "Nothing was started. `nightjar doctor JOB` checks address, secret and network; then run again."
+const unavailable = (error: { readonly message: string }) => endingFor("service-unavailable", detailOf(error))
 
-const ledgerNext =
-  "Nothing further was started, and what was landed is kept. Put a copy of ledger.sqlite back; " +
-  "`nightjar verify` says what else it finds."
+/** By `_tag`, so that no command has to load the rooms whose errors it never meets. */
+const endings: {
+  readonly [Tag in Failure["_tag"]]: (error: Extract<Failure, { readonly _tag: Tag }>) => Ending
+} = {
+  Ended: ({ exit_code }) => ({ exit_code, lines: [] }),
+  Refused: ({ id, message }) => ({
+    exit_code: messageOf(id).exit_code ?? exitCodes.usage,
+    lines: [`nightjar: ${withId(id, message)}`, afterwards(id)],
+  }),
+  JobInvalid: ({ message }) => problemsEnding("job-invalid", message.split("\n")),
+  FaultsInvalid: ({ message }) => problemsEnding("faults-invalid", message.split("\n")),
+  ReadingInvalid: ({ message }) => problemsEnding("reading-invalid", message.split("\n")),
+  RecordSchemaInvalid: ({ message }) => problemsEnding("record-schema-invalid", message.split("\n")),
+  SecretUnavailable: (error) => endingFor("secret-unavailable", detailOf(error)),
+  TokenStoreRefused: (error) => endingFor("token-store-refused", detailOf(error)),
+  ServiceSettingsRefused: (error) => endingFor("service-settings-invalid", detailOf(error)),
+  ReceiverRefused: (error) => endingFor("webhooks-unavailable", detailOf(error)),
+  FolderLocked: () => endingFor("output-locked"),
+  SecretRefused: unavailable,
+  ServiceRefused: unavailable,
+  CatalogueFailed: unavailable,
+  NotSent: unavailable,
+  AnswerLost: unavailable,
+  Throttled: unavailable,
+  UnexpectedAnswer: unavailable,
+  JournalFailed: (error) => endingFor("journal-unusable", detailOf(error)),
+  JournalInUse: ({ path }) => endingFor("journal-locked", { path }),
+  ServeError: () => endingFor("port-unavailable"),
+  LedgerFailed: (error) =>
+    endingFor(error.damaged === true ? "ledger-damaged" : "ledger-unusable", detailOf(error)),
+  LockFailed: (error) => endingFor("lock-unusable", detailOf(error)),
+  LandingFailed: (error) => endingFor("landing-failed", { ...detailOf(error), path: error.path }),
+  LandingDamaged: (error) => endingFor("landing-damaged", { ...detailOf(error), path: error.path }),
+  PublishFailed: (error) =>
+    endingFor(error.damaged === true ? "publishing-damaged" : "publishing-failed", detailOf(error)),
+  DuckDbFailed: (error) => endingFor("query-failed", detailOf(error)),
+}
 
-const stopped = (what: string): Ending =>
-  told(
-    exitCodes.leftovers,
-    what,
-    `${kept}. Check free space and permissions of the output folder; then ${resume}.`,
-  )
-
-const pathOf = (error: object): string =>
-  "path" in error && typeof error.path === "string" ? ` (${error.path})` : ""
+const isFailure = (error: object): error is Failure =>
+  "_tag" in error && typeof error._tag === "string" && Object.hasOwn(endings, error._tag)
 
 /** undefined: nobody expected this error, so that it is a defect. */
 export const endingOf = (error: unknown): Ending | undefined => {
   if (typeof error !== "object" || error === null) return undefined
   if (CliError.isCliError(error)) return { exit_code: exitCodes.usage, lines: [] }
-  if (!("_tag" in error) || typeof error._tag !== "string") return undefined
-  if (!Object.hasOwn(tellers, error._tag)) return undefined
-  return tellers[error._tag]?.(messageOf(error), error)
+  return isFailure(error) ? endings[error._tag](error as never) : undefined
 }
 
 /** A defect, in one line; its data may hold anything, so that only its kind and place are told. */
-export const defectEnding = (defect: unknown): Ending => ({
-  exit_code: exitCodes.defect,
-  lines: [
-    `nightjar: a defect of the program (${defect instanceof Error ? defect.name : typeof defect})`,
-    `What was recorded is kept; ${resume}. Please report it with what --log-level debug prints.`,
-  ],
-})
+export const defectEnding = (thrown: unknown): Ending =>
+  endingFor("defect", { kind: thrown instanceof Error ? thrown.name : typeof thrown })

@@ -3,9 +3,11 @@
  * once, warnings on stderr.
  */
 import { Effect } from "effect"
+import { counted } from "../foundation/Counted.ts"
 import type { Job } from "../jobs/Job.ts"
-import type { Problem } from "../jobs/Problem.ts"
-import { exitCodes, Ended, UsageRefused } from "./Failures.ts"
+import { renderProblem } from "../foundation/FileProblem.ts"
+import type { Problem } from "../foundation/FileProblem.ts"
+import { refuse } from "./Failures.ts"
 import { note } from "./Output.ts"
 
 export interface CheckedJob {
@@ -21,14 +23,21 @@ const problemsIn = <A>(read: Effect.Effect<A, { readonly problems: ReadonlyArray
     onFailure: ({ problems }) => problems,
   })
 
+const faultsOf = Effect.fnUntraced(function* (path: string) {
+  const { readFaults } = yield* Effect.promise(() => import("../sandbox/faults/FaultsFile.ts"))
+  return yield* problemsIn(readFaults(path))
+})
+const readingOf = Effect.fnUntraced(function* (path: string) {
+  const { readReading } = yield* Effect.promise(() => import("../sandbox/readings/ReadingFile.ts"))
+  return yield* problemsIn(readReading(path))
+})
+
 /** What is wrong with the files that the embedded service of a job is to follow: faults and a reading. */
 const problemsOfService = Effect.fnUntraced(function* ({ service }: Job) {
   if (service._tag !== "Embedded") return []
-  const { readFaults } = yield* Effect.promise(() => import("../sandbox/faults/FaultsFile.ts"))
-  const { readReading } = yield* Effect.promise(() => import("../sandbox/readings/ReadingFile.ts"))
   return [
-    ...(service.faults === undefined ? [] : yield* problemsIn(readFaults(service.faults))),
-    ...(service.reading === undefined ? [] : yield* problemsIn(readReading(service.reading))),
+    ...(service.faults === undefined ? [] : yield* faultsOf(service.faults)),
+    ...(service.reading === undefined ? [] : yield* readingOf(service.reading)),
   ]
 })
 
@@ -57,28 +66,25 @@ export const checkJobs = Effect.fnUntraced(function* (paths: ReadonlyArray<strin
   )
 })
 
-export const renderPlace = ({ file, line, column, message }: Problem): string =>
-  `${file}:${line}:${column}: ${message}`
+/** Warnings and errors of job files on stderr, each with its place and nothing else; answers the errors. */
+export const tellProblems = Effect.fnUntraced(function* (checked: ReadonlyArray<CheckedJob>) {
+  for (const warning of checked.flatMap(({ warnings }) => warnings))
+    yield* note(`warning: ${renderProblem(warning)}`)
+  const errors = checked.flatMap((one) => one.errors)
+  for (const error of errors) yield* note(renderProblem(error))
+  return errors.length
+})
 
 /** The jobs, or exit code 2 after every problem was told. */
 export const loadJobs = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
   const checked = yield* checkJobs(paths)
-  for (const warning of checked.flatMap(({ warnings }) => warnings))
-    yield* note(`warning: ${renderPlace(warning)}`)
-  const errors = checked.flatMap((one) => one.errors)
-  if (errors.length > 0) {
-    yield* note(errors.map(renderPlace).join("\n"))
-    yield* note("Nothing was started. Correct the job file; `nightjar validate` checks it.")
-    return yield* new Ended({ exit_code: exitCodes.usage })
-  }
+  const errors = yield* tellProblems(checked)
+  if (errors > 0) return yield* refuse("job-invalid", { problems: counted(errors, "problem") })
   const jobs = checked.flatMap(({ job }) => (job === undefined ? [] : [job]))
   const names = new Map<string, string>()
   for (const { name, path } of jobs) {
     const other = names.get(name)
-    if (other !== undefined)
-      return yield* new UsageRefused({
-        message: `${path} and ${other} are both named \`${name}\`: a job's name begins its run_id`,
-      })
+    if (other !== undefined) return yield* refuse("job-name-taken", { path, other, name })
     names.set(name, path)
   }
   return jobs

@@ -4,11 +4,11 @@
  */
 import { existsSync } from "node:fs"
 import { Effect, Option } from "effect"
-import { nearestName } from "../foundation/Nearest.ts"
+import { RunId } from "../contract/Ids.ts"
+import { suggestion } from "../foundation/Nearest.ts"
 import type { Ledger } from "../ledger/Ledger.ts"
-import { foldRun } from "../ledger/FoldRun.ts"
 import { outputFolder } from "./CommonFlags.ts"
-import { NothingThere } from "./Failures.ts"
+import { refuse } from "./Failures.ts"
 import { lostLedger } from "./OutputGuard.ts"
 import { Wiring } from "./Wiring.ts"
 
@@ -20,8 +20,8 @@ export const openedLedger = Effect.flatMap(
 
 /** An empty ledger in the place of one that was lost would say that nothing ever ran. */
 export const refuseLostLedger = Effect.fnUntraced(function* (output: string) {
-  const message = lostLedger(output)
-  if (message !== undefined) return yield* new NothingThere({ message })
+  const found = lostLedger(output)
+  if (found !== undefined) return yield* refuse("ledger-missing", { output, found })
 })
 
 export const hasLedger = Effect.flatMap(outputFolder, (output) =>
@@ -32,9 +32,7 @@ export const hasLedger = Effect.flatMap(outputFolder, (output) =>
 export const requireLedger = Effect.fnUntraced(function* (output: string) {
   yield* refuseLostLedger(output)
   if (existsSync(`${output}/ledger.sqlite`)) return
-  return yield* new NothingThere({
-    message: `nothing has run in ${output} yet: \`nightjar run JOB\` begins, --output names another folder`,
-  })
+  return yield* refuse("nothing-ran", { output })
 })
 
 /** Runs a look at the ledger; exit code 2 where nothing ever ran. */
@@ -52,14 +50,9 @@ export const withLedger = Effect.fnUntraced(function* <A, E, R>(
 export const findRun = Effect.fnUntraced(function* (named: Option.Option<string>) {
   const ledger = yield* openedLedger
   const ids = (yield* ledger.runs).map(({ fact }) => fact.run_id)
-  const run_id = Option.getOrElse(named, () => ids.at(-1) ?? "")
-  if (!ids.includes(run_id)) {
-    const nearest = nearestName(run_id, ids)
-    const meant = nearest === undefined ? "`nightjar runs` has them all" : `did you mean ${nearest}?`
-    return yield* new NothingThere({
-      message: ids.length === 0 ? "there is no run yet" : `no such run; ${meant}`,
-    })
-  }
-  const state = foldRun(yield* ledger.facts(run_id))
-  return state ?? (yield* new NothingThere({ message: `the ledger holds no beginning of ${run_id}` }))
+  const run_id = Option.match(named, { onNone: () => ids.at(-1), onSome: RunId.make })
+  if (run_id === undefined) return yield* refuse("nothing-ran", { output: yield* outputFolder })
+  if (!ids.includes(run_id)) return yield* refuse("run-unknown", { suggestion: suggestion(run_id, ids) })
+  const state = yield* ledger.state(run_id)
+  return state ?? (yield* refuse("run-incomplete", { run_id }))
 })

@@ -4,21 +4,14 @@
  */
 import { Effect, Layer } from "effect"
 import type { Job } from "../jobs/Job.ts"
-import type { Problem } from "../publishing/Verify.ts"
+import { problemOf } from "../messages/Problem.ts"
+import type { Problem } from "../messages/Problem.ts"
 import { markerName, markerState } from "./OutputGuard.ts"
 import { toolVersion } from "./Version.ts"
 import { Wiring } from "./Wiring.ts"
 
 const markerProblems = (output: string): ReadonlyArray<Problem> =>
-  markerState(output) === "damaged"
-    ? [
-        {
-          problem: "the marker is not what this program writes",
-          where: markerName,
-          next: "the next run writes it anew, and so does `nightjar repair`",
-        },
-      ]
-    : []
+  markerState(output) === "damaged" ? [problemOf(markerName, "marker-damaged")] : []
 
 export const openedStore = Effect.fnUntraced(function* (output: string, share: Job["share"] = "none") {
   const { recordSchemas } = yield* Wiring

@@ -2,58 +2,63 @@
  * Every fact of the night as a line of its run's `log.ndjson`, once the ledger has it. The ledger is the
  * truth: a line that cannot be written costs nothing but itself. It is cleaned of secrets as the ledger is.
  */
-import { chmodSync, closeSync, openSync, writeSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Layer } from "effect"
+import { durableFiles } from "../foundation/DurableFile.ts"
+import type { AppendedFile } from "../foundation/DurableFile.ts"
+import type { RunId } from "../contract/Ids.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import { cleanFact } from "../ledger/CleanFact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
-import { fileMode, makeFolder, runFolder } from "./RunFolder.ts"
+import { fileMode, folderMode, runFolder } from "./RunFolder.ts"
 import type { Share } from "./RunFolder.ts"
 
-export const loggedLedger = (output: string, share: Share) =>
-  Layer.effect(
-    Ledger,
-    Effect.gen(function* () {
-      const ledger = yield* Ledger
-      const known = yield* KnownSecrets
-      const logs = new Map<string, number>()
-      yield* Effect.addFinalizer(() => Effect.sync(() => logs.forEach((descriptor) => closeSync(descriptor))))
-      const open = (run_id: string): number => {
-        const known = logs.get(run_id)
-        if (known !== undefined) return known
-        makeFolder(runFolder(output, run_id), share)
-        const path = join(runFolder(output, run_id), "log.ndjson")
-        const descriptor = openSync(path, "a", fileMode(share))
-        chmodSync(path, fileMode(share))
-        logs.set(run_id, descriptor)
-        return descriptor
-      }
-      const write = (facts: ReadonlyArray<Fact>, at: string): void => {
-        for (const [run_id, ofRun] of Map.groupBy(facts, (fact) => ("run_id" in fact ? fact.run_id : ""))) {
-          if (run_id === "") continue
-          writeSync(open(run_id), ofRun.map((fact) => logLine(cleanFact(fact, known), at)).join(""))
+/** The ledger that is there, with the log beside it. */
+export const NightLog = {
+  layer: (output: string, share: Share) =>
+    Layer.effect(
+      Ledger,
+      Effect.gen(function* () {
+        const ledger = yield* Ledger
+        const known = yield* KnownSecrets
+        const files = yield* durableFiles
+        const logs = new Map<RunId, AppendedFile>()
+        yield* Effect.addFinalizer(() => Effect.sync(() => logs.forEach((log) => log.close())))
+        const open = (run_id: RunId): AppendedFile => {
+          const known = logs.get(run_id)
+          if (known !== undefined) return known
+          const folder = runFolder(output, run_id)
+          files.makeFolder(folder, folderMode(share))
+          const log = files.append(join(folder, "log.ndjson"), "a", fileMode(share))
+          logs.set(run_id, log)
+          return log
         }
-      }
-      return Ledger.of({
-        ...ledger,
-        append: (facts) =>
-          Effect.andThen(
-            ledger.append(facts),
-            Effect.clockWith((clock) =>
-              Effect.ignore(
-                Effect.try({
-                  try: () =>
-                    write(facts, new Date(Math.trunc(clock.currentTimeMillisUnsafe())).toISOString()),
-                  catch: () => "no log line",
-                }),
+        const write = (facts: ReadonlyArray<Fact>, at: string): void => {
+          for (const [run_id, ofRun] of Map.groupBy(facts, (fact) => ("run_id" in fact ? fact.run_id : ""))) {
+            if (run_id === "") continue
+            open(run_id).append(ofRun.map((fact) => logLine(cleanFact(fact, known), at)).join(""))
+          }
+        }
+        return Ledger.of({
+          ...ledger,
+          append: (facts) =>
+            Effect.andThen(
+              ledger.append(facts),
+              Effect.clockWith((clock) =>
+                Effect.ignore(
+                  Effect.try({
+                    try: () =>
+                      write(facts, new Date(Math.trunc(clock.currentTimeMillisUnsafe())).toISOString()),
+                    catch: () => "no log line",
+                  }),
+                ),
               ),
             ),
-          ),
-      })
-    }),
-  )
+        })
+      }),
+    ),
+}
 
 const logLine = (fact: Fact, at: string): string => {
   const { _tag, ...fields } = fact

@@ -2,7 +2,7 @@
  * The command `nightjar` with everything below it, in the order in which a newcomer meets it, and the flags
  * that all of it shares.
  */
-import { Command } from "effect/cli"
+import { CliConfig, Command, GlobalFlag } from "effect/cli"
 import { acquaint } from "./commands/Acquaint.ts"
 import { NoProgressFlag, OutputFlag } from "./CommonFlags.ts"
 import { credentials } from "./commands/Credentials.ts"
@@ -26,8 +26,8 @@ import { verify } from "./commands/Verify.ts"
 
 export const nightjar = Command.make("nightjar").pipe(
   Command.withDescription(
-    "Pulls data from a credential-based extraction service, night after night, " +
-      "into DuckDB and Parquet tables.",
+    "Pulls data from a credential-based extraction service every night, into DuckDB\n" +
+      "and Parquet tables.",
   ),
   Command.withSubcommands([
     demo,
@@ -52,3 +52,10 @@ export const nightjar = Command.make("nightjar").pipe(
   ]),
   Command.withGlobalFlags([OutputFlag, NoProgressFlag]),
 )
+
+/** The flags of its own that this command line has; no wizard: a night has nobody to ask. */
+export const NightjarFlags = {
+  layer: CliConfig.layer({
+    builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions, GlobalFlag.LogLevel],
+  }),
+}

@@ -6,15 +6,17 @@ import { Cause, Effect, Layer } from "effect"
 import type { ListenAt } from "../client/HookReceiver.ts"
 import { Hints } from "../client/Hints.ts"
 import type { Job } from "../jobs/Job.ts"
+import { toldWhole } from "../messages/Catalogue.ts"
+import { exitCodes } from "../messages/ExitCodes.ts"
 import type { NightOptions, NightResult } from "../night/Nightly.ts"
 import { renderSummary } from "../report/RenderSummary.ts"
 import type { Summary } from "../report/Summary.ts"
 import { summarise } from "../report/Summary.ts"
 import { NoProgressFlag } from "./CommonFlags.ts"
-import { defectEnding, endingOf, exitCodes } from "./Failures.ts"
+import { defectEnding, endingOf } from "./Failures.ts"
 import type { Ending } from "./Failures.ts"
 import { note, Output, say, sayJson } from "./Output.ts"
-import { progressLayer } from "./ProgressDisplay.ts"
+import { ProgressDisplay } from "./ProgressDisplay.ts"
 import { closeLock, prepareOutput, writeRunFile } from "./RunFolder.ts"
 import { toolVersion } from "./Version.ts"
 import { openWebhooks } from "./Webhooks.ts"
@@ -50,12 +52,8 @@ export const runNights = Effect.fn("Nights.run")(function* (
     if (options.json) yield* sayJson(told.flatMap(({ json }) => (json === undefined ? [] : [json])))
     return joinedExitCode(told.map(({ exit_code }) => exit_code))
   })
-  return yield* Effect.scoped(nights).pipe(Effect.onInterrupt(() => note(interruptedLine)))
+  return yield* Effect.scoped(nights).pipe(Effect.onInterrupt(() => note(toldWhole("interrupted"))))
 })
-
-const interruptedLine =
-  "interrupted: the state is saved. Executions at the service stay there; " +
-  "`nightjar run` resumes the run."
 
 interface ToldNight {
   readonly exit_code: number
@@ -106,7 +104,7 @@ const oneNight = Effect.fnUntraced(function* (
     parent,
     only,
     toolVersion,
-  }).pipe(Effect.provide(Layer.merge(progressLayer(!silent), wiring.night(job, output, hooksUrl))))
+  }).pipe(Effect.provide(Layer.merge(ProgressDisplay.layer(!silent), wiring.night(job, output, hooksUrl))))
   if (!options.json) yield* tellNight(result, summary)
   return {
     exit_code: result.exit_code,
@@ -117,7 +115,7 @@ const oneNight = Effect.fnUntraced(function* (
 const tellNight = Effect.fnUntraced(function* (result: NightResult, summary: Summary) {
   const { out } = yield* Output
   if (result.nothingToDo)
-    yield* say(`${result.run_id} is finished already: nothing to do (\`--new\` forces a further run).`)
+    yield* say(`${result.run_id} is already finished: nothing to do (\`--new\` forces a further run).`)
   yield* say(renderSummary(summary, out))
 })
 

@@ -2,8 +2,10 @@
  * Where commands write: results to stdout, everything else to stderr. A reader that went away (`| head`) ends
  * nothing: a night must not die because nobody listens any more.
  */
-import { Context, Effect, Layer, Stdio, Stream } from "effect"
+import { Context, Effect, Layer, PlatformError, Stdio, Stream } from "effect"
 import type { Style } from "../report/RenderSummary.ts"
+import { told } from "../messages/Catalogue.ts"
+import type { MessageId, ValuesOf } from "../messages/Catalogue.ts"
 import { cleanValue } from "../secrets/CleanValue.ts"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { forTerminal } from "../report/TerminalText.ts"
@@ -47,8 +49,8 @@ export const writeOut = <E, R>(chunks: Stream.Stream<string | Uint8Array, E, R>,
     return yield* Stream.run(written, sink).pipe(Effect.catchIf(isGone, () => Effect.void))
   })
 
-const isGone = (error: unknown): boolean =>
-  typeof error === "object" && error !== null && "_tag" in error && error._tag === "PlatformError"
+const isGone = (error: unknown): error is PlatformError.PlatformError =>
+  error instanceof PlatformError.PlatformError
 
 /** What a terminal shows is copied into tickets and mails: no secret of this process stands in it. */
 export const say = Effect.fnUntraced(function* (text: string) {
@@ -61,7 +63,11 @@ export const sayJson = Effect.fnUntraced(function* (value: unknown) {
   yield* writeOut(Stream.make(`${JSON.stringify(cleanValue(plain, known, "own"), null, 2)}\n`))
 })
 
-/** A message beside the result. */
+/** A warning, with the id by which `nightjar explain` tells the rest. */
+export const warn = <Id extends MessageId>(id: Id, ...values: ValuesOf<Id>) =>
+  note(`warning: ${told(id, ...values)}`)
+
+/** A line beside the result. */
 export const note = Effect.fnUntraced(function* (text: string) {
   const stdio = yield* Stdio.Stdio
   const { clean } = yield* KnownSecrets

@@ -3,9 +3,11 @@
  * Nothing is changed in a folder that is not ours: it is ours once the marker stands in it, and a marker is
  * only put into an empty folder, or into one that an earlier version worked in.
  */
-import { closeSync, existsSync, fsyncSync, openSync, readdirSync, readFileSync } from "node:fs"
-import { mkdirSync, renameSync, statSync, writeSync } from "node:fs"
-import { dirname, join } from "node:path"
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
+import { join } from "node:path"
+import type { DurableFiles } from "../foundation/DurableFile.ts"
+import { refuse } from "./Failures.ts"
+import type { Refused } from "./Failures.ts"
 
 export const markerName = ".nightjar"
 const markerStart = "nightjar output folder\n"
@@ -30,79 +32,44 @@ export const markerState = (output: string): MarkerState => {
 const isOlder = (entries: ReadonlySet<string>): boolean => entries.has("ledger.sqlite") && entries.has("runs")
 
 /** Why the folder must be left alone; undefined where it is ours or may become so. */
-export const refusalOf = (output: string): string | undefined => {
+export const refusalOf = (output: string): Refused | undefined => {
   if (!existsSync(output)) return undefined
   const found = statSync(output)
-  if (!found.isDirectory()) return `${output} is not a folder`
+  if (!found.isDirectory()) return refuse("output-not-a-folder", { output })
   const entries = new Set(readdirSync(output))
   if (entries.has(markerName) && markerState(output) === "marked") return undefined
   if (isOlder(entries)) return undefined
   const mode = found.mode & 0o7777
-  if ((mode & stickyBit) !== 0) return `${output} is shared with others (mode ${mode.toString(8)})`
+  if ((mode & stickyBit) !== 0) return refuse("output-shared", { output, mode: mode.toString(8) })
   const strange = [...entries].filter((name) => !harmless.has(name) && !name.startsWith(markerName))
   if (strange.length === 0) return undefined
   const more = strange.length > entriesTold ? ` and ${strange.length - entriesTold} more` : ""
   const told = strange.toSorted().slice(0, entriesTold).join(", ")
-  return `${output} is not an output folder of nightjar: it holds ${told}${more}`
+  return refuse("output-not-ours", { output, entries: `${told}${more}` })
 }
 
 /**
  * Throws what the machine refuses; answers why the folder is left alone, or undefined once the marker stands.
  */
-export const claimFolder = (output: string, folderMode: number): string | undefined => {
+export const claimFolder = (files: DurableFiles, output: string, folderMode: number): Refused | undefined => {
   const refusal = refusalOf(output)
   if (refusal !== undefined) return refusal
-  makeMissing(output, folderMode)
-  if (markerState(output) !== "marked") writeMarker(output)
+  if (!existsSync(output)) files.makeFolder(output, folderMode)
+  if (markerState(output) === "marked") return undefined
+  // Two processes that claim the same folder write the same, each on its own way.
+  const path = join(output, markerName)
+  files.replace(path, markerText, 0o600, `${path}.${process.pid}.tmp`)
   return undefined
 }
 
-/** Whole or not at all; two processes that claim the same folder write the same. */
-const writeMarker = (output: string): void => {
-  const building = join(output, `${markerName}.${process.pid}.tmp`)
-  const descriptor = openSync(building, "w", 0o600)
-  try {
-    writeSync(descriptor, markerText)
-    fsyncSync(descriptor)
-  } finally {
-    closeSync(descriptor)
-  }
-  renameSync(building, join(output, markerName))
-}
-
-/**
- * Step by step: Node's own `recursive` never returns where the file system says that the parent is missing.
- */
-export const makeMissing = (path: string, mode: number): void => {
-  if (existsSync(path)) return
-  if (dirname(path) !== path) makeMissing(dirname(path), mode)
-  try {
-    mkdirSync(path, { mode })
-  } catch (cause) {
-    // Another process may make the same folder at the same moment.
-    if (codeOf(cause) !== "EEXIST") throw cause
-  }
-}
-
-export const codeOf = (cause: unknown): string =>
-  cause instanceof Error && "code" in cause ? String(cause.code) : ""
-
 const holdsSomething = (folder: string): boolean => existsSync(folder) && readdirSync(folder).length > 0
 
-/**
- * What is wrong where landed bodies or tables stand and the ledger of them does not; undefined where nothing
- * is.
- */
+/** What stands in a folder whose ledger is missing; undefined where nothing is lost. */
 export const lostLedger = (output: string): string | undefined => {
   if (existsSync(join(output, "ledger.sqlite"))) return undefined
   const beside = ["landing", "tables", "nightjar.duckdb"].filter((name) =>
     name === "nightjar.duckdb" ? existsSync(join(output, name)) : holdsSomething(join(output, name)),
   )
   if (beside.length === 0) return undefined
-  return (
-    `the ledger of ${output} is missing, although the folder holds ${beside.join(", ")}. Only the ledger ` +
-    "knows which logins the source rejected and what is still at the service. Nothing was started. Put a " +
-    "copy of ledger.sqlite back. If there is none, move the folder away and begin with an empty one: " +
-    "rejected logins are then tried once more"
-  )
+  return beside.join(", ")
 }

@@ -5,8 +5,8 @@
 import { Clock, Context, Duration, Effect, Layer, Schedule, Stdio, Stream } from "effect"
 import type { ProgressEvent } from "../execution/Progress.ts"
 import { Progress } from "../execution/Progress.ts"
-import { outcomes } from "../ledger/Fact.ts"
-import type { Outcome } from "../ledger/Fact.ts"
+import { outcomes } from "../ends/EndRow.ts"
+import type { Outcome } from "../ends/EndRow.ts"
 import { cut, span } from "../report/TextTable.ts"
 import { Output } from "./Output.ts"
 
@@ -81,43 +81,45 @@ const plainEvery = Duration.seconds(30)
 const clearLine = "\r\u001b[2K"
 
 /** The display for one command, on the machine's own clock whatever clock the night runs on. */
-export const progressLayer = (enabled: boolean) =>
-  Layer.unwrap(
-    Effect.gen(function* () {
-      if (!enabled) return Layer.empty
-      const stdio = yield* Stdio.Stdio
-      const { err } = yield* Output
-      const clock = yield* Clock.Clock
-      const startedAt = clock.monotonicTimeNanosUnsafe()
-      const view = emptyView()
-      const write = (text: string) => Effect.ignore(Stream.run(Stream.make(text), stdio.stderr()))
-      const elapsedMs = () => Number((clock.monotonicTimeNanosUnsafe() - startedAt) / 1_000_000n)
-      const line = () => renderView(view, elapsedMs())
-      let drawn = false
-      const draw = Effect.suspend(() => {
-        if (view.run_id === "" || view.stage === "ended") return Effect.void
-        drawn = true
-        return write(err.isTerminal ? `${clearLine}${cut(line(), err.width - 1)}` : `${line()}\n`)
-      })
-      const erase = Effect.suspend(() => (err.isTerminal && drawn ? write(clearLine) : Effect.void))
-      const every = err.isTerminal ? liveEvery : plainEvery
-      const tell = (event: ProgressEvent) =>
-        Effect.suspend(() => {
-          const stage = foldProgress(view, event)
-          if (event._tag === "Stage" && event.stage === "ended") return erase
-          return stage && !err.isTerminal ? draw : Effect.void
+export const ProgressDisplay = {
+  layer: (enabled: boolean) =>
+    Layer.unwrap(
+      Effect.gen(function* () {
+        if (!enabled) return Layer.empty
+        const stdio = yield* Stdio.Stdio
+        const { err } = yield* Output
+        const clock = yield* Clock.Clock
+        const startedAt = clock.monotonicTimeNanosUnsafe()
+        const view = emptyView()
+        const write = (text: string) => Effect.ignore(Stream.run(Stream.make(text), stdio.stderr()))
+        const elapsedMs = () => Number((clock.monotonicTimeNanosUnsafe() - startedAt) / 1_000_000n)
+        const line = () => renderView(view, elapsedMs())
+        let drawn = false
+        const draw = Effect.suspend(() => {
+          if (view.run_id === "" || view.stage === "ended") return Effect.void
+          drawn = true
+          return write(err.isTerminal ? `${clearLine}${cut(line(), err.width - 1)}` : `${line()}\n`)
         })
-      const ticking = Layer.effectDiscard(
-        Effect.gen(function* () {
-          yield* Effect.addFinalizer(() => erase)
-          yield* Effect.forkScoped(
-            Effect.andThen(Effect.sleep(every), draw).pipe(
-              Effect.repeat(Schedule.forever),
-              Effect.provideService(Clock.Clock, clock),
-            ),
-          )
-        }),
-      )
-      return Layer.merge(Layer.succeedContext(Context.make(Progress, { tell })), ticking)
-    }),
-  )
+        const erase = Effect.suspend(() => (err.isTerminal && drawn ? write(clearLine) : Effect.void))
+        const every = err.isTerminal ? liveEvery : plainEvery
+        const tell = (event: ProgressEvent) =>
+          Effect.suspend(() => {
+            const stage = foldProgress(view, event)
+            if (event._tag === "Stage" && event.stage === "ended") return erase
+            return stage && !err.isTerminal ? draw : Effect.void
+          })
+        const ticking = Layer.effectDiscard(
+          Effect.gen(function* () {
+            yield* Effect.addFinalizer(() => erase)
+            yield* Effect.forkScoped(
+              Effect.andThen(Effect.sleep(every), draw).pipe(
+                Effect.repeat(Schedule.forever),
+                Effect.provideService(Clock.Clock, clock),
+              ),
+            )
+          }),
+        )
+        return Layer.merge(Layer.succeedContext(Context.make(Progress, { tell })), ticking)
+      }),
+    ),
+}

@@ -1,6 +1,6 @@
 /**
  * Query results as text, chunk by chunk: an aligned table, CSV that no spreadsheet takes for a formula, JSON.
- * Nothing holds more than one chunk of rows.
+ * Nothing contains more than one chunk of rows.
  */
 import type { Column, QueryResult } from "../duckdb/DuckDb.ts"
 import type { Json } from "../duckdb/JsonValue.ts"

@@ -5,8 +5,9 @@
  */
 import { Cause, Duration, Effect, Exit, Fiber, Runtime } from "effect"
 import { CliError } from "effect/cli"
-import { defectEnding, endingOf, exitCodes } from "./Failures.ts"
-import type { Ending } from "./Failures.ts"
+import { defectEnding, endingFor, endingOf } from "./Failures.ts"
+import type { Ending, Failure } from "./Failures.ts"
+import { exitCodes } from "../messages/ExitCodes.ts"
 import { forTerminal } from "../report/TerminalText.ts"
 import { processSecrets } from "../secrets/KnownSecrets.ts"
 
@@ -43,10 +44,8 @@ const ignoreClosedPipes = (): void => {
 }
 
 const quit = (exit_code: number): void => {
-  process.stderr.write(
-    `stopped: something had not ended ${Duration.toSeconds(stopWithin)} seconds after the signal. ` +
-      "What was written is kept; the same command resumes the run.\n",
-  )
+  const { lines } = endingFor("stop-forced", { seconds: Duration.toSeconds(stopWithin) })
+  process.stderr.write(`${lines.join("\n")}\n`)
   process.exit(exit_code)
 }
 
@@ -64,7 +63,7 @@ export const lastWordsOf = <A, E>(
 }
 
 /** Runs to its end and leaves the process with the exit code that the program came to. */
-export const runProcess = <E>(program: Effect.Effect<void, E>): void => {
+export const runProcess = (program: Effect.Effect<void, Failure | CliError.CliError>): void => {
   ignoreClosedPipes()
   let signalled: Signal | undefined
   Runtime.makeRunMain(({ fiber }) => {

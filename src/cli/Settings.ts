@@ -1,7 +1,7 @@
 /**
- * What the environment says, read once at the start: the output folder, the service that commands without a
- * job talk to, and whether colours are wanted. Flags win over the environment, the environment wins over job
- * files.
+ * What the environment says about commands: the output folder, the service that commands without a job talk
+ * to, and whether colours are wanted. Flags win over the environment. What it says about a job's service is
+ * read where the job is loaded.
  */
 import { Config, Context, Effect, Layer, Option } from "effect"
 

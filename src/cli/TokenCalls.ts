@@ -4,8 +4,9 @@
  */
 import { existsSync } from "node:fs"
 import { Effect, Redacted, Stdio, Stream } from "effect"
+import type { ExecutionId } from "../contract/Ids.ts"
 import { loadJobs } from "./Jobs.ts"
-import { UsageRefused } from "./Failures.ts"
+import { refuse } from "./Failures.ts"
 import { closeLock, prepareOutput } from "./RunFolder.ts"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { Wiring } from "./Wiring.ts"
@@ -16,17 +17,13 @@ interface ByHand {
   readonly job: string
 }
 
-const noKey =
-  "this job opens no token store: give it `tokens: { key: env:NAME }` " +
-  "(`openssl rand -base64 32` makes a key)"
-
 /** The job, its token store and its service, in a locked folder. */
 const withTokens = Effect.fnUntraced(function* <A, E, R>(
   { output, job: path }: ByHand,
   work: Effect.Effect<A, E, R>,
 ) {
   const [job] = yield* loadJobs([path])
-  if (job?.tokens_key === undefined) return yield* new UsageRefused({ message: noKey })
+  if (job?.tokens_key === undefined) return yield* refuse("token-store-unset")
   const { lockFolder } = yield* Effect.promise(() => import("../foundation/FolderLock.ts"))
   const wiring = yield* Wiring
   yield* prepareOutput(output, [job.share])
@@ -42,15 +39,12 @@ const withTokens = Effect.fnUntraced(function* <A, E, R>(
 const openedStore = Effect.gen(function* () {
   const { TokenStore } = yield* Effect.promise(() => import("../tokens/TokenStore.ts"))
   const store = yield* TokenStore
-  return store._tag === "Open" ? store : yield* new UsageRefused({ message: noKey })
+  return store._tag === "Open" ? store : yield* refuse("token-store-unset")
 })
 
 /** Loaded when a token command needs it. */
 const byHand = Effect.promise(() => import("../tokens/ByHand.ts"))
 
-const literalTicket =
-  "--ticket takes env:NAME, file:PATH or - for stdin: a ticket on the command line is seen by every user " +
-  "of the machine and kept in the shell's history"
 const ticketBytesMax = 65_536
 
 /** Never a literal. A path is relative to where the command is run. */
@@ -58,8 +52,7 @@ const readTicket = Effect.fnUntraced(function* (given: string) {
   if (given === "-") return yield* readStdin
   const { parseReference } = yield* Effect.promise(() => import("../jobs/Reference.ts"))
   const reference = parseReference(given, ".")
-  if (reference === undefined || reference._tag === "Exec")
-    return yield* new UsageRefused({ message: literalTicket })
+  if (reference === undefined || reference._tag === "Exec") return yield* refuse("ticket-literal")
   const { Secrets } = yield* Effect.promise(() => import("../jobs/Secrets.ts"))
   const { resolve } = yield* Secrets
   return yield* resolve(reference)
@@ -73,12 +66,10 @@ const readStdin = Effect.gen(function* () {
       () => "",
       (read, chunk) => (read.length > ticketBytesMax ? read : read + chunk),
     ),
-    Effect.mapError(() => new UsageRefused({ message: "stdin cannot be read" })),
+    Effect.mapError(() => refuse("ticket-missing")),
   )
   const ticket = text.trim()
-  return ticket === "" || text.length > ticketBytesMax
-    ? yield* new UsageRefused({ message: "stdin holds no ticket" })
-    : yield* held(ticket)
+  return ticket === "" || text.length > ticketBytesMax ? yield* refuse("ticket-missing") : yield* held(ticket)
 })
 
 const held = Effect.fnUntraced(function* (ticket: string) {
@@ -88,7 +79,7 @@ const held = Effect.fnUntraced(function* (ticket: string) {
 
 export const exchangeTicket = Effect.fnUntraced(function* (
   input: ByHand & {
-    readonly execution_id: string
+    readonly execution_id: ExecutionId
     readonly ticket: string
     readonly name: string | undefined
   },
@@ -105,16 +96,11 @@ export const exchangeTicket = Effect.fnUntraced(function* (
 
 export const revokeToken = Effect.fnUntraced(function* (input: ByHand & { readonly name: string }) {
   if (!existsSync(`${input.output}/tokens.sqlite`))
-    return yield* new UsageRefused({ message: `no token is stored in ${input.output}` })
+    return yield* refuse("token-store-empty", { output: input.output })
   const { revokeByHand } = yield* byHand
   const revoked = yield* withTokens(
     input,
     Effect.flatMap(openedStore, (store) => revokeByHand(store, input.name)),
   )
-  return (
-    revoked ??
-    (yield* new UsageRefused({
-      message: "no token of this job's service has that name (`nightjar tokens list` shows them)",
-    }))
-  )
+  return revoked ?? (yield* refuse("token-unknown"))
 })

@@ -11,7 +11,7 @@ import type { Webhook } from "../sandbox/hooks/Hooks.ts"
 export const webhookFlags = {
   webhooks: Flag.String("webhooks").pipe(
     Flag.withMetavar("URL"),
-    Flag.withDescription("Where all events of all applications are delivered, besides what is subscribed to"),
+    Flag.withDescription("URL that receives all events of all applications"),
     Flag.filter(
       (url) => readTarget(url) !== undefined,
       () => "an http or https address without a user",
@@ -19,14 +19,12 @@ export const webhookFlags = {
     Flag.optional,
   ),
   webhooksOrder: Flag.Literals("webhooks-order", deliveryOrders).pipe(
-    Flag.withDescription(
-      "shuffled: deliveries come seconds to minutes late, later events before earlier ones",
-    ),
+    Flag.withDescription("Order of deliveries"),
     Flag.withDefault("timely"),
   ),
   webhooksDuplicates: Flag.Boolean("webhooks-duplicates").pipe(
     Flag.withoutNegation,
-    Flag.withDescription("About half of the deliveries come a second time"),
+    Flag.withDescription("Deliver about half of the events twice"),
     Flag.withDefault(false),
   ),
 }
@@ -34,11 +32,12 @@ export const webhookFlags = {
 export const webhookHelp = `Events (started, action_required, auth_ended, ended, and four of flow sessions)
 go to --webhooks URL and to what an application subscribes to. Execution events: PUT
 {"url": …, "events": […], "order": "timely" or "shuffled", "duplicates": true} to /sandbox/hooks,
-all but the url optional; GET lists, DELETE ?events=… takes away. Flow events: GET
+only url is required; GET lists, DELETE ?events=… removes. Flow events: GET
 {flows_url}/hooks/list, POST create, PATCH update, DELETE delete
-{"events": […], "base_url": …, "enabled": true}. A delivery is a POST of JSON. 2xx within ten
-seconds takes it; else it is tried again after 10 seconds and 1, 5, 30 and 120 minutes.
-x-nightjar-delivery is the same for each try, x-nightjar-attempt counts them.`
+{"events": […], "base_url": …, "enabled": true}. A delivery is a POST of JSON. It is
+accepted by 2xx within 10 seconds; otherwise it is retried after 10 seconds and 1, 5, 30 and 120 minutes.
+"shuffled" delivers seconds to minutes late, later events before earlier ones.
+x-nightjar-delivery is the same for each try, x-nightjar-attempt counts the tries.`
 
 export const readWebhooks = (flags: {
   readonly webhooks: Option.Option<string>

@@ -4,6 +4,7 @@
  */
 import { Duration, Effect, Stream } from "effect"
 import type { Headers, HttpClientResponse } from "effect/http"
+import { secretCharactersMax } from "../contract/TextBounds.ts"
 import { uncountedBytes } from "./BodiesInFlight.ts"
 import type { Hold } from "./BodiesInFlight.ts"
 import { failedSize, failedTransport } from "./CallFailures.ts"
@@ -83,6 +84,8 @@ export const bounded = (call: Call, response: HttpClientResponse.HttpClientRespo
 
 /** Of an answer that is too large, so much is kept to be looked at. */
 export const keptBytes = 1024 * 1024
+/** Cleaned of secrets is more than that, so that no part of one is left where it is cut. */
+export const cleanedBytes = keptBytes + 4 * secretCharactersMax
 
 /** The bytes of an answer, or the beginning of one that is larger than the call's bound. */
 interface ReadBytes {
@@ -110,7 +113,12 @@ export const readBytes = (
   }
   const isPromised = promised <= call.bytesMax
   return Effect.suspend(() => {
-    const filling = new Filling(call.bytesMax, isPromised ? promised : undefined)
+    // What says itself that it is too large is not read to its bound.
+    const isTooLarge = !isPromised && Number.isFinite(promised)
+    const filling = new Filling(
+      isTooLarge ? Math.min(call.bytesMax, cleanedBytes) : call.bytesMax,
+      isPromised ? promised : undefined,
+    )
     const flow: Flow = { bytes: 0, isWaiting: false }
     const reading = Stream.runForEachWhile(chunksOf(call, response, flow), (chunk) => {
       flow.isWaiting = true
@@ -148,9 +156,10 @@ class Filling {
   }
 
   result(): ReadBytes {
-    const whole = this.#whole?.subarray(0, this.#filled) ?? Buffer.concat(this.#chunks)
+    const kept = this.#isCut ? Math.min(this.#filled, cleanedBytes) : this.#filled
+    const whole = this.#whole?.subarray(0, kept) ?? Buffer.concat(this.#chunks, kept)
     this.#chunks = []
-    const bytes = this.#isCut ? whole.slice(0, keptBytes) : whole
+    const bytes = this.#isCut ? whole.slice(0, cleanedBytes) : whole
     return { bytes: new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength), isCut: this.#isCut }
   }
 }

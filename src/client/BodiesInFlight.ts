@@ -8,7 +8,7 @@ import { Context, Deferred, Effect } from "effect"
 import type { Cause } from "effect"
 
 /** Bytes of bodies, and of what is made of them, beside the one that may go beyond. */
-export const inFlightBytesMax = 192 * 1024 * 1024
+export const inFlightBytesMax = 96 * 1024 * 1024
 /** What a body may take before it is counted: most never do. */
 export const uncountedBytes = 512 * 1024
 

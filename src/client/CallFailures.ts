@@ -99,7 +99,7 @@ export const failedTransport = (call: string, error: HttpClientError.HttpClientE
         : new AnswerLost({ message: `${call}: the connection broke before the answer (${code})` })
     default:
       return new AnswerLost({
-        message: `${call}: the answer broke off (${code})`,
+        message: `${call}: the answer was cut off (${code})`,
         http_status: reason.response.status,
       })
   }
@@ -124,7 +124,7 @@ export const failedStatus = (
     return Effect.map(retryAfter(response), (wait) => {
       const isUnreadable = wait.retry_after === undefined && response.headers["retry-after"] !== undefined
       const said = isUnreadable ? `${http_status}; its Retry-After cannot be read` : http_status
-      const message = `${call}: the service asks to come back later (${said})`
+      const message = `${call}: the service asks to retry later (${said})`
       return new Throttled({ http_status, ...wait, message })
     })
   }
@@ -135,7 +135,7 @@ export const failedStatus = (
   }
   const isRedirect = http_status >= 300 && http_status < 400 && http_status !== 304
   const message = isRedirect
-    ? `${call}: the service points elsewhere (${http_status}); redirects are not followed`
+    ? `${call}: the service answered with a redirect (${http_status}), which is never followed`
     : `${call}: the reference does not list this answer (${http_status})`
   return Effect.succeed(new UnexpectedAnswer({ http_status, message }))
 }

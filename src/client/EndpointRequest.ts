@@ -66,7 +66,8 @@ const writeBody = (endpoint: Endpoint, payload: unknown) =>
   Result.try({
     try: () => HttpBody.text(JSON.stringify(payload), "application/json"),
     // The cause names no value, but it could: it is dropped, as the payload holds login parameters.
-    catch: () => new NotSent({ message: `${endpoint.identifier}: the request is no JSON; nothing was sent` }),
+    catch: () =>
+      new NotSent({ message: `${endpoint.identifier}: the request is not JSON; nothing was sent` }),
   })
 
 /** Compiles an endpoint for one root and one set of headers; the result builds a request per call. */

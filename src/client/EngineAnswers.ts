@@ -2,13 +2,12 @@
  * What the answers about engines mean (sections 4.8 and 4.9): every documented status becomes the port's
  * answer, and what cannot be read is told without a word of the body.
  */
-import { Effect, Result } from "effect"
+import { Effect, Predicate, Result } from "effect"
 import { retryAfter } from "./CallFailures.ts"
 import { readEngine } from "./EngineView.ts"
 import type { Answer } from "./Exchange.ts"
 import type { Body, CallFailure, EngineAnswer } from "./Service.ts"
 import { UnexpectedAnswer } from "./Service.ts"
-import { isJsonObject } from "./Views.ts"
 
 const unusableText = (answer: Answer, why: string) =>
   `${answer.call}: the answer cannot be used: ${why} (200)`
@@ -43,7 +42,7 @@ export const answerEngine = Effect.fnUntraced(function* (
       return { _tag: "EngineUnknown", http_status: answer.http_status }
     case 503: {
       const { json } = yield* answer.body
-      const detail = isJsonObject(json) ? json["detail"] : undefined
+      const detail = Predicate.isObject(json) ? json["detail"] : undefined
       return {
         _tag: "EngineUnavailable",
         ...(yield* retryAfter(answer.response)),

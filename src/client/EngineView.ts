@@ -4,9 +4,9 @@
  * without a reference or without a readable login form cannot be used. The schemas of the contract stay as
  * strict as the reference.
  */
-import { Result, Schema } from "effect"
+import { Predicate, Result, Schema } from "effect"
 import { EngineDetails, FormSchema } from "../contract/Engine.ts"
-import { isJsonObject, ownField } from "./Views.ts"
+import { ownField } from "./Views.ts"
 import type { JsonObject } from "./Views.ts"
 
 type FormFormat = "cg-params" | "cg-configs"
@@ -61,7 +61,7 @@ const isAbsent = (value: unknown): value is null | undefined => value === null |
 /** Some languages write a map without entries as an empty list. */
 const readMap = (value: unknown): JsonObject | undefined => {
   if (isAbsent(value) || (Array.isArray(value) && value.length === 0)) return {}
-  return isJsonObject(value) ? value : undefined
+  return Predicate.isObject(value) ? value : undefined
 }
 
 const readTexts = (value: unknown): ReadonlyArray<string> | undefined => {
@@ -71,7 +71,7 @@ const readTexts = (value: unknown): ReadonlyArray<string> | undefined => {
 
 /** Titles are texts, lists of fields are lists of texts; what is neither is left out. */
 const readMeta = (value: unknown): JsonObject | undefined => {
-  if (!isJsonObject(value)) return undefined
+  if (!Predicate.isObject(value)) return undefined
   const entries = Object.entries(value).flatMap(([name, item]): ReadonlyArray<readonly [string, unknown]> => {
     if (/_(?:title|text)$/.test(name)) return typeof item === "string" ? [[name, item]] : []
     if (!name.endsWith("_fields")) return [[name, item]]
@@ -90,7 +90,7 @@ const optionalParts = [
 /** Undefined where this is no form of an object, or its fields are no map. */
 const readForm = (value: unknown, format: FormFormat): FormSchema | undefined => {
   if (isForm(value)) return value
-  if (!isJsonObject(value)) return undefined
+  if (!Predicate.isObject(value)) return undefined
   const type = ownField(value, "type")
   const properties = readMap(ownField(value, "properties"))
   if (properties === undefined || (typeof type === "string" && type !== "object")) return undefined
@@ -115,14 +115,14 @@ const readSettingsForm = (value: unknown): FormSchema =>
 /** A bare code, as the list view has them, is a feature without settings; an item without a code is none. */
 const readFeature = (item: unknown): ReadonlyArray<JsonObject> => {
   if (typeof item === "string") return [{ code: item, configurations: readSettingsForm(undefined) }]
-  if (!isJsonObject(item) || typeof ownField(item, "code") !== "string") return []
+  if (!Predicate.isObject(item) || typeof ownField(item, "code") !== "string") return []
   return [{ ...item, configurations: readSettingsForm(ownField(item, "configurations")) }]
 }
 
 /** The details, or what of them cannot be read, in words that hold nothing of the body. */
 export const readEngine = (json: unknown): Result.Result<EngineDetails, string> => {
   if (isEngine(json)) return Result.succeed(json)
-  if (!isJsonObject(json)) return Result.fail("they are not a JSON object")
+  if (!Predicate.isObject(json)) return Result.fail("they are not a JSON object")
   if (typeof ownField(json, "reference") !== "string") return Result.fail("`reference` is not a text")
   const parameters = readForm(ownField(json, "parameters"), "cg-params")
   if (parameters === undefined) return Result.fail("`parameters` is not a form (reference, 2.3)")

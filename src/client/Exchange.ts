@@ -4,7 +4,7 @@
  * every secret that this process knows: nothing behind this door can land, log or show one. Errors carry
  * neither request nor body; the connection of an answer that nobody reads is given back or closed.
  */
-import { Context, Effect, Result } from "effect"
+import { Context, Effect, Predicate, Result } from "effect"
 import type { Duration, Stream } from "effect"
 import { FetchHttpClient, Headers, HttpClient } from "effect/http"
 import type { HttpClientError, HttpClientResponse } from "effect/http"
@@ -12,7 +12,7 @@ import { measureLargeBody } from "../contract/BodyBounds.ts"
 import { cleanBody } from "../secrets/CleanBody.ts"
 import type { Cleaning } from "../secrets/CleanBody.ts"
 import type { KnownSecrets } from "../secrets/KnownSecrets.ts"
-import { bounded, keptBytes, readBytes, told } from "./AnswerBytes.ts"
+import { bounded, cleanedBytes, keptBytes, readBytes, told } from "./AnswerBytes.ts"
 import type { Call } from "./AnswerBytes.ts"
 import { whileHeld } from "./BodiesInFlight.ts"
 import type { Hold } from "./BodiesInFlight.ts"
@@ -21,8 +21,8 @@ import { compileEndpoint } from "./EndpointRequest.ts"
 import type { AnyParts, CallParts, Endpoint } from "./EndpointRequest.ts"
 import type { Body, CallFailure } from "./Service.ts"
 import { AnswerLost } from "./Service.ts"
-import { isJsonObject, readBody } from "./Views.ts"
-import type { ReadBody } from "./Views.ts"
+import { readBody, readTextBody } from "./Views.ts"
+import type { TextBody } from "./Views.ts"
 
 /** Bounds of one request; the bounded thing comes first, its unit last. */
 export interface ServiceLimits {
@@ -44,7 +44,7 @@ export interface ServiceLimits {
 
 export const defaultLimits: ServiceLimits = {
   answerBytesMax: 8 * 1024 * 1024,
-  resultsBytesMax: 256 * 1024 * 1024,
+  resultsBytesMax: 96 * 1024 * 1024,
   attachmentBytesMax: 1024 * 1024 * 1024,
   // A state, an acceptance or a list is a few kilobytes: what takes a minute will not come.
   requestTimeout: "60 seconds",
@@ -88,13 +88,13 @@ const readCounted = Effect.fnUntraced(function* (
   response: HttpClientResponse.HttpClientResponse,
   headers: Headers.Headers,
   grow: Hold["grow"],
-): Effect.fn.Return<ReadBody, CallFailure> {
+): Effect.fn.Return<TextBody, CallFailure> {
   const { bytes, isCut } = yield* readBytes(call, response, headers, grow)
-  if (isCut) return readBody(bytes, `it is larger than ${call.bytesMax} bytes`)
+  if (isCut) return { ...readBody(bytes, `it is larger than ${call.bytesMax} bytes`), text: undefined }
   const { valueBytes, broken } = measureLargeBody(bytes)
   // Its text stands beside its bytes, in two bytes a character, while its value is made.
   if (broken === undefined && valueBytes > 0) yield* grow(2 * bytes.byteLength + valueBytes)
-  return readBody(bytes, broken)
+  return readTextBody(bytes, broken)
 })
 
 const lostBody = (call: Call, http_status: number, wanted: string) =>
@@ -106,7 +106,7 @@ const lostBody = (call: Call, http_status: number, wanted: string) =>
 const answerOf = (
   call: Call,
   response: HttpClientResponse.HttpClientResponse,
-  clean: (raw: ReadBody) => Body,
+  clean: (raw: TextBody) => Body,
 ): Answer => {
   const http_status = response.status
   const headers = response.headers
@@ -114,7 +114,7 @@ const answerOf = (
     Effect.map(readCounted(call, response, headers, hold.grow), (raw) => {
       const body = clean(raw)
       hold.bytes = body.bytes
-      return { body, unblanked: raw.body.json }
+      return { body, unblanked: raw.json }
     }),
   )
   const fitting = (wanted: string, fits: (json: unknown) => boolean) =>
@@ -132,9 +132,9 @@ const answerOf = (
     headers,
     response,
     body: Effect.map(read, ({ body }) => body),
-    issuing: fitting("object", isJsonObject),
+    issuing: fitting("object", Predicate.isObject),
     json: bodyOf("value", (json) => json !== undefined),
-    object: bodyOf("object", isJsonObject),
+    object: bodyOf("object", Predicate.isObject),
     list: bodyOf("list", Array.isArray),
     stream: bounded(call, response),
     discard,
@@ -197,10 +197,15 @@ export const makeExchange = (
     read: (answer: Answer) => Effect.Effect<A, CallFailure>,
     cleaningOf: (json: unknown) => Cleaning = () => ({}),
   ) => {
-    const clean = ({ body, text }: ReadBody): Body => {
-      const bytes = cleanBody(body.bytes, known, cleaningOf(body.json), text)
-      if (bytes === body.bytes) return body
-      return readBody(bytes, body.unusable ?? measureLargeBody(bytes).broken).body
+    const clean = ({ text, ...raw }: TextBody): Body => {
+      const { json, unusable } = raw
+      if (unusable !== undefined) {
+        // Nobody reads more of it, and to search all of it would take seconds.
+        const beginning = cleanBody(raw.bytes.slice(0, cleanedBytes), known)
+        return readBody(beginning.slice(0, keptBytes), unusable)
+      }
+      const bytes = cleanBody(raw.bytes, known, { ...cleaningOf(json), text })
+      return bytes === raw.bytes ? raw : readBody(bytes)
     }
     const call: Call = {
       name: endpoint.identifier,

@@ -6,6 +6,7 @@
  */
 import { Clock, Context, Effect, Queue } from "effect"
 import type { Scope } from "effect"
+import type { EngineReference } from "../contract/Ids.ts"
 import { isOutdated, isTrusted, noTrust, plausibleDate, trustAfter } from "../scheduling/Hinting.ts"
 import type { HintTrust, LookResult } from "../scheduling/Hinting.ts"
 import type { EventView } from "./EventView.ts"
@@ -28,7 +29,7 @@ export interface HintWatch {
 export interface Watched {
   readonly ids: ReadonlyArray<string | undefined>
   /** Whose hints are trusted together; a session alone has none. */
-  readonly engine_reference: string | undefined
+  readonly engine_reference: EngineReference | undefined
 }
 
 export interface HintSource {
@@ -61,7 +62,7 @@ export const withHintPair = (
 
 interface Watcher {
   readonly clock: Clock.Clock
-  readonly engine_reference: string | undefined
+  readonly engine_reference: EngineReference | undefined
   readonly ids: Set<string>
   readonly stir: Queue.Queue<void>
   hinted: boolean

@@ -81,14 +81,14 @@ const receive = (
 }
 
 const reasons: Readonly<Record<string, string>> = {
-  EADDRINUSE: "another program listens there already",
-  EACCES: "this user may not open a server there",
-  EADDRNOTAVAIL: "that is no address of this machine",
-  ENOTFOUND: "that host is not known",
+  EADDRINUSE: "another program already listens there",
+  EACCES: "this user may not listen there",
+  EADDRNOTAVAIL: "this machine does not have that address",
+  ENOTFOUND: "that host is unknown",
 }
 
 const refusal = ({ host, port }: ListenAt, code: string): ReceiverRefused => {
-  const why = reasons[code] ?? `no server can be opened there (${code})`
+  const why = reasons[code] ?? `the server cannot listen there (${code})`
   return new ReceiverRefused({ message: `--webhooks ${bracketed(host)}:${port}: ${why}` })
 }
 

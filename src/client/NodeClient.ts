@@ -3,7 +3,7 @@
  * calls may run at once. A request never waits inside the pool, so that a time-out cannot hit one that was
  * not sent yet. HEAD has connections of its own: a server that sends a body with it harms no other call.
  */
-import { NodeHttpClient } from "@effect/platform-node"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Effect, Layer } from "effect"
 import type { Scope } from "effect"
 import { HttpClient } from "effect/http"

@@ -6,6 +6,7 @@
  */
 import { Context, Schema } from "effect"
 import type { Duration, Effect, Redacted, Stream } from "effect"
+import type { CustomerId, EngineReference, ExecutionId, SessionId } from "../contract/Ids.ts"
 import type { EngineDetails } from "../contract/Engine.ts"
 import type { ProductsCount } from "../contract/ProductsCount.ts"
 import type { ResultsSource, SourceIds } from "../contract/ResultsSource.ts"
@@ -50,8 +51,8 @@ export type CallFailure = NotSent | AnswerLost | Throttled | SecretRefused | Une
 
 /** What an acceptance-shaped body says; a field of a wrong type is absent. */
 export interface AcceptanceView {
-  readonly execution_id?: string
-  readonly session_id?: string
+  readonly execution_id?: ExecutionId
+  readonly session_id?: SessionId
   readonly external_execution_id?: string
   readonly status_code?: string
   readonly status_reason?: string
@@ -61,10 +62,10 @@ export interface AcceptanceView {
 
 /** What a state body says; a field of a wrong type is absent. Dates are the service's own text. */
 export interface StateView {
-  readonly execution_id?: string
-  readonly session_id?: string
-  readonly customer_id?: string
-  readonly engine_reference?: string
+  readonly execution_id?: ExecutionId
+  readonly session_id?: SessionId
+  readonly customer_id?: CustomerId
+  readonly engine_reference?: EngineReference
   readonly external_execution_id?: string
   readonly status_code?: string
   readonly status_reason?: string
@@ -125,9 +126,9 @@ export interface TokenPairView {
 
 /** What the context of a token says (section 2.6); a field of a wrong type is absent. */
 export interface TokenContextView {
-  readonly engine_reference?: string
+  readonly engine_reference?: EngineReference
   readonly app_id?: string
-  readonly customer_id?: string
+  readonly customer_id?: CustomerId
   readonly features?: ReadonlyArray<string>
   readonly locking_hash?: string
 }
@@ -148,8 +149,8 @@ export type StartLogin =
 
 /** The body of a start (section 4.1); its login is redacted until the request is written. */
 export interface StartCall {
-  readonly engine_reference: string
-  readonly customer_id: string
+  readonly engine_reference: EngineReference
+  readonly customer_id: CustomerId
   readonly login: StartLogin
   readonly external_execution_id: string
   readonly base_configurations: {
@@ -186,24 +187,24 @@ export class Service extends Context.Service<
       call: StartCall,
       leaving: Effect.Effect<void, E>,
     ) => Effect.Effect<StartAnswer, CallFailure | E>
-    readonly readExecution: (execution_id: string) => Effect.Effect<StateAnswer, CallFailure>
+    readonly readExecution: (execution_id: ExecutionId) => Effect.Effect<StateAnswer, CallFailure>
     /** 4.12: what HEAD answers is not shown, so that nothing is ever decided on it but when to read. */
-    readonly pollExecution: (execution_id: string) => Effect.Effect<PollAnswer, CallFailure>
-    readonly abortExecution: (execution_id: string) => Effect.Effect<AbortAnswer, CallFailure>
-    readonly deleteExecution: (execution_id: string) => Effect.Effect<DeleteAnswer, CallFailure>
+    readonly pollExecution: (execution_id: ExecutionId) => Effect.Effect<PollAnswer, CallFailure>
+    readonly abortExecution: (execution_id: ExecutionId) => Effect.Effect<AbortAnswer, CallFailure>
+    readonly deleteExecution: (execution_id: ExecutionId) => Effect.Effect<DeleteAnswer, CallFailure>
     /** 504 of the flow API (lock) arrives as Throttled: it is documented, and only asks to come back. */
     readonly readResults: (source: ResultsSource, ids: SourceIds) => Effect.Effect<ResultsAnswer, CallFailure>
     readonly downloadAttachment: (
-      session_id: string,
+      session_id: SessionId,
       attachment_id: string,
     ) => Effect.Effect<AttachmentAnswer<CallFailure>, CallFailure>
     /** 4.6: the ticket is spent by the call, so that a lost answer may have cost the token. */
     readonly exchangeTicket: (
-      execution_id: string,
+      execution_id: ExecutionId,
       ticket: Redacted.Redacted<string>,
     ) => Effect.Effect<ExchangeAnswer, CallFailure>
     readonly revokeToken: (token_id: string) => Effect.Effect<RevokeAnswer, CallFailure>
     readonly listEngines: Effect.Effect<{ readonly body: Body }, CallFailure>
-    readonly showEngine: (engine_reference: string) => Effect.Effect<EngineAnswer, CallFailure>
+    readonly showEngine: (engine_reference: EngineReference) => Effect.Effect<EngineAnswer, CallFailure>
   }
 >()("nightjar/client/Service") {}

@@ -6,6 +6,7 @@
  */
 import { Effect, Layer, Redacted } from "effect"
 import { Headers, HttpClient } from "effect/http"
+import type { ExecutionId } from "../contract/Ids.ts"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { ExecutionApi, FlowApi, secretHeader } from "../contract/Api.ts"
 import { retryAfter } from "./CallFailures.ts"
@@ -110,9 +111,9 @@ const answerPoll = (answer: Answer): Effect.Effect<PollAnswer, CallFailure> => {
 }
 
 /** A service that does not answer a HEAD once is not asked again in this process. */
-const rememberRefusal = (poll: (execution_id: string) => Effect.Effect<PollAnswer, CallFailure>) => {
+const rememberRefusal = (poll: (execution_id: ExecutionId) => Effect.Effect<PollAnswer, CallFailure>) => {
   let answers = true
-  return (execution_id: string) =>
+  return (execution_id: ExecutionId) =>
     Effect.suspend((): Effect.Effect<PollAnswer, CallFailure> => {
       if (!answers) return Effect.succeed("unanswered")
       return Effect.tap(poll(execution_id), (answer) =>
@@ -156,7 +157,7 @@ const answerResults = (source: ResultsSource) =>
     }
     if (http_status === 504 && source.api === "flows_url") {
       yield* answer.discard
-      const message = `${answer.call}: the session is locked; the service asks to come back later (504)`
+      const message = `${answer.call}: the session is locked; the service asks to retry later (504)`
       return yield* new Throttled({ http_status, ...(yield* retryAfter(answer.response)), message })
     }
     return yield* answer.undocumented
@@ -222,10 +223,11 @@ const make = Effect.fnUntraced(function* (settings: ServiceSettings, limits: Par
       answerResults(source),
       (json) => ({ records: recordsPlace(source, json) }),
     )
-  const readResults = (source: ResultsSource, { execution_id = "", session_id = "" }: SourceIds) => {
+  const readResults = (source: ResultsSource, ids: SourceIds) => {
     const known = prepared.get(source.name) ?? prepareResults(source)
     prepared.set(source.name, known)
-    return known({ params: { execution_id, session_id }, payload: undefined })
+    const params = { execution_id: ids.execution_id ?? "", session_id: ids.session_id ?? "" }
+    return known({ params, payload: undefined })
   }
   const download = exchange(endpoints.downloadAttachment, attachments_url, "attachment", answerAttachment)
   const list = exchange(endpoints.listEngines, base_url, "small", answerEngines, ofForms)

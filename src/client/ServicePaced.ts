@@ -66,7 +66,7 @@ const spreadMs = ({ rate }: Pace): number =>
 const notYet = ({ endpoint }: Asked, { http_status, closedUntilMs }: Closure, nowMs: number) => {
   const retry_after = Duration.millis(Math.ceil(closedUntilMs - nowMs))
   const left = Duration.format(Duration.seconds(Math.ceil(Duration.toSeconds(retry_after))))
-  const message = `${endpoint}: not sent, as the service asked to come back in ${left} (${http_status})`
+  const message = `${endpoint}: not sent: the service asked to wait ${left} (${http_status})`
   return new Throttled({ http_status, retry_after, message })
 }
 

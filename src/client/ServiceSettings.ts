@@ -4,6 +4,7 @@
  * plain http to another machine, credentials in the address, or a secret that is no header value (promise
  * 12).
  */
+import { withoutEnd } from "../contract/TextEnds.ts"
 import { Redacted, Result, Schema } from "effect"
 import { isLoopback } from "../foundation/Loopback.ts"
 
@@ -52,7 +53,7 @@ export const checkAddress = (
         "(http:// is for this machine only)",
     )
   }
-  return Result.succeed(url.origin + url.pathname.replace(/\/+$/, ""))
+  return Result.succeed(url.origin + withoutEnd(url.pathname, "/"))
 }
 
 /** A secret that an HTTP header can carry: visible ASCII, spaces only inside. */

@@ -2,7 +2,9 @@
  * Tolerant readings of bodies, derived from the contract's schemas: a field of the wrong type is absent, an
  * unknown field is ignored, and nothing here throws, whatever a body holds (promise 11).
  */
-import { Redacted, Schema } from "effect"
+import { Predicate, Redacted, Schema } from "effect"
+import { CustomerId, EngineReference, ExecutionId, SessionId } from "../contract/Ids.ts"
+import { measureLargeBody } from "../contract/BodyBounds.ts"
 import { acceptanceFields, executionStateFields, FeatureState } from "../contract/Execution.ts"
 import { readProductsCount } from "../contract/ProductsCount.ts"
 import { cutText, idCharactersMax, secretCharactersMax } from "../contract/TextBounds.ts"
@@ -10,42 +12,31 @@ import { TokenContext, TokenPair } from "../contract/Token.ts"
 import { blanked } from "../secrets/KnownSecrets.ts"
 import type { AcceptanceView, Body, ExchangeAnswer, StateView } from "./Service.ts"
 
-const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
-const lenientUtf8 = new TextDecoder()
+const utf8 = new TextDecoder()
 
-const exactText = (bytes: Uint8Array): string | undefined => {
-  try {
-    return strictUtf8.decode(bytes)
-  } catch {
-    return undefined
-  }
-}
-
-/** JSON has no undefined. */
-const parse = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
-/** A body and, where its bytes are one JSON text and nothing else, that text: cleaning goes through it. */
-export interface ReadBody {
-  readonly body: Body
+/** A body with the text that it was parsed from; none where it is no JSON, or was not parsed. */
+export interface TextBody extends Body {
   readonly text: string | undefined
 }
 
 /**
- * Parses a body once, unless it breaks a bound (`unusable`). A body that is no JSON keeps its bytes and has
- * `json` undefined; wrong bytes and a byte order mark do not keep a JSON from being read.
+ * Parses a body once, if its bounds allow it. A body that is no JSON keeps its bytes and has `json`
+ * undefined.
  */
-export const readBody = (bytes: Uint8Array, unusable: string | undefined): ReadBody => {
-  if (unusable !== undefined) return { body: { bytes, json: undefined, unusable }, text: undefined }
-  const text = exactText(bytes)
-  const json = text === undefined ? undefined : parse(text)
-  if (json !== undefined) return { body: { bytes, json }, text }
-  return { body: { bytes, json: parse(lenientUtf8.decode(bytes)) }, text: undefined }
+export const readTextBody = (bytes: Uint8Array, unusable: string | undefined): TextBody => {
+  if (unusable !== undefined) return { bytes, json: undefined, unusable, text: undefined }
+  try {
+    const text = utf8.decode(bytes)
+    return { bytes, json: JSON.parse(text), text }
+  } catch {
+    return { bytes, json: undefined, text: undefined }
+  }
+}
+
+/** The same for whoever has no use for the text. */
+export const readBody = (bytes: Uint8Array, unusable = measureLargeBody(bytes).broken): Body => {
+  const { text: _, ...body } = readTextBody(bytes, unusable)
+  return body
 }
 
 const idsInUse = ["execution_id", "session_id"]
@@ -53,7 +44,7 @@ const idsInUse = ["execution_id", "session_id"]
 /** A body whose own ids are too long to be used is of no use: half an id would be another one. */
 export const withUsableIds = (body: Body): Body => {
   const { json } = body
-  if (!isJsonObject(json)) return body
+  if (!Predicate.isObject(json)) return body
   for (const name of idsInUse) {
     const id = ownField(json, name)
     if (typeof id !== "string" || id.length <= idCharactersMax) continue
@@ -64,9 +55,6 @@ export const withUsableIds = (body: Body): Body => {
 }
 
 export type JsonObject = Readonly<Record<string, unknown>>
-
-export const isJsonObject = (json: unknown): json is JsonObject =>
-  typeof json === "object" && json !== null && !Array.isArray(json)
 
 /** The own field of that name; a name that only the prototype has is absent. */
 export const ownField = (json: JsonObject, name: string): unknown =>
@@ -99,6 +87,13 @@ const id = (is: (value: unknown) => value is string): Reader<string> => {
   }
 }
 
+const made =
+  <Id>(kind: { readonly make: (text: string) => Id }, read: Reader<string>): Reader<Id> =>
+  (value) => {
+    const found = read(value)
+    return found === undefined ? undefined : kind.make(found)
+  }
+
 const eachItem =
   <A>(read: Reader<A>): Reader<ReadonlyArray<A>> =>
   (value) =>
@@ -110,7 +105,7 @@ const viewOf = <Readers extends Record<string, Reader<unknown>>>(readers: Reader
   const fields = Object.entries(readers)
   return (json: unknown): ViewOf<Readers> => {
     const view: Record<string, unknown> = {}
-    if (isJsonObject(json)) {
+    if (Predicate.isObject(json)) {
       for (const [name, read] of fields) {
         const value = read(ownField(json, name))
         if (value !== undefined) view[name] = value
@@ -125,8 +120,8 @@ const isSecret = (value: unknown): value is string =>
   typeof value === "string" && value !== "" && value.length <= secretCharactersMax
 
 export const viewAcceptance: (json: unknown) => AcceptanceView = viewOf({
-  execution_id: id(Schema.is(acceptanceFields.execution_id)),
-  session_id: id(Schema.is(acceptanceFields.session_id)),
+  execution_id: made(ExecutionId, id(Schema.is(acceptanceFields.execution_id))),
+  session_id: made(SessionId, id(Schema.is(acceptanceFields.session_id))),
   external_execution_id: text(Schema.is(acceptanceFields.external_execution_id)),
   status_code: text(Schema.is(acceptanceFields.status_code)),
   status_reason: text(Schema.is(acceptanceFields.status_reason)),
@@ -134,7 +129,7 @@ export const viewAcceptance: (json: unknown) => AcceptanceView = viewOf({
 
 /** Section 2.6: of an acceptance before anything in it was blanked. */
 export const viewTicket = (unblanked: unknown): Redacted.Redacted<string> | undefined => {
-  const ticket = isJsonObject(unblanked) ? ownField(unblanked, "ticket") : undefined
+  const ticket = Predicate.isObject(unblanked) ? ownField(unblanked, "ticket") : undefined
   return isSecret(ticket) ? Redacted.make(ticket) : undefined
 }
 
@@ -151,10 +146,10 @@ const readFeature = (value: unknown) => {
 }
 
 export const viewState: (json: unknown) => StateView = viewOf({
-  execution_id: id(Schema.is(executionStateFields.execution_id)),
-  session_id: id(Schema.is(executionStateFields.session_id)),
-  customer_id: text(Schema.is(executionStateFields.customer_id)),
-  engine_reference: text(Schema.is(executionStateFields.engine_reference)),
+  execution_id: made(ExecutionId, id(Schema.is(executionStateFields.execution_id))),
+  session_id: made(SessionId, id(Schema.is(executionStateFields.session_id))),
+  customer_id: made(CustomerId, text(Schema.is(executionStateFields.customer_id))),
+  engine_reference: made(EngineReference, text(Schema.is(executionStateFields.engine_reference))),
   external_execution_id: text(Schema.is(executionStateFields.external_execution_id)),
   status_code: text(Schema.is(executionStateFields.status_code)),
   status_reason: text(Schema.is(executionStateFields.status_reason)),
@@ -167,9 +162,9 @@ export const viewState: (json: unknown) => StateView = viewOf({
 
 const contextFields = TokenContext.schema.fields
 const viewContext = viewOf({
-  engine_reference: text(Schema.is(contextFields.engine_reference)),
+  engine_reference: made(EngineReference, text(Schema.is(contextFields.engine_reference))),
   app_id: text(Schema.is(contextFields.app_id)),
-  customer_id: text(Schema.is(contextFields.customer_id)),
+  customer_id: made(CustomerId, text(Schema.is(contextFields.customer_id))),
   features: eachItem(text(Schema.is(contextFields.features.value))),
   locking_hash: text(Schema.is(contextFields.locking_hash)),
 })
@@ -180,7 +175,7 @@ export const viewExchanged = (
   json: unknown,
   unblanked: unknown,
 ): Extract<ExchangeAnswer, { _tag: "Exchanged" }> | undefined => {
-  if (!isJsonObject(json) || !isJsonObject(unblanked)) return undefined
+  if (!Predicate.isObject(json) || !Predicate.isObject(unblanked)) return undefined
   const pair = ownField(json, "token")
   const issued = ownField(unblanked, "token")
   if (!isTokenPair(pair) || !isTokenPair(issued) || !isSecret(issued.token_key)) return undefined

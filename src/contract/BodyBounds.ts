@@ -1,7 +1,7 @@
 /**
  * What a body may cost before anybody parses it: one pass over its bytes counts how deep it is nested, how
  * long its longest text is and what its value would weigh in memory. 22 MB of `{},` become half a gigabyte of
- * objects, so that a bound on bytes alone protects nobody. The bounds leave room for 200,000 customer
+ * objects, so that a bound on bytes alone protects nobody. The bounds leave room for 100,000 customer
  * profiles in one body; whether the bytes are JSON at all is for the parser to say.
  */
 
@@ -11,12 +11,14 @@ export const bodyBounds = {
   /** One JSON text, in bytes: a scanned document in base64 fits. */
   textBytesMax: 64 * 1024 * 1024,
   /** The value that parsing would make, as `weights` reckon it. */
-  valueBytesMax: 512 * 1024 * 1024,
+  valueBytesMax: 256 * 1024 * 1024,
   /** A body as dense as real ones weighs some three times its bytes; only small ones may be denser. */
   valueBytesPerByteMax: 3,
   denseValueBytesMax: 64 * 1024 * 1024,
   /** Objects with `product` and `sub_family` in one body: each becomes rows. */
   recordsMax: 500_000,
+  /** Documents that the records of one body name: each is a request of its own. */
+  documentsMax: 10_000,
   /** Values where records stand and that are none: so many are told one by one. */
   straysMax: 10_000,
 } as const

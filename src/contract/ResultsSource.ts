@@ -4,7 +4,8 @@
  * flow results (4.10) and the customer profile (4.12); a file in a job's folder changes them or adds others,
  * because section 4.12 shows that further kinds exist and not what they look like.
  */
-import { Schema } from "effect"
+import { Predicate, Schema } from "effect"
+import type { ExecutionId, SessionId } from "./Ids.ts"
 import { flowResultsPath, profilePath } from "./ResultsPaths.ts"
 
 export const sourceNamePattern = /^[a-z][a-z0-9_]{0,63}$/
@@ -45,7 +46,7 @@ export const ResultsSource = Schema.Struct({
   counts: Schema.Literals(["sub_family", "product", "none"]).annotate(
     about(
       "how records meet products_count: by the part before the @, by the part behind it, or not at all: " +
-        "then a final answer is taken for complete, and executions are deleted on that word alone",
+        "then a final answer is taken for complete, and executions are deleted without a count",
     ),
   ),
   nothing: Schema.Array(
@@ -109,20 +110,22 @@ export const mayBring = ({ families }: ResultsSource, sub_family: string): boole
   )
 
 const placeholders = ["execution_id", "session_id"] as const
-export type SourceIds = { readonly [K in (typeof placeholders)[number]]?: string | undefined }
+export interface SourceIds {
+  readonly execution_id?: ExecutionId | undefined
+  readonly session_id?: SessionId | undefined
+}
 
 /** Whether the ids that a source's path names are there. */
 export const isAddressable = ({ path }: ResultsSource, ids: SourceIds): boolean =>
   placeholders.every((name) => !path.includes(`{${name}}`) || ids[name] !== undefined)
 
 /** The value of an own top-level field; undefined for a body that is no map. */
-const fieldOf = (body: unknown, name: string): unknown =>
-  typeof body === "object" && body !== null && !Array.isArray(body) && Object.hasOwn(body, name)
-    ? Reflect.get(body, name)
-    : undefined
+const fieldOf = (body: unknown, name: string): unknown => (hasField(body, name) ? body[name] : undefined)
 
-const hasField = (body: unknown, name: string): boolean =>
-  typeof body === "object" && body !== null && !Array.isArray(body) && Object.hasOwn(body, name)
+const hasField = <Name extends string>(
+  body: unknown,
+  name: Name,
+): body is { readonly [N in Name]: unknown } => Predicate.isObject(body) && Object.hasOwn(body, name)
 
 /** The field that holds the records of a body, `body` for the whole of it; undefined where none is there. */
 export const recordsPlace = (

@@ -4,10 +4,12 @@
  * new version.
  */
 import { existsSync } from "node:fs"
-import { chmod, open, rename, rm } from "node:fs/promises"
 import { dirname } from "node:path"
 import { DuckDBInstance } from "@duckdb/node-api"
+import { Effect } from "effect"
+import { durableFiles } from "../foundation/DurableFile.ts"
 import { closedConfiguration } from "./Configuration.ts"
+import { failureOf } from "./DuckDbFailed.ts"
 
 /** Empties the write-ahead log into the file and closes it; DuckDB removes the log on closing. */
 const checkpoint = async (path: string): Promise<void> => {
@@ -24,28 +26,24 @@ const checkpoint = async (path: string): Promise<void> => {
   }
 }
 
-const sync = async (path: string): Promise<void> => {
-  const handle = await open(path, "r")
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
-}
-
-/**
- * `mode` is that of the final file: 0600, or 0640 where the job shares its tables. Rejects with what failed.
- */
-export const swapFiles = async (buildPath: string, finalPath: string, mode: number): Promise<void> => {
+/** `mode` is that of the final file: 0600, or 0640 where the job shares its tables. */
+export const swapFiles = Effect.fnUntraced(function* (buildPath: string, finalPath: string, mode: number) {
+  const files = yield* durableFiles
+  const failed = (cause: unknown) => failureOf(`swap ${buildPath} -> ${finalPath}`, cause)
   // Opening a path that does not exist would create and publish an empty database.
-  if (!existsSync(buildPath)) throw new Error("there is no file to publish")
-  await checkpoint(buildPath)
+  if (!existsSync(buildPath)) return yield* failed(new Error("there is no file to publish"))
+  yield* Effect.tryPromise({ try: () => checkpoint(buildPath), catch: failed })
   // A database whose log remains is incomplete without it, and the log does not travel with a rename.
-  if (existsSync(`${buildPath}.wal`)) throw new Error("a write-ahead log remains after the checkpoint")
-  await chmod(buildPath, mode)
-  await sync(buildPath)
-  // A log beside the final name belongs to the version that goes; it must never be replayed into the new one.
-  await rm(`${finalPath}.wal`, { force: true })
-  await rename(buildPath, finalPath)
-  await sync(dirname(finalPath))
-}
+  if (existsSync(`${buildPath}.wal`))
+    return yield* failed(new Error("a write-ahead log remains after the checkpoint"))
+  yield* Effect.mapError(files.settle(buildPath, mode), failed)
+  yield* Effect.try({
+    try: () => {
+      // A log beside the final name belongs to the old version and must never be replayed into the new one.
+      files.remove(`${finalPath}.wal`)
+      files.rename(buildPath, finalPath)
+      files.syncFolder(dirname(finalPath))
+    },
+    catch: failed,
+  })
+})

@@ -111,15 +111,11 @@ export class DuckDb extends Context.Service<
         return yield* openConnection(options)
       }),
       atomicSwap: Effect.fn("DuckDb.atomicSwap")(function* (buildPath, finalPath, mode = 0o600) {
-        const statement = `swap ${buildPath} -> ${finalPath}`
         yield* Effect.scoped(
           Effect.gen(function* () {
             yield* claimPath(paths, resolve(buildPath), "read-write")
             // Never left half-way by an interrupt: the steps are short, and their order is the promise.
-            yield* Effect.tryPromise({
-              try: () => swapFiles(buildPath, finalPath, mode),
-              catch: (cause) => failureOf(statement, cause),
-            }).pipe(Effect.uninterruptible)
+            yield* Effect.uninterruptible(swapFiles(buildPath, finalPath, mode))
           }),
         )
       }),

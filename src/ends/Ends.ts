@@ -1,183 +1,146 @@
 /**
- * The table of ends: what each `status_code` and `status_reason` of section 3.1, and each end of our own,
- * means for the night. Data, not code: whether a second try follows, who must act, and whether the credential
- * breaker opens.
+ * The table of ends: every reason that a task can end with, the service's own and ours, and what follows
+ * from it. Whoever plans, executes, publishes or reports reads it here, and the tables for people are
+ * generated from it. What a row does not say is decided here too: refused starts, refused logins, unlisted
+ * values.
  */
-import type { AttemptClosed, Outcome, WhoActs } from "../ledger/Fact.ts"
-import type { AttemptState } from "../ledger/RunState.ts"
+import { Schema } from "effect"
 import { statusReasonsByCode } from "../contract/Vocabulary.ts"
-import type { StatusCode, StatusReason } from "../contract/Vocabulary.ts"
+import type { StatusCode } from "../contract/Vocabulary.ts"
+import type { EndRow, Outcome, WhoActs } from "./EndRow.ts"
+import { featureEnds } from "./FeatureEnds.ts"
+import { ownEnds } from "./OwnEnds.ts"
+import { serviceEnds, unlisted } from "./ServiceEnds.ts"
+import type { ServiceReason } from "./ServiceEnds.ts"
 
-export interface End {
+export type Reason = ServiceReason | keyof typeof ownEnds
+export const ends: { readonly [R in Reason]: EndRow } = { ...serviceEnds, ...ownEnds }
+
+/** A word of the service, which may be one that nobody listed. */
+const SaidReason = Schema.String.pipe(Schema.brand("SaidReason"))
+/** What a task is settled with: a reason of the table, or a word of the service. */
+export const SettledReason = Schema.Union([
+  Schema.Literals(Object.keys(ends) as ReadonlyArray<Reason>),
+  SaidReason,
+])
+export type SettledReason = typeof SettledReason.Type
+
+export interface Verdict {
   readonly outcome: Outcome
+  readonly reason: SettledReason
   readonly who_acts: WhoActs
-  /** A further execution in the same night may go better. */
-  readonly retry: boolean
-  /** These credentials are not sent again until they change or are released. */
-  readonly opensBreaker: boolean
+  /** For people, where the reason alone does not say enough; holds no value of a parameter. */
+  readonly message?: string
 }
 
-const end = (outcome: Outcome, who_acts: WhoActs): End => ({
+const verdict = ({ outcome, who_acts }: Pick<EndRow, "outcome" | "who_acts">, reason: SettledReason) => ({
   outcome,
+  reason,
   who_acts,
-  retry: false,
-  opensBreaker: false,
 })
-const temporary: End = { ...end("unfinished", "service"), retry: true }
-const rejected: End = { ...end("failed", "customer"), opensBreaker: true }
+
+/** The verdict with a reason of the table. */
+export const own = (reason: Reason): Verdict => verdict(ends[reason], reason)
+
+/** The same of a task that is never started. */
+export const beforeStart = (reason: Reason): Verdict =>
+  verdict(ends[reason].unstarted ?? ends[reason], reason)
+
+/** A success of which a body is not in the tables is none. */
+export const notInTables: Verdict = { ...own("ANSWER_UNUSABLE"), outcome: "partial" }
+
+/** Whether tasks end with this reason; else it may be one of a feature. */
+export const isReason = (reason: string): reason is Reason => Object.hasOwn(ends, reason)
+
+/** The row of a reason of a task or a feature, if it has one. */
+export const knownEnd = (reason: string): EndRow | undefined =>
+  isReason(reason)
+    ? ends[reason]
+    : Object.hasOwn(featureEnds, reason)
+      ? featureEnds[reason as keyof typeof featureEnds]
+      : undefined
+
+/** What is told of any reason, listed or not. */
+export const rowOf = (reason: string): EndRow => knownEnd(reason) ?? unlisted
+
+const serviceEnd = (reason: string): EndRow | undefined =>
+  Object.hasOwn(serviceEnds, reason) ? serviceEnds[reason as ServiceReason] : undefined
+
+/** Whatever it says, a refused request is at fault itself: who wrote the job acts. */
+const requestAtFault = { outcome: "failed", who_acts: "engineer" } as const
+
 /**
- * Whatever the reference does not list is treated like a rejected login: no second try, an engineer looks.
+ * Of a start that was refused before anything ran (section 4.1, 400, 404 and 422). Only what is a fault of
+ * the service as the end of an execution is one here too.
  */
-export const unlisted: End = { ...end("failed", "engineer"), opensBreaker: true }
-
-/** Every closed reason of section 3.1. Those of `ONGOING` and `ACTION_REQUIRED` are no ends. */
-const ends: { readonly [R in Exclude<StatusReason, OpenReason>]: End } = {
-  COMPLETED: end("succeeded", "nobody"),
-  PARTIAL: end("partial", "engineer"),
-  FAILED: end("failed", "engineer"),
-  TIMEOUT: end("failed", "engineer"),
-  CLIENT_CANCELLED: end("unfinished", "service"),
-  SYSTEM_CANCELLED: temporary,
-  USER_CANCELLED: end("failed", "customer"),
-  ACTION_TIMEOUT: end("failed", "customer"),
-  CUSTOMER_INTERVENTION_REQUIRED: end("failed", "customer"),
-  INCORRECT_CREDENTIALS: rejected,
-  INCORRECT_MFA: rejected,
-  BLOCKED_USER: rejected,
-  FRIEZED_CREDENTIALS: rejected,
-  CHANGE_PASSWORD: rejected,
-  MANUAL_INTERVENTION: rejected,
-  INCOMPATIBLE_ACCESS: rejected,
-  DUPLICATED_SESSION: rejected,
-  UNHANDLED_AUTH_ERROR: unlisted,
-  BAD_CONFIGURATIONS: end("failed", "engineer"),
-  INCORRECT_PARAMETERS_FORMAT: end("failed", "engineer"),
-  INCORRECT_RESUME_FORMAT: end("failed", "engineer"),
-  ENCRYPTION_ERROR: end("failed", "engineer"),
-  T10N_FORBIDDEN: end("failed", "engineer"),
-  T10N_NOT_AVAILABLE: end("failed", "engineer"),
-  T10N_REJECTED: end("failed", "engineer"),
-  T10N_EXCEPTION: end("failed", "engineer"),
-  BAD_PROXY_CONFIGURATION: end("unfinished", "service"),
-  OUT_OF_SERVICE: temporary,
-  ENGINE_UNAVAILABLE: temporary,
-  ALREADY_EXECUTING: temporary,
-  ENGINE_BANNED: temporary,
-  AUTO_CAPTCHA_ERROR: temporary,
-  PROXY_ERROR: temporary,
-  NETWORK_ERROR: temporary,
-  INTERNAL_ERROR: temporary,
+export const verdictOfRefusal = (status_reason: string): Verdict => {
+  if (status_reason === "ENGINE_UNKNOWN") return own(status_reason)
+  const listed = serviceEnd(status_reason)
+  const isOfService = listed?.outcome === "unfinished"
+  return verdict(isOfService ? listed : requestAtFault, SaidReason.make(status_reason))
 }
-type OpenReason = (typeof statusReasonsByCode)["ONGOING" | "ACTION_REQUIRED"][number]
 
-/** Ends that the service has no word for, in the same spelling. */
-export const ownEnds = {
-  START_UNKNOWN: end("unfinished", "engineer"),
-  /** A state read answers 404: the service no longer knows the execution. */
-  EXECUTION_GONE: end("unfinished", "service"),
-  /** The service did not answer for as long as the task could wait; the execution is left as it is. */
-  SERVICE_UNREACHABLE: end("unfinished", "service"),
-  /** The service would not abort an execution whose time was over; it stays in flight for the next run. */
-  NOT_STOPPABLE: end("unfinished", "service"),
-  /** The id of the execution shows another external id, customer or engine: it is somebody else's run. */
-  NOT_OURS: end("failed", "engineer"),
-  ENGINE_UNAVAILABLE: end("unfinished", "service"),
-  ALREADY_EXECUTING: end("unfinished", "service"),
-  /** An older night was collected; this task had not begun in it. */
-  NIGHT_OVER: end("unfinished", "service"),
-  DEADLINE_REACHED: end("unfinished", "service"),
-  RESULTS_PARTIAL: end("unfinished", "service"),
-  RECORDS_UNREACHABLE: end("partial", "engineer"),
-  /** Final results hold fewer records of a family than were counted. */
-  RECORDS_SHORT: end("partial", "engineer"),
-  /**
-   * An answer breaks a bound, or we failed over it: what it was about stays at the service. Where it was an
-   * engine's form, nothing was started.
-   */
-  ANSWER_UNUSABLE: end("failed", "engineer"),
-  /** The start was refused in a way that the reference does not list. */
-  UNEXPECTED_ANSWER: end("failed", "engineer"),
-  ENGINE_UNKNOWN: end("skipped", "engineer"),
-  /** A listed flow session that the service does not know, or that its customer never started (404, 412). */
-  SESSION_UNKNOWN: end("failed", "engineer"),
-  /** A start with a stored token answers 404: not this application's token, or none any more (4.7). */
-  TOKEN_UNKNOWN: end("failed", "engineer"),
-  COMPLETED: ends.COMPLETED,
-} satisfies Record<string, End>
-export type OwnReason = keyof typeof ownEnds
+/** Of a login that the source refused, tonight and in every later night: it is not sent again. */
+export const verdictOfRejected = (reason: string): Verdict => {
+  const listed = serviceEnd(reason)
+  return verdict(listed?.opensBreaker === true ? listed : unlisted, SaidReason.make(reason))
+}
 
-const isListed = (status_code: string, status_reason: string): status_reason is keyof typeof ends =>
-  Object.hasOwn(ends, status_reason) &&
+/** Why an execution of ours was aborted by us. */
+export const abortCauses = ["challenge", "max_wait", "deadline"] as const
+
+interface Closed {
+  readonly status_code: string
+  readonly status_reason: string
+  readonly authentication_status?: string
+  /** Absent where the service no longer knows the execution. */
+  readonly landed?: object
+}
+
+export interface AttemptEnd {
+  readonly verdict: Verdict
+  /** A further execution in the same night may succeed. */
+  readonly retry: boolean
+  /** With what its login was refused, or may have been: the login is not sent again. */
+  readonly rejection: string | undefined
+}
+
+/**
+ * What a closed execution came to. A reason outside its family, or a value that the reference does not list,
+ * is `unlisted`. An abort of ours over a challenge means what the service's own end over a challenge means.
+ * An `authentication_status` that is no acceptance rejects the login, whatever the end says; where the end
+ * would say nothing of it, it is the end.
+ */
+export const endOfAttempt = (closed: Closed, abort: (typeof abortCauses)[number] | undefined): AttemptEnd => {
+  const { status_code, status_reason, authentication_status } = closed
+  if (status_reason === "EXECUTION_GONE" && closed.landed === undefined)
+    return { verdict: own("EXECUTION_GONE"), retry: false, rejection: undefined }
+  const isChallenged = abort === "challenge" && status_reason === "CLIENT_CANCELLED"
+  const reason = isChallenged ? "CUSTOMER_INTERVENTION_REQUIRED" : SaidReason.make(status_reason)
+  const listed = isListed(status_code, status_reason) ? ends[reason as ServiceReason] : unlisted
+  const refusal = refusalOf(authentication_status)
+  if (refusal === undefined) {
+    const rejection = listed.opensBreaker ? status_reason : undefined
+    return { verdict: verdict(listed, reason), retry: listed.retry, rejection }
+  }
+  const isTold = listed.outcome === "failed"
+  const told = isTold ? verdict(listed, reason) : verdictOfRejected(refusal)
+  return { verdict: told, retry: false, rejection: refusal }
+}
+
+const isListed = (status_code: string, status_reason: string): boolean =>
+  serviceEnd(status_reason) !== undefined &&
   Object.hasOwn(statusReasonsByCode, status_code) &&
   (statusReasonsByCode[status_code as StatusCode] as ReadonlyArray<string>).includes(status_reason)
 
 /**
- * The end of a start that was refused before anything ran (section 4.1, 400, 404 and 422). The request was at
- * fault, whatever the reason would mean as the end of an execution: who wrote the job acts.
+ * The refusal that `authentication_status` names, if it names one (section 2.4): `not-performed` until a
+ * login was tried, `AUTH_OK` when it was accepted, otherwise the refusal.
  */
-export const endOfRefusal = (status_reason: string): End => {
-  if (status_reason === "ENGINE_UNKNOWN") return ownEnds.ENGINE_UNKNOWN
-  const isListedEnd = Object.hasOwn(ends, status_reason)
-  const listed = isListedEnd ? ends[status_reason as keyof typeof ends] : unlisted
-  return listed.outcome === "unfinished" ? { ...listed, retry: false } : end("failed", "engineer")
-}
-
-/** What a login that the source refused comes to, tonight and in every later night: it is not sent again. */
-export const endOfRejected = (reason: string): End =>
-  (statusReasonsByCode.AUTH_ERROR as ReadonlyArray<string>).includes(reason)
-    ? end("failed", "customer")
-    : end("failed", "engineer")
-
-interface EndedState {
-  readonly status_code: string
-  readonly status_reason: string
-  readonly authentication_status: string | undefined
-}
-
-/**
- * The end of a closed execution, and the reason that is told of it. A reason outside its family, or a value
- * that the reference does not list, is `unlisted`. An `authentication_status` that is no acceptance opens the
- * breaker, whatever the end says; where the end would say nothing of it, it is the end.
- */
-const endWithReason = (state: EndedState): { readonly end: End; readonly reason: string } => {
-  const { status_code, status_reason } = state
-  const listed = isListed(status_code, status_reason) ? ends[status_reason] : unlisted
-  const refusal = refusalOf(state.authentication_status)
-  if (refusal === undefined) return { end: listed, reason: status_reason }
-  if (listed.outcome === "failed")
-    return { end: { ...listed, retry: false, opensBreaker: true }, reason: status_reason }
-  return { end: { ...endOfRejected(refusal), opensBreaker: true }, reason: refusal }
-}
-
-export const endOf = (state: EndedState): End => endWithReason(state).end
-
-/**
- * What a closed attempt of the ledger came to. An abort of ours over a challenge means what the service's own
- * end over a challenge means: the customer must act.
- */
-export const endOfAttempt = (
-  closed: Pick<typeof AttemptClosed.Type, "status_code" | "status_reason" | "authentication_status">,
-  abort: AttemptState["abort"],
-): { readonly end: End; readonly reason: string } => {
-  const { status_code, status_reason, authentication_status } = closed
-  if (status_reason === "EXECUTION_GONE") return { end: ownEnds.EXECUTION_GONE, reason: status_reason }
-  if (abort === "challenge" && status_reason === "CLIENT_CANCELLED")
-    return { end: ends.CUSTOMER_INTERVENTION_REQUIRED, reason: "CUSTOMER_INTERVENTION_REQUIRED" }
-  return endWithReason({ status_code, status_reason, authentication_status })
-}
-
-/** The refusal that `authentication_status` names, if it names one. */
 export const refusalOf = (authentication_status: string | undefined): string | undefined =>
-  refusesLogin(authentication_status) ? authentication_status : undefined
-
-/**
- * Section 2.4: `not-performed` until a login was tried, `AUTH_OK` when it was accepted, otherwise the
- * refusal.
- */
-const refusesLogin = (authentication_status: string | undefined): boolean =>
-  authentication_status !== undefined &&
-  authentication_status !== "not-performed" &&
-  authentication_status !== "AUTH_OK"
+  authentication_status === "not-performed" || authentication_status === "AUTH_OK"
+    ? undefined
+    : authentication_status
 
 const openCodes: ReadonlySet<string> = new Set(["ONGOING", "ACTION_REQUIRED"])
 

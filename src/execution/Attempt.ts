@@ -4,100 +4,100 @@
  * `FollowAttempt.ts` carry the decisions out.
  */
 import type { Duration } from "effect"
+import type { Access, ExecutionId, SessionId } from "../contract/Ids.ts"
 import type { AbortAnswer, CallFailure, StartAnswer, StateAnswer, StateView } from "../client/Service.ts"
 import type { AttemptState } from "../ledger/RunState.ts"
 import { isOpenCode, isTerminal } from "../ends/Ends.ts"
+import type { Reason } from "../ends/Ends.ts"
 
-/** What a start answer means. Only `Lost` leaves it open whether an execution exists. */
+/**
+ * What a start answer means, in the words of its fact (`StartAnswered`). Only `lost` leaves it open whether
+ * an execution exists; `unusable` is answered, so that it is never sent again.
+ */
 export type Started =
   | {
-      readonly _tag: "Open"
-      readonly how: "accepted" | "adopted"
-      readonly execution_id: string
-      readonly session_id: string | undefined
-      /** The probe of a lost start was accepted: the first one may have run unseen. */
-      readonly orphanSuspected: boolean
+      readonly answer: "accepted" | "adopted"
+      readonly http_status: 202 | 409
+      readonly execution_id: ExecutionId
+      readonly session_id: SessionId | undefined
     }
-  /** A 409 that may be about our own run: only the state of that execution tells whose it is. */
-  | { readonly _tag: "Identify"; readonly execution_id: string; readonly session_id: string | undefined }
-  | { readonly _tag: "Foreign" }
-  /** Answered with the id of another attempt's execution: whatever runs now has no name here. */
-  | { readonly _tag: "Taken"; readonly http_status: 202 | 409 }
-  | { readonly _tag: "NeverStarted"; readonly http_status: number; readonly status_reason: string }
-  | { readonly _tag: "EngineUnavailable"; readonly retry_after: Duration.Duration | undefined }
+  | { readonly answer: "refused"; readonly http_status: number; readonly status_reason: string }
   | {
-      readonly _tag: "NotCreated"
+      readonly answer: "not_created"
       readonly http_status: number | undefined
       readonly retry_after: Duration.Duration | undefined
+      readonly isEngineAway: boolean
     }
-  /** Answered, so that it is never sent again; but what was started, if anything, cannot be followed. */
-  | { readonly _tag: "Unusable"; readonly http_status: number }
-  | { readonly _tag: "Lost"; readonly http_status: number | undefined }
+  | { readonly answer: "foreign"; readonly http_status: 409 }
+  | { readonly answer: "taken"; readonly http_status: 202 | 409 }
+  | { readonly answer: "unusable"; readonly http_status: number }
+  | { readonly answer: "lost"; readonly http_status: number | undefined }
+
+/** A 409 that may be about our own run: only the state of that execution tells whose it is. */
+export interface Conflict {
+  readonly answer: "conflict"
+  readonly execution_id: ExecutionId
+  readonly session_id: SessionId | undefined
+}
+
+export const foreign = { answer: "foreign", http_status: 409 } as const
 
 export const readStart = (
   sent: {
     readonly external_execution_id: string
-    readonly probe: boolean
     /** A token logs in: then 404 speaks of the token, as that of 4.7 does. */
     readonly withToken?: boolean
   },
   answer: StartAnswer | CallFailure,
-): Started => {
+): Started | Conflict => {
   switch (answer._tag) {
-    case "Accepted":
-      if (answer.body.unusable !== undefined) return { _tag: "Unusable", http_status: 202 }
+    case "Accepted": {
+      const { execution_id, session_id } = answer.view
+      if (answer.body.unusable !== undefined) return { answer: "unusable", http_status: 202 }
       // An acceptance without an id cannot be followed; the 409 to the probe will name it.
-      return answer.view.execution_id === undefined
-        ? { _tag: "Lost", http_status: 202 }
-        : open("accepted", answer.view.execution_id, answer.view.session_id, sent.probe)
+      return execution_id === undefined
+        ? { answer: "lost", http_status: 202 }
+        : { answer: "accepted", http_status: 202, execution_id, session_id }
+    }
     case "AlreadyExecuting": {
       const { execution_id, session_id, external_execution_id } = answer.view
-      if (execution_id === undefined || answer.body.unusable !== undefined) return { _tag: "Foreign" }
+      if (execution_id === undefined || answer.body.unusable !== undefined) return foreign
       // Whose external id a 409 carries is not shown: ours may be an echo of the request.
       return external_execution_id === undefined || external_execution_id === sent.external_execution_id
-        ? { _tag: "Identify", execution_id, session_id }
-        : { _tag: "Foreign" }
+        ? { answer: "conflict", execution_id, session_id }
+        : foreign
     }
-    case "Refused":
-      if (answer.body.unusable !== undefined) return { _tag: "Unusable", http_status: answer.http_status }
-      return {
-        _tag: "NeverStarted",
-        http_status: answer.http_status,
-        status_reason:
-          answer.view.status_reason ??
-          (answer.http_status === 422 ? "BAD_CONFIGURATIONS" : "UNEXPECTED_ANSWER"),
-      }
+    case "Refused": {
+      const { http_status, view } = answer
+      if (answer.body.unusable !== undefined) return { answer: "unusable", http_status }
+      const otherwise: Reason = http_status === 422 ? "BAD_CONFIGURATIONS" : "UNEXPECTED_ANSWER"
+      return { answer: "refused", http_status, status_reason: view.status_reason ?? otherwise }
+    }
     case "EngineUnavailable":
-      return { _tag: "EngineUnavailable", retry_after: answer.retry_after }
+      return { ...notCreated(503, answer.retry_after), isEngineAway: true }
     case "NotSent":
-      return { _tag: "NotCreated", http_status: undefined, retry_after: undefined }
+      return notCreated(undefined)
     case "Throttled":
-      return { _tag: "NotCreated", http_status: answer.http_status, retry_after: answer.retry_after }
+      return notCreated(answer.http_status, answer.retry_after)
     case "SecretRefused":
-      return { _tag: "NotCreated", http_status: answer.http_status, retry_after: undefined }
+      return notCreated(answer.http_status)
     case "AnswerLost":
-      return { _tag: "Lost", http_status: answer.http_status }
-    case "UnexpectedAnswer":
-      if (answer.http_status >= 500) return { _tag: "Lost", http_status: answer.http_status }
+      return { answer: "lost", http_status: answer.http_status }
+    case "UnexpectedAnswer": {
+      const { http_status } = answer
+      if (http_status >= 500) return { answer: "lost", http_status }
+      const unknown = sent.withToken === true ? "TOKEN_UNKNOWN" : "ENGINE_UNKNOWN"
       return {
-        _tag: "NeverStarted",
-        http_status: answer.http_status,
-        status_reason:
-          answer.http_status !== 404
-            ? "UNEXPECTED_ANSWER"
-            : sent.withToken === true
-              ? "TOKEN_UNKNOWN"
-              : "ENGINE_UNKNOWN",
+        answer: "refused",
+        http_status,
+        status_reason: (http_status === 404 ? unknown : "UNEXPECTED_ANSWER") satisfies Reason,
       }
+    }
   }
 }
 
-const open = (
-  how: "accepted" | "adopted",
-  execution_id: string,
-  session_id: string | undefined,
-  orphanSuspected: boolean,
-): Started => ({ _tag: "Open", how, execution_id, session_id, orphanSuspected })
+const notCreated = (http_status: number | undefined, retry_after?: Duration.Duration) =>
+  ({ answer: "not_created", http_status, retry_after, isEngineAway: false }) as const
 
 /**
  * How a start with a token looks is not shown (4.12): a service that wants another form, or has no such
@@ -152,10 +152,8 @@ const saysOver = ({ is_closed, status_code }: StateView): boolean =>
   is_closed === undefined && status_code !== undefined && !isOpenCode(status_code)
 
 /** What a run is known by: who started it says so in each of these. */
-export interface RunIdentity {
+export interface RunIdentity extends Access {
   readonly external_execution_id: string
-  readonly customer_id: string
-  readonly engine_reference: string
 }
 
 const identityFields = ["external_execution_id", "customer_id", "engine_reference"] as const
@@ -190,7 +188,11 @@ export type Resumption =
   | { readonly _tag: "GiveUpStart" }
   /** Answered with the id of another attempt's execution. */
   | { readonly _tag: "NotOurs" }
-  | { readonly _tag: "Follow"; readonly execution_id: string; readonly session_id: string | undefined }
+  | {
+      readonly _tag: "Follow"
+      readonly execution_id: ExecutionId
+      readonly session_id: SessionId | undefined
+    }
   | { readonly _tag: "Closed" }
   | { readonly _tag: "NeverStarted"; readonly status_reason: string }
   /** The start was answered, and nothing can be made of the answer. */
@@ -202,7 +204,10 @@ export const resumeAttempt = (attempt: AttemptState): Resumption => {
     return { _tag: "Follow", execution_id: attempt.execution_id, session_id: attempt.session_id }
   switch (attempt.answer?.answer) {
     case "refused":
-      return { _tag: "NeverStarted", status_reason: attempt.answer.status_reason ?? "UNEXPECTED_ANSWER" }
+      return {
+        _tag: "NeverStarted",
+        status_reason: attempt.answer.status_reason ?? ("UNEXPECTED_ANSWER" satisfies Reason),
+      }
     case "taken":
       return { _tag: "NotOurs" }
     case "unusable":

@@ -4,18 +4,17 @@
  */
 import type { Duration } from "effect"
 import { Clock, Effect } from "effect"
+import { accessOf } from "../contract/Ids.ts"
+import type { Access, ExecutionId, SessionId } from "../contract/Ids.ts"
 import type { Body } from "../client/Service.ts"
 import { Landing } from "../landing/Landing.ts"
 import type { BodyMeta } from "../landing/Landing.ts"
 import type { AnswerRefused } from "../ledger/Fact.ts"
+import { attemptKeys } from "../ledger/FactKeys.ts"
+import type { AttemptKeys } from "../ledger/FactKeys.ts"
 
 /** What an attempt needs to know. */
-export interface AttemptOrder {
-  readonly run_id: string
-  readonly task_id: string
-  readonly customer_id: string
-  readonly engine_reference: string
-  readonly attempt: number
+export interface AttemptOrder extends AttemptKeys, Access {
   readonly external_execution_id: string
   readonly fingerprint: string | undefined
   /** The stored token that logs in; absent where parameters do. */
@@ -30,14 +29,12 @@ export interface AttemptOrder {
   readonly deadlineAt: number | undefined
 }
 
-export const attemptKeys = ({ run_id, task_id, attempt }: AttemptOrder) => ({ run_id, task_id, attempt })
-
 export const landBody = Effect.fnUntraced(function* (
   order: AttemptOrder,
   body: Body,
   about: Pick<BodyMeta, "kind" | "http_status"> & {
-    execution_id?: string | undefined
-    session_id?: string | undefined
+    execution_id?: ExecutionId | undefined
+    session_id?: SessionId | undefined
   },
 ) {
   const landing = yield* Landing
@@ -48,8 +45,7 @@ export const landBody = Effect.fnUntraced(function* (
       http_status: about.http_status,
       received_at,
       ...attemptKeys(order),
-      customer_id: order.customer_id,
-      engine_reference: order.engine_reference,
+      ...accessOf(order),
       ...(about.execution_id === undefined ? {} : { execution_id: about.execution_id }),
       ...(about.session_id === undefined ? {} : { session_id: about.session_id }),
     },

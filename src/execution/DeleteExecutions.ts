@@ -4,6 +4,7 @@
  * 204 and 404 count; what cannot be deleted now stays pending for the next run.
  */
 import { Clock, Duration, Effect } from "effect"
+import type { ExecutionId, RunId, TaskId } from "../contract/Ids.ts"
 import { retryCall } from "../client/Backoff.ts"
 import { Service } from "../client/Service.ts"
 import type { CallFailure, DeleteAnswer } from "../client/Service.ts"
@@ -24,8 +25,8 @@ const stillRunningWaits: WaitPolicy = { base: Duration.seconds(4), max: Duration
 const failedInARowMax = 32
 
 export interface DueDeletion {
-  readonly task_id: string
-  readonly execution_id: string
+  readonly task_id: TaskId
+  readonly execution_id: ExecutionId
   readonly landed_sha256: string
 }
 
@@ -87,7 +88,7 @@ export const deleteExecutions = Effect.fn("DeleteExecutions.delete")(function* (
 
 /** Deletes one execution; true when the service failed to answer. */
 const deleteOne = Effect.fnUntraced(function* (
-  run_id: string,
+  run_id: RunId,
   { task_id, execution_id, landed_sha256 }: DueDeletion,
   untilAt: number,
 ) {

@@ -5,6 +5,7 @@
  */
 import { Clock, Effect, FiberSet, Queue } from "effect"
 import { Service } from "../client/Service.ts"
+import { own } from "../ends/Ends.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { Schedule } from "../scheduling/Schedule.ts"
@@ -17,7 +18,6 @@ import { guarded, guardedReading } from "./SettleUnusable.ts"
 import { follow, settleRefusal, startTask } from "./RunTask.ts"
 import { attemptsToReadAgain, resumeTask } from "./TaskResumption.ts"
 import type { Mode } from "./TaskResumption.ts"
-import { own } from "./Verdict.ts"
 import type { Rules, SessionWork, TaskWork } from "./Work.ts"
 
 /**

@@ -3,8 +3,9 @@
  * again, and keyed by this output folder, so that nobody else's is ever taken for ours.
  */
 import { createHmac } from "node:crypto"
+import type { TaskId } from "../contract/Ids.ts"
 
-export const externalExecutionId = (key: Uint8Array, task_id: string, attempt: number): string =>
+export const externalExecutionId = (key: Uint8Array, task_id: TaskId, attempt: number): string =>
   `nj-${createHmac("sha256", key)
     .update(JSON.stringify([task_id, attempt]))
     .digest("hex")

@@ -4,6 +4,8 @@
  * process kept at the service are looked at once more.
  */
 import { Clock, Duration, Effect, Queue, Random } from "effect"
+import { attemptKeys } from "../ledger/FactKeys.ts"
+import type { CustomerId, EngineReference, SessionId, TaskId } from "../contract/Ids.ts"
 import type { ProductsCount } from "../contract/ProductsCount.ts"
 import { countedTotal } from "../contract/ProductsCount.ts"
 import { sourceNameOf } from "../contract/ResultsSource.ts"
@@ -12,7 +14,7 @@ import type { AttemptState } from "../ledger/RunState.ts"
 import { waitMs } from "../foundation/Waits.ts"
 import { attemptWaits } from "../scheduling/Polling.ts"
 import { append } from "../ledger/Ledger.ts"
-import { endOfAttempt, refusalOf } from "../ends/Ends.ts"
+import { endOfAttempt } from "../ends/Ends.ts"
 import { exchangeTicket, forgetTicket } from "../tokens/ExchangeTicket.ts"
 import { keptWhereUnusable } from "./SettleUnusable.ts"
 import { candidateOf, orderOf, release, settle } from "./Night.ts"
@@ -43,15 +45,16 @@ export const finish = Effect.fnUntraced(function* (
   const { task_id } = book.work
   book.stage = "closed"
   book.closed = closed
-  const { end, reason } = endOfAttempt(closed, abort)
+  const end = endOfAttempt(closed, abort)
+  const { reason } = end.verdict
   yield* tell({ _tag: "Closed", task_id, status_reason: reason })
-  if (end.opensBreaker && book.fingerprint !== undefined)
-    night.rejected.set(book.fingerprint, refusalOf(closed.authentication_status) ?? reason)
+  if (end.rejection !== undefined && book.fingerprint !== undefined)
+    night.rejected.set(book.fingerprint, end.rejection)
   yield* release(night, task_id)
   yield* settleTokens(night, book, closed)
   const reading = yield* readClosed(night, book, closed, false)
-  yield* append(...readingFacts(night, closed, reading))
-  const verdict = verdictOf(end, reason, reading)
+  yield* append(...readingFacts(closed, reading))
+  const verdict = verdictOf(end.verdict, reading)
   const now = yield* Clock.currentTimeMillis
   // What is still partial is read to its end before the login is used again.
   const again =
@@ -83,19 +86,15 @@ export const readAgain = Effect.fnUntraced(function* (
   const { kept } = attempt
   if (reading._tag === "Partial") return
   if (reading._tag === "Kept" && reading.reason === kept?.reason && reading.message === kept.message) return
-  yield* append(...readingFacts(night, closed, reading))
+  yield* append(...readingFacts(closed, reading))
   const task = night.run.tasks.get(book.work.task_id)
   if (task?.settled?.fact.reason !== kept?.reason || task?.attempts.at(-1) !== attempt) return
-  const { end, reason } = endOfAttempt(closed, attempt.abort)
-  yield* settle(night, book.work.task_id, verdictOf(end, reason, reading))
+  const { verdict } = endOfAttempt(closed, attempt.abort)
+  yield* settle(night, book.work.task_id, verdictOf(verdict, reading))
 })
 
-const readingFacts = (
-  night: Night,
-  { task_id, attempt, execution_id }: typeof AttemptClosed.Type,
-  reading: Reading,
-): ReadonlyArray<Fact> => {
-  const keys = { run_id: night.run_id, task_id, attempt, execution_id }
+const readingFacts = (closed: typeof AttemptClosed.Type, reading: Reading): ReadonlyArray<Fact> => {
+  const keys = { ...attemptKeys(closed), execution_id: closed.execution_id }
   switch (reading._tag) {
     case "Drained": {
       const { basis, families } = reading
@@ -156,16 +155,17 @@ const readClosed = Effect.fnUntraced(function* (
 const pull = (
   night: Night,
   about: {
-    readonly task_id: string
-    readonly session_id: string
-    readonly customer_id: string | undefined
-    readonly engine_reference: string | undefined
+    readonly task_id: TaskId
+    readonly session_id: SessionId
+    readonly customer_id: CustomerId | undefined
+    readonly engine_reference: EngineReference | undefined
   },
   closed: typeof AttemptClosed.Type | undefined,
   { count, quick }: { readonly count: ProductsCount; readonly quick: boolean },
 ) => {
   const state = night.run.tasks.get(about.task_id)
-  const ofSession = <R extends { readonly session_id: string }>(one: R) => one.session_id === about.session_id
+  const ofSession = <R extends { readonly session_id: SessionId }>(one: R) =>
+    one.session_id === about.session_id
   const { flow_results, sources } = night.rules
   return pullResults({
     run_id: night.run_id,

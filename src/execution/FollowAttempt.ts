@@ -3,10 +3,12 @@
  * the last state before its closing is a fact, and aborts what nobody can answer or whose time is over.
  */
 import { Clock, Duration, Effect } from "effect"
+import type { ExecutionId, SessionId } from "../contract/Ids.ts"
 import { Hints } from "../client/Hints.ts"
 import { Service } from "../client/Service.ts"
 import type { Body, CallFailure, StateAnswer, StateView } from "../client/Service.ts"
 import { idCharactersMax } from "../contract/TextBounds.ts"
+import type { Reason } from "../ends/Ends.ts"
 import type { Landing, LandingFailed } from "../landing/Landing.ts"
 import type { AbortIntended, AttemptClosed } from "../ledger/Fact.ts"
 import type { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
@@ -16,7 +18,8 @@ import { lookWaits } from "../scheduling/Polling.ts"
 import { isStranger, readAbort, readState } from "./Attempt.ts"
 import type { Looked } from "./Attempt.ts"
 import { append } from "../ledger/Ledger.ts"
-import { attemptKeys, landBody } from "./AttemptOrder.ts"
+import { attemptKeys } from "../ledger/FactKeys.ts"
+import { landBody } from "./AttemptOrder.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
 import { answeredBy, lastAnswerWithin, lastCallWithin } from "./Ending.ts"
 import { exchangeTicket, hasTicket } from "../tokens/ExchangeTicket.ts"
@@ -52,8 +55,8 @@ const abortTriesMax = 8
 const looksAfterAbortMax = 20
 
 export interface OpenExecution {
-  readonly execution_id: string
-  readonly session_id: string | undefined
+  readonly execution_id: ExecutionId
+  readonly session_id: SessionId | undefined
   readonly accepted_at: number
   /** An abort that an earlier process asked for. */
   readonly abort?: AttemptState["abort"]
@@ -61,7 +64,7 @@ export interface OpenExecution {
 
 /** What following an execution remembers between looks. */
 interface Watch {
-  session_id: string | undefined
+  session_id: SessionId | undefined
   seen: string
   readonly turns: Turns
   /** A ticket waits for AUTH_OK, which only a read can show. */
@@ -177,7 +180,7 @@ const lookOnce = Effect.fnUntraced(function* (order: AttemptOrder, open: OpenExe
       order,
       open,
       watch,
-      { status_code: "UNKNOWN", status_reason: "EXECUTION_GONE" },
+      { status_code: "UNKNOWN", status_reason: "EXECUTION_GONE" satisfies Reason },
       undefined,
     )
     return looked
@@ -264,7 +267,7 @@ const closeAttempt = Effect.fnUntraced(function* (
     ...(products_count?._tag === "Counted" ? { products_count: products_count.counts } : {}),
     ...(landed === undefined ? {} : { landed }),
   }
-  yield* append(closed, ...rejection(order, status_code, status_reason, authentication_status))
+  yield* append(closed, ...rejection(order, closed))
   watch.closed = closed
 })
 

@@ -4,6 +4,7 @@
  * state or ends an attempt.
  */
 import { Clock, Duration, Effect } from "effect"
+import type { ExecutionId } from "../contract/Ids.ts"
 import { askedWait, retryWaitMax } from "../client/Backoff.ts"
 import type { HintWatch } from "../client/Hints.ts"
 import { Service } from "../client/Service.ts"
@@ -94,7 +95,7 @@ export const obeyThrottle = Effect.fnUntraced(function* (failure: CallFailure, g
  */
 export const skim = Effect.fnUntraced(function* (
   order: AttemptOrder,
-  execution_id: string,
+  execution_id: ExecutionId,
   heads: Heads,
   turns: Turns,
 ) {

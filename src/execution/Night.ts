@@ -3,7 +3,11 @@
  * lives in one process and one thread; the ledger alone remembers.
  */
 import { Clock, Effect, Option, Queue } from "effect"
+import { accessOf } from "../contract/Ids.ts"
+import type { RunId, TaskId } from "../contract/Ids.ts"
 import type { Service } from "../client/Service.ts"
+import { own } from "../ends/Ends.ts"
+import type { Verdict } from "../ends/Ends.ts"
 import type { Landing, LandingFailed } from "../landing/Landing.ts"
 import type { AttemptClosed } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
@@ -16,8 +20,6 @@ import { externalExecutionId } from "./ExternalId.ts"
 import type { Heads } from "./LookTurns.ts"
 import { tell } from "./Progress.ts"
 import type { Mode } from "./TaskResumption.ts"
-import { own } from "./Verdict.ts"
-import type { Verdict } from "./Verdict.ts"
 import type { CallParts, Rules, TaskWork } from "./Work.ts"
 
 export type Failure = LedgerFailed | LandingFailed
@@ -81,7 +83,7 @@ export interface Outage {
 
 export interface Night {
   readonly run: RunState
-  readonly run_id: string
+  readonly run_id: RunId
   readonly rules: Rules
   /** Absent where no deadline lies before this process. */
   readonly ending: Ending | undefined
@@ -160,7 +162,7 @@ export const occupied = (
   )
 }
 
-export const release = (night: Night, task_id: string) =>
+export const release = (night: Night, task_id: TaskId) =>
   Effect.suspend(() => {
     night.schedule.release(task_id)
     return Effect.asVoid(Queue.offer(night.poke, undefined))
@@ -168,18 +170,17 @@ export const release = (night: Night, task_id: string) =>
 
 export const candidateOf = (book: Book): Candidate => ({
   task_id: book.work.task_id,
-  customer_id: book.work.customer_id,
-  engine_reference: book.work.engine_reference,
+  ...accessOf(book.work),
   fingerprint: book.fingerprint,
 })
 
-export const settle = (night: Night, task_id: string, verdict: Verdict) =>
+export const settle = (night: Night, task_id: TaskId, verdict: Verdict) =>
   settleAll(night, [{ task_id, verdict }])
 
 /** Settles many tasks in one transaction: the end of a night must not cost a sync per task. */
 export const settleAll = Effect.fnUntraced(function* (
   { run_id, books }: Night,
-  settlements: ReadonlyArray<{ readonly task_id: string; readonly verdict: Verdict }>,
+  settlements: ReadonlyArray<{ readonly task_id: TaskId; readonly verdict: Verdict }>,
 ) {
   const ledger = yield* Ledger
   yield* ledger.append(
@@ -211,8 +212,7 @@ export const settleWaiting = (
 export const orderOf = (night: Night, book: Book): AttemptOrder => ({
   run_id: night.run_id,
   task_id: book.work.task_id,
-  customer_id: book.work.customer_id,
-  engine_reference: book.work.engine_reference,
+  ...accessOf(book.work),
   attempt: book.attempt,
   external_execution_id: externalExecutionId(night.key, book.work.task_id, book.attempt),
   fingerprint: book.fingerprint,

@@ -3,21 +3,22 @@
  * watches tells it to nobody.
  */
 import { Context, Effect } from "effect"
-import type { Outcome } from "../ledger/Fact.ts"
+import type { RunId, TaskId } from "../contract/Ids.ts"
+import type { Outcome } from "../ends/EndRow.ts"
 
 export type ProgressEvent =
   | {
       readonly _tag: "Planned"
-      readonly run_id: string
+      readonly run_id: RunId
       readonly tasks: number
       /** Tasks that were settled before: by the plan, or by an earlier process. */
       readonly over: number
     }
-  | { readonly _tag: "Started"; readonly task_id: string }
-  | { readonly _tag: "Closed"; readonly task_id: string; readonly status_reason: string }
-  | { readonly _tag: "Waiting"; readonly task_id: string; readonly why: string; readonly until: number }
-  | { readonly _tag: "Settled"; readonly task_id: string; readonly outcome: Outcome; readonly reason: string }
-  | { readonly _tag: "Stage"; readonly run_id: string; readonly stage: "publishing" | "deleting" | "ended" }
+  | { readonly _tag: "Started"; readonly task_id: TaskId }
+  | { readonly _tag: "Closed"; readonly task_id: TaskId; readonly status_reason: string }
+  | { readonly _tag: "Waiting"; readonly task_id: TaskId; readonly why: string; readonly until: number }
+  | { readonly _tag: "Settled"; readonly task_id: TaskId; readonly outcome: Outcome; readonly reason: string }
+  | { readonly _tag: "Stage"; readonly run_id: RunId; readonly stage: "publishing" | "deleting" | "ended" }
 
 export const Progress = Context.Reference<{ readonly tell: (event: ProgressEvent) => Effect.Effect<void> }>(
   "nightjar/execution/Progress",

@@ -4,6 +4,9 @@
  * service that does not give it, or not in time, only marks it.
  */
 import { Clock, Duration, Effect } from "effect"
+import { taskKeys } from "../ledger/FactKeys.ts"
+import type { TaskKeys } from "../ledger/FactKeys.ts"
+import type { SessionId } from "../contract/Ids.ts"
 import { retryCall } from "../client/Backoff.ts"
 import { Service } from "../client/Service.ts"
 import type { CallFailure } from "../client/Service.ts"
@@ -16,10 +19,8 @@ const attachmentTriesMax = 6
 /** All documents of one session; what is not here by then is asked for again by the next run. */
 const attachmentsWithin = Duration.hours(1)
 
-export interface AttachmentsOrder {
-  readonly run_id: string
-  readonly task_id: string
-  readonly session_id: string
+export interface AttachmentsOrder extends TaskKeys {
+  readonly session_id: SessionId
   /** Documents that need no further request. */
   readonly attachmentsKnown: ReadonlySet<string>
   /** Clock time after which nothing more is read in this night. */
@@ -31,7 +32,7 @@ export const pullAttachments = Effect.fnUntraced(function* (
   order: AttachmentsOrder,
   { requestable, refused }: AttachmentIds,
 ) {
-  const about = { run_id: order.run_id, task_id: order.task_id, session_id: order.session_id }
+  const about = { ...taskKeys(order), session_id: order.session_id }
   for (const attachment_id of refused)
     if (!order.attachmentsKnown.has(attachment_id))
       yield* append({ _tag: "AttachmentRead", ...about, attachment_id, status: "refused" })

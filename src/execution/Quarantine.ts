@@ -6,6 +6,8 @@
  */
 import { hash } from "node:crypto"
 import { Cause, Clock, Effect, Schema } from "effect"
+import type { TaskKeys } from "../ledger/FactKeys.ts"
+import type { ExecutionId, RunId } from "../contract/Ids.ts"
 import { keptBytes } from "../client/AnswerBytes.ts"
 import { whileHandled } from "../client/BodiesInFlight.ts"
 import type { Body } from "../client/Service.ts"
@@ -29,12 +31,10 @@ export class AnswerUnusable extends Schema.TaggedError<AnswerUnusable>()("Answer
 type Refused = AnswerUnusable | LedgerFailed | LandingFailed
 
 /** The answer that is being handled. */
-export interface Handled {
+export interface Handled extends TaskKeys {
   readonly what: string
-  readonly run_id: string
-  readonly task_id: string
   readonly attempt?: number | undefined
-  readonly execution_id?: string | undefined
+  readonly execution_id?: ExecutionId | undefined
   /** What this task could not use before; the same body is not landed twice. */
   readonly refused: ReadonlyArray<typeof AnswerRefused.Type>
   /** Facts that go with a defect, in the same transaction. */
@@ -107,11 +107,11 @@ const landAside = Effect.fnUntraced(function* (about: Handled, bytes: Uint8Array
   )
 })
 
-const placeText = ({ landed }: AnswerUnusable, run_id: string): string =>
+const placeText = ({ landed }: AnswerUnusable, run_id: RunId): string =>
   landed === undefined
     ? "no body of it could be kept"
     : `what was kept of it is landing/${run_id}/${landed.segment} at ${landed.offset}, ${landed.bytes} bytes`
 
 /** For people: what could not be used, why, and where it is. */
-export const unusableText = (failure: AnswerUnusable, run_id: string): string =>
+export const unusableText = (failure: AnswerUnusable, run_id: RunId): string =>
   `the answer (${failure.what}) cannot be used: ${failure.why}; ${placeText(failure, run_id)}`

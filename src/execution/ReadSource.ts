@@ -5,6 +5,8 @@
  */
 import { hash } from "node:crypto"
 import { Clock, Duration, Effect } from "effect"
+import type { TaskKeys } from "../ledger/FactKeys.ts"
+import type { CustomerId, EngineReference, ExecutionId, SessionId } from "../contract/Ids.ts"
 import { isSendable } from "../client/EndpointRequest.ts"
 import { Hints } from "../client/Hints.ts"
 import { askedWait } from "../client/Backoff.ts"
@@ -24,14 +26,12 @@ import { pullAttachments } from "./PullAttachments.ts"
 import { handleAnswer, refuseUnusable } from "./Quarantine.ts"
 
 /** The session of an execution, or one that a customer ran alone. */
-export interface ReadOrder {
-  readonly run_id: string
-  readonly task_id: string
-  readonly session_id: string
+export interface ReadOrder extends TaskKeys {
+  readonly session_id: SessionId
   readonly attempt: number | undefined
-  readonly execution_id: string | undefined
-  readonly customer_id: string | undefined
-  readonly engine_reference: string | undefined
+  readonly execution_id: ExecutionId | undefined
+  readonly customer_id: CustomerId | undefined
+  readonly engine_reference: EngineReference | undefined
   /** False where the service counted nothing: then a 404 is believed at once. */
   readonly mayHold: boolean
   /** An earlier process may have asked for this session a moment ago, by whatever clock. */

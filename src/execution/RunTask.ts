@@ -8,7 +8,7 @@ import { waitMs } from "../foundation/Waits.ts"
 import { attemptWaits } from "../scheduling/Polling.ts"
 import type { Candidate } from "../scheduling/Schedule.ts"
 import { refusesTokenizedStart } from "./Attempt.ts"
-import { endOfRefusal, endOfRejected } from "../ends/Ends.ts"
+import { own, verdictOfRefusal, verdictOfRejected } from "../ends/Ends.ts"
 import { finish } from "./FinishTask.ts"
 import { followAttempt } from "./FollowAttempt.ts"
 import type { OpenExecution } from "./FollowAttempt.ts"
@@ -19,7 +19,6 @@ import { tell } from "./Progress.ts"
 import { startAttempt } from "./StartAttempt.ts"
 import { dropToken, tokenEndOfRefusal } from "../tokens/TokenEnds.ts"
 import type { StartResult } from "./StartAttempt.ts"
-import { own, verdictOfEnd } from "./Verdict.ts"
 import type { CallParts } from "./Work.ts"
 
 /** Begins one attempt in the slot that was taken for it. */
@@ -46,7 +45,7 @@ export const startTask = Effect.fnUntraced(function* (night: Night, book: Book, 
   }
   const refused = book.fingerprint === undefined ? undefined : night.rejected.get(book.fingerprint)
   if (refused !== undefined) {
-    yield* settle(night, work.task_id, verdictOfEnd(endOfRejected(refused), refused))
+    yield* settle(night, work.task_id, verdictOfRejected(refused))
     return yield* release(night, candidate.task_id)
   }
   const overAt = (yield* Clock.currentTimeMillis) + Duration.toMillis(work.expected ?? Duration.zero)
@@ -80,8 +79,7 @@ const callOf = (parts: CallParts, external_execution_id: string, isHinted: boole
 const afterStart = Effect.fnUntraced(function* (night: Night, book: Book, first: StartResult) {
   const { withParameters } = book
   // Where an earlier request of this attempt was lost, it is not known that nothing ran.
-  const isFormRefused =
-    first._tag === "NeverStarted" && !first.probed && refusesTokenizedStart(first.http_status)
+  const isFormRefused = first.answer === "refused" && !first.probe && refusesTokenizedStart(first.http_status)
   if (!isFormRefused || withParameters === undefined) return yield* settleStart(night, book, first)
   book.token_id = undefined
   book.withParameters = undefined
@@ -91,25 +89,35 @@ const afterStart = Effect.fnUntraced(function* (night: Night, book: Book, first:
 })
 
 const settleStart = Effect.fnUntraced(function* (night: Night, book: Book, result: StartResult) {
-  if (result._tag === "NeverStarted" || (result._tag === "Deferred" && !result.probe)) book.stage = "waiting"
-  switch (result._tag) {
-    case "Open":
+  switch (result.answer) {
+    case "accepted":
+    case "adopted": {
+      const { execution_id, session_id } = result
       book.deferredSince = undefined
       book.deferrals = 0
       book.probe = false
       book.attemptsMade += 1
       night.outages.delete(book.work.engine_reference)
-      return yield* follow(night, book, result)
-    case "Deferred":
+      const accepted_at = yield* Clock.currentTimeMillis
+      return yield* follow(night, book, { execution_id, session_id, accepted_at })
+    }
+    case "not_created":
+    case "foreign": {
+      // Nothing of ours is in flight; the same attempt is started again later, as a probe if one is owed.
+      if (!result.probe) book.stage = "waiting"
       book.probe = result.probe
-      return yield* defer(night, book, result.why, result.retry_after)
-    case "NeverStarted":
+      if (result.answer === "foreign") return yield* defer(night, book, "foreign", undefined)
+      const why = result.isEngineAway ? "engine_unavailable" : "not_created"
+      return yield* defer(night, book, why, result.retry_after)
+    }
+    case "refused":
+      book.stage = "waiting"
       yield* settleRefusal(night, book, result.status_reason)
       return yield* release(night, book.work.task_id)
-    case "NotOurs":
+    case "taken":
       // The slot stays taken: an execution may be open at the service, under whatever name.
       return yield* settle(night, book.work.task_id, own("NOT_OURS"))
-    case "StartUnknown":
+    case "lost":
       yield* settle(night, book.work.task_id, own("START_UNKNOWN"))
       return yield* release(night, book.work.task_id)
   }
@@ -119,21 +127,21 @@ export const settleRefusal = Effect.fnUntraced(function* (night: Night, book: Bo
   const tokenEnd = tokenEndOfRefusal(status_reason)
   if (book.token_id !== undefined && tokenEnd !== undefined)
     yield* dropToken(orderOf(night, book), book.token_id, tokenEnd)
-  yield* settle(night, book.work.task_id, verdictOfEnd(endOfRefusal(status_reason), status_reason))
+  yield* settle(night, book.work.task_id, verdictOfRefusal(status_reason))
 })
 
 const deferredReasons = { foreign: "ALREADY_EXECUTING", not_created: "SERVICE_UNREACHABLE" } as const
 
 const askedText = (asked: Duration.Duration): string => {
   const seconds = Duration.seconds(Math.ceil(Duration.toSeconds(asked)))
-  return `the service asked to come back in ${Duration.format(seconds)}`
+  return `the service asked to wait ${Duration.format(seconds)}`
 }
 
 /** Gives the slot back and queues the same attempt for later, as long as the task may wait at all. */
 const defer = Effect.fnUntraced(function* (
   night: Night,
   book: Book,
-  why: Extract<StartResult, { _tag: "Deferred" }>["why"],
+  why: "foreign" | "engine_unavailable" | "not_created",
   asked: Duration.Duration = Duration.zero,
 ) {
   const { task_id } = book.work

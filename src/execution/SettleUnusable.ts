@@ -4,14 +4,18 @@
  * keeps its customer and its login taken, and gives its slot to the others.
  */
 import { Cause, Effect, Result } from "effect"
+import { accessOf } from "../contract/Ids.ts"
+import type { TaskId } from "../contract/Ids.ts"
 import { cutText } from "../contract/TextBounds.ts"
+import { own } from "../ends/Ends.ts"
+import type { Reason } from "../ends/Ends.ts"
 import type { AttemptClosed, Fact } from "../ledger/Fact.ts"
+import { attemptKeys } from "../ledger/FactKeys.ts"
 import type { Failure, Night, Book } from "./Night.ts"
 import { release } from "./Night.ts"
 import { append } from "../ledger/Ledger.ts"
 import { tell } from "./Progress.ts"
 import { AnswerUnusable, defectOf, defectText, unusableText } from "./Quarantine.ts"
-import { own } from "./Verdict.ts"
 import type { Reading } from "./Verdict.ts"
 
 /** What of a cause concerns its task alone; undefined for what concerns the night. */
@@ -43,13 +47,13 @@ export const guarded = <R>(
 /** Only reads: a session that its customer ran alone, or once more what is kept of a closed execution. */
 export const guardedReading = <R>(
   night: Night,
-  task_id: string,
+  task_id: TaskId,
   task: Effect.Effect<void, Failure | AnswerUnusable, R>,
   closed?: typeof AttemptClosed.Type,
 ) =>
   catchUnusable(task, (failure) => {
     const message = unusableText(failure, night.run_id)
-    return settleWith(night, task_id, message, keptFacts(night, closed, cutText(message)))
+    return settleWith(night, task_id, message, keptFacts(closed, cutText(message)))
   })
 
 /** Results that cannot be used are kept where they are, like those that cannot be reached. */
@@ -67,14 +71,14 @@ const settleUnusable = Effect.fnUntraced(function* (night: Night, book: Book, fa
   const login = unknownLogin(night, book)
   const message = `${unusableText(failure, night.run_id)}${login.length === 0 ? "" : loginText}`
   book.isOver = true
-  yield* settleWith(night, task_id, message, [...keptFacts(night, book.closed, cutText(message)), ...login])
+  yield* settleWith(night, task_id, message, [...keptFacts(book.closed, cutText(message)), ...login])
   if (book.stage === "sent" || book.stage === "open") night.schedule.abandon(task_id)
   else yield* release(night, task_id)
 })
 
 const settleWith = Effect.fnUntraced(function* (
   { run_id }: Night,
-  task_id: string,
+  task_id: TaskId,
   message: string,
   beside: ReadonlyArray<Fact>,
 ) {
@@ -84,14 +88,9 @@ const settleWith = Effect.fnUntraced(function* (
 })
 
 /** Whatever was proved before: of a task that went wrong nothing is deleted. */
-const keptFacts = (
-  { run_id }: Night,
-  closed: typeof AttemptClosed.Type | undefined,
-  message: string,
-): ReadonlyArray<Fact> => {
+const keptFacts = (closed: typeof AttemptClosed.Type | undefined, message: string): ReadonlyArray<Fact> => {
   if (closed?.landed === undefined) return []
-  const { task_id, attempt, execution_id } = closed
-  const ids = { run_id, task_id, attempt, execution_id }
+  const ids = { ...attemptKeys(closed), execution_id: closed.execution_id }
   return [{ _tag: "AttemptKept", ...ids, reason: "ANSWER_UNUSABLE", families: [], message }]
 }
 
@@ -102,9 +101,8 @@ const unknownLogin = (night: Night, book: Book): ReadonlyArray<Fact> => {
   const { fingerprint, stage, login, work } = book
   const isUnknown = (stage === "sent" || stage === "open") && login.status !== "AUTH_OK"
   if (!isUnknown || fingerprint === undefined || night.rejected.has(fingerprint)) return []
-  const reason = "ANSWER_UNUSABLE"
+  const reason: Reason = "ANSWER_UNUSABLE"
   night.rejected.set(fingerprint, reason)
-  const { task_id, customer_id, engine_reference } = work
-  const of = { run_id: night.run_id, task_id, fingerprint, customer_id, engine_reference }
+  const of = { run_id: night.run_id, task_id: work.task_id, fingerprint, ...accessOf(work) }
   return [{ _tag: "CredentialRejected", ...of, reason }]
 }

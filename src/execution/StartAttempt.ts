@@ -3,44 +3,23 @@
  * it, one probe where the answer was lost. A request that has left is never abandoned, so that an interrupted
  * night does not lose its answer.
  */
-import { Clock, Duration, Effect } from "effect"
+import { Duration, Effect } from "effect"
 import { Service } from "../client/Service.ts"
 import type { CallFailure, StartAnswer, StartCall } from "../client/Service.ts"
 import { retrySchedule } from "../foundation/Waits.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import { Ledger, LedgerFailed, append } from "../ledger/Ledger.ts"
-import { isOurs, readStart } from "./Attempt.ts"
-import type { Started } from "./Attempt.ts"
-import { attemptKeys, landBody } from "./AttemptOrder.ts"
+import { foreign, isOurs, readStart } from "./Attempt.ts"
+import type { Conflict, Started } from "./Attempt.ts"
+import { attemptKeys } from "../ledger/FactKeys.ts"
+import { landBody } from "./AttemptOrder.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
 import { keepTicket } from "../tokens/ExchangeTicket.ts"
 import { handleAnswer, refuseUnusable } from "./Quarantine.ts"
 import { lookWaits } from "../scheduling/Polling.ts"
 
-export type StartResult =
-  | {
-      readonly _tag: "Open"
-      readonly execution_id: string
-      readonly session_id: string | undefined
-      readonly accepted_at: number
-    }
-  | {
-      /** Nothing of ours is in flight; the same attempt is started again later, as a probe if one is owed. */
-      readonly _tag: "Deferred"
-      readonly why: "foreign" | "engine_unavailable" | "not_created"
-      readonly probe: boolean
-      readonly retry_after: Duration.Duration | undefined
-    }
-  | {
-      readonly _tag: "NeverStarted"
-      readonly status_reason: string
-      readonly http_status: number
-      /** An earlier request of the attempt was lost; the refusal is that of its probe. */
-      readonly probed: boolean
-    }
-  | { readonly _tag: "StartUnknown" }
-  /** Answered with the id of another attempt's execution, which stays that attempt's. */
-  | { readonly _tag: "NotOurs" }
+/** What one start came to. `probe`: an earlier request of the attempt was lost; this is of its probe. */
+export type StartResult = Exclude<Started, { readonly answer: "unusable" }> & { readonly probe: boolean }
 
 /**
  * A lost start gets this long to arrive before it is asked for with the same external id. While it is open
@@ -57,8 +36,7 @@ export const startAttempt = Effect.fn("StartAttempt.start")(function* (
 ) {
   for (let probe = asProbe; ; probe = true) {
     const started = yield* sendStart(order, call, probe)
-    if (started._tag !== "Lost") return yield* settleStart(probe, started)
-    if (probe) return { _tag: "StartUnknown" } satisfies StartResult
+    if (started.answer !== "lost" || probe) return { ...started, probe } satisfies StartResult as StartResult
     yield* Effect.sleep(probeAfter)
   }
 })
@@ -91,12 +69,15 @@ const sendOnce = Effect.fnUntraced(function* (order: AttemptOrder, call: StartCa
     ),
   )
   const withToken = call.login._tag === "Token"
-  const read = readStart({ external_execution_id, probe, withToken }, answer)
-  const started = yield* claim(order, read._tag === "Identify" ? yield* identify(order, read) : read)
-  const ofTicket = started._tag === "Open" ? yield* keepTicket(order, call, answer, started) : []
-  yield* append(...startFacts(order, started), ...ofTicket)
-  if (started._tag === "Unusable") yield* refuseUnusable({ what: "start", ...order }, answer)
-  if ("body" in answer && started._tag !== "Foreign" && started._tag !== "Taken") {
+  const read = readStart({ external_execution_id, withToken }, answer)
+  const started = yield* claim(order, read.answer === "conflict" ? yield* identify(order, read) : read)
+  const ofTicket = "execution_id" in started ? yield* keepTicket(order, call, answer, started) : []
+  yield* append(...startFacts(order, started, probe), ...ofTicket)
+  if (started.answer === "unusable") {
+    yield* refuseUnusable({ what: "start", ...order }, answer)
+    return yield* Effect.die(new Error("an answer that cannot be used has no body"))
+  }
+  if ("body" in answer && started.answer !== "foreign" && started.answer !== "taken") {
     const http_status =
       answer._tag === "Accepted" ? 202 : answer._tag === "Refused" ? answer.http_status : 409
     const { execution_id, session_id } = answer.view
@@ -108,20 +89,15 @@ const sendOnce = Effect.fnUntraced(function* (order: AttemptOrder, call: StartCa
 /** Decision 2: a 409 is about our own run only if the state of that execution says so. */
 const identify = Effect.fnUntraced(function* (
   order: AttemptOrder,
-  found: Extract<Started, { _tag: "Identify" }>,
+  found: Conflict,
 ): Effect.fn.Return<Started, never, Service> {
   const service = yield* Service
+  const { execution_id } = found
   const retries = retrySchedule(lookWaits(order.polling), { triesMax: () => identifyTriesMax })
-  const answer = yield* Effect.option(Effect.retry(service.readExecution(found.execution_id), retries))
-  if (answer._tag === "None" || !isOurs(answer.value, order)) return { _tag: "Foreign" }
-  const session_id = "view" in answer.value ? answer.value.view.session_id : undefined
-  return {
-    _tag: "Open",
-    how: "adopted",
-    execution_id: found.execution_id,
-    session_id: session_id ?? found.session_id,
-    orphanSuspected: false,
-  }
+  const answer = yield* Effect.option(Effect.retry(service.readExecution(execution_id), retries))
+  if (answer._tag === "None" || !isOurs(answer.value, order)) return foreign
+  const told = "view" in answer.value ? answer.value.view.session_id : undefined
+  return { answer: "adopted", http_status: 409, execution_id, session_id: told ?? found.session_id }
 })
 
 /** An execution belongs to one attempt: who is answered with the id of another's has none. */
@@ -129,103 +105,32 @@ const claim = Effect.fnUntraced(function* (
   { task_id, attempt }: AttemptOrder,
   started: Started,
 ): Effect.fn.Return<Started, LedgerFailed, Ledger> {
-  if (started._tag !== "Open") return started
+  if (!("execution_id" in started)) return started
   const ledger = yield* Ledger
-  const { execution_id, how } = started
+  const { execution_id, http_status } = started
   if (yield* ledger.claim({ execution_id, task_id, attempt })) return started
-  return { _tag: "Taken", http_status: how === "accepted" ? 202 : 409 }
+  return { answer: "taken", http_status }
 })
 
-const startFacts = (order: AttemptOrder, started: Started): ReadonlyArray<Fact> => {
-  const answered = { _tag: "StartAnswered", ...attemptKeys(order) } as const
-  switch (started._tag) {
-    case "Open": {
-      const { how, execution_id, session_id } = started
-      const fact: Fact = {
-        ...answered,
-        answer: how,
-        http_status: how === "accepted" ? 202 : 409,
-        execution_id,
-        ...(session_id === undefined ? {} : { session_id }),
-      }
-      const { external_execution_id } = order
-      return started.orphanSuspected
-        ? [fact, { _tag: "OrphanSuspected", ...attemptKeys(order), external_execution_id }]
-        : [fact]
-    }
-    case "NeverStarted":
-      return [
-        {
-          ...answered,
-          answer: "refused",
-          http_status: started.http_status,
-          status_reason: started.status_reason,
-        },
-      ]
-    case "EngineUnavailable":
-      return [{ ...answered, answer: "not_created", http_status: 503 }]
-    case "NotCreated":
-      return [
-        {
-          ...answered,
-          answer: "not_created",
-          ...(started.http_status === undefined ? {} : { http_status: started.http_status }),
-        },
-      ]
-    case "Lost":
-      return [
-        {
-          ...answered,
-          answer: "lost",
-          ...(started.http_status === undefined ? {} : { http_status: started.http_status }),
-        },
-      ]
-    case "Taken":
-      return [{ ...answered, answer: "taken", http_status: started.http_status }]
-    case "Unusable":
-      return [{ ...answered, answer: "unusable", http_status: started.http_status }]
-    case "Foreign":
-    case "Identify":
-      return [{ ...answered, answer: "foreign", http_status: 409 }]
+const startFacts = (order: AttemptOrder, started: Started, probe: boolean): ReadonlyArray<Fact> => {
+  const { answer, http_status } = started
+  const ids =
+    "execution_id" in started
+      ? {
+          execution_id: started.execution_id,
+          ...(started.session_id === undefined ? {} : { session_id: started.session_id }),
+        }
+      : {}
+  const answered: Fact = {
+    _tag: "StartAnswered",
+    ...attemptKeys(order),
+    answer,
+    ...(http_status === undefined ? {} : { http_status }),
+    ...("status_reason" in started ? { status_reason: started.status_reason } : {}),
+    ...ids,
   }
+  if (answer !== "accepted" || !probe) return [answered]
+  // The first request may have run unseen.
+  const { external_execution_id } = order
+  return [answered, { _tag: "OrphanSuspected", ...attemptKeys(order), external_execution_id }]
 }
-
-const settleStart = Effect.fnUntraced(function* (
-  probe: boolean,
-  started: Exclude<Started, { _tag: "Lost" }>,
-): Effect.fn.Return<StartResult> {
-  const deferred = (
-    why: Extract<StartResult, { _tag: "Deferred" }>["why"],
-    retry_after?: Duration.Duration,
-  ): StartResult => ({
-    _tag: "Deferred",
-    why,
-    probe,
-    retry_after,
-  })
-  switch (started._tag) {
-    case "Open": {
-      const { execution_id, session_id } = started
-      return { _tag: "Open", execution_id, session_id, accepted_at: yield* Clock.currentTimeMillis }
-    }
-    case "NeverStarted":
-      return {
-        _tag: "NeverStarted",
-        status_reason: started.status_reason,
-        http_status: started.http_status,
-        probed: probe,
-      }
-    case "EngineUnavailable":
-      return deferred("engine_unavailable", started.retry_after)
-    case "NotCreated":
-      return deferred("not_created", started.retry_after)
-    case "Taken":
-      return { _tag: "NotOurs" }
-    case "Foreign":
-    case "Identify":
-      return deferred("foreign")
-    case "Unusable":
-      // Its body was refused before: nothing comes here.
-      return yield* Effect.die(new Error("an answer that cannot be used was taken for one"))
-  }
-})

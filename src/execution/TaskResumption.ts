@@ -2,6 +2,7 @@
  * Where a task of the ledger goes on: pure. A night takes up what a dead process left, gives unfinished tasks
  * their attempts anew, and never starts what was settled for good.
  */
+import type { ExecutionId } from "../contract/Ids.ts"
 import type { AttemptClosed } from "../ledger/Fact.ts"
 import type { AttemptState, TaskState } from "../ledger/RunState.ts"
 import { refusesTokenizedStart, resumeAttempt } from "./Attempt.ts"
@@ -22,7 +23,7 @@ export type TaskResumption =
   | {
       readonly _tag: "Follow"
       readonly attempt: AttemptState
-      readonly execution_id: string
+      readonly execution_id: ExecutionId
       readonly attemptsMade: number
     }
   | {

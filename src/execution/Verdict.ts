@@ -5,20 +5,12 @@
 import { countedTotal } from "../contract/ProductsCount.ts"
 import type { ProductsCount } from "../contract/ProductsCount.ts"
 import { mayBring } from "../contract/ResultsSource.ts"
-import type { AttemptDrained, AttemptKept, Outcome, ProofLine, WhoActs } from "../ledger/Fact.ts"
+import { own } from "../ends/Ends.ts"
+import type { Verdict } from "../ends/Ends.ts"
+import type { AttemptDrained, AttemptKept, ProofLine } from "../ledger/Fact.ts"
 import { proveDrain } from "./DrainProof.ts"
 import type { DrainProof, SourceFinding } from "./DrainProof.ts"
-import type { End } from "../ends/Ends.ts"
-import { ownEnds } from "../ends/Ends.ts"
 import type { Pulled } from "./PullResults.ts"
-
-export interface Verdict {
-  readonly outcome: Outcome
-  readonly reason: string
-  readonly who_acts: WhoActs
-  /** For people, where the reason alone does not say enough. */
-  readonly message?: string
-}
 
 /** What reading the results of a closed execution came to. */
 export type Reading =
@@ -96,23 +88,17 @@ export const judgeReadings = (count: ProductsCount, pulled: Pulled): Reading => 
   return kept(reason, proof, [missingText(proof.families), answers])
 }
 
-export const verdictOf = (end: End, reason: string, reading: Reading): Verdict => {
+/** What its end comes to once its results were read. */
+export const verdictOf = (end: Verdict, reading: Reading): Verdict => {
   if (reading._tag === "Partial") return partial(reading)
   if (reading._tag === "Kept" && (end.outcome === "succeeded" || end.outcome === "partial"))
     return { ...own(reading.reason), message: reading.message }
-  return verdictOfEnd(end, reason)
+  return end
 }
 
 const partial = ({ message }: { readonly message?: string }): Verdict => ({
   ...own("RESULTS_PARTIAL"),
   ...(message === undefined ? {} : { message }),
-})
-
-/** Of a task whose results decide nothing. */
-export const verdictOfEnd = ({ outcome, who_acts }: End, reason: string): Verdict => ({
-  outcome,
-  reason,
-  who_acts,
 })
 
 /** Of a listed flow session: there is no execution, so that nothing is counted and nothing deleted. */
@@ -121,9 +107,3 @@ export const verdictOfSession = (pulled: Pulled): Verdict => {
   if (last === undefined || last._tag === "Nothing" || last._tag === "Refused") return own("SESSION_UNKNOWN")
   return last._tag === "Unfinished" ? partial(last) : own("COMPLETED")
 }
-
-export const own = (reason: keyof typeof ownEnds): Verdict => ({
-  outcome: ownEnds[reason].outcome,
-  reason,
-  who_acts: ownEnds[reason].who_acts,
-})

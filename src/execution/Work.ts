@@ -3,11 +3,12 @@
  * Secrets come redacted and stay so until a request is written.
  */
 import type { Duration, Effect } from "effect"
+import type { Access, CustomerId, SessionId, TaskId } from "../contract/Ids.ts"
 import type { StartCall } from "../client/Service.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
+import type { Verdict } from "../ends/Ends.ts"
 import type { LedgerFailed } from "../ledger/Ledger.ts"
 import type { Limits } from "../scheduling/Schedule.ts"
-import type { Verdict } from "./Verdict.ts"
 
 /** Everything a start sends but its external id. */
 export type CallParts = Omit<StartCall, "external_execution_id">
@@ -34,10 +35,8 @@ export type Prepared =
   | { readonly _tag: "Unavailable"; readonly retry_after?: Duration.Duration }
 
 /** One task of the run. Without `prepare` it is only collected: its job no longer names it. */
-export interface TaskWork {
-  readonly task_id: string
-  readonly customer_id: string
-  readonly engine_reference: string
+export interface TaskWork extends Access {
+  readonly task_id: TaskId
   readonly fingerprint: string | undefined
   readonly prepare: Effect.Effect<Prepared, LedgerFailed> | undefined
   /** How long it takes, as far as is known: what would end after the deadline is not started. */
@@ -46,9 +45,9 @@ export interface TaskWork {
 
 /** A flow session that a customer ran alone: pulled, nothing executed. */
 export interface SessionWork {
-  readonly task_id: string
-  readonly session_id: string
-  readonly customer_id: string | undefined
+  readonly task_id: TaskId
+  readonly session_id: SessionId
+  readonly customer_id: CustomerId | undefined
 }
 
 /** The job's rules. */

@@ -4,10 +4,11 @@
  * says so: no login is held back because we failed to understand its form. Compiling costs what the form
  * makes it cost: see `FormBounds.ts` for the bounds, and `FormChecker.ts` for where it happens.
  */
+import { Predicate } from "effect"
 import { Ajv } from "ajv"
 import type { ErrorObject } from "ajv"
 import formats from "ajv-formats"
-import { definitionPointer, isRecord, toJsonSchema } from "./JsonSchema.ts"
+import { definitionPointer, toJsonSchema } from "./JsonSchema.ts"
 import type { Conversion, JsonSchema } from "./JsonSchema.ts"
 import { linearPattern } from "./Patterns.ts"
 
@@ -65,18 +66,18 @@ export const compileForm = (
   validator: Validator = makeValidator(),
 ): CompiledForm => {
   const warnings = [...found]
-  const properties = isRecord(form["properties"]) ? form["properties"] : {}
-  const converted = isRecord(schema["properties"]) ? schema["properties"] : {}
-  const definitions = isRecord(schema["$defs"]) ? schema["$defs"] : {}
-  const meta = isRecord(form["x-meta"]) ? form["x-meta"] : {}
+  const properties = Predicate.isObject(form["properties"]) ? form["properties"] : {}
+  const converted = Predicate.isObject(schema["properties"]) ? schema["properties"] : {}
+  const definitions = Predicate.isObject(schema["$defs"]) ? schema["$defs"] : {}
+  const meta = Predicate.isObject(form["x-meta"]) ? form["x-meta"] : {}
   const defaulted = Object.entries(properties).flatMap(([name, property]) =>
-    isRecord(property) && Object.hasOwn(property, "default") ? [name] : [],
+    Predicate.isObject(property) && Object.hasOwn(property, "default") ? [name] : [],
   )
   return {
     fields: new Set(Object.keys(properties)),
     lazy: new Set(Array.isArray(meta["lazy_fields"]) ? meta["lazy_fields"].map(String) : []),
     defaulted: new Set(defaulted),
-    takesOthers: schema["additionalProperties"] !== false || isRecord(schema["patternProperties"]),
+    takesOthers: schema["additionalProperties"] !== false || Predicate.isObject(schema["patternProperties"]),
     typesOf: (field) =>
       Object.hasOwn(converted, field) ? possibleTypes(converted[field], definitions, 0) : undefined,
     check: compileCheck(schema, warnings, validator),
@@ -111,7 +112,7 @@ const possibleTypes = (
   definitions: JsonSchema,
   steps: number,
 ): ReadonlySet<string> | undefined => {
-  if (!isRecord(schema) || steps > stepsMax) return undefined
+  if (!Predicate.isObject(schema) || steps > stepsMax) return undefined
   const type = schema["type"]
   if (typeof type === "string") return new Set([type])
   if (Array.isArray(type)) return new Set(type.map(String))

@@ -6,7 +6,8 @@
  * while the engine is away. An unknown engine is never kept.
  */
 import type { Duration } from "effect"
-import { Clock, Context, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { Clock, Context, Effect, Layer, Option, Predicate, Redacted, Schema } from "effect"
+import { EngineReference } from "../contract/Ids.ts"
 import { EngineDetails } from "../contract/Engine.ts"
 import type { JobFeature } from "../jobs/Job.ts"
 import { namesSecret } from "../jobs/HooksData.ts"
@@ -16,7 +17,6 @@ import { beyondText, count, textMax } from "./FormBounds.ts"
 import { FormChecker } from "./FormChecker.ts"
 import type { FormsUncheckable } from "./FormChecker.ts"
 import type { RawFit, Unusable } from "./FitForms.ts"
-import { isRecord } from "./JsonSchema.ts"
 import type { Findings } from "./Parameters.ts"
 
 /** No engine can be looked up: the service refuses the secret or cannot be reached. Ends planning. */
@@ -49,7 +49,7 @@ export interface Unreadable {
 /** The catalogue as planning needs it; the service's client stands behind it. */
 export class EngineCatalogue extends Context.Service<
   EngineCatalogue,
-  { readonly showEngine: (engine_reference: string) => Effect.Effect<EngineAnswer, CatalogueFailed> }
+  { readonly showEngine: (engine_reference: EngineReference) => Effect.Effect<EngineAnswer, CatalogueFailed> }
 >()("nightjar/planning/EngineCatalogue") {}
 
 /** An engine whose forms can be used. */
@@ -102,7 +102,8 @@ const isAvailable = ({ is_online, status }: EngineDetails): boolean => is_online
 export const secretFields = ({ properties }: EngineDetails["parameters"]): ReadonlySet<string> =>
   new Set(
     Object.entries(properties).flatMap(([name, field]) => {
-      const says = isRecord(field) && (field["format"] === "password" || field["writeOnly"] === true)
+      const says =
+        Predicate.isObject(field) && (field["format"] === "password" || field["writeOnly"] === true)
       return says || namesSecret(name) ? [name] : []
     }),
   )
@@ -130,12 +131,12 @@ export class FormCache extends Context.Service<
   FormCache,
   {
     /** From the cache when it is fresh, else from the service. */
-    readonly find: (engine_reference: string) => Effect.Effect<EngineFinding, Failure>
+    readonly find: (engine_reference: EngineReference) => Effect.Effect<EngineFinding, Failure>
     /** Always from the service: for when availability matters. */
-    readonly look: (engine_reference: string) => Effect.Effect<EngineFinding, Failure>
+    readonly look: (engine_reference: EngineReference) => Effect.Effect<EngineFinding, Failure>
     /** Each distinct engine once. */
     readonly findAll: (
-      engine_references: Iterable<string>,
+      engine_references: Iterable<EngineReference>,
     ) => Effect.Effect<ReadonlyMap<string, EngineFinding>, Failure>
     /** One answer for each case, in their order; Unusable where checking went beyond its bounds. */
     readonly fit: (
@@ -153,7 +154,7 @@ export class FormCache extends Context.Service<
       const { compile, fit } = makeForms(checker)
 
       /** Undefined where what is kept cannot be used: it is fetched again. */
-      const kept = Effect.fn("FormCache.kept")(function* (reference: string) {
+      const kept = Effect.fn("FormCache.kept")(function* (reference: EngineReference) {
         const form = yield* ledger.cachedForm(reference)
         if (form === undefined || form.body.length > textMax) return undefined
         const details = Option.getOrUndefined(readDetails(form.body))
@@ -161,7 +162,10 @@ export class FormCache extends Context.Service<
         return engine === undefined || "why" in engine ? undefined : { engine, fetched_at: form.fetched_at }
       })
 
-      const ask = Effect.fn("FormCache.ask")(function* (reference: string, known: SeenEngine | undefined) {
+      const ask = Effect.fn("FormCache.ask")(function* (
+        reference: EngineReference,
+        known: SeenEngine | undefined,
+      ) {
         const answer = yield* catalogue.showEngine(reference)
         if (answer._tag === "Unknown" || answer._tag === "Unreadable") return answer satisfies EngineFinding
         if (answer._tag === "Unavailable") {
@@ -176,16 +180,16 @@ export class FormCache extends Context.Service<
         return { _tag: "Known", engine, available: isAvailable(answer.details) } satisfies EngineFinding
       })
 
-      const look = Effect.fn("FormCache.look")(function* (reference: string) {
+      const look = Effect.fn("FormCache.look")(function* (reference: EngineReference) {
         return yield* ask(reference, (yield* kept(reference))?.engine)
       })
-      const find = Effect.fn("FormCache.find")(function* (reference: string) {
+      const find = Effect.fn("FormCache.find")(function* (reference: EngineReference) {
         const form = yield* kept(reference)
         const age = (yield* Clock.currentTimeMillis) - (form?.fetched_at ?? 0)
         if (form === undefined || age < 0 || age >= freshMs) return yield* ask(reference, form?.engine)
         return { _tag: "Known", engine: form.engine, available: true } satisfies EngineFinding
       })
-      const findAll = (references: Iterable<string>) =>
+      const findAll = (references: Iterable<EngineReference>) =>
         Effect.map(
           Effect.forEach(
             new Set(references),
@@ -203,7 +207,10 @@ export class FormCache extends Context.Service<
 const makeForms = ({ check }: FormChecker["Service"]) => {
   const compiled = new Map<string, SeenEngine>()
 
-  const compile = Effect.fn("FormCache.compile")(function* (reference: string, details: EngineDetails) {
+  const compile = Effect.fn("FormCache.compile")(function* (
+    reference: EngineReference,
+    details: EngineDetails,
+  ) {
     const body = bodyOf(details)
     if (typeof body !== "string") return body
     const known = compiled.get(reference)

@@ -170,7 +170,7 @@ const complain = (
     return wrong(
       names.length === 0
         ? "this feature takes no settings"
-        : `is no setting of this feature${suggestion(name, names)}`,
+        : `is not a setting of this feature${suggestion(name, names)}`,
     )
   }
   return complainOfValue(setting, value)
@@ -208,7 +208,7 @@ const complainOfDate = (value: unknown): Complaint | undefined => {
     return wrong("must be a date, as 2026-01-31, or a phrase, as `30 days ago`")
   }
   if (relativeDate.test(value)) return undefined
-  if (isoDate.test(value)) return isRealDate(value) ? undefined : wrong("is no day of the calendar")
+  if (isoDate.test(value)) return isRealDate(value) ? undefined : wrong("is not a calendar date")
   return {
     certain: false,
     message: "is neither a date, as 2026-01-31, nor a phrase that the reference shows; it is sent as it is",

@@ -10,7 +10,7 @@ import { checkAllSettings } from "./FeatureSettings.ts"
 import type { AskedSettings, SettingsForms } from "./FeatureSettings.ts"
 import { beyondBounds } from "./FormBounds.ts"
 import { toJsonSchema } from "./JsonSchema.ts"
-import { fitParameters, shorten } from "./Parameters.ts"
+import { fitParameters, cutSaid } from "./Parameters.ts"
 import type { Findings, FittedParameters } from "./Parameters.ts"
 
 export type Forms = Pick<EngineDetails, "parameters" | "configurations" | "features">
@@ -102,6 +102,6 @@ const compileBounded = (
 ): CompiledForm | Unusable => {
   const conversion = toJsonSchema(form)
   const why = beyondBounds(conversion.schema)
-  if (why !== undefined) return { _tag: "Unusable", why: `${shorten(name)}: ${why}` }
+  if (why !== undefined) return { _tag: "Unusable", why: `${cutSaid(name)}: ${why}` }
   return compileForm(form, conversion, validator)
 }

@@ -4,7 +4,8 @@
  * reference followed. A form beyond these bounds is not compiled. The largest forms of real sources have a
  * few hundred parts.
  */
-import { definitionPointer, isRecord, listKeywords, mapKeywords, schemaKeywords } from "./JsonSchema.ts"
+import { Predicate } from "effect"
+import { definitionPointer, listKeywords, mapKeywords, schemaKeywords } from "./JsonSchema.ts"
 import type { JsonSchema } from "./JsonSchema.ts"
 
 /** Schemas, their keywords and required names, each as often as a reference leads to it. */
@@ -39,13 +40,13 @@ export const count = (amount: number): string => amount.toLocaleString("en-US")
 
 /** Why this schema, as `toJsonSchema` makes it, cannot be compiled, or undefined. */
 export const beyondBounds = (schema: JsonSchema): string | undefined => {
-  const definitions = isRecord(schema["$defs"]) ? schema["$defs"] : {}
+  const definitions = Predicate.isObject(schema["$defs"]) ? schema["$defs"] : {}
   const targets = new Map(Object.keys(definitions).map((name) => [definitionPointer(name), name]))
   const open = new Set<string>()
   let parts = 0
 
   const walk = (node: unknown, steps: number): string | undefined => {
-    if (!isRecord(node)) return undefined
+    if (!Predicate.isObject(node)) return undefined
     parts += 1 + Object.keys(node).length + (Array.isArray(node["required"]) ? node["required"].length : 0)
     if (parts > partsMax) return `it has more than ${count(partsMax)} parts when its references are followed`
     if (steps > stepsMax) return `it is nested more than ${stepsMax} steps deep`
@@ -69,7 +70,7 @@ const innerSchemas = (node: JsonSchema): ReadonlyArray<unknown> => [
   ...schemaKeywords.map((keyword) => node[keyword]),
   ...mapKeywords.flatMap((keyword) => {
     const map = node[keyword]
-    return keyword !== "$defs" && isRecord(map) ? Object.values(map) : []
+    return keyword !== "$defs" && Predicate.isObject(map) ? Object.values(map) : []
   }),
   ...listKeywords.flatMap((keyword) => {
     const list = node[keyword]

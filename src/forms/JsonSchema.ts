@@ -3,13 +3,12 @@
  * that are understood, in a shape that is understood, are carried over: everything else in a form is
  * decoration here and can neither break the form nor refuse a login.
  */
+import { Predicate } from "effect"
+
 export type JsonSchema = { readonly [keyword: string]: unknown }
 
 /** Deeper than any form that a person fills in; what is below is not checked. */
 const depthMax = 32
-
-export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
 
 const types = new Set(["string", "number", "integer", "boolean", "object", "array", "null"])
 const isCount = (value: unknown) => Number.isInteger(value) && Number(value) >= 0
@@ -68,7 +67,7 @@ export const toJsonSchema = (form: JsonSchema): Conversion => {
 
   const convert = (node: unknown, depth: number): unknown => {
     if (typeof node === "boolean") return node
-    if (!isRecord(node) || depth > depthMax) return {}
+    if (!Predicate.isObject(node) || depth > depthMax) return {}
     const schema: Record<string, unknown> = {}
     for (const [keyword, fits] of Object.entries(plainKeywords)) {
       if (Object.hasOwn(node, keyword) && fits(node[keyword])) schema[keyword] = node[keyword]
@@ -78,7 +77,7 @@ export const toJsonSchema = (form: JsonSchema): Conversion => {
     }
     for (const keyword of mapKeywords) {
       const map = node[keyword]
-      if (isRecord(map)) schema[keyword] = convertMap(map, depth)
+      if (Predicate.isObject(map)) schema[keyword] = convertMap(map, depth)
     }
     for (const keyword of listKeywords) {
       const list = node[keyword]
@@ -100,15 +99,15 @@ export const toJsonSchema = (form: JsonSchema): Conversion => {
     return undefined
   }
   const schema = convert({ ...form, $defs: definitions }, 0)
-  return { schema: isRecord(schema) ? schema : {}, warnings: [...warnings] }
+  return { schema: Predicate.isObject(schema) ? schema : {}, warnings: [...warnings] }
 }
 
 /** A form that was cut out of a larger document may keep its definitions where that document had them. */
 const gatherDefinitions = (form: JsonSchema): JsonSchema => {
-  const components = isRecord(form["components"]) ? form["components"]["schemas"] : undefined
+  const components = Predicate.isObject(form["components"]) ? form["components"]["schemas"] : undefined
   return Object.fromEntries(
     [form["definitions"], components, form["$defs"]].flatMap((map) =>
-      isRecord(map) ? Object.entries(map) : [],
+      Predicate.isObject(map) ? Object.entries(map) : [],
     ),
   )
 }
@@ -116,7 +115,7 @@ const gatherDefinitions = (form: JsonSchema): JsonSchema => {
 export const definitionPointer = (name: string): string =>
   `#/$defs/${encodeURIComponent(name.replaceAll("~", "~0").replaceAll("/", "~1"))}`
 
-const isSchema = (value: unknown) => isRecord(value) || typeof value === "boolean"
+const isSchema = (value: unknown) => Predicate.isObject(value) || typeof value === "boolean"
 
 /** OpenAPI 3.0 says `minimum: 1, exclusiveMinimum: true`, JSON Schema `exclusiveMinimum: 1`. */
 const exclusiveLimits = (node: JsonSchema, schema: Record<string, unknown>) => {

@@ -5,6 +5,7 @@
  */
 import type { ErrorObject } from "ajv"
 import { suggestion } from "../foundation/Nearest.ts"
+import { cutText } from "../contract/TextBounds.ts"
 import type { CompiledForm } from "./CompiledForm.ts"
 import { comparedMax } from "./FormBounds.ts"
 
@@ -58,7 +59,7 @@ export const checkValues = (form: CompiledForm, values: Values): Findings => {
     if (typeof value === "string" && value.length > comparedMax)
       warnings.push({ loc: [name], message: "is too long to be compared with patterns" })
     if (form.fields.has(name)) continue
-    const message = `is not a field of this engine's form${shorten(suggestion(name, [...form.fields]))}`
+    const message = `is not a field of this engine's form${cutSaid(suggestion(name, [...form.fields]))}`
     if (form.takesOthers || exempt.has(name)) warnings.push({ loc: [name], message })
     else errors.push({ loc: [name], message })
   }
@@ -97,11 +98,11 @@ const fieldOf = (error: ErrorObject): string | undefined => {
 
 const saidMax = 160
 /** What a form says in its own words may be of any length. */
-export const shorten = (text: string): string => (text.length > saidMax ? `${text.slice(0, saidMax)}…` : text)
+export const cutSaid = (text: string): string => cutText(text, saidMax)
 
 const issueOf = (error: ErrorObject): Issue => {
   const field = fieldOf(error)
-  return { loc: field === undefined ? [] : [field], message: shorten(messageOf(error)) }
+  return { loc: field === undefined ? [] : [field], message: cutSaid(messageOf(error)) }
 }
 
 /** The validator's words are made of the form alone, but for the rules that quote a key of the value. */

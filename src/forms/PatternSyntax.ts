@@ -75,7 +75,7 @@ const parses = (pattern: string, flags: string): boolean => {
 export const translatePattern = (pattern: string): Translation => {
   if (pattern.length > lengthMax) return { _tag: "Refused", why: `it is longer than ${lengthMax} characters` }
   const unicode = parses(pattern, "u")
-  if (!unicode && !parses(pattern, "")) return { _tag: "Refused", why: "it is no regular expression" }
+  if (!unicode && !parses(pattern, "")) return { _tag: "Refused", why: "it is not a regular expression" }
   const reading: Reading = { pattern, unicode, at: 0, refused: undefined }
   const source = translate(reading)
   return reading.refused === undefined

@@ -4,6 +4,7 @@
  * pattern that cannot be matched so refuses nobody: it accepts, and is named once.
  */
 import { RE2JS } from "re2js"
+import { cutText } from "../contract/TextBounds.ts"
 import { comparedMax } from "./FormBounds.ts"
 import { translatePattern } from "./PatternSyntax.ts"
 
@@ -33,9 +34,8 @@ export const linearPattern = (pattern: string, warn: (message: string) => void):
   const toString = () => `/${pattern}/`
   const compiled = compile(pattern)
   if ("why" in compiled) {
-    const told = pattern.slice(0, toldMax).replaceAll(/\p{C}/gu, "?")
-    const rest = pattern.length > toldMax ? "…" : ""
-    warn(`the pattern \`${told}${rest}\` of this form is not checked: ${compiled.why}`)
+    const told = cutText(pattern, toldMax).replaceAll(/\p{C}/gu, "?")
+    warn(`the pattern \`${told}\` of this form is not checked: ${compiled.why}`)
     return { test: () => true, toString }
   }
   return { test: (value) => value.length > comparedMax || compiled.expression.test(value), toString }

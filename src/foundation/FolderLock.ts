@@ -26,7 +26,7 @@ const failureOf = (path: string, cause: unknown): FolderLocked | LockFailed => {
   const held = cause instanceof Error && "errcode" in cause && heldCodes.has(cause.errcode)
   if (held) return new FolderLocked({ path, message: "another process is working in this output folder" })
   const why = cause instanceof Error ? cause.message : "unknown cause"
-  return new LockFailed({ path, message: `the lock of the output folder cannot be used: ${why}` })
+  return new LockFailed({ path, message: why })
 }
 
 /**

@@ -8,7 +8,7 @@ import { Clock, Effect, Layer } from "effect"
 const nanosPerMilli = 1_000_000n
 
 /** Steadies the Clock that is in place when the layer is built. */
-export const make = (underlying: Clock.Clock): Clock.Clock => {
+const make = (underlying: Clock.Clock): Clock.Clock => {
   const wallNanos = BigInt(Math.trunc(underlying.currentTimeMillisUnsafe())) * nanosPerMilli
   const origin = underlying.monotonicTimeNanosUnsafe()
   const nanos = () => wallNanos + (underlying.monotonicTimeNanosUnsafe() - origin)
@@ -24,4 +24,4 @@ export const make = (underlying: Clock.Clock): Clock.Clock => {
   }
 }
 
-export const layer = Layer.effect(Clock.Clock, Effect.map(Clock.Clock, make))
+export const SteadyClock = { layer: Layer.effect(Clock.Clock, Effect.map(Clock.Clock, make)) }

@@ -69,6 +69,8 @@ export const mayHaveAnchors = (source: string): boolean => /(?:^|[\s,[{:-])&/m.t
 /** Anchors may be meant from anywhere, and directives speak of the whole file. */
 const isWhole = (source: string): boolean => mayHaveAnchors(source) || /^%/m.test(source)
 
+export const oneDocument = "a file holds one document only"
+
 /** Throws what the library throws of its own: a stack overflow. */
 export const readInPieces = (source: string, lines: LineCounter, onPiece: OnPiece): ReadText => {
   const problems: Array<YamlProblem> = []
@@ -105,15 +107,14 @@ export const readInPieces = (source: string, lines: LineCounter, onPiece: OnPiec
     if (lexeme.length > scalarMax) return stop(parser.offset - lexeme.length, tooLong)
     // The document's own token, a scalar and a pair of brackets may stand on top.
     if (parser.stack.length > depthMax + 3) return stop(parser.offset, "this is nested too deeply")
-    if (documents.length > 0) return stop(parser.offset, "a job file holds one document only")
+    if (documents.length > 0) return stop(parser.offset, oneDocument)
     if (++held > tokensMax) return stop(parser.offset, tooMuch)
     if (canCut && ++tokens % lookEvery === 0 && !cut()) return { document: undefined, problems }
   }
   for (const token of parser.end()) take(token)
   documents.push(...composer.end(true, source.length))
   const [document, second] = documents
-  if (document === undefined || second !== undefined)
-    return stop(second?.range?.[0] ?? 0, "a job file holds one document only")
+  if (document === undefined || second !== undefined) return stop(second?.range?.[0] ?? 0, oneDocument)
   problems.push(...problemsOf(document))
   return { document: document.errors.length > 0 || problems.length > 0 ? undefined : document, problems }
 }
@@ -121,5 +122,5 @@ export const readInPieces = (source: string, lines: LineCounter, onPiece: OnPiec
 const tooLong = `this is longer than ${scalarMax} characters; is a quote missing?`
 
 const tooMuch =
-  "up to here the file holds more than can be read at once: write the customers as a list of lines that " +
+  "up to here the file contains more than can be read at once: write the customers as a list of lines that " +
   "begin with -, or put them into a csv or ndjson file"

@@ -4,16 +4,17 @@
  * what is wrong.
  */
 import { Predicate } from "effect"
+import { CustomerId, EngineReference } from "../contract/Ids.ts"
 import { features as knownFeatures } from "../contract/Vocabulary.ts"
 import type { CustomerRow } from "./CustomersFile.ts"
 import { warnOfLoginId, warnOfResemblance } from "./CustomerId.ts"
 import type { Context } from "./Decode.ts"
-import { missingKey } from "./Decode.ts"
+import { missingKey } from "../foundation/SchemaFindings.ts"
 import type { Assignment, JobFeature, Login, ParameterSource } from "./Job.ts"
 import type { Customer, CustomerEngine, JobEngine } from "./JobFile.ts"
 import { nearestName } from "../foundation/Nearest.ts"
 import { judgeCustomerId } from "./PersonalData.ts"
-import type { Place } from "./Problem.ts"
+import type { Place } from "../foundation/FileProblem.ts"
 import { readParameter } from "./Reference.ts"
 import { idTooLong, isIdTooLong, personalDataReason } from "./Scalars.ts"
 
@@ -46,7 +47,7 @@ const readFeatures = ({ document, findings }: Context, features: Features, path:
     if (!knownFeatures.some((known) => known === code)) {
       const near = nearestName(code, knownFeatures)
       const hint = near === undefined ? "" : `; did you mean \`${near}\`?`
-      findings.warn(document.place(at), `\`${code}\` is no feature that the reference lists${hint}`)
+      findings.warn(document.place(at), `\`${code}\` is not a feature that the reference lists${hint}`)
     }
     return { code, configurations: Predicate.isString(feature) ? undefined : feature.configurations }
   })
@@ -65,12 +66,12 @@ export const readJobEngines = (
     const place = document.place(["engines", index])
     const first = firsts.get(written.reference)
     if (first !== undefined) {
-      findings.error(place, `\`${written.reference}\` is listed already, at ${placeText(first)}`)
+      findings.error(place, `\`${written.reference}\` is already listed, at ${placeText(first)}`)
       continue
     }
     firsts.set(written.reference, place)
     engines.set(written.reference, {
-      engine_reference: written.reference,
+      engine_reference: EngineReference.make(written.reference),
       features: readFeatures(context, written.features ?? [], ["engines", index, "features"]),
       configurations: written.configurations ?? {},
       hooks_extra_data: written.hooks_extra_data ?? {},
@@ -134,7 +135,7 @@ const add = (
   if (first !== undefined) {
     return findings.error(
       place,
-      `this customer is on \`${bound.engine_reference}\` already, at ${placeText(first)}`,
+      `this customer is already on \`${bound.engine_reference}\`, at ${placeText(first)}`,
     )
   }
   if (binding.places.size >= tasksMax)
@@ -146,7 +147,7 @@ const add = (
       const why = "a token belongs to one customer on one engine"
       findings.error(
         place,
-        `the token \`${bound.login.name}\` is used already, at ${placeText(used)}: ${why}`,
+        `the token \`${bound.login.name}\` is already used, at ${placeText(used)}: ${why}`,
       )
     }
     binding.tokens.set(bound.login.name, place)
@@ -193,7 +194,7 @@ const bindEngine = (
       ? (base?.features ?? [])
       : readFeatures(context, written.features, [...path, "features"])
   return {
-    engine_reference: written.reference,
+    engine_reference: EngineReference.make(written.reference),
     features,
     configurations: written.configurations ?? base?.configurations ?? {},
     hooks_extra_data: written.hooks_extra_data ?? base?.hooks_extra_data ?? {},
@@ -222,7 +223,11 @@ export const bindInline = (
   warnOfLoginId(context, value.id, parameters, place)
   const tokenized = value.tokenized_access ?? false
   const bind = (at: Place, bound: EngineSettings & { readonly login: Login }) =>
-    add(surroundings, binding, at, { customer_id: value.id, ...bound, source: placeText(at) })
+    add(surroundings, binding, at, {
+      customer_id: CustomerId.make(value.id),
+      ...bound,
+      source: placeText(at),
+    })
   if (value.engines === undefined) {
     for (const engine of everyEngine(surroundings, place)) {
       bind(place, { ...engine, login: { _tag: "Parameters", parameters, tokenized_access: tokenized } })

@@ -4,19 +4,22 @@
  * `65e0`), values are redacted as they are read, empty cells and nulls are absent parameters, and what is
  * wrong is found with its line and column.
  */
+import { counted } from "../foundation/Counted.ts"
 import { Effect, Predicate, Result, Stream } from "effect"
+import { CustomerId, EngineReference } from "../contract/Ids.ts"
 import { cellsMax, CsvReader } from "./Csv.ts"
 import type { CsvRow } from "./Csv.ts"
 import type { Cells } from "./DataCells.ts"
 import type { ParameterSource } from "./Job.ts"
 import { nearestName } from "../foundation/Nearest.ts"
-import type { Findings, Place } from "./Problem.ts"
+import type { Place } from "../foundation/FileProblem.ts"
+import type { Findings } from "./Problem.ts"
 import { checkFile, streamFile } from "../foundation/RegularFile.ts"
 
 export interface CustomerRow {
   readonly place: Place
-  readonly customer_id: string
-  readonly engine_reference: string | undefined
+  readonly customer_id: CustomerId
+  readonly engine_reference: EngineReference | undefined
   readonly parameters: Readonly<Record<string, ParameterSource>>
 }
 
@@ -66,8 +69,9 @@ const takeRow = (
   }
   source.onRow({
     place: placeOf(idColumn),
-    customer_id: named.customer_id,
-    engine_reference: named.engine_reference,
+    customer_id: CustomerId.make(named.customer_id),
+    engine_reference:
+      named.engine_reference === undefined ? undefined : EngineReference.make(named.engine_reference),
     parameters: Object.fromEntries(parameters),
   })
 }
@@ -79,7 +83,7 @@ const checkColumns = (
   placeOf: (index: number) => Place,
 ): boolean => {
   const twice = columns.findIndex((column, index) => columns.indexOf(column) !== index)
-  if (twice >= 0) source.findings.error(placeOf(twice), "a column of this name is there already")
+  if (twice >= 0) source.findings.error(placeOf(twice), "a column of this name already exists")
   const unnamed = columns.indexOf("")
   if (unnamed >= 0) source.findings.error(placeOf(unnamed), "this column has no name")
   const known = columns.includes(idColumn)
@@ -128,7 +132,7 @@ const readCsv = (source: CustomersSource) => {
     }
     if (!usable) return
     if (row.cells.length !== header.length) {
-      const counts = `${row.cells.length} cells, but the header has ${header.length}`
+      const counts = `${counted(row.cells.length, "cell")}, but the header has ${header.length}`
       return findings.error(placeAt(0), `this row has ${counts}`)
     }
     const names = header

@@ -6,7 +6,8 @@
 import { Redacted } from "effect"
 import type { ParameterSource } from "./Job.ts"
 import { nearestName } from "../foundation/Nearest.ts"
-import type { Findings, Place } from "./Problem.ts"
+import type { Place } from "../foundation/FileProblem.ts"
+import type { Findings } from "./Problem.ts"
 import { looksLikeReference, parseReference } from "./Reference.ts"
 
 export interface CellRules {

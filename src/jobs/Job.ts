@@ -3,9 +3,10 @@
  * every secret still a reference or already redacted. How a file becomes one is `LoadJob.ts`'s business.
  */
 import type { Duration, Redacted } from "effect"
+import type { Access, CustomerId, SessionId } from "../contract/Ids.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
 import type { Feature } from "../contract/Vocabulary.ts"
-import type { Place } from "./Problem.ts"
+import type { Place } from "../foundation/FileProblem.ts"
 
 /** A setting of the job file that is only known at run time. The text is safe to show; the value never is. */
 export type SecretReference =
@@ -25,9 +26,7 @@ export interface JobFeature {
 }
 
 /** One customer on one engine, with everything a start needs but its secrets. */
-export interface Assignment {
-  readonly customer_id: string
-  readonly engine_reference: string
+export interface Assignment extends Access {
   readonly features: ReadonlyArray<JobFeature>
   readonly configurations: Readonly<Record<string, unknown>>
   readonly hooks_extra_data: Readonly<Record<string, string>>
@@ -105,5 +104,8 @@ export interface Job {
   readonly sources: ReadonlyArray<ResultsSource>
   readonly hooks: ReadonlyArray<HookPair>
   readonly tokens_key: SecretReference | undefined
-  readonly sessions: ReadonlyArray<{ readonly session_id: string; readonly customer_id: string | undefined }>
+  readonly sessions: ReadonlyArray<{
+    readonly session_id: SessionId
+    readonly customer_id: CustomerId | undefined
+  }>
 }

@@ -1,32 +1,11 @@
 /**
- * A job file's text as plain values whose places are still known. The schema steers the reading: where it
- * wants a text, a plain scalar is its source text (`65e0` and `0042` are ids, not numbers); where anything
- * goes, a number stays a number only when nothing of its spelling would be lost. `${NAME}` is replaced from
- * the environment.
+ * A job file's text, read along the schema of a job, its `${NAME}` replaced from the environment; what is
+ * wrong with it goes to the findings.
  */
-import { Predicate, SchemaAST } from "effect"
-import { isAlias, isMap, isScalar, isSeq, LineCounter, visit } from "yaml"
-import type { Document, Scalar, YAMLMap, YAMLSeq } from "yaml"
-import type { Findings, Place } from "./Problem.ts"
-import { depthMax, mayHaveAnchors, readInPieces } from "../foundation/YamlPieces.ts"
-import type { OnPiece, ReadText } from "../foundation/YamlPieces.ts"
-import { YamlSpots } from "../foundation/YamlSpots.ts"
-
-type Path = ReadonlyArray<PropertyKey>
-
-export interface JobDocument {
-  /** Undefined when the text could not be read; the findings say why. */
-  readonly root: unknown
-  /**
-   * Where the value at a path stands; its key with `at: "key"`. What is missing stands where its parent
-   * stands.
-   */
-  readonly place: (path: Path, at?: "key" | "value") => Place
-}
-
-/** Far above any honest file; what stops an alias of aliases of aliases. */
-const plainMax = 5_000_000
-const aliasedMax = 500_000
+import type { SchemaAST } from "effect"
+import { readYamlText } from "../foundation/YamlText.ts"
+import type { Replace, YamlDocument } from "../foundation/YamlText.ts"
+import type { Findings } from "./Problem.ts"
 
 /** Far above any honest file; a further one is told as if the environment did not have it. */
 const variablesMax = 1_000
@@ -43,238 +22,29 @@ export const variablesIn = (source: string): ReadonlySet<string> => {
   return names
 }
 
-/**
- * The parser's own messages may quote the file, which may hold secrets: each of these says the same without.
- */
-const syntaxMessages: Readonly<Record<string, string>> = {
-  BAD_ALIAS: "this alias (*) has no anchor (&) before it; put a value that begins with * in quotes",
-  BAD_DQ_ESCAPE: "this escape is unknown in double quotes; use single quotes",
-  BAD_INDENT: "the indentation is wrong here",
-  BAD_SCALAR_START: "a value cannot begin with this character; put it in quotes",
-  BLOCK_AS_IMPLICIT_KEY: "this cannot be a key; is the indentation right?",
-  DUPLICATE_KEY: "this key is there twice",
-  MISSING_CHAR: "something is missing here: a colon, a comma, a quote or a bracket",
-  MULTILINE_IMPLICIT_KEY: "a key must be on one line; is a colon or a quote missing?",
-  MULTIPLE_DOCS: "a job file holds one document only",
-  TAB_AS_INDENT: "tabs cannot indent; use spaces",
-  TAG_RESOLVE_FAILED: "this tag (!) is unknown; put a value that begins with ! in quotes",
-  UNEXPECTED_TOKEN: "this cannot stand here",
-}
-
-/** A mapping with more keys is no job; each is compared with all that are known. */
-const keysMax = 10_000
-
-/** The members of a schema that may stand at one spot, as they are written in the file. */
-const membersOf = (ast: SchemaAST.AST): ReadonlyArray<SchemaAST.AST> => {
-  if (ast.encoding !== undefined) return membersOf(SchemaAST.toEncoded(ast))
-  return SchemaAST.isUnion(ast) ? ast.types.flatMap(membersOf) : [ast]
-}
-
-const keyed = (members: ReadonlyArray<SchemaAST.AST>, key: string): ReadonlyArray<SchemaAST.AST> =>
-  members
-    .filter(SchemaAST.isObjects)
-    .map(
-      (member) =>
-        member.propertySignatures.find(({ name }) => name === key)?.type ?? member.indexSignatures[0]?.type,
-    )
-    .filter(Predicate.isNotUndefined)
-    .flatMap(membersOf)
-
-const listed = (members: ReadonlyArray<SchemaAST.AST>): ReadonlyArray<SchemaAST.AST> =>
-  members
-    .filter(SchemaAST.isArrays)
-    .flatMap((member) => member.rest.slice(0, 1))
-    .flatMap(membersOf)
-
-/** Marked in the schema where a text must have been written as one: nothing is read as a text by force. */
-const isVerbatim = (ast: SchemaAST.AST): boolean => ast.annotations?.["verbatim"] === true
-
-const readPlain = (scalar: Scalar, members: ReadonlyArray<SchemaAST.AST>): unknown => {
-  const { value, source } = scalar
-  if (source === undefined || !(Predicate.isNumber(value) || Predicate.isBoolean(value))) return value
-  if (members.some(isVerbatim)) return value
-  const wants = (guard: (ast: SchemaAST.AST) => boolean) => members.some(guard)
-  if (Predicate.isNumber(value) ? wants(SchemaAST.isNumber) : wants(SchemaAST.isBoolean)) return value
-  const text = (ast: SchemaAST.AST) => SchemaAST.isString(ast) || SchemaAST.isLiteral(ast)
-  if (members.length > 0 && wants(text)) return source
-  return Predicate.isNumber(value) && String(value) !== source ? source : value
-}
-
-interface Reading {
-  /** What each alias stands for. */
-  readonly targets: ReadonlyMap<unknown, unknown>
-  readonly environment: ReadonlyMap<string, string>
-  readonly complain: (offset: number, message: string) => void
-  readonly spots: YamlSpots
-  /** Items that were read before their list was, by the offset of its key. */
-  readonly pieces: ReadonlyMap<number, Items>
-  nodes: number
-  tooMuch: boolean
-}
-
-/** Values, and the numbers of their spots. */
-interface Items {
-  readonly values: Array<unknown>
-  readonly spots: Array<number>
-}
-
-interface Around {
-  readonly members: ReadonlyArray<SchemaAST.AST>
-  readonly depth: number
-  readonly name?: string
-  /** Undefined for an item of a list, and at the top. */
-  readonly key?: unknown
-}
-
 /** A command keeps its `${NAME}`: the shell replaces it, and the value never stands in the command's text. */
-const substitute = (reading: Reading, at: number, source: string): string => {
-  if (!source.includes("${") || source.startsWith("exec:")) return source
-  return source.replace(variable, (whole, name: string) => {
-    const value = reading.environment.get(name)
-    if (value === undefined) reading.complain(at, `the environment has no variable ${name}, or an empty one`)
-    return value ?? whole
-  })
-}
-
-const keyText = (key: unknown): string =>
-  isScalar(key) ? String(key.type === "PLAIN" ? (key.source ?? key.value) : key.value) : "?"
-
-const offsetOf = (node: unknown): number | undefined =>
-  isScalar(node) || isMap(node) || isSeq(node) || isAlias(node) ? node.range?.[0] : undefined
-
-const none: ReadonlyMap<unknown, unknown> = new Map()
-
-/** An alias stands for the last node before it that has its anchor. */
-const targetsIn = (document: Document.Parsed): ReadonlyMap<unknown, unknown> => {
-  const anchored = new Map<string, unknown>()
-  const targets = new Map<unknown, unknown>()
-  visit(document, {
-    Node: (_, node) => {
-      if (isAlias(node)) targets.set(node, anchored.get(node.source))
-      else if (node.anchor !== undefined) anchored.set(node.anchor, node)
-    },
-  })
-  return targets
-}
-
-const targetOf = (reading: Reading, node: unknown, at: number): unknown => {
-  const target = reading.targets.get(node)
-  if (target === undefined) reading.complain(at, syntaxMessages["BAD_ALIAS"] ?? "")
-  return target
-}
-
-/** Takes a node in: its value goes to `into`, beside the number of its spot. */
-const take = (reading: Reading, node: unknown, around: Around, into: Items): void => {
-  const keyAt = offsetOf(around.key)
-  const at = offsetOf(node) ?? keyAt ?? 0
-  const inner: Items = { values: [], spots: [] }
-  const content = isAlias(node) ? targetOf(reading, node, at) : node
-  into.values.push(valueOf(reading, content, at, around, inner))
-  const isNested = isMap(content) || isSeq(content)
-  into.spots.push(
-    reading.spots.add({ at, keyAt: keyAt ?? at }, around.name, isNested ? inner.spots : undefined),
-  )
-}
-
-const valueOf = (reading: Reading, node: unknown, at: number, around: Around, inner: Items): unknown => {
-  const { members, depth } = around
-  reading.nodes += 1
-  const nodesMax = reading.targets.size > 0 ? aliasedMax : plainMax
-  if (!reading.tooMuch && (depth > depthMax || reading.nodes > nodesMax)) {
-    reading.tooMuch = true
-    const deep = "this is nested too deeply, or an alias (*) contains itself"
-    const many =
-      `up to here the file has more than ${nodesMax} values, ` + "aliases (*) counted as what they stand for"
-    reading.complain(at, depth > depthMax ? deep : many)
+const replaceFrom =
+  (environment: ReadonlyMap<string, string>): Replace =>
+  (source, complain) => {
+    if (!source.includes("${") || source.startsWith("exec:")) return source
+    return source.replace(variable, (whole, name: string) => {
+      const value = environment.get(name)
+      if (value === undefined) complain(`the environment has no variable ${name}, or an empty one`)
+      return value ?? whole
+    })
   }
-  if (reading.tooMuch) return undefined
-  if (isScalar(node)) {
-    const value = node.type === "PLAIN" ? readPlain(node, members) : node.value
-    return Predicate.isString(value) ? substitute(reading, at, value) : value
-  }
-  if (isSeq(node)) return listOf(reading, node, around, inner)
-  return isMap(node) ? mappingOf(reading, node, around, inner) : undefined
-}
 
-const listOf = (reading: Reading, node: YAMLSeq, { members, depth, key }: Around, inner: Items): unknown => {
-  const before = depth === 1 ? reading.pieces.get(offsetOf(key) ?? -1) : undefined
-  const items = before ?? inner
-  const item = { members: listed(members), depth: depth + 1 }
-  for (const one of node.items) take(reading, one, item, items)
-  for (const spot of before?.spots ?? []) inner.spots.push(spot)
-  return items.values
-}
-
-const mappingOf = (reading: Reading, node: YAMLMap, { members, depth }: Around, inner: Items): unknown => {
-  const names = new Set<string>()
-  const entries: Array<readonly [string, unknown]> = []
-  for (const { key, value } of node.items) {
-    const name = keyText(key)
-    const keyAt = offsetOf(key) ?? 0
-    if (names.has(name)) reading.complain(keyAt, "this key is there twice")
-    if (names.size >= keysMax) {
-      reading.complain(keyAt, `this mapping has more than ${keysMax} keys`)
-      break
-    }
-    names.add(name)
-    const around = { members: keyed(members, name), depth: depth + 1, name, key }
-    take(reading, value, around, inner)
-    entries.push([name, value === null ? null : inner.values.at(-1)])
-  }
-  return Object.fromEntries(entries)
-}
-
-/** Reads a job file's text along its schema; whatever is wrong with it goes to the findings. */
-export const readDocument = (input: {
+export const readDocument = ({
+  file,
+  source,
+  schema,
+  environment,
+  findings,
+}: {
   readonly file: string
   readonly source: string
   readonly schema: SchemaAST.AST
   readonly environment: ReadonlyMap<string, string>
   readonly findings: Findings
-}): JobDocument => {
-  const lines = new LineCounter()
-  const place = (offset: number): Place => {
-    const { line, col } = lines.linePos(offset)
-    return { file: input.file, line: Math.max(line, 1), column: Math.max(col, 1) }
-  }
-  const complain = (offset: number, message: string) => input.findings.error(place(offset), message)
-  const spots = new YamlSpots()
-  const pieces = new Map<number, Items>()
-  const members = membersOf(input.schema)
-  const { environment } = input
-  const reading = { environment, complain, spots, pieces, targets: none, nodes: 0, tooMuch: false }
-  const onPiece: OnPiece = (keyOffset, name, items) => {
-    const list = pieces.get(keyOffset) ?? { values: [], spots: [] }
-    pieces.set(keyOffset, list)
-    const around = { members: listed(keyed(members, name)), depth: 2 }
-    for (const item of items) take(reading, item, around, list)
-    return !reading.tooMuch
-  }
-  const unread: JobDocument = { root: undefined, place: () => place(0) }
-  const { document, problems } = readText(input.source, lines, onPiece)
-  for (const { offset, code = "", message } of problems)
-    complain(offset, message ?? syntaxMessages[code] ?? `this is not YAML (${code})`)
-  if (document === undefined) return unread
-  const root: Items = { values: [], spots: [] }
-  const targets = mayHaveAnchors(input.source) ? targetsIn(document) : none
-  const whole: Reading = { ...reading, targets }
-  take(whole, document.contents, { members, depth: 0 }, root)
-  if (whole.tooMuch) return unread
-  return {
-    root: root.values[0] ?? null,
-    place: (path, at = "value") => {
-      const found = spots.find(root.spots[0] ?? 0, path)
-      return place(at === "key" ? found.keyAt : found.at)
-    },
-  }
-}
-
-/** The library calls itself for each level of nesting. */
-const readText = (source: string, lines: LineCounter, onPiece: OnPiece): ReadText => {
-  try {
-    return readInPieces(source, lines, onPiece)
-  } catch (cause) {
-    if (!(cause instanceof RangeError)) throw cause
-    return { document: undefined, problems: [{ offset: 0, message: "this is nested too deeply to be read" }] }
-  }
-}
+}): YamlDocument =>
+  readYamlText({ file, source, schema, replace: replaceFrom(environment), complain: findings.error })

@@ -82,11 +82,11 @@ export const Execution = Schema.Struct({
   customer_interaction_available: optional(
     Schema.Boolean.check(
       Schema.makeFilter((value: boolean) => !value, {
-        expected: "false, the only value there is: a night has nobody to answer a challenge",
+        expected: "false, the only allowed value: at night nobody can answer a challenge",
         toJsonSchema: () => ({ const: false }),
       }),
     ),
-    "Always false: a night has nobody to answer.",
+    "Always false: at night nobody can answer a challenge.",
     false,
   ),
   execution_timeout: optionalDuration(
@@ -116,7 +116,7 @@ const interval = duration("100 millis", "1 day")
 export const Polling = Schema.Struct({
   min: optionalDuration(
     interval,
-    "The shortest time between two looks at an execution.",
+    "The shortest time between two polls of an execution.",
     defaults.polling_min,
   ),
   max: optionalDuration(interval, "The longest.", defaults.polling_max),
@@ -165,7 +165,7 @@ const HooksExtraData = Schema.Record(
   Schema.String,
   Schema.String.annotate({ verbatim: true }).check(
     Schema.makeFilter((value: string) => !looksLikeReference(value), {
-      expected: "a text that is no secret reference: these values end up in webhook addresses",
+      expected: "a text, not a secret reference: these values end up in webhook addresses",
     }),
   ),
 )
@@ -212,7 +212,7 @@ export const Customer = Schema.Struct({
 })
 
 export const Tokens = Schema.Struct({
-  key: required(reference, "What opens the encrypted token store: env:NAME, file:PATH or exec:COMMAND."),
+  key: required(reference, "The key of the encrypted token store: env:NAME, file:PATH or exec:COMMAND."),
 })
 
 export const Session = Schema.Union([
@@ -230,7 +230,7 @@ export const JobFile = Schema.Struct({
   service: optional(Service, "The service to run against; `sandbox` is the embedded one."),
   execution: optional(Execution, "How one execution is started."),
   concurrency: optional(Concurrency, "How many executions are open at once."),
-  polling: optional(Polling, "How often an execution is looked at."),
+  polling: optional(Polling, "How often an execution is polled."),
   retry: optional(Retry, "Further attempts after temporary errors."),
   flow_results: optional(FlowResults, "Results of sessions."),
   deadline: optional(deadline, 'Local time of day "HH:MM": what cannot finish by then is not started.'),

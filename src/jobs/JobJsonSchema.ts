@@ -7,18 +7,16 @@ import { JobFile } from "./JobFile.ts"
 
 type Json = Readonly<Record<string, unknown>>
 
-const isMapping = (value: unknown): value is Json => Predicate.isObject(value) && !Array.isArray(value)
-
 /**
  * \`allOf\` around a mere description says nothing that the schema itself cannot say, and hides it from
  * readers.
  */
 const flatten = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(flatten)
-  if (!isMapping(value)) return value
+  if (!Predicate.isObject(value)) return value
   const flat: Json = Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, flatten(inner)]))
   const { allOf, ...own } = flat
-  if (!Array.isArray(allOf) || !allOf.every(isMapping)) return flat
+  if (!Array.isArray(allOf) || !allOf.every(Predicate.isObject)) return flat
   const keys = [own, ...allOf].flatMap((member) => Object.keys(member))
   return new Set(keys).size === keys.length ? Object.assign({}, own, ...allOf) : flat
 }
@@ -28,7 +26,7 @@ export const jobJsonSchema = (): Json => {
   const flat = flatten(schema)
   return {
     $schema: "https://json-schema.org/draft/2020-12/schema",
-    ...(isMapping(flat) ? flat : {}),
+    ...(Predicate.isObject(flat) ? flat : {}),
     ...(Object.keys(definitions).length === 0 ? {} : { $defs: flatten(definitions) }),
   }
 }

@@ -5,11 +5,13 @@
  */
 import { dirname, isAbsolute, join } from "node:path"
 import { ConfigProvider, Duration, Effect, Predicate, Schema } from "effect"
+import { CustomerId, SessionId } from "../contract/Ids.ts"
 import * as Assignments from "./Assignments.ts"
 import type { Item } from "./Assignments.ts"
 import { readCustomersFile } from "./CustomersFile.ts"
 import { makeCells } from "./DataCells.ts"
-import { decodePart, missingKey, unknownKey } from "./Decode.ts"
+import { missingKey } from "../foundation/SchemaFindings.ts"
+import { decodePart, unknownKey } from "./Decode.ts"
 import type { Context } from "./Decode.ts"
 import { warnOfResemblance } from "./CustomerId.ts"
 import { defaults } from "./Defaults.ts"
@@ -18,7 +20,7 @@ import type { HookPair, Job, SecretReference } from "./Job.ts"
 import { readDocument, variablesIn } from "./JobDocument.ts"
 import * as Shape from "./JobFile.ts"
 import { JobInvalid, makeFindings } from "./Problem.ts"
-import type { Problem } from "./Problem.ts"
+import type { Problem } from "../foundation/FileProblem.ts"
 import { parseReference } from "./Reference.ts"
 import { readTextFile } from "../foundation/RegularFile.ts"
 import { loadResultsSources } from "./ResultsSources.ts"
@@ -185,10 +187,12 @@ const readSessions = (context: Context, items: Parts["sessions"]): Job["sessions
   return items.map(({ index, value }) => {
     const written = Predicate.isString(value) ? { id: value } : value
     const place = document.place(["sessions", index])
-    if (seen.has(written.id)) findings.error(place, "this session is listed already")
+    if (seen.has(written.id)) findings.error(place, "this session is already listed")
     seen.add(written.id)
     if (written.customer !== undefined) warnOfResemblance(context, written.customer, place)
-    return { session_id: written.id, customer_id: written.customer }
+    const { customer } = written
+    const customer_id = customer === undefined ? undefined : CustomerId.make(customer)
+    return { session_id: SessionId.make(written.id), customer_id }
   })
 }
 
@@ -239,7 +243,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string) {
   const invalid = () => new JobInvalid({ problems: findings.errors(), warnings: findings.warnings() })
   const { root } = document
   if (root === undefined) return yield* invalid()
-  if (!isMapping(root)) {
+  if (!Predicate.isObject(root)) {
     findings.error(document.place([]), "a job file is a mapping of keys to values")
     return yield* invalid()
   }
@@ -282,6 +286,3 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string) {
   const loaded: LoadedJob = { job, warnings: findings.warnings() }
   return loaded
 })
-
-const isMapping = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  Predicate.isObject(value) && !Array.isArray(value)

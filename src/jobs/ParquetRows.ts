@@ -41,7 +41,7 @@ const measure = Effect.fnUntraced(function* (
   if (Number(count) > rowsMax)
     return yield* Effect.fail(new Refused(`the file has more than ${rowsMax} rows`))
   if (Number(bytes) > bytesMax)
-    return yield* Effect.fail(new Refused(`the file holds more than ${bytesMax / 1e6} MB of values`))
+    return yield* Effect.fail(new Refused(`the file contains more than ${bytesMax / 1e6} MB of values`))
   return columns
 })
 

@@ -1,28 +1,10 @@
 /**
- * What is wrong with a job, and where: every complaint has a file, a line and a column, and says what to do
- * without ever repeating a value (values may be secrets or personal data; names of keys, engines and features
- * are neither).
+ * What is wrong with a job: every complaint has a file, a line and a column, and says what to do without ever
+ * repeating a value; names of keys, engines and features are no values.
  */
 import { Schema } from "effect"
-
-export interface Place {
-  readonly file: string
-  /** From 1. */
-  readonly line: number
-  /** From 1. */
-  readonly column: number
-}
-
-export const Problem = Schema.Struct({
-  file: Schema.String,
-  line: Schema.Int,
-  column: Schema.Int,
-  message: Schema.String,
-})
-export type Problem = typeof Problem.Type
-
-export const renderProblem = (problem: Problem): string =>
-  `${problem.file}:${problem.line}:${problem.column}: ${problem.message}`
+import { Problem, renderProblem } from "../foundation/FileProblem.ts"
+import type { Place } from "../foundation/FileProblem.ts"
 
 /** The job cannot be run as it is written: every error at once, in the order of the files. */
 export class JobInvalid extends Schema.TaggedError<JobInvalid>()("JobInvalid", {
@@ -64,7 +46,7 @@ const makeList = () => {
       return
     }
     if (found.length > problemsMax) return
-    const more = "this and what follows is not told until the problems before it are corrected"
+    const more = "further problems are reported when these are corrected"
     const entry = { first: { ...place, message: found.length === problemsMax ? more : message }, further: 0 }
     found.push(entry)
     if (key !== undefined) groups.set(key, entry)

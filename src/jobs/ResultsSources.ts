@@ -9,9 +9,11 @@ import { Effect, FileSystem, Result, Struct } from "effect"
 import { Schema } from "effect"
 import { builtInSources, ResultsSource, sourceNamePattern } from "../contract/ResultsSource.ts"
 import { nearestName } from "../foundation/Nearest.ts"
-import { decodePart, missingKey } from "./Decode.ts"
+import { missingKey } from "../foundation/SchemaFindings.ts"
+import { decodePart } from "./Decode.ts"
 import { readDocument } from "./JobDocument.ts"
-import type { Findings, Place } from "./Problem.ts"
+import type { Place } from "../foundation/FileProblem.ts"
+import type { Findings } from "./Problem.ts"
 import { readTextFile } from "../foundation/RegularFile.ts"
 
 /** Far above what a service has; what stops a wrong folder. */
@@ -93,7 +95,7 @@ const checkRow = (findings: Findings, { source, placeOf }: Row): void => {
   if (counts === "none" && enabled) {
     const message =
       `what \`${name}\` brings is compared with no count: a final answer is taken for complete, and ` +
-      "executions are deleted on that word alone"
+      "executions are deleted without a count"
     findings.warn(placeOf("counts"), message)
   }
 }
@@ -136,7 +138,7 @@ const refuseTwins = (findings: Findings, rows: ReadonlyArray<Row>): void => {
     const address = `${source.api} ${source.path}`
     const other = seen.get(address)
     if (other === undefined) seen.set(address, source.name)
-    else findings.error(placeOf("path"), `\`${other}\` reads this path already: keep one of the two`)
+    else findings.error(placeOf("path"), `\`${other}\` already reads this path: keep one of the two`)
   }
 }
 
@@ -150,7 +152,7 @@ const listFiles = Effect.fnUntraced(function* (around: Surroundings, folder: str
       Effect.orElseSucceed(() => undefined),
     )
   if ((yield* kind(folder)) !== "Directory") {
-    findings.error(place, "there is no such folder; it is looked for beside the job file")
+    findings.error(place, "there is no such folder beside the job file")
     return undefined
   }
   const results = join(folder, "results")
@@ -158,7 +160,7 @@ const listFiles = Effect.fnUntraced(function* (around: Surroundings, folder: str
   if (there === undefined) return []
   const names = yield* Effect.orElseSucceed(files.readDirectory(results), () => undefined)
   if (names === undefined || names.length > filesMax) {
-    const why = names === undefined ? "cannot be read" : `holds more than ${filesMax} files`
+    const why = names === undefined ? "cannot be read" : `contains more than ${filesMax} files`
     findings.error(place, `its folder \`results\` ${why}`)
     return undefined
   }

@@ -4,6 +4,7 @@
  * these are asked, but editors see it still, so their patterns let it pass.
  */
 import { idCharactersMax } from "../contract/TextBounds.ts"
+import { withoutEnd } from "../contract/TextEnds.ts"
 import type { Duration } from "effect"
 import { Schema } from "effect"
 import { judgeCustomerId } from "./PersonalData.ts"
@@ -50,7 +51,7 @@ export const parseServiceUrl = (value: string): string | undefined => {
   if (url === null || url.hostname === "") return undefined
   if (url.protocol !== "https:" && !(url.protocol === "http:" && isLoopback(url.hostname))) return undefined
   if (url.username !== "" || url.password !== "" || /[?#\s]/.test(value)) return undefined
-  return url.href.replace(/\/+$/, "")
+  return withoutEnd(url.href, "/")
 }
 
 /** A path from the root of a host, as the reference's local flow server has one: `/api/flows`. */

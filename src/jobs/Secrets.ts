@@ -5,6 +5,7 @@
  */
 import { ConfigProvider, Context, Duration, Effect, Layer, Redacted, Schema, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
+import { withoutEnd } from "../contract/TextEnds.ts"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import type { SecretReference } from "./Job.ts"
 import { describeReference } from "./Reference.ts"
@@ -78,7 +79,7 @@ const makeResolve = (spawner: ChildProcessSpawner.ChildProcessSpawner["Service"]
         return readTextFile(reference.path, bytesMax).pipe(
           Effect.mapError((reason) => `it cannot be read (${reason})`),
           // Editors end a file with a line break that nobody means as part of a password.
-          Effect.map((text) => text.replace(/[\r\n]+$/, "")),
+          Effect.map((text) => withoutEnd(text, "\r\n")),
         )
       case "Exec":
         return Effect.scoped(runCommand(spawner, reference.command)).pipe(

@@ -20,7 +20,7 @@ service:
   # accept_any_certificate: true        # sends secret and logins to whoever answers: for a test only
 
 execution:
-  customer_interaction_available: false # the only value there is: a night has nobody to answer
+  customer_interaction_available: false # the only allowed value: at night nobody can answer
   execution_timeout: 20 minutes         # of active processing, 60 to 1200 seconds
   unlock_protected_data: false
   max_wait: 3.5 hours                   # from acceptance to closed; then aborted

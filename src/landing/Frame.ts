@@ -4,8 +4,8 @@
  * check over the line itself), then the raw bytes, then a newline. A header counts only at the offset it
  * names, so that a body which looks like a frame is none.
  */
-import { createHash } from "node:crypto"
 import { Schema } from "effect"
+import { sha256Hex } from "../foundation/Sha256.ts"
 import { BodyMeta } from "./Landing.ts"
 
 export const headerBytesMax = 65_536
@@ -25,11 +25,8 @@ const FrameHeader = Schema.Struct({
 export type FrameHeader = typeof FrameHeader.Type
 const decodeHeader = Schema.decodeUnknownOption(FrameHeader)
 
-export const sha256Of = (bytes: Uint8Array | string): string =>
-  createHash("sha256").update(bytes).digest("hex")
-
 const checkCharacters = 16
-const checkOf = (text: string): string => sha256Of(text).slice(0, checkCharacters)
+const checkOf = (text: string): string => sha256Hex(text).slice(0, checkCharacters)
 const checkPattern = /,"check":"([0-9a-f]{16})"\}$/
 
 /** The header line with its newline. */

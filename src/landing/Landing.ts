@@ -6,6 +6,7 @@
  */
 import { Context, Schema } from "effect"
 import type { Effect, Stream } from "effect"
+import { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../contract/Ids.ts"
 import { LandedRef } from "../ledger/Fact.ts"
 
 /** `unusable`: what was kept of an answer of any call that its task could make nothing of. */
@@ -14,13 +15,13 @@ export const bodyKinds = ["start", "state", "challenge", "results", "profile", "
 /** What is known about a body beside its bytes. */
 export const BodyMeta = Schema.Struct({
   kind: Schema.Literals(bodyKinds),
-  run_id: Schema.String,
-  task_id: Schema.String,
+  run_id: RunId,
+  task_id: TaskId,
   attempt: Schema.optionalKey(Schema.Int),
-  execution_id: Schema.optionalKey(Schema.String),
-  session_id: Schema.optionalKey(Schema.String),
-  customer_id: Schema.optionalKey(Schema.String),
-  engine_reference: Schema.optionalKey(Schema.String),
+  execution_id: Schema.optionalKey(ExecutionId),
+  session_id: Schema.optionalKey(SessionId),
+  customer_id: Schema.optionalKey(CustomerId),
+  engine_reference: Schema.optionalKey(EngineReference),
   /** Of results: the row of the endpoint they came from; absent in bodies from before there were rows. */
   source: Schema.optionalKey(Schema.String),
   http_status: Schema.Int,
@@ -64,9 +65,9 @@ export class Landing extends Context.Service<
     /**
      * All frames of a run in the order in which they were landed; a torn tail of a segment ends that segment.
      */
-    readonly list: (run_id: string) => Effect.Effect<ReadonlyArray<LandedBody>, LandingDamaged>
+    readonly list: (run_id: RunId) => Effect.Effect<ReadonlyArray<LandedBody>, LandingDamaged>
     /** Reads one body back from disk and checks its hash. */
-    readonly read: (run_id: string, ref: LandedRef) => Effect.Effect<Uint8Array, LandingDamaged>
+    readonly read: (run_id: RunId, ref: LandedRef) => Effect.Effect<Uint8Array, LandingDamaged>
     /** Streams a document to disk under its own hash, synced; equal documents are stored once. */
     readonly landAttachment: <E>(
       bytes: Stream.Stream<Uint8Array, E>,

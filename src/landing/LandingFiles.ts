@@ -7,9 +7,13 @@
 import { closeSync, fstatSync, openSync } from "node:fs"
 import { join } from "node:path"
 import { Deferred, Effect, Exit, Layer, Queue } from "effect"
+import { sha256Hex } from "../foundation/Sha256.ts"
+import { durableFiles } from "../foundation/DurableFile.ts"
+import type { RunId } from "../contract/Ids.ts"
 import type { LandedRef } from "../ledger/Fact.ts"
+import { isRunId } from "../ledger/RunId.ts"
 import { cleanAttachments, landAttachmentIn } from "./AttachmentFiles.ts"
-import { headerBytesMax, sha256Of } from "./Frame.ts"
+import { headerBytesMax } from "./Frame.ts"
 import { Landing, LandingDamaged, LandingFailed } from "./Landing.ts"
 import type { LandedBody } from "./Landing.ts"
 import { readFully, scanSegment } from "./SegmentScan.ts"
@@ -37,10 +41,6 @@ interface Waiting {
   readonly done: Deferred.Deferred<LandedRef, LandingFailed>
 }
 
-/** `run_id` is ours, `<job name>.<date>` with perhaps a number; nothing else ever becomes a folder. */
-const runIdPattern = /^[a-z0-9][a-z0-9.-]{0,199}$/
-const isRunId = (run_id: string): boolean => runIdPattern.test(run_id) && !run_id.includes("..")
-
 export const LandingFiles = {
   layer: (options: LandingFilesOptions): Layer.Layer<Landing, LandingFailed> =>
     Layer.effect(
@@ -48,25 +48,31 @@ export const LandingFiles = {
       Effect.gen(function* () {
         const landing = join(options.root, "landing")
         const attachments = join(options.root, "attachments")
-        yield* cleanAttachments(attachments)
+        const files = yield* durableFiles
+        yield* cleanAttachments(files, attachments)
         const land = yield* groupCommit(landing, options.segmentBytesMax ?? segmentBytesDefault)
         return Landing.of({
           land,
-          list: Effect.fn("Landing.list")((run_id: string) => Effect.suspend(() => listRun(landing, run_id))),
-          read: Effect.fn("Landing.read")((run_id: string, ref: LandedRef) =>
+          list: Effect.fn("Landing.list")((run_id: RunId) => Effect.suspend(() => listRun(landing, run_id))),
+          read: Effect.fn("Landing.read")((run_id: RunId, ref: LandedRef) =>
             Effect.suspend(() => readBody(landing, run_id, ref)),
           ),
-          landAttachment: landAttachmentIn(attachments, options.attachmentBytesMax ?? attachmentBytesDefault),
+          landAttachment: landAttachmentIn(
+            files,
+            attachments,
+            options.attachmentBytesMax ?? attachmentBytesDefault,
+          ),
         })
       }),
     ),
 }
 
 const groupCommit = Effect.fnUntraced(function* (landing: string, segmentBytesMax: number) {
+  const files = yield* durableFiles
   const writers = new Map<string, SegmentWriter>()
   const queue = yield* Queue.bounded<Waiting>(waitingMax)
-  const commit = Effect.fnUntraced(function* (run_id: string, batch: ReadonlyArray<Waiting>) {
-    const writer = writers.get(run_id) ?? new SegmentWriter(join(landing, run_id), segmentBytesMax)
+  const commit = Effect.fnUntraced(function* (run_id: RunId, batch: ReadonlyArray<Waiting>) {
+    const writer = writers.get(run_id) ?? new SegmentWriter(files, join(landing, run_id), segmentBytesMax)
     writers.set(run_id, writer)
     const exit = yield* Effect.exit(writer.append(batch.map(({ frame }) => frame)))
     batch.forEach(({ done }, index) => {
@@ -108,7 +114,7 @@ const damaged = (path: string, message: string) => Effect.fail(new LandingDamage
 
 const listRun = (
   landing: string,
-  run_id: string,
+  run_id: RunId,
 ): Effect.Effect<ReadonlyArray<LandedBody>, LandingDamaged> => {
   if (!isRunId(run_id)) return damaged(landing, "not a run's id")
   const bodies: Array<LandedBody> = []
@@ -132,7 +138,7 @@ const listRun = (
 
 const readBody = (
   landing: string,
-  run_id: string,
+  run_id: RunId,
   ref: LandedRef,
 ): Effect.Effect<Uint8Array, LandingDamaged> => {
   if (!isRunId(run_id) || !segmentPattern.test(ref.segment))
@@ -146,7 +152,7 @@ const readBody = (
       }
       const bytes = new Uint8Array(ref.bytes)
       readFully(descriptor, bytes, ref.offset)
-      if (sha256Of(bytes) === ref.sha256) return Effect.succeed(bytes)
+      if (sha256Hex(bytes) === ref.sha256) return Effect.succeed(bytes)
       return damaged(path, `the body at offset ${ref.offset} is not what was landed`)
     } finally {
       closeSync(descriptor)

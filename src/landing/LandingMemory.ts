@@ -3,10 +3,10 @@
  * the layer, as a disk survives a process; `crash` forgets what no sync had reached, which is exactly what
  * nobody was told about.
  */
-import { createHash } from "node:crypto"
 import { Effect, Layer, Stream } from "effect"
+import { sha256Hex } from "../foundation/Sha256.ts"
+import type { RunId } from "../contract/Ids.ts"
 import type { LandedRef } from "../ledger/Fact.ts"
-import { sha256Of } from "./Frame.ts"
 import { Landing, LandingDamaged } from "./Landing.ts"
 import type { BodyMeta, LandedAttachment } from "./Landing.ts"
 
@@ -50,7 +50,7 @@ const landIn = (store: LandingStore) =>
     store.bodies.set(meta.run_id, run)
     const last = run.at(-1)
     const offset = last === undefined ? 0 : last.ref.offset + last.ref.bytes + 1
-    const ref = { segment, offset, bytes: bytes.length, sha256: sha256Of(bytes) }
+    const ref = { segment, offset, bytes: bytes.length, sha256: sha256Hex(bytes) }
     const stored: Stored = { meta, ref, bytes: bytes.slice(), synced: false }
     run.push(stored)
     yield* syncing
@@ -58,7 +58,7 @@ const landIn = (store: LandingStore) =>
     return ref
   })
 
-const readFrom = (store: LandingStore, run_id: string, ref: LandedRef) => {
+const readFrom = (store: LandingStore, run_id: RunId, ref: LandedRef) => {
   const found = store.bodies.get(run_id)?.find((stored) => stored.ref.offset === ref.offset)
   return found !== undefined && found.ref.sha256 === ref.sha256 && found.ref.segment === ref.segment
     ? Effect.succeed(found.bytes.slice())
@@ -71,7 +71,7 @@ const landAttachmentIn =
     Effect.gen(function* () {
       const pieces = yield* Stream.runCollect(chunks)
       const bytes = Buffer.concat(pieces)
-      const sha256 = createHash("sha256").update(bytes).digest("hex")
+      const sha256 = sha256Hex(bytes)
       yield* syncing
       store.attachments.set(sha256, bytes)
       return { sha256, bytes: bytes.length, path: `attachments/${sha256}` }

@@ -5,7 +5,8 @@
  * landed.
  */
 import { closeSync, fstatSync, openSync, readSync } from "node:fs"
-import { headerBytesMax, headerStart, isFrameEnd, readHeader, sha256Of } from "./Frame.ts"
+import { sha256Hex } from "../foundation/Sha256.ts"
+import { headerBytesMax, headerStart, isFrameEnd, readHeader } from "./Frame.ts"
 import type { FrameHeader } from "./Frame.ts"
 
 export interface ScannedFrame {
@@ -96,7 +97,7 @@ const frameAt = (file: SegmentFile, at: number): ScannedFrame | undefined => {
 }
 
 const isWhole = (file: SegmentFile, { header, offset }: ScannedFrame): boolean =>
-  sha256Of(file.read(offset, header.bytes)) === header.sha256
+  sha256Hex(file.read(offset, header.bytes)) === header.sha256
 
 /** Whether a frame after `at` knows that what stands at `at` was synced: then it is damaged, not torn. */
 const syncedLater = (file: SegmentFile, at: number): boolean => {

@@ -4,21 +4,14 @@
  * can be counted on. Writing is synchronous (the page cache takes it at memory speed), syncing is not: it
  * must not stall the night.
  */
-import {
-  closeSync,
-  fdatasync,
-  fsyncSync,
-  ftruncateSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  rmSync,
-  writeSync,
-} from "node:fs"
-import { dirname, join } from "node:path"
+import { readdirSync } from "node:fs"
+import { join } from "node:path"
 import { Effect } from "effect"
+import { sha256Hex } from "../foundation/Sha256.ts"
+import type { AppendedFile, DurableFiles } from "../foundation/DurableFile.ts"
+import { codeOf, FileFailed } from "../foundation/FileCalls.ts"
 import type { LandedRef } from "../ledger/Fact.ts"
-import { encodeHeader, frameEnd, sha256Of } from "./Frame.ts"
+import { encodeHeader, frameEnd } from "./Frame.ts"
 import { LandingFailed } from "./Landing.ts"
 import type { BodyMeta } from "./Landing.ts"
 
@@ -29,8 +22,7 @@ export interface PendingFrame {
 
 interface Segment {
   readonly name: string
-  readonly descriptor: number
-  size: number
+  readonly file: AppendedFile
   synced: number
 }
 
@@ -43,37 +35,20 @@ export const segmentNames = (folder: string): ReadonlyArray<string> => {
       .filter((name) => segmentPattern.test(name))
       .toSorted((one, other) => numberOf(one) - numberOf(other))
   } catch (cause) {
-    if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return []
+    if (codeOf(cause) === "ENOENT") return []
     throw cause
   }
 }
 
 const numberOf = (name: string): number => Number(segmentPattern.exec(name)?.[1] ?? 0)
 
-export const syncFolder = (folder: string): void => {
-  const descriptor = openSync(folder, "r")
-  try {
-    fsyncSync(descriptor)
-  } finally {
-    closeSync(descriptor)
-  }
-}
-
-/** Creates a folder and those above it, each entry durable before anything stands in it. */
-export const makeFolder = (folder: string): void => {
-  const first = mkdirSync(folder, { recursive: true, mode: 0o700 })
-  if (first === undefined) return
-  for (let at = folder; at.length >= dirname(first).length; at = dirname(at)) {
-    syncFolder(at)
-    if (at === dirname(at)) break
-  }
-}
-
 export class SegmentWriter {
+  private readonly files: DurableFiles
   private readonly folder: string
   private readonly segmentBytesMax: number
   private segment: Segment | undefined
-  constructor(folder: string, segmentBytesMax: number) {
+  constructor(files: DurableFiles, folder: string, segmentBytesMax: number) {
+    this.files = files
     this.folder = folder
     this.segmentBytesMax = segmentBytesMax
   }
@@ -92,10 +67,12 @@ export class SegmentWriter {
       catch: (cause) => landingFailed(join(this.folder, this.segment?.name ?? ""), cause),
     })
     return written.pipe(
-      Effect.tap(({ segment }) => syncData(segment.descriptor, join(this.folder, segment.name))),
+      Effect.tap(({ segment: { file } }) =>
+        Effect.mapError(file.sync, (cause) => landingFailed(file.path, cause)),
+      ),
       Effect.map(({ segment, refs }) => {
-        segment.synced = segment.size
-        if (segment.size >= this.segmentBytesMax) this.close()
+        segment.synced = segment.file.size
+        if (segment.synced >= this.segmentBytesMax) this.close()
         return refs
       }),
       Effect.tapError(() => Effect.sync(() => this.abandon())),
@@ -109,9 +86,9 @@ export class SegmentWriter {
     const segment = this.segment
     if (segment === undefined) return
     try {
-      ftruncateSync(segment.descriptor, segment.synced)
+      segment.file.cut(segment.synced)
       // On a full disk, segments without a single landed body would pile up.
-      if (segment.synced === 0) rmSync(join(this.folder, segment.name), { force: true })
+      if (segment.synced === 0) this.files.remove(segment.file.path)
     } catch {
       // The failure that led here is the one that is told.
     }
@@ -122,32 +99,32 @@ export class SegmentWriter {
     const segment = this.segment
     this.segment = undefined
     try {
-      if (segment !== undefined) closeSync(segment.descriptor)
+      segment?.file.close()
     } catch {
       // A close that fails after a failed sync says nothing new; what was synced stays synced.
     }
   }
 
   private begin(): Segment {
-    makeFolder(this.folder)
+    this.files.makeFolder(this.folder, 0o700)
     const last = segmentNames(this.folder).at(-1)
     const next = last === undefined ? 1 : numberOf(last) + 1
     const name = `segment-${String(next).padStart(6, "0")}.njl`
-    const descriptor = openSync(join(this.folder, name), "ax", 0o600)
+    const file = this.files.append(join(this.folder, name), "ax", 0o600)
     try {
-      syncFolder(this.folder)
+      this.files.syncFolder(this.folder)
     } catch (cause) {
-      closeSync(descriptor)
+      file.close()
       throw cause
     }
-    return { name, descriptor, size: 0, synced: 0 }
+    return { name, file, synced: 0 }
   }
 
   private write(segment: Segment, frames: ReadonlyArray<PendingFrame>): ReadonlyArray<LandedRef> {
     const pieces: Array<Uint8Array> = []
-    let at = segment.size
+    let at = segment.file.size
     const refs = frames.map(({ meta, bytes }) => {
-      const sha256 = sha256Of(bytes)
+      const sha256 = sha256Hex(bytes)
       const header = encodeHeader({ njl: 1, at, synced: segment.synced, bytes: bytes.length, sha256, meta })
       pieces.push(header, bytes, frameEnd)
       const offset = at + header.length
@@ -156,27 +133,15 @@ export class SegmentWriter {
     })
     // Many small bodies are one write; a large one is not copied for it.
     const isLarge = pieces.some(({ length }) => length > largeBytes)
-    for (const piece of isLarge ? pieces : [Buffer.concat(pieces)]) writeAll(segment.descriptor, piece)
-    segment.size = at
+    for (const piece of isLarge ? pieces : [Buffer.concat(pieces)]) segment.file.append(piece)
     return refs
   }
 }
 
 const largeBytes = 4 * 1024 * 1024
 
-/** A short write is what a full disk does first; the next one then says so. */
-export const writeAll = (descriptor: number, bytes: Uint8Array): void => {
-  for (let written = 0; written < bytes.length;) {
-    written += writeSync(descriptor, bytes, written)
-  }
+/** The path stands beside the message. */
+export const landingFailed = (path: string, cause: unknown): LandingFailed => {
+  if (cause instanceof FileFailed) return new LandingFailed({ path: cause.path, message: cause.what })
+  return new LandingFailed({ path, message: cause instanceof Error ? cause.message : String(cause) })
 }
-
-export const syncData = (descriptor: number, path: string): Effect.Effect<void, LandingFailed> =>
-  Effect.callback<void, LandingFailed>((resume) => {
-    fdatasync(descriptor, (cause) =>
-      resume(cause === null ? Effect.void : Effect.fail(landingFailed(path, cause))),
-    )
-  }).pipe(Effect.uninterruptible)
-
-export const landingFailed = (path: string, cause: unknown): LandingFailed =>
-  new LandingFailed({ path, message: cause instanceof Error ? cause.message : String(cause) })

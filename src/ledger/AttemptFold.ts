@@ -3,12 +3,12 @@
  * deletion changes in what is known of it.
  */
 import type { Fact, StartIntended } from "./Fact.ts"
-import type { AttemptState, TaskDraft, Writable } from "./RunState.ts"
+import type { AttemptState } from "./RunState.ts"
 
 export const emptyAttempt = (
   { attempt, external_execution_id, fingerprint, token_id }: typeof StartIntended.Type,
   at: number,
-): Writable<AttemptState> => ({
+): AttemptState => ({
   attempt,
   external_execution_id,
   fingerprint,
@@ -29,55 +29,62 @@ export const emptyAttempt = (
   deletion: undefined,
 })
 
+/**
+ * The same attempt sent once more. Until its own answer is known, this request may have had an effect,
+ * whatever an earlier one was told.
+ */
+export const startAgain = (
+  attempt: AttemptState,
+  { fingerprint, token_id, probe }: typeof StartIntended.Type,
+): AttemptState => {
+  const { token_id: _, ...rest } = attempt
+  const login = token_id === undefined ? { fingerprint } : { fingerprint, token_id }
+  return { ...rest, answer: undefined, ...login, probed: attempt.probed || probe }
+}
+
+/** What a look at an execution told; a session once known stays known. */
+const told = (
+  attempt: AttemptState,
+  fact: Extract<Fact, { _tag: "AttemptObserved" | "AttemptClosed" }>,
+): AttemptState => ({
+  ...attempt,
+  status_code: fact.status_code,
+  status_reason: fact.status_reason,
+  authentication_status: fact.authentication_status,
+  session_id: fact.session_id ?? attempt.session_id,
+})
+
 export const foldAttempt = (
-  task: TaskDraft,
+  attempt: AttemptState,
   fact: Extract<Fact, { attempt: number }>,
   place: { readonly seq: number; readonly at: number },
-) => {
-  const { at } = place
-  const attempt = task.attempts.find((candidate) => candidate.attempt === fact.attempt)
-  if (attempt === undefined) return
+): AttemptState => {
   switch (fact._tag) {
-    case "StartAnswered":
-      attempt.answer = fact
-      if (fact.answer === "accepted" || fact.answer === "adopted") {
-        attempt.accepted_at = at
-        attempt.execution_id = fact.execution_id
-        attempt.session_id = fact.session_id
-      }
-      return
+    case "StartAnswered": {
+      const { answer, execution_id, session_id } = fact
+      const answered = { ...attempt, answer: fact }
+      return answer === "accepted" || answer === "adopted"
+        ? { ...answered, accepted_at: place.at, execution_id, session_id }
+        : answered
+    }
     case "OrphanSuspected":
-      attempt.orphanSuspected = true
-      return
-    case "AttemptDrained":
-      attempt.drained = true
-      if (fact.proof !== undefined) attempt.proof = fact.proof
-      delete attempt.kept
-      return
+      return { ...attempt, orphanSuspected: true }
+    case "AttemptDrained": {
+      const { kept: _, ...rest } = attempt
+      return { ...rest, drained: true, ...(fact.proof === undefined ? {} : { proof: fact.proof }) }
+    }
     case "AttemptDisowned":
-      attempt.disowned = true
-      return
+      return { ...attempt, disowned: true }
     case "AttemptKept":
       // The newest word counts: what is kept after all is not taken for drained any more.
-      attempt.kept = fact
-      attempt.drained = false
-      return
+      return { ...attempt, kept: fact, drained: false }
     case "AttemptObserved":
-      attempt.status_code = fact.status_code
-      attempt.status_reason = fact.status_reason
-      attempt.authentication_status = fact.authentication_status
-      attempt.session_id = fact.session_id ?? attempt.session_id
-      return
+      return told(attempt, fact)
     case "AbortIntended":
-      attempt.abort = fact.why
-      return
+      return { ...attempt, abort: fact.why }
     case "AttemptClosed":
-      attempt.closed = { ...place, fact }
-      attempt.status_code = fact.status_code
-      attempt.status_reason = fact.status_reason
-      attempt.authentication_status = fact.authentication_status
-      attempt.session_id = fact.session_id ?? attempt.session_id
-      return
+      return { ...told(attempt, fact), closed: { ...place, fact } }
     default:
+      return attempt
   }
 }

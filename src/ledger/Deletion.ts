@@ -8,6 +8,8 @@ export interface Deletion {
   readonly asked_at: number
   readonly landed_sha256: string
   readonly http_status: number | undefined
+  /** When the service said that it is deleted or gone. */
+  readonly deleted_at: number | undefined
   readonly outcome: "deleted" | "gone" | "pending"
 }
 
@@ -17,10 +19,17 @@ export const foldDeletion = (
   at: number,
 ): Deletion =>
   fact._tag === "DeleteIntended"
-    ? { asked_at: at, landed_sha256: fact.landed_sha256, http_status: undefined, outcome: "pending" }
+    ? {
+        asked_at: at,
+        landed_sha256: fact.landed_sha256,
+        http_status: undefined,
+        deleted_at: undefined,
+        outcome: "pending",
+      }
     : {
         asked_at: deletion?.asked_at ?? at,
         landed_sha256: deletion?.landed_sha256 ?? "",
         http_status: fact.http_status,
+        deleted_at: fact.outcome === "pending" ? undefined : at,
         outcome: fact.outcome,
       }

@@ -4,8 +4,12 @@
  * stands in a fact.
  */
 import { Schema } from "effect"
+import { CustomerId, EngineReference, ExecutionId, RunId, SessionId } from "../contract/Ids.ts"
 import { ResultsSource } from "../contract/ResultsSource.ts"
-import { attempt, task } from "./FactKeys.ts"
+import { actors, outcomes } from "../ends/EndRow.ts"
+import { abortCauses, SettledReason } from "../ends/Ends.ts"
+import type { Reason } from "../ends/Ends.ts"
+import { access, attempt, task } from "./FactKeys.ts"
 import { LeftOutBody } from "./LeftOutBody.ts"
 import {
   TicketDropped,
@@ -15,11 +19,6 @@ import {
   TokenRevoked,
   TokenStored,
 } from "./TokenFacts.ts"
-
-export const outcomes = ["succeeded", "partial", "failed", "skipped", "unfinished"] as const
-export type Outcome = (typeof outcomes)[number]
-export const actors = ["nobody", "customer", "engineer", "service"] as const
-export type WhoActs = (typeof actors)[number]
 
 /** Where a landed body stands: enough to find it, and to prove that it is the same. */
 export const LandedRef = Schema.Struct({
@@ -32,7 +31,7 @@ export type LandedRef = typeof LandedRef.Type
 
 /** A run began; `job_path` is where `rerun` finds the job again. */
 export const RunStarted = Schema.TaggedStruct("RunStarted", {
-  run_id: Schema.String,
+  run_id: RunId,
   job: Schema.String,
   job_path: Schema.String,
   run_date: Schema.String,
@@ -41,20 +40,20 @@ export const RunStarted = Schema.TaggedStruct("RunStarted", {
 })
 /** The endpoints that results of this run are read from, from here on; without it the built-in ones. */
 export const ResultsSourcesSet = Schema.TaggedStruct("ResultsSourcesSet", {
-  run_id: Schema.String,
+  run_id: RunId,
   sources: Schema.Array(ResultsSource),
 })
 /** The process took the run up again; its unfinished tasks get their attempts anew. */
-export const RunResumed = Schema.TaggedStruct("RunResumed", { run_id: Schema.String })
+export const RunResumed = Schema.TaggedStruct("RunResumed", { run_id: RunId })
 export const TaskPlanned = Schema.TaggedStruct("TaskPlanned", {
   ...task,
-  customer_id: Schema.optionalKey(Schema.String),
+  customer_id: Schema.optionalKey(CustomerId),
   /** Absent for a flow session that is only pulled. */
-  engine_reference: Schema.optionalKey(Schema.String),
+  engine_reference: Schema.optionalKey(EngineReference),
   features: Schema.Array(Schema.String),
   /** Keyed hash of engine and login parameters; the credential breaker's key. */
   fingerprint: Schema.optionalKey(Schema.String),
-  session_id: Schema.optionalKey(Schema.String),
+  session_id: Schema.optionalKey(SessionId),
 })
 /**
  * The request of a start leaves: durable before its first byte, and written once nothing is left to wait for.
@@ -89,8 +88,8 @@ export const StartAnswered = Schema.TaggedStruct("StartAnswered", {
   answer: Schema.Literals(startAnswers),
   http_status: Schema.optionalKey(Schema.Int),
   status_reason: Schema.optionalKey(Schema.String),
-  execution_id: Schema.optionalKey(Schema.String),
-  session_id: Schema.optionalKey(Schema.String),
+  execution_id: Schema.optionalKey(ExecutionId),
+  session_id: Schema.optionalKey(SessionId),
 })
 /** A lost start whose probe was accepted: the first one may have run and closed unseen. */
 export const OrphanSuspected = Schema.TaggedStruct("OrphanSuspected", {
@@ -100,16 +99,15 @@ export const OrphanSuspected = Schema.TaggedStruct("OrphanSuspected", {
 /** A state read that told something new; equal reads are not written. */
 export const AttemptObserved = Schema.TaggedStruct("AttemptObserved", {
   ...attempt,
-  execution_id: Schema.String,
-  session_id: Schema.optionalKey(Schema.String),
+  execution_id: ExecutionId,
+  session_id: Schema.optionalKey(SessionId),
   status_code: Schema.String,
   status_reason: Schema.String,
   authentication_status: Schema.optionalKey(Schema.String),
 })
-export const abortCauses = ["challenge", "max_wait", "deadline"] as const
 export const AbortIntended = Schema.TaggedStruct("AbortIntended", {
   ...attempt,
-  execution_id: Schema.String,
+  execution_id: ExecutionId,
   why: Schema.Literals(abortCauses),
 })
 /**
@@ -117,8 +115,8 @@ export const AbortIntended = Schema.TaggedStruct("AbortIntended", {
  */
 export const AttemptClosed = Schema.TaggedStruct("AttemptClosed", {
   ...attempt,
-  execution_id: Schema.String,
-  session_id: Schema.optionalKey(Schema.String),
+  execution_id: ExecutionId,
+  session_id: Schema.optionalKey(SessionId),
   status_code: Schema.String,
   status_reason: Schema.String,
   authentication_status: Schema.optionalKey(Schema.String),
@@ -144,17 +142,21 @@ export const drainBases = ["counted", "final", "unwanted"] as const
  */
 export const AttemptDrained = Schema.TaggedStruct("AttemptDrained", {
   ...attempt,
-  execution_id: Schema.String,
+  execution_id: ExecutionId,
   /** Absent in ledgers from before it was kept. */
   proof: Schema.optionalKey(
     Schema.Struct({ basis: Schema.Literals(drainBases), families: Schema.Array(ProofLine) }),
   ),
 })
-export const keptReasons = ["RECORDS_SHORT", "RECORDS_UNREACHABLE", "ANSWER_UNUSABLE"] as const
+export const keptReasons = [
+  "RECORDS_SHORT",
+  "RECORDS_UNREACHABLE",
+  "ANSWER_UNUSABLE",
+] as const satisfies ReadonlyArray<Reason>
 /** It is not proved that all of this closed execution is here: it stays at the service and is read again. */
 export const AttemptKept = Schema.TaggedStruct("AttemptKept", {
   ...attempt,
-  execution_id: Schema.String,
+  execution_id: ExecutionId,
   reason: Schema.Literals(keptReasons),
   families: Schema.Array(ProofLine),
   /** For people: what is missing. Holds nothing of a body. */
@@ -163,12 +165,12 @@ export const AttemptKept = Schema.TaggedStruct("AttemptKept", {
 /** Its id shows somebody else's run: nothing of it is landed, read, aborted or deleted. */
 export const AttemptDisowned = Schema.TaggedStruct("AttemptDisowned", {
   ...attempt,
-  execution_id: Schema.String,
+  execution_id: ExecutionId,
 })
 /** An answer that its task could make nothing of, because of a bound that it breaks or a defect of ours. */
 export const AnswerRefused = Schema.TaggedStruct("AnswerRefused", {
   ...task,
-  execution_id: Schema.optionalKey(Schema.String),
+  execution_id: Schema.optionalKey(ExecutionId),
   /** `start`, `state`, or the name of a results endpoint. */
   what: Schema.String,
   /** For people. Holds nothing of a body. */
@@ -178,8 +180,8 @@ export const AnswerRefused = Schema.TaggedStruct("AnswerRefused", {
 /** What a results endpoint answered: a landed body or a status. Older ledgers have no `source`. */
 export const ResultsRead = Schema.TaggedStruct("ResultsRead", {
   ...task,
-  session_id: Schema.String,
-  execution_id: Schema.optionalKey(Schema.String),
+  session_id: SessionId,
+  execution_id: Schema.optionalKey(ExecutionId),
   http_status: Schema.Int,
   kind: Schema.Literals(["results", "profile"]),
   source: Schema.optionalKey(Schema.String),
@@ -188,7 +190,7 @@ export const ResultsRead = Schema.TaggedStruct("ResultsRead", {
 })
 export const AttachmentRead = Schema.TaggedStruct("AttachmentRead", {
   ...task,
-  session_id: Schema.String,
+  session_id: SessionId,
   attachment_id: Schema.String,
   /** downloaded, missing (404), refused (not an identifier that may be requested), failed. */
   status: Schema.Literals(["downloaded", "missing", "refused", "failed"]),
@@ -201,7 +203,7 @@ export const AttachmentRead = Schema.TaggedStruct("AttachmentRead", {
 export const TaskSettled = Schema.TaggedStruct("TaskSettled", {
   ...task,
   outcome: Schema.Literals(outcomes),
-  reason: Schema.String,
+  reason: SettledReason,
   who_acts: Schema.Literals(actors),
   /** For people, where the reason alone does not say enough; holds no value of a parameter. */
   message: Schema.optionalKey(Schema.String),
@@ -210,14 +212,13 @@ export const TaskSettled = Schema.TaggedStruct("TaskSettled", {
 export const CredentialRejected = Schema.TaggedStruct("CredentialRejected", {
   ...task,
   fingerprint: Schema.String,
-  customer_id: Schema.String,
-  engine_reference: Schema.String,
+  ...access,
   reason: Schema.String,
 })
 export const CredentialReleased = Schema.TaggedStruct("CredentialReleased", { fingerprint: Schema.String })
 /** Everything landed up to now stands in the published tables of this version, but for what is left out. */
 export const RunPublished = Schema.TaggedStruct("RunPublished", {
-  run_id: Schema.String,
+  run_id: RunId,
   version: Schema.Int,
   /** Earlier runs of which the version lacks rows, since files of theirs are missing or changed. */
   without: Schema.optionalKey(Schema.Array(Schema.String)),
@@ -227,7 +228,7 @@ export const RunPublished = Schema.TaggedStruct("RunPublished", {
    */
   receipts: Schema.Array(
     Schema.Struct({
-      execution_id: Schema.String,
+      execution_id: ExecutionId,
       landed_sha256: Schema.String,
       whole: Schema.optionalKey(Schema.Boolean),
     }),
@@ -236,17 +237,17 @@ export const RunPublished = Schema.TaggedStruct("RunPublished", {
 })
 export const DeleteIntended = Schema.TaggedStruct("DeleteIntended", {
   ...task,
-  execution_id: Schema.String,
+  execution_id: ExecutionId,
   landed_sha256: Schema.String,
 })
 export const DeleteAnswered = Schema.TaggedStruct("DeleteAnswered", {
   ...task,
-  execution_id: Schema.String,
+  execution_id: ExecutionId,
   http_status: Schema.Int,
   outcome: Schema.Literals(["deleted", "gone", "pending"]),
 })
 export const RunEnded = Schema.TaggedStruct("RunEnded", {
-  run_id: Schema.String,
+  run_id: RunId,
   exit_code: Schema.Int,
   /** Something of this run is still at the service: in flight, partial, or to be deleted. */
   leftovers: Schema.Boolean,
@@ -254,7 +255,7 @@ export const RunEnded = Schema.TaggedStruct("RunEnded", {
   kept: Schema.optionalKey(Schema.Int),
 })
 /** The tables say how the run ended: without this fact the run is not finished and is resumed. */
-export const OutcomePublished = Schema.TaggedStruct("OutcomePublished", { run_id: Schema.String })
+export const OutcomePublished = Schema.TaggedStruct("OutcomePublished", { run_id: RunId })
 
 export const Fact = Schema.Union([
   RunStarted,

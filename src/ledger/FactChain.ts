@@ -3,7 +3,7 @@
  * of them, or a fact that is taken out between two others, shows. Facts cut off at the end do not: nothing
  * after them knows of them.
  */
-import { createHash } from "node:crypto"
+import { sha256 } from "../foundation/Sha256.ts"
 
 export interface ChainedRow {
   readonly seq: number
@@ -19,6 +19,4 @@ export const beginning = ""
 
 /** `before` is the hash of the fact whose `seq` is one less. */
 export const linkOf = (before: string, { seq, at, tag, run_id, task_id, body }: ChainedRow): string =>
-  createHash("sha256")
-    .update(JSON.stringify([before, seq, at, tag, run_id, task_id, body]))
-    .digest("base64url")
+  sha256(JSON.stringify([before, seq, at, tag, run_id, task_id, body])).toString("base64url")

@@ -1,21 +1,28 @@
 /**
  * From the facts of a run to its state: a pure fold, one fact after the other in the ledger's order, whatever
- * their clocks said.
+ * their clocks said. A state is never changed: further facts make a new one of it, which shares what they do
+ * not concern.
  */
 import { builtInSources, withEarlier } from "../contract/ResultsSource.ts"
-import { emptyAttempt, foldAttempt } from "./AttemptFold.ts"
+import { emptyAttempt, foldAttempt, startAgain } from "./AttemptFold.ts"
 import { foldDeletion } from "./Deletion.ts"
 import type { Fact, Recorded, RunStarted, TaskPlanned } from "./Fact.ts"
-import type { At, RunState, TaskDraft } from "./RunState.ts"
+import type { At, AttemptState, RunState, TaskState } from "./RunState.ts"
 
-/** Folds the facts of one run; undefined when they hold no beginning. */
-export const foldRun = (facts: Iterable<Recorded>): RunState | undefined => {
-  let started: At<typeof RunStarted.Type> | undefined
-  let published: RunState["published"]
-  let ended: RunState["ended"]
-  let sources = builtInSources
-  const tasks = new Map<string, TaskDraft>()
+/** Folds the facts of one run that follow upon `before`; undefined when they hold no beginning. */
+export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState | undefined => {
+  let started: At<typeof RunStarted.Type> | undefined = before && {
+    seq: before.sequence,
+    at: before.started_at,
+    fact: before.started,
+  }
+  let published = before?.published
+  let ended = before?.ended
+  let sources = before?.sources ?? builtInSources
+  let newest = before?.newest ?? 0
+  const tasks = new Map(before?.tasks)
   for (const { seq, at, fact } of facts) {
+    newest = seq
     if (fact._tag === "RunStarted") started = { seq, at, fact }
     else if (fact._tag === "RunPublished") published = { seq, at, fact }
     else if (fact._tag === "RunEnded") {
@@ -23,80 +30,89 @@ export const foldRun = (facts: Iterable<Recorded>): RunState | undefined => {
       ended = { at, exit_code, leftovers, kept }
     } else if (fact._tag === "ResultsSourcesSet") sources = withEarlier(fact.sources, sources)
     else if (fact._tag === "RunResumed") ended = undefined
-    else if (fact._tag === "TaskPlanned") planTask(tasks, fact, at)
-    else if ("task_id" in fact) {
+    else if (fact._tag === "TaskPlanned") tasks.set(fact.task_id, planTask(tasks.get(fact.task_id), fact, at))
+    else if ("task_id" in fact && fact.task_id !== undefined) {
       const task = tasks.get(fact.task_id)
-      if (task !== undefined) foldTask(task, fact, { seq, at })
+      if (task !== undefined) tasks.set(fact.task_id, foldTask(task, fact, { seq, at }))
     }
   }
   if (started === undefined) return undefined
   const { seq: sequence, at: started_at, fact } = started
-  return { started: fact, started_at, sequence, tasks, sources, published, ended }
+  return { started: fact, started_at, sequence, newest, tasks, sources, published, ended }
 }
 
-const planTask = (tasks: Map<string, TaskDraft>, fact: typeof TaskPlanned.Type, at: number) => {
-  const known = tasks.get(fact.task_id)
-  if (known !== undefined) known.planned = fact
-  else
-    tasks.set(fact.task_id, {
-      planned: fact,
-      planned_at: at,
-      attempts: [],
-      results: [],
-      attachments: [],
-      settled: undefined,
-      attemptsBefore: 0,
-    })
-}
+const planTask = (known: TaskState | undefined, planned: typeof TaskPlanned.Type, at: number): TaskState =>
+  known === undefined
+    ? {
+        planned,
+        planned_at: at,
+        attempts: [],
+        results: [],
+        attachments: [],
+        settled: undefined,
+        attemptsBefore: 0,
+      }
+    : { ...known, planned }
 
-const foldTask = (task: TaskDraft, fact: Fact, place: { readonly seq: number; readonly at: number }) => {
-  const { at } = place
+const foldTask = (
+  task: TaskState,
+  fact: Fact,
+  place: { readonly seq: number; readonly at: number },
+): TaskState => {
+  const { attempts } = task
   switch (fact._tag) {
     case "StartIntended": {
-      const last = task.attempts.at(-1)
-      if (last?.attempt === fact.attempt) {
-        // Until its own answer is known, this request may have had an effect, whatever an earlier one was
-        // told.
-        last.answer = undefined
-        last.fingerprint = fact.fingerprint
-        if (fact.token_id === undefined) delete last.token_id
-        else last.token_id = fact.token_id
-        last.probed = last.probed || fact.probe
-      } else task.attempts.push(emptyAttempt(fact, at))
-      task.settled = undefined
-      return
+      const last = attempts.at(-1)
+      return {
+        ...task,
+        attempts:
+          last?.attempt === fact.attempt
+            ? attempts.with(-1, startAgain(last, fact))
+            : [...attempts, emptyAttempt(fact, place.at)],
+        settled: undefined,
+      }
     }
     case "ResultsRead":
-      task.results.push({ ...place, fact })
-      return
-    case "AttachmentRead":
-      task.attachments = task.attachments.filter(
+      return { ...task, results: [...task.results, { ...place, fact }] }
+    case "AttachmentRead": {
+      const others = task.attachments.filter(
         (known) => known.session_id !== fact.session_id || known.attachment_id !== fact.attachment_id,
       )
-      task.attachments.push(fact)
-      return
+      return { ...task, attachments: [...others, fact] }
+    }
     case "AnswerRefused":
-      task.refused = [...(task.refused ?? []), fact]
-      return
+      return { ...task, refused: [...(task.refused ?? []), fact] }
     case "TicketDropped":
     case "TokenStored":
     case "TokenExpiring":
     case "TokenDropped":
-      task.tokens = [...(task.tokens ?? []), fact]
-      return
+      return { ...task, tokens: [...(task.tokens ?? []), fact] }
     case "TaskSettled":
-      task.settled = { ...place, fact }
-      task.attemptsBefore = task.attempts.length
-      return
+      return { ...task, settled: { ...place, fact }, attemptsBefore: attempts.length }
     case "DeleteIntended":
     case "DeleteAnswered": {
-      const attempt = task.attempts.find((candidate) => candidate.execution_id === fact.execution_id)
-      if (attempt !== undefined) attempt.deletion = foldDeletion(attempt.deletion, fact, at)
-      return
+      const index = attempts.findIndex(({ execution_id }) => execution_id === fact.execution_id)
+      return withAttempt(task, index, (attempt) => ({
+        ...attempt,
+        deletion: foldDeletion(attempt.deletion, fact, place.at),
+      }))
     }
-    default:
+    default: {
+      if (!("attempt" in fact)) return task
+      const index = attempts.findIndex(({ attempt }) => attempt === fact.attempt)
+      const folded = withAttempt(task, index, (attempt) => foldAttempt(attempt, fact, place))
       // An end that came after the last verdict is owed a verdict of its own.
-      if (fact._tag === "AttemptClosed") task.settled = undefined
-      if ("attempt" in fact) foldAttempt(task, fact, place)
+      return fact._tag === "AttemptClosed" ? { ...folded, settled: undefined } : folded
+    }
   }
+}
+
+/** A fact about an attempt of which nothing is known changes nothing. */
+const withAttempt = (
+  task: TaskState,
+  index: number,
+  change: (attempt: AttemptState) => AttemptState,
+): TaskState => {
+  const attempt = task.attempts[index]
+  return attempt === undefined ? task : { ...task, attempts: task.attempts.with(index, change(attempt)) }
 }

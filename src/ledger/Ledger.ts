@@ -6,10 +6,12 @@
 import { Clock, Context, Deferred, Effect, Layer, Schema } from "effect"
 import { chmodSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
+import type { EngineReference, ExecutionId, RunId, TaskId } from "../contract/Ids.ts"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { cleanFact } from "./CleanFact.ts"
 import { Fact } from "./Fact.ts"
 import type { CredentialRejected, Recorded, RunStarted } from "./Fact.ts"
+import { foldRun } from "./FoldRun.ts"
 import { accessLedger, isDamage, makeTables } from "./LedgerTables.ts"
 import type { CachedForm, NewFact, StoredFact } from "./LedgerTables.ts"
 import type { RunState } from "./RunState.ts"
@@ -23,8 +25,8 @@ export class LedgerFailed extends Schema.TaggedError<LedgerFailed>()("LedgerFail
 
 /** An attempt whose start was answered with an execution id. */
 export interface ExecutionClaim {
-  readonly execution_id: string
-  readonly task_id: string
+  readonly execution_id: ExecutionId
+  readonly task_id: TaskId
   readonly attempt: number
 }
 
@@ -52,7 +54,12 @@ export class Ledger extends Context.Service<
      */
     readonly claim: (claim: ExecutionClaim) => Effect.Effect<boolean, LedgerFailed>
     /** All facts of a run, in order. */
-    readonly facts: (run_id: string) => Effect.Effect<ReadonlyArray<Recorded>, LedgerFailed>
+    readonly facts: (run_id: RunId) => Effect.Effect<ReadonlyArray<Recorded>, LedgerFailed>
+    /**
+     * The state of a run; undefined where the ledger holds no beginning of it. The run asked for last is
+     * carried forward: only its facts since then are read, whoever wrote them.
+     */
+    readonly state: (run_id: RunId) => Effect.Effect<RunState | undefined, LedgerFailed>
     /** Facts that belong to no run: what was done by hand, in order. */
     readonly byHand: Effect.Effect<ReadonlyArray<Recorded>, LedgerFailed>
     /** The beginning and the end of every run, oldest first. */
@@ -62,7 +69,9 @@ export class Ledger extends Context.Service<
       ReadonlyMap<string, RecordedAs<typeof CredentialRejected.Type>>,
       LedgerFailed
     >
-    readonly cachedForm: (engine_reference: string) => Effect.Effect<CachedForm | undefined, LedgerFailed>
+    readonly cachedForm: (
+      engine_reference: EngineReference,
+    ) => Effect.Effect<CachedForm | undefined, LedgerFailed>
     readonly cacheForm: (form: CachedForm) => Effect.Effect<void, LedgerFailed>
     /** 32 random bytes, made once per output folder: fingerprints mean nothing elsewhere. */
     readonly fingerprintKey: Effect.Effect<Uint8Array, LedgerFailed>
@@ -137,6 +146,7 @@ const makeLedger = (database: DatabaseSync, known: KnownSecrets): Ledger["Servic
   const tables = accessLedger(database)
   // What is claimed is a fact a moment later; until then only this process can know of it.
   const claimed = new Map<string, ExecutionClaim>()
+  let carried: RunState | undefined
   return Ledger.of({
     append: groupCommit(tables.append, known),
     claim: (claim) =>
@@ -148,7 +158,14 @@ const makeLedger = (database: DatabaseSync, known: KnownSecrets): Ledger["Servic
         claimed.set(claim.execution_id, claim)
         return true
       }),
-    facts: (run_id) => attempt(() => read(tables.ofRun(run_id))),
+    facts: (run_id) => attempt(() => read(tables.ofRun(run_id, 0))),
+    state: (run_id) =>
+      attempt(() => {
+        const before = carried?.started.run_id === run_id ? carried : undefined
+        const state = foldRun(read(tables.ofRun(run_id, before?.newest ?? 0)), before)
+        carried = state
+        return state
+      }),
     byHand: attempt(() => read(tables.ofNoRun())),
     runs: attempt(() => foldHeaders(read(tables.headers()))),
     rejections: attempt(() => foldRejections(read(tables.rejections()))),

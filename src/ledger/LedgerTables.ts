@@ -3,14 +3,17 @@
  * return. Every fact that is read is checked against the chain (`FactChain.ts`), and the key against its
  * hash: a flipped bit must not decide whether a login is sent again.
  */
-import { createHash, randomBytes } from "node:crypto"
+import { randomBytes } from "node:crypto"
 import type { DatabaseSync } from "node:sqlite"
+import { sha256 } from "../foundation/Sha256.ts"
+import { TaskId } from "../contract/Ids.ts"
+import type { EngineReference, ExecutionId, RunId } from "../contract/Ids.ts"
 import { beginning, linkOf } from "./FactChain.ts"
 import type { ChainedRow } from "./FactChain.ts"
 import { within } from "./Transaction.ts"
 
 export interface CachedForm {
-  readonly engine_reference: string
+  readonly engine_reference: EngineReference
   /** Milliseconds since the epoch. */
   readonly fetched_at: number
   /** The detail view as JSON text. */
@@ -105,8 +108,6 @@ const factOf = (row: Row): ChainedRow => ({
   body: String(row["body"]),
 })
 
-const sha256 = (bytes: Uint8Array | string) => createHash("sha256").update(bytes).digest()
-
 const keyIn = (database: DatabaseSync, name: string): Uint8Array | undefined => {
   const value = database.prepare("SELECT value FROM keys WHERE name = ?").get(name)?.["value"]
   return value instanceof Uint8Array ? value : undefined
@@ -135,7 +136,7 @@ export const accessLedger = (database: DatabaseSync) => {
     : "NULL AS chain, NULL AS before"
   const select = (condition: string) =>
     database.prepare(`SELECT ${columns}, ${links} FROM facts WHERE ${condition} ORDER BY seq`)
-  const ofRun = select("run_id = ?")
+  const ofRun = select("run_id = ? AND seq > ?")
   const ofNoRun = select("run_id IS NULL")
   const ofTags = (...tags: ReadonlyArray<string>) =>
     select(`${indexed} AND tag IN (${tags.map((tag) => `'${tag}'`).join(", ")})`)
@@ -150,7 +151,8 @@ export const accessLedger = (database: DatabaseSync) => {
   return {
     ...accessForms(database),
     append: appending(database),
-    ofRun: (run_id: string) => checked(ofRun.all(run_id)),
+    /** The facts of a run that come after the one with this `seq`. */
+    ofRun: (run_id: RunId, after: number) => checked(ofRun.all(run_id, after)),
     ofNoRun: () => checked(ofNoRun.all()),
     headers: () => checked(headers.all()),
     rejections: () => checked(rejections.all()),
@@ -165,7 +167,7 @@ const appending = (database: DatabaseSync) => {
   // Only a ledger of an older version that was opened to be read.
   if (!hasChain(database))
     return () => {
-      throw new Error("it was opened to be read")
+      throw new Error("it was opened read-only")
     }
   const tail = database.prepare("SELECT seq, chain FROM facts ORDER BY seq DESC LIMIT 1")
   const insert = database.prepare(`INSERT INTO facts (${columns}, chain) VALUES (?, ?, ?, ?, ?, ?, ?)`)
@@ -183,7 +185,7 @@ const appending = (database: DatabaseSync) => {
 }
 
 interface Owner {
-  readonly task_id: string
+  readonly task_id: TaskId
   readonly attempt: number
   /** The service has deleted its execution since, or no longer knows it: the id may come again. */
   readonly isDeleted: boolean
@@ -200,17 +202,17 @@ const ownerIn = (database: DatabaseSync) => {
     `SELECT 1 FROM facts WHERE seq > ? AND tag = 'DeleteAnswered' AND ${executionIdOf} = ?
       AND json_extract(body, '$.outcome') IN ('deleted', 'gone') LIMIT 1`,
   )
-  return (execution_id: string): Owner | undefined => {
+  return (execution_id: ExecutionId): Owner | undefined => {
     const row = owner.get(execution_id)
     if (row === undefined) return undefined
     const isDeleted = deletion.get(Number(row["seq"]), execution_id) !== undefined
-    return { task_id: String(row["task_id"]), attempt: Number(row["attempt"]), isDeleted }
+    return { task_id: TaskId.make(String(row["task_id"])), attempt: Number(row["attempt"]), isDeleted }
   }
 }
 
 /** A form that is not what was kept is none: it is asked for again. */
 const accessForms = (database: DatabaseSync) => ({
-  cachedForm: (engine_reference: string): CachedForm | undefined => {
+  cachedForm: (engine_reference: EngineReference): CachedForm | undefined => {
     const row = database
       .prepare("SELECT * FROM engine_forms WHERE engine_reference = ?")
       .get(engine_reference)

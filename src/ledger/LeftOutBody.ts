@@ -3,12 +3,13 @@
  * publication, so that the summary tells it and its execution is kept.
  */
 import { Schema } from "effect"
+import { ExecutionId, TaskId } from "../contract/Ids.ts"
 
 /** A landed body that publication could make nothing of. */
 export const LeftOutBody = Schema.Struct({
-  task_id: Schema.String,
+  task_id: TaskId,
   attempt: Schema.optionalKey(Schema.Int),
-  execution_id: Schema.optionalKey(Schema.String),
+  execution_id: Schema.optionalKey(ExecutionId),
   /** Segment and offset, below the run's folder of landing. */
   where: Schema.String,
   reason: Schema.String,

@@ -2,7 +2,10 @@
  * The state of a run, as `foldRun` makes it of its facts. Resume, publication, reports and `status` all read
  * this one picture, so that none of them can remember something that the ledger does not know.
  */
+import type { ExecutionId, SessionId } from "../contract/Ids.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
+import { own } from "../ends/Ends.ts"
+import type { Verdict } from "../ends/Ends.ts"
 import type { Deletion } from "./Deletion.ts"
 import type {
   AbortIntended,
@@ -37,8 +40,8 @@ export interface AttemptState {
   /** The newest answer; undefined when the process died before one was known. */
   readonly answer: typeof StartAnswered.Type | undefined
   readonly accepted_at: number | undefined
-  readonly execution_id: string | undefined
-  readonly session_id: string | undefined
+  readonly execution_id: ExecutionId | undefined
+  readonly session_id: SessionId | undefined
   readonly status_code: string | undefined
   readonly status_reason: string | undefined
   readonly authentication_status: string | undefined
@@ -84,6 +87,8 @@ export interface RunState {
   readonly started_at: number
   /** Its place among all runs: the order in which they began, whatever the clocks said. */
   readonly sequence: number
+  /** The place of its newest fact. */
+  readonly newest: number
   /** In the order in which they were planned. */
   readonly tasks: ReadonlyMap<string, TaskState>
   /** The endpoints that its results are read from. */
@@ -105,9 +110,5 @@ export const executionsOf = ({ attempts }: Pick<TaskState, "attempts">): Readonl
   )
 const mayHaveRun: ReadonlySet<string | undefined> = new Set([undefined, "lost", "taken"])
 
-export type Writable<T> = { -readonly [K in keyof T]: T[K] }
-export interface TaskDraft extends Omit<Writable<TaskState>, "attempts" | "results" | "attachments"> {
-  attempts: Array<Writable<AttemptState>>
-  results: Array<At<typeof ResultsRead.Type>>
-  attachments: Array<typeof AttachmentRead.Type>
-}
+/** What a task is settled with; one that is not settled is in progress. */
+export const verdictOfTask = ({ settled }: TaskState): Verdict => settled?.fact ?? own("IN_PROGRESS")

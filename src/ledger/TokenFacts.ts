@@ -3,29 +3,29 @@
  * token store and nowhere else.
  */
 import { Schema } from "effect"
-import { attempt, task } from "./FactKeys.ts"
+import { ExecutionId, RunId, TaskId } from "../contract/Ids.ts"
+import { access, attempt, task } from "./FactKeys.ts"
 
 /** The start was answered with a ticket; its value is in the token store and nowhere else. */
-export const TicketIssued = Schema.TaggedStruct("TicketIssued", { ...attempt, execution_id: Schema.String })
+export const TicketIssued = Schema.TaggedStruct("TicketIssued", { ...attempt, execution_id: ExecutionId })
 /**
- * A ticket that brought no token: NOT_ISSUED, LOGIN_FAILED, REFUSED (the uniform 403), ANSWER_LOST,
+ * A ticket that brought no token: NOT_ISSUED, NO_AUTH_OK, REFUSED (the uniform 403), ANSWER_LOST,
  * UNREACHABLE, FOREIGN_CONTEXT (the token is somebody else's). The execution itself is not concerned.
  */
 export const TicketDropped = Schema.TaggedStruct("TicketDropped", {
   ...attempt,
-  execution_id: Schema.String,
+  execution_id: ExecutionId,
   reason: Schema.String,
 })
 const token = {
   name: Schema.String,
   token_id: Schema.String,
-  customer_id: Schema.String,
-  engine_reference: Schema.String,
+  ...access,
 }
 /** Exchanged (4.6): by a task, or by hand, which belongs to no run. `expires_at` is milliseconds. */
 export const TokenStored = Schema.TaggedStruct("TokenStored", {
-  run_id: Schema.optionalKey(Schema.String),
-  task_id: Schema.optionalKey(Schema.String),
+  run_id: Schema.optionalKey(RunId),
+  task_id: Schema.optionalKey(TaskId),
   ...token,
   features: Schema.Array(Schema.String),
   expires_at: Schema.Int,

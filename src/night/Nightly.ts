@@ -5,6 +5,7 @@
  */
 import { resolve } from "node:path"
 import { Clock, Duration, Effect, Schema } from "effect"
+import type { RunId } from "../contract/Ids.ts"
 import { retryCall } from "../client/Backoff.ts"
 import { Service } from "../client/Service.ts"
 import { deleteExecutions } from "../execution/DeleteExecutions.ts"
@@ -16,7 +17,6 @@ import type { Job } from "../jobs/Job.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import type { LeftOutBody } from "../ledger/LeftOutBody.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import { foldRun } from "../ledger/FoldRun.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { chooseRun } from "../planning/ChooseRun.ts"
 import { localDate } from "../planning/LocalTime.ts"
@@ -51,7 +51,7 @@ export interface NightOptions {
 }
 
 export interface NightResult {
-  readonly run_id: string
+  readonly run_id: RunId
   readonly exit_code: RunExitCode
   readonly state: RunState
   readonly nothingToDo: boolean
@@ -84,13 +84,13 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
   return yield* runStages(job, chosen.run_id, "night")
 })
 
-const loadRun = Effect.fnUntraced(function* (run_id: string) {
+const loadRun = Effect.fnUntraced(function* (run_id: RunId) {
   const ledger = yield* Ledger
-  const state = foldRun(yield* ledger.facts(run_id))
+  const state = yield* ledger.state(run_id)
   return state ?? (yield* Effect.die(new Error(`the ledger knows no run ${run_id}`)))
 })
 
-const finished = Effect.fnUntraced(function* (run_id: string) {
+const finished = Effect.fnUntraced(function* (run_id: RunId) {
   const state = yield* loadRun(run_id)
   const exit_code = (state.ended?.exit_code ?? 4) as RunExitCode
   return { run_id, exit_code, state, nothingToDo: true } satisfies NightResult as NightResult
@@ -109,7 +109,7 @@ const reachService = Effect.gen(function* () {
  */
 const beginRun = Effect.fnUntraced(function* (
   job: Job,
-  run_id: string,
+  run_id: RunId,
   run_date: string,
   options: NightOptions,
 ) {
@@ -135,12 +135,12 @@ const beginRun = Effect.fnUntraced(function* (
 
 const runStages = Effect.fn("Nightly.runStages")(function* (
   job: Job,
-  run_id: string,
+  run_id: RunId,
   mode: Mode,
   plan?: JobPlan,
 ) {
   const begunAt = yield* Clock.currentTimeMillis
-  const before = mode === "collect" ? yield* factsOf(run_id) : undefined
+  const before = mode === "collect" ? yield* loadRun(run_id) : undefined
   yield* executeStage(job, run_id, mode, plan)
   if (before !== undefined && (yield* isAsBefore(job, run_id, before))) return yield* finished(run_id)
   yield* publishStage(run_id)
@@ -162,19 +162,14 @@ const deletingUntil = (deadlineAt: number | undefined, begunAt: number, now: num
     ? Infinity
     : Math.max(deadlineAt, now) + Duration.toMillis(cutWithin)
 
-const factsOf = Effect.fnUntraced(function* (run_id: string) {
-  const ledger = yield* Ledger
-  return (yield* ledger.facts(run_id)).length
-})
-
 /** An older run of which nothing new was learnt and nothing is to be deleted stays as it is published. */
-const isAsBefore = Effect.fnUntraced(function* (job: Job, run_id: string, before: number) {
+const isAsBefore = Effect.fnUntraced(function* (job: Job, run_id: RunId, before: RunState) {
   const state = yield* loadRun(run_id)
-  const isUnchanged = state.ended !== undefined && (yield* factsOf(run_id)) === before
+  const isUnchanged = state.ended !== undefined && state.newest === before.newest
   return isUnchanged && !hasLeftovers(state, job.after_export)
 })
 
-const executeStage = Effect.fnUntraced(function* (job: Job, run_id: string, mode: Mode, begun?: JobPlan) {
+const executeStage = Effect.fnUntraced(function* (job: Job, run_id: RunId, mode: Mode, begun?: JobPlan) {
   const plan = begun ?? (yield* planAgain(job, run_id, mode))
   const run = yield* loadRun(run_id)
   const over = [...run.tasks.values()].filter(
@@ -194,7 +189,7 @@ const executeStage = Effect.fnUntraced(function* (job: Job, run_id: string, mode
  * The plan of a run that began earlier. A rerun keeps to the tasks that it began with, a collected run to its
  * own.
  */
-const planAgain = Effect.fnUntraced(function* (job: Job, run_id: string, mode: Mode) {
+const planAgain = Effect.fnUntraced(function* (job: Job, run_id: RunId, mode: Mode) {
   const ledger = yield* Ledger
   const run = yield* loadRun(run_id)
   const mayGrow = mode === "night" && run.started.parent === undefined
@@ -208,7 +203,7 @@ const planAgain = Effect.fnUntraced(function* (job: Job, run_id: string, mode: M
   return plan
 })
 
-const publishStage = Effect.fnUntraced(function* (run_id: string) {
+const publishStage = Effect.fnUntraced(function* (run_id: RunId) {
   const ledger = yield* Ledger
   const publisher = yield* Publisher
   yield* tell({ _tag: "Stage", run_id, stage: "publishing" })
@@ -244,7 +239,7 @@ const keptFacts = (
  * The end is a fact before it is published, so that the tables say it. It only counts once it is published:
  * after a kill in between, the next `run` resumes this one.
  */
-const endStage = Effect.fnUntraced(function* (job: Job, run_id: string) {
+const endStage = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
   const ledger = yield* Ledger
   const publisher = yield* Publisher
   const state = yield* loadRun(run_id)

@@ -3,8 +3,12 @@
  * room, and the means to start each one when its turn comes.
  */
 import { Duration, Effect, Redacted } from "effect"
+import { accessOf } from "../contract/Ids.ts"
+import type { RunId } from "../contract/Ids.ts"
 import type { Prepared, Rules, SessionWork, TaskWork } from "../execution/Work.ts"
 import { builtInSources } from "../contract/ResultsSource.ts"
+import { beforeStart } from "../ends/Ends.ts"
+import type { Reason } from "../ends/Ends.ts"
 import type { Job } from "../jobs/Job.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
@@ -38,11 +42,12 @@ export interface JobPlan {
   readonly learnt: Expectations
 }
 
-const learnDurations = Effect.fnUntraced(function* (job: Job, run_id: string) {
+const learnDurations = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
   const ledger = yield* Ledger
   const earlier = (yield* ledger.runs).filter(
     (run) => run.fact.job === job.name && run.fact.run_id !== run_id,
   )
+  // Folded here: the ledger carries the run under way.
   const states = yield* Effect.forEach(earlier.slice(-runsLearntFrom), (run) =>
     Effect.map(ledger.facts(run.fact.run_id), (facts) => foldRun(facts)),
   )
@@ -56,7 +61,7 @@ export const subjectOf = ({ planned: { customer_id, engine_reference, session_id
 /** Plans what a job names: all of it, or the subjects in `only`. */
 export const planJob = Effect.fn("PlanJob.planJob")(function* (
   job: Job,
-  run_id: string,
+  run_id: RunId,
   only: ReadonlySet<string> | undefined,
 ) {
   const ledger = yield* Ledger
@@ -107,11 +112,11 @@ export const planningFacts = ({ plan }: JobPlan, known: RunState | undefined): R
   const { run_id } = plan
   const facts: Array<Fact> = []
   for (const task of [...plan.tasks, ...plan.settled]) {
-    const { task_id, customer_id, engine_reference, fingerprint } = task
+    const { task_id, fingerprint } = task
     if (known?.tasks.has(task_id) === true) continue
     const features = task.features.map(({ code }) => code)
     const login = fingerprint === undefined ? {} : { fingerprint }
-    facts.push({ _tag: "TaskPlanned", run_id, task_id, customer_id, engine_reference, features, ...login })
+    facts.push({ _tag: "TaskPlanned", run_id, task_id, ...accessOf(task), features, ...login })
   }
   for (const { task_id, session_id, customer_id } of plan.sessions) {
     if (known?.tasks.has(task_id) === true) continue
@@ -124,7 +129,7 @@ export const planningFacts = ({ plan }: JobPlan, known: RunState | undefined): R
 }
 
 /** Where results are read from, as far as the run does not know it yet. */
-export const sourceFacts = (job: Job, run_id: string, known: RunState | undefined): ReadonlyArray<Fact> => {
+export const sourceFacts = (job: Job, run_id: RunId, known: RunState | undefined): ReadonlyArray<Fact> => {
   const before = (known?.sources ?? builtInSources).filter(({ enabled }) => enabled)
   const now = job.sources.filter(({ enabled }) => enabled)
   return JSON.stringify(before) === JSON.stringify(now)
@@ -133,7 +138,7 @@ export const sourceFacts = (job: Job, run_id: string, known: RunState | undefine
 }
 
 const settledBefore = (
-  run_id: string,
+  run_id: RunId,
   { task_id, outcome, reason, who_acts, message }: TaskVerdict,
 ): Fact => ({
   _tag: "TaskSettled",
@@ -217,20 +222,17 @@ const prepareTask = (
   })
 }
 
-const unreadable = { outcome: "failed", reason: "TOKEN_UNREADABLE", who_acts: "engineer" } as const
-
-/** The values of logins are compared when a plan is made; the key of a stored token is only known here. */
-const secretInHooks = { outcome: "failed", reason: "BAD_CONFIGURATIONS", who_acts: "engineer" } as const
+const never = (reason: Reason): Prepared => ({ _tag: "Verdict", verdict: beforeStart(reason) })
 
 const readyCall = Effect.fnUntraced(function* ({ job }: JobPlan, task: Task, store: TokenStoreState) {
   const login = yield* loginOf(task, store)
-  if (login === undefined) return { _tag: "Verdict", verdict: unreadable } satisfies Prepared as Prepared
+  if (login === undefined) return never("TOKEN_UNREADABLE")
   const { configurations, hooks_extra_data } = task.start
+  // The values of logins are compared when a plan is made; the key of a stored token is only known here.
   if (login._tag === "Token" && holdsSecret(hooks_extra_data, [Redacted.value(login.token_key)]))
-    return { _tag: "Verdict", verdict: secretInHooks } satisfies Prepared as Prepared
+    return never("BAD_CONFIGURATIONS")
   const call = {
-    engine_reference: task.engine_reference,
-    customer_id: task.customer_id,
+    ...accessOf(task),
     login,
     configurations,
     hooks_extra_data,

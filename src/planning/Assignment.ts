@@ -5,24 +5,25 @@
  */
 import type { Duration } from "effect"
 import { Redacted } from "effect"
-import { statusReasonsByCode } from "../contract/Vocabulary.ts"
+import { TaskId } from "../contract/Ids.ts"
+import type { Access, EngineReference, RunId } from "../contract/Ids.ts"
+import { beforeStart, verdictOfRejected } from "../ends/Ends.ts"
+import type { Reason, Verdict } from "../ends/Ends.ts"
 import type { Assignment, JobFeature } from "../jobs/Job.ts"
-import type { CredentialRejected, Outcome, WhoActs } from "../ledger/Fact.ts"
+import type { CredentialRejected } from "../ledger/Fact.ts"
 import type { RecordedAs } from "../ledger/Ledger.ts"
 import { cautionsOf } from "./Cautions.ts"
 import type { EngineFinding, Fit, KnownEngine, SeenEngine } from "../forms/EngineForms.ts"
 import { checkAllSettings } from "../forms/FeatureSettings.ts"
 import { fingerprintLogin } from "../secrets/Fingerprint.ts"
 import type { ResolvedLogin } from "./Logins.ts"
-import { shorten } from "../forms/Parameters.ts"
+import { cutSaid } from "../forms/Parameters.ts"
 import type { Findings, Issue } from "../forms/Parameters.ts"
 import * as Tokens from "../tokens/TokenLogin.ts"
 import type { TaskLogin, TokenShelf } from "../tokens/TokenLogin.ts"
 
-export interface Task {
-  readonly task_id: string
-  readonly customer_id: string
-  readonly engine_reference: string
+export interface Task extends Access {
+  readonly task_id: TaskId
   /** Empty: the engine runs its defaults. */
   readonly features: ReadonlyArray<JobFeature>
   /** Requested features that the engine does not offer: it would drop them without a word (section 4.1). */
@@ -46,16 +47,10 @@ export interface Task {
 export type UnfittedTask = Omit<Task, "lacking" | "fingerprint" | "fitted" | "availability">
 
 /** An end before any start. */
-export interface TaskVerdict {
-  readonly task_id: string
-  readonly customer_id: string
-  readonly engine_reference: string
+export interface TaskVerdict extends Access, Verdict {
+  readonly task_id: TaskId
   readonly features: ReadonlyArray<JobFeature>
   readonly fingerprint?: string
-  readonly outcome: Outcome
-  readonly reason: string
-  readonly who_acts: WhoActs
-  /** For people; holds no value of a parameter. */
   readonly message: string
 }
 
@@ -68,10 +63,10 @@ export type Rejections = ReadonlyMap<string, RecordedAs<typeof CredentialRejecte
 
 /** What every decision of a run shares. */
 export interface Grounds {
-  readonly run_id: string
+  readonly run_id: RunId
   readonly key: Uint8Array
   readonly rejections: Rejections
-  readonly expected: (engine_reference: string) => Duration.Duration
+  readonly expected: (engine_reference: EngineReference) => Duration.Duration
   /** Absent where the job has no token store. */
   readonly tokens?: TokenShelf
 }
@@ -95,12 +90,12 @@ export const planAssignment = (
 ): Decision => {
   const { finding } = seen
   const { customer_id, engine_reference, features, configurations, hooks_extra_data, source } = assignment
-  const task_id = `${grounds.run_id}/${customer_id}/${engine_reference}`
+  const task_id = TaskId.make(`${grounds.run_id}/${customer_id}/${engine_reference}`)
   const subject = { task_id, customer_id, engine_reference, features }
   const refusal = refuseEngine(subject, finding)
   if (refusal !== undefined) return refusal
   const found = findLogin(assignment, login, grounds.tokens ?? Tokens.closedShelf)
-  if (found._tag === "Refused") return settle(subject, engineerEnd(found.reason), found.message)
+  if (found._tag === "Refused") return settle(subject, beforeStart(found.reason), found.message)
   const task: UnfittedTask = {
     ...subject,
     start: { login: found, configurations, hooks_extra_data },
@@ -126,19 +121,20 @@ export const refitTask = (task: UnfittedTask, { finding, fit }: Seen, grounds: G
   const settings = fit?.settings ?? checkAllSettings({ features, configurations })
   const warnings = settings.warnings.map(tell)
   if (settings.errors.length > 0) {
-    return settle(subject, ends.settings, tellAll(settings.errors), warnings)
+    return settle(subject, beforeStart("BAD_CONFIGURATIONS"), tellAll(settings.errors), warnings)
   }
   const { login, fingerprint, found } = fitLogin(task, fit?.login, grounds)
   const known = { ...subject, fingerprint }
   warnings.push(...found.warnings.map(tell))
-  if (found.errors.length > 0) return settle(known, ends.parameters, tellAll(found.errors), warnings)
+  if (found.errors.length > 0)
+    return settle(known, beforeStart("INCORRECT_PARAMETERS_FORMAT"), tellAll(found.errors), warnings)
   const rejected = grounds.rejections.get(fingerprint)
   if (rejected !== undefined) return settleRejected(known, rejected, warnings)
   const asked = login._tag === "Token" ? Tokens.narrowFeatures(features, login.token) : undefined
   if (asked !== undefined) {
     warnings.push(...asked.outside.map(tellOutside))
     if (asked.features.length === 0 && features.length > 0)
-      return settle(known, engineerEnd("TOKEN_FEATURES"), noFeatureLeft, warnings)
+      return settle(known, beforeStart("TOKEN_FEATURES"), noFeatureLeft, warnings)
   }
   const wanted = asked?.features ?? features
   const lacking = engine === undefined ? [] : lackingFeatures(wanted, engine)
@@ -146,7 +142,7 @@ export const refitTask = (task: UnfittedTask, { finding, fit }: Seen, grounds: G
     _tag: "Task",
     warnings: [
       ...warnings,
-      ...lacking.map((code) => `${code} is not offered by this engine: it would bring no data`),
+      ...lacking.map((code) => `${code} is not offered by this engine: it would return no data`),
     ],
     task: {
       ...task,
@@ -160,9 +156,7 @@ export const refitTask = (task: UnfittedTask, { finding, fit }: Seen, grounds: G
   }
 }
 
-type Found =
-  | TaskLogin
-  | ({ readonly _tag: "Refused" } & { readonly reason: string; readonly message: string })
+type Found = TaskLogin | { readonly _tag: "Refused"; readonly reason: Reason; readonly message: string }
 
 const findLogin = (assignment: Assignment, login: ResolvedLogin, shelf: TokenShelf): Found => {
   if (assignment.login._tag === "Token") {
@@ -199,32 +193,16 @@ const fitLogin = (task: UnfittedTask, fitted: Fit["login"], grounds: Grounds) =>
 }
 
 const tellOutside = (code: string): string =>
-  `${code} is outside the token's features and is not asked for; a token made anew could have it`
+  `${code} is outside the token's features and is not asked for; a new token could include it`
 const noFeatureLeft =
-  "the token is good for none of the features: `nightjar tokens revoke`, then sign in anew for a wider one"
+  "the token covers none of the features: revoke it with `nightjar tokens revoke`, then sign in again " +
+  "for more features"
 
 type Subject = Pick<TaskVerdict, "task_id" | "customer_id" | "engine_reference" | "features" | "fingerprint">
 
-interface End {
-  readonly outcome: Outcome
-  readonly reason: string
-  readonly who_acts: WhoActs
-}
-
-/** The ends before a start, as the table of ends has them. */
-const ends = {
-  engineUnknown: { outcome: "skipped", reason: "ENGINE_UNKNOWN", who_acts: "engineer" },
-  personNeeded: { outcome: "skipped", reason: "CUSTOMER_INTERVENTION_REQUIRED", who_acts: "engineer" },
-  settings: { outcome: "failed", reason: "BAD_CONFIGURATIONS", who_acts: "engineer" },
-  parameters: { outcome: "failed", reason: "INCORRECT_PARAMETERS_FORMAT", who_acts: "engineer" },
-  formUnusable: { outcome: "failed", reason: "ANSWER_UNUSABLE", who_acts: "engineer" },
-} as const satisfies Readonly<Record<string, End>>
-
-const engineerEnd = (reason: string): End => ({ outcome: "failed", reason, who_acts: "engineer" })
-
 const settle = (
   subject: Subject,
-  end: End,
+  end: Verdict,
   message: string,
   warnings: ReadonlyArray<string> = [],
 ): Decision => ({ _tag: "Settled", warnings, verdict: { ...subject, ...end, message } })
@@ -235,23 +213,23 @@ const refuseEngine = (subject: Subject, finding: EngineFinding): Decision | unde
   if (finding._tag === "Unknown") {
     return settle(
       subject,
-      ends.engineUnknown,
+      beforeStart("ENGINE_UNKNOWN"),
       "the service knows no such engine: see `nightjar engines list`",
     )
   }
   if (finding._tag === "Unreadable") {
-    return settle(subject, engineerEnd("UNEXPECTED_ANSWER"), `${finding.detail}; ${noLogin}`)
+    return settle(subject, beforeStart("UNEXPECTED_ANSWER"), `${finding.detail}; ${noLogin}`)
   }
   if (finding._tag === "Unusable") {
-    return settle(subject, ends.formUnusable, `the engine's form cannot be used (${finding.why}); ${noLogin}`)
+    const message = `the engine's form cannot be used (${finding.why}); ${noLogin}`
+    return settle(subject, beforeStart("ANSWER_UNUSABLE"), message)
   }
   if (finding._tag === "Known" && finding.engine.details.action_required_frequency === "always") {
-    return settle(subject, ends.personNeeded, "this engine needs a person at every run")
+    const message = "this engine needs a person in every run"
+    return settle(subject, beforeStart("CUSTOMER_INTERVENTION_REQUIRED"), message)
   }
   return undefined
 }
-
-const authErrors: ReadonlySet<string> = new Set(statusReasonsByCode.AUTH_ERROR)
 
 const settleRejected = (
   subject: Subject & { readonly fingerprint: string },
@@ -260,14 +238,13 @@ const settleRejected = (
 ): Decision => {
   const whose = fact.customer_id === subject.customer_id ? "" : ` (then under customer ${fact.customer_id})`
   const message =
-    `these credentials were rejected with ${fact.reason} at ${new Date(at).toISOString()}${whose} ` +
+    `the source rejected these credentials with ${fact.reason} at ${new Date(at).toISOString()}${whose} ` +
     `and are not sent again unchanged; \`nightjar credentials release ${subject.fingerprint}\` allows it`
-  const who_acts = authErrors.has(fact.reason) ? "customer" : "engineer"
-  return settle(subject, { outcome: "failed", reason: fact.reason, who_acts }, message, warnings)
+  return settle(subject, verdictOfRejected(fact.reason), message, warnings)
 }
 
 const tell = ({ loc, message }: Issue): string =>
-  loc.length === 0 ? message : `${shorten(loc.join("."))} ${message}`
+  loc.length === 0 ? message : `${cutSaid(loc.join("."))} ${message}`
 
 const toldMax = 20
 const tellAll = (issues: ReadonlyArray<Issue>): string => {

@@ -2,6 +2,7 @@
  * Which run a command works on: pure. A night that was cut off goes on, a finished one is not repeated, and
  * what older nights left at the service is collected first.
  */
+import { RunId } from "../contract/Ids.ts"
 import type { RunHeader } from "../ledger/Ledger.ts"
 
 /** Executions that are kept at the service are read again by later runs, for this long after their own. */
@@ -11,15 +12,15 @@ export const keptReadMaxMs = 30 * 24 * 60 * 60_000
 export const resumeAgeMaxMs = 20 * 60 * 60_000
 
 export type ChosenRun =
-  | { readonly _tag: "New"; readonly run_id: string }
-  | { readonly _tag: "Resume"; readonly run_id: string }
+  | { readonly _tag: "New"; readonly run_id: RunId }
+  | { readonly _tag: "Resume"; readonly run_id: RunId }
   /** The run of this date is finished; the command answers with its exit code. */
-  | { readonly _tag: "NothingToDo"; readonly run_id: string; readonly exit_code: number }
+  | { readonly _tag: "NothingToDo"; readonly run_id: RunId; readonly exit_code: number }
 
 export interface RunChoice {
   readonly chosen: ChosenRun
   /** Other runs of the job of which something is still at the service, oldest first. */
-  readonly collect: ReadonlyArray<string>
+  readonly collect: ReadonlyArray<RunId>
 }
 
 /** Unfinished: cut off, or ended with tasks or deletions that a further try can finish. */
@@ -57,9 +58,12 @@ const isToCollect = ({ at, ended }: RunHeader, now: number): boolean =>
   ended === undefined || ended.leftovers || (ended.kept > 0 && now - at < keptReadMaxMs)
 
 /** `<job>.<date>`, then `.2`, `.3` … */
-const nextRunId = (job: string, run_date: string, ofDate: ReadonlyArray<RunHeader>): string => {
+const nextRunId = (job: string, run_date: string, ofDate: ReadonlyArray<RunHeader>): RunId => {
   const taken = new Set(ofDate.map((run) => run.fact.run_id))
-  const first = `${job}.${run_date}`
+  const first = RunId.make(`${job}.${run_date}`)
   if (!taken.has(first)) return first
-  for (let number = 2; ; number++) if (!taken.has(`${first}.${number}`)) return `${first}.${number}`
+  for (let number = 2; ; number++) {
+    const next = RunId.make(`${first}.${number}`)
+    if (!taken.has(next)) return next
+  }
 }

@@ -1,8 +1,10 @@
 /**
- * How long executions are likely to take, learnt from earlier nights, and how long a whole night may: pure
- * folds of runs and tasks. An estimate is for people; nothing is started or given up because of it.
+ * How long executions are likely to take, learnt from earlier runs, and how long a whole run may: pure folds
+ * of runs and tasks. What an engine took before decides whether a start still fits before the deadline; the
+ * estimate of a whole run is for people only.
  */
 import { Duration } from "effect"
+import type { EngineReference, TaskId } from "../contract/Ids.ts"
 import type { RunState } from "../ledger/RunState.ts"
 
 /** From acceptance to closed. */
@@ -56,13 +58,13 @@ const median = (values: ReadonlyArray<number>): Duration.Duration | undefined =>
 /** What one execution will take; an engine that never ran is taken for an average one. */
 export const expectedDuration = (
   { byEngine, overall }: Expectations,
-  engine_reference: string,
+  engine_reference: EngineReference,
   otherwise: Duration.Duration,
 ): Duration.Duration => byEngine.get(engine_reference) ?? overall ?? otherwise
 
 export interface ExpectedTask {
-  readonly task_id: string
-  readonly engine_reference: string
+  readonly task_id: TaskId
+  readonly engine_reference: EngineReference
   readonly expected: Duration.Duration
 }
 
@@ -73,7 +75,7 @@ export interface ExpectedTask {
 export const estimateNight = (
   tasks: ReadonlyArray<ExpectedTask>,
   limits: { readonly max_in_flight: number; readonly per_engine: number },
-  conflicts: ReadonlyArray<{ readonly task_ids: ReadonlyArray<string> }> = [],
+  conflicts: ReadonlyArray<{ readonly task_ids: ReadonlyArray<TaskId> }> = [],
 ): Duration.Duration => {
   const engines = new Map<string, { total: number; longest: number }>()
   let total = 0

@@ -4,6 +4,8 @@
  * in the job's order; tasks that must not be in flight together are named.
  */
 import type { Duration } from "effect"
+import { TaskId } from "../contract/Ids.ts"
+import type { CustomerId, EngineReference, RunId, SessionId } from "../contract/Ids.ts"
 import type { Job } from "../jobs/Job.ts"
 import { planAssignment, seeEngine } from "./Assignment.ts"
 import type { Rejections, Task, TaskVerdict } from "./Assignment.ts"
@@ -17,14 +19,14 @@ import type { TokenShelf } from "../tokens/TokenLogin.ts"
 
 /** A flow session that a customer ran: pulled, nothing is executed. */
 export interface SessionTask {
-  readonly task_id: string
-  readonly session_id: string
-  readonly customer_id?: string
+  readonly task_id: TaskId
+  readonly session_id: SessionId
+  readonly customer_id?: CustomerId
 }
 
 /** The same warning of many assignments is said once. */
 export interface PlanWarning {
-  readonly engine_reference: string
+  readonly engine_reference: EngineReference
   readonly message: string
   /** Where it stands first, and how many assignments it concerns. */
   readonly source: string
@@ -34,11 +36,11 @@ export interface PlanWarning {
 /** Tasks that run one after the other. */
 export interface Conflict {
   readonly why: "same_customer_and_engine" | "same_credentials"
-  readonly task_ids: ReadonlyArray<string>
+  readonly task_ids: ReadonlyArray<TaskId>
 }
 
 export interface Plan {
-  readonly run_id: string
+  readonly run_id: RunId
   readonly tasks: ReadonlyArray<Task>
   /** Never started. */
   readonly settled: ReadonlyArray<TaskVerdict>
@@ -55,7 +57,7 @@ export interface Plan {
 
 export interface PlanInput {
   readonly job: Pick<Job, "assignments" | "sessions" | "concurrency" | "execution">
-  readonly run_id: string
+  readonly run_id: RunId
   /** An engine that is not in here is taken for one that cannot be reached now. */
   readonly engines: ReadonlyMap<string, EngineFinding>
   /** One per assignment, in their order; absent where its engine was never seen. */
@@ -79,7 +81,8 @@ export const planTasks = (input: PlanInput): Plan => {
     key,
     rejections,
     // Without any experience: the longest that an execution may work.
-    expected: (engine: string) => expectedDuration(expectations, engine, job.execution.execution_timeout),
+    expected: (engine: EngineReference) =>
+      expectedDuration(expectations, engine, job.execution.execution_timeout),
     tokens: input.tokens ?? closedShelf,
   }
   const tasks: Array<Task> = []
@@ -108,8 +111,8 @@ export const planTasks = (input: PlanInput): Plan => {
     sessions: job.sessions.map((session) => planSession(run_id, session)),
     warnings: warnings.all(),
     expiring: expiring.map(({ task_id, token }) => ({ task_id, token })),
-    expired: [...tasks, ...settled].flatMap(({ task_id, customer_id, engine_reference }) =>
-      expiredTokens(grounds.tokens, { customer_id, engine_reference }).map((token) => ({ task_id, token })),
+    expired: [...tasks, ...settled].flatMap(({ task_id, ...access }) =>
+      expiredTokens(grounds.tokens, access).map((token) => ({ task_id, token })),
     ),
     conflicts,
     expected: estimateNight(tasks, job.concurrency, conflicts),
@@ -122,15 +125,15 @@ const expiringToken = ({ task_id, source, start: { login } }: Task, { now }: Tok
 const tellExpiring = (token: StoredToken, now: number): string =>
   `its stored token ends ${dayOf(token.expires_at)}, in ${daysLeft(token, now)} days`
 
-const planSession = (run_id: string, { session_id, customer_id }: Job["sessions"][number]): SessionTask => {
-  const task = { task_id: `${run_id}/session/${session_id}`, session_id }
+const planSession = (run_id: RunId, { session_id, customer_id }: Job["sessions"][number]): SessionTask => {
+  const task = { task_id: TaskId.make(`${run_id}/session/${session_id}`), session_id }
   return customer_id === undefined ? task : { ...task, customer_id }
 }
 
 const collectWarnings = () => {
   const engines = new Map<string, Map<string, { -readonly [K in keyof PlanWarning]: PlanWarning[K] }>>()
   return {
-    add: (engine_reference: string, message: string, source: string) => {
+    add: (engine_reference: EngineReference, message: string, source: string) => {
       let messages = engines.get(engine_reference)
       if (messages === undefined) engines.set(engine_reference, (messages = new Map()))
       const known = messages.get(message)
@@ -146,8 +149,8 @@ const collectWarnings = () => {
 export const findConflicts = (
   tasks: Iterable<Pick<Task, "task_id" | "customer_id" | "engine_reference" | "fingerprint">>,
 ): ReadonlyArray<Conflict> => {
-  const pairs = new Map<string, Array<string>>()
-  const logins = new Map<string, Array<string>>()
+  const pairs = new Map<string, Array<TaskId>>()
+  const logins = new Map<string, Array<TaskId>>()
   for (const { task_id, customer_id, engine_reference, fingerprint } of tasks) {
     gather(pairs, JSON.stringify([customer_id, engine_reference]), task_id)
     gather(logins, fingerprint, task_id)
@@ -163,7 +166,7 @@ export const findConflicts = (
   ]
 }
 
-const gather = (groups: Map<string, Array<string>>, key: string, task_id: string) => {
+const gather = (groups: Map<string, Array<TaskId>>, key: string, task_id: TaskId) => {
   const group = groups.get(key)
   if (group === undefined) groups.set(key, [task_id])
   else group.push(task_id)

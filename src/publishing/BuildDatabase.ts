@@ -5,6 +5,7 @@
  */
 import { join } from "node:path"
 import { Effect } from "effect"
+import type { RunId } from "../contract/Ids.ts"
 import { DuckDb } from "../duckdb/DuckDb.ts"
 import type { Connection } from "../duckdb/DuckDb.ts"
 import { identifier, literal } from "../duckdb/SqlText.ts"
@@ -29,7 +30,7 @@ export interface BuildOptions {
 }
 
 /** The night's own database work leaves the machine to others. */
-const limits = { threads: 1, memoryLimit: "1GB" }
+const limits = { threads: 1, memoryLimit: "256MB" }
 
 export const openDatabase = Effect.fnUntraced(function* (path: string, access: "read-only" | "read-write") {
   const duckdb = yield* DuckDb
@@ -176,7 +177,7 @@ export const buildDatabase = Effect.fn("Publishing.buildDatabase")(
 
 /** Replaces one run's rows of some tables in a copy of the published database. */
 export const amendDatabase = Effect.fn("Publishing.amendDatabase")(
-  function* (options: BuildOptions, run_id: string, tables: ReadonlyArray<TableSpec>) {
+  function* (options: BuildOptions, run_id: RunId, tables: ReadonlyArray<TableSpec>) {
     const connection = yield* openDatabase(options.path, "read-write")
     const files = options.manifest.runs[run_id]?.files ?? []
     yield* connection.run("BEGIN")

@@ -4,22 +4,21 @@
  * after it the steps that remain are only done again: each is idempotent. The version before is kept under
  * `published/previous/`.
  */
+import { existsSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Effect } from "effect"
 import { DuckDb } from "../duckdb/DuckDb.ts"
 import { databaseFailed, databaseVersion } from "./BuildDatabase.ts"
 import { filesOf, manifestText, nothingPublished, readManifest } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
-import { fileStep } from "./OutputFiles.ts"
+import { filesBelow, fileStep } from "./OutputFiles.ts"
 import { buildStanding, clearBuild, readOffFiles } from "./Standing.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
 
 const replace = ({ files, modes }: Store, path: string, text: string) =>
   fileStep(() => {
-    files.write(temporary(path), text, modes.file)
-    files.rename(temporary(path), path)
-    files.syncFolder(dirname(path))
+    files.replace(path, text, modes.file, temporary(path))
   })
 
 /** Decides for a version whose files all stand under temporary names, and puts it into place. */
@@ -30,11 +29,11 @@ export const commit = Effect.fn("Publishing.commit")(function* (store: Store, ne
 
 const rollForward = Effect.fnUntraced(function* (store: Store, next: Manifest) {
   const { layout, files } = store
-  const current = yield* fileStep(() => readManifest(files, layout.manifest) ?? nothingPublished)
+  const current = yield* fileStep(() => readManifest(layout.manifest) ?? nothingPublished)
   if (current.version !== next.version) {
     if (!next.amends) yield* keepPrevious(store, current)
     yield* moveFiles(store, current, next)
-    if (yield* fileStep(() => files.exists(layout.build))) yield* swapDatabase(store)
+    if (yield* fileStep(() => existsSync(layout.build))) yield* swapDatabase(store)
     yield* replace(store, layout.manifest, manifestText(next))
   }
   yield* fileStep(() => {
@@ -48,13 +47,13 @@ const keepPrevious = (store: Store, current: Manifest) =>
   Effect.gen(function* () {
     const { layout, files, modes } = store
     if (current.version === 0) return
-    const kept = yield* fileStep(() => readManifest(files, layout.previousManifest))
+    const kept = yield* fileStep(() => readManifest(layout.previousManifest))
     if (kept?.version === current.version) return
     yield* fileStep(() => {
       files.remove(layout.previous)
       files.makeFolder(dirname(layout.previous), modes.folder)
       files.makeFolder(layout.previous, modes.folder)
-      if (files.exists(layout.database)) files.link(layout.database, layout.previousDatabase)
+      if (existsSync(layout.database)) files.link(layout.database, layout.previousDatabase)
     })
     yield* replace(store, layout.previousManifest, manifestText(current))
   })
@@ -63,12 +62,12 @@ const moveFiles = (store: Store, current: Manifest, next: Manifest) =>
   fileStep(() => {
     const { layout, files, modes } = store
     const staying = new Set(filesOf(next).map(({ path }) => path))
-    const kept = readManifest(files, layout.previousManifest) ?? nothingPublished
+    const kept = readManifest(layout.previousManifest) ?? nothingPublished
     const restorable = new Set(filesOf(kept).map(({ path }) => path))
     const folders = new Set<string>([layout.tables])
     for (const { path } of filesOf(current)) {
       const stands = join(layout.root, path)
-      if (staying.has(path) || !files.exists(stands)) continue
+      if (staying.has(path) || !existsSync(stands)) continue
       if (restorable.has(path)) {
         const goes = join(layout.previous, path)
         files.makeFolder(dirname(goes), modes.folder)
@@ -79,7 +78,7 @@ const moveFiles = (store: Store, current: Manifest, next: Manifest) =>
     }
     for (const { path } of filesOf(next)) {
       const finished = join(layout.root, path)
-      if (!files.exists(temporary(finished))) continue
+      if (!existsSync(temporary(finished))) continue
       files.rename(temporary(finished), finished)
       folders.add(dirname(finished))
     }
@@ -97,7 +96,7 @@ export const recover = Effect.fn("Publishing.recover")(function* (store: Store) 
     files.makeFolder(layout.root, modes.root)
     files.makeFolder(layout.tables, modes.folder)
   })
-  const next = yield* fileStep(() => readManifest(files, layout.next))
+  const next = yield* fileStep(() => readManifest(layout.next))
   if (next !== undefined) yield* Effect.uninterruptible(rollForward(store, next))
   const manifest = yield* standingManifest(store)
   yield* clearStrays(store, manifest)
@@ -109,8 +108,8 @@ export const recover = Effect.fn("Publishing.recover")(function* (store: Store) 
 })
 
 const standingManifest = Effect.fnUntraced(function* (store: Store) {
-  const { layout, files } = store
-  const manifest = yield* fileStep(() => readManifest(files, layout.manifest))
+  const { layout } = store
+  const manifest = yield* fileStep(() => readManifest(layout.manifest))
   if (manifest !== undefined) return manifest
   const found = yield* readOffFiles(store)
   if (found.version > 0) yield* replace(store, layout.manifest, manifestText(found))
@@ -124,10 +123,9 @@ export const swapDatabase = Effect.fnUntraced(function* ({ layout, modes }: Stor
 })
 
 /** Files below `tables/` that the manifest does not list. */
-export const strayFiles = ({ layout, files }: Store, manifest: Manifest): ReadonlyArray<string> => {
+export const strayFiles = ({ layout }: Store, manifest: Manifest): ReadonlyArray<string> => {
   const listed = new Set(["tables/manifest.json", ...filesOf(manifest).map(({ path }: ManifestFile) => path)])
-  return files
-    .walk(layout.tables)
+  return filesBelow(layout.tables)
     .map((path) => `tables/${path}`)
     .filter((path) => !listed.has(path))
 }

@@ -4,13 +4,13 @@
  * fed by the families whose schema names it; without one by the product of its own name (`labor_check`),
  * less an ending `_read`.
  */
-import { featureStatusReasons } from "../contract/Vocabulary.ts"
-import type { FeatureStatusReason } from "../contract/Vocabulary.ts"
-import type { Outcome, WhoActs } from "../ledger/Fact.ts"
+import type { RunId, SessionId } from "../contract/Ids.ts"
+import { notInTables } from "../ends/Ends.ts"
+import type { Reason, Verdict } from "../ends/Ends.ts"
+import { featureEnd } from "../ends/FeatureEnds.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { productKey } from "./ExecutionRows.ts"
 import { settlementOf } from "./RunRows.ts"
-import type { Settlement } from "./RunRows.ts"
 import type { TaskState } from "../ledger/RunState.ts"
 import type { Row } from "./TakeFields.ts"
 
@@ -24,61 +24,35 @@ export interface TaskFindings {
   readonly byProduct: ReadonlyMap<string, number>
   readonly products_count: ReadonlyArray<readonly [key: string, count: number]> | undefined
   readonly retrieved: ReadonlyArray<string>
-  readonly session_id: string | undefined
+  readonly session_id: SessionId | undefined
   readonly as_of: number | undefined
   /** A body of the task is not in the tables. */
   readonly isLeftOut: boolean
 }
 
-const ended = (outcome: Outcome, who_acts: WhoActs) => ({ outcome, who_acts })
-const ofTask = undefined
-
-/** Section 2.4. Open reasons, and `FEATURE_ABORTED`, say only that something else stopped the execution. */
-const featureEnds: {
-  readonly [R in FeatureStatusReason]: { readonly outcome: Outcome; readonly who_acts: WhoActs } | undefined
-} = {
-  FEATURE_ACCEPTED: ofTask,
-  FEATURE_WAITING: ofTask,
-  FEATURE_RUNNING: ofTask,
-  FEATURE_ASYNC_WAIT: ofTask,
-  FEATURE_ACTION_REQUIRED: ofTask,
-  FEATURE_ABORTED: ofTask,
-  FEATURE_ACTION_REJECTED: ended("failed", "customer"),
-  FEATURE_ACTION_TIMEOUT: ended("failed", "customer"),
-  FEATURE_CUSTOMER_INTERVENTION_REQUIRED: ended("failed", "customer"),
-  FEATURE_INCORRECT_PARAMETERS_FORMAT: ended("failed", "engineer"),
-  FEATURE_CONFIGURATION_ERROR: ended("failed", "engineer"),
-  FEATURE_TIMEOUT: ended("failed", "engineer"),
-  FEATURE_FAILED: ended("failed", "engineer"),
-  FEATURE_DISABLED: ended("failed", "engineer"),
-  FEATURE_NOT_IMPLEMENTED: ended("failed", "engineer"),
-  FEATURE_INTERNAL_ERROR: ended("failed", "engineer"),
-  FEATURE_TEMPORARY_ERROR: ended("unfinished", "service"),
-  FEATURE_COMPLETED: ended("succeeded", "nobody"),
-  FEATURE_PARTIAL: ended("partial", "engineer"),
-}
+type Settlement = Pick<Verdict, "outcome" | "who_acts"> & { readonly reason: string | undefined }
 
 /**
  * Ends of our own that hold for all features: their results are not all here, whatever the execution said.
  */
-const incomplete = ["RESULTS_PARTIAL", "RECORDS_UNREACHABLE", "RECORDS_SHORT", "ANSWER_UNUSABLE"]
+const incomplete: ReadonlyArray<Reason> = [
+  "RESULTS_PARTIAL",
+  "RECORDS_UNREACHABLE",
+  "RECORDS_SHORT",
+  "ANSWER_UNUSABLE",
+]
 
-/** A success of which a body is not in the tables is none. */
 const wholeOf = (task: TaskState, { isLeftOut }: TaskFindings): Settlement => {
   const settlement = settlementOf(task)
-  const isHidden = isLeftOut && settlement.outcome === "succeeded"
-  return isHidden ? { ...ended("partial", "engineer"), reason: "ANSWER_UNUSABLE" } : settlement
+  return isLeftOut && settlement.outcome === "succeeded" ? notInTables : settlement
 }
 
 const settle = (task: TaskState, reason: string | undefined, findings: TaskFindings): Settlement => {
   const whole = wholeOf(task, findings)
-  const known = featureStatusReasons.find((each) => each === reason)
-  // A value that the reference does not list is nobody's success.
-  const own =
-    reason === undefined ? undefined : known === undefined ? ended("failed", "engineer") : featureEnds[known]
+  const own = featureEnd(reason)
   if (own === undefined || task.settled === undefined) return whole
-  if (own.outcome === "succeeded" && incomplete.includes(whole.reason ?? "")) return whole
-  return { ...own, reason }
+  if (own.outcome === "succeeded" && incomplete.some((each) => each === whole.reason)) return whole
+  return { outcome: own.outcome, reason, who_acts: own.who_acts }
 }
 
 const namesake = (feature: string): string => feature.replace(/_read$/, "")
@@ -103,7 +77,7 @@ const countedOf = (feature: string, families: ReadonlyArray<RecordFamily>, findi
 }
 
 export const coverageRows = (
-  run_id: string,
+  run_id: RunId,
   task: TaskState,
   families: ReadonlyArray<RecordFamily>,
   findings: TaskFindings,

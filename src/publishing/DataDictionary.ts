@@ -1,6 +1,6 @@
 /**
  * The data dictionary: every published table and view, every column with its type and comment, as data. The
- * database's comments, `nightjar tables` and `schemas/tables.md` all come from here.
+ * database's comments and `nightjar tables` both come from here.
  */
 import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
 import { recordTables } from "../records/RecordTables.ts"

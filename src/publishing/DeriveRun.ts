@@ -4,10 +4,12 @@
  * full builders are handed to the sink as they fill. Publisher and simulation share this, so a simulated
  * night derives what a real one does.
  */
-import { createHash } from "node:crypto"
 import { Cause, Effect } from "effect"
+import { sha256Hex } from "../foundation/Sha256.ts"
+import type { ExecutionId } from "../contract/Ids.ts"
 import { readProductsCount } from "../contract/ProductsCount.ts"
 import type { ProductsCount } from "../contract/ProductsCount.ts"
+import { notInTables } from "../ends/Ends.ts"
 import { proveDrain } from "../execution/DrainProof.ts"
 import { executionsOf } from "../ledger/RunState.ts"
 import type { AttemptState, TaskState } from "../ledger/RunState.ts"
@@ -41,14 +43,14 @@ export interface DeriveOptions {
   readonly families: ReadonlyArray<RecordFamily>
   /** The tables of the system to derive; record tables are derived unless `findings` spares it. */
   readonly tables: ReadonlyArray<TableSpec>
-  /** Takes full builders away; called at the end too. */
-  readonly sink: (flushed: ReadonlyArray<Flushed>) => Effect.Effect<void, PublishFailed>
+  /** Takes what full builders hold, one table after the other; called at the end too. */
+  readonly sink: (flushed: Flushed) => Effect.Effect<void, PublishFailed>
   /** By body hash and session: bodies found here are not read again. */
   readonly findings?: ReadonlyMap<string, SessionFindings>
 }
 
 /** Bytes of all answers of one task that are derived: their texts become one column. */
-const taskBytesMax = 320 * 1024 * 1024
+const taskBytesMax = 128 * 1024 * 1024
 
 export interface Derived {
   readonly receipts: Published["receipts"]
@@ -83,9 +85,9 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
         return Effect.succeed([])
       })),
     )
-    if (tables.isFull) yield* options.sink(tables.flush())
+    if (tables.isFull) for (const flushed of tables.flush()) yield* options.sink(flushed)
   }
-  yield* options.sink(tables.flush())
+  for (const flushed of tables.flush()) yield* options.sink(flushed)
   const left_out = tables.leftOut.bodies
   return { receipts, rows: tables.rows, findings: tables.found, left_out } satisfies Derived as Derived
 })
@@ -104,7 +106,8 @@ const barestRows = (picture: RunPicture, task: TaskState): ReadonlyArray<TableRo
       external_execution_id,
     }),
   )
-  const coverage = { ...first, outcome: "partial", reason: "ANSWER_UNUSABLE", who_acts: "engineer" }
+  const { outcome, reason, who_acts } = notInTables
+  const coverage = { ...first, outcome, reason, who_acts }
   return [...executions.map((row): TableRow => [executionsTable.name, row]), [coverageTable.name, coverage]]
 }
 
@@ -125,7 +128,7 @@ const deriveTask = Effect.fnUntraced(function* (
     if (attempt.execution_id !== undefined)
       counts.set(attempt.execution_id, readProductsCount(state["products_count"]))
   }
-  const countOf = (execution_id: string | undefined) =>
+  const countOf = (execution_id: ExecutionId | undefined) =>
     counts.get(execution_id ?? "") ?? readProductsCount(undefined)
   const room = { left: taskBytesMax }
   for (const session of own)
@@ -167,12 +170,7 @@ const deriveAttempt = Effect.fnUntraced(function* (
     }
   }
   const bytes = newest === undefined ? undefined : yield* readBody(run_id, newest)
-  const facts = {
-    run_id,
-    task,
-    attempt,
-    deleted_at: execution_id === undefined ? undefined : picture.deletedAt.get(execution_id),
-  }
+  const facts = { run_id, task, attempt }
   const rowsOf = (state: Json | undefined): StateOfAttempt => ({
     state,
     rows: [
@@ -286,5 +284,4 @@ const receiptsOf = (
     return [{ execution_id, landed_sha256: receiptOf(hashes), whole: isWhole(attempt) }]
   })
 
-export const receiptOf = (hashes: ReadonlyArray<string>): string =>
-  createHash("sha256").update(hashes.toSorted().join("\n")).digest("hex")
+export const receiptOf = (hashes: ReadonlyArray<string>): string => sha256Hex(hashes.toSorted().join("\n"))

@@ -3,6 +3,7 @@
  * endpoint that was read, the first endpoint's whole, of every other one what is not in the tables already.
  */
 import { Effect } from "effect"
+import type { RunId } from "../contract/Ids.ts"
 import { BoundBroken } from "../contract/BodyBounds.ts"
 import { proveDrain } from "../execution/DrainProof.ts"
 import type { SourceFinding } from "../execution/DrainProof.ts"
@@ -34,11 +35,15 @@ export interface SessionFindings {
 export const findingsKey = ({ session_id, bodies, task }: SessionPicture): string =>
   `${bodies.map(({ ref }) => ref.sha256).join()}/${task.planned.task_id}/${session_id}`
 
-export const readBody = Effect.fnUntraced(function* (run_id: string, { ref }: LandedBody) {
+export const readBody = Effect.fnUntraced(function* (run_id: RunId, { ref }: LandedBody) {
   const landing = yield* Landing
   return yield* landing
     .read(run_id, ref)
-    .pipe(Effect.mapError(({ path, message }) => new PublishFailed({ message: `${path}: ${message}` })))
+    .pipe(
+      Effect.mapError(
+        ({ path, message }) => new PublishFailed({ message: `${path}: ${message}`, damaged: true }),
+      ),
+    )
 })
 
 /** The row of the endpoint that a body came from. */
@@ -57,7 +62,7 @@ interface AddedBody {
   readonly finding: SourceFinding
 }
 
-const lineageOf = (run_id: string, { task, session_id, execution_id }: SessionPicture) => ({
+const lineageOf = (run_id: RunId, { task, session_id, execution_id }: SessionPicture) => ({
   run_id,
   task_id: task.planned.task_id,
   execution_id: execution_id ?? null,
@@ -172,7 +177,7 @@ export const findingsOf = (added: ReadonlyArray<AddedBody>): SessionFindings => 
 }
 
 export const rowsOfSession = (
-  run_id: string,
+  run_id: RunId,
   session: SessionPicture,
   added: ReadonlyArray<AddedBody>,
 ): ReadonlyArray<TableRow> =>

@@ -2,6 +2,7 @@
  * Rows of one attempt: `executions` and what its newest landed state says about features, messages, refused
  * fields and counted products (section 2.4). Pure. `input` of a refused field is never read.
  */
+import type { RunId } from "../contract/Ids.ts"
 import { cutText } from "../contract/TextBounds.ts"
 import type { Cell } from "../records/Columns.ts"
 import { jsonText } from "../records/JsonText.ts"
@@ -31,17 +32,13 @@ const heldElsewhere = (body: Json): ReadonlySet<string> =>
 const isObjectList = (value: unknown): boolean => Array.isArray(value) && value.every(isObject)
 
 export interface AttemptFacts {
-  readonly run_id: string
+  readonly run_id: RunId
   readonly task: TaskState
   readonly attempt: AttemptState
-  readonly deleted_at: number | undefined
 }
 
 /** `body` is the newest landed state, if it could be read as an object. */
-export const executionRow = (
-  { run_id, task, attempt, deleted_at }: AttemptFacts,
-  body: Json | undefined,
-): Row => {
+export const executionRow = ({ run_id, task, attempt }: AttemptFacts, body: Json | undefined): Row => {
   const own = {
     run_id,
     task_id: task.planned.task_id,
@@ -61,7 +58,7 @@ export const executionRow = (
     ...cells,
     // Whatever a body says, the ledger knows which execution it was asked about.
     execution_id: attempt.execution_id,
-    deleted_at,
+    deleted_at: attempt.deletion?.deleted_at,
     extra,
   }
 }

@@ -3,10 +3,9 @@
  * the truth about `tables/`: a file that it does not list is litter of a crash, and the database is rebuilt
  * from what it lists.
  */
-import { createHash } from "node:crypto"
+import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Schema } from "effect"
-import type { FileOperations } from "./OutputFiles.ts"
 
 const ManifestFile = Schema.Struct({
   table: Schema.String,
@@ -20,7 +19,7 @@ export type ManifestFile = typeof ManifestFile.Type
 
 export const Manifest = Schema.Struct({
   version: Schema.Int,
-  /** True when the version only adds the outcome of deletions; `rollback` skips such versions. */
+  /** True when the version only adds the outcome of deletions to the one before. */
   amends: Schema.Boolean,
   runs: Schema.Record(
     Schema.String,
@@ -34,9 +33,9 @@ export const nothingPublished: Manifest = { version: 0, amends: false, runs: {} 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Manifest))
 
 /** undefined where there is no file, or where it is no manifest. */
-export const readManifest = (files: FileOperations, path: string): Manifest | undefined => {
-  if (!files.exists(path)) return undefined
-  const decoded = decode(new TextDecoder().decode(files.read(path)))
+export const readManifest = (path: string): Manifest | undefined => {
+  if (!existsSync(path)) return undefined
+  const decoded = decode(readFileSync(path, "utf8"))
   return decoded._tag === "Some" ? decoded.value : undefined
 }
 
@@ -44,8 +43,6 @@ export const manifestText = (manifest: Manifest): string => `${JSON.stringify(ma
 
 export const filesOf = (manifest: Manifest): ReadonlyArray<ManifestFile> =>
   Object.values(manifest.runs).flatMap(({ files }) => files)
-
-export const sha256Of = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex")
 
 /** Where everything published stands. */
 export const layoutOf = (root: string) => ({

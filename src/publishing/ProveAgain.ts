@@ -3,6 +3,7 @@
  * against the newest landed body of each endpoint. What the ledger says of it is not asked.
  */
 import { Effect } from "effect"
+import type { ExecutionId, RunId, SessionId } from "../contract/Ids.ts"
 import { readProductsCount } from "../contract/ProductsCount.ts"
 import { findingOf, proveDrain } from "../execution/DrainProof.ts"
 import type { SourceFinding } from "../execution/DrainProof.ts"
@@ -14,7 +15,7 @@ import { readBody, sourceOf } from "./DeriveSession.ts"
 import type { RunPicture } from "./RunPicture.ts"
 import { isObject } from "./TakeFields.ts"
 
-const valueOf = Effect.fnUntraced(function* (run_id: string, body: LandedBody | undefined) {
+const valueOf = Effect.fnUntraced(function* (run_id: RunId, body: LandedBody | undefined) {
   if (body === undefined) return undefined
   const parsed = parseBody(yield* readBody(run_id, body))
   return parsed._tag === "ReadableBody" ? parsed.value : undefined
@@ -32,8 +33,8 @@ const findingOrNothing = (source: ResultsSource, value: unknown): SourceFinding 
 /** Fails where a body of it is damaged. */
 export const proveAgain = Effect.fn("Publishing.proveAgain")(function* (
   picture: RunPicture,
-  execution_id: string,
-  session_id: string | undefined,
+  execution_id: ExecutionId,
+  session_id: SessionId | undefined,
 ) {
   const { run_id } = picture.state.started
   const state = yield* valueOf(run_id, picture.stateOf.get(execution_id))

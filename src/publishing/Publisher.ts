@@ -5,6 +5,7 @@
  */
 import { Context, Schema } from "effect"
 import type { Effect } from "effect"
+import type { ExecutionId, RunId } from "../contract/Ids.ts"
 import type { LeftOutBody } from "../ledger/LeftOutBody.ts"
 
 /**
@@ -12,6 +13,8 @@ import type { LeftOutBody } from "../ledger/LeftOutBody.ts"
  */
 export class PublishFailed extends Schema.TaggedError<PublishFailed>()("PublishFailed", {
   message: Schema.String,
+  /** What stands in landing or ledger is not what was written: neither time nor free space mends it. */
+  damaged: Schema.optionalKey(Schema.Boolean),
 }) {}
 
 export interface Published {
@@ -23,7 +26,7 @@ export interface Published {
    * alone prove that everything counted is here.
    */
   readonly receipts: ReadonlyArray<{
-    readonly execution_id: string
+    readonly execution_id: ExecutionId
     readonly landed_sha256: string
     readonly whole: boolean
   }>
@@ -40,11 +43,11 @@ export class Publisher extends Context.Service<
      * Derives all tables of one run again from ledger and landing, verifies them, and publishes a new
      * version.
      */
-    readonly publish: (run_id: string) => Effect.Effect<Published, PublishFailed>
+    readonly publish: (run_id: RunId) => Effect.Effect<Published, PublishFailed>
     /**
      * After the deletions: publishes `runs`, `tasks`, `executions`, `deletions` and `coverage` of a run
      * again.
      */
-    readonly publishOutcome: (run_id: string) => Effect.Effect<void, PublishFailed>
+    readonly publishOutcome: (run_id: RunId) => Effect.Effect<void, PublishFailed>
   }
 >()("nightjar/publishing/Publisher") {}

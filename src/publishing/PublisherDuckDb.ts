@@ -6,9 +6,13 @@
 import { dirname, join } from "node:path"
 import { Effect, Layer, Semaphore } from "effect"
 import type { FileSystem } from "effect"
+import { sha256Hex } from "../foundation/Sha256.ts"
+import type { RunId } from "../contract/Ids.ts"
 import { DuckDb } from "../duckdb/DuckDb.ts"
+import { durableFiles } from "../foundation/DurableFile.ts"
 import { Landing } from "../landing/Landing.ts"
 import { Ledger } from "../ledger/Ledger.ts"
+import { isRunId } from "../ledger/RunId.ts"
 import { loadRecordSchemas } from "../records/LoadRecordSchemas.ts"
 import type { Flushed } from "../records/Normalise.ts"
 import { parquetBytes } from "../records/Parquet.ts"
@@ -19,10 +23,9 @@ import { publishedTables } from "./DataDictionary.ts"
 import { deriveRun } from "./DeriveRun.ts"
 import type { Derived } from "./DeriveRun.ts"
 import type { SessionFindings } from "./DeriveSession.ts"
-import { layoutOf, modesOf, sha256Of } from "./Manifest.ts"
+import { layoutOf, modesOf } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
-import { fileStep, nodeFiles } from "./OutputFiles.ts"
-import type { FileOperations } from "./OutputFiles.ts"
+import { fileStep } from "./OutputFiles.ts"
 import { Publisher, PublishFailed } from "./Publisher.ts"
 import type { Published } from "./Publisher.ts"
 import { loadPicture } from "./RunPicture.ts"
@@ -39,15 +42,13 @@ export interface PublisherOptions {
   readonly schemasFolder: string
   readonly share: "none" | "group"
   readonly toolVersion: string
-  readonly files?: FileOperations
 }
 
-const runIdPattern = /^[a-z0-9][a-z0-9.-]{0,199}$/
 const datePattern = /^\d{4}-\d{2}-\d{2}$/
 
 /** Run id and date become paths; nothing else of a night ever does. */
-const checkNames = (run_id: string, run_date: string) =>
-  runIdPattern.test(run_id) && !run_id.includes("..") && datePattern.test(run_date)
+const checkNames = (run_id: RunId, run_date: string) =>
+  isRunId(run_id) && datePattern.test(run_date)
     ? Effect.void
     : Effect.fail(new PublishFailed({ message: "a run's id holds a-z, 0-9, dot and hyphen only" }))
 
@@ -55,23 +56,18 @@ const checkNames = (run_id: string, run_date: string) =>
 const fileSink = (store: Store, picture: RunPicture, version: number, toolVersion: string) => {
   const { run_id, run_date } = picture.state.started
   const written: Array<ManifestFile> = []
-  const sink = (flushed: ReadonlyArray<Flushed>) =>
-    Effect.forEach(
-      flushed,
-      ({ spec, rows, table }) =>
-        fileStep(() => {
-          const earlier = written.filter((file) => file.table === spec.name).length
-          const part = earlier === 0 ? "" : `-${earlier + 1}`
-          const path = `tables/${spec.name}/run_date=${run_date}/${run_id}-v${version}${part}.parquet`
-          const bytes = parquetBytes(spec, table, { run_id, version: String(version), tool: toolVersion })
-          const place = join(store.layout.root, path)
-          store.files.makeFolder(dirname(dirname(place)), store.modes.folder)
-          store.files.makeFolder(dirname(place), store.modes.folder)
-          store.files.write(temporary(place), bytes, store.modes.file)
-          written.push({ table: spec.name, path, rows, bytes: bytes.length, sha256: sha256Of(bytes) })
-        }),
-      { discard: true },
-    )
+  const sink = ({ spec, rows, table }: Flushed) =>
+    fileStep(() => {
+      const earlier = written.filter((file) => file.table === spec.name).length
+      const part = earlier === 0 ? "" : `-${earlier + 1}`
+      const path = `tables/${spec.name}/run_date=${run_date}/${run_id}-v${version}${part}.parquet`
+      const bytes = parquetBytes(spec, table, { run_id, version: String(version), tool: toolVersion })
+      const place = join(store.layout.root, path)
+      store.files.makeFolder(dirname(dirname(place)), store.modes.folder)
+      store.files.makeFolder(dirname(place), store.modes.folder)
+      store.files.write(temporary(place), bytes, store.modes.file)
+      written.push({ table: spec.name, path, rows, bytes: bytes.length, sha256: sha256Hex(bytes) })
+    })
   return { written, sink }
 }
 
@@ -92,7 +88,7 @@ const checkPlaces = (store: Store, { rows, findings }: Derived) => {
 
 export interface Memory {
   /** What the newest publication found in the bodies, so that its outcome need not read them again. */
-  run_id: string
+  run_id: RunId | undefined
   findings: ReadonlyMap<string, SessionFindings>
 }
 
@@ -109,7 +105,7 @@ export const publishRun = Effect.fn("Publisher.publish")(function* (
   store: Store,
   toolVersion: string,
   memory: Memory,
-  run_id: string,
+  run_id: RunId,
 ) {
   const current = yield* recover(store)
   const picture = yield* loadPicture(run_id)
@@ -148,7 +144,7 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
   store: Store,
   toolVersion: string,
   memory: Memory,
-  run_id: string,
+  run_id: RunId,
 ) {
   const current = yield* recover(store)
   const known = current.runs[run_id]
@@ -161,7 +157,7 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
     yield* deriveRun(picture, {
       families: store.families,
       tables: outcomeTables,
-      sink: (flushed) => sink(flushed.filter(({ spec }) => replaced.has(spec.name))),
+      sink: (flushed) => (replaced.has(flushed.spec.name) ? sink(flushed) : Effect.void),
       findings: memory.run_id === run_id ? memory.findings : new Map(),
     })
     const files = [...known.files.filter(({ table }) => !replaced.has(table)), ...written]
@@ -184,7 +180,7 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
 /** The store of an output folder, for whoever publishes, verifies or repairs. */
 export const openStore = Effect.fnUntraced(function* (options: PublisherOptions) {
   const families = yield* loadRecordSchemas(options.schemasFolder)
-  const files = options.files ?? nodeFiles
+  const files = yield* durableFiles
   const store: Store = { layout: layoutOf(options.root), modes: modesOf(options.share), files, families }
   return store
 })
@@ -202,7 +198,7 @@ export const PublisherDuckDb = {
       Effect.gen(function* () {
         const store = yield* openStore(options)
         const context = yield* Effect.context<Ledger | Landing | DuckDb>()
-        const memory: Memory = { run_id: "", findings: new Map() }
+        const memory: Memory = { run_id: undefined, findings: new Map() }
         // One version at a time: each is built upon the one before.
         const turn = yield* Semaphore.make(1)
         const inTurn = <A>(work: Effect.Effect<A, PublishFailed, Ledger | Landing | DuckDb>) =>

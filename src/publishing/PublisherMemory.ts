@@ -4,6 +4,7 @@
  * time, so that kills fall into it, and becomes visible all at once.
  */
 import { Effect, Layer } from "effect"
+import type { ExecutionId, RunId, SessionId } from "../contract/Ids.ts"
 import type { SourceFinding } from "../execution/DrainProof.ts"
 import { Landing } from "../landing/Landing.ts"
 import { Ledger } from "../ledger/Ledger.ts"
@@ -20,8 +21,8 @@ import { outcomeTables, systemTables } from "./SystemTables.ts"
  * A session's newest body as it was published: its hash, the records found in it, and the rows they became.
  */
 export interface PublishedBody {
-  readonly session_id: string
-  readonly execution_id: string | undefined
+  readonly session_id: SessionId
+  readonly execution_id: ExecutionId | undefined
   readonly sha256: string
   readonly found: number
   readonly placed: number
@@ -58,7 +59,7 @@ const heldBy = (sources: ReadonlyArray<SourceFinding>): ReadonlyMap<string, numb
 }
 
 const publishIn = (store: PublishedStore, families: ReadonlyArray<RecordFamily>) =>
-  Effect.fn("Publisher.publish")(function* (run_id: string) {
+  Effect.fn("Publisher.publish")(function* (run_id: RunId) {
     const picture = yield* loadPicture(run_id)
     const derived = yield* deriveRun(picture, { families, tables: systemTables, sink: () => Effect.void })
     const bodies = picture.sessions.flatMap((session): ReadonlyArray<PublishedBody> => {
@@ -88,7 +89,7 @@ const publishIn = (store: PublishedStore, families: ReadonlyArray<RecordFamily>)
   })
 
 const publishOutcomeIn = (store: PublishedStore, families: ReadonlyArray<RecordFamily>) =>
-  Effect.fn("Publisher.publishOutcome")(function* (run_id: string) {
+  Effect.fn("Publisher.publishOutcome")(function* (run_id: RunId) {
     const picture = yield* loadPicture(run_id)
     const derived = yield* deriveRun(picture, { families, tables: outcomeTables, sink: () => Effect.void })
     const names = new Set(outcomeTables.map(({ name }) => name))

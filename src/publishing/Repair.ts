@@ -4,9 +4,10 @@
  * the database again from the files. What only a backup can bring back is named. Asks the service for
  * nothing.
  */
+import { existsSync } from "node:fs"
 import { Effect } from "effect"
+import type { RunId } from "../contract/Ids.ts"
 import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
-import { foldRun } from "../ledger/FoldRun.ts"
 import { recover, swapDatabase } from "./Commit.ts"
 import { readManifest } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
@@ -26,27 +27,27 @@ export interface Repaired {
 export const repair = Effect.fn("Publishing.repair")(function* (store: Store, toolVersion: string) {
   const done: Array<string> = []
   const left: Array<string> = []
-  const { files, layout } = store
+  const { layout } = store
   const ledger = yield* Ledger
   const damage = yield* ledger.problems
   // Nothing is derived from facts that are not what was written.
   if (damage.length > 0) return yield* new LedgerFailed({ message: damage.join("; "), damaged: true })
-  const wasCut = yield* fileStep(() => files.exists(layout.next))
-  const hadManifest = yield* fileStep(() => readManifest(files, layout.manifest) !== undefined)
+  const wasCut = yield* fileStep(() => existsSync(layout.next))
+  const hadManifest = yield* fileStep(() => readManifest(layout.manifest) !== undefined)
   yield* recover(store)
-  if (wasCut) done.push("tables: the publication that was cut off is finished")
-  const stands = yield* fileStep(() => readManifest(files, layout.manifest))
+  if (wasCut) done.push("tables: the interrupted publication was finished")
+  const stands = yield* fileStep(() => readManifest(layout.manifest))
   if (!hadManifest && stands !== undefined)
-    done.push("tables/manifest.json: read off the files of the tables")
+    done.push("tables/manifest.json: restored from the files of the tables")
   for (const run_id of yield* runsToDerive(store, stands)) {
     const derived = yield* Effect.result(
-      publishRun(store, toolVersion, { run_id: "", findings: new Map() }, run_id),
+      publishRun(store, toolVersion, { run_id: undefined, findings: new Map() }, run_id),
     )
     if (derived._tag === "Success")
-      done.push(`${run_id}: its tables are derived again from landing/${run_id}`)
+      done.push(`${run_id}: its tables were derived again from landing/${run_id}`)
     else left.push(`${run_id}: its tables cannot be derived again: ${derived.failure.message}`)
   }
-  if (yield* buildAgain(store)) done.push("nightjar.duckdb: built again from the files of the tables")
+  if (yield* buildAgain(store)) done.push("nightjar.duckdb: rebuilt from the files of the tables")
   return { done, left } satisfies Repaired as Repaired
 })
 
@@ -55,9 +56,9 @@ const runsToDerive = Effect.fnUntraced(function* (store: Store, manifest: Manife
   const ledger = yield* Ledger
   const failed = ({ message }: { readonly message: string }) => new PublishFailed({ message })
   const runs = yield* Effect.mapError(ledger.runs, failed)
-  const due: Array<string> = []
+  const due: Array<RunId> = []
   for (const { fact } of runs) {
-    const state = foldRun(yield* Effect.mapError(ledger.facts(fact.run_id), failed))
+    const state = yield* Effect.mapError(ledger.state(fact.run_id), failed)
     if (state?.published === undefined) continue
     const known = manifest?.runs[fact.run_id]
     const isWhole =
@@ -69,8 +70,8 @@ const runsToDerive = Effect.fnUntraced(function* (store: Store, manifest: Manife
 
 /** True where the database did not hold what the files hold. */
 const buildAgain = Effect.fnUntraced(function* (store: Store) {
-  const { files, layout } = store
-  const manifest = yield* fileStep(() => readManifest(files, layout.manifest))
+  const { layout } = store
+  const manifest = yield* fileStep(() => readManifest(layout.manifest))
   if (manifest === undefined) return false
   const gaps = yield* fileStep(() =>
     gapsIn(

@@ -1,16 +1,16 @@
 /**
- * What ledger and landing say about one run, side by side: the fold of its facts, the newest state body of
+ * What ledger and landing say about one run, side by side: its state, the newest state body of
  * each execution and the newest results body of each session. Facts are read first, so that every body a
  * fact speaks of must be there; one that is missing is damage, and damage is never published over.
  */
 import { Effect } from "effect"
+import type { ExecutionId, RunId, SessionId } from "../contract/Ids.ts"
 import { Landing } from "../landing/Landing.ts"
 import type { LandedBody } from "../landing/Landing.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
 import { sourceNameOf } from "../contract/ResultsSource.ts"
-import type { LandedRef, Recorded } from "../ledger/Fact.ts"
+import type { LandedRef } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import { foldRun } from "../ledger/FoldRun.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 import { PublishFailed } from "./Publisher.ts"
 
@@ -20,8 +20,8 @@ import { PublishFailed } from "./Publisher.ts"
  */
 export interface SessionPicture {
   readonly task: TaskState
-  readonly session_id: string
-  readonly execution_id: string | undefined
+  readonly session_id: SessionId
+  readonly execution_id: ExecutionId | undefined
   readonly body: LandedBody | undefined
   readonly bodies: ReadonlyArray<LandedBody>
   /** The newest read of this session, as the ledger knows it. Milliseconds. */
@@ -36,24 +36,24 @@ export interface RunPicture {
   /** By execution: the state body that was landed last. */
   readonly stateOf: ReadonlyMap<string, LandedBody>
   readonly sessions: ReadonlyArray<SessionPicture>
-  /** By execution: when the service last said that it is deleted or gone. Milliseconds. */
-  readonly deletedAt: ReadonlyMap<string, number>
 }
 
 const place = (ref: LandedRef): string => `${ref.segment}:${ref.offset}:${ref.sha256}`
 
 /** Bodies that facts speak of and landing does not hold. */
-const missingBodies = (
-  facts: ReadonlyArray<Recorded>,
-  frames: ReadonlyArray<LandedBody>,
-): ReadonlyArray<LandedRef> => {
+const missingBodies = ({ tasks }: RunState, frames: ReadonlyArray<LandedBody>): ReadonlyArray<LandedRef> => {
   const held = new Set(frames.map(({ ref }) => place(ref)))
-  return facts.flatMap(({ fact }) =>
-    "landed" in fact && fact.landed !== undefined && !held.has(place(fact.landed)) ? [fact.landed] : [],
+  const facts = [...tasks.values()].flatMap(({ attempts, results, refused = [] }) => [
+    ...attempts.map(({ closed }) => closed?.fact),
+    ...results.map(({ fact }) => fact),
+    ...refused,
+  ])
+  return facts.flatMap((fact) =>
+    fact?.landed === undefined || held.has(place(fact.landed)) ? [] : [fact.landed],
   )
 }
 
-const executionOf = (task: TaskState, session_id: string): string | undefined =>
+const executionOf = (task: TaskState, session_id: SessionId): ExecutionId | undefined =>
   task.attempts.findLast((attempt) => attempt.session_id === session_id)?.execution_id
 
 const sessionsOf = (state: RunState, frames: ReadonlyArray<LandedBody>): ReadonlyArray<SessionPicture> => {
@@ -93,25 +93,15 @@ const newestBySource = (
   return sources.flatMap(({ name }) => newest.get(name) ?? [])
 }
 
-/** Pure: undefined when the facts hold no beginning of a run. */
-const pictureOf = (
-  facts: ReadonlyArray<Recorded>,
-  frames: ReadonlyArray<LandedBody>,
-): RunPicture | undefined => {
-  const state = foldRun(facts)
-  if (state === undefined) return undefined
+const pictureOf = (state: RunState, frames: ReadonlyArray<LandedBody>): RunPicture => {
   const stateOf = new Map<string, LandedBody>()
   for (const frame of frames) {
     // Landed when a run is over, which a service may say in a 202 too (4.2): `is_closed` decides.
     const { kind, execution_id } = frame.meta
     if (kind === "state" && execution_id !== undefined) stateOf.set(execution_id, frame)
   }
-  const deletedAt = new Map<string, number>()
-  for (const { at, fact } of facts) {
-    if (fact._tag === "DeleteAnswered" && fact.outcome !== "pending") deletedAt.set(fact.execution_id, at)
-  }
   const framesByTask = Map.groupBy(frames, ({ meta }) => meta.task_id)
-  return { state, frames, framesByTask, stateOf, sessions: sessionsOf(state, frames), deletedAt }
+  return { state, frames, framesByTask, stateOf, sessions: sessionsOf(state, frames) }
 }
 
 /** All frames that tell of one attempt: its start, states, challenges, and its session's results. */
@@ -126,21 +116,24 @@ export const framesOf = (
       : meta.execution_id === execution_id,
   )
 
-export const loadPicture = Effect.fn("Publishing.loadPicture")(function* (run_id: string) {
+export const loadPicture = Effect.fn("Publishing.loadPicture")(function* (run_id: RunId) {
   const ledger = yield* Ledger
   const landing = yield* Landing
-  const failed = (cause: { readonly message: string }) => new PublishFailed({ message: cause.message })
-  const facts = yield* Effect.mapError(ledger.facts(run_id), failed)
+  const failed = ({ message }: { readonly message: string }) => new PublishFailed({ message, damaged: true })
+  const state = yield* Effect.mapError(
+    ledger.state(run_id),
+    ({ message, damaged = false }) => new PublishFailed({ message: `the ledger: ${message}`, damaged }),
+  )
+  if (state === undefined) return yield* failed({ message: `the ledger knows no run ${run_id}` })
   const frames = yield* landing
     .list(run_id)
     .pipe(Effect.mapError(({ path, message }) => failed({ message: `${path}: ${message}` })))
-  const [missing] = missingBodies(facts, frames)
+  const [missing] = missingBodies(state, frames)
   if (missing !== undefined) {
     const where = `landing/${run_id}/${missing.segment}`
     return yield* failed({
       message: `${where}: no body at offset ${missing.offset}, which the ledger knows`,
     })
   }
-  const picture = pictureOf(facts, frames)
-  return picture ?? (yield* failed({ message: `the ledger knows no run ${run_id}` }))
+  return pictureOf(state, frames)
 })

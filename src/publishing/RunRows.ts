@@ -1,32 +1,29 @@
 /**
  * Rows that follow from the ledger alone: the run, its tasks, attachments and deletions. Pure. A task that
- * is not settled is unfinished, and the service has to act.
+ * is not settled is unfinished.
  */
+import type { RunId } from "../contract/Ids.ts"
 import type { Cell } from "../records/Columns.ts"
 import { dateCell } from "../records/Cells.ts"
-import { outcomes } from "../ledger/Fact.ts"
-import type { Outcome, WhoActs } from "../ledger/Fact.ts"
-import { executionsOf } from "../ledger/RunState.ts"
+import { outcomes } from "../ends/EndRow.ts"
+import { executionsOf, verdictOfTask } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 import type { TableRow } from "./ExecutionRows.ts"
 import { attachmentsTable, deletionsTable, runsTable, tasksTable } from "./SystemTables.ts"
 import type { Row } from "./TakeFields.ts"
 
-export interface Settlement {
-  readonly outcome: Outcome
-  readonly reason: string | undefined
-  readonly who_acts: WhoActs
+/** As tables tell it: what is not settled has no reason yet. */
+export const settlementOf = (task: TaskState) => {
+  const { outcome, who_acts } = verdictOfTask(task)
+  return { outcome, reason: task.settled?.fact.reason, who_acts }
 }
-
-export const settlementOf = ({ settled }: TaskState): Settlement =>
-  settled === undefined ? { outcome: "unfinished", reason: undefined, who_acts: "service" } : settled.fact
 
 const statusOf = ({ ended }: RunState): string =>
   ended === undefined ? "running" : ended.leftovers ? "unfinished" : "finished"
 
 const runRow = (run: RunState): Row => {
   const { started, started_at, ended } = run
-  const tasks = [...run.tasks.values()].map((task) => settlementOf(task).outcome)
+  const tasks = [...run.tasks.values()].map((task) => verdictOfTask(task).outcome)
   const counts = outcomes.map((outcome): readonly [string, Cell] => [
     outcome,
     tasks.filter((each) => each === outcome).length,
@@ -47,7 +44,7 @@ const runRow = (run: RunState): Row => {
   }
 }
 
-const taskRow = (run_id: string, task: TaskState): Row => {
+const taskRow = (run_id: RunId, task: TaskState): Row => {
   const { planned, attempts, results } = task
   const newest = attempts.findLast(({ execution_id }) => execution_id !== undefined)
   const { outcome, reason, who_acts } = settlementOf(task)
@@ -68,7 +65,7 @@ const taskRow = (run_id: string, task: TaskState): Row => {
   }
 }
 
-const attachmentRows = (run_id: string, task: TaskState): ReadonlyArray<TableRow> =>
+const attachmentRows = (run_id: RunId, task: TaskState): ReadonlyArray<TableRow> =>
   task.attachments.map(({ session_id, attachment_id, media_type, bytes, sha256, path, status }) => [
     attachmentsTable.name,
     {
@@ -101,7 +98,7 @@ const proofCells = (proof: AttemptState["proof"]): Row => {
   }
 }
 
-const deletionRows = (run_id: string, task: TaskState): ReadonlyArray<TableRow> =>
+const deletionRows = (run_id: RunId, task: TaskState): ReadonlyArray<TableRow> =>
   task.attempts.flatMap(({ execution_id, deletion, proof }): ReadonlyArray<TableRow> => {
     if (deletion === undefined) return []
     const { customer_id, engine_reference } = task.planned

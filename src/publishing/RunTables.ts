@@ -74,14 +74,21 @@ export class RunTables {
     return this.normaliser.isFull || this.#pending >= systemRowsMax
   }
 
-  flush(): ReadonlyArray<Flushed> {
-    const own = [...this.#builders.values()].flatMap((builder): ReadonlyArray<Flushed> => {
-      const { rows, spec } = builder
-      return rows === 0 ? [] : [{ spec, rows, table: builder.finish() }]
-    })
+  /** To be used up: what is not asked for stays. */
+  *flush(): Generator<Flushed, void> {
     this.#pending = 0
-    const all = [...own, ...this.normaliser.flush()]
-    for (const { spec, rows } of all) this.rows[spec.name] = (this.rows[spec.name] ?? 0) + rows
-    return all
+    for (const flushed of this.#flushAll()) {
+      const { spec, rows } = flushed
+      this.rows[spec.name] = (this.rows[spec.name] ?? 0) + rows
+      yield flushed
+    }
+  }
+
+  *#flushAll(): Generator<Flushed, void> {
+    for (const builder of this.#builders.values()) {
+      const { rows, spec } = builder
+      if (rows > 0) yield { spec, rows, table: builder.finish() }
+    }
+    yield* this.normaliser.flush()
   }
 }

@@ -3,6 +3,7 @@
  * it. Pure. Status code and cursor have no documented field names: they are recognised by their values,
  * once each, anywhere among the unknown fields at the top of the body.
  */
+import type { RunId } from "../contract/Ids.ts"
 import { sessionCursors, sessionStatusCodes } from "../contract/Vocabulary.ts"
 import type { SessionPicture } from "./RunPicture.ts"
 import { consentDocumentsTable, consentsTable, sessionsTable } from "./SystemTables.ts"
@@ -30,7 +31,7 @@ export const retrievedFeatures = (body: unknown): ReadonlyArray<string> | undefi
 
 /** `body` is the newest body's value; `records` how many were found in it. */
 export const sessionRows = (
-  run_id: string,
+  run_id: RunId,
   session: SessionPicture,
   body: unknown,
   records: number | undefined,

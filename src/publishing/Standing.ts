@@ -3,36 +3,39 @@
  * published, must not keep a later night from being published: it is left out and told, and `nightjar repair`
  * derives it again. A manifest that is lost is read off the files themselves.
  */
+import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
+import { sha256Hex } from "../foundation/Sha256.ts"
+import { RunId } from "../contract/Ids.ts"
 import { DuckDb } from "../duckdb/DuckDb.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { buildDatabase } from "./BuildDatabase.ts"
-import { filesOf, sha256Of } from "./Manifest.ts"
+import { filesOf } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
-import { fileStep } from "./OutputFiles.ts"
+import { filesBelow, fileStep } from "./OutputFiles.ts"
 import { PublishFailed } from "./Publisher.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
 
 export interface Gap {
   readonly path: string
-  readonly problem: "the file is missing" | "the file is not what was published"
+  readonly state: "missing" | "damaged"
 }
 
 /** `thoroughly`: every file is read and hashed, which costs as much as there is history. */
 export const gapsIn = (
-  { files, layout }: Pick<Store, "files" | "layout">,
+  { layout }: Pick<Store, "layout">,
   published: ReadonlyArray<ManifestFile>,
   thoroughly: boolean,
 ): ReadonlyArray<Gap> =>
   published.flatMap(({ path, bytes, sha256 }): ReadonlyArray<Gap> => {
     const stands = join(layout.root, path)
-    if (!files.exists(stands)) return [{ path, problem: "the file is missing" }]
+    if (!existsSync(stands)) return [{ path, state: "missing" }]
     if (!thoroughly) return []
-    const found = files.read(stands)
-    const isWhole = found.length === bytes && sha256Of(found) === sha256
-    return isWhole ? [] : [{ path, problem: "the file is not what was published" }]
+    const found = readFileSync(stands)
+    const isWhole = found.length === bytes && sha256Hex(found) === sha256
+    return isWhole ? [] : [{ path, state: "damaged" }]
   })
 
 /** The manifest of what can be built. */
@@ -62,22 +65,22 @@ const placePattern =
   /^tables\/([a-z_0-9]+)\/run_date=(\d{4}-\d\d-\d\d)\/([a-z0-9][a-z0-9.-]*)-v(\d+)(?:-\d+)?\.parquet$/
 
 interface Placed {
-  readonly run_id: string
+  readonly run_id: RunId
   readonly run_date: string
   readonly version: number
   readonly file: ManifestFile
 }
 
 /** A manifest of the Parquet files that stand, where the one that listed them is lost. */
-export const readOffFiles = Effect.fnUntraced(function* ({ files, layout }: Store) {
+export const readOffFiles = Effect.fnUntraced(function* ({ layout }: Store) {
   const placed: Array<Placed> = []
-  for (const path of files.walk(layout.tables).map((name) => `tables/${name}`)) {
+  for (const path of filesBelow(layout.tables).map((name) => `tables/${name}`)) {
     const [, table = "", run_date = "", run_id = "", version = "0"] = placePattern.exec(path) ?? []
     const rows = run_id === "" ? undefined : yield* countRows(join(layout.root, path))
     if (rows === undefined) continue
-    const bytes = yield* fileStep(() => files.read(join(layout.root, path)))
-    const file = { table, path, rows, bytes: bytes.length, sha256: sha256Of(bytes) }
-    placed.push({ run_id, run_date, version: Number(version), file })
+    const bytes = yield* fileStep(() => readFileSync(join(layout.root, path)))
+    const file = { table, path, rows, bytes: bytes.length, sha256: sha256Hex(bytes) }
+    placed.push({ run_id: RunId.make(run_id), run_date, version: Number(version), file })
   }
   const runs = Map.groupBy(placed, ({ run_id }) => run_id)
   return {
@@ -125,7 +128,10 @@ export const buildStanding = Effect.fnUntraced(function* (
   fresh: ReadonlySet<string>,
 ) {
   const ledger = yield* Ledger
-  const runs = yield* Effect.mapError(ledger.runs, ({ message }) => new PublishFailed({ message }))
+  const runs = yield* Effect.mapError(
+    ledger.runs,
+    ({ message, damaged = false }) => new PublishFailed({ message: `the ledger: ${message}`, damaged }),
+  )
   const earlier = filesOf(manifest).filter(({ path }) => !fresh.has(path))
   const build = Effect.fnUntraced(function* (gaps: ReadonlyArray<Gap>) {
     yield* fileStep(() => clearBuild(store))

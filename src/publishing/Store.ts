@@ -1,15 +1,15 @@
 /**
- * Where publishing works: the places, the modes and the file operations of one output folder, for whoever
+ * Where publishing works: the places, the modes and the writing of files of one output folder, for whoever
  * publishes, verifies or repairs.
  */
+import type { DurableFiles } from "../foundation/DurableFile.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import type { Layout, Modes } from "./Manifest.ts"
-import type { FileOperations } from "./OutputFiles.ts"
 
 export interface Store {
   readonly layout: Layout
   readonly modes: Modes
-  readonly files: FileOperations
+  readonly files: DurableFiles
   readonly families: ReadonlyArray<RecordFamily>
 }
 

@@ -3,6 +3,7 @@
  * becomes NULL and stays, with every field that no column names, in `extra`. A text that is too long is cut
  * with a mark. One odd value never costs its neighbours.
  */
+import { Predicate } from "effect"
 import { cutText } from "../contract/TextBounds.ts"
 import { converter } from "../records/Cells.ts"
 import type { Cell, ColumnSpec } from "../records/Columns.ts"
@@ -14,7 +15,7 @@ export type Json = Readonly<Record<string, unknown>>
 export type Row = Readonly<Record<string, Cell | undefined>>
 
 export const isObject = (value: unknown): value is Json =>
-  typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof ExactNumber)
+  Predicate.isObject(value) && !(value instanceof ExactNumber)
 
 /** The items of a list that are objects, with their places; empty for whatever is no list. */
 export const objectsOf = (value: unknown): ReadonlyArray<readonly [position: number, item: Json]> =>

@@ -3,58 +3,42 @@
  * changed, files of another hash, tables of another count, executions without a row, deletions without a
  * receipt or of which landing holds less than was counted, strays. Reads only.
  */
+import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
+import { counted } from "../foundation/Counted.ts"
+import { sha256Hex } from "../foundation/Sha256.ts"
+import type { RunId } from "../contract/Ids.ts"
 import { identifier } from "../duckdb/SqlText.ts"
 import { shortfallOf } from "../execution/DrainProof.ts"
 import type { DrainProof } from "../execution/DrainProof.ts"
 import { Landing } from "../landing/Landing.ts"
+import { problemOf } from "../messages/Problem.ts"
+import type { Problem } from "../messages/Problem.ts"
 import type { ProofLine } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { countDifferences, databaseVersion, openDatabase } from "./BuildDatabase.ts"
 import { strayFiles } from "./Commit.ts"
 import { receiptOf } from "./DeriveRun.ts"
 import { proveAgain } from "./ProveAgain.ts"
-import { filesOf, nothingPublished, readManifest, sha256Of } from "./Manifest.ts"
+import { filesOf, nothingPublished, readManifest } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
-import { fileStep } from "./OutputFiles.ts"
+import { filesBelow, fileStep } from "./OutputFiles.ts"
 import { framesOf, loadPicture } from "./RunPicture.ts"
 import type { RunPicture } from "./RunPicture.ts"
 import { gapsIn } from "./Standing.ts"
 import type { Store } from "./Store.ts"
 import { executionsTable } from "./SystemTables.ts"
 
-export interface Problem {
-  readonly problem: string
-  /** A path below the output folder, a table, or an id. */
-  readonly where: string
-  readonly next: string
-}
-
-/** What to do about each kind of damage. */
-const next = {
-  repair: "`nightjar repair` makes it good from what is landed",
-  restore: "put a copy of it back: nothing else holds it",
-  ledger: "put back the copy of ledger.sqlite that belongs to these tables",
-  publication: "the next publication sees to it, and so does `nightjar repair`",
-  report: "keep the folder as it is and compare with the service: this must not happen",
-} as const
-
-const problemOf = (problem: string, where: string, to: keyof typeof next): Problem => ({
-  problem,
-  where,
-  next: next[to],
-})
-
 /** All problems, in the order of ledger, landing, files, database; none when everything agrees. */
 export const verify = Effect.fn("Publishing.verify")(function* (store: Store) {
   const ledger = yield* Ledger
-  const manifest = yield* fileStep(() => readManifest(store.files, store.layout.manifest))
+  const manifest = yield* fileStep(() => readManifest(store.layout.manifest))
   const isLost = yield* isManifestLost(store, manifest)
   const looked = yield* Effect.result(Effect.all([ledger.problems, ledger.runs]))
   if (looked._tag === "Failure") return yield* verifyTables(store, looked.failure.message)
   const [damage, runs] = looked.success
-  const problems = damage.map((problem) => problemOf(problem, ledgerName, "restore"))
+  const problems = damage.map((detail) => problemOf(ledgerName, "facts-damaged", { detail }))
   const accepted = new Map<string, string>()
   for (const { fact } of runs) {
     // That a fact of it is damaged has been said.
@@ -65,12 +49,12 @@ export const verify = Effect.fn("Publishing.verify")(function* (store: Store) {
     // A run that is under way has nothing published yet.
     if (manifest?.runs[fact.run_id] === undefined) {
       if (!isLost && found.picture.state.published !== undefined)
-        problems.push(problemOf("published, but not in the manifest", fact.run_id, "repair"))
+        problems.push(problemOf(fact.run_id, "run-not-in-manifest"))
     } else for (const id of acceptedOf(found.picture)) accepted.set(id, fact.run_id)
   }
-  const known = new Set(runs.map(({ fact }) => fact.run_id))
+  const known = new Set<string>(runs.map(({ fact }) => fact.run_id))
   for (const run_id of Object.keys(manifest?.runs ?? {}))
-    if (!known.has(run_id)) problems.push(problemOf("published, but not in the ledger", run_id, "ledger"))
+    if (!known.has(run_id)) problems.push(problemOf(run_id, "run-not-in-ledger"))
   problems.push(...(yield* publishedProblems(store, manifest, accepted)))
   return problems as ReadonlyArray<Problem>
 })
@@ -78,25 +62,24 @@ export const verify = Effect.fn("Publishing.verify")(function* (store: Store) {
 const ledgerName = "ledger.sqlite"
 
 /** What can be said without the ledger, and what is wrong with that. */
-export const verifyTables = Effect.fn("Publishing.verifyTables")(function* (store: Store, message: string) {
-  const manifest = yield* fileStep(() => readManifest(store.files, store.layout.manifest))
+export const verifyTables = Effect.fn("Publishing.verifyTables")(function* (store: Store, detail: string) {
+  const manifest = yield* fileStep(() => readManifest(store.layout.manifest))
   return [
-    problemOf(message, ledgerName, "restore"),
+    problemOf(ledgerName, "facts-damaged", { detail }),
     ...(yield* publishedProblems(store, manifest, new Map())),
   ] as ReadonlyArray<Problem>
 })
 
 /** No manifest, although there are tables: what of them is published is not known. */
-const isManifestLost = ({ files, layout }: Store, manifest: Manifest | undefined) =>
-  fileStep(() => manifest === undefined && files.walk(layout.tables).length > 0)
+const isManifestLost = ({ layout }: Store, manifest: Manifest | undefined) =>
+  fileStep(() => manifest === undefined && filesBelow(layout.tables).length > 0)
 
 const publishedProblems = Effect.fnUntraced(function* (
   store: Store,
   manifest: Manifest | undefined,
   accepted: ReadonlyMap<string, string>,
 ) {
-  if (yield* isManifestLost(store, manifest))
-    return [problemOf("the manifest is missing or cannot be read", "tables/manifest.json", "repair")]
+  if (yield* isManifestLost(store, manifest)) return [problemOf("tables/manifest.json", "manifest-lost")]
   const standing = manifest ?? nothingPublished
   const problems = [...(yield* fileProblems(store, standing))]
   if (standing.version > 0) problems.push(...(yield* databaseProblems(store, standing, accepted)))
@@ -104,11 +87,11 @@ const publishedProblems = Effect.fnUntraced(function* (
 })
 
 /** Bodies, documents and deletions of one run; without a picture nothing more can be said of it. */
-const runProblems = Effect.fnUntraced(function* (store: Store, run_id: string) {
+const runProblems = Effect.fnUntraced(function* (store: Store, run_id: RunId) {
   const loaded = yield* Effect.result(loadPicture(run_id))
   if (loaded._tag === "Failure")
     return {
-      problems: [problemOf(loaded.failure.message, `landing/${run_id}`, "restore")],
+      problems: [problemOf(`landing/${run_id}`, "landing-unreadable", { detail: loaded.failure.message })],
       picture: undefined,
     }
   const picture = loaded.success
@@ -120,15 +103,15 @@ const runProblems = Effect.fnUntraced(function* (store: Store, run_id: string) {
 })
 
 /** Every document that was downloaded is there, and is what its name says. */
-const documentProblems = ({ files, layout }: Store, { state }: RunPicture) =>
+const documentProblems = ({ layout }: Store, { state }: RunPicture) =>
   fileStep(() =>
     [...state.tasks.values()].flatMap(({ attachments }) =>
       attachments.flatMap(({ status, path, sha256 }): ReadonlyArray<Problem> => {
         if (status !== "downloaded" || path === undefined) return []
         const stands = join(layout.root, path)
-        if (!files.exists(stands)) return [problemOf("the document is missing", path, "restore")]
-        const isWhole = sha256Of(files.read(stands)) === sha256
-        return isWhole ? [] : [problemOf("the document is not what was downloaded", path, "restore")]
+        if (!existsSync(stands)) return [problemOf(path, "document-missing")]
+        const isWhole = sha256Hex(readFileSync(stands)) === sha256
+        return isWhole ? [] : [problemOf(path, "document-changed")]
       }),
     ),
   )
@@ -149,7 +132,7 @@ const bodyProblems = Effect.fnUntraced(function* ({ state, frames }: RunPicture)
     const read = yield* Effect.result(landing.read(state.started.run_id, ref))
     if (read._tag === "Success") continue
     const where = `landing/${state.started.run_id}/${ref.segment}:${ref.offset}`
-    problems.push(problemOf(read.failure.message, where, "restore"))
+    problems.push(problemOf(where, "landing-unreadable", { detail: read.failure.message }))
   }
   return problems
 })
@@ -161,11 +144,8 @@ const deletionProblems = (picture: RunPicture): ReadonlyArray<Problem> =>
       const { deletion, execution_id } = attempt
       if (deletion === undefined || execution_id === undefined) return []
       const landed = receiptOf(framesOf(picture, task, attempt).map(({ ref }) => ref.sha256))
-      if (deletion.landed_sha256 === "")
-        return [problemOf("deleted without a receipt", execution_id, "report")]
-      return deletion.landed_sha256 === landed
-        ? []
-        : [problemOf("the receipt of its deletion is not that of what is landed", execution_id, "report")]
+      if (deletion.landed_sha256 === "") return [problemOf(execution_id, "receipt-missing")]
+      return deletion.landed_sha256 === landed ? [] : [problemOf(execution_id, "receipt-mismatch")]
     }),
   )
 
@@ -176,18 +156,16 @@ const proofProblems = Effect.fnUntraced(function* (picture: RunPicture) {
     for (const { execution_id, deletion, proof, session_id } of task.attempts) {
       if (deletion === undefined || execution_id === undefined || proof?.basis === "unwanted") continue
       const found = yield* proveAgain(picture, execution_id, session_id)
-      const problem = !found.isWhole
-        ? `deleted although landing does not hold all of it: ${missingText(found)}`
-        : isLess(found.families, proof?.families ?? [])
-          ? "landing holds fewer of its records than the proof of its deletion says"
-          : undefined
-      if (problem !== undefined) problems.push(problemOf(problem, execution_id, "report"))
+      if (!found.isWhole)
+        problems.push(problemOf(execution_id, "deleted-unproved", { missing: missingText(found) }))
+      else if (isLess(found.families, proof?.families ?? []))
+        problems.push(problemOf(execution_id, "proof-mismatch"))
     }
   return problems
 })
 
 const missingText = ({ isCounted, families }: DrainProof): string =>
-  isCounted ? `${shortfallOf(families)} records are missing` : "its products_count cannot be read"
+  isCounted ? `${counted(shortfallOf(families), "record")} missing` : "its products_count cannot be read"
 
 /** Whether a family of the proof has fewer records now. */
 const isLess = (now: ReadonlyArray<ProofLine>, then: ReadonlyArray<ProofLine>): boolean => {
@@ -197,17 +175,15 @@ const isLess = (now: ReadonlyArray<ProofLine>, then: ReadonlyArray<ProofLine>): 
 
 const fileProblems = (store: Store, manifest: Manifest) =>
   fileStep(() => {
-    const { files, layout } = store
-    const cut = files.exists(layout.next)
-      ? [problemOf("a publication was cut off; the next one finishes it", "tables", "publication")]
-      : []
+    const { layout } = store
+    const cut = existsSync(layout.next) ? [problemOf("tables", "publication-interrupted")] : []
     const strays = strayFiles(store, manifest).filter((path) => path !== "tables/manifest.next.json")
     return [
       ...cut,
-      ...gapsIn(store, filesOf(manifest), true).map(({ path, problem }) =>
-        problemOf(problem, path, "repair"),
+      ...gapsIn(store, filesOf(manifest), true).map(({ path, state }) =>
+        problemOf(path, "file-differs", { state }),
       ),
-      ...strays.map((where) => problemOf("no manifest lists the file", where, "publication")),
+      ...strays.map((where) => problemOf(where, "file-unlisted")),
     ]
   })
 
@@ -216,8 +192,8 @@ export const databaseProblems = Effect.fnUntraced(
     const version = yield* databaseVersion(store.layout.database)
     const where = "nightjar.duckdb"
     if (version !== manifest.version) {
-      const says = version === undefined ? "cannot be read" : `is version ${version}`
-      return [problemOf(`the database ${says}, the manifest is ${manifest.version}`, where, "repair")]
+      const state = version === undefined ? "cannot be read" : `is version ${version}`
+      return [problemOf(where, "database-version", { state, version: manifest.version })]
     }
     const connection = yield* openDatabase(store.layout.database, "read-only")
     const problems: Array<Problem> = []
@@ -225,7 +201,7 @@ export const databaseProblems = Effect.fnUntraced(
       manifest,
       families: store.families,
     })) {
-      problems.push(problemOf(`${found} rows of run ${run_id}, ${expected} in its files`, table, "repair"))
+      problems.push(problemOf(table, "rows-differ", { rows: counted(found, "row"), run_id, expected }))
     }
     const rows = yield* connection.rows(
       `SELECT run_id, execution_id FROM ${identifier(executionsTable.name)} WHERE execution_id IS NOT NULL`,
@@ -233,13 +209,13 @@ export const databaseProblems = Effect.fnUntraced(
     const present = new Set(rows.map((row) => JSON.stringify([row["run_id"], row["execution_id"]])))
     for (const [execution_id, run_id] of accepted) {
       if (present.has(JSON.stringify([run_id, execution_id]))) continue
-      problems.push(problemOf(`not in ${executionsTable.name}`, execution_id, "repair"))
+      problems.push(problemOf(execution_id, "execution-not-in-tables", { table: executionsTable.name }))
     }
     return problems
   },
   Effect.scoped,
   // The version can be read, and something in it cannot.
   Effect.catchTag("DuckDbFailed", ({ message }) =>
-    Effect.succeed([problemOf(`the database cannot be read: ${message}`, "nightjar.duckdb", "repair")]),
+    Effect.succeed([problemOf("nightjar.duckdb", "database-unreadable", { detail: message })]),
   ),
 )

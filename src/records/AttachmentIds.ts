@@ -3,6 +3,7 @@
  * of strings, under a key whose name contains `attachment` is taken for one (architecture, decision 10).
  * Only a harmless alphabet is ever requested; everything else is told apart, never dropped.
  */
+import { BoundBroken, bodyBounds } from "../contract/BodyBounds.ts"
 import { cutText, idCharactersMax } from "../contract/TextBounds.ts"
 import { ExactNumber } from "./ExactNumber.ts"
 
@@ -21,6 +22,8 @@ export const attachmentIds = (data: unknown): AttachmentIds => {
   const take = (id: string): void => {
     if (harmless.test(id)) requestable.add(id)
     else refused.add(cutText(id, idCharactersMax))
+    if (requestable.size + refused.size > bodyBounds.documentsMax)
+      throw new BoundBroken(`it names more than ${bodyBounds.documentsMax} documents`)
   }
   // Children are pushed in reverse so that they are taken in the order of the body.
   const pending: Array<unknown> = [data]

@@ -44,8 +44,7 @@ export const required = (name: string, type: ColumnType, comment: string): Colum
 })
 
 /**
- * Collects rows of one table. Memory grows with the rows until `finish`, which hands them out and begins
- * anew.
+ * Collects rows of one table. Memory grows with the rows until they are handed out.
  */
 export class TableBuilder {
   readonly spec: TableSpec
@@ -73,7 +72,7 @@ export class TableBuilder {
     const first = shared.length
     if (first + cells.length !== columns.length) {
       const given = first + cells.length
-      throw new Error(`${this.spec.name}: a row of ${given} cells for ${columns.length} columns`)
+      throw new Error(`${this.spec.name}: a row of ${given} cells for columns: ${columns.length}`)
     }
     for (let i = 0; i < first; i++) columns[i]!.push(shared[i]!)
     for (let i = 0; i < cells.length; i++) columns[first + i]!.push(cells[i]!)
@@ -96,14 +95,33 @@ export class TableBuilder {
     this.append(this.spec.columns.map((each) => row[each.name] ?? null))
   }
 
+  /** How many of the first rows hold so many UTF-16 units of text at most; one in any case. */
+  rowsWithin(textUnitsMax: number): number {
+    let units = 0
+    for (let row = 0; row < this.#rows; row++) {
+      for (const cells of this.#cells) {
+        const cell = cells[row]
+        if (typeof cell === "string") units += cell.length
+      }
+      if (units > textUnitsMax) return Math.max(1, row)
+    }
+    return this.#rows
+  }
+
   /** The rows so far as one Arrow table of one batch; the builder is empty afterwards. */
   finish(): Table {
+    return this.take(this.#rows)
+  }
+
+  /** The first so many rows as one Arrow table of one batch; the builder keeps the others. */
+  take(rows: number): Table {
     const { columns } = this.spec
     const data: Array<Data> = []
     const fields: Array<Field> = []
     for (let i = 0; i < columns.length; i++) {
       const spec = columns[i]!
-      const filled = columnData(spec, this.#cells[i]!)
+      const cells = this.#cells[i]!
+      const filled = columnData(spec, rows === cells.length ? cells : cells.slice(0, rows))
       if (filled.nullCount > 0 && !spec.nullable) {
         throw new Error(`${this.spec.name}.${spec.name} is required and got a NULL`)
       }
@@ -111,9 +129,9 @@ export class TableBuilder {
       fields.push(new Field(spec.name, filled.type, spec.nullable))
     }
     const schema = new Schema(fields)
-    const struct = makeData({ type: new Struct(fields), length: this.#rows, nullCount: 0, children: data })
-    this.#cells = columns.map(() => [])
-    this.#rows = 0
+    const struct = makeData({ type: new Struct(fields), length: rows, nullCount: 0, children: data })
+    this.#cells = this.#cells.map((cells) => cells.slice(rows))
+    this.#rows -= rows
     return new Table(schema, new RecordBatch(schema, struct))
   }
 }

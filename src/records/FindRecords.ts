@@ -121,7 +121,7 @@ export const findRecords = (data: unknown, root = "data"): Found => {
       if (typeof product === "string" && typeof sub_family === "string") {
         isRecord = true
         if (records.length === bodyBounds.recordsMax)
-          throw new BoundBroken(`it holds more than ${bodyBounds.recordsMax} records`)
+          throw new BoundBroken(`it contains more than ${bodyBounds.recordsMax} records`)
         records.push({ value: value as Readonly<Record<string, unknown>>, product, sub_family, place })
       }
     }

@@ -5,6 +5,7 @@
  * is dropped.
  */
 import type { Table } from "apache-arrow"
+import type { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../contract/Ids.ts"
 import { timestampCell } from "./Cells.ts"
 import type { Cell } from "./ColumnData.ts"
 import { TableBuilder } from "./Columns.ts"
@@ -30,12 +31,12 @@ import {
 
 /** Where a body comes from; the first columns of every row. */
 export interface Lineage {
-  readonly run_id: string
-  readonly task_id: string
-  readonly execution_id: string | null
-  readonly session_id: string | null
-  readonly customer_id: string | null
-  readonly engine_reference: string | null
+  readonly run_id: RunId
+  readonly task_id: TaskId
+  readonly execution_id: ExecutionId | null
+  readonly session_id: SessionId | null
+  readonly customer_id: CustomerId | null
+  readonly engine_reference: EngineReference | null
 }
 
 /** What became of the records of one body. */
@@ -70,7 +71,7 @@ export interface Flushed {
 /** Enough for a full row group of Parquet, and little enough to be held beside the next one. */
 const fullRows = 122_880
 /** UTF-16 units of JSON text, which is what can make few rows large. */
-const fullTextUnits = 64 * 1024 * 1024
+const fullTextUnits = 16 * 1024 * 1024
 
 /** What other bodies of the same session have brought: it may be read from several endpoints. */
 export interface Beside {
@@ -259,16 +260,17 @@ export class Normaliser {
     return this.#rows >= fullRows || this.#textUnits >= fullTextUnits
   }
 
-  /** All rows so far, one Arrow table per table that has any; memory is free afterwards. */
-  flush(): ReadonlyArray<Flushed> {
-    const flushed: Array<Flushed> = []
+  /** All rows so far, as Arrow tables of bounded text, each made when it is asked for: memory is bounded too. */
+  *flush(): Generator<Flushed, void> {
     for (const builder of this.#builders.values()) {
-      const { rows, spec } = builder
-      if (rows > 0) flushed.push({ spec, rows, table: builder.finish() })
+      const { spec } = builder
+      while (builder.rows > 0) {
+        const rows = builder.rowsWithin(fullTextUnits)
+        yield { spec, rows, table: builder.take(rows) }
+      }
     }
     this.#rows = 0
     this.#textUnits = 0
-    return flushed
   }
 }
 

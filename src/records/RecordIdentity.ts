@@ -4,6 +4,7 @@
  * are told apart by their number in it.
  */
 import { hash } from "node:crypto"
+import type { CustomerId, EngineReference, SessionId } from "../contract/Ids.ts"
 import { ExactNumber, decimalIdentity } from "./ExactNumber.ts"
 
 /** Objects nested deeper than this inside a record cost that record: real ones have three levels. */
@@ -81,9 +82,9 @@ export const recordIds = (owner: string): ((sub_family: string, text: string) =>
 
 /** Whose record it is, the same in every night. */
 export const ownerOf = (task: {
-  readonly customer_id: string | null
-  readonly engine_reference: string | null
-  readonly session_id: string | null
+  readonly customer_id: CustomerId | null
+  readonly engine_reference: EngineReference | null
+  readonly session_id: SessionId | null
 }): string =>
   task.engine_reference === null
     ? `session/${task.session_id ?? ""}`

@@ -3,9 +3,10 @@
  * needs a file and no code. A file that is wrong in any way is refused with file, line and column before a
  * night begins.
  */
-import { Effect, Schema, SchemaIssue } from "effect"
-import { LineCounter, isNode, parseDocument } from "yaml"
-import type { Document } from "yaml"
+import { Effect, Result, Schema } from "effect"
+import type { Finding } from "../foundation/SchemaFindings.ts"
+import { decodeYaml, problemLines } from "../foundation/YamlFile.ts"
+import type { YamlKind } from "../foundation/YamlFile.ts"
 import { decimalShape } from "./ColumnData.ts"
 import type { ColumnType } from "./ColumnData.ts"
 
@@ -101,9 +102,6 @@ export class RecordSchemaInvalid extends Schema.TaggedError<RecordSchemaInvalid>
   message: Schema.String,
 }) {}
 
-type SchemaIssuePath = ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined
-type Trouble = { readonly path: ReadonlyArray<PropertyKey>; readonly message: string }
-
 // Names that the tables give to columns of their own.
 const lineageNames = [
   "run_id",
@@ -119,14 +117,15 @@ const lineageNames = [
   "sub_family",
 ]
 
-const nameTroubles = (file: RecordSchemaFile): ReadonlyArray<Trouble> => {
-  const troubles: Array<Trouble> = []
+const nameTroubles = (file: RecordSchemaFile): ReadonlyArray<Finding> => {
+  const troubles: Array<Finding> = []
+  const tell = (path: ReadonlyArray<string>, message: string) => troubles.push({ path, at: "value", message })
   const children = Object.entries(file.children ?? {})
   const check = (names: ReadonlyArray<string>, path: ReadonlyArray<string>): void => {
     for (const name of names) {
-      if (!isName(name)) troubles.push({ path: [...path, name], message: "expected a name in snake_case" })
+      if (!isName(name)) tell([...path, name], "expected a name in snake_case")
       if (lineageNames.includes(name)) {
-        troubles.push({ path: [...path, name], message: `${name} is a column that every record table has` })
+        tell([...path, name], `${name} is a column that every record table has`)
       }
     }
   }
@@ -138,10 +137,10 @@ const nameTroubles = (file: RecordSchemaFile): ReadonlyArray<Trouble> => {
   for (const [field, child] of children) {
     const path = ["children", field]
     if (Object.hasOwn(file.columns, field)) {
-      troubles.push({ path, message: `${field} is a column already` })
+      tell(path, `${field} is a column already`)
     }
     if ((child.columns === undefined) === (child.item === undefined)) {
-      troubles.push({ path, message: "expected either columns or item" })
+      tell(path, "expected either columns or item")
     }
     check(Object.keys(child.columns ?? {}), [...path, "columns"])
     check(child.item === undefined ? [] : [child.item.name], [...path, "item"])
@@ -177,58 +176,20 @@ const familyOf = (file: RecordSchemaFile): RecordFamily => ({
   })),
 })
 
-/** The line of the innermost node that a path leads to. */
-const offsetOf = (document: Document, path: ReadonlyArray<PropertyKey>): number => {
-  for (let length = path.length; length >= 0; length--) {
-    const node = document.getIn(path.slice(0, length), true)
-    if (isNode(node) && node.range) return node.range[0]
-  }
-  return 0
+const recordSchema: YamlKind<RecordSchemaFile> = {
+  named: "the record schema",
+  schema: RecordSchemaFile,
+  check: nameTroubles,
 }
-
-/** Names the key where the message only says that there is one too many or too few. */
-const clearer = (message: string, path: SchemaIssuePath): string => {
-  const last = path?.at(-1)
-  const key = String(typeof last === "object" ? last.key : last)
-  if (message === "Missing key") return `${key} is missing`
-  return message === "Expected no excess property" ? `unknown key ${key}` : message
-}
-
-const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
 
 /** One file's text -> its family, or every trouble of it as `file:line:column: message`. */
 export const parseRecordSchema = (
   file: string,
   text: string,
-): Effect.Effect<RecordFamily, RecordSchemaInvalid> => {
-  const lines = new LineCounter()
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
-  const refuse = (troubles: ReadonlyArray<{ readonly offset: number; readonly message: string }>) => {
-    const messages = troubles.map(({ offset, message }) => {
-      const { line, col } = lines.linePos(offset)
-      return `${file}:${line}:${col}: ${message}`
-    })
-    return Effect.fail(new RecordSchemaInvalid({ message: messages.join("\n") }))
-  }
-  const placed = ({ path, message }: Trouble) => ({ offset: offsetOf(document, path), message })
-  if (document.errors.length > 0) {
-    return refuse(document.errors.map((error) => ({ offset: error.pos[0], message: error.message })))
-  }
-  const decode = Schema.decodeUnknownEffect(RecordSchemaFile)
-  return decode(document.toJS(), { errors: "all", onExcessProperty: "error" }).pipe(
-    Effect.catch((error) =>
-      refuse(
-        formatIssue(error.issue).issues.map((issue) =>
-          placed({
-            path: (issue.path ?? []).map((step) => (typeof step === "object" ? step.key : step)),
-            message: clearer(issue.message, issue.path),
-          }),
-        ),
-      ),
-    ),
-    Effect.flatMap((schema) => {
-      const troubles = nameTroubles(schema)
-      return troubles.length > 0 ? refuse(troubles.map(placed)) : Effect.succeed(familyOf(schema))
+): Effect.Effect<RecordFamily, RecordSchemaInvalid> =>
+  Effect.fromResult(
+    Result.mapBoth(decodeYaml(recordSchema, file, text), {
+      onSuccess: familyOf,
+      onFailure: (problems) => new RecordSchemaInvalid({ message: problemLines(problems) }),
     }),
   )
-}

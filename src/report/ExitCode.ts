@@ -2,21 +2,23 @@
  * What a finished run answers its caller: pure. 4 wins over 3, because what a rerun can finish comes first,
  * and what needs a person will still be there afterwards.
  */
+import { exitOf } from "../ends/EndRow.ts"
 import { pendingDeletions } from "../execution/DeleteExecutions.ts"
+import { verdictOfTask } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 
 /**
  * 0: all went well. 3: some tasks need the customer or an engineer. 4: something is left that a rerun can
  * finish.
  */
-export type RunExitCode = 0 | 3 | 4
+export type RunExitCode = ReturnType<typeof exitOf>
 
 export const exitCodeOf = (run: RunState, after_export: "delete" | "keep"): RunExitCode => {
-  const outcomes = [...run.tasks.values()].map((task) => task.settled?.fact.outcome ?? "unfinished")
-  if (outcomes.includes("unfinished")) return 4
+  const codes = [...run.tasks.values()].map((task) => exitOf(verdictOfTask(task).outcome))
+  if (codes.includes(4)) return 4
   if (after_export === "delete" && pendingDeletions(run) > 0) return 4
   const isWhole = (run.published?.fact.left_out ?? []).length === 0
-  return isWhole && outcomes.every((outcome) => outcome === "succeeded") ? 0 : 3
+  return isWhole && codes.every((code) => code === 0) ? 0 : 3
 }
 
 /** Whether something of this run is still at the service that a later run has to collect or delete. */

@@ -2,10 +2,10 @@
  * The summary as a person reads it in the morning: what came, who has to act on what did not, and what is
  * left. Fits any terminal; without one there is neither colour nor a line break inside a sentence.
  */
-import { outcomes } from "../ledger/Fact.ts"
-import type { WhoActs } from "../ledger/Fact.ts"
+import { actionNeeded, outcomes } from "../ends/EndRow.ts"
 import type { Summary, Trouble } from "./Summary.ts"
-import { counted, plain, span, wrap } from "./TextTable.ts"
+import { counted } from "../foundation/Counted.ts"
+import { plain, span, wrap } from "./TextTable.ts"
 
 export interface Style {
   /** Infinity when nobody looks. */
@@ -16,13 +16,6 @@ export interface Style {
 const codes = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33 } as const
 export const paint = (style: Style, colour: keyof typeof codes, text: string): string =>
   style.colour ? `\u001b[${codes[colour]}m${text}\u001b[0m` : text
-
-const whoActs: Readonly<Record<WhoActs, string>> = {
-  customer: "The customer must act",
-  engineer: "An engineer must look",
-  service: "The service must recover",
-  nobody: "Nobody has to act",
-}
 
 /** What an exit code says to whoever called. */
 export const exitMeaning: Readonly<Record<number, string>> = {
@@ -37,10 +30,11 @@ export const renderSummary = (summary: Summary, style: Style): string => {
     const troubles = summary.troubles.filter(({ who_acts }) => who_acts === actor)
     if (troubles.length === 0) continue
     const tasks = troubles.reduce((sum, { count }) => sum + count, 0)
-    lines.push("", paint(style, "bold", wrap(`${whoActs[actor]} (${counted(tasks, "task")})`, style.width)))
+    const needed = actionNeeded[actor].replace(/^./, (letter) => letter.toUpperCase())
+    lines.push("", paint(style, "bold", wrap(`${needed} (${counted(tasks, "task")})`, style.width)))
     for (const trouble of troubles) lines.push(...troubleLines(trouble, style))
   }
-  const rest = [...deletionLines(summary), ...summary.warnings.map((text) => `Warning: ${text}.`)]
+  const rest = [...deletionLines(summary), ...summary.warnings.map((text) => `Warning: ${text}`)]
   if (rest.length > 0) lines.push("", ...rest.map((text) => wrap(text, style.width, "", "  ")))
   return lines.join("\n")
 }
@@ -78,13 +72,13 @@ const counts = (summary: Summary, style: Style): ReadonlyArray<string> => {
 }
 
 const troubleLines = (trouble: Trouble, style: Style): ReadonlyArray<string> => {
-  const { count, reason, outcome, examples, message, advice } = trouble
+  const { count, reason, outcome, examples, message, means, advice } = trouble
   const more = count > examples.length ? ` and ${count - examples.length} more` : ""
   return [
     wrap(`${String(count).padStart(4)}  ${reason} (${outcome})`, style.width, "", "      "),
     paint(style, "dim", wrap(`${examples.map(plain).join(", ")}${more}`, style.width, "      ")),
     ...(message === undefined ? [] : [wrap(`“${message}”`, style.width, "      ")]),
-    wrap(advice, style.width, "      "),
+    wrap(`${means} ${advice}`, style.width, "      "),
   ]
 }
 

@@ -3,13 +3,16 @@
  * not succeed by who must act, then what is left at the service. Holds ids and reasons, never a value of a
  * parameter.
  */
-import type { Outcome, WhoActs } from "../ledger/Fact.ts"
+import type { RunId } from "../contract/Ids.ts"
+import type { Outcome, WhoActs } from "../ends/EndRow.ts"
+import { rowOf } from "../ends/Ends.ts"
 import { shortfallOf, surplusOf } from "../execution/DrainProof.ts"
+import { verdictOfTask } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState, TokenNote } from "../ledger/RunState.ts"
 import { dayOf } from "../tokens/TokenLogin.ts"
-import { adviceOf } from "./Advice.ts"
-import { shorten } from "./TerminalText.ts"
-import { counted } from "./TextTable.ts"
+import { cutText } from "../contract/TextBounds.ts"
+import { told } from "../messages/Catalogue.ts"
+import { counted } from "../foundation/Counted.ts"
 
 /** Tasks of one reason; `who_acts` is never `nobody` here. */
 export interface Trouble {
@@ -21,11 +24,13 @@ export interface Trouble {
   readonly examples: ReadonlyArray<string>
   /** What the first task says beyond its reason, if anything. */
   readonly message: string | undefined
+  /** What the reason means, and what to do next: a sentence or two each. */
+  readonly means: string
   readonly advice: string
 }
 
 export interface Summary {
-  readonly run_id: string
+  readonly run_id: RunId
   readonly job: string
   readonly job_path: string
   readonly run_date: string
@@ -69,13 +74,16 @@ export const summarise = (run: RunState): Summary => {
     elapsed_ms: run.ended === undefined ? undefined : Math.max(0, run.ended.at - run.started_at),
     exit_code: run.ended?.exit_code,
     tasks: tasks.length,
-    outcomes: countBy(tasks.map(outcomeOf), {
-      succeeded: 0,
-      partial: 0,
-      failed: 0,
-      skipped: 0,
-      unfinished: 0,
-    }),
+    outcomes: countBy(
+      tasks.map((task) => verdictOfTask(task).outcome),
+      {
+        succeeded: 0,
+        partial: 0,
+        failed: 0,
+        skipped: 0,
+        unfinished: 0,
+      },
+    ),
     executions: attempts.filter(({ attempt }) => attempt.execution_id !== undefined).length,
     records_counted: tasks.reduce((sum, task) => sum + countedBy(task), 0),
     attachments,
@@ -90,8 +98,6 @@ export const summarise = (run: RunState): Summary => {
     ],
   }
 }
-
-export const outcomeOf = (task: TaskState): Outcome => task.settled?.fact.outcome ?? "unfinished"
 
 const countBy = <K extends string>(values: ReadonlyArray<K>, zeros: Readonly<Record<K, number>>) => {
   const counts: Record<K, number> = { ...zeros }
@@ -109,31 +115,25 @@ const countedBy = ({ attempts }: TaskState): number => {
 const reasonMax = 200
 const messageMax = 1_000
 
-const inProgress = "Not finished yet: `nightjar run` goes on with it."
-
 const troublesOf = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<Trouble> => {
   const groups = new Map<string, { trouble: Trouble; examples: Array<string>; count: number }>()
   for (const task of tasks) {
-    const fact = task.settled?.fact
-    if (fact?.outcome === "succeeded") continue
-    const { outcome, who_acts, ...told } = fact ?? {
-      outcome: "unfinished" as const,
-      reason: "IN_PROGRESS",
-      who_acts: "service" as const,
-    }
-    const reason = shorten(told.reason, reasonMax)
+    const { outcome, who_acts, message, ...rest } = verdictOfTask(task)
+    if (outcome === "succeeded") continue
+    const reason = cutText(rest.reason, reasonMax)
     const key = JSON.stringify([who_acts, outcome, reason])
     const group = groups.get(key)
     if (group === undefined) {
-      const about = fact === undefined ? inProgress : adviceOf(fact.reason)
+      const { means, next } = rowOf(rest.reason)
       const trouble = {
         who_acts,
         outcome,
         reason,
         count: 0,
         examples: [],
-        message: fact?.message === undefined ? undefined : shorten(fact.message, messageMax),
-        advice: about,
+        message: message === undefined ? undefined : cutText(message, messageMax),
+        means,
+        advice: next,
       }
       groups.set(key, { trouble, examples: [subjectOf(task)], count: 1 })
       continue
@@ -172,23 +172,30 @@ const deletionsOf = (tasks: ReadonlyArray<TaskState>): Summary["deletions"] => {
 /** Tokens that end soon, were dropped, or were asked for in vain. */
 const tokenWarnings = (notes: ReadonlyArray<TokenNote>): ReadonlyArray<string> => {
   const ending = notes.filter((note) => note._tag === "TokenExpiring")
-  const groups = new Map<string, number>()
+  const groups = new Map<string, { readonly tag: string; readonly reason: string; readonly count: number }>()
   for (const note of notes) {
     if (note._tag !== "TokenDropped" && note._tag !== "TicketDropped") continue
     // A login that did not succeed has its own verdict.
     if (note.reason === "NO_AUTH_OK") continue
-    const text =
-      note._tag === "TokenDropped"
-        ? `stored tokens are not used any more: ${note.reason}`
-        : `tickets brought no token: ${note.reason}`
-    groups.set(text, (groups.get(text) ?? 0) + 1)
+    const key = JSON.stringify([note._tag, note.reason])
+    const group = groups.get(key)
+    groups.set(key, { tag: note._tag, reason: note.reason, count: (group?.count ?? 0) + 1 })
   }
   const first = ending.toSorted((a, b) => a.expires_at - b.expires_at)[0]
   return [
     ...(first === undefined
       ? []
-      : [`${ending.length} stored tokens end within 14 days, the first ${dayOf(first.expires_at)}`]),
-    ...[...groups].map(([text, count]) => `${count} ${text}`),
+      : [
+          told("tokens-expiring", {
+            tokens: counted(ending.length, "stored token"),
+            day: dayOf(first.expires_at),
+          }),
+        ]),
+    ...[...groups.values()].map(({ tag, reason, count }) =>
+      tag === "TokenDropped"
+        ? told("token-dropped", { tokens: counted(count, "stored token"), reason })
+        : told("ticket-dropped", { tickets: counted(count, "ticket"), reason }),
+    ),
   ]
 }
 
@@ -202,10 +209,7 @@ const refusedTokens = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<string> =
   )
   return refused.length === 0
     ? []
-    : [
-        `the service refused ${counted(refused.length, "start")} with a stored token; where the job has ` +
-          "parameters, they were sent instead",
-      ]
+    : [told("token-start-refused", { starts: counted(refused.length, "start") })]
 }
 
 /** What counts and records do not say alike, of executions that are kept and of those that are not. */
@@ -214,13 +218,18 @@ const recordWarnings = (attempts: ReadonlyArray<AttemptState>): ReadonlyArray<st
   const missing = kept.reduce((sum, one) => sum + shortfallOf(one.kept?.families ?? []), 0)
   const whole = attempts.filter(({ proof }) => proof?.basis === "counted" && surplusOf(proof.families) > 0)
   const surplus = whole.reduce((sum, { proof }) => sum + surplusOf(proof?.families ?? []), 0)
-  const short = missing > 0 ? `; ${counted(missing, "counted record")} did not come` : ""
+  const short = missing > 0 ? `; ${counted(missing, "counted record")} not returned` : ""
   return [
     ...(kept.length > 0
-      ? [`${counted(kept.length, "execution")} kept at the service: not all is known to be here${short}`]
+      ? [told("executions-kept", { executions: counted(kept.length, "execution"), missing: short })]
       : []),
     ...(surplus > 0
-      ? [`${counted(whole.length, "execution")} brought ${counted(surplus, "record")} more than counted`]
+      ? [
+          told("records-surplus", {
+            executions: counted(whole.length, "execution"),
+            records: counted(surplus, "record"),
+          }),
+        ]
       : []),
   ]
 }
@@ -230,9 +239,7 @@ const gapWarnings = (without: ReadonlyArray<string>): ReadonlyArray<string> => {
   if (without.length === 0) return []
   const more = without.length > examplesMax ? ` and ${without.length - examplesMax} more` : ""
   const runs = `${without.slice(0, examplesMax).join(", ")}${more}`
-  return [
-    `files of ${runs} are missing from the tables or were changed: \`nightjar repair\` derives them again`,
-  ]
+  return [told("tables-incomplete", { runs })]
 }
 
 /** Bodies that are landed and not in the tables; the first is named. */
@@ -241,7 +248,8 @@ const leftOutWarnings = ({ started, published }: RunState): ReadonlyArray<string
   const [first] = left_out
   if (first === undefined) return []
   const where = `landing/${started.run_id}/${first.where}`
-  return [`${counted(left_out.length, "answer")} not in the tables: ${where}: ${first.reason}`]
+  const answers = counted(left_out.length, "answer")
+  return [told("answers-left-out", { answers, where, reason: first.reason })]
 }
 
 const warningsOf = (
@@ -253,14 +261,15 @@ const warningsOf = (
   const open = tasks
     .flatMap((task) => task.attempts)
     .filter((one) => one.execution_id !== undefined && !one.closed && one.disowned !== true)
-  if (open.length > 0) warnings.push(`${open.length} executions are still in flight at the service`)
-  if (orphans > 0)
-    warnings.push(`${orphans} lost starts were sent again: the first may have run unseen at the service`)
+  if (open.length > 0)
+    warnings.push(told("executions-in-flight", { executions: counted(open.length, "execution") }))
+  if (orphans > 0) warnings.push(told("start-repeated", { starts: counted(orphans, "start") }))
   warnings.push(...tokenWarnings(tasks.flatMap(({ tokens }) => tokens ?? [])), ...refusedTokens(tasks))
   warnings.push(...recordWarnings(tasks.flatMap(({ attempts }) => attempts)))
   const { missing, refused, failed } = attachments
-  if (missing > 0) warnings.push(`${missing} attachments are missing at the service`)
-  if (refused > 0) warnings.push(`${refused} attachments have identifiers that are never requested`)
-  if (failed > 0) warnings.push(`${failed} attachments could not be downloaded`)
+  const files = (count: number) => ({ attachments: counted(count, "attachment") })
+  if (missing > 0) warnings.push(told("attachments-missing", files(missing)))
+  if (refused > 0) warnings.push(told("attachments-refused", files(refused)))
+  if (failed > 0) warnings.push(told("attachments-failed", files(failed)))
   return warnings
 }

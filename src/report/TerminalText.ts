@@ -4,6 +4,7 @@
  * `\u001b`, which is also how JSON spells them; a line beyond any use is cut with a mark. Only a terminal is
  * written to through here: a pipe and a file get every byte as it is.
  */
+import { cutText } from "../contract/TextBounds.ts"
 
 /** Longer lines are cut: a screen of any size shows far less of one. */
 const lineMax = 10_000
@@ -21,15 +22,9 @@ const escaped = (character: string): string =>
     (_, index) => `\\u${character.charCodeAt(index).toString(16).padStart(4, "0")}`,
   ).join("")
 
-/** The first characters, and how many there were; never half of one that takes two units. */
-export const shorten = (text: string, max: number): string =>
-  text.length <= max
-    ? text
-    : `${text.slice(0, max).replace(/[\uD800-\uDBFF]$/, "")}… (${text.length} characters, cut)`
-
 /** `painted`: the text was made by this program, which colours the values in it after making them plain. */
 export const forTerminal = (text: string, painted: boolean): string => {
-  const lines = text.length <= lineMax ? text : text.replace(/[^\n]+/g, (line) => shorten(line, lineMax))
+  const lines = text.length <= lineMax ? text : text.replace(/[^\n]+/g, (line) => cutText(line, lineMax))
   return painted
     ? lines.replace(
         controlButColours,

@@ -3,7 +3,7 @@
  * code and no control character of a value ever reaches the terminal from here.
  */
 
-import { shorten } from "./TerminalText.ts"
+import { cutText } from "../contract/TextBounds.ts"
 
 /** A value of the service may be of any length; what is told of it in a sentence or a cell is not. */
 const sentenceMax = 2_000
@@ -20,7 +20,7 @@ export const wrap = (text: string, width: number, indent = "", hang = indent): s
   const lines: Array<string> = []
   let line = indent
   let empty = true
-  for (const word of plain(shorten(text, sentenceMax)).split(" ")) {
+  for (const word of plain(cutText(text, sentenceMax)).split(" ")) {
     if (!empty && line.length + 1 + word.length > width) {
       lines.push(line)
       line = hang
@@ -51,7 +51,7 @@ export const table = (
   rows: ReadonlyArray<ReadonlyArray<string>>,
   { width, right = new Set() }: TableOptions,
 ): string => {
-  const all = [header, ...rows].map((row) => row.map((cell) => plain(shorten(cell, cellMax))))
+  const all = [header, ...rows].map((row) => row.map((cell) => plain(cutText(cell, cellMax))))
   const widths = header.map((_, column) =>
     all.reduce((widest, row) => Math.max(widest, row[column]?.length ?? 0), 0),
   )
@@ -88,6 +88,3 @@ export const span = (milliseconds: number): string => {
   if (minutes < 60) return `${minutes} min`
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
-
-/** `1 task`, `2 tasks`. */
-export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`

@@ -4,6 +4,7 @@
  */
 import { sourceNameOf } from "../contract/ResultsSource.ts"
 import type { AttemptDrained, Fact, Recorded } from "../ledger/Fact.ts"
+import { actionNeeded } from "../ends/EndRow.ts"
 import { dayOf } from "../tokens/TokenLogin.ts"
 
 export const renderRecorded = ({ at, fact }: Recorded): string =>
@@ -60,7 +61,7 @@ const sentence = (fact: Fact): string => {
     }
     case "TaskSettled": {
       const { outcome, reason, who_acts, message } = fact
-      return `settled: ${outcome}, ${reason}, ${who_acts} must act${maybe(": %", message)}`
+      return `settled: ${outcome}, ${reason}, ${actionNeeded[who_acts]}${maybe(": %", message)}`
     }
     case "CredentialRejected":
       return `login ${short(fact.fingerprint)} was rejected with ${fact.reason}; not sent again unchanged`
@@ -114,7 +115,7 @@ const ofAttempt = (fact: Extract<Fact, { readonly attempt: number }>): string =>
     case "TicketIssued":
       return "a ticket was issued; it is exchanged once the login has succeeded"
     case "TicketDropped":
-      return `the ticket brought no token: ${fact.reason}`
+      return `the ticket was not exchanged for a token: ${fact.reason}`
     case "OrphanSuspected":
       return "an earlier start may have run unseen (possible orphan)"
     case "AttemptObserved": {

@@ -3,13 +3,12 @@
  * turns between engines so that a slow one starves nobody. No clock and no effect in here: the caller brings
  * the time. A candidate is looked at again only when what stood in its way is gone.
  */
+import type { Access, EngineReference, TaskId } from "../contract/Ids.ts"
 import { DelayQueue } from "../foundation/DelayQueue.ts"
 
 /** A task that wants to start an execution. */
-export interface Candidate {
-  readonly task_id: string
-  readonly customer_id: string
-  readonly engine_reference: string
+export interface Candidate extends Access {
+  readonly task_id: TaskId
   /** Credentials of one login are never in flight twice, whichever customers they stand for. */
   readonly fingerprint: string | undefined
 }
@@ -31,14 +30,14 @@ interface Line {
 export class Schedule {
   readonly #limits: Limits
   /** Engines with candidates; the one that was served last stands last. */
-  readonly #ready = new Map<string, Line>()
+  readonly #ready = new Map<EngineReference, Line>()
   readonly #delayed = new DelayQueue<Candidate>()
   /** Candidates that wait for a conflict key to come free, by that key. */
   readonly #parked = new Map<string, Line>()
-  readonly #inFlight = new Map<string, Candidate>()
+  readonly #inFlight = new Map<TaskId, Candidate>()
   readonly #taken = new Map<string, number>()
-  readonly #engineCount = new Map<string, number>()
-  readonly #engineClosedUntil = new Map<string, number>()
+  readonly #engineCount = new Map<EngineReference, number>()
+  readonly #engineClosedUntil = new Map<EngineReference, number>()
   #waiting = 0
 
   constructor(limits: Limits) {
@@ -69,7 +68,7 @@ export class Schedule {
   }
 
   /** The execution of this task is closed at the service: its slot and its customer are free. */
-  release(task_id: string): void {
+  release(task_id: TaskId): void {
     const candidate = this.#inFlight.get(task_id)
     if (candidate === undefined) return
     this.#inFlight.delete(task_id)
@@ -82,7 +81,7 @@ export class Schedule {
    * What became of this task's execution cannot be known tonight: whoever shares its customer or its login
    * waits on, everybody else gets its slot.
    */
-  abandon(task_id: string): void {
+  abandon(task_id: TaskId): void {
     const candidate = this.#inFlight.get(task_id)
     if (candidate === undefined) return
     this.#inFlight.delete(task_id)
@@ -90,11 +89,11 @@ export class Schedule {
   }
 
   /** Nothing of this engine is offered before `until`, nor before a later moment that was named already. */
-  closeEngine(engine_reference: string, until: number): void {
+  closeEngine(engine_reference: EngineReference, until: number): void {
     this.#engineClosedUntil.set(engine_reference, Math.max(until, this.closedUntil(engine_reference)))
   }
 
-  closedUntil(engine_reference: string): number {
+  closedUntil(engine_reference: EngineReference): number {
     return this.#engineClosedUntil.get(engine_reference) ?? 0
   }
 
@@ -121,7 +120,7 @@ export class Schedule {
    * Takes away everything that still waits, for instance when the deadline has come, or only what waits for
    * one engine.
    */
-  drain(engine_reference?: string): ReadonlyArray<Candidate> {
+  drain(engine_reference?: EngineReference): ReadonlyArray<Candidate> {
     const all: Array<Candidate> = []
     const isMeant = (one: Candidate) =>
       engine_reference === undefined || one.engine_reference === engine_reference
@@ -155,7 +154,7 @@ export class Schedule {
     return wake
   }
 
-  #line(engine: string): Line {
+  #line(engine: EngineReference): Line {
     const known = this.#ready.get(engine)
     if (known !== undefined) return known
     const line = newLine()

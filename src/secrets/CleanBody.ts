@@ -4,7 +4,9 @@
  * concerned are rewritten: every other byte stays, numbers, duplicate keys and white space included, and a
  * body that holds nothing secret is returned as it came. A body that is no JSON is searched as text.
  */
+import { isUtf8 } from "node:buffer"
 import { measureLargeBody } from "../contract/BodyBounds.ts"
+import { secretCharactersMax } from "../contract/TextBounds.ts"
 import { jsonTokens, stringValue, valueEnd } from "./JsonTokens.ts"
 import type { JsonToken } from "./JsonTokens.ts"
 import { blanked, makeKnownSecrets } from "./KnownSecrets.ts"
@@ -16,21 +18,25 @@ export interface Cleaning {
   readonly records?: string | undefined
   /** The one rule for all of it, where the answer is none to a login: an engine's form. */
   readonly place?: Place
+  /** What the bytes say, where somebody has parsed it already: a large body is not to be read twice. */
+  readonly text?: string | undefined
 }
 
 /** Shorter ones are words; they are blanked where they stand and nowhere else. */
 const ticketMin = 8
+/** Of the longest one, each character as an escape, in quotes. */
+const writtenMax = 6 * secretCharactersMax + 2
 
-/** `text` is what the bytes say, from whoever has read them as JSON already. */
-export const cleanBody = (
-  bytes: Uint8Array,
-  known: KnownSecrets,
-  cleaning: Cleaning = {},
-  text = jsonText(bytes),
-): Uint8Array => {
+export const cleanBody = (bytes: Uint8Array, known: KnownSecrets, cleaning: Cleaning = {}): Uint8Array => {
+  const text = parsedText(bytes, cleaning.text) ?? jsonText(bytes)
   if (text === undefined) return cleanText(bytes, known)
   return cleaning.records === "body" ? bytes : cleanJson(bytes, text, known, cleaning)
 }
+
+/** Valid JSON that stands for its bytes one to one: what a decoder replaced or left out does not. */
+const parsedText = (bytes: Uint8Array, text: string | undefined): string | undefined =>
+  text !== undefined && isUtf8(bytes) && bytes[0] !== byteOrderMark ? text : undefined
+const byteOrderMark = 0xef
 
 const jsonText = (bytes: Uint8Array): string | undefined => {
   // What must not be parsed is searched as text.
@@ -82,8 +88,11 @@ const issuedIn = (text: string, records: string | undefined): ReadonlyArray<Know
   if (!/"(?:ticket|session_token|token_key)"/.test(text)) return []
   const issued = makeKnownSecrets()
   for (const token of cleanable(text, records)) {
-    const value = isSecretPlace(token.path) && !token.isKey ? readText(text.slice(token.from, token.to)) : ""
-    if (value.length >= ticketMin) issued.hold(value, "process")
+    // What is longer than any ticket is blanked where it stands; its spellings alone would fill a memory.
+    const isShort = token.to - token.from <= writtenMax
+    const isTicket = isShort && !token.isKey && isSecretPlace(token.path)
+    const value = isTicket ? readText(text.slice(token.from, token.to)) : ""
+    if (value.length >= ticketMin && value.length <= secretCharactersMax) issued.hold(value, "process")
   }
   return [issued]
 }

@@ -4,18 +4,18 @@
  */
 import { Clock, Effect } from "effect"
 import type { Redacted } from "effect"
+import type { ExecutionId } from "../contract/Ids.ts"
 import { Service } from "../client/Service.ts"
-import { foldRun } from "../ledger/FoldRun.ts"
 import { append, Ledger } from "../ledger/Ledger.ts"
 import { storedFact } from "./ExchangeTicket.ts"
-import { defaultTokenName, tokenLifetimeMs } from "./StoredToken.ts"
+import { defaultTokenName, tokenKeys, tokenLifetimeMs } from "./StoredToken.ts"
 import type { OpenTokenStore } from "./TokenStore.ts"
 
 /** The login of an execution that this folder's ledger knows, as the breaker knows it. */
-const fingerprintOf = Effect.fnUntraced(function* (execution_id: string) {
+const fingerprintOf = Effect.fnUntraced(function* (execution_id: ExecutionId) {
   const ledger = yield* Ledger
   for (const { fact } of (yield* ledger.runs).toReversed()) {
-    const attempts = [...(foldRun(yield* ledger.facts(fact.run_id))?.tasks.values() ?? [])].flatMap(
+    const attempts = [...((yield* ledger.state(fact.run_id))?.tasks.values() ?? [])].flatMap(
       (task) => task.attempts,
     )
     const known = attempts.find((attempt) => attempt.execution_id === execution_id)
@@ -25,12 +25,10 @@ const fingerprintOf = Effect.fnUntraced(function* (execution_id: string) {
 })
 
 const refused =
-  "the service exchanges no token for this ticket; it gives one answer for every reason: unknown, wrong, " +
-  "spent or expired ticket, login not accepted yet, another application, tokenization not enabled"
-const incomplete = "the service gave a token without saying whose it is; it cannot be stored"
-const lost =
-  "the answer to the exchange was lost twice: the ticket may be spent. Nothing is stored; start an " +
-  "execution with tokenized_access for a new ticket"
+  "the service gives one answer for every reason: unknown, wrong, used or expired ticket, login not " +
+  "accepted yet, another application, tokenization not enabled"
+const incomplete = "the service returned a token without its customer and engine, so that it cannot be stored"
+const lost = "the answer was lost twice, so that the ticket may be used up"
 
 /**
  * 4.6. A name that another access holds already is not taken from it: then the token is stored under its
@@ -40,7 +38,7 @@ const lost =
 export const exchangeByHand = Effect.fn("Tokens.exchangeByHand")(function* (
   store: OpenTokenStore,
   given: {
-    readonly execution_id: string
+    readonly execution_id: ExecutionId
     readonly ticket: Redacted.Redacted<string>
     readonly name: string | undefined
   },
@@ -90,7 +88,6 @@ export const revokeByHand = Effect.fn("Tokens.revokeByHand")(function* (
   const service = yield* Service
   const answer = yield* service.revokeToken(token.token_id)
   yield* store.dropToken(token, "REVOKED")
-  const { name, token_id, customer_id, engine_reference } = token
-  yield* append({ _tag: "TokenRevoked", name, token_id, customer_id, engine_reference })
+  yield* append({ _tag: "TokenRevoked", ...tokenKeys(token) })
   return { token, answer }
 })

@@ -5,11 +5,15 @@
  * is not concerned.
  */
 import { Clock, Duration, Effect } from "effect"
+import { accessOf } from "../contract/Ids.ts"
+import type { Access, ExecutionId } from "../contract/Ids.ts"
 import { askedWait, retryWaitMax } from "../client/Backoff.ts"
 import { Service } from "../client/Service.ts"
 import type { CallFailure, ExchangeAnswer, StartAnswer, StartCall } from "../client/Service.ts"
 import type { Fact } from "../ledger/Fact.ts"
-import { defaultTokenName, tokenLifetimeMs } from "./StoredToken.ts"
+import { attemptKeys, taskKeys } from "../ledger/FactKeys.ts"
+import type { AttemptKeys, TaskKeys } from "../ledger/FactKeys.ts"
+import { defaultTokenName, tokenKeys, tokenLifetimeMs } from "./StoredToken.ts"
 import { TokenStore } from "./TokenStore.ts"
 import type { NewToken, PendingTicket } from "./StoredToken.ts"
 import type { OpenTokenStore } from "./TokenStore.ts"
@@ -18,18 +22,11 @@ import { lookWaits } from "../scheduling/Polling.ts"
 import { append } from "../ledger/Ledger.ts"
 
 /** The attempt whose start asked for a ticket. */
-export interface TicketOrder {
-  readonly run_id: string
-  readonly task_id: string
-  readonly attempt: number
-  readonly customer_id: string
-  readonly engine_reference: string
+export interface TicketOrder extends AttemptKeys, Access {
   /** The login that was sent, as the breaker knows it. */
   readonly fingerprint: string | undefined
   readonly polling: { readonly min: Duration.Duration; readonly max: Duration.Duration }
 }
-
-const attemptKeys = ({ run_id, task_id, attempt }: TicketOrder) => ({ run_id, task_id, attempt })
 
 /** Exchanges that may have reached the service. */
 const exchangesMax = 2
@@ -44,30 +41,27 @@ export const keepTicket = Effect.fnUntraced(function* (
   order: TicketOrder,
   call: StartCall,
   answer: StartAnswer | CallFailure,
-  opened: { readonly execution_id: string; readonly how: "accepted" | "adopted" },
+  opened: { readonly execution_id: ExecutionId; readonly answer: "accepted" | "adopted" },
 ) {
   if (!call.base_configurations.tokenized_access) return []
   const store = yield* TokenStore
   if (store._tag === "Closed") return []
-  const { execution_id, how } = opened
+  const { execution_id } = opened
   const issued: Fact = { _tag: "TicketIssued", ...attemptKeys(order), execution_id }
   const ticket = answer._tag === "Accepted" ? answer.view.ticket : undefined
   if (ticket !== undefined) {
-    const { customer_id, engine_reference, fingerprint } = order
+    const { fingerprint } = order
     const features = call.features.map((feature) => (typeof feature === "string" ? feature : feature.code))
     const issued_at = Math.trunc(yield* Clock.currentTimeMillis)
-    yield* store.keepTicket(
-      { execution_id, customer_id, engine_reference, fingerprint, features, issued_at },
-      ticket,
-    )
+    yield* store.keepTicket({ execution_id, ...accessOf(order), fingerprint, features, issued_at }, ticket)
     return [issued]
   }
   // An earlier process may have kept it and died before it could say so.
   if ((yield* store.pendingTicket(execution_id)) !== undefined) return [issued]
-  return [dropped(order, execution_id, how === "adopted" ? "ANSWER_LOST" : "NOT_ISSUED")]
+  return [dropped(order, execution_id, opened.answer === "adopted" ? "ANSWER_LOST" : "NOT_ISSUED")]
 })
 
-const dropped = (order: TicketOrder, execution_id: string, reason: string): Fact => ({
+const dropped = (order: TicketOrder, execution_id: ExecutionId, reason: string): Fact => ({
   _tag: "TicketDropped",
   ...attemptKeys(order),
   execution_id,
@@ -75,7 +69,7 @@ const dropped = (order: TicketOrder, execution_id: string, reason: string): Fact
 })
 
 /** Whether a ticket of this execution waits for its login. */
-export const hasTicket = Effect.fnUntraced(function* (execution_id: string) {
+export const hasTicket = Effect.fnUntraced(function* (execution_id: ExecutionId) {
   const store = yield* TokenStore
   return store._tag === "Open" && (yield* store.pendingTicket(execution_id)) !== undefined
 })
@@ -86,7 +80,7 @@ export const hasTicket = Effect.fnUntraced(function* (execution_id: string) {
  */
 export const exchangeTicket = Effect.fn("ExchangeTicket.exchange")(function* (
   order: TicketOrder,
-  execution_id: string,
+  execution_id: ExecutionId,
   isLast: boolean,
 ) {
   const store = yield* TokenStore
@@ -111,7 +105,7 @@ export const exchangeTicket = Effect.fn("ExchangeTicket.exchange")(function* (
 const letGo = Effect.fnUntraced(function* (
   order: TicketOrder,
   store: OpenTokenStore,
-  execution_id: string,
+  execution_id: ExecutionId,
   reason: string,
 ) {
   yield* append(dropped(order, execution_id, reason))
@@ -120,7 +114,7 @@ const letGo = Effect.fnUntraced(function* (
 })
 
 /** Drops the ticket of an execution whose login was not accepted: it can never be exchanged. */
-export const forgetTicket = Effect.fnUntraced(function* (order: TicketOrder, execution_id: string) {
+export const forgetTicket = Effect.fnUntraced(function* (order: TicketOrder, execution_id: ExecutionId) {
   const store = yield* TokenStore
   if (store._tag === "Closed" || (yield* store.pendingTicket(execution_id)) === undefined) return
   yield* letGo(order, store, execution_id, "NO_AUTH_OK")
@@ -176,8 +170,7 @@ export const readExchange = (
       const token: NewToken = {
         name: defaultTokenName(pending.customer_id, pending.engine_reference),
         token_id: answer.token.token_id,
-        customer_id: pending.customer_id,
-        engine_reference: pending.engine_reference,
+        ...accessOf(pending),
         app_id,
         features: features ?? pending.features,
         locking_hash,
@@ -185,8 +178,7 @@ export const readExchange = (
         exchanged_at,
         expires_at: exchanged_at + tokenLifetimeMs,
       }
-      const { run_id, task_id } = order
-      const facts: ReadonlyArray<Fact> = [storedFact(token, { run_id, task_id })]
+      const facts: ReadonlyArray<Fact> = [storedFact(token, taskKeys(order))]
       return { _tag: "Over" as const, facts, token, token_key: answer.token.token_key }
     }
     case "AnswerLost":
@@ -202,16 +194,10 @@ export const readExchange = (
 }
 
 /** The fact that a token was stored, by a task or by hand. */
-export const storedFact = (
-  { name, token_id, customer_id, engine_reference, features, expires_at }: NewToken,
-  by: { readonly run_id: string; readonly task_id: string } | undefined,
-): Fact => ({
+export const storedFact = (token: NewToken, by: TaskKeys | undefined): Fact => ({
   _tag: "TokenStored",
   ...by,
-  name,
-  token_id,
-  customer_id,
-  engine_reference,
-  features,
-  expires_at,
+  ...tokenKeys(token),
+  features: token.features,
+  expires_at: token.expires_at,
 })

@@ -4,17 +4,19 @@
  * that needs it.
  */
 import { Clock, Effect } from "effect"
+import type { Access, RunId } from "../contract/Ids.ts"
 import type { StartLogin } from "../client/Service.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { TokenStore } from "./TokenStore.ts"
+import { tokenKeys } from "./StoredToken.ts"
 import type { EndingToken, StoredToken } from "./StoredToken.ts"
 import type { TokenStoreState } from "./TokenStore.ts"
 import { closedShelf, keptToken, makeShelf, narrowFeatures } from "./TokenLogin.ts"
-import type { Access, LoginOfTask, TokenShelf } from "./TokenLogin.ts"
+import type { LoginOfTask, TokenShelf } from "./TokenLogin.ts"
 
 interface TokensOfPlan {
-  readonly run_id: string
+  readonly run_id: RunId
   readonly expired: ReadonlyArray<EndingToken>
   readonly expiring: ReadonlyArray<EndingToken>
 }
@@ -23,8 +25,7 @@ interface TokensOfPlan {
 export const readShelf = Effect.fnUntraced(function* (store: TokenStoreState, task?: Access) {
   if (store._tag === "Closed") return closedShelf
   const now = yield* Clock.currentTimeMillis
-  const tokens =
-    task === undefined ? yield* store.tokens : yield* store.tokensOf(task.customer_id, task.engine_reference)
+  const tokens = task === undefined ? yield* store.tokens : yield* store.tokensOf(task)
   return makeShelf(tokens, store.service, now)
 })
 
@@ -37,10 +38,7 @@ export const endTokens = Effect.fnUntraced(function* (
   known: RunState | undefined,
 ) {
   const store = yield* TokenStore
-  const factOf = ({ task_id, token }: EndingToken) => {
-    const { name, token_id, customer_id, engine_reference } = token
-    return { run_id: plan.run_id, task_id, name, token_id, customer_id, engine_reference }
-  }
+  const factOf = ({ task_id, token }: EndingToken) => ({ run_id: plan.run_id, task_id, ...tokenKeys(token) })
   if (store._tag === "Open" && plan.expired.length > 0)
     yield* store.dropExpired(plan.expired.map(({ token }) => token))
   const ending = plan.expiring.filter(({ task_id }) => known?.tasks.has(task_id) !== true)

@@ -3,15 +3,15 @@
  * commands and reports may see.
  */
 import type { Redacted } from "effect"
+import { accessOf } from "../contract/Ids.ts"
+import type { Access, CustomerId, EngineReference, ExecutionId, TaskId } from "../contract/Ids.ts"
 
 /** A stored token without its key. Times are milliseconds since the epoch. */
-export interface StoredToken {
+export interface StoredToken extends Access {
   readonly name: string
   /** Whose token it is: the origin of `base_url`, or `sandbox`. */
   readonly service: string
   readonly token_id: string
-  readonly customer_id: string
-  readonly engine_reference: string
   readonly app_id: string | undefined
   /** The fixed list of section 2.6: a run may ask for fewer, never for more. */
   readonly features: ReadonlyArray<string>
@@ -26,11 +26,9 @@ export interface StoredToken {
 }
 
 /** A ticket that was issued and is not exchanged yet. */
-export interface PendingTicket {
-  readonly execution_id: string
+export interface PendingTicket extends Access {
+  readonly execution_id: ExecutionId
   readonly service: string
-  readonly customer_id: string
-  readonly engine_reference: string
   readonly fingerprint: string | undefined
   /** What the start asked for: the token's list, where the service does not tell it. */
   readonly features: ReadonlyArray<string>
@@ -39,11 +37,18 @@ export interface PendingTicket {
   readonly tries: number
 }
 
+/** What a fact says of a token. */
+export const tokenKeys = (token: Pick<StoredToken, "name" | "token_id" | keyof Access>) => ({
+  name: token.name,
+  token_id: token.token_id,
+  ...accessOf(token),
+})
+
 /** 2.6: the lifetime of a token, from its exchange; use does not extend it. */
 export const tokenLifetimeMs = 90 * 24 * 60 * 60_000
 
 /** The name of a token that a job keeps by itself. */
-export const defaultTokenName = (customer_id: string, engine_reference: string): string =>
+export const defaultTokenName = (customer_id: CustomerId, engine_reference: EngineReference): string =>
   `${customer_id}/${engine_reference}`
 
 export type NewToken = Omit<StoredToken, "service" | "dropped" | "hasKey">
@@ -57,6 +62,6 @@ export interface TokenStoreOptions {
 
 /** A stored token that ends soon, or has ended, and the task that it concerns. */
 export interface EndingToken {
-  readonly task_id: string
+  readonly task_id: TaskId
   readonly token: StoredToken
 }

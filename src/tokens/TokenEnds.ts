@@ -4,9 +4,13 @@
  * with it again.
  */
 import { Effect } from "effect"
+import type { Access } from "../contract/Ids.ts"
 import type { AttemptClosed } from "../ledger/Fact.ts"
 import { TokenStore } from "./TokenStore.ts"
+import { taskKeys } from "../ledger/FactKeys.ts"
+import type { TaskKeys } from "../ledger/FactKeys.ts"
 import { append } from "../ledger/Ledger.ts"
+import { tokenKeys } from "./StoredToken.ts"
 import { refusalOf } from "../ends/Ends.ts"
 
 export interface TokenEnd {
@@ -41,33 +45,17 @@ export const tokenEndOfRefusal = (status_reason: string): TokenEnd | undefined =
 
 /** Drops the token with that id, if it is still there; the fact comes first. */
 export const dropToken = Effect.fnUntraced(function* (
-  about: {
-    readonly run_id: string
-    readonly task_id: string
-    readonly customer_id: string
-    readonly engine_reference: string
-  },
+  about: TaskKeys & Access,
   token_id: string,
   { reason, keepKey }: TokenEnd,
 ) {
   const store = yield* TokenStore
   if (store._tag === "Closed") return
-  const tokens = yield* store.tokensOf(about.customer_id, about.engine_reference)
+  const tokens = yield* store.tokensOf(about)
   const token = tokens.find(
     (one) => one.token_id === token_id && one.hasKey && one.dropped?.reason !== reason,
   )
   if (token === undefined) return
-  const { run_id, task_id, customer_id, engine_reference } = about
-  const { name } = token
-  yield* append({
-    _tag: "TokenDropped",
-    run_id,
-    task_id,
-    name,
-    token_id,
-    customer_id,
-    engine_reference,
-    reason,
-  })
+  yield* append({ _tag: "TokenDropped", ...taskKeys(about), ...tokenKeys(token), reason })
   yield* store.dropToken(token, reason, keepKey)
 })

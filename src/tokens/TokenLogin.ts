@@ -4,6 +4,8 @@
  * which the old token must not stand in for.
  */
 import type { Redacted } from "effect"
+import type { Reason } from "../ends/Ends.ts"
+import type { Access } from "../contract/Ids.ts"
 import type { JobFeature } from "../jobs/Job.ts"
 import type { StoredToken } from "./StoredToken.ts"
 import { defaultTokenName } from "./StoredToken.ts"
@@ -22,11 +24,6 @@ export type TaskLogin =
       /** Those that the token stands in for, where the job has them. */
       readonly parameters?: Redacted.Redacted<Readonly<Record<string, unknown>>>
     }
-
-export interface Access {
-  readonly customer_id: string
-  readonly engine_reference: string
-}
 
 /** What a task needs to log in with a stored token. */
 export interface LoginOfTask extends Access {
@@ -100,12 +97,7 @@ export const keptToken = (
 
 /** Why a token that the job names cannot log in; the ends before a start. */
 export interface TokenRefusal {
-  readonly reason:
-    | "TOKENS_UNAVAILABLE"
-    | "TOKEN_UNKNOWN"
-    | "TOKEN_MISMATCH"
-    | "TOKEN_EXPIRED"
-    | "TOKEN_DROPPED"
+  readonly reason: Extract<Reason, `TOKEN${string}`>
   readonly message: string
 }
 

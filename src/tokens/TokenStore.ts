@@ -7,6 +7,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import type { Redacted } from "effect"
 import type { DatabaseSync } from "node:sqlite"
+import type { Access, ExecutionId } from "../contract/Ids.ts"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { LedgerFailed } from "../ledger/Ledger.ts"
 import type { NewTicket, NewToken, PendingTicket, StoredToken, TokenStoreOptions } from "./StoredToken.ts"
@@ -23,10 +24,7 @@ export interface OpenTokenStore {
   /** Of every service, dropped ones included. */
   readonly tokens: Effect.Effect<ReadonlyArray<StoredToken>, LedgerFailed>
   /** The same of one customer on one engine at this service. */
-  readonly tokensOf: (
-    customer_id: string,
-    engine_reference: string,
-  ) => Effect.Effect<ReadonlyArray<StoredToken>, LedgerFailed>
+  readonly tokensOf: (of: Access) => Effect.Effect<ReadonlyArray<StoredToken>, LedgerFailed>
   /** Undefined when it is gone, or does not open under this key. */
   readonly tokenKey: (
     token: Pick<StoredToken, "name" | "token_id">,
@@ -51,12 +49,14 @@ export interface OpenTokenStore {
     ticket: NewTicket,
     value: Redacted.Redacted<string>,
   ) => Effect.Effect<void, LedgerFailed>
-  readonly pendingTicket: (execution_id: string) => Effect.Effect<PendingTicket | undefined, LedgerFailed>
+  readonly pendingTicket: (
+    execution_id: ExecutionId,
+  ) => Effect.Effect<PendingTicket | undefined, LedgerFailed>
   readonly ticketValue: (
-    execution_id: string,
+    execution_id: ExecutionId,
   ) => Effect.Effect<Redacted.Redacted<string> | undefined, LedgerFailed>
-  readonly noteTries: (execution_id: string, tries: number) => Effect.Effect<void, LedgerFailed>
-  readonly dropTicket: (execution_id: string) => Effect.Effect<void, LedgerFailed>
+  readonly noteTries: (execution_id: ExecutionId, tries: number) => Effect.Effect<void, LedgerFailed>
+  readonly dropTicket: (execution_id: ExecutionId) => Effect.Effect<void, LedgerFailed>
 }
 
 /** `Closed`: this process has no key, and takes and gives no token. */
@@ -110,7 +110,7 @@ const storeOver = (access: StoreAccess, service: string): OpenTokenStore => ({
   _tag: "Open",
   service,
   tokens: attempt(access.tokens),
-  tokensOf: (customer_id, engine_reference) => attempt(() => access.tokensOf(customer_id, engine_reference)),
+  tokensOf: (of) => attempt(() => access.tokensOf(of)),
   tokenKey: ({ name, token_id }) => attempt(() => access.tokenKey(name, token_id)),
   keepToken: (token, token_key, from) =>
     attempt(() => access.keepToken({ ...token, service, dropped: undefined, hasKey: true }, token_key, from)),
@@ -136,22 +136,22 @@ export const listTokens = (path: string) =>
 const openScoped = (path: string) =>
   Effect.acquireRelease(openFile(path), (opened) => Effect.sync(() => opened.close()))
 
-/** A job without `tokens` runs without a store; whoever needs one says so. */
-export const TokenStore = Context.Reference<TokenStoreState>("nightjar/ledger/TokenStore", {
-  defaultValue: () => ({ _tag: "Closed" }),
+const closed: TokenStoreState = { _tag: "Closed" }
+const provide = (state: TokenStoreState) => Layer.succeedContext(Context.make(reference, state))
+const reference = Context.Reference<TokenStoreState>("nightjar/tokens/TokenStore", {
+  defaultValue: () => closed,
 })
 
-const provide = (state: TokenStoreState) => Layer.succeedContext(Context.make(TokenStore, state))
-
-export const TokenStoreLayer = {
+/** A job without `tokens` runs without a store; whoever needs one says so. */
+export const TokenStore = Object.assign(reference, {
   /** `path` may be ":memory:". Fails where the key is none, or not this store's. */
-  open: (path: string, options: TokenStoreOptions) =>
+  layer: (path: string, options: TokenStoreOptions) =>
     Layer.unwrap(
       Effect.gen(function* () {
         return provide(yield* openStore(yield* openScoped(path), options))
       }),
     ),
   /** A store over a database that outlives the layer, for simulated crashes. */
-  over: (database: DatabaseSync, options: TokenStoreOptions) =>
+  layerOver: (database: DatabaseSync, options: TokenStoreOptions) =>
     Layer.unwrap(Effect.map(openStore(database, options), provide)),
-}
+})

@@ -6,6 +6,8 @@
 import { chmodSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { Redacted } from "effect"
+import { CustomerId, EngineReference, ExecutionId } from "../contract/Ids.ts"
+import type { Access } from "../contract/Ids.ts"
 import { deriveKey, makeSalt, malformedKey, readKey } from "./TokenSealing.ts"
 import type { SealingKey } from "./TokenSealing.ts"
 import type { PendingTicket, StoredToken, TokenStoreOptions } from "./StoredToken.ts"
@@ -61,8 +63,8 @@ const tokenOf = (row: Row): StoredToken => ({
   name: text(row["name"]),
   service: text(row["service"]),
   token_id: text(row["token_id"]),
-  customer_id: text(row["customer_id"]),
-  engine_reference: text(row["engine_reference"]),
+  customer_id: CustomerId.make(text(row["customer_id"])),
+  engine_reference: EngineReference.make(text(row["engine_reference"])),
   app_id: maybeText(row["app_id"]),
   features: listOf(row["features"]),
   locking_hash: maybeText(row["locking_hash"]),
@@ -77,10 +79,10 @@ const tokenOf = (row: Row): StoredToken => ({
 })
 
 const ticketOf = (row: Row): PendingTicket => ({
-  execution_id: text(row["execution_id"]),
+  execution_id: ExecutionId.make(text(row["execution_id"])),
   service: text(row["service"]),
-  customer_id: text(row["customer_id"]),
-  engine_reference: text(row["engine_reference"]),
+  customer_id: CustomerId.make(text(row["customer_id"])),
+  engine_reference: EngineReference.make(text(row["engine_reference"])),
   fingerprint: maybeText(row["fingerprint"]),
   features: listOf(row["features"]),
   issued_at: Number(row["issued_at"]),
@@ -181,7 +183,7 @@ const accessTokens = (database: DatabaseSync, key: SealingKey, service: string) 
         .prepare("SELECT * FROM tokens WHERE service = ? AND sealed IS NOT NULL")
         .all(service)
         .flatMap((row) => openedIn(key, row, tokenPlace(tokenOf(row)))),
-    tokensOf: (customer_id: string, engine_reference: string): ReadonlyArray<StoredToken> =>
+    tokensOf: ({ customer_id, engine_reference }: Access): ReadonlyArray<StoredToken> =>
       ofAccess.all(service, customer_id, engine_reference).map(tokenOf),
     tokenKey: (name: string, token_id: string) => {
       const row = one.get(service, name, token_id)
@@ -225,11 +227,11 @@ const accessTickets = (database: DatabaseSync, key: SealingKey, service: string)
         key.seal(value, ticketPlace(ticket)),
       )
     },
-    pendingTicket: (execution_id: string): PendingTicket | undefined => {
+    pendingTicket: (execution_id: ExecutionId): PendingTicket | undefined => {
       const row = one.get(service, execution_id)
       return row === undefined ? undefined : ticketOf(row)
     },
-    ticketValue: (execution_id: string) => {
+    ticketValue: (execution_id: ExecutionId) => {
       const row = one.get(service, execution_id)
       const sealed = sealedOf(row)
       return row === undefined || sealed === undefined
@@ -241,10 +243,10 @@ const accessTickets = (database: DatabaseSync, key: SealingKey, service: string)
         .prepare("SELECT * FROM tickets WHERE service = ?")
         .all(service)
         .flatMap((row) => openedIn(key, row, ticketPlace(ticketOf(row)))),
-    noteTries: (execution_id: string, tries: number) => {
+    noteTries: (execution_id: ExecutionId, tries: number) => {
       count.run(tries, service, execution_id)
     },
-    dropTicket: (execution_id: string) => {
+    dropTicket: (execution_id: ExecutionId) => {
       noTicket.run(service, execution_id)
     },
     forgetTickets: (issuedBefore: number) => {

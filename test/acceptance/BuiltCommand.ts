@@ -23,8 +23,8 @@ const staleMs = 3_600_000
 
 const sourceHash = (): string => {
   const hash = createHash("sha256")
-  for (const path of ["package.json", ...globSync("src/**/*.ts", { cwd: root }).toSorted()])
-    hash.update(path).update(readFileSync(join(root, path)))
+  const sources = globSync(["src/**/*.ts", "test/project/*.{ts,js}"], { cwd: root }).toSorted()
+  for (const path of ["package.json", ...sources]) hash.update(path).update(readFileSync(join(root, path)))
   return hash.digest("hex").slice(0, 20)
 }
 

@@ -12,6 +12,8 @@ export interface Reply {
   readonly drop?: true
   /** No answer at all, or one whose body comes byte by byte and never ends. */
   readonly slow?: "silent" | "drips"
+  /** Pieces of a body that is too large to be made whole, as fast as the other side takes them. */
+  readonly pieces?: () => Iterable<Uint8Array>
 }
 
 const form = (

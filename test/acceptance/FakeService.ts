@@ -6,6 +6,8 @@
 import { createServer } from "node:http"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
+import { Readable } from "node:stream"
+import { pipeline } from "node:stream/promises"
 import { setTimeout as wait } from "node:timers/promises"
 import { engines } from "./FakeEngines.ts"
 import type { Reply } from "./FakeEngines.ts"
@@ -196,6 +198,11 @@ export class FakeService {
         : { status: 401, body: { detail: "not authorised" } }
     if (reply.drop === true) return request.socket.destroy()
     if (reply.slow === "silent") return undefined
+    if (reply.pieces !== undefined) {
+      response.writeHead(reply.status, { "content-type": "application/json", ...reply.headers })
+      // Whoever hangs up in the middle has had enough.
+      return void pipeline(Readable.from(reply.pieces()), response).catch(() => undefined)
+    }
     const content = reply.text ?? (reply.body === undefined ? "" : JSON.stringify(reply.body))
     const type = content === "" ? {} : { "content-type": "application/json" }
     response.writeHead(reply.status, { ...type, ...reply.headers })

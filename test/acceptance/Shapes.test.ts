@@ -339,8 +339,9 @@ describe("a night of odd shapes", () => {
     )
     expect(summary).toMatchObject({
       warnings: expect.arrayContaining([
-        "1 execution kept at the service: not all is known to be here; 4 counted records did not come",
-        expect.stringMatching(/^\d+ executions brought \d+ records more than counted$/),
+        "1 execution kept at the service: not all records are known to be here; " +
+          "4 counted records not returned [executions-kept]",
+        expect.stringMatching(/^\d+ executions returned \d+ records more than counted \[records-surplus\]$/),
       ]),
     })
   })

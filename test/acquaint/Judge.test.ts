@@ -8,6 +8,7 @@ import { missingFamilies, renderMarkdown, renderSections, reportSections } from 
 import { builtInSources } from "../../src/contract/ResultsSource.ts"
 import { calls, closedState, execution_id, incomeSource, salary, withIncome } from "./calling.ts"
 import type { Written } from "./calling.ts"
+import { anId } from "../harness/Id.ts"
 
 const closed: Written = ["state", 200, closedState]
 const { products_count: _, ...uncountedState } = closedState
@@ -69,7 +70,7 @@ describe("results sources that fit", () => {
     const picture = judged([closed, results(two), ["income", 404, { detail: "no" }]], { sources: withIncome })
     expect([files(picture), picture.fitted.at(-1)?.says]).toEqual([
       {},
-      "of no help: answered 404: nothing is here",
+      "not usable: answered 404: no data here",
     ])
   })
 
@@ -80,7 +81,7 @@ describe("results sources that fit", () => {
     })
   })
 
-  it("delete on the source's word alone only once an engineer has said so", () => {
+  it("delete without a count only once an engineer has said so", () => {
     const asked = judged([uncounted, results(two)])
     const accepted = judged([uncounted, results(two)], { acceptUncounted: true })
     expect([isWhole(asked), files(asked), asked.decisions.length]).toEqual([
@@ -135,12 +136,12 @@ describe("what does not fit", () => {
 
 describe("the report", () => {
   const about = {
-    customer_id: "c_1",
-    engine_reference: "bank:website",
-    run_id: "acquaint-a.2026-11-22",
+    customer_id: anId("c_1"),
+    engine_reference: anId("bank:website"),
+    run_id: anId("acquaint-a.2026-11-22"),
     outcome: "partial",
     reason: "RECORDS_UNREACHABLE",
-    execution_id,
+    execution_id: anId(execution_id),
     isKept: true,
     calls: 3,
     tookMs: 61_000,

@@ -11,10 +11,11 @@ import { ServicePaced, ServicePause } from "../../src/client/ServicePaced.ts"
 import { median } from "./Figure.ts"
 import type { Benchmark } from "./Figure.ts"
 import { startLoopback } from "./loopback.ts"
+import { anId } from "../harness/Id.ts"
 
 const rounds = 5
 const atOnce = 64
-const execution_id = "65f0c0ffee65f0c0ffee65f0"
+const execution_id = anId("65f0c0ffee65f0c0ffee65f0")
 
 /** Microseconds of CPU per read. */
 const costOf = async (reads: number, round: (count: number) => Promise<void>): Promise<number> => {

@@ -11,18 +11,19 @@ import type { BodyMeta } from "../../src/landing/Landing.ts"
 import { LandingFiles } from "../../src/landing/LandingFiles.ts"
 import type { Benchmark } from "./Figure.ts"
 import { state } from "./loopback.ts"
+import { anId } from "../harness/Id.ts"
 
 const atOnce = 64
 const body = Buffer.from(state)
 
 const meta = (n: number): BodyMeta => ({
   kind: "state",
-  run_id: "night.2026-11-21",
-  task_id: `night.2026-11-21/c-${n}/sandbox-bank:website`,
+  run_id: anId("night.2026-11-21"),
+  task_id: anId(`night.2026-11-21/c-${n}/sandbox-bank:website`),
   attempt: 1,
-  execution_id: `65f0c0ffee65f0c0ffee${n}`,
-  customer_id: `c-${n}`,
-  engine_reference: "sandbox-bank:website",
+  execution_id: anId(`65f0c0ffee65f0c0ffee${n}`),
+  customer_id: anId(`c-${n}`),
+  engine_reference: anId("sandbox-bank:website"),
   http_status: 200,
   received_at: 1_795_000_000_000 + n,
 })

@@ -3,7 +3,7 @@
  * into columns, written. The peer only reads the same bodies as JSON.
  */
 import { fileURLToPath } from "node:url"
-import { NodeFileSystem } from "@effect/platform-node"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect } from "effect"
 import { loadRecordSchemas } from "../../src/records/LoadRecordSchemas.ts"
 import { makeNormaliser } from "../../src/records/Normalise.ts"
@@ -12,6 +12,7 @@ import { parseBody } from "../../src/records/ParseBody.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 import { median } from "./Figure.ts"
 import type { Benchmark } from "./Figure.ts"
+import { anId } from "../harness/Id.ts"
 
 const rounds = 3
 
@@ -70,12 +71,12 @@ const bodiesOf = (profiles: number): ReadonlyArray<Uint8Array> =>
   )
 
 const lineage = (n: number) => ({
-  run_id: "nightly.2026-11-20",
-  task_id: `nightly.2026-11-20/c-${n}/es-tax-agency:website`,
-  execution_id: `65f0c0ffee65f0c0${n}`,
-  session_id: `75f0c0ffee65f0c0${n}`,
-  customer_id: `c-${n}`,
-  engine_reference: "es-tax-agency:website",
+  run_id: anId("nightly.2026-11-20"),
+  task_id: anId(`nightly.2026-11-20/c-${n}/es-tax-agency:website`),
+  execution_id: anId(`65f0c0ffee65f0c0${n}`),
+  session_id: anId(`75f0c0ffee65f0c0${n}`),
+  customer_id: anId(`c-${n}`),
+  engine_reference: anId("es-tax-agency:website"),
 })
 
 interface Round {
@@ -88,7 +89,7 @@ const normaliseAll = (families: ReadonlyArray<RecordFamily>, bodies: ReadonlyArr
   const rows: Record<string, number> = {}
   const flush = (): void => {
     for (const { spec, table, rows: count } of normaliser.flush()) {
-      parquetBytes(spec, table, { run_id: "r" })
+      parquetBytes(spec, table, { run_id: anId("r") })
       rows[spec.name] = (rows[spec.name] ?? 0) + count
     }
   }

@@ -4,12 +4,14 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Sink, Stdio, Stream } from "effect"
-import { UsageRefused } from "../../src/cli/Failures.ts"
-import { loggedLedger } from "../../src/cli/NightLog.ts"
+import { refuse } from "../../src/cli/Failures.ts"
+import { NightLog } from "../../src/cli/NightLog.ts"
 import { note, say, sayJson } from "../../src/cli/Output.ts"
 import { lastWordsOf } from "../../src/cli/RunProcess.ts"
 import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
+import { said } from "../ends/Said.ts"
 import { KnownSecrets, makeKnownSecrets, processSecrets } from "../../src/secrets/KnownSecrets.ts"
+import { anId } from "../harness/Id.ts"
 
 const secret = 'shown-canary"7+'
 const known = makeKnownSecrets()
@@ -41,13 +43,14 @@ describe("what commands show", () => {
 
   it("ends without one, with or without a stack", () => {
     processSecrets.hold(secret, "process")
-    const exit = Exit.fail(new UsageRefused({ message: `no such thing: ${secret}` }))
+    const exit = Exit.fail(refuse("output-not-a-folder", { output: secret }))
     assert.strictEqual(
       lastWordsOf(exit, { isSignalled: false, withStack: false }),
-      "nightjar: no such thing: [blanked]\n",
+      "nightjar: [blanked] is not a folder [output-not-a-folder]\n" +
+        "Nothing was changed. Give --output a folder that is empty or does not exist yet.\n",
     )
     const stack = lastWordsOf(exit, { isSignalled: true, withStack: true })
-    assert.match(stack, /^UsageRefused: no such thing: \[blanked\]\n/)
+    assert.match(stack, /^Refused: \[blanked\] is not a folder\n/)
     assert.notInclude(stack, secret)
   })
 })
@@ -55,15 +58,15 @@ describe("what commands show", () => {
 describe("a line of the night's log", () => {
   it.effect("holds no secret, whatever the fact says", () =>
     Effect.gen(function* () {
-      const logged = loggedLedger(folder, "none").pipe(
+      const logged = NightLog.layer(folder, "none").pipe(
         Layer.provide(Ledger.layerOver(openLedger({ path: ":memory:" }))),
       )
       const fact = {
         _tag: "TaskSettled",
-        run_id: "job.2026-11-20",
-        task_id: "t",
+        run_id: anId("job.2026-11-20"),
+        task_id: anId("t"),
         outcome: "failed",
-        reason: secret,
+        reason: said(secret),
         who_acts: "engineer",
         message: `${secret} 1 of 2`,
       } as const

@@ -74,13 +74,19 @@ describe("a ledger that is", () => {
           false,
         ])
         expect(stderr).toMatch(
-          /^nightjar: the ledger is damaged: .*\nNothing further was started.*Put a copy of ledger/,
+          /^nightjar: the ledger is damaged: .*\nNothing more was started.*Put a copy of ledger/,
         )
       }
       const verified = nightjar(folder, "verify", "--json")
       expect([verified.status, JSON.parse(verified.stdout)]).toMatchObject([
         3,
-        [{ where: "ledger.sqlite", next: "put a copy of it back: nothing else holds it" }],
+        [
+          {
+            where: "ledger.sqlite",
+            id: "facts-damaged",
+            next: "Put a copy of it back: it exists nowhere else.",
+          },
+        ],
       ])
       const doctor = nightjar(folder, "doctor")
       expect(doctor.status).toBe(2)
@@ -94,11 +100,11 @@ describe("a ledger that is", () => {
     for (const command of [...commands, ["verify"], ["plan", job]]) {
       const { status, stderr } = nightjar(folder, ...command)
       expect([command[0], status]).toEqual([command[0], 2])
-      expect(stderr).toContain("is missing, although the folder holds landing, tables, nightjar.duckdb")
+      expect(stderr).toContain("is missing, but the folder contains landing, tables, nightjar.duckdb")
     }
     const doctor = nightjar(folder, "doctor")
     expect([doctor.status, existsSync(join(folder, "ledger.sqlite"))]).toEqual([2, false])
-    expect(doctor.stdout).toContain("Put a copy of ledger.sqlite back")
+    expect(doctor.stdout).toContain("[ledger-absent]")
     cpSync(join(template, "ledger.sqlite"), join(folder, "ledger.sqlite"))
     expect(nightjar(folder, "verify").stdout).toBe("Files, ledger and tables agree.\n")
   }, 120_000)
@@ -106,7 +112,7 @@ describe("a ledger that is", () => {
   it("whole, with a marker that is not: told, and mended by the repair", () => {
     const folder = damaged((path) => writeFileSync(join(path, "../.nightjar"), "x"))
     expect(nightjar(folder, "doctor").stdout).toMatch(
-      /failed +files and tables +\.nightjar: the marker is not what/,
+      /failed +files and tables +\.nightjar: the marker file was changed \[folder-disagrees\]/,
     )
     expect(nightjar(folder, "repair")).toMatchObject({ status: 0, stdout: "There is nothing to repair.\n" })
     expect(readFileSync(join(folder, ".nightjar"), "utf8")).toContain("nightjar output folder")

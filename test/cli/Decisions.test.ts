@@ -5,13 +5,16 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { resolveFingerprint } from "../../src/cli/commands/Credentials.ts"
-import { defectEnding, Ended, endingOf, UsageRefused } from "../../src/cli/Failures.ts"
+import { defectEnding, Ended, endingOf, refuse } from "../../src/cli/Failures.ts"
+import { LandingDamaged } from "../../src/landing/Landing.ts"
+import { PublishFailed } from "../../src/publishing/Publisher.ts"
 import { joinedExitCode } from "../../src/cli/Nights.ts"
 import { emptyView, foldProgress, renderView } from "../../src/cli/ProgressDisplay.ts"
 import { csvFormat, harmless, jsonFormat, tableFormat } from "../../src/cli/QueryFormats.ts"
 import { selectTasks, unknownNames } from "../../src/cli/commands/Rerun.ts"
 import { LedgerFailed } from "../../src/ledger/Ledger.ts"
 import { idOf, planned, runOf, settled } from "../report/Samples.ts"
+import { anId } from "../harness/Id.ts"
 
 const signs = [..."=+-@＝＋－＠﹦﹢﹣﹫⁼⁺⁻₌₊₋−‐‑–—➕➖"]
 const unseen = [
@@ -41,15 +44,37 @@ describe("exit codes", () => {
     expect(endingOf(new LedgerFailed({ message: "disk full\n at x" }))).toEqual({
       exit_code: 4,
       lines: [
-        "nightjar: the ledger cannot be read or written: disk full",
-        "What was landed and recorded is kept, nothing unpublished was deleted at the service. " +
-          "Check free space and permissions of the output folder; then `nightjar run` resumes from there.",
+        "nightjar: the ledger cannot be read or written: disk full [ledger-unusable]",
+        "Everything landed and recorded is kept; nothing was deleted at the service before it was published. " +
+          "Check the free space and the permissions of the output folder; then run `nightjar run` to resume.",
       ],
     })
     expect(endingOf(new Ended({ exit_code: 3 }))).toEqual({ exit_code: 3, lines: [] })
-    expect(endingOf(new UsageRefused({ message: "no" }))).toEqual({ exit_code: 2, lines: ["nightjar: no"] })
+    expect(endingOf(refuse("output-not-a-folder", { output: "o" }))).toEqual({
+      exit_code: 2,
+      lines: [
+        "nightjar: o is not a folder [output-not-a-folder]",
+        "Nothing was changed. Give --output a folder that is empty or does not exist yet.",
+      ],
+    })
     expect(endingOf(new Error("x"))).toBeUndefined()
     expect(endingOf({ _tag: "toString" })).toBeUndefined()
+  })
+
+  it("damage is told as damage: neither free space nor another run mends it", () => {
+    const lines = (failure: unknown) => endingOf(failure)?.lines
+    const damaged = new PublishFailed({ message: "segment-000001.njl: wrong checksum", damaged: true })
+    expect(endingOf(damaged)).toEqual({
+      exit_code: 4,
+      lines: [
+        "nightjar: damage keeps the tables from being published: segment-000001.njl: wrong checksum " +
+          "[publishing-damaged]",
+        "Everything landed and recorded is kept; nothing was deleted at the service before it was published. Run `nightjar " +
+          "verify` to see what is damaged, put copies of it back, then run `nightjar repair`.",
+      ],
+    })
+    expect(lines(new LandingDamaged({ path: "p", message: "m" }))?.[1]).toBe(lines(damaged)?.[1])
+    expect(lines(new PublishFailed({ message: "disk full" }))?.[1]).toContain("Check free space")
   })
 
   it("a defect is told without its data [exit 1] [promise 12]", () => {
@@ -83,7 +108,7 @@ describe("rerun", () => {
 
   it("names what a misspelt name may have meant", () => {
     expect(unknownNames(run, { ...all, only: ["TIMEOT"], customers: ["a"] })).toEqual([
-      "--only: nothing of that name in demo.2026-11-21; did you mean `TIMEOUT`?",
+      "--only in demo.2026-11-21; did you mean `TIMEOUT`?",
     ])
   })
 })
@@ -197,15 +222,15 @@ describe("progress", () => {
   it("counts what runs, waits and is over, and says when a stage begins", () => {
     const view = emptyView()
     const stages = [
-      { _tag: "Planned", run_id: "demo.1", tasks: 5, over: 2 } as const,
-      { _tag: "Started", task_id: "a" } as const,
-      { _tag: "Started", task_id: "b" } as const,
-      { _tag: "Waiting", task_id: "b", why: "NETWORK_ERROR", until: 9 } as const,
-      { _tag: "Started", task_id: "c" } as const,
-      { _tag: "Settled", task_id: "c", outcome: "failed", reason: "TIMEOUT" } as const,
+      { _tag: "Planned", run_id: anId("demo.1"), tasks: 5, over: 2 } as const,
+      { _tag: "Started", task_id: anId("a") } as const,
+      { _tag: "Started", task_id: anId("b") } as const,
+      { _tag: "Waiting", task_id: anId("b"), why: "NETWORK_ERROR", until: 9 } as const,
+      { _tag: "Started", task_id: anId("c") } as const,
+      { _tag: "Settled", task_id: anId("c"), outcome: "failed", reason: "TIMEOUT" } as const,
     ].map((event) => foldProgress(view, event))
     expect(stages).toEqual([true, false, false, false, false, false])
     expect(renderView(view, 61_000)).toBe("executing 3/5, 1 running, 1 waiting, 1 failed, 1 min 1 s  demo.1")
-    expect(foldProgress(view, { _tag: "Stage", run_id: "demo.1", stage: "publishing" })).toBe(true)
+    expect(foldProgress(view, { _tag: "Stage", run_id: anId("demo.1"), stage: "publishing" })).toBe(true)
   })
 })

@@ -2,8 +2,9 @@
  * The program as a real process: exit codes, what goes to which stream, files and their modes, interrupts,
  * the lock.
  */
+import { anId } from "../harness/Id.ts"
 import { spawn, spawnSync } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -11,6 +12,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Effect } from "effect"
 import { bundle } from "../project/bundle.ts"
 import { lockFolder } from "../../src/foundation/FolderLock.ts"
+import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
 
 const checkout = fileURLToPath(new URL("../../", import.meta.url))
 const root = mkdtempSync(join(tmpdir(), "cli-"))
@@ -105,7 +107,7 @@ describe("a night", () => {
 
   it("can be asked about: status, explain, query, verify, credentials and a rerun's plan", () => {
     expect(JSON.parse(nightjar("explain", "k-2", "--json").stdout)).toMatchObject([
-      { task_id: `${run_id()}/k-2/sandbox-bank:website` },
+      { task_id: anId(`${run_id()}/k-2/sandbox-bank:website`) },
     ])
     const sql = "SELECT customer_id, outcome FROM tasks ORDER BY ALL"
     expect(nightjar("query", sql, "--format", "csv").stdout).toBe(
@@ -113,7 +115,7 @@ describe("a night", () => {
     )
     expect(nightjar("verify")).toEqual({ status: 0, stdout: "Files, ledger and tables agree.\n", stderr: "" })
     expect(JSON.parse(nightjar("rerun", "--dry-run", "--json").stdout)).toMatchObject([
-      { customer_id: "k-2" },
+      { customer_id: anId("k-2") },
     ])
     const rejected = JSON.parse(nightjar("credentials", "list", "--json").stdout) as ReadonlyArray<{
       fingerprint: string
@@ -123,17 +125,58 @@ describe("a night", () => {
   })
 })
 
+describe("a reason that is explained", () => {
+  it("needs no run, and gives way to an id that is spelt like it", async () => {
+    const folder = join(root, "explained")
+    expect(nightjar("explain", "TIMEOUT", "--output", folder)).toEqual({
+      status: 0,
+      stdout: `TIMEOUT: The execution took longer than \`execution_timeout\`.
+Outcome: failed, action needed from an engineer, exit code 3
+Tried again in the same night: no
+Next: Raise \`execution_timeout\` or ask for fewer features, then rerun.
+`,
+      stderr: "",
+    })
+    const run_id = anId("job.2026-11-21")
+    const task_id = anId(`${run_id}/PARTIAL/bank`)
+    const ids = { run_id, task_id, customer_id: anId("PARTIAL"), engine_reference: anId("bank") }
+    const written = Effect.flatMap(Ledger, ({ append }) =>
+      append([
+        { _tag: "RunStarted", run_id, job: "job", job_path: "j", run_date: "2026-11-21", tool_version: "0" },
+        { _tag: "TaskPlanned", ...ids, features: [] },
+      ]),
+    )
+    mkdirSync(folder)
+    const ledger = openLedger({ path: join(folder, "ledger.sqlite") })
+    await Effect.runPromise(Effect.provide(written, Ledger.layerOver(ledger)))
+    expect(nightjar("explain", "PARTIAL", "--output", folder).stdout).toContain(task_id)
+    expect(JSON.parse(nightjar("explain", "FEATURE_FAILED", "--json", "--output", folder).stdout)).toEqual({
+      reason: "FEATURE_FAILED",
+      outcome: "failed",
+      who_acts: "engineer",
+      means: "The engine failed to read the feature.",
+      next: "Report the engine.",
+    })
+    expect(nightjar("explain", "NO_SUCH_REASON", "--output", folder)).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining("no task, customer, execution or session has that id, and no reason"),
+    })
+  })
+})
+
 describe("wrong usage", () => {
   it("exits 2, says nothing on stdout and names what was probably meant", () => {
     expect(nightjar("rnu")).toEqual({
       status: 2,
       stdout: "",
-      stderr: "nightjar: unknown command `rnu`; did you mean `run` or `runs`?\nSee `nightjar --help`.\n",
+      stderr:
+        "nightjar: unknown command `rnu`; did you mean `run` or `runs`? [usage-wrong]\nSee `nightjar --help`.\n",
     })
     expect(nightjar("run", "x.yaml", "--nwe")).toEqual({
       status: 2,
       stdout: "",
-      stderr: "nightjar: unknown flag --nwe; did you mean `--new`?\nSee `nightjar run --help`.\n",
+      stderr:
+        "nightjar: unknown flag --nwe; did you mean `--new`? [usage-wrong]\nSee `nightjar run --help`.\n",
     })
   })
 
@@ -142,7 +185,7 @@ describe("wrong usage", () => {
     const { status, stdout, stderr } = nightjar("run", "bad.yaml")
     expect([status, stdout]).toEqual([2, ""])
     expect(stderr).toMatch(
-      /^bad\.yaml:1:7: .*\nbad\.yaml:3:1: .*did you mean `engines`\?.*\n(.*\n)?Nothing was started/m,
+      /^bad\.yaml:1:7: .*\nbad\.yaml:3:1: .*did you mean `engines`\?.*\nnightjar: 2 problems in the job files \[job-invalid\]\nNothing was started/m,
     )
   })
 
@@ -190,7 +233,9 @@ describe("an interrupted night", () => {
         if (stderr.includes("executing")) child.kill(signal)
       })
       expect(await new Promise((resolve) => child.on("exit", resolve))).toBe(code)
-      expect(stderr).toMatch(/interrupted: the state is saved\. .*`nightjar run` resumes the run\.\n$/)
+      expect(stderr).toMatch(
+        /interrupted: the state is saved\. .*`nightjar run` to resume\. \[interrupted\]\n$/,
+      )
     }
     const { status, stdout } = nightjar("run", path, "--json", "--no-progress")
     expect(status).toBe(0)

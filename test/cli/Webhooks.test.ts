@@ -70,11 +70,11 @@ describe("run --webhooks", () => {
     expect(landed).toEqual([{ n: 0 }])
   }, 60_000)
 
-  it("warns where others can reach it, that events are only hints", () => {
+  it("warns where others can reach it", () => {
     const { status, stderr } = nightjar("plain", "run", "small.yaml", "--webhooks", "0.0.0.0:0")
     expect(status).toBe(3)
     expect(stderr).toMatch(
-      /^webhooks: events are received at http:\/\/127\.0\.0\.1:\d+\/\nwarning: .* only hints: .*\n$/,
+      /^webhooks: events are received at http:\/\/127\.0\.0\.1:\d+\/\nwarning: .*not authenticated \[webhooks-exposed\]\n$/,
     )
   }, 60_000)
 
@@ -84,14 +84,14 @@ describe("run --webhooks", () => {
       expect([status, stdout, stderr]).toEqual([
         2,
         "",
-        `nightjar: --webhooks 127.0.0.1:${port}: another program listens there already\n` +
-          "Nothing was started. Give another port; 0 takes any free one.\n",
+        `nightjar: --webhooks 127.0.0.1:${port}: another program already listens there [webhooks-unavailable]\n` +
+          "Nothing was started. Give another port; 0 takes any free port.\n",
       ])
     })
     for (const command of ["run small.yaml", "rerun"]) {
       const { status, stderr } = nightjar("hooked", ...command.split(" "), "--webhooks", "70000")
       expect([command, status]).toEqual([command, 2])
-      expect(stderr).toMatch(/--webhooks is \[HOST:\]PORT/)
+      expect(stderr).toMatch(/--webhooks takes \[HOST:\]PORT/)
     }
   }, 60_000)
 })

@@ -10,6 +10,7 @@ import { ServiceHttp } from "../../src/client/ServiceHttp.ts"
 import type { ServiceSettingsRefused } from "../../src/client/ServiceSettings.ts"
 import { builtInSources } from "../../src/contract/ResultsSource.ts"
 import { settingsFor } from "./FakeService.ts"
+import { anId } from "../harness/Id.ts"
 
 const [flowResults] = builtInSources
 
@@ -32,16 +33,16 @@ describe("an answer that drips", () => {
       ),
     )
   const results = (client: HttpClient.HttpClient) =>
-    Effect.flatMap(service(client), (one) => one.readResults(flowResults!, { session_id: "s" }))
+    Effect.flatMap(service(client), (one) => one.readResults(flowResults!, { session_id: anId("s") }))
   const document = (client: HttpClient.HttpClient) =>
     Effect.flatMap(service(client), (one) =>
-      Effect.flatMap(one.downloadAttachment("s", "a"), (answer) =>
+      Effect.flatMap(one.downloadAttachment(anId("s"), "a"), (answer) =>
         answer._tag === "Document" ? Stream.runFold(answer.bytes, () => 0, add) : Effect.succeed(0),
       ),
     )
   const add = (total: number, chunk: Uint8Array) => total + chunk.length
   const state = (client: HttpClient.HttpClient) =>
-    Effect.flatMap(service(client), (one) => one.readExecution("e"))
+    Effect.flatMap(service(client), (one) => one.readExecution(anId("e")))
   /** When it failed, in seconds, and with what; undefined after three hours. */
   const endOf = (call: Effect.Effect<unknown, CallFailure | ServiceSettingsRefused>) =>
     Effect.gen(function* () {

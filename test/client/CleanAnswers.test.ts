@@ -9,6 +9,7 @@ import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.t
 import { startCall } from "./Examples.ts"
 import { secret, stageInProcess } from "./FakeService.ts"
 import type { Behaviour } from "./FakeService.ts"
+import { anId } from "../harness/Id.ts"
 
 const password = "pw-canary-77aB"
 const base64 = Buffer.from(`user:${password}`).toString("base64")
@@ -42,7 +43,7 @@ describe("an answer behind the client", () => {
         Effect.gen(function* () {
           const body = JSON.stringify(state)
           parse.mockClear()
-          const answer = yield* ask({ status: 202, body }, (service) => service.readExecution("e-1"))
+          const answer = yield* ask({ status: 202, body }, (service) => service.readExecution(anId("e-1")))
           const whole = parse.mock.calls.filter(([text]) => text.length >= body.length - password.length)
           return [answer._tag, whole.length]
         })
@@ -78,16 +79,19 @@ describe("an answer behind the client", () => {
         yield* ask(json(202, said), (service) => service.startExecution(startCall(), Effect.void)),
         yield* ask(json(400, said), (service) => service.startExecution(startCall(), Effect.void)),
         yield* ask(json(409, said), (service) => service.startExecution(startCall(), Effect.void)),
-        yield* ask(json(200, said), (service) => service.readExecution("e-1")),
-        yield* ask(json(202, said), (service) => service.readExecution("e-1")),
-        yield* ask(json(423, { ...said, producer: echo }), (service) => service.readExecution("e-1")),
+        yield* ask(json(200, said), (service) => service.readExecution(anId("e-1"))),
+        yield* ask(json(202, said), (service) => service.readExecution(anId("e-1"))),
+        yield* ask(json(423, { ...said, producer: echo }), (service) => service.readExecution(anId("e-1"))),
         yield* ask(json(200, [said]), (service) => service.listEngines),
-        yield* ask(json(503, { detail: echo }), (service) => service.showEngine("bank")),
+        yield* ask(json(503, { detail: echo }), (service) => service.showEngine(anId("bank"))),
         yield* ask({ status: 422, body: `<p>${echo}</p>` }, (service) =>
           service.startExecution(startCall(), Effect.void),
         ),
         yield* ask({ status: 200, body: "x", headers: { "content-type": `a/b; c=${echo}` } }, (service) =>
-          Effect.map(service.downloadAttachment("s", "a"), (answer) => ({ ...answer, bytes: Stream.empty })),
+          Effect.map(service.downloadAttachment(anId("s"), "a"), (answer) => ({
+            ...answer,
+            bytes: Stream.empty,
+          })),
         ),
       ]
       assert.deepStrictEqual(
@@ -111,7 +115,7 @@ describe("an answer behind the client", () => {
   it.effect("counts two families whose names were blanked as two", () =>
     Effect.gen(function* () {
       const said = { products_count: { [`${password}:a`]: 5, [`${password}:b`]: 0 } }
-      const state = yield* ask(json(200, said), (service) => service.readExecution("e-1"))
+      const state = yield* ask(json(200, said), (service) => service.readExecution(anId("e-1")))
       assert.deepStrictEqual("view" in state ? state.view.products_count : undefined, {
         _tag: "Counted",
         counts: { "[blanked]:a": 5, "[blanked]:b 2": 0 },
@@ -123,13 +127,13 @@ describe("an answer behind the client", () => {
     Effect.gen(function* () {
       const said = { data: { [echo]: echo }, is_closed: true, status: echo }
       const results = yield* ask(json(200, said), (service) =>
-        service.readResults(flowResultsSource, { execution_id: "e", session_id: "s" }),
+        service.readResults(flowResultsSource, { execution_id: anId("e"), session_id: anId("s") }),
       )
       const body = results._tag === "Results" ? JSON.parse(Buffer.from(results.body.bytes).toString()) : {}
       assert.deepStrictEqual(body.data, said.data)
       assert.deepStrictEqual(leaks(JSON.stringify({ ...body, data: 0 })), [])
       const profile = yield* ask(json(200, { name: echo }), (service) =>
-        service.readResults(profileSource, { execution_id: "e", session_id: "s" }),
+        service.readResults(profileSource, { execution_id: anId("e"), session_id: anId("s") }),
       )
       assert.deepStrictEqual(profile._tag === "Results" ? profile.body.json : {}, { name: echo })
     }),
@@ -158,7 +162,7 @@ describe("an answer behind the client", () => {
             token: { token_id: "t-1", token_key },
             context: { app_id: token_key, locking_hash: ticket },
           }),
-          (service) => service.exchangeTicket("e-1", Redacted.make(ticket)),
+          (service) => service.exchangeTicket(anId("e-1"), Redacted.make(ticket)),
           known,
         )
         assert.isTrue(
@@ -170,7 +174,7 @@ describe("an answer behind the client", () => {
         })
         const state = yield* ask(
           json(200, { status_reason: `${ticket} ${token_key}` }),
-          (service) => service.readExecution("e-1"),
+          (service) => service.readExecution(anId("e-1")),
           known,
         )
         assert.deepStrictEqual("view" in state ? state.view.status_reason : "", "[blanked] [blanked]")

@@ -6,6 +6,7 @@ import type { CallFailure } from "../../src/client/Service.ts"
 import { Service } from "../../src/client/Service.ts"
 import { listen, serviceAt } from "./FakeService.ts"
 import { startCall } from "./Examples.ts"
+import { anId } from "../harness/Id.ts"
 
 /** A raw server; what it does with each connection is the test's. */
 const listenRaw = (onConnection: (socket: Net.Socket) => void) =>
@@ -216,7 +217,7 @@ describe("a download", () => {
   const download = (origin: string, limits = {}) =>
     Effect.provide(
       Effect.flatMap(Service, (service) =>
-        Effect.flatMap(service.downloadAttachment("s", "a"), (answer) =>
+        Effect.flatMap(service.downloadAttachment(anId("s"), "a"), (answer) =>
           answer._tag === "Document" ? Stream.runCollect(answer.bytes) : Effect.succeed([]),
         ),
       ),

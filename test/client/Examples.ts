@@ -1,10 +1,11 @@
 /** A start and an engine as the reference shows them, for tests that need one and do not care which. */
 import { Redacted } from "effect"
 import type { StartCall } from "../../src/client/Service.ts"
+import { anId } from "../harness/Id.ts"
 
 export const startCall = (over: Partial<StartCall> = {}): StartCall => ({
-  engine_reference: "sandbox-bank:website",
-  customer_id: "c-0001",
+  engine_reference: anId("sandbox-bank:website"),
+  customer_id: anId("c-0001"),
   login: {
     _tag: "Parameters",
     parameters: Redacted.make({ username: "ok", password: "password-canary-2" }),

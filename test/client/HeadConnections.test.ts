@@ -6,6 +6,7 @@ import { Effect } from "effect"
 import { Service } from "../../src/client/Service.ts"
 import { startCall } from "./Examples.ts"
 import { serviceAt } from "./FakeService.ts"
+import { anId } from "../harness/Id.ts"
 
 /** A raw server: what it writes for a request, by the request's first word. */
 const listenRaw = (answers: Readonly<Record<string, string>>) =>
@@ -45,7 +46,7 @@ describe("HEAD", () => {
       yield* Effect.gen(function* () {
         const service = yield* Service
         for (let times = 0; times < 5; times++)
-          assert.strictEqual(yield* service.pollExecution("e-1"), "working")
+          assert.strictEqual(yield* service.pollExecution(anId("e-1")), "working")
         assert.strictEqual(sockets.size, 1)
         assert.strictEqual((yield* service.startExecution(startCall(), Effect.void))._tag, "Accepted")
         assert.strictEqual(sockets.size, 2)
@@ -59,7 +60,7 @@ describe("HEAD", () => {
       yield* Effect.gen(function* () {
         const service = yield* Service
         for (let times = 0; times < 5; times++) {
-          yield* Effect.ignore(service.pollExecution("e-1"))
+          yield* Effect.ignore(service.pollExecution(anId("e-1")))
           assert.strictEqual((yield* service.startExecution(startCall(), Effect.void))._tag, "Accepted")
         }
       }).pipe(Effect.provide(serviceAt(origin, {}, { connectionsMax: 1 })))

@@ -3,12 +3,13 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { Hints, makeHintBoard } from "../../src/client/Hints.ts"
+import { anId } from "../harness/Id.ts"
 import type { HintWatch } from "../../src/client/Hints.ts"
 
 const naming = (...texts: ReadonlyArray<string>) => ({ texts: new Set(texts), dateMs: undefined })
 const about = (engine_reference: string | undefined, ...ids: ReadonlyArray<string | undefined>) => ({
-  engine_reference,
-  ids,
+  engine_reference: engine_reference === undefined ? undefined : anId(engine_reference),
+  ids: ids.map((one) => (one === undefined ? undefined : anId(one))),
 })
 /** One look at a time, by somebody who is told this. */
 const look = (watch: HintWatch, told: "nothing" | "news" | "end", first = false) => {

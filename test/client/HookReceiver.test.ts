@@ -136,10 +136,10 @@ describe("the webhook receiver", () => {
       const taken = yield* Effect.flip(openReceiver({ host: receiverHost, port }, () => undefined))
       expect([taken._tag, taken.message]).toEqual([
         "ReceiverRefused",
-        `--webhooks 127.0.0.1:${port}: another program listens there already`,
+        `--webhooks 127.0.0.1:${port}: another program already listens there`,
       ])
       const elsewhere = yield* Effect.flip(openReceiver({ host: "192.0.2.1", port: 0 }, () => undefined))
-      expect(elsewhere.message).toBe("--webhooks 192.0.2.1:0: that is no address of this machine")
+      expect(elsewhere.message).toBe("--webhooks 192.0.2.1:0: this machine does not have that address")
       const gone = yield* Effect.scoped(opened)
       expect(yield* send(gone.url, { body: "{}" })).toBe(0)
     }),

@@ -4,6 +4,7 @@ import { Effect } from "effect"
 import { Service } from "../../src/client/Service.ts"
 import { stageInProcess, stageOverHttp } from "./FakeService.ts"
 import type { MakeStage } from "./FakeService.ts"
+import { anId } from "../harness/Id.ts"
 
 const statuses = [200, 202, 204, 301, 400, 401, 403, 404, 405, 410, 422, 423, 429, 500, 501, 502, 503, 504]
 const listed: Readonly<Record<number, string>> = {
@@ -15,7 +16,7 @@ const listed: Readonly<Record<number, string>> = {
   503: "Throttled",
 }
 
-const poll = Effect.flatMap(Service, (service) => service.pollExecution("e-1")).pipe(
+const poll = Effect.flatMap(Service, (service) => service.pollExecution(anId("e-1"))).pipe(
   Effect.match({ onFailure: ({ _tag }) => _tag, onSuccess: (answer): string => answer }),
 )
 

@@ -10,6 +10,7 @@ import { Service } from "../../src/client/Service.ts"
 import { flowResultsSource, profileSource } from "../../src/contract/ResultsSource.ts"
 import { engineDetails, startCall } from "./Examples.ts"
 import type { Behaviour, MakeStage } from "./FakeService.ts"
+import { anId } from "../harness/Id.ts"
 
 const summarise = (answer: unknown): string =>
   typeof answer === "object" && answer !== null && "_tag" in answer ? String(answer._tag) : String(answer)
@@ -20,25 +21,25 @@ const use = <A>(f: (service: Service["Service"]) => Effect.Effect<A, CallFailure
   Effect.flatMap(Service, f)
 
 const readSession = (service: Service["Service"], session_id: string) =>
-  service.readResults(flowResultsSource, { session_id })
+  service.readResults(flowResultsSource, { session_id: anId(session_id) })
 
 /** Every call of the port by its endpoint's name. */
 export const calls = {
   startExecution: use((service) => service.startExecution(startCall(), Effect.void)),
-  readExecution: use((service) => service.readExecution("e-1")),
-  abortExecution: use((service) => service.abortExecution("e-1")),
-  deleteExecution: use((service) => service.deleteExecution("e-1")),
-  readFlowResults: use((service) => service.readResults(flowResultsSource, { session_id: "s-1" })),
-  readProfile: use((service) => service.readResults(profileSource, { execution_id: "e-1" })),
+  readExecution: use((service) => service.readExecution(anId("e-1"))),
+  abortExecution: use((service) => service.abortExecution(anId("e-1"))),
+  deleteExecution: use((service) => service.deleteExecution(anId("e-1"))),
+  readFlowResults: use((service) => service.readResults(flowResultsSource, { session_id: anId("s-1") })),
+  readProfile: use((service) => service.readResults(profileSource, { execution_id: anId("e-1") })),
   downloadAttachment: use((service) =>
-    Effect.flatMap(service.downloadAttachment("s-1", "a-1"), (answer) =>
+    Effect.flatMap(service.downloadAttachment(anId("s-1"), "a-1"), (answer) =>
       Effect.as(answer._tag === "Document" ? Stream.runDrain(answer.bytes) : Effect.void, answer._tag),
     ),
   ),
-  exchangeTicket: use((service) => service.exchangeTicket("e-1", Redacted.make("ticket-canary-1"))),
+  exchangeTicket: use((service) => service.exchangeTicket(anId("e-1"), Redacted.make("ticket-canary-1"))),
   revokeToken: use((service) => service.revokeToken("t-1")),
   listEngines: use((service) => Effect.as(service.listEngines, "listed")),
-  showEngine: use((service) => service.showEngine("sandbox-bank:website")),
+  showEngine: use((service) => service.showEngine(anId("sandbox-bank:website"))),
 } satisfies Record<string, Call>
 export type CallName = keyof typeof calls
 
@@ -46,7 +47,7 @@ const goodBody = (call: CallName): string => {
   if (call === "listEngines") return "[]"
   if (call === "exchangeTicket")
     return JSON.stringify({ token: { token_id: "t-1", token_key: "token-key-canary-1" }, context: {} })
-  return JSON.stringify(call === "showEngine" ? engineDetails : { execution_id: "e-1" })
+  return JSON.stringify(call === "showEngine" ? engineDetails : { execution_id: anId("e-1") })
 }
 
 /** Documented statuses: what each becomes, by the tag of the answer or of the failure. */
@@ -166,7 +167,7 @@ export const describeStatuses = (title: string, makeStage: MakeStage): void => {
         )
         const stage = yield* makeStage({ status: 200, body: bytes })
         const answer = yield* use((service) =>
-          service.readResults(flowResultsSource, { session_id: "s-1" }),
+          service.readResults(flowResultsSource, { session_id: anId("s-1") }),
         ).pipe(Effect.provide(stage.layer))
         assert.isTrue(answer._tag === "Results" && bytes.equals(answer.body.bytes))
       }).pipe(Effect.scoped),
@@ -248,38 +249,62 @@ export const describeBehaviours = <E>(
         on(given.engineUnavailable, (s, call) => s.startExecution(call, Effect.void)),
         "EngineUnavailable",
       ],
-      ["read running", on(given.runningExecution, (service, id) => service.readExecution(id)), "Working"],
-      ["read closed", on(given.closedExecution, (service, id) => service.readExecution(id)), "Closed"],
+      [
+        "read running",
+        on(given.runningExecution, (service, id) => service.readExecution(anId(id))),
+        "Working",
+      ],
+      ["read closed", on(given.closedExecution, (service, id) => service.readExecution(anId(id))), "Closed"],
       [
         "read waiting",
-        on(given.waitingExecution, (service, id) => service.readExecution(id)),
+        on(given.waitingExecution, (service, id) => service.readExecution(anId(id))),
         "ActionRequired",
       ],
-      ["read unknown", on("no-such-execution", (service, id) => service.readExecution(id)), "NotFound"],
+      ["read unknown", on("no-such-execution", (service, id) => service.readExecution(anId(id))), "NotFound"],
       [
         "delete running",
-        on(given.runningExecution, (service, id) => service.deleteExecution(id)),
+        on(given.runningExecution, (service, id) => service.deleteExecution(anId(id))),
         "still_running",
       ],
-      ["abort running", on(given.runningExecution, (service, id) => service.abortExecution(id)), "aborted"],
+      [
+        "abort running",
+        on(given.runningExecution, (service, id) => service.abortExecution(anId(id))),
+        "aborted",
+      ],
       [
         "abort closed",
-        on(given.closedExecution, (service, id) => service.abortExecution(id)),
+        on(given.closedExecution, (service, id) => service.abortExecution(anId(id))),
         "already_closed",
       ],
-      ["abort unknown", on("no-such-execution", (service, id) => service.abortExecution(id)), "not_found"],
+      [
+        "abort unknown",
+        on("no-such-execution", (service, id) => service.abortExecution(anId(id))),
+        "not_found",
+      ],
       [
         "delete closed",
-        on(given.deletableExecution, (service, id) => service.deleteExecution(id)),
+        on(given.deletableExecution, (service, id) => service.deleteExecution(anId(id))),
         "deleted",
       ],
-      ["delete again", on(given.deletableExecution, (service, id) => service.deleteExecution(id)), "gone"],
+      [
+        "delete again",
+        on(given.deletableExecution, (service, id) => service.deleteExecution(anId(id))),
+        "gone",
+      ],
       ["results", on(given.finishedSession, readSession), "Results"],
       ["unstarted", on(given.unstartedSession, readSession), "NothingThere"],
       ["engines", calls.listEngines, "listed"],
-      ["engine", on(given.engine, (service, reference) => service.showEngine(reference)), "Engine"],
-      ["unknown engine", on(given.unknownEngine, (s, reference) => s.showEngine(reference)), "EngineUnknown"],
-      ["away", on(given.engineInMaintenance, (s, reference) => s.showEngine(reference)), "EngineUnavailable"],
+      ["engine", on(given.engine, (service, reference) => service.showEngine(anId(reference))), "Engine"],
+      [
+        "unknown engine",
+        on(given.unknownEngine, (s, reference) => s.showEngine(anId(reference))),
+        "EngineUnknown",
+      ],
+      [
+        "away",
+        on(given.engineInMaintenance, (s, reference) => s.showEngine(anId(reference))),
+        "EngineUnavailable",
+      ],
     ]
   }
 

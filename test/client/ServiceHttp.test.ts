@@ -15,6 +15,7 @@ import { fakeHttpClient, secret, settingsFor, stageInProcess, stageOverHttp } fr
 import type { SeenRequest } from "./FakeService.ts"
 import { calls, describeBehaviours, describeStatuses, documented } from "./ServiceContract.ts"
 import { ServiceSmall } from "./SmallService.ts"
+import { anId } from "../harness/Id.ts"
 
 describeStatuses("any service, in the process", stageInProcess)
 describeStatuses("any service, over a socket", stageOverHttp)
@@ -95,7 +96,7 @@ describe("the requests", () => {
         const sent = ["../../x", "a/b", "?q=1", "#h", "%2e%2e", "a b", "é", "\u0000", "...", "a;b", "\\..\\"]
         for (const id of sent) {
           const stage = yield* stageOverHttp({ status: 404, body: "{}" })
-          const remove = Effect.flatMap(Service, (service) => service.deleteExecution(id))
+          const remove = Effect.flatMap(Service, (service) => service.deleteExecution(anId(id)))
           yield* Effect.provide(remove, stage.layer)
           const url = `/api/executions/handler/v1/${encodeURIComponent(id)}/delete`
           assert.deepStrictEqual(
@@ -106,8 +107,8 @@ describe("the requests", () => {
         for (const id of ["", ".", "..", "\ud800"]) {
           const stage = yield* stageInProcess({ status: 204 })
           const service = yield* Effect.provide(Service, stage.layer)
-          const failure = yield* Effect.flip(service.deleteExecution(id))
-          const engine = yield* service.showEngine(id)
+          const failure = yield* Effect.flip(service.deleteExecution(anId(id)))
+          const engine = yield* service.showEngine(anId(id))
           assert.deepStrictEqual(
             [failure._tag, engine, stage.requests],
             ["NotSent", { _tag: "EngineUnknown", http_status: 422 }, []],
@@ -231,8 +232,8 @@ describe("bounds", () => {
       const limits = { answerBytesMax: 1000, resultsBytesMax: 1000, attachmentBytesMax: 1000 }
       const layer = ServiceHttp.layer(settingsFor("http://localhost"), limits).pipe(Layer.provide(client))
       const service = yield* Effect.provide(Service, layer)
-      const read = yield* service.readExecution("e")
-      const document = yield* service.downloadAttachment("s", "a")
+      const read = yield* service.readExecution(anId("e"))
+      const document = yield* service.downloadAttachment(anId("s"), "a")
       const bytes = document._tag === "Document" ? document.bytes : Stream.empty
       const download = yield* Effect.flip(Stream.runDrain(bytes))
       const kept = new TextEncoder().encode(`{"x": "${"y".repeat(993)}`)
@@ -292,10 +293,10 @@ describe("bounds", () => {
           const behaviour = { status: 429, headers: { "retry-after": value }, body: "{}" }
           const stage = yield* stageInProcess(behaviour)
           const service = yield* Effect.provide(Service, stage.layer)
-          return (yield* Effect.flip(service.readExecution("e"))).message
+          return (yield* Effect.flip(service.readExecution(anId("e")))).message
         }),
       )
-      const start = "readExecution: the service asks to come back later (429"
+      const start = "readExecution: the service asks to retry later (429"
       const unread = `${start}; its Retry-After cannot be read)`
       assert.deepStrictEqual(messages, [unread, unread, `${start})`])
     }).pipe(Effect.scoped),

@@ -8,6 +8,7 @@ import { NotSent, Service, Throttled } from "../../src/client/Service.ts"
 import { ServicePaced, ServicePause } from "../../src/client/ServicePaced.ts"
 import { scripted } from "../execution/ScriptedService.ts"
 import { startCall } from "./Examples.ts"
+import { anId } from "../harness/Id.ts"
 
 const addresses = {
   base_url: "https://host/api",
@@ -161,15 +162,15 @@ describe("the pace of a host", () => {
         )
         yield* Effect.gen(function* () {
           const { showEngine } = yield* Service
-          yield* showEngine("a:website")
-          const again = yield* Effect.flip(showEngine("a:website"))
+          yield* showEngine(anId("a:website"))
+          const again = yield* Effect.flip(showEngine(anId("a:website")))
           assert.deepStrictEqual(again instanceof Throttled && [again.http_status, again.retry_after], [
             503,
             Duration.minutes(5),
           ])
-          yield* showEngine("b:website")
+          yield* showEngine(anId("b:website"))
           yield* TestClock.adjust("5 minutes")
-          yield* showEngine("a:website")
+          yield* showEngine(anId("a:website"))
         }).pipe(Effect.provide(paced))
         assert.deepStrictEqual(asked, ["a:website", "b:website", "a:website"])
       }),
@@ -271,10 +272,7 @@ describe("a Retry-After about one session or execution", () => {
         [answer._tag, answer._tag === "Throttled" && answer.retry_after, sent],
         ["Throttled", Duration.millis(absurd - 36_000_000), 0],
       )
-      assert.match(
-        answer.message,
-        /^readExecution: not sent, as the service asked to come back in .*\(429\)$/,
-      )
+      assert.match(answer.message, /^readExecution: not sent: the service asked to wait .*\(429\)$/)
     }).pipe(Effect.provide(ServicePause.layer())),
   )
 

@@ -8,6 +8,7 @@ import { ServiceHttp } from "../../src/client/ServiceHttp.ts"
 import { settingsFor } from "./FakeService.ts"
 import { engineDetails, startCall } from "./Examples.ts"
 import type { Behaviours } from "./ServiceContract.ts"
+import { anId } from "../harness/Id.ts"
 
 const makeClient = () => {
   const started = new Set<string>()
@@ -50,9 +51,9 @@ const makeClient = () => {
 
 const behaviours: Behaviours = {
   accepted: startCall(),
-  refused: startCall({ customer_id: "refused" }),
-  malformed: startCall({ customer_id: "malformed" }),
-  engineUnavailable: startCall({ customer_id: "away" }),
+  refused: startCall({ customer_id: anId("refused") }),
+  malformed: startCall({ customer_id: anId("malformed") }),
+  engineUnavailable: startCall({ customer_id: anId("away") }),
   runningExecution: "running",
   closedExecution: "closed",
   deletableExecution: "closed",

@@ -8,6 +8,7 @@ import { viewExchanged, viewTicket } from "../../src/client/Views.ts"
 import { startCall } from "./Examples.ts"
 import { stageInProcess, stageOverHttp } from "./FakeService.ts"
 import type { Stage } from "./FakeService.ts"
+import { anId } from "../harness/Id.ts"
 
 const token_key = "token-key-canary-3"
 const ticket = "ticket-canary-3"
@@ -19,9 +20,9 @@ const withToken = startCall({
 })
 const pair = { token_id: "t-1", token_key }
 const context = {
-  engine_reference: "bank",
+  engine_reference: anId("bank"),
   app_id: "app",
-  customer_id: "c-1",
+  customer_id: anId("c-1"),
   features: ["accounts_read"],
   locking_hash: "v1.x",
 }
@@ -70,8 +71,8 @@ describe("an exchange", () => {
   it.effect("sends the ticket in its body, and gives the token with its context", () =>
     Effect.gen(function* () {
       const stage = yield* stageOverHttp({ status: 200, body: JSON.stringify({ token: pair, context }) })
-      const answer = yield* at(stage, (service) => service.exchangeTicket("e-1", Redacted.make(ticket)))
-      assert.deepStrictEqual(JSON.parse(stage.requests[0]?.body ?? ""), { execution_id: "e-1", ticket })
+      const answer = yield* at(stage, (service) => service.exchangeTicket(anId("e-1"), Redacted.make(ticket)))
+      assert.deepStrictEqual(JSON.parse(stage.requests[0]?.body ?? ""), { execution_id: anId("e-1"), ticket })
       assert.isTrue(answer._tag === "Exchanged" && Redacted.value(answer.token.token_key) === token_key)
       assert.deepStrictEqual(answer._tag === "Exchanged" ? answer.context : undefined, context)
     }).pipe(Effect.scoped),
@@ -84,7 +85,7 @@ describe("an exchange", () => {
     }
     const odd = { ...context, features: ["a", 5, null], locking_hash: null, customer_id: 7, more: {} }
     assert.deepStrictEqual(read({ token: { ...pair, more: 1 }, context: odd }), {
-      engine_reference: "bank",
+      engine_reference: anId("bank"),
       app_id: "app",
       features: ["a"],
     })
@@ -128,7 +129,7 @@ describe("what goes wrong with tokens", () => {
           const stage = yield* stageInProcess({ status, body })
           const service = yield* Effect.provide(Service, stage.layer)
           const exits: ReadonlyArray<Exit.Exit<unknown, CallFailure>> = [
-            yield* Effect.exit(service.exchangeTicket("e-1", Redacted.make(ticket))),
+            yield* Effect.exit(service.exchangeTicket(anId("e-1"), Redacted.make(ticket))),
             yield* Effect.exit(Effect.asVoid(service.startExecution(withToken, Effect.void))),
             yield* Effect.exit(service.revokeToken("t-1")),
           ]

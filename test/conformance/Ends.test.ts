@@ -1,138 +1,97 @@
 /**
- * What happens with each end, row by row as the contract tells its users: outcome, who acts, whether the night
- * tries a second time, whether the login is sent again, and the exit code of a run with that task alone.
+ * What happens with each end, line by line of the contract's own table: outcome, who acts, whether the night tries a
+ * second time, whether the login is sent again, and the exit code of a run with that task alone.
  */
 import { describe, expect, it } from "vitest"
-import { statusReasonsByCode } from "../../src/contract/Vocabulary.ts"
-import { endOf, endOfAttempt, endOfRefusal, ownEnds } from "../../src/ends/Ends.ts"
-import type { End } from "../../src/ends/Ends.ts"
+import { beforeStart, endOfAttempt, own, isReason, verdictOfRefusal } from "../../src/ends/Ends.ts"
+import type { Verdict } from "../../src/ends/Ends.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import { exitCodeOf } from "../../src/report/ExitCode.ts"
+import { contractEnds } from "../ends/ContractEnds.ts"
+import type { Promised } from "../ends/ContractEnds.ts"
 import { planned, settled, started } from "../report/Samples.ts"
 
-type Outcome = "succeeded" | "partial" | "failed" | "skipped" | "unfinished"
-type Actor = "nobody" | "customer" | "engineer" | "service"
-
-/** What the table of the contract says: the outcome, who acts, and the exit code. */
-interface Told {
-  readonly outcome: Outcome
-  readonly who_acts: Actor
-  readonly exit: 0 | 3 | 4
-  readonly retry: boolean
-  readonly opensBreaker: boolean
-}
-
-const told = (outcome: Outcome, who_acts: Actor, exit: 0 | 3 | 4, more: Partial<Told> = {}): Told => ({
-  outcome,
-  who_acts,
-  exit,
-  retry: false,
-  opensBreaker: false,
-  ...more,
-})
-
-const exitWith = (outcome: Outcome): number => {
-  const facts = [started, planned("c"), settled("c", outcome, "R", "nobody")]
+const told = ({ outcome, reason, who_acts }: Verdict) => {
+  const facts = [started, planned("c"), settled("c", outcome, reason, who_acts)]
   const run = foldRun(facts.map((fact, seq) => ({ seq, at: seq, fact })))
-  return run === undefined ? -1 : exitCodeOf(run, "delete")
+  return { outcome, who_acts, exit: run === undefined ? -1 : exitCodeOf(run, "delete") }
 }
 
-const shown = ({ outcome, who_acts, retry, opensBreaker }: End): Told => ({
-  outcome,
-  who_acts,
-  exit: exitWith(outcome) === 0 ? 0 : exitWith(outcome) === 3 ? 3 : 4,
-  retry,
-  opensBreaker,
-})
+const closed = (
+  status_code: string,
+  status_reason: string,
+  abort?: "max_wait" | "deadline" | "challenge",
+): Promised => {
+  const { verdict, retry, rejection } = endOfAttempt({ status_code, status_reason }, abort)
+  return { ...told(verdict), retry, opensBreaker: rejection !== undefined }
+}
 
-const closed = (status_code: string, status_reason: string): End =>
-  endOf({ status_code, status_reason, authentication_status: undefined })
-
-const rejected = { opensBreaker: true }
-const again = { retry: true }
-
-const executions: ReadonlyArray<readonly [string, string, ReadonlyArray<string>, Told]> = [
-  ["COMPLETED", "COMPLETED", ["COMPLETED"], told("succeeded", "nobody", 0)],
-  ["PARTIAL", "PARTIAL", ["PARTIAL"], told("partial", "engineer", 3)],
-  ["FAILED", "FAILED", ["FAILED"], told("failed", "engineer", 3)],
-  ["TIMEOUT", "ABORTED", ["TIMEOUT"], told("failed", "engineer", 3)],
-  [
-    "TEMPORARY_ERROR",
-    "TEMPORARY_ERROR",
-    statusReasonsByCode.TEMPORARY_ERROR,
-    told("unfinished", "service", 4, again),
-  ],
-  ["SYSTEM_CANCELLED", "ABORTED", ["SYSTEM_CANCELLED"], told("unfinished", "service", 4, again)],
-  ["CLIENT_CANCELLED", "ABORTED", ["CLIENT_CANCELLED"], told("unfinished", "service", 4)],
-  ["AUTH_ERROR", "AUTH_ERROR", statusReasonsByCode.AUTH_ERROR, told("failed", "customer", 3, rejected)],
-  [
-    "CUSTOMER_INTERVENTION_REQUIRED",
-    "ABORTED",
-    ["CUSTOMER_INTERVENTION_REQUIRED"],
-    told("failed", "customer", 3),
-  ],
-  ["ACTION_TIMEOUT", "ABORTED", ["ACTION_TIMEOUT"], told("failed", "customer", 3)],
-  ["USER_CANCELLED", "ABORTED", ["USER_CANCELLED"], told("failed", "customer", 3)],
-  [
-    "UNHANDLED_AUTH_ERROR",
-    "UNHANDLED_AUTH_ERROR",
-    ["UNHANDLED_AUTH_ERROR"],
-    told("failed", "engineer", 3, rejected),
-  ],
-  ["unlisted value", "MOONLIT", ["COMPLETED", "FULL_MOON"], told("failed", "engineer", 3, rejected)],
-  [
-    "CONFIGURATION_ERROR",
-    "CONFIGURATION_ERROR",
-    statusReasonsByCode.CONFIGURATION_ERROR.filter((reason) => reason !== "BAD_PROXY_CONFIGURATION"),
-    told("failed", "engineer", 3),
-  ],
-  [
-    "BAD_PROXY_CONFIGURATION",
-    "CONFIGURATION_ERROR",
-    ["BAD_PROXY_CONFIGURATION"],
-    told("unfinished", "service", 4),
-  ],
-]
+const line = (words: string) => {
+  const found = contractEnds.find(({ end }) => end.includes(words))
+  if (found === undefined) throw new Error(`the contract's table has no line with ${words}`)
+  return found
+}
 
 describe("what happens with each end", () => {
-  for (const [row, family, reasons, expected] of executions) {
-    it(`an execution that ends with ${row} [end ${row}]`, () => {
-      expect(reasons.map((reason) => [reason, shown(closed(family, reason))])).toEqual(
-        reasons.map((reason) => [reason, expected]),
-      )
-    })
+  for (const { said, promised, exceptions } of contractEnds) {
+    for (const [word, family, reasons] of said) {
+      it(`an execution that ends with ${word} [end ${word}]`, () => {
+        expect(reasons.map((reason) => [reason, closed(family, reason)])).toEqual(
+          reasons.map((reason) => [reason, promised]),
+        )
+      })
+      for (const [reason, otherwise] of exceptions) {
+        it(`an execution that ends with ${reason} [end ${reason}]`, () => {
+          expect(closed(family, reason)).toEqual(otherwise)
+        })
+      }
+    }
   }
 
+  it("an execution that ends with what the reference does not list [end unlisted value]", () => {
+    const { promised } = line("any value that the reference does not list")
+    for (const [code, reason] of [
+      ["MOONLIT", "COMPLETED"],
+      ["COMPLETED", "FULL_MOON"],
+      ["FAILED", "COMPLETED"],
+    ] as const)
+      expect(closed(code, reason)).toEqual(promised)
+  })
+
   it("our own abort at max_wait or the deadline is the service's, over a challenge the customer's [end CLIENT_CANCELLED]", () => {
-    const state = { status_code: "ABORTED", status_reason: "CLIENT_CANCELLED" }
+    const ours = line("`CLIENT_CANCELLED` by our own abort").promised
+    const challenged = line("`CUSTOMER_INTERVENTION_REQUIRED`, ").promised
     expect(
-      (["max_wait", "deadline", "challenge"] as const).map((abort) => {
-        const { end, reason } = endOfAttempt(state, abort)
-        return [reason, shown(end)]
-      }),
-    ).toEqual([
-      ["CLIENT_CANCELLED", told("unfinished", "service", 4)],
-      ["CLIENT_CANCELLED", told("unfinished", "service", 4)],
-      ["CUSTOMER_INTERVENTION_REQUIRED", told("failed", "customer", 3)],
-    ])
+      (["max_wait", "deadline", "challenge"] as const).map((abort) =>
+        closed("ABORTED", "CLIENT_CANCELLED", abort),
+      ),
+    ).toEqual([ours, ours, challenged])
   })
 
   it("a start that was answered 400 or 422 [end refused start]", () => {
-    const reasons = ["T10N_FORBIDDEN", "CUSTOMER_INTERVENTION_REQUIRED", "INCORRECT_PARAMETERS_FORMAT"]
-    expect(reasons.map((reason) => shown(endOfRefusal(reason)))).toEqual(
-      reasons.map(() => told("failed", "engineer", 3)),
-    )
+    const { promised, exceptions } = line("start answered 400 or 422")
+    const { outcome, who_acts, exit } = promised
+    for (const reason of ["T10N_FORBIDDEN", "CUSTOMER_INTERVENTION_REQUIRED", "INCORRECT_PARAMETERS_FORMAT"])
+      expect(told(verdictOfRefusal(reason))).toEqual({ outcome, who_acts, exit })
+    for (const [reason, otherwise] of exceptions)
+      expect(told(verdictOfRefusal(reason))).toEqual({
+        outcome: otherwise.outcome,
+        who_acts: otherwise.who_acts,
+        exit: otherwise.exit,
+      })
   })
 
-  for (const [reason, expected] of [
-    ["ENGINE_UNKNOWN", told("skipped", "engineer", 3)],
-    ["ENGINE_UNAVAILABLE", told("unfinished", "service", 4)],
-    ["RESULTS_PARTIAL", told("unfinished", "service", 4)],
-    ["START_UNKNOWN", told("unfinished", "engineer", 4)],
-    ["ANSWER_UNUSABLE", told("failed", "engineer", 3)],
-  ] as const) {
-    it(`a task that ends with our own ${reason} [end ${reason}]`, () => {
-      expect(shown(ownEnds[reason])).toEqual(expected)
-    })
+  for (const { own: reasons, promised, neverStarted } of contractEnds) {
+    for (const reason of reasons) {
+      it(`a task that ends with our own ${reason} [end ${reason}]`, () => {
+        const { outcome, who_acts, exit } = promised
+        if (!isReason(reason)) throw new Error(`${reason} is no reason`)
+        expect(told(neverStarted ? beforeStart(reason) : own(reason))).toEqual({ outcome, who_acts, exit })
+      })
+    }
   }
+
+  it("a task over whose answer the program fails, which the contract does not know [end ANSWER_UNUSABLE]", () => {
+    expect(told(own("ANSWER_UNUSABLE"))).toEqual({ outcome: "failed", who_acts: "engineer", exit: 3 })
+  })
 })

@@ -10,6 +10,8 @@ import { fileURLToPath } from "node:url"
 import { Effect } from "effect"
 import { afterAll, describe, expect, it } from "vitest"
 import { claimFolder } from "../../src/cli/OutputGuard.ts"
+import { DurableFiles } from "../../src/foundation/DurableFile.ts"
+import { machineCalls } from "../../src/foundation/FileCalls.ts"
 import { lockFolder } from "../../src/foundation/FolderLock.ts"
 
 const root = mkdtempSync(join(tmpdir(), "exit-codes-"))
@@ -61,7 +63,7 @@ describe("the program", () => {
 
   it("ends with 5 where another process works in the output folder [exit 5]", async () => {
     const path = job("locked", "sandbox", "ok")
-    expect(claimFolder(output, 0o700)).toBeUndefined()
+    expect(claimFolder(new DurableFiles(machineCalls), output, 0o700)).toBeUndefined()
     const held = Effect.andThen(
       lockFolder(join(output, "run.lock")),
       Effect.promise(() => nightjar(["run", path])),

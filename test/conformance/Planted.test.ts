@@ -144,7 +144,11 @@ describe("planting", () => {
     const shown = (changes: ReadonlyArray<object>) =>
       execFileSync(
         process.execPath,
-        ["--input-type=module", "-e", 'console.log((await import("./src/cli/Failures.ts")).exitCodes.usage)'],
+        [
+          "--input-type=module",
+          "-e",
+          'console.log((await import("./src/messages/ExitCodes.ts")).exitCodes.usage)',
+        ],
         {
           cwd: root,
           encoding: "utf8",
@@ -157,7 +161,7 @@ describe("planting", () => {
       )
     expect([
       shown([]),
-      shown([{ in: "src/cli/Failures.ts", replace: "usage: 2,", by: "usage: 9," }]),
+      shown([{ in: "src/messages/ExitCodes.ts", replace: "usage: 2,", by: "usage: 9," }]),
     ]).toEqual(["2\n", "9\n"])
   })
 })

@@ -70,6 +70,9 @@ const planting = {
     ),
 } as const
 
+/** Whoever starts this process may name a test runner. */
+const testRunner = process.argv[2]
+
 const openRunner = (): Promise<Vitest> =>
   createVitest(
     {
@@ -80,6 +83,7 @@ const openRunner = (): Promise<Vitest> =>
       maxWorkers: 1,
       bail: 1,
       fileParallelism: false,
+      ...(testRunner === undefined ? {} : { runner: testRunner }),
     },
     { plugins: [planting] },
   )

@@ -32,8 +32,8 @@ const nextMessage = (child: ChildProcess, limitMs: number): Promise<unknown> =>
   })
 
 /** Its own process group, so that what its tests started ends with it. */
-const startChild = async (): Promise<ChildProcess> => {
-  const child = fork(program, { stdio: ["ignore", "ignore", "inherit", "ipc"], detached: true })
+const startChild = async (runner: ReadonlyArray<string>): Promise<ChildProcess> => {
+  const child = fork(program, runner, { stdio: ["ignore", "ignore", "inherit", "ipc"], detached: true })
   await nextMessage(child, 60_000)
   return child
 }
@@ -47,16 +47,23 @@ const stopChild = ({ pid }: ChildProcess): void => {
   }
 }
 
-export const openTestProcess = (): TestProcess => {
+export const openTestProcess = (): TestProcess => open([])
+/** The same with a test runner of its own, a module that exports one. */
+export const openProcessWith = (runner: string): TestProcess => open([runner])
+
+const open = (runner: ReadonlyArray<string>): TestProcess => {
   let child: ChildProcess | undefined
   const stop = () => {
     if (child !== undefined) stopChild(child)
     child = undefined
   }
   const run = async (wanted: TestsWanted, limitMs: number): Promise<TestsSeen | "late"> => {
-    child ??= await startChild()
+    child ??= await startChild(runner)
     child.send(wanted)
-    const answer = await nextMessage(child, limitMs)
+    const answer = await nextMessage(child, limitMs).catch((cause: unknown) => {
+      stop()
+      throw cause
+    })
     if (answer === "late") {
       stop()
       return "late"

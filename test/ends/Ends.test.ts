@@ -1,90 +1,108 @@
-/** The table of ends against the contract's own table, word for word, and what is outside of it. */
+/** The table of ends against the contract's own, and what follows from a row, from none, and from two at once. */
 import { describe, expect, it } from "vitest"
 import { statusReasonsByCode } from "../../src/contract/Vocabulary.ts"
-import { endOf, endOfAttempt, endOfRefusal, endOfRejected, isTerminal, ownEnds } from "../../src/ends/Ends.ts"
+import { actionNeeded, exitOf, outcomes } from "../../src/ends/EndRow.ts"
+import {
+  beforeStart,
+  endOfAttempt,
+  ends,
+  isTerminal,
+  knownEnd,
+  notInTables,
+  own,
+  rowOf,
+  verdictOfRefusal,
+  verdictOfRejected,
+} from "../../src/ends/Ends.ts"
+import type { Verdict } from "../../src/ends/Ends.ts"
+import { ownEnds } from "../../src/ends/OwnEnds.ts"
+import { contractEnds } from "./ContractEnds.ts"
 
 type Row = readonly [outcome: string, who_acts: string, retry: boolean, opensBreaker: boolean]
-const row = ({ outcome, who_acts, retry, opensBreaker }: ReturnType<typeof endOf>): Row => [
-  outcome,
-  who_acts,
-  retry,
-  opensBreaker,
-]
 
-const temporary: Row = ["unfinished", "service", true, false]
-const engineer: Row = ["failed", "engineer", false, false]
-const customer: Row = ["failed", "customer", false, false]
-const rejected: Row = ["failed", "customer", false, true]
+const engineer = ["failed", "engineer"]
+const customer = ["failed", "customer"]
+const service = ["unfinished", "service"]
 const unlisted: Row = ["failed", "engineer", false, true]
 
-/** "What happens with each end" of the contract, by family and reason of section 3.1. */
-const promised: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
-  COMPLETED: { COMPLETED: ["succeeded", "nobody", false, false] },
-  PARTIAL: { PARTIAL: ["partial", "engineer", false, false] },
-  FAILED: { FAILED: engineer },
-  ABORTED: {
-    CLIENT_CANCELLED: ["unfinished", "service", false, false],
-    USER_CANCELLED: customer,
-    ACTION_TIMEOUT: customer,
-    TIMEOUT: engineer,
-    CUSTOMER_INTERVENTION_REQUIRED: customer,
-    SYSTEM_CANCELLED: temporary,
-  },
-  AUTH_ERROR: {
-    INCORRECT_CREDENTIALS: rejected,
-    INCORRECT_MFA: rejected,
-    BLOCKED_USER: rejected,
-    FRIEZED_CREDENTIALS: rejected,
-    CHANGE_PASSWORD: rejected,
-    MANUAL_INTERVENTION: rejected,
-    INCOMPATIBLE_ACCESS: rejected,
-    DUPLICATED_SESSION: rejected,
-  },
-  UNHANDLED_AUTH_ERROR: { UNHANDLED_AUTH_ERROR: unlisted },
-  CONFIGURATION_ERROR: {
-    BAD_CONFIGURATIONS: engineer,
-    INCORRECT_PARAMETERS_FORMAT: engineer,
-    INCORRECT_RESUME_FORMAT: engineer,
-    ENCRYPTION_ERROR: engineer,
-    T10N_FORBIDDEN: engineer,
-    T10N_NOT_AVAILABLE: engineer,
-    T10N_REJECTED: engineer,
-    T10N_EXCEPTION: engineer,
-    BAD_PROXY_CONFIGURATION: ["unfinished", "service", false, false],
-  },
-  TEMPORARY_ERROR: {
-    OUT_OF_SERVICE: temporary,
-    ENGINE_UNAVAILABLE: temporary,
-    ALREADY_EXECUTING: temporary,
-    ENGINE_BANNED: temporary,
-    AUTO_CAPTCHA_ERROR: temporary,
-    PROXY_ERROR: temporary,
-    NETWORK_ERROR: temporary,
-    INTERNAL_ERROR: temporary,
-  },
-}
+/** What the contract says of each reason of section 3.1 that ends an execution. */
+const promised: ReadonlyMap<string, Row> = new Map(
+  contractEnds
+    .flatMap(({ said, promised: of, exceptions }) => [
+      ...said.flatMap(([, , reasons]) => reasons.map((reason) => [reason, of] as const)),
+      ...exceptions,
+    ])
+    .map(([reason, { outcome, who_acts, retry, opensBreaker }]) => [
+      reason,
+      [outcome, who_acts, retry, opensBreaker],
+    ]),
+)
 
 const families = Object.entries(statusReasonsByCode)
 const closedFamilies = families.filter(([code]) => code !== "ONGOING" && code !== "ACTION_REQUIRED")
 const allReasons = families.flatMap(([, reasons]): ReadonlyArray<string> => reasons)
-const end = (status_code: string, status_reason: string, authentication_status?: string) =>
-  row(endOf({ status_code, status_reason, authentication_status }))
+const landed = {}
+const attempt = (status_code: string, status_reason: string, authentication_status?: string) =>
+  endOfAttempt(
+    {
+      status_code,
+      status_reason,
+      landed,
+      ...(authentication_status === undefined ? {} : { authentication_status }),
+    },
+    undefined,
+  )
+const end = (status_code: string, status_reason: string, authentication_status?: string): Row => {
+  const { verdict, retry, rejection } = attempt(status_code, status_reason, authentication_status)
+  return [verdict.outcome, verdict.who_acts, retry, rejection !== undefined]
+}
+const told = ({ outcome, who_acts }: Verdict) => [outcome, who_acts]
 
 describe("the table of ends", () => {
   it("says of every closed reason of the reference what the contract says", () => {
-    const actual = Object.fromEntries(
-      closedFamilies.map(([code, reasons]) => [
-        code,
-        Object.fromEntries(reasons.map((reason) => [reason, end(code, reason)])),
+    const actual = closedFamilies.flatMap(([code, reasons]) =>
+      reasons.map((reason) => [reason, end(code, reason)] as const),
+    )
+    expect(new Map(actual.toSorted())).toEqual(new Map([...promised].toSorted()))
+  })
+
+  it("has a row for every closed reason that says the same, and one for each of ours", () => {
+    const rows = new Map(
+      Object.entries(ends).map(([reason, { outcome, who_acts, retry, opensBreaker }]) => [
+        reason,
+        [outcome, who_acts, retry, opensBreaker],
       ]),
     )
-    expect(actual).toEqual(promised)
+    expect(rows.size).toBe(promised.size + Object.keys(ownEnds).length)
+    for (const reason of Object.keys(ownEnds)) rows.delete(reason)
+    expect(rows).toEqual(promised)
+  })
+
+  it("says in whole, plain sentences what every reason means and what to do next", () => {
+    const sentences = Object.entries(ends).flatMap(([reason, { means, next }]) =>
+      [means, next].map((text) => [reason, text] as const),
+    )
+    expect(
+      sentences.filter(([, text]) => !/^(?:[A-Z]|`nightjar )[^]*\.$/.test(text) || text.length > 150),
+    ).toEqual([])
+  })
+
+  it("leads to the contract's exit codes", () => {
+    expect(outcomes.map((outcome) => [outcome, exitOf(outcome)])).toEqual([
+      ["succeeded", 0],
+      ["partial", 3],
+      ["failed", 3],
+      ["skipped", 3],
+      ["unfinished", 4],
+    ])
+    for (const { promised: of } of contractEnds) expect(outcomes.map(String)).toContain(of.outcome)
+    for (const { promised: of } of contractEnds) expect(Object.keys(actionNeeded)).toContain(of.who_acts)
   })
 
   it("treats a reason outside its family, and every value that is not listed, like a rejected login", () => {
-    for (const [code, own] of families)
+    for (const [code, reasons] of families)
       for (const reason of allReasons)
-        if (!(own as ReadonlyArray<string>).includes(reason)) expect(end(code, reason)).toEqual(unlisted)
+        if (!(reasons as ReadonlyArray<string>).includes(reason)) expect(end(code, reason)).toEqual(unlisted)
     for (const [code, reason] of [
       ["PAUSED", "PAUSED"],
       ["COMPLETED", "OF_TOMORROW"],
@@ -93,8 +111,11 @@ describe("the table of ends", () => {
       ["UNKNOWN", "UNKNOWN"],
       ["ONGOING", "RUNNING"],
       ["ACTION_REQUIRED", "MFA_REQUIRED"],
+      // Words of ours are none of the service's.
+      ["UNKNOWN", "EXECUTION_GONE"],
+      ["FAILED", "NIGHT_OVER"],
     ] as const)
-      expect(end(code, reason)).toEqual(unlisted)
+      expect([attempt(code, reason).rejection, ...end(code, reason)]).toEqual([reason, ...unlisted])
   })
 
   it("opens the breaker for a refusal in authentication_status, whatever the end says [end login status]", () => {
@@ -105,13 +126,15 @@ describe("the table of ends", () => {
         for (const [refusal, whoever] of [
           ["BLOCKED_USER", "customer"],
           ["OF_TOMORROW", "engineer"],
-        ] as const)
+        ] as const) {
           expect(end(code, reason, refusal)).toEqual([
             "failed",
             outcome === "failed" ? who_acts : whoever,
             false,
             true,
           ])
+          expect(attempt(code, reason, refusal).rejection).toBe(refusal)
+        }
         for (const fine of ["AUTH_OK", "not-performed"])
           expect(end(code, reason, fine)).toEqual([...end(code, reason).slice(0, 3), opensBreaker])
       }
@@ -120,57 +143,102 @@ describe("the table of ends", () => {
 
 describe("an end of our own", () => {
   it("is what is promised of it, asks for no second try and opens no breaker", () => {
-    const service: Row = ["unfinished", "service", false, false]
-    const known = Object.entries(ownEnds).map(([reason, of]) => [reason, row(of)])
-    expect(Object.fromEntries(known)).toMatchObject({
-      START_UNKNOWN: ["unfinished", "engineer", false, false],
-      EXECUTION_GONE: service,
+    expect(
+      Object.fromEntries(
+        Object.entries(ownEnds).map(([reason, row]) => [reason, told({ ...row, reason: "FAILED" })]),
+      ),
+    ).toEqual({
+      IN_PROGRESS: service,
+      NIGHT_OVER: service,
+      DEADLINE_REACHED: service,
+      START_UNKNOWN: ["unfinished", "engineer"],
+      UNEXPECTED_ANSWER: engineer,
       SERVICE_UNREACHABLE: service,
       NOT_STOPPABLE: service,
       NOT_OURS: engineer,
-      ENGINE_UNAVAILABLE: service,
-      ALREADY_EXECUTING: service,
-      NIGHT_OVER: service,
-      DEADLINE_REACHED: service,
+      EXECUTION_GONE: service,
       RESULTS_PARTIAL: service,
-      RECORDS_UNREACHABLE: ["partial", "engineer", false, false],
-      RECORDS_SHORT: ["partial", "engineer", false, false],
-      UNEXPECTED_ANSWER: engineer,
-      ENGINE_UNKNOWN: ["skipped", "engineer", false, false],
+      RECORDS_UNREACHABLE: ["partial", "engineer"],
+      RECORDS_SHORT: ["partial", "engineer"],
+      ANSWER_UNUSABLE: engineer,
+      ENGINE_UNKNOWN: ["skipped", "engineer"],
       SESSION_UNKNOWN: engineer,
+      SECRET_UNAVAILABLE: engineer,
+      TOKENS_UNAVAILABLE: engineer,
       TOKEN_UNKNOWN: engineer,
-      COMPLETED: ["succeeded", "nobody", false, false],
+      TOKEN_MISMATCH: engineer,
+      TOKEN_EXPIRED: engineer,
+      TOKEN_DROPPED: engineer,
+      TOKEN_FEATURES: engineer,
+      TOKEN_UNREADABLE: engineer,
     })
     for (const { retry, opensBreaker } of Object.values(ownEnds))
       expect([retry, opensBreaker]).toEqual([false, false])
   })
+
+  it("may have a word of the service: the task waited for the engine, or somebody else's run was in the way", () => {
+    for (const reason of ["ENGINE_UNAVAILABLE", "ALREADY_EXECUTING"] as const)
+      expect(own(reason)).toEqual({ outcome: "unfinished", reason, who_acts: "service" })
+  })
+
+  it("of a task that never starts is that of its row, but for an engine that needs a person", () => {
+    expect(beforeStart("CUSTOMER_INTERVENTION_REQUIRED")).toEqual({
+      outcome: "skipped",
+      reason: "CUSTOMER_INTERVENTION_REQUIRED",
+      who_acts: "engineer",
+    })
+    const others = Object.keys(ends).filter((reason) => reason !== "CUSTOMER_INTERVENTION_REQUIRED")
+    for (const reason of others as ReadonlyArray<keyof typeof ends>)
+      expect(beforeStart(reason)).toEqual(own(reason))
+  })
+
+  it("of a success of which something is not in the tables is none", () => {
+    expect(notInTables).toEqual({ outcome: "partial", reason: "ANSWER_UNUSABLE", who_acts: "engineer" })
+  })
 })
 
 describe("the end of an attempt", () => {
-  const aborted = {
-    _tag: "AttemptClosed",
-    status_code: "ABORTED",
-    status_reason: "CLIENT_CANCELLED",
-  } as const
+  const aborted = { status_code: "ABORTED", status_reason: "CLIENT_CANCELLED", landed }
 
   it("is the customer's where a challenge made us abort, and the service's where time did", () => {
-    const told = (abort: Parameters<typeof endOfAttempt>[1]) => {
-      const { end: of, reason } = endOfAttempt(aborted, abort)
-      return [reason, ...row(of)]
-    }
-    expect(told("challenge")).toEqual(["CUSTOMER_INTERVENTION_REQUIRED", ...customer])
+    expect(endOfAttempt(aborted, "challenge")).toEqual({
+      verdict: { outcome: "failed", reason: "CUSTOMER_INTERVENTION_REQUIRED", who_acts: "customer" },
+      retry: false,
+      rejection: undefined,
+    })
     for (const abort of ["max_wait", "deadline", undefined] as const)
-      expect(told(abort)).toEqual(["CLIENT_CANCELLED", "unfinished", "service", false, false])
+      expect(endOfAttempt(aborted, abort).verdict).toEqual({
+        outcome: "unfinished",
+        reason: "CLIENT_CANCELLED",
+        who_acts: "service",
+      })
+  })
+
+  it("rejects the login that was refused meanwhile, whyever it was aborted", () => {
+    const refused = { ...aborted, authentication_status: "INCORRECT_MFA" }
+    for (const abort of ["challenge", "max_wait", "deadline", undefined] as const)
+      expect(endOfAttempt(refused, abort)).toEqual({
+        verdict: {
+          outcome: "failed",
+          reason: abort === "challenge" ? "CUSTOMER_INTERVENTION_REQUIRED" : "INCORRECT_MFA",
+          who_acts: "customer",
+        },
+        retry: false,
+        rejection: "INCORRECT_MFA",
+      })
   })
 
   it("is its own where it closed by itself before an abort could stop it", () => {
-    const completed = { status_code: "COMPLETED", status_reason: "COMPLETED" }
-    expect(endOfAttempt(completed, "challenge").reason).toBe("COMPLETED")
+    const completed = { status_code: "COMPLETED", status_reason: "COMPLETED", landed }
+    expect(endOfAttempt(completed, "challenge").verdict.reason).toBe("COMPLETED")
   })
 
-  it("opens no breaker where the service no longer knows the execution", () => {
-    const gone = endOfAttempt({ status_code: "UNKNOWN", status_reason: "EXECUTION_GONE" }, undefined)
-    expect([gone.reason, ...row(gone.end)]).toEqual(["EXECUTION_GONE", "unfinished", "service", false, false])
+  it("opens no breaker where the service no longer knows the execution: nothing is landed then", () => {
+    expect(endOfAttempt({ status_code: "UNKNOWN", status_reason: "EXECUTION_GONE" }, undefined)).toEqual({
+      verdict: { outcome: "unfinished", reason: "EXECUTION_GONE", who_acts: "service" },
+      retry: false,
+      rejection: undefined,
+    })
   })
 })
 
@@ -182,22 +250,36 @@ describe("a refused start", () => {
       "BAD_CONFIGURATIONS",
       "BLOCKED_USER",
       "UNEXPECTED_ANSWER",
+      "TOKEN_UNKNOWN",
+      "NIGHT_OVER",
       "OF_TOMORROW",
+      "toString",
     ])
-      expect([reason, ...row(endOfRefusal(reason))]).toEqual([reason, ...engineer])
+      expect(verdictOfRefusal(reason)).toEqual({ outcome: "failed", reason, who_acts: "engineer" })
     for (const reason of ["BAD_PROXY_CONFIGURATION", "ENGINE_UNAVAILABLE"])
-      expect(row(endOfRefusal(reason))).toEqual(["unfinished", "service", false, false])
-    expect(row(endOfRefusal("ENGINE_UNKNOWN"))).toEqual(["skipped", "engineer", false, false])
+      expect(verdictOfRefusal(reason)).toEqual({ outcome: "unfinished", reason, who_acts: "service" })
+    expect(told(verdictOfRefusal("ENGINE_UNKNOWN"))).toEqual(["skipped", "engineer"])
   })
 })
 
 describe("a login that was rejected before", () => {
   it("fails for the customer where the reference lists the refusal, else for an engineer", () => {
-    expect(statusReasonsByCode.AUTH_ERROR.map((reason) => row(endOfRejected(reason)))).toEqual(
-      statusReasonsByCode.AUTH_ERROR.map(() => customer),
-    )
-    for (const reason of ["UNHANDLED_AUTH_ERROR", "OF_TOMORROW", "INTERNAL_ERROR"])
-      expect(row(endOfRejected(reason))).toEqual(engineer)
+    for (const reason of statusReasonsByCode.AUTH_ERROR)
+      expect(verdictOfRejected(reason)).toEqual({ outcome: "failed", reason, who_acts: "customer" })
+    for (const reason of ["UNHANDLED_AUTH_ERROR", "OF_TOMORROW", "INTERNAL_ERROR", "ANSWER_UNUSABLE"])
+      expect(told(verdictOfRejected(reason))).toEqual(engineer)
+    expect(told(verdictOfRejected("BLOCKED_USER"))).toEqual(customer)
+  })
+})
+
+describe("what is told of a reason", () => {
+  it("is that nobody listed it where nobody did, and that its login is not sent again", () => {
+    for (const reason of ["BRAND_NEW", "toString", "FEATURE_RUNNING"]) {
+      expect(knownEnd(reason)).toBeUndefined()
+      expect(rowOf(reason)).toMatchObject({ who_acts: "engineer", opensBreaker: true })
+    }
+    expect(rowOf("BLOCKED_USER")).toBe(ends.BLOCKED_USER)
+    expect(knownEnd("FEATURE_FAILED")?.means).toBe("The engine failed to read the feature.")
   })
 })
 

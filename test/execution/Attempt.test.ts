@@ -1,14 +1,14 @@
 /** What each answer of the port means for an attempt. */
 import { Duration } from "effect"
 import { describe, expect, it } from "vitest"
-import { isOurs, readAbort, readStart, readState } from "../../src/execution/Attempt.ts"
+import { foreign, isOurs, readAbort, readStart, readState } from "../../src/execution/Attempt.ts"
 import { AnswerLost, NotSent, SecretRefused, Throttled, UnexpectedAnswer } from "../../src/client/Service.ts"
 import type { AcceptanceView, StartAnswer, StateView } from "../../src/client/Service.ts"
+import { anId } from "../harness/Id.ts"
 
 const body = { bytes: new Uint8Array(), json: undefined }
 const message = "said"
-const first = { external_execution_id: "ours", probe: false }
-const probe = { external_execution_id: "ours", probe: true }
+const sent = { external_execution_id: "ours" }
 const accepted = (view: AcceptanceView): StartAnswer => ({ _tag: "Accepted", body, view })
 const conflict = (view: AcceptanceView): StartAnswer => ({ _tag: "AlreadyExecuting", body, view })
 const refused = (http_status: 400 | 422, view: AcceptanceView): StartAnswer => ({
@@ -17,41 +17,37 @@ const refused = (http_status: 400 | 422, view: AcceptanceView): StartAnswer => (
   body,
   view,
 })
-const ids = { execution_id: "e-1", session_id: "s-1" }
-const open = { _tag: "Open", ...ids } as const
+const ids = { execution_id: anId("e-1"), session_id: anId("s-1") }
 
 describe("the answer to a start", () => {
-  it("accepted: it is open; by a probe, the first one may have run unseen", () => {
-    expect(readStart(first, accepted(ids))).toEqual({ ...open, how: "accepted", orphanSuspected: false })
-    expect(readStart(probe, accepted(ids))).toEqual({ ...open, how: "accepted", orphanSuspected: true })
+  it("accepted: it is open", () => {
+    expect(readStart(sent, accepted(ids))).toEqual({ answer: "accepted", http_status: 202, ...ids })
   })
 
   it("accepted without an id cannot be followed, so that it counts as lost", () => {
-    expect(readStart(first, accepted({}))).toEqual({ _tag: "Lost", http_status: 202 })
+    expect(readStart(sent, accepted({}))).toEqual({ answer: "lost", http_status: 202 })
   })
 
   it("a conflict with our own external id may be an echo of the request: only the state tells [promise 2 echo]", () => {
-    expect(readStart(probe, conflict({ ...ids, external_execution_id: "ours" }))).toEqual({
-      _tag: "Identify",
+    expect(readStart(sent, conflict({ ...ids, external_execution_id: "ours" }))).toEqual({
+      answer: "conflict",
       ...ids,
     })
-    expect(readStart(probe, conflict({ ...ids, external_execution_id: "theirs" }))).toEqual({
-      _tag: "Foreign",
-    })
-    expect(readStart(probe, conflict({ external_execution_id: "ours" }))).toEqual({ _tag: "Foreign" })
-    expect(readStart(first, conflict(ids))).toEqual({ _tag: "Identify", ...ids })
+    expect(readStart(sent, conflict({ ...ids, external_execution_id: "theirs" }))).toEqual(foreign)
+    expect(readStart(sent, conflict({ external_execution_id: "ours" }))).toEqual(foreign)
+    expect(readStart(sent, conflict(ids))).toEqual({ answer: "conflict", ...ids })
   })
 
   it("a conflict is about our own execution where its state names all that is ours, and nothing else [promise 2]", () => {
-    const ours = { external_execution_id: "ours", customer_id: "c-1", engine_reference: "bank" }
+    const ours = { external_execution_id: "ours", customer_id: anId("c-1"), engine_reference: anId("bank") }
     const told = (view: StateView) => isOurs({ _tag: "Working", body, view }, ours)
     expect([told({ external_execution_id: "ours" }), told(ours)]).toEqual([true, true])
     for (const strange of [
       {},
       { ...ours, external_execution_id: "theirs" },
-      { customer_id: "c-1", engine_reference: "bank" },
-      { ...ours, customer_id: "c-2" },
-      { ...ours, engine_reference: "tax" },
+      { customer_id: anId("c-1"), engine_reference: anId("bank") },
+      { ...ours, customer_id: anId("c-2") },
+      { ...ours, engine_reference: anId("tax") },
     ])
       expect([strange, told(strange)]).toEqual([strange, false])
     expect(isOurs({ _tag: "ActionRequired", body, view: ours }, ours)).toBe(true)
@@ -61,46 +57,52 @@ describe("the answer to a start", () => {
 
   it("refused: it never starts, with the service's reason or one of ours", () => {
     expect([
-      readStart(first, refused(400, { status_reason: "T10N_FORBIDDEN" })),
-      readStart(first, refused(400, {})),
-      readStart(first, refused(422, {})),
-      readStart(first, new UnexpectedAnswer({ http_status: 404, message })),
-      readStart(first, new UnexpectedAnswer({ http_status: 418, message })),
+      readStart(sent, refused(400, { status_reason: "T10N_FORBIDDEN" })),
+      readStart(sent, refused(400, {})),
+      readStart(sent, refused(422, {})),
+      readStart(sent, new UnexpectedAnswer({ http_status: 404, message })),
+      readStart(sent, new UnexpectedAnswer({ http_status: 418, message })),
     ]).toEqual([
-      { _tag: "NeverStarted", http_status: 400, status_reason: "T10N_FORBIDDEN" },
-      { _tag: "NeverStarted", http_status: 400, status_reason: "UNEXPECTED_ANSWER" },
-      { _tag: "NeverStarted", http_status: 422, status_reason: "BAD_CONFIGURATIONS" },
-      { _tag: "NeverStarted", http_status: 404, status_reason: "ENGINE_UNKNOWN" },
-      { _tag: "NeverStarted", http_status: 418, status_reason: "UNEXPECTED_ANSWER" },
+      { answer: "refused", http_status: 400, status_reason: "T10N_FORBIDDEN" },
+      { answer: "refused", http_status: 400, status_reason: "UNEXPECTED_ANSWER" },
+      { answer: "refused", http_status: 422, status_reason: "BAD_CONFIGURATIONS" },
+      { answer: "refused", http_status: 404, status_reason: "ENGINE_UNKNOWN" },
+      { answer: "refused", http_status: 418, status_reason: "UNEXPECTED_ANSWER" },
     ])
   })
 
   it("nothing was created by what was not sent, a 429, a 503 or a refused secret", () => {
-    const none = { _tag: "NotCreated", http_status: undefined, retry_after: undefined }
+    const none = {
+      answer: "not_created",
+      http_status: undefined,
+      retry_after: undefined,
+      isEngineAway: false,
+    }
+    const away = { ...none, http_status: 503, isEngineAway: true }
     expect([
-      readStart(first, new NotSent({ message })),
-      readStart(first, new Throttled({ http_status: 429, retry_after: Duration.millis(7_000), message })),
-      readStart(first, new SecretRefused({ http_status: 403, message })),
-      readStart(first, { _tag: "EngineUnavailable", retry_after: Duration.millis(9_000) }),
-      readStart(first, { _tag: "EngineUnavailable" }),
+      readStart(sent, new NotSent({ message })),
+      readStart(sent, new Throttled({ http_status: 429, retry_after: Duration.millis(7_000), message })),
+      readStart(sent, new SecretRefused({ http_status: 403, message })),
+      readStart(sent, { _tag: "EngineUnavailable", retry_after: Duration.millis(9_000) }),
+      readStart(sent, { _tag: "EngineUnavailable" }),
     ]).toEqual([
       none,
       { ...none, http_status: 429, retry_after: Duration.millis(7_000) },
       { ...none, http_status: 403 },
-      { _tag: "EngineUnavailable", retry_after: Duration.millis(9_000) },
-      { _tag: "EngineUnavailable", retry_after: undefined },
+      { ...away, retry_after: Duration.millis(9_000) },
+      away,
     ])
   })
 
   it("only a lost answer, and any undocumented 5xx, leaves open whether it exists", () => {
     expect([
-      readStart(first, new AnswerLost({ message })),
-      readStart(first, new AnswerLost({ http_status: 502, message })),
-      readStart(first, new UnexpectedAnswer({ http_status: 507, message })),
+      readStart(sent, new AnswerLost({ message })),
+      readStart(sent, new AnswerLost({ http_status: 502, message })),
+      readStart(sent, new UnexpectedAnswer({ http_status: 507, message })),
     ]).toEqual([
-      { _tag: "Lost", http_status: undefined },
-      { _tag: "Lost", http_status: 502 },
-      { _tag: "Lost", http_status: 507 },
+      { answer: "lost", http_status: undefined },
+      { answer: "lost", http_status: 502 },
+      { answer: "lost", http_status: 507 },
     ])
   })
 })

@@ -5,7 +5,7 @@ import { readProductsCount } from "../../src/contract/ProductsCount.ts"
 import { flowResultsSource, profileSource } from "../../src/contract/ResultsSource.ts"
 import type { ResultsSource } from "../../src/contract/ResultsSource.ts"
 import { findingOf, isWanted, proveDrain, shortfallOf, surplusOf } from "../../src/execution/DrainProof.ts"
-import { ownEnds } from "../../src/ends/Ends.ts"
+import { own } from "../../src/ends/Ends.ts"
 import type { SourceReading } from "../../src/execution/ReadSource.ts"
 import { judgeReadings, verdictOf } from "../../src/execution/Verdict.ts"
 
@@ -65,6 +65,35 @@ describe("a proof", () => {
     expect(proveDrain(two, [findingOf(byProduct, body)]).isWhole).toBe(true)
     expect(proveDrain(two, [findingOf(flowResultsSource, body)]).isWhole).toBe(false)
     expect(proveDrain(counted({ "bank:account": 2 }), [findingOf(byProduct, body)]).isWhole).toBe(false)
+    const short = { data: data.slice(1), is_closed: true }
+    expect(proveDrain(two, [findingOf(byProduct, short)]).isWhole).toBe(false)
+  })
+
+  it("by product asks for each product of a family, and only for those of the family", () => {
+    const byProduct = { ...flowResultsSource, counts: "product" } as const
+    const found = (...products: ReadonlyArray<string>) =>
+      findingOf(byProduct, { data: products.map((product) => record("any", product)), is_closed: true })
+    const isWhole = (
+      counts: Readonly<Record<string, number>>,
+      ...findings: Parameters<typeof proveDrain>[1]
+    ) => proveDrain(counted(counts), findings).isWhole
+    expect([
+      isWhole({ "a:b@p": 1, "a:b@q": 1 }, found("p", "q")),
+      isWhole({ "a:b@p": 1, "a:b@q": 1 }, found("p")),
+      isWhole({ "a:b@p": 1, "a:b@q": 1 }, found("p"), found("q")),
+      isWhole({ "a:b@p": 1, "a:b@q": 0 }, found("p")),
+      isWhole({ "a:b@p": 1, "c:d@q": 1 }, found("p"), found("q")),
+    ]).toEqual([true, false, false, true, true])
+  })
+
+  it("is the word of an endpoint where the job takes it, for what it may bring, whatever was counted", () => {
+    const trusted = { ...flowResultsSource, counts: "none", families: ["bank:*"] } as const
+    const body = { data: [], is_closed: true }
+    const other = counted({ "bank:account@accounts": 2, "card:card@cards": 1 })
+    expect([two, other].map((count) => proveDrain(count, [findingOf(trusted, body)]).isWhole)).toEqual([
+      true,
+      false,
+    ])
   })
 
   it("of an unknown count is the word of an endpoint that may bring everything, where the job takes it", () => {
@@ -72,7 +101,13 @@ describe("a proof", () => {
     const trusted = { ...flowResultsSource, counts: "none" } as const
     const body = { data: many(1, "bank:account"), is_closed: true }
     expect(proveDrain(unknown, [findingOf(flowResultsSource, body)]).isWhole).toBe(false)
-    expect(proveDrain(unknown, [findingOf(trusted, body)]).isWhole).toBe(true)
+    expect(proveDrain(unknown, [findingOf(trusted, body)])).toEqual({
+      isWhole: true,
+      isCounted: false,
+      families: [{ family: "bank:account", landed: 1 }],
+    })
+    expect(proveDrain(unknown, [flow([], false), findingOf(trusted, body)]).isWhole).toBe(true)
+    expect(proveDrain(unknown, []).isWhole).toBe(false)
     expect(proveDrain(unknown, [findingOf(trusted, { ...body, is_closed: false })]).isWhole).toBe(false)
     const narrow = { ...trusted, families: ["bank:*"] }
     expect(proveDrain(unknown, [findingOf(narrow, body)]).isWhole).toBe(false)
@@ -116,6 +151,8 @@ describe("a further endpoint", () => {
 
   it("is asked while something is missing that it may bring", () => {
     expect(isWanted(profileSource, profiles, [])).toBe(true)
+    const none = counted({ "customer_information:user_profile@customer_information": 0 })
+    expect(isWanted(profileSource, none, [])).toBe(false)
     expect(isWanted(profileSource, profiles, [flow(many(1, "customer_information:user_profile"))])).toBe(
       false,
     )
@@ -159,13 +196,13 @@ describe("what was read becomes", () => {
   it("the verdict of a task that succeeded, and no other: what failed keeps its own reason", () => {
     const reading = judgeReadings(two, [answered(flowResultsSource, "Nothing", 404)])
     const message = "bank:account 0 of 2; flow_results: 404"
-    expect(verdictOf(ownEnds.COMPLETED, "COMPLETED", reading)).toEqual({
+    expect(verdictOf(own("COMPLETED"), reading)).toEqual({
       outcome: "partial",
       reason: "RECORDS_UNREACHABLE",
       who_acts: "engineer",
       message,
     })
-    expect(verdictOf(ownEnds.UNEXPECTED_ANSWER, "FAILED", reading)).toEqual({
+    expect(verdictOf(own("FAILED"), reading)).toEqual({
       outcome: "failed",
       reason: "FAILED",
       who_acts: "engineer",

@@ -1,7 +1,8 @@
 /** A night that ends on time, whatever is running: silence and absurd waits, in virtual time. */
 import { describe, expect, it } from "@effect/vitest"
-import { Duration, Effect } from "effect"
-import { cutWithin } from "../../src/execution/Ending.ts"
+import { Duration, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import { answeredBy, cutWithin, endingOf } from "../../src/execution/Ending.ts"
 import { hour, idOf, makePlace, minute, night, second } from "./ScriptedNight.ts"
 import type { Night, NightEnd, NightTask } from "./ScriptedNight.ts"
 import { accepted, completed, lost, results, silent, throttled, working } from "./ScriptedService.ts"
@@ -164,11 +165,39 @@ describe("an absurd Retry-After", () => {
       const messages = yield* Effect.forEach(scripts, (script) =>
         Effect.map(nightOf(script), ({ end }) => messageOf(end)),
       )
-      expect(messages).toEqual([
-        asked.message,
-        asked.message,
-        "the service asked to come back in 1157d 9h 46m 39s",
+      expect(messages).toEqual([asked.message, asked.message, "the service asked to wait 1157d 9h 46m 39s"])
+    }),
+  )
+})
+
+describe("a call that must be answered by a moment", () => {
+  const never = Effect.never as Effect.Effect<string>
+  it.effect("is not sent from that moment on, and lost where it has no answer by then", () =>
+    Effect.gen(function* () {
+      expect(yield* answeredBy(Effect.succeed("answer"), 1)).toBe("answer")
+      const sent: Array<string> = []
+      const late = yield* Effect.flip(
+        answeredBy(
+          Effect.sync(() => sent.push("sent")),
+          0,
+        ),
+      )
+      expect([late._tag, late.message, sent]).toEqual(["NotSent", "the time was over; nothing was sent", []])
+      const waiting = yield* Effect.forkChild(Effect.flip(answeredBy(never, 5_000)))
+      yield* TestClock.adjust("5 seconds")
+      const lostAnswer = yield* Fiber.join(waiting)
+      expect([lostAnswer._tag, lostAnswer.message]).toEqual([
+        "AnswerLost",
+        "there was no answer before the time was over",
       ])
     }),
   )
+
+  it("ends seconds after the deadline, and has no end where the deadline is over before it begins", () => {
+    expect([endingOf(1_000, 999), endingOf(1_000, 1_000), endingOf(undefined, 0)]).toEqual([
+      { lastAnswerAt: 21_000, cutAt: 31_000 },
+      undefined,
+      undefined,
+    ])
+  })
 })

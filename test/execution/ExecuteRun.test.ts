@@ -3,11 +3,12 @@ import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import type { StartCall } from "../../src/client/Service.ts"
 import { Landing, LandingFailed } from "../../src/landing/Landing.ts"
-import { own } from "../../src/execution/Verdict.ts"
+import { own } from "../../src/ends/Ends.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { hour, idOf, makePlace, minute, night, ready, rules, run_id, second } from "./ScriptedNight.ts"
-import { accepted, completed, results, state, working } from "./ScriptedService.ts"
+import { accepted, challenge, completed, results, state, working } from "./ScriptedService.ts"
 import type { NightTask } from "./ScriptedNight.ts"
+import { anId } from "../harness/Id.ts"
 
 const temporary = state("TEMPORARY_ERROR", "OUT_OF_SERVICE")
 const blocked = state("AUTH_ERROR", "BLOCKED_USER", { authentication_status: "BLOCKED_USER" })
@@ -93,6 +94,38 @@ describe("a rejected login", () => {
     }),
   )
 
+  it.effect("over a challenge that we aborted is sent once too, in the same night", () =>
+    Effect.gen(function* () {
+      const aborted = state("ABORTED", "CLIENT_CANCELLED", { authentication_status: "INCORRECT_MFA" })
+      const end = yield* night({
+        tasks: [
+          { customer: "c-1", fingerprint: "one" },
+          { customer: "c-2", fingerprint: "one" },
+        ],
+        script: { state: (_, times) => (times === 1 ? challenge : aborted) },
+      })
+      expect([end.countOf("start"), rejections(end.facts)]).toEqual([1, [["one", "INCORRECT_MFA"]]])
+      expect(["c-1", "c-2"].map((customer) => end.verdict(customer))).toEqual([
+        "failed CUSTOMER_INTERVENTION_REQUIRED customer",
+        "failed INCORRECT_MFA customer",
+      ])
+    }),
+  )
+
+  it.effect("is not sent again where the service says a word of ours for an execution that it forgot", () =>
+    Effect.gen(function* () {
+      const end = yield* night({
+        tasks: [
+          { customer: "c-1", fingerprint: "one" },
+          { customer: "c-2", fingerprint: "one" },
+        ],
+        script: { state: () => state("UNKNOWN", "EXECUTION_GONE") },
+      })
+      expect([end.countOf("start"), rejections(end.facts)]).toEqual([1, [["one", "EXECUTION_GONE"]]])
+      expect(end.verdict("c-1")).toBe("failed EXECUTION_GONE engineer")
+    }),
+  )
+
   it.effect("gives back the slot of a task that is not sent, so that others run", () =>
     Effect.gen(function* () {
       const end = yield* night({
@@ -122,10 +155,10 @@ describe("a rejected login", () => {
       const refusedBefore: Fact = {
         _tag: "CredentialRejected",
         run_id,
-        task_id: "older",
+        task_id: anId("older"),
         fingerprint: "one",
-        customer_id: "c-9",
-        engine_reference: "bank",
+        customer_id: anId("c-9"),
+        engine_reference: anId("bank"),
         reason: "UNHANDLED_AUTH_ERROR",
       }
       const tasks = [{ customer: "c-1", fingerprint: "one" }]

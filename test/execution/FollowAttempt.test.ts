@@ -5,6 +5,7 @@ import type { StateAnswer, StateView } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { hour, idOf, makePlace, minute, night, second } from "./ScriptedNight.ts"
 import { challenge, completed, lost, state, throttled, working } from "./ScriptedService.ts"
+import { anId } from "../harness/Id.ts"
 
 const tagged = <T extends Fact["_tag"]>(facts: ReadonlyArray<Fact>, tag: T) =>
   facts.filter((fact): fact is Extract<Fact, { _tag: T }> => fact._tag === tag)
@@ -22,8 +23,8 @@ describe("an execution whose id shows somebody else", () => {
 
   it.effect.each<readonly [string, Partial<StateView>]>([
     ["external id", { external_execution_id: "x-of-somebody-else" }],
-    ["customer", { customer_id: "c-other" }],
-    ["engine", { engine_reference: "tax" }],
+    ["customer", { customer_id: anId("c-other") }],
+    ["engine", { engine_reference: anId("tax") }],
   ])("by its %s is left alone: not read, not aborted, not deleted [promise 2 strangers]", ([, fields]) =>
     Effect.gen(function* () {
       const end = yield* night({ script: { state: () => strange(fields) } })
@@ -36,7 +37,7 @@ describe("an execution whose id shows somebody else", () => {
 
   it.effect("once is an answer that was mixed up on its way", () =>
     Effect.gen(function* () {
-      const stranger = strange({ customer_id: "c-other" })
+      const stranger = strange({ customer_id: anId("c-other") })
       const end = yield* night({
         script: { state: (_, times) => (times <= 2 ? stranger : times === 3 ? working : completed) },
       })
@@ -49,7 +50,7 @@ describe("an execution whose id shows somebody else", () => {
 
   it.effect("is not aborted when its time is over either", () =>
     Effect.gen(function* () {
-      const state_ = strange({ customer_id: "c-other" })
+      const state_ = strange({ customer_id: anId("c-other") })
       const end = yield* night({
         script: { state: () => state_ },
         rules: { max_wait: Duration.millis(3 * second) },

@@ -4,6 +4,7 @@ import { Effect } from "effect"
 import { makePlace, night } from "./ScriptedNight.ts"
 import { accepted, completed, lost, results, state, working } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
+import { anId } from "../harness/Id.ts"
 
 const temporary = state("TEMPORARY_ERROR", "OUT_OF_SERVICE")
 const customers = (count: number) => Array.from({ length: count }, (_, index) => ({ customer: `c-${index}` }))
@@ -21,8 +22,8 @@ const remembering = (mood: (times: number) => boolean) => {
           _tag: "AlreadyExecuting",
           body: { bytes: new Uint8Array(), json: undefined },
           view: {
-            execution_id: `e-${made.findLast((one) => one.startsWith(call.customer_id))}`,
-            session_id: "s",
+            execution_id: anId(`e-${made.findLast((one) => one.startsWith(call.customer_id))}`),
+            session_id: anId("s"),
             external_execution_id: external,
           },
         }

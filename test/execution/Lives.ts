@@ -6,9 +6,10 @@ import * as fc from "fast-check"
 import type { Fact, Recorded } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
+import { anId } from "../harness/Id.ts"
 
-export const run_id = "job.2026-11-21"
-export const task_id = `${run_id}/c-1/bank:website`
+export const run_id = anId("job.2026-11-21")
+export const task_id = anId(`${run_id}/c-1/bank:website`)
 const task = { run_id, task_id }
 
 export const begun: ReadonlyArray<Fact> = [
@@ -23,8 +24,8 @@ export const begun: ReadonlyArray<Fact> = [
   {
     _tag: "TaskPlanned",
     ...task,
-    customer_id: "c-1",
-    engine_reference: "bank:website",
+    customer_id: anId("c-1"),
+    engine_reference: anId("bank:website"),
     features: [],
     fingerprint: "f-1",
   },
@@ -55,14 +56,14 @@ export const answered = (attempt: number, answer: Answer, status_reason?: string
   answer,
   ...(status_reason === undefined ? {} : { status_reason }),
   ...(answer === "accepted" || answer === "adopted"
-    ? { execution_id: `e-${attempt}`, session_id: `s-${attempt}` }
+    ? { execution_id: anId(`e-${attempt}`), session_id: anId(`s-${attempt}`) }
     : {}),
 })
 export const observed = (attempt: number, status_reason = "RUNNING"): Fact => ({
   _tag: "AttemptObserved",
   ...task,
   attempt,
-  execution_id: `e-${attempt}`,
+  execution_id: anId(`e-${attempt}`),
   status_code: "ONGOING",
   status_reason,
 })
@@ -71,8 +72,8 @@ export const closed = (attempt: number, status_code = "COMPLETED", status_reason
   _tag: "AttemptClosed",
   ...task,
   attempt,
-  execution_id: `e-${attempt}`,
-  session_id: `s-${attempt}`,
+  execution_id: anId(`e-${attempt}`),
+  session_id: anId(`s-${attempt}`),
   status_code,
   status_reason,
   landed,
@@ -81,11 +82,11 @@ export const drained = (attempt: number): Fact => ({
   _tag: "AttemptDrained",
   ...task,
   attempt,
-  execution_id: `e-${attempt}`,
+  execution_id: anId(`e-${attempt}`),
 })
 export const settled = (
   outcome: Extract<Fact, { _tag: "TaskSettled" }>["outcome"],
-  reason: string,
+  reason: Extract<Fact, { _tag: "TaskSettled" }>["reason"],
 ): Fact => ({ _tag: "TaskSettled", ...task, outcome, reason, who_acts: "service" })
 
 const transient = fc.constantFrom<Answer>("not_created", "foreign")

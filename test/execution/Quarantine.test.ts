@@ -12,6 +12,7 @@ import { foldRun } from "../../src/ledger/FoldRun.ts"
 import { idOf, makePlace, night, run_id } from "./ScriptedNight.ts"
 import type { NightEnd, Place } from "./ScriptedNight.ts"
 import { accepted, completed, lost, results, working } from "./ScriptedService.ts"
+import { anId } from "../harness/Id.ts"
 
 const bytes = new TextEncoder().encode("[[[[")
 const unusable: Body = { bytes, json: undefined, unusable: "it is nested deeper than 250000 levels" }
@@ -54,14 +55,14 @@ describe("results that cannot be used", () => {
           )
           expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
           const [refused] = factsOf(end, "AnswerRefused")
-          expect(refused).toMatchObject({ what: "flow_results", execution_id: "e-c-2-1" })
+          expect(refused).toMatchObject({ what: "flow_results", execution_id: anId("e-c-2-1") })
           const said = refused?._tag === "AnswerRefused" ? refused.why : ""
           if (typeof why === "string") expect(said).toBe(why)
           else expect(said).toMatch(why)
           expect(said).not.toContain("secret")
           expect(settledOf(end, "c-2")?.message).toContain(said)
           expect(factsOf(end, "AttemptKept")).toMatchObject([
-            { execution_id: "e-c-2-1", reason: "ANSWER_UNUSABLE", families: [] },
+            { execution_id: anId("e-c-2-1"), reason: "ANSWER_UNUSABLE", families: [] },
           ])
           // The login was accepted and its end was read: it may be sent again.
           expect(factsOf(end, "CredentialRejected")).toEqual([])
@@ -163,7 +164,7 @@ describe("a start whose answer cannot be used", () => {
         {
           _tag: "StartIntended",
           run_id,
-          task_id: idOf("c-2"),
+          task_id: anId(idOf("c-2")),
           attempt: 1,
           external_execution_id: "x",
           probe: false,
@@ -171,7 +172,7 @@ describe("a start whose answer cannot be used", () => {
         {
           _tag: "StartAnswered",
           run_id,
-          task_id: idOf("c-2"),
+          task_id: anId(idOf("c-2")),
           attempt: 1,
           answer: "unusable",
           http_status: 202,
@@ -198,6 +199,19 @@ describe("a start whose answer cannot be used", () => {
         "succeeded COMPLETED nobody",
         "succeeded COMPLETED nobody",
       ])
+      // Its process may have died before the verdict: the next one sends nothing either.
+      const known = end.facts.filter(
+        (fact) => "task_id" in fact && fact.task_id === idOf("c-2") && fact._tag !== "TaskSettled",
+      )
+      expect(known.map(({ _tag }) => _tag)).toEqual([
+        "TaskPlanned",
+        "StartIntended",
+        "AnswerRefused",
+        "StartAnswered",
+        "CredentialRejected",
+      ])
+      const next = yield* night({ tasks: [{ customer: "c-2" }], facts: known.slice(1, 4) })
+      expect([next.countOf("start"), next.verdict("c-2")]).toEqual([0, "failed ANSWER_UNUSABLE engineer"])
     }),
   )
 })
@@ -207,7 +221,7 @@ describe("what was proved before its task went wrong", () => {
     Effect.gen(function* () {
       const end = yield* night({ tasks: [{ customer: "c-2" }] })
       expect(pendingDeletions(end.state)).toBe(1)
-      const keys = { run_id, task_id: idOf("c-2"), attempt: 1, execution_id: "e-c-2-1" }
+      const keys = { run_id, task_id: idOf("c-2"), attempt: 1, execution_id: anId("e-c-2-1") }
       const kept: Fact = {
         _tag: "AttemptKept",
         ...keys,

@@ -10,6 +10,8 @@ import type { HintBoard } from "../../src/client/Hints.ts"
 import { builtInSources } from "../../src/contract/ResultsSource.ts"
 import { executeRun } from "../../src/execution/ExecuteRun.ts"
 import type { Failure } from "../../src/execution/Night.ts"
+import { Progress } from "../../src/execution/Progress.ts"
+import type { ProgressEvent } from "../../src/execution/Progress.ts"
 import type { Mode } from "../../src/execution/TaskResumption.ts"
 import type { Prepared, Rules, TaskWork } from "../../src/execution/Work.ts"
 import type { Landing } from "../../src/landing/Landing.ts"
@@ -22,9 +24,10 @@ import type { RunState } from "../../src/ledger/RunState.ts"
 import { World } from "../simulation/World.ts"
 import { scripted, silent } from "./ScriptedService.ts"
 import type { Call, Script } from "./ScriptedService.ts"
+import { anId } from "../harness/Id.ts"
 
-export const run_id = "job.2026-11-21"
-export const idOf = (customer_id: string, engine = "bank") => `${run_id}/${customer_id}/${engine}`
+export const run_id = anId("job.2026-11-21")
+export const idOf = (customer_id: string, engine = "bank") => anId(`${run_id}/${customer_id}/${engine}`)
 
 export const second = 1_000
 export const minute = 60 * second
@@ -60,8 +63,8 @@ export const ready = (fingerprint: string | undefined): Prepared => ({
   _tag: "Ready",
   fingerprint,
   call: {
-    engine_reference: "bank",
-    customer_id: "",
+    engine_reference: anId("bank"),
+    customer_id: anId(""),
     login: { _tag: "Parameters", parameters: Redacted.make({}) },
     base_configurations: {
       customer_interaction_available: false,
@@ -90,14 +93,14 @@ const workOf = ({
     if (answer._tag === "Silent") return Effect.never
     return Effect.succeed(
       answer._tag === "Ready"
-        ? { ...answer, call: { ...answer.call, customer_id: customer, engine_reference: engine } }
+        ? { ...answer, call: { ...answer.call, customer_id: anId(customer), engine_reference: anId(engine) } }
         : answer,
     )
   })
   return {
     task_id: idOf(customer, engine),
-    customer_id: customer,
-    engine_reference: engine,
+    customer_id: anId(customer),
+    engine_reference: anId(engine),
     fingerprint,
     prepare: dropped === true ? undefined : prepared,
     ...(expected === undefined ? {} : { expected }),
@@ -110,15 +113,15 @@ const begin = (tasks: ReadonlyArray<NightTask>, sessions: ReadonlyArray<string>)
     _tag: "TaskPlanned",
     run_id,
     task_id: idOf(customer, engine),
-    customer_id: customer,
-    engine_reference: engine,
+    customer_id: anId(customer),
+    engine_reference: anId(engine),
     features: [],
   })),
   ...sessions.map((session_id): Fact => ({
     _tag: "TaskPlanned",
     run_id,
-    task_id: `${run_id}/session/${session_id}`,
-    session_id,
+    task_id: anId(`${run_id}/session/${session_id}`),
+    session_id: anId(session_id),
     features: [],
   })),
 ]
@@ -153,6 +156,8 @@ export interface Night {
   /** Webhooks are on: what `events` say comes at these milliseconds, counted from the process's beginning. */
   readonly board?: HintBoard
   readonly events?: ReadonlyArray<readonly [ms: number, event: EventView]>
+  /** What the night tells while it runs goes here. */
+  readonly told?: Array<ProgressEvent>
   /** The process is interrupted after this; by default it gets two days. */
   readonly cutAfter?: Duration.Input
   /** The process is killed after so many milliseconds: not even its finalizers run. */
@@ -217,15 +222,17 @@ const runProcess = (given: Night, place: Place) => {
       run: (yield* loadRun(place)).state,
       works: tasks.map(workOf),
       sessions: sessions.map((session_id) => ({
-        task_id: `${run_id}/session/${session_id}`,
-        session_id,
+        task_id: anId(`${run_id}/session/${session_id}`),
+        session_id: anId(session_id),
         customer_id: undefined,
       })),
       rules: { ...rules, ...given.rules },
       mode: given.mode ?? "night",
     })
     const { board } = given
-    const execution = board === undefined ? run : Effect.provideService(run, Hints, board.source)
+    const hinted = board === undefined ? run : Effect.provideService(run, Hints, board.source)
+    const tell = (event: ProgressEvent) => Effect.sync(() => void given.told?.push(event))
+    const execution = Effect.provideService(hinted, Progress, { tell })
     const interruption = Effect.sleep(given.cutAfter ?? "2 days")
     return yield* Effect.raceFirst(Effect.as(execution, true), Effect.as(interruption, false))
   }).pipe(

@@ -20,6 +20,7 @@ import type {
   StateAnswer,
   StateView,
 } from "../../src/client/Service.ts"
+import { anId } from "../harness/Id.ts"
 
 const encoder = new TextEncoder()
 export const bodyOf = (json: unknown): Body => ({ bytes: encoder.encode(JSON.stringify(json)), json })
@@ -36,15 +37,15 @@ export const throttled = (http_status = 429, askedMs?: number) =>
 
 export const accepted = (id: string): StartAnswer => ({
   _tag: "Accepted",
-  body: bodyOf({ execution_id: `e-${id}` }),
-  view: { execution_id: `e-${id}`, session_id: `s-${id}` },
+  body: bodyOf({ execution_id: anId(`e-${id}`) }),
+  view: { execution_id: anId(`e-${id}`), session_id: anId(`s-${id}`) },
 })
 export const conflict = (id: string, external_execution_id?: string): StartAnswer => ({
   _tag: "AlreadyExecuting",
   body: bodyOf({}),
   view: {
-    execution_id: `e-${id}`,
-    session_id: `s-${id}`,
+    execution_id: anId(`e-${id}`),
+    session_id: anId(`s-${id}`),
     ...(external_execution_id === undefined ? {} : { external_execution_id }),
   },
 })

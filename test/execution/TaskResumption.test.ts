@@ -17,6 +17,7 @@ import {
   settled,
   task_id,
 } from "./Lives.ts"
+import { anId } from "../harness/Id.ts"
 
 const taskOf = (facts: ReadonlyArray<Fact>) => fold(facts).tasks.get(task_id)
 const resumed = (facts: ReadonlyArray<Fact>, mode: Mode = "night") => resumeTask(taskOf(facts), mode)
@@ -115,6 +116,61 @@ describe("resuming", () => {
     ])
   })
 
+  it("starts a task that the ledger does not know yet, in a night and in no other run", () => {
+    const first = { _tag: "Start", attempt: 1, probe: false, attemptsMade: 0 }
+    expect([resumeTask(undefined, "night"), resumeTask(undefined, "collect"), resumed([])]).toEqual([
+      first,
+      { _tag: "Nothing" },
+      first,
+    ])
+  })
+
+  it("starts nothing anew where the start was answered and of no use, or is another attempt's", () => {
+    const of = (answer: "taken" | "unusable") => [intended(1), answered(1, answer)]
+    expect(resumed(of("taken"))).toEqual({ _tag: "NotOurs" })
+    expect(resumed(of("unusable"))).toEqual({
+      _tag: "Unusable",
+      attempt: taskOf(of("unusable"))?.attempts[0],
+    })
+  })
+
+  it("counts the tries that were made, also where the last one is finished by the next process", () => {
+    const one = [intended(1), answered(1, "accepted"), closed(1, "TEMPORARY_ERROR")]
+    const two = [...one, intended(2), answered(2, "accepted"), closed(2, "TEMPORARY_ERROR")]
+    expect([resumed(one), resumed(two)]).toMatchObject([
+      { _tag: "Finish", attemptsMade: 1 },
+      { _tag: "Finish", attemptsMade: 2 },
+    ])
+    const over = [...one, settled("unfinished", "NETWORK_ERROR")]
+    expect([resumed(over, "night"), resumed(over, "collect")]).toEqual([
+      { _tag: "Start", attempt: 2, probe: false, attemptsMade: 0 },
+      { _tag: "Nothing" },
+    ])
+  })
+
+  it("reads again only what is closed, kept, not proved and not asked to be deleted", () => {
+    const kept = { ...drained(1), _tag: "AttemptKept", reason: "RECORDS_SHORT", families: [] } as Fact
+    const open = [intended(1), answered(1, "accepted")]
+    const verdict = settled("failed", "RECORDS_SHORT")
+    const deletion: Fact = {
+      _tag: "DeleteIntended",
+      run_id,
+      task_id,
+      execution_id: anId("e-1"),
+      landed_sha256: "ab",
+    }
+    const read = (...facts: ReadonlyArray<Fact>) => attemptsToReadAgain(taskOf(facts)).length
+    expect([
+      read(...open, closed(1), kept, verdict),
+      read(...open, closed(1), kept),
+      read(...open, kept, verdict),
+      read(...open, closed(1), verdict),
+      read(...open, closed(1), kept, drained(1), verdict),
+      read(...open, closed(1), kept, verdict, deletion),
+      attemptsToReadAgain(undefined).length,
+    ]).toEqual([1, 0, 0, 0, 0, 0, 0])
+  })
+
   it("probes a start that was sent again and whose answer is not known", () => {
     expect(told([intended(1), answered(1, "not_created"), intended(1)])).toBe("probe 1")
   })
@@ -136,7 +192,7 @@ describe("resuming", () => {
     ]
     expect(resumed(temporary)).toEqual({ _tag: "Start", attempt: 2, probe: false, attemptsMade: 0 })
     for (const outcome of ["succeeded", "partial", "failed", "skipped"] as const)
-      expect(resumed([...temporary, settled(outcome, "ANY")])).toEqual({ _tag: "Nothing" })
+      expect(resumed([...temporary, settled(outcome, "FAILED")])).toEqual({ _tag: "Nothing" })
     expect(told([settled("unfinished", "ENGINE_UNAVAILABLE")])).toBe("start 1")
     expect(told([settled("unfinished", "START_UNKNOWN"), intended(1)])).toBe("probe 1")
   })
@@ -246,7 +302,7 @@ describe("executions that are kept at the service", () => {
     run_id,
     task_id,
     attempt: 1,
-    execution_id: "e-1",
+    execution_id: anId("e-1"),
     reason: "RECORDS_SHORT",
     families: [],
     message: "a:b 1 of 2",
@@ -257,7 +313,13 @@ describe("executions that are kept at the service", () => {
 
   it("are read again once their task is settled, unless they are drained or being deleted", () => {
     const short = settled("partial", "RECORDS_SHORT")
-    const asked: Fact = { _tag: "DeleteIntended", run_id, task_id, execution_id: "e-1", landed_sha256: "ab" }
+    const asked: Fact = {
+      _tag: "DeleteIntended",
+      run_id,
+      task_id,
+      execution_id: anId("e-1"),
+      landed_sha256: "ab",
+    }
     expect([
       read([...over, kept, short]),
       read([...over, kept]),

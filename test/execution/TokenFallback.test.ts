@@ -5,6 +5,7 @@ import type { StartAnswer, StartCall, CallFailure } from "../../src/client/Servi
 import type { Prepared } from "../../src/execution/Work.ts"
 import { makePlace, night, ready, second } from "./ScriptedNight.ts"
 import { accepted, lost, refused, throttled } from "./ScriptedService.ts"
+import { anId } from "../harness/Id.ts"
 
 const withToken = (isBehind: boolean): Prepared => {
   const parameters = ready("login")
@@ -12,7 +13,7 @@ const withToken = (isBehind: boolean): Prepared => {
   const token_key = Redacted.make("key")
   const call = { ...parameters.call, login: { _tag: "Token", token_id: "t-1", token_key } } as const
   const token = { name: "c-1", token_id: "t-1" }
-  const withParameters = { ...parameters.call, customer_id: "c-1", engine_reference: "bank" }
+  const withParameters = { ...parameters.call, customer_id: anId("c-1"), engine_reference: anId("bank") }
   return { ...parameters, call, token, ...(isBehind ? { withParameters } : {}) }
 }
 

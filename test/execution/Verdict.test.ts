@@ -4,16 +4,9 @@ import { readProductsCount } from "../../src/contract/ProductsCount.ts"
 import { flowResultsSource, profileSource } from "../../src/contract/ResultsSource.ts"
 import type { ResultsSource } from "../../src/contract/ResultsSource.ts"
 import { findingOf } from "../../src/execution/DrainProof.ts"
-import { ownEnds } from "../../src/ends/Ends.ts"
+import { own } from "../../src/ends/Ends.ts"
 import type { SourceReading } from "../../src/execution/ReadSource.ts"
-import {
-  judgeReadings,
-  own,
-  unwanted,
-  verdictOf,
-  verdictOfEnd,
-  verdictOfSession,
-} from "../../src/execution/Verdict.ts"
+import { judgeReadings, unwanted, verdictOf, verdictOfSession } from "../../src/execution/Verdict.ts"
 import type { Reading } from "../../src/execution/Verdict.ts"
 
 const pulled = (source: ResultsSource, reading: SourceReading) => ({ source, reading })
@@ -154,22 +147,20 @@ describe("the verdict", () => {
   })
 
   it("is that of the end, but for results that are partial or kept", () => {
-    const told = (end: Parameters<typeof verdictOf>[0], reading: Reading) => verdictOf(end, "REASON", reading)
-    const { COMPLETED, RECORDS_SHORT, UNEXPECTED_ANSWER } = ownEnds
-    expect(told(COMPLETED, { _tag: "Partial" })).toEqual({
+    expect(verdictOf(own("COMPLETED"), { _tag: "Partial" })).toEqual({
       outcome: "unfinished",
       reason: "RESULTS_PARTIAL",
       who_acts: "service",
     })
     const short = { outcome: "partial", reason: "RECORDS_SHORT", who_acts: "engineer", message: "a:b 1 of 2" }
-    expect(told(COMPLETED, kept)).toEqual(short)
+    expect(verdictOf(own("COMPLETED"), kept)).toEqual(short)
     // An end that is partial itself (section 3.1).
-    expect(told(RECORDS_SHORT, kept)).toEqual(short)
-    expect(told(UNEXPECTED_ANSWER, kept)).toEqual(verdictOfEnd(UNEXPECTED_ANSWER, "REASON"))
+    expect(verdictOf(own("PARTIAL"), kept)).toEqual(short)
+    expect(verdictOf(own("FAILED"), kept)).toEqual(own("FAILED"))
     for (const reading of [unwanted, { _tag: "Gone" } as const])
-      expect(told(COMPLETED, reading)).toEqual({
+      expect(verdictOf(own("COMPLETED"), reading)).toEqual({
         outcome: "succeeded",
-        reason: "REASON",
+        reason: "COMPLETED",
         who_acts: "nobody",
       })
   })

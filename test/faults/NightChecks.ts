@@ -109,8 +109,8 @@ const leftAtService = (truth: Truth, facts: ReadonlyArray<Fact>): ReadonlyArray<
     ),
   )
   const closed = facts.filter((fact) => fact._tag === "AttemptClosed")
-  const known = new Set(closed.map(({ execution_id }) => execution_id))
-  const unreachable = new Set(
+  const known = new Set<string>(closed.map(({ execution_id }) => execution_id))
+  const unreachable = new Set<string>(
     closed.filter(({ task_id }) => kept.has(task_id)).map(({ execution_id }) => execution_id),
   )
   return truth.executions

@@ -11,7 +11,7 @@ import type { Json } from "../../src/duckdb/JsonValue.ts"
 import { identifier, literal } from "../../src/duckdb/SqlText.ts"
 import { filesOf, layoutOf, readManifest } from "../../src/publishing/Manifest.ts"
 import type { Manifest } from "../../src/publishing/Manifest.ts"
-import { nodeFiles } from "../../src/publishing/OutputFiles.ts"
+import { filesBelow } from "../../src/publishing/OutputFiles.ts"
 
 export interface TableRows {
   readonly columns: ReadonlyArray<Column>
@@ -80,7 +80,7 @@ export const parquetDifferences = (output: string): Promise<ReadonlyArray<string
 
 const manifests = (output: string): ReadonlyArray<Manifest> => {
   const { manifest, next } = layoutOf(output)
-  return [manifest, next].flatMap((path) => readManifest(nodeFiles, path) ?? [])
+  return [manifest, next].flatMap((path) => readManifest(path) ?? [])
 }
 
 /**
@@ -124,8 +124,6 @@ export const publishedExecutions = async (output: string): Promise<ReadonlySet<s
   )
   return new Set(rows.map((row) => String(row["execution_id"])))
 }
-
-export const filesBelow = nodeFiles.walk
 
 const litter = /\.tmp(?:$|-)|(?:\.build|\.wal|manifest\.next\.json)$/
 

@@ -13,6 +13,8 @@ import { startProcess } from "./NightjarCommand.ts"
 /** Seconds of the service in one second of this machine: a night of minutes takes one or two. */
 export const speed = 20
 const sandboxSeed = 3
+/** A service outlives every pipeline of its night: each of them, and the looks at what it left, has its own time. */
+const lifeMs = 30 * 60_000
 
 export interface ServiceProcess {
   /** What a pipeline's environment says of it. */
@@ -36,19 +38,9 @@ export const readTruth = (journal: string): Truth => {
 }
 
 export const startService = async (command: string, journal: string): Promise<ServiceProcess> => {
-  const service = startProcess([
-    process.execPath,
-    command,
-    "sandbox",
-    "--port",
-    "0",
-    "--seed",
-    String(sandboxSeed),
-    "--speed",
-    String(speed),
-    "--state",
-    journal,
-  ])
+  const argv = [process.execPath, command, "sandbox", "--port", "0", "--seed", String(sandboxSeed)] as const
+  const timed = [...argv, "--speed", String(speed), "--state", journal] as const
+  const service = startProcess(timed, {}, lifeMs)
   const { base_url, flows_url } = decodeAddress(await service.firstLine)
   return {
     env: {

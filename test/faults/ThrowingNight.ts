@@ -5,7 +5,7 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { NodeFileSystem } from "@effect/platform-node"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Cause, Duration, Effect, Exit, Layer, Redacted } from "effect"
 import { NodeClient } from "../../src/client/NodeClient.ts"
 import { ServiceCatalogue } from "../../src/forms/ServiceCatalogue.ts"
@@ -23,6 +23,7 @@ import { ended, FakeService, profileOf, resultsBody, working } from "../acceptan
 import { customer, jobOf } from "../harness/SmallNights.ts"
 import { readTables } from "./PublishedTables.ts"
 import { concerns, throwIn } from "./Probes.ts"
+import { anId } from "../harness/Id.ts"
 
 export const victim = "zz-victim"
 const others = ["zz-other-1", "zz-other-2"]
@@ -34,7 +35,7 @@ const job = (fake: FakeService) => ({
       const one = customer(id, "ok")
       return {
         ...one,
-        engine_reference: "fake-bank:website",
+        engine_reference: anId("fake-bank:website"),
         features: [],
         login: { ...one.login, tokenized_access: false },
       }
@@ -64,7 +65,7 @@ const listen = async (): Promise<FakeService> => {
   for (const id of [...others, victim]) {
     const products_count = { "customer_information:user_profile@customer_information": 1 }
     fake.scripts.set(id, {
-      ids: () => ({ execution_id: `exec-${id}`, session_id: `sess-${id}` }),
+      ids: () => ({ execution_id: anId(`exec-${id}`), session_id: anId(`sess-${id}`) }),
       state: (execution) =>
         execution.looks === 1
           ? working(execution)

@@ -9,8 +9,9 @@ import { CatalogueFailed, EngineCatalogue, FormCache } from "../../src/forms/Eng
 import type { EngineAnswer, EngineFinding } from "../../src/forms/EngineForms.ts"
 import { FormCheckerInProcess } from "../../src/forms/FormCheckerInProcess.ts"
 import { engineDetails, paramsForm } from "../planning/Samples.ts"
+import { anId } from "../harness/Id.ts"
 
-const bank = "bank:website"
+const bank = anId("bank:website")
 const here: EngineAnswer = { _tag: "Known", details: engineDetails() }
 const itself = {
   _tag: "Known",
@@ -98,7 +99,7 @@ describe("forms of engines", () => {
     const { asked, layer } = withAnswers([here, unknown])
     return Effect.gen(function* () {
       const cache = yield* FormCache
-      const found = yield* cache.findAll([bank, "x:y", bank])
+      const found = yield* cache.findAll([bank, anId("x:y"), bank])
       assert.deepStrictEqual(
         [[...found.keys()], asked],
         [
@@ -106,7 +107,7 @@ describe("forms of engines", () => {
           [bank, "x:y"],
         ],
       )
-      const failure = yield* Effect.flip(cache.findAll(["x:z"]))
+      const failure = yield* Effect.flip(cache.findAll([anId("x:z")]))
       assert.strictEqual(failure._tag, "CatalogueFailed")
     }).pipe(Effect.provide(layer))
   })
@@ -148,7 +149,7 @@ describe("forms of engines", () => {
     return Effect.gen(function* () {
       const ledger = yield* Ledger
       const body = JSON.stringify(itself.details)
-      yield* ledger.cacheForm({ engine_reference: bank, fetched_at: 0, body })
+      yield* ledger.cacheForm({ engine_reference: anId(bank), fetched_at: 0, body })
       const cache = yield* FormCache
       assert.deepStrictEqual(seen(yield* cache.find(bank)), { available: true, name: "Bank" })
       assert.deepStrictEqual(seen(yield* cache.find(bank)), { available: true, name: "Bank" })
@@ -180,7 +181,7 @@ describe("forms of engines", () => {
     const { layer } = withAnswers([here])
     return Effect.gen(function* () {
       const ledger = yield* Ledger
-      yield* ledger.cacheForm({ engine_reference: bank, fetched_at: 0, body: '{"reference":1}' })
+      yield* ledger.cacheForm({ engine_reference: anId(bank), fetched_at: 0, body: '{"reference":1}' })
       assert.deepStrictEqual(seen(yield* (yield* FormCache).find(bank)), { available: true, name: "Bank" })
     }).pipe(Effect.provide(layer))
   })

@@ -175,7 +175,7 @@ describe("parameters", () => {
     ])
     expect(form.warnings).toEqual([
       "a reference of this form leads nowhere; what it stands for is not checked",
-      "the pattern `(` of this form is not checked: it is no regular expression",
+      "the pattern `(` of this form is not checked: it is not a regular expression",
     ])
     expect(compileForm(paramsForm({}, { $defs: null, required: null, "x-meta": null })).check({})).toEqual([])
   })

@@ -12,6 +12,7 @@ import { FormCheckerInProcess } from "../../src/forms/FormCheckerInProcess.ts"
 import { assignment, planOn, grounds, login } from "../planning/Samples.ts"
 import { engineDetails } from "../client/Examples.ts"
 import { stageInProcess } from "../client/FakeService.ts"
+import { anId } from "../harness/Id.ts"
 
 const decisionFor = (status: number, body: string) =>
   Effect.gen(function* () {
@@ -21,7 +22,7 @@ const decisionFor = (status: number, body: string) =>
       Layer.provide(layer),
       Layer.provide(Ledger.layer({ path: ":memory:" })),
     )
-    const looking = Effect.flatMap(FormCache, (forms) => forms.look("bank:website")).pipe(
+    const looking = Effect.flatMap(FormCache, (forms) => forms.look(anId("bank:website"))).pipe(
       Effect.provide(cache),
     )
     const fiber = yield* Effect.forkChild(looking)

@@ -4,11 +4,11 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSyn
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer, Result } from "effect"
 import { loadJob } from "../../src/jobs/LoadJob.ts"
-import { renderProblem } from "../../src/jobs/Problem.ts"
+import { renderProblem } from "../../src/foundation/FileProblem.ts"
 import { resolveReference, Secrets } from "../../src/jobs/Secrets.ts"
 import { loadRecordSchemas } from "../../src/records/LoadRecordSchemas.ts"
 import { checkFile, readTextFile } from "../../src/foundation/RegularFile.ts"
@@ -126,8 +126,8 @@ describe("a named pipe holds no command", () => {
           (yield* Effect.flip(readReading(at("pipe")))).message,
           (yield* Effect.flip(loadRecordSchemas(at("records")))).message,
         ]).toEqual([
-          `${at("pipe")}:1:1: the file of faults cannot be read ${why}`,
-          `${at("pipe")}:1:1: the file of a reading cannot be read ${why}`,
+          `${at("pipe")}:1:1: the faults file cannot be read ${why}`,
+          `${at("pipe")}:1:1: the reading file cannot be read ${why}`,
           `${at("records/a.yaml")}:1:1: cannot be read: it is a named pipe, not a file`,
         ])
       }),

@@ -11,7 +11,7 @@ import { Secrets } from "../../src/jobs/Secrets.ts"
 import { LandingMemory } from "../../src/landing/LandingMemory.ts"
 import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
-import { TokenStoreLayer } from "../../src/tokens/TokenStore.ts"
+import { TokenStore } from "../../src/tokens/TokenStore.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
 import { FormCache } from "../../src/forms/EngineForms.ts"
 import { FormCheckerInProcess } from "../../src/forms/FormCheckerInProcess.ts"
@@ -20,6 +20,7 @@ import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
 import { SandboxClient } from "../../src/sandbox/server/SandboxClient.ts"
 import { SimulatedPublisher } from "../simulation/SimulatedPublisher.ts"
 import { World } from "../simulation/World.ts"
+import { anId } from "./Id.ts"
 
 const day = 24 * 60 * 60_000
 const start = Date.UTC(2026, 10, 21, 22)
@@ -29,8 +30,8 @@ export const features = (...codes: ReadonlyArray<string>): ReadonlyArray<JobFeat
 export const customer = (id: string, words: string, password = "a-secret-password"): Assignment => {
   const literal = (value: unknown) => ({ _tag: "Literal", value: Redacted.make(value) }) as const
   return {
-    customer_id: id,
-    engine_reference: "sandbox-bank:website",
+    customer_id: anId(id),
+    engine_reference: anId("sandbox-bank:website"),
     features: features("accounts_read", "cards_read"),
     configurations: {},
     hooks_extra_data: {},
@@ -95,7 +96,7 @@ export const makeNights = (reading: Reading = {}) => {
       }),
     ),
     Layer.provideMerge(Layer.mergeAll(ledger, landing)),
-    Layer.provideMerge(TokenStoreLayer.over(database, { key, service: "sandbox" })),
+    Layer.provideMerge(TokenStore.layerOver(database, { key, service: "sandbox" })),
     Layer.provide(SandboxClient.layer),
     Layer.provideMerge(Sandbox.layer({ seed: 5, reading })),
   )

@@ -9,10 +9,17 @@ import { EngineCatalogue, FormCache } from "../../src/forms/EngineForms.ts"
 import type { EngineAnswer, EngineFinding } from "../../src/forms/EngineForms.ts"
 import { engineDetails } from "../planning/Samples.ts"
 import { hostileEngine } from "./HostileForms.ts"
+import { anId } from "../harness/Id.ts"
 
 interface Campaign {
   readonly count: number
   readonly from: number
+}
+
+/** How often an answer came, and the time that all of them took. */
+export interface Answered {
+  readonly times: number
+  readonly ms: number
 }
 
 /** Reading, compiling and checking, each within the thread's own bound, and starting a thread anew. */
@@ -40,7 +47,7 @@ const kindOf = (finding: EngineFinding): string => {
 const tryOne = Effect.fnUntraced(function* (seed: number) {
   const forms = yield* FormCache
   const ledger = yield* Ledger
-  const reference = `hostile:${seed}`
+  const reference = anId(`hostile:${seed}`)
   const complaints: Array<string> = []
   const { logins } = hostileEngine(seed)
   const finding = yield* forms.find(reference)
@@ -57,7 +64,7 @@ const tryOne = Effect.fnUntraced(function* (seed: number) {
   const kept = yield* ledger.cachedForm(reference)
   if ((kept !== undefined) !== (finding._tag === "Known")) complaints.push(`kept though ${kind}, or not kept`)
 
-  const neighbour = yield* forms.look("bank:website")
+  const neighbour = yield* forms.look(anId("bank:website"))
   const parameters = Redacted.make<Readonly<Record<string, unknown>>>({ username: "user", password: "pass" })
   const fits =
     neighbour._tag === "Known" ? yield* forms.fit(neighbour.engine, [{ ...ordinary, parameters }]) : []
@@ -78,7 +85,7 @@ export const runCampaign = ({ count, from }: Campaign) => {
     Layer.provideMerge(Layer.merge(catalogue, Ledger.layer({ path: ":memory:" }))),
   )
   return Effect.gen(function* () {
-    const answers = new Map<string, number>()
+    const answers = new Map<string, Answered>()
     const complaints: Array<string> = []
     let slowest = { seed: from, ms: 0 }
     let peakMb = 0
@@ -87,7 +94,8 @@ export const runCampaign = ({ count, from }: Campaign) => {
       const exit = yield* Effect.exit(tryOne(seed))
       const ms = performance.now() - began
       const found = Exit.isSuccess(exit) ? exit.value : { kind: "broken", complaints: [String(exit.cause)] }
-      answers.set(found.kind, (answers.get(found.kind) ?? 0) + 1)
+      const before = answers.get(found.kind) ?? { times: 0, ms: 0 }
+      answers.set(found.kind, { times: before.times + 1, ms: before.ms + ms })
       complaints.push(...found.complaints.map((complaint) => `seed ${seed}: ${complaint}`))
       if (ms > longestMs) complaints.push(`seed ${seed}: took ${ms.toFixed(0)} ms`)
       if (ms > slowest.ms) slowest = { seed, ms }

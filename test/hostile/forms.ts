@@ -19,8 +19,8 @@ const started = performance.now()
 const report = await Effect.runPromise(runCampaign({ count, from }).pipe(Effect.provide(FormThread.layer())))
 const seconds = ((performance.now() - started) / 1_000).toFixed(1)
 const { answers, slowest, peakMb, complaints } = report
-for (const [answer, times] of [...answers].toSorted(([, one], [, other]) => other - one))
-  process.stdout.write(`${String(times).padStart(7)}  ${answer}\n`)
+for (const [answer, { times, ms }] of [...answers].toSorted(([, one], [, other]) => other.ms - one.ms))
+  process.stdout.write(`${String(times).padStart(7)}  ${(ms / 1_000).toFixed(1).padStart(8)} s  ${answer}\n`)
 process.stdout.write(
   `${count} forms in ${seconds} s; the slowest, seed ${slowest.seed}, took ${slowest.ms.toFixed(0)} ms; ` +
     `peak memory ${peakMb} MB; ${complaints.length} complaints\n`,

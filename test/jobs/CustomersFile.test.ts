@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as fc from "fast-check"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
 import { CsvReader } from "../../src/jobs/Csv.ts"
@@ -151,7 +151,7 @@ describe("customers from a file", () => {
           "customerid,pin\nc-1,hunter2\n",
           ["c.csv:1:1: there is no column `customer_id`; is it `customerid`?"],
         ],
-        ["customer_id,pin,pin\nc-1,1,2\n", ["c.csv:1:17: a column of this name is there already"]],
+        ["customer_id,pin,pin\nc-1,1,2\n", ["c.csv:1:17: a column of this name already exists"]],
         ["customer_id,,x\n", ["c.csv:1:13: this column has no name"]],
         ["", ["c.csv:1:1: the file is empty"]],
         [
@@ -164,7 +164,7 @@ describe("customers from a file", () => {
             "c.csv:2:1: `customer_id` is empty or missing",
             "c.csv:3:1: this row has 2 cells, but the header has 3",
             "c.csv:4:5: this reference names nothing: write env:NAME or file:PATH",
-            "c.csv:6:1: this customer is on `bank:website` already, at c.csv:5:1",
+            "c.csv:6:1: this customer is already on `bank:website`, at c.csv:5:1",
           ],
         ],
       ]

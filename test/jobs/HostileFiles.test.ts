@@ -1,5 +1,5 @@
 /** A sample of `npm run hostile`, and files that are large in one way, each refused at its place. */
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, FileSystem, Result } from "effect"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
@@ -21,7 +21,7 @@ const shapes: ReadonlyArray<readonly [string, string, string]> = [
     `x: "${"word\n  ".repeat(3e5)}`,
     "4:4: this is longer than 1000000 characters; is a quote missing?",
   ],
-  ["many documents", "---\n".repeat(1e5), "5:4: a job file holds one document only"],
+  ["many documents", "---\n".repeat(1e5), "5:4: a file holds one document only"],
   ["directives", "%X\n".repeat(1e5), "17:1: this cannot stand here"],
   [
     "an alias of aliases of aliases",
@@ -68,7 +68,7 @@ describe("hostile files", () => {
         expect(pieces.errors.length).toBe(1)
         const valid = yield* load(`${head}customers:\n${customers(3_000)}  - { id: c-7 }\n`)
         expect(valid.errors).toEqual([
-          "job.yaml:9005:11: this customer is on `sandbox-bank:website` already, at job.yaml:26:9",
+          "job.yaml:9005:11: this customer is already on `sandbox-bank:website`, at job.yaml:26:9",
         ])
         const { job } = yield* load(`${head}customers:\n${customers(3_000)}`)
         const bound = (job as { assignments: ReadonlyArray<unknown> }).assignments
@@ -156,8 +156,8 @@ describe("hostile files", () => {
             Result.succeed({ columns: ["customer_id"], rows: [["wrong"]] }),
             Result.fail("the file has more than 1000 rows"),
             Result.fail("the file has more than 10 columns"),
-            Result.fail("the file holds more than 1 MB of values"),
-            Result.fail("the file holds more than 1 MB of values"),
+            Result.fail("the file contains more than 1 MB of values"),
+            Result.fail("the file contains more than 1 MB of values"),
           ])
         }).pipe(Effect.provide(DuckDb.layer)),
     )

@@ -226,7 +226,7 @@ customers:
         "job.yaml:1:1: `service` is missing",
         "job.yaml:1:7: expected a name of a-z, 0-9 and -, at most 64 letters",
         "job.yaml:2:1: unknown key `servce`; did you mean `service`?",
-        "job.yaml:4:35: expected false, the only value there is: a night has nobody to answer a challenge",
+        "job.yaml:4:35: expected false, the only allowed value: at night nobody can answer a challenge",
         `job.yaml:5:22: expected a duration from 60 seconds to 1200 seconds: ${seconds}`,
         "job.yaml:6:3: unknown key `max_wat`; did you mean `max_wait`?",
         "job.yaml:7:31: expected a whole number from 1 to 100000",
@@ -236,16 +236,16 @@ customers:
         'job.yaml:10:11: expected a time of day as "HH:MM", from "00:00" to "23:59"',
         "job.yaml:11:11: expected the IANA name of a time zone, such as Europe/Madrid",
         "job.yaml:12:15: expected `delete` or `keep`",
-        "job.yaml:15:28: expected a text that is no secret reference: " +
+        "job.yaml:15:28: expected a text, not a secret reference: " +
           "these values end up in webhook addresses",
         "job.yaml:15:40: expected a text (in quotes where YAML reads something else)",
-        "job.yaml:17:5: `a:website` is listed already, at job.yaml:14:5",
+        "job.yaml:17:5: `a:website` is already listed, at job.yaml:14:5",
         "job.yaml:19:5: `id` is missing (or `from`, for a file of customers)",
         "job.yaml:20:13: expected a file that ends in .csv, .ndjson, .jsonl or .parquet",
         "job.yaml:20:28: `id` comes from the file's columns, not from here",
       ])
       expect(warnings).toEqual([
-        "job.yaml:16:16: `acounts_read` is no feature that the reference lists; " +
+        "job.yaml:16:16: `acounts_read` is not a feature that the reference lists; " +
           "did you mean `accounts_read`?",
       ])
     }),
@@ -264,9 +264,9 @@ customers:
         "c.ndjson": '{"customer_id":"c-2","engine_reference":"bank:website"}\n',
       }
       expect((yield* load(source, { files })).errors).toEqual([
-        "job.yaml:6:11: this customer is on `bank:website` already, at job.yaml:5:26",
-        "c.csv:3:1: this customer is on `tax:website` already, at job.yaml:5:40",
-        "c.ndjson:1:1: this customer is on `bank:website` already, at c.csv:2:1",
+        "job.yaml:6:11: this customer is already on `bank:website`, at job.yaml:5:26",
+        "c.csv:3:1: this customer is already on `tax:website`, at job.yaml:5:40",
+        "c.ndjson:1:1: this customer is already on `bank:website`, at c.csv:2:1",
       ])
     }),
   )
@@ -296,7 +296,7 @@ customers: [{ id: c-1, engines: [] }, { id: c-2 }, { id: c-3 }, { from: c.csv }]
       - { reference: b:api, token: t, parameters: { pin: 1 } }
   - { id: c-2, tokenized_access: true }
 `
-      const twice = "`t` is used already, at job.yaml:7:9: a token belongs to one customer on one engine"
+      const twice = "`t` is already used, at job.yaml:7:9: a token belongs to one customer on one engine"
       const needs = "needs `tokens` in the job, which opens the token store"
       expect((yield* load(smallJob + customers)).errors).toEqual([
         `job.yaml:7:9: \`token\` ${needs}`,

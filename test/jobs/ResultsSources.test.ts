@@ -2,7 +2,7 @@
  * Results sources from a job's folder: which rows come out, and every mistake at its place, in words that say
  * what to write.
  */
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
 import { builtInSources, flowResultsSource, profileSource } from "../../src/contract/ResultsSource.ts"
@@ -114,7 +114,7 @@ describe("results sources that load", () => {
     }).pipe(Effect.provide(NodeServices.layer)),
   )
 
-  it.effect("warn where executions would be deleted on the source's word alone", () =>
+  it.effect("warn where executions would be deleted without a count", () =>
     Effect.gen(function* () {
       const { errors, warnings } = yield* withRows({
         "income.yaml": `${income}counts: none\n`,
@@ -124,7 +124,7 @@ describe("results sources that load", () => {
         errors: [],
         warnings: [
           "own/results/income.yaml:4:9: what `income` brings is compared with no count: a final answer is taken " +
-            "for complete, and executions are deleted on that word alone",
+            "for complete, and executions are deleted without a count",
         ],
       })
     }),
@@ -178,7 +178,7 @@ describe("results sources that do not load", () => {
     Effect.gen(function* () {
       const own = yield* withRows({ "a.yaml": income, "b.yaml": income })
       const builtIn = yield* withRows({ "a.yaml": income.replace(/path: .*/, `path: ${profileSource.path}`) })
-      const twin = (name: string) => `:1:7: \`${name}\` reads this path already: keep one of the two`
+      const twin = (name: string) => `:1:7: \`${name}\` already reads this path: keep one of the two`
       expect(own.errors).toEqual([`own/results/b.yaml${twin("a")}`])
       expect(builtIn.errors).toEqual([`own/results/a.yaml${twin("profile")}`])
     }),
@@ -186,7 +186,7 @@ describe("results sources that do not load", () => {
 
   it.effect("are of a folder that is not there, or is a file", () =>
     Effect.gen(function* () {
-      const where = "job.yaml:5:10: there is no such folder; it is looked for beside the job file"
+      const where = "job.yaml:5:10: there is no such folder beside the job file"
       expect((yield* load(job)).errors).toEqual([where])
       expect((yield* load(job, { files: { own: "" } })).errors).toEqual([where])
     }),

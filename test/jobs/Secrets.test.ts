@@ -1,4 +1,4 @@
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, expect, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Fiber, FileSystem, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"

@@ -2,12 +2,12 @@
  * Loads a job from a text, with whatever files and variables the case needs, in a folder of its own.
  */
 import { dirname } from "node:path"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { ConfigProvider, Duration, Effect, FileSystem, Redacted, Result } from "effect"
 import { builtInSources } from "../../src/contract/ResultsSource.ts"
 import { loadJob } from "../../src/jobs/LoadJob.ts"
-import { renderProblem } from "../../src/jobs/Problem.ts"
-import type { Problem } from "../../src/jobs/Problem.ts"
+import { renderProblem } from "../../src/foundation/FileProblem.ts"
+import type { Problem } from "../../src/foundation/FileProblem.ts"
 
 export interface Surroundings {
   readonly files?: Readonly<Record<string, string | Uint8Array>>

@@ -1,35 +1,33 @@
 /** A file whose folder was never synced may be gone after a power cut, however well its bytes were. */
-import * as fs from "node:fs"
+import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, relative } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
-import { vi } from "vitest"
-import { Effect, Stream } from "effect"
+import { Effect, Layer, Stream } from "effect"
+import { FileCalls, machineCalls } from "../../src/foundation/FileCalls.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import { LandingFiles } from "../../src/landing/LandingFiles.ts"
 import { bytesOf, metaOf } from "./landingSuite.ts"
 
-const synced = vi.hoisted(() => ({ paths: [] as Array<string> }))
+const synced = { paths: [] as Array<string> }
+const open = new Map<number, string>()
+const calls: FileCalls = {
+  ...machineCalls,
+  open: (path, flags, mode) => {
+    const descriptor = machineCalls.open(path, flags, mode)
+    open.set(descriptor, path)
+    return descriptor
+  },
+  sync: (descriptor) => {
+    synced.paths.push(open.get(descriptor) ?? "?")
+    machineCalls.sync(descriptor)
+  },
+}
+const landingIn = (root: string) =>
+  LandingFiles.layer({ root }).pipe(Layer.provide(Layer.succeed(FileCalls, calls)))
 
-vi.mock("node:fs", async (original) => {
-  const real = await original<typeof import("node:fs")>()
-  const open = new Map<number, string>()
-  return {
-    ...real,
-    openSync: (path: string, ...rest: [string, number?]) => {
-      const descriptor = real.openSync(path, ...rest)
-      open.set(descriptor, path)
-      return descriptor
-    },
-    fsyncSync: (descriptor: number) => {
-      synced.paths.push(open.get(descriptor) ?? "?")
-      real.fsyncSync(descriptor)
-    },
-  }
-})
-
-const root = fs.mkdtempSync(join(tmpdir(), "nightjar-sync-"))
-afterAll(() => fs.rmSync(root, { recursive: true, force: true }))
+const root = mkdtempSync(join(tmpdir(), "nightjar-sync-"))
+afterAll(() => rmSync(root, { recursive: true, force: true }))
 const run = "nightly.2026-11-21"
 
 const foldersSynced = <A, E>(work: Effect.Effect<A, E, Landing>) =>
@@ -48,7 +46,7 @@ describe("what is landed", () => {
       assert.deepStrictEqual(yield* foldersSynced(landing.land(metaOf("b"), bytesOf("b"))), [])
       const document = yield* foldersSynced(landing.landAttachment(Stream.make(bytesOf("c"))))
       assert.deepStrictEqual(document, ["", "attachments"])
-    }).pipe(Effect.provide(LandingFiles.layer({ root }))),
+    }).pipe(Effect.provide(landingIn(root))),
   )
 
   it.effect("begins a segment of its own in a folder that is there: that is synced too", () =>
@@ -56,6 +54,6 @@ describe("what is landed", () => {
       const landing = yield* Landing
       const again = yield* foldersSynced(landing.land(metaOf("d"), bytesOf("d")))
       assert.deepStrictEqual(again, [`landing/${run}`])
-    }).pipe(Effect.provide(LandingFiles.layer({ root }))),
+    }).pipe(Effect.provide(landingIn(root))),
   )
 })

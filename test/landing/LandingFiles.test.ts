@@ -5,6 +5,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -12,15 +13,19 @@ import {
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
-import { Effect, Stream } from "effect"
+import { Effect, Layer, Stream } from "effect"
+import { FileCalls } from "../../src/foundation/FileCalls.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import { LandingFiles } from "../../src/landing/LandingFiles.ts"
-import { bytesOf, landingSuite, metaOf } from "./landingSuite.ts"
+import type { LandedRef } from "../../src/ledger/Fact.ts"
+import { faultyCalls, refusal } from "../foundation/FaultyCalls.ts"
+import { bytesOf, landingSuite, metaOf, sha256 } from "./landingSuite.ts"
+import { anId } from "../harness/Id.ts"
 
 const base = mkdtempSync(join(tmpdir(), "nightjar-landing-"))
 afterAll(() => rmSync(base, { recursive: true, force: true }))
 const fresh = (): string => mkdtempSync(join(base, "out-"))
-const run = "nightly.2026-11-21"
+const run = anId("nightly.2026-11-21")
 
 landingSuite("LandingFiles", () => LandingFiles.layer({ root: fresh() }))
 
@@ -97,6 +102,158 @@ describe("LandingFiles", () => {
     }),
   )
 
+  it.effect("an empty body is whole, and a first one that the disk lost leaves none", () =>
+    Effect.gen(function* () {
+      const root = fresh()
+      const refs = yield* landAll(root, [""])
+      assert.deepStrictEqual(
+        (yield* listAll(root)).map(({ ref }) => ref),
+        refs,
+      )
+      const other = fresh()
+      const [only] = yield* landAll(other, ["never synced"])
+      const path = join(other, "landing", run, "segment-000001.njl")
+      const bytes = readFileSync(path)
+      bytes.fill(0, only?.offset, (only?.offset ?? 0) + 12)
+      writeFileSync(path, bytes)
+      assert.deepStrictEqual(yield* listAll(other), [])
+    }),
+  )
+
+  it.effect("frames that were never synced end where the first of them is lost, whatever follows", () =>
+    Effect.gen(function* () {
+      const root = fresh()
+      const [first, lost, last] = yield* Effect.gen(function* () {
+        const landing = yield* Landing
+        const land = (text: string) => landing.land(metaOf(text), bytesOf(text))
+        return [yield* land("first"), ...(yield* Effect.all([land("b"), land("c")], { concurrency: 2 }))]
+      }).pipe(Effect.provide(LandingFiles.layer({ root })))
+      const path = join(root, "landing", run, "segment-000001.njl")
+      const whole = readFileSync(path)
+      whole[(lost?.offset ?? 0) - 20] = 0
+      for (const size of [whole.length, (last?.offset ?? 0) - 20]) {
+        writeFileSync(path, whole.subarray(0, size))
+        assert.deepStrictEqual(
+          (yield* listAll(root)).map(({ ref }) => ref),
+          [first],
+        )
+      }
+    }),
+  )
+
+  it.effect("a frame inside a body is none, however whole it is", () =>
+    Effect.gen(function* () {
+      const source = fresh()
+      const refs = yield* landAll(source, ["x".repeat(2_000), "second"])
+      const segment = ["landing", run, "segment-000001.njl"]
+      const from = (refs[0]?.offset ?? 0) + (refs[0]?.bytes ?? 0) + 1
+      const frame = readFileSync(join(source, ...segment)).subarray(from)
+      const root = fresh()
+      const [first] = yield* landAll(root, ["first", `\n${frame.toString()}`])
+      const path = join(root, ...segment)
+      writeFileSync(path, readFileSync(path).subarray(0, -1))
+      assert.deepStrictEqual(
+        (yield* listAll(root)).map(({ ref }) => ref),
+        [first],
+      )
+    }),
+  )
+
+  it.effect("segments are read in the order of their numbers, and no other file beside them", () =>
+    Effect.gen(function* () {
+      const root = fresh()
+      const folder = join(root, "landing", run)
+      yield* landAll(root, ["a"])
+      renameSync(join(folder, "segment-000001.njl"), join(folder, "segment-999999.njl"))
+      writeFileSync(join(folder, "zzz.txt"), "a note")
+      yield* landAll(root, ["b"])
+      assert.deepStrictEqual(readdirSync(folder).toSorted(), [
+        "segment-1000000.njl",
+        "segment-999999.njl",
+        "zzz.txt",
+      ])
+      assert.deepStrictEqual(
+        (yield* listAll(root)).map(({ meta }) => meta.task_id),
+        ["a", "b"],
+      )
+    }),
+  )
+
+  it.effect("a run whose folder cannot be read is damaged, not empty", () =>
+    Effect.gen(function* () {
+      const root = fresh()
+      mkdirSync(join(root, "landing"))
+      writeFileSync(join(root, "landing", run), "no folder")
+      const failure = yield* Effect.flip(listAll(root))
+      assert.deepStrictEqual(
+        [failure._tag, failure.path, failure.message.slice(0, 8)],
+        ["LandingDamaged", join(root, "landing", run), "ENOTDIR:"],
+      )
+    }),
+  )
+
+  it.effect("a segment is full at its size, and the next body begins another", () =>
+    Effect.gen(function* () {
+      const root = fresh()
+      const [only] = yield* landAll(root, ["a"])
+      const size = (only?.offset ?? 0) + (only?.bytes ?? 0) + 1
+      const refs = yield* landAll(fresh(), ["a", "b"], size)
+      assert.deepStrictEqual(
+        refs.map(({ segment }) => segment),
+        ["segment-000001.njl", "segment-000002.njl"],
+      )
+    }),
+  )
+
+  it.effect("refuses a body that no header can describe, and an id that is no run's, by name", () =>
+    Effect.gen(function* () {
+      const root = fresh()
+      const told = Effect.fnUntraced(function* (meta: ReturnType<typeof metaOf>) {
+        const landing = yield* Landing
+        return (yield* Effect.flip(landing.land(meta, bytesOf("a")))).message
+      })
+      const room = 32_768 - Buffer.byteLength(JSON.stringify(metaOf("")))
+      const messages = yield* Effect.gen(function* () {
+        const landing = yield* Landing
+        yield* landing.land(metaOf("x".repeat(room)), bytesOf("a"))
+        return [yield* told(metaOf("x".repeat(room + 1))), yield* told(metaOf("a", "../a"))]
+      }).pipe(Effect.provide(LandingFiles.layer({ root })))
+      assert.deepStrictEqual(messages, [
+        "what is said about the body is too long",
+        "run_id may only hold a-z, 0-9, dot and hyphen",
+      ])
+      assert.deepStrictEqual(readdirSync(join(root, "landing")), [run])
+    }),
+  )
+
+  it.effect("reads no body that is not all there", () =>
+    Effect.gen(function* () {
+      const root = fresh()
+      const [ref] = yield* landAll(root, ["body"])
+      if (ref === undefined) return assert.fail("nothing was landed")
+      const message = (wrong: Partial<typeof ref>) =>
+        Effect.flatMap(Landing, (landing) => Effect.flip(landing.read(run, { ...ref, ...wrong }))).pipe(
+          Effect.map(({ message: said }) => said),
+          Effect.provide(LandingFiles.layer({ root })),
+        )
+      assert.deepStrictEqual(
+        [
+          yield* message({ bytes: 6 }),
+          yield* message({ bytes: -1 }),
+          yield* message({ offset: -1, bytes: 1 }),
+          yield* message({ segment: "../segment-000001.njl" }),
+        ],
+        [
+          `the body at offset ${ref.offset} is cut`,
+          `the body at offset ${ref.offset} is cut`,
+          "the body at offset -1 is cut",
+          "not a landed body's place",
+        ],
+      )
+      assert.include(yield* message({ segment: "segment-000009.njl" }), "ENOENT")
+    }),
+  )
+
   it.effect("damage to what was synced is an error that names file and offset", () =>
     Effect.gen(function* () {
       const root = fresh()
@@ -117,6 +274,11 @@ describe("LandingFiles", () => {
       bytes[refs[0]?.offset ?? 0] = 0x00
       writeFileSync(path, bytes)
       const read = Effect.flatMap(Landing, (landing) => Effect.forEach(refs, (ref) => landing.read(run, ref)))
+      // Every body is still known by its place: only reading one tells that it is not what was landed.
+      assert.deepStrictEqual(
+        (yield* listAll(root)).map(({ ref }) => ref),
+        refs,
+      )
       const failure = yield* Effect.flip(Effect.provide(read, LandingFiles.layer({ root })))
       assert.strictEqual(failure.message, `the body at offset ${refs[0]?.offset} is not what was landed`)
     }),
@@ -127,7 +289,7 @@ describe("LandingFiles", () => {
       const root = fresh()
       const landing = yield* Effect.provide(Landing, LandingFiles.layer({ root }))
       for (const id of ["../x", "a/b", "", ".", "a..b", "A", "a\0", "-"]) {
-        assert.strictEqual((yield* Effect.flip(landing.list(id)))._tag, "LandingDamaged")
+        assert.strictEqual((yield* Effect.flip(landing.list(anId(id))))._tag, "LandingDamaged")
       }
       const ref = { segment: "../../../etc/passwd", offset: 0, bytes: 1, sha256: "" }
       assert.strictEqual((yield* Effect.flip(landing.read(run, ref)))._tag, "LandingDamaged")
@@ -150,6 +312,50 @@ describe("LandingFiles", () => {
     }),
   )
 
+  it.live("a disk that fails at any step: what was told to be landed is, and later bodies land again", () =>
+    Effect.gen(function* () {
+      const landSome = Effect.fnUntraced(function* (root: string, calls: FileCalls) {
+        return yield* Effect.gen(function* () {
+          const landing = yield* Landing
+          const told: Array<LandedRef> = []
+          for (const text of ["first", "second", "third"]) {
+            const result = yield* Effect.result(landing.land(metaOf(text), bytesOf(text.repeat(99))))
+            if (result._tag === "Success") told.push(result.success)
+          }
+          const document = yield* Effect.result(landing.landAttachment(Stream.make(bytesOf("document"))))
+          return { told, document: document._tag }
+        }).pipe(
+          Effect.provide(LandingFiles.layer({ root }).pipe(Layer.provide(Layer.succeed(FileCalls, calls)))),
+        )
+      })
+      const undisturbed = faultyCalls({ writeBytesMax: 50 })
+      yield* landSome(fresh(), undisturbed.calls)
+      assert.isAbove(undisturbed.done.length, 30)
+      for (let failing = 1; failing <= undisturbed.done.length; failing++) {
+        for (const once of [true, false]) {
+          const root = fresh()
+          const { calls, done } = faultyCalls({
+            writeBytesMax: 50,
+            refuse: (name, nth) =>
+              nth === failing || (!once && nth > failing) ? refusal("EIO", name) : undefined,
+          })
+          const { told, document } = yield* landSome(root, calls)
+          const at = `${done[failing - 1]} ${failing}${once ? "" : " and on"}`
+          const listed = (yield* listAll(root)).map(({ ref }) => ref)
+          assert.deepStrictEqual(
+            listed.filter(({ sha256 }) => told.some((ref) => ref.sha256 === sha256)),
+            told,
+            at,
+          )
+          const stored = join(root, "attachments", sha256(bytesOf("document")))
+          if (document === "Success") assert.strictEqual(readFileSync(stored, "utf8"), "document", at)
+          yield* landAll(root, ["later"])
+          assert.strictEqual((yield* listAll(root)).at(-1)?.meta.task_id, "later", at)
+        }
+      }
+    }),
+  )
+
   it("a full disk fails what is landed then, loses nothing before, and serves again when there is room", (context) => {
     const probe = spawnSync("unshare", ["-rm", "true"])
     if (probe.status !== 0) return context.skip()
@@ -158,7 +364,7 @@ describe("LandingFiles", () => {
     const command = 'mount -t tmpfs -o size=256k tmpfs "$1" && exec "$2" "$3" "$1"'
     const answer = execFileSync("unshare", ["-rm", "sh", "-c", command, "sh", disk, process.execPath, script])
     assert.deepStrictEqual(JSON.parse(answer.toString()), {
-      error: "ENOSPC: no space left on device, write",
+      error: "cannot write: no space left on device (ENOSPC)",
       listedIsLanded: true,
       later: "landed",
     })

@@ -4,6 +4,7 @@ import { TestClock } from "effect/testing"
 import { Landing } from "../../src/landing/Landing.ts"
 import { LandingMemory } from "../../src/landing/LandingMemory.ts"
 import { bytesOf, landingSuite, metaOf } from "./landingSuite.ts"
+import { anId } from "../harness/Id.ts"
 
 landingSuite("LandingMemory", () => LandingMemory.layer(LandingMemory.makeStore()))
 
@@ -24,7 +25,7 @@ describe("LandingMemory", () => {
       store.crash()
       yield* Fiber.interrupt(lost)
       const next = yield* Effect.provide(Landing, LandingMemory.layer(store))
-      assert.deepStrictEqual(yield* next.list("nightly.2026-11-21"), [{ ref, meta: metaOf("landed") }])
+      assert.deepStrictEqual(yield* next.list(anId("nightly.2026-11-21")), [{ ref, meta: metaOf("landed") }])
     }),
   )
 })

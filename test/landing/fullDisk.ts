@@ -5,11 +5,12 @@ import { Console, Effect } from "effect"
 import { Landing } from "../../src/landing/Landing.ts"
 import { LandingFiles } from "../../src/landing/LandingFiles.ts"
 import type { BodyMeta } from "../../src/landing/Landing.ts"
+import { anId } from "../harness/Id.ts"
 
 const metaOf = (task_id: string): BodyMeta => ({
   kind: "state",
-  run_id: "nightly.2026-11-21",
-  task_id,
+  run_id: anId("nightly.2026-11-21"),
+  task_id: anId(task_id),
   http_status: 200,
   received_at: 0,
 })
@@ -29,7 +30,9 @@ const program = Effect.gen(function* () {
   }
   rmSync(ballast)
   const later = yield* landing.land(metaOf("later"), Buffer.alloc(7_000, 2))
-  const listed = (yield* landing.list("nightly.2026-11-21")).map(({ ref }) => `${ref.segment}@${ref.offset}`)
+  const listed = (yield* landing.list(anId("nightly.2026-11-21"))).map(
+    ({ ref }) => `${ref.segment}@${ref.offset}`,
+  )
   const landed = [...refs, `${later.segment}@${later.offset}`]
   const listedIsLanded = JSON.stringify(listed) === JSON.stringify(landed)
   yield* Console.log(JSON.stringify({ error, listedIsLanded, later: "landed" }))

@@ -6,12 +6,13 @@ import type { Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { Landing } from "../../src/landing/Landing.ts"
 import type { BodyMeta, LandingFailed } from "../../src/landing/Landing.ts"
+import { anId } from "../harness/Id.ts"
 
 export const metaOf = (task_id: string, run_id = "nightly.2026-11-21"): BodyMeta => ({
   kind: "results",
-  run_id,
-  task_id,
-  session_id: 's/..\n"é',
+  run_id: anId(run_id),
+  task_id: anId(task_id),
+  session_id: anId('s/..\n"é'),
   http_status: 200,
   received_at: 1_795_000_000_000,
 })
@@ -37,16 +38,16 @@ export const landingSuite = (name: string, withLayer: () => Layer.Layer<Landing,
         )
         yield* settled(landing.land(metaOf("other", "other.2026-11-21.2"), bytesOf("other")))
         assert.deepStrictEqual(
-          yield* landing.list("nightly.2026-11-21"),
+          yield* landing.list(anId("nightly.2026-11-21")),
           refs.map((ref, index) => ({ ref, meta: metaOf(`t${index}`) })),
         )
         assert.deepStrictEqual(
           refs.map((ref) => [ref.bytes, ref.sha256]),
           bodies.map((bytes) => [bytes.length, sha256(bytes)]),
         )
-        const read = yield* Effect.forEach(refs, (ref) => landing.read("nightly.2026-11-21", ref))
+        const read = yield* Effect.forEach(refs, (ref) => landing.read(anId("nightly.2026-11-21"), ref))
         assert.deepStrictEqual(read.map(sha256), bodies.map(sha256))
-        assert.deepStrictEqual(yield* landing.list("unknown.2026-11-21"), [])
+        assert.deepStrictEqual(yield* landing.list(anId("unknown.2026-11-21")), [])
       }).pipe(Effect.provide(withLayer())),
     )
 
@@ -59,12 +60,12 @@ export const landingSuite = (name: string, withLayer: () => Layer.Layer<Landing,
             concurrency: "unbounded",
           }),
         )
-        const read = yield* Effect.forEach(refs, (ref) => landing.read("nightly.2026-11-21", ref))
+        const read = yield* Effect.forEach(refs, (ref) => landing.read(anId("nightly.2026-11-21"), ref))
         assert.deepStrictEqual(
           read.map((bytes) => new TextDecoder().decode(bytes)),
           texts,
         )
-        assert.strictEqual((yield* landing.list("nightly.2026-11-21")).length, texts.length)
+        assert.strictEqual((yield* landing.list(anId("nightly.2026-11-21"))).length, texts.length)
       }).pipe(Effect.provide(withLayer())),
     )
 
@@ -73,7 +74,7 @@ export const landingSuite = (name: string, withLayer: () => Layer.Layer<Landing,
         const landing = yield* Landing
         const ref = yield* settled(landing.land(metaOf("t"), bytesOf("body")))
         const failure = yield* Effect.flip(
-          landing.read("nightly.2026-11-21", { ...ref, sha256: "0".repeat(64) }),
+          landing.read(anId("nightly.2026-11-21"), { ...ref, sha256: "0".repeat(64) }),
         )
         assert.strictEqual(failure._tag, "LandingDamaged")
       }).pipe(Effect.provide(withLayer())),

@@ -9,10 +9,10 @@ import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.t
 
 const secret = "canary-5f2c9d"
 
-/** A value of a schema in which every text is `text`; a list has one item, a map one key. */
+/** A value of a schema in which every text is `text`, also where words of ours may stand; a list has one item. */
 const sampleOf = (ast: SchemaAST.AST, text: string): unknown => {
   if (SchemaAST.isLiteral(ast)) return ast.literal
-  if (SchemaAST.isUnion(ast)) return sampleOf(ast.types[0] ?? ast, text)
+  if (SchemaAST.isUnion(ast)) return sampleOf(ast.types.find(SchemaAST.isString) ?? ast.types[0] ?? ast, text)
   if (SchemaAST.isArrays(ast)) return ast.rest.slice(0, 1).map((item) => sampleOf(item, text))
   if (SchemaAST.isString(ast)) return text
   if (SchemaAST.isNumber(ast)) return 7

@@ -8,23 +8,24 @@ import { join } from "node:path"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
 import { seeded } from "../../src/sandbox/state/Seeded.ts"
+import { anId } from "../harness/Id.ts"
 
-const run_id = "job.2026-11-21"
-const task = (n: number) => ({ run_id, task_id: `${run_id}/c-${n}/bank` })
+const run_id = anId("job.2026-11-21")
+const task = (n: number) => ({ run_id, task_id: anId(`${run_id}/c-${n}/bank`) })
 const facts: ReadonlyArray<Fact> = [
   { _tag: "RunStarted", run_id, job: "job", job_path: "j", run_date: "2026-11-21", tool_version: "0" },
   ...Array.from({ length: 20 }, (_, n): Fact => ({
     _tag: "TaskPlanned",
     ...task(n),
-    customer_id: `c-${n}`,
+    customer_id: anId(`c-${n}`),
     features: [],
   })),
   {
     _tag: "CredentialRejected",
     ...task(1),
     fingerprint: "f-1",
-    customer_id: "c-1",
-    engine_reference: "bank",
+    customer_id: anId("c-1"),
+    engine_reference: anId("bank"),
     reason: "BLOCKED_USER",
   },
   { _tag: "CredentialReleased", fingerprint: "f-2" },
@@ -35,7 +36,7 @@ const folder = Effect.acquireRelease(
   (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
 )
 const at = (path: string, readOnly = false) => Layer.fresh(Ledger.layer({ path, readOnly }))
-const form = { engine_reference: "bank", fetched_at: 1, body: '{"a":1}' }
+const form = { engine_reference: anId("bank"), fetched_at: 1, body: '{"a":1}' }
 
 const written = Effect.fnUntraced(function* (path: string) {
   yield* Effect.provide(
@@ -52,7 +53,7 @@ const written = Effect.fnUntraced(function* (path: string) {
 /** Everything that a night reads; a cached form that is gone is only asked for again. */
 const read = Effect.gen(function* () {
   const ledger = yield* Ledger
-  const cached = yield* ledger.cachedForm("bank")
+  const cached = yield* ledger.cachedForm(anId("bank"))
   return JSON.stringify([
     yield* ledger.facts(run_id),
     yield* ledger.byHand,
@@ -181,17 +182,17 @@ describe("a ledger of a version that knew no chain", () => {
 })
 
 describe("an execution id", () => {
-  const claim = { execution_id: "e-1", task_id: `${run_id}/c-1/bank`, attempt: 1 }
-  const other = { ...claim, task_id: `${run_id}/c-2/bank` }
+  const claim = { execution_id: anId("e-1"), task_id: anId(`${run_id}/c-1/bank`), attempt: 1 }
+  const other = { ...claim, task_id: anId(`${run_id}/c-2/bank`) }
   const claims = (...all: ReadonlyArray<typeof claim>) =>
     Effect.flatMap(Ledger, (ledger) => Effect.all(all.map(ledger.claim), { concurrency: "unbounded" }))
   const answered = (answer: "accepted" | "lost"): Fact => ({
     _tag: "StartAnswered",
     run_id,
-    task_id: claim.task_id,
+    task_id: anId(claim.task_id),
     attempt: 1,
     answer,
-    execution_id: "e-1",
+    execution_id: anId("e-1"),
   })
 
   it.effect("belongs to the attempt that claims it first, and to no other one of any run", () =>
@@ -210,7 +211,7 @@ describe("an execution id", () => {
       yield* Effect.provide(append(answered("lost")), at(path))
       expect(yield* Effect.provide(claims(other), at(path))).toEqual([true])
       yield* Effect.provide(append(answered("accepted")), at(path))
-      const later = { ...other, task_id: "job.2026-11-22/c-1/bank" }
+      const later = { ...other, task_id: anId("job.2026-11-22/c-1/bank") }
       expect(yield* Effect.provide(claims(later, other, claim), at(path))).toEqual([false, false, true])
     }).pipe(Effect.scoped),
   )
@@ -221,8 +222,8 @@ describe("an execution id", () => {
       const deletion = (outcome: "pending" | "deleted"): Fact => ({
         _tag: "DeleteAnswered",
         run_id,
-        task_id: claim.task_id,
-        execution_id: "e-1",
+        task_id: anId(claim.task_id),
+        execution_id: anId("e-1"),
         http_status: 204,
         outcome,
       })
@@ -231,7 +232,7 @@ describe("an execution id", () => {
       yield* Effect.provide(append(deletion("pending")), at(path))
       expect(yield* Effect.provide(claims(other), at(path))).toEqual([false])
       yield* Effect.provide(append(deletion("deleted")), at(path))
-      const later = { ...other, task_id: "job.2026-11-22/c-1/bank" }
+      const later = { ...other, task_id: anId("job.2026-11-22/c-1/bank") }
       expect(yield* Effect.provide(claims(other, later, claim, other), at(path))).toEqual([
         true,
         false,

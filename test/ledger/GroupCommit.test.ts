@@ -3,8 +3,9 @@ import { Effect, Fiber } from "effect"
 import { DatabaseSync } from "node:sqlite"
 import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
+import { anId } from "../harness/Id.ts"
 
-const resumed = (n: number): Fact => ({ _tag: "RunResumed", run_id: `night.${n}` })
+const resumed = (n: number): Fact => ({ _tag: "RunResumed", run_id: anId(`night.${n}`) })
 
 /** Counts commits, and refuses those that `refuse` says. */
 const watched = (refuse: (commit: number) => boolean = () => false) => {
@@ -26,6 +27,8 @@ describe("append", () => {
     const { layer, commits, rows } = watched()
     return Effect.gen(function* () {
       const { append } = yield* Ledger
+      yield* append([])
+      assert.strictEqual(commits(), 0)
       const all = Array.from({ length: 100 }, (_, n) => append([resumed(n)]))
       yield* Effect.all(all, { concurrency: "unbounded", discard: true })
       assert.deepStrictEqual(

@@ -2,18 +2,19 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { linkOf } from "../../src/ledger/FactChain.ts"
 import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
+import { anId } from "../harness/Id.ts"
 
-const run_id = "nightly.2026-11-21"
-const task = { run_id, task_id: `${run_id}/c-1/bank:website` }
+const run_id = anId("nightly.2026-11-21")
+const task = { run_id, task_id: anId(`${run_id}/c-1/bank:website`) }
 const started = (id: string, job = "nightly"): Fact => ({
   _tag: "RunStarted",
-  run_id: id,
+  run_id: anId(id),
   job,
   job_path: `jobs/${job}.yaml`,
   run_date: "2026-11-21",
@@ -22,16 +23,16 @@ const started = (id: string, job = "nightly"): Fact => ({
 const planned: Fact = {
   _tag: "TaskPlanned",
   ...task,
-  customer_id: "c-1",
-  engine_reference: "bank",
+  customer_id: anId("c-1"),
+  engine_reference: anId("bank"),
   features: ["a"],
 }
 const rejected = (fingerprint: string, reason = "BLOCKED_USER"): Fact => ({
   _tag: "CredentialRejected",
   ...task,
   fingerprint,
-  customer_id: "c-1",
-  engine_reference: "bank",
+  customer_id: anId("c-1"),
+  engine_reference: anId("bank"),
   reason,
 })
 
@@ -60,7 +61,7 @@ describe("the ledger", () => {
       yield* TestClock.adjust("3 seconds")
       yield* ledger.append([started("other.2026-11-21", "other")])
       yield* ledger.append([
-        { _tag: "TaskSettled", ...task, outcome: "failed", reason: "R", who_acts: "nobody" },
+        { _tag: "TaskSettled", ...task, outcome: "failed", reason: "FAILED", who_acts: "nobody" },
       ])
       const facts = yield* ledger.facts(run_id)
       expect(facts.map(({ seq, at, fact }) => [seq, at, fact._tag])).toEqual([
@@ -69,7 +70,7 @@ describe("the ledger", () => {
         [4, 3_000, "TaskSettled"],
       ])
       expect(facts[1]?.fact).toEqual(planned)
-      expect(yield* ledger.facts("nobody.2026-11-21")).toEqual([])
+      expect(yield* ledger.facts(anId("nobody.2026-11-21"))).toEqual([])
       expect((yield* ledger.runs).map(({ seq, fact, ended }) => [seq, fact, ended])).toEqual([
         [1, started(run_id), undefined],
         [3, started("other.2026-11-21", "other"), undefined],
@@ -81,17 +82,19 @@ describe("the ledger", () => {
     "keeps a rejected login until it is released, and again when it is rejected again",
     Effect.gen(function* () {
       const ledger = yield* Ledger
-      const open = Effect.map(ledger.rejections, (map) =>
-        [...map].map(([fingerprint, { fact }]) => [fingerprint, fact.reason]),
-      )
+      const open = Effect.map(ledger.rejections, (map) => [...map])
+      const released: Fact = { _tag: "CredentialReleased", fingerprint: "f1" }
       yield* ledger.append([rejected("f1"), rejected("f2")])
-      yield* ledger.append([{ _tag: "CredentialReleased", fingerprint: "f1" }])
-      expect(yield* open).toEqual([["f2", "BLOCKED_USER"]])
+      yield* TestClock.adjust("3 seconds")
+      yield* ledger.append([released])
+      expect(yield* open).toEqual([["f2", { seq: 2, at: 0, fact: rejected("f2") }]])
       yield* ledger.append([rejected("f1", "CHANGE_PASSWORD")])
       expect(yield* open).toEqual([
-        ["f2", "BLOCKED_USER"],
-        ["f1", "CHANGE_PASSWORD"],
+        ["f2", { seq: 2, at: 0, fact: rejected("f2") }],
+        ["f1", { seq: 4, at: 3_000, fact: rejected("f1", "CHANGE_PASSWORD") }],
       ])
+      // What was done by hand belongs to no run.
+      expect(yield* ledger.byHand).toEqual([{ seq: 3, at: 3_000, fact: released }])
     }),
   )
 
@@ -99,11 +102,11 @@ describe("the ledger", () => {
     "keeps the newest form of an engine, and one key for ever",
     Effect.gen(function* () {
       const ledger = yield* Ledger
-      expect(yield* ledger.cachedForm("bank")).toBeUndefined()
-      yield* ledger.cacheForm({ engine_reference: "bank", fetched_at: 1.5, body: "old" })
-      yield* ledger.cacheForm({ engine_reference: "bank", fetched_at: 2, body: "new" })
-      expect(yield* ledger.cachedForm("bank")).toEqual({
-        engine_reference: "bank",
+      expect(yield* ledger.cachedForm(anId("bank"))).toBeUndefined()
+      yield* ledger.cacheForm({ engine_reference: anId("bank"), fetched_at: 1.5, body: "old" })
+      yield* ledger.cacheForm({ engine_reference: anId("bank"), fetched_at: 2, body: "new" })
+      expect(yield* ledger.cachedForm(anId("bank"))).toEqual({
+        engine_reference: anId("bank"),
         fetched_at: 2,
         body: "new",
       })
@@ -122,6 +125,20 @@ describe("the ledger", () => {
       expect(yield* key).not.toEqual(yield* key)
     }),
   )
+
+  it.effect("names run and task beside each fact that has them, and nothing beside another", () => {
+    const database = openLedger({ path: ":memory:" })
+    return Effect.gen(function* () {
+      const ledger = yield* Ledger
+      yield* ledger.append([started(run_id), planned, { _tag: "CredentialReleased", fingerprint: "f1" }])
+      const rows = database.prepare("SELECT tag, run_id, task_id FROM facts ORDER BY seq").all()
+      expect(rows.map((row) => Object.values(row))).toEqual([
+        ["RunStarted", run_id, null],
+        ["TaskPlanned", run_id, task.task_id],
+        ["CredentialReleased", null, null],
+      ])
+    }).pipe(Effect.provide(Ledger.layerOver(database)))
+  })
 
   it.effect("writes all of an append or nothing of it, and goes on after a failure", () =>
     Effect.gen(function* () {
@@ -181,6 +198,8 @@ describe("the ledger", () => {
         expect(yield* open((ledger) => ledger.facts(run_id))).toHaveLength(2)
         expect(yield* open((ledger) => ledger.fingerprintKey)).toEqual(key)
         expect(statSync(path).mode & 0o777).toBe(0o600)
+        // Who closes it leaves one file.
+        expect(existsSync(`${path}-wal`)).toBe(false)
       }).pipe(Effect.scoped),
   )
 
@@ -234,5 +253,71 @@ describe("the ledger", () => {
       )
     expect(plans).toHaveLength(2)
     for (const plan of plans) expect(plan.join("\n")).toContain("USING INDEX facts_by_tag")
+  })
+})
+
+describe("an execution id", () => {
+  const claim = (task_id: string, attempt = 1) => ({
+    execution_id: anId("e-1"),
+    task_id: anId(task_id),
+    attempt,
+  })
+  const accepted = (task_id: string, attempt = 1): Fact => ({
+    _tag: "StartAnswered",
+    run_id,
+    task_id: anId(task_id),
+    attempt,
+    answer: "accepted",
+    http_status: 202,
+    execution_id: anId("e-1"),
+  })
+  const deleted: Fact = {
+    _tag: "DeleteAnswered",
+    run_id,
+    task_id: anId("a"),
+    execution_id: anId("e-1"),
+    http_status: 204,
+    outcome: "deleted",
+  }
+  const asked = (...claims: ReadonlyArray<ReturnType<typeof claim>>) =>
+    Effect.flatMap(Ledger, (ledger) => Effect.forEach(claims, ledger.claim))
+
+  overBoth(
+    "belongs to the attempt that claims it first, as soon as it does",
+    Effect.gen(function* () {
+      expect(yield* asked(claim("a"), claim("a"), claim("b"), claim("a", 2), claim("a"))).toEqual([
+        true,
+        true,
+        false,
+        false,
+        true,
+      ])
+      expect(yield* asked({ ...claim("b"), execution_id: anId("e-2") })).toEqual([true])
+    }),
+  )
+
+  it.effect("belongs to it for later processes as well, until the execution is deleted", () => {
+    const database = openLedger({ path: ":memory:" })
+    const process = <A, E>(work: Effect.Effect<A, E, Ledger>) =>
+      Effect.provide(work, Layer.fresh(Ledger.layerOver(database)))
+    const told = (fact: Fact) => Effect.flatMap(Ledger, (ledger) => ledger.append([fact]))
+    return Effect.gen(function* () {
+      yield* process(told(accepted("a")))
+      expect(yield* process(asked(claim("b"), claim("a", 2), claim("a"), claim("b")))).toEqual([
+        false,
+        false,
+        true,
+        false,
+      ])
+      const within = Effect.gen(function* () {
+        expect(yield* asked(claim("a"))).toEqual([true])
+        yield* told(deleted)
+        return yield* asked(claim("b"), claim("a"), claim("c"), claim("b"))
+      })
+      expect(yield* process(within)).toEqual([true, false, false, true])
+      expect(yield* process(asked(claim("c"), claim("b")))).toEqual([true, false])
+      yield* process(told(accepted("c")))
+      expect(yield* process(asked(claim("a"), claim("c")))).toEqual([false, true])
+    })
   })
 })

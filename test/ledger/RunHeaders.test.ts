@@ -2,8 +2,9 @@
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { Ledger } from "../../src/ledger/Ledger.ts"
+import { anId, type AnyId } from "../harness/Id.ts"
 
-const begin = (run_id: string) =>
+const begin = (run_id: AnyId) =>
   ({
     _tag: "RunStarted",
     run_id,
@@ -17,7 +18,7 @@ layer(Ledger.layer({ path: ":memory:" }))((it) => {
   it.effect("a run is over once its end is published, and no more when it is taken up again", () =>
     Effect.gen(function* () {
       const ledger = yield* Ledger
-      const run_id = "nightly.2026-11-20"
+      const run_id = anId("nightly.2026-11-20")
       const ends = Effect.map(ledger.runs, (runs) => runs.map(({ ended }) => ended))
       yield* ledger.append([
         begin(run_id),

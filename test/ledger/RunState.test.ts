@@ -20,6 +20,7 @@ import {
   settled,
   task_id,
 } from "../execution/Lives.ts"
+import { anId } from "../harness/Id.ts"
 
 const taskOf = (facts: ReadonlyArray<Fact>) => {
   const task = fold(facts).tasks.get(task_id)
@@ -27,24 +28,82 @@ const taskOf = (facts: ReadonlyArray<Fact>) => {
   return task
 }
 const deletion = (http_status: number, outcome: "deleted" | "gone" | "pending"): ReadonlyArray<Fact> => [
-  { _tag: "DeleteIntended", run_id, task_id, execution_id: "e-1", landed_sha256: "ab" },
-  { _tag: "DeleteAnswered", run_id, task_id, execution_id: "e-1", http_status, outcome },
+  {
+    _tag: "DeleteIntended",
+    run_id,
+    task_id,
+    execution_id: anId("e-1"),
+    landed_sha256: "ab",
+  },
+  {
+    _tag: "DeleteAnswered",
+    run_id,
+    task_id,
+    execution_id: anId("e-1"),
+    http_status,
+    outcome,
+  },
 ]
 
 describe("the state of a run", () => {
   it("is nothing without a beginning, and ignores tasks and attempts that were never planned", () => {
     expect(foldRun([])).toBeUndefined()
-    expect(foldRun(recorded([settled("failed", "X")]))).toBeUndefined()
+    expect(foldRun(recorded([settled("failed", "FAILED")]))).toBeUndefined()
     const strange: Fact = {
       _tag: "TaskSettled",
       run_id,
-      task_id: "?",
+      task_id: anId("?"),
       outcome: "failed",
-      reason: "X",
+      reason: "FAILED",
       who_acts: "nobody",
     }
     expect([...fold([strange, observed(7)]).tasks.keys()]).toEqual([task_id])
     expect(taskOf([observed(7)]).attempts).toEqual([])
+  })
+
+  it("knows of an attempt what its facts said last", () => {
+    const attemptOf = (...facts: ReadonlyArray<Fact>) => taskOf(facts).attempts[0]
+    const lost = answered(1, "lost")
+    expect(attemptOf(intended(1), lost)).toEqual({
+      attempt: 1,
+      external_execution_id: "x-1",
+      fingerprint: "f-1",
+      intended_at: 3_000,
+      probed: false,
+      answer: lost,
+      accepted_at: undefined,
+      execution_id: undefined,
+      session_id: undefined,
+      status_code: undefined,
+      status_reason: undefined,
+      authentication_status: undefined,
+      abort: undefined,
+      closed: undefined,
+      orphanSuspected: false,
+      drained: false,
+      deletion: undefined,
+    })
+    for (const answer of ["accepted", "adopted"] as const)
+      expect(attemptOf(intended(1), answered(1, answer))).toMatchObject({
+        accepted_at: 4_000,
+        execution_id: "e-1",
+        session_id: "s-1",
+      })
+    const end = { ...closed(1), authentication_status: "AUTH_OK" } as Fact
+    const proof = { basis: "counted", families: [] } as const
+    const proven = { ...drained(1), proof } as Fact
+    const kept = { ...drained(1), _tag: "AttemptKept", reason: "RECORDS_SHORT", families: [] } as Fact
+    const life = [intended(1), answered(1, "accepted"), observed(1), end]
+    expect(attemptOf(...life)).toMatchObject({
+      status_code: "COMPLETED",
+      status_reason: "COMPLETED",
+      authentication_status: "AUTH_OK",
+      closed: { seq: 6, at: 6_000, fact: end },
+    })
+    expect(attemptOf(...life, proven, drained(1))).toMatchObject({ drained: true, proof })
+    expect(attemptOf(...life, proven, kept)).toMatchObject({ drained: false, kept })
+    const again = attemptOf(...life, kept, proven)
+    expect([again?.drained, again && "kept" in again]).toEqual([true, false])
   })
 
   it("ends, and goes on when it is taken up again", () => {
@@ -54,7 +113,12 @@ describe("the state of a run", () => {
   })
 
   it("keeps the newest publication, with its place among the facts", () => {
-    const publish = (version: number): Fact => ({ _tag: "RunPublished", run_id, version, receipts: [] })
+    const publish = (version: number): Fact => ({
+      _tag: "RunPublished",
+      run_id,
+      version,
+      receipts: [],
+    })
     expect(fold([publish(1), publish(2)]).published).toEqual({ seq: 4, at: 4_000, fact: publish(2) })
   })
 
@@ -104,7 +168,7 @@ describe("the state of a run", () => {
   })
 
   it("shows of an attempt what each fact said of it, and nothing else", () => {
-    const attempt = { run_id, task_id, attempt: 1, execution_id: "e-1" }
+    const attempt = { run_id, task_id, attempt: 1, execution_id: anId("e-1") }
     const kept: Fact = {
       _tag: "AttemptKept",
       ...attempt,
@@ -136,15 +200,15 @@ describe("the state of a run", () => {
       ...bare,
       answer: answered(1, "accepted"),
       accepted_at: 4_000,
-      execution_id: "e-1",
-      session_id: "s-1",
+      execution_id: anId("e-1"),
+      session_id: anId("s-1"),
     }
     const seen = {
       ...accepted,
       status_code: "ONGOING",
       status_reason: "RUNNING",
       authentication_status: "AUTH_OK",
-      session_id: "s-2",
+      session_id: anId("s-2"),
     }
     const steps: ReadonlyArray<readonly [Fact, object]> = [
       [intended(1), bare],
@@ -156,7 +220,7 @@ describe("the state of a run", () => {
           status_code: "ONGOING",
           status_reason: "RUNNING",
           authentication_status: "AUTH_OK",
-          session_id: "s-2",
+          session_id: anId("s-2"),
         },
         seen,
       ],
@@ -172,7 +236,7 @@ describe("the state of a run", () => {
     const over = [...steps.map(([fact]) => fact), closed(1, "ABORTED", "TIMEOUT"), kept]
     const end = {
       ...seen,
-      session_id: "s-1",
+      session_id: anId("s-1"),
       authentication_status: undefined,
       abort: "max_wait",
       status_code: "ABORTED",
@@ -222,7 +286,7 @@ describe("the state of a run", () => {
       run_id,
       task_id,
       attempt: 1,
-      execution_id: "e-1",
+      execution_id: anId("e-1"),
       reason,
     })
     expect(taskOf([dropped("A"), dropped("B")]).tokens).toEqual([dropped("A"), dropped("B")])
@@ -233,7 +297,7 @@ describe("the state of a run", () => {
     expect(
       taskOf([intended(1), answered(1, "accepted"), closed(1), ...deletion(204, "deleted").slice(1)])
         .attempts[0]?.deletion,
-    ).toEqual({ asked_at: 6_000, landed_sha256: "", http_status: 204, outcome: "deleted" })
+    ).toEqual({ asked_at: 6_000, landed_sha256: "", http_status: 204, deleted_at: 6_000, outcome: "deleted" })
   })
 
   it("replaces what was known of a document and of a deletion, and keeps every read of results", () => {
@@ -241,7 +305,7 @@ describe("the state of a run", () => {
       _tag: "ResultsRead",
       run_id,
       task_id,
-      session_id: "s-1",
+      session_id: anId("s-1"),
       http_status: 200,
       kind: "results",
       is_closed: false,
@@ -251,7 +315,7 @@ describe("the state of a run", () => {
       _tag: "AttachmentRead",
       run_id,
       task_id,
-      session_id: "s-1",
+      session_id: anId("s-1"),
       attachment_id,
       status,
     })
@@ -274,6 +338,7 @@ describe("the state of a run", () => {
       asked_at: 14_000,
       landed_sha256: "ab",
       http_status: 404,
+      deleted_at: 15_000,
       outcome: "gone",
     })
   })

@@ -37,7 +37,7 @@ export const rooms = {
     "src/execution/{ExchangeTicket,TokenEnds}.ts",
     "src/tokens/PlanTokens.ts",
   ],
-  secrets: ["src/jobs/Secret*.ts", "src/landing/Blanking.ts"],
+  secrets: ["src/secrets/*.ts", "src/jobs/Secret*.ts"],
 } as const satisfies Record<string, ReadonlyArray<string>>
 export type Room = keyof typeof rooms
 

@@ -43,7 +43,7 @@ export const withProbes = (file: string, text: string): string => {
 }
 
 const Measured = Schema.Struct({
-  /** Of the test file and of all sources of the rooms that it loads. */
+  /** Of the rooms, of the test file and of all their sources that it loads. */
   digest: Schema.String,
   elapsedMs: Schema.Number,
   /** Functions by their ids. */
@@ -61,7 +61,7 @@ const readKept = (): Reach => {
 
 const digestOf = (test: string, reached: ReadonlyArray<string>): string => {
   const loaded = reached.filter((id) => id.endsWith("#0")).map((id) => id.slice(0, -2))
-  const hash = createHash("sha256")
+  const hash = createHash("sha256").update(JSON.stringify(rooms))
   for (const path of [test, ...loaded]) {
     const isThere = existsSync(join(root, path))
     hash.update(`${path}\n`).update(isThere ? readFileSync(join(root, path)) : "gone")

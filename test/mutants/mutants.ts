@@ -16,6 +16,9 @@ import { endOfFile, figureLine, figureOf } from "./Outcome.ts"
 import type { End, Judged } from "./Outcome.ts"
 import { measureReach, reaching } from "./Reach.ts"
 import type { Reaching } from "./Reach.ts"
+import { runSwitched } from "./RunSwitched.ts"
+import { functionOf, isSwitchable } from "./Switched.ts"
+import type { Numbered } from "./Switched.ts"
 
 const { values } = parseArgs({
   options: {
@@ -82,6 +85,11 @@ const isSound = async (process: TestProcess, test: Reaching): Promise<boolean> =
 const textOf = (file: string): string => readFileSync(`${root}${file}`, "utf8")
 /** As it was when its mutants were found. */
 const texts = new Map<string, string>()
+const survivedOf = ({ length }: ReadonlyArray<unknown>): End => ({
+  _tag: "Survived",
+  why: length === 0 ? "no test reaches it" : `${length} test files reach it and pass`,
+})
+
 const judge = async (process: TestProcess, mutant: Mutant, tests: ReadonlyArray<Reaching>): Promise<End> => {
   const text = texts.get(mutant.file) ?? ""
   if (text !== textOf(mutant.file)) throw new Error(`${mutant.file} changed while its mutants were planted`)
@@ -91,13 +99,50 @@ const judge = async (process: TestProcess, mutant: Mutant, tests: ReadonlyArray<
     const end = await runTest(process, test, [change])
     if (end !== undefined && (await isSound(process, test))) return end
   }
-  const why = tests.length === 0 ? "no test reaches it" : `${tests.length} test files reach it and pass`
-  return { _tag: "Survived", why }
+  return survivedOf(tests)
 }
 
 const tell = ({ mutant, end }: Judged): void => {
   if (end._tag === "Survived") note([...describe(mutant), `  ${end.why}`].join("\n"))
   else if (values.verbose) note(`${mutant.id} ${end._tag}: ${"by" in end ? end.by : end.reason}`)
+}
+
+/** What can be said of many mutants at once, by their ids; what is missing is asked one by one. */
+const judgeAtOnce = async (
+  mutants: ReadonlyArray<Mutant>,
+  filesOf: (mutant: Mutant) => ReadonlyArray<string>,
+): Promise<ReadonlyMap<string, End>> => {
+  const many = mutants
+    .filter((mutant) => isSwitchable(mutant, texts.get(mutant.file) ?? ""))
+    .map((mutant, number) => ({ mutant, number }))
+  const files = new Map(many.map(({ mutant }) => [mutant.id, filesOf(mutant)]))
+  const places = new Map<string, Array<number>>()
+  for (const one of files.values())
+    for (const [place, file] of one.entries()) places.set(file, [...(places.get(file) ?? []), place])
+  const mean = (all: ReadonlyArray<number>) => all.reduce((sum, one) => sum + one, 0) / all.length
+  const asked = {
+    sources: new Map(many.map(({ mutant: { file } }) => [file, texts.get(file) ?? ""])),
+    testFiles: [...places].toSorted(([, one], [, other]) => mean(one) - mean(other)).map(([file]) => file),
+    reaches: (file: string, { mutant }: Numbered) => files.get(mutant.id)?.includes(file) === true,
+    note: ({ mutant }: Numbered, end: End) => tell({ mutant, end }),
+    warn: note,
+  }
+  const parts = await Promise.all(
+    Array.from({ length: workers }, (_, part) =>
+      runSwitched({ ...asked, mutants: many.filter(({ number }) => number % workers === part) }),
+    ),
+  )
+  const loaded = new Set(parts.flatMap((part) => [...part.loaded]))
+  return new Map(
+    many.flatMap(({ number, mutant }): ReadonlyArray<readonly [string, End]> => {
+      const end = parts[number % workers]?.ends.get(number)
+      if (end !== undefined) return [[mutant.id, end]]
+      if (loaded.has(functionOf(mutant))) return []
+      const survived = survivedOf(files.get(mutant.id) ?? [])
+      tell({ mutant, end: survived })
+      return [[mutant.id, survived]]
+    }),
+  )
 }
 
 const main = async (): Promise<boolean> => {
@@ -111,7 +156,12 @@ const main = async (): Promise<boolean> => {
   const reach = await measureReach(pattern, note)
   const processes = Array.from({ length: workers }, openTestProcess)
   try {
+    const filesOf = (mutant: Mutant) => reaching(mutant, reach, pattern).map(({ file }) => file)
+    const open = mutants.filter((mutant) => reasonOf(mutant, accepted) === undefined)
+    const ends = await judgeAtOnce(open, filesOf)
     const judged = await inTurns(processes, mutants, async (process, mutant): Promise<Judged> => {
+      const known = ends.get(mutant.id)
+      if (known !== undefined) return { mutant, end: known }
       const reason = reasonOf(mutant, accepted)
       const end: End =
         reason === undefined

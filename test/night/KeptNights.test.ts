@@ -13,6 +13,7 @@ import { summarise } from "../../src/report/Summary.ts"
 import type { Reading } from "../../src/sandbox/state/Reading.ts"
 import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
 import { customer, features, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
+import { anId } from "../harness/Id.ts"
 
 /** A job of one customer without tokens. */
 const jobFor = (words: string, ...codes: ReadonlyArray<string>): Job => {
@@ -71,8 +72,8 @@ describe("counted records that do not come", () => {
         starts: 1,
         broken: [],
         warnings: [
-          `1 execution kept at the service: not all is known to be here; ${counted - 1} counted ` +
-            "records did not come",
+          "1 execution kept at the service: not all records are known to be here; " +
+            `${counted - 1} counted records not returned [executions-kept]`,
         ],
       })
     },
@@ -190,7 +191,7 @@ describe("what is kept", () => {
         const second = yield* nightOf({ ...job, sources })
         const ledger = yield* Ledger
         const [oldest] = yield* ledger.runs
-        const facts = (yield* ledger.facts(oldest?.fact.run_id ?? "")).map(({ fact }) => fact)
+        const facts = (yield* ledger.facts(oldest?.fact.run_id ?? anId(""))).map(({ fact }) => fact)
         const settled = facts.flatMap((fact) => (fact._tag === "TaskSettled" ? [fact.reason] : []))
         const drained = facts.flatMap((fact) => (fact._tag === "AttemptDrained" ? [fact.proof] : []))
         return { first, second, settled, drained, ended: oldest?.ended }
@@ -221,7 +222,7 @@ describe("what is kept", () => {
         const [first] = yield* ledger.runs
         const run_id = first?.fact.run_id ?? ""
         const published = () => place.history.versions.filter((version) => version.run_id === run_id).length
-        const factsOf = Effect.map(ledger.facts(run_id), (facts) => facts.length)
+        const factsOf = Effect.map(ledger.facts(anId(run_id)), (facts) => facts.length)
         const before = { facts: yield* factsOf, published: published() }
         const seen: Array<unknown> = []
         const asked = Effect.map(sandbox.truth, ({ executions }) => executions.length)

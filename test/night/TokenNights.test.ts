@@ -64,7 +64,9 @@ describe("nights with tokens", () => {
       second: by("token"),
       third: by("token"),
       revoked: "revoked",
-      fourth: by("token", "T10N_REJECTED", ["1 stored tokens are not used any more: T10N_REJECTED"]),
+      fourth: by("token", "T10N_REJECTED", [
+        "1 stored token not used any more: T10N_REJECTED [token-dropped]",
+      ]),
       after: ["T10N_REJECTED"],
       fifth: by("parameters"),
       end: ["kept"],
@@ -154,8 +156,7 @@ describe("nights with tokens", () => {
         return [first, second, yield* nightOf(job)]
       }),
     )
-    const refused =
-      "the service refused 1 start with a stored token; where the job has parameters, they were sent instead"
+    const refused = "the service refused 1 start with a stored token [token-start-refused]"
     const fallen = { logins: ["token", "parameters"], verdicts: ["COMPLETED"], warnings: [refused] }
     expect(nights).toEqual([
       { logins: ["parameters"], verdicts: ["COMPLETED"], warnings: [] },
@@ -179,8 +180,8 @@ describe("nights with tokens", () => {
     )
     expect(nights).toEqual([
       ["parameters"],
-      ["token", "1 stored tokens end within 14 days, the first 2027-02-19"],
-      ["parameters", "1 stored tokens are not used any more: EXPIRED"],
+      ["token", "1 stored token will expire within 14 days, the first on 2027-02-19 [tokens-expiring]"],
+      ["parameters", "1 stored token not used any more: EXPIRED [token-dropped]"],
     ])
   })
 

@@ -10,6 +10,7 @@ import type { EngineFinding } from "../../src/forms/EngineForms.ts"
 import { fingerprintLogin } from "../../src/secrets/Fingerprint.ts"
 import type { ResolvedLogin } from "../../src/planning/Logins.ts"
 import type { Assignment } from "../../src/jobs/Job.ts"
+import { said } from "../ends/Said.ts"
 import {
   assignment,
   configsForm,
@@ -22,12 +23,13 @@ import {
   planOn,
   refitOn,
 } from "./Samples.ts"
+import { anId } from "../harness/Id.ts"
 
 const values = { username: "user", password: "pass word" }
 const good = login(values)
 const fingerprint = fingerprintLogin(key, "bank:website", values)
 const away: EngineFinding = { _tag: "Unavailable" }
-const task_id = "nightly.2026-11-21/c-1/bank:website"
+const task_id = anId("nightly.2026-11-21/c-1/bank:website")
 
 const rejectedWith = (reason: string, customer_id = "c-1"): Partial<Grounds> => ({
   rejections: new Map([
@@ -38,11 +40,11 @@ const rejectedWith = (reason: string, customer_id = "c-1"): Partial<Grounds> => 
         at: Date.UTC(2026, 10, 20, 3),
         fact: {
           _tag: "CredentialRejected",
-          run_id: "r",
-          task_id: "t",
+          run_id: anId("r"),
+          task_id: anId("t"),
           fingerprint,
-          customer_id,
-          engine_reference: "bank:website",
+          customer_id: anId(customer_id),
+          engine_reference: anId("bank:website"),
           reason,
         },
       },
@@ -50,7 +52,7 @@ const rejectedWith = (reason: string, customer_id = "c-1"): Partial<Grounds> => 
   ]),
 })
 const rejectedMessage = (reason: string, whose = "") =>
-  `these credentials were rejected with ${reason} at 2026-11-20T03:00:00.000Z${whose} and are not sent again ` +
+  `the source rejected these credentials with ${reason} at 2026-11-20T03:00:00.000Z${whose} and are not sent again ` +
   `unchanged; \`nightjar credentials release ${fingerprint}\` allows it`
 const badFeature = [{ code: "accounts_read", configurations: { read_holders: "yes" } }]
 
@@ -65,7 +67,7 @@ interface Case {
   }
 }
 const failed = (reason: string, message: string) =>
-  ({ outcome: "failed", reason, who_acts: "engineer", message }) as const
+  ({ outcome: "failed", reason: said(reason), who_acts: "engineer", message }) as const
 const skipped = (reason: string, message: string) =>
   ({ ...failed(reason, message), outcome: "skipped" }) as const
 const tokens = failed("TOKENS_UNAVAILABLE", "the token store is not open: the job needs `tokens: { key }`")
@@ -108,7 +110,7 @@ const cases: ReadonlyArray<Case> = [
   {
     title: "an engine that needs a person at every run [end always engine]",
     finding: known({ action_required_frequency: "always" }),
-    verdict: skipped("CUSTOMER_INTERVENTION_REQUIRED", "this engine needs a person at every run"),
+    verdict: skipped("CUSTOMER_INTERVENTION_REQUIRED", "this engine needs a person in every run"),
   },
   {
     title: "a secret that is not there",
@@ -206,8 +208,8 @@ describe("an assignment", () => {
     const { start, ...task } = decision.task
     expect(task).toEqual({
       task_id,
-      customer_id: "c-1",
-      engine_reference: "bank:website",
+      customer_id: anId("c-1"),
+      engine_reference: anId("bank:website"),
       features: [{ code: "accounts_read", configurations: undefined }],
       lacking: [],
       fingerprint: fingerprintLogin(key, "bank:website", { ...values, branch: 12 }),
@@ -230,7 +232,12 @@ describe("an assignment", () => {
 
   it("the same credentials under two customers have one fingerprint", () => {
     const of = (customer_id: string) => {
-      const decision = planOn(assignment({ customer_id }), login({ ...values }), known(), grounds())
+      const decision = planOn(
+        assignment({ customer_id: anId(customer_id) }),
+        login({ ...values }),
+        known(),
+        grounds(),
+      )
       return decision._tag === "Task" ? [decision.task.task_id, decision.task.fingerprint] : []
     }
     expect([of("c-1"), of("c-2")]).toEqual([
@@ -273,13 +280,13 @@ describe("an assignment", () => {
       ["loans_read"],
       [
         "password is a secret written out in a file: use env:, file: or exec:",
-        "loans_read is not offered by this engine: it would bring no data",
+        "loans_read is not offered by this engine: it would return no data",
       ],
     ])
   })
 
   it("warns of an id that is what the customer logs in with, once the reference is resolved", () => {
-    const subject = assignment({ customer_id: "User" })
+    const subject = assignment({ customer_id: anId("User") })
     const decision = planOn(subject, good, known(), grounds())
     expect(decision.warnings).toEqual([
       "this customer_id is also the value of the parameter `username`; the service stores it and may put it " +

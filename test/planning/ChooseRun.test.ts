@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest"
 import type { RunHeader } from "../../src/ledger/Ledger.ts"
 import { chooseRun } from "../../src/planning/ChooseRun.ts"
+import { anId } from "../harness/Id.ts"
 
 const hour = 60 * 60_000
 const day = 24 * hour
@@ -23,7 +24,7 @@ const run = (
   at: now - ago,
   fact: {
     _tag: "RunStarted",
-    run_id,
+    run_id: anId(run_id),
     job: more.job ?? "job",
     job_path: "job.yaml",
     run_date: run_id.slice(4, 14),

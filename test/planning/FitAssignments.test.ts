@@ -11,6 +11,7 @@ import { FormChecker } from "../../src/forms/FormChecker.ts"
 import { FormCheckerInProcess } from "../../src/forms/FormCheckerInProcess.ts"
 import { planTasks } from "../../src/planning/Plan.ts"
 import { assignment, configsForm, engineDetails, key, login, paramsForm } from "./Samples.ts"
+import { anId } from "../harness/Id.ts"
 
 const itself = paramsForm({ a: { $ref: "#/$defs/A" } }, { $defs: { A: { $ref: "#/$defs/A" } } })
 const doubled = Object.fromEntries(
@@ -55,7 +56,8 @@ const layer = FormCache.layer.pipe(
 
 const good = login({ username: "user", password: "pass" })
 const assignments = ["itself:api", "bank:website", "slow:api", "doubled:api", "bank:website"].map(
-  (engine_reference, at) => assignment({ customer_id: `c-${at}`, engine_reference }),
+  (engine_reference, at) =>
+    assignment({ customer_id: anId(`c-${at}`), engine_reference: anId(engine_reference) }),
 )
 const logins = [good, good, good, good, login({ username: "u" })]
 const cannot = (why: string) =>
@@ -79,7 +81,7 @@ describe("a plan over several engines", () => {
             max_wait: Duration.millis(1),
           },
         },
-        run_id: "n",
+        run_id: anId("n"),
         logins,
         key,
         rejections: new Map(),
@@ -119,9 +121,9 @@ describe("a plan over several engines", () => {
   it.effect("looks at an engine again before a start, and its form may have become unusable", () =>
     Effect.gen(function* () {
       const task = (engine_reference: string) => ({
-        task_id: "t",
-        customer_id: "c",
-        engine_reference,
+        task_id: anId("t"),
+        customer_id: anId("c"),
+        engine_reference: anId(engine_reference),
         features: [],
         lacking: [],
         start: {

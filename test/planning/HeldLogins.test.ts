@@ -5,10 +5,11 @@ import { builtInSources } from "../../src/contract/ResultsSource.ts"
 import { holdLogins, holdPasswords } from "../../src/planning/HeldLogins.ts"
 import { makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
 import { known as knownEngine, paramsForm } from "./Samples.ts"
+import { anId } from "../harness/Id.ts"
 
 const assignment = (parameters: Readonly<Record<string, unknown>>): Assignment => ({
-  customer_id: "customer-0007",
-  engine_reference: "bank:website",
+  customer_id: anId("customer-0007"),
+  engine_reference: anId("bank:website"),
   features: [{ code: "accounts_read", configurations: { last_n_years: 5 } }],
   configurations: { territory: "x" },
   hooks_extra_data: {},
@@ -33,6 +34,16 @@ describe("what a job logs in with", () => {
     const text = "hunter22 maria.77 20191234"
     assert.strictEqual(known.clean(text, "free"), "[blanked] [blanked] [blanked]")
     assert.strictEqual(known.clean(text, "own"), "[blanked] maria.77 20191234")
+  })
+
+  it("is a password where one value is both, and a token's name is no secret", () => {
+    const known = makeKnownSecrets()
+    const both = assignment({ username: "hunter22", password: "hunter22" })
+    const login = { _tag: "Token", name: "token-of-maria" } as const
+    holdLogins(known, job, [{ ...both, login }, both])
+    assert.strictEqual(known.clean("hunter22", "own"), "[blanked]")
+    known.hold("token-of-maria", "process")
+    assert.strictEqual(known.clean("token-of-maria", "own"), "token-of-maria")
   })
 
   it("is a password where the form says so", () => {

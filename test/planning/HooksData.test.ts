@@ -9,6 +9,7 @@ import { Secrets } from "../../src/jobs/Secrets.ts"
 import { assignmentsBehind, checkedLogins, holdsSecret } from "../../src/planning/HooksData.ts"
 import { resolveReferences } from "../../src/planning/Logins.ts"
 import { assignment, known, literal, paramsForm } from "./Samples.ts"
+import { anId } from "../harness/Id.ts"
 
 const values = new Map([
   ["file:pin", "9090"],
@@ -34,7 +35,7 @@ const first = assignment({
   },
 })
 const second = assignment({
-  customer_id: "c-2",
+  customer_id: anId("c-2"),
   source: "jobs/a.yaml:9:1",
   login: {
     _tag: "Parameters",

@@ -4,6 +4,7 @@ import { Effect, Redacted } from "effect"
 import type { Assignment, ParameterSource, SecretReference } from "../../src/jobs/Job.ts"
 import { Secrets, SecretUnavailable } from "../../src/jobs/Secrets.ts"
 import { assembleLogin, resolveReferences } from "../../src/planning/Logins.ts"
+import { anId } from "../harness/Id.ts"
 
 const env = (name: string): SecretReference => ({ _tag: "Env", name })
 const file = (path: string): SecretReference => ({ _tag: "File", path })
@@ -20,8 +21,8 @@ const nameOf = (reference: SecretReference): string => {
   }
 }
 const assignment = (parameters: Readonly<Record<string, ParameterSource>>): Assignment => ({
-  customer_id: "c-1",
-  engine_reference: "bank",
+  customer_id: anId("c-1"),
+  engine_reference: anId("bank"),
   features: [],
   configurations: {},
   hooks_extra_data: {},

@@ -18,6 +18,7 @@ import { assembleLogin, resolveReferences } from "../../src/planning/Logins.ts"
 import { findConflicts, planTasks } from "../../src/planning/Plan.ts"
 import type { PlanInput } from "../../src/planning/Plan.ts"
 import { assignment, fitOf, key, known, literal, login } from "./Samples.ts"
+import { anId } from "../harness/Id.ts"
 
 const job = (
   assignments: ReadonlyArray<Assignment>,
@@ -35,7 +36,7 @@ const job = (
 const input = (changes: Partial<PlanInput> & Pick<PlanInput, "job" | "logins">): PlanInput => {
   const engines = changes.engines ?? new Map([["bank:website", known()]])
   return {
-    run_id: "n.2026-11-21",
+    run_id: anId("n.2026-11-21"),
     engines,
     fits: changes.job.assignments.map((one, index) =>
       fitOf(one, changes.logins[index], engines.get(one.engine_reference)),
@@ -47,7 +48,7 @@ const input = (changes: Partial<PlanInput> & Pick<PlanInput, "job" | "logins">):
   }
 }
 const customer = (id: string, changes: Partial<Assignment> = {}) =>
-  assignment({ customer_id: id, source: `a.csv:${id}`, ...changes })
+  assignment({ customer_id: anId(id), source: `a.csv:${id}`, ...changes })
 
 describe("a plan", () => {
   it("holds every assignment once, as task or verdict, with sessions, warnings, conflicts and the expected time", () => {
@@ -59,11 +60,11 @@ describe("a plan", () => {
             customer("1", { features: loans }),
             customer("2"),
             customer("3", { features: loans }),
-            customer("4", { engine_reference: "away:api" }),
+            customer("4", { engine_reference: anId("away:api") }),
           ],
           [
-            { session_id: "s1", customer_id: "c-7" },
-            { session_id: "s2", customer_id: undefined },
+            { session_id: anId("s1"), customer_id: anId("c-7") },
+            { session_id: anId("s2"), customer_id: undefined },
           ],
         ),
         logins: [
@@ -74,43 +75,43 @@ describe("a plan", () => {
         ],
       }),
     )
-    const id = (customer_id: string, engine = "bank:website") => `n.2026-11-21/${customer_id}/${engine}`
+    const idOf = (customer_id: string, engine = "bank:website") => `n.2026-11-21/${customer_id}/${engine}`
     expect({
       ...plan,
       tasks: plan.tasks.map(({ task_id, availability }) => [task_id, availability]),
       settled: plan.settled.map(({ task_id, reason }) => [task_id, reason]),
     }).toEqual({
-      run_id: "n.2026-11-21",
+      run_id: anId("n.2026-11-21"),
       tasks: [
-        [id("1"), "ready"],
-        [id("3"), "ready"],
-        [id("4", "away:api"), "unavailable"],
+        [idOf("1"), "ready"],
+        [idOf("3"), "ready"],
+        [idOf("4", "away:api"), "unavailable"],
       ],
-      settled: [[id("2"), "INCORRECT_PARAMETERS_FORMAT"]],
+      settled: [[idOf("2"), "INCORRECT_PARAMETERS_FORMAT"]],
       sessions: [
-        { task_id: "n.2026-11-21/session/s1", session_id: "s1", customer_id: "c-7" },
-        { task_id: "n.2026-11-21/session/s2", session_id: "s2" },
+        { task_id: anId("n.2026-11-21/session/s1"), session_id: anId("s1"), customer_id: anId("c-7") },
+        { task_id: anId("n.2026-11-21/session/s2"), session_id: anId("s2") },
       ],
       warnings: [
         {
-          engine_reference: "bank:website",
-          message: "loans_read is not offered by this engine: it would bring no data",
+          engine_reference: anId("bank:website"),
+          message: "loans_read is not offered by this engine: it would return no data",
           source: "a.csv:1",
           count: 2,
         },
       ],
       expiring: [],
       expired: [],
-      conflicts: [{ why: "same_credentials", task_ids: [id("1"), id("3")] }],
+      conflicts: [{ why: "same_credentials", task_ids: [idOf("1"), idOf("3")] }],
       expected: Duration.millis(120_000),
     })
   })
 
   it("names tasks of one customer and engine over several jobs, and says a group only once", () => {
     const task = (task_id: string, customer_id: string, fingerprint: string) => ({
-      task_id,
-      customer_id,
-      engine_reference: "e",
+      task_id: anId(task_id),
+      customer_id: anId(customer_id),
+      engine_reference: anId("e"),
       fingerprint,
     })
     expect(
@@ -164,13 +165,19 @@ describe("expected durations", () => {
   const run = (durations: ReadonlyArray<readonly [string, number, boolean?]>) => {
     const facts: Array<{ seq: number; at: number; fact: Fact }> = []
     const add = (at: number, fact: Fact) => facts.push({ seq: facts.length, at, fact })
-    const run_id = "r"
+    const run_id = anId("r")
     add(0, { _tag: "RunStarted", run_id, job: "r", job_path: "", run_date: "2026-11-21", tool_version: "" })
     durations.forEach(([engine_reference, ms, aborted], index) => {
-      const task = { run_id, task_id: String(index) }
+      const task = { run_id, task_id: anId(String(index)) }
       const one = { ...task, attempt: 1 }
-      const execution_id = `x${index}`
-      add(0, { _tag: "TaskPlanned", ...task, customer_id: "c", engine_reference, features: [] })
+      const execution_id = anId(`x${index}`)
+      add(0, {
+        _tag: "TaskPlanned",
+        ...task,
+        customer_id: anId("c"),
+        engine_reference: anId(engine_reference),
+        features: [],
+      })
       add(0, { _tag: "StartIntended", ...one, external_execution_id: execution_id, probe: false })
       add(1_000, { _tag: "StartAnswered", ...one, answer: "accepted", execution_id })
       if (aborted === true) add(1_000, { _tag: "AbortIntended", ...one, execution_id, why: "max_wait" })
@@ -203,7 +210,7 @@ describe("expected durations", () => {
       overall: Duration.millis(25),
     })
     const week = Duration.days(7)
-    expect([expectations, noExpectations].map((known) => expectedDuration(known, "c", week))).toEqual([
+    expect([expectations, noExpectations].map((known) => expectedDuration(known, anId("c"), week))).toEqual([
       Duration.millis(25),
       week,
     ])
@@ -211,11 +218,11 @@ describe("expected durations", () => {
 
   it("a night is bound by all slots, by those of one engine, or by a row of conflicts", () => {
     const tasks = [1, 2, 3, 4].map((n) => ({
-      task_id: `${n}`,
-      engine_reference: n < 4 ? "a" : "b",
+      task_id: anId(`${n}`),
+      engine_reference: anId(n < 4 ? "a" : "b"),
       expected: Duration.millis(10),
     }))
-    const conflict = [{ task_ids: ["1", "4"] }]
+    const conflict = [{ task_ids: [anId("1"), anId("4")] }]
     const nights = [
       estimateNight(tasks, { max_in_flight: 1, per_engine: 9 }),
       estimateNight(tasks, { max_in_flight: 9, per_engine: 1 }),

@@ -11,6 +11,7 @@ import type { EngineFinding, Fit } from "../../src/forms/EngineForms.ts"
 import { makeFitter } from "../../src/forms/FitForms.ts"
 import type { FormCase } from "../../src/forms/FitForms.ts"
 import type { ResolvedLogin } from "../../src/planning/Logins.ts"
+import { anId } from "../harness/Id.ts"
 
 export const paramsForm = (
   properties: Readonly<Record<string, unknown>>,
@@ -122,8 +123,8 @@ export const refitOn = (task: Task, finding: EngineFinding, on: Grounds): Decisi
 export const literal = (value: unknown): ParameterSource => ({ _tag: "Literal", value: Redacted.make(value) })
 
 export const assignment = (changes: Partial<Assignment> = {}): Assignment => ({
-  customer_id: "c-1",
-  engine_reference: "bank:website",
+  customer_id: anId("c-1"),
+  engine_reference: anId("bank:website"),
   features: [{ code: "accounts_read", configurations: undefined }],
   configurations: {},
   hooks_extra_data: {},
@@ -146,7 +147,7 @@ export const login = (
 export const key = new Uint8Array(32).fill(7)
 
 export const grounds = (changes: Partial<Grounds> = {}): Grounds => ({
-  run_id: "nightly.2026-11-21",
+  run_id: anId("nightly.2026-11-21"),
   key,
   rejections: new Map(),
   expected: () => Duration.minutes(1),

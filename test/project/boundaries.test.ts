@@ -3,7 +3,7 @@
  * once in a temporary folder of the same layout, and the complaints are compared whole.
  */
 import { spawnSync } from "node:child_process"
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -14,7 +14,8 @@ const folder = mkdtempSync(join(tmpdir(), "boundaries-"))
 
 /** The order of the rooms, written down a second time on purpose. */
 const order = (
-  "foundation contract sandbox secrets duckdb jobs ledger ends scheduling client forms tokens planning landing " +
+  "foundation contract messages sandbox secrets duckdb jobs ends ledger scheduling client forms tokens planning " +
+  "landing " +
   "records execution publishing report night acquaint cli"
 ).split(" ")
 const inside = "state engines data faults readings core executions tokens flows hooks admin server".split(" ")
@@ -213,5 +214,28 @@ describe("boundaries", () => {
       cycle: ["import(no-cycle)"],
       ofTypes: ["import(no-cycle)"],
     })
+  })
+
+  it("src holds these rooms and the wiring, and the sandbox its own; the pages name them in this order", () => {
+    const roomsOn = (page: string) =>
+      [...readFileSync(join(root, page), "utf8").matchAll(/^\| `([a-z]+)\/`/gm)].map(([, room]) => room)
+    expect(readdirSync(join(root, "src")).toSorted()).toEqual([...order, "README.md", "main.ts"].toSorted())
+    expect(readdirSync(join(root, "src/sandbox")).toSorted()).toEqual([...inside, "README.md"].toSorted())
+    expect(roomsOn("src/README.md")).toEqual(order)
+    expect(roomsOn("src/sandbox/README.md")).toEqual(inside)
+  })
+
+  it("tests mirror src: a folder below test is a room, or one of the kinds of tests that span rooms", () => {
+    const spanning =
+      "acceptance acquaint attack bench canaries conformance faults harness hostile mutants project promises simulation".split(
+        " ",
+      )
+    const folders = readdirSync(join(root, "test"), { withFileTypes: true })
+    expect(folders.filter((one) => !one.isDirectory())).toEqual([])
+    expect(
+      folders.map(({ name }) => name).filter((name) => !order.includes(name) && !spanning.includes(name)),
+    ).toEqual([])
+    const sandboxTests = readdirSync(join(root, "test/sandbox"))
+    expect(sandboxTests.filter((name) => !inside.includes(name))).toEqual([])
   })
 })

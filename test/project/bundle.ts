@@ -2,13 +2,14 @@
  * Builds the command: `dist/nightjar.js`, a launcher that any Node can read, and beside it `dist/program.js`,
  * the bundled program (starting it unbundled takes several times as long). Everything lands flat in one
  * folder one level below the root, so that `new URL("../schemas/", import.meta.url)` means the same in
- * `src/main.ts` and in the bundle. A module named `…Worker.ts` becomes a file of its own, `dist/…Worker.js`,
+ * `src/main.ts` and in the bundle. What `--help` prints is written there too, for the launcher to print. A module named `…Worker.ts` becomes a file of its own, `dist/…Worker.js`,
  * because a worker thread is started by its path.
  */
 import { chmodSync, copyFileSync, existsSync, globSync, rmSync, writeFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { rolldown } from "rolldown"
+import { helpPages } from "./helpPages.ts"
 import { licencesText, packageFolderOf } from "./licences.ts"
 
 /**
@@ -18,6 +19,8 @@ import { licencesText, packageFolderOf } from "./licences.ts"
 const external = [/^node:/, /^@duckdb\//, /^parquet-wasm/, /^undici$/]
 
 const licencesName = "THIRD-PARTY-LICENSES.txt"
+/** Read by the launcher. */
+const pagesName = "help.json"
 
 /** Of a package that is left in node_modules; undefined for Node's own modules and for other files of ours. */
 const loadedFolderOf = (root: string, imported: string): string | undefined => {
@@ -55,12 +58,15 @@ export const bundle = async (root: string): Promise<ReadonlyArray<string> | unde
   const modules = chunks.flatMap(({ modules: taken }) => Object.keys(taken))
   const loaded = chunks.flatMap(({ imports, dynamicImports }) => [...imports, ...dynamicImports])
   const inside = modules.map(packageFolderOf).filter((folder) => folder !== undefined)
-  const beside = loaded.map((name) => loadedFolderOf(root, name)).filter((folder) => folder !== undefined)
-  writeFileSync(join(dist, licencesName), licencesText(inside, beside))
+  const installed = loaded.map((name) => loadedFolderOf(root, name)).filter((folder) => folder !== undefined)
+  writeFileSync(join(dist, licencesName), licencesText(inside, installed))
+  const pages = await helpPages(root)
+  if (pages !== undefined) writeFileSync(join(dist, pagesName), JSON.stringify(pages))
   const command = join(dist, "nightjar.js")
   copyFileSync(fileURLToPath(new URL("launcher.js", import.meta.url)), command)
   chmodSync(command, 0o755)
-  return ["nightjar.js", licencesName, ...output.map((file) => file.fileName)]
+  const beside = pages === undefined ? [licencesName] : [licencesName, pagesName]
+  return ["nightjar.js", ...beside, ...output.map((file) => file.fileName)]
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -24,6 +24,9 @@ const generated: ReadonlyArray<Generated> = [
     from: "test/conformance/ConformanceDocument.ts",
     name: "conformanceDocument",
   },
+  { path: "schemas/ends.md", from: "test/project/ends.ts", name: "endsDocument" },
+  { path: "README.md", from: "test/project/ends.ts", name: "readmeWithEnds" },
+  { path: "schemas/messages.md", from: "test/project/messages.ts", name: "messagesDocument" },
 ]
 
 const render = async (root: string, { from, name }: Generated): Promise<string> => {

@@ -2,11 +2,12 @@
 /**
  * The file behind the command `nightjar`. It is kept apart from the program because an older Node fails on
  * the program's imports before a line of it runs: here it is told so, or hands over to the Node that `npm ci`
- * installed.
+ * installed. And what `--help` and `--version` print is a text that the build wrote: it loads no program.
  */
 import { spawn } from "node:child_process"
-import { existsSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
+import { stripVTControlCharacters } from "node:util"
 import { setFlagsFromString } from "node:v8"
 
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
@@ -15,6 +16,22 @@ const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
 const openFilesMin = 256
 
 if (major > 22 || (major === 22 && minor >= 19)) {
+  const page = pageAskedFor()
+  if (page === undefined) await start()
+  else print(page)
+} else {
+  const ownNode = fileURLToPath(new URL("../node_modules/node/bin/node", import.meta.url))
+  if (existsSync(ownNode) && process.env.NIGHTJAR_HANDED_OVER === undefined) handOver(ownNode)
+  else {
+    process.stderr.write(
+      `nightjar needs Node 22.19 or newer, and this is ${process.version}. ` +
+        "Put a newer one on PATH, or run `npm ci` in the checkout: it brings its own.\n",
+    )
+    process.exitCode = 2
+  }
+}
+
+async function start() {
   const openFiles = openFilesAllowed()
   if (openFiles < openFilesMin) {
     process.stderr.write(
@@ -28,16 +45,26 @@ if (major > 22 || (major === 22 && minor >= 19)) {
   setFlagsFromString("--heap-growing-percent=30")
   setFlagsFromString("--semi-space-growth-factor=1")
   await import("./program.js")
-} else {
-  const ownNode = fileURLToPath(new URL("../node_modules/node/bin/node", import.meta.url))
-  if (existsSync(ownNode) && process.env.NIGHTJAR_HANDED_OVER === undefined) handOver(ownNode)
-  else {
-    process.stderr.write(
-      `nightjar needs Node 22.19 or newer, and this is ${process.version}. ` +
-        "Put a newer one on PATH, or run `npm ci` in the checkout: it brings its own.\n",
-    )
-    process.exitCode = 2
-  }
+}
+
+/** undefined: these arguments ask for more than a page, or a checkout was built without pages. */
+function pageAskedFor() {
+  const args = process.argv.slice(2)
+  const last = { "-h": "--help", "-v": "--version" }[args.at(-1)] ?? args.at(-1)
+  if (last !== "--help" && last !== "--version") return undefined
+  const pages = fileURLToPath(new URL("help.json", import.meta.url))
+  if (!existsSync(pages)) return undefined
+  const known = new Map(Object.entries(JSON.parse(readFileSync(pages, "utf8"))))
+  return known.get([...args.slice(0, -1), last].join(" "))
+}
+
+/** In colours where Effect's command line would use them; a reader that went away ends nothing. */
+function print(page) {
+  const { NO_COLOR = "", FORCE_COLOR = "", TERM } = process.env
+  const wanted = process.stdout.isTTY || !["", "0", "false"].includes(FORCE_COLOR.toLowerCase())
+  const coloured = wanted && NO_COLOR === "" && TERM !== "dumb"
+  process.stdout.on("error", () => undefined)
+  process.stdout.write(`${coloured ? page : stripVTControlCharacters(page)}\n`)
 }
 
 /** Node has raised the soft limit to the hard one already; a system without such limits has no number. */

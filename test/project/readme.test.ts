@@ -11,6 +11,8 @@ import { afterAll, describe, expect, it } from "vitest"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 const readme = readFileSync(join(root, "README.md"), "utf8")
+/** The pages that the README links to and that show commands too. */
+const pages = ["README.md", "jobs/README.md", "src/sandbox/README.md"]
 const output = mkdtempSync(join(tmpdir(), "nightjar-readme-"))
 afterAll(() => rmSync(output, { recursive: true, force: true }))
 
@@ -40,15 +42,17 @@ interface Example {
 }
 
 /** Every `$ command` of the console blocks with the lines that follow it. */
-const examples = [...readme.matchAll(/```console\n([\s\S]*?)```/g)].flatMap(([, block = ""]) =>
-  block
-    .split(/^\$ /m)
-    .slice(1)
-    .map((text): Example => {
-      const [command = "", ...lines] = text.trimEnd().split("\n")
-      return { command, lines }
-    }),
-)
+const examples = pages
+  .flatMap((page) => [...readFileSync(join(root, page), "utf8").matchAll(/```console\n([\s\S]*?)```/g)])
+  .flatMap(([, block = ""]) =>
+    block
+      .split(/^\$ /m)
+      .slice(1)
+      .map((text): Example => {
+        const [command = "", ...lines] = text.trimEnd().split("\n")
+        return { command, lines }
+      }),
+  )
 
 const settle = (line: string) =>
   line
@@ -108,7 +112,7 @@ describe("the README", () => {
     const help = execFileSync(process.execPath, ["src/main.ts", "--help"], { cwd: root, encoding: "utf8" })
     const listed = help.slice(help.indexOf("SUBCOMMANDS")).matchAll(/^ {2}([a-z]+) {2}/gm)
     const commands = new Set([...listed].map(([, name]) => name))
-    const table = readme.slice(readme.indexOf("## Commands"), readme.indexOf("## The rooms"))
+    const table = readme.slice(readme.indexOf("## Commands"), readme.indexOf("## Read on"))
     const named = new Set([...table.matchAll(/`nightjar ([a-z]+)/g)].map(([, name]) => name))
     expect([...named].toSorted()).toEqual([...commands].toSorted())
   })

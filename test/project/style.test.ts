@@ -34,8 +34,23 @@ const lineRules = {
   "has no line over 110 characters": (line: string) => line.length > 110,
   "puts nothing off": (line: string) => word(putOff).test(line),
   "silences no check": (line: string) => word(silencers).test(line),
+  "calls a layer Thing.layer": (line: string) => /^export const \w*layer\w* =/i.test(line),
   "asks no machine for the date": (line: string) => /\bnew Date\(\)/.test(line),
 } as const
+
+/** Each rule with the one file that may spell it out; everybody else imports it. */
+const onePlace = {
+  "src/foundation/FileCalls.ts":
+    /\b(?:(?:append|write|writev|writeFile|fsync|fdatasync|ftruncate|rename|copyFile|link|mkdtemp)Sync|createWriteStream)\b/,
+  "src/foundation/Sha256.ts": /\bcreateHash\b/,
+  "src/foundation/Loopback.ts": /127\\\./,
+  "src/ledger/RunId.ts": /\[a-z0-9\.-\]\{0,199\}/,
+  "src/contract/TextBounds.ts": /\[cut: /,
+  "src/foundation/YamlText.ts": /\bnew LineCounter\b|\bparseDocument\b/,
+  "Predicate.isObject of effect": /!== null && !Array\.isArray\(/,
+} as const
+
+const spelledIn = (rule: RegExp) => (path: string) => rule.test(readFileSync(join(root, path), "utf8"))
 
 const breaks = (path: string, text: string) => [
   ...Object.entries(moduleRules)
@@ -67,17 +82,22 @@ describe("style", () => {
     expect(breaks("bare.ts", "export const a = 1\n")).toEqual([
       "bare.ts: begins with a comment of two to six lines that says why it exists",
     ])
-    const bad = `${good}// ${put}: later\nconst b = 1 ${silent}\n${"x".repeat(111)}\nnew Date${"()"}\n`
+    const bad = `${good}// ${put}: later\nconst b = 1 ${silent}\n${"x".repeat(111)}\nnew Date${"()"}\nexport const clockLayer = 1\n`
     expect(breaks("bad.ts", bad)).toEqual([
       "bad.ts:6: puts nothing off",
       "bad.ts:7: silences no check",
       "bad.ts:8: has no line over 110 characters",
       "bad.ts:9: asks no machine for the date",
+      "bad.ts:10: calls a layer Thing.layer",
     ])
   })
 
   it("every module of src keeps every rule", () => {
     expect(modules("src").flatMap((path) => breaks(path, readFileSync(join(root, path), "utf8")))).toEqual([])
+  })
+
+  it.each(Object.entries(onePlace))("a rule that stands once is in %s alone", (place, rule) => {
+    expect(modules("src").filter(spelledIn(rule))).toEqual(place.startsWith("src/") ? [place] : [])
   })
 
   it("no file is called after what it is not: utils, common, helpers, manager, index", () => {

@@ -3,22 +3,23 @@ import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { nodeFiles } from "../../src/publishing/OutputFiles.ts"
-import type { FileOperations } from "../../src/publishing/OutputFiles.ts"
+import { machineCalls } from "../../src/foundation/FileCalls.ts"
+import type { FileCalls } from "../../src/foundation/FileCalls.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
 import { append, begin, folder, layers, rowsOf } from "./night.ts"
+import { anId } from "../harness/Id.ts"
 
-const run_id = "nightly.2026-11-20"
+const run_id = anId("nightly.2026-11-20")
 
 describe("a publication that is interrupted", () => {
   it.live("once it is decided: the whole version stands when the interruption has come through", () =>
     Effect.gen(function* () {
       const root = yield* folder
       const cut: { fiber?: Fiber.Fiber<unknown, unknown> } = {}
-      const files: FileOperations = {
-        ...nodeFiles,
+      const calls: FileCalls = {
+        ...machineCalls,
         rename: (from, to) => {
-          nodeFiles.rename(from, to)
+          machineCalls.rename(from, to)
           if (to.endsWith("manifest.next.json")) cut.fiber?.interruptUnsafe()
         },
       }
@@ -32,7 +33,7 @@ describe("a publication that is interrupted", () => {
         assert.deepInclude(manifest, { version: 1 })
         assert.isFalse(existsSync(join(root, "tables/manifest.next.json")))
         assert.deepStrictEqual(yield* rowsOf(root, "SELECT published_version() AS version"), [{ version: 1 }])
-      }).pipe(Effect.provide(layers(root, files)))
+      }).pipe(Effect.provide(layers(root, calls)))
     }).pipe(Effect.scoped),
   )
 })

@@ -7,8 +7,9 @@ import { Landing } from "../../src/landing/Landing.ts"
 import { deriveRun } from "../../src/publishing/DeriveRun.ts"
 import { loadPicture } from "../../src/publishing/RunPicture.ts"
 import { append, begin, engine, folder, foundation, profileOf, resultsOf, stateOf, succeed } from "./night.ts"
+import { anId } from "../harness/Id.ts"
 
-const run_id = "nightly.2026-11-20"
+const run_id = anId("nightly.2026-11-20")
 const derive = Effect.gen(function* () {
   const picture = yield* loadPicture(run_id)
   return yield* deriveRun(picture, { families: [], tables: [], sink: () => Effect.void })
@@ -29,10 +30,10 @@ describe("a receipt", () => {
             {
               kind,
               run_id,
-              task_id: `${run_id}/c-1/${engine}`,
+              task_id: anId(`${run_id}/c-1/${engine}`),
               attempt: 1,
-              execution_id: "e-1",
-              session_id: "s-1",
+              execution_id: anId("e-1"),
+              session_id: anId("s-1"),
               http_status: 200,
               received_at: 1,
             },

@@ -22,9 +22,10 @@ import {
   stateOf,
   succeed,
 } from "./night.ts"
+import { anId } from "../harness/Id.ts"
 
-const run_id = "nightly.2026-11-20"
-const task_id = `${run_id}/c-2/${engine}`
+const run_id = anId("nightly.2026-11-20")
+const task_id = anId(`${run_id}/c-2/${engine}`)
 const deep = `${"[".repeat(bodyBounds.depthMax + 1)}${"]".repeat(bodyBounds.depthMax + 1)}`
 
 const publishWith = Effect.fnUntraced(function* (
@@ -70,7 +71,7 @@ describe("a body that publication can make nothing of", () => {
       assert.deepStrictEqual(rejected, [{ customer_id: "c-2", reason }])
       const [left] = published.left_out
       assert.deepStrictEqual(published.left_out, [
-        { task_id, attempt: 1, execution_id: "e-2", where: left?.where ?? "", reason },
+        { task_id, attempt: 1, execution_id: anId("e-2"), where: left?.where ?? "", reason },
       ])
       assert.match(left?.where ?? "", /^segment-000001\.njl:\d+$/)
       const whole = published.receipts.map((one) => [one.execution_id, one.whole])

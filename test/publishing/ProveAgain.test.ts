@@ -6,6 +6,7 @@ import type { BodyMeta } from "../../src/landing/Landing.ts"
 import { LandingMemory } from "../../src/landing/LandingMemory.ts"
 import { proveAgain } from "../../src/publishing/ProveAgain.ts"
 import { answered, closed, drained, fold, intended, run_id, task_id } from "../execution/Lives.ts"
+import { anId } from "../harness/Id.ts"
 
 const state = fold([intended(1), answered(1, "accepted"), closed(1), drained(1)])
 const task = state.tasks.get(task_id)!
@@ -21,31 +22,36 @@ const proved = (
   Effect.gen(function* () {
     const landing = yield* Landing
     const land = (kind: BodyMeta["kind"], text: string) => {
-      const meta: BodyMeta = { run_id, task_id, kind, http_status: 200, received_at: 0 }
+      const meta: BodyMeta = {
+        run_id,
+        task_id,
+        kind,
+        http_status: 200,
+        received_at: 0,
+      }
       return Effect.map(landing.land(meta, Buffer.from(text)), (ref) => ({ ref, meta }))
     }
     const sessionOf = Effect.fnUntraced(function* (id: string, texts: ReadonlyArray<string>) {
       const landed = yield* Effect.forEach(texts, (text) => land("results", text))
       return {
         task,
-        session_id: id,
-        execution_id: "e-1",
+        session_id: anId(id),
+        execution_id: anId("e-1"),
         body: landed[0],
         bodies: landed,
         read_at: 0,
         is_closed: true,
       }
     })
-    const stateOf = stateBody === undefined ? [] : [["e-1", yield* land("state", stateBody)] as const]
+    const stateOf = stateBody === undefined ? [] : [[anId("e-1"), yield* land("state", stateBody)] as const]
     const picture = {
       state,
       frames: [],
       framesByTask: new Map(),
       stateOf: new Map(stateOf),
       sessions: [yield* sessionOf("s-9", [results(9)]), yield* sessionOf("s-1", bodies)],
-      deletedAt: new Map(),
     }
-    return yield* proveAgain(picture, "e-1", session_id)
+    return yield* proveAgain(picture, anId("e-1"), session_id === undefined ? undefined : anId(session_id))
   }).pipe(Effect.provide(LandingMemory.layer(LandingMemory.makeStore())))
 
 const two = JSON.stringify({ products_count: { "a:b@p": 2 } })

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import { appendFileSync, cpSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { appendFileSync, cpSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -7,8 +7,7 @@ import { DuckDb } from "../../src/duckdb/DuckDb.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import type { ProofLine } from "../../src/ledger/Fact.ts"
 import { recover } from "../../src/publishing/Commit.ts"
-import { nodeFiles } from "../../src/publishing/OutputFiles.ts"
-import type { FileOperations } from "../../src/publishing/OutputFiles.ts"
+import { filesBelow } from "../../src/publishing/OutputFiles.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
 import { dataDictionary } from "../../src/publishing/DataDictionary.ts"
 import { openStore, PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
@@ -28,11 +27,13 @@ import {
   stateOf,
   succeed,
 } from "./night.ts"
+import { refusingFrom, withCalls } from "../foundation/FaultyCalls.ts"
+import { anId } from "../harness/Id.ts"
 
-const run_id = "nightly.2026-11-20"
-const publish = (run: string) => Effect.flatMap(Publisher, (publisher) => publisher.publish(run))
+const run_id = anId("nightly.2026-11-20")
+const publish = (run: string) => Effect.flatMap(Publisher, (publisher) => publisher.publish(anId(run)))
 const publishOutcome = (run: string) =>
-  Effect.flatMap(Publisher, (publisher) => publisher.publishOutcome(run))
+  Effect.flatMap(Publisher, (publisher) => publisher.publishOutcome(anId(run)))
 
 const oneNight = Effect.gen(function* () {
   yield* append([begin(run_id, "2026-11-20")])
@@ -40,7 +41,7 @@ const oneNight = Effect.gen(function* () {
 })
 
 const deletionFacts = (landed_sha256: string) => {
-  const task = { run_id, task_id: `${run_id}/c-1/${engine}`, execution_id: "e-1" }
+  const task = { run_id, task_id: anId(`${run_id}/c-1/${engine}`), execution_id: anId("e-1") }
   return [
     { _tag: "DeleteIntended", ...task, landed_sha256 },
     { _tag: "DeleteAnswered", ...task, http_status: 204, outcome: "deleted" },
@@ -70,32 +71,6 @@ const problems = (root: string) =>
     Effect.map((all) => all.map(({ problem, where }) => ({ problem, where }))),
   )
 
-/** Every change of the disk, counted; the `failing`th and all after it are refused. */
-const refusing = (failing: number) => {
-  const steps = { done: 0 }
-  const step =
-    <A extends ReadonlyArray<never>, B>(operation: (...all: A) => B) =>
-    (...all: A): B => {
-      steps.done += 1
-      if (steps.done >= failing) throw new Error("EIO: i/o error")
-      return operation(...all)
-    }
-  const { exists, read, walk } = nodeFiles
-  const files: FileOperations = {
-    write: step(nodeFiles.write as never) as FileOperations["write"],
-    rename: step(nodeFiles.rename as never) as FileOperations["rename"],
-    link: step(nodeFiles.link as never) as FileOperations["link"],
-    copy: step(nodeFiles.copy as never) as FileOperations["copy"],
-    remove: step(nodeFiles.remove as never) as FileOperations["remove"],
-    makeFolder: step(nodeFiles.makeFolder as never) as FileOperations["makeFolder"],
-    syncFolder: step(nodeFiles.syncFolder as never) as FileOperations["syncFolder"],
-    exists,
-    read,
-    walk,
-  }
-  return { files, steps }
-}
-
 describe("PublisherDuckDb", () => {
   it.live("publishes whole rows of everything that a night knows", () =>
     Effect.gen(function* () {
@@ -106,7 +81,9 @@ describe("PublisherDuckDb", () => {
         const hashes = (yield* landing.list(run_id)).map(({ ref }) => ref.sha256)
         const landed_sha256 = createHash("sha256").update(hashes.toSorted().join("\n")).digest("hex")
         const published = yield* publish(run_id)
-        assert.deepStrictEqual(published.receipts, [{ execution_id: "e-1", landed_sha256, whole: true }])
+        assert.deepStrictEqual(published.receipts, [
+          { execution_id: anId("e-1"), landed_sha256, whole: true },
+        ])
         assert.deepStrictEqual(
           Object.fromEntries(Object.entries(published.rows).filter(([, rows]) => rows > 0)),
           {
@@ -129,16 +106,16 @@ describe("PublisherDuckDb", () => {
         )
         const first = {
           run_id,
-          task_id: `${run_id}/c-1/${engine}`,
-          customer_id: "c-1",
+          task_id: anId(`${run_id}/c-1/${engine}`),
+          customer_id: anId("c-1"),
           engine_reference: engine,
         }
         assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM executions"), [
           {
             ...first,
             attempt: 1,
-            execution_id: "e-1",
-            session_id: "s-1",
+            execution_id: anId("e-1"),
+            session_id: anId("s-1"),
             app_id: "app",
             external_execution_id: "x-1",
             auth_origin: null,
@@ -163,7 +140,7 @@ describe("PublisherDuckDb", () => {
             extra: '{"errors_count":"none","flavour":"new"}',
           },
         ])
-        const execution = { run_id, execution_id: "e-1" }
+        const execution = { run_id, execution_id: anId("e-1") }
         assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM execution_errors"), [
           {
             ...execution,
@@ -202,9 +179,9 @@ describe("PublisherDuckDb", () => {
         assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM sessions"), [
           {
             run_id,
-            session_id: "s-1",
-            execution_id: "e-1",
-            customer_id: "c-1",
+            session_id: anId("s-1"),
+            execution_id: anId("e-1"),
+            customer_id: anId("c-1"),
             status_code: "COMPLETED",
             cursor: "es-public-administration:bye:completed",
             is_closed: true,
@@ -217,7 +194,7 @@ describe("PublisherDuckDb", () => {
         assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM consent_documents"), [
           {
             run_id,
-            session_id: "s-1",
+            session_id: anId("s-1"),
             document_id: "../d'1",
             version: "1",
             hash: "h",
@@ -230,7 +207,7 @@ describe("PublisherDuckDb", () => {
         assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM coverage"), [
           {
             ...first,
-            session_id: "s-1",
+            session_id: anId("s-1"),
             feature: "customer_information_read",
             outcome: "succeeded",
             reason: "FEATURE_COMPLETED",
@@ -288,7 +265,7 @@ describe("PublisherDuckDb", () => {
         yield* publishOutcome(run_id)
         assert.deepStrictEqual(
           yield* rowsOf(root, "SELECT execution_id, http_status, outcome, landed_sha256 FROM deletions"),
-          [{ execution_id: "e-1", http_status: 204, outcome: "deleted", landed_sha256 }],
+          [{ execution_id: anId("e-1"), http_status: 204, outcome: "deleted", landed_sha256 }],
         )
         const ended =
           "SELECT status, exit_code, deleted_at IS NOT NULL AS gone FROM runs JOIN executions USING (run_id)"
@@ -359,8 +336,11 @@ describe("PublisherDuckDb", () => {
         const attempt = Effect.fnUntraced(function* (failing: number) {
           const root = yield* folder
           cpSync(prepared, root, { recursive: true })
-          const { files, steps } = refusing(failing)
-          const exit = yield* Effect.exit(publish(next)).pipe(Effect.provide(layers(root, files)))
+          const { calls, done } = refusingFrom(failing)
+          const exit = yield* Effect.exit(publish(next)).pipe(
+            withCalls(calls),
+            Effect.provide(layers(root, calls)),
+          )
           const database = yield* namesIn(root)
           const repaired = yield* Effect.gen(function* () {
             yield* Effect.flatMap(openStore(publisherOptions(root)), recover)
@@ -369,23 +349,17 @@ describe("PublisherDuckDb", () => {
             assert.strictEqual(yield* parquetCount(root, "customer_profiles"), names.length)
             return names.join("+")
           }).pipe(Effect.provide(foundation(root)))
-          return { steps: steps.done, story: `${exit._tag}: ${database.join("+")}, then ${repaired}` }
+          return { done, story: `${exit._tag}: ${database.join("+")}, then ${repaired}` }
         }, Effect.scoped)
-        const { steps, story } = yield* attempt(Infinity)
+        const { done, story } = yield* attempt(Infinity)
         assert.strictEqual(story, "Success: Ana+Bea, then Ana+Bea")
         const stories: Array<string> = []
-        // Few steps of the many that write files, and the last ones, which put them into place.
-        for (const failing of [
-          1,
-          9,
-          steps - 61,
-          steps - 55,
-          steps - 30,
-          steps - 10,
-          steps - 4,
-          steps - 3,
-          steps,
-        ]) {
+        const renames = done.flatMap((name, index) => (name === "rename" ? [index + 1] : []))
+        const [decision = 0, firstFile = 0] = renames
+        const [database = 0, manifest = 0] = renames.slice(-2)
+        // Few of the many that write files, and each side of the renames that put them into place.
+        const inPlace = [decision, decision + 1, firstFile + 1, database, database + 1, manifest]
+        for (const failing of [1, ...inPlace, done.length]) {
           stories.push((yield* attempt(failing)).story)
         }
         assert.deepStrictEqual(
@@ -414,19 +388,19 @@ describe("PublisherDuckDb", () => {
             (connection) => connection.run("DELETE FROM executions"),
           ),
         )
-        const [task] = [{ run_id, task_id: `${run_id}/c-1/${engine}` }]
+        const [task] = [{ run_id, task_id: anId(`${run_id}/c-1/${engine}`) }]
         const receipt = "not this one"
         yield* append([
           { _tag: "RunPublished", run_id, version: 1, receipts: [] },
-          { _tag: "DeleteIntended", ...task, execution_id: "e-1", landed_sha256: receipt },
+          { _tag: "DeleteIntended", ...task, execution_id: anId("e-1"), landed_sha256: receipt },
         ])
         assert.deepStrictEqual(yield* problems(root), [
-          { problem: "the receipt of its deletion is not that of what is landed", where: "e-1" },
-          { problem: "the file is missing", where: gone },
-          { problem: "the file is not what was published", where: changed },
-          { problem: "no manifest lists the file", where: stray },
-          { problem: `0 rows of run ${run_id}, 1 in its files`, where: "executions" },
-          { problem: "not in executions", where: "e-1" },
+          { problem: "the receipt of its deletion does not match what is landed", where: "e-1" },
+          { problem: "a published file is missing", where: gone },
+          { problem: "a published file is damaged", where: changed },
+          { problem: "no manifest lists this file", where: stray },
+          { problem: `0 rows of run ${run_id} in the database, 1 in its files`, where: "executions" },
+          { problem: "missing from the table executions", where: "e-1" },
         ])
       }).pipe(Effect.provide(layers(root)))
     }),
@@ -450,7 +424,7 @@ describe("PublisherDuckDb", () => {
             yield* append([begin(run_id, "2026-11-20")])
             const state = stateOf("1", "c-1", { products_count })
             yield* succeed(run_id, "1", "c-1", resultsOf(profileOf("Ada")), state)
-            const about = { run_id, task_id: `${run_id}/c-1/${engine}`, execution_id: "e-1" }
+            const about = { run_id, task_id: anId(`${run_id}/c-1/${engine}`), execution_id: anId("e-1") }
             yield* append([{ _tag: "AttemptDrained", ...about, attempt: 1, proof }])
             const { receipts } = yield* publish(run_id)
             yield* append(deletionFacts(receipts[0]?.landed_sha256 ?? ""))
@@ -471,7 +445,7 @@ describe("PublisherDuckDb", () => {
           problems: [],
           whole: true,
         })
-        const missing = (records: string) => `deleted although landing does not hold all of it: ${records}`
+        const missing = (records: string) => `deleted, but landing does not contain all of it: ${records}`
         const problem = (text: string) => [{ problem: text, where: "e-1" }]
         const told = yield* Effect.forEach(
           [
@@ -484,10 +458,10 @@ describe("PublisherDuckDb", () => {
           ([count, proof]) => Effect.map(deletedWith(count, proof), (end) => [end.whole, end.problems]),
         )
         assert.deepStrictEqual(told, [
-          [false, problem(missing("2 records are missing"))],
+          [false, problem(missing("2 records missing"))],
           [false, problem(missing("its products_count cannot be read"))],
           [false, problem(missing("its products_count cannot be read"))],
-          [true, problem("landing holds fewer of its records than the proof of its deletion says")],
+          [true, problem("landing contains fewer records than the proof of its deletion")],
           [true, []],
         ])
       }),
@@ -531,12 +505,12 @@ describe("PublisherDuckDb", () => {
         yield* publish(run_id)
         assert.deepStrictEqual(
           yield* rowsOf(root, "SELECT customer_id, execution_id, session_id, name FROM customer_profiles"),
-          [{ customer_id: id, execution_id: `e-${id}`, session_id: `s-${id}`, name: id }],
+          [{ customer_id: id, execution_id: anId(`e-${id}`), session_id: anId(`s-${id}`), name: id }],
         )
         assert.deepStrictEqual(yield* problems(root), [])
-        const odd = nodeFiles
-          .walk(join(root, "tables"))
-          .filter((path) => !/^[a-z_]+\/run_date=2026-11-20\/[a-z0-9.-]+$/.test(path))
+        const odd = filesBelow(join(root, "tables")).filter(
+          (path) => !/^[a-z_]+\/run_date=2026-11-20\/[a-z0-9.-]+$/.test(path),
+        )
         assert.deepStrictEqual(odd, ["manifest.json"])
       }).pipe(Effect.provide(layers(root)))
     }),
@@ -552,7 +526,7 @@ describe("PublisherDuckDb", () => {
         yield* Effect.gen(function* () {
           const failure = yield* Effect.flip(publish(run_id))
           assert.match(failure.message, /no body at offset/)
-          assert.isFalse(nodeFiles.exists(join(root, "nightjar.duckdb")))
+          assert.isFalse(existsSync(join(root, "nightjar.duckdb")))
         }).pipe(Effect.provide(layers(root)))
       }),
   )

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { NodeFileSystem } from "@effect/platform-node"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { LandingMemory } from "../../src/landing/LandingMemory.ts"
@@ -8,8 +8,9 @@ import { Publisher } from "../../src/publishing/Publisher.ts"
 import { PublisherMemory } from "../../src/publishing/PublisherMemory.ts"
 import { loadRecordSchemas } from "../../src/records/LoadRecordSchemas.ts"
 import { account, append, begin, profileOf, resultsOf, schemasFolder, succeed } from "./night.ts"
+import { anId } from "../harness/Id.ts"
 
-const run_id = "nightly.2026-11-20"
+const run_id = anId("nightly.2026-11-20")
 
 describe("PublisherMemory", () => {
   it.effect(

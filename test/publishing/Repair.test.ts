@@ -34,14 +34,15 @@ import {
   rowsOf,
   succeed,
 } from "./night.ts"
+import { anId } from "../harness/Id.ts"
 
 const first = "nightly.2026-11-20"
 const second = "nightly.2026-11-21"
 
 const publish = Effect.fnUntraced(function* (run_id: string) {
   const publisher = yield* Publisher
-  const { version, receipts, without = [] } = yield* publisher.publish(run_id)
-  yield* append([{ _tag: "RunPublished", run_id, version, receipts }])
+  const { version, receipts, without = [] } = yield* publisher.publish(anId(run_id))
+  yield* append([{ _tag: "RunPublished", run_id: anId(run_id), version, receipts }])
   return without
 })
 
@@ -61,9 +62,9 @@ const nights = Effect.gen(function* () {
   yield* append([
     {
       _tag: "AttachmentRead",
-      run_id: second,
-      task_id: `${second}/c-1/${engine}`,
-      session_id: "s-2",
+      run_id: anId(second),
+      task_id: anId(`${second}/c-1/${engine}`),
+      session_id: anId("s-2"),
       attachment_id: "a-1",
       status: "downloaded",
       ...document,
@@ -85,7 +86,7 @@ const mend = (root: string) => Effect.flatMap(store(root), (opened) => repair(op
 
 const profiles = `tables/customer_profiles/run_date=2026-11-20/${first}-v1.parquet`
 const segment = `landing/${first}/segment-000001.njl`
-const again = "`nightjar repair` makes it good from what is landed"
+const again = "Run `nightjar repair`: it derives the tables again from landing."
 const gone = (root: string) => (path: string) => rmSync(join(root, path), { recursive: true })
 const flip = (root: string) => (path: string, at: (size: number) => number) => {
   const bytes = readFileSync(join(root, path))
@@ -93,8 +94,8 @@ const flip = (root: string) => (path: string, at: (size: number) => number) => {
   writeFileSync(join(root, path), bytes)
 }
 const half = (size: number) => size >> 1
-const derived = [`${first}: its tables are derived again from landing/${first}`]
-const builtAgain = "nightjar.duckdb: built again from the files of the tables"
+const derived = [`${first}: its tables were derived again from landing/${first}`]
+const builtAgain = "nightjar.duckdb: rebuilt from the files of the tables"
 
 interface Damage {
   readonly what: string
@@ -112,32 +113,32 @@ const mendable: ReadonlyArray<Damage> = [
   {
     what: "an older file of the tables is missing",
     damage: (root) => gone(root)(profiles),
-    told: [`${profiles}: the file is missing; ${again}`],
+    told: [`${profiles}: a published file is missing; ${again}`],
     done: derived,
   },
   {
     what: "an older file of the tables is cut",
     damage: (root) => truncateSync(join(root, profiles), 100),
-    told: [`${profiles}: the file is not what was published; ${again}`],
+    told: [`${profiles}: a published file is damaged; ${again}`],
     done: derived,
   },
   {
     what: "a bit of an older file of the tables is flipped",
     damage: (root) => flip(root)(profiles, half),
-    told: [`${profiles}: the file is not what was published; ${again}`],
+    told: [`${profiles}: a published file is damaged; ${again}`],
     done: derived,
   },
   {
     what: "the manifest is missing",
     damage: (root) => gone(root)("tables/manifest.json"),
     told: [`tables/manifest.json: the manifest is missing or cannot be read; ${again}`],
-    done: ["tables/manifest.json: read off the files of the tables"],
+    done: ["tables/manifest.json: restored from the files of the tables"],
   },
   {
     what: "the manifest cannot be read",
     damage: (root) => appendFileSync(join(root, "tables/manifest.json"), "}"),
     told: [`tables/manifest.json: the manifest is missing or cannot be read; ${again}`],
-    done: ["tables/manifest.json: read off the files of the tables"],
+    done: ["tables/manifest.json: restored from the files of the tables"],
   },
   {
     what: "the tables are gone altogether",
@@ -146,18 +147,18 @@ const mendable: ReadonlyArray<Damage> = [
       `${first}: published, but not in the manifest; ${again}`,
       `${second}: published, but not in the manifest; ${again}`,
     ],
-    done: [...derived, `${second}: its tables are derived again from landing/${second}`],
+    done: [...derived, `${second}: its tables were derived again from landing/${second}`],
   },
   {
     what: "the database is missing",
     damage: (root) => gone(root)("nightjar.duckdb"),
-    told: [`nightjar.duckdb: the database cannot be read, the manifest is 2; ${again}`],
+    told: [`nightjar.duckdb: the database cannot be read, the manifest is version 2; ${again}`],
     done: [],
   },
   {
     what: "the database is cut",
     damage: (root) => truncateSync(join(root, "nightjar.duckdb"), 5_000),
-    told: [`nightjar.duckdb: the database cannot be read, the manifest is 2; ${again}`],
+    told: [`nightjar.duckdb: the database cannot be read, the manifest is version 2; ${again}`],
     done: [],
   },
 ]
@@ -166,16 +167,24 @@ const kept: ReadonlyArray<Damage> = [
   {
     what: "a landed body is flipped, and the tables still hold its rows",
     damage: (root) => flip(root)(segment, () => 1_000),
-    told: [`${segment}:415: the body at offset 415 is not what was landed; put a copy`],
+    told: [
+      `${segment}:415: landed data cannot be read: the body at offset 415 is not what was landed; Put a copy`,
+    ],
     done: [],
-    stays: [`${segment}:415: the body at offset 415 is not what was landed; put a copy`],
+    stays: [
+      `${segment}:415: landed data cannot be read: the body at offset 415 is not what was landed; Put a copy`,
+    ],
   },
   {
     what: "the landed bodies of a run are gone",
     damage: (root) => gone(root)(`landing/${first}`),
-    told: [`landing/${first}: landing/${first}/segment-000001.njl: no body at offset`],
+    told: [
+      `landing/${first}: landed data cannot be read: landing/${first}/segment-000001.njl: no body at offset`,
+    ],
     done: [],
-    stays: [`landing/${first}: landing/${first}/segment-000001.njl: no body at offset`],
+    stays: [
+      `landing/${first}: landed data cannot be read: landing/${first}/segment-000001.njl: no body at offset`,
+    ],
   },
   {
     what: "landed bodies and tables of a run are gone: only a backup helps, and the other run is whole",
@@ -184,14 +193,14 @@ const kept: ReadonlyArray<Damage> = [
       gone(root)(profiles)
     },
     told: [
-      `landing/${first}: landing/${first}/segment-000001.njl: no body at offset`,
-      `${profiles}: the file is missing; ${again}`,
+      `landing/${first}: landed data cannot be read: landing/${first}/segment-000001.njl: no body at offset`,
+      `${profiles}: a published file is missing; ${again}`,
     ],
     done: [],
     left: [`${first}: its tables cannot be derived again: landing/${first}/segment-000001.njl: no body`],
     stays: [
-      `landing/${first}: landing/${first}/segment-000001.njl: no body at offset`,
-      `${profiles}: the file is missing; ${again}`,
+      `landing/${first}: landed data cannot be read: landing/${first}/segment-000001.njl: no body at offset`,
+      `${profiles}: a published file is missing; ${again}`,
     ],
   },
   {
@@ -272,7 +281,7 @@ describe("a later night", () => {
       yield* Effect.gen(function* () {
         yield* nights
         damage(root)
-        const third = "nightly.2026-11-22"
+        const third = anId("nightly.2026-11-22")
         assert.deepStrictEqual(yield* liveNight(third, "3", "Cid"), [first])
         assert.strictEqual(yield* names(root), "Bea+Cid")
         const publisher = yield* Publisher
@@ -317,7 +326,7 @@ describe("a run in the tables that the ledger does not know", () => {
         writeFileSync(path, text.replace('"runs": {', strange))
         assert.deepStrictEqual(yield* look(root), [
           "nightly.2026-11-19: published, but not in the ledger; " +
-            "put back the copy of ledger.sqlite that belongs to these tables",
+            "Put back the copy of ledger.sqlite that belongs to these tables.",
         ])
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),

@@ -6,9 +6,11 @@ import { coverageRows } from "../../src/publishing/CoverageRows.ts"
 import type { TaskFindings } from "../../src/publishing/CoverageRows.ts"
 import { executionRow, productKey } from "../../src/publishing/ExecutionRows.ts"
 import { sessionRows } from "../../src/publishing/SessionRows.ts"
+import { said } from "../ends/Said.ts"
+import { anId } from "../harness/Id.ts"
 
-const run_id = "nightly.2026-11-20"
-const task_id = `${run_id}/c-1/bank`
+const run_id = anId("nightly.2026-11-20")
+const task_id = anId(`${run_id}/c-1/bank`)
 const task = { run_id, task_id }
 
 const folded = (facts: ReadonlyArray<Fact>): TaskState => {
@@ -17,8 +19,8 @@ const folded = (facts: ReadonlyArray<Fact>): TaskState => {
     {
       _tag: "TaskPlanned",
       ...task,
-      customer_id: "c-1",
-      engine_reference: "bank",
+      customer_id: anId("c-1"),
+      engine_reference: anId("bank"),
       features: ["accounts_read", "x"],
     },
     ...facts,
@@ -32,7 +34,7 @@ const settled = (reason: string, outcome: "succeeded" | "failed" | "unfinished")
   _tag: "TaskSettled",
   ...task,
   outcome,
-  reason,
+  reason: said(reason),
   who_acts: outcome === "failed" ? "customer" : outcome === "succeeded" ? "nobody" : "service",
 })
 
@@ -55,14 +57,11 @@ describe("executions", () => {
     ])
     const [attempt] = refused.attempts
     if (attempt === undefined) throw new Error("no attempt")
-    assert.deepStrictEqual(
-      executionRow({ run_id, task: refused, attempt, deleted_at: undefined }, undefined),
-      {
-        ...task,
-        attempt: 1,
-        external_execution_id: "x-1",
-      },
-    )
+    assert.deepStrictEqual(executionRow({ run_id, task: refused, attempt }, undefined), {
+      ...task,
+      attempt: 1,
+      external_execution_id: "x-1",
+    })
   })
 
   it("a product key of another form is not split", () => {
@@ -128,7 +127,7 @@ describe("coverage", () => {
 describe("sessions", () => {
   const session = {
     task: folded([]),
-    session_id: "s-1",
+    session_id: anId("s-1"),
     execution_id: undefined,
     read_at: 5,
     is_closed: true,
@@ -152,9 +151,9 @@ describe("sessions", () => {
         "sessions",
         {
           run_id,
-          session_id: "s-1",
+          session_id: anId("s-1"),
           execution_id: undefined,
-          customer_id: "c-1",
+          customer_id: anId("c-1"),
           is_closed: true,
           pulled_at: 7,
           records: 0,

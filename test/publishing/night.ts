@@ -2,16 +2,17 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { NodeFileSystem } from "@effect/platform-node"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect, Layer } from "effect"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
+import { FileCalls, machineCalls } from "../../src/foundation/FileCalls.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import type { BodyMeta } from "../../src/landing/Landing.ts"
 import { LandingFiles } from "../../src/landing/LandingFiles.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
-import type { FileOperations } from "../../src/publishing/OutputFiles.ts"
 import { PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
+import { anId } from "../harness/Id.ts"
 
 export const schemasFolder = new URL("../../schemas/records", import.meta.url).pathname
 export const engine = "es-tax-agency:website"
@@ -37,9 +38,11 @@ export const foundation = (root: string) =>
     NodeFileSystem.layer,
   )
 
-export const layers = (root: string, files?: FileOperations) =>
-  PublisherDuckDb.layer({ ...publisherOptions(root), ...(files === undefined ? {} : { files }) }).pipe(
+/** `calls` are those of everything that writes, but for the ledger, which SQLite writes. */
+export const layers = (root: string, calls: FileCalls = machineCalls) =>
+  PublisherDuckDb.layer(publisherOptions(root)).pipe(
     Layer.provideMerge(foundation(root)),
+    Layer.provide(Layer.succeed(FileCalls, calls)),
   )
 
 const encoder = new TextEncoder()
@@ -73,8 +76,8 @@ export const profileOf = (name: string) => ({
 export const account = { product: "accounts", sub_family: "bank:account", balance: "1.10" }
 
 export const stateOf = (id: string, customer_id: string, rest: object = {}) => ({
-  execution_id: `e-${id}`,
-  session_id: `s-${id}`,
+  execution_id: anId(`e-${id}`),
+  session_id: anId(`s-${id}`),
   app_id: "app",
   customer_id,
   external_execution_id: `x-${id}`,
@@ -98,7 +101,7 @@ export const stateOf = (id: string, customer_id: string, rest: object = {}) => (
 
 export const begin = (run_id: string, run_date: string): Fact => ({
   _tag: "RunStarted",
-  run_id,
+  run_id: anId(run_id),
   job: "nightly",
   job_path: "jobs/nightly.yaml",
   run_date,
@@ -107,23 +110,30 @@ export const begin = (run_id: string, run_date: string): Fact => ({
 
 /** One task that was accepted, closed, pulled and settled; `id` names its execution and session. */
 export const succeed = Effect.fnUntraced(function* (
-  run_id: string,
+  run_name: string,
   id: string,
   customer_id: string,
   results: unknown,
   state: unknown = stateOf(id, customer_id),
 ) {
-  const task = { run_id, task_id: `${run_id}/${customer_id}/${engine}` }
-  const execution = { execution_id: `e-${id}`, session_id: `s-${id}` }
-  const meta = { ...task, ...execution, attempt: 1, customer_id, engine_reference: engine }
+  const run_id = anId(run_name)
+  const task = { run_id, task_id: anId(`${run_id}/${customer_id}/${engine}`) }
+  const execution = { execution_id: anId(`e-${id}`), session_id: anId(`s-${id}`) }
+  const meta = {
+    ...task,
+    ...execution,
+    attempt: 1,
+    customer_id: anId(customer_id),
+    engine_reference: anId(engine),
+  }
   const landedState = yield* land({ ...meta, kind: "state" }, state)
   const landedResults = yield* land({ ...meta, kind: "results" }, results)
   yield* append([
     {
       _tag: "TaskPlanned",
       ...task,
-      customer_id,
-      engine_reference: engine,
+      customer_id: anId(customer_id),
+      engine_reference: anId(engine),
       features: ["customer_information_read"],
     },
     { _tag: "StartIntended", ...task, attempt: 1, external_execution_id: `x-${id}`, probe: false },

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest"
+import { bodyBounds } from "../../src/contract/BodyBounds.ts"
 import { attachmentIds } from "../../src/records/AttachmentIds.ts"
 import { findRecords, pathText } from "../../src/records/FindRecords.ts"
 
@@ -130,6 +131,16 @@ describe("attachmentIds", () => {
     })
     expect(attachmentIds(null)).toEqual({ requestable: [], refused: [] })
   })
+
+  it("refuses a body that names more documents than a night can ask for, by one", () => {
+    const named = (count: number) => ({ attachments: Array.from({ length: count }, (_, n) => `doc-${n}`) })
+    const { documentsMax } = bodyBounds
+    expect(attachmentIds(named(documentsMax)).requestable).toHaveLength(documentsMax)
+    expect(attachmentIds([named(documentsMax), named(documentsMax)]).requestable).toHaveLength(documentsMax)
+    expect(() => attachmentIds(named(documentsMax + 1))).toThrow("it names more than 10000 documents")
+    const hostile = Array.from({ length: documentsMax + 1 }, (_, n) => ({ attachment: `../${n}` }))
+    expect(() => attachmentIds(hostile)).toThrow("it names more than 10000 documents")
+  })
 })
 
 describe("bounds of one body", () => {
@@ -153,7 +164,7 @@ describe("bounds of one body", () => {
     const data = Array.from({ length: 500_000 }, () => record)
     expect(findRecords(data).records).toHaveLength(500_000)
     expect(() => findRecords([...data, record])).toThrow(
-      expect.objectContaining({ name: "BoundBroken", message: "it holds more than 500000 records" }),
+      expect.objectContaining({ name: "BoundBroken", message: "it contains more than 500000 records" }),
     )
   })
 })

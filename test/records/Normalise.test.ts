@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest"
 import { flowResultsSource, profileSource, recordsIn } from "../../src/contract/ResultsSource.ts"
 import { makeNormaliser } from "../../src/records/Normalise.ts"
 import { degree, families, flushedRows, lineage, profile, readBack } from "./families.ts"
+import { anId } from "../harness/Id.ts"
 
 const idPattern = /^[0-9a-f]{32}$/
 
@@ -118,7 +119,7 @@ describe("the normaliser", () => {
       byProduct: new Map([["x", 1]]),
       tally: { bySubFamily: new Map([["x:y", 1]]), byProduct: new Map([["x", 1]]) },
     })
-    const { spec, table } = normaliser.flush()[0]!
+    const { spec, table } = [...normaliser.flush()][0]!
     expect(spec.name).toBe("other_records")
     expect((await readBack(spec, table)).rows).toEqual([
       {
@@ -193,13 +194,19 @@ describe("the normaliser", () => {
     const reordered = Object.fromEntries(Object.entries(degree).toReversed())
     const first = ids([degree, degree])
     expect(new Set(first).size).toBe(2)
-    const otherNight = { ...lineage, run_id: "r2", task_id: "r2/c", execution_id: "e-2", session_id: "s-2" }
+    const otherNight = {
+      ...lineage,
+      run_id: anId("r2"),
+      task_id: anId("r2/c"),
+      execution_id: anId("e-2"),
+      session_id: anId("s-2"),
+    }
     expect(ids([reordered, degree], otherNight)).toEqual(first)
-    expect(ids([degree], { ...lineage, customer_id: "c-0002" })).not.toEqual(first.slice(0, 1))
+    expect(ids([degree], { ...lineage, customer_id: anId("c-0002") })).not.toEqual(first.slice(0, 1))
     expect(ids([{ ...degree, official_id: "7" }])).not.toEqual(first.slice(0, 1))
     const pulled = { ...lineage, engine_reference: null, execution_id: null }
-    expect(ids([degree], pulled)).toEqual(ids([degree], { ...pulled, customer_id: null, run_id: "r2" }))
-    expect(ids([degree], pulled)).not.toEqual(ids([degree], { ...pulled, session_id: "s-9" }))
+    expect(ids([degree], pulled)).toEqual(ids([degree], { ...pulled, customer_id: null, run_id: anId("r2") }))
+    expect(ids([degree], pulled)).not.toEqual(ids([degree], { ...pulled, session_id: anId("s-9") }))
   })
 
   it("reads `data` of results, and a profile body with or without it", () => {
@@ -245,10 +252,17 @@ describe("the normaliser", () => {
   it("says when it is full, and is empty after a flush", () => {
     const normaliser = makeNormaliser(families)
     const text = "x".repeat(1_000_000)
-    for (let i = 0; i < 70; i++) normaliser.add(lineage, [{ product: "a", sub_family: "b", text }])
+    for (let i = 0; i < 70; i++) normaliser.add(lineage, [{ product: "a", sub_family: "b", i, text }])
     expect(normaliser.isFull).toBe(true)
-    expect(normaliser.flush().map(({ spec, rows }) => [spec.name, rows])).toEqual([["other_records", 70]])
-    expect([normaliser.isFull, normaliser.flush()]).toEqual([false, []])
+    // No table of more than 16 MB of text, and every row once and in order.
+    const flushed = [...normaliser.flush()]
+    expect(flushed.map(({ spec, rows }) => [spec.name, rows])).toEqual(
+      [16, 16, 16, 16, 6].map((rows) => ["other_records", rows]),
+    )
+    expect(flushed.map(({ table }) => table.numRows)).toEqual([16, 16, 16, 16, 6])
+    const ids = flushed.flatMap(({ table }) => [...table.getChild("record_id")!].map(String))
+    expect([ids.length, new Set(ids).size]).toEqual([70, 70])
+    expect([normaliser.isFull, [...normaliser.flush()]]).toEqual([false, []])
     for (let i = 0; i < 70; i++) normaliser.add(lineage, [{ ...degree, text }])
     expect(normaliser.isFull).toBe(true)
   })

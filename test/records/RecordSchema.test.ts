@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { NodeFileSystem } from "@effect/platform-node"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -67,7 +67,7 @@ describe("record schemas", () => {
     expect(wrong(good.replace("VARCHAR", "TEXT"))).toMatch(/^f\.yaml:7:18: .*expected one of VARCHAR/s)
     expect(wrong(good.replace("VARCHAR", '"DECIMAL(40,2)"'))).toMatch(/^f\.yaml:7:18: /)
     expect(wrong(good.replace("comment: Plate.", "commment: Plate."))).toMatch(
-      /^f\.yaml:7:\d+: (comment is missing|unknown key commment)\n/,
+      /^f\.yaml:7:\d+: (`comment` is missing|unknown key `commment`.*)\n/,
     )
     expect(wrong(good.replace("plate:", "Plate:"))).toMatch(/^f\.yaml:7:\d+: expected a name in snake_case$/)
     expect(wrong(good.replace("plate:", "constructor:"))).toMatch(
@@ -78,7 +78,13 @@ describe("record schemas", () => {
     expect(wrong(`${good}children:\n  tyres: { comment: Tyres. }\n`)).toMatch(
       /^f\.yaml:9:\d+: expected either columns or item$/,
     )
-    expect(wrong("")).toMatch(/^f\.yaml:1:1: /)
+    expect(wrong("")).toBe("f.yaml:1:1: expected a mapping")
+    expect(wrong(`${good}features: ${"[".repeat(10_000)}`)).toMatch(
+      /^f\.yaml:\d+:\d+: this is nested too deeply$/,
+    )
+    expect(wrong("columns: &a { x: *a }")).toBe(
+      "f.yaml:1:18: this is nested too deeply, or an alias (*) contains itself",
+    )
   })
 
   it("may not claim one table or one sub_family twice", async () => {

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { NodeFileSystem } from "@effect/platform-node"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { DuckDBInstance } from "@duckdb/node-api"
 import type { Table } from "apache-arrow"
 import { Effect } from "effect"
@@ -10,6 +10,7 @@ import type { TableSpec } from "../../src/records/Columns.ts"
 import { loadRecordSchemas } from "../../src/records/LoadRecordSchemas.ts"
 import type { Lineage, Normaliser } from "../../src/records/Normalise.ts"
 import { parquetBytes } from "../../src/records/Parquet.ts"
+import { anId } from "../harness/Id.ts"
 
 export const schemasFolder = new URL("../../schemas/records", import.meta.url).pathname
 
@@ -18,12 +19,12 @@ export const families = await Effect.runPromise(
 )
 
 export const lineage: Lineage = {
-  run_id: "nightly.2026-11-20",
-  task_id: "nightly.2026-11-20/c-0001/es-tax-agency:website",
-  execution_id: "e-1",
-  session_id: "s-1",
-  customer_id: "c-0001",
-  engine_reference: "es-tax-agency:website",
+  run_id: anId("nightly.2026-11-20"),
+  task_id: anId("nightly.2026-11-20/c-0001/es-tax-agency:website"),
+  execution_id: anId("e-1"),
+  session_id: anId("s-1"),
+  customer_id: anId("c-0001"),
+  engine_reference: anId("es-tax-agency:website"),
 }
 
 export const profile = {

@@ -1,9 +1,11 @@
 /** What a finished run answers its caller. */
 import { describe, expect, it } from "vitest"
-import type { Fact, Outcome } from "../../src/ledger/Fact.ts"
+import type { Outcome } from "../../src/ends/EndRow.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import { exitCodeOf, hasLeftovers } from "../../src/report/ExitCode.ts"
 import { executed, idOf, planned, run_id, settled, started } from "./Samples.ts"
+import { anId } from "../harness/Id.ts"
 
 const fold = (facts: ReadonlyArray<Fact>) => {
   const run = foldRun([started, ...facts].map((fact, seq) => ({ seq, at: seq, fact })))
@@ -21,16 +23,16 @@ const succeeded = [planned("c"), ...executed("c", {}), settled("c", "succeeded",
 const drained: Fact = {
   _tag: "AttemptDrained",
   run_id,
-  task_id: idOf("c"),
+  task_id: anId(idOf("c")),
   attempt: 1,
-  execution_id: "e-c",
+  execution_id: anId("e-c"),
 }
 const exported = [...succeeded.slice(0, -1), drained, ...succeeded.slice(-1)]
 const deletion = (outcome: "deleted" | "gone" | "pending"): Fact => ({
   _tag: "DeleteAnswered",
   run_id,
-  task_id: idOf("c"),
-  execution_id: "e-c",
+  task_id: anId(idOf("c")),
+  execution_id: anId("e-c"),
   http_status: 204,
   outcome,
 })

@@ -2,11 +2,14 @@
  * Runs in miniature for the report's tests: facts in order, a second apart, folded by the ledger's own fold.
  */
 import { expect } from "vitest"
-import type { Fact, Outcome, WhoActs } from "../../src/ledger/Fact.ts"
+import type { Outcome, WhoActs } from "../../src/ends/EndRow.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
+import { said } from "../ends/Said.ts"
+import { anId } from "../harness/Id.ts"
 
-export const run_id = "demo.2026-11-21"
+export const run_id = anId("demo.2026-11-21")
 export const startAt = Date.UTC(2026, 10, 21, 2, 0, 0)
 
 export const started: Fact = {
@@ -18,14 +21,15 @@ export const started: Fact = {
   tool_version: "0.1.0",
 }
 
-export const idOf = (customer_id: string, engine = "bank:website") => `${run_id}/${customer_id}/${engine}`
+export const idOf = (customer_id: string, engine = "bank:website") =>
+  anId(`${run_id}/${customer_id}/${engine}`)
 
 export const planned = (customer_id: string, engine_reference = "bank:website"): Fact => ({
   _tag: "TaskPlanned",
   run_id,
-  task_id: idOf(customer_id, engine_reference),
-  customer_id,
-  engine_reference,
+  task_id: anId(idOf(customer_id, engine_reference)),
+  customer_id: anId(customer_id),
+  engine_reference: anId(engine_reference),
   features: ["accounts_read"],
 })
 
@@ -40,7 +44,7 @@ export const settled = (
   run_id,
   task_id: idOf(customer_id),
   outcome,
-  reason,
+  reason: said(reason),
   who_acts,
   ...(more.message === undefined ? {} : { message: more.message }),
 })
@@ -53,7 +57,7 @@ export const executed = (
   products_count: Readonly<Record<string, number>>,
 ): Array<Fact> => {
   const attempt = { run_id, task_id: idOf(customer_id), attempt: 1 }
-  const execution_id = `e-${customer_id}`
+  const execution_id = anId(`e-${customer_id}`)
   return [
     { _tag: "StartIntended", ...attempt, external_execution_id: "nj-1", probe: false },
     {
@@ -62,7 +66,7 @@ export const executed = (
       answer: "accepted",
       http_status: 202,
       execution_id,
-      session_id: "s",
+      session_id: anId("s"),
     },
     {
       _tag: "AttemptClosed",
@@ -77,7 +81,7 @@ export const executed = (
 }
 
 export const deleted = (customer_id: string): ReadonlyArray<Fact> => {
-  const about = { run_id, task_id: idOf(customer_id), execution_id: `e-${customer_id}` }
+  const about = { run_id, task_id: idOf(customer_id), execution_id: anId(`e-${customer_id}`) }
   return [
     { _tag: "DeleteIntended", ...about, landed_sha256: "bb" },
     { _tag: "DeleteAnswered", ...about, http_status: 204, outcome: "deleted" },

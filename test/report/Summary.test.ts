@@ -1,17 +1,24 @@
 /**
- * What the summary says of a run: counts, who must act on what, what is left; and that every reason has
- * advice.
+ * What the summary says of a run: counts, who must act on what and what to do next, and what is left.
  */
 import { describe, expect, it } from "vitest"
-import { statusReasonsByCode } from "../../src/contract/Vocabulary.ts"
-import { ownEnds } from "../../src/ends/Ends.ts"
-import { advice, adviceOf } from "../../src/report/Advice.ts"
+import { cutText } from "../../src/contract/TextBounds.ts"
 import { exitCodeOf } from "../../src/report/ExitCode.ts"
 import { renderSummary } from "../../src/report/RenderSummary.ts"
 import { summarise } from "../../src/report/Summary.ts"
 import { deleted, executed, idOf, planned, run_id, runOf, settled } from "./Samples.ts"
+import { anId } from "../harness/Id.ts"
 
 const escape = String.fromCharCode(27)
+
+const blocked = {
+  means: "The source blocked the user.",
+  next: "Ask the customer to have it unblocked there. The login is not sent again until it changes or is released.",
+}
+const unknown = {
+  means: "The service has no such engine.",
+  next: "Correct the reference; `nightjar engines list` shows them all.",
+}
 
 const night = () =>
   runOf(
@@ -49,7 +56,8 @@ describe("summary", () => {
           count: 4,
           examples: ["b bank:website", "c bank:website", "d bank:website"],
           message: undefined,
-          advice: advice.BLOCKED_USER,
+          means: blocked.means,
+          advice: blocked.next,
         },
         {
           who_acts: "engineer",
@@ -58,7 +66,8 @@ describe("summary", () => {
           count: 1,
           examples: ["f bank:website"],
           message: "no such engine",
-          advice: advice.ENGINE_UNKNOWN,
+          means: unknown.means,
+          advice: unknown.next,
         },
       ],
       deletions: { done: 1, pending: 0, kept: 0 },
@@ -78,7 +87,7 @@ describe("summary", () => {
         settled("a", "partial", "RECORDS_UNREACHABLE", "engineer"),
         { _tag: "StartIntended", ...attempt, external_execution_id: "nj-2", probe: true },
         { _tag: "OrphanSuspected", ...attempt, external_execution_id: "nj-2" },
-        { _tag: "StartAnswered", ...attempt, answer: "accepted", execution_id: "e-b" },
+        { _tag: "StartAnswered", ...attempt, answer: "accepted", execution_id: anId("e-b") },
       ),
     )
     const { deletions, orphans_suspected, warnings, troubles, outcomes } = summary
@@ -87,8 +96,8 @@ describe("summary", () => {
       orphans_suspected: [idOf("b")],
       outcomes: { succeeded: 0, partial: 1, failed: 0, skipped: 0, unfinished: 1 },
       warnings: [
-        "1 executions are still in flight at the service",
-        "1 lost starts were sent again: the first may have run unseen at the service",
+        "1 execution still in flight at the service [executions-in-flight]",
+        "1 start sent again because the answer was lost: the first may have run at the service [start-repeated]",
       ],
     })
     expect(troubles.map(({ reason, who_acts }) => [reason, who_acts])).toEqual([
@@ -110,24 +119,9 @@ describe("answers that are not in the tables", () => {
       left_out: [left, { ...left, where: "x" }],
     })
     expect(summarise(run).warnings).toEqual([
-      `2 answers not in the tables: landing/${run_id}/${where}: the body cannot be used: it is too deep`,
+      `2 answers not in the tables: landing/${run_id}/${where}: the body cannot be used: it is too deep [answers-left-out]`,
     ])
     expect(exitCodeOf(run, "keep")).toBe(3)
-  })
-})
-
-describe("advice", () => {
-  const { ONGOING: _, ACTION_REQUIRED: __, ...ended } = statusReasonsByCode
-  const reasons = [...Object.values(ended).flat(), ...Object.keys(ownEnds)]
-
-  it("has a sentence or two for every reason that ends a run, of the reference and of ours", () => {
-    expect(reasons.filter((reason) => !Object.hasOwn(advice, reason))).toEqual([])
-    expect(Object.values(advice).filter((text) => !/^[A-Z].*\.$/.test(text) || text.length > 150)).toEqual([])
-  })
-
-  it("sends an engineer where the reference lists no such reason", () => {
-    expect(adviceOf("BRAND_NEW")).toMatch(/engineer should look/)
-    expect(adviceOf("toString")).toMatch(/engineer should look/)
   })
 })
 
@@ -138,16 +132,16 @@ describe("the rendered summary", () => {
 6 tasks: 1 succeeded, 4 failed, 1 skipped
 1 execution, 5 products counted
 
-The customer must act (4 tasks)
+Action needed from the customer (4 tasks)
    4  BLOCKED_USER (failed)
       b bank:website, c bank:website, d bank:website and 1 more
-      ${advice.BLOCKED_USER}
+      ${blocked.means} ${blocked.next}
 
-An engineer must look (1 task)
+Action needed from an engineer (1 task)
    1  ENGINE_UNKNOWN (skipped)
       f bank:website
       “no such engine”
-      ${advice.ENGINE_UNKNOWN}
+      ${unknown.means} ${unknown.next}
 
 Executions: 1 deleted at the service.
 Exit code 3: the run is over; some tasks need the customer or an engineer and fail again unchanged.`,
@@ -170,10 +164,7 @@ Exit code 3: the run is over; some tasks need the customer or an engineer and fa
     const state = runOf(planned("a"), settled("a", "failed", long, "engineer", { message: long }))
     const summary = summarise(state)
     expect(summary.troubles.map(({ reason, message }) => [reason, message])).toEqual([
-      [
-        `${long.slice(0, 200)}… (3000000 characters, cut)`,
-        `${long.slice(0, 1_000)}… (3000000 characters, cut)`,
-      ],
+      [cutText(long, 200), cutText(long, 1_000)],
     ])
     expect(renderSummary(summary, { width: Infinity, colour: false }).length).toBeLessThan(2_000)
   })

@@ -4,16 +4,24 @@ import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import { summarise } from "../../src/report/Summary.ts"
 import { renderRecorded } from "../../src/report/Timeline.ts"
+import { anId } from "../harness/Id.ts"
 
-const run_id = "nightly.2026-11-21"
-const task_id = `${run_id}/c-1/bank`
-const token = { name: "c-1/bank", token_id: "t-1", customer_id: "c-1", engine_reference: "bank" }
+const run_id = anId("nightly.2026-11-21")
+const task_id = anId(`${run_id}/c-1/bank`)
+const token = { name: "c-1/bank", token_id: "t-1", customer_id: anId("c-1"), engine_reference: anId("bank") }
 const attempt = { run_id, task_id, attempt: 1 }
 const expires_at = Date.UTC(2026, 11, 1)
 
 const facts: ReadonlyArray<Fact> = [
   { _tag: "RunStarted", run_id, job: "j", job_path: "j", run_date: "2026-11-21", tool_version: "0" },
-  { _tag: "TaskPlanned", run_id, task_id, customer_id: "c-1", engine_reference: "bank", features: [] },
+  {
+    _tag: "TaskPlanned",
+    run_id,
+    task_id,
+    customer_id: anId("c-1"),
+    engine_reference: anId("bank"),
+    features: [],
+  },
   {
     _tag: "StartIntended",
     ...attempt,
@@ -21,9 +29,9 @@ const facts: ReadonlyArray<Fact> = [
     token_id: "t-1",
     probe: false,
   },
-  { _tag: "TicketIssued", ...attempt, execution_id: "e-1" },
-  { _tag: "TicketDropped", ...attempt, execution_id: "e-1", reason: "REFUSED" },
-  { _tag: "TicketDropped", ...attempt, execution_id: "e-1", reason: "NO_AUTH_OK" },
+  { _tag: "TicketIssued", ...attempt, execution_id: anId("e-1") },
+  { _tag: "TicketDropped", ...attempt, execution_id: anId("e-1"), reason: "REFUSED" },
+  { _tag: "TicketDropped", ...attempt, execution_id: anId("e-1"), reason: "NO_AUTH_OK" },
   { _tag: "TokenStored", run_id, task_id, ...token, features: ["accounts_read"], expires_at },
   { _tag: "TokenExpiring", run_id, task_id, ...token, expires_at },
   { _tag: "TokenDropped", run_id, task_id, ...token, reason: "LOCKED" },
@@ -36,8 +44,8 @@ describe("facts about tokens", () => {
     expect(recorded.slice(2).map((one) => renderRecorded(one).slice(21))).toEqual([
       "attempt 1: start, with token t-1, external id x",
       "attempt 1: a ticket was issued; it is exchanged once the login has succeeded",
-      "attempt 1: the ticket brought no token: REFUSED",
-      "attempt 1: the ticket brought no token: NO_AUTH_OK",
+      "attempt 1: the ticket was not exchanged for a token: REFUSED",
+      "attempt 1: the ticket was not exchanged for a token: NO_AUTH_OK",
       "token c-1/bank stored, for accounts_read; it ends 2026-12-01",
       "token c-1/bank ends 2026-12-01",
       "token c-1/bank is not used any more: LOCKED",
@@ -48,9 +56,9 @@ describe("facts about tokens", () => {
   it("warn of what ends and of what was asked for in vain, but not of a login that failed anyway", () => {
     const run = foldRun(recorded)
     expect(run && summarise(run).warnings).toEqual([
-      "1 stored tokens end within 14 days, the first 2026-12-01",
-      "1 tickets brought no token: REFUSED",
-      "1 stored tokens are not used any more: LOCKED",
+      "1 stored token will expire within 14 days, the first on 2026-12-01 [tokens-expiring]",
+      "1 ticket not exchanged for a token: REFUSED [ticket-dropped]",
+      "1 stored token not used any more: LOCKED [token-dropped]",
     ])
   })
 

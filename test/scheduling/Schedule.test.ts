@@ -7,13 +7,19 @@ import * as fc from "fast-check"
 import { DelayQueue } from "../../src/foundation/DelayQueue.ts"
 import { Schedule } from "../../src/scheduling/Schedule.ts"
 import type { Candidate } from "../../src/scheduling/Schedule.ts"
+import { anId } from "../harness/Id.ts"
 
 const candidate = (
   task_id: string,
   customer_id = task_id,
   engine_reference = "bank",
   fingerprint: string | undefined = undefined,
-): Candidate => ({ task_id, customer_id, engine_reference, fingerprint })
+): Candidate => ({
+  task_id: anId(task_id),
+  customer_id: anId(customer_id),
+  engine_reference: anId(engine_reference),
+  fingerprint,
+})
 
 const ids = (candidates: ReadonlyArray<Candidate>) => candidates.map(({ task_id }) => task_id)
 
@@ -80,7 +86,7 @@ describe("Schedule", () => {
             expect([schedule.waiting, schedule.inFlight]).toEqual([waiting.size, flying.length])
             const choice = choices[turn % choices.length] ?? 0
             if (choice % 29 === 0) {
-              const engine = `e${choice % 4}`
+              const engine = anId(`e${choice % 4}`)
               const until = Math.max(now + (choice % 50), closedUntil.get(engine) ?? 0)
               schedule.closeEngine(engine, now + (choice % 50))
               closedUntil.set(engine, until)
@@ -94,7 +100,7 @@ describe("Schedule", () => {
               flying.push(taken)
             } else if (flying.length > 0 && choice % 3 > 0) {
               const [released] = flying.splice(choice % flying.length, 1)
-              schedule.release(released?.task_id ?? "")
+              schedule.release(released?.task_id ?? anId(""))
             } else now += 1 + (choice % 20)
           }
         },
@@ -108,7 +114,7 @@ describe("Schedule", () => {
       fc.property(candidatesArbitrary, fc.integer({ min: 0, max: 300 }), (arrivals, closedUntil) => {
         const schedule = new Schedule({ max_in_flight: 1_000, per_engine: 1_000 })
         for (const one of arrivals) schedule.add(one.candidate, one.notBefore)
-        schedule.closeEngine("e0", closedUntil)
+        schedule.closeEngine(anId("e0"), closedUntil)
         takeAll(schedule, 0)
         const wake = schedule.nextWake(0)
         for (let now = 1; now < (wake ?? 400); now++) expect(schedule.take(now)).toBeUndefined()
@@ -125,17 +131,17 @@ describe("Schedule", () => {
     for (let index = 0; index < 50; index++) schedule.add(candidate(`long${index}`, undefined, "long"))
     for (let index = 0; index < 3; index++) schedule.add(candidate(`short${index}`, undefined, "short"))
     expect(takeAll(schedule, 0)).toEqual(["long0", "short0", "long1", "short1", "long2", "short2"])
-    schedule.release("short0")
+    schedule.release(anId("short0"))
     expect(takeAll(schedule, 0)).toEqual(["long3"])
-    schedule.release("short1")
+    schedule.release(anId("short1"))
     expect(takeAll(schedule, 0)).toEqual([])
   })
 
   it("keeps an engine closed until the later of two moments, and says when to come back", () => {
     const schedule = new Schedule({ max_in_flight: 9, per_engine: 9 })
     schedule.add(candidate("t1"))
-    schedule.closeEngine("bank", 600)
-    schedule.closeEngine("bank", 30)
+    schedule.closeEngine(anId("bank"), 600)
+    schedule.closeEngine(anId("bank"), 30)
     expect([takeAll(schedule, 599), schedule.nextWake(599), takeAll(schedule, 600)]).toEqual([
       [],
       600,
@@ -150,10 +156,10 @@ describe("Schedule", () => {
     schedule.add(candidate("t1", "c1"))
     schedule.add(candidate("t2", "c9", "bank", "login"))
     schedule.add(candidate("t3", "c3"))
-    schedule.release("old2")
-    schedule.release("old2")
+    schedule.release(anId("old2"))
+    schedule.release(anId("old2"))
     expect(takeAll(schedule, 0)).toEqual(["t3"])
-    schedule.release("old1")
+    schedule.release(anId("old1"))
     expect([takeAll(schedule, 0).toSorted(), schedule.inFlight]).toEqual([["t1", "t2"], 3])
   })
 
@@ -165,7 +171,7 @@ describe("Schedule", () => {
     schedule.add(candidate("other-later", "c3", "tax"), 40)
     schedule.add(candidate("other", "c4", "tax"))
     expect(takeAll(schedule, 0)).toEqual(["other"])
-    expect(ids(schedule.drain("bank"))).toEqual(["same-login", "later"])
+    expect(ids(schedule.drain(anId("bank")))).toEqual(["same-login", "later"])
     expect([schedule.waiting, schedule.nextWake(0)]).toEqual([1, 40])
     expect([ids(schedule.drain()), schedule.waiting, schedule.nextWake(0)]).toEqual([
       ["other-later"],
@@ -190,7 +196,7 @@ describe("Schedule", () => {
       const batch = takeAll(schedule, 1_000)
       expect(batch.length).toBeGreaterThan(0)
       taken += batch.length
-      for (const task_id of batch) schedule.release(task_id)
+      for (const task_id of batch) schedule.release(anId(task_id))
     }
     expect(taken).toBe(100_000)
     expect(process.cpuUsage(before).user / 1e6).toBeLessThan(5)

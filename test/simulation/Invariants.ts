@@ -8,6 +8,7 @@ import type { PublishedBody } from "../../src/publishing/PublisherMemory.ts"
 import type { ExecutionSeen } from "../../src/sandbox/admin/Truth.ts"
 import { neighbourApplication } from "./Neighbour.ts"
 import type { NightOutcome } from "./SimulatedNight.ts"
+import { anId } from "../harness/Id.ts"
 
 export interface Violation {
   readonly promise: number
@@ -147,7 +148,7 @@ const rejectedOnce = (night: NightOutcome): ReadonlyArray<Violation> => {
     if (
       refused !== undefined &&
       again !== undefined &&
-      known.has(refused.execution_id) &&
+      known.has(anId(refused.execution_id)) &&
       wasRead(night, refused, again)
     )
       violations.push({

@@ -7,6 +7,7 @@ import { builtInSources } from "../../src/contract/ResultsSource.ts"
 import { statusReasonsByCode } from "../../src/contract/Vocabulary.ts"
 import { standingSessionId } from "../../src/sandbox/flows/StandingSessions.ts"
 import type { Assignment, Job } from "../../src/jobs/Job.ts"
+import { anId } from "../harness/Id.ts"
 
 const minute = 60_000
 const hour = 60 * minute
@@ -86,8 +87,8 @@ const assignment = (
   const password = random() < 0.02 ? "abc" : "a-secret-password"
   const literal = (value: unknown) => ({ _tag: "Literal", value: Redacted.make(value) }) as const
   return {
-    customer_id: `c-${String(index).padStart(4, "0")}`,
-    engine_reference: index < 3 ? pick(random, engines.slice(5)) : pick(random, engines.slice(0, 5)),
+    customer_id: anId(`c-${String(index).padStart(4, "0")}`),
+    engine_reference: anId(index < 3 ? pick(random, engines.slice(5)) : pick(random, engines.slice(0, 5))),
     features: [],
     configurations: {},
     hooks_extra_data: {},
@@ -105,8 +106,8 @@ const standingSessions = (random: () => number): Job["sessions"] =>
   random() < 0.6
     ? []
     : Array.from({ length: 1 + Math.floor(random() * 6) }, (_, index) => ({
-        session_id: standingSessionId(Math.floor(random() ** 2 * 4_000) + index * 5_000),
-        customer_id: random() < 0.5 ? undefined : `c-9${index}`,
+        session_id: anId(standingSessionId(Math.floor(random() ** 2 * 4_000) + index * 5_000)),
+        customer_id: random() < 0.5 ? undefined : anId(`c-9${index}`),
       }))
 
 export const makeJob = (random: () => number, customers: number, tokens: boolean): Job => {

@@ -6,7 +6,7 @@
 import { DatabaseSync } from "node:sqlite"
 import { Effect, Layer, Redacted } from "effect"
 import { HttpClient, HttpClientRequest, HttpServerResponse } from "effect/http"
-import { TokenStoreLayer } from "../../src/tokens/TokenStore.ts"
+import { TokenStore } from "../../src/tokens/TokenStore.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
 import { SandboxClient } from "../../src/sandbox/server/SandboxClient.ts"
 import type { SimulatedService } from "./SimulatedService.ts"
@@ -17,7 +17,7 @@ export const ourApplication = "65f0c0ffee00000000000001"
 
 export const openTokens = (): DatabaseSync => openTokenDatabase(":memory:")
 export const tokenStore = (database: DatabaseSync | undefined) =>
-  database === undefined ? Layer.empty : TokenStoreLayer.over(database, { key, service: "sandbox" })
+  database === undefined ? Layer.empty : TokenStore.layerOver(database, { key, service: "sandbox" })
 
 /** What was heard at the service's door. */
 export interface Heard {

@@ -3,7 +3,7 @@
  * The long campaign is `npm run simulate -- --seeds N`.
  */
 import { fileURLToPath } from "node:url"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Redacted } from "effect"
 import { HttpClient } from "effect/http"
 import { beforeAll, describe, expect, it } from "vitest"

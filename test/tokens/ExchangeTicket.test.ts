@@ -8,7 +8,7 @@ import type { ExchangeAnswer, StartCall } from "../../src/client/Service.ts"
 import { SecretRefused, UnexpectedAnswer } from "../../src/client/Service.ts"
 import type { Prepared, TokenRef } from "../../src/execution/Work.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import { TokenStore, TokenStoreLayer } from "../../src/tokens/TokenStore.ts"
+import { TokenStore } from "../../src/tokens/TokenStore.ts"
 import type { OpenTokenStore } from "../../src/tokens/TokenStore.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
 import { idOf, makePlace, night, ready, run_id, second } from "../execution/ScriptedNight.ts"
@@ -27,15 +27,16 @@ import {
   working,
 } from "../execution/ScriptedService.ts"
 import type { Script } from "../execution/ScriptedService.ts"
+import { anId } from "../harness/Id.ts"
 
 const ticket = "ticket-canary-1"
 const token_key = "token-key-canary-1"
-const execution = "e-c-1-1"
+const execution = anId("e-c-1-1")
 
 const options = { key: Redacted.make("7a".repeat(32)), service: "sandbox" }
 const placeWithStore = () => {
   const database = openTokenDatabase(":memory:")
-  const tokens = Layer.orDie(TokenStoreLayer.over(database, options))
+  const tokens = Layer.orDie(TokenStore.layerOver(database, options))
   return { ...makePlace(), tokens } satisfies Place
 }
 const inStore = <A, E>(place: Place, work: (store: OpenTokenStore) => Effect.Effect<A, E>) =>
@@ -85,7 +86,12 @@ const issuing = (id: string) => {
 const exchanged: ExchangeAnswer = {
   _tag: "Exchanged",
   token: { token_id: "t-1", token_key: Redacted.make(token_key) },
-  context: { customer_id: "c-1", engine_reference: "bank", features: ["accounts_read"], app_id: "app" },
+  context: {
+    customer_id: anId("c-1"),
+    engine_reference: anId("bank"),
+    features: ["accounts_read"],
+    app_id: "app",
+  },
 }
 const queued = state("ONGOING", "ACCEPTED", { authentication_status: "not-performed" })
 const good: Script = {
@@ -223,7 +229,7 @@ describe("a ticket", () => {
 
   it.effect("whose token is somebody else's is let go, and the token with it", () =>
     Effect.gen(function* () {
-      for (const context of [{ customer_id: "c-2" }, { engine_reference: "tax" }]) {
+      for (const context of [{ customer_id: anId("c-2") }, { engine_reference: anId("tax") }]) {
         const place = placeWithStore()
         const end = yield* run(place, { script: { ...good, exchange: () => ({ ...exchanged, context }) } })
         expect([ofTokens(end), yield* content(place)]).toEqual([
@@ -323,8 +329,8 @@ describe("a token", () => {
         store.keepToken(
           {
             ...byToken,
-            customer_id: "c-1",
-            engine_reference: "bank",
+            customer_id: anId("c-1"),
+            engine_reference: anId("bank"),
             app_id: undefined,
             features: [],
             locking_hash: undefined,
@@ -450,8 +456,8 @@ describe("a token", () => {
               token_id: "t-1",
               probe: false,
             },
-            { _tag: "StartAnswered", ...about, answer: "accepted", execution_id: execution },
-            { _tag: "AttemptClosed", ...about, execution_id: execution, ...refusal },
+            { _tag: "StartAnswered", ...about, answer: "accepted", execution_id: anId(execution) },
+            { _tag: "AttemptClosed", ...about, execution_id: anId(execution), ...refusal },
           ],
         },
         withToken,

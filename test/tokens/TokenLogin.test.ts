@@ -14,13 +14,14 @@ import type { ResolvedLogin } from "../../src/planning/Logins.ts"
 import { planTasks } from "../../src/planning/Plan.ts"
 import { makeShelf } from "../../src/tokens/TokenLogin.ts"
 import { assignment, planOn, refitOn, fitOf, grounds, key, known, login } from "../planning/Samples.ts"
+import { anId } from "../harness/Id.ts"
 
 const day = 24 * 60 * 60_000
 const now = Date.UTC(2026, 10, 21)
 const values = { username: "user", password: "pass word" }
 const fingerprint = fingerprintLogin(key, "bank:website", values)
 const service = "https://service.example"
-const bank = { customer_id: "c-1", engine_reference: "bank:website" }
+const bank = { customer_id: anId("c-1"), engine_reference: anId("bank:website") }
 
 const stored = (changes: Partial<StoredToken> = {}): StoredToken => ({
   ...bank,
@@ -101,8 +102,8 @@ describe("a job that asks for tokenized access", () => {
       "leaves alone what belongs to another service, customer or engine",
       [
         stored({ service: "https://elsewhere.example" }),
-        stored({ customer_id: "c-2" }),
-        stored({ engine_reference: "tax:website" }),
+        stored({ customer_id: anId("c-2") }),
+        stored({ engine_reference: anId("tax:website") }),
       ],
       "parameters, asking for a ticket",
     ],
@@ -152,10 +153,14 @@ describe("a token that a job names", () => {
   const cases: ReadonlyArray<readonly [string, ReadonlyArray<StoredToken>, string]> = [
     ["logs in", [stored({ name: "mine" })], "token t-1"],
     ["logs in nobody when nothing has its name", [], "failed TOKEN_UNKNOWN engineer"],
-    ["logs in nobody else", [stored({ name: "mine", customer_id: "c-2" })], "failed TOKEN_MISMATCH engineer"],
+    [
+      "logs in nobody else",
+      [stored({ name: "mine", customer_id: anId("c-2") })],
+      "failed TOKEN_MISMATCH engineer",
+    ],
     [
       "logs in on no other engine",
-      [stored({ name: "mine", engine_reference: "tax:website" })],
+      [stored({ name: "mine", engine_reference: anId("tax:website") })],
       "failed TOKEN_MISMATCH engineer",
     ],
     [
@@ -198,7 +203,7 @@ describe("the features of a token", () => {
       : outcomeOf(decision)
   }
   const outside =
-    "yearly_individual_tax is outside the token's features and is not asked for; a token made anew could have it"
+    "yearly_individual_tax is outside the token's features and is not asked for; a new token could include it"
 
   it("narrow what the job asks for, which a warning says", () => {
     expect(narrowed(["accounts_read"], "accounts_read", "yearly_individual_tax")).toEqual([
@@ -226,8 +231,8 @@ describe("promise 4 with tokens", () => {
           at: 1,
           fact: {
             _tag: "CredentialRejected" as const,
-            run_id: "r",
-            task_id: "t",
+            run_id: anId("r"),
+            task_id: anId("t"),
             fingerprint: print,
             ...bank,
             reason: "BLOCKED_USER",
@@ -285,7 +290,7 @@ describe("a plan with tokens", () => {
           max_wait: Duration.millis(1),
         },
       },
-      run_id: "n.2026-11-21",
+      run_id: anId("n.2026-11-21"),
       engines: new Map([["bank:website", known()]]),
       fits: [fitOf(about, given, known())],
       logins: [given],

@@ -13,9 +13,10 @@ import { LedgerFailed } from "../../src/ledger/Ledger.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
 import { deriveKey, makeSalt, readKey, TokenStoreRefused } from "../../src/tokens/TokenSealing.ts"
 import { tokenLifetimeMs } from "../../src/tokens/StoredToken.ts"
-import { listTokens, TokenStore, TokenStoreLayer } from "../../src/tokens/TokenStore.ts"
+import { listTokens, TokenStore } from "../../src/tokens/TokenStore.ts"
 import type { NewToken, TokenStoreOptions } from "../../src/tokens/StoredToken.ts"
 import type { OpenTokenStore } from "../../src/tokens/TokenStore.ts"
+import { anId } from "../harness/Id.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "tokens-"))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -31,8 +32,8 @@ const ticketValue = "ticket-canary-77cd"
 const token = (changes: Partial<NewToken> = {}): NewToken => ({
   name: "c-1/bank",
   token_id: "t-1",
-  customer_id: "c-1",
-  engine_reference: "bank",
+  customer_id: anId("c-1"),
+  engine_reference: anId("bank"),
   app_id: "app",
   features: ["accounts_read"],
   locking_hash: "v1.x",
@@ -42,9 +43,9 @@ const token = (changes: Partial<NewToken> = {}): NewToken => ({
   ...changes,
 })
 const ticket = {
-  execution_id: "e-1",
-  customer_id: "c-1",
-  engine_reference: "bank",
+  execution_id: anId("e-1"),
+  customer_id: anId("c-1"),
+  engine_reference: anId("bank"),
   fingerprint: "f1",
   features: ["accounts_read"],
   issued_at: 5,
@@ -58,7 +59,7 @@ const within = <A>(
   Effect.gen(function* () {
     const store = yield* TokenStore
     return store._tag === "Open" ? yield* work(store) : yield* Effect.die("closed")
-  }).pipe(Effect.provide(TokenStoreLayer.open(path, { key: keyOne, service, ...options })))
+  }).pipe(Effect.provide(TokenStore.layer(path, { key: keyOne, service, ...options })))
 
 const keyOf = (store: OpenTokenStore) =>
   Effect.map(store.tokenKey({ name: "c-1/bank", token_id: "t-1" }), (key) => key && Redacted.value(key))
@@ -141,7 +142,7 @@ describe("the token store", () => {
           [20, true],
         ])
         yield* within(path, (store) =>
-          Effect.andThen(store.dropToken(token(), "LOCKED"), store.dropTicket("e-1")),
+          Effect.andThen(store.dropToken(token(), "LOCKED"), store.dropTicket(anId("e-1"))),
         )
         expect(tails.filter((tail) => sealedAt().includes(tail))).toEqual([])
       }),
@@ -224,7 +225,12 @@ describe("the entries", () => {
       const elsewhere = { service: "https://elsewhere.example" }
       const seen = yield* within(
         path,
-        (store) => Effect.all([store.tokens, store.tokensOf("c-1", "bank"), keyOf(store)]),
+        (store) =>
+          Effect.all([
+            store.tokens,
+            store.tokensOf({ customer_id: anId("c-1"), engine_reference: anId("bank") }),
+            keyOf(store),
+          ]),
         elsewhere,
       )
       expect([seen[0].length, seen[1], seen[2]]).toEqual([1, [], undefined])
@@ -235,14 +241,14 @@ describe("the entries", () => {
     Effect.gen(function* () {
       const path = newFile()
       yield* within(path, (store) => store.keepTicket(ticket, Redacted.make(ticketValue)))
-      yield* within(path, (store) => store.noteTries("e-1", 1))
+      yield* within(path, (store) => store.noteTries(anId("e-1"), 1))
       const [pending, value] = yield* within(path, (store) =>
-        Effect.all([store.pendingTicket("e-1"), store.ticketValue("e-1")]),
+        Effect.all([store.pendingTicket(anId("e-1")), store.ticketValue(anId("e-1"))]),
       )
       expect(pending).toEqual({ ...ticket, service, tries: 1 })
       expect(value && Redacted.value(value)).toBe(ticketValue)
       yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), "e-1"))
-      expect(yield* within(path, (store) => store.pendingTicket("e-1"))).toBeUndefined()
+      expect(yield* within(path, (store) => store.pendingTicket(anId("e-1")))).toBeUndefined()
     }),
   )
 
@@ -251,9 +257,9 @@ describe("the entries", () => {
       const path = newFile()
       yield* within(path, (store) => store.keepTicket(ticket, Redacted.make(ticketValue)))
       yield* TestClock.adjust("7 days")
-      expect(yield* within(path, (store) => store.pendingTicket("e-1"))).toBeDefined()
+      expect(yield* within(path, (store) => store.pendingTicket(anId("e-1")))).toBeDefined()
       yield* TestClock.adjust("1 minute")
-      expect(yield* within(path, (store) => store.pendingTicket("e-1"))).toBeUndefined()
+      expect(yield* within(path, (store) => store.pendingTicket(anId("e-1")))).toBeUndefined()
     }),
   )
 

@@ -9,9 +9,9 @@ import { Argument, Command, Flag } from "effect/cli"
 import { NoProgressFlag, jsonFlag, outputFolder } from "../CommonFlags.ts"
 import { endWith } from "../Failures.ts"
 import type { Assignment, Job } from "../../jobs/Job.ts"
+import { toldWhole } from "../../messages/Catalogue.ts"
 import { loadJobs } from "../Jobs.ts"
 import { note } from "../Output.ts"
-
 import { closeLock, prepareOutput } from "../RunFolder.ts"
 import { Wiring } from "../Wiring.ts"
 
@@ -22,29 +22,22 @@ const flags = {
   job: Argument.String("JOB").pipe(Argument.withDescription("A job file, such as jobs/demo.yaml")),
   customer: Flag.String("customer").pipe(
     Flag.withMetavar("ID"),
-    Flag.withDescription("The customer to run; needed where the job has several"),
+    Flag.withDescription("The customer; required if the job has several"),
     Flag.optional,
   ),
   engine: Flag.String("engine").pipe(
     Flag.withMetavar("REF"),
-    Flag.withDescription("The engine to run on; needed where that customer has several"),
+    Flag.withDescription("The engine; required if that customer has several"),
     Flag.optional,
   ),
   write: Flag.String("write").pipe(
     Flag.withMetavar("DIR"),
-    Flag.withDescription("Where the results sources go (default: beside the recording)"),
+    Flag.withDescription("Folder for results sources (default: beside the calls)"),
     Flag.optional,
   ),
-  probeConflict: boolean(
-    "probe-conflict",
-    "Send the start once more while the first is open, to see its 409; a service that breaks this rule " +
-      "would log in twice",
-  ),
-  acceptUncounted: boolean(
-    "accept-uncounted",
-    "Where records are not counted, write sources that delete on the source's word alone",
-  ),
-  remove: boolean("delete", "Delete the execution once everything in it is proved to be read"),
+  probeConflict: boolean("probe-conflict", "Send the start twice to see its 409 (may log in twice)"),
+  acceptUncounted: boolean("accept-uncounted", "Write sources that delete records nobody counted"),
+  remove: boolean("delete", "Delete the execution once all of it was read"),
   json: jsonFlag,
 }
 
@@ -69,15 +62,15 @@ export const acquaint = Command.make(
     yield* endWith(told)
   }),
 ).pipe(
-  Command.withShortDescription("One customer at a real service, every call recorded and compared"),
+  Command.withShortDescription("Tries one customer at a real service, comparing each answer"),
   Command.withDescription(
-    "Day one at a real service: runs one customer on one engine with every call recorded\n" +
-      "(shapes only: no values of records, no secrets), compares each answer with the reference,\n" +
-      "and writes the reading and the results sources that fit. It logs in once, starts one\n" +
-      "execution, asks for no ticket, and deletes nothing unless told to.\n" +
-      "Exit code 0: every answer fits the reference or an observed reading of it, and a night\n" +
-      "with the written sources loses nothing; 3: something does not fit, or somebody has to act;\n" +
-      "4: the execution did not end in time.",
+    "The first day at a real service: runs one customer on one engine, records\n" +
+      "every call (shapes only: no values of records, no secrets), compares each\n" +
+      "answer with the reference, and writes the reading and the results sources that\n" +
+      "fit. It logs in once, starts one execution, asks for no ticket and deletes\n" +
+      "nothing unless --delete is given. Exit code 0: every answer fits, and a night\n" +
+      "with the written sources loses nothing; 3: something does not fit, or a person\n" +
+      "has to act; 4: the execution did not end in time.",
   ),
   Command.withExamples([
     {
@@ -86,10 +79,6 @@ export const acquaint = Command.make(
     },
   ]),
 )
-
-const interruptedLine =
-  "interrupted: the state is saved. An execution that was started stays at the service; the same command " +
-  "resumes it."
 
 const acquainted = Effect.fnUntraced(function* (input: {
   readonly whole: Job
@@ -103,7 +92,7 @@ const acquainted = Effect.fnUntraced(function* (input: {
   const { acquaintFolder, claimSchemas, writeCalls } = yield* Effect.promise(
     () => import("../AcquaintFiles.ts"),
   )
-  const { progressLayer } = yield* Effect.promise(() => import("../ProgressDisplay.ts"))
+  const { ProgressDisplay } = yield* Effect.promise(() => import("../ProgressDisplay.ts"))
   const { tellRun } = yield* Effect.promise(() => import("../AcquaintTell.ts"))
   const wiring = yield* Wiring
   const silent = yield* NoProgressFlag
@@ -118,13 +107,13 @@ const acquainted = Effect.fnUntraced(function* (input: {
     yield* closeLock(output)
     yield* claimSchemas(schemas, schemas === own)
     const services = Layer.merge(
-      progressLayer(!silent),
+      ProgressDisplay.layer(!silent),
       wiring.night(job, output, undefined, recorder.through),
     )
     return yield* Effect.provide(acquaintedNight({ job, whole, output, recorder }), services)
   })
   const ran = yield* Effect.scoped(night).pipe(
-    Effect.onInterrupt(() => note(interruptedLine)),
+    Effect.onInterrupt(() => note(toldWhole("acquaint-interrupted"))),
     // A secret that is refused, or a wait that is cut off, is worth a look at the calls too.
     Effect.onExit((exit) =>
       Exit.isFailure(exit) && recorder.calls.length > 0

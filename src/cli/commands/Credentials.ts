@@ -4,9 +4,10 @@
  */
 import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
-import { counted, table } from "../../report/TextTable.ts"
+import { counted } from "../../foundation/Counted.ts"
+import { table } from "../../report/TextTable.ts"
 import { jsonFlag } from "../CommonFlags.ts"
-import { UsageRefused } from "../Failures.ts"
+import { refuse } from "../Failures.ts"
 import { hasLedger, openedLedger, withLedger } from "../LedgerOf.ts"
 import { Output, say, sayJson } from "../Output.ts"
 
@@ -40,7 +41,7 @@ const list = Command.make(
     ])
     yield* say(table(header, cells, { width: out.width }))
   }),
-).pipe(Command.withDescription("Credentials that a source rejected; none of them is sent again unchanged"))
+).pipe(Command.withDescription("Lists rejected credentials; they are not sent again unchanged"))
 
 const fingerprintShown = 16
 const prefixMin = 6
@@ -55,7 +56,7 @@ const release = Command.make(
   "release",
   {
     fingerprints: Argument.String("FINGERPRINT").pipe(
-      Argument.withDescription("As `credentials list` shows it, or the first 6 characters at least"),
+      Argument.withDescription("As `credentials list` shows it; at least 6 characters"),
       Argument.variadic({ min: 1 }),
     ),
     json: jsonFlag,
@@ -66,12 +67,7 @@ const release = Command.make(
         const known = (yield* rejected).map(({ fingerprint }) => fingerprint)
         const resolved = fingerprints.map((given) => resolveFingerprint(given, known))
         const missing = resolved.indexOf(undefined)
-        if (missing >= 0)
-          return yield* new UsageRefused({
-            message:
-              `argument ${missing + 1} names no rejected credentials, or more than one; ` +
-              "nothing was released (`nightjar credentials list` shows them)",
-          })
+        if (missing >= 0) return yield* refuse("credentials-unknown", { position: missing + 1 })
         const chosen = [...new Set(resolved.filter((one) => one !== undefined))]
         const ledger = yield* openedLedger
         yield* ledger.append(chosen.map((fingerprint) => ({ _tag: "CredentialReleased", fingerprint })))
@@ -80,11 +76,11 @@ const release = Command.make(
       "read-write",
     )
     if (json) return yield* sayJson(released)
-    yield* say(`${counted(released.length, "login")} released: the next run sends it again.`)
+    yield* say(`${counted(released.length, "login")} released for the next run.`)
   }),
-).pipe(Command.withDescription("Allows rejected credentials to be sent once more"))
+).pipe(Command.withDescription("Releases rejected credentials: the next run sends them again"))
 
 export const credentials = Command.make("credentials").pipe(
-  Command.withDescription("Credentials that a source rejected"),
+  Command.withDescription("Lists or releases credentials that a source rejected"),
   Command.withSubcommands([list, release]),
 )

@@ -7,15 +7,16 @@ import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Option } from "effect"
 import { Command } from "effect/cli"
-import { outcomes } from "../../ledger/Fact.ts"
+import { outcomes } from "../../ends/EndRow.ts"
 import { exitMeaning } from "../../report/RenderSummary.ts"
 import { summarise } from "../../report/Summary.ts"
 import { wrap } from "../../report/TextTable.ts"
 import { outputFolder } from "../CommonFlags.ts"
-import { endWith, exitCodes } from "../Failures.ts"
+import { exitCodes } from "../../messages/ExitCodes.ts"
+import { endWith } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import { findRun, withLedger } from "../LedgerOf.ts"
-import { note, Output, say } from "../Output.ts"
+import { Output, say, warn } from "../Output.ts"
 import { Settings } from "../Settings.ts"
 import { Wiring } from "../Wiring.ts"
 
@@ -47,9 +48,8 @@ export const demo = Command.make(
     const { out } = yield* Output
     const folder = output === "output" ? "" : ` --output ${output}`
     const lines = [
-      `A cron job would have got exit code ${exit_code}: ${exitMeaning[exit_code]}. ` +
-        "Here that is the engine in maintenance; the others need a customer or an engineer and wait for " +
-        "nobody else.",
+      `A cron job would have ended with exit code ${exit_code}: ${exitMeaning[exit_code]}. ` +
+        "Here that is the task on the engine in maintenance; the other tasks need a customer or an engineer.",
     ]
     const { invocation } = yield* Settings
     // Commands stay on one line, so that they can be copied.
@@ -61,7 +61,7 @@ export const demo = Command.make(
     const asDesigned =
       exit_code === exitCodes.leftovers &&
       outcomes.every((outcome) => summary.outcomes[outcome] === designed[outcome])
-    if (!asDesigned) yield* note("nightjar: the demo night did not end as it was designed to end")
+    if (!asDesigned) yield* warn("demo-unexpected")
     yield* endWith(asDesigned ? exitCodes.ok : exit_code)
   }),
-).pipe(Command.withDescription("Runs the demo night on the embedded service and explains how it ended"))
+).pipe(Command.withDescription("Runs the demo night and explains how it ended"))

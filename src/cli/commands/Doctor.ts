@@ -7,11 +7,15 @@ import { Clock, Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import type { Job, SecretReference } from "../../jobs/Job.ts"
 import { endsSoon } from "../../tokens/TokenLogin.ts"
-import { counted, table } from "../../report/TextTable.ts"
+import { counted } from "../../foundation/Counted.ts"
+import { table } from "../../report/TextTable.ts"
+import { happened, withId } from "../../messages/Catalogue.ts"
+import type { MessageId, ValuesOf } from "../../messages/Catalogue.ts"
+import { exitCodes } from "../../messages/ExitCodes.ts"
+import type { Problem } from "../../messages/Problem.ts"
 import { jsonFlag, outputFolder } from "../CommonFlags.ts"
-import { endingOf, endWith, exitCodes } from "../Failures.ts"
+import { endWith } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
-import type { Problem } from "../../publishing/Verify.ts"
 import { openedLedger } from "../LedgerOf.ts"
 import { problemsOf } from "../LookAtFolder.ts"
 import { lostLedger, refusalOf } from "../OutputGuard.ts"
@@ -22,10 +26,20 @@ interface Check {
   readonly what: string
   readonly verdict: "ok" | "warning" | "failed"
   readonly says: string
+  /** Of what is not ok. */
+  readonly id?: MessageId
 }
 const ok = (what: string, says: string): Check => ({ what, verdict: "ok", says })
-const warning = (what: string, says: string): Check => ({ what, verdict: "warning", says })
-const failed = (what: string, says: string): Check => ({ what, verdict: "failed", says })
+const found =
+  (verdict: "warning" | "failed") =>
+  <Id extends MessageId>(what: string, id: Id, ...values: ValuesOf<Id>): Check => ({
+    what,
+    verdict,
+    says: happened(id, ...values),
+    id,
+  })
+const warning = found("warning")
+const failed = found("failed")
 
 const freeBytesMin = 1024 ** 3
 
@@ -34,7 +48,7 @@ const machineChecks = (): ReadonlyArray<Check> => {
   const recent = major > 22 || (major === 22 && minor >= 19)
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
   return [
-    recent ? ok("node", process.version) : failed("node", `${process.version}; 22.19 or newer is needed`),
+    recent ? ok("node", process.version) : failed("node", "node-too-old", { version: process.version }),
     ok("time zone", `${zone}; a job's \`timezone\` overrides it`),
   ]
 }
@@ -43,55 +57,54 @@ const modeText = (mode: number): string => (mode & 0o777).toString(8).padStart(4
 
 const folderChecks = (output: string): ReadonlyArray<Check> => {
   const what = "output folder"
-  if (!existsSync(output)) return [ok(what, `${output} is not there yet; the first run makes it`)]
+  if (!existsSync(output)) return [ok(what, `${output} does not exist yet; the first run creates it`)]
   try {
     accessSync(output, constants.R_OK | constants.W_OK | constants.X_OK)
   } catch {
-    return [failed(what, `${output} cannot be written by this user`)]
+    return [failed(what, "output-closed", { output })]
   }
   const refusal = refusalOf(output)
-  if (refusal !== undefined) return [failed(what, `${refusal}: give --output another one`)]
+  if (refusal !== undefined) return [failed(what, "output-foreign", { detail: refusal.message })]
   const mode = statSync(output).mode & 0o777
   const { bavail, bsize } = statfsSync(output)
   const free = bavail * bsize
-  const gigabytes = `${(free / 1024 ** 3).toFixed(1)} GiB free`
+  const space = `${(free / 1024 ** 3).toFixed(1)} GiB`
   return [
     (mode & 0o007) === 0
       ? ok(what, `${output}, mode ${modeText(mode)}`)
-      : warning(
-          what,
-          `${output} has mode ${modeText(mode)}: others may look into it; the next run closes it`,
-        ),
-    free >= freeBytesMin
-      ? ok("free space", gigabytes)
-      : warning("free space", `${gigabytes}: little for a night`),
+      : warning(what, "output-open-to-others", { output, mode: modeText(mode) }),
+    free >= freeBytesMin ? ok("free space", `${space} free`) : warning("free space", "space-low", { space }),
   ]
 }
 
 /** Ledger, landing and tables, as `verify` looks at them. */
 const contentChecks = Effect.fnUntraced(function* (output: string) {
   const lost = lostLedger(output)
-  if (lost !== undefined) return [failed("ledger", lost)]
+  if (lost !== undefined) return [failed("ledger", "ledger-absent", { output, found: lost })]
   if (!existsSync(`${output}/ledger.sqlite`)) return [ok("ledger", "none yet")]
   const wiring = yield* Wiring
   const runs = yield* Effect.flatMap(openedLedger, (ledger) => ledger.runs).pipe(
     Effect.provide(wiring.ledger(output, "read-only")),
     Effect.match({
       onSuccess: (all) => ok("ledger", counted(all.length, "run")),
-      onFailure: ({ message }) => failed("ledger", `${message}; put a copy of ledger.sqlite back`),
+      onFailure: ({ message }) => failed("ledger", "ledger-unreadable", { detail: message }),
     }),
   )
-  const problems = yield* problemsOf(output).pipe(
-    Effect.catch((error) => Effect.succeed([{ where: output, problem: error.message, next: "see above" }])),
+  const checked = yield* problemsOf(output).pipe(
+    Effect.match({
+      onSuccess: problemsCheck,
+      onFailure: ({ message }) => failed("files and tables", "folder-unchecked", { output, why: message }),
+    }),
   )
-  return [runs, ...problemsCheck(problems)]
+  return [runs, checked]
 })
 
-const problemsCheck = (problems: ReadonlyArray<Problem>): ReadonlyArray<Check> => {
+const problemsCheck = (problems: ReadonlyArray<Problem>): Check => {
   const [first] = problems
-  if (first === undefined) return [ok("files and tables", "they agree with the ledger")]
-  const more = problems.length > 1 ? `; and ${problems.length - 1} more, which \`nightjar verify\` lists` : ""
-  return [failed("files and tables", `${first.where}: ${first.problem}; ${first.next}${more}`)]
+  if (first === undefined) return ok("files and tables", "they agree with the ledger")
+  const { where, problem } = first
+  const more = problems.length > 1 ? ` (and ${problems.length - 1} more)` : ""
+  return failed("files and tables", "folder-disagrees", { where, problem, more })
 }
 
 const referencesOf = (job: Job): ReadonlyArray<SecretReference> => [
@@ -120,9 +133,10 @@ const secretsCheck = Effect.fnUntraced(function* (job: Job) {
     { concurrency: 8 },
   )
   const missing = answers.flat()
-  if (missing.length === 0) return ok(what, `${distinct.size} references, all of them resolve`)
+  if (missing.length === 0) return ok(what, `${counted(distinct.size, "reference")} resolved`)
   const more = missing.length > told ? `; and ${missing.length - told} more` : ""
-  return failed(what, `${missing.slice(0, told).join("; ")}${more}`)
+  const detail = `${missing.slice(0, told).join("; ")}${more}`
+  return failed(what, "secrets-unavailable", { detail })
 })
 
 /** The key opens the store, and which of its tokens end soon. */
@@ -139,12 +153,16 @@ const tokensCheck = Effect.fnUntraced(function* (job: Job, output: string) {
       ({ service, dropped }) => service === store.service && dropped === undefined,
     )
     const ending = kept.filter((token) => endsSoon(token, now)).length
-    const says = `the key opens it; ${kept.length} tokens of this service`
-    return [ending === 0 ? ok(what, says) : warning(what, `${says}, ${ending} within 14 days of their end`)]
+    const tokens = counted(kept.length, "token")
+    return [
+      ending === 0
+        ? ok(what, `the key opens it; ${tokens} of this service`)
+        : warning(what, "tokens-ending", { tokens, ending }),
+    ]
   })
   return yield* look.pipe(
     Effect.provide(wiring.tokenStore(job, output)),
-    Effect.catch(({ message }) => Effect.succeed([failed(what, message)])),
+    Effect.catch(({ message }) => Effect.succeed([failed(what, "store-closed", { detail: message })])),
   )
 })
 
@@ -157,8 +175,7 @@ const serviceCheck = Effect.fnUntraced(function* (job: Job, output: string) {
     Effect.provide(wiring.plan(job.service, output)),
     Effect.match({
       onSuccess: () => ok(what, `${where} answers and takes the application secret`),
-      onFailure: (error) =>
-        failed(what, endingOf(error)?.lines[0]?.replace(/^nightjar: /, "") ?? "it does not answer"),
+      onFailure: ({ message }) => failed(what, "service-unusable", { detail: message }),
     }),
   )
 })
@@ -167,7 +184,7 @@ export const doctor = Command.make(
   "doctor",
   {
     jobs: Argument.String("JOB").pipe(
-      Argument.withDescription("Job files whose secrets and service are looked at too"),
+      Argument.withDescription("Job files whose secrets and services are checked"),
       Argument.variadic(),
     ),
     json: jsonFlag,
@@ -191,13 +208,15 @@ export const doctor = Command.make(
     if (json) yield* sayJson(checks)
     else {
       const { out } = yield* Output
-      const rows = checks.map(({ verdict, what, says }) => [verdict, what, says])
+      const rows = checks.map(({ verdict, what, says, id }) => [
+        verdict,
+        what,
+        id === undefined ? says : withId(id, says),
+      ])
       yield* say(table(["", "what", "finding"], rows, { width: out.width }))
     }
     const faults = checks.filter(({ verdict }) => verdict === "failed")
     const onlyService = faults.length > 0 && faults.every(({ what }) => what.endsWith(": service"))
     yield* endWith(faults.length === 0 ? exitCodes.ok : onlyService ? exitCodes.refused : exitCodes.usage)
   }),
-).pipe(
-  Command.withDescription("Looks at machine, output folder, ledger, and at the secrets and services of jobs"),
-)
+).pipe(Command.withDescription("Checks machine, output folder, ledger, secrets and services"))

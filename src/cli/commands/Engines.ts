@@ -4,6 +4,7 @@
  */
 import { Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { EngineReference } from "../../contract/Ids.ts"
 import type { ServiceTarget } from "../../jobs/Job.ts"
 import type { EngineDetails } from "../../contract/Engine.ts"
 import { suggestion } from "../../foundation/Nearest.ts"
@@ -11,7 +12,7 @@ import { table, wrap } from "../../report/TextTable.ts"
 import { KnownSecrets } from "../../secrets/KnownSecrets.ts"
 import { Settings } from "../Settings.ts"
 import { jsonFlag, outputFolder } from "../CommonFlags.ts"
-import { NothingThere, UsageRefused } from "../Failures.ts"
+import { refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import { Output, say, sayJson } from "../Output.ts"
 import { Wiring } from "../Wiring.ts"
@@ -34,7 +35,7 @@ const serviceFlags = {
   ),
   app_secret: Flag.String("app-secret").pipe(
     Flag.withMetavar("env:NAME"),
-    Flag.withDescription("Where the application secret is: env:NAME, file:PATH or exec:COMMAND"),
+    Flag.withDescription("The secret: env:NAME, file:PATH or exec:COMMAND"),
     Flag.optional,
   ),
 }
@@ -59,20 +60,14 @@ const targetOf = Effect.fnUntraced(function* (flags: ServiceFlags) {
   const { parseUrlBeside } = yield* Effect.promise(() => import("../../jobs/Scalars.ts"))
   const base_url = Option.getOrElse(flags.base_url, () => settings.base_url)
   const flows = Option.getOrElse(flags.flows_url, () => settings.flows_url)
-  if (base_url === undefined)
-    return yield* new UsageRefused({
-      message: "which service? Give --job JOB, or --base-url with --app-secret, or set NIGHTJAR_BASE_URL",
-    })
+  if (base_url === undefined) return yield* refuse("service-not-named")
   const beside = URL.canParse(base_url) && flows !== undefined ? parseUrlBeside(base_url, flows) : undefined
   const flows_url = beside ?? flows ?? base_url
   const written = Option.getOrElse(flags.app_secret, () =>
     settings.hasAppSecret ? "env:NIGHTJAR_APP_SECRET" : "",
   )
   const app_secret = parseReference(written, ".")
-  if (app_secret === undefined)
-    return yield* new UsageRefused({
-      message: "--app-secret is a reference (env:NAME, file:PATH or exec:COMMAND), never the secret itself",
-    })
+  if (app_secret === undefined) return yield* refuse("secret-not-a-reference")
   return {
     _tag: "Remote",
     base_url,
@@ -124,7 +119,7 @@ const list = Command.make(
     const header = ["engine", "status", "online", "needs a person", "features"]
     yield* say(table(header, rows, { width: out.width }))
   }),
-).pipe(Command.withDescription("The service's engines"))
+).pipe(Command.withDescription("Lists the service's engines"))
 
 const show = Command.make(
   "show",
@@ -139,26 +134,22 @@ const show = Command.make(
     const services = yield* withService(flags)
     const { FormCache } = yield* Effect.promise(() => import("../../forms/EngineForms.ts"))
     const { finding, catalogue } = yield* Effect.gen(function* () {
-      const finding = yield* (yield* FormCache).look(reference)
+      const finding = yield* (yield* FormCache).look(EngineReference.make(reference))
       return { finding, catalogue: finding._tag === "Unknown" ? yield* fetchList : [] }
     }).pipe(Effect.provide(services))
     if (finding._tag === "Unknown") {
       const known = Option.getOrElse(readLines(catalogue), () => []).map((engine) => engine.reference)
-      return yield* new NothingThere({
-        message: `the service knows no such engine${suggestion(reference, known)}`,
-      })
+      return yield* refuse("engine-unknown", { suggestion: suggestion(reference, known) })
     }
-    if (finding._tag === "Unavailable")
-      return yield* new NothingThere({ message: "the engine is not available, and its form was never seen" })
-    if (finding._tag === "Unusable")
-      return yield* new NothingThere({ message: `the engine's form cannot be used (${finding.why})` })
-    if (finding._tag === "Unreadable") return yield* new NothingThere({ message: finding.detail })
+    if (finding._tag === "Unavailable") return yield* refuse("engine-unavailable")
+    if (finding._tag === "Unusable") return yield* refuse("engine-form-unusable", { why: finding.why })
+    if (finding._tag === "Unreadable") return yield* refuse("engine-form-unusable", { why: finding.detail })
     const { details } = finding.engine
     if (json) return yield* sayJson(details)
     const { out } = yield* Output
     yield* say(renderEngine(details, finding.available, out.width))
   }),
-).pipe(Command.withDescription("One engine: its form, its settings and its features"))
+).pipe(Command.withDescription("Shows an engine's form, settings and features"))
 
 const renderEngine = (details: EngineDetails, available: boolean, width: number): string => {
   const rowsOf = ({ properties, required }: EngineDetails["parameters"]) =>
@@ -195,6 +186,6 @@ const textOf = (field: unknown, key: string): string => {
 }
 
 export const engines = Command.make("engines").pipe(
-  Command.withDescription("The service's catalogue and an engine's form"),
+  Command.withDescription("Lists the service's engines, or shows one with its form"),
   Command.withSubcommands([list, show]),
 )

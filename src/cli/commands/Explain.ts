@@ -1,21 +1,26 @@
 /**
  * `nightjar explain ID`: everything the ledger knows about one task, customer, execution or session, over all
- * runs, as a timeline.
+ * runs, as a timeline. Of the name of a reason: its row of the table of ends.
  */
 import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
+import type { EndRow } from "../../ends/EndRow.ts"
+import { knownEnd, rowOf } from "../../ends/Ends.ts"
+import type { RunId } from "../../contract/Ids.ts"
 import type { Recorded } from "../../ledger/Fact.ts"
-import { adviceOf } from "../../report/Advice.ts"
+import { entryLines, isMessageId, messageOf } from "../../messages/Catalogue.ts"
+import type { MessageId } from "../../messages/Catalogue.ts"
+import { endJson, renderEnd } from "../../report/RenderEnd.ts"
 import { factsAbout, renderRecorded } from "../../report/Timeline.ts"
 import { wrap } from "../../report/TextTable.ts"
 import { jsonFlag } from "../CommonFlags.ts"
-import { NothingThere } from "../Failures.ts"
-import { openedLedger, withLedger } from "../LedgerOf.ts"
+import { refuse } from "../Failures.ts"
+import { hasLedger, openedLedger, withLedger } from "../LedgerOf.ts"
 import { Output, say, sayJson } from "../Output.ts"
 
 const gather = Effect.fnUntraced(function* (id: string) {
   const ledger = yield* openedLedger
-  const found: Array<{ run_id: string | undefined; task_id: string; facts: ReadonlyArray<Recorded> }> = []
+  const found: Array<{ run_id: RunId | undefined; task_id: string; facts: ReadonlyArray<Recorded> }> = []
   for (const { fact } of yield* ledger.runs)
     for (const [task_id, facts] of factsAbout(yield* ledger.facts(fact.run_id), id))
       found.push({ run_id: fact.run_id, task_id, facts })
@@ -28,16 +33,17 @@ export const explain = Command.make(
   "explain",
   {
     id: Argument.String("ID").pipe(
-      Argument.withDescription("A task_id, customer_id, execution_id or session_id"),
+      Argument.withDescription("A task, customer, execution, session or message id, or a reason"),
     ),
     json: jsonFlag,
   },
   Effect.fn("Explain.handle")(function* ({ id, json }) {
-    const found = yield* withLedger(gather(id))
-    if (found.length === 0)
-      return yield* new NothingThere({
-        message: "no task, customer, execution or session has that id; `nightjar status` lists tasks",
-      })
+    if (isMessageId(id)) return yield* explainMessage(id, json)
+    const end = knownEnd(id)
+    // A reason needs no run to be explained.
+    const found = end === undefined || (yield* hasLedger) ? yield* withLedger(gather(id)) : []
+    if (found.length === 0 && end !== undefined) return yield* tellEnd(id, end, json)
+    if (found.length === 0) return yield* refuse("id-unknown")
     if (json)
       return yield* sayJson(
         found.map(({ facts, ...task }) => ({
@@ -62,14 +68,33 @@ export const explain = Command.make(
         )
       }
       const settled = facts.findLast(({ fact }) => fact._tag === "TaskSettled")?.fact
-      if (settled?._tag === "TaskSettled" && settled.outcome !== "succeeded")
-        yield* say(wrap(`Next: ${adviceOf(settled.reason)}`, out.width, "", "  "))
+      if (settled?._tag === "TaskSettled" && settled.outcome !== "succeeded") {
+        const { means, next } = rowOf(settled.reason)
+        yield* say(wrap(`${settled.reason}: ${means}`, out.width, "", "  "))
+        yield* say(wrap(`Next: ${next}`, out.width, "", "  "))
+      }
       yield* say("")
     }
   }),
 ).pipe(
-  Command.withDescription("Everything known about one task, customer, execution or session, as a timeline"),
-  Command.withExamples([{ command: "nightjar explain c-024", description: "One customer over all runs" }]),
+  Command.withDescription("Explains a task, customer, execution, session, reason or message"),
+  Command.withExamples([
+    { command: "nightjar explain c-024", description: "One customer over all runs" },
+    { command: "nightjar explain BLOCKED_USER", description: "What a reason means" },
+    { command: "nightjar explain ledger-damaged", description: "The id in brackets behind a message" },
+  ]),
 )
+
+const explainMessage = Effect.fnUntraced(function* (id: MessageId, json: boolean) {
+  if (json) return yield* sayJson({ id, ...messageOf(id) })
+  const { out } = yield* Output
+  for (const line of entryLines(id)) yield* say(wrap(line, out.width, "", "  "))
+})
+
+const tellEnd = Effect.fnUntraced(function* (reason: string, end: EndRow, json: boolean) {
+  if (json) return yield* sayJson(endJson(reason, end))
+  const { out } = yield* Output
+  yield* say(renderEnd(reason, end, out.width))
+})
 
 const splitAt = (text: string, at: number): readonly [string, string] => [text.slice(0, at), text.slice(at)]

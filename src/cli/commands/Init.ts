@@ -2,18 +2,17 @@
  * `nightjar init NAME`: writes a commented job file, and never over one that is there. The job is valid as it
  * stands but for what it cannot know: who the customers are.
  */
-import { mkdirSync, writeFileSync } from "node:fs"
+import { mkdirSync } from "node:fs"
 import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
+import { durableFiles } from "../../foundation/DurableFile.ts"
+import { codeOf } from "../../foundation/FileCalls.ts"
 import { jobTemplate } from "../../jobs/Template.ts"
 import { jsonFlag } from "../CommonFlags.ts"
-import { UsageRefused } from "../Failures.ts"
+import { refuse } from "../Failures.ts"
 import { say, sayJson } from "../Output.ts"
 
 const namePattern = /^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/
-
-const codeOf = (cause: unknown): string =>
-  cause instanceof Error && "code" in cause ? String(cause.code) : "unknown"
 
 export const init = Command.make(
   "init",
@@ -25,27 +24,23 @@ export const init = Command.make(
     json: jsonFlag,
   },
   Effect.fn("Init.handle")(function* ({ name, json }) {
-    if (!namePattern.test(name))
-      return yield* new UsageRefused({
-        message: "a job's name holds a-z, 0-9 and hyphens, 64 characters at most",
-      })
+    if (!namePattern.test(name)) return yield* refuse("job-name-invalid")
     const path = `jobs/${name}.yaml`
+    const files = yield* durableFiles
     yield* Effect.try({
       try: () => {
         mkdirSync("jobs", { recursive: true })
-        writeFileSync(path, jobTemplate.replace(/^name: .*$/m, `name: ${name}`), { flag: "wx" })
+        files.create(path, jobTemplate.replace(/^name: .*$/m, `name: ${name}`))
       },
       catch: (cause) =>
-        new UsageRefused({
-          message:
-            codeOf(cause) === "EEXIST"
-              ? `${path} is there already and stays as it is: give another name`
-              : `${path} cannot be written (${codeOf(cause)})`,
-        }),
+        codeOf(cause) === "EEXIST"
+          ? refuse("job-file-exists", { path })
+          : refuse("job-file-unwritable", { path, why: codeOf(cause) }),
     })
     if (json) return yield* sayJson({ path })
     yield* say(
-      `${path} is written. Fill it in, then \`nightjar validate ${path}\` and \`nightjar plan ${path}\`.`,
+      `${path} was written. Fill it in, then run ` +
+        `\`nightjar validate ${path}\` and \`nightjar plan ${path}\`.`,
     )
   }),
 ).pipe(Command.withDescription("Writes jobs/NAME.yaml, a commented job file to fill in"))

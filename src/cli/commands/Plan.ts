@@ -6,13 +6,13 @@ import { Clock, Duration, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import { resumeTask } from "../../execution/TaskResumption.ts"
 import type { Job } from "../../jobs/Job.ts"
-import { foldRun } from "../../ledger/FoldRun.ts"
 import { chooseRun } from "../../planning/ChooseRun.ts"
 import { localDate } from "../../planning/LocalTime.ts"
 import type { Task } from "../../planning/Assignment.ts"
 import type { Plan } from "../../planning/Plan.ts"
 import type { Style } from "../../report/RenderSummary.ts"
-import { counted, span, table, wrap } from "../../report/TextTable.ts"
+import { counted } from "../../foundation/Counted.ts"
+import { span, table, wrap } from "../../report/TextTable.ts"
 import { jobArguments, jsonFlag, outputFolder } from "../CommonFlags.ts"
 import { loadJobs } from "../Jobs.ts"
 import { openedLedger, refuseLostLedger } from "../LedgerOf.ts"
@@ -45,7 +45,7 @@ const previewJob = Effect.fnUntraced(function* (job: Job) {
     further: false,
   })
   const { plan } = yield* planJob(job, chosen.run_id, undefined)
-  const state = foldRun(yield* ledger.facts(chosen.run_id))
+  const state = yield* ledger.state(chosen.run_id)
   const over = plan.tasks.filter(
     ({ task_id }) =>
       chosen._tag === "NothingToDo" || resumeTask(state?.tasks.get(task_id), "night")._tag === "Nothing",
@@ -77,11 +77,7 @@ export const plan = Command.make(
     if (json) return yield* sayJson(previews.map(previewJson))
     for (const preview of previews) yield* say(renderPreview(preview, out))
   }),
-).pipe(
-  Command.withDescription(
-    "What run would start, without starting anything: tasks, conflicts, skips, form errors",
-  ),
-)
+).pipe(Command.withDescription("Shows what `run` would start, without starting anything"))
 
 /** The stored token that logs in; undefined where parameters do. */
 const tokenName = ({ login }: Task["start"]): string | undefined =>
@@ -120,7 +116,7 @@ const previewJson = ({ job, how, collect, plan, over }: Preview) => ({
 })
 
 const headlines = {
-  new: "would begin",
+  new: "would start",
   resume: "would be resumed",
   nothing: "is finished: `run` would do nothing (`--new` forces a further run)",
 } as const
@@ -140,12 +136,12 @@ const renderPreview = ({ how, collect, plan, over, sources }: Preview, { width }
   const sections = [
     wrap(
       `${plan.run_id} ${headlines[how]}: ${counted(starting.length, "task")} to start, ` +
-        `${over.size} already finished, ${plan.settled.length} not to be started, ` +
+        `${over.size} already finished, ${plan.settled.length} that will not start, ` +
         `${counted(plan.sessions.length, "session")} to read; ` +
-        `takes ${span(Duration.toMillis(plan.expected))} or more`,
+        `takes at least ${span(Duration.toMillis(plan.expected))}`,
       width,
     ),
-    ...collect.map((run_id) => wrap(`first: collects what ${run_id} left at the service`, width)),
+    ...collect.map((run_id) => wrap(`First, what ${run_id} left at the service is collected.`, width)),
     ...(rows.length === 0 ? [] : ["", table(withTokens ? [...header, "login"] : header, rows, { width })]),
     ...(plan.settled.length === 0 ? [] : ["", "Will not start:"]),
     ...plan.settled.map(({ customer_id, engine_reference, outcome, reason, who_acts, message }) =>
@@ -156,9 +152,9 @@ const renderPreview = ({ how, collect, plan, over, sources }: Preview, { width }
         "    ",
       ),
     ),
-    ...(sources.length === 0 ? [] : ["", "Results sources that are not the built-in ones:"]),
+    ...(sources.length === 0 ? [] : ["", "Results sources that differ from the built-in ones:"]),
     ...sources.map((difference) => wrap(`  ${difference}`, width, "", "    ")),
-    ...(plan.conflicts.length === 0 ? [] : ["", "One after the other:"]),
+    ...(plan.conflicts.length === 0 ? [] : ["", "Run one after the other:"]),
     ...plan.conflicts.map(({ why, task_ids }) =>
       wrap(`  ${why.replaceAll("_", " ")}: ${task_ids.join(", ")}`, width, "", "    "),
     ),

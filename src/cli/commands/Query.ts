@@ -7,7 +7,7 @@ import { Effect, Stdio, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { Connection } from "../../duckdb/DuckDb.ts"
 import { outputFolder } from "../CommonFlags.ts"
-import { NothingThere, UsageRefused } from "../Failures.ts"
+import { refuse } from "../Failures.ts"
 import { Output, writeOut } from "../Output.ts"
 import { csvFormat, jsonFormat, tableFormat } from "../QueryFormats.ts"
 import { Wiring } from "../Wiring.ts"
@@ -34,10 +34,7 @@ const streamText = Effect.fnUntraced(function* (connection: Connection, sql: str
 
 const writeBytes = Effect.fnUntraced(function* (connection: Connection, sql: string, format: Format) {
   const stdio = yield* Stdio.Stdio
-  if (yield* stdio.stdoutIsTerminal)
-    return yield* new UsageRefused({
-      message: `--format ${format} writes bytes, and this is a terminal: \`> result.${format}\``,
-    })
+  if (yield* stdio.stdoutIsTerminal) return yield* refuse("terminal-refused", { format })
   const { queryArrow } = yield* Effect.promise(() => import("../../duckdb/QueryArrow.ts"))
   const arrow = yield* queryArrow(connection, sql)
   if (format === "arrow") return yield* writeOut(Stream.make(arrow))
@@ -50,7 +47,7 @@ export const query = Command.make(
   {
     sql: Argument.String("SQL").pipe(Argument.withDescription("One statement, in quotes")),
     format: Flag.Literals("format", formats).pipe(
-      Flag.withDescription("How the result is written"),
+      Flag.withDescription("Output format"),
       Flag.withDefault("table" as const),
     ),
     json: Flag.Boolean("json").pipe(
@@ -64,10 +61,7 @@ export const query = Command.make(
     const output = yield* outputFolder
     const wiring = yield* Wiring
     const path = `${output}/nightjar.duckdb`
-    if (!existsSync(path))
-      return yield* new NothingThere({
-        message: `nothing is published in ${output} yet: \`nightjar run JOB\` does`,
-      })
+    if (!existsSync(path)) return yield* refuse("nothing-published", { output })
     yield* Effect.gen(function* () {
       const { DuckDb } = yield* Effect.promise(() => import("../../duckdb/DuckDb.ts"))
       const database = yield* DuckDb
@@ -77,7 +71,7 @@ export const query = Command.make(
     }).pipe(Effect.scoped, Effect.provide(wiring.database))
   }),
 ).pipe(
-  Command.withDescription("SQL over the published tables; `nightjar tables` describes them"),
+  Command.withDescription("Runs SQL over the published tables (see `nightjar tables`)"),
   Command.withExamples([
     {
       command: 'nightjar query "SELECT outcome, count(*) AS tasks FROM tasks GROUP BY ALL"',

@@ -6,8 +6,10 @@
 import { statSync } from "node:fs"
 import { Effect, Layer } from "effect"
 import { Command } from "effect/cli"
+import { withId } from "../../messages/Catalogue.ts"
+import { exitCodes } from "../../messages/ExitCodes.ts"
 import { jsonFlag, outputFolder } from "../CommonFlags.ts"
-import { endWith, exitCodes } from "../Failures.ts"
+import { endWith } from "../Failures.ts"
 import { requireLedger } from "../LedgerOf.ts"
 import { openedStore, problemsOf } from "../LookAtFolder.ts"
 import { say, sayJson } from "../Output.ts"
@@ -46,13 +48,10 @@ export const repair = Command.make(
     else {
       for (const what of done) yield* say(what)
       for (const what of left) yield* say(what)
-      for (const { where, problem, next } of problems) yield* say(`${where}: ${problem}; ${next}`)
+      for (const { id, where, problem, next } of problems)
+        yield* say(`${where}: ${withId(id, problem)}. ${next}`)
       if (done.length === 0 && problems.length === 0) yield* say("There is nothing to repair.")
     }
     yield* endWith(left.length + problems.length === 0 ? exitCodes.ok : exitCodes.peopleMustAct)
   }),
-).pipe(
-  Command.withDescription(
-    "Derives again what is missing or damaged in tables and database; names what only a backup brings back",
-  ),
-)
+).pipe(Command.withDescription("Rebuilds missing or damaged tables from landing"))

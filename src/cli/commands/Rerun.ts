@@ -5,11 +5,12 @@
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import { suggestion } from "../../foundation/Nearest.ts"
+import { verdictOfTask } from "../../ledger/RunState.ts"
 import type { RunState, TaskState } from "../../ledger/RunState.ts"
-import { outcomeOf } from "../../report/Summary.ts"
-import { counted, table } from "../../report/TextTable.ts"
+import { counted } from "../../foundation/Counted.ts"
+import { table } from "../../report/TextTable.ts"
 import { jsonFlag, outputFolder, runArgument } from "../CommonFlags.ts"
-import { endWith, UsageRefused } from "../Failures.ts"
+import { endWith, refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import { findRun, withLedger } from "../LedgerOf.ts"
 import { Output, say, sayJson } from "../Output.ts"
@@ -27,7 +28,7 @@ export interface Selection {
 export const selectTasks = (run: RunState, selection: Selection): ReadonlyArray<TaskState> =>
   [...run.tasks.values()].filter((task) => {
     const { customer_id, engine_reference } = task.planned
-    const outcome = outcomeOf(task)
+    const outcome = verdictOfTask(task).outcome
     const reason = task.settled?.fact.reason ?? ""
     return (
       outcome !== "succeeded" &&
@@ -47,9 +48,7 @@ export const unknownNames = (run: RunState, selection: Selection): ReadonlyArray
   const check = (flag: string, given: ReadonlyArray<string>, known: ReadonlySet<string>) =>
     given
       .filter((name) => !known.has(name))
-      .map(
-        (name) => `--${flag}: nothing of that name in ${run.started.run_id}${suggestion(name, [...known])}`,
-      )
+      .map((name) => `--${flag} in ${run.started.run_id}${suggestion(name, [...known])}`)
   return [
     ...check(
       "only",
@@ -72,7 +71,7 @@ export const unknownNames = (run: RunState, selection: Selection): ReadonlyArray
 const several = (name: string, metavar: string, description: string) =>
   Flag.String(name).pipe(
     Flag.withMetavar(metavar),
-    Flag.withDescription(`${description}; may be given several times`),
+    Flag.withDescription(`${description} (repeatable)`),
     Flag.between(0, 1_000),
   )
 
@@ -82,16 +81,16 @@ export const rerun = Command.make(
     run: runArgument,
     failed: Flag.Boolean("failed").pipe(
       Flag.withoutNegation,
-      Flag.withDescription("Only tasks whose outcome is failed, not partial, skipped or unfinished ones"),
+      Flag.withDescription("Only tasks with the outcome failed"),
       Flag.withDefault(false),
     ),
     only: several("only", "REASON", "Only tasks with this reason"),
-    never: several("never", "REASON", "No task with this reason"),
+    never: several("never", "REASON", "No tasks with this reason"),
     customers: several("customer", "ID", "Only this customer"),
     engines: several("engine", "REF", "Only this engine"),
     dryRun: Flag.Boolean("dry-run").pipe(
       Flag.withoutNegation,
-      Flag.withDescription("Say what would be run again, and start nothing"),
+      Flag.withDescription("Show what would run again, and start nothing"),
       Flag.withDefault(false),
     ),
     webhooks: webhooksFlag,
@@ -101,17 +100,16 @@ export const rerun = Command.make(
     const webhooks = yield* readWebhooksFlag(listenAt)
     const state = yield* withLedger(findRun(run))
     const unknown = unknownNames(state, selection)
-    if (unknown.length > 0) return yield* new UsageRefused({ message: unknown.join("; ") })
+    if (unknown.length > 0) return yield* refuse("name-unknown", { detail: unknown.join("; ") })
     const tasks = selectTasks(state, selection)
     const { run_id, job: name, job_path } = state.started
     if (dryRun) return yield* tellSelection(state, tasks, json)
     if (tasks.length === 0) {
       if (json) return yield* sayJson([])
-      return yield* say(`Nothing of ${run_id} is to be run again.`)
+      return yield* say(`No task of ${run_id} matches: nothing to rerun.`)
     }
     const [job] = yield* loadJobs([job_path])
-    if (job === undefined || job.name !== name)
-      return yield* new UsageRefused({ message: `${job_path} no longer holds the job \`${name}\`` })
+    if (job === undefined || job.name !== name) return yield* refuse("job-moved", { path: job_path, name })
     const { runNights } = yield* Effect.promise(() => import("../Nights.ts"))
     const { subjectOf } = yield* Effect.promise(() => import("../../night/PlanJob.ts"))
     const only = new Set(tasks.map(subjectOf))
@@ -120,9 +118,9 @@ export const rerun = Command.make(
     yield* endWith(yield* runNights([job], options))
   }),
 ).pipe(
-  Command.withDescription("A further run of what did not succeed in a run, the newest when none is named"),
+  Command.withDescription("Runs again what did not succeed in a run"),
   Command.withExamples([
-    { command: "nightjar rerun --dry-run", description: "What would be run again" },
+    { command: "nightjar rerun --dry-run", description: "What would run again" },
     { command: "nightjar rerun --only TIMEOUT", description: "Only what timed out" },
   ]),
 )
@@ -137,12 +135,12 @@ const tellSelection = Effect.fnUntraced(function* (
     customer_id: task.planned.customer_id ?? "",
     session_id: task.planned.session_id ?? "",
     engine_reference: task.planned.engine_reference ?? "",
-    outcome: outcomeOf(task),
+    outcome: verdictOfTask(task).outcome,
     reason: task.settled?.fact.reason ?? "",
   }))
   if (json) return yield* sayJson(rows)
   const { out } = yield* Output
-  yield* say(`${counted(rows.length, "task")} of ${state.started.run_id} would be run again.`)
+  yield* say(`${counted(rows.length, "task")} of ${state.started.run_id} would run again.`)
   if (rows.length === 0) return
   const cells = rows.map((row) => [
     row.customer_id === "" ? row.session_id : row.customer_id,

@@ -15,7 +15,7 @@ export const run = Command.make(
     jobs: jobArguments,
     further: Flag.Boolean("new").pipe(
       Flag.withoutNegation,
-      Flag.withDescription("Force a further run, even where a night is unfinished or done"),
+      Flag.withDescription("Start a further run even if the last is unfinished"),
       Flag.withDefault(false),
     ),
     webhooks: webhooksFlag,
@@ -30,11 +30,16 @@ export const run = Command.make(
     yield* endWith(yield* runNights(loaded, options))
   }),
 ).pipe(
+  Command.withShortDescription("Runs one night of each job, or resumes an unfinished run"),
   Command.withDescription(
-    "Runs one night of each job: plan, execute, land, normalise, publish, delete. Resumes an unfinished run.",
+    "Runs one night of each job: plan, execute, land, normalise, publish, delete.\n" +
+      "An unfinished run is resumed.",
   ),
   Command.withExamples([
     { command: "nightjar run jobs/demo.yaml", description: "The demo night" },
-    { command: "nightjar run jobs/demo.yaml --webhooks 0", description: "The same, polling little" },
+    {
+      command: "nightjar run jobs/demo.yaml --webhooks 0",
+      description: "The same, with webhooks instead of frequent polling",
+    },
   ]),
 )

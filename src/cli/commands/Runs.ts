@@ -39,4 +39,4 @@ export const runs = Command.make(
     const header = ["run", "started", "ended", "exit code", "rerun of"]
     yield* say(table(header, cells, { width: out.width, right: new Set([3]) }))
   }),
-).pipe(Command.withDescription("All runs of the output folder, oldest first"))
+).pipe(Command.withDescription("Lists all runs of the output folder, oldest first"))

@@ -8,17 +8,29 @@ import { behaviourWords } from "../../sandbox/executions/Behaviour.ts"
 import { faultHelp } from "../../sandbox/faults/FaultHelp.ts"
 import { sessionHelp } from "../../sandbox/flows/SessionHelp.ts"
 import { readingHelp } from "../../sandbox/readings/ReadingHelp.ts"
+import { wrap } from "../../report/TextTable.ts"
 import { say } from "../Output.ts"
 import { readWebhooks, webhookFlags, webhookHelp } from "../WebhookFlags.ts"
 import { Wiring } from "../Wiring.ts"
 
 const words = behaviourWords.map(({ word, meaning }) => `  ${word.padEnd(16)}${meaning}`).join("\n")
 
+const helpWidth = 80
+
+/** Paragraphs are filled; other long lines are broken under the column in which their text begins. */
+const fitted = (help: string): string =>
+  help
+    .replaceAll(/^\S.*(?:\n\S.*)*/gm, (paragraph) => wrap(paragraph.replaceAll("\n", " "), helpWidth))
+    .replaceAll(/^ +\S.*/gm, (line) => {
+      const [lead = ""] = /^ +(?:\S+ {2,})?/.exec(line) ?? []
+      return line.length <= helpWidth ? line : wrap(line, helpWidth, "", " ".repeat(lead.length))
+    })
+
 export const sandbox = Command.make(
   "sandbox",
   {
     port: Flag.Int("port").pipe(
-      Flag.withDescription("Where to listen on 127.0.0.1; 0 takes any free port"),
+      Flag.withDescription("Port on 127.0.0.1; 0 takes any free port"),
       Flag.filter(
         (port) => port >= 0 && port <= 65_535,
         () => "a port from 0 to 65535",
@@ -26,7 +38,7 @@ export const sandbox = Command.make(
       Flag.withDefault(8_730),
     ),
     host: Flag.String("host").pipe(
-      Flag.withDescription("The address to bind; anything but 127.0.0.1 opens the service to others"),
+      Flag.withDescription("Address to bind; only 127.0.0.1 keeps others out"),
       Flag.withDefault("127.0.0.1"),
     ),
     seed: Flag.Int("seed").pipe(
@@ -38,7 +50,7 @@ export const sandbox = Command.make(
       Flag.withDefault(1),
     ),
     speed: Flag.Finite("speed").pipe(
-      Flag.withDescription("Seconds of the service that pass in one second of this machine"),
+      Flag.withDescription("Seconds of the service per second of this machine"),
       Flag.filter(
         (speed) => speed > 0,
         () => "a number above 0",
@@ -47,19 +59,17 @@ export const sandbox = Command.make(
     ),
     state: Flag.String("state").pipe(
       Flag.withMetavar("FILE"),
-      Flag.withDescription(
-        "A file that keeps executions over restarts (FILE.lock beside it); else all is forgotten",
-      ),
+      Flag.withDescription("Keeps executions over restarts; locks FILE.lock"),
       Flag.optional,
     ),
     faults: Flag.String("faults").pipe(
       Flag.withMetavar("FILE"),
-      Flag.withDescription("A YAML file of faults to inject, described below"),
+      Flag.withDescription("YAML file of faults to inject, described below"),
       Flag.optional,
     ),
     reading: Flag.String("reading").pipe(
       Flag.withMetavar("FILE"),
-      Flag.withDescription("A YAML file of how to read what the reference leaves open, described below"),
+      Flag.withDescription("YAML file of readings, described below"),
       Flag.optional,
     ),
     ...webhookFlags,
@@ -81,13 +91,16 @@ export const sandbox = Command.make(
     }).pipe(Effect.provide(wiring.sandboxServer({ port, host, seed, speed, webhooks, ...files })))
   }),
 ).pipe(
-  Command.withShortDescription("The embedded service as a server on this machine"),
+  Command.withShortDescription("Serves the embedded service on this machine"),
   Command.withDescription(
-    "The embedded service as a server on this machine. Application secrets: sandbox-app-1 and\n" +
-      "sandbox-app-3, which may tokenize, and sandbox-app-2, which may not.\n" +
-      "What happens to an execution is said in `username`, in words joined by +:\n\n" +
-      `${words}\n\nValues may come as rsa:: or hybrid::, see GET {base_url}/sandbox/encryption-key.\n\n` +
-      `${sessionHelp}\n\n${webhookHelp}\n\n${faultHelp}\n\n${readingHelp}`,
+    "Serves the embedded service on this machine. Application secrets:\n" +
+      "sandbox-app-1 and sandbox-app-3, which may tokenize, and sandbox-app-2, which\n" +
+      "may not.\n" +
+      "`username` says what happens to an execution, in words joined by +:\n\n" +
+      fitted(
+        `${words}\n\nValues may be rsa:: or hybrid::, see GET {base_url}/sandbox/encryption-key.\n\n` +
+          `${sessionHelp}\n\n${webhookHelp}\n\n${faultHelp}\n\n${readingHelp}`,
+      ),
   ),
   Command.withExamples([
     { command: "nightjar sandbox --port 0 --speed 300", description: "On any free port, 300 times as fast" },

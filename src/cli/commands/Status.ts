@@ -7,7 +7,7 @@ import { Command } from "effect/cli"
 import { executionsOf } from "../../ledger/RunState.ts"
 import type { TaskState } from "../../ledger/RunState.ts"
 import { renderSummary } from "../../report/RenderSummary.ts"
-import { outcomeOf, summarise } from "../../report/Summary.ts"
+import { summarise } from "../../report/Summary.ts"
 import { table } from "../../report/TextTable.ts"
 import { jsonFlag, runArgument } from "../CommonFlags.ts"
 import { findRun, withLedger } from "../LedgerOf.ts"
@@ -20,7 +20,7 @@ const taskRow = (task: TaskState) => {
     task_id: planned.task_id,
     customer_id: planned.customer_id ?? null,
     engine_reference: planned.engine_reference ?? null,
-    outcome: settled === undefined ? "open" : outcomeOf(task),
+    outcome: settled?.fact.outcome ?? "open",
     reason: settled?.fact.reason ?? last?.status_reason ?? null,
     who_acts: settled?.fact.who_acts ?? null,
     message: settled?.fact.message ?? null,
@@ -52,4 +52,4 @@ export const status = Command.make(
     yield* say("")
     yield* say(renderSummary(summary, out))
   }),
-).pipe(Command.withDescription("A run's tasks, with outcome and reason; the newest run when none is named"))
+).pipe(Command.withDescription("Lists a run's tasks with outcome and reason"))

@@ -7,7 +7,7 @@ import { Argument, Command } from "effect/cli"
 import { suggestion } from "../../foundation/Nearest.ts"
 import { table, wrap } from "../../report/TextTable.ts"
 import { jsonFlag } from "../CommonFlags.ts"
-import { UsageRefused } from "../Failures.ts"
+import { refuse } from "../Failures.ts"
 import { Output, say, sayJson } from "../Output.ts"
 import { Wiring } from "../Wiring.ts"
 
@@ -15,7 +15,7 @@ export const tables = Command.make(
   "tables",
   {
     name: Argument.String("TABLE").pipe(
-      Argument.withDescription("One table; all of them when absent"),
+      Argument.withDescription("One table (default: all of them)"),
       Argument.optional,
     ),
     json: jsonFlag,
@@ -26,13 +26,10 @@ export const tables = Command.make(
     const { loadRecordSchemas } = yield* Effect.promise(() => import("../../records/LoadRecordSchemas.ts"))
     const all = dataDictionary(yield* loadRecordSchemas(recordSchemas))
     const chosen = all.filter((one) => Option.isNone(name) || one.name === name.value)
-    if (chosen.length === 0 && Option.isSome(name))
-      return yield* new UsageRefused({
-        message: `no table of that name${suggestion(
-          name.value,
-          all.map((one) => one.name),
-        )}`,
-      })
+    if (chosen.length === 0 && Option.isSome(name)) {
+      const names = all.map((one) => one.name)
+      return yield* refuse("table-unknown", { suggestion: suggestion(name.value, names) })
+    }
     if (json) return yield* sayJson(chosen)
     const { out } = yield* Output
     for (const one of chosen) {
@@ -42,4 +39,4 @@ export const tables = Command.make(
       yield* say(`${table(["", "column", "type", "meaning"], rows, { width: out.width })}\n`)
     }
   }),
-).pipe(Command.withDescription("The data dictionary: every published table and view with its columns"))
+).pipe(Command.withDescription("Describes every published table and view"))

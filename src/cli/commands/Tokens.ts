@@ -6,12 +6,14 @@
 import { existsSync } from "node:fs"
 import { Clock, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { ExecutionId } from "../../contract/Ids.ts"
 import type { StoredToken } from "../../tokens/StoredToken.ts"
 import { expiryWarningMs } from "../../tokens/TokenLogin.ts"
-import { counted, table } from "../../report/TextTable.ts"
+import { counted } from "../../foundation/Counted.ts"
+import { table } from "../../report/TextTable.ts"
 import { jsonFlag, outputFolder } from "../CommonFlags.ts"
-import { endWith, exitCodes } from "../Failures.ts"
-import { note, Output, say, sayJson } from "../Output.ts"
+import { refuse } from "../Failures.ts"
+import { Output, say, sayJson, warn } from "../Output.ts"
 import { exchangeTicket, revokeToken } from "../TokenCalls.ts"
 
 const iso = (at: number): string => new Date(at).toISOString()
@@ -71,13 +73,15 @@ const list = Command.make(
       row.status,
     ])
     yield* say(table(header, cells, { width: out.width }))
-    const ending = rows.filter(({ status }) => status === "ends soon").length
-    if (ending > 0) yield* note(`warning: ${counted(ending, "token")} within 14 days of the end`)
+    const ending = rows.filter(({ status }) => status === "ends soon")
+    const [first] = ending.map(({ expires_at }) => expires_at.slice(0, 10)).toSorted()
+    if (first !== undefined)
+      yield* warn("tokens-expiring", { tokens: counted(ending.length, "stored token"), day: first })
   }),
-).pipe(Command.withDescription("The tokens that are stored in the output folder, without their keys"))
+).pipe(Command.withDescription("Lists the stored tokens without their keys"))
 
 const jobArgument = Argument.String("JOB").pipe(
-  Argument.withDescription("A job file: its service, its secret, and the key of its token store"),
+  Argument.withDescription("The job file that names the service and `tokens.key`"),
 )
 
 const exchange = Command.make(
@@ -85,15 +89,15 @@ const exchange = Command.make(
   {
     job: jobArgument,
     execution_id: Argument.String("EXECUTION_ID").pipe(
-      Argument.withDescription("The execution whose start was answered with the ticket"),
+      Argument.withDescription("The execution whose start returned the ticket"),
     ),
     ticket: Flag.String("ticket").pipe(
       Flag.withMetavar("env:NAME|file:PATH|-"),
-      Flag.withDescription("Where the ticket is: an environment variable, a file, or - for stdin"),
+      Flag.withDescription("Where the ticket is; - reads it from stdin"),
     ),
     name: Flag.String("name").pipe(
       Flag.withMetavar("NAME"),
-      Flag.withDescription("The token's name (default: customer_id/engine_reference)"),
+      Flag.withDescription("Default: customer_id/engine_reference"),
       Flag.optional,
     ),
     json: jsonFlag,
@@ -102,13 +106,12 @@ const exchange = Command.make(
     const result = yield* exchangeTicket({
       output: yield* outputFolder,
       job,
-      execution_id,
+      execution_id: ExecutionId.make(execution_id),
       ticket,
       name: Option.getOrUndefined(name),
     })
     if (result._tag === "NoToken") {
-      yield* note(`nightjar: ${result.message}`)
-      return yield* endWith(exitCodes.peopleMustAct)
+      return yield* refuse("ticket-not-exchanged", { detail: result.message })
     }
     const { token } = result
     if (json) return yield* sayJson({ ...token, expires_at: iso(token.expires_at) })
@@ -119,10 +122,10 @@ const exchange = Command.make(
     )
   }),
 ).pipe(
-  Command.withDescription("Exchanges a ticket for a token and stores it, sealed"),
+  Command.withDescription("Exchanges a ticket for a token and stores it encrypted"),
   Command.withExamples([
     {
-      command: "nightjar tokens exchange jobs/nightly.yaml 3f2c… --ticket env:TICKET --name c-0001-bank",
+      command: "nightjar tokens exchange jobs/nightly.yaml 3f2c… --ticket env:TICKET",
       description: "The ticket of a start that was made elsewhere",
     },
   ]),
@@ -138,10 +141,10 @@ const revoke = Command.make(
   Effect.fn("Tokens.revoke")(function* ({ job, name, json }) {
     const { token, answer } = yield* revokeToken({ output: yield* outputFolder, job, name })
     if (json) return yield* sayJson({ name: token.name, token_id: token.token_id, answer })
-    yield* say(`${token.name} ${revocations[answer]}; it is not used any more.`)
+    yield* say(`${token.name} ${revocations[answer]}; it is no longer used.`)
   }),
 ).pipe(
-  Command.withDescription("Revokes a token at the service, at once and for good, and drops it here"),
+  Command.withDescription("Revokes a token at the service and deletes it here"),
   Command.withExamples([
     {
       command: "nightjar tokens revoke jobs/nightly.yaml c-0001/es-bank:api",
@@ -152,11 +155,11 @@ const revoke = Command.make(
 
 const revocations = {
   revoked: "is revoked",
-  already_revoked: "was revoked already",
+  already_revoked: "was already revoked",
   not_found: "is unknown to the service",
 } as const
 
 export const tokens = Command.make("tokens").pipe(
-  Command.withDescription("Stored tokens, which log in instead of parameters"),
+  Command.withDescription("Lists, exchanges or revokes stored tokens"),
   Command.withSubcommands([list, exchange, revoke]),
 )

@@ -5,17 +5,17 @@
 import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { jobArguments, jsonFlag } from "../CommonFlags.ts"
-import { endWith, exitCodes } from "../Failures.ts"
-import { checkJobs, renderPlace } from "../Jobs.ts"
-import { note, say, sayJson } from "../Output.ts"
-import { counted } from "../../report/TextTable.ts"
+import { exitCodes } from "../../messages/ExitCodes.ts"
+import { endWith } from "../Failures.ts"
+import { checkJobs, tellProblems } from "../Jobs.ts"
+import { say, sayJson } from "../Output.ts"
+import { counted } from "../../foundation/Counted.ts"
 
 export const validate = Command.make(
   "validate",
   { jobs: jobArguments, json: jsonFlag },
   Effect.fn("Validate.handle")(function* ({ jobs, json }) {
     const checked = yield* checkJobs(jobs)
-    const failed = checked.some(({ errors }) => errors.length > 0)
     if (json) {
       yield* sayJson(
         checked.map(({ path, job, errors, warnings }) => ({
@@ -28,14 +28,13 @@ export const validate = Command.make(
         })),
       )
     }
-    for (const { path, job, errors, warnings } of checked) {
-      for (const warning of warnings) yield* note(`warning: ${renderPlace(warning)}`)
-      for (const error of errors) yield* note(renderPlace(error))
+    const errors = yield* tellProblems(checked)
+    for (const { path, job } of checked) {
       if (job === undefined || json) continue
       const tasks = counted(job.assignments.length, "task")
       const sessions = job.sessions.length === 0 ? "" : `, ${counted(job.sessions.length, "session")}`
       yield* say(`${path}: valid, ${tasks}${sessions}`)
     }
-    yield* endWith(failed ? exitCodes.usage : exitCodes.ok)
+    yield* endWith(errors > 0 ? exitCodes.usage : exitCodes.ok)
   }),
-).pipe(Command.withDescription("Checks job files without a network; each error as file:line:column: message"))
+).pipe(Command.withDescription("Checks job files offline; each error with file:line:column"))

@@ -4,9 +4,12 @@
  */
 import { Effect } from "effect"
 import { Command } from "effect/cli"
-import { counted, table } from "../../report/TextTable.ts"
+import { withId } from "../../messages/Catalogue.ts"
+import { exitCodes } from "../../messages/ExitCodes.ts"
+import { counted } from "../../foundation/Counted.ts"
+import { table } from "../../report/TextTable.ts"
 import { jsonFlag, outputFolder } from "../CommonFlags.ts"
-import { endWith, exitCodes } from "../Failures.ts"
+import { endWith } from "../Failures.ts"
 import { requireLedger } from "../LedgerOf.ts"
 import { problemsOf } from "../LookAtFolder.ts"
 import { Output, say, sayJson } from "../Output.ts"
@@ -22,14 +25,10 @@ export const verify = Command.make(
     else if (problems.length === 0) yield* say("Files, ledger and tables agree.")
     else {
       const { out } = yield* Output
-      yield* say(`${counted(problems.length, "thing")} that do not agree:`)
-      const rows = problems.map(({ where, problem, next }) => [where, problem, next])
+      yield* say(`${counted(problems.length, "disagreement")} between files, ledger and tables:`)
+      const rows = problems.map(({ id, where, problem, next }) => [where, withId(id, problem), next])
       yield* say(table(["where", "problem", "next"], rows, { width: out.width }))
     }
     yield* endWith(problems.length === 0 ? exitCodes.ok : exitCodes.peopleMustAct)
   }),
-).pipe(
-  Command.withDescription(
-    "Proves that files, ledger and tables agree; exit code 3 and names when something does not",
-  ),
-)
+).pipe(Command.withDescription("Checks that files, ledger and tables agree; exit code 3 if not"))

@@ -3,7 +3,7 @@
  * their contents, and the audit trail of what the customer accepted. A session behind an execution has an
  * invented customer who accepted everything shortly before.
  */
-import { createHash } from "node:crypto"
+import { sha256Hex } from "../../foundation/Sha256.ts"
 import type { FlowSession } from "../state/FlowSession.ts"
 import { flowMomentOf } from "../state/FlowTimeline.ts"
 import type { Retrieval } from "../state/ResultsPlan.ts"
@@ -28,7 +28,7 @@ const documentOf = (
   version,
   title,
   content,
-  hash: createHash("sha256").update(content, "utf8").digest("hex"),
+  hash: sha256Hex(content),
 })
 
 /** Not shown; own choice: two documents, both to be accepted. */

@@ -16,8 +16,8 @@ export const behaviourWords = [
     word: "end-REASON",
     own: false,
     meaning:
-      "ends with that status_reason of section 3.1, its family with it; a reason that is no end (RUNNING, " +
-      "ASYNC_WAIT …) never closes by itself, but execution_timeout still counts active work",
+      "ends with that status_reason of section 3.1 and its family; a reason that does not end an execution " +
+      "(RUNNING, ASYNC_WAIT …) never closes by itself, but execution_timeout still counts active work",
   },
   {
     word: "challenge-CODE",
@@ -62,8 +62,8 @@ export const behaviourWords = [
     own: true,
     meaning:
       "the last feature's outcome is FEATURE_REASON of section 2.4; the run ends with PARTIAL (with FAILED " +
-      "where it is the only one) unless another end is said; an outcome that is no end is shown while the " +
-      "run works",
+      "where it is the only one) unless another end is said; an outcome that does not end it is shown " +
+      "while the run works",
   },
   {
     word: "heal-K-REASON",

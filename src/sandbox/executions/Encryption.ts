@@ -4,6 +4,7 @@
  * the same in every copy of it, whose public half is served and documented. `openParameters` is the one
  * place where values are opened.
  */
+import { Predicate } from "effect"
 import { constants, createDecipheriv, createPrivateKey, createPublicKey, privateDecrypt } from "node:crypto"
 import type { FormFinding } from "../engines/CheckForm.ts"
 
@@ -85,14 +86,11 @@ const openObject = (sealed: string): Readonly<Record<string, unknown>> | undefin
   if (text === undefined) return undefined
   try {
     const value: unknown = JSON.parse(text)
-    return isObject(value) ? value : undefined
+    return Predicate.isObject(value) ? value : undefined
   } catch {
     return undefined
   }
 }
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
 
 /** A flat object in the clear. */
 export interface OpenedValues {
@@ -112,7 +110,7 @@ const nothingSealed: ReadonlySet<string> = new Set()
 
 /** Opens login parameters, stored credentials or the body of a resume; the values are texts as they were. */
 export const openParameters = (parameters: unknown): OpenedValues => {
-  if (!isObject(parameters)) {
+  if (!Predicate.isObject(parameters)) {
     const values = isSealed(parameters) ? openObject(parameters) : undefined
     return values === undefined
       ? { values: {}, findings: [complain([], parameters)], sealed: nothingSealed }

@@ -9,14 +9,15 @@ const kinds = [
   ["reset: before", "breaks the connection before anything happens"],
   ["reset: after", "breaks it once the call took effect: its answer is lost"],
   ["cut: 0.5", "ends the body after this share of it and breaks the connection"],
-  ["malformed: true", "takes effect, answers with a body that is no JSON; or `body: TEXT` alone"],
+  ["malformed: true", "takes effect, answers with a body that is not JSON; or `body: TEXT` alone"],
   ["hang: true", "takes the call and never answers"],
 ] as const
 
 const endpoints = [
-  "startExecution startTokenized readExecution pollExecution resumeExecution abortExecution",
-  "deleteExecution readProfile exchangeTicket readToken revokeToken listEngines showEngine",
-  "readFlowResults downloadAttachment listFlowHooks createFlowHooks updateFlowHooks deleteFlowHooks",
+  "startExecution startTokenized readExecution pollExecution resumeExecution",
+  "abortExecution deleteExecution readProfile exchangeTicket readToken revokeToken",
+  "listEngines showEngine readFlowResults downloadAttachment listFlowHooks",
+  "createFlowHooks updateFlowHooks deleteFlowHooks",
 ] as const
 
 export const faultHelp = [

@@ -5,12 +5,13 @@
 import { Effect, Predicate, Schema } from "effect"
 import type { Result } from "effect"
 import { endpointNames, Faults } from "./Faults.ts"
-import { decodeYaml, problemLines, readYaml, suggest, YamlProblem } from "../../foundation/YamlFile.ts"
+import { Problem } from "../../foundation/FileProblem.ts"
+import { decodeYaml, problemLines, readYaml, suggest } from "../../foundation/YamlFile.ts"
 import type { YamlKind } from "../../foundation/YamlFile.ts"
 
 /** The file cannot be used; every problem at once, from top to bottom. */
 export class FaultsInvalid extends Schema.TaggedError<FaultsInvalid>()("FaultsInvalid", {
-  problems: Schema.Array(YamlProblem),
+  problems: Schema.Array(Problem),
 }) {
   override get message(): string {
     return problemLines(this.problems)
@@ -18,7 +19,7 @@ export class FaultsInvalid extends Schema.TaggedError<FaultsInvalid>()("FaultsIn
 }
 
 const faultsFile: YamlKind<Faults> = {
-  named: "the file of faults",
+  named: "the faults file",
   schema: Faults,
   wordsFor: (path, value) =>
     path.includes("on") && Predicate.isString(value)
@@ -27,10 +28,8 @@ const faultsFile: YamlKind<Faults> = {
 }
 
 /** Judges the text of a file of faults; `file` is only named. */
-export const decodeFaults = (
-  file: string,
-  source: string,
-): Result.Result<Faults, ReadonlyArray<YamlProblem>> => decodeYaml(faultsFile, file, source)
+export const decodeFaults = (file: string, source: string): Result.Result<Faults, ReadonlyArray<Problem>> =>
+  decodeYaml(faultsFile, file, source)
 
 /** Reads the file that `--faults` or a job's `service` names. */
 export const readFaults = (path: string): Effect.Effect<Faults, FaultsInvalid> =>

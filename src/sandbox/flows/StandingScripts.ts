@@ -142,7 +142,7 @@ export const standingScripts: ReadonlyArray<StandingScript> = [
   {
     name: "live",
     meaning:
-      "the customer is at the consent form when it is first looked at, consents after 60 seconds, connects " +
+      "the customer is at the consent form at the first read, consents after 60 seconds, connects " +
       "after 90, leaves after 150; final after about 5 minutes",
     steps: [
       [-30, "start"],

@@ -4,14 +4,15 @@
  */
 import { Effect, Predicate, Schema } from "effect"
 import type { Result } from "effect"
-import { decodeYaml, problemLines, readYaml, suggest, YamlProblem } from "../../foundation/YamlFile.ts"
+import { Problem } from "../../foundation/FileProblem.ts"
+import { decodeYaml, problemLines, readYaml, suggest } from "../../foundation/YamlFile.ts"
 import type { YamlKind } from "../../foundation/YamlFile.ts"
 import { Reading, readingChoices } from "../state/Reading.ts"
 import { wrapWords } from "./ReadingHelp.ts"
 
 /** The file cannot be used; every problem at once, from top to bottom. */
 export class ReadingInvalid extends Schema.TaggedError<ReadingInvalid>()("ReadingInvalid", {
-  problems: Schema.Array(YamlProblem),
+  problems: Schema.Array(Problem),
 }) {
   override get message(): string {
     return problemLines(this.problems)
@@ -33,7 +34,7 @@ const prepare = (root: unknown): unknown => {
 }
 
 const readingFile: YamlKind<Reading> = {
-  named: "the file of a reading",
+  named: "the reading file",
   schema: Reading,
   wordsFor: (path, value) => {
     const choice = choicesOf(path[0])
@@ -44,10 +45,8 @@ const readingFile: YamlKind<Reading> = {
 }
 
 /** Judges the text of such a file; `file` is only named. */
-export const decodeReading = (
-  file: string,
-  source: string,
-): Result.Result<Reading, ReadonlyArray<YamlProblem>> => decodeYaml(readingFile, file, source)
+export const decodeReading = (file: string, source: string): Result.Result<Reading, ReadonlyArray<Problem>> =>
+  decodeYaml(readingFile, file, source)
 
 /** Reads the file that `--reading` or a job's `service` names. */
 export const readReading = (path: string): Effect.Effect<Reading, ReadingInvalid> =>

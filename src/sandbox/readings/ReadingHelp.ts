@@ -4,7 +4,7 @@
  */
 import { readingChoices } from "../state/Reading.ts"
 
-const lineMax = 100
+const lineMax = 80
 
 /** Full words, broken between them, each line behind `before`. */
 export const wrapWords = (text: string, before: string): ReadonlyArray<string> => {

@@ -4,7 +4,7 @@
  * fails as a client's would.
  */
 import { IncomingMessage, ServerResponse } from "node:http"
-import { NodeHttpServerRequest } from "@effect/platform-node"
+import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Clock, Duration, Effect, Layer, Option, Result, Schema, Stream } from "effect"
 import { HttpMethod, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { secretHeader } from "../../contract/Api.ts"

@@ -3,13 +3,13 @@
  * nothing, and tells its addresses; port 0 takes any free one.
  */
 import { createServer } from "node:http"
-import { NodeHttpServer } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Context, Duration, Effect, Layer } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import type { HttpServerError } from "effect/http"
 import type { Sandbox } from "./Sandbox.ts"
 import { routerConfig, SandboxRoutes } from "./SandboxRoutes.ts"
-import { serverGuard, serverLimits } from "./ServerGuard.ts"
+import { ServerGuard, serverLimits } from "./ServerGuard.ts"
 
 export interface SandboxAddress {
   readonly base_url: string
@@ -39,7 +39,7 @@ export class SandboxServer extends Context.Service<SandboxServer, SandboxAddress
   }: SandboxServerOptions): Layer.Layer<SandboxServer, HttpServerError.ServeError, Sandbox> =>
     Layer.effect(SandboxServer, Effect.map(HttpServer.HttpServer, addressOf)).pipe(
       Layer.provideMerge(
-        HttpRouter.serve(Layer.merge(SandboxRoutes.layer, serverGuard(host)), {
+        HttpRouter.serve(Layer.merge(SandboxRoutes.layer, ServerGuard.layer(host)), {
           disableLogger: true,
           disableListenLog: true,
           routerConfig,

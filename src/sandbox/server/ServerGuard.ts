@@ -38,21 +38,23 @@ const misdirected = refuse(
 const tooLarge = refuse(413, `the body is larger than ${bodyBytesMax / 1e6} MB`)
 
 /** Middleware for every route of a server that is bound to `host`. */
-export const serverGuard = (host: string) => {
-  const isLocal = isLoopback(host === "::1" ? "[::1]" : host)
-  return HttpRouter.middleware(
-    (answer) =>
-      Effect.gen(function* () {
-        const request = yield* HttpServerRequest.HttpServerRequest
-        if (isLocal && !namesThisMachine(request.headers["host"])) return misdirected
-        if (!HttpMethod.hasBody(request.method)) return yield* answer
-        if (Number(request.headers["content-length"] ?? 0) > bodyBytesMax) return tooLarge
-        const read = yield* request.arrayBuffer.pipe(
-          Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(bodyBytesMax)),
-          Effect.option,
-        )
-        return read._tag === "None" ? tooLarge : yield* answer
-      }),
-    { global: true },
-  )
+export const ServerGuard = {
+  layer: (host: string) => {
+    const isLocal = isLoopback(host === "::1" ? "[::1]" : host)
+    return HttpRouter.middleware(
+      (answer) =>
+        Effect.gen(function* () {
+          const request = yield* HttpServerRequest.HttpServerRequest
+          if (isLocal && !namesThisMachine(request.headers["host"])) return misdirected
+          if (!HttpMethod.hasBody(request.method)) return yield* answer
+          if (Number(request.headers["content-length"] ?? 0) > bodyBytesMax) return tooLarge
+          const read = yield* request.arrayBuffer.pipe(
+            Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(bodyBytesMax)),
+            Effect.option,
+          )
+          return read._tag === "None" ? tooLarge : yield* answer
+        }),
+      { global: true },
+    )
+  },
 }

@@ -3,10 +3,10 @@
  * appended and written before a call is answered, replayed at the next start, so that executions in flight
  * outlive the process. A line is there whole or not at all.
  */
-import { closeSync, existsSync, fchmodSync, fstatSync, ftruncateSync, openSync } from "node:fs"
-import { readFileSync, writeSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import { Effect, Result, Schema } from "effect"
 import type { Scope } from "effect"
+import { durableFiles } from "../../foundation/DurableFile.ts"
 import { SandboxEvent } from "./SandboxEvent.ts"
 
 /** The file cannot be read, written or understood. */
@@ -46,7 +46,7 @@ const replay = <Line>(path: string, schema: Schema.ConstraintDecoder<Line>): Rep
     if (end < 0) return { lines, wholeBytes: from }
     if (end > from) {
       const decoded = decode(bytes.toString("utf8", from, end))
-      if (Result.isFailure(decoded)) throw new Error(`line ${number} is no event of this service`)
+      if (Result.isFailure(decoded)) throw new Error(`line ${number} is not an event of this service`)
       lines.push(decoded.success)
     }
     from = end + 1
@@ -68,34 +68,22 @@ export interface Journal {
   readonly append: (events: ReadonlyArray<SandboxEvent>) => void
 }
 
-const writeWhole = (file: number, text: string): void => {
-  const bytes = Buffer.from(text, "utf8")
-  const sizeBefore = fstatSync(file).size
-  try {
-    for (let written = 0; written < bytes.length;) written += writeSync(file, bytes, written)
-  } catch (cause) {
-    // Half a line in the middle of the file would make the whole of it unreadable.
-    ftruncateSync(file, sizeBefore)
-    throw cause
-  }
-}
-
 /** Opens the journal for the life of the scope; a torn last line is cut off, any other damage is an error. */
 export const openJournal = (path: string): Effect.Effect<Journal, JournalFailed, Scope.Scope> =>
   Effect.gen(function* () {
+    const files = yield* durableFiles
     const { lines, wholeBytes } = yield* attempt(path, () => replay(path, EventLine))
     const file = yield* Effect.acquireRelease(
       attempt(path, () => {
-        const opened = openSync(path, "a", 0o600)
-        fchmodSync(opened, 0o600)
-        ftruncateSync(opened, wholeBytes)
+        const opened = files.append(path, "a", 0o600)
+        opened.cut(wholeBytes)
         return opened
       }),
-      (opened) => Effect.sync(() => closeSync(opened)),
+      (opened) => Effect.sync(() => opened.close()),
     )
     const append = (appended: ReadonlyArray<SandboxEvent>) => {
       if (appended.length === 0) return
-      writeWhole(file, appended.map((event) => `${JSON.stringify(event)}\n`).join(""))
+      file.append(appended.map((event) => `${JSON.stringify(event)}\n`).join(""))
     }
     return { events: lines, append }
   })

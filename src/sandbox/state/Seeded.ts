@@ -3,7 +3,7 @@
  * seeded by the sandbox seed and stable inputs (customer, engine, feature …). Two nights with the same seed
  * therefore see the same service, whatever the interleaving of their calls.
  */
-import { createHash } from "node:crypto"
+import { sha256Hex } from "../../foundation/Sha256.ts"
 import type { FullReading } from "./Reading.ts"
 
 export interface Draw {
@@ -66,9 +66,7 @@ export const seeded = (...inputs: ReadonlyArray<SeedInput>): Draw => {
 
 /** Hex of a SHA-256 over the inputs, for ids and fingerprints that must not collide. */
 export const fingerprint = (...inputs: ReadonlyArray<SeedInput>): string =>
-  createHash("sha256")
-    .update(inputs.map((input) => `${String(input).length}:${input}`).join("|"))
-    .digest("hex")
+  sha256Hex(inputs.map((input) => `${String(input).length}:${input}`).join("|"))
 
 type IdForms = Pick<FullReading, "execution_id_form" | "session_id_form">
 

@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url"
 import { Effect, Redacted } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { lockFolder } from "../../../src/foundation/FolderLock.ts"
-import { TokenStore, TokenStoreLayer } from "../../../src/tokens/TokenStore.ts"
+import { TokenStore } from "../../../src/tokens/TokenStore.ts"
 import { bundle } from "../../project/bundle.ts"
 
 const checkout = fileURLToPath(new URL("../../../", import.meta.url))
@@ -158,7 +158,7 @@ const keysInStore = () =>
     return keys.flatMap((key) => (key === undefined ? [] : [Redacted.value(key)]))
   }).pipe(
     Effect.provide(
-      TokenStoreLayer.open(join(output, "tokens.sqlite"), { key: Redacted.make(storeKey), service: base }),
+      TokenStore.layer(join(output, "tokens.sqlite"), { key: Redacted.make(storeKey), service: base }),
     ),
     Effect.runPromise,
   )
@@ -235,11 +235,11 @@ describe("tokens by hand", () => {
   it("a ticket is exchanged from the environment, a file or stdin, never from the command line", async () => {
     const { execution_id, ticket } = await startElsewhere("k-2")
     const literal = await nightjar(["tokens", "exchange", path, execution_id, "--ticket", "T-literal"])
-    expect([literal.code, literal.stderr]).toEqual([2, expect.stringContaining("shell's history")])
+    expect([literal.code, literal.stderr]).toEqual([2, expect.stringContaining("[ticket-literal]")])
     const exec = await nightjar(["tokens", "exchange", path, execution_id, "--ticket", "exec:cat"])
     expect(exec.code).toBe(2)
     const wrong = await nightjar(["tokens", "exchange", path, execution_id, "--ticket", "-"], { stdin: "no" })
-    expect([wrong.code, wrong.stderr]).toEqual([3, expect.stringContaining("exchanges no token")])
+    expect([wrong.code, wrong.stderr]).toEqual([3, expect.stringContaining("[ticket-not-exchanged]")])
     const args = ["tokens", "exchange", path, execution_id, "--ticket", "env:TICKET", "--name", "mine"]
     const exchanged = await nightjar(args, { env: { TICKET: ticket } })
     expect([exchanged.code, exchanged.stdout]).toEqual([

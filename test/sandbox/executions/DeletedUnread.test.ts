@@ -2,7 +2,7 @@
  * The observer's rule against deleting what nobody was given: told from what each execution had retrieved and
  * from what its answers carried, whatever the service showed of it.
  */
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
 import { TestClock } from "effect/testing"

@@ -84,20 +84,25 @@ faults:
     ["", ["1:1: expected a mapping"]],
     ["[]", ["1:1: expected a mapping"]],
     ["seed: 1\n", ["1:1: `faults` is missing"]],
-    ["faults: {}\n", ["1:9: expected a list with at least one item"]],
-    ["faults:\n\t- on: x\n", ["2:1: Tabs are not allowed as indentation"]],
+    ["faults: {}\n", ["1:9: expected a list"]],
+    ["faults:\n\t- on: x\n", ["2:1: tabs cannot indent; use spaces"]],
   ])("that is no such thing is refused: %j", (source, problems) => {
     expect(told(source)).toEqual(problems)
   })
 
   it("that contains itself or repeats itself a billion times is refused, not read", () => {
-    const bomb = `a: &a [x, x, x, x, x, x, x, x, x]
-b: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a]
-c: &c [*b, *b, *b, *b, *b, *b, *b, *b, *b]
-faults: [*c, *c, *c, *c, *c, *c, *c, *c, *c]
-`
-    expect(told(bomb)).toHaveLength(1)
-    expect(told("faults: &a [*a]\n")).toHaveLength(1)
+    const names = [..."abcdefghi"]
+    const nine = (word: string) => `[${Array(9).fill(word).join(", ")}]`
+    const bomb = names.map((name, n) => `${name}: &${name} ${nine(n === 0 ? "x" : `*${names[n - 1]}`)}`)
+    expect(told(`${bomb.join("\n")}\nfaults: *i\n`)).toEqual([
+      "1:20: up to here the file has more than 500000 values, aliases (*) counted as what they stand for",
+    ])
+    const deep = "this is nested too deeply, or an alias (*) contains itself"
+    expect(told("faults: &a [*a]\n")).toEqual([`1:13: ${deep}`])
+    expect(told(`faults: ${"[".repeat(10_000)}`)).toEqual(["1:75: this is nested too deeply"])
+    expect(told("faults: [*b]\n")).toEqual([
+      "1:10: this alias (*) has no anchor (&) before it; put a value that begins with * in quotes",
+    ])
   })
 
   it.effect("that is not there is an error at its own name", () =>
@@ -105,7 +110,7 @@ faults: [*c, *c, *c, *c, *c, *c, *c, *c, *c]
       const folder = mkdtempSync(join(tmpdir(), "faults-"))
       const path = join(folder, "none.yaml")
       const failure = yield* Effect.flip(readFaults(path))
-      expect(failure.message).toBe(`${path}:1:1: the file of faults cannot be read (ENOENT)`)
+      expect(failure.message).toBe(`${path}:1:1: the faults file cannot be read (ENOENT)`)
       writeFileSync(path, "faults: []\n")
       expect(yield* readFaults(path)).toEqual({ faults: [] })
       rmSync(folder, { recursive: true })
@@ -117,5 +122,23 @@ faults: [*c, *c, *c, *c, *c, *c, *c, *c, *c]
     const words = new Set(faultHelp.match(/[A-Za-z_]+/g))
     expect(endpointNames.filter((name) => !words.has(name))).toEqual([])
     expect(Object.keys(item.fields).filter((key) => !words.has(key))).toEqual([])
+  })
+})
+
+describe("a file of faults that would burn time or memory", () => {
+  it("is refused where it becomes too much, before anything of it is made", () => {
+    const aliases = ["b", "c", "d", "e", "f", "g", "h"].map(
+      (name, index) =>
+        `${name}: &${name} [${Array.from({ length: 10 }, () => `*${"abcdefg"[index]}`).join()}]`,
+    )
+    expect(told(["a: &a [1, 1]", ...aliases, "faults: *h"].join("\n"))).toEqual([
+      "2:8: aliases (*) stand for too many values here; write them out",
+    ])
+    expect(told(`seed: 1\nfaults: ${"[".repeat(100_000)}`)).toEqual(["2:75: this is nested too deeply"])
+    const steps = Array.from({ length: 900 }, (_, depth) => `${" ".repeat(depth)}a:`)
+    expect(told(["seed: 1", ...steps].join("\n"))).toEqual(["68:68: this is nested too deeply"])
+    const keys = Array.from({ length: 60_000 }, (_, n) => `k${n}: 1`)
+    expect(told(keys.join("\n"))).toEqual(["1001:6: this mapping has more than 1000 keys"])
+    expect(told(`{ ${keys.join(", ")} }`)).toEqual([expect.stringContaining("more than 1000 keys")])
   })
 })

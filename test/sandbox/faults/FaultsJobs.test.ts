@@ -1,9 +1,10 @@
 /** A job that names a file of faults is checked with it, before anything is started. */
 import { writeFileSync } from "node:fs"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
-import { checkJobs, renderPlace } from "../../../src/cli/Jobs.ts"
+import { checkJobs } from "../../../src/cli/Jobs.ts"
+import { renderProblem } from "../../../src/foundation/FileProblem.ts"
 
 const job = `name: small
 service: { sandbox: { faults: faults.yaml } }
@@ -19,12 +20,9 @@ describe("a job with a file of faults", () => {
       writeFileSync(`${folder}/job.yaml`, job)
       const check = Effect.map(checkJobs([`${folder}/job.yaml`]), ([checked]) => [
         checked?.job?.name,
-        checked?.errors.map((error) => renderPlace(error).replace(`${folder}/`, "")),
+        checked?.errors.map((error) => renderProblem(error).replace(`${folder}/`, "")),
       ])
-      expect(yield* check).toEqual([
-        undefined,
-        ["faults.yaml:1:1: the file of faults cannot be read (ENOENT)"],
-      ])
+      expect(yield* check).toEqual([undefined, ["faults.yaml:1:1: the faults file cannot be read (ENOENT)"]])
       writeFileSync(`${folder}/faults.yaml`, "faults:\n  - { on: strtExecution, status: 503, frist: 1 }\n")
       expect(yield* check).toEqual([
         undefined,

@@ -66,8 +66,8 @@ messages:
     )
     expect(encodeReading({ flow_session_ids: "any" })).toBe(
       [
-        "# 4.10: Which session ids the flow API takes: ObjectIds only (any other answers 422), or any text.",
-        "# (object_id | any)",
+        "# 4.10: Which session ids the flow API takes: ObjectIds only (any other answers",
+        "# 422), or any text. (object_id | any)",
         "flow_session_ids: any",
         "",
       ].join("\n"),
@@ -87,7 +87,7 @@ messages:
       const folder = mkdtempSync(join(tmpdir(), "nightjar-reading-"))
       const path = join(folder, "r.yaml")
       const failure = yield* Effect.flip(readReading(path))
-      expect(failure.message).toBe(`${path}:1:1: the file of a reading cannot be read (ENOENT)`)
+      expect(failure.message).toBe(`${path}:1:1: the reading file cannot be read (ENOENT)`)
       writeFileSync(path, "flow_api: absent\n")
       expect(yield* readReading(path)).toEqual({ flow_api: "absent" })
       rmSync(folder, { recursive: true })

@@ -1,10 +1,11 @@
 /** A reading as a user gives it: by a job's `service`, or by the command's flag. */
 import { writeFileSync } from "node:fs"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
 import { TestClock } from "effect/testing"
-import { checkJobs, renderPlace } from "../../../src/cli/Jobs.ts"
+import { checkJobs } from "../../../src/cli/Jobs.ts"
+import { renderProblem } from "../../../src/foundation/FileProblem.ts"
 import { Caller, field, inProcess, textField } from "../server/Caller.ts"
 
 const job = `name: small
@@ -22,11 +23,11 @@ describe("a job with a reading", () => {
       const checked = Effect.map(checkJobs([`${folder}/job.yaml`]), ([one]) => one)
       const check = Effect.map(checked, (one) => [
         one?.job?.name,
-        one?.errors.map((error) => renderPlace(error).replace(`${folder}/`, "")),
+        one?.errors.map((error) => renderProblem(error).replace(`${folder}/`, "")),
       ])
       expect(yield* check).toEqual([
         undefined,
-        ["reading.yaml:1:1: the file of a reading cannot be read (ENOENT)"],
+        ["reading.yaml:1:1: the reading file cannot be read (ENOENT)"],
       ])
       writeFileSync(`${folder}/reading.yaml`, "flow_ap: absent\nhead: never\n")
       expect(yield* check).toEqual([

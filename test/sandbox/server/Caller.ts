@@ -2,7 +2,7 @@
  * A bare caller of the service for tests: plain requests, plain answers, no client of ours in between, so
  * that what is compared is what travels. It serves the in-process service and a real server alike.
  */
-import { NodeHttpClient } from "@effect/platform-node"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Context, Effect, Layer } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import type { HttpServerError } from "effect/http"

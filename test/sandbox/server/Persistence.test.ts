@@ -117,7 +117,7 @@ describe("the state file", () => {
       ] as const) {
         const text = [...lines, damage, ...lines, ""].join("\n")
         writeFileSync(journal, text)
-        expect(yield* failureWith(journal)).toBe(`${journal}: line ${number} is no event of this service`)
+        expect(yield* failureWith(journal)).toBe(`${journal}: line ${number} is not an event of this service`)
         expect(readFileSync(journal, "utf8")).toBe(text)
       }
     }),
@@ -136,7 +136,9 @@ describe("the state file", () => {
   it.effect("that cannot be made says so by its name", () =>
     Effect.gen(function* () {
       const journal = join(yield* journalIn, "nowhere", "state.ndjson")
-      expect(yield* failureWith(journal)).toMatch(/ENOENT.*nowhere\/state\.ndjson/)
+      expect(yield* failureWith(journal)).toMatch(
+        /nowhere\/state\.ndjson: cannot open: no such file or directory \(ENOENT\)$/,
+      )
       expect(existsSync(journal)).toBe(false)
     }),
   )

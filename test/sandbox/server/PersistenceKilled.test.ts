@@ -107,8 +107,8 @@ describe("a server with a state file", () => {
     expect(second).toEqual({
       code: 5,
       stderr:
-        `nightjar: another process keeps its state in ${state}\n` +
-        "Nothing was started. Wait for it to end, or give --state another file.\n",
+        `nightjar: another process keeps its state in ${state} [journal-locked]\n` +
+        "Nothing was started. Wait until it has ended, or give --state another file.\n",
     })
     expect((await call(first, "/admin/truth")).status).toBe(200)
     expect("port" in (await launch("--port", "0", "--state", `${state}.other`))).toBe(true)
@@ -151,7 +151,8 @@ describe("a server with a state file", () => {
       code: 2,
       stderr:
         `${faults}:2:27: unknown key \`statsu\`; did you mean \`status\`?\n` +
-        "Nothing was started. `nightjar sandbox --help` shows what a fault is.\n",
+        "nightjar: 1 problem in the faults file [faults-invalid]\n" +
+        "Nothing was started. Correct the file. `nightjar sandbox --help` describes its keys.\n",
     })
   }, 60_000)
 })

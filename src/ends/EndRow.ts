@@ -1,0 +1,63 @@
+/**
+ * How a row of the table of ends is written: what the end means for the night, what it means in a sentence,
+ * and what to do next. Most rows are one of a few kinds, and each kind has its name here.
+ */
+
+export const outcomes = ["succeeded", "partial", "failed", "skipped", "unfinished"] as const
+export type Outcome = (typeof outcomes)[number]
+export const actors = ["nobody", "customer", "engineer", "service"] as const
+export type WhoActs = (typeof actors)[number]
+export const actionNeeded: Readonly<Record<WhoActs, string>> = {
+  nobody: "no action needed",
+  customer: "action needed from the customer",
+  engineer: "action needed from an engineer",
+  service: "action needed from the service",
+}
+
+export interface End {
+  readonly outcome: Outcome
+  readonly who_acts: WhoActs
+  /** A further execution in the same night may succeed. */
+  readonly retry: boolean
+  /** These credentials are not sent again until they change or are released. */
+  readonly opensBreaker: boolean
+}
+
+/** `means` and `next` are for people: what happened, and what to do about it. */
+export interface EndRow extends End {
+  readonly means: string
+  readonly next: string
+  /** The same reason of a task that is never started, where it means something else. */
+  readonly unstarted?: Pick<End, "outcome" | "who_acts">
+}
+
+/** What a task with this outcome makes of its run's exit code; the highest of all tasks counts. */
+export const exitOf = (outcome: Outcome): 0 | 3 | 4 =>
+  outcome === "succeeded" ? 0 : outcome === "unfinished" ? 4 : 3
+
+const kind =
+  (outcome: Outcome, who_acts: WhoActs, more: Partial<End> = {}) =>
+  (means: string, next: string): EndRow => ({
+    outcome,
+    who_acts,
+    retry: false,
+    opensBreaker: false,
+    ...more,
+    means,
+    next,
+  })
+
+export const succeeded = kind("succeeded", "nobody")
+export const partial = kind("partial", "engineer")
+export const skipped = kind("skipped", "engineer")
+export const customerActs = kind("failed", "customer")
+export const engineerActs = kind("failed", "engineer")
+export const serviceActs = kind("unfinished", "service")
+/** The service must act, and may have done so before the night is over. */
+export const temporary = kind("unfinished", "service", { retry: true })
+/** Nobody knows whether anything ran. */
+export const unknown = kind("unfinished", "engineer")
+/** The source refused the login. */
+export const rejected = kind("failed", "customer", { opensBreaker: true })
+/** The source may have refused the login. */
+export const unclear = kind("failed", "engineer", { opensBreaker: true })

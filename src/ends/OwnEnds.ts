@@ -1,0 +1,99 @@
+/**
+ * Ends that the service has no word for, in the same spelling: of starts and executions that it lost, of
+ * results that are not all here, and of tasks that are not started. A reason stands here or it is none.
+ */
+import * as Row from "./EndRow.ts"
+
+const isKept = "The execution is kept at the service; the next run reads it again."
+const newTicket = "Log in with parameters, then run `nightjar tokens exchange`."
+
+export const ownEnds = {
+  /** Of a task that is not settled yet; never a fact. */
+  IN_PROGRESS: Row.serviceActs("The task has not finished yet.", "`nightjar run` resumes it."),
+  /** An older night was collected; this task had not begun in it. */
+  NIGHT_OVER: Row.serviceActs("Its night was over before the task began.", "A new run starts it."),
+  DEADLINE_REACHED: Row.serviceActs(
+    "The deadline came before the task could finish.",
+    "`nightjar run` tries again; start earlier if it happens often.",
+  ),
+  START_UNKNOWN: Row.unknown(
+    "The answer to the start was lost twice, so nobody knows whether it ran.",
+    "The next night starts it again; `nightjar rerun` does so now.",
+  ),
+  /** The start was refused in a way that the reference does not list. */
+  UNEXPECTED_ANSWER: Row.engineerActs(
+    "The service gave an answer that its reference does not list.",
+    "Report it to the service.",
+  ),
+  /** The service did not answer for as long as the task could wait. */
+  SERVICE_UNREACHABLE: Row.serviceActs(
+    "The service did not answer in time; what runs there goes on.",
+    "`nightjar run` resumes it.",
+  ),
+  /** The service would not abort an execution whose time was over. */
+  NOT_STOPPABLE: Row.serviceActs(
+    "The service did not stop the execution when its time was over.",
+    "`nightjar run` resumes it.",
+  ),
+  /** The id of the execution shows another external id, customer or engine. */
+  NOT_OURS: Row.engineerActs(
+    "The execution's id belongs to somebody else's run, which was left alone.",
+    "Report the id and the task to the service.",
+  ),
+  /** A state read answers 404. */
+  EXECUTION_GONE: Row.serviceActs(
+    "The service no longer knows the execution.",
+    "`nightjar run` starts it again.",
+  ),
+  RESULTS_PARTIAL: Row.serviceActs(
+    "The results were not final in time; they are published as they are.",
+    "`nightjar run` reads them again.",
+  ),
+  RECORDS_UNREACHABLE: Row.partial(
+    "Records that were counted, or could not be counted, cannot be read.",
+    isKept,
+  ),
+  /** Final results hold fewer records of a family than were counted. */
+  RECORDS_SHORT: Row.partial("The final results hold fewer records than were counted.", isKept),
+  /**
+   * An answer breaks a bound, or we failed over it: what it was about stays at the service. Where it was an
+   * engine's form, nothing was started.
+   */
+  ANSWER_UNUSABLE: Row.engineerActs(
+    "An answer cannot be used; if it was about an execution, that is kept at the service.",
+    "Report it; `nightjar explain TASK` says why and what was kept.",
+  ),
+  ENGINE_UNKNOWN: Row.skipped(
+    "The service has no such engine.",
+    "Correct the reference; `nightjar engines list` shows them all.",
+  ),
+  /** A listed flow session that the service does not know, or that its customer never started (404, 412). */
+  SESSION_UNKNOWN: Row.engineerActs(
+    "The service does not know the session, or the customer never started it.",
+    "Correct the session's id in the job.",
+  ),
+  SECRET_UNAVAILABLE: Row.engineerActs(
+    "A secret of the login could not be resolved.",
+    "Set it; `nightjar doctor JOB` names what is missing.",
+  ),
+  TOKENS_UNAVAILABLE: Row.engineerActs(
+    "The task needs the token store, and the job names no key for it.",
+    "Give the job `tokens: { key: env:NAME }`.",
+  ),
+  /** Also a start with a stored token that answers 404: another application's token, or none (4.7). */
+  TOKEN_UNKNOWN: Row.engineerActs(
+    "There is no such token, here or at the service.",
+    "`nightjar tokens list` shows what is stored.",
+  ),
+  TOKEN_MISMATCH: Row.engineerActs(
+    "The token belongs to another customer, engine or service.",
+    "Name the right token in the job.",
+  ),
+  TOKEN_EXPIRED: Row.engineerActs("The token is older than 90 days.", newTicket),
+  TOKEN_DROPPED: Row.engineerActs("The token was rejected or revoked, and is no longer used.", newTicket),
+  TOKEN_FEATURES: Row.engineerActs(
+    "The token allows none of the features that the task asks for.",
+    "Revoke it with `nightjar tokens revoke`, then log in with parameters for a new one.",
+  ),
+  TOKEN_UNREADABLE: Row.engineerActs("The stored token cannot be opened: its entry was changed.", newTicket),
+} satisfies Readonly<Record<string, Row.EndRow>>

@@ -1,0 +1,7 @@
+/**
+ * The ids of runs are ours, `<job name>.<date>` and perhaps a number. They become folders and parts of file
+ * names, so that nothing else ever may.
+ */
+const pattern = /^[a-z0-9][a-z0-9.-]{0,199}$/
+
+export const isRunId = (run_id: string): boolean => pattern.test(run_id) && !run_id.includes("..")

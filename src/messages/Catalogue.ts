@@ -1,0 +1,60 @@
+/**
+ * The catalogue of every error, warning and finding that a person reads, by its id. A message is told by its
+ * id and its values, so that one without an entry, or without one of its values, does not compile.
+ * `schemas/messages.md` and `nightjar explain ID` are made from it.
+ */
+import { commandMessages } from "./CommandMessages.ts"
+import { findingMessages } from "./FindingMessages.ts"
+import type { Message } from "./Message.ts"
+import { nightMessages } from "./NightMessages.ts"
+
+export const catalogue = { ...commandMessages, ...nightMessages, ...findingMessages } as const
+
+export type MessageId = keyof typeof catalogue
+
+type Names<Text extends string> = Text extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | Names<Rest>
+  : never
+type NamesOf<Id extends MessageId> = Names<(typeof catalogue)[Id]["happened"]>
+
+/** The values of a message, or nothing where it has none. */
+export type ValuesOf<Id extends MessageId> = [NamesOf<Id>] extends [never]
+  ? []
+  : [values: { readonly [Name in NamesOf<Id>]: string | number }]
+
+/** The first line of a value: a cause may be a page long. */
+const firstLine = (value: string | number | undefined): string => String(value ?? "").split("\n", 1)[0] ?? ""
+
+/** What happened, as one clause with its values. */
+export const happened = <Id extends MessageId>(id: Id, ...[values]: ValuesOf<Id>): string => {
+  const given: Readonly<Record<string, string | number>> = values ?? {}
+  return catalogue[id].happened.replaceAll(/\{(\w+)\}/g, (_, name: string) => firstLine(given[name]))
+}
+
+/** The same with the id behind it, by which `nightjar explain` finds the rest. */
+export const told = <Id extends MessageId>(id: Id, ...values: ValuesOf<Id>): string =>
+  withId(id, happened(id, ...values))
+
+export const withId = (id: MessageId, text: string): string => `${text} [${id}]`
+
+/** All three parts on one line, for a process that is about to end. */
+export const toldWhole = <Id extends MessageId>(id: Id, ...values: ValuesOf<Id>): string =>
+  withId(id, `${happened(id, ...values)}. ${afterwards(id)}`)
+
+/** What was kept and what to do next, as one line. */
+export const afterwards = (id: MessageId): string => `${catalogue[id].kept} ${catalogue[id].next}`
+
+export const isMessageId = (id: string): id is MessageId => Object.hasOwn(catalogue, id)
+
+export const messageOf = (id: MessageId): Message => catalogue[id]
+
+/** One entry in full, a line for each part. */
+export const entryLines = (id: MessageId): ReadonlyArray<string> => {
+  const { kind, exit_code, happened: what, kept, next } = messageOf(id)
+  return [
+    `${id}: ${kind}${exit_code === undefined ? "" : `, exit code ${exit_code}`}`,
+    `What happened: ${what}`,
+    `What was kept: ${kept}`,
+    `What to do next: ${next}`,
+  ]
+}

@@ -1,0 +1,175 @@
+/**
+ * Errors of wrong usage, job files and settings (exit code 2): found before anything is started. None of them
+ * repeats an argument that may be a secret.
+ */
+import { nothingStarted, refusal } from "./Message.ts"
+
+const emptyFolder = "Give --output a folder that is empty or does not exist yet."
+const restoreLedger =
+  "Put a copy of ledger.sqlite back. Without a copy, move the folder away and begin with an empty one: " +
+  "logins that a source rejected are then tried once more."
+const noneReleased = "Nothing was released."
+
+export const commandMessages = {
+  "usage-wrong": refusal("{mistake}", "`--help` behind the command lists its arguments and flags."),
+  "job-invalid": refusal(
+    "{problems} in the job files",
+    "Correct them. `nightjar validate` checks job files offline, `nightjar plan` checks their secrets too.",
+  ),
+  "job-name-taken": refusal(
+    "{path} and {other} both define the job `{name}`",
+    "Rename one of them: a job's name is the first part of its run ids.",
+  ),
+  "job-name-invalid": refusal(
+    "a job's name may contain a-z, 0-9 and hyphens, at most 64 characters",
+    "Give another name.",
+    "Nothing was written.",
+  ),
+  "job-file-exists": refusal("{path} already exists", "Give another name.", "The file was not changed."),
+  "job-file-unwritable": refusal(
+    "{path} cannot be written ({why})",
+    "Check the folder's permissions and its free space.",
+    "Nothing was written.",
+  ),
+  "job-moved": refusal(
+    "{path} no longer defines the job `{name}`",
+    "Put the job back where the run found it, or start it with `nightjar run`.",
+  ),
+  "faults-invalid": refusal(
+    "{problems} in the faults file",
+    "Correct the file. `nightjar sandbox --help` describes its keys.",
+  ),
+  "reading-invalid": refusal(
+    "{problems} in the reading file",
+    "Correct the file. `nightjar sandbox --help` lists its keys.",
+  ),
+  "record-schema-invalid": refusal("{problems} in the record schemas", "Correct the record schema."),
+  "secret-unavailable": refusal(
+    "a secret is not available: {detail}",
+    "Set it where the reference points, then run the command again.",
+  ),
+  "service-settings-invalid": refusal(
+    "the service's settings are wrong: {detail}",
+    "Correct the service's settings in the job file or in the environment.",
+    "Nothing was started and nothing was sent.",
+  ),
+  "service-not-named": refusal(
+    "no service is named",
+    "Give --job JOB, or --base-url with --app-secret, or set NIGHTJAR_BASE_URL.",
+  ),
+  "secret-not-a-reference": refusal(
+    "--app-secret takes env:NAME, file:PATH or exec:COMMAND",
+    "Store the secret in one of these places. On the command line every user of the machine could read it.",
+  ),
+  "webhooks-address-invalid": refusal(
+    "--webhooks takes [HOST:]PORT with a port from 0 to 65535",
+    "Examples: 8080, 0.0.0.0:8080, [::1]:0.",
+  ),
+  "webhooks-unavailable": refusal(
+    "events cannot be received: {detail}",
+    "Give another port; 0 takes any free port.",
+  ),
+  "output-not-ours": refusal(
+    "{output} is not an output folder of nightjar: it contains {entries}",
+    emptyFolder,
+    "Nothing was changed.",
+  ),
+  "output-shared": refusal(
+    "{output} is shared with others (mode {mode})",
+    emptyFolder,
+    "Nothing was changed.",
+  ),
+  "output-not-a-folder": refusal("{output} is not a folder", emptyFolder, "Nothing was changed."),
+  "output-refused": refusal(
+    "the output folder {output} cannot be used ({why})",
+    "Correct its permissions, or give --output another folder.",
+  ),
+  "ledger-missing": refusal(
+    "the ledger of {output} is missing, but the folder contains {found}",
+    restoreLedger,
+    "Nothing was started: only the ledger knows which logins were rejected and what is still at the service.",
+  ),
+  "ledger-damaged": refusal(
+    "the ledger is damaged: {detail}",
+    "Put a copy of ledger.sqlite back. `nightjar verify` lists everything that is damaged.",
+    "Nothing more was started, and everything landed is kept.",
+  ),
+  "nothing-ran": refusal(
+    "no run has been started in {output} yet",
+    "Start one with `nightjar run JOB`, or name another folder with --output.",
+    nothingStarted,
+  ),
+  "run-unknown": refusal("there is no such run{suggestion}", "`nightjar runs` lists all runs."),
+  "run-incomplete": refusal(
+    "the ledger does not contain the start of {run_id}",
+    "Run `nightjar verify` to see what is damaged.",
+  ),
+  "id-unknown": refusal(
+    "no task, customer, execution, session or message has this id",
+    "`nightjar status` lists tasks; schemas/messages.md lists messages.",
+  ),
+  "name-unknown": refusal("there is no such name: {detail}", "Correct the name."),
+  "names-missing": refusal("{where} has no {what}", "Add one to the job, or name another job."),
+  "names-ambiguous": refusal("{where} has {count} {what}s ({names})", "Choose one with --{what}."),
+  "table-unknown": refusal("there is no such table{suggestion}", "`nightjar tables` lists all tables."),
+  "nothing-published": refusal(
+    "nothing is published in {output} yet",
+    "`nightjar run JOB` publishes the tables; --output names another folder.",
+  ),
+  "query-failed": refusal(
+    "the query failed: {detail}",
+    "Correct the statement. `nightjar tables` describes every table and column.",
+    "Nothing was changed: queries only read.",
+  ),
+  "terminal-refused": refusal(
+    "--format {format} writes binary data, which a terminal cannot show",
+    "Write it to a file: add `> result.{format}`.",
+    "Nothing was written.",
+  ),
+  "credentials-unknown": refusal(
+    "argument {position} matches no rejected credentials, or more than one",
+    "`nightjar credentials list` shows them; give at least 6 characters of a fingerprint.",
+    noneReleased,
+  ),
+  "engine-unknown": refusal(
+    "the service does not know this engine{suggestion}",
+    "`nightjar engines list` lists all engines.",
+  ),
+  "engine-unavailable": refusal(
+    "the engine is not available, and its form was never read",
+    "Try again when the engine is online; `nightjar engines list` shows its status.",
+  ),
+  "engine-form-unusable": refusal(
+    "the engine's form cannot be used ({why})",
+    "Report the engine to the service.",
+  ),
+  "results-sources-exist": refusal(
+    "{folder} already contains results sources",
+    "Give --write a folder without any.",
+    "They were not changed.",
+  ),
+  "token-store-unset": refusal(
+    "the job has no token store",
+    "Add `tokens.key` to the job, such as env:NAME; `openssl rand -base64 32` generates a key.",
+  ),
+  "token-store-refused": refusal(
+    "the token store cannot be opened: {detail}",
+    "Check `tokens.key` of the job. `nightjar tokens list` shows what is stored.",
+  ),
+  "token-store-empty": refusal("no token is stored in {output}", "Name another folder with --output."),
+  "token-unknown": refusal(
+    "no token of this job's service has that name",
+    "`nightjar tokens list` lists all tokens.",
+    "Nothing was revoked.",
+  ),
+  "ticket-literal": refusal(
+    "--ticket takes env:NAME, file:PATH or - for stdin",
+    "Other users could read a ticket on the command line, and the shell would keep it in its history.",
+    "Nothing was sent.",
+  ),
+  "ticket-missing": refusal(
+    "stdin contains no ticket",
+    "Pipe the ticket into the command.",
+    "Nothing was sent.",
+  ),
+} as const

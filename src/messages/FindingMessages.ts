@@ -1,0 +1,75 @@
+/**
+ * What `verify`, `repair` and `doctor` report: where files, ledger and tables disagree, and what would stop
+ * a night. Reporting changes nothing.
+ */
+import { finding } from "./Message.ts"
+
+const repair = "Run `nightjar repair`: it derives the tables again from landing."
+const restore = "Put a copy of it back: it exists nowhere else."
+const nextRun = "The next publication corrects it, and so does `nightjar repair`."
+const report = "Keep the folder as it is and compare it with the service: this must never happen."
+
+export const findingMessages = {
+  "marker-damaged": finding(
+    "the marker file was changed",
+    "The next run writes it again, and so does `nightjar repair`.",
+  ),
+  "facts-damaged": finding("the ledger is damaged: {detail}", restore),
+  "landing-unreadable": finding("landed data cannot be read: {detail}", restore),
+  "document-missing": finding("the document is missing", restore),
+  "document-changed": finding("the document is not the one that was downloaded", restore),
+  "run-not-in-manifest": finding("published, but not in the manifest", repair),
+  "run-not-in-ledger": finding(
+    "published, but not in the ledger",
+    "Put back the copy of ledger.sqlite that belongs to these tables.",
+  ),
+  "manifest-lost": finding("the manifest is missing or cannot be read", repair),
+  "receipt-missing": finding("deleted without a receipt", report),
+  "receipt-mismatch": finding("the receipt of its deletion does not match what is landed", report),
+  "deleted-unproved": finding("deleted, but landing does not contain all of it: {missing}", report),
+  "proof-mismatch": finding("landing contains fewer records than the proof of its deletion", report),
+  "publication-interrupted": finding("a publication was interrupted", nextRun),
+  "file-differs": finding("a published file is {state}", repair),
+  "file-unlisted": finding("no manifest lists this file", nextRun),
+  "database-version": finding("the database {state}, the manifest is version {version}", repair),
+  "database-unreadable": finding("the database cannot be read: {detail}", repair),
+  "rows-differ": finding("{rows} of run {run_id} in the database, {expected} in its files", repair),
+  "execution-not-in-tables": finding("missing from the table {table}", repair),
+  "node-too-old": finding("{version}; version 22.19 or newer is needed", "Install a newer Node.js."),
+  "output-closed": finding(
+    "this user cannot write to {output}",
+    "Correct its permissions, or give --output another folder.",
+  ),
+  "output-foreign": finding(
+    "the folder cannot be used: {detail}",
+    "Give --output a folder that is empty or does not exist yet.",
+  ),
+  "output-open-to-others": finding(
+    "{output} has mode {mode}: other users can read it",
+    "Nothing: the next run closes it.",
+  ),
+  "space-low": finding("{space} free, which is little for a night", "Free some space before the next night."),
+  "ledger-absent": finding(
+    "the ledger of {output} is missing, but the folder contains {found}",
+    "Put a copy of ledger.sqlite back, or begin with an empty folder.",
+  ),
+  "ledger-unreadable": finding("the ledger cannot be read: {detail}", "Put a copy of ledger.sqlite back."),
+  "folder-disagrees": finding("{where}: {problem}{more}", "`nightjar verify` lists all of them."),
+  "folder-unchecked": finding(
+    "{output} cannot be checked: {why}",
+    "Correct what the other lines name, then run `nightjar doctor`.",
+  ),
+  "secrets-unavailable": finding(
+    "secrets are not available: {detail}",
+    "Set each secret where its reference points.",
+  ),
+  "store-closed": finding("the token store cannot be opened: {detail}", "Check `tokens.key` of the job."),
+  "tokens-ending": finding(
+    "{tokens} of this service, {ending} within 14 days of expiry",
+    "Ask the customers to sign in again, then run `nightjar tokens exchange`.",
+  ),
+  "service-unusable": finding(
+    "the service cannot be used: {detail}",
+    "Check the address, the secret and the network.",
+  ),
+} as const

@@ -1,0 +1,56 @@
+/**
+ * What a message for a person consists of: what happened, what was kept, what to do next. Errors end a
+ * command and carry its exit code; warnings do not change it; findings are what `verify`, `repair` and
+ * `doctor` report. An id is a few words, like the rule names of linters: it can be understood where it is
+ * printed, and a new message needs no free number.
+ */
+import { exitCodes } from "./ExitCodes.ts"
+
+export interface Message {
+  readonly kind: "error" | "warning" | "finding"
+  /** Of errors only. */
+  readonly exit_code?: number
+  /** One clause without a full stop; `{name}` stands for a value. */
+  readonly happened: string
+  readonly kept: string
+  readonly next: string
+}
+
+export const nothingStarted = "Nothing was started."
+const nothingChanged = "Nothing was changed."
+const landedKept =
+  "Everything landed and recorded is kept; nothing was deleted at the service before it was published."
+const runContinues = "The run continues, and its exit code stays the same."
+
+/** A message that ends the command; the texts keep their exact types, so that their values can be checked. */
+const ends =
+  (exit_code: number, kept: string) =>
+  <const Happened extends string>(happened: Happened, next: string, keptHere = kept) =>
+    ({ kind: "error", exit_code, happened, kept: keptHere, next }) as const
+
+/** Exit code 2: wrong usage, job file or settings. */
+export const refusal = ends(exitCodes.usage, nothingStarted)
+/** Exit code 3: a person has to act. */
+export const needsPerson = ends(exitCodes.peopleMustAct, nothingStarted)
+/** Exit code 4: the machine or the disk stopped the work; a later run can finish it. */
+export const stopped = ends(exitCodes.leftovers, landedKept)
+/** Exit code 5. */
+export const locked = ends(exitCodes.locked, nothingStarted)
+/** Exit code 6: the service refuses the secret or cannot be reached. */
+export const unserved = ends(exitCodes.refused, nothingStarted)
+/** Exit code 1. */
+export const defect = ends(exitCodes.defect, landedKept)
+/** Exit code 130 or 143. */
+export const interruption = ends(exitCodes.interrupted, landedKept)
+
+export const warning = <const Happened extends string>(
+  happened: Happened,
+  next: string,
+  kept = runContinues,
+) => ({ kind: "warning", happened, kept, next }) as const
+
+export const finding = <const Happened extends string>(
+  happened: Happened,
+  next: string,
+  kept = nothingChanged,
+) => ({ kind: "finding", happened, kept, next }) as const

@@ -1,0 +1,120 @@
+/**
+ * Errors that stop a night or a command at work (exit codes 1 and 3 to 6 and 130), and the warnings of a
+ * summary, which change neither an outcome nor an exit code.
+ */
+import { defect, interruption, locked, needsPerson, stopped, unserved, warning } from "./Message.ts"
+
+const freeSpace =
+  "Check the free space and the permissions of the output folder; then run `nightjar run` to resume."
+const putBack =
+  "Run `nightjar verify` to see what is damaged, put copies of it back, then run `nightjar repair`."
+const checkService = "`nightjar doctor JOB` checks the address, the secret and the network; then run again."
+const explained = "`nightjar explain` with a task's id shows each attempt."
+const readAgain = "The executions are kept at the service; the next run reads them again."
+const signIn = "Ask the customer to sign in again, then run `nightjar tokens exchange`."
+
+export const nightMessages = {
+  defect: defect(
+    "a defect of the program ({kind})",
+    "Run `nightjar run` to resume. Please report the defect with what --log-level debug prints.",
+  ),
+  interrupted: interruption(
+    "interrupted: the state is saved",
+    "Run `nightjar run` to resume.",
+    "Executions stay at the service.",
+  ),
+  "acquaint-interrupted": interruption(
+    "interrupted: the state is saved",
+    "Run the same command again to resume.",
+    "An execution that was started stays at the service.",
+  ),
+  "stop-forced": interruption(
+    "stopped: something was still running {seconds} seconds after the signal",
+    "Run the same command again to resume.",
+    "Everything that was written is kept.",
+  ),
+  "acquaint-not-started": needsPerson(
+    "{customer_id} on {engine_reference} was not started: {reason}: {message}",
+    "`nightjar plan` shows the same; correct what it names, then run the command again.",
+    "Nothing was started. Only the catalogue was read.",
+  ),
+  "ticket-not-exchanged": needsPerson(
+    "the ticket was not exchanged: {detail}",
+    "Start an execution with tokenized_access to get a new ticket.",
+    "No token was stored.",
+  ),
+  "output-unwritable": stopped("the output folder cannot be written: {detail}", freeSpace),
+  "lock-unusable": stopped("the lock of the output folder cannot be used: {detail}", freeSpace),
+  "ledger-unusable": stopped("the ledger cannot be read or written: {detail}", freeSpace),
+  "landing-failed": stopped("an answer could not be landed: {detail} ({path})", freeSpace),
+  "landing-damaged": stopped("a landed body is damaged: {detail} ({path})", putBack),
+  "publishing-damaged": stopped("damage keeps the tables from being published: {detail}", putBack),
+  "publishing-failed": stopped("the tables could not be published: {detail}", freeSpace),
+  "output-locked": locked(
+    "another process is working in this output folder",
+    "Wait until it has ended, or give --output another folder.",
+    "Nothing was started here.",
+  ),
+  "journal-locked": locked(
+    "another process keeps its state in {path}",
+    "Wait until it has ended, or give --state another file.",
+  ),
+  "service-unavailable": unserved("the service cannot be used: {detail}", checkService),
+  "journal-unusable": unserved(
+    "the journal of the embedded service cannot be used: {detail}",
+    "Make the file readable and writable, or move a damaged one away.",
+  ),
+  "port-unavailable": unserved(
+    "the server cannot listen on this address and port",
+    "Give --port another number; 0 takes any free port.",
+  ),
+  "demo-unexpected": warning(
+    "the demo night did not end as designed",
+    "Report it with the summary above.",
+    "All tables and bodies of the night are kept.",
+  ),
+  "webhooks-exposed": warning(
+    "anybody who can reach {host} can send events there: senders are not authenticated",
+    "Bind --webhooks to 127.0.0.1, or let only the service through.",
+    "Events are only hints: every state is read again from the service.",
+  ),
+  "tokens-expiring": warning("{tokens} will expire within 14 days, the first on {day}", signIn),
+  "token-dropped": warning("{tokens} not used any more: {reason}", signIn),
+  "ticket-dropped": warning("{tickets} not exchanged for a token: {reason}", explained),
+  "token-start-refused": warning(
+    "the service refused {starts} with a stored token",
+    "Nothing, where the job has parameters: they were sent instead. Otherwise exchange a new ticket.",
+  ),
+  "executions-in-flight": warning(
+    "{executions} still in flight at the service",
+    "`nightjar run` collects, publishes and deletes them.",
+  ),
+  "start-repeated": warning(
+    "{starts} sent again because the answer was lost: the first may have run at the service",
+    explained,
+  ),
+  "executions-kept": warning(
+    "{executions} kept at the service: not all records are known to be here{missing}",
+    readAgain,
+  ),
+  "records-surplus": warning(
+    "{executions} returned {records} more than counted",
+    "Nothing: all of them are published.",
+  ),
+  "attachments-missing": warning("{attachments} missing at the service", "Ask the service for them."),
+  "attachments-refused": warning(
+    "{attachments} not requested: the identifier is not safe to use",
+    "Report the identifiers to the service; they are in the landed results.",
+  ),
+  "attachments-failed": warning("{attachments} could not be downloaded", readAgain),
+  "tables-incomplete": warning(
+    "files of {runs} are missing from the tables or were changed",
+    "`nightjar repair` derives them again from landing.",
+    "The night is published without them.",
+  ),
+  "answers-left-out": warning(
+    "{answers} not in the tables: {where}: {reason}",
+    "Report it: the tables need a newer version or another record schema, then `nightjar repair`.",
+    "The answers are landed, and their executions are kept at the service.",
+  ),
+} as const

@@ -1,0 +1,35 @@
+/**
+ * One row of the table of ends as a person reads it, and as a program does: what the reason means, what
+ * follows from it, and what to do next. Pure. A feature changes no exit code and is not tried by itself: its
+ * task is.
+ */
+import { actionNeeded, exitOf } from "../ends/EndRow.ts"
+import type { EndRow } from "../ends/EndRow.ts"
+import { isReason } from "../ends/Ends.ts"
+import { wrap } from "./TextTable.ts"
+
+/** Whether the same night tries it again. */
+export const triedAgain = ({ retry, opensBreaker }: Pick<EndRow, "retry" | "opensBreaker">): string =>
+  retry ? "yes, with growing waits" : opensBreaker ? "never with the same credentials" : "no"
+
+export const renderEnd = (reason: string, row: EndRow, width: number): string => {
+  const { outcome, who_acts, means, next, unstarted } = row
+  const isOfTask = isReason(reason)
+  const follows = (end: Pick<EndRow, "outcome" | "who_acts">) =>
+    `${end.outcome}, ${actionNeeded[end.who_acts]}${isOfTask ? `, exit code ${exitOf(end.outcome)}` : ""}`
+  return [
+    `${reason}: ${means}`,
+    `Outcome: ${follows({ outcome, who_acts })}`,
+    ...(unstarted === undefined ? [] : [`If it was never started: ${follows(unstarted)}`]),
+    ...(isOfTask ? [`Tried again in the same night: ${triedAgain(row)}`] : []),
+    `Next: ${next}`,
+  ]
+    .map((line) => wrap(line, width, "", "  "))
+    .join("\n")
+}
+
+export const endJson = (reason: string, { opensBreaker, retry, ...row }: EndRow) => ({
+  reason,
+  ...row,
+  ...(isReason(reason) ? { retry, opens_breaker: opensBreaker, exit_code: exitOf(row.outcome) } : {}),
+})

@@ -1,0 +1,70 @@
+/** The log of a run: whole lines, whatever the disk takes at once, and nothing but itself lost where it refuses. */
+import { anId } from "../harness/Id.ts"
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { NightLog } from "../../src/cli/NightLog.ts"
+import { FileCalls } from "../../src/foundation/FileCalls.ts"
+import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
+import { faultyCalls, refusal } from "../foundation/FaultyCalls.ts"
+
+const base = mkdtempSync(join(tmpdir(), "nightjar-log-"))
+afterAll(() => rmSync(base, { recursive: true, force: true }))
+const run_id = anId("nightly.2026-11-21")
+const fact = (task_id: string) =>
+  ({
+    _tag: "TaskSettled",
+    run_id,
+    task_id: anId(task_id),
+    outcome: "failed",
+    reason: "ENGINE_UNKNOWN",
+    who_acts: "engineer",
+    message: "m".repeat(500),
+  }) as const
+
+const logged = (output: string, calls: FileCalls) =>
+  NightLog.layer(output, "none").pipe(
+    Layer.provide(Ledger.layerOver(openLedger({ path: ":memory:" }))),
+    Layer.provide(Layer.succeed(FileCalls, calls)),
+  )
+const tasksIn = (output: string) =>
+  readFileSync(join(output, "runs", run_id, "log.ndjson"), "utf8")
+    .trimEnd()
+    .split("\n")
+    .map((line) => (JSON.parse(line) as { task_id: string }).task_id)
+
+describe("the log of a run", () => {
+  it.effect("holds every line where the disk takes it in pieces", () =>
+    Effect.gen(function* () {
+      const output = mkdtempSync(join(base, "o-"))
+      const ledger = Effect.flatMap(Ledger, ({ append }) => append([fact("t-1"), fact("t-2")]))
+      yield* Effect.provide(ledger, logged(output, faultyCalls({ writeBytesMax: 100 }).calls))
+      assert.deepStrictEqual(tasksIn(output), ["t-1", "t-2"])
+    }),
+  )
+
+  it.effect("loses only the lines that the disk refuses, and the ledger loses none", () =>
+    Effect.gen(function* () {
+      const output = mkdtempSync(join(base, "o-"))
+      const disk = { isFull: false }
+      const { calls } = faultyCalls({
+        writeBytesMax: 100,
+        refuse: (name, nth) =>
+          disk.isFull && name === "write" && nth % 3 === 0 ? refusal("ENOSPC", name) : undefined,
+      })
+      yield* Effect.gen(function* () {
+        const ledger = yield* Ledger
+        yield* ledger.append([fact("t-1")])
+        disk.isFull = true
+        yield* ledger.append([fact("t-2")])
+        disk.isFull = false
+        assert.deepStrictEqual(tasksIn(output), ["t-1"])
+        yield* ledger.append([fact("t-3")])
+        assert.lengthOf(yield* ledger.facts(run_id), 3)
+      }).pipe(Effect.provide(logged(output, calls)))
+      assert.deepStrictEqual(tasksIn(output), ["t-1", "t-3"])
+    }),
+  )
+})

@@ -1,0 +1,51 @@
+/**
+ * `schemas/messages.md`: every error, warning and finding of the catalogue with what was kept and what to do
+ * next, in the order of the catalogue.
+ */
+import { catalogue, isMessageId, messageOf } from "../../src/messages/Catalogue.ts"
+import type { Message } from "../../src/messages/Message.ts"
+
+const chapters: ReadonlyArray<readonly [Message["kind"], string, string]> = [
+  ["error", "Errors", "They end a command, with the exit code named here."],
+  ["warning", "Warnings", "They change neither the outcome of a task nor an exit code."],
+  [
+    "finding",
+    "Findings",
+    "`verify` and `repair` end with exit code 3 when they find something, `doctor` with 2, or with 6 when only " +
+      "a service is at fault.",
+  ],
+]
+
+const entry = (id: string, { exit_code, happened, kept, next }: Message): string =>
+  [
+    `### ${id}`,
+    "",
+    `${happened}${exit_code === undefined ? "" : ` (exit code ${exit_code})`}`,
+    "",
+    `- Kept: ${kept}`,
+    `- Next: ${next}`,
+    "",
+  ].join("\n")
+
+export const messagesDocument = (): string => {
+  const entries = Object.keys(catalogue)
+    .filter(isMessageId)
+    .map((id) => [id, messageOf(id)] as const)
+  const text = chapters.map(([kind, title, about]) =>
+    [
+      `## ${title}`,
+      "",
+      about,
+      "",
+      ...entries.filter(([, message]) => message.kind === kind).map(([id, message]) => entry(id, message)),
+    ].join("\n"),
+  )
+  return (
+    "# Messages\n\n" +
+    "Generated from `src/messages` by `npm run generate`. The id stands in brackets behind each message, and\n" +
+    "`nightjar explain ID` prints the same entry. Values are shown as `{name}`. A problem in a job file is told\n" +
+    "with its file, line and column and says what is right; all of them belong to `job-invalid`. What the reason\n" +
+    "of a task means is told by the summary and by `nightjar explain` with a task's id.\n\n" +
+    text.join("\n")
+  )
+}

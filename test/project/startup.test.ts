@@ -1,0 +1,128 @@
+/**
+ * What starting the command costs: help is printed without the program, and no command loads what it does not need.
+ */
+import { spawnSync } from "node:child_process"
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { afterAll, describe, expect, it } from "vitest"
+import { command } from "../acceptance/BuiltCommand.ts"
+
+const checkout = fileURLToPath(new URL("../../", import.meta.url))
+const program = join(dirname(command), "program.js")
+const folder = mkdtempSync(join(tmpdir(), "startup-"))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const nodeRuns = (args: ReadonlyArray<string>, env: NodeJS.ProcessEnv = {}) => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, {
+    cwd: checkout,
+    encoding: "utf8",
+    env: { PATH: process.env["PATH"], ...env },
+  })
+  return { status, stdout, stderr }
+}
+
+describe("help", () => {
+  // Without a program beside it, the launcher can only print.
+  for (const name of ["nightjar.js", "help.json"])
+    copyFileSync(join(dirname(command), name), join(folder, name))
+  writeFileSync(join(folder, "package.json"), '{"type":"module"}')
+  const launcher = join(folder, "nightjar.js")
+
+  it.for([
+    [["--help"], {}],
+    [["run", "-h"], { FORCE_COLOR: "1" }],
+    [["tokens", "list", "--help"], { FORCE_COLOR: "1", TERM: "dumb" }],
+    [["-v"], { FORCE_COLOR: "0" }],
+    [["--version"], { FORCE_COLOR: "1" }],
+  ] satisfies ReadonlyArray<[ReadonlyArray<string>, NodeJS.ProcessEnv]>)(
+    "is printed without the program, exactly as the program prints it: %j",
+    ([args, env]) => {
+      const asked = nodeRuns([program, ...args], env)
+      expect(asked).toMatchObject({ status: 0, stderr: "" })
+      expect(nodeRuns([launcher, ...args], env)).toEqual(asked)
+    },
+  )
+
+  it("has a page for every command that is listed", () => {
+    const pages = JSON.parse(readFileSync(join(folder, "help.json"), "utf8")) as Record<string, string>
+    const listed = nodeRuns([launcher, "--help"]).stdout.split("SUBCOMMANDS\n")[1] ?? ""
+    const names = [...listed.matchAll(/^ {2}([a-z]+) {2}/gm)].map(([, name]) => `${name} --help`)
+    expect(names.length).toBeGreaterThan(15)
+    expect(Object.keys(pages)).toEqual(expect.arrayContaining(names))
+  })
+
+  it("is asked of the program where it is asked for with anything else", () => {
+    const { status, stderr } = nodeRuns([launcher, "run", "--output", "x", "--help"])
+    expect({ status, loaded: /Cannot find module '.*program\.js'/.test(stderr) }).toEqual({
+      status: 1,
+      loaded: true,
+    })
+  })
+
+  it("costs at most 2.5 times the processor time of a bare Node", () => {
+    const meter = join(folder, "meter.cjs")
+    writeFileSync(
+      meter,
+      "process.on('exit', () => { const { user, system } = process.cpuUsage(); " +
+        "require('node:fs').writeSync(2, String(user + system)) })",
+    )
+    const spent = (...args: ReadonlyArray<string>) => Number(nodeRuns(["--require", meter, ...args]).stderr)
+    const rounds = Array.from({ length: 9 }, () => ({
+      bare: spent("-e", "0"),
+      help: spent(command, "--help"),
+    }))
+    const median = (values: ReadonlyArray<number>) =>
+      values.toSorted((a, b) => a - b)[values.length >> 1] ?? NaN
+    const ratio = median(rounds.map(({ help }) => help)) / median(rounds.map(({ bare }) => bare))
+    expect(ratio).toBeGreaterThan(0.5)
+    expect(ratio).toBeLessThan(2.5)
+  })
+})
+
+describe("a command loads only what it needs", () => {
+  /** The packages and rooms that a command has loaded when it ends, from the sources, in which each has its path. */
+  const loadedBy = (...args: ReadonlyArray<string>) => {
+    const list = join(folder, "loaded.txt")
+    const recorder = join(folder, "recorder.mjs")
+    writeFileSync(
+      recorder,
+      `import { registerHooks } from "node:module"
+import { writeFileSync } from "node:fs"
+const urls = []
+registerHooks({ load: (url, context, next) => { urls.push(url); return next(url, context) } })
+process.on("exit", () => writeFileSync(${JSON.stringify(list)}, urls.join("\\n")))
+const write = process.stdout.write.bind(process.stdout)
+process.stdout.write = (text, ...more) => {
+  if (String(text).includes("base_url")) setTimeout(() => process.kill(process.pid, "SIGTERM"), 1)
+  return write(text, ...more)
+}
+`,
+    )
+    const run = nodeRuns(["--import", recorder, "src/main.ts", ...args])
+    const paths = readFileSync(list, "utf8").split("\n")
+    const packages = paths.map((path) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1])
+    const rooms = paths.map((path) => /\/src\/([a-z]+)\//.exec(path)?.[1])
+    const named = (names: ReadonlyArray<string | undefined>) =>
+      [...new Set(names.filter((name) => name !== undefined))].toSorted()
+    return { status: run.status, packages: named(packages), rooms: named(rooms) }
+  }
+
+  it("the embedded service as a server: neither DuckDB nor Arrow", () => {
+    const { status, packages, rooms } = loadedBy("sandbox", "--port", "0")
+    expect(status).toBe(143)
+    expect(packages).toEqual(expect.arrayContaining(["effect", "yaml"]))
+    expect(rooms).toEqual(expect.arrayContaining(["sandbox"]))
+    const heavy = /duckdb|arrow|parquet|^(?:publishing|landing|night|scheduling|forms)$/
+    expect([...packages, ...rooms].filter((name) => heavy.test(name))).toEqual([])
+  })
+
+  it("validate: a parser of YAML, and neither a client nor a database", () => {
+    const { status, packages } = loadedBy("validate", "jobs/demo.yaml")
+    expect({ status, packages }).toEqual({
+      status: 0,
+      packages: ["@effect/platform-node", "@effect/platform-node-shared", "effect", "yaml"],
+    })
+  })
+})

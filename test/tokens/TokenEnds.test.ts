@@ -1,0 +1,46 @@
+/** When a stored token is at its end, and that only the token in question is dropped. */
+import { describe, expect, it } from "vitest"
+import { tokenEndOf, tokenEndOfRefusal } from "../../src/tokens/TokenEnds.ts"
+
+const ended = (status_code: string, status_reason: string, authentication_status?: string) =>
+  tokenEndOf({
+    status_code,
+    status_reason,
+    ...(authentication_status === undefined ? {} : { authentication_status }),
+  })
+const locked = { reason: "LOCKED", keepKey: false }
+
+describe("a stored token", () => {
+  it("ends with a run that says it is broken, or whose login was refused, and with no other", () => {
+    expect([
+      ended("REJECTED", "T10N_REJECTED"),
+      ended("REJECTED", "T10N_EXCEPTION"),
+      ended("AUTH_ERROR", "BLOCKED_USER"),
+      ended("UNHANDLED_AUTH_ERROR", "ANY"),
+      ended("FAILED", "FAILED", "BLOCKED_USER"),
+      ended("COMPLETED", "COMPLETED", "AUTH_OK"),
+      ended("REJECTED", "T10N_FORBIDDEN"),
+      ended("TEMPORARY_ERROR", "OUT_OF_SERVICE"),
+    ]).toEqual([
+      { reason: "T10N_REJECTED", keepKey: false },
+      { reason: "T10N_EXCEPTION", keepKey: false },
+      locked,
+      locked,
+      locked,
+      undefined,
+      undefined,
+      undefined,
+    ])
+  })
+
+  it("ends with a start that says so; what may be about something else leaves its key", () => {
+    expect(
+      ["T10N_REJECTED", "T10N_EXCEPTION", "TOKEN_UNKNOWN", "T10N_FORBIDDEN"].map(tokenEndOfRefusal),
+    ).toEqual([
+      { reason: "T10N_REJECTED", keepKey: false },
+      { reason: "T10N_EXCEPTION", keepKey: false },
+      { reason: "TOKEN_UNKNOWN", keepKey: true },
+      undefined,
+    ])
+  })
+})
