@@ -4,10 +4,10 @@
  * within bounds, searched for ids and forgotten. Nobody is authenticated, and nobody needs to be: a hint
  * changes nothing but when the state is read. It lives as long as its scope.
  */
-import { createServer } from "node:http"
-import type { IncomingMessage, Server, ServerResponse } from "node:http"
-import { Effect, Schema } from "effect"
-import type { Scope } from "effect"
+import { Context, Duration, Effect, Layer, Schema, Stream } from "effect"
+import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
+import type { HttpServerError } from "effect/http"
+import { LocalServer } from "../foundation/LocalServer.ts"
 import { eventBytesMax, readEvent, skimEvent } from "./EventView.ts"
 import type { EventView } from "./EventView.ts"
 
@@ -34,51 +34,52 @@ export const parseListenAt = (text: string): ListenAt | undefined => {
   return { host: (parts[1] ?? receiverHost).replace(/^\[|\]$/g, ""), port }
 }
 
-/** Connections at once; more wait for the kernel. A slow one is closed after these times. */
+/** Connections at once. A slow one is closed after these times. */
 const connectionsMax = 256
-const headersTimeoutMs = 5_000
-const requestTimeoutMs = 10_000
-const sweepMs = 2_000
+const headersTimeout = Duration.seconds(5)
+const requestTimeout = Duration.seconds(10)
 const methods: ReadonlySet<string> = new Set(["POST", "PUT", "GET"])
-
-const end = (response: ServerResponse, status: number, close: boolean): void => {
-  response.writeHead(status, close ? { connection: "close" } : {})
-  response.end()
-}
 
 /** A flow event carries all data of its session: it is taken, so that nobody sends it again and again. */
 const drainedBytesMax = 64 * eventBytesMax
 
+const answer = (status: number) => HttpServerResponse.empty({ status })
+/** The rest of the body is not waited for. */
+const cutOff = (status: number) => HttpServerResponse.empty({ status, headers: { connection: "close" } })
+
 const viewOf = (url: URL, kept: Uint8Array, bytes: number): EventView | undefined =>
   bytes > eventBytesMax ? skimEvent(url.searchParams, kept) : readEvent(url.searchParams, kept)
 
-const receive = (
-  request: IncomingMessage,
-  response: ServerResponse,
-  offer: (event: EventView) => void,
-): void => {
-  if (!methods.has(request.method ?? "")) return end(response, 405, true)
-  const url = URL.parse(request.url ?? "", "http://receiver.invalid")
-  if (url === null) return end(response, 400, true)
-  if (Number(request.headers["content-length"] ?? 0) > drainedBytesMax) return end(response, 413, true)
-  const chunks: Array<Buffer> = []
+/** What is kept of a body, and how long it was; no more is read than a delivery can have. */
+const keepBody = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
+  const chunks: Array<Uint8Array> = []
   let bytes = 0
-  request.on("data", (chunk: Buffer) => {
-    const room = Math.max(0, eventBytesMax - bytes)
-    if (room > 0) chunks.push(chunk.subarray(0, room))
-    bytes += chunk.byteLength
-    if (bytes > drainedBytesMax && !response.headersSent) end(response, 413, true)
-  })
-  // A delivery that breaks off is none.
-  request.on("error", () => undefined)
-  request.on("end", () => {
-    if (response.headersSent) return
-    const event = viewOf(url, Buffer.concat(chunks), bytes)
-    if (event === undefined) return end(response, 400, false)
+  yield* Stream.runForEachWhile(request.stream, (chunk) =>
+    Effect.sync(() => {
+      const room = Math.max(0, eventBytesMax - bytes)
+      if (room > 0) chunks.push(chunk.subarray(0, room))
+      bytes += chunk.byteLength
+      return bytes <= drainedBytesMax
+    }),
+  )
+  return { kept: Buffer.concat(chunks), bytes }
+})
+
+const receive = (offer: (event: EventView) => void) =>
+  Effect.gen(function* () {
+    const request = yield* HttpServerRequest.HttpServerRequest
+    if (!methods.has(request.method)) return cutOff(405)
+    const url = URL.parse(request.url, "http://receiver.invalid")
+    if (url === null) return cutOff(400)
+    if (Number(request.headers["content-length"] ?? 0) > drainedBytesMax) return cutOff(413)
+    const { kept, bytes } = yield* keepBody(request)
+    if (bytes > drainedBytesMax) return cutOff(413)
+    const event = viewOf(url, kept, bytes)
+    if (event === undefined) return answer(400)
     offer(event)
-    end(response, 204, false)
-  })
-}
+    return answer(204)
+    // A delivery that breaks off is none.
+  }).pipe(Effect.catchTag("HttpServerError", () => Effect.succeed(cutOff(400))))
 
 const reasons: Readonly<Record<string, string>> = {
   EADDRINUSE: "another program already listens there",
@@ -87,47 +88,27 @@ const reasons: Readonly<Record<string, string>> = {
   ENOTFOUND: "that host is unknown",
 }
 
-const refusal = ({ host, port }: ListenAt, code: string): ReceiverRefused => {
+const codeOf = (cause: unknown): string =>
+  cause instanceof Error ? ("code" in cause ? String(cause.code) : cause.name) : "no reason given"
+
+const refusal = ({ host, port }: ListenAt, { cause }: HttpServerError.ServeError): ReceiverRefused => {
+  const code = codeOf(cause)
   const why = reasons[code] ?? `the server cannot listen there (${code})`
   return new ReceiverRefused({ message: `--webhooks ${bracketed(host)}:${port}: ${why}` })
 }
 
 const bracketed = (host: string): string => (host.includes(":") ? `[${host}]` : host)
 
-const listen = (at: ListenAt, offer: (event: EventView) => void) =>
-  Effect.callback<Server, ReceiverRefused>((resume) => {
-    const server = createServer(
-      {
-        headersTimeout: headersTimeoutMs,
-        requestTimeout: requestTimeoutMs,
-        connectionsCheckingInterval: sweepMs,
-      },
-      (request, response) => receive(request, response, offer),
-    )
-    server.maxConnections = connectionsMax
-    // After it listens, an error concerns one connection, and that one is closed.
-    server.on("error", (error) =>
-      resume(Effect.fail(refusal(at, "code" in error ? String(error.code) : error.name))),
-    )
-    server.listen(at.port, at.host, () => resume(Effect.succeed(server)))
-  })
-
-const close = (server: Server) =>
-  Effect.callback<void>((resume) => {
-    server.close(() => resume(Effect.void))
-    server.closeAllConnections()
-  })
-
 /** Any address of the machine is reached from this machine at its own. */
 const reachable = (host: string): string => (host === "0.0.0.0" ? receiverHost : host === "::" ? "::1" : host)
 
 /** Listens until the scope closes; answers the address that deliveries from this machine go to. */
-export const openReceiver = (
-  at: ListenAt,
-  offer: (event: EventView) => void,
-): Effect.Effect<string, ReceiverRefused, Scope.Scope> =>
-  Effect.map(Effect.acquireRelease(listen(at, offer), close), (server) => {
-    const bound = server.address()
-    const port = typeof bound === "object" && bound !== null ? bound.port : at.port
-    return `http://${bracketed(reachable(at.host))}:${port}/`
-  })
+export const openReceiver = Effect.fnUntraced(function* (at: ListenAt, offer: (event: EventView) => void) {
+  const context = yield* Layer.build(
+    LocalServer.layer({ ...at, connectionsMax, headersTimeout, requestTimeout }),
+  ).pipe(Effect.mapError((error) => refusal(at, error)))
+  const server = Context.get(context, HttpServer.HttpServer)
+  yield* Effect.provide(HttpServer.serveEffect(receive(offer)), context)
+  const port = server.address._tag === "UnixPathAddress" ? at.port : server.address.port
+  return `http://${bracketed(reachable(at.host))}:${port}/`
+})

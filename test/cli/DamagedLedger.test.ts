@@ -3,15 +3,13 @@
  * defect, never replaced.
  */
 import { spawnSync } from "node:child_process"
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { bundle } from "../project/bundle.ts"
+import { command as main } from "../acceptance/BuiltCommand.ts"
 
-const checkout = fileURLToPath(new URL("../../", import.meta.url))
 const root = mkdtempSync(join(tmpdir(), "nightjar-damaged-"))
 const template = join(root, "template")
 const output = join(root, "output")
@@ -19,15 +17,12 @@ const job = join(root, "small.yaml")
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 
 const nightjar = (folder: string, ...args: ReadonlyArray<string>) => {
-  const argv = [join(root, "dist/nightjar.js"), ...args, "--output", folder]
+  const argv = [main, ...args, "--output", folder]
   const { status, stdout, stderr } = spawnSync(process.execPath, argv, { cwd: root, encoding: "utf8" })
   return { status, stdout, stderr }
 }
 
-beforeAll(async () => {
-  for (const name of ["src", "schemas", "node_modules", "package.json"])
-    symlinkSync(join(checkout, name), join(root, name))
-  await bundle(root)
+beforeAll(() => {
   writeFileSync(
     job,
     `name: small

@@ -3,19 +3,16 @@
  * heard meanwhile, other engines' customers are planned, and nothing of it is left once the service is healed.
  */
 import { spawn } from "node:child_process"
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { engineDetails } from "../client/Examples.ts"
-import { bundle } from "../project/bundle.ts"
+import { command as main } from "../acceptance/BuiltCommand.ts"
 
-const checkout = fileURLToPath(new URL("../../", import.meta.url))
 const root = mkdtempSync(join(tmpdir(), "forms-"))
-const main = join(root, "dist/nightjar.js")
 
 const paramsForm = (properties: unknown, rest: object = {}) => ({
   type: "object",
@@ -46,9 +43,6 @@ const service = createServer((request, response) => {
 })
 
 beforeAll(async () => {
-  for (const name of ["src", "schemas", "node_modules", "package.json"])
-    symlinkSync(join(checkout, name), join(root, name))
-  await bundle(root)
   await new Promise<void>((resolve) => service.listen(0, "127.0.0.1", resolve))
 })
 afterAll(() => {

@@ -4,26 +4,17 @@
  */
 import { anId } from "../harness/Id.ts"
 import { spawn, spawnSync } from "node:child_process"
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Effect } from "effect"
-import { bundle } from "../project/bundle.ts"
+import { command as main } from "../acceptance/BuiltCommand.ts"
 import { lockFolder } from "../../src/foundation/FolderLock.ts"
 import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
 
-const checkout = fileURLToPath(new URL("../../", import.meta.url))
 const root = mkdtempSync(join(tmpdir(), "cli-"))
 const output = join(root, "output")
-const main = join(root, "dist/nightjar.js")
-// The command as it is shipped, beside what it needs: it starts several times as fast as its sources.
-beforeAll(async () => {
-  for (const name of ["src", "schemas", "node_modules", "package.json"])
-    symlinkSync(join(checkout, name), join(root, name))
-  await bundle(root)
-})
 const canary = "canary-5f2c9d"
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 

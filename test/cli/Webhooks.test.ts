@@ -1,23 +1,19 @@
 /** `--webhooks` and flow sessions by the real command: what it says, when it refuses, what a night leaves. */
 import { spawnSync } from "node:child_process"
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { bundle } from "../project/bundle.ts"
+import { command as main } from "../acceptance/BuiltCommand.ts"
 
 const checkout = fileURLToPath(new URL("../../", import.meta.url))
 const root = mkdtempSync(join(tmpdir(), "webhooks-"))
-const main = join(root, "dist/nightjar.js")
-beforeAll(async () => {
-  for (const name of ["src", "schemas", "node_modules", "package.json"])
-    symlinkSync(join(checkout, name), join(root, name))
+beforeAll(() => {
   cpSync(join(checkout, "jobs"), join(root, "jobs"), { recursive: true })
   writeFileSync(join(root, "small.yaml"), small)
-  await bundle(root)
 })
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 

@@ -8,7 +8,7 @@ import { basename, dirname } from "node:path"
 import { fileURLToPath } from "node:url"
 import { parseAst } from "rolldown/parseAst"
 
-const rooms = ["client", "contract", "landing", "records", "execution", "publishing"]
+const rooms = ["client", "contract", "ends", "landing", "records", "tokens", "execution", "publishing"]
 
 /** Modules whose failure is the night's, by what they are for. */
 const nightsOwn: Readonly<Record<string, string>> = {
@@ -29,7 +29,6 @@ const nightsOwn: Readonly<Record<string, string>> = {
 /** Single functions of the same kind. */
 const nightsOwnFunctions: Readonly<Record<string, string>> = {
   "contract/ResultsSource.ts sourceNameOf": "reads what is known of a body, not the body",
-  "execution/AttemptOrder.ts append": "writes the ledger",
   "execution/ExecuteRun.ts enlist": "opens a task's book",
   "execution/DeleteExecutions.ts mayDelete": "reads the ledger",
   "publishing/RunTables.ts RunTables.add": "fills a table, with rows of the ledger too",

@@ -31,12 +31,8 @@ export const rooms = {
   landing: ["src/landing/*.ts"],
   records: ["src/records/*.ts"],
   publishing: ["src/publishing/*.ts"],
-  tokens: [
-    "src/tokens/TokenLogin.ts",
-    "src/ledger/Token*.ts",
-    "src/execution/{ExchangeTicket,TokenEnds}.ts",
-    "src/tokens/PlanTokens.ts",
-  ],
+  ends: ["src/ends/*.ts"],
+  tokens: ["src/tokens/*.ts", "src/ledger/TokenFacts.ts"],
   secrets: ["src/secrets/*.ts", "src/jobs/Secret*.ts"],
 } as const satisfies Record<string, ReadonlyArray<string>>
 export type Room = keyof typeof rooms

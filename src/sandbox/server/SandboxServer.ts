@@ -2,11 +2,10 @@
  * The embedded service as a server on this machine. It binds 127.0.0.1 unless told otherwise, prints
  * nothing, and tells its addresses; port 0 takes any free one.
  */
-import { createServer } from "node:http"
-import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Context, Duration, Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import type { HttpServerError } from "effect/http"
+import { LocalServer } from "../../foundation/LocalServer.ts"
 import type { Sandbox } from "./Sandbox.ts"
 import { routerConfig, SandboxRoutes } from "./SandboxRoutes.ts"
 import { ServerGuard, serverLimits } from "./ServerGuard.ts"
@@ -20,9 +19,6 @@ export interface SandboxServerOptions {
   readonly port: number
   readonly host?: string
 }
-
-/** Every call is answered at once, but those that a fault delays or leaves hanging. */
-const gracefulShutdownTimeout = Duration.seconds(1)
 
 const addressOf = (server: HttpServer.HttpServer["Service"]): SandboxAddress => {
   const origin = HttpServer.formatAddress(server.address)
@@ -45,8 +41,6 @@ export class SandboxServer extends Context.Service<SandboxServer, SandboxAddress
           routerConfig,
         }),
       ),
-      Layer.provide(
-        NodeHttpServer.layer(() => createServer(serverLimits), { port, host, gracefulShutdownTimeout }),
-      ),
+      Layer.provide(LocalServer.layer({ port, host, ...serverLimits })),
     )
 }

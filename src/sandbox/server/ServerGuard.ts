@@ -3,7 +3,7 @@
  * machine, and a body of a bounded size. A page in somebody's browser can make a name of its own point to
  * 127.0.0.1 (DNS rebinding); it cannot make the browser send another Host than that name.
  */
-import { ByteSize, Effect } from "effect"
+import { ByteSize, Duration, Effect } from "effect"
 import {
   HttpIncomingMessage,
   HttpMethod,
@@ -16,11 +16,10 @@ import { isLoopback } from "../../foundation/Loopback.ts"
 /** Far above any start with its certificates, far below what fills a machine. */
 const bodyBytesMax = 4_000_000
 
-/** What a server on `node:http` is made with: a caller that sends slowly holds a connection for so long. */
+/** A caller that sends slowly holds a connection for so long. */
 export const serverLimits = {
-  headersTimeout: 20_000,
-  requestTimeout: 60_000,
-  connectionsCheckingInterval: 5_000,
+  headersTimeout: Duration.seconds(20),
+  requestTimeout: Duration.seconds(60),
 } as const
 
 /** The host of a `Host` header without its port; a caller of HTTP/1.0 need not send one. */

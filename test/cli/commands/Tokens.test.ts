@@ -3,22 +3,19 @@
  * every word that was printed for the tickets and keys that travelled.
  */
 import { spawn } from "node:child_process"
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { createServer, request } from "node:http"
 import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
 import { Effect, Redacted } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { lockFolder } from "../../../src/foundation/FolderLock.ts"
 import { TokenStore } from "../../../src/tokens/TokenStore.ts"
-import { bundle } from "../../project/bundle.ts"
+import { command as main } from "../../acceptance/BuiltCommand.ts"
 
-const checkout = fileURLToPath(new URL("../../../", import.meta.url))
 const root = mkdtempSync(join(tmpdir(), "tokens-cli-"))
 const output = join(root, "output")
-const main = join(root, "dist/nightjar.js")
 const storeKey = "c4".repeat(32)
 const environment = {
   PATH: process.env["PATH"] ?? "",
@@ -103,9 +100,6 @@ let base = ""
 let path = ""
 let stop = () => undefined as void
 beforeAll(async () => {
-  for (const name of ["src", "schemas", "node_modules", "package.json"])
-    symlinkSync(join(checkout, name), join(root, name))
-  await bundle(root)
   const service = spawn(process.execPath, [main, "sandbox", "--port", "0", "--speed", "60"], {
     cwd: root,
     stdio: ["ignore", "pipe", "ignore"],

@@ -1,21 +1,14 @@
 /** The server as a real process: killed while executions are in flight, and started again on its file and port. */
 import { spawn } from "node:child_process"
 import type { ChildProcess } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
-import { bundle } from "../../project/bundle.ts"
+import { afterAll, afterEach, describe, expect, it } from "vitest"
+import { command as main } from "../../acceptance/BuiltCommand.ts"
 
-const checkout = fileURLToPath(new URL("../../../", import.meta.url))
 const root = mkdtempSync(join(tmpdir(), "killed-"))
 const state = join(root, "state.ndjson")
-beforeAll(async () => {
-  for (const name of ["src", "schemas", "node_modules", "package.json"])
-    symlinkSync(join(checkout, name), join(root, name))
-  await bundle(root)
-})
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 
 const running: Array<ChildProcess> = []
@@ -30,7 +23,7 @@ interface Ended {
   readonly stderr: string
 }
 
-const command = [process.execPath, join(root, "dist/nightjar.js"), "sandbox"]
+const command = [process.execPath, main, "sandbox"]
 
 /** Serving, or already over. */
 const launch = (...args: ReadonlyArray<string>): Promise<Service | Ended> => launchBy(command, args)

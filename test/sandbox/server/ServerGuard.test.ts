@@ -4,7 +4,7 @@
  */
 import { connect } from "node:net"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Duration, Effect, Layer } from "effect"
 import fc from "fast-check"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { SandboxServer } from "../../../src/sandbox/server/SandboxServer.ts"
@@ -143,9 +143,8 @@ describe("a server on this machine", () => {
 
   it("gives a caller that sends slowly 20 seconds for its headers and 60 for the rest", () => {
     expect(serverLimits).toEqual({
-      headersTimeout: 20_000,
-      requestTimeout: 60_000,
-      connectionsCheckingInterval: 5_000,
+      headersTimeout: Duration.seconds(20),
+      requestTimeout: Duration.seconds(60),
     })
   })
 })
