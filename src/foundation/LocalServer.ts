@@ -1,7 +1,7 @@
 /**
- * An HTTP server on this machine, for the embedded service and for deliveries to a night. Nobody can hold it: a caller
- * that sends slowly is cut off, the end of the scope closes every connection, and an error of one connection that
- * is told to the server ends nothing.
+ * An HTTP server on this machine, for the embedded service and for deliveries to a night. Nobody can hold it:
+ * a caller that sends slowly is cut off, the end of the scope closes every connection, and an error of one
+ * connection ends nothing.
  */
 import { createServer } from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
@@ -33,7 +33,7 @@ const open = Effect.fnUntraced(function* (options: LocalServerOptions) {
   })
   if (connectionsMax !== undefined) node.maxConnections = connectionsMax
   node.on("error", () => undefined)
-  // The platform's own shutdown waits for the slowest caller: its time limit does not hold while a scope closes.
+  // The platform's own shutdown waits for the slowest caller, whatever its time limit: that cannot interrupt.
   const server = yield* NodeHttpServer.make(() => node, { host, port, disablePreemptiveShutdown: true })
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {

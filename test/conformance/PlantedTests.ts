@@ -80,6 +80,8 @@ const openRunner = (): Promise<Vitest> =>
       watch: false,
       reporters: [{}],
       silent: true,
+      // A bug must not stay in a module graph that the next file shares.
+      isolate: true,
       maxWorkers: 1,
       bail: 1,
       fileParallelism: false,
