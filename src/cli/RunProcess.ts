@@ -3,7 +3,7 @@
  * takes longer than twenty seconds), an exit code for every end, and a short message for every error. A stack
  * is only told to who asks for it with `--log-level debug`.
  */
-import { Cause, Effect, Exit, Fiber, Runtime } from "effect"
+import { Cause, Duration, Effect, Exit, Fiber, Runtime } from "effect"
 import { CliError } from "effect/cli"
 import { defectEnding, endingFor, endingOf } from "./Failures.ts"
 import type { Ending, Failure } from "./Failures.ts"
@@ -22,7 +22,7 @@ const signalCodes: Readonly<Record<Signal, number>> = {
  * How long a signalled process may take: what it waits for ends at once, a start that has left gets its
  * answer and a publication its last step. Whatever is not over then is ended as a crash would end it.
  */
-const stopWithinMs = 20_000
+const stopWithin = Duration.seconds(20)
 
 /** What a program ended with, for the process around it. */
 const endingOfExit = <A, E>(exit: Exit.Exit<A, E>): Ending => {
@@ -44,7 +44,7 @@ const ignoreClosedPipes = (): void => {
 }
 
 const quit = (exit_code: number): void => {
-  const { lines } = endingFor("stop-forced", { seconds: stopWithinMs / 1_000 })
+  const { lines } = endingFor("stop-forced", { seconds: Duration.toSeconds(stopWithin) })
   process.stderr.write(`${lines.join("\n")}\n`)
   process.exit(exit_code)
 }
@@ -76,7 +76,7 @@ export const runProcess = (program: Effect.Effect<void, Failure | CliError.CliEr
       Effect.runFork(Fiber.interrupt(fiber))
       Effect.runFork(
         Effect.andThen(
-          Effect.sleep(stopWithinMs),
+          Effect.sleep(stopWithin),
           Effect.sync(() => quit(signalCodes[signal])),
         ),
       )

@@ -3,7 +3,7 @@
  * decided here and nowhere else. In doubt the answer is lost. Messages name the call and a code, never a body
  * or a header.
  */
-import { Clock, Effect } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import type { HttpClientError, HttpClientResponse } from "effect/http"
 import type { CallFailure } from "./Service.ts"
 import { AnswerLost, NotSent, SecretRefused, Throttled, UnexpectedAnswer } from "./Service.ts"
@@ -26,9 +26,9 @@ export const parseRetryAfter = (header: string | undefined, nowMs: number): numb
 
 /** The Retry-After of an answer, in the field under which answers and failures carry it. */
 export const retryAfter = (response: HttpClientResponse.HttpClientResponse) =>
-  Effect.map(Clock.currentTimeMillis, (nowMs): { readonly retry_after_ms?: number } => {
-    const retry_after_ms = parseRetryAfter(response.headers["retry-after"], nowMs)
-    return retry_after_ms === undefined ? {} : { retry_after_ms: Math.ceil(retry_after_ms) }
+  Effect.map(Clock.currentTimeMillis, (nowMs): { readonly retry_after?: Duration.Duration } => {
+    const waitMs = parseRetryAfter(response.headers["retry-after"], nowMs)
+    return waitMs === undefined ? {} : { retry_after: Duration.millis(Math.ceil(waitMs)) }
   })
 
 /** System calls that fail before a connection exists: nothing can have been sent over it. */
@@ -122,7 +122,7 @@ export const failedStatus = (
   }
   if (http_status === 429 || http_status === 503) {
     return Effect.map(retryAfter(response), (wait) => {
-      const isUnreadable = wait.retry_after_ms === undefined && response.headers["retry-after"] !== undefined
+      const isUnreadable = wait.retry_after === undefined && response.headers["retry-after"] !== undefined
       const said = isUnreadable ? `${http_status}; its Retry-After cannot be read` : http_status
       const message = `${call}: the service asks to retry later (${said})`
       return new Throttled({ http_status, ...wait, message })

@@ -4,6 +4,7 @@
  * answer with an absurd wait costs its own task and no other. How fast a host may be asked at all is in
  * `Pacing.ts`.
  */
+import { Duration } from "effect"
 
 /** Whom a call asks, and about what; the reference limits flow results per session (section 8). */
 export interface Asked {
@@ -31,11 +32,11 @@ export const noteRetryAfter = (
   closures: Closures,
   asked: Asked,
   nowMs: number,
-  { http_status, retry_after_ms }: { readonly http_status: number; readonly retry_after_ms: number },
+  { http_status, retry_after }: { readonly http_status: number; readonly retry_after: Duration.Duration },
 ): void => {
   const key = keyOf(asked)
-  const closedUntilMs = nowMs + retry_after_ms
-  if (closedUntilMs > (closures.get(key)?.closedUntilMs ?? 0))
+  const closedUntilMs = nowMs + Duration.toMillis(retry_after)
+  if (closedUntilMs > (closures.get(key)?.closedUntilMs ?? nowMs))
     closures.set(key, { closedUntilMs, http_status })
 }
 

@@ -5,7 +5,7 @@
  * HttpClient it serves the embedded service and the simulation with the same codecs.
  */
 import { Context, Schema } from "effect"
-import type { Effect, Redacted, Stream } from "effect"
+import type { Duration, Effect, Redacted, Stream } from "effect"
 import type { CustomerId, EngineReference, ExecutionId, SessionId } from "../contract/Ids.ts"
 import type { EngineDetails } from "../contract/Engine.ts"
 import type { ProductsCount } from "../contract/ProductsCount.ts"
@@ -34,7 +34,7 @@ export class AnswerLost extends Schema.TaggedError<AnswerLost>()("AnswerLost", {
 /** 429, or 503 where the reference gives it no other meaning: nothing happened, come back later. */
 export class Throttled extends Schema.TaggedError<Throttled>()("Throttled", {
   http_status: Schema.Int,
-  retry_after_ms: Schema.optionalKey(Schema.Int),
+  retry_after: Schema.optionalKey(Schema.Duration),
   message: Schema.String,
 }) {}
 /** 401 or 403: the service refuses the application secret. */
@@ -86,7 +86,7 @@ export type StartAnswer =
       readonly view: AcceptanceView
     }
   | { readonly _tag: "AlreadyExecuting"; readonly body: Body; readonly view: AcceptanceView }
-  | { readonly _tag: "EngineUnavailable"; readonly retry_after_ms?: number }
+  | { readonly _tag: "EngineUnavailable"; readonly retry_after?: Duration.Duration }
 
 export type StateAnswer =
   | { readonly _tag: "Closed"; readonly body: Body; readonly view: StateView }
@@ -112,7 +112,7 @@ export type ResultsAnswer =
 export type EngineAnswer =
   | { readonly _tag: "Engine"; readonly engine: EngineDetails; readonly body: Body }
   | { readonly _tag: "EngineUnknown"; readonly http_status: 404 | 422 }
-  | { readonly _tag: "EngineUnavailable"; readonly retry_after_ms?: number; readonly detail?: string }
+  | { readonly _tag: "EngineUnavailable"; readonly retry_after?: Duration.Duration; readonly detail?: string }
 
 /** 4.6. `Refused` is the uniform 403: it never says why, and the ticket is of no more use. */
 export type ExchangeAnswer =

@@ -38,7 +38,7 @@ export class ServicePause extends Context.Service<
       call: Effect.Effect<A, CallFailure | E, R>,
     ) => Effect.Effect<A, CallFailure | E, R>
     /** What a call was about asked for time, in an answer that is no failure. */
-    readonly putOff: (asked: Asked, retry_after_ms: number) => Effect.Effect<void>
+    readonly putOff: (asked: Asked, retry_after: Duration.Duration) => Effect.Effect<void>
   }
 >()("nightjar/client/ServicePause") {
   static readonly layer = (options: { readonly requestsAtOnce?: number } = {}): Layer.Layer<ServicePause> =>
@@ -64,10 +64,10 @@ const spreadMs = ({ rate }: Pace): number =>
   rate === Number.POSITIVE_INFINITY ? spreadMaxMs : Math.min(spreadMaxMs, 1000 / rate)
 
 const notYet = ({ endpoint }: Asked, { http_status, closedUntilMs }: Closure, nowMs: number) => {
-  const retry_after_ms = Math.ceil(closedUntilMs - nowMs)
-  const left = Duration.format(Duration.seconds(Math.ceil(retry_after_ms / 1_000)))
+  const retry_after = Duration.millis(Math.ceil(closedUntilMs - nowMs))
+  const left = Duration.format(Duration.seconds(Math.ceil(Duration.toSeconds(retry_after))))
   const message = `${endpoint}: not sent: the service asked to wait ${left} (${http_status})`
-  return new Throttled({ http_status, retry_after_ms, message })
+  return new Throttled({ http_status, retry_after, message })
 }
 
 const stopped = new NotSent({ message: "stopped while the call waited for its turn; nothing was sent" })
@@ -112,12 +112,13 @@ const makePause = (requestsAtOnce: number) => {
   const learn = (asked: Asked, lane: Lane, sentMs: number, failure: Tagged) =>
     Effect.map(monotonicMs, (nowMs) => {
       if (!(failure instanceof Throttled)) return
-      const { http_status, retry_after_ms = 0 } = failure
+      const { http_status, retry_after = Duration.zero } = failure
       // A 504 is the lock of one flow session (4.10); it says nothing about the host.
       const limit = http_status === 504 ? "session" : (asked.limit ?? "host")
-      if (retry_after_ms > 0) noteRetryAfter(closures, asked, nowMs, { http_status, retry_after_ms })
+      noteRetryAfter(closures, asked, nowMs, { http_status, retry_after })
       if (limit === "session") return
-      lane.pace = noteThrottled(lane.pace, sentMs, nowMs, Math.min(retry_after_ms, closedWaitMaxMs))
+      const quietMs = Math.min(Duration.toMillis(retry_after), closedWaitMaxMs)
+      lane.pace = noteThrottled(lane.pace, sentMs, nowMs, quietMs)
     })
   const paced = Effect.fnUntraced(function* <A, R, E extends Tagged>(
     asked: Asked,
@@ -138,9 +139,9 @@ const makePause = (requestsAtOnce: number) => {
         ),
       )
     },
-    putOff: (asked, retry_after_ms) =>
+    putOff: (asked, retry_after) =>
       Effect.map(monotonicMs, (nowMs) =>
-        noteRetryAfter(closures, asked, nowMs, { http_status: 503, retry_after_ms }),
+        noteRetryAfter(closures, asked, nowMs, { http_status: 503, retry_after }),
       ),
   })
 }
@@ -162,8 +163,8 @@ const make = (addresses: ServiceAddresses) =>
       call: Effect.Effect<A, CallFailure | E>,
     ) =>
       Effect.tap(pause.call(asked, call), (answer) =>
-        answer._tag === "EngineUnavailable" && "retry_after_ms" in answer && Number(answer.retry_after_ms) > 0
-          ? pause.putOff(asked, Number(answer.retry_after_ms))
+        "retry_after" in answer && Duration.isDuration(answer.retry_after)
+          ? pause.putOff(asked, answer.retry_after)
           : Effect.void,
       )
     return Service.of({

@@ -3,6 +3,7 @@
  * what follows. Pure and complete over the port's answers; `StartAttempt.ts` and
  * `FollowAttempt.ts` carry the decisions out.
  */
+import type { Duration } from "effect"
 import type { Access, ExecutionId, SessionId } from "../contract/Ids.ts"
 import type { AbortAnswer, CallFailure, StartAnswer, StateAnswer, StateView } from "../client/Service.ts"
 import type { AttemptState } from "../ledger/RunState.ts"
@@ -24,7 +25,7 @@ export type Started =
   | {
       readonly answer: "not_created"
       readonly http_status: number | undefined
-      readonly retry_after_ms: number | undefined
+      readonly retry_after: Duration.Duration | undefined
       readonly isEngineAway: boolean
     }
   | { readonly answer: "foreign"; readonly http_status: 409 }
@@ -73,11 +74,11 @@ export const readStart = (
       return { answer: "refused", http_status, status_reason: view.status_reason ?? otherwise }
     }
     case "EngineUnavailable":
-      return { ...notCreated(503, answer.retry_after_ms), isEngineAway: true }
+      return { ...notCreated(503, answer.retry_after), isEngineAway: true }
     case "NotSent":
       return notCreated(undefined)
     case "Throttled":
-      return notCreated(answer.http_status, answer.retry_after_ms)
+      return notCreated(answer.http_status, answer.retry_after)
     case "SecretRefused":
       return notCreated(answer.http_status)
     case "AnswerLost":
@@ -95,8 +96,8 @@ export const readStart = (
   }
 }
 
-const notCreated = (http_status: number | undefined, retry_after_ms?: number) =>
-  ({ answer: "not_created", http_status, retry_after_ms, isEngineAway: false }) as const
+const notCreated = (http_status: number | undefined, retry_after?: Duration.Duration) =>
+  ({ answer: "not_created", http_status, retry_after, isEngineAway: false }) as const
 
 /**
  * How a start with a token looks is not shown (4.12): a service that wants another form, or has no such

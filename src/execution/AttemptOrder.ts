@@ -2,6 +2,7 @@
  * What one attempt needs to know, and what every step of it does: landing the bodies that it is answered
  * with.
  */
+import type { Duration } from "effect"
 import { Clock, Effect } from "effect"
 import { accessOf } from "../contract/Ids.ts"
 import type { Access, ExecutionId, SessionId } from "../contract/Ids.ts"
@@ -12,7 +13,7 @@ import type { AnswerRefused } from "../ledger/Fact.ts"
 import { attemptKeys } from "../ledger/FactKeys.ts"
 import type { AttemptKeys } from "../ledger/FactKeys.ts"
 
-/** What an attempt needs to know; times are milliseconds. */
+/** What an attempt needs to know. */
 export interface AttemptOrder extends AttemptKeys, Access {
   readonly external_execution_id: string
   readonly fingerprint: string | undefined
@@ -22,8 +23,8 @@ export interface AttemptOrder extends AttemptKeys, Access {
   readonly refused: ReadonlyArray<typeof AnswerRefused.Type>
   /** What the newest state said of the login. */
   readonly login: { status: string | undefined }
-  readonly polling: { readonly min_ms: number; readonly max_ms: number }
-  readonly max_wait_ms: number
+  readonly polling: { readonly min: Duration.Duration; readonly max: Duration.Duration }
+  readonly max_wait: Duration.Duration
   /** Clock time at which whatever is open is aborted. */
   readonly deadlineAt: number | undefined
 }

@@ -3,11 +3,13 @@
  * published version holds, each with its receipt, each intent in the ledger before the request (section 4.5).
  * 204 and 404 count; what cannot be deleted now stays pending for the next run.
  */
-import { Clock, Effect } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import type { ExecutionId, RunId, TaskId } from "../contract/Ids.ts"
 import { retryCall } from "../client/Backoff.ts"
 import { Service } from "../client/Service.ts"
 import type { CallFailure, DeleteAnswer } from "../client/Service.ts"
+import { waitMs } from "../foundation/Waits.ts"
+import type { WaitPolicy } from "../foundation/Waits.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { defectOf } from "./Quarantine.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
@@ -18,6 +20,7 @@ const deletionsAtOnce = 16
 const triesMax = 6
 /** 409 "still running" of an execution that was read as closed: the service is asked this often. */
 const stillRunningMax = 3
+const stillRunningWaits: WaitPolicy = { base: Duration.seconds(4), max: Duration.seconds(8), jitter: 0 }
 /** So many without an answer one after another, and the rest is left pending: the service is away. */
 const failedInARowMax = 32
 
@@ -66,16 +69,16 @@ export const pendingDeletions = (run: RunState): number =>
     .filter(({ drained, closed }) => drained && closed?.fact.landed !== undefined)
     .filter(({ deletion }) => (deletion?.outcome ?? "pending") === "pending").length
 
-/** Until `untilMs`, a clock time; what is not deleted by then stays pending. */
+/** Until `untilAt`, a clock time; what is not deleted by then stays pending. */
 export const deleteExecutions = Effect.fn("DeleteExecutions.delete")(function* (
   run: RunState,
-  untilMs: number,
+  untilAt: number,
 ) {
   let failedInARow = 0
   const deleteNext = Effect.fnUntraced(function* (due: DueDeletion) {
-    if (failedInARow >= failedInARowMax || (yield* Clock.currentTimeMillis) >= untilMs) return
+    if (failedInARow >= failedInARowMax || (yield* Clock.currentTimeMillis) >= untilAt) return
     // A defect over one answer costs that deletion: it stays pending, and the next run asks again.
-    const isFailure = yield* Effect.catchCause(deleteOne(run.started.run_id, due, untilMs), (cause) =>
+    const isFailure = yield* Effect.catchCause(deleteOne(run.started.run_id, due, untilAt), (cause) =>
       defectOf(cause) === undefined ? Effect.failCause(cause) : Effect.as(Effect.logDebug(cause), true),
     )
     failedInARow = isFailure ? failedInARow + 1 : 0
@@ -87,18 +90,18 @@ export const deleteExecutions = Effect.fn("DeleteExecutions.delete")(function* (
 const deleteOne = Effect.fnUntraced(function* (
   run_id: RunId,
   { task_id, execution_id, landed_sha256 }: DueDeletion,
-  untilMs: number,
+  untilAt: number,
 ) {
   const service = yield* Service
   const ledger = yield* Ledger
   yield* ledger.append([{ _tag: "DeleteIntended", run_id, task_id, execution_id, landed_sha256 }])
   let answer: DeleteAnswer | CallFailure = "still_running"
   for (let tries = 1; tries <= stillRunningMax && answer === "still_running"; tries++) {
-    const pauseMs = tries > 1 ? 1_000 * 2 ** tries : 0
-    if ((yield* Clock.currentTimeMillis) + pauseMs >= untilMs) break
+    const pauseMs = tries > 1 ? waitMs(stillRunningWaits, tries - 1, 0) : 0
+    if ((yield* Clock.currentTimeMillis) + pauseMs >= untilAt) break
     yield* Effect.sleep(pauseMs)
     answer = yield* Effect.catch(
-      answeredBy(retryCall(service.deleteExecution(execution_id), { triesMax, untilMs }), untilMs),
+      answeredBy(retryCall(service.deleteExecution(execution_id), { triesMax, untilAt }), untilAt),
       (failure: CallFailure) => Effect.succeed(failure),
     )
   }

@@ -3,7 +3,7 @@
  * up, and a little later what has not ended by itself is cut off. What nobody could wait for is left at the
  * service for the next run.
  */
-import { Clock, Effect } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import { AnswerLost, NotSent, Service } from "../client/Service.ts"
 import type { CallFailure } from "../client/Service.ts"
 
@@ -11,11 +11,11 @@ import type { CallFailure } from "../client/Service.ts"
  * How long a run that has no more time may still talk to the service: to stop an execution and see it
  * stopped (four looks at the default `polling.min`), and to read its results once.
  */
-export const lastAnswerWithinMs = 20_000
+export const lastAnswerWithin = Duration.seconds(20)
 /** What one of these last calls may take, so that one without an answer leaves time for others. */
-export const lastCallMs = 5_000
+export const lastCallWithin = Duration.seconds(5)
 /** How long after the deadline everything is over but the publication: ten seconds more, to write it down. */
-export const cutWithinMs = 30_000
+export const cutWithin = Duration.seconds(30)
 
 /** Clock times of a night that has a deadline before it. */
 export interface Ending {
@@ -27,26 +27,29 @@ export interface Ending {
 export const endingOf = (deadlineAt: number | undefined, now: number): Ending | undefined =>
   deadlineAt === undefined || deadlineAt <= now
     ? undefined
-    : { lastAnswerAt: deadlineAt + lastAnswerWithinMs, cutAt: deadlineAt + cutWithinMs }
+    : {
+        lastAnswerAt: deadlineAt + Duration.toMillis(lastAnswerWithin),
+        cutAt: deadlineAt + Duration.toMillis(cutWithin),
+      }
 
 /** A call that is given up at a moment: its answer is lost then, and later it is not even sent. */
 export const answeredBy = <A, R, E = never>(
   call: Effect.Effect<A, CallFailure | E, R>,
-  untilMs: number,
+  untilAt: number,
 ): Effect.Effect<A, CallFailure | E, R> =>
-  untilMs === Infinity
+  untilAt === Infinity
     ? call
     : Effect.flatMap(Clock.currentTimeMillis, (now) => {
         const lost = () =>
           Effect.fail(new AnswerLost({ message: "there was no answer before the time was over" }))
-        return untilMs <= now
+        return untilAt <= now
           ? Effect.fail(new NotSent({ message: "the time was over; nothing was sent" }))
-          : Effect.timeoutOrElse(call, { duration: untilMs - now, orElse: lost })
+          : Effect.timeoutOrElse(call, { duration: untilAt - now, orElse: lost })
       })
 
 /** The service of a night that ends: every call is given up at that moment. */
-export const serviceUntil = (service: Service["Service"], untilMs: number): Service["Service"] => {
-  const by = <A, E = never>(call: Effect.Effect<A, CallFailure | E>) => answeredBy(call, untilMs)
+export const serviceUntil = (service: Service["Service"], untilAt: number): Service["Service"] => {
+  const by = <A, E = never>(call: Effect.Effect<A, CallFailure | E>) => answeredBy(call, untilAt)
   return Service.of({
     startExecution: (call, leaving) => by(service.startExecution(call, leaving)),
     readExecution: (execution_id) => by(service.readExecution(execution_id)),

@@ -3,7 +3,7 @@
  * settled or tried again. Sessions that customers ran alone are only pulled; executions that an earlier
  * process kept at the service are looked at once more.
  */
-import { Clock, Effect, Queue, Random } from "effect"
+import { Clock, Duration, Effect, Queue, Random } from "effect"
 import { attemptKeys } from "../ledger/FactKeys.ts"
 import type { CustomerId, EngineReference, SessionId, TaskId } from "../contract/Ids.ts"
 import type { ProductsCount } from "../contract/ProductsCount.ts"
@@ -11,7 +11,8 @@ import { countedTotal } from "../contract/ProductsCount.ts"
 import { sourceNameOf } from "../contract/ResultsSource.ts"
 import type { AttemptClosed, Fact } from "../ledger/Fact.ts"
 import type { AttemptState } from "../ledger/RunState.ts"
-import { retryWaitMs } from "../scheduling/Polling.ts"
+import { waitMs } from "../foundation/Waits.ts"
+import { attemptWaits } from "../scheduling/Polling.ts"
 import { append } from "../ledger/Ledger.ts"
 import { endOfAttempt } from "../ends/Ends.ts"
 import { exchangeTicket, forgetTicket } from "../tokens/ExchangeTicket.ts"
@@ -61,13 +62,13 @@ export const finish = Effect.fnUntraced(function* (
     reading._tag !== "Partial" &&
     night.mode === "night" &&
     book.attemptsMade < night.rules.retry.max_attempts
-  const waitMs = retryWaitMs(night.rules.retry, book.attemptsMade, yield* Random.next)
-  if (!again || book.work.prepare === undefined || now + waitMs >= (night.rules.deadlineAt ?? Infinity))
+  const nextAt = now + waitMs(attemptWaits(night.rules.retry), book.attemptsMade, yield* Random.next)
+  if (!again || book.work.prepare === undefined || nextAt >= (night.rules.deadlineAt ?? Infinity))
     return yield* settle(night, task_id, verdict)
   book.lastVerdict = verdict
   book.attempt += 1
-  night.schedule.add(candidateOf(book), now + waitMs)
-  yield* tell({ _tag: "Waiting", task_id, why: reason, until: now + waitMs })
+  night.schedule.add(candidateOf(book), nextAt)
+  yield* tell({ _tag: "Waiting", task_id, why: reason, until: nextAt })
   yield* Queue.offer(night.poke, undefined)
 })
 
@@ -191,8 +192,8 @@ const pull = (
         .filter((one) => ofSession(one) && one.status !== "failed")
         .map((one) => one.attachment_id),
     ),
-    min_interval_ms: flow_results.min_interval_ms,
-    wait_final_ms: quick ? 0 : flow_results.wait_final_ms,
+    min_interval: flow_results.min_interval,
+    wait_final: quick ? Duration.zero : flow_results.wait_final,
     attachments: flow_results.attachments,
     lastAnswerAt: night.ending?.lastAnswerAt ?? Infinity,
   })

@@ -2,7 +2,7 @@
  * Follows an open execution until it is closed (sections 4.2 and 4.4): looks when `LookTurns.ts` says, lands
  * the last state before its closing is a fact, and aborts what nobody can answer or whose time is over.
  */
-import { Clock, Effect } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import type { ExecutionId, SessionId } from "../contract/Ids.ts"
 import { Hints } from "../client/Hints.ts"
 import { Service } from "../client/Service.ts"
@@ -13,14 +13,15 @@ import type { Landing, LandingFailed } from "../landing/Landing.ts"
 import type { AbortIntended, AttemptClosed } from "../ledger/Fact.ts"
 import type { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import type { AttemptState } from "../ledger/RunState.ts"
-import { retryWaitMs } from "../scheduling/Polling.ts"
+import { waitMs } from "../foundation/Waits.ts"
+import { lookWaits } from "../scheduling/Polling.ts"
 import { isStranger, readAbort, readState } from "./Attempt.ts"
 import type { Looked } from "./Attempt.ts"
 import { append } from "../ledger/Ledger.ts"
 import { attemptKeys } from "../ledger/FactKeys.ts"
 import { landBody } from "./AttemptOrder.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
-import { answeredBy, lastAnswerWithinMs, lastCallMs } from "./Ending.ts"
+import { answeredBy, lastAnswerWithin, lastCallWithin } from "./Ending.ts"
 import { exchangeTicket, hasTicket } from "../tokens/ExchangeTicket.ts"
 import { asksTooMuch, awaitTurn, endTurn, noteRead, obeyThrottle, openTurns, skim } from "./LookTurns.ts"
 import { AnswerUnusable, handleAnswer, refuseUnusable } from "./Quarantine.ts"
@@ -94,7 +95,7 @@ export const followAttempt = Effect.fn("FollowAttempt.follow")(function* (
     ids: [execution_id, session_id, order.external_execution_id],
     engine_reference: order.engine_reference,
   })
-  const maxWaitAt = accepted_at + order.max_wait_ms
+  const maxWaitAt = accepted_at + Duration.toMillis(order.max_wait)
   const giveUpAt = Math.min(maxWaitAt, order.deadlineAt ?? Infinity)
   const turns = openTurns(hints, { accepted_at, giveUpAt })
   const watch: Watch = {
@@ -140,9 +141,12 @@ const leftOpen = (
   reason: Extract<FollowResult, { _tag: "LeftOpen" }>["reason"],
 ): FollowResult => ({ _tag: "LeftOpen", reason, message: failure?.message })
 
+/** What is left for the calls before the last one, once the time is over. */
+const lastCallsMs = Duration.toMillis(Duration.subtract(lastAnswerWithin, lastCallWithin))
+
 /** Until when a call is waited for: once the time is over, seconds. */
 const lastAt = (giveUpAt: number) =>
-  Effect.map(Clock.currentTimeMillis, (now) => Math.max(giveUpAt, now + lastCallMs))
+  Effect.map(Clock.currentTimeMillis, (now) => Math.max(giveUpAt, now + Duration.toMillis(lastCallWithin)))
 
 /** One look; a closed execution is landed and is a fact on return. */
 const look = (order: AttemptOrder, open: OpenExecution, watch: Watch) =>
@@ -276,9 +280,8 @@ const abortAttempt = Effect.fnUntraced(function* (
 ): Effect.fn.Return<FollowResult, AnswerUnusable | LedgerFailed | LandingFailed, Service | Ledger | Landing> {
   const service = yield* Service
   yield* append({ _tag: "AbortIntended", ...attemptKeys(order), execution_id: open.execution_id, why })
-  const waits = { base_ms: order.polling.min_ms, max_ms: order.polling.max_ms }
   const { giveUpAt } = watch.turns
-  const endAt = Math.max(giveUpAt, yield* Clock.currentTimeMillis) + lastAnswerWithinMs - lastCallMs
+  const endAt = Math.max(giveUpAt, yield* Clock.currentTimeMillis) + lastCallsMs
   let stopped = false
   let looked: Looked | undefined
   for (let tries = 1; tries <= (stopped ? looksAfterAbortMax : abortTriesMax); tries++) {
@@ -290,7 +293,7 @@ const abortAttempt = Effect.fnUntraced(function* (
     if (watch.closed !== undefined) return { _tag: "Closed", closed: watch.closed, abort: why }
     const left = endAt - (yield* Clock.currentTimeMillis)
     if (left <= 0 || asksTooMuch(watch.failure, left)) break
-    yield* Effect.sleep(Math.min(left, retryWaitMs(waits, tries, 0)))
+    yield* Effect.sleep(Math.min(left, waitMs(lookWaits(order.polling), tries, 0)))
   }
   return leftOpen(watch, looked === undefined ? "SERVICE_UNREACHABLE" : "NOT_STOPPABLE")
 })

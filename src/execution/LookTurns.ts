@@ -3,9 +3,9 @@
  * 6): carries out what the scheduling room decides about intervals, hints and HEAD. Nothing here reads a
  * state or ends an attempt.
  */
-import { Clock, Effect } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import type { ExecutionId } from "../contract/Ids.ts"
-import { retryWaitMaxMs } from "../client/Backoff.ts"
+import { askedWait, retryWaitMax } from "../client/Backoff.ts"
 import type { HintWatch } from "../client/Hints.ts"
 import { Service } from "../client/Service.ts"
 import type { CallFailure, PollAnswer } from "../client/Service.ts"
@@ -56,11 +56,11 @@ const dueAt = (order: AttemptOrder, turns: Turns, restingSince: number): number 
   const { hints, accepted_at, kickAt, giveUpAt, looks } = turns
   const waited = Math.max(0, restingSince - accepted_at)
   // Whoever has waited for long is looked at first of all: an earlier process followed it.
-  if (looks === 0 && waited > order.polling.max_ms) return restingSince
+  if (looks === 0 && waited > Duration.toMillis(order.polling.max)) return restingSince
   const kickIn = kickAt === undefined ? undefined : kickAt - restingSince
   // The first look is never put off: its hint may have come before anybody watched for it.
   const wait = nextLookInMs(order.polling, waited, kickIn, looks > 0 && hints.isTrusted())
-  const hinted = hints.isHinted() ? order.polling.min_ms : Infinity
+  const hinted = hints.isHinted() ? Duration.toMillis(order.polling.min) : Infinity
   return Math.min(restingSince + Math.min(wait, hinted), giveUpAt)
 }
 
@@ -79,13 +79,14 @@ export const awaitTurn = Effect.fnUntraced(function* (order: AttemptOrder, turns
 
 /** Whether the service asks for more than the time that is left: then nobody waits for it in this night. */
 export const asksTooMuch = (failure: CallFailure | undefined, left: number): boolean =>
-  failure?._tag === "Throttled" && (failure.retry_after_ms ?? 0) > Math.max(left, retryWaitMaxMs)
+  failure !== undefined &&
+  Duration.toMillis(askedWait(failure)) > Math.max(left, Duration.toMillis(retryWaitMax))
 
 /** A service that asks to be left alone is, but not beyond the time at which the attempt is given up. */
 export const obeyThrottle = Effect.fnUntraced(function* (failure: CallFailure, giveUpAt: number) {
   const left = giveUpAt - (yield* Clock.currentTimeMillis)
   if (failure._tag !== "Throttled" || asksTooMuch(failure, left)) return
-  yield* Effect.sleep(Math.max(0, Math.min(failure.retry_after_ms ?? 0, left)))
+  yield* Effect.sleep(Math.max(0, Math.min(Duration.toMillis(askedWait(failure)), left)))
 })
 
 /**

@@ -220,6 +220,6 @@ export const orderOf = (night: Night, book: Book): AttemptOrder => ({
   refused: night.run.tasks.get(book.work.task_id)?.refused ?? [],
   login: book.login,
   polling: night.rules.polling,
-  max_wait_ms: night.rules.max_wait_ms,
+  max_wait: night.rules.max_wait,
   deadlineAt: night.rules.deadlineAt,
 })

@@ -4,8 +4,9 @@
  * for `max_wait` or until the deadline. One answer alone that asks for more time than there is gives up its
  * own task only.
  */
-import { Clock, Effect, Random } from "effect"
-import { retryWaitMs } from "../scheduling/Polling.ts"
+import { Clock, Duration, Effect, Random } from "effect"
+import { waitMs } from "../foundation/Waits.ts"
+import { attemptWaits } from "../scheduling/Polling.ts"
 import { candidateOf, release, settleWaiting } from "./Night.ts"
 import type { Book, Night } from "./Night.ts"
 import { tell } from "./Progress.ts"
@@ -14,7 +15,7 @@ import { tell } from "./Progress.ts"
 export const noteUnavailable = Effect.fnUntraced(function* (
   night: Night,
   book: Book,
-  retry_after_ms: number | undefined,
+  asked: Duration.Duration = Duration.zero,
 ) {
   const { task_id, engine_reference } = book.work
   const { schedule, rules } = night
@@ -22,14 +23,16 @@ export const noteUnavailable = Effect.fnUntraced(function* (
   const closedUntil = schedule.closedUntil(engine_reference)
   const known = night.outages.get(engine_reference) ?? { since: now, findings: 0, isPutOff: false }
   const isNews = closedUntil <= now
-  const engineLastAt = Math.min(known.since + rules.max_wait_ms, rules.deadlineAt ?? Infinity)
-  const asksTooMuch = now + (retry_after_ms ?? 0) > engineLastAt
+  const maxWaitMs = Duration.toMillis(rules.max_wait)
+  const askedUntil = now + Duration.toMillis(asked)
+  const engineLastAt = Math.min(known.since + maxWaitMs, rules.deadlineAt ?? Infinity)
+  const asksTooMuch = askedUntil > engineLastAt
   const findings = isNews ? known.findings + 1 : known.findings
   night.outages.set(engine_reference, { ...known, findings, isPutOff: known.isPutOff || asksTooMuch })
-  const wait = retryWaitMs(rules.retry, findings, yield* Random.next)
+  const wait = waitMs(attemptWaits(rules.retry), findings, yield* Random.next)
   const nextAt = isNews ? now + wait : closedUntil
-  const until = Math.max(nextAt, now + (retry_after_ms ?? 0))
-  const lastAt = Math.min(engineLastAt, (book.deferredSince ?? now) + rules.max_wait_ms)
+  const until = Math.max(nextAt, askedUntil)
+  const lastAt = Math.min(engineLastAt, (book.deferredSince ?? now) + maxWaitMs)
   if (until <= lastAt) {
     schedule.closeEngine(engine_reference, until)
     schedule.add(candidateOf(book))

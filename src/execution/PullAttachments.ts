@@ -3,7 +3,7 @@
  * or may not be requested is a fact of its own. A disk that does not take a document ends the night; a
  * service that does not give it, or not in time, only marks it.
  */
-import { Clock, Effect } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import { taskKeys } from "../ledger/FactKeys.ts"
 import type { TaskKeys } from "../ledger/FactKeys.ts"
 import type { SessionId } from "../contract/Ids.ts"
@@ -17,7 +17,7 @@ import { answeredBy } from "./Ending.ts"
 
 const attachmentTriesMax = 6
 /** All documents of one session; what is not here by then is asked for again by the next run. */
-const attachmentsWithinMs = 3_600_000
+const attachmentsWithin = Duration.hours(1)
 
 export interface AttachmentsOrder extends TaskKeys {
   readonly session_id: SessionId
@@ -36,11 +36,14 @@ export const pullAttachments = Effect.fnUntraced(function* (
   for (const attachment_id of refused)
     if (!order.attachmentsKnown.has(attachment_id))
       yield* append({ _tag: "AttachmentRead", ...about, attachment_id, status: "refused" })
-  const untilMs = Math.min(order.lastAnswerAt, (yield* Clock.currentTimeMillis) + attachmentsWithinMs)
+  const untilAt = Math.min(
+    order.lastAnswerAt,
+    (yield* Clock.currentTimeMillis) + Duration.toMillis(attachmentsWithin),
+  )
   let all = true
   for (const attachment_id of requestable) {
     if (order.attachmentsKnown.has(attachment_id)) continue
-    const fact = yield* downloadAttachment(order, attachment_id, untilMs)
+    const fact = yield* downloadAttachment(order, attachment_id, untilAt)
     yield* append({ _tag: "AttachmentRead", ...about, attachment_id, ...fact })
     if (fact.status === "failed") all = false
   }
@@ -50,7 +53,7 @@ export const pullAttachments = Effect.fnUntraced(function* (
 const downloadAttachment = Effect.fnUntraced(function* (
   order: AttachmentsOrder,
   attachment_id: string,
-  untilMs: number,
+  untilAt: number,
 ) {
   const service = yield* Service
   const landing = yield* Landing
@@ -61,12 +64,12 @@ const downloadAttachment = Effect.fnUntraced(function* (
     const { media_type } = answer
     return { status: "downloaded", ...stored, ...(media_type === undefined ? {} : { media_type }) } as const
   })
-  return yield* retryDownload(download, untilMs)
+  return yield* retryDownload(download, untilAt)
 })
 
 const retryDownload = <A, E extends { readonly _tag: string }, R>(
   download: Effect.Effect<A, E | CallFailure, R>,
-  untilMs: number,
+  untilAt: number,
 ) =>
   Effect.suspend(() => {
     const split = Effect.matchEffect(download, {
@@ -76,7 +79,7 @@ const retryDownload = <A, E extends { readonly _tag: string }, R>(
           ? Effect.fail(failure)
           : Effect.succeed({ _tag: "Broken", failure: failure as Exclude<E, CallFailure> } as const),
     })
-    return answeredBy(retryCall(split, { triesMax: attachmentTriesMax, untilMs }), untilMs)
+    return answeredBy(retryCall(split, { triesMax: attachmentTriesMax, untilAt }), untilAt)
   }).pipe(
     Effect.matchEffect({
       onSuccess: (result) =>

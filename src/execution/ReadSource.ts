@@ -4,11 +4,12 @@
  * is landed before it counts, and every answer that is none is a fact.
  */
 import { hash } from "node:crypto"
-import { Clock, Effect } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import type { TaskKeys } from "../ledger/FactKeys.ts"
 import type { CustomerId, EngineReference, ExecutionId, SessionId } from "../contract/Ids.ts"
 import { isSendable } from "../client/EndpointRequest.ts"
 import { Hints } from "../client/Hints.ts"
+import { askedWait } from "../client/Backoff.ts"
 import type { HintWatch } from "../client/Hints.ts"
 import { Service } from "../client/Service.ts"
 import type { Body, CallFailure, ResultsAnswer } from "../client/Service.ts"
@@ -24,7 +25,7 @@ import type { SourceFinding } from "./DrainProof.ts"
 import { pullAttachments } from "./PullAttachments.ts"
 import { handleAnswer, refuseUnusable } from "./Quarantine.ts"
 
-/** The session of an execution, or one that a customer ran alone. Times are milliseconds. */
+/** The session of an execution, or one that a customer ran alone. */
 export interface ReadOrder extends TaskKeys {
   readonly session_id: SessionId
   readonly attempt: number | undefined
@@ -41,9 +42,9 @@ export interface ReadOrder extends TaskKeys {
   readonly attachmentsKnown: ReadonlySet<string>
   /** Answers that this task could not use before. */
   readonly refused: ReadonlyArray<typeof AnswerRefused.Type>
-  readonly min_interval_ms: number
-  /** How long to wait for final results, from the first read on; 0 for one look. */
-  readonly wait_final_ms: number
+  readonly min_interval: Duration.Duration
+  /** How long to wait for final results, from the first read on; zero for one look. */
+  readonly wait_final: Duration.Duration
   readonly attachments: boolean
   /** Clock time after which nothing more is read in this night. */
   readonly lastAnswerAt: number
@@ -60,7 +61,7 @@ export type SourceReading =
   | { readonly _tag: "Refused"; readonly http_status: number | undefined }
 
 /** Intervals between reads of a partial session grow to this. */
-const intervalMaxMs = 60_000
+const intervalMax = Duration.minutes(1)
 /** A 404 of something that was counted, and a refusal that may pass, get this many reads. */
 const absentReadsMin = 3
 
@@ -139,12 +140,14 @@ export const readSource = Effect.fn("ReadSource.read")(function* (order: ReadOrd
   const hintsOf = yield* Hints
   const hints = yield* hintsOf.watch({ ids: [order.session_id], engine_reference: undefined })
   const startedAt = yield* Clock.currentTimeMillis
-  const pace = { min_ms: order.min_interval_ms, max_ms: Math.max(intervalMaxMs, order.min_interval_ms) }
+  const pace = { min: order.min_interval, max: Duration.max(intervalMax, order.min_interval) }
+  const intervalMs = Duration.toMillis(order.min_interval)
+  const waitFinalUntil = startedAt + Duration.toMillis(order.wait_final)
   const reads: Reads = { sha256: undefined, landed: undefined, empty: 0 }
   let readAt = order.mayHaveBeenRead ? startedAt : -Infinity
   for (;;) {
     const now = yield* Clock.currentTimeMillis
-    if (now - readAt < order.min_interval_ms) yield* Effect.sleep(order.min_interval_ms - (now - readAt))
+    if (now - readAt < intervalMs) yield* Effect.sleep(intervalMs - (now - readAt))
     const hinted = hints.beginLook(yield* Clock.currentTimeMillis)
     const look = yield* handleAnswer(
       { what: source.name, ...order },
@@ -156,12 +159,11 @@ export const readSource = Effect.fn("ReadSource.read")(function* (order: ReadOrd
     if (look.documents !== undefined && !(yield* pullAttachments(order, look.documents))) return unfinished
     if (look.reading !== undefined) return look.reading
     const later = yield* Clock.currentTimeMillis
-    const wait = Math.max(look.asked, nextLookInMs(pace, later - startedAt))
+    const wait = Math.max(look.askedMs, nextLookInMs(pace, later - startedAt))
     // There is no time for a further read: what the last one said is believed.
-    if (later + wait > Math.min(startedAt + order.wait_final_ms, order.lastAnswerAt))
+    if (later + wait > Math.min(waitFinalUntil, order.lastAnswerAt))
       return yield* giveUp(order, source, reads, look.said)
-    const { asked } = look
-    yield* awaitRead(hints, { later, wait, soonest: Math.max(asked, readAt + order.min_interval_ms - later) })
+    yield* awaitRead(hints, { later, wait, soonest: Math.max(look.askedMs, readAt + intervalMs - later) })
   }
 }, Effect.scoped)
 
@@ -183,11 +185,11 @@ const lookOnce = Effect.fnUntraced(function* (
   if (sha256 !== undefined) endLook(isNew)
   const reading = yield* takeAnswer(order, source, reads, answer, isNew)
   if (isNew) reads.sha256 = sha256
-  const asked = answer._tag === "Throttled" ? (answer.retry_after_ms ?? 0) : 0
+  const askedMs = "message" in answer ? Duration.toMillis(askedWait(answer)) : 0
   const hasDocuments = order.attachments && source.attachments && reading?._tag === "Final"
   const documents =
     hasDocuments && answer._tag === "Results" ? attachmentIds(recordsIn(source, answer.body.json)) : undefined
-  return { reading, readAt, asked, documents, said: saidOf(answer) }
+  return { reading, readAt, askedMs, documents, said: saidOf(answer) }
 })
 
 /** What is to be known of the last answer once there is no time for another. */

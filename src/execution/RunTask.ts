@@ -4,7 +4,8 @@
  */
 import { Clock, Duration, Effect, Random } from "effect"
 import { Hints, withHintPair } from "../client/Hints.ts"
-import { retryWaitMs } from "../scheduling/Polling.ts"
+import { waitMs } from "../foundation/Waits.ts"
+import { attemptWaits } from "../scheduling/Polling.ts"
 import type { Candidate } from "../scheduling/Schedule.ts"
 import { refusesTokenizedStart } from "./Attempt.ts"
 import { own, verdictOfRefusal, verdictOfRejected } from "../ends/Ends.ts"
@@ -31,7 +32,7 @@ export const startTask = Effect.fnUntraced(function* (night: Night, book: Book, 
     return yield* release(night, candidate.task_id)
   }
   if (prepared._tag === "Unavailable")
-    return yield* defer(night, book, "engine_unavailable", prepared.retry_after_ms)
+    return yield* defer(night, book, "engine_unavailable", prepared.retry_after)
   book.fingerprint = prepared.fingerprint
   const instead = book.byParameters ? prepared.withParameters : undefined
   book.token_id = instead === undefined ? prepared.token?.token_id : undefined
@@ -47,7 +48,7 @@ export const startTask = Effect.fnUntraced(function* (night: Night, book: Book, 
     yield* settle(night, work.task_id, verdictOfRejected(refused))
     return yield* release(night, candidate.task_id)
   }
-  const overAt = (yield* Clock.currentTimeMillis) + (work.expected_ms ?? 0)
+  const overAt = (yield* Clock.currentTimeMillis) + Duration.toMillis(work.expected ?? Duration.zero)
   if (!book.probe && overAt > (night.rules.deadlineAt ?? Infinity)) {
     yield* settle(night, work.task_id, unstarted(book) ?? own("DEADLINE_REACHED"))
     return yield* release(night, candidate.task_id)
@@ -107,7 +108,7 @@ const settleStart = Effect.fnUntraced(function* (night: Night, book: Book, resul
       book.probe = result.probe
       if (result.answer === "foreign") return yield* defer(night, book, "foreign", undefined)
       const why = result.isEngineAway ? "engine_unavailable" : "not_created"
-      return yield* defer(night, book, why, result.retry_after_ms)
+      return yield* defer(night, book, why, result.retry_after)
     }
     case "refused":
       book.stage = "waiting"
@@ -131,31 +132,33 @@ export const settleRefusal = Effect.fnUntraced(function* (night: Night, book: Bo
 
 const deferredReasons = { foreign: "ALREADY_EXECUTING", not_created: "SERVICE_UNREACHABLE" } as const
 
-const askedText = (retry_after_ms: number): string =>
-  `the service asked to wait ${Duration.format(Duration.seconds(Math.ceil(retry_after_ms / 1_000)))}`
+const askedText = (asked: Duration.Duration): string => {
+  const seconds = Duration.seconds(Math.ceil(Duration.toSeconds(asked)))
+  return `the service asked to wait ${Duration.format(seconds)}`
+}
 
 /** Gives the slot back and queues the same attempt for later, as long as the task may wait at all. */
 const defer = Effect.fnUntraced(function* (
   night: Night,
   book: Book,
   why: "foreign" | "engine_unavailable" | "not_created",
-  retry_after_ms: number | undefined,
+  asked: Duration.Duration = Duration.zero,
 ) {
   const { task_id } = book.work
   const now = yield* Clock.currentTimeMillis
   book.deferredSince ??= now
-  if (why === "engine_unavailable") return yield* noteUnavailable(night, book, retry_after_ms)
+  if (why === "engine_unavailable") return yield* noteUnavailable(night, book, asked)
   book.deferrals += 1
-  const wait = Math.max(
-    retry_after_ms ?? 0,
-    retryWaitMs(night.rules.retry, book.deferrals, yield* Random.next),
-  )
+  const wait = waitMs(attemptWaits(night.rules.retry), book.deferrals, yield* Random.next, asked)
   const until = now + wait
-  const lastAt = Math.min(book.deferredSince + night.rules.max_wait_ms, night.rules.deadlineAt ?? Infinity)
+  const lastAt = Math.min(
+    book.deferredSince + Duration.toMillis(night.rules.max_wait),
+    night.rules.deadlineAt ?? Infinity,
+  )
   if (until > lastAt) {
     const verdict = book.probe ? own("START_UNKNOWN") : own(deferredReasons[why])
-    const asked = { ...verdict, message: askedText(retry_after_ms ?? 0) }
-    yield* settle(night, task_id, wait === retry_after_ms ? asked : verdict)
+    const whenAsked = { ...verdict, message: askedText(asked) }
+    yield* settle(night, task_id, wait === Duration.toMillis(asked) ? whenAsked : verdict)
   } else {
     night.schedule.add(candidateOf(book), until)
     yield* tell({ _tag: "Waiting", task_id, why: deferredReasons[why], until })

@@ -3,9 +3,10 @@
  * it, one probe where the answer was lost. A request that has left is never abandoned, so that an interrupted
  * night does not lose its answer.
  */
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 import { Service } from "../client/Service.ts"
 import type { CallFailure, StartAnswer, StartCall } from "../client/Service.ts"
+import { retrySchedule } from "../foundation/Waits.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import { Ledger, LedgerFailed, append } from "../ledger/Ledger.ts"
 import { foreign, isOurs, readStart } from "./Attempt.ts"
@@ -15,6 +16,7 @@ import { landBody } from "./AttemptOrder.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
 import { keepTicket } from "../tokens/ExchangeTicket.ts"
 import { handleAnswer, refuseUnusable } from "./Quarantine.ts"
+import { lookWaits } from "../scheduling/Polling.ts"
 
 /** What one start came to. `probe`: an earlier request of the attempt was lost; this is of its probe. */
 export type StartResult = Exclude<Started, { readonly answer: "unusable" }> & { readonly probe: boolean }
@@ -23,7 +25,7 @@ export type StartResult = Exclude<Started, { readonly answer: "unusable" }> & { 
  * A lost start gets this long to arrive before it is asked for with the same external id. While it is open
  * the probe finds it, whenever it comes; a short run must not be over by then, or its login runs twice.
  */
-const probeAfterMs = 1_000
+const probeAfter = Duration.seconds(1)
 const identifyTriesMax = 4
 
 /** Section 4.1. Sends the start, and once more as a probe where its answer is lost. */
@@ -35,7 +37,7 @@ export const startAttempt = Effect.fn("StartAttempt.start")(function* (
   for (let probe = asProbe; ; probe = true) {
     const started = yield* sendStart(order, call, probe)
     if (started.answer !== "lost" || probe) return { ...started, probe } satisfies StartResult as StartResult
-    yield* Effect.sleep(probeAfterMs)
+    yield* Effect.sleep(probeAfter)
   }
 })
 
@@ -91,16 +93,11 @@ const identify = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Started, never, Service> {
   const service = yield* Service
   const { execution_id } = found
-  for (let tries = 1; tries <= identifyTriesMax; tries++) {
-    const answer = yield* Effect.option(service.readExecution(execution_id))
-    if (answer._tag === "Some") {
-      if (!isOurs(answer.value, order)) return foreign
-      const told = "view" in answer.value ? answer.value.view.session_id : undefined
-      return { answer: "adopted", http_status: 409, execution_id, session_id: told ?? found.session_id }
-    }
-    yield* Effect.sleep(order.polling.min_ms * tries)
-  }
-  return foreign
+  const retries = retrySchedule(lookWaits(order.polling), { triesMax: () => identifyTriesMax })
+  const answer = yield* Effect.option(Effect.retry(service.readExecution(execution_id), retries))
+  if (answer._tag === "None" || !isOurs(answer.value, order)) return foreign
+  const told = "view" in answer.value ? answer.value.view.session_id : undefined
+  return { answer: "adopted", http_status: 409, execution_id, session_id: told ?? found.session_id }
 })
 
 /** An execution belongs to one attempt: who is answered with the id of another's has none. */

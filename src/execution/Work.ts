@@ -2,7 +2,7 @@
  * What the executor is given: tasks with the means to start them, sessions to pull, and the job's rules.
  * Secrets come redacted and stay so until a request is written.
  */
-import type { Effect } from "effect"
+import type { Duration, Effect } from "effect"
 import type { Access, CustomerId, SessionId, TaskId } from "../contract/Ids.ts"
 import type { StartCall } from "../client/Service.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
@@ -31,8 +31,8 @@ export type Prepared =
     }
   /** The engine was seen, and the task must not be started. */
   | { readonly _tag: "Verdict"; readonly verdict: Verdict }
-  /** The engine is away, and asks to be left alone for so many milliseconds. */
-  | { readonly _tag: "Unavailable"; readonly retry_after_ms?: number }
+  /** The engine is away, and asks to be left alone for so long. */
+  | { readonly _tag: "Unavailable"; readonly retry_after?: Duration.Duration }
 
 /** One task of the run. Without `prepare` it is only collected: its job no longer names it. */
 export interface TaskWork extends Access {
@@ -40,7 +40,7 @@ export interface TaskWork extends Access {
   readonly fingerprint: string | undefined
   readonly prepare: Effect.Effect<Prepared, LedgerFailed> | undefined
   /** How long it takes, as far as is known: what would end after the deadline is not started. */
-  readonly expected_ms?: number
+  readonly expected?: Duration.Duration
 }
 
 /** A flow session that a customer ran alone: pulled, nothing executed. */
@@ -50,18 +50,22 @@ export interface SessionWork {
   readonly customer_id: CustomerId | undefined
 }
 
-/** The job's rules; milliseconds. */
+/** The job's rules. */
 export interface Rules {
   readonly limits: Limits
-  readonly polling: { readonly min_ms: number; readonly max_ms: number }
-  readonly retry: { readonly max_attempts: number; readonly base_ms: number; readonly max_ms: number }
-  readonly max_wait_ms: number
+  readonly polling: { readonly min: Duration.Duration; readonly max: Duration.Duration }
+  readonly retry: {
+    readonly max_attempts: number
+    readonly base: Duration.Duration
+    readonly max: Duration.Duration
+  }
+  readonly max_wait: Duration.Duration
   /** The endpoints that results are read from, in the order in which they are asked. */
   readonly sources: ReadonlyArray<ResultsSource>
   readonly flow_results: {
     readonly enabled: boolean
-    readonly min_interval_ms: number
-    readonly wait_final_ms: number
+    readonly min_interval: Duration.Duration
+    readonly wait_final: Duration.Duration
     readonly attachments: boolean
   }
   /** Clock time at which nothing more is started and what is open is aborted. */

@@ -5,6 +5,7 @@
  * form from the cache says nothing about it, and one that is out of date still serves to check parameters
  * while the engine is away. An unknown engine is never kept.
  */
+import type { Duration } from "effect"
 import { Clock, Context, Effect, Layer, Option, Predicate, Redacted, Schema } from "effect"
 import { EngineReference } from "../contract/Ids.ts"
 import { EngineDetails } from "../contract/Engine.ts"
@@ -35,8 +36,8 @@ export type EngineAnswer =
 /** What a service says about an engine that cannot be used now. */
 export interface Away {
   readonly detail?: string
-  /** How long it asks to be left alone, in milliseconds. */
-  readonly retry_after_ms?: number
+  /** How long it asks to be left alone. */
+  readonly retry_after?: Duration.Duration
 }
 
 /** It answered 200, but with details that hold no form to log in with; they stay so until somebody acts. */

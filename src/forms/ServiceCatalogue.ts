@@ -3,7 +3,7 @@
  * reached or refuses the secret ends planning; trouble with one engine makes that engine unavailable, and
  * details that cannot be read make it unreadable: asking again until the deadline would not change them.
  */
-import { Clock, Effect, Layer } from "effect"
+import { Clock, Duration, Effect, Layer } from "effect"
 import { CatalogueFailed, EngineCatalogue } from "./EngineForms.ts"
 import type { EngineAnswer } from "./EngineForms.ts"
 import { retryCall } from "../client/Backoff.ts"
@@ -12,12 +12,10 @@ import type { CallFailure } from "../client/Service.ts"
 
 const triesMax = 6
 /** No engine keeps a plan waiting for longer: it is looked at again before a start. */
-const triedMaxMs = 120_000
+const triedMaxMs = Duration.toMillis("2 minutes")
 
 const waitOf = (told: object) =>
-  "retry_after_ms" in told && typeof told.retry_after_ms === "number"
-    ? { retry_after_ms: told.retry_after_ms }
-    : {}
+  "retry_after" in told && Duration.isDuration(told.retry_after) ? { retry_after: told.retry_after } : {}
 
 const answerOf = (failure: CallFailure): Effect.Effect<EngineAnswer, CatalogueFailed> => {
   const detail = failure.message
@@ -35,7 +33,7 @@ export const ServiceCatalogue = {
       EngineCatalogue.of({
         showEngine: (engine_reference) =>
           Effect.flatMap(Clock.currentTimeMillis, (now) =>
-            retryCall(service.showEngine(engine_reference), { triesMax, untilMs: now + triedMaxMs }),
+            retryCall(service.showEngine(engine_reference), { triesMax, untilAt: now + triedMaxMs }),
           ).pipe(
             Effect.matchEffect({
               onFailure: answerOf,

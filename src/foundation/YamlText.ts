@@ -52,9 +52,11 @@ const syntaxMessages: Readonly<Record<string, string>> = {
 /** Far above any honest mapping; each key is compared with all that are known. */
 const keysMax = 10_000
 
-/** The members of a schema that may stand at one spot. */
-const membersOf = (ast: SchemaAST.AST): ReadonlyArray<SchemaAST.AST> =>
-  SchemaAST.isUnion(ast) ? ast.types.flatMap(membersOf) : [ast]
+/** The members of a schema that may stand at one spot, as they are written in the file. */
+const membersOf = (ast: SchemaAST.AST): ReadonlyArray<SchemaAST.AST> => {
+  if (ast.encoding !== undefined) return membersOf(SchemaAST.toEncoded(ast))
+  return SchemaAST.isUnion(ast) ? ast.types.flatMap(membersOf) : [ast]
+}
 
 type Members = Around["members"]
 

@@ -1,10 +1,8 @@
 /**
  * A job as the rest of the house knows it: every default filled in, every customer bound to its engines,
- * every duration a number of milliseconds, every secret still a reference or already redacted. How a file
- * becomes one is
- * `LoadJob.ts`'s business.
+ * every secret still a reference or already redacted. How a file becomes one is `LoadJob.ts`'s business.
  */
-import type { Redacted } from "effect"
+import type { Duration, Redacted } from "effect"
 import type { Access, CustomerId, SessionId } from "../contract/Ids.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
 import type { Feature } from "../contract/Vocabulary.ts"
@@ -78,17 +76,21 @@ export interface Job {
   readonly path: string
   readonly service: ServiceTarget
   readonly execution: {
-    readonly execution_timeout_seconds: number
+    readonly execution_timeout: Duration.Duration
     readonly unlock_protected_data: boolean
-    readonly max_wait_ms: number
+    readonly max_wait: Duration.Duration
   }
   readonly concurrency: { readonly max_in_flight: number; readonly per_engine: number }
-  readonly polling: { readonly min_ms: number; readonly max_ms: number }
-  readonly retry: { readonly max_attempts: number; readonly base_ms: number; readonly max_ms: number }
+  readonly polling: { readonly min: Duration.Duration; readonly max: Duration.Duration }
+  readonly retry: {
+    readonly max_attempts: number
+    readonly base: Duration.Duration
+    readonly max: Duration.Duration
+  }
   readonly flow_results: {
     readonly enabled: boolean
-    readonly min_interval_ms: number
-    readonly wait_final_ms: number
+    readonly min_interval: Duration.Duration
+    readonly wait_final: Duration.Duration
     readonly attachments: boolean
   }
   /** Local wall-clock time of day, `HH:MM`. */

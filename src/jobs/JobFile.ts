@@ -1,7 +1,7 @@
 /**
  * The shape of a job file, once: what loading accepts and what `schemas/job.schema.json` tells editors are
- * the same schema. It has defaults only as documentation (`Defaults.ts` applies them) and no transformations,
- * so that every path of an issue is a path of the file.
+ * the same schema. It has defaults only as documentation (`Defaults.ts` has them, loading applies them), and
+ * transforms single values only (durations), so that every path of an issue is a path of the file.
  */
 import { Schema } from "effect"
 import { defaults } from "./Defaults.ts"
@@ -27,6 +27,10 @@ const optional = <S extends Schema.Top>(schema: S, description: string, defaultV
       ...(defaultValue === undefined ? {} : { default: defaultValue }),
     }),
   )
+
+/** Flipped, because an editor is told about the text in the file, not about the duration that it becomes. */
+const optionalDuration = (between: ReturnType<typeof duration>, description: string, defaultValue: string) =>
+  Schema.flip(optional(Schema.flip(between), description, defaultValue))
 
 const required = <S extends Schema.Top>(schema: S, description: string) =>
   schema.pipe(Schema.annotateKey<S>({ description }))
@@ -85,8 +89,8 @@ export const Execution = Schema.Struct({
     "Always false: at night nobody can answer a challenge.",
     false,
   ),
-  execution_timeout: optional(
-    duration({ min: "60 seconds", max: "1200 seconds" }),
+  execution_timeout: optionalDuration(
+    duration("60 seconds", "1200 seconds"),
     "Active processing time, 60 to 1200 seconds.",
     defaults.execution_timeout,
   ),
@@ -95,8 +99,8 @@ export const Execution = Schema.Struct({
     "Lets the engine unlock data protected by multi-factor authentication.",
     false,
   ),
-  max_wait: optional(
-    duration({ min: "1 second", max: "7 days" }),
+  max_wait: optionalDuration(
+    duration("1 second", "7 days"),
     "From acceptance to closed; then aborted.",
     defaults.max_wait,
   ),
@@ -107,28 +111,32 @@ export const Concurrency = Schema.Struct({
   per_engine: optional(count(1, 100_000), "Of these, on one engine.", defaults.per_engine),
 })
 
-const interval = duration({ min: "100 millis", max: "1 day" })
+const interval = duration("100 millis", "1 day")
 
 export const Polling = Schema.Struct({
-  min: optional(interval, "The shortest time between two polls of an execution.", defaults.polling_min),
-  max: optional(interval, "The longest.", defaults.polling_max),
+  min: optionalDuration(
+    interval,
+    "The shortest time between two polls of an execution.",
+    defaults.polling_min,
+  ),
+  max: optionalDuration(interval, "The longest.", defaults.polling_max),
 })
 
 export const Retry = Schema.Struct({
   max_attempts: optional(count(1, 100), "Executions per task in one night.", defaults.max_attempts),
-  base: optional(interval, "The wait before the second attempt; it doubles.", defaults.retry_base),
-  max: optional(interval, "The longest wait between two attempts.", defaults.retry_max),
+  base: optionalDuration(interval, "The wait before the second attempt; it doubles.", defaults.retry_base),
+  max: optionalDuration(interval, "The longest wait between two attempts.", defaults.retry_max),
 })
 
 export const FlowResults = Schema.Struct({
   enabled: optional(Schema.Boolean, "Read the flow results of executions.", true),
-  min_interval: optional(
-    duration({ min: "5 seconds", max: "1 day" }),
+  min_interval: optionalDuration(
+    duration("5 seconds", "1 day"),
     "Between two reads of one session; the service allows one in 5 seconds.",
     defaults.min_interval,
   ),
-  wait_final: optional(
-    duration({ min: "0 seconds", max: "1 day" }),
+  wait_final: optionalDuration(
+    duration("0 seconds", "1 day"),
     "How long to wait for results that are still partial.",
     defaults.wait_final,
   ),

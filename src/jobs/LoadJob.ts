@@ -4,7 +4,7 @@
  * and no message repeats a value.
  */
 import { dirname, isAbsolute, join } from "node:path"
-import { ConfigProvider, Effect, Predicate, Schema } from "effect"
+import { ConfigProvider, Duration, Effect, Predicate, Schema } from "effect"
 import { CustomerId, SessionId } from "../contract/Ids.ts"
 import * as Assignments from "./Assignments.ts"
 import type { Item } from "./Assignments.ts"
@@ -24,7 +24,7 @@ import type { Problem } from "../foundation/FileProblem.ts"
 import { parseReference } from "./Reference.ts"
 import { readTextFile } from "../foundation/RegularFile.ts"
 import { loadResultsSources } from "./ResultsSources.ts"
-import { deadline, jobName, parseDuration, text, timezone } from "./Scalars.ts"
+import { deadline, jobName, text, timezone } from "./Scalars.ts"
 import { overrides, resolveTarget } from "./Target.ts"
 
 export interface LoadedJob {
@@ -99,37 +99,34 @@ const decodeParts = (context: Context, root: Readonly<Record<string, unknown>>) 
 
 type Parts = ReturnType<typeof decodeParts>
 
-const milliseconds = (written: string | undefined, otherwise: string): number =>
-  parseDuration(written ?? otherwise) ?? 0
+const durationOr = (otherwise: Duration.Input, written = Duration.fromInputUnsafe(otherwise)) => written
 
-/** Everything that stands for itself: defaults filled in, durations in milliseconds. */
+/** Everything that stands for itself, defaults filled in. */
 const readSettings = (context: Context, parts: Parts) => {
   const { execution, concurrency, polling, retry, flow_results } = parts
   const settings = {
     execution: {
-      execution_timeout_seconds: Math.round(
-        milliseconds(execution.execution_timeout, defaults.execution_timeout) / 1000,
-      ),
+      execution_timeout: durationOr(defaults.execution_timeout, execution.execution_timeout),
       unlock_protected_data: execution.unlock_protected_data ?? false,
-      max_wait_ms: milliseconds(execution.max_wait, defaults.max_wait),
+      max_wait: durationOr(defaults.max_wait, execution.max_wait),
     },
     concurrency: {
       max_in_flight: concurrency.max_in_flight ?? defaults.max_in_flight,
       per_engine: concurrency.per_engine ?? defaults.per_engine,
     },
     polling: {
-      min_ms: milliseconds(polling.min, defaults.polling_min),
-      max_ms: milliseconds(polling.max, defaults.polling_max),
+      min: durationOr(defaults.polling_min, polling.min),
+      max: durationOr(defaults.polling_max, polling.max),
     },
     retry: {
       max_attempts: retry.max_attempts ?? defaults.max_attempts,
-      base_ms: milliseconds(retry.base, defaults.retry_base),
-      max_ms: milliseconds(retry.max, defaults.retry_max),
+      base: durationOr(defaults.retry_base, retry.base),
+      max: durationOr(defaults.retry_max, retry.max),
     },
     flow_results: {
       enabled: flow_results.enabled ?? true,
-      min_interval_ms: milliseconds(flow_results.min_interval, defaults.min_interval),
-      wait_final_ms: milliseconds(flow_results.wait_final, defaults.wait_final),
+      min_interval: durationOr(defaults.min_interval, flow_results.min_interval),
+      wait_final: durationOr(defaults.wait_final, flow_results.wait_final),
       attachments: flow_results.attachments ?? true,
     },
     deadline: parts.deadline,
@@ -138,10 +135,10 @@ const readSettings = (context: Context, parts: Parts) => {
     share: parts.output.share ?? defaults.share,
   }
   const { document, findings } = context
-  if (settings.polling.min_ms > settings.polling.max_ms) {
+  if (Duration.isGreaterThan(settings.polling.min, settings.polling.max)) {
     findings.error(document.place(["polling", "min"]), `\`min\` is longer than \`max\``)
   }
-  if (settings.retry.base_ms > settings.retry.max_ms) {
+  if (Duration.isGreaterThan(settings.retry.base, settings.retry.max)) {
     findings.error(document.place(["retry", "base"]), `\`base\` is longer than \`max\``)
   }
   return settings
@@ -234,7 +231,7 @@ const checkHooksNow = Effect.fnUntraced(function* (
 })
 
 /**
- * A file's path as given; references and files in it are relative to its folder. Durations of the job are ms.
+ * A file's path as given; references and files in it are relative to its folder.
  */
 export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string) {
   const source = yield* readSource(path)

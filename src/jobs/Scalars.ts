@@ -5,9 +5,11 @@
  */
 import { idCharactersMax } from "../contract/TextBounds.ts"
 import { withoutEnd } from "../contract/TextEnds.ts"
-import { Duration, Schema } from "effect"
+import type { Duration } from "effect"
+import { Schema } from "effect"
 import { judgeCustomerId } from "./PersonalData.ts"
 import { parseReference } from "./Reference.ts"
+import { durationPattern, isDurationWithin, toDuration } from "../foundation/DurationText.ts"
 import { isLoopback } from "../foundation/Loopback.ts"
 
 /** What an editor checks as the value is typed: the rule, or anything with `${` in it. */
@@ -26,47 +28,18 @@ export const jobName = Schema.String.check(
   }),
 )
 
-const durationPattern = "[0-9]+(?:\\.[0-9]+)? +(?:milli|second|minute|hour|day)s?"
-const durationText = new RegExp(`^(${durationPattern.replace(" +", ") +(")})$`)
-
-/** `3.5 hours` in milliseconds; undefined when it is no duration. */
-export const parseDuration = (value: string): number | undefined => {
-  const parts = durationText.exec(value.trim())
-  if (parts === null) return undefined
-  const amount = Number(parts[1])
-  switch (parts[2]?.replace(/s$/, "")) {
-    case "milli":
-      return Math.round(amount)
-    case "second":
-      return Math.round(Duration.toMillis(Duration.seconds(amount)))
-    case "minute":
-      return Math.round(Duration.toMillis(Duration.minutes(amount)))
-    case "hour":
-      return Math.round(Duration.toMillis(Duration.hours(amount)))
-    default:
-      return Math.round(Duration.toMillis(Duration.days(amount)))
-  }
-}
-
 /** A duration within bounds, both allowed. */
-export const duration = (bounds: { readonly min: string; readonly max: string }) => {
-  const min = parseDuration(bounds.min) ?? 0
-  const max = parseDuration(bounds.max) ?? Number.POSITIVE_INFINITY
-  return Schema.String.check(
-    Schema.makeFilter(
-      (value: string) => {
-        const ms = parseDuration(value)
-        return ms !== undefined && ms >= min && ms <= max
-      },
-      {
+export const duration = (minimum: Duration.Input, maximum: Duration.Input) =>
+  toDuration(
+    Schema.String.check(
+      Schema.makeFilter(isDurationWithin({ minimum, maximum }), {
         expected:
-          `a duration from ${bounds.min} to ${bounds.max}: a number and a unit ` +
+          `a duration from ${String(minimum)} to ${String(maximum)}: a number and a unit ` +
           "(millis, seconds, minutes, hours, days)",
         toJsonSchema: editorPattern(durationPattern),
-      },
+      }),
     ),
   )
-}
 
 /**
  * Hosts of this very machine, the only ones that plain http may carry a secret to. Names under `localhost`

@@ -4,12 +4,12 @@
  * on here.
  */
 import { resolve } from "node:path"
-import { Clock, Effect, Schema } from "effect"
+import { Clock, Duration, Effect, Schema } from "effect"
 import type { RunId } from "../contract/Ids.ts"
 import { retryCall } from "../client/Backoff.ts"
 import { Service } from "../client/Service.ts"
 import { deleteExecutions } from "../execution/DeleteExecutions.ts"
-import { cutWithinMs } from "../execution/Ending.ts"
+import { cutWithin } from "../execution/Ending.ts"
 import { executeRun } from "../execution/ExecuteRun.ts"
 import { tell } from "../execution/Progress.ts"
 import type { Mode } from "../execution/TaskResumption.ts"
@@ -158,7 +158,9 @@ const runStages = Effect.fn("Nightly.runStages")(function* (
  * was taken up later has the time that it takes.
  */
 const deletingUntil = (deadlineAt: number | undefined, begunAt: number, now: number): number =>
-  deadlineAt === undefined || deadlineAt <= begunAt ? Infinity : Math.max(deadlineAt, now) + cutWithinMs
+  deadlineAt === undefined || deadlineAt <= begunAt
+    ? Infinity
+    : Math.max(deadlineAt, now) + Duration.toMillis(cutWithin)
 
 /** An older run of which nothing new was learnt and nothing is to be deleted stays as it is published. */
 const isAsBefore = Effect.fnUntraced(function* (job: Job, run_id: RunId, before: RunState) {

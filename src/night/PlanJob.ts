@@ -2,7 +2,7 @@
  * From a job to what the executor is given: secrets looked up, forms fetched, tasks decided by the planning
  * room, and the means to start each one when its turn comes.
  */
-import { Effect, Redacted } from "effect"
+import { Duration, Effect, Redacted } from "effect"
 import { accessOf } from "../contract/Ids.ts"
 import type { RunId } from "../contract/Ids.ts"
 import type { Prepared, Rules, SessionWork, TaskWork } from "../execution/Work.ts"
@@ -20,7 +20,7 @@ import { refitTask, seeEngine } from "../planning/Assignment.ts"
 import type { Grounds, Task, TaskVerdict } from "../planning/Assignment.ts"
 import { FormCache } from "../forms/EngineForms.ts"
 import { fitAssignments, fitTask } from "../planning/FitAssignments.ts"
-import { expectedDurations, expectedMs } from "../planning/Expectations.ts"
+import { expectedDuration, expectedDurations } from "../planning/Expectations.ts"
 import { nextTimeOfDay } from "../planning/LocalTime.ts"
 import { resolveReferences } from "../planning/Logins.ts"
 import { holdLogins, holdPasswords } from "../planning/HeldLogins.ts"
@@ -95,12 +95,11 @@ export const planJob = Effect.fn("PlanJob.planJob")(function* (
     expectations,
     tokens,
   })
-  const otherwiseMs = job.execution.execution_timeout_seconds * 1_000
   const grounds: Grounds = {
     run_id,
     key,
     rejections,
-    expectedMs: (engine) => expectedMs(expectations, engine, otherwiseMs),
+    expected: (engine) => expectedDuration(expectations, engine, job.execution.execution_timeout),
     tokens,
   }
   return { job, plan, grounds, learnt: expectations } satisfies JobPlan as JobPlan
@@ -181,8 +180,8 @@ export const worksOf = Effect.fnUntraced(function* (planned: JobPlan, run: RunSt
       works.push({ ...subject, fingerprint: undefined, prepare: undefined })
       continue
     }
-    const learntMs = planned.learnt.byEngine.get(engine_reference)
-    const expected = learntMs === undefined ? {} : { expected_ms: learntMs }
+    const learnt = planned.learnt.byEngine.get(engine_reference)
+    const expected = learnt === undefined ? {} : { expected: learnt }
     const prepare = prepareTask(planned, task, forms, store)
     works.push({ ...subject, ...expected, fingerprint: task.fingerprint, prepare })
   }
@@ -214,9 +213,9 @@ const prepareTask = (
     }
     if (decision.task.availability === "unavailable") {
       const { finding } = seen
-      const asked = "retry_after_ms" in finding ? finding.retry_after_ms : undefined
+      const asked = "retry_after" in finding ? finding.retry_after : undefined
       const unavailable: Prepared = { _tag: "Unavailable" }
-      return asked === undefined ? unavailable : { ...unavailable, retry_after_ms: asked }
+      return asked === undefined ? unavailable : { ...unavailable, retry_after: asked }
     }
     current = decision.task
     return yield* readyCall(planned, current, store)
@@ -239,7 +238,8 @@ const readyCall = Effect.fnUntraced(function* ({ job }: JobPlan, task: Task, sto
     hooks_extra_data,
     base_configurations: {
       customer_interaction_available: false,
-      execution_timeout: job.execution.execution_timeout_seconds,
+      // Section 4.1: whole seconds.
+      execution_timeout: Math.round(Duration.toSeconds(job.execution.execution_timeout)),
       unlock_protected_data: job.execution.unlock_protected_data,
       tokenized_access: task.start.login._tag === "Parameters" && task.start.login.tokenized_access,
     },
@@ -267,7 +267,7 @@ export const rulesOf = (job: Job, started_at: number): Rules => ({
   limits: job.concurrency,
   polling: job.polling,
   retry: job.retry,
-  max_wait_ms: job.execution.max_wait_ms,
+  max_wait: job.execution.max_wait,
   sources: job.sources,
   flow_results: job.flow_results,
   deadlineAt: job.deadline === undefined ? undefined : nextTimeOfDay(started_at, job.deadline, job.timezone),

@@ -3,6 +3,7 @@
  * starts, with the reason and who has to act. Pure. The order of the checks is the order in which a person
  * would have to act.
  */
+import type { Duration } from "effect"
 import { Redacted } from "effect"
 import { TaskId } from "../contract/Ids.ts"
 import type { Access, EngineReference, RunId } from "../contract/Ids.ts"
@@ -37,7 +38,7 @@ export interface Task extends Access {
   /** False while no form was ever seen: `refitTask` before the start. */
   readonly fitted: boolean
   readonly availability: "ready" | "unavailable"
-  readonly expected_ms: number
+  readonly expected: Duration.Duration
   /** Where the assignment stands, for messages. */
   readonly source: string
 }
@@ -65,7 +66,7 @@ export interface Grounds {
   readonly run_id: RunId
   readonly key: Uint8Array
   readonly rejections: Rejections
-  readonly expectedMs: (engine_reference: EngineReference) => number
+  readonly expected: (engine_reference: EngineReference) => Duration.Duration
   /** Absent where the job has no token store. */
   readonly tokens?: TokenShelf
 }
@@ -98,7 +99,7 @@ export const planAssignment = (
   const task: UnfittedTask = {
     ...subject,
     start: { login: found, configurations, hooks_extra_data },
-    expected_ms: grounds.expectedMs(engine_reference),
+    expected: grounds.expected(engine_reference),
     source,
   }
   const decision = refitTask(task, seen, grounds)

@@ -3,14 +3,15 @@
  * of runs and tasks. What an engine took before decides whether a start still fits before the deadline; the
  * estimate of a whole run is for people only.
  */
+import { Duration } from "effect"
 import type { EngineReference, TaskId } from "../contract/Ids.ts"
 import type { RunState } from "../ledger/RunState.ts"
 
-/** Milliseconds from acceptance to closed. */
+/** From acceptance to closed. */
 export interface Expectations {
-  readonly byEngine: ReadonlyMap<string, number>
+  readonly byEngine: ReadonlyMap<string, Duration.Duration>
   /** Over all engines; undefined before the first night. */
-  readonly overall: number | undefined
+  readonly overall: Duration.Duration | undefined
 }
 
 export const noExpectations: Expectations = { byEngine: new Map(), overall: undefined }
@@ -45,55 +46,58 @@ export const expectedDurations = (runs: Iterable<RunState>): Expectations => {
   }
 }
 
-const median = (values: ReadonlyArray<number>): number | undefined => {
+const median = (values: ReadonlyArray<number>): Duration.Duration | undefined => {
   const sorted = values.toSorted((a, b) => a - b)
   const upper = sorted[Math.floor(sorted.length / 2)]
   const lower = sorted[Math.floor((sorted.length - 1) / 2)]
-  return upper === undefined || lower === undefined ? undefined : Math.round((upper + lower) / 2)
+  return upper === undefined || lower === undefined
+    ? undefined
+    : Duration.millis(Math.round((upper + lower) / 2))
 }
 
 /** What one execution will take; an engine that never ran is taken for an average one. */
-export const expectedMs = (
+export const expectedDuration = (
   { byEngine, overall }: Expectations,
   engine_reference: EngineReference,
-  otherwiseMs: number,
-): number => byEngine.get(engine_reference) ?? overall ?? otherwiseMs
+  otherwise: Duration.Duration,
+): Duration.Duration => byEngine.get(engine_reference) ?? overall ?? otherwise
 
 export interface ExpectedTask {
   readonly task_id: TaskId
   readonly engine_reference: EngineReference
-  readonly expected_ms: number
+  readonly expected: Duration.Duration
 }
 
 /**
  * How long the night takes at least, when no slot ever stands empty: bound by all slots together, by the
  * slots of the busiest engine, and by the longest row of tasks that have to wait for each other.
  */
-export const estimateNightMs = (
+export const estimateNight = (
   tasks: ReadonlyArray<ExpectedTask>,
   limits: { readonly max_in_flight: number; readonly per_engine: number },
   conflicts: ReadonlyArray<{ readonly task_ids: ReadonlyArray<TaskId> }> = [],
-): number => {
+): Duration.Duration => {
   const engines = new Map<string, { total: number; longest: number }>()
   let total = 0
-  for (const { engine_reference, expected_ms } of tasks) {
-    total += expected_ms
+  for (const { engine_reference, expected } of tasks) {
+    const expectedMs = Duration.toMillis(expected)
+    total += expectedMs
     const engine = engines.get(engine_reference) ?? { total: 0, longest: 0 }
-    engine.total += expected_ms
-    engine.longest = Math.max(engine.longest, expected_ms)
+    engine.total += expectedMs
+    engine.longest = Math.max(engine.longest, expectedMs)
     engines.set(engine_reference, engine)
   }
-  let night = total / limits.max_in_flight
+  let nightMs = total / limits.max_in_flight
   for (const engine of engines.values()) {
-    night = Math.max(night, engine.total / limits.per_engine, engine.longest)
+    nightMs = Math.max(nightMs, engine.total / limits.per_engine, engine.longest)
   }
-  if (conflicts.length === 0) return Math.ceil(night)
-  const expected = new Map(tasks.map(({ task_id, expected_ms }) => [task_id, expected_ms]))
+  if (conflicts.length === 0) return Duration.millis(Math.ceil(nightMs))
+  const expectedMs = new Map(tasks.map(({ task_id, expected }) => [task_id, Duration.toMillis(expected)]))
   for (const { task_ids } of conflicts) {
-    night = Math.max(
-      night,
-      task_ids.reduce((sum, task_id) => sum + (expected.get(task_id) ?? 0), 0),
+    nightMs = Math.max(
+      nightMs,
+      task_ids.reduce((sum, task_id) => sum + (expectedMs.get(task_id) ?? 0), 0),
     )
   }
-  return Math.ceil(night)
+  return Duration.millis(Math.ceil(nightMs))
 }

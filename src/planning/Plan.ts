@@ -3,13 +3,14 @@
  * exactly this, and `nightjar run` executes exactly this. Every assignment becomes one task or one verdict,
  * in the job's order; tasks that must not be in flight together are named.
  */
+import type { Duration } from "effect"
 import { TaskId } from "../contract/Ids.ts"
 import type { CustomerId, EngineReference, RunId, SessionId } from "../contract/Ids.ts"
 import type { Job } from "../jobs/Job.ts"
 import { planAssignment, seeEngine } from "./Assignment.ts"
 import type { Rejections, Task, TaskVerdict } from "./Assignment.ts"
 import type { EngineFinding, Fit } from "../forms/EngineForms.ts"
-import { estimateNightMs, expectedMs } from "./Expectations.ts"
+import { estimateNight, expectedDuration } from "./Expectations.ts"
 import type { Expectations } from "./Expectations.ts"
 import type { ResolvedLogin } from "./Logins.ts"
 import type { EndingToken, StoredToken } from "../tokens/StoredToken.ts"
@@ -51,7 +52,7 @@ export interface Plan {
   readonly expired: ReadonlyArray<EndingToken>
   readonly conflicts: ReadonlyArray<Conflict>
   /** How long the night takes, if every slot is used. */
-  readonly expected_ms: number
+  readonly expected: Duration.Duration
 }
 
 export interface PlanInput {
@@ -75,13 +76,13 @@ const unresolved: ResolvedLogin = { _tag: "Unresolved", missing: ["no parameter 
 
 export const planTasks = (input: PlanInput): Plan => {
   const { job, run_id, key, rejections, engines, expectations } = input
-  // Without any experience: the longest that an execution may work.
-  const otherwiseMs = job.execution.execution_timeout_seconds * 1_000
   const grounds = {
     run_id,
     key,
     rejections,
-    expectedMs: (engine: EngineReference) => expectedMs(expectations, engine, otherwiseMs),
+    // Without any experience: the longest that an execution may work.
+    expected: (engine: EngineReference) =>
+      expectedDuration(expectations, engine, job.execution.execution_timeout),
     tokens: input.tokens ?? closedShelf,
   }
   const tasks: Array<Task> = []
@@ -114,7 +115,7 @@ export const planTasks = (input: PlanInput): Plan => {
       expiredTokens(grounds.tokens, access).map((token) => ({ task_id, token })),
     ),
     conflicts,
-    expected_ms: estimateNightMs(tasks, job.concurrency, conflicts),
+    expected: estimateNight(tasks, job.concurrency, conflicts),
   }
 }
 

@@ -3,22 +3,24 @@
  * short run is seen soon and a three-hour queue costs about two hundred calls; a date the service names for
  * itself is obeyed.
  */
+import { Duration } from "effect"
+import type { WaitPolicy } from "../foundation/Waits.ts"
 
 export interface PollingRules {
-  readonly min_ms: number
-  readonly max_ms: number
+  readonly min: Duration.Duration
+  readonly max: Duration.Duration
 }
 
 /** An interval is this part of the time already waited, between the job's `polling.min` and `polling.max`. */
 const waitedShare = 6
 /** A look at least this often even when the service promises to be back later: its clock need not be ours. */
-export const kickWaitMaxMs = 15 * 60_000
+export const kickWaitMax = Duration.minutes(15)
 
 /**
  * Looks where hints are trusted: rare, as nearly every one tells nothing, and still so near that an event
  * that is lost costs a night a quarter of an hour and no more.
  */
-export const hintedWaitMaxMs = 15 * 60_000
+export const hintedWaitMax = Duration.minutes(15)
 
 /**
  * Milliseconds until the next look.
@@ -33,25 +35,28 @@ export const nextLookInMs = (
   kickInMs: number | undefined = undefined,
   trusted = false,
 ): number => {
-  if (trusted) return Math.max(hintedWaitMaxMs, rules.max_ms)
-  const grown = Math.min(rules.max_ms, Math.max(rules.min_ms, waitedMs / waitedShare))
+  const minMs = Duration.toMillis(rules.min)
+  const maxMs = Duration.toMillis(rules.max)
+  if (trusted) return Math.max(Duration.toMillis(hintedWaitMax), maxMs)
+  const grown = Math.min(maxMs, Math.max(minMs, waitedMs / waitedShare))
   if (kickInMs === undefined || !(kickInMs > grown)) return grown
-  return Math.min(kickInMs + rules.min_ms, Math.max(kickWaitMaxMs, rules.max_ms))
+  return Math.min(kickInMs + minMs, Math.max(Duration.toMillis(kickWaitMax), maxMs))
 }
 
 /** Whether the interval has stopped growing: from here on an execution mostly is as it was. */
-export const isSettled = ({ max_ms }: PollingRules, waitedMs: number): boolean =>
-  waitedMs >= max_ms * waitedShare
+export const isSettled = ({ max }: PollingRules, waitedMs: number): boolean =>
+  waitedMs >= Duration.toMillis(max) * waitedShare
 
-/**
- * Waits before a further attempt: `base`, doubled each time, up to `max`; `random` in [0, 1) takes up to a
- * fifth off.
- */
-export const retryWaitMs = (
-  rules: { readonly base_ms: number; readonly max_ms: number },
-  triesMade: number,
-  random: number,
-): number => {
-  const grown = Math.min(rules.max_ms, rules.base_ms * 2 ** Math.min(30, Math.max(0, triesMade - 1)))
-  return grown * (1 - random / 5)
-}
+/** Waits before a further attempt of a task: up to a fifth is taken off. */
+export const attemptWaits = ({ base, max }: Pick<WaitPolicy, "base" | "max">): WaitPolicy => ({
+  base,
+  max,
+  jitter: 1 / 5,
+})
+
+/** Waits of one execution's own calls that are repeated: an abort, a ticket, a question whose it is. */
+export const lookWaits = ({ min, max }: PollingRules): WaitPolicy => ({
+  base: min,
+  max,
+  jitter: 0,
+})

@@ -7,7 +7,7 @@
 import { isUtf8 } from "node:buffer"
 import { measureLargeBody } from "../contract/BodyBounds.ts"
 import { secretCharactersMax } from "../contract/TextBounds.ts"
-import { jsonTokens, valueEnd } from "./JsonTokens.ts"
+import { jsonTokens, stringValue, valueEnd } from "./JsonTokens.ts"
 import type { JsonToken } from "./JsonTokens.ts"
 import { blanked, makeKnownSecrets } from "./KnownSecrets.ts"
 import type { KnownSecrets, Place } from "./KnownSecrets.ts"
@@ -98,10 +98,7 @@ const issuedIn = (text: string, records: string | undefined): ReadonlyArray<Know
 }
 
 /** Empty for what is no string. */
-const readText = (source: string): string => {
-  if (!source.startsWith('"')) return ""
-  return source.includes("\\") ? String(JSON.parse(source)) : source.slice(1, -1)
-}
+const readText = (source: string): string => (source.startsWith('"') ? stringValue(source) : "")
 
 const cleanToken = (
   token: JsonToken,

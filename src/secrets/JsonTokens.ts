@@ -41,6 +41,10 @@ const wordEnd = (text: string, from: number): number => {
   return at
 }
 
+/** What a JSON string says; only escapes need a parser. */
+export const stringValue = (source: string): string =>
+  source.includes("\\") ? String(JSON.parse(source)) : source.slice(1, -1)
+
 /** Where the string, number or word at `from` ends; `from` where none stands there. */
 export const valueEnd = (text: string, from: number): number => {
   const unit = text.charCodeAt(from)
@@ -100,7 +104,7 @@ export function* jsonTokens(text: string, skipped?: string): Generator<JsonToken
       const unit = text.charCodeAt(at)
       const to = Math.max(at + 1, valueEnd(text, at))
       if (character === '"' && awaitsKey && level !== undefined) {
-        level.key = String(JSON.parse(text.slice(at, to)))
+        level.key = stringValue(text.slice(at, to))
         keys = keysOf(levels)
         awaitsKey = false
         yield { from: at, to, path: keys, isKey: true }
@@ -116,8 +120,13 @@ export function* jsonTokens(text: string, skipped?: string): Generator<JsonToken
   }
 }
 
+/** By a plain loop: it runs for every key and bracket of every answer. */
 const keysOf = (levels: ReadonlyArray<Level>): ReadonlyArray<string> => {
-  const near =
-    levels.length > pathKeysMax ? [...levels.slice(0, 1), ...levels.slice(1 - pathKeysMax)] : levels
-  return near.flatMap(({ key }) => (key === undefined ? [] : [key]))
+  const keys: Array<string> = []
+  const innermost = Math.max(1, levels.length - pathKeysMax + 1)
+  for (let at = 0; at < levels.length; at = at === 0 ? innermost : at + 1) {
+    const key = levels[at]?.key
+    if (key !== undefined) keys.push(key)
+  }
+  return keys
 }

@@ -4,10 +4,10 @@
  * because an exchange whose answer was lost may have spent it. Whatever becomes of it, the execution itself
  * is not concerned.
  */
-import { Clock, Effect } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import { accessOf } from "../contract/Ids.ts"
 import type { Access, ExecutionId } from "../contract/Ids.ts"
-import { retryWaitMaxMs } from "../client/Backoff.ts"
+import { askedWait, retryWaitMax } from "../client/Backoff.ts"
 import { Service } from "../client/Service.ts"
 import type { CallFailure, ExchangeAnswer, StartAnswer, StartCall } from "../client/Service.ts"
 import type { Fact } from "../ledger/Fact.ts"
@@ -17,14 +17,15 @@ import { defaultTokenName, tokenKeys, tokenLifetimeMs } from "./StoredToken.ts"
 import { TokenStore } from "./TokenStore.ts"
 import type { NewToken, PendingTicket } from "./StoredToken.ts"
 import type { OpenTokenStore } from "./TokenStore.ts"
-import { retryWaitMs } from "../scheduling/Polling.ts"
+import { waitMs } from "../foundation/Waits.ts"
+import { lookWaits } from "../scheduling/Polling.ts"
 import { append } from "../ledger/Ledger.ts"
 
 /** The attempt whose start asked for a ticket. */
 export interface TicketOrder extends AttemptKeys, Access {
   /** The login that was sent, as the breaker knows it. */
   readonly fingerprint: string | undefined
-  readonly polling: { readonly min_ms: number; readonly max_ms: number }
+  readonly polling: { readonly min: Duration.Duration; readonly max: Duration.Duration }
 }
 
 /** Exchanges that may have reached the service. */
@@ -86,7 +87,6 @@ export const exchangeTicket = Effect.fn("ExchangeTicket.exchange")(function* (
   if (store._tag === "Closed") return false
   const pending = yield* store.pendingTicket(execution_id)
   if (pending === undefined) return false
-  const waits = { base_ms: order.polling.min_ms, max_ms: order.polling.max_ms }
   let { tries } = pending
   for (let unsent = 0; tries < exchangesMax;) {
     const outcome = yield* exchangeOnce(order, store, pending, tries)
@@ -94,10 +94,10 @@ export const exchangeTicket = Effect.fn("ExchangeTicket.exchange")(function* (
     if (outcome._tag === "Lost") tries += 1
     else unsent += 1
     if (outcome._tag === "Unsent" && !isLast) return true
-    const asked = outcome._tag === "Unsent" ? outcome.retry_after_ms : 0
-    if (unsent >= unsentMax || asked > retryWaitMaxMs)
+    const asked = outcome._tag === "Unsent" ? outcome.asked : Duration.zero
+    if (unsent >= unsentMax || Duration.isGreaterThan(asked, retryWaitMax))
       return yield* letGo(order, store, execution_id, "UNREACHABLE")
-    yield* Effect.sleep(Math.max(asked, retryWaitMs(waits, tries + unsent, 0)))
+    yield* Effect.sleep(waitMs(lookWaits(order.polling), tries + unsent, 0, asked))
   }
   return yield* letGo(order, store, execution_id, "ANSWER_LOST")
 })
@@ -185,9 +185,8 @@ export const readExchange = (
       return { _tag: "Lost" as const }
     case "NotSent":
     case "SecretRefused":
-      return { _tag: "Unsent" as const, retry_after_ms: 0 }
     case "Throttled":
-      return { _tag: "Unsent" as const, retry_after_ms: answer.retry_after_ms ?? 0 }
+      return { _tag: "Unsent" as const, asked: askedWait(answer) }
     case "Refused":
     case "UnexpectedAnswer":
       return over("REFUSED")

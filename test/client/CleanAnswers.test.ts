@@ -1,6 +1,7 @@
 /** The door at which secrets are blanked: whatever the service repeats, no caller of the port ever sees it. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted, Stream } from "effect"
+import { vi } from "vitest"
 import type { CallFailure } from "../../src/client/Service.ts"
 import { Service } from "../../src/client/Service.ts"
 import { keptBytes } from "../../src/client/AnswerBytes.ts"
@@ -37,6 +38,29 @@ const textOf = (answer: unknown): string =>
 const leaks = (text: string) => [secret, password, base64.slice(8, -4)].filter((one) => text.includes(one))
 
 describe("an answer behind the client", () => {
+  it.effect("is parsed once, and once more only where a secret in it was blanked", () =>
+    Effect.gen(function* () {
+      const parse = vi.spyOn(JSON, "parse")
+      const parsed = (state: object) =>
+        Effect.gen(function* () {
+          const body = JSON.stringify(state)
+          parse.mockClear()
+          const answer = yield* ask({ status: 202, body }, (service) => service.readExecution(anId("e-1")))
+          const whole = parse.mock.calls.filter(([text]) => text.length >= body.length - password.length)
+          return [answer._tag, whole.length]
+        })
+      const state = { status_code: "ONGOING", messages: [{ date: "2026-11-21T02:00:00Z", message: "a" }] }
+      assert.deepStrictEqual(
+        [yield* parsed(state), yield* parsed({ ...state, status_message: password })],
+        [
+          ["Working", 1],
+          ["Working", 2],
+        ],
+      )
+      parse.mockRestore()
+    }),
+  )
+
   it.effect("has neither the application secret nor a password in any field, key or header", () =>
     Effect.gen(function* () {
       const said = {

@@ -4,7 +4,7 @@
  * service) and the caller names ids and calls that lead to each answer.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Redacted, Stream } from "effect"
+import { Duration, Effect, Layer, Redacted, Stream } from "effect"
 import type { CallFailure, StartCall } from "../../src/client/Service.ts"
 import { Service } from "../../src/client/Service.ts"
 import { flowResultsSource, profileSource } from "../../src/contract/ResultsSource.ts"
@@ -190,7 +190,7 @@ export const describeStatuses = (title: string, makeStage: MakeStage): void => {
             onFailure: (failure): unknown => failure,
             onSuccess: (answer) => answer,
           })
-          assert.propertyVal(got, "retry_after_ms", 7000, call)
+          assert.deepPropertyVal(got, "retry_after", Duration.seconds(7), call)
         }
       }).pipe(Effect.scoped),
     )

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Fiber, Layer, Random } from "effect"
+import { Clock, Duration, Effect, Fiber, Layer, Random } from "effect"
 import { TestClock } from "effect/testing"
 import { retryCall } from "../../src/client/Backoff.ts"
 import type { Asked } from "../../src/client/Closures.ts"
@@ -25,15 +25,15 @@ const session = (subject: string): Asked => ({
   limit: "session",
 })
 
-const throttled = (retry_after_ms?: number) =>
+const throttled = (askedMs?: number) =>
   new Throttled({
     http_status: 429,
     message: "m",
-    ...(retry_after_ms === undefined ? {} : { retry_after_ms }),
+    ...(askedMs === undefined ? {} : { retry_after: Duration.millis(askedMs) }),
   })
 
 /** A service that takes `perSecond` requests in each second and refuses the others. */
-const makeLimited = (perSecond: number, retry_after_ms?: number) => {
+const makeLimited = (perSecond: number, askedMs?: number) => {
   const counts = { taken: 0, refused: 0 }
   const windows = new Map<number, number>()
   const call: Effect.Effect<void, CallFailure> = Effect.gen(function* () {
@@ -42,7 +42,7 @@ const makeLimited = (perSecond: number, retry_after_ms?: number) => {
     const used = windows.get(window) ?? 0
     if (used >= perSecond) {
       counts.refused++
-      return yield* throttled(retry_after_ms)
+      return yield* throttled(askedMs)
     }
     windows.set(window, used + 1)
     counts.taken++
@@ -50,10 +50,10 @@ const makeLimited = (perSecond: number, retry_after_ms?: number) => {
   return { counts, call }
 }
 
-const night = (perSecond: number, seconds: number, retry_after_ms?: number) =>
+const night = (perSecond: number, seconds: number, askedMs?: number) =>
   Effect.gen(function* () {
     const pause = yield* ServicePause
-    const limited = makeLimited(perSecond, retry_after_ms)
+    const limited = makeLimited(perSecond, askedMs)
     const caller = Effect.forever(
       Effect.ignore(retryCall(pause.call(at("h"), limited.call), { triesMax: 20 })),
     )
@@ -97,16 +97,16 @@ describe("the pace of a host", () => {
     }).pipe(Effect.provide(ServicePause.layer())),
   )
 
-  for (const [perSecond, seconds, retry_after_ms] of [
+  for (const [perSecond, seconds, askedMs] of [
     [2, 600, undefined],
     [20, 300, undefined],
     [20, 300, 1000],
     [200, 60, undefined],
   ] as const) {
-    const asks = retry_after_ms === undefined ? "" : " and names a wait"
+    const asks = askedMs === undefined ? "" : " and names a wait"
     it.effect(`a host that takes ${perSecond} requests a second${asks} is well used and seldom refuses`, () =>
       Effect.gen(function* () {
-        const { taken, refused, before } = yield* night(perSecond, seconds, retry_after_ms)
+        const { taken, refused, before } = yield* night(perSecond, seconds, askedMs)
         assert.isBelow(before.refused, 100 + before.taken / 10)
         const shares = { refused: refused / (taken + refused), used: taken / (perSecond * seconds) }
         assert.isBelow(shares.refused, 0.03, JSON.stringify(shares))
@@ -151,7 +151,7 @@ describe("the pace of a host", () => {
               showEngine: (engine) =>
                 Effect.sync(() => {
                   asked.push(engine)
-                  return { _tag: "EngineUnavailable", retry_after_ms: 300_000 }
+                  return { _tag: "EngineUnavailable", retry_after: Duration.millis(300_000) }
                 }),
             }),
           ),
@@ -164,10 +164,10 @@ describe("the pace of a host", () => {
           const { showEngine } = yield* Service
           yield* showEngine(anId("a:website"))
           const again = yield* Effect.flip(showEngine(anId("a:website")))
-          assert.deepStrictEqual(
-            again instanceof Throttled && [again.http_status, again.retry_after_ms],
-            [503, 300_000],
-          )
+          assert.deepStrictEqual(again instanceof Throttled && [again.http_status, again.retry_after], [
+            503,
+            Duration.minutes(5),
+          ])
           yield* showEngine(anId("b:website"))
           yield* TestClock.adjust("5 minutes")
           yield* showEngine(anId("a:website"))
@@ -269,8 +269,8 @@ describe("a Retry-After about one session or execution", () => {
       yield* TestClock.adjust("10 hours")
       const answer = yield* Effect.flip(pause.call(state("e-1"), call))
       assert.deepStrictEqual(
-        [answer._tag, answer._tag === "Throttled" && answer.retry_after_ms, sent],
-        ["Throttled", absurd - 36_000_000, 0],
+        [answer._tag, answer._tag === "Throttled" && answer.retry_after, sent],
+        ["Throttled", Duration.millis(absurd - 36_000_000), 0],
       )
       assert.match(answer.message, /^readExecution: not sent: the service asked to wait .*\(429\)$/)
     }).pipe(Effect.provide(ServicePause.layer())),
@@ -309,7 +309,7 @@ describe("a Retry-After about one session or execution", () => {
   it.effect("that is a lock (504) says nothing about the host", () =>
     Effect.gen(function* () {
       const pause = yield* ServicePause
-      const locked = new Throttled({ http_status: 504, retry_after_ms: 60_000, message: "m" })
+      const locked = new Throttled({ http_status: 504, retry_after: Duration.millis(60_000), message: "m" })
       yield* Effect.ignore(pause.call(state("s-1"), Effect.fail(locked)))
       yield* pause.call(state("s-2"), Effect.void)
     }).pipe(Effect.provide(ServicePause.layer())),

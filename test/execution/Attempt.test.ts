@@ -1,4 +1,5 @@
 /** What each answer of the port means for an attempt. */
+import { Duration } from "effect"
 import { describe, expect, it } from "vitest"
 import { foreign, isOurs, readAbort, readStart, readState } from "../../src/execution/Attempt.ts"
 import { AnswerLost, NotSent, SecretRefused, Throttled, UnexpectedAnswer } from "../../src/client/Service.ts"
@@ -74,21 +75,21 @@ describe("the answer to a start", () => {
     const none = {
       answer: "not_created",
       http_status: undefined,
-      retry_after_ms: undefined,
+      retry_after: undefined,
       isEngineAway: false,
     }
     const away = { ...none, http_status: 503, isEngineAway: true }
     expect([
       readStart(sent, new NotSent({ message })),
-      readStart(sent, new Throttled({ http_status: 429, retry_after_ms: 7_000, message })),
+      readStart(sent, new Throttled({ http_status: 429, retry_after: Duration.millis(7_000), message })),
       readStart(sent, new SecretRefused({ http_status: 403, message })),
-      readStart(sent, { _tag: "EngineUnavailable", retry_after_ms: 9_000 }),
+      readStart(sent, { _tag: "EngineUnavailable", retry_after: Duration.millis(9_000) }),
       readStart(sent, { _tag: "EngineUnavailable" }),
     ]).toEqual([
       none,
-      { ...none, http_status: 429, retry_after_ms: 7_000 },
+      { ...none, http_status: 429, retry_after: Duration.millis(7_000) },
       { ...none, http_status: 403 },
-      { ...away, retry_after_ms: 9_000 },
+      { ...away, retry_after: Duration.millis(9_000) },
       away,
     ])
   })

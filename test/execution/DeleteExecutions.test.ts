@@ -156,7 +156,7 @@ const manyDone = (count: number): ReadonlyArray<Fact> => {
   return [...begun.slice(0, 1), ...facts, published(...ids.map((_, index) => `e-${index}`))]
 }
 
-const deleted = (count: number, answer: NonNullable<Script["remove"]>, untilMs = Infinity) => {
+const deleted = (count: number, answer: NonNullable<Script["remove"]>, untilAt = Infinity) => {
   const calls: Array<Call> = []
   const { world, ledger: place } = makePlace()
   const deletions = Effect.gen(function* () {
@@ -164,7 +164,7 @@ const deleted = (count: number, answer: NonNullable<Script["remove"]>, untilMs =
     yield* ledger.append(manyDone(count))
     const before = foldRun(yield* ledger.facts(run_id))
     if (before === undefined) return yield* Effect.die("no beginning")
-    yield* deleteExecutions(before, untilMs)
+    yield* deleteExecutions(before, untilAt)
     const run = foldRun(yield* ledger.facts(run_id))
     if (run === undefined) return yield* Effect.die("no beginning")
     return {

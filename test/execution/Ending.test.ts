@@ -1,8 +1,8 @@
 /** A night that ends on time, whatever is running: silence and absurd waits, in virtual time. */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { answeredBy, cutWithinMs, endingOf } from "../../src/execution/Ending.ts"
+import { answeredBy, cutWithin, endingOf } from "../../src/execution/Ending.ts"
 import { hour, idOf, makePlace, minute, night, second } from "./ScriptedNight.ts"
 import type { Night, NightEnd, NightTask } from "./ScriptedNight.ts"
 import { accepted, completed, lost, results, silent, throttled, working } from "./ScriptedService.ts"
@@ -71,7 +71,7 @@ describe("the deadline", () => {
         ["unfinished", reason],
         "succeeded COMPLETED nobody",
       ])
-      expect(tookMs).toBeLessThanOrEqual(hour + cutWithinMs)
+      expect(tookMs).toBeLessThanOrEqual(hour + Duration.toMillis(cutWithin))
     }),
   )
 
@@ -105,7 +105,7 @@ describe("the deadline", () => {
         mode: "collect",
       })
       expect(next.verdict("c-1")).toBe("succeeded COMPLETED nobody")
-      expect(place.world.now()).toBeGreaterThan(cutWithinMs)
+      expect(place.world.now()).toBeGreaterThan(Duration.toMillis(cutWithin))
     }),
   )
 })
@@ -117,13 +117,13 @@ describe("max_wait", () => {
     ["states that are lost", { ...stateOf(() => lost), abort: () => lost }],
   ] as const)("ends %s within seconds, and asks to stop", ([, script]) =>
     Effect.gen(function* () {
-      const { end, tookMs } = yield* nightOf(script, { rules: { max_wait_ms: 10 * minute } })
+      const { end, tookMs } = yield* nightOf(script, { rules: { max_wait: Duration.millis(10 * minute) } })
       expect([end.verdict("c-1"), end.verdict("c-2"), end.countOf("abort", "e-c-1-1") > 0]).toEqual([
         "unfinished SERVICE_UNREACHABLE service",
         "succeeded COMPLETED nobody",
         true,
       ])
-      expect(tookMs).toBeLessThanOrEqual(10 * minute + cutWithinMs)
+      expect(tookMs).toBeLessThanOrEqual(10 * minute + Duration.toMillis(cutWithin))
     }),
   )
 })

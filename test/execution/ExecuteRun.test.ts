@@ -1,6 +1,6 @@
 /** Whole runs in virtual time: tries, breaker, limits, deadline, interruption at any moment. */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Duration, Effect, Layer } from "effect"
 import type { StartCall } from "../../src/client/Service.ts"
 import { Landing, LandingFailed } from "../../src/landing/Landing.ts"
 import { own } from "../../src/ends/Ends.ts"
@@ -245,8 +245,8 @@ describe("a run", () => {
     Effect.gen(function* () {
       const end = yield* night({
         tasks: [
-          { customer: "short", expected_ms: 10 * minute },
-          { customer: "long", expected_ms: 2 * hour },
+          { customer: "short", expected: Duration.millis(10 * minute) },
+          { customer: "long", expected: Duration.millis(2 * hour) },
         ],
         rules: { deadlineAt: hour },
       })
@@ -357,5 +357,5 @@ describe("a ledger or a landing that cannot be written", () => {
 })
 
 it("runs by the rules that a job has by default", () => {
-  expect(rules.polling).toEqual({ min_ms: 2 * second, max_ms: minute })
+  expect(rules.polling).toEqual({ min: Duration.millis(2 * second), max: Duration.millis(minute) })
 })

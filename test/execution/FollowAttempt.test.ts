@@ -1,6 +1,6 @@
 /** Executions in virtual time: how they are looked at, aborted and closed. */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 import type { StateAnswer, StateView } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { hour, idOf, makePlace, minute, night, second } from "./ScriptedNight.ts"
@@ -51,7 +51,10 @@ describe("an execution whose id shows somebody else", () => {
   it.effect("is not aborted when its time is over either", () =>
     Effect.gen(function* () {
       const state_ = strange({ customer_id: anId("c-other") })
-      const end = yield* night({ script: { state: () => state_ }, rules: { max_wait_ms: 3 * second } })
+      const end = yield* night({
+        script: { state: () => state_ },
+        rules: { max_wait: Duration.millis(3 * second) },
+      })
       expect([end.verdict("c-1"), end.countOf("abort")]).toEqual(["failed NOT_OURS engineer", 0])
     }),
   )
@@ -77,7 +80,7 @@ describe("following an execution", () => {
     Effect.gen(function* () {
       const end = yield* night({
         script: { state: () => working, abort: () => "not_stoppable" },
-        rules: { max_wait_ms: 3 * hour },
+        rules: { max_wait: Duration.millis(3 * hour) },
       })
       expect(end.countOf("state")).toBeGreaterThan(195)
       expect(end.countOf("state")).toBeLessThan(215)
@@ -223,7 +226,7 @@ describe("an execution that cannot go on", () => {
     Effect.gen(function* () {
       let timesAborted = 0
       const end = yield* night({
-        rules: { max_wait_ms: minute },
+        rules: { max_wait: Duration.millis(minute) },
         script: {
           state: () => (timesAborted < 3 ? working : completed),
           abort: (_, times) => ((timesAborted = times), times < 3 ? "not_stoppable" : "already_closed"),
@@ -240,7 +243,7 @@ describe("an execution that cannot go on", () => {
           { customer: "c-1", fingerprint: "one" },
           { customer: "c-2", fingerprint: "one" },
         ],
-        rules: { max_wait_ms: minute },
+        rules: { max_wait: Duration.millis(minute) },
         script: { state: () => working, abort: () => "not_stoppable" },
       })
       expect([stuck.isOver, stuck.verdict("c-1"), stuck.verdict("c-2")]).toEqual([
@@ -258,7 +261,7 @@ describe("an execution that cannot go on", () => {
   it.effect("of a service that is away is left as it is, and told so", () =>
     Effect.gen(function* () {
       const end = yield* night({
-        rules: { max_wait_ms: minute },
+        rules: { max_wait: Duration.millis(minute) },
         script: { state: () => lost, abort: () => lost },
       })
       expect(end.verdict("c-1")).toBe("unfinished SERVICE_UNREACHABLE service")

@@ -1,6 +1,6 @@
 /** Looks by HEAD in virtual time: what they save, what makes them end, and that they decide nothing. */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 import { hour, makePlace, minute, night, second } from "./ScriptedNight.ts"
 import type { Night, NightEnd } from "./ScriptedNight.ts"
 import { challenge, completed, lost, notSent, state, throttled, working } from "./ScriptedService.ts"
@@ -12,7 +12,7 @@ const looks = (end: NightEnd, id = "e-c-1-1") =>
     .flatMap(([, verb, whom]) => (whom !== id ? [] : verb === "state" ? ["g"] : verb === "poll" ? ["h"] : []))
     .join("")
 /** Looks every ten seconds; after a minute the interval has stopped growing, and HEAD may be tried. */
-const rules = { polling: { min_ms: 10 * second, max_ms: 10 * second } }
+const rules = { polling: { min: Duration.millis(10 * second), max: Duration.millis(10 * second) } }
 const before = "ggggg"
 const succeeded = "succeeded COMPLETED nobody"
 
@@ -113,7 +113,7 @@ describe("a HEAD", () => {
       const closedAt = blind.calls.findLast(([, verb]) => verb === "state")?.[0] ?? 0
       expect(closedAt - 10 * minute).toBeLessThan(4 * minute + second)
       const gone = yield* until(Infinity, (_, times) => (times < 5 ? "working" : "changed"), {
-        rules: { max_wait_ms: hour },
+        rules: { max_wait: Duration.millis(hour) },
       })
       const closings = gone.facts.flatMap((fact) => (fact._tag === "AttemptClosed" ? [fact.status_code] : []))
       expect([closings, gone.facts.some(({ _tag }) => _tag === "AbortIntended")]).toEqual([[], true])
@@ -148,7 +148,7 @@ describe("a HEAD", () => {
 
   it.effect("is not what an execution is given up on: the last look is a read", () =>
     Effect.gen(function* () {
-      const end = yield* until(10 * minute, truly, { rules: { max_wait_ms: 10 * minute } })
+      const end = yield* until(10 * minute, truly, { rules: { max_wait: Duration.millis(10 * minute) } })
       expect([looks(end).at(-1), end.countOf("abort"), end.verdict("c-1")]).toEqual(["g", 0, succeeded])
     }),
   )

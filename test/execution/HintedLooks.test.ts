@@ -3,7 +3,7 @@
  * none at all. Whatever they say, only a read decides.
  */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 import type { EventView } from "../../src/client/EventView.ts"
 import { makeHintBoard } from "../../src/client/Hints.ts"
 import type { StateAnswer } from "../../src/client/Service.ts"
@@ -223,7 +223,7 @@ describe("a service that asks to be left alone", () => {
   it.effect("for a little longer than the execution may wait is obeyed until then; then it is aborted", () =>
     Effect.gen(function* () {
       const end = yield* night({
-        rules: { max_wait_ms: 10 * minute },
+        rules: { max_wait: Duration.millis(10 * minute) },
         script: { state: (_, times) => (times < 3 ? throttled(429, 10 * minute) : completed) },
       })
       const [aborted = 0] = timesOf(end, "abort")

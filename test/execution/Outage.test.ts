@@ -1,6 +1,6 @@
 /** An engine that takes no start, for all of its tasks at once. */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 import { hour, minute, night } from "./ScriptedNight.ts"
 import { accepted } from "./ScriptedService.ts"
 
@@ -41,7 +41,7 @@ describe("an engine that takes no start", () => {
             times > 1
               ? accepted(call.customer_id)
               : call.customer_id === "c-1"
-                ? { _tag: "EngineUnavailable", retry_after_ms: 20 * minute }
+                ? { _tag: "EngineUnavailable", retry_after: Duration.millis(20 * minute) }
                 : { _tag: "EngineUnavailable" },
         },
       })
@@ -55,7 +55,7 @@ describe("an engine that takes no start", () => {
 
   it.effect("is not given up for one answer that asks for years: that task is left, the others start", () =>
     Effect.gen(function* () {
-      const years = { _tag: "EngineUnavailable", retry_after_ms: 99_999_999_000 } as const
+      const years = { _tag: "EngineUnavailable", retry_after: Duration.millis(99_999_999_000) } as const
       const tasks = ["c-1", "c-2", "c-3"].map((customer) => ({ customer }))
       const one = yield* night({
         tasks,

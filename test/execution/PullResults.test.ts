@@ -1,6 +1,6 @@
 /** Results in virtual time: partial, final, absent, locked, with documents, without an execution. */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 import { SecretRefused, UnexpectedAnswer } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { idOf, makePlace, minute, night, run_id, second } from "./ScriptedNight.ts"
@@ -107,7 +107,12 @@ describe("results", () => {
         const failed = yield* night({ script: { state: () => state("FAILED", "FAILED") } })
         expect([failed.countOf("results"), isDrained(failed)]).toEqual([0, true])
         const { flow_results } = {
-          flow_results: { enabled: false, min_interval_ms: 5_000, wait_final_ms: 0, attachments: true },
+          flow_results: {
+            enabled: false,
+            min_interval: Duration.millis(5_000),
+            wait_final: Duration.millis(0),
+            attachments: true,
+          },
         }
         const unwanted = yield* night({ script: over, rules: { flow_results } })
         expect([unwanted.countOf("results"), unwanted.verdict("c-1"), isDrained(unwanted)]).toEqual([
@@ -291,8 +296,8 @@ describe("documents", () => {
     Effect.gen(function* () {
       const flow_results = {
         enabled: true,
-        min_interval_ms: 5_000,
-        wait_final_ms: minute,
+        min_interval: Duration.millis(5_000),
+        wait_final: Duration.millis(minute),
         attachments: false,
       }
       const end = yield* night({

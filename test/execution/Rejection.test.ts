@@ -1,5 +1,6 @@
 /** The fact that opens the credential breaker: for every refused login that is known, and for nothing else. */
 import { anId } from "../harness/Id.ts"
+import { Duration } from "effect"
 import { describe, expect, it } from "vitest"
 import { rejection } from "../../src/execution/Rejection.ts"
 
@@ -13,8 +14,8 @@ const order = {
   fingerprint: "f-1",
   refused: [],
   login: { status: undefined },
-  polling: { min_ms: 1, max_ms: 1 },
-  max_wait_ms: 1,
+  polling: { min: Duration.millis(1), max: Duration.millis(1) },
+  max_wait: Duration.millis(1),
   deadlineAt: undefined,
 }
 const { run_id, task_id, customer_id, engine_reference, fingerprint } = order

@@ -2,8 +2,8 @@
  * Runs against a scripted service in virtual time, by one process or several that follow each other: who was
  * called when, and what the ledger holds afterwards.
  */
-import { Effect, Exit, Redacted } from "effect"
-import type { Duration, Layer } from "effect"
+import { Duration, Effect, Exit, Redacted } from "effect"
+import type { Layer } from "effect"
 import { Hints } from "../../src/client/Hints.ts"
 import type { EventView } from "../../src/client/EventView.ts"
 import type { HintBoard } from "../../src/client/Hints.ts"
@@ -35,11 +35,16 @@ export const hour = 60 * minute
 
 export const rules: Rules = {
   limits: { max_in_flight: 100, per_engine: 20 },
-  polling: { min_ms: 2 * second, max_ms: minute },
-  retry: { max_attempts: 3, base_ms: 30 * second, max_ms: 15 * minute },
-  max_wait_ms: 3.5 * hour,
+  polling: { min: Duration.millis(2 * second), max: Duration.millis(minute) },
+  retry: { max_attempts: 3, base: Duration.millis(30 * second), max: Duration.millis(15 * minute) },
+  max_wait: Duration.millis(3.5 * hour),
   sources: builtInSources,
-  flow_results: { enabled: true, min_interval_ms: 5 * second, wait_final_ms: 10 * minute, attachments: true },
+  flow_results: {
+    enabled: true,
+    min_interval: Duration.millis(5 * second),
+    wait_final: Duration.millis(10 * minute),
+    attachments: true,
+  },
   deadlineAt: undefined,
 }
 
@@ -47,7 +52,7 @@ export interface NightTask {
   readonly customer: string
   readonly engine?: string
   readonly fingerprint?: string
-  readonly expected_ms?: number
+  readonly expected?: Duration.Duration
   /** How often the engine is away before it can be started; `silent` never says. */
   readonly prepare?: (times: number) => Prepared | typeof silent
   /** The job does not name the task any more. */
@@ -77,7 +82,7 @@ const workOf = ({
   customer,
   engine = "bank",
   fingerprint,
-  expected_ms,
+  expected,
   prepare,
   dropped,
 }: NightTask): TaskWork => {
@@ -98,7 +103,7 @@ const workOf = ({
     engine_reference: anId(engine),
     fingerprint,
     prepare: dropped === true ? undefined : prepared,
-    ...(expected_ms === undefined ? {} : { expected_ms }),
+    ...(expected === undefined ? {} : { expected }),
   }
 }
 

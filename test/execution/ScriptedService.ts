@@ -2,7 +2,7 @@
  * A service whose every answer is scripted, in virtual time. Without a script everything goes well: a start is
  * accepted, the second look finds it completed, its results are final.
  */
-import { Clock, Effect, Layer, Stream } from "effect"
+import { Clock, Duration, Effect, Layer, Stream } from "effect"
 import type { Redacted } from "effect"
 import type { ProductsCount } from "../../src/contract/ProductsCount.ts"
 import { AnswerLost, NotSent, Service, Throttled, UnexpectedAnswer } from "../../src/client/Service.ts"
@@ -28,11 +28,11 @@ export const bodyOf = (json: unknown): Body => ({ bytes: encoder.encode(JSON.str
 export const lost = new AnswerLost({ message: "cut" })
 export const notSent = new NotSent({ message: "refused connection" })
 export const unexpected = new UnexpectedAnswer({ http_status: 418, message: "teapot" })
-export const throttled = (http_status = 429, retry_after_ms?: number) =>
+export const throttled = (http_status = 429, askedMs?: number) =>
   new Throttled({
     http_status,
     message: "later",
-    ...(retry_after_ms === undefined ? {} : { retry_after_ms }),
+    ...(askedMs === undefined ? {} : { retry_after: Duration.millis(askedMs) }),
   })
 
 export const accepted = (id: string): StartAnswer => ({

@@ -1,6 +1,6 @@
 /** Starts in virtual time: lost, doubled, refused, throttled, in the way of somebody else. */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 import { AnswerLost, UnexpectedAnswer } from "../../src/client/Service.ts"
 import type { StartAnswer, StartCall, CallFailure } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
@@ -334,7 +334,10 @@ describe("somebody else's execution", () => {
         "failed FAILED engineer",
       ])
       for (const external of ["theirs", undefined]) {
-        const foreign = yield* night({ script: script(() => external), rules: { max_wait_ms: minute } })
+        const foreign = yield* night({
+          script: script(() => external),
+          rules: { max_wait: Duration.millis(minute) },
+        })
         expect(startFacts(foreign.facts).slice(0, 4)).toEqual(["start", "lost", "probe", "foreign"])
         expect([foreign.countOf("abort"), foreign.countOf("results")]).toEqual([0, 0])
       }
@@ -399,8 +402,8 @@ describe("a 409 whose execution does not answer", () => {
         cutAfter: "30 seconds",
       })
       const asked = end.calls.flatMap(([at, verb]) => (verb === "state" ? [at] : []))
-      // Each request takes 200 ms; the waits between are one, two and three times `polling.min_ms`.
-      expect(asked.slice(1).map((at, index) => at - (asked[index] ?? 0))).toEqual([2_200, 4_200, 6_200])
+      // Each request takes 200 ms; the waits between begin with `polling.min` and double.
+      expect(asked.slice(1).map((at, index) => at - (asked[index] ?? 0))).toEqual([2_200, 4_200, 8_200])
       expect(startFacts(end.facts)).toEqual(["start", "foreign"])
     }),
   )

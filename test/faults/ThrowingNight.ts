@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
-import { Cause, Effect, Exit, Layer, Redacted } from "effect"
+import { Cause, Duration, Effect, Exit, Layer, Redacted } from "effect"
 import { NodeClient } from "../../src/client/NodeClient.ts"
 import { ServiceCatalogue } from "../../src/forms/ServiceCatalogue.ts"
 import { ServiceHttp } from "../../src/client/ServiceHttp.ts"
@@ -49,9 +49,14 @@ const job = (fake: FakeService) => ({
     attachments_url: fake.flows_url,
     app_secret: { _tag: "Env" as const, name: "FAKE_SECRET" },
   },
-  polling: { min_ms: 20, max_ms: 50 },
-  retry: { max_attempts: 2, base_ms: 20, max_ms: 50 },
-  flow_results: { enabled: true, min_interval_ms: 20, wait_final_ms: 0, attachments: true },
+  polling: { min: Duration.millis(20), max: Duration.millis(50) },
+  retry: { max_attempts: 2, base: Duration.millis(20), max: Duration.millis(50) },
+  flow_results: {
+    enabled: true,
+    min_interval: Duration.millis(20),
+    wait_final: Duration.millis(0),
+    attachments: true,
+  },
 })
 
 /** Looked at twice, with records of every kind: of a family, of none, broken ones and a document. */

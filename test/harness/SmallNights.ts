@@ -2,7 +2,7 @@
  * Whole nights against the embedded service in one process and in virtual time, for tests that look at what one
  * night leaves for the next: one place, one customer or a few, nothing that goes wrong by itself.
  */
-import { Effect, Exit, Layer, Redacted } from "effect"
+import { Duration, Effect, Exit, Layer, Redacted } from "effect"
 import { ServiceCatalogue } from "../../src/forms/ServiceCatalogue.ts"
 import { ServiceHttp } from "../../src/client/ServiceHttp.ts"
 import { builtInSources } from "../../src/contract/ResultsSource.ts"
@@ -48,11 +48,20 @@ export const jobOf = (assignments: ReadonlyArray<Assignment>): Job => ({
   name: "tokens",
   path: "tokens.yaml",
   service: { _tag: "Embedded", seed: 5, speed: 1, faults: undefined },
-  execution: { execution_timeout_seconds: 1_200, unlock_protected_data: false, max_wait_ms: 12_000_000 },
+  execution: {
+    execution_timeout: Duration.seconds(1_200),
+    unlock_protected_data: false,
+    max_wait: Duration.millis(12_000_000),
+  },
   concurrency: { max_in_flight: 10, per_engine: 10 },
-  polling: { min_ms: 2_000, max_ms: 60_000 },
-  retry: { max_attempts: 3, base_ms: 30_000, max_ms: 900_000 },
-  flow_results: { enabled: true, min_interval_ms: 5_000, wait_final_ms: 600_000, attachments: true },
+  polling: { min: Duration.millis(2_000), max: Duration.millis(60_000) },
+  retry: { max_attempts: 3, base: Duration.millis(30_000), max: Duration.millis(900_000) },
+  flow_results: {
+    enabled: true,
+    min_interval: Duration.millis(5_000),
+    wait_final: Duration.millis(600_000),
+    attachments: true,
+  },
   deadline: undefined,
   timezone: "UTC",
   after_export: "delete",

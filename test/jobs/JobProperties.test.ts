@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Ajv2020 } from "ajv/dist/2020.js"
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 import * as fc from "fast-check"
 import { isMap, isScalar, isSeq, parseDocument, stringify } from "yaml"
 import { features } from "../../src/contract/Vocabulary.ts"
@@ -62,24 +62,26 @@ const written = (from: Settings): string =>
     }),
   )
 
+const durationOr = (ms: number | undefined, otherwise: Duration.Duration) =>
+  ms === undefined ? otherwise : Duration.millis(ms)
+
 const understood = (from: Settings) => {
   const { execution, concurrency, polling, retry, flow_results, after_export } = defaultsOfAJob
-  const timeout = from.execution_timeout?.ms
   return {
     execution: {
       ...execution,
-      execution_timeout_seconds: timeout === undefined ? execution.execution_timeout_seconds : timeout / 1000,
-      max_wait_ms: from.max_wait?.ms ?? execution.max_wait_ms,
+      execution_timeout: durationOr(from.execution_timeout?.ms, execution.execution_timeout),
+      max_wait: durationOr(from.max_wait?.ms, execution.max_wait),
     },
     concurrency: { ...concurrency, per_engine: from.per_engine ?? concurrency.per_engine },
     polling: {
-      min_ms: from.polling?.min.ms ?? polling.min_ms,
-      max_ms: from.polling?.max.ms ?? polling.max_ms,
+      min: durationOr(from.polling?.min.ms, polling.min),
+      max: durationOr(from.polling?.max.ms, polling.max),
     },
-    retry: { ...retry, max_ms: from.retry_max?.ms ?? retry.max_ms },
+    retry: { ...retry, max: durationOr(from.retry_max?.ms, retry.max) },
     flow_results: {
       ...flow_results,
-      min_interval_ms: from.min_interval?.ms ?? flow_results.min_interval_ms,
+      min_interval: durationOr(from.min_interval?.ms, flow_results.min_interval),
       attachments: from.attachments ?? flow_results.attachments,
     },
     after_export: from.after_export ?? after_export,

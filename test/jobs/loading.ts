@@ -3,7 +3,7 @@
  */
 import { dirname } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { ConfigProvider, Effect, FileSystem, Redacted, Result } from "effect"
+import { ConfigProvider, Duration, Effect, FileSystem, Redacted, Result } from "effect"
 import { builtInSources } from "../../src/contract/ResultsSource.ts"
 import { loadJob } from "../../src/jobs/LoadJob.ts"
 import { renderProblem } from "../../src/foundation/FileProblem.ts"
@@ -72,11 +72,20 @@ engines: [bank:website]
 
 /** What a job is when it says nothing else. */
 export const defaultsOfAJob = {
-  execution: { execution_timeout_seconds: 1200, unlock_protected_data: false, max_wait_ms: 12_600_000 },
+  execution: {
+    execution_timeout: Duration.seconds(1200),
+    unlock_protected_data: false,
+    max_wait: Duration.millis(12_600_000),
+  },
   concurrency: { max_in_flight: 100, per_engine: 20 },
-  polling: { min_ms: 2_000, max_ms: 60_000 },
-  retry: { max_attempts: 3, base_ms: 30_000, max_ms: 900_000 },
-  flow_results: { enabled: true, min_interval_ms: 5_000, wait_final_ms: 600_000, attachments: true },
+  polling: { min: Duration.millis(2_000), max: Duration.millis(60_000) },
+  retry: { max_attempts: 3, base: Duration.millis(30_000), max: Duration.millis(900_000) },
+  flow_results: {
+    enabled: true,
+    min_interval: Duration.millis(5_000),
+    wait_final: Duration.millis(600_000),
+    attachments: true,
+  },
   after_export: "delete",
   share: "none",
   sources: builtInSources,

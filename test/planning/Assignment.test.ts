@@ -1,7 +1,7 @@
 /**
  * Every verdict before a start, one by one, and the tasks that may start; no parameter value is ever told.
  */
-import { Redacted } from "effect"
+import { Duration, Redacted } from "effect"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { planAssignment, seeEngine } from "../../src/planning/Assignment.ts"
@@ -215,7 +215,7 @@ describe("an assignment", () => {
       fingerprint: fingerprintLogin(key, "bank:website", { ...values, branch: 12 }),
       fitted: true,
       availability: "ready",
-      expected_ms: 60_000,
+      expected: Duration.millis(60_000),
       source: "jobs/a.yaml:1:1",
     })
     const { login: found } = start

@@ -2,7 +2,7 @@
  * One engine's form among those of others: whatever it does, the others' customers are planned.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Duration, Effect, Layer } from "effect"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { EngineCatalogue, FormCache } from "../../src/forms/EngineForms.ts"
 import { noExpectations } from "../../src/planning/Expectations.ts"
@@ -75,7 +75,11 @@ describe("a plan over several engines", () => {
           assignments,
           sessions: [],
           concurrency: { max_in_flight: 2, per_engine: 1 },
-          execution: { execution_timeout_seconds: 60, unlock_protected_data: false, max_wait_ms: 1 },
+          execution: {
+            execution_timeout: Duration.seconds(60),
+            unlock_protected_data: false,
+            max_wait: Duration.millis(1),
+          },
         },
         run_id: anId("n"),
         logins,
@@ -130,7 +134,7 @@ describe("a plan over several engines", () => {
         fingerprint: "f",
         fitted: false,
         availability: "unavailable" as const,
-        expected_ms: 1,
+        expected: Duration.millis(1),
         source: "",
       })
       assert.deepStrictEqual(yield* fitTask(task("slow:api")), {

@@ -2,16 +2,16 @@
  * Whole plans: order, sessions, warnings, conflicts, expected time, and the look-up of secrets before them.
  */
 import { assert, it } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
+import { Duration, Effect, Redacted } from "effect"
 import { describe, expect } from "vitest"
 import type { Assignment, ParameterSource } from "../../src/jobs/Job.ts"
 import { Secrets, SecretUnavailable } from "../../src/jobs/Secrets.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import {
-  estimateNightMs,
+  estimateNight,
   expectedDurations,
-  expectedMs,
+  expectedDuration,
   noExpectations,
 } from "../../src/planning/Expectations.ts"
 import { assembleLogin, resolveReferences } from "../../src/planning/Logins.ts"
@@ -27,7 +27,11 @@ const job = (
   assignments,
   sessions,
   concurrency: { max_in_flight: 2, per_engine: 1 },
-  execution: { execution_timeout_seconds: 60, unlock_protected_data: false, max_wait_ms: 1 },
+  execution: {
+    execution_timeout: Duration.seconds(60),
+    unlock_protected_data: false,
+    max_wait: Duration.millis(1),
+  },
 })
 const input = (changes: Partial<PlanInput> & Pick<PlanInput, "job" | "logins">): PlanInput => {
   const engines = changes.engines ?? new Map([["bank:website", known()]])
@@ -99,7 +103,7 @@ describe("a plan", () => {
       expiring: [],
       expired: [],
       conflicts: [{ why: "same_credentials", task_ids: [idOf("1"), idOf("3")] }],
-      expected_ms: 120_000,
+      expected: Duration.millis(120_000),
     })
   })
 
@@ -200,13 +204,15 @@ describe("expected durations", () => {
     const expectations = expectedDurations(runs)
     expect(expectations).toEqual({
       byEngine: new Map([
-        ["a", 20],
-        ["b", 100],
+        ["a", Duration.millis(20)],
+        ["b", Duration.millis(100)],
       ]),
-      overall: 25,
+      overall: Duration.millis(25),
     })
-    expect([expectedMs(expectations, anId("c"), 7), expectedMs(noExpectations, anId("c"), 7)]).toEqual([
-      25, 7,
+    const week = Duration.days(7)
+    expect([expectations, noExpectations].map((known) => expectedDuration(known, anId("c"), week))).toEqual([
+      Duration.millis(25),
+      week,
     ])
   })
 
@@ -214,14 +220,16 @@ describe("expected durations", () => {
     const tasks = [1, 2, 3, 4].map((n) => ({
       task_id: anId(`${n}`),
       engine_reference: anId(n < 4 ? "a" : "b"),
-      expected_ms: 10,
+      expected: Duration.millis(10),
     }))
-    expect(estimateNightMs(tasks, { max_in_flight: 1, per_engine: 9 })).toBe(40)
-    expect(estimateNightMs(tasks, { max_in_flight: 9, per_engine: 1 })).toBe(30)
-    expect(estimateNightMs(tasks, { max_in_flight: 9, per_engine: 9 })).toBe(10)
-    expect(
-      estimateNightMs(tasks, { max_in_flight: 9, per_engine: 9 }, [{ task_ids: [anId("1"), anId("4")] }]),
-    ).toBe(20)
-    expect(estimateNightMs([], { max_in_flight: 9, per_engine: 9 })).toBe(0)
+    const conflict = [{ task_ids: [anId("1"), anId("4")] }]
+    const nights = [
+      estimateNight(tasks, { max_in_flight: 1, per_engine: 9 }),
+      estimateNight(tasks, { max_in_flight: 9, per_engine: 1 }),
+      estimateNight(tasks, { max_in_flight: 9, per_engine: 9 }),
+      estimateNight(tasks, { max_in_flight: 9, per_engine: 9 }, conflict),
+      estimateNight([], { max_in_flight: 9, per_engine: 9 }),
+    ]
+    expect(nights.map(Duration.toMillis)).toEqual([40, 30, 10, 20, 0])
   })
 })

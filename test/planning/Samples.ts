@@ -1,7 +1,7 @@
 /**
  * Engines, assignments and grounds for the tests of planning, each the plainest of its kind.
  */
-import { Redacted } from "effect"
+import { Duration, Redacted } from "effect"
 import type { EngineDetails, FormSchema } from "../../src/contract/Engine.ts"
 import type { Assignment, ParameterSource } from "../../src/jobs/Job.ts"
 import { planAssignment, refitTask, seeEngine } from "../../src/planning/Assignment.ts"
@@ -150,6 +150,6 @@ export const grounds = (changes: Partial<Grounds> = {}): Grounds => ({
   run_id: anId("nightly.2026-11-21"),
   key,
   rejections: new Map(),
-  expectedMs: () => 60_000,
+  expected: () => Duration.minutes(1),
   ...changes,
 })

@@ -1,9 +1,10 @@
 /** What hints may change, decision by decision. */
+import { Duration } from "effect"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { isOutdated, isTrusted, noTrust, plausibleDate, trustAfter } from "../../src/scheduling/Hinting.ts"
 import type { LookResult } from "../../src/scheduling/Hinting.ts"
-import { hintedWaitMaxMs, nextLookInMs } from "../../src/scheduling/Polling.ts"
+import { hintedWaitMax, nextLookInMs } from "../../src/scheduling/Polling.ts"
 
 const minute = 60_000
 const look = (hinted: boolean, told: LookResult["told"], first = false): LookResult => ({
@@ -56,14 +57,16 @@ describe("trust in hints", () => {
   })
 
   it("makes looks rare: four an hour, or as rare as the job's own polling", () => {
-    const rules = { min_ms: 2_000, max_ms: minute }
+    const rules = { min: Duration.millis(2_000), max: Duration.millis(minute) }
     expect([0, minute, 60 * minute].map((waited) => nextLookInMs(rules, waited, undefined, true))).toEqual([
-      hintedWaitMaxMs,
-      hintedWaitMaxMs,
-      hintedWaitMaxMs,
+      Duration.toMillis(hintedWaitMax),
+      Duration.toMillis(hintedWaitMax),
+      Duration.toMillis(hintedWaitMax),
     ])
-    expect(nextLookInMs({ min_ms: 2_000, max_ms: 40 * minute }, 0, undefined, true)).toBe(40 * minute)
-    expect(nextLookInMs(rules, 0, 30_000, true)).toBe(hintedWaitMaxMs)
+    expect(
+      nextLookInMs({ min: Duration.millis(2_000), max: Duration.millis(40 * minute) }, 0, undefined, true),
+    ).toBe(40 * minute)
+    expect(nextLookInMs(rules, 0, 30_000, true)).toBe(Duration.toMillis(hintedWaitMax))
   })
 })
 

@@ -1,9 +1,11 @@
 /** How often an execution is looked at, with the rules that a job has by default. */
+import { Duration } from "effect"
 import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"
-import { kickWaitMaxMs, nextLookInMs, retryWaitMs } from "../../src/scheduling/Polling.ts"
+import { waitMs } from "../../src/foundation/Waits.ts"
+import { attemptWaits, kickWaitMax, lookWaits, nextLookInMs } from "../../src/scheduling/Polling.ts"
 
-const rules = { min_ms: 2_000, max_ms: 60_000 }
+const rules = { min: Duration.millis(2_000), max: Duration.millis(60_000) }
 const hour = 60 * 60_000
 
 const looksWithin = (ms: number): number => {
@@ -26,7 +28,7 @@ describe("looking at an open execution", () => {
 
   it("waits for a date that the service names, and a little longer, but not for a day [decision 6 next_kick_date]", () => {
     expect(nextLookInMs(rules, hour, 5 * 60_000)).toBe(5 * 60_000 + 2_000)
-    expect(nextLookInMs(rules, hour, 24 * hour)).toBe(kickWaitMaxMs)
+    expect(nextLookInMs(rules, hour, 24 * hour)).toBe(Duration.toMillis(kickWaitMax))
   })
 
   it("does not look more often for a date that is near, past or no date at all", () => {
@@ -38,42 +40,32 @@ describe("looking at an open execution", () => {
     fc.assert(
       fc.property(
         fc.record({
-          min_ms: fc.integer({ min: 1, max: 10_000 }),
+          minMs: fc.integer({ min: 1, max: 10_000 }),
           more: fc.integer({ min: 0, max: 4 * hour }),
         }),
         fc.integer({ min: 0, max: 10 * hour }),
         fc.option(fc.double(), { nil: undefined }),
-        ({ min_ms, more }, waited, kick) => {
-          const look = nextLookInMs({ min_ms, max_ms: min_ms + more }, waited, kick)
-          expect(look).toBeGreaterThanOrEqual(min_ms)
-          expect(look).toBeLessThanOrEqual(Math.max(kickWaitMaxMs, min_ms + more))
+        ({ minMs, more }, waited, kick) => {
+          const look = nextLookInMs(
+            { min: Duration.millis(minMs), max: Duration.millis(minMs + more) },
+            waited,
+            kick,
+          )
+          expect(look).toBeGreaterThanOrEqual(minMs)
+          expect(look).toBeLessThanOrEqual(Math.max(Duration.toMillis(kickWaitMax), minMs + more))
         },
       ),
     )
   })
 })
 
-describe("waiting before a further attempt", () => {
-  it("doubles from base to max [decision 4 waits]", () => {
-    const retry = { base_ms: 30_000, max_ms: 15 * 60_000 }
-    expect([1, 2, 3, 4, 5, 6, 7, 1_000].map((tries) => retryWaitMs(retry, tries, 0) / 1_000)).toEqual([
-      30, 60, 120, 240, 480, 900, 900, 900,
-    ])
+describe("waiting before a further try", () => {
+  it("takes up to a fifth off the wait of an attempt, so that waiters do not come back together", () => {
+    const waits = attemptWaits({ base: Duration.millis(30_000), max: Duration.millis(900_000) })
+    expect([0, 0.5].map((random) => waitMs(waits, 2, random))).toEqual([60_000, 54_000])
   })
 
-  it("takes up to a fifth off, so that waiters do not come back together", () => {
-    fc.assert(
-      fc.property(
-        fc.integer({ min: 0, max: 99 }),
-        fc.double({ min: 0, max: 0.999, noNaN: true }),
-        (tries, random) => {
-          const retry = { base_ms: 1_000, max_ms: 60_000 }
-          const full = retryWaitMs(retry, tries, 0)
-          const wait = retryWaitMs(retry, tries, random)
-          expect(wait).toBeLessThanOrEqual(full)
-          expect(wait).toBeGreaterThan(full * 0.8)
-        },
-      ),
-    )
+  it("takes nothing off the waits of one execution, which never go below polling.min", () => {
+    expect([1, 2, 9].map((count) => waitMs(lookWaits(rules), count, 0.9))).toEqual([2_000, 4_000, 60_000])
   })
 })

@@ -2,7 +2,7 @@
  * A job for a simulated night, made from the seed: customers whose behaviour words cover every end, shared and
  * rejected credentials, engines that are away, unknown, or need a person.
  */
-import { Redacted } from "effect"
+import { Duration, Redacted } from "effect"
 import { builtInSources } from "../../src/contract/ResultsSource.ts"
 import { statusReasonsByCode } from "../../src/contract/Vocabulary.ts"
 import { standingSessionId } from "../../src/sandbox/flows/StandingSessions.ts"
@@ -116,11 +116,23 @@ export const makeJob = (random: () => number, customers: number, tokens: boolean
     name: "simulated",
     path: "simulated.yaml",
     service: { _tag: "Embedded", seed: 1, speed: 1, faults: undefined },
-    execution: { execution_timeout_seconds: 1_200, unlock_protected_data: false, max_wait_ms: 3.5 * hour },
+    execution: {
+      execution_timeout: Duration.seconds(1_200),
+      unlock_protected_data: false,
+      max_wait: Duration.millis(3.5 * hour),
+    },
     concurrency: { max_in_flight: pick(random, [5, 40, 1_000]), per_engine: pick(random, [3, 30, 1_000]) },
-    polling: { min_ms: pick(random, [2_000, 15_000, minute]), max_ms: pick(random, [1, 5, 15]) * minute },
-    retry: { max_attempts: 3, base_ms: 30_000, max_ms: 15 * minute },
-    flow_results: { enabled: true, min_interval_ms: 5_000, wait_final_ms: 10 * minute, attachments: true },
+    polling: {
+      min: Duration.millis(pick(random, [2_000, 15_000, minute])),
+      max: Duration.minutes(pick(random, [1, 5, 15])),
+    },
+    retry: { max_attempts: 3, base: Duration.millis(30_000), max: Duration.millis(15 * minute) },
+    flow_results: {
+      enabled: true,
+      min_interval: Duration.millis(5_000),
+      wait_final: Duration.millis(10 * minute),
+      attachments: true,
+    },
     deadline: random() < 0.2 ? pick(random, ["03:00", "07:00"]) : undefined,
     timezone: "Europe/Madrid",
     after_export: random() < 0.9 ? "delete" : "keep",

@@ -2,6 +2,7 @@
  * Logins by token before a start: which token stands in for which parameters, what it may ask for, and every
  * reason for which it logs in nobody.
  */
+import { Duration } from "effect"
 import { describe, expect, it } from "vitest"
 import type { Assignment } from "../../src/jobs/Job.ts"
 import type { StoredToken } from "../../src/tokens/StoredToken.ts"
@@ -283,7 +284,11 @@ describe("a plan with tokens", () => {
         assignments: [about],
         sessions: [],
         concurrency: { max_in_flight: 1, per_engine: 1 },
-        execution: { execution_timeout_seconds: 60, unlock_protected_data: false, max_wait_ms: 1 },
+        execution: {
+          execution_timeout: Duration.seconds(60),
+          unlock_protected_data: false,
+          max_wait: Duration.millis(1),
+        },
       },
       run_id: anId("n.2026-11-21"),
       engines: new Map([["bank:website", known()]]),

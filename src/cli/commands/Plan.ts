@@ -2,7 +2,7 @@
  * `nightjar plan JOB…`: what `run` would start now, without starting anything: tasks, conflicts, what is
  * skipped and why, form errors, and how long it may take.
  */
-import { Clock, Effect, Layer } from "effect"
+import { Clock, Duration, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import { resumeTask } from "../../execution/TaskResumption.ts"
 import type { Job } from "../../jobs/Job.ts"
@@ -99,7 +99,7 @@ const previewJson = ({ job, how, collect, plan, over }: Preview) => ({
       availability,
       fingerprint: task.fingerprint,
       token: tokenName(task.start),
-      expected_ms: task.expected_ms,
+      expected_ms: Duration.toMillis(task.expected),
       source: task.source,
       starts: !over.has(task_id),
     }),
@@ -112,7 +112,7 @@ const previewJson = ({ job, how, collect, plan, over }: Preview) => ({
   sources: job.sources,
   conflicts: plan.conflicts,
   warnings: plan.warnings,
-  expected_ms: plan.expected_ms,
+  expected_ms: Duration.toMillis(plan.expected),
 })
 
 const headlines = {
@@ -129,7 +129,7 @@ const renderPreview = ({ how, collect, plan, over, sources }: Preview, { width }
     task.engine_reference,
     task.features.map(({ code }) => code).join(" ") || "(the engine's defaults)",
     task.availability,
-    span(task.expected_ms),
+    span(Duration.toMillis(task.expected)),
     ...(withTokens ? [tokenName(task.start) === undefined ? "parameters" : "token"] : []),
   ])
   const header = ["customer", "engine", "features", "engine is", "expected"]
@@ -137,7 +137,8 @@ const renderPreview = ({ how, collect, plan, over, sources }: Preview, { width }
     wrap(
       `${plan.run_id} ${headlines[how]}: ${counted(starting.length, "task")} to start, ` +
         `${over.size} already finished, ${plan.settled.length} that will not start, ` +
-        `${counted(plan.sessions.length, "session")} to read; takes at least ${span(plan.expected_ms)}`,
+        `${counted(plan.sessions.length, "session")} to read; ` +
+        `takes at least ${span(Duration.toMillis(plan.expected))}`,
       width,
     ),
     ...collect.map((run_id) => wrap(`First, what ${run_id} left at the service is collected.`, width)),

@@ -2,8 +2,9 @@
  * What a file of faults says: which calls of the embedded service go wrong, how often, and how. The schema is
  * what is allowed; `FaultHelp.ts` tells it to people.
  */
-import { Duration, Schema } from "effect"
+import { Schema } from "effect"
 import { HttpApi } from "effect/http-api"
+import { isDurationWithin } from "../../foundation/DurationText.ts"
 import { ServiceApi } from "../../contract/Api.ts"
 
 /** The contract's endpoints by what a router knows of a request: `GET /api/…/:execution_id`. */
@@ -18,23 +19,9 @@ export const endpointOfRoute: ReadonlyMap<string, string> = (() => {
 
 export const endpointNames: ReadonlyArray<string> = [...endpointOfRoute.values()]
 
-const durationText = /^([0-9]+(?:\.[0-9]+)?) +(milli|second|minute|hour)s?$/
-
-/** `1.5 seconds` in milliseconds; undefined when it is no duration. */
-export const millisOf = (text: string): number | undefined => {
-  const parts = durationText.exec(text.trim())
-  if (parts === null) return undefined
-  const amount = Number(parts[1])
-  if (parts[2] === "milli") return amount
-  if (parts[2] === "second") return Duration.toMillis(Duration.seconds(amount))
-  return Duration.toMillis(parts[2] === "minute" ? Duration.minutes(amount) : Duration.hours(amount))
-}
-
-/** An hour is more than any client waits. */
-const delayMaxMs = 3_600_000
-
+/** Kept as it is written, for people who look at what happened; an hour is more than any client waits. */
 const DurationText = Schema.String.check(
-  Schema.makeFilter((text: string) => (millisOf(text) ?? Infinity) <= delayMaxMs, {
+  Schema.makeFilter(isDurationWithin({ minimum: 0, maximum: "1 hour" }), {
     expected: "a duration of at most 1 hour: a number and a unit (millis, seconds, minutes, hours)",
   }),
 )

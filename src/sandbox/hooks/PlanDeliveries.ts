@@ -3,6 +3,7 @@
  * Pure: the deliveries of an execution follow from its events, the rules and what was tried. The delivery
  * contract is not shown; own choice: 2xx is delivered, else six attempts with growing waits.
  */
+import { Duration } from "effect"
 import type { HookEvent, HookRule } from "../state/HookEvent.ts"
 import { findRecord, rulesFor } from "../state/HookState.ts"
 import type { HookState } from "../state/HookState.ts"
@@ -10,9 +11,14 @@ import type { Occasion, Subject } from "./HookSubject.ts"
 import { fingerprint, seeded } from "../state/Seeded.ts"
 
 const secondMs = 1_000
-const minuteMs = 60_000
 /** Own choice: after so many waits a failed delivery is given up. */
-export const retryWaitsMs = [10 * secondMs, minuteMs, 5 * minuteMs, 30 * minuteMs, 120 * minuteMs] as const
+const retryWaits = [
+  Duration.seconds(10),
+  Duration.minutes(1),
+  Duration.minutes(5),
+  Duration.minutes(30),
+  Duration.hours(2),
+] as const
 
 /** One sending, now or later. */
 export interface Delivery {
@@ -72,8 +78,8 @@ export const decideAttempt = (seed: number, delivery: Delivery, at: number, answ
   if (answer === "taken") {
     return { _tag: "HookDelivered", ...which, ...nextAt(repeatedAt(seed, delivery, at)) }
   }
-  const wait = retryWaitsMs[attempt - 1]
-  const retryAt = wait === undefined ? undefined : at + wait
+  const wait = retryWaits[attempt - 1]
+  const retryAt = wait === undefined ? undefined : at + Duration.toMillis(wait)
   return { _tag: "HookFailed", ...which, doubtful: answer === "unclear", ...nextAt(retryAt) }
 }
 

@@ -5,14 +5,15 @@
  */
 import { IncomingMessage, ServerResponse } from "node:http"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
-import { Clock, Effect, Layer, Result, Schema, Stream } from "effect"
+import { Clock, Duration, Effect, Layer, Option, Result, Schema, Stream } from "effect"
 import { HttpMethod, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { secretHeader } from "../../contract/Api.ts"
 import { AnswerLost } from "../executions/NoteDelivery.ts"
+import { readDuration } from "../../foundation/DurationText.ts"
 import { noteFault } from "../core/CallWatch.ts"
 import { judgeCall } from "../faults/FaultPlan.ts"
 import type { Call } from "../faults/FaultPlan.ts"
-import { endpointOfRoute, millisOf } from "../faults/Faults.ts"
+import { endpointOfRoute } from "../faults/Faults.ts"
 import type { Fault } from "../faults/Faults.ts"
 import { Sandbox } from "./Sandbox.ts"
 import { applicationOf } from "./SandboxGate.ts"
@@ -70,9 +71,13 @@ const typeOf = (response: Response): string => response.headers["content-type"] 
 
 const isJson = (text: string): boolean => Result.isSuccess(Result.try(() => JSON.parse(text) as unknown))
 
+/** Its text was judged when the file was read. */
+const durationOf = (text: string): Duration.Duration =>
+  Option.getOrElse(readDuration(text), () => Duration.zero)
+
 const answerOf = (status: number, { body, retry_after }: Fault): Response => {
   const text = body ?? JSON.stringify({ detail: "an injected fault" })
-  const after = retry_after === undefined ? undefined : Math.ceil((millisOf(retry_after) ?? 0) / 1_000)
+  const after = retry_after === undefined ? undefined : Math.ceil(Duration.toSeconds(durationOf(retry_after)))
   const headers = after === undefined ? {} : { "retry-after": String(after) }
   if (status === 204 || status === 304) return HttpServerResponse.empty({ status, headers })
   return HttpServerResponse.text(text, {
@@ -146,7 +151,7 @@ export const FaultGate = {
           const fault = judgeCall(faults.file, faults.tally, call)
           if (fault === undefined) return yield* route
           noteFault(faults, yield* Clock.currentTimeMillis, call, fault)
-          if (fault.delay !== undefined) yield* Effect.sleep(millisOf(fault.delay) ?? 0)
+          if (fault.delay !== undefined) yield* Effect.sleep(durationOf(fault.delay))
           return yield* inject(fault, request, route)
         }),
       ).layer

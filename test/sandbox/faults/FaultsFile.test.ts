@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { faultHelp } from "../../../src/sandbox/faults/FaultHelp.ts"
-import { endpointNames, Faults, millisOf } from "../../../src/sandbox/faults/Faults.ts"
+import { endpointNames, Faults } from "../../../src/sandbox/faults/Faults.ts"
 import { decodeFaults, readFaults } from "../../../src/sandbox/faults/FaultsFile.ts"
 
 const told = (source: string): ReadonlyArray<string> =>
@@ -42,13 +42,6 @@ faults:
         ],
       }),
     )
-    expect(["250 millis", "1.5 seconds", "2 minutes", "1 hour", "soon"].map(millisOf)).toEqual([
-      250,
-      1_500,
-      120_000,
-      3_600_000,
-      undefined,
-    ])
   })
 
   it("with several mistakes is told all of them, each where it stands and with the nearest word", () => {
