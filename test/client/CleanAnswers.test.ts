@@ -147,7 +147,7 @@ describe("an answer behind the client", () => {
       Effect.gen(function* () {
         const before = "x".repeat(keptBytes - password.length / 2)
         const text = `{"message":"${before.slice(12)}${password}","deep":${"[".repeat(bodyBounds.depthMax + 1)}`
-        const read = yield* ask({ status: 200, body: text }, (service) => service.readExecution("e-1"))
+        const read = yield* ask({ status: 200, body: text }, (service) => service.readExecution(anId("e-1")))
         const bytes = read._tag === "Closed" ? read.body.bytes : new Uint8Array()
         assert.strictEqual(bytes.byteLength, keptBytes)
         const kept = Buffer.from(bytes).toString()

@@ -267,7 +267,10 @@ describe("bounds", () => {
         Layer.provide(Layer.succeed(HttpClient.HttpClient, client)),
       )
       const service = yield* Effect.provide(Service, layer)
-      const read = yield* service.readResults(flowResultsSource, { execution_id: "e", session_id: "s" })
+      const read = yield* service.readResults(flowResultsSource, {
+        execution_id: anId("e"),
+        session_id: anId("s"),
+      })
       const unusable = `it is larger than ${defaultLimits.resultsBytesMax} bytes`
       assert.deepStrictEqual(read._tag === "Results" ? read.body.unusable : read, unusable)
       assert.isBelow(sent, 2 * 1024 * 1024)
