@@ -117,7 +117,7 @@ describe("hostile files", () => {
         expect(first).toEqual([
           ["first.csv:1:1: the first line has no end", 1],
           ["cells.csv:2:1: this row has more than 1000 cells", 1],
-          ["short.csv:2:1: this row has 1 cells, but the header has 2", 1_001],
+          ["short.csv:2:1: this row has 1 cell, but the header has 2", 1_001],
           ["line.ndjson:1:1: a line is longer than 1000000 characters", 1],
           ["deep.ndjson:1:1: this line is nested too deeply", 1],
           ["fields.ndjson:1:1: this line has more than 1000 fields", 1],

@@ -9,6 +9,7 @@ import { HttpClient } from "effect/http"
 import { beforeAll, describe, expect, it } from "vitest"
 import { loadRecordSchemas } from "../../src/records/LoadRecordSchemas.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
+import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 import { violationsOf } from "./Invariants.ts"
 import type { NightOutcome, Plant } from "./SimulatedNight.ts"
@@ -89,8 +90,10 @@ describe("the observer sees a planted defect:", () => {
     const broken = promisesBroken({
       ledger: (ledger) => ({
         ...ledger,
-        facts: (run_id) =>
-          Effect.map(ledger.facts(run_id), (all) => all.filter(({ fact }) => fact._tag !== "StartAnswered")),
+        state: (run_id) =>
+          Effect.map(ledger.facts(run_id), (all) =>
+            foldRun(all.filter(({ fact }) => fact._tag !== "StartAnswered")),
+          ),
       }),
     })
     expect(broken).toContain(1)
