@@ -166,8 +166,8 @@ const damage = (what: string): Ending =>
     exitCodes.leftovers,
     what,
     "The tables published before stand, and nothing unpublished was deleted at the service. " +
-      "No further run mends what is damaged: `nightjar doctor` and `nightjar verify` name it; put back a copy of what they " +
-      "name, then `nightjar repair` derives the rest again.",
+      "No further run mends what is damaged: `nightjar doctor` and `nightjar verify` name it; " +
+      "put back a copy of what they name, then `nightjar repair` derives the rest again.",
   )
 
 const pathOf = (error: object): string =>

@@ -62,8 +62,8 @@ describe("exit codes", () => {
       lines: [
         "nightjar: the tables could not be published: segment-000001.njl: wrong checksum",
         "The tables published before stand, and nothing unpublished was deleted at the service. " +
-          "No further run mends what is damaged: `nightjar doctor` and `nightjar verify` name it; put back a copy of what they " +
-          "name, then `nightjar repair` derives the rest again.",
+          "No further run mends what is damaged: `nightjar doctor` and `nightjar verify` name it; " +
+          "put back a copy of what they name, then `nightjar repair` derives the rest again.",
       ],
     })
     expect(lines(new LandingDamaged({ path: "p", message: "m" }))?.[1]).toBe(lines(damaged)?.[1])
