@@ -30,7 +30,7 @@ export interface BuildOptions {
 }
 
 /** The night's own database work leaves the machine to others. */
-const limits = { threads: 1, memoryLimit: "512MB" }
+const limits = { threads: 1, memoryLimit: "1GB" }
 
 export const openDatabase = Effect.fnUntraced(function* (path: string, access: "read-only" | "read-write") {
   const duckdb = yield* DuckDb
