@@ -132,13 +132,15 @@ describe("a file of faults that would burn time or memory", () => {
         `${name}: &${name} [${Array.from({ length: 10 }, () => `*${"abcdefg"[index]}`).join()}]`,
     )
     expect(told(["a: &a [1, 1]", ...aliases, "faults: *h"].join("\n"))).toEqual([
-      "2:8: aliases (*) stand for too many values here; write them out",
+      expect.stringContaining(
+        "the file has more than 500000 values, aliases (*) counted as what they stand for",
+      ),
     ])
     expect(told(`seed: 1\nfaults: ${"[".repeat(100_000)}`)).toEqual(["2:75: this is nested too deeply"])
     const steps = Array.from({ length: 900 }, (_, depth) => `${" ".repeat(depth)}a:`)
     expect(told(["seed: 1", ...steps].join("\n"))).toEqual(["68:68: this is nested too deeply"])
     const keys = Array.from({ length: 60_000 }, (_, n) => `k${n}: 1`)
-    expect(told(keys.join("\n"))).toEqual(["1001:6: this mapping has more than 1000 keys"])
-    expect(told(`{ ${keys.join(", ")} }`)).toEqual([expect.stringContaining("more than 1000 keys")])
+    expect(told(keys.join("\n"))).toEqual([expect.stringContaining("more than 10000 keys")])
+    expect(told(`{ ${keys.join(", ")} }`)).toEqual([expect.stringContaining("more than 10000 keys")])
   })
 })
