@@ -185,7 +185,13 @@ export class DurableFiles {
       // Another process may make the same folder at the same moment.
       if (codeOf(cause) !== "EEXIST") throw failed("make the folder", path, cause)
     }
-    this.syncFolder(dirname(path))
+    try {
+      this.syncFolder(dirname(path))
+    } catch (cause) {
+      // So that the next try makes it again and syncs its entry; one that holds something stays.
+      quietly(() => fs.rmdirSync(path))
+      throw cause
+    }
   }
 
   #opened(path: string, flags: string, mode: number | undefined, use: (descriptor: number) => void): void {

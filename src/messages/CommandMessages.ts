@@ -105,8 +105,8 @@ export const commandMessages = {
     "Run `nightjar verify` to see what is damaged.",
   ),
   "id-unknown": refusal(
-    "no task, customer, execution, session or message has this id",
-    "`nightjar status` lists tasks; schemas/messages.md lists messages.",
+    "no task, customer, execution, session, reason or message has this id",
+    "`nightjar status` lists tasks; schemas/ends.md lists reasons, schemas/messages.md messages.",
   ),
   "name-unknown": refusal("there is no such name: {detail}", "Correct the name."),
   "names-missing": refusal("{where} has no {what}", "Add one to the job, or name another job."),

@@ -5,6 +5,7 @@
  * its column is a defect of the program and throws; whatever comes from outside was checked before it became
  * a cell.
  */
+import { counted } from "../foundation/Counted.ts"
 import { Data, Field, RecordBatch, Schema, Struct, Table, makeData } from "apache-arrow"
 import { columnData } from "./ColumnData.ts"
 import type { Cell, ColumnType } from "./ColumnData.ts"
@@ -72,7 +73,9 @@ export class TableBuilder {
     const first = shared.length
     if (first + cells.length !== columns.length) {
       const given = first + cells.length
-      throw new Error(`${this.spec.name}: a row of ${given} cells for columns: ${columns.length}`)
+      throw new Error(
+        `${this.spec.name}: a row of ${counted(given, "cell")} for ${counted(columns.length, "column")}`,
+      )
     }
     for (let i = 0; i < first; i++) columns[i]!.push(shared[i]!)
     for (let i = 0; i < cells.length; i++) columns[first + i]!.push(cells[i]!)

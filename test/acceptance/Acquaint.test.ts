@@ -254,7 +254,9 @@ describe.concurrent("`acquaint`", () => {
     }).toEqual({ codes: [2, 2, 3, 3], executions: ["c-3"] })
     expect(several.stderr).toContain("3 customers (c-1, c-2, c-3) [names-ambiguous]")
     expect(unknown.stderr).toContain("did you mean `c-1`?")
-    expect(first.stdout).toContain("INCORRECT_CREDENTIALS: Ask the customer for the right credentials.")
+    expect(first.stdout).toContain(
+      "INCORRECT_CREDENTIALS: The source refused the credentials. Ask the customer for the right ones.",
+    )
     expect(second.stderr).toContain("c-3 on sandbox-bank:website was not started: INCORRECT_CREDENTIALS")
   })
 

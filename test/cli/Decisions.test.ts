@@ -74,7 +74,7 @@ describe("exit codes", () => {
       ],
     })
     expect(lines(new LandingDamaged({ path: "p", message: "m" }))?.[1]).toBe(lines(damaged)?.[1])
-    expect(lines(new PublishFailed({ message: "disk full" }))?.[1]).toContain("Check free space")
+    expect(lines(new PublishFailed({ message: "disk full" }))?.[1]).toContain("Check the free space")
   })
 
   it("a defect is told without its data [exit 1] [promise 12]", () => {

@@ -150,7 +150,7 @@ Next: Raise \`execution_timeout\` or ask for fewer features, then rerun.
     })
     expect(nightjar("explain", "NO_SUCH_REASON", "--output", folder)).toMatchObject({
       status: 2,
-      stderr: expect.stringContaining("no task, customer, execution or session has that id, and no reason"),
+      stderr: expect.stringContaining("no task, customer, execution, session, reason or message has this id"),
     })
   })
 })

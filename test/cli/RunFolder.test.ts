@@ -40,8 +40,8 @@ describe("the summary of a run", () => {
       assert.deepStrictEqual(
         [_tag, message, readFileSync(pathIn(output), "utf8")],
         [
-          "OutputUnusable",
-          `${pathIn(output)}: cannot write: no space left on device (ENOSPC); what stood there before is unchanged`,
+          "Refused",
+          `the output folder cannot be written: ${pathIn(output)}: cannot write: no space left on device (ENOSPC); what stood there before is unchanged`,
           "the first one",
         ],
       )
@@ -57,7 +57,7 @@ describe("the summary of a run", () => {
     assert.deepStrictEqual(JSON.parse(answer.toString()), {
       first: "written",
       second:
-        "/summary.json: cannot write: no space left on device (ENOSPC); what stood there before is unchanged",
+        "the output folder cannot be written: /summary.json: cannot write: no space left on device (ENOSPC); what stood there before is unchanged",
       stands: "the first one",
       left: ["summary.json"],
       log: { kinds: ["whole", "end"], isShort: true, goesOn: true },
@@ -77,11 +77,8 @@ describe("an output folder that cannot be claimed", () => {
         const { _tag, message } = yield* Effect.flip(
           withCalls(refusingFrom(failing).calls)(prepareOutput(output, ["none"])),
         )
-        assert.strictEqual(_tag, "OutputUnusable")
-        assert.match(
-          message,
-          /^the output folder .* cannot be used \(.*: cannot .* i\/o error \(EIO\).*\); nothing was started$/,
-        )
+        assert.strictEqual(_tag, "Refused")
+        assert.match(message, /^the output folder cannot be written: .*: cannot .* i\/o error \(EIO\)/)
         const marker = join(output, ".nightjar")
         if (existsSync(marker))
           assert.match(readFileSync(marker, "utf8"), /\nEverything beside this file.*\n$/)

@@ -80,7 +80,7 @@ describe("run --webhooks", () => {
       expect([status, stdout, stderr]).toEqual([
         2,
         "",
-        `nightjar: --webhooks 127.0.0.1:${port}: another program already listens there [webhooks-unavailable]\n` +
+        `nightjar: events cannot be received: --webhooks 127.0.0.1:${port}: another program already listens there [webhooks-unavailable]\n` +
           "Nothing was started. Give another port; 0 takes any free port.\n",
       ])
     })

@@ -4,48 +4,52 @@ import { anId } from "../harness/Id.ts"
 import { tmpdir } from "node:os"
 import { join, relative } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
-import { vi } from "vitest"
-import { Effect, Stream } from "effect"
+import { Effect, Layer, Stream } from "effect"
+import { FileCalls, machineCalls } from "../../src/foundation/FileCalls.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import { LandingFiles } from "../../src/landing/LandingFiles.ts"
 import { bytesOf, metaOf } from "./landingSuite.ts"
 
-/** What fails while it is named, and which files are open. */
-const disk = vi.hoisted(() => ({ fails: "", open: new Map<number, string>(), data: [] as Array<string> }))
-
-vi.mock("node:fs", async (original) => {
-  const real = await original<typeof import("node:fs")>()
-  const fail = (what: string) => {
-    if (disk.fails === what) throw new Error(`the disk fails: ${what}`)
-  }
-  return {
-    ...real,
-    openSync: (path: string, ...rest: [string, number?]) => {
-      const descriptor = real.openSync(path, ...rest)
-      disk.open.set(descriptor, path)
-      return descriptor
-    },
-    closeSync: (descriptor: number) => {
-      disk.open.delete(descriptor)
-      real.closeSync(descriptor)
-    },
-    fsyncSync: (descriptor: number) => {
-      fail("fsync")
-      real.fsyncSync(descriptor)
-    },
-    writeSync: (descriptor: number, bytes: Uint8Array, from: number) => {
-      // Two bytes are written before it fails.
-      if (disk.fails === "write") real.writeSync(descriptor, bytes, from, 2)
-      fail("write")
-      return real.writeSync(descriptor, bytes, from)
-    },
-    fdatasync: (descriptor: number, done: (cause: Error | null) => void) => {
-      disk.data.push(disk.open.get(descriptor) ?? "?")
-      if (disk.fails === "fdatasync") done(new Error("the disk fails: fdatasync"))
-      else real.fdatasync(descriptor, done)
-    },
-  }
-})
+/** What fails while it is named, which files are open, and whose bytes were synced. */
+const disk = { fails: "", open: new Map<number, string>(), data: [] as Array<string> }
+const steps: Readonly<Record<string, string>> = {
+  write: "cannot write",
+  syncData: "cannot sync",
+  sync: "cannot sync the folder",
+}
+const toldOf = (what: string): string => `${steps[what]}: the disk fails: ${what}`
+const fail = (what: string) => {
+  if (disk.fails === what) throw new Error(`the disk fails: ${what}`)
+}
+const calls: FileCalls = {
+  ...machineCalls,
+  open: (path, flags, mode) => {
+    const descriptor = machineCalls.open(path, flags, mode)
+    disk.open.set(descriptor, path)
+    return descriptor
+  },
+  close: (descriptor) => {
+    disk.open.delete(descriptor)
+    machineCalls.close(descriptor)
+  },
+  sync: (descriptor) => {
+    fail("sync")
+    machineCalls.sync(descriptor)
+  },
+  write: (descriptor, bytes, from) => {
+    // Two bytes are written before it fails.
+    if (disk.fails === "write") machineCalls.write(descriptor, bytes.subarray(0, from + 2), from)
+    fail("write")
+    return machineCalls.write(descriptor, bytes, from)
+  },
+  syncData: (descriptor, done) => {
+    disk.data.push(disk.open.get(descriptor) ?? "?")
+    if (disk.fails === "syncData") done(new Error("the disk fails: syncData"))
+    else machineCalls.syncData(descriptor, done)
+  },
+}
+const landingIn = (options: Parameters<typeof LandingFiles.layer>[0]) =>
+  LandingFiles.layer(options).pipe(Layer.provide(Layer.succeed(FileCalls, calls)))
 
 const base = fs.mkdtempSync(join(tmpdir(), "nightjar-faults-"))
 afterAll(() => fs.rmSync(base, { recursive: true, force: true }))
@@ -70,7 +74,7 @@ const listed = Effect.flatMap(Landing, (landing) =>
 )
 
 describe("a body whose bytes are written and not synced", () => {
-  for (const what of ["write", "fdatasync"])
+  for (const what of ["write", "syncData"])
     it.effect(`is not landed where ${what} fails, and what is there without it is cut off`, () => {
       const root = fresh()
       return Effect.gen(function* () {
@@ -79,7 +83,7 @@ describe("a body whose bytes are written and not synced", () => {
         const failure = yield* failing(what, land("second"))
         assert.deepStrictEqual(
           [failure._tag, failure.path, failure.message],
-          ["LandingFailed", segment(root, 1), `the disk fails: ${what}`],
+          ["LandingFailed", segment(root, 1), toldOf(what)],
         )
         assert.strictEqual(fs.statSync(segment(root, 1)).size, size)
         yield* land("third")
@@ -87,31 +91,33 @@ describe("a body whose bytes are written and not synced", () => {
         // What failed once is not written to again.
         assert.strictEqual(fs.statSync(segment(root, 1)).size, size)
         assert.isTrue(fs.existsSync(segment(root, 2)))
-      }).pipe(Effect.provide(LandingFiles.layer({ root })))
+      }).pipe(Effect.provide(landingIn({ root })))
     })
 
   it.effect("leaves no empty segment where nothing else was in it", () => {
     const root = fresh()
     return Effect.gen(function* () {
-      for (let times = 0; times < 3; times++) yield* failing("fdatasync", land("first"))
+      for (let times = 0; times < 3; times++) yield* failing("syncData", land("first"))
       assert.deepStrictEqual(fs.readdirSync(join(root, "landing", run)), [])
       yield* land("second")
       assert.deepStrictEqual(yield* listed, ["second"])
-    }).pipe(Effect.provide(LandingFiles.layer({ root })))
+    }).pipe(Effect.provide(landingIn({ root })))
   })
 
   it.effect("is not landed in a folder whose entry may be lost", () => {
     const root = fresh()
     return Effect.gen(function* () {
       const landing = join(root, "landing", run)
-      const made = yield* failing("fsync", land("first"))
-      assert.deepStrictEqual([made._tag, made.message], ["LandingFailed", "the disk fails: fsync"])
-      const begun = yield* failing("fsync", land("first"))
-      assert.deepStrictEqual([begun._tag, begun.path], ["LandingFailed", landing])
+      const made = yield* failing("sync", land("first"))
+      assert.deepStrictEqual([made._tag, made.message], ["LandingFailed", toldOf("sync")])
+      const begun = yield* failing("sync", land("first"))
+      // The folder was taken away again, so that the second try too syncs its entry.
+      assert.deepStrictEqual([begun._tag, begun.path], ["LandingFailed", root])
+      assert.isFalse(fs.existsSync(landing))
       assert.deepStrictEqual([yield* listed, [...disk.open.values()]], [[], []])
       yield* land("second")
       assert.deepStrictEqual(yield* listed, ["second"])
-    }).pipe(Effect.provide(LandingFiles.layer({ root })))
+    }).pipe(Effect.provide(landingIn({ root })))
   })
 })
 
@@ -139,29 +145,41 @@ describe("a document", () => {
         ["x", "y"],
       )
       assert.deepStrictEqual([...disk.open.values()], [])
-    }).pipe(Effect.provide(LandingFiles.layer({ root })))
+    }).pipe(Effect.provide(landingIn({ root })))
   })
 
-  for (const what of ["write", "fdatasync", "fsync"])
+  for (const what of ["write", "syncData", "sync"])
     it.effect(`is not there where ${what} fails, nor half of it`, () => {
       const root = fresh()
       return Effect.gen(function* () {
         yield* document("old")
         const failure = yield* failing(what, document("new"))
-        assert.deepStrictEqual([failure._tag, failure.message], ["LandingFailed", `the disk fails: ${what}`])
+        assert.deepStrictEqual([failure._tag, failure.message], ["LandingFailed", toldOf(what)])
         const names = fs.readdirSync(join(root, "attachments"))
         // Its name may be lost with the folder's entry, so that nobody was told of it.
-        assert.strictEqual(names.length, what === "fsync" ? 2 : 1)
+        assert.strictEqual(names.length, what === "sync" ? 2 : 1)
         assert.isFalse(names.some((name) => name.startsWith(".tmp-")))
         assert.deepStrictEqual([...disk.open.values()], [])
-      }).pipe(Effect.provide(LandingFiles.layer({ root })))
+      }).pipe(Effect.provide(landingIn({ root })))
     })
 })
 
 describe("files", () => {
   it.effect("are closed once they are read or full, and all of them with the process", () => {
     const root = fresh()
-    const open = () => [...disk.open.values()].map((path) => relative(root, path))
+    // As the machine has it, for reading too.
+    const open = () =>
+      fs
+        .readdirSync("/proc/self/fd")
+        .flatMap((number) => {
+          try {
+            return [fs.readlinkSync(join("/proc/self/fd", number))]
+          } catch {
+            return []
+          }
+        })
+        .filter((path) => path.startsWith(root))
+        .map((path) => relative(root, path))
     return Effect.gen(function* () {
       yield* Effect.gen(function* () {
         const landing = yield* Landing
@@ -171,13 +189,13 @@ describe("files", () => {
         assert.deepStrictEqual(open(), [relative(root, segment(root, 1))])
         yield* land("second")
         assert.deepStrictEqual(open(), [relative(root, segment(root, 1))])
-      }).pipe(Effect.provide(LandingFiles.layer({ root })))
+      }).pipe(Effect.provide(landingIn({ root })))
       assert.deepStrictEqual(open(), [])
       const full = Effect.gen(function* () {
         yield* land("third")
         assert.deepStrictEqual(open(), [])
       })
-      yield* Effect.provide(full, LandingFiles.layer({ root, segmentBytesMax: 1 }))
+      yield* Effect.provide(full, landingIn({ root, segmentBytesMax: 1 }))
     })
   })
 })

@@ -132,7 +132,7 @@ describe("Arrow columns and Parquet", () => {
     }
     expect(rowOf([1.5, "x"] as never)).toThrow("column a of type INTEGER got a number")
     expect(rowOf([1, 2] as never)).toThrow("column b of type VARCHAR got a number")
-    expect(rowOf([1] as never)).toThrow("a row of 1 cells for 2 columns")
+    expect(rowOf([1] as never)).toThrow("a row of 1 cell for 2 columns")
     expect(rowOf([null, "x"] as never)).toThrow("t.a is required and got a NULL")
     expect(() => new TableBuilder(spec).appendRow({ a: 1, c: 2 })).toThrow("t has no column c")
   })

@@ -77,7 +77,7 @@ export const explain = Command.make(
     }
   }),
 ).pipe(
-  Command.withDescription("Explains a task, customer, execution, session, reason or message"),
+  Command.withDescription("Explains any id, and any reason or message"),
   Command.withExamples([
     { command: "nightjar explain c-024", description: "One customer over all runs" },
     { command: "nightjar explain BLOCKED_USER", description: "What a reason means" },

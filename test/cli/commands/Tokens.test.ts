@@ -292,9 +292,9 @@ describe("tokens by hand", () => {
     const again = await nightjar(["tokens", "revoke", path, "mine"])
     expect([revoked.code, revoked.stdout, again.code, again.stdout]).toEqual([
       0,
-      "mine is revoked; it is not used any more.\n",
+      "mine is revoked; it is no longer used.\n",
       0,
-      "mine was revoked already; it is not used any more.\n",
+      "mine was already revoked; it is no longer used.\n",
     ])
     const explained = await nightjar(["explain", "k-2"])
     expect(explained.stdout).toMatch(/by hand: k-2\n.* token mine stored.*\n.* mine was revoked by hand/)
