@@ -16,6 +16,9 @@ const { values } = parseArgs({
   },
 })
 
+// The night that was started ends with this process, however that ends.
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(130))
+
 const attackers = Number(values.attackers)
 const megabytes = Number(values.megabytes)
 const end = await attackNight({ attackers, megabytes, seed: Number(values.seed) })
