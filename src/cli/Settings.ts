@@ -42,6 +42,6 @@ const read = Config.all({
   })),
 )
 
-export class Settings extends Context.Service<Settings, SettingsValues>()("nightjar/Settings") {
+export class Settings extends Context.Service<Settings, SettingsValues>()("nightjar/cli/Settings") {
   static readonly layer = Layer.effect(Settings, Effect.orDie(read))
 }

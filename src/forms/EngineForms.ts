@@ -50,7 +50,7 @@ export interface Unreadable {
 export class EngineCatalogue extends Context.Service<
   EngineCatalogue,
   { readonly showEngine: (engine_reference: EngineReference) => Effect.Effect<EngineAnswer, CatalogueFailed> }
->()("nightjar/planning/EngineCatalogue") {}
+>()("nightjar/forms/EngineCatalogue") {}
 
 /** An engine whose forms can be used. */
 export interface SeenEngine {
@@ -144,7 +144,7 @@ export class FormCache extends Context.Service<
       cases: ReadonlyArray<FitCase>,
     ) => Effect.Effect<ReadonlyArray<Fit> | Unusable, CatalogueFailed>
   }
->()("nightjar/planning/FormCache") {
+>()("nightjar/forms/FormCache") {
   static readonly layer = Layer.effect(
     FormCache,
     Effect.gen(function* () {

@@ -15,4 +15,4 @@ export class FormsUncheckable extends Schema.TaggedError<FormsUncheckable>()("Fo
 export class FormChecker extends Context.Service<
   FormChecker,
   { readonly check: (request: FormRequest) => Effect.Effect<FormAnswer, FormsUncheckable> }
->()("nightjar/planning/FormChecker") {}
+>()("nightjar/forms/FormChecker") {}

@@ -179,18 +179,24 @@ export class DurableFiles {
   #makeMissing(path: string, mode: number): void {
     if (fs.existsSync(path)) return
     if (dirname(path) !== path) this.#makeMissing(dirname(path), mode)
-    try {
-      this.#calls.makeFolder(path, mode)
-    } catch (cause) {
-      // Another process may make the same folder at the same moment.
-      if (codeOf(cause) !== "EEXIST") throw failed("make the folder", path, cause)
-    }
+    const isOurs = this.#madeHere(path, mode)
     try {
       this.syncFolder(dirname(path))
     } catch (cause) {
       // So that the next try makes it again and syncs its entry; one that holds something stays.
-      quietly(() => fs.rmdirSync(path))
+      if (isOurs) quietly(() => fs.rmdirSync(path))
       throw cause
+    }
+  }
+
+  /** False where another process made the same folder at the same moment. */
+  #madeHere(path: string, mode: number): boolean {
+    try {
+      this.#calls.makeFolder(path, mode)
+      return true
+    } catch (cause) {
+      if (codeOf(cause) !== "EEXIST") throw failed("make the folder", path, cause)
+      return false
     }
   }
 

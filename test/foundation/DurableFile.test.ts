@@ -14,6 +14,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { DurableFiles } from "../../src/foundation/DurableFile.ts"
 import { FileFailed } from "../../src/foundation/FileCalls.ts"
 import { faultyCalls, refusal } from "./FaultyCalls.ts"
 import type { CallName, Faults } from "./FaultyCalls.ts"
@@ -246,6 +247,24 @@ describe("a folder that is made", () => {
     files.makeFolder(join(folder, "a/b"), 0o700)
     const synced = ["makeFolder", "open", "sync", "close"] as const
     assert.deepStrictEqual(done, [...synced, ...synced, "setMode"])
+  })
+
+  it("is left alone where another process made it and its entry cannot be synced", () => {
+    const folder = fresh()
+    const path = join(folder, "theirs")
+    const { calls } = faultyCalls({ refuse: (name) => (name === "sync" ? refusal("EIO", name) : undefined) })
+    const theirs = {
+      ...calls,
+      makeFolder: (made: string, mode: number) => {
+        mkdirSync(made, mode)
+        calls.makeFolder(made, mode)
+      },
+    }
+    const told = complaint(folder, () => new DurableFiles(theirs).makeFolder(path, 0o700))
+    assert.deepStrictEqual(
+      [told, existsSync(path)],
+      [`${folder}: cannot sync the folder: i/o error (EIO)`, true],
+    )
   })
 
   it("is told where it cannot be made or synced", () => {
