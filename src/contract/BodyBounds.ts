@@ -9,7 +9,7 @@ export const bodyBounds = {
   /** Objects and lists within each other. */
   depthMax: 250_000,
   /** One JSON text, in bytes: a scanned document in base64 fits. */
-  textBytesMax: 48 * 1024 * 1024,
+  textBytesMax: 24 * 1024 * 1024,
   /** The value that parsing would make, as `weights` reckon it. */
   valueBytesMax: 192 * 1024 * 1024,
   /** A body as dense as real ones weighs some three times its bytes; only small ones may be denser. */

@@ -21,6 +21,8 @@ export const closedConfiguration = (limits: DuckDbLimits): Record<string, string
   allow_community_extensions: "false",
   // An explicit INSTALL must not reach the network either: it looks into a folder that does not exist.
   custom_extension_repository: "/nonexistent",
+  // What was freed goes back to the system at once. Otherwise the allocator holds up to twice the memory limit.
+  allocator_bulk_deallocation_flush_threshold: "1MB",
   ...(limits.memoryLimit === undefined ? {} : { memory_limit: limits.memoryLimit }),
   ...(limits.temporaryFolder === undefined ? {} : { temp_directory: limits.temporaryFolder }),
   ...(limits.externalAccess === false ? { enable_external_access: "false" } : {}),

@@ -29,16 +29,27 @@ export interface BuildOptions {
   readonly standsAt: (file: ManifestFile) => string
 }
 
-/** The night's own database work leaves the machine to others. */
-const limits = { threads: 1, memoryLimit: "1GB" }
+/**
+ * DuckDB holds the texts of 2,048 neighbouring rows in memory at once. Nearly every night needs a fraction of
+ * the first limit; the next ones are for long texts of several nights that came to be neighbours.
+ */
+export const memoryLimits = ["384MB", "1GB", "4GB"] as const
+export type MemoryLimit = (typeof memoryLimits)[number]
 
-export const openDatabase = Effect.fnUntraced(function* (path: string, access: "read-only" | "read-write") {
+/** The night's own database work leaves the machine to others. */
+export const openDatabase = Effect.fnUntraced(function* (
+  path: string,
+  access: "read-only" | "read-write",
+  memoryLimit: MemoryLimit = memoryLimits[0],
+) {
   const duckdb = yield* DuckDb
-  return yield* duckdb.open({ path, access, ...limits })
+  return yield* duckdb.open({ path, access, threads: 1, memoryLimit })
 })
 
 export const databaseFailed = (failure: { readonly message: string }) =>
   new PublishFailed({ message: `the database: ${failure.message}` })
+
+export const isOutOfMemory = ({ message }: PublishFailed): boolean => message.includes("Out of Memory Error")
 
 const versionMacro = (version: number) =>
   `CREATE OR REPLACE MACRO published_version() AS ${Math.trunc(version)}`
@@ -150,9 +161,10 @@ export const buildDatabase = Effect.fn("Publishing.buildDatabase")(
     options: BuildOptions & {
       /** By run: its place in the order in which runs began. */
       readonly sequences: ReadonlyMap<string, number>
+      readonly memoryLimit: MemoryLimit
     },
   ) {
-    const connection = yield* openDatabase(options.path, "read-write")
+    const connection = yield* openDatabase(options.path, "read-write", options.memoryLimit)
     const byTable = Map.groupBy(filesOf(options.manifest), ({ table }) => table)
     for (const spec of publishedTables(options.families)) {
       const paths = (byTable.get(spec.name) ?? []).map((file) => join(options.root, options.standsAt(file)))

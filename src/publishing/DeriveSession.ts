@@ -5,6 +5,7 @@
 import { Effect } from "effect"
 import type { RunId } from "../contract/Ids.ts"
 import { BoundBroken } from "../contract/BodyBounds.ts"
+import { collectGarbage } from "../foundation/CollectGarbage.ts"
 import { proveDrain } from "../execution/DrainProof.ts"
 import type { SourceFinding } from "../execution/DrainProof.ts"
 import type { ProductsCount } from "../contract/ProductsCount.ts"
@@ -86,6 +87,9 @@ export const parseUsable = (leftOut: LeftOut, body: LandedBody, bytes: Uint8Arra
   return parsed
 }
 
+/** What reading a body of this size leaves behind is worth collecting at once. */
+const largeBytes = 16 * 1024 * 1024
+
 const addBody = Effect.fnUntraced(function* (
   { state }: RunPicture,
   { normaliser, leftOut, room }: SessionTables,
@@ -95,7 +99,8 @@ const addBody = Effect.fnUntraced(function* (
 ) {
   const { run_id } = state.started
   const source = sourceOf(state.sources, body)
-  const bytes = yield* readBody(run_id, body)
+  let bytes = yield* readBody(run_id, body)
+  const collect = bytes.length > largeBytes ? collectGarbage : () => undefined
   const lineage = lineageOf(run_id, session)
   const added = leftOut.unless(
     body,
@@ -103,10 +108,14 @@ const addBody = Effect.fnUntraced(function* (
       room.left -= bytes.length
       if (room.left < 0) throw new BoundBroken("it and the other answers of its task are too large together")
       const parsed = parseUsable(leftOut, body, bytes)
+      // They would stay in memory beside the rows that are made of them.
+      bytes = new Uint8Array()
+      collect()
       if (parsed._tag === "UnreadableBody")
         return { counts: normaliser.refuse(lineage, parsed.reason), ...nothingFound(source) }
       const { value } = parsed
       const counts = normaliser.add(lineage, dataOf(source, value), beside)
+      collect()
       return { counts, value, finding: { source, isFinal: isFinal(source, value), tally: counts.tally } }
     },
     (reason) => ({ counts: normaliser.refuse(lineage, reason), ...nothingFound(source) }),

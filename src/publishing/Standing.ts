@@ -10,7 +10,8 @@ import { sha256Hex } from "../foundation/Sha256.ts"
 import { RunId } from "../contract/Ids.ts"
 import { DuckDb } from "../duckdb/DuckDb.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import { buildDatabase } from "./BuildDatabase.ts"
+import { buildDatabase, isOutOfMemory, memoryLimits } from "./BuildDatabase.ts"
+import type { MemoryLimit } from "./BuildDatabase.ts"
 import { filesOf } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { filesBelow, fileStep } from "./OutputFiles.ts"
@@ -133,9 +134,10 @@ export const buildStanding = Effect.fnUntraced(function* (
     ({ message, damaged = false }) => new PublishFailed({ message: `the ledger: ${message}`, damaged }),
   )
   const earlier = filesOf(manifest).filter(({ path }) => !fresh.has(path))
-  const build = Effect.fnUntraced(function* (gaps: ReadonlyArray<Gap>) {
+  const buildWithin = Effect.fnUntraced(function* (gaps: ReadonlyArray<Gap>, memoryLimit: MemoryLimit) {
     yield* fileStep(() => clearBuild(store))
     yield* buildDatabase({
+      memoryLimit,
       path: store.layout.build,
       root: store.layout.root,
       manifest: withoutGaps(manifest, gaps),
@@ -144,6 +146,13 @@ export const buildStanding = Effect.fnUntraced(function* (
       sequences: new Map(runs.map(({ seq, fact }) => [fact.run_id, seq])),
     })
   })
+  const build = (gaps: ReadonlyArray<Gap>) =>
+    memoryLimits
+      .slice(1)
+      .reduce(
+        (building, more) => Effect.catchIf(building, isOutOfMemory, () => buildWithin(gaps, more)),
+        buildWithin(gaps, memoryLimits[0]),
+      )
   const missing = yield* fileStep(() => gapsIn(store, earlier, false))
   const built = yield* Effect.result(build(missing))
   if (built._tag === "Success") return missing

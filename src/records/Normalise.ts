@@ -5,6 +5,7 @@
  * is dropped.
  */
 import type { Table } from "apache-arrow"
+import { BoundBroken } from "../contract/BodyBounds.ts"
 import type { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../contract/Ids.ts"
 import { timestampCell } from "./Cells.ts"
 import type { Cell } from "./ColumnData.ts"
@@ -73,6 +74,14 @@ const fullRows = 122_880
 /** UTF-16 units of JSON text, which is what can make few rows large. */
 const fullTextUnits = 16 * 1024 * 1024
 
+/**
+ * A database reads 2,048 rows of a text at once and holds all of them in memory. Texts up to `shortTextUnits`
+ * may stand in each of them; what is longer fills a bucket that each row drains by as much, so that no 2,048
+ * rows hold more than twice `bucketUnits`, whatever the bodies hold.
+ */
+const shortTextUnits = 64 * 1024
+const bucketUnits = 128 * 1024 * 1024
+
 /** What other bodies of the same session have brought: it may be read from several endpoints. */
 export interface Beside {
   /** Ids of records that stand in the tables; those of this body are added. */
@@ -103,6 +112,8 @@ export class Normaliser {
   readonly #rejected: TableBuilder
   #rows = 0
   #textUnits = 0
+  /** By table: how full its bucket of long texts is. */
+  #buckets = new Map<string, number>()
 
   constructor(families: ReadonlyArray<RecordFamily>) {
     const builders = new Map(recordTables(families).map(({ spec }) => [spec.name, new TableBuilder(spec)]))
@@ -143,7 +154,7 @@ export class Normaliser {
   /** Adds all records of one body's `data`; where one throws, none of them. */
   add(lineage: Lineage, data: unknown, beside?: Beside): Counts {
     const marks = [...this.#builders.values()].map((builder) => [builder, builder.rows] as const)
-    const [rows, textUnits] = [this.#rows, this.#textUnits]
+    const [rows, textUnits, buckets] = [this.#rows, this.#textUnits, new Map(this.#buckets)]
     const seen: Array<string> = []
     try {
       return this.#add(lineage, data, beside && { ...beside, note: (id) => seen.push(id) })
@@ -151,6 +162,7 @@ export class Normaliser {
       for (const [builder, before] of marks) builder.cutTo(before)
       this.#rows = rows
       this.#textUnits = textUnits
+      this.#buckets = buckets
       for (const id of seen) beside?.seen.delete(id)
       throw defect
     }
@@ -246,8 +258,17 @@ export class Normaliser {
     builder.appendAfter(lineage, cells)
     // `record` and `extra` stand last, and are the only cells without a natural limit.
     const last = cells[cells.length - 1]
-    if (typeof last === "string") this.#textUnits += last.length
+    const units = typeof last === "string" ? last.length : 0
+    this.#pour(builder.spec.name, units)
+    this.#textUnits += units
     this.#rows++
+  }
+
+  #pour(table: string, units: number): void {
+    const level = Math.max(0, (this.#buckets.get(table) ?? 0) - shortTextUnits)
+    const filled = units > shortTextUnits ? level + units : level
+    if (filled > bucketUnits) throw new BoundBroken(`${table} could not hold its long texts beside those before them`)
+    this.#buckets.set(table, filled)
   }
 
   /** The builders by table name. Whoever takes their rows away by hand must not use `flush` beside it. */

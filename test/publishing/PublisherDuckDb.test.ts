@@ -2,10 +2,12 @@ import { createHash } from "node:crypto"
 import { appendFileSync, cpSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
+import { DuckDbFailed } from "../../src/duckdb/DuckDbFailed.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import type { ProofLine } from "../../src/ledger/Fact.ts"
+import { memoryLimits } from "../../src/publishing/BuildDatabase.ts"
 import { recover } from "../../src/publishing/Commit.ts"
 import { filesBelow } from "../../src/publishing/OutputFiles.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
@@ -367,6 +369,39 @@ describe("PublisherDuckDb", () => {
           ["Failure: Ana, then Ana", "Failure: Ana, then Ana+Bea", "Failure: Ana+Bea, then Ana+Bea"],
         )
       }).pipe(Effect.provide(DuckDb.layer)),
+  )
+
+  it.live("takes more memory for the database where the first limit is too little", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const duckdb = yield* DuckDb
+      const limits: Array<string | undefined> = []
+      const cramped = DuckDb.of({
+        ...duckdb,
+        open: (options) =>
+          Effect.gen(function* () {
+            limits.push(options.memoryLimit)
+            const connection = yield* duckdb.open(options)
+            const message = "Out of Memory Error: failed to allocate data of size 32.0 MiB"
+            const failing = Effect.fail(new DuckDbFailed({ statement: "CREATE TABLE", message }))
+            const isCramped = options.memoryLimit === memoryLimits[0] && options.access === "read-write"
+            return isCramped ? { ...connection, run: () => failing } : connection
+          }),
+      })
+      yield* Effect.gen(function* () {
+        yield* oneNight
+        yield* publish(run_id)
+      }).pipe(
+        Effect.provide(
+          PublisherDuckDb.layer(publisherOptions(root)).pipe(
+            Layer.provideMerge(Layer.succeed(DuckDb, cramped)),
+            Layer.provideMerge(foundation(root)),
+          ),
+        ),
+      )
+      assert.deepStrictEqual(limits, ["384MB", "1GB"])
+      assert.deepStrictEqual(yield* namesIn(root), ["Ana"])
+    }).pipe(Effect.provide(DuckDb.layer)),
   )
 
   it.live("verify names what does not agree", () =>

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { flowResultsSource, profileSource, recordsIn } from "../../src/contract/ResultsSource.ts"
+import { BoundBroken } from "../../src/contract/BodyBounds.ts"
 import { makeNormaliser } from "../../src/records/Normalise.ts"
 import { degree, families, flushedRows, lineage, profile, readBack } from "./families.ts"
 import { anId } from "../harness/Id.ts"
@@ -29,6 +30,26 @@ describe("the normaliser", () => {
       ["data[1]", "no record", 65_536],
       ["data[2]", "no record; its 65537 characters are in landing", 0],
     ])
+  })
+
+  it("refuses the body whose long texts would not fit into a database beside those before them", () => {
+    const normaliser = makeNormaliser(families)
+    const mebibyte = 1024 * 1024
+    const long = "x".repeat(mebibyte)
+    const body = (records: number, text: string) => ({
+      data: Array.from({ length: records }, (_, n) => ({ product: "p", sub_family: "p:s", n, text })),
+    })
+    const add = (records: number, text = long) => {
+      try {
+        return normaliser.add(lineage, body(records, text).data).other
+      } catch (refused) {
+        return refused instanceof BoundBroken ? refused.message : refused
+      }
+    }
+    const refused = "other_records could not hold its long texts beside those before them"
+    expect([add(100), add(40), add(36), add(1), add(1, "short")]).toEqual([100, refused, 36, refused, 1])
+    // Each short row makes room for as much as it could have held itself.
+    expect([add(32, "short"), add(2), add(1)]).toEqual([32, 2, refused])
   })
 
   it("turns a profile into a row, its children into rows, and keeps what has no column", async () => {
