@@ -5,8 +5,6 @@
  * is dropped.
  */
 import type { Table } from "apache-arrow"
-import { BoundBroken } from "../contract/BodyBounds.ts"
-import type { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../contract/Ids.ts"
 import { timestampCell } from "./Cells.ts"
 import type { Cell } from "./ColumnData.ts"
 import { TableBuilder } from "./Columns.ts"
@@ -15,6 +13,9 @@ import { compileFamily, isMisfit } from "./CompileFamily.ts"
 import { findRecords, namesOf, pathText } from "./FindRecords.ts"
 import type { FoundRecord } from "./FindRecords.ts"
 import { jsonText } from "./JsonText.ts"
+import { lineageCells } from "./Lineage.ts"
+import type { Lineage } from "./Lineage.ts"
+import { LongTexts } from "./LongTexts.ts"
 import { parseBody } from "./ParseBody.ts"
 import { canonicalText, ownerOf, recordDepthMax, recordIds } from "./RecordIdentity.ts"
 import { recordsIn } from "../contract/ResultsSource.ts"
@@ -29,16 +30,6 @@ import {
   recordTables,
   rejectedRecordsTable,
 } from "./RecordTables.ts"
-
-/** Where a body comes from; the first columns of every row. */
-export interface Lineage {
-  readonly run_id: RunId
-  readonly task_id: TaskId
-  readonly execution_id: ExecutionId | null
-  readonly session_id: SessionId | null
-  readonly customer_id: CustomerId | null
-  readonly engine_reference: EngineReference | null
-}
 
 /** What became of the records of one body. */
 export interface Counts {
@@ -74,14 +65,6 @@ const fullRows = 122_880
 /** UTF-16 units of JSON text, which is what can make few rows large. */
 const fullTextUnits = 16 * 1024 * 1024
 
-/**
- * A database reads 2,048 rows of a text at once and holds all of them in memory. Texts up to `shortTextUnits`
- * may stand in each of them; what is longer fills a bucket that each row drains by as much, so that no 2,048
- * rows hold more than twice `bucketUnits`, whatever the bodies hold.
- */
-const shortTextUnits = 64 * 1024
-const bucketUnits = 128 * 1024 * 1024
-
 /** What other bodies of the same session have brought: it may be read from several endpoints. */
 export interface Beside {
   /** Ids of records that stand in the tables; those of this body are added. */
@@ -112,8 +95,7 @@ export class Normaliser {
   readonly #rejected: TableBuilder
   #rows = 0
   #textUnits = 0
-  /** By table: how full its bucket of long texts is. */
-  #buckets = new Map<string, number>()
+  readonly #longTexts = new LongTexts()
 
   constructor(families: ReadonlyArray<RecordFamily>) {
     const builders = new Map(recordTables(families).map(({ spec }) => [spec.name, new TableBuilder(spec)]))
@@ -154,7 +136,8 @@ export class Normaliser {
   /** Adds all records of one body's `data`; where one throws, none of them. */
   add(lineage: Lineage, data: unknown, beside?: Beside): Counts {
     const marks = [...this.#builders.values()].map((builder) => [builder, builder.rows] as const)
-    const [rows, textUnits, buckets] = [this.#rows, this.#textUnits, new Map(this.#buckets)]
+    const [rows, textUnits] = [this.#rows, this.#textUnits]
+    const takeBack = this.#longTexts.mark()
     const seen: Array<string> = []
     try {
       return this.#add(lineage, data, beside && { ...beside, note: (id) => seen.push(id) })
@@ -162,7 +145,7 @@ export class Normaliser {
       for (const [builder, before] of marks) builder.cutTo(before)
       this.#rows = rows
       this.#textUnits = textUnits
-      this.#buckets = buckets
+      takeBack()
       for (const id of seen) beside?.seen.delete(id)
       throw defect
     }
@@ -259,16 +242,9 @@ export class Normaliser {
     // `record` and `extra` stand last, and are the only cells without a natural limit.
     const last = cells[cells.length - 1]
     const units = typeof last === "string" ? last.length : 0
-    this.#pour(builder.spec.name, units)
+    this.#longTexts.add(builder.spec.name, units)
     this.#textUnits += units
     this.#rows++
-  }
-
-  #pour(table: string, units: number): void {
-    const level = Math.max(0, (this.#buckets.get(table) ?? 0) - shortTextUnits)
-    const filled = units > shortTextUnits ? level + units : level
-    if (filled > bucketUnits) throw new BoundBroken(`${table} could not hold its long texts beside those before them`)
-    this.#buckets.set(table, filled)
   }
 
   /** The builders by table name. Whoever takes their rows away by hand must not use `flush` beside it. */
@@ -306,15 +282,5 @@ const nothingCounted: Counts = {
   byProduct: new Map(),
   tally: tallyOf([]),
 }
-
-const lineageCells = (lineage: Lineage, record_id: string): ReadonlyArray<Cell> => [
-  lineage.run_id,
-  lineage.task_id,
-  lineage.execution_id,
-  lineage.session_id,
-  lineage.customer_id,
-  lineage.engine_reference,
-  record_id,
-]
 
 export const makeNormaliser = (families: ReadonlyArray<RecordFamily>): Normaliser => new Normaliser(families)

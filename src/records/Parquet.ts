@@ -38,8 +38,7 @@ export const parquetBytes = (
     // A dictionary of values that are nearly all different costs time and saves nothing.
     if (each.repeats === true) builder = builder.setColumnDictionaryEnabled(each.name, true)
     // Nobody looks for the smallest JSON, and the writer keeps a whole copy of the smallest and the largest.
-    if (each.type === "JSON")
-      builder = builder.setColumnStatisticsEnabled(each.name, EnabledStatistics.None)
+    if (each.type === "JSON") builder = builder.setColumnStatisticsEnabled(each.name, EnabledStatistics.None)
   }
   // Table and properties are consumed by the writer: nothing is left to free.
   return writeParquet(WasmTable.fromIPCStream(tableToIPC(table, "stream")), builder.build())

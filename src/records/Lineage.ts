@@ -1,0 +1,26 @@
+/**
+ * Where a body comes from: the first columns of every row that is made of it, so that each row of each table
+ * names its run, task, execution, session, customer and engine.
+ */
+import type { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../contract/Ids.ts"
+import type { Cell } from "./ColumnData.ts"
+
+export interface Lineage {
+  readonly run_id: RunId
+  readonly task_id: TaskId
+  readonly execution_id: ExecutionId | null
+  readonly session_id: SessionId | null
+  readonly customer_id: CustomerId | null
+  readonly engine_reference: EngineReference | null
+}
+
+/** The first cells of a record's rows, in the order of the tables' columns. */
+export const lineageCells = (lineage: Lineage, record_id: string): ReadonlyArray<Cell> => [
+  lineage.run_id,
+  lineage.task_id,
+  lineage.execution_id,
+  lineage.session_id,
+  lineage.customer_id,
+  lineage.engine_reference,
+  record_id,
+]
