@@ -46,8 +46,8 @@ export const swapFiles = Effect.fnUntraced(function* (buildPath: string, finalPa
   if (!existsSync(buildPath)) return yield* failed(new Error("there is no file to publish"))
   if (!(yield* Effect.try({ try: () => isDatabase(buildPath), catch: failed })))
     return yield* failed(new Error("it is no database"))
-  // A database whose log remains is incomplete without it, and the log does not travel with a rename. One that was
-  // closed has none: opening it once more would cost as much as a small night's rows.
+  // A database whose log remains is incomplete without it, and the log does not travel with a rename.
+  // One that was closed has none: opening it once more would cost as much as a small night's rows.
   const log = `${buildPath}.wal`
   if (existsSync(log)) yield* Effect.tryPromise({ try: () => checkpoint(buildPath), catch: failed })
   if (existsSync(log)) return yield* failed(new Error("a write-ahead log remains after the checkpoint"))

@@ -115,7 +115,8 @@ export const countDifferences = Effect.fnUntraced(function* (
   const names = publishedTables(families).map(({ name }) => name)
   const counts = names.map(
     (name) =>
-      `SELECT ${literal(name)} AS name, run_id, count(*)::INTEGER AS rows FROM ${identifier(name)} GROUP BY run_id`,
+      `SELECT ${literal(name)} AS name, run_id, count(*)::INTEGER AS rows
+        FROM ${identifier(name)} GROUP BY run_id`,
   )
   const rows = yield* connection.rows(counts.join(" UNION ALL "))
   const byTable = Map.groupBy(rows, (row) => String(row["name"]))
@@ -151,7 +152,7 @@ const numberRuns = (connection: Connection, sequences: ReadonlyMap<string, numbe
     { discard: true },
   )
 
-/** All that holds no rows, in one transaction: each of some five hundred statements would be synced for itself. */
+/** All that holds no rows, in one transaction: each of five hundred statements would be synced for itself. */
 const dictionaryOf = (
   { families, manifest }: BuildOptions,
   tables: ReadonlyArray<TableSpec>,

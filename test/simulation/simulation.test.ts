@@ -1,6 +1,6 @@
 /**
  * A short sample of the simulation, and for each promise that its observer watches a planted defect that it must see.
- * The nights are small, as most defects show in small ones; the long campaign is `npm run simulate -- --seeds N`.
+ * The nights are small: most defects show in small ones. The long campaign is `npm run simulate -- --seeds N`.
  */
 import { fileURLToPath } from "node:url"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -28,7 +28,7 @@ const night = (seed: number, plant?: Plant): NightOutcome => {
   return runSimulatedNight({ ...plan, job }, families, plant)
 }
 
-/** The promises broken in the first of a few nights that breaks one; `from` is a short night in which it shows today. */
+/** The promises broken in the first of a few nights that breaks one; in night `from` it shows today. */
 const promisesBroken = (from: number, plant: Plant): ReadonlyArray<number> => {
   for (let seed = from; seed < from + 24; seed++) {
     const broken = violationsOf(night(seed, plant)).map(({ promise }) => promise)
