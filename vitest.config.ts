@@ -2,11 +2,14 @@
  * How the tests run: on two cores in plain threads. The files of a thread share one module graph, because loading Effect
  * anew for each of them cost as much as the tests; nothing in it is global, and who changes a global puts it back.
  * Their folders lie in memory where there is enough of it: publishing waits for the disk three quarters of its time.
+ * The longest files come first, so that both threads end together.
  */
 import { spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { defineConfig } from "vitest/config"
+import { BaseSequencer } from "vitest/node"
+import type { TestSpecification } from "vitest/node"
 
 /** What all folders of a run need at once, several times over. */
 const memoryBytesMin = 2_000_000_000
@@ -32,6 +35,40 @@ const memory = "/dev/shm"
 const isList = process.argv.includes("list")
 const mayMove = !isList && process.env["TMPDIR"] === undefined && holdsTests(memory)
 
+/** In seconds, roughly: a clean clone knows no durations, and the size of a file says little about them. */
+const longest = [
+  "acceptance/HostileTime", // 34, nearly all of it waiting
+  "acceptance/Life", // 30
+  "acceptance/Acquaint", // 20
+  "attack/Attack",
+  "canaries/Echoes",
+  "cli/commands/Tokens",
+  "publishing/Repair",
+  "simulation/simulation",
+  "conformance/Traffic", // 12
+  "publishing/PublisherDuckDb",
+  "acceptance/DemoSet",
+  "faults/Unusable",
+  "cli/Processes",
+  "cli/DamagedLedger",
+  "cli/Webhooks",
+  "acceptance/Ends",
+  "jobs/HostileFiles",
+  "project/readme",
+  "acceptance/ReadingNights",
+  "secrets/JsonTokens", // 5
+].map((name) => `/test/${name}.test.ts`)
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: Array<TestSpecification>): Promise<Array<TestSpecification>> {
+    const place = ({ moduleId }: TestSpecification) => {
+      const index = longest.findIndex((name) => moduleId.endsWith(name))
+      return index < 0 ? longest.length : index
+    }
+    return (await super.sort(files)).toSorted((a, b) => place(a) - place(b))
+  }
+}
+
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
@@ -42,7 +79,7 @@ export default defineConfig({
     hookTimeout: 20_000,
     teardownTimeout: 5_000,
     restoreMocks: true,
-    sequence: { hooks: "list" },
+    sequence: { hooks: "list", sequencer: LongestFirst },
     env: mayMove ? { TMPDIR: memory } : {},
   },
 })

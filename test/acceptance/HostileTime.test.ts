@@ -59,7 +59,8 @@ const quick = `execution: { max_wait: 3 seconds }
 retry: { max_attempts: 2, base: 100 millis, max: 200 millis }
 flow_results: { wait_final: 6 seconds }`
 
-describe("answers that never end", () => {
+// Each waits half a minute for what never comes: they wait together.
+describe.concurrent("answers that never end", () => {
   it("cost their own tasks, for seconds after max_wait", async () => {
     const made = await scene(
       {

@@ -1,22 +1,21 @@
 /**
- * Exit codes as a cron line sees them: the program itself, from its sources, in processes of its own. What a run
- * answers when it is over (0, 3 and 4) is told in `test/report`.
+ * Exit codes as a cron line sees them: the program itself in processes of its own. What a run answers when it is over
+ * (0, 3 and 4) is told in `test/report`.
  */
 import { spawn } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
 import { Effect } from "effect"
 import { afterAll, describe, expect, it } from "vitest"
 import { claimFolder } from "../../src/cli/OutputGuard.ts"
 import { DurableFiles } from "../../src/foundation/DurableFile.ts"
 import { machineCalls } from "../../src/foundation/FileCalls.ts"
 import { lockFolder } from "../../src/foundation/FolderLock.ts"
+import { program } from "../acceptance/BuiltCommand.ts"
 
 const root = mkdtempSync(join(tmpdir(), "exit-codes-"))
 const output = join(root, "output")
-const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url))
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 
 /** Ends with the exit code; `seen` looks at what stderr has said so far and may send a signal. */
@@ -27,7 +26,7 @@ const nightjar = (
 ): Promise<{ readonly code: number | null; readonly stderr: string }> =>
   new Promise((resolve) => {
     const env = { ...process.env, NIGHTJAR_OUTPUT: output, DEMO_PASSWORD: "hunter22", ...more }
-    const child = spawn(process.execPath, [main, ...args], {
+    const child = spawn(process.execPath, [program(), ...args], {
       cwd: root,
       env,
       stdio: ["ignore", "ignore", "pipe"],

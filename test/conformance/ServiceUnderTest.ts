@@ -12,17 +12,17 @@ import { fileURLToPath } from "node:url"
 import { stringify } from "yaml"
 import type { Reading } from "../../src/sandbox/state/Reading.ts"
 import { encodeReading } from "../../src/sandbox/readings/ReadingFile.ts"
+import { program } from "../acceptance/BuiltCommand.ts"
 import { isObject } from "../project/schemaNodes.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
-const program = join(root, "src/main.ts")
 const secret = "sandbox-app-1"
 
 const running = new Set<ChildProcess>()
 process.on("exit", () => running.forEach((child) => child.kill("SIGKILL")))
 
 const start = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}): ChildProcess => {
-  const child = spawn(process.execPath, [program, ...args], {
+  const child = spawn(process.execPath, [program(), ...args], {
     cwd: root,
     stdio: ["ignore", "pipe", "pipe"],
     env: { ...process.env, NO_COLOR: "1", ...env },

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { copyFileSync, existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -234,6 +234,22 @@ describe("atomicSwap", () => {
       assert.isFalse(existsSync(`${final}.wal`))
       const after = yield* opened({ path: final, access: "read-only" })
       assert.deepStrictEqual(yield* after.rows("SELECT * FROM t"), [{ version: 3 }])
+    }).pipe(Effect.scoped, Effect.provide(DuckDb.layer)),
+  )
+
+  it.effect("publishes what stood only in the log of a build that nobody closed", () =>
+    Effect.gen(function* () {
+      const at = yield* folder
+      const final = join(at, "nightjar.duckdb")
+      const duckdb = yield* DuckDb
+      const writer = yield* opened({ path: join(at, "open"), access: "read-write" })
+      yield* writer.run("CREATE TABLE t AS SELECT 4 AS version")
+      // As a crash leaves it.
+      for (const ending of ["", ".wal"]) copyFileSync(join(at, `open${ending}`), join(at, `build${ending}`))
+      yield* duckdb.atomicSwap(join(at, "build"), final)
+      assert.isFalse(existsSync(join(at, "build.wal")))
+      const after = yield* opened({ path: final, access: "read-only" })
+      assert.deepStrictEqual(yield* after.rows("SELECT * FROM t"), [{ version: 4 }])
     }).pipe(Effect.scoped, Effect.provide(DuckDb.layer)),
   )
 

@@ -8,6 +8,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll, describe, expect, it } from "vitest"
+import { program } from "../acceptance/BuiltCommand.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 const readme = readFileSync(join(root, "README.md"), "utf8")
@@ -17,7 +18,7 @@ const output = mkdtempSync(join(tmpdir(), "nightjar-readme-"))
 afterAll(() => rmSync(output, { recursive: true, force: true }))
 
 const nightjar = (args: ReadonlyArray<string>) =>
-  spawnSync(process.execPath, ["src/main.ts", ...args, "--output", output], {
+  spawnSync(process.execPath, [program(), ...args, "--output", output], {
     cwd: root,
     encoding: "utf8",
     env: { ...process.env, NO_COLOR: "1", COLUMNS: "120" },
@@ -27,7 +28,7 @@ const nightjar = (args: ReadonlyArray<string>) =>
 const served = (args: ReadonlyArray<string>): Promise<string> =>
   new Promise((resolve) => {
     const free = args.map((arg, index) => (args[index - 1] === "--port" ? "0" : arg))
-    const server = spawn(process.execPath, ["src/main.ts", ...free], { cwd: root })
+    const server = spawn(process.execPath, [program(), ...free], { cwd: root })
     let stdout = ""
     server.stdout.setEncoding("utf8").on("data", (chunk: string) => {
       stdout += chunk

@@ -8,6 +8,7 @@ import { createServer, request } from "node:http"
 import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { setTimeout as wait } from "node:timers/promises"
 import { Effect, Redacted } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { lockFolder } from "../../../src/foundation/FolderLock.ts"
@@ -90,7 +91,7 @@ polling: { min: 100 millis, max: 300 millis }
 flow_results: { enabled: false }
 engines: [{ reference: "sandbox-bank:website", features: [accounts_read, cards_read] }]
 customers:
-  - { id: k-1, tokenized_access: true, parameters: { username: ok+queue-1+run-60, password: long-password } }
+  - { id: k-1, tokenized_access: true, parameters: { username: ok+queue-1+run-6, password: long-password } }
 `,
   )
   return `${name}.yaml`
@@ -174,7 +175,7 @@ const startElsewhere = async (customer_id: string) => {
   const { execution_id, ticket } = (await answer.json()) as Readonly<
     Record<"execution_id" | "ticket", string>
   >
-  for (let text = ""; !text.includes("AUTH_OK");)
+  for (let text = ""; !text.includes("AUTH_OK"); await wait(20))
     text = await (await fetch(`${base}/api/executions/handler/v1/${execution_id}`, { headers })).text()
   return { execution_id, ticket }
 }

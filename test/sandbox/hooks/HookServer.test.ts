@@ -4,11 +4,9 @@ import type { AddressInfo } from "node:net"
 import { spawn } from "node:child_process"
 import type { ChildProcess } from "node:child_process"
 import { createInterface } from "node:readline"
-import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll, expect, it } from "vitest"
+import { program } from "../../acceptance/BuiltCommand.ts"
 import { field } from "../server/Caller.ts"
-
-const main = fileURLToPath(new URL("../../../src/main.ts", import.meta.url))
 
 interface Post {
   readonly url: string
@@ -55,7 +53,7 @@ const stderr: Array<string> = []
 beforeAll(async () => {
   await new Promise<void>((resolve) => target.listen(0, "127.0.0.1", resolve))
   const hooks = `http://127.0.0.1:${(target.address() as AddressInfo).port}/in?a=1`
-  const args = [main, "sandbox", "--port", "0", "--speed", "200", "--webhooks", hooks]
+  const args = [program(), "sandbox", "--port", "0", "--speed", "200", "--webhooks", hooks]
   service = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] })
   service.stderr?.on("data", (chunk: Buffer) => stderr.push(chunk.toString("utf8")))
   const { stdout } = service
