@@ -1,8 +1,7 @@
 /**
- * The table of ends: every reason that a task can end with, the service's own and ours, and what follows
- * from it. Whoever plans, executes, publishes or reports reads it here, and the tables for people are
- * generated from it. What a row does not say is decided here too: refused starts, refused logins, unlisted
- * values.
+ * The table of ends: every reason a task can end with, the service's own and ours, and what follows from
+ * it. Planning, execution, publishing and the report read it here, and the tables for people are generated
+ * from it. This module also decides what no row says: refused starts, refused logins, unlisted values.
  */
 import { Schema } from "effect"
 import { statusReasonsByCode } from "../contract/Vocabulary.ts"
@@ -16,7 +15,7 @@ import type { ServiceReason } from "./ServiceEnds.ts"
 export type Reason = ServiceReason | keyof typeof ownEnds
 export const ends: { readonly [R in Reason]: EndRow } = { ...serviceEnds, ...ownEnds }
 
-/** A word of the service, which may be one that nobody listed. */
+/** A word of the service, possibly one that the reference does not list. */
 const SaidReason = Schema.String.pipe(Schema.brand("SaidReason"))
 /** What a task is settled with: a reason of the table, or a word of the service. */
 export const SettledReason = Schema.Union([
@@ -29,7 +28,7 @@ export interface Verdict {
   readonly outcome: Outcome
   readonly reason: SettledReason
   readonly who_acts: WhoActs
-  /** For people, where the reason alone does not say enough; holds no value of a parameter. */
+  /** For people, if the reason alone does not say enough; contains no value of a parameter. */
   readonly message?: string
 }
 
@@ -39,14 +38,14 @@ const verdict = ({ outcome, who_acts }: Pick<EndRow, "outcome" | "who_acts">, re
   who_acts,
 })
 
-/** The verdict with a reason of the table. */
+/** The verdict for a reason of the table. */
 export const own = (reason: Reason): Verdict => verdict(ends[reason], reason)
 
-/** The same of a task that is never started. */
+/** The same for a task that is never started. */
 export const beforeStart = (reason: Reason): Verdict =>
   verdict(ends[reason].unstarted ?? ends[reason], reason)
 
-/** A success of which a body is not in the tables is none. */
+/** A success is not a success if one of its bodies is missing from the tables. */
 export const notInTables: Verdict = { ...own("ANSWER_UNUSABLE"), outcome: "partial" }
 
 /** Whether tasks end with this reason; else it may be one of a feature. */

@@ -42,18 +42,21 @@ export const featureEnds: { readonly [R in FeatureStatusReason]: Row.EndRow | un
     "Correct them in the job; `nightjar plan` names the fields.",
   ),
   FEATURE_COMPLETED: Row.succeeded("The feature was read.", "Nothing to do."),
-  FEATURE_PARTIAL: Row.partial("The feature was read in part.", report),
+  FEATURE_PARTIAL: Row.partial("The feature was partly read.", report),
   FEATURE_FAILED: Row.engineerActs("The engine failed to read the feature.", report),
-  FEATURE_DISABLED: Row.engineerActs("The feature is switched off.", "Take it out of the job."),
+  FEATURE_DISABLED: Row.engineerActs("The feature is disabled.", "Remove it from the job."),
   FEATURE_NOT_IMPLEMENTED: Row.engineerActs(
     "The engine does not have the feature.",
-    "Take it out of the job.",
+    "Remove it from the job.",
   ),
   FEATURE_TEMPORARY_ERROR: Row.serviceActs(
     "The feature could not be read at that time.",
     "`nightjar rerun` tries again.",
   ),
-  FEATURE_INTERNAL_ERROR: Row.engineerActs("The service had an internal error over the feature.", report),
+  FEATURE_INTERNAL_ERROR: Row.engineerActs(
+    "The service had an internal error while reading the feature.",
+    report,
+  ),
 }
 
 /** Undefined where the end of its task counts. A value that the reference does not list is no success. */

@@ -41,9 +41,9 @@ export const answeredBy = <A, R, E = never>(
     ? call
     : Effect.flatMap(Clock.currentTimeMillis, (now) => {
         const lost = () =>
-          Effect.fail(new AnswerLost({ message: "there was no answer before the time was over" }))
+          Effect.fail(new AnswerLost({ message: "there was no answer before the time was up" }))
         return untilAt <= now
-          ? Effect.fail(new NotSent({ message: "the time was over; nothing was sent" }))
+          ? Effect.fail(new NotSent({ message: "the time was up; nothing was sent" }))
           : Effect.timeoutOrElse(call, { duration: untilAt - now, orElse: lost })
       })
 

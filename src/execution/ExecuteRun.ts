@@ -153,7 +153,7 @@ const resume = Effect.fnUntraced(function* (night: Night, book: Book) {
 
 /** An earlier process read the answer to the start, and died before it could settle the task. */
 const unusableStart = Effect.fail(
-  new AnswerUnusable({ what: "start", why: "an earlier process could make nothing of it" }),
+  new AnswerUnusable({ what: "start", why: "an earlier process could not use it" }),
 )
 
 const enlistSession = Effect.fnUntraced(function* (night: Night, session: SessionWork) {

@@ -47,7 +47,7 @@ export const defectText = (defect: unknown): string => {
   const kind = defect instanceof Error ? defect.name : typeof defect
   const frame =
     defect instanceof Error ? /\bat (?:async )?([\w.#$<> ]+) \(/.exec(defect.stack ?? "")?.[1] : undefined
-  return `a defect of the program (${kind}${frame === undefined ? "" : ` in ${frame}`})`
+  return `a defect in the program (${kind}${frame === undefined ? "" : ` in ${frame}`})`
 }
 
 /** The defect of a cause that holds nothing else; undefined where it failed or was interrupted. */
@@ -109,8 +109,8 @@ const landAside = Effect.fnUntraced(function* (about: Handled, bytes: Uint8Array
 
 const placeText = ({ landed }: AnswerUnusable, run_id: RunId): string =>
   landed === undefined
-    ? "no body of it could be kept"
-    : `what was kept of it is landing/${run_id}/${landed.segment} at ${landed.offset}, ${landed.bytes} bytes`
+    ? "its body could not be kept"
+    : `the part kept is landing/${run_id}/${landed.segment} at ${landed.offset}, ${landed.bytes} bytes`
 
 /** For people: what could not be used, why, and where it is. */
 export const unusableText = (failure: AnswerUnusable, run_id: RunId): string =>

@@ -94,7 +94,7 @@ const keptFacts = (closed: typeof AttemptClosed.Type | undefined, message: strin
   return [{ _tag: "AttemptKept", ...ids, reason: "ANSWER_UNUSABLE", families: [], message }]
 }
 
-const loginText = "; its login may have been refused: `nightjar credentials release` lets it be sent again"
+const loginText = "; its login may have been refused: `nightjar credentials release` allows it again"
 
 /** A login whose outcome nobody could read may have been refused: it waits until somebody has looked. */
 const unknownLogin = (night: Night, book: Book): ReadonlyArray<Fact> => {

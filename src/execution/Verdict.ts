@@ -42,7 +42,7 @@ const answersText = (pulled: Pulled): string =>
   pulled
     .flatMap(({ source, reading }) => {
       if (reading._tag === "Final" || reading._tag === "Unfinished") return []
-      const said = reading.http_status === undefined ? "cannot be asked for this id" : reading.http_status
+      const said = reading.http_status === undefined ? "cannot be read with this id" : reading.http_status
       return [`${source.name}: ${said}`]
     })
     .join(", ")

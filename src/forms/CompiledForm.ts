@@ -92,14 +92,14 @@ const compileCheck = (
 ): CompiledForm["check"] => {
   const warn = (message: string) => {
     if (warnings.length < warningsMax && !warnings.includes(message)) warnings.push(message)
-    else if (warnings.length === warningsMax) warnings.push("and more of this form is not checked")
+    else if (warnings.length === warningsMax) warnings.push("and other parts of this form are not checked")
   }
   validator.warn = warn
   try {
     const validate = validator.ajv.compile(schema)
     return (value) => (validate(value) === true ? [] : [...(validate.errors ?? [])])
   } catch {
-    warn("this form could not be understood; values are sent without a check")
+    warn("this form could not be understood; values are sent unchecked")
     return () => []
   }
 }

@@ -205,13 +205,14 @@ const isoDate = /^(\d{4})-(\d{2})-(\d{2})$/
 
 const complainOfDate = (value: unknown): Complaint | undefined => {
   if (typeof value !== "string" || value.trim() === "") {
-    return wrong("must be a date, as 2026-01-31, or a phrase, as `30 days ago`")
+    return wrong("must be a date such as 2026-01-31 or a phrase such as `30 days ago`")
   }
   if (relativeDate.test(value)) return undefined
   if (isoDate.test(value)) return isRealDate(value) ? undefined : wrong("is not a calendar date")
   return {
     certain: false,
-    message: "is neither a date, as 2026-01-31, nor a phrase that the reference shows; it is sent as it is",
+    message:
+      "is neither a date such as 2026-01-31 nor a phrase that the reference shows; it is sent as it is",
   }
 }
 

@@ -79,7 +79,7 @@ const startThread = Effect.fnUntraced(function* ({ memoryMb, startWithin }: Boun
     listen(thread, {
       message: () => resume(Effect.void),
       error: ({ message }) => resume(Effect.fail(notStarted(message))),
-      exit: () => resume(Effect.fail(notStarted("it ended at once"))),
+      exit: () => resume(Effect.fail(notStarted("it ended immediately"))),
     }),
   )
   yield* ready.pipe(
@@ -105,7 +105,7 @@ const askThread = (thread: Worker, request: FormRequest, { memoryMb, answerWithi
     const silence = listen(thread, {
       message: (answer: FormAnswer) => resume(Effect.succeed(answer)),
       error: (cause) => resume(Effect.fail(unusable(tellEnd(cause, memoryMb)))),
-      exit: () => resume(Effect.fail(unusable("checking it ended the checker"))),
+      exit: () => resume(Effect.fail(unusable("the checker exited while checking it"))),
     })
     thread.ref()
     thread.postMessage(request)
@@ -121,7 +121,7 @@ const askThread = (thread: Worker, request: FormRequest, { memoryMb, answerWithi
 const tellEnd = (cause: unknown, memoryMb: number): string =>
   cause instanceof Error && "code" in cause && cause.code === "ERR_WORKER_OUT_OF_MEMORY"
     ? `checking it takes more than ${memoryMb} MB`
-    : "checking it breaks the checker"
+    : "checking it crashes the checker"
 
 const make = Effect.fnUntraced(function* (within: Bounds) {
   const turn = yield* Semaphore.make(1)

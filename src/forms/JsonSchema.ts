@@ -95,7 +95,7 @@ export const toJsonSchema = (form: JsonSchema): Conversion => {
     const name = /^#\/(?:\$defs|definitions|components\/schemas)\/([^/]+)$/.exec(reference)?.[1]
     const plain = name === undefined ? undefined : unescape(name)
     if (plain !== undefined && named.has(plain)) return definitionPointer(plain)
-    warnings.add("a reference of this form leads nowhere; what it stands for is not checked")
+    warnings.add("a reference in this form has no target; the part it refers to is not checked")
     return undefined
   }
   const schema = convert({ ...form, $defs: definitions }, 0)

@@ -57,7 +57,7 @@ export const checkValues = (form: CompiledForm, values: Values): Findings => {
   }
   for (const [name, value] of Object.entries(values)) {
     if (typeof value === "string" && value.length > comparedMax)
-      warnings.push({ loc: [name], message: "is too long to be compared with patterns" })
+      warnings.push({ loc: [name], message: "is too long to be matched against patterns" })
     if (form.fields.has(name)) continue
     const message = `is not a field of this engine's form${cutSaid(suggestion(name, [...form.fields]))}`
     if (form.takesOthers || exempt.has(name)) warnings.push({ loc: [name], message })
@@ -117,11 +117,11 @@ const messageOf = (error: ErrorObject): string => {
       return `must be one of ${JSON.stringify(allowed)}`
     }
     case "additionalProperties":
-      return error.instancePath === "" ? "is refused by the form" : "holds a field that the form refuses"
+      return error.instancePath === "" ? "is refused by the form" : "contains a field that the form refuses"
     case "uniqueItems":
-      return "must not hold the same item twice"
+      return "must not contain the same item twice"
     default:
-      return error.message ?? "breaks the form"
+      return error.message ?? "does not fit the form"
   }
 }
 
@@ -139,7 +139,7 @@ const boundIssues = (issues: ReadonlyArray<Issue>): ReadonlyArray<Issue> =>
     ? issues
     : [
         ...issues.slice(0, issuesMax),
-        { loc: [], message: `${issues.length - issuesMax} more faults of this kind are not listed` },
+        { loc: [], message: `${issues.length - issuesMax} more problems of this kind are not listed` },
       ]
 
 /** Undefined when no field changed. Only fields that broke the form as they were are touched. */

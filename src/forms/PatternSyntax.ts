@@ -125,7 +125,7 @@ const grow = (reading: Reading, sizes: Sizes, by: number, newest = by): void => 
   const total = (sizes.open.pop() ?? 0) + by
   sizes.open.push(total)
   sizes.newest = newest
-  if (total > sizeMax) reading.refused = "it repeats more than can be written out"
+  if (total > sizeMax) reading.refused = "it repeats too often"
 }
 
 /** `times` is how often the sign before it is written out. */
@@ -138,10 +138,11 @@ const repetitionAt = (pattern: string, at: number) => {
 
 const openGroup = (reading: Reading): string => {
   const rest = reading.pattern.slice(reading.at, reading.at + 4)
-  if (/^\(\?<?[=!]/.test(rest)) reading.refused = "it looks ahead or behind"
+  if (/^\(\?<?[=!]/.test(rest)) reading.refused = "it uses lookahead or lookbehind"
   const named = rest.startsWith("(?<")
   const plain = !rest.startsWith("(?")
-  if (!plain && !named && !rest.startsWith("(?:")) reading.refused ??= "it changes its flags halfway"
+  if (!plain && !named && !rest.startsWith("(?:"))
+    reading.refused ??= "it changes its flags inside the pattern"
   reading.at = named ? reading.pattern.indexOf(">", reading.at) + 1 : reading.at + (plain ? 1 : 3)
   return "(?:"
 }
@@ -207,7 +208,7 @@ const character = (reading: Reading): Sign => {
     return { _tag: "Set", inClass: set }
   }
   if (/[1-9k]/.test(sign) || /^0\d/.test(pattern.slice(at + 1, at + 3)))
-    reading.refused ??= "it refers back to what it matched"
+    reading.refused ??= "it uses a backreference"
   if (sign === "p" || sign === "P") return property(reading)
   return escaped(reading, sign)
 }
@@ -249,7 +250,7 @@ const property = (reading: Reading): Sign => {
   const [whole, negation, script, name] =
     /^\\([pP])\{(?:(Script=|sc=)([A-Z][A-Za-z_]+)|[A-Z][a-z]?)\}/.exec(text) ?? []
   if (whole === undefined || !reading.unicode) {
-    reading.refused ??= "it names a property of characters that is not known here"
+    reading.refused ??= "it uses an unknown character property"
     reading.at += 2
     return { _tag: "Set", inClass: "" }
   }

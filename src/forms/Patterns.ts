@@ -25,7 +25,7 @@ const compile = (pattern: string): Compiled => {
   try {
     return { expression: RE2JS.compile(translation.source) }
   } catch {
-    return { why: "it repeats more than can be written out, or names what is not known here" }
+    return { why: "it repeats too often or uses a name that is not known" }
   }
 }
 

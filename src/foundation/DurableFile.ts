@@ -60,8 +60,8 @@ export class AppendedFile {
   }
 }
 
-const unchanged = "what stood there before is unchanged"
-const undecided = "the new version stands there, but a power cut may undo it"
+const unchanged = "the previous version is unchanged"
+const undecided = "the new version is in place, but a power failure may undo it"
 
 export class DurableFiles {
   readonly #calls: FileCalls

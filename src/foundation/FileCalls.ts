@@ -110,7 +110,7 @@ export const writeAll = (calls: FileCalls, path: string, descriptor: number, byt
   attempt("write", path, () => {
     for (let from = 0; from < bytes.length;) {
       const written = calls.write(descriptor, bytes, from)
-      if (written <= 0) throw new Error("the machine takes no more bytes")
+      if (written <= 0) throw new Error("no more bytes can be written")
       from += written
     }
   })

@@ -52,5 +52,5 @@ export const nearestName = (name: string, known: ReadonlyArray<string>): string 
 export const suggestion = (name: string, known: ReadonlyArray<string>): string => {
   const nearest = nearestName(name, known)
   if (nearest !== undefined) return `; did you mean \`${nearest}\`?`
-  return known.length > 0 && known.length <= 20 ? `; known here: ${known.join(", ")}` : ""
+  return known.length > 0 && known.length <= 20 ? `; known names: ${known.join(", ")}` : ""
 }

@@ -31,7 +31,7 @@ const wanted = (ast: SchemaAST.AST): string => {
   if (SchemaAST.isLiteral(ast)) return `\`${String(ast.literal)}\``
   if (SchemaAST.isObjects(ast)) return "a mapping"
   if (SchemaAST.isArrays(ast)) return "a list"
-  if (SchemaAST.isString(ast)) return "a text (in quotes where YAML reads something else)"
+  if (SchemaAST.isString(ast)) return "a string (quote it if YAML reads it as something else)"
   if (SchemaAST.isNumber(ast)) return "a number"
   return SchemaAST.isBoolean(ast) ? "true or false" : "another value"
 }

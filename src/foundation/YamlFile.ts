@@ -19,7 +19,7 @@ export const problemLines = (problems: ReadonlyArray<Problem>): string =>
 /** `; did you mean …?`, or all that is known. */
 export const suggest = (word: string, known: ReadonlyArray<string>): string => {
   const near = nearestName(word, known)
-  return near === undefined ? `; known here: ${known.join(", ")}` : `; did you mean \`${near}\`?`
+  return near === undefined ? `; known names: ${known.join(", ")}` : `; did you mean \`${near}\`?`
 }
 
 const unknownKey = (key: string, known: ReadonlyArray<string>): string =>

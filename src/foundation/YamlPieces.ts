@@ -69,7 +69,7 @@ export const mayHaveAnchors = (source: string): boolean => /(?:^|[\s,[{:-])&/m.t
 /** Anchors may be meant from anywhere, and directives speak of the whole file. */
 const isWhole = (source: string): boolean => mayHaveAnchors(source) || /^%/m.test(source)
 
-export const oneDocument = "a file holds one document only"
+export const oneDocument = "a file must contain a single document"
 
 /** Throws what the library throws of its own: a stack overflow. */
 export const readInPieces = (source: string, lines: LineCounter, onPiece: OnPiece): ReadText => {
@@ -122,5 +122,5 @@ export const readInPieces = (source: string, lines: LineCounter, onPiece: OnPiec
 const tooLong = `this is longer than ${scalarMax} characters; is a quote missing?`
 
 const tooMuch =
-  "up to here the file contains more than can be read at once: write the customers as a list of lines that " +
-  "begin with -, or put them into a csv or ndjson file"
+  "up to here the file contains more than can be read at once: write the customers as a list, one per line " +
+  "beginning with -, or put them into a csv or ndjson file"

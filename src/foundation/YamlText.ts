@@ -35,18 +35,18 @@ const aliasedMax = 500_000
  * The parser's own messages may quote the file, which may hold secrets: each of these says the same without.
  */
 const syntaxMessages: Readonly<Record<string, string>> = {
-  BAD_ALIAS: "this alias (*) has no anchor (&) before it; put a value that begins with * in quotes",
-  BAD_DQ_ESCAPE: "this escape is unknown in double quotes; use single quotes",
+  BAD_ALIAS: "this alias (*) has no anchor (&) before it; quote a value that begins with *",
+  BAD_DQ_ESCAPE: "this escape sequence is unknown in double quotes; use single quotes",
   BAD_INDENT: "the indentation is wrong here",
-  BAD_SCALAR_START: "a value cannot begin with this character; put it in quotes",
+  BAD_SCALAR_START: "a value cannot begin with this character; quote it",
   BLOCK_AS_IMPLICIT_KEY: "this cannot be a key; is the indentation right?",
-  DUPLICATE_KEY: "this key is there twice",
+  DUPLICATE_KEY: "this key appears twice",
   MISSING_CHAR: "something is missing here: a colon, a comma, a quote or a bracket",
   MULTILINE_IMPLICIT_KEY: "a key must be on one line; is a colon or a quote missing?",
   MULTIPLE_DOCS: oneDocument,
-  TAB_AS_INDENT: "tabs cannot indent; use spaces",
-  TAG_RESOLVE_FAILED: "this tag (!) is unknown; put a value that begins with ! in quotes",
-  UNEXPECTED_TOKEN: "this cannot stand here",
+  TAB_AS_INDENT: "tabs are not allowed for indentation; use spaces",
+  TAG_RESOLVE_FAILED: "this tag (!) is unknown; quote a value that begins with !",
+  UNEXPECTED_TOKEN: "this is not allowed here",
 }
 
 /** Far above any honest mapping; each key is compared with all that are known. */
@@ -166,7 +166,7 @@ const valueOf = (reading: Reading, node: unknown, at: number, around: Around, in
     reading.tooMuch = true
     const deep = "this is nested too deeply, or an alias (*) contains itself"
     const many =
-      `up to here the file has more than ${nodesMax} values, ` + "aliases (*) counted as what they stand for"
+      `up to here the file has more than ${nodesMax} values, ` + "counting what aliases (*) stand for"
     reading.complain(at, depth > depthMax ? deep : many)
   }
   if (reading.tooMuch) return undefined
@@ -194,7 +194,7 @@ const mappingOf = (reading: Reading, node: YAMLMap, { members, depth }: Around, 
   for (const { key, value } of node.items) {
     const name = keyText(key)
     const keyAt = offsetOf(key) ?? 0
-    if (names.has(name)) reading.complain(keyAt, "this key is there twice")
+    if (names.has(name)) reading.complain(keyAt, "this key appears twice")
     if (names.size >= keysMax) {
       reading.complain(keyAt, `this mapping has more than ${keysMax} keys`)
       break

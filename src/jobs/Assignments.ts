@@ -184,7 +184,7 @@ const bindEngine = (
   const path = [...customer.path, "engines", index]
   const base = engines.get(written.reference)
   if (written.token !== undefined && written.parameters !== undefined) {
-    const message = "a `token` takes the place of `parameters`: keep either"
+    const message = "a `token` replaces `parameters`: keep one of the two"
     context.findings.error(context.document.place([...path, "token"], "key"), message)
   }
   const own = readParameters(context, written.parameters, [...path, "parameters"], folder)

@@ -108,7 +108,7 @@ export class CsvReader {
   private add(character: string): void {
     this.cell += character
     if (this.cell.length <= cellLengthMax) return
-    this.stop(this.cellAt, "this cell is longer than 1,000,000 characters; is its quote ever closed?")
+    this.stop(this.cellAt, "this cell is longer than 1,000,000 characters; is a closing quote missing?")
   }
 
   private stop(at: { readonly line: number; readonly column: number }, message: string): void {

@@ -57,7 +57,7 @@ const takeRow = (
     if (column === idColumn || column === engineColumn) {
       if (Predicate.isNullish(value)) continue
       if (Predicate.isString(value)) named[column] = value === "" ? undefined : value
-      else findings.error(placeOf(column), `\`${column}\` must be a text`)
+      else findings.error(placeOf(column), `\`${column}\` must be a string`)
       continue
     }
     const parameter = source.cells.read(column, value, placeOf(column))

@@ -39,13 +39,13 @@ export const makeCells = ({ references, folder, findings, from }: CellRules) => 
 
   const readReference = (column: string, text: string, place: Place): ParameterSource | undefined => {
     if (exec.test(text)) {
-      const message = "a command is never taken from a file of customers: write env:NAME or file:PATH"
+      const message = "a command is never read from a file of customers: write env:NAME or file:PATH"
       findings.error(place, message, `exec ${column}`)
       return undefined
     }
     const reference = parseReference(text, folder)
     if (reference !== undefined) return { _tag: "Reference", reference }
-    findings.error(place, "this reference names nothing: write env:NAME or file:PATH", `empty ${column}`)
+    findings.error(place, "this reference is empty: write env:NAME or file:PATH", `empty ${column}`)
     return undefined
   }
 

@@ -46,7 +46,7 @@ const makeList = () => {
       return
     }
     if (found.length > problemsMax) return
-    const more = "further problems are reported when these are corrected"
+    const more = "more problems may be reported once these are corrected"
     const entry = { first: { ...place, message: found.length === problemsMax ? more : message }, further: 0 }
     found.push(entry)
     if (key !== undefined) groups.set(key, entry)

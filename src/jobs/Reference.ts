@@ -52,11 +52,11 @@ export const readParameter = (value: unknown, folder: string): ParameterSource |
   if (typeof value === "string" && looksLikeReference(value)) {
     const reference = parseReference(value, folder)
     return reference === undefined
-      ? "this reference names nothing: write env:NAME, file:PATH or exec:COMMAND"
+      ? "this reference is empty: write env:NAME, file:PATH or exec:COMMAND"
       : { _tag: "Reference", reference }
   }
   if (typeof value === "object" && holdsReference(value)) {
-    return "references are read only as a parameter's whole value, not inside lists and mappings"
+    return "a reference must be a parameter's whole value; it is not read inside lists and mappings"
   }
   return { _tag: "Literal", value: Redacted.make(value) }
 }

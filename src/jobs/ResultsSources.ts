@@ -84,12 +84,12 @@ const checkRow = (findings: Findings, { source, placeOf }: Row): void => {
       "records"
     findings.error(placeOf("path"), message)
   }
-  if (families.length === 0) findings.error(placeOf("families"), "name one family at least; `*` is any")
+  if (families.length === 0) findings.error(placeOf("families"), "name at least one family; `*` means any")
   if (records.length === 0) {
-    findings.error(placeOf("records"), "name one field at least; `body` is the whole body")
+    findings.error(placeOf("records"), "name at least one field; `body` is the whole body")
   }
   for (const status of nothing.filter((one) => neverNothing.has(one))) {
-    const message = `${status} never says that an execution holds nothing here: take it out`
+    const message = `${status} never says that an execution has no records here: remove it`
     findings.error(placeOf("nothing"), message)
   }
   if (counts === "none" && enabled) {
@@ -104,7 +104,10 @@ const readRow = Effect.fnUntraced(function* (around: Surroundings, file: string,
   const { findings } = around
   const start: Place = { file, line: 1, column: 1 }
   if (!sourceNamePattern.test(name)) {
-    findings.error(start, "the file's name is the row's: a-z, 0-9 and _, a letter first, 64 at most")
+    findings.error(
+      start,
+      "the file's name is the source's name: a-z, 0-9 and _, starting with a letter, at most 64 characters",
+    )
     return undefined
   }
   const read = yield* Effect.result(readTextFile(file, bytesMax))

@@ -19,11 +19,11 @@ const idRule = `at most ${idCharactersMax} characters`
 export const isIdTooLong = (id: string): boolean => id.length > idCharactersMax
 export const idTooLong = (id: string): string => `expected ${idRule}, got ${id.length}`
 
-export const text = Schema.String.check(Schema.isMinLength(1, { expected: "a text that is not empty" }))
+export const text = Schema.String.check(Schema.isMinLength(1, { expected: "a non-empty string" }))
 
 export const jobName = Schema.String.check(
   Schema.makeFilter((value: string) => /^[a-z0-9-]{1,64}$/.test(value), {
-    expected: "a name of a-z, 0-9 and -, at most 64 letters",
+    expected: "a name of a-z, 0-9 and -, at most 64 characters",
     toJsonSchema: editorPattern("[a-z0-9-]{1,64}"),
   }),
 )
@@ -62,7 +62,7 @@ export const parseUrlBeside = (base_url: string, value: string): string | undefi
   parseServiceUrl(isPath(value) ? new URL(value, base_url).href : value)
 
 export const serviceUrlRule =
-  "an https:// address without user, query or fragment (plain http only to this machine, never to another)"
+  "an https:// address without user, query or fragment (plain http only to this machine)"
 
 export const serviceUrl = Schema.String.check(
   Schema.makeFilter((value: string) => parseServiceUrl(value) !== undefined, {

@@ -78,7 +78,7 @@ const groupCommit = Effect.fnUntraced(function* (landing: string, segmentBytesMa
     batch.forEach(({ done }, index) => {
       const ref = exit._tag === "Success" ? exit.value[index] : undefined
       // One ref per frame: an absent one would be a defect of the writer.
-      const answer = ref === undefined ? Exit.die("a frame without a place") : Exit.succeed(ref)
+      const answer = ref === undefined ? Exit.die("a frame without a position") : Exit.succeed(ref)
       Deferred.doneUnsafe(done, exit._tag === "Failure" ? Exit.failCause(exit.cause) : answer)
     })
   })
@@ -106,7 +106,7 @@ const groupCommit = Effect.fnUntraced(function* (landing: string, segmentBytesMa
 const refusalOf = (meta: PendingFrame["meta"]): string | undefined => {
   if (!isRunId(meta.run_id)) return "run_id may only hold a-z, 0-9, dot and hyphen"
   return Buffer.byteLength(JSON.stringify(meta)) > headerBytesMax / 2
-    ? "what is said about the body is too long"
+    ? "the description of the body is too long"
     : undefined
 }
 
@@ -142,7 +142,7 @@ const readBody = (
   ref: LandedRef,
 ): Effect.Effect<Uint8Array, LandingDamaged> => {
   if (!isRunId(run_id) || !segmentPattern.test(ref.segment))
-    return damaged(landing, "not a landed body's place")
+    return damaged(landing, "not the position of a landed body")
   const path = join(landing, run_id, ref.segment)
   try {
     const descriptor = openSync(path, "r")

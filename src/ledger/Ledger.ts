@@ -19,7 +19,7 @@ import type { RunState } from "./RunState.ts"
 /** The ledger could not be read or written; nothing may be started or deleted without it. */
 export class LedgerFailed extends Schema.TaggedError<LedgerFailed>()("LedgerFailed", {
   message: Schema.String,
-  /** What stands in the file is not what was written: neither time nor free space mends it. */
+  /** What stands in the file has changed since it was written: neither time nor free space mends it. */
   damaged: Schema.optionalKey(Schema.Boolean),
 }) {}
 
@@ -75,7 +75,7 @@ export class Ledger extends Context.Service<
     readonly cacheForm: (form: CachedForm) => Effect.Effect<void, LedgerFailed>
     /** 32 random bytes, made once per output folder: fingerprints mean nothing elsewhere. */
     readonly fingerprintKey: Effect.Effect<Uint8Array, LedgerFailed>
-    /** The whole file looked at: what in it is not what was written. Empty where nothing is. */
+    /** The whole file looked at: what in it has changed since it was written. Empty where nothing is. */
     readonly problems: Effect.Effect<ReadonlyArray<string>, LedgerFailed>
   }
 >()("nightjar/ledger/Ledger") {

@@ -23,7 +23,7 @@ export interface CachedForm {
 export type NewFact = Omit<ChainedRow, "seq">
 export type StoredFact = Pick<ChainedRow, "seq" | "at" | "body">
 
-/** What stands in the ledger is not what was written. */
+/** What stands in the ledger has changed since it was written. */
 class Damage extends Error {}
 
 /** SQLITE_CORRUPT and SQLITE_NOTADB: the file itself says so. */
@@ -117,7 +117,7 @@ const keyIn = (database: DatabaseSync, name: string): Uint8Array | undefined => 
 const writeKey = (database: DatabaseSync, name: string, value: Uint8Array) =>
   database.prepare("INSERT OR IGNORE INTO keys (name, value) VALUES (?, ?)").run(name, value)
 
-const keyDamage = "the key of logins and external ids is not what was written"
+const keyDamage = "the key for logins and external ids has changed since it was written"
 
 /** Whether every fact that stands in the file must be chained: not yet in one of an older version. */
 const isChained = (database: DatabaseSync): boolean => {
@@ -145,7 +145,7 @@ export const accessLedger = (database: DatabaseSync) => {
   const checked = (rows: ReadonlyArray<Row>): ReadonlyArray<StoredFact> =>
     rows.map((row) => {
       const fact = factOf(row)
-      if (chained && differs(row, fact)) throw new Damage(`fact ${fact.seq} is not what was written`)
+      if (chained && differs(row, fact)) throw new Damage(`fact ${fact.seq} has changed since it was written`)
       return fact
     })
   return {
@@ -266,7 +266,7 @@ const problemsIn = (database: DatabaseSync): ReadonlyArray<string> => {
     const fact = factOf(row)
     if (fact.seq !== before.seq + 1) problems.push(`fact ${before.seq + 1} is missing`)
     if (differs({ ...row, before: before.chain }, fact) && fact.seq === before.seq + 1)
-      problems.push(`fact ${fact.seq} is not what was written`)
+      problems.push(`fact ${fact.seq} has changed since it was written`)
     if (problems.length >= problemsTold) break
     before = { seq: fact.seq, chain: String(row["chain"]) }
   }

@@ -19,8 +19,8 @@ export interface Message {
 export const nothingStarted = "Nothing was started."
 const nothingChanged = "Nothing was changed."
 const landedKept =
-  "Everything landed and recorded is kept; nothing was deleted at the service before it was published."
-const runContinues = "The run continues, and its exit code stays the same."
+  "Everything landed and recorded is kept; only what was already published was deleted at the service."
+const runContinues = "The run continues, and its exit code does not change."
 
 /** A message that ends the command; the texts keep their exact types, so that their values can be checked. */
 const ends =

@@ -87,7 +87,7 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
 const loadRun = Effect.fnUntraced(function* (run_id: RunId) {
   const ledger = yield* Ledger
   const state = yield* ledger.state(run_id)
-  return state ?? (yield* Effect.die(new Error(`the ledger knows no run ${run_id}`)))
+  return state ?? (yield* Effect.die(new Error(`the ledger has no run ${run_id}`)))
 })
 
 const finished = Effect.fnUntraced(function* (run_id: RunId) {

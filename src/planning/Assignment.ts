@@ -195,8 +195,8 @@ const fitLogin = (task: UnfittedTask, fitted: Fit["login"], grounds: Grounds) =>
 const tellOutside = (code: string): string =>
   `${code} is outside the token's features and is not asked for; a new token could include it`
 const noFeatureLeft =
-  "the token covers none of the features: revoke it with `nightjar tokens revoke`, then sign in again " +
-  "for more features"
+  "the token covers none of the features: revoke it with `nightjar tokens revoke`, then log in with " +
+  "parameters again"
 
 type Subject = Pick<TaskVerdict, "task_id" | "customer_id" | "engine_reference" | "features" | "fingerprint">
 
@@ -214,7 +214,7 @@ const refuseEngine = (subject: Subject, finding: EngineFinding): Decision | unde
     return settle(
       subject,
       beforeStart("ENGINE_UNKNOWN"),
-      "the service knows no such engine: see `nightjar engines list`",
+      "the service has no such engine: see `nightjar engines list`",
     )
   }
   if (finding._tag === "Unreadable") {

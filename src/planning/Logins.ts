@@ -65,7 +65,7 @@ export const assembleLogin = ({ login }: Assignment, resolved: ResolvedReference
     const answer = resolved(source.reference)
     if (answer !== undefined && Result.isSuccess(answer))
       return [name, Redacted.value(answer.success)] as const
-    missing.push(`${name}: ${answer?.failure.message ?? "was not looked up"}`)
+    missing.push(`${name}: ${answer?.failure.message ?? "was not resolved"}`)
     return [name, undefined] as const
   })
   return missing.length > 0

@@ -72,7 +72,7 @@ export interface PlanInput {
 }
 
 const unseen: EngineFinding = { _tag: "Unavailable" }
-const unresolved: ResolvedLogin = { _tag: "Unresolved", missing: ["no parameter was looked up"] }
+const unresolved: ResolvedLogin = { _tag: "Unresolved", missing: ["no parameter was resolved"] }
 
 export const planTasks = (input: PlanInput): Plan => {
   const { job, run_id, key, rejections, engines, expectations } = input
@@ -123,7 +123,7 @@ const expiringToken = ({ task_id, source, start: { login } }: Task, { now }: Tok
   login._tag === "Token" && endsSoon(login.token, now) ? [{ task_id, source, token: login.token }] : []
 
 const tellExpiring = (token: StoredToken, now: number): string =>
-  `its stored token ends ${dayOf(token.expires_at)}, in ${daysLeft(token, now)} days`
+  `its stored token expires on ${dayOf(token.expires_at)}, in ${daysLeft(token, now)} days`
 
 const planSession = (run_id: RunId, { session_id, customer_id }: Job["sessions"][number]): SessionTask => {
   const task = { task_id: TaskId.make(`${run_id}/session/${session_id}`), session_id }

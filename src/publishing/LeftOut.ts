@@ -11,7 +11,7 @@ import type { LandedBody } from "../landing/Landing.ts"
 const reasonOf = (defect: unknown): string =>
   defect instanceof BoundBroken
     ? `the body cannot be used: ${defect.message}`
-    : `a defect of the program (${defect instanceof Error ? defect.name : typeof defect})`
+    : `a defect in the program (${defect instanceof Error ? defect.name : typeof defect})`
 
 export class LeftOut {
   readonly bodies: Array<LeftOutBody> = []

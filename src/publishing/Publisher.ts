@@ -13,7 +13,7 @@ import type { LeftOutBody } from "../ledger/LeftOutBody.ts"
  */
 export class PublishFailed extends Schema.TaggedError<PublishFailed>()("PublishFailed", {
   message: Schema.String,
-  /** What stands in landing or ledger is not what was written: neither time nor free space mends it. */
+  /** What stands in landing or ledger has changed since it was written: neither time nor free space mends it. */
   damaged: Schema.optionalKey(Schema.Boolean),
 }) {}
 

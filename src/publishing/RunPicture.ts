@@ -124,7 +124,7 @@ export const loadPicture = Effect.fn("Publishing.loadPicture")(function* (run_id
     ledger.state(run_id),
     ({ message, damaged = false }) => new PublishFailed({ message: `the ledger: ${message}`, damaged }),
   )
-  if (state === undefined) return yield* failed({ message: `the ledger knows no run ${run_id}` })
+  if (state === undefined) return yield* failed({ message: `the ledger has no run ${run_id}` })
   const frames = yield* landing
     .list(run_id)
     .pipe(Effect.mapError(({ path, message }) => failed({ message: `${path}: ${message}` })))
@@ -132,7 +132,7 @@ export const loadPicture = Effect.fn("Publishing.loadPicture")(function* (run_id
   if (missing !== undefined) {
     const where = `landing/${run_id}/${missing.segment}`
     return yield* failed({
-      message: `${where}: no body at offset ${missing.offset}, which the ledger knows`,
+      message: `${where}: no body at offset ${missing.offset}, which the ledger refers to`,
     })
   }
   return pictureOf(state, frames)

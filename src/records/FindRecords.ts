@@ -84,7 +84,7 @@ class Strays {
   /** All of them, the untold ones as one. */
   all(place: Place): ReadonlyArray<Stray> {
     if (this.untold === 0) return this.told
-    return [...this.told, { value: null, reason: `${this.untold} more values that are no records`, place }]
+    return [...this.told, { value: null, reason: `${this.untold} more values that are not records`, place }]
   }
 }
 
@@ -144,7 +144,7 @@ export const findRecords = (data: unknown, root = "data"): Found => {
 
   const place: Place = { above: undefined, key: root }
   if (isContainer(data)) enter(data, place, false)
-  else if (data !== undefined && data !== null) strays.add({ value: data, reason: "no record", place })
+  else if (data !== undefined && data !== null) strays.add({ value: data, reason: "not a record", place })
   for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
     const { keys, value, next } = frame
     const list = keys === undefined ? (value as ReadonlyArray<unknown>) : undefined
@@ -160,7 +160,7 @@ export const findRecords = (data: unknown, root = "data"): Found => {
     else if (!frame.inRecord) {
       if (child !== null) frame.filled = true
       if (list === undefined) continue
-      addOther(frame, () => ({ value: child, reason: "no record", place: { above: frame.place, key } }))
+      addOther(frame, () => ({ value: child, reason: "not a record", place: { above: frame.place, key } }))
     }
   }
   return { records, strays: strays.all(place) }

@@ -137,7 +137,7 @@ const nameTroubles = (file: RecordSchemaFile): ReadonlyArray<Finding> => {
   for (const [field, child] of children) {
     const path = ["children", field]
     if (Object.hasOwn(file.columns, field)) {
-      tell(path, `${field} is a column already`)
+      tell(path, `${field} is already a column`)
     }
     if ((child.columns === undefined) === (child.item === undefined)) {
       tell(path, "expected either columns or item")

@@ -20,7 +20,7 @@ export const paint = (style: Style, colour: keyof typeof codes, text: string): s
 /** What an exit code says to whoever called. */
 export const exitMeaning: Readonly<Record<number, string>> = {
   0: "every task succeeded, or there was nothing to do",
-  3: "the run is over; some tasks need the customer or an engineer and fail again unchanged",
+  3: "the run is over; some tasks need the customer or an engineer and would fail again as they are",
   4: "something is left that a rerun can finish",
 }
 

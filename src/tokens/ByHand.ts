@@ -25,10 +25,10 @@ const fingerprintOf = Effect.fnUntraced(function* (execution_id: ExecutionId) {
 })
 
 const refused =
-  "the service gives one answer for every reason: unknown, wrong, used or expired ticket, login not " +
+  "the service gives the same answer for every reason: unknown, wrong, used or expired ticket, login not " +
   "accepted yet, another application, tokenization not enabled"
-const incomplete = "the service returned a token without its customer and engine, so that it cannot be stored"
-const lost = "the answer was lost twice, so that the ticket may be used up"
+const incomplete = "the service returned a token without its customer and engine, so it cannot be stored"
+const lost = "the answer was lost twice, so the ticket may be used up"
 
 /**
  * 4.6. A name that another access holds already is not taken from it: then the token is stored under its

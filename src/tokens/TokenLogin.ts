@@ -128,10 +128,13 @@ export const namedToken = (
     return { reason: "TOKEN_MISMATCH", message }
   }
   if (isExpired(token, shelf.now) || token.dropped?.reason === "EXPIRED")
-    return { reason: "TOKEN_EXPIRED", message: `the token ended ${dayOf(token.expires_at)}: ${newToken}` }
+    return {
+      reason: "TOKEN_EXPIRED",
+      message: `the token expired on ${dayOf(token.expires_at)}: ${newToken}`,
+    }
   if (!token.hasKey) {
     const { reason = "unknown" } = token.dropped ?? {}
-    return { reason: "TOKEN_DROPPED", message: `the token is not used any more (${reason}): ${newToken}` }
+    return { reason: "TOKEN_DROPPED", message: `the token is no longer used (${reason}): ${newToken}` }
   }
   return { token }
 }

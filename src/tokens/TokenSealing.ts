@@ -38,7 +38,7 @@ export const readKey = (text: Redacted.Redacted<string>): Uint8Array | undefined
 
 export const malformedKey =
   "the key of the token store is not 32 bytes in hexadecimal or base64; " +
-  "`openssl rand -base64 32` makes one: keep it where `tokens.key` points"
+  "`openssl rand -base64 32` generates one: keep it where `tokens.key` points"
 
 export const makeSalt = (): Uint8Array => randomBytes(keyBytes)
 

@@ -255,7 +255,7 @@ describe.concurrent("`acquaint`", () => {
     expect(several.stderr).toContain("3 customers (c-1, c-2, c-3) [names-ambiguous]")
     expect(unknown.stderr).toContain("did you mean `c-1`?")
     expect(first.stdout).toContain(
-      "INCORRECT_CREDENTIALS: The source refused the credentials. Ask the customer for the right ones.",
+      "INCORRECT_CREDENTIALS: The source refused the credentials. Ask the customer for the correct ones.",
     )
     expect(second.stderr).toContain("c-3 on sandbox-bank:website was not started: INCORRECT_CREDENTIALS")
   })
@@ -270,6 +270,6 @@ describe.concurrent("`acquaint`", () => {
       [true],
       [],
     ])
-    expect(stdout).toContain("is deleted at the service: everything in it was read.")
+    expect(stdout).toContain("was deleted at the service: everything in it was read.")
   })
 })

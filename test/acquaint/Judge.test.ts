@@ -127,7 +127,7 @@ describe("what does not fit", () => {
     const stopped: Written = ["abort", 204, undefined, { probe: true }]
     const broken: Written = ["state", 200, { ...closedState, is_closed: "yes" }]
     expect(judged([again, stopped, broken]).misfits.map(({ says }) => says)).toEqual([
-      "the same start, sent again while the first was open, was not refused with 409; the further execution " +
+      "the same start, sent again while the first execution was open, was not refused with 409; the further execution " +
         "was stopped (answer: 204)",
       "`is_closed` is a text; the reference says true or false",
     ])

@@ -79,7 +79,7 @@ describe("a ledger that is", () => {
           {
             where: "ledger.sqlite",
             id: "facts-damaged",
-            next: "Put a copy of it back: it exists nowhere else.",
+            next: "Restore a copy of it: it exists nowhere else.",
           },
         ],
       ])

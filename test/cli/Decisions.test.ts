@@ -45,7 +45,7 @@ describe("exit codes", () => {
       exit_code: 4,
       lines: [
         "nightjar: the ledger cannot be read or written: disk full [ledger-unusable]",
-        "Everything landed and recorded is kept; nothing was deleted at the service before it was published. " +
+        "Everything landed and recorded is kept; only what was already published was deleted at the service. " +
           "Check the free space and the permissions of the output folder; then run `nightjar run` to resume.",
       ],
     })
@@ -69,8 +69,8 @@ describe("exit codes", () => {
       lines: [
         "nightjar: damage keeps the tables from being published: segment-000001.njl: wrong checksum " +
           "[publishing-damaged]",
-        "Everything landed and recorded is kept; nothing was deleted at the service before it was published. Run `nightjar " +
-          "verify` to see what is damaged, put copies of it back, then run `nightjar repair`.",
+        "Everything landed and recorded is kept; only what was already published was deleted at the service. Run `nightjar " +
+          "verify` to see what is damaged, restore copies of it, then run `nightjar repair`.",
       ],
     })
     expect(lines(new LandingDamaged({ path: "p", message: "m" }))?.[1]).toBe(lines(damaged)?.[1])

@@ -70,7 +70,7 @@ describe("an answer that drips", () => {
     "is given up within a minute where it is %s that stops or comes byte by byte",
     ([, read, name]) =>
       Effect.gen(function* () {
-        const told = `${name}: the answer stopped, or drips: less than 65536 bytes in 1m`
+        const told = `${name}: the answer stalled: less than 65536 bytes in 1m`
         assert.deepStrictEqual(yield* endOf(read(dripping(new Uint8Array(1), "1 second"))), [60, told])
       }),
   )

@@ -154,7 +154,7 @@ describe("an engine's details", () => {
       { parameters: { properties: ["a"] } },
       "`parameters` is not a form (reference, 2.3)",
     ],
-    ["the reference is absent", { reference: undefined }, "`reference` is not a text"],
+    ["the reference is absent", { reference: undefined }, "`reference` is not a string"],
   ])("cannot be read where %s", (_, changes, what) => {
     expect(read(changes)).toBe(what)
   })

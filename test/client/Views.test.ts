@@ -23,7 +23,7 @@ describe("views of bodies", () => {
       execution_id: anId("e-1"),
       status_code: "BRAND_NEW",
       authentication_status: "AUTH_OK",
-      products_count: { _tag: "Unknown", why: "products_count holds a value that is not a whole number" },
+      products_count: { _tag: "Unknown", why: "products_count has a value that is not a whole number" },
       features: [{ code: "labor_check", status_reason: "FEATURE_NEW" }],
     })
   })

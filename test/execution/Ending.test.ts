@@ -182,13 +182,13 @@ describe("a call that must be answered by a moment", () => {
           0,
         ),
       )
-      expect([late._tag, late.message, sent]).toEqual(["NotSent", "the time was over; nothing was sent", []])
+      expect([late._tag, late.message, sent]).toEqual(["NotSent", "the time was up; nothing was sent", []])
       const waiting = yield* Effect.forkChild(Effect.flip(answeredBy(never, 5_000)))
       yield* TestClock.adjust("5 seconds")
       const lostAnswer = yield* Fiber.join(waiting)
       expect([lostAnswer._tag, lostAnswer.message]).toEqual([
         "AnswerLost",
-        "there was no answer before the time was over",
+        "there was no answer before the time was up",
       ])
     }),
   )

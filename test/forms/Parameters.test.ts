@@ -107,7 +107,7 @@ describe("parameters", () => {
     const { errors, warnings } = fit(paramsForm({ year: { type: "integer" } }), { year: years })
     expect({ errors, warnings }).toEqual({
       errors: [{ loc: ["year"], message: "must be integer" }],
-      warnings: [{ loc: ["year"], message: "is too long to be compared with patterns" }],
+      warnings: [{ loc: ["year"], message: "is too long to be matched against patterns" }],
     })
   }, 5_000)
 
@@ -116,7 +116,7 @@ describe("parameters", () => {
     const { errors } = fit(paramsForm({}, { required }), {})
     expect([errors.length, errors.at(-1)]).toEqual([
       101,
-      { loc: [], message: "1900 more faults of this kind are not listed" },
+      { loc: [], message: "1900 more problems of this kind are not listed" },
     ])
   })
 
@@ -174,7 +174,7 @@ describe("parameters", () => {
       { loc: ["c"], message: 'must match pattern "^\\-x$"' },
     ])
     expect(form.warnings).toEqual([
-      "a reference of this form leads nowhere; what it stands for is not checked",
+      "a reference in this form has no target; the part it refers to is not checked",
       "the pattern `(` of this form is not checked: it is not a regular expression",
     ])
     expect(compileForm(paramsForm({}, { $defs: null, required: null, "x-meta": null })).check({})).toEqual([])

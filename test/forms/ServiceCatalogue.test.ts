@@ -67,7 +67,7 @@ describe("an engine in planning", () => {
     Effect.gen(function* () {
       const details = JSON.stringify({ ...engineDetails, parameters: "username, password" })
       expect(yield* decisionFor(200, details)).toEqual(verdict("`parameters` is not a form (reference, 2.3)"))
-      expect(yield* decisionFor(200, "{}")).toEqual(verdict("`reference` is not a text"))
+      expect(yield* decisionFor(200, "{}")).toEqual(verdict("`reference` is not a string"))
     }).pipe(Effect.scoped),
   )
 

@@ -64,7 +64,7 @@ describe("a file that is written", () => {
     const { files } = faultyCalls({ writeBytesMax: 0 })
     assert.strictEqual(
       complaint(folder, () => files.write(join(folder, "f"), text, 0o600)),
-      "f: cannot write: the machine takes no more bytes",
+      "f: cannot write: no more bytes can be written",
     )
   })
 
@@ -88,7 +88,7 @@ describe("a file that is written", () => {
 
 describe("a file that is replaced", () => {
   it("is the old one or the new one, whole, whichever step fails, and the error says which", () => {
-    const kept = "what stood there before is unchanged"
+    const kept = "the previous version is unchanged"
     const steps: ReadonlyArray<readonly [name: CallName, said: string, stands: "old" | "new"]> = [
       ["open", `cannot open: i/o error (EIO); ${kept}`, "old"],
       ["setMode", `cannot set the mode: i/o error (EIO); ${kept}`, "old"],
@@ -98,7 +98,7 @@ describe("a file that is replaced", () => {
       ["rename", `cannot rename: i/o error (EIO); ${kept}`, "old"],
       ...(["open", "sync", "close"] as const).map((name) => {
         const step = { open: "open", sync: "sync the folder", close: "close" }[name]
-        const said = `cannot ${step}: i/o error (EIO); the new version stands there, but a power cut may undo it`
+        const said = `cannot ${step}: i/o error (EIO); the new version is in place, but a power failure may undo it`
         return [name, said, "new"] as const
       }),
     ]
@@ -137,7 +137,7 @@ describe("a file that is replaced", () => {
         readdirSync(folder),
       ],
       [
-        "summary.json: cannot write: no space left on device (ENOSPC); what stood there before is unchanged",
+        "summary.json: cannot write: no space left on device (ENOSPC); the previous version is unchanged",
         "old",
         ["summary.json"],
       ],

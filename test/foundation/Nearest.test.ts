@@ -13,7 +13,7 @@ describe("the nearest known name", () => {
 
   it("is none when nothing is near", () => {
     expect(nearestName("zebra", features)).toBeUndefined()
-    expect(suggestion("zebra", ["min", "max"])).toBe("; known here: min, max")
+    expect(suggestion("zebra", ["min", "max"])).toBe("; known names: min, max")
     expect(suggestion("zebra", features)).toBe("")
   })
 

@@ -29,8 +29,7 @@ const resolved = (base_url: string, flows_url: string, attachments_url?: string)
     return [service.base_url, service.flows_url, service.attachments_url]
   })
 
-const rule =
-  "an https:// address without user, query or fragment (plain http only to this machine, never to another)"
+const rule = "an https:// address without user, query or fragment (plain http only to this machine)"
 const pathRule = `${rule}, or a path on base_url's host, such as /api/flows`
 
 describe("the addresses of a service", () => {

@@ -48,7 +48,7 @@ describe("a CSV text", () => {
     expect(readCsv(['a,b\nc,"d\ne\n']).errors).toEqual(["2:3: this quote is never closed"])
     expect(readCsv(['a,b\n"c"d,e\n']).errors).toEqual(["2:4: text after a closing quote"])
     expect(readCsv([`a,b\nc,"${"d".repeat(1_000_001)}`]).errors).toEqual([
-      "2:3: this cell is longer than 1,000,000 characters; is its quote ever closed?",
+      "2:3: this cell is longer than 1,000,000 characters; is a closing quote missing?",
     ])
   })
 
@@ -163,7 +163,7 @@ describe("customers from a file", () => {
           [
             "c.csv:2:1: `customer_id` is empty or missing",
             "c.csv:3:1: this row has 2 cells, but the header has 3",
-            "c.csv:4:5: this reference names nothing: write env:NAME or file:PATH",
+            "c.csv:4:5: this reference is empty: write env:NAME or file:PATH",
             "c.csv:6:1: this customer is already on `bank:website`, at c.csv:5:1",
           ],
         ],

@@ -50,8 +50,8 @@ describe("a cell of a customers file", () => {
       ])
       const commands = "customer_id,pin\nc-1,exec:date\nc-2,exec:touch X\nc-3,env:\n"
       expect((yield* loginsOf(commands, "[pin]")).errors).toEqual([
-        "c.csv:2:5: a command is never taken from a file of customers: write env:NAME or file:PATH (and 1 more in this file)",
-        "c.csv:4:5: this reference names nothing: write env:NAME or file:PATH",
+        "c.csv:2:5: a command is never read from a file of customers: write env:NAME or file:PATH (and 1 more in this file)",
+        "c.csv:4:5: this reference is empty: write env:NAME or file:PATH",
       ])
     }),
   )

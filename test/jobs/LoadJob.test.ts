@@ -177,7 +177,7 @@ describe("the environment", () => {
       const far = { ...environment, NIGHTJAR_BASE_URL: "http://service.example/api" }
       expect((yield* load(smallJob, { environment: far })).errors).toEqual([
         "job.yaml:2:10: NIGHTJAR_BASE_URL: expected an https:// address without user, query or fragment " +
-          "(plain http only to this machine, never to another)",
+          "(plain http only to this machine)",
       ])
     }),
   )
@@ -224,7 +224,7 @@ customers:
       const seconds = "a number and a unit (millis, seconds, minutes, hours, days)"
       expect(errors).toEqual([
         "job.yaml:1:1: `service` is missing",
-        "job.yaml:1:7: expected a name of a-z, 0-9 and -, at most 64 letters",
+        "job.yaml:1:7: expected a name of a-z, 0-9 and -, at most 64 characters",
         "job.yaml:2:1: unknown key `servce`; did you mean `service`?",
         "job.yaml:4:35: expected false, the only allowed value: at night nobody can answer a challenge",
         `job.yaml:5:22: expected a duration from 60 seconds to 1200 seconds: ${seconds}`,
@@ -238,7 +238,7 @@ customers:
         "job.yaml:12:15: expected `delete` or `keep`",
         "job.yaml:15:28: expected a text, not a secret reference: " +
           "these values end up in webhook addresses",
-        "job.yaml:15:40: expected a text (in quotes where YAML reads something else)",
+        "job.yaml:15:40: expected a string (quote it if YAML reads it as something else)",
         "job.yaml:17:5: `a:website` is already listed, at job.yaml:14:5",
         "job.yaml:19:5: `id` is missing (or `from`, for a file of customers)",
         "job.yaml:20:13: expected a file that ends in .csv, .ndjson, .jsonl or .parquet",
@@ -302,7 +302,7 @@ customers: [{ id: c-1, engines: [] }, { id: c-2 }, { id: c-3 }, { from: c.csv }]
         `job.yaml:7:9: \`token\` ${needs}`,
         `job.yaml:8:9: the token ${twice}`,
         `job.yaml:8:9: \`token\` ${needs}`,
-        "job.yaml:8:29: a `token` takes the place of `parameters`: keep either",
+        "job.yaml:8:29: a `token` replaces `parameters`: keep one of the two",
         `job.yaml:9:11: \`tokenized_access\` ${needs}`,
       ])
     }),

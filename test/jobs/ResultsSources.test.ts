@@ -148,7 +148,7 @@ describe("results sources that do not load", () => {
       const file = (name: string) => `own/results/${name}`
       expect(errors).toEqual([
         `${file("work.yml")}:1:1: a results source is a file whose name ends in .yaml: rename it`,
-        `${file("Income.yaml")}:1:1: the file's name is the row's: a-z, 0-9 and _, a letter first, 64 at most`,
+        `${file("Income.yaml")}:1:1: the file's name is the source's name: a-z, 0-9 and _, starting with a letter, at most 64 characters`,
         ...["path", "families", "final"].map(
           (key) =>
             `${file("flow_result.yaml")}:1:1: \`${key}\` is missing; a file that changes the built-in row is ` +
@@ -168,8 +168,8 @@ describe("results sources that do not load", () => {
           "be given the same records",
         `${file("wide.yaml")}:2:11: name one family at least; \`*\` is any`,
         `${file("wide.yaml")}:3:10: name one field at least; \`body\` is the whole body`,
-        `${file("wide.yaml")}:5:10: 429 never says that an execution holds nothing here: take it out`,
-        `${file("wide.yaml")}:5:10: 401 never says that an execution holds nothing here: take it out`,
+        `${file("wide.yaml")}:5:10: 429 never says that an execution has no records here: remove it`,
+        `${file("wide.yaml")}:5:10: 401 never says that an execution has no records here: remove it`,
       ])
     }),
   )

@@ -219,7 +219,7 @@ describe("LandingFiles", () => {
         return [yield* told(metaOf("x".repeat(room + 1))), yield* told(metaOf("a", "../a"))]
       }).pipe(Effect.provide(LandingFiles.layer({ root })))
       assert.deepStrictEqual(messages, [
-        "what is said about the body is too long",
+        "the description of the body is too long",
         "run_id may only hold a-z, 0-9, dot and hyphen",
       ])
       assert.deepStrictEqual(readdirSync(join(root, "landing")), [run])
@@ -247,7 +247,7 @@ describe("LandingFiles", () => {
           `the body at offset ${ref.offset} is cut`,
           `the body at offset ${ref.offset} is cut`,
           "the body at offset -1 is cut",
-          "not a landed body's place",
+          "not the position of a landed body",
         ],
       )
       assert.include(yield* message({ segment: "segment-000009.njl" }), "ENOENT")

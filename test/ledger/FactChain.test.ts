@@ -66,7 +66,7 @@ const read = Effect.gen(function* () {
 const problems = Effect.flatMap(Ledger, (ledger) => ledger.problems)
 
 describe("a ledger of which something was changed", () => {
-  it.effect("is told by the fact that is not what was written, and is not read any further", () =>
+  it.effect("is told by the fact that has changed since it was written, and is not read any further", () =>
     Effect.gen(function* () {
       const path = join(yield* folder, "ledger.sqlite")
       yield* written(path)
@@ -85,9 +85,9 @@ describe("a ledger of which something was changed", () => {
         database.exec(change)
         database.close()
         const [found] = yield* Effect.provide(problems, at(copy, true))
-        expect([change, found]).toEqual([change, "fact 5 is not what was written"])
+        expect([change, found]).toEqual([change, "fact 5 has changed since it was written"])
         const refused = yield* Effect.flip(Effect.provide(read, at(copy)))
-        expect([refused.message, refused.damaged]).toEqual(["fact 5 is not what was written", true])
+        expect([refused.message, refused.damaged]).toEqual(["fact 5 has changed since it was written", true])
       }
     }).pipe(Effect.scoped),
   )
@@ -101,14 +101,14 @@ describe("a ledger of which something was changed", () => {
       database.exec("UPDATE keys SET value = randomblob(32) WHERE name = 'fingerprint'")
       database.close()
       expect(yield* Effect.provide(problems, at(path, true))).toEqual([
-        "the key of logins and external ids is not what was written",
+        "the key for logins and external ids has changed since it was written",
         "fact 7 is missing",
       ])
       const key = Effect.flatMap(Ledger, (ledger) => ledger.fingerprintKey)
       const refused = yield* Effect.flip(Effect.provide(key, at(path)))
       expect(refused.damaged).toBe(true)
       expect((yield* Effect.flip(Effect.provide(read, at(path)))).message).toBe(
-        "fact 8 is not what was written",
+        "fact 8 has changed since it was written",
       )
     }).pipe(Effect.scoped),
   )
@@ -159,7 +159,9 @@ describe("a ledger of a version that knew no chain", () => {
       const changed = openLedger({ path })
       changed.exec("UPDATE facts SET at = at + 1 WHERE seq = 3")
       changed.close()
-      expect(yield* Effect.provide(problems, at(path, true))).toEqual(["fact 3 is not what was written"])
+      expect(yield* Effect.provide(problems, at(path, true))).toEqual([
+        "fact 3 has changed since it was written",
+      ])
     }).pipe(Effect.scoped),
   )
 

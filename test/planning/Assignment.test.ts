@@ -87,7 +87,7 @@ const cases: ReadonlyArray<Case> = [
   {
     title: "an unknown engine",
     finding: { _tag: "Unknown" },
-    verdict: skipped("ENGINE_UNKNOWN", "the service knows no such engine: see `nightjar engines list`"),
+    verdict: skipped("ENGINE_UNKNOWN", "the service has no such engine: see `nightjar engines list`"),
   },
   {
     title: "an engine whose details cannot be read",

@@ -395,7 +395,7 @@ describe("PublisherDuckDb", () => {
           { _tag: "DeleteIntended", ...task, execution_id: anId("e-1"), landed_sha256: receipt },
         ])
         assert.deepStrictEqual(yield* problems(root), [
-          { problem: "the receipt of its deletion does not match what is landed", where: "e-1" },
+          { problem: "the receipt of its deletion does not match the landed bodies", where: "e-1" },
           { problem: "a published file is missing", where: gone },
           { problem: "a published file is damaged", where: changed },
           { problem: "no manifest lists this file", where: stray },

@@ -86,7 +86,7 @@ const mend = (root: string) => Effect.flatMap(store(root), (opened) => repair(op
 
 const profiles = `tables/customer_profiles/run_date=2026-11-20/${first}-v1.parquet`
 const segment = `landing/${first}/segment-000001.njl`
-const again = "Run `nightjar repair`: it derives the tables again from landing."
+const again = "Run `nightjar repair`: it derives the tables from landing again."
 const gone = (root: string) => (path: string) => rmSync(join(root, path), { recursive: true })
 const flip = (root: string) => (path: string, at: (size: number) => number) => {
   const bytes = readFileSync(join(root, path))
@@ -326,7 +326,7 @@ describe("a run in the tables that the ledger does not know", () => {
         writeFileSync(path, text.replace('"runs": {', strange))
         assert.deepStrictEqual(yield* look(root), [
           "nightly.2026-11-19: published, but not in the ledger; " +
-            "Put back the copy of ledger.sqlite that belongs to these tables.",
+            "Restore the copy of ledger.sqlite that belongs to these tables.",
         ])
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),

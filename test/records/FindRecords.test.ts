@@ -59,13 +59,13 @@ describe("findRecords", () => {
       ["data[1]", "a record needs sub_family as text"],
       ["data[2]", "a record needs sub_family as text"],
       ["data[3]", "a record needs product and sub_family as text"],
-      ["data[4]", "no record"],
-      ["data[5]", "no record"],
+      ["data[4]", "not a record"],
+      ["data[5]", "not a record"],
     ])
     expect(found({ customer: { sub_family: "x", name: { product: "y" } } }).strays).toEqual([
       ["data.customer", "a record needs product as text"],
     ])
-    expect(found("text").strays).toEqual([["data", "no record"]])
+    expect(found("text").strays).toEqual([["data", "not a record"]])
   })
 
   it("takes what only describes the records for no record", () => {
@@ -82,7 +82,7 @@ describe("findRecords", () => {
     expect(found({ outer: [described, 5, { lonely: true }] })).toEqual({
       records: [["data.outer[0].list[0][0].of", 1]],
       strays: [
-        ["data.outer[1]", "no record"],
+        ["data.outer[1]", "not a record"],
         ["data.outer[2]", "a record needs product and sub_family as text"],
       ],
     })
@@ -92,7 +92,7 @@ describe("findRecords", () => {
         ["data.outer[0]", 1],
         ["data.outer[0].inner[0]", 2],
       ],
-      strays: [["data.outer[1]", "no record"]],
+      strays: [["data.outer[1]", "not a record"]],
     })
   })
 
@@ -156,7 +156,7 @@ describe("bounds of one body", () => {
     expect(records).toHaveLength(2)
     expect(strays).toHaveLength(10_001)
     const place = { above: undefined, key: "data" }
-    const reason = "8 more values that are no records"
+    const reason = "8 more values that are not records"
     expect(strays.at(-1)).toEqual({ value: null, reason, place })
   })
 

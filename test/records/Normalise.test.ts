@@ -26,7 +26,7 @@ describe("the normaliser", () => {
   it("tells a long text beside records without repeating it", async () => {
     const rows = await rowsOf([profile, "x".repeat(65_534), "x".repeat(65_535)], "rejected_records")
     expect(rows.map((row) => [row["path"], row["reason"], String(row["record"] ?? "").length])).toEqual([
-      ["data[1]", "no record", 65_536],
+      ["data[1]", "not a record", 65_536],
       ["data[2]", "no record; its 65537 characters are in landing", 0],
     ])
   })

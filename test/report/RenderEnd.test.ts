@@ -39,8 +39,8 @@ Next: Take it out of the job.`,
       reason: "FEATURE_DISABLED",
       outcome: "failed",
       who_acts: "engineer",
-      means: "The feature is switched off.",
-      next: "Take it out of the job.",
+      means: "The feature is disabled.",
+      next: "Remove it from the job.",
     })
   })
 

@@ -17,7 +17,7 @@ const blocked = {
 }
 const unknown = {
   means: "The service has no such engine.",
-  next: "Correct the reference; `nightjar engines list` shows them all.",
+  next: "Correct the reference; `nightjar engines list` lists all engines.",
 }
 
 const night = () =>
@@ -144,7 +144,7 @@ Action needed from an engineer (1 task)
       ${unknown.means} ${unknown.next}
 
 Executions: 1 deleted at the service.
-Exit code 3: the run is over; some tasks need the customer or an engineer and fail again unchanged.`,
+Exit code 3: the run is over; some tasks need the customer or an engineer and would fail again as they are.`,
     )
   })
 

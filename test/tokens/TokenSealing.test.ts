@@ -58,7 +58,7 @@ describe("a key", () => {
       expect(read(text)).toBeUndefined()
     expect(malformedKey).toBe(
       "the key of the token store is not 32 bytes in hexadecimal or base64; " +
-        "`openssl rand -base64 32` makes one: keep it where `tokens.key` points",
+        "`openssl rand -base64 32` generates one: keep it where `tokens.key` points",
     )
   })
 })

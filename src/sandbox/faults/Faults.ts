@@ -32,7 +32,7 @@ const Count = Schema.Int.check(
     expected: "a whole number from 1",
   }),
 )
-const Text = Schema.String.check(Schema.isMinLength(1, { expected: "a text that is not empty" }))
+const Text = Schema.String.check(Schema.isMinLength(1, { expected: "a non-empty string" }))
 
 const EndpointName = Schema.String.check(
   Schema.makeFilter((name: string) => name === "*" || endpointNames.includes(name), {

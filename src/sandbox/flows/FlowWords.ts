@@ -7,13 +7,13 @@ import type { FlowPlan } from "../state/FlowEvent.ts"
 export const sessionWords = [
   {
     word: "idle-N",
-    meaning: "the widget gives up after N seconds in which the customer does nothing; else 1800",
+    meaning: "the widget gives up after N seconds without customer activity (default 1800)",
   },
-  { word: "locked-N", meaning: "flow results answer 504 in the N seconds after the customer's start" },
-  { word: "system-N", meaning: "the platform cancels the session N seconds after the customer's start" },
+  { word: "locked-N", meaning: "flow results answer 504 for N seconds after the customer starts" },
+  { word: "system-N", meaning: "the platform cancels the session N seconds after the customer starts" },
   {
     word: "broken",
-    meaning: "the session is wrongly set up: it ends with CONFIGURATION_ERROR when it is started",
+    meaning: "the session is misconfigured: it ends with CONFIGURATION_ERROR when it is started",
   },
   { word: "noconsent", meaning: "the session asks for no consent, and its results show none" },
   { word: "company", meaning: "the customer is a company" },

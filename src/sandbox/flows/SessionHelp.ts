@@ -10,14 +10,14 @@ const standing = standingScripts
   .map(({ meaning }, number) => `  ${number.toString(16).padStart(8, "0")}  ${meaning}`)
   .join("\n")
 
-export const sessionHelp = `Flow sessions are walked through {flows_url}/es-public-administration/v1/widget:
+export const sessionHelp = `{flows_url}/es-public-administration/v1/widget creates flow sessions and moves them on:
 POST creates one ({"customer_id": …, "features": […], "behaviour": …}, all optional), GET /SESSION shows
 it, and POST /SESSION/STEP takes a step: start, consent, connect, answer, leave, cancel, client-cancel.
-\`behaviour\` is words joined by +:
+\`behaviour\` takes words joined by +:
 
 ${words}
 
-Sessions whose id is 5e55000000000000 and eight hex digits stand there already:
+Sessions whose id is 5e55000000000000 and eight of these hex digits already exist:
 
 ${standing}
-  from 00000100 on, whatever the seed says`
+  from 00000100 on, decided by the seed`

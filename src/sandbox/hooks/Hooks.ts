@@ -94,7 +94,7 @@ const findUnknownEvents = (
   slot: "body" | "query" = "body",
 ): ReadonlyArray<Invalid> =>
   events.length === 0
-    ? [value(["events"], "no event", slot)]
+    ? [value(["events"], "not an event", slot)]
     : events.flatMap((event, index) =>
         vocabulary.includes(event) ? [] : [value(["events", index], "no such event", slot)],
       )

@@ -18,8 +18,8 @@ export const wrapWords = (text: string, before: string): ReadonlyArray<string> =
 }
 
 export const readingHelp = [
-  "--reading FILE says in YAML how the service reads what the reference leaves open, a line for each key",
-  "(`flow_api: absent`). Each stands here with its section; the first of its values is the usual one:",
+  "--reading FILE chooses in YAML how the service behaves where the reference leaves room, one line per key",
+  "(`flow_api: absent`). Each key is listed with its section; the first value is the default:",
   "",
   ...readingChoices.flatMap(({ key, section, about, values }) => [
     `  ${key}: ${values.join(" | ")}`,

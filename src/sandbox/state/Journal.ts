@@ -20,7 +20,7 @@ export class JournalInUse extends Schema.TaggedError<JournalInUse>()("JournalInU
   path: Schema.String,
 }) {
   override get message(): string {
-    return `another process keeps its state in ${this.path}`
+    return `another process is using the state file ${this.path}`
   }
 }
 

@@ -72,7 +72,7 @@ faults:
       "10:51: `retry_after` has a meaning only with `status`",
       "11:5: this does not say what happens: one of `status`, `reset`, `cut`, `malformed`, `hang`, `delay` is missing",
       "12:5: `on` is missing",
-      "13:26: expected a text (in quotes where YAML reads something else)",
+      "13:26: expected a string (quote it if YAML reads it as something else)",
       "13:52: expected a list with at least one item",
       "14:5: `delay` never ends with `hang`: remove one of them",
       "15:5: `rate`, `first` exclude each other; without any, it is every call",
@@ -95,13 +95,13 @@ faults:
     const nine = (word: string) => `[${Array(9).fill(word).join(", ")}]`
     const bomb = names.map((name, n) => `${name}: &${name} ${nine(n === 0 ? "x" : `*${names[n - 1]}`)}`)
     expect(told(`${bomb.join("\n")}\nfaults: *i\n`)).toEqual([
-      "1:20: up to here the file has more than 500000 values, aliases (*) counted as what they stand for",
+      "1:20: up to here the file has more than 500000 values, counting what aliases (*) stand for",
     ])
     const deep = "this is nested too deeply, or an alias (*) contains itself"
     expect(told("faults: &a [*a]\n")).toEqual([`1:13: ${deep}`])
     expect(told(`faults: ${"[".repeat(10_000)}`)).toEqual(["1:75: this is nested too deeply"])
     expect(told("faults: [*b]\n")).toEqual([
-      "1:10: this alias (*) has no anchor (&) before it; put a value that begins with * in quotes",
+      "1:10: this alias (*) has no anchor (&) before it; quote a value that begins with *",
     ])
   })
 
@@ -132,9 +132,7 @@ describe("a file of faults that would burn time or memory", () => {
         `${name}: &${name} [${Array.from({ length: 10 }, () => `*${"abcdefg"[index]}`).join()}]`,
     )
     expect(told(["a: &a [1, 1]", ...aliases, "faults: *h"].join("\n"))).toEqual([
-      expect.stringContaining(
-        "the file has more than 500000 values, aliases (*) counted as what they stand for",
-      ),
+      expect.stringContaining("the file has more than 500000 values, counting what aliases (*) stand for"),
     ])
     expect(told(`seed: 1\nfaults: ${"[".repeat(100_000)}`)).toEqual(["2:75: this is nested too deeply"])
     const steps = Array.from({ length: 900 }, (_, depth) => `${" ".repeat(depth)}a:`)

@@ -34,7 +34,7 @@ describe("a job with a reading", () => {
         undefined,
         [
           "reading.yaml:1:1: unknown key `flow_ap`; did you mean `flow_api`?",
-          "reading.yaml:2:7: `head` cannot be `never`; known here: answers, not_allowed",
+          "reading.yaml:2:7: `head` cannot be `never`; known names: answers, not_allowed",
         ],
       ])
       writeFileSync(`${folder}/reading.yaml`, "flow_api: absent\n")

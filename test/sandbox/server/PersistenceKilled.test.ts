@@ -100,7 +100,7 @@ describe("a server with a state file", () => {
     expect(second).toEqual({
       code: 5,
       stderr:
-        `nightjar: another process keeps its state in ${state} [journal-locked]\n` +
+        `nightjar: another process is using the state file ${state} [journal-locked]\n` +
         "Nothing was started. Wait until it has ended, or give --state another file.\n",
     })
     expect((await call(first, "/admin/truth")).status).toBe(200)
