@@ -1,12 +1,12 @@
 /**
- * The service's words for what became of one feature (section 2.4), each with its row: coverage tells them. A
- * feature does not change its run's exit code; its task does.
+ * The service's words for the outcome of one feature (section 2.4), each with its row, for the table
+ * `coverage`. A feature does not change its run's exit code; its task does.
  */
 import type { FeatureStatusReason } from "../contract/Vocabulary.ts"
 import { unlisted } from "./ServiceEnds.ts"
 import * as Row from "./EndRow.ts"
 
-/** Open, or stopped with its execution: what its task came to counts. */
+/** Open, or stopped with its execution: the outcome of its task counts. */
 const ofTask = undefined
 const report = "Report the engine."
 
@@ -59,7 +59,7 @@ export const featureEnds: { readonly [R in FeatureStatusReason]: Row.EndRow | un
   ),
 }
 
-/** Undefined where the end of its task counts. A value that the reference does not list is no success. */
+/** Undefined if the end of its task counts. A value that the reference does not list is not a success. */
 export const featureEnd = (reason: string | undefined): Row.EndRow | undefined => {
   if (reason === undefined) return undefined
   return Object.hasOwn(featureEnds, reason) ? featureEnds[reason as FeatureStatusReason] : unlisted

@@ -1,6 +1,7 @@
 /**
  * Ends that the service has no word for, in the same spelling: of starts and executions that it lost, of
- * results that are not all here, and of tasks that are not started. A reason stands here or it is none.
+ * results that are not all here, and of tasks that are not started. A reason that is not listed here does
+ * not exist.
  */
 import * as Row from "./EndRow.ts"
 
@@ -8,9 +9,9 @@ const isKept = "The execution is kept at the service; the next run reads it agai
 const newTicket = "Log in with parameters, then run `nightjar tokens exchange`."
 
 export const ownEnds = {
-  /** Of a task that is not settled yet; never a fact. */
+  /** For a task that is not settled yet; never a fact. */
   IN_PROGRESS: Row.serviceActs("The task has not finished yet.", "`nightjar run` resumes it."),
-  /** An older night was collected; this task had not begun in it. */
+  /** An older run was collected; this task had not begun in it. */
   NIGHT_OVER: Row.serviceActs(
     "The run was already over when the task would have begun.",
     "The next run starts it.",
@@ -33,7 +34,7 @@ export const ownEnds = {
     "The service did not answer in time; an execution that is running there continues.",
     "`nightjar run` resumes it.",
   ),
-  /** The service would not abort an execution whose time was over. */
+  /** The service did not abort an execution whose time was up. */
   NOT_STOPPABLE: Row.serviceActs(
     "The service did not stop the execution when its time was over.",
     "`nightjar run` resumes it.",
@@ -43,7 +44,7 @@ export const ownEnds = {
     "The execution's id belongs to somebody else's run, which was not touched.",
     "Report the id and the task to the service.",
   ),
-  /** A state read answers 404. */
+  /** A read of the state answers 404. */
   EXECUTION_GONE: Row.serviceActs(
     "The service no longer knows the execution.",
     "`nightjar run` starts it again.",
@@ -56,10 +57,10 @@ export const ownEnds = {
     "Some records cannot be read, or it is not known how many there are.",
     isKept,
   ),
-  /** Final results hold fewer records of a family than were counted. */
+  /** Final results contain fewer records of a family than were counted. */
   RECORDS_SHORT: Row.partial("The final results contain fewer records than the service counted.", isKept),
   /**
-   * An answer breaks a bound, or we failed over it: what it was about stays at the service. Where it was an
+   * An answer exceeds a limit, or our code failed on it: its execution stays at the service. If it was an
    * engine's form, nothing was started.
    */
   ANSWER_UNUSABLE: Row.engineerActs(
@@ -83,7 +84,7 @@ export const ownEnds = {
     "The task needs the token store, but the job names no key for it.",
     "Add `tokens: { key: env:NAME }` to the job.",
   ),
-  /** Also a start with a stored token that answers 404: another application's token, or none (4.7). */
+  /** Also for a start with a stored token that answers 404: another application's token, or none (4.7). */
   TOKEN_UNKNOWN: Row.engineerActs(
     "There is no such token, either here or at the service.",
     "`nightjar tokens list` shows what is stored.",

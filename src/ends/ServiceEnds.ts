@@ -1,7 +1,7 @@
 /**
- * The service's own words for the end of an execution (section 3.1), each with its row: complete, so that a
- * reason which the contract gains does not compile until it has one. Those of `ONGOING` and `ACTION_REQUIRED`
- * end nothing.
+ * The service's own words for the end of an execution (section 3.1), each with its row. The table is
+ * complete: if the contract gains a reason, it does not compile until the reason has a row. The reasons of
+ * `ONGOING` and `ACTION_REQUIRED` are not ends.
  */
 import type { StatusCode, statusReasonsByCode } from "../contract/Vocabulary.ts"
 import * as Row from "./EndRow.ts"
@@ -124,7 +124,10 @@ export const serviceEnds: { readonly [R in ServiceReason]: Row.EndRow } = {
   INTERNAL_ERROR: Row.temporary("The service had an internal error.", later),
 }
 
-/** Whatever the reference does not list may be a refused login: no second try, an engineer looks. */
+/**
+ * A reason that the reference does not list may be a refused login: no second try, and an engineer
+ * investigates.
+ */
 export const unlisted = Row.unclear(
   "The service's reference does not list this reason.",
   "Find out what it means; `nightjar credentials release` allows the login again.",

@@ -1,7 +1,6 @@
 /**
- * Login parameters against the form of their engine, so that a login that cannot succeed is never sent.
- * Pure; what it says about a value never holds the value: messages are made of the form's own words and of
- * field names only.
+ * Login parameters checked against their engine's form, so that a login that cannot succeed is never sent.
+ * Pure; no message contains a value: messages are built only from the form's own words and field names.
  */
 import type { ErrorObject } from "ajv"
 import { suggestion } from "../foundation/Nearest.ts"
@@ -24,7 +23,7 @@ export interface Findings {
 }
 
 export interface FittedParameters extends Findings {
-  /** The values as they are to be sent: strings turned into the type that the form asks for. */
+  /** The values as they will be sent: strings converted to the type that the form asks for. */
   readonly parameters: Values
 }
 
@@ -41,7 +40,7 @@ export const fitParameters = (form: CompiledForm, values: Values): FittedParamet
   return { ...checkValues(form, coerced), parameters: coerced }
 }
 
-/** The same check for settings, which are never coerced: a job file says their types itself. */
+/** The same check for settings, which are never coerced: a job file gives them the right types. */
 export const checkValues = (form: CompiledForm, values: Values): Findings => {
   const exempt = new Set(Object.keys(values).filter((name) => isEncrypted(values[name])))
   const context: Context = {
@@ -69,7 +68,7 @@ export const checkValues = (form: CompiledForm, values: Values): Findings => {
 interface Context {
   readonly form: CompiledForm
   readonly exempt: ReadonlySet<string>
-  /** Some field is unreadable or comes later, so that a rule over several fields proves nothing. */
+  /** Some field is unreadable or comes later, so a rule over several fields proves nothing. */
   readonly unsure: boolean
 }
 
@@ -87,7 +86,7 @@ const weigh = (error: ErrorObject, { form, exempt, unsure }: Context): "error" |
   return ofOneField || !unsure ? "error" : "warning"
 }
 
-/** Only the parameter's own name: what is inside a value, even its keys, may be anything. */
+/** Only the parameter's own name: anything inside a value, even its keys, may be secret. */
 const fieldOf = (error: ErrorObject): string | undefined => {
   if (error.instancePath !== "") {
     return (error.instancePath.split("/")[1] ?? "").replaceAll("~1", "/").replaceAll("~0", "~")
@@ -97,7 +96,7 @@ const fieldOf = (error: ErrorObject): string | undefined => {
 }
 
 const saidMax = 160
-/** What a form says in its own words may be of any length. */
+/** A form's own words may be of any length. */
 export const cutSaid = (text: string): string => cutText(text, saidMax)
 
 const issueOf = (error: ErrorObject): Issue => {
@@ -105,7 +104,7 @@ const issueOf = (error: ErrorObject): Issue => {
   return { loc: field === undefined ? [] : [field], message: cutSaid(messageOf(error)) }
 }
 
-/** The validator's words are made of the form alone, but for the rules that quote a key of the value. */
+/** The validator's words come only from the form, except for the rules that quote a key of the value. */
 const messageOf = (error: ErrorObject): string => {
   switch (error.keyword) {
     case "required":
@@ -131,7 +130,7 @@ const distinct = (issues: ReadonlyArray<Issue>): ReadonlyArray<Issue> => {
   return [...seen.values()]
 }
 
-/** A form can find thousands of faults in one login; a person reads the first. */
+/** A form can find thousands of problems in one login; a person reads the first ones. */
 const issuesMax = 100
 
 const boundIssues = (issues: ReadonlyArray<Issue>): ReadonlyArray<Issue> =>
@@ -142,7 +141,7 @@ const boundIssues = (issues: ReadonlyArray<Issue>): ReadonlyArray<Issue> =>
         { loc: [], message: `${issues.length - issuesMax} more problems of this kind are not listed` },
       ]
 
-/** Undefined when no field changed. Only fields that broke the form as they were are touched. */
+/** Undefined if no field changed. Only fields that did not fit the form are touched. */
 const coerceFields = (
   form: CompiledForm,
   values: Values,

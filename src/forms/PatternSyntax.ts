@@ -1,13 +1,13 @@
 /**
- * A regular expression of a form (ECMA 262, as JSON Schema asks) in the words of RE2, whose matching takes
- * time in proportion to the text. The two agree on most signs and differ on some (what `\s` and `.` stand
- * for, which letters may be escaped), so that every sign is written out. What RE2 cannot express is refused
- * and named, and so is what would grow beyond bounds when its repetitions are written out.
+ * A regular expression of a form (ECMA 262, as JSON Schema asks) in the syntax of RE2, whose matching takes
+ * time in proportion to the text. The two differ in some signs (what `\s` and `.` match, which letters may
+ * be escaped), so every sign is written out. What RE2 cannot express is refused and named, and so is a
+ * pattern that grows beyond the limits when its repetitions are written out.
  */
 
 export type Translation =
   | { readonly _tag: "Linear"; readonly source: string }
-  /** `why` reads on after "is not checked: ". */
+  /** `why` is a clause that follows "is not checked: ". */
   | { readonly _tag: "Refused"; readonly why: string }
 
 const lengthMax = 2_000
@@ -35,7 +35,7 @@ const othersThan = (ranges: Ranges): Ranges => [
   ...ranges.map(([first], index): Ranges[number] => [(ranges[index - 1]?.[1] ?? -1) + 1, first - 1]),
   [(ranges.at(-1)?.[1] ?? -1) + 1, lastPoint],
 ]
-/** What may stand in a class for each escape that is a set of characters. */
+/** What may appear in a class for each escape that is a set of characters. */
 const sets: ReadonlyMap<string, string> = new Map([
   ["s", inClass(spaces)],
   ["S", inClass(othersThan(spaces))],
@@ -63,7 +63,7 @@ type Sign =
   | { readonly _tag: "Point"; readonly code: number }
   | { readonly _tag: "Set"; readonly inClass: string }
 
-/** What `new RegExp` takes; with the u flag, as JSON Schema asks, or without where only that works. */
+/** What `new RegExp` accepts: with the u flag, as JSON Schema asks, or without it if only that works. */
 const parses = (pattern: string, flags: string): boolean => {
   try {
     return new RegExp(pattern, flags) instanceof RegExp
@@ -182,7 +182,7 @@ const characterClass = (reading: Reading): string => {
       items += `${point(first.code)}-${point(last.code)}`
       continue
     }
-    // Beside a set of characters the hyphen stands for itself.
+    // Next to a set of characters, the hyphen stands for itself.
     for (const one of [first, { _tag: "Point", code: 0x2d } as const, last])
       items += one._tag === "Point" ? point(one.code) : one.inClass
   }
@@ -244,7 +244,7 @@ const escaped = (reading: Reading, sign: string): Sign => {
   return { _tag: "Point", code: (code - 0xd800) * 0x400 + Number.parseInt(low, 16) - 0xdc00 + 0x10000 }
 }
 
-/** General categories by their short names, and scripts; both engines know them under the same names. */
+/** General categories by their short names, and scripts; both engines use the same names. */
 const property = (reading: Reading): Sign => {
   const text = reading.pattern.slice(reading.at, reading.at + 48)
   const [whole, negation, script, name] =

@@ -1,7 +1,7 @@
 /**
- * The shape of a job file, once: what loading accepts and what `schemas/job.schema.json` tells editors are
- * the same schema. It has defaults only as documentation (`Defaults.ts` has them, loading applies them), and
- * transforms single values only (durations), so that every path of an issue is a path of the file.
+ * The shape of a job file, defined once: loading and `schemas/job.schema.json` (for editors) use the same
+ * schema. Its defaults are only documentation (`Defaults.ts` has them, loading applies them), and it
+ * transforms only single values (durations), so that the path of every issue is a path in the file.
  */
 import { Schema } from "effect"
 import { defaults } from "./Defaults.ts"
@@ -19,7 +19,7 @@ import {
   urlBeside,
 } from "./Scalars.ts"
 
-/** `defaultValue` only tells editors; loading applies it. */
+/** `defaultValue` is only for editors; loading applies it. */
 const optional = <S extends Schema.Top>(schema: S, description: string, defaultValue?: S["Type"]) =>
   Schema.optionalKey(schema).pipe(
     Schema.annotateKey<Schema.optionalKey<S>>({
@@ -28,7 +28,7 @@ const optional = <S extends Schema.Top>(schema: S, description: string, defaultV
     }),
   )
 
-/** Flipped, because an editor is told about the text in the file, not about the duration that it becomes. */
+/** Flipped, because an editor needs the text in the file, not the duration that it becomes. */
 const optionalDuration = (between: ReturnType<typeof duration>, description: string, defaultValue: string) =>
   Schema.flip(optional(Schema.flip(between), description, defaultValue))
 

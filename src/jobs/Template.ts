@@ -1,6 +1,6 @@
 /**
- * The job file that `nightjar init` writes: every key there is, with its default and a word on what it does.
- * It loads as it stands; what would start something that a new user does not have is commented out.
+ * The job file that `nightjar init` writes: every key, with its default and a few words on what it does. It
+ * loads as it is; anything that would start something a new user does not have is commented out.
  */
 
 export const jobTemplate = `# yaml-language-server: $schema=../schemas/job.schema.json

@@ -1,6 +1,6 @@
 /**
  * What `verify`, `repair` and `doctor` report: where files, ledger and tables disagree, and what would stop
- * a night. Reporting changes nothing.
+ * a run. Reporting changes nothing.
  */
 import { finding } from "./Message.ts"
 

@@ -1,6 +1,6 @@
 /**
- * Errors that stop a night or a command at work (exit codes 1 and 3 to 6 and 130), and the warnings of a
- * summary, which change neither an outcome nor an exit code.
+ * Errors that stop a run or a command while it works (exit codes 1 and 3 to 6 and 130), and the warnings of
+ * a summary, which change neither an outcome nor an exit code.
  */
 import { defect, interruption, locked, needsPerson, stopped, unserved, warning } from "./Message.ts"
 

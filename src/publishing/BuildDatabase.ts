@@ -1,7 +1,7 @@
 /**
  * Builds the published database from Parquet files: real tables with the declared types, comments on every
- * table, view and column, and the `_latest` views; then counts every table and run against the manifest. A
- * file that does not say what the manifest says is never published.
+ * table, view and column, and the `_latest` views; then compares the counts of every table and run with the
+ * manifest. A file that does not match the manifest is never published.
  */
 import { join } from "node:path"
 import { Effect } from "effect"
@@ -23,13 +23,11 @@ export interface BuildOptions {
   readonly root: string
   readonly manifest: Manifest
   readonly families: ReadonlyArray<RecordFamily>
-  /**
-   * Where a file of the manifest stands now, below the output folder: a new one still has a temporary name.
-   */
+  /** Where a file of the manifest is now, below the output folder: a new one still has a temporary name. */
   readonly standsAt: (file: ManifestFile) => string
 }
 
-/** The night's own database work leaves the machine to others. */
+/** The run's own database work leaves the machine free for others. */
 const limits = { threads: 1, memoryLimit: "1GB" }
 
 export const openDatabase = Effect.fnUntraced(function* (path: string, access: "read-only" | "read-write") {
@@ -76,7 +74,7 @@ const comments = (
   ),
 ]
 
-/** Sessions that were only pulled have no engine: each of them is its own newest. */
+/** Sessions that were only read have no engine: each of them is its own newest. */
 const latestView = ({ name, table, features }: LatestView): string => {
   const fed = features === undefined ? "" : `AND feature IN (${features.map(literal).join(", ")})`
   return `CREATE VIEW ${identifier(name)} AS
@@ -93,7 +91,7 @@ const latestView = ({ name, table, features }: LatestView): string => {
       AND (r.engine_reference IS NOT NULL OR r.session_id = newest.session_id)`
 }
 
-/** Rows by run of each table as the manifest says them and as the database holds them must be equal. */
+/** Rows of each table by run must be equal in the manifest and in the database. */
 const checkCounts = Effect.fnUntraced(function* (
   connection: Connection,
   options: BuildOptions,
@@ -144,7 +142,7 @@ const numberRuns = (connection: Connection, sequences: ReadonlyMap<string, numbe
     { discard: true },
   )
 
-/** Builds all of it anew at a path where nothing stands. */
+/** Builds everything anew at a path that does not exist yet. */
 export const buildDatabase = Effect.fn("Publishing.buildDatabase")(
   function* (
     options: BuildOptions & {
@@ -198,7 +196,7 @@ export const amendDatabase = Effect.fn("Publishing.amendDatabase")(
   Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
 )
 
-/** The version a database file says it is; undefined where there is none that can be read. */
+/** The version recorded in a database file; undefined if there is no readable one. */
 export const databaseVersion = Effect.fnUntraced(
   function* (path: string) {
     const connection = yield* openDatabase(path, "read-only")

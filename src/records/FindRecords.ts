@@ -1,9 +1,9 @@
 /**
- * Walks `data` of a body, in whatever lists and maps it comes (architecture, decision 10). Every object with
- * a string `product` and a string `sub_family` is a record, also inside another record, which keeps it in
- * its own text as well. Half a record, and whatever else stands in a list of records, is found as a stray.
- * The walk has a stack of its own: no nesting is too deep. A record of more than `recordDepthMax` levels
- * keeps the records in it to itself.
+ * Walks `data` of a body, whatever lists and maps it has (architecture, decision 10). Every object with a
+ * string `product` and a string `sub_family` is a record, even inside another record, which keeps it in its
+ * own text as well. Half a record, and anything else in a list of records, is found as a stray. The walk
+ * has its own stack: no nesting is too deep. A record of more than `recordDepthMax` levels keeps the
+ * records in it to itself.
  */
 import { BoundBroken, bodyBounds } from "../contract/BodyBounds.ts"
 import { ExactNumber } from "./ExactNumber.ts"
@@ -16,14 +16,14 @@ export interface FoundRecord {
   readonly place: Place
 }
 
-/** Something where a record was to be expected. */
+/** Something in the place of a record. */
 interface Stray {
   readonly value: unknown
   readonly reason: string
   readonly place: Place
 }
 
-/** Where a value stands; a chain instead of a text, because hardly any of them is ever written. */
+/** Where a value is; a chain instead of a text, because hardly any of them is ever written. */
 export interface Place {
   readonly above: Place | undefined
   readonly key: string | number
