@@ -1,7 +1,7 @@
 /**
  * One Arrow table -> the bytes of one Parquet file: zstd, statistics, one row group per 122,880 rows, and
- * what run and schema version it belongs to in the file's own metadata. DuckDB reads back exactly the
- * declared types, except JSON, which Parquet carries as text.
+ * the run and schema version it belongs to in the file's metadata. DuckDB reads back exactly the declared
+ * types, except JSON, which Parquet stores as text.
  */
 import { tableToIPC } from "apache-arrow"
 import type { Table } from "apache-arrow"
@@ -38,6 +38,6 @@ export const parquetBytes = (
     // A dictionary of values that are nearly all different costs time and saves nothing.
     if (each.repeats === true) builder = builder.setColumnDictionaryEnabled(each.name, true)
   }
-  // Table and properties are consumed by the writer: nothing is left to free.
+  // Table and properties are consumed by the writer: there is nothing left to free.
   return writeParquet(WasmTable.fromIPCStream(tableToIPC(table, "stream")), builder.build())
 }

@@ -1,7 +1,7 @@
 /**
- * The tables that records land in, with a comment for every table and column: one per family, one per child
- * list, and two for whatever has no family or breaks it. Order of columns: lineage, `position` (children),
- * the record's own fields, `extra`.
+ * The tables that records go to, with a comment for every table and column: one per family, one per child
+ * list, and two for records without a family or with errors. Order of columns: lineage, `position`
+ * (children), the record's own fields, `extra`.
  */
 import { column, required } from "./Columns.ts"
 import type { ColumnSpec, TableSpec } from "./Columns.ts"
@@ -79,7 +79,7 @@ export const rejectedRecordsTable: TableSpec = {
 
 export interface RecordTable {
   readonly spec: TableSpec
-  /** Feature codes that feed the table, for its `_latest` view; undefined: every feature does. */
+  /** Feature codes that feed the table, for its `_latest` view; if undefined, every feature does. */
   readonly features: ReadonlyArray<string> | undefined
 }
 

@@ -1,6 +1,6 @@
 /**
- * Facts as lines that a person reads: what was decided and what happened, each with its time. Pure; every
- * fact has its sentence, and none holds a value of a parameter.
+ * Facts as lines for people: what was decided and what happened, each with its time. Pure; every fact has
+ * its sentence, and none contains a value of a parameter.
  */
 import { sourceNameOf } from "../contract/ResultsSource.ts"
 import type { AttemptDrained, Fact, Recorded } from "../ledger/Fact.ts"
@@ -154,7 +154,7 @@ export const concerns = (fact: Fact, id: string): boolean =>
   ("execution_id" in fact && fact.execution_id === id) || ("session_id" in fact && fact.session_id === id)
 
 /**
- * Facts of the tasks that an id names: a task, a customer, an execution or a session. Empty when it names
+ * Facts of the tasks that an id names: a task, a customer, an execution or a session. Empty if it names
  * none.
  */
 export const factsAbout = (

@@ -1,7 +1,7 @@
 /**
- * The behaviour words: what a caller writes into `username` (joined by `+`) to say what happens to an
+ * The behaviour words: what a caller writes into `username` (joined by `+`) to decide what happens to an
  * execution. One table documents every word for README and help; `readBehaviour` turns a text into what the
- * words ask for. Words that it does not know mean nothing, so that any text is a login that goes well.
+ * words ask for. Unknown words mean nothing, so any other text is a login that succeeds.
  */
 import { featureStatusReasons, statusReasons } from "../../contract/Vocabulary.ts"
 import type { FeatureStatusReason, StatusReason } from "../../contract/Vocabulary.ts"
@@ -121,7 +121,7 @@ export const behaviourWords = [
   },
 ] as const
 
-/** What the words of one login ask for; what is absent the seed decides. Durations in milliseconds. */
+/** What the words of one login ask for; the seed decides what is absent. Durations in milliseconds. */
 export interface Behaviour {
   readonly queueMs?: number
   readonly runMs?: number
@@ -161,16 +161,16 @@ const openOutcomes: ReadonlySet<FeatureStatusReason> = new Set<FeatureStatusReas
   "FEATURE_ASYNC_WAIT",
   "FEATURE_ACTION_REQUIRED",
 ])
-/** 2.4: an outcome that is none yet. */
+/** 2.4: an outcome that is not final yet. */
 export const isOpenOutcome = (outcome: FeatureStatusReason): boolean => openOutcomes.has(outcome)
 const readOutcome = (text: string): Behaviour => {
   const featureEnd = featureStatusReasons.find((known) => known === text || known === `FEATURE_${text}`)
   return featureEnd === undefined ? {} : { featureEnd }
 }
 
-/** No word asks for more than ten years: times stay dates that JavaScript can write. */
+/** No word accepts more than ten years: times must stay valid JavaScript dates. */
 export const foreverMs = 10 * 365 * 24 * 3_600_000
-/** A body is one string, and a string has its limit. */
+/** A body is one string, and a string has a maximum length. */
 const recordsMax = 400_000
 const documentsMax = 1_000
 
@@ -240,7 +240,7 @@ const readWord = (word: string): Behaviour => {
   return Object.hasOwn(withArgument, name) ? (withArgument[name]?.(word.slice(dash + 1)) ?? {}) : {}
 }
 
-/** A word said twice counts as last said. */
+/** If a word appears twice, the last one counts. */
 export const readBehaviour = (text: string): Behaviour =>
   text
     .split("+")

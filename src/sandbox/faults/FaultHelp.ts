@@ -1,5 +1,5 @@
 /**
- * What `nightjar sandbox --help` says of a file of faults. It stands apart from the schema, so that help
+ * The part of `nightjar sandbox --help` about files of faults. It is separate from the schema, so that help
  * loads no contract; a test compares the two.
  */
 

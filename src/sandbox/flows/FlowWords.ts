@@ -1,6 +1,6 @@
 /**
- * The behaviour words of a flow session: what whoever creates one through the widget writes into `behaviour`
- * (joined by `+`). What happens to a source is said in its login, with the words of executions.
+ * The behaviour words of a flow session: what the code that creates one through the widget writes into
+ * `behaviour` (joined by `+`). What happens to a source is set in its login, with the words of executions.
  */
 import type { FlowPlan } from "../state/FlowEvent.ts"
 
@@ -42,7 +42,7 @@ const readWord = (word: string): Partial<FlowPlan> => {
   return alone.get(word) ?? {}
 }
 
-/** Words that it does not know mean nothing; one said twice counts as last said. */
+/** Unknown words mean nothing; if a word appears twice, the last one counts. */
 export const readFlowPlan = (text: string): FlowPlan =>
   text
     .split("+")

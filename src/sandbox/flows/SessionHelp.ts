@@ -1,6 +1,6 @@
 /**
- * What a person must know to try flow sessions on the embedded service: how one is walked, the words of a
- * session, and which stand there already. From the very tables that the service runs on.
+ * The help for trying flow sessions on the embedded service: how to create and step through one, the words
+ * of a session, and which ones already exist. Built from the tables that the service itself uses.
  */
 import { sessionWords } from "./FlowWords.ts"
 import { standingScripts } from "./StandingScripts.ts"

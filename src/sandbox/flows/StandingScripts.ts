@@ -1,6 +1,6 @@
 /**
- * What the standing sessions do: one script per number, in the words of the widget's steps and of logins.
- * Seconds count from the first look at the session; negative ones lie before it.
+ * What happens in the standing sessions: one script per number, in the words of the widget's steps and of
+ * logins. Seconds count from the first read of the session; negative ones are before it.
  */
 
 export type ScriptStep =
@@ -20,7 +20,7 @@ const work = "es-social-security:website"
 const university = "es-university:website"
 const traffic = "es-traffic:website"
 
-/** Started and consented, the sources connected one after another, and left, long before the first look. */
+/** Started and consented, the sources connected one after another, and left, long before the first read. */
 const over = (
   ...sources: ReadonlyArray<readonly [engine: string, words: string]>
 ): ReadonlyArray<ScriptStep> => [
@@ -32,7 +32,7 @@ const over = (
 
 const quick = "queue-1+run-30"
 
-/** The number of a script is its place. */
+/** The number of a script is its position. */
 export const standingScripts: ReadonlyArray<StandingScript> = [
   {
     name: "completed",

@@ -1,12 +1,12 @@
 /**
- * What `nightjar sandbox --help` says of a file of a reading, made from the very keys that the service takes,
- * so that neither can say what the other does not know.
+ * The part of `nightjar sandbox --help` about files of readings, made from the very keys that the service
+ * accepts, so that the two cannot differ.
  */
 import { readingChoices } from "../state/Reading.ts"
 
 const lineMax = 80
 
-/** Full words, broken between them, each line behind `before`. */
+/** Whole words, wrapped, each line after `before`. */
 export const wrapWords = (text: string, before: string): ReadonlyArray<string> => {
   const lines: Array<string> = []
   for (const word of text.split(" ")) {

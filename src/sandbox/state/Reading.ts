@@ -1,11 +1,11 @@
 /**
- * Where the reference leaves room: one key for each place that can be read in several ways and on which a
- * caller could break, with every way that the embedded service can take. A file of `--reading` says which;
- * what it does not say is as `todaysReading` has it.
+ * Where the reference leaves room: one key for each place that can be read in several ways and could break
+ * a caller, with every way that the embedded service can take. A file of `--reading` chooses; for what it
+ * does not set, `todaysReading` applies.
  */
 import { Schema } from "effect"
 
-/** One place: its sections of the reference, what is open there, and the values that it may take. */
+/** One place: its sections of the reference, what is open there, and its possible values. */
 const choice = <const Values extends readonly [string, ...ReadonlyArray<string>]>(
   section: string,
   about: string,
@@ -135,7 +135,7 @@ export const Reading = Schema.Struct({
 export type Reading = typeof Reading.Type
 export type FullReading = Required<Reading>
 
-/** How the service reads what nobody said otherwise. */
+/** How the service behaves if nothing else is chosen. */
 export const todaysReading: FullReading = {
   conflict_external_id: "running",
   execution_id_form: "uuid",
@@ -166,7 +166,7 @@ export const todaysReading: FullReading = {
 
 export const resolveReading = (reading: Reading = {}): FullReading => ({ ...todaysReading, ...reading })
 
-/** A key as people are told of it; the first of its values is today's. */
+/** A key as shown to people; the first of its values is today's. */
 export interface ReadingChoice {
   readonly key: string
   readonly section: string
