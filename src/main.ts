@@ -122,10 +122,7 @@ const remote = (target: Extract<ServiceTarget, { _tag: "Remote" }>, through?: Th
     )
   })
 
-/**
- * The embedded service in this process; without a journal it forgets everything, which is enough for a
- * plan.
- */
+/** The embedded service in this process; without a journal it forgets, which is enough for a plan. */
 const embedded = (
   target: Extract<ServiceTarget, { _tag: "Embedded" }>,
   journal: string | undefined,

@@ -110,9 +110,7 @@ export type Matcher = (
   url: string,
 ) => { readonly route: Route; readonly ids: Readonly<Record<string, string>> }
 
-/**
- * Finds the route of a request: the job's rows take precedence over the contract, plain segments over ids.
- */
+/** Finds the route of a request: the job's rows come before the contract, plain segments before ids. */
 export const matcherOf = (sources: ReadonlyArray<ResultsSource>): Matcher => {
   const placeholders = ({ path }: Route) => segmentsOf(path).filter(isPlaceholder).length
   const custom = sources.filter(({ path }) => !contractRoutes.some((route) => route.path === path))

@@ -121,7 +121,7 @@ const compareCall = ({ route, http_status, body }: RecordedCall, tell: Tell): vo
   if (body._tag === "Unread" || route.method === "HEAD" || bodiless.has(http_status)) return
   if (SchemaAST.isUnknown(schema) && http_status >= 400) return
   if (body._tag !== "Json") {
-    const what = body._tag === "Empty" ? "nothing" : "not JSON"
+    const what = body._tag === "Empty" ? "nothing" : "no JSON"
     return tell({ kind: "body", path: "", says: `answered ${http_status} with ${what} in the body` })
   }
   walk(schema, body.json, "", tell, 0)

@@ -66,10 +66,7 @@ export const checkJobs = Effect.fnUntraced(function* (paths: ReadonlyArray<strin
   )
 })
 
-/**
- * Prints warnings and errors of job files to stderr, each with its place and nothing else; returns the
- * errors.
- */
+/** Prints warnings and errors of job files to stderr, each with its place only; returns the errors. */
 export const tellProblems = Effect.fnUntraced(function* (checked: ReadonlyArray<CheckedJob>) {
   for (const warning of checked.flatMap(({ warnings }) => warnings))
     yield* note(`warning: ${renderProblem(warning)}`)

@@ -17,9 +17,7 @@ const asText = (cell: Json): string =>
 
 const numeric = /^(?:U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\))$/
 
-/**
- * White space, control characters and invisible characters: spreadsheets skip them to find the first sign.
- */
+/** White space and invisible characters: spreadsheets skip them to find the first sign. */
 const unseen = /^[\p{Cc}\p{Cf}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]+/u
 /** Characters that look like a minus but are not one in Unicode, or become one when typed. */
 const formula = /^[=+\-@\u2010-\u2015\u2212\u2795\u2796]/u

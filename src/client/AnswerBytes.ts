@@ -32,10 +32,7 @@ export const told = (duration: Duration.Input): string => Duration.format(Durati
 const lostIn = (call: Call, http_status: number, why: string) =>
   new AnswerLost({ message: `${call.name}: ${why}`, http_status })
 
-/**
- * How much of an answer has arrived, and whether the rest is waiting for memory rather than for the
- * network.
- */
+/** How much of an answer has arrived, and whether the rest waits for memory, not for the network. */
 interface Flow {
   bytes: number
   isWaiting: boolean

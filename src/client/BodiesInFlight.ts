@@ -1,8 +1,7 @@
 /**
  * One budget for the memory of all answers that a process is handling, so that many large ones together
- * cannot take all of it. Small bodies never wait. A body larger than what is left waits, unless it has
- * waited longest: that one may exceed the budget, so that one can always finish and no two wait for each
- * other.
+ * cannot take all of it. Small bodies never wait. A body larger than what is left waits, unless it has waited
+ * longest: that one may exceed the budget, so that one can always finish and no two wait for each other.
  */
 import { Context, Deferred, Effect } from "effect"
 import type { Cause } from "effect"

@@ -5,10 +5,7 @@
  */
 import { Duration } from "effect"
 
-/**
- * Which endpoint a call uses, and what it is about; the reference limits flow results per session (section
- * 8).
- */
+/** Which endpoint a call uses, and what it is about; flow results have a limit per session (section 8). */
 export interface Asked {
   readonly host: string
   readonly endpoint: string

@@ -112,9 +112,7 @@ const readForm = (value: unknown, format: FormFormat): FormSchema | undefined =>
 const readSettingsForm = (value: unknown): FormSchema =>
   readForm(value, "cg-configs") ?? { type: "object", format: "cg-configs", properties: {} }
 
-/**
- * A bare code, as in the list view, is a feature without settings; an item without a code is not a feature.
- */
+/** A bare code, as in the list view, is a feature without settings; an item without a code is none. */
 const readFeature = (item: unknown): ReadonlyArray<JsonObject> => {
   if (typeof item === "string") return [{ code: item, configurations: readSettingsForm(undefined) }]
   if (!Predicate.isObject(item) || typeof ownField(item, "code") !== "string") return []

@@ -1,8 +1,7 @@
 /**
- * A tolerant reading of a webhook delivery (section 6): every string in it, and its date. The reference
- * shows only the payload of `auth_ended`, so nothing depends on a field's name except `date`: an event
- * concerns every id that it names, wherever it names it. Bounded in size, depth and count; nothing here
- * throws.
+ * A tolerant reading of a webhook delivery (section 6): every string in it, and its date. The reference shows
+ * only the payload of `auth_ended`, so nothing depends on a field's name except `date`: an event concerns
+ * every id that it names, wherever it names it. Bounded in size, depth and count; nothing here throws.
  */
 
 /** How much of an event is kept until it is known whom it concerns. */
@@ -15,9 +14,7 @@ export interface EventView {
 export const eventBytesMax = 1024 * 1024
 /** More objects and lists than an event of this size has: it is not even parsed. */
 const containersMax = 50_000
-/**
- * The strings that are examined, outermost first: events that carry data name their session outside of it.
- */
+/** The strings examined, outermost first: events that carry data name their session outside of it. */
 const depthMax = 32
 const valuesMax = 10_000
 /** Nothing longer is an id. */

@@ -146,9 +146,7 @@ const answerOf = (
   }
 }
 
-/**
- * How much of an unneeded body is read to free the connection; if there is more, the connection is closed.
- */
+/** How much of an unneeded body is read to free its connection; beyond that it is closed. */
 const discarded = (call: Call): Call => ({ ...call, bytesMax: Math.min(call.bytesMax, keptBytes) })
 
 /** What every request carries besides its own method, path and body. */

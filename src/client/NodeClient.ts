@@ -20,9 +20,7 @@ export interface ConnectionOptions {
    */
   readonly keepAliveMs?: number
   readonly connectTimeoutMs?: number
-  /**
-   * Whether any certificate is accepted; otherwise certificates are checked, whatever the environment says.
-   */
+  /** Whether any certificate is accepted; if not, they are checked, whatever the environment says. */
   readonly acceptAnyCertificate?: boolean
 }
 

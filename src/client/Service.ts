@@ -11,9 +11,7 @@ import type { EngineDetails } from "../contract/Engine.ts"
 import type { ProductsCount } from "../contract/ProductsCount.ts"
 import type { ResultsSource, SourceIds } from "../contract/ResultsSource.ts"
 
-/**
- * The body of an answer: the bytes as they arrived, and the JSON in them (undefined if they are not JSON).
- */
+/** The body of an answer: its bytes as they arrived, and their JSON (undefined if they are not JSON). */
 export interface Body {
   readonly bytes: Uint8Array
   readonly json: unknown
@@ -22,8 +20,7 @@ export interface Body {
 }
 
 /**
- * Never reached the service, or was turned away before it could act: nothing was created. Safe to send
- * again.
+ * Never reached the service, or was turned away before it could act: nothing was created. Safe to send again.
  */
 export class NotSent extends Schema.TaggedError<NotSent>()("NotSent", { message: Schema.String }) {}
 /**
@@ -94,10 +91,7 @@ export type StartAnswer =
 export type StateAnswer =
   | { readonly _tag: "Closed"; readonly body: Body; readonly view: StateView }
   | { readonly _tag: "Working"; readonly body: Body; readonly view: StateView }
-  /**
-   * The reference does not show which fields of 2.4 come with the challenge: it may be the whole state or
-   * none.
-   */
+  /** Which fields of 2.4 come with the challenge is not shown: it may be the whole state or none. */
   | { readonly _tag: "ActionRequired"; readonly body: Body; readonly view: StateView }
   | { readonly _tag: "NotFound" }
 
@@ -198,9 +192,7 @@ export class Service extends Context.Service<
     readonly pollExecution: (execution_id: ExecutionId) => Effect.Effect<PollAnswer, CallFailure>
     readonly abortExecution: (execution_id: ExecutionId) => Effect.Effect<AbortAnswer, CallFailure>
     readonly deleteExecution: (execution_id: ExecutionId) => Effect.Effect<DeleteAnswer, CallFailure>
-    /**
-     * 504 of the flow API (lock) is reported as Throttled: it is documented, and only asks us to try later.
-     */
+    /** 504 of the flow API (lock) is reported as Throttled: it is documented, and only means "later". */
     readonly readResults: (source: ResultsSource, ids: SourceIds) => Effect.Effect<ResultsAnswer, CallFailure>
     readonly downloadAttachment: (
       session_id: SessionId,

@@ -194,9 +194,7 @@ const requestHeaders = (secret: string) =>
     "accept-encoding": "identity",
   })
 
-/**
- * A form is what logins are checked against: values in it that customers choose are not echoes of secrets.
- */
+/** A form is what logins are checked against: values that customers choose from are not echoes. */
 const ofForms = () => ({ place: "own" as const })
 
 const make = Effect.fnUntraced(function* (settings: ServiceSettings, limits: Partial<ServiceLimits>) {

@@ -44,8 +44,8 @@ export const ResultsSource = Schema.Struct({
   ),
   counts: Schema.Literals(["sub_family", "product", "none"]).annotate(
     about(
-      "how records are compared with products_count: by the part before the @, the part after it, or not at " +
-        "all: then a final answer counts as complete, and executions are deleted without a count",
+      "how records are compared with products_count: by the part before the @, the part after it, or not " +
+        "at all: then a final answer counts as complete, and executions are deleted without a count",
     ),
   ),
   nothing: Schema.Array(
@@ -98,9 +98,7 @@ export const withEarlier = (
   return [...sources, ...left.map((source) => ({ ...source, enabled: false }))]
 }
 
-/**
- * The row of the endpoint that an answer or a body came from, including those from before there were rows.
- */
+/** The row of the endpoint that an answer or a body came from, also from before there were rows. */
 export const sourceNameOf = ({ kind, source }: { readonly kind: string; readonly source?: string }): string =>
   source ?? (kind === "profile" ? "profile" : "flow_results")
 

@@ -124,10 +124,7 @@ export const serviceEnds: { readonly [R in ServiceReason]: Row.EndRow } = {
   INTERNAL_ERROR: Row.temporary("The service had an internal error.", later),
 }
 
-/**
- * A reason that the reference does not list may be a refused login: no second try, and an engineer
- * investigates.
- */
+/** An unlisted reason may be a refused login: no second try, and an engineer investigates. */
 export const unlisted = Row.unclear(
   "The service's reference does not list this reason.",
   "Find out what it means; `nightjar credentials release` allows the login again.",

@@ -21,9 +21,7 @@ const triesMax = 6
 /** How often a deletion is repeated if an execution that was read as closed answers 409 "still running". */
 const stillRunningMax = 3
 const stillRunningWaits: WaitPolicy = { base: Duration.seconds(4), max: Duration.seconds(8), jitter: 0 }
-/**
- * After this many deletions in a row without an answer, the rest stays pending: the service is unreachable.
- */
+/** After this many unanswered deletions in a row, the rest stays pending: the service is unreachable. */
 const failedInARowMax = 32
 
 export interface DueDeletion {

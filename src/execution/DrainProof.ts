@@ -51,10 +51,7 @@ const countedBy = (
   return groups
 }
 
-/**
- * The most records of a family that one source landed: two sources may show the same records, so they are
- * not added up.
- */
+/** The most records of a family from one source: two may show the same ones, so they are not added up. */
 const landedOf = (findings: ReadonlyArray<SourceFinding>, family: string): number =>
   Math.max(0, ...findings.map(({ tally }) => tally.bySubFamily.get(family) ?? 0))
 
@@ -82,10 +79,7 @@ const covers = (
   }
 }
 
-/**
- * Without a count, only a source that may return everything, and that an engineer accepted as complete,
- * proves anything.
- */
+/** Without a count, only a source that may return everything, and is trusted to, proves anything. */
 const isTakenAtItsWord = ({ source, isFinal: final }: SourceFinding): boolean =>
   final && source.counts === "none" && source.families.includes("*")
 

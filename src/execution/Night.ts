@@ -40,20 +40,14 @@ export interface Book {
   lastVerdict: Verdict | undefined
   /** The same start without its token, for a service that refuses starts with a token. */
   withParameters: CallParts | undefined
-  /**
-   * How far the newest attempt has come. `sent`: its start was sent, or may have been, and an execution may
-   * run.
-   */
+  /** How far the newest attempt is. `sent`: its start was sent, or may have been; an execution may run. */
   stage: "waiting" | "sent" | "open" | "closed" | "settled"
   /** The closing of the newest attempt, once it is closed. */
   closed: typeof AttemptClosed.Type | undefined
   /** An answer could not be used: the task is over, whatever is still waiting for it. */
   isOver: boolean
   readonly login: { status: string | undefined }
-  /**
-   * This attempt was sent with parameters although a token is stored: its probe must log in in the same
-   * way.
-   */
+  /** Sent with parameters although a token is stored: the attempt's probe must log in the same way. */
   byParameters: boolean
 }
 
@@ -83,9 +77,7 @@ export const openBook = (work: TaskWork): Book => ({
 export interface Outage {
   readonly since: number
   readonly findings: number
-  /**
-   * A task was asked to wait longer than we wait for the engine; a second such answer counts for all tasks.
-   */
+  /** A task was asked to wait longer than we wait for the engine; a second such answer counts for all. */
   readonly isPutOff: boolean
 }
 

@@ -127,9 +127,7 @@ type Answered = ResultsAnswer | CallFailure
 
 /** What is remembered between the reads of one endpoint. */
 interface Reads {
-  /**
-   * For the newest results only; the bytes themselves would stay in memory for as long as they are partial.
-   */
+  /** For the newest results only; the bytes themselves would stay in memory as long as they are partial. */
   sha256: string | undefined
   landed: LandedRef | undefined
   /** Answers in a row that say that there is nothing, or that refuse. */

@@ -18,10 +18,7 @@ import { keepTicket } from "../tokens/ExchangeTicket.ts"
 import { handleAnswer, refuseUnusable } from "./Quarantine.ts"
 import { lookWaits } from "../scheduling/Polling.ts"
 
-/**
- * The result of one start. `probe`: an earlier request of the attempt was lost; this is the result of its
- * probe.
- */
+/** The result of one start. `probe`: an earlier request was lost; this is the result of its probe. */
 export type StartResult = Exclude<Started, { readonly answer: "unusable" }> & { readonly probe: boolean }
 
 /**

@@ -1,7 +1,6 @@
 /**
  * How a task ends: pure. The end of its last execution, the counts and the answers of its results endpoints
- * become one outcome with a reason and the one who must act, and decide whether the execution may be
- * deleted.
+ * become one outcome with a reason and the one who must act, and decide whether the execution may be deleted.
  */
 import { countedTotal } from "../contract/ProductsCount.ts"
 import type { ProductsCount } from "../contract/ProductsCount.ts"

@@ -203,9 +203,7 @@ export class FormCache extends Context.Service<
   )
 }
 
-/**
- * Asks the checker, and keeps the newest answer about each engine: the body shows whether it still applies.
- */
+/** Asks the checker, and keeps the newest answer per engine: the body shows whether it still applies. */
 const makeForms = ({ check }: FormChecker["Service"]) => {
   const compiled = new Map<string, SeenEngine>()
 

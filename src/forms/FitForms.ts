@@ -57,10 +57,7 @@ interface CompiledForms extends SettingsForms {
 /** How many compiled forms are kept: an engine is compiled when it is seen and checked soon after. */
 const keptMax = 64
 
-/**
- * Answers one request after another; an engine's forms are compiled once for as long as they are
- * remembered.
- */
+/** Answers one request after another; forms are compiled once for as long as they are remembered. */
 export const makeFitter = (): ((request: FormRequest) => FormAnswer) => {
   const kept = new Map<string, CompiledForms>()
   return ({ body, cases }) => {

@@ -9,8 +9,7 @@ import type { CompiledForm } from "./CompiledForm.ts"
 import { comparedMax } from "./FormBounds.ts"
 
 /**
- * `loc` names the field, as the service's own validation items do (section 2.4); empty for the whole
- * object.
+ * `loc` names the field, as the service's own validation items do (section 2.4); empty for the whole object.
  */
 export interface Issue {
   readonly loc: ReadonlyArray<string>

@@ -31,8 +31,7 @@ const failureOf = (path: string, cause: unknown): FolderLocked | LockFailed => {
 
 /**
  * The locks of this process. A database without references is closed by the garbage collector, which would
- * release its lock while its holder works: a process that only waits for a signal must not lose it that
- * way.
+ * release its lock while its holder works: a process that only waits for a signal must not lose it that way.
  */
 const held = new Set<DatabaseSync>()
 

@@ -37,9 +37,7 @@ const check = (found: Stats, bytesMax: number): void => {
   if (found.size > bytesMax) throw tooLarge(bytesMax)
 }
 
-/**
- * Checked before the file is opened, because opening alone can have effects, and again on the opened file.
- */
+/** Checked before the file is opened, because opening can have effects, and again on the opened file. */
 async function* pieces(path: string, bytesMax: number): AsyncGenerator<Uint8Array> {
   check(await stat(path), bytesMax)
   const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)

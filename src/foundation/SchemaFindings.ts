@@ -13,9 +13,7 @@ export interface Finding {
   readonly message: string
 }
 
-/**
- * What a kind of file says about a value that its schema refuses; if undefined, the general words are used.
- */
+/** What a kind of file says about a refused value; if undefined, the general words are used. */
 export type WordsFor = (path: Path, value: unknown) => string | undefined
 
 export interface Words {

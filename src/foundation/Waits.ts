@@ -1,9 +1,8 @@
 /**
- * How long to wait before trying again: one formula for every retry. A wait doubles with every failure up
- * to a maximum, a random share is taken off so that waiters do not return together, and the wait that the
- * other side asks for is a minimum. `waitMs` is a pure function, because most waits are entries of a queue
- * that outlives a process; `retrySchedule` gives loops that sleep the same waits as Effect's own
- * `Schedule`.
+ * How long to wait before trying again: one formula for every retry. A wait doubles with every failure up to
+ * a maximum, a random share is taken off so that waiters do not return together, and the wait that the other
+ * side asks for is a minimum. `waitMs` is a pure function, because most waits are entries of a queue that
+ * outlives a process; `retrySchedule` gives loops that sleep the same waits as Effect's own `Schedule`.
  */
 import { Cause, Duration, Effect, Random, Schedule } from "effect"
 

@@ -23,10 +23,7 @@ const tokensMax = 4_000_000
 
 export interface YamlProblem {
   readonly offset: number
-  /**
-   * The parser's own code, or a message of ours; the parser's messages may quote the file, which may
-   * contain secrets.
-   */
+  /** The parser's own code, or a message of ours; the parser's own may quote the file and its secrets. */
   readonly code?: string
   readonly message?: string
 }

@@ -24,10 +24,7 @@ export const isSameText = (id: string, value: unknown): boolean =>
   (Predicate.isString(value) || Predicate.isNumber(value)) &&
   String(value).trim().toLowerCase() === id.trim().toLowerCase()
 
-/**
- * Many customers log in with the number that identifies them; references are compared once they are
- * resolved.
- */
+/** Many customers log in with their own id number; references are compared once they are resolved. */
 export const warnOfLoginId = (
   { findings }: Context,
   id: string,

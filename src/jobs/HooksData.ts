@@ -85,10 +85,7 @@ const relation = ({ how, isEncoded, secret }: SecretFound): string => {
   return isEncoded ? `contains an encoded form of ${secret.whose}` : `contains ${secret.whose}`
 }
 
-/**
- * A short key that is also somebody's user name is a name like any other (`who`, `run`); as a value it is
- * refused.
- */
+/** A short key that is also a user name is a name like any other (`who`); as a value it is refused. */
 const isRefused = (at: "key" | "value", { secret, how, isLong }: SecretFound): boolean => {
   switch (secret.kept) {
     case "password":

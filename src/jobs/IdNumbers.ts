@@ -1,7 +1,6 @@
 /**
  * The check digits of numbers that belong to a person, a company or an account: pure arithmetic. Each check
- * returns undefined for a text that does not have the form, and otherwise whether its check digits are
- * right.
+ * returns undefined for a text that does not have the form, and otherwise whether its check digits are right.
  */
 
 export interface Checked {

@@ -8,10 +8,7 @@ import type { ResultsSource } from "../contract/ResultsSource.ts"
 import type { Feature } from "../contract/Vocabulary.ts"
 import type { Place } from "../foundation/FileProblem.ts"
 
-/**
- * A setting of the job file whose value is known only at run time. The text is safe to show; the value
- * never is.
- */
+/** A setting of the job file that is known only at run time. The text is safe to show, not the value. */
 export type SecretReference =
   | { readonly _tag: "Env"; readonly name: string }
   | { readonly _tag: "File"; readonly path: string }

@@ -47,9 +47,7 @@ const holdsReference = (value: unknown): boolean => {
   return typeof value === "object" && value !== null && Object.values(value).some(holdsReference)
 }
 
-/**
- * One parameter as given in a file: redacted immediately, or a reference; a string says why it is neither.
- */
+/** One parameter of a file: redacted immediately, or a reference; a string says why it is neither. */
 export const readParameter = (value: unknown, folder: string): ParameterSource | string => {
   if (typeof value === "string" && looksLikeReference(value)) {
     const reference = parseReference(value, folder)

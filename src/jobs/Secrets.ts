@@ -1,7 +1,6 @@
 /**
- * Secrets, resolved only when they are needed: from the environment, a file or a command's output. A value
- * is redacted immediately, and an error names the reference, never the value, the command or what it
- * printed.
+ * Secrets, resolved only when they are needed: from the environment, a file or a command's output. A value is
+ * redacted immediately, and an error names the reference, never the value, the command or what it printed.
  */
 import { ConfigProvider, Context, Duration, Effect, Layer, Redacted, Schema, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"

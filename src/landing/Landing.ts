@@ -57,10 +57,7 @@ export interface LandedAttachment {
 export class Landing extends Context.Service<
   Landing,
   {
-    /**
-     * Resolves once the bytes are written and synced and will survive a crash. Concurrent calls share one
-     * sync.
-     */
+    /** Resolves once the bytes are written and synced. Concurrent calls share one sync. */
     readonly land: (meta: BodyMeta, bytes: Uint8Array) => Effect.Effect<LandedRef, LandingFailed>
     /**
      * All frames of a run in the order in which they were landed; a torn tail of a segment ends that segment.

@@ -101,10 +101,7 @@ const groupCommit = Effect.fnUntraced(function* (landing: string, segmentBytesMa
   })
 })
 
-/**
- * A header that could not be read back must not be written; half of the limit leaves room for the other
- * fields.
- */
+/** A header that could not be read back must not be written; the other half is for the other fields. */
 const refusalOf = (meta: PendingFrame["meta"]): string | undefined => {
   if (!isRunId(meta.run_id)) return "run_id may only hold a-z, 0-9, dot and hyphen"
   return Buffer.byteLength(JSON.stringify(meta)) > headerBytesMax / 2

@@ -1,7 +1,6 @@
 /**
  * Which parts of a fact may contain a secret that the service repeated: everything except the fields named
- * here. Those are our own ids and words, and the ids that are needed to resume a run and to call the
- * service.
+ * here. Those are our own ids and words, and the ids that are needed to resume a run and to call the service.
  */
 import { cleanValue } from "../secrets/CleanValue.ts"
 import type { KnownSecrets } from "../secrets/KnownSecrets.ts"

@@ -125,10 +125,7 @@ export const AttemptClosed = Schema.TaggedStruct("AttemptClosed", {
   products_count: Schema.optionalKey(Schema.Record(Schema.String, Schema.Int)),
   landed: Schema.optionalKey(LandedRef),
 })
-/**
- * One family of an execution: how many records are counted (absent if there is no count), and how many are
- * landed.
- */
+/** One family of an execution: its records counted (absent if there is no count), and landed. */
 export const ProofLine = Schema.Struct({
   family: Schema.String,
   counted: Schema.optionalKey(Schema.Int),

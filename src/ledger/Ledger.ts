@@ -33,8 +33,7 @@ export interface ExecutionClaim {
 export type RecordedAs<F extends Fact> = Omit<Recorded, "fact"> & { readonly fact: F }
 
 /**
- * A run from outside; `ended` is undefined while it runs, or if it was cut off before its end was
- * published.
+ * A run from outside; `ended` is undefined while it runs, or if it was cut off before its end was published.
  */
 export interface RunHeader extends RecordedAs<typeof RunStarted.Type> {
   readonly ended: RunState["ended"]
@@ -49,9 +48,8 @@ export class Ledger extends Context.Service<
      */
     readonly append: (facts: ReadonlyArray<Fact>) => Effect.Effect<void, LedgerFailed>
     /**
-     * Whether an execution id is this attempt's: it belongs to the first attempt that claims it, in
-     * whatever run, until the execution is deleted. The claim is durable with the attempt's
-     * `StartAnswered`.
+     * Whether an execution id is this attempt's: it belongs to the first attempt that claims it, in whatever
+     * run, until the execution is deleted. The claim is durable with the attempt's `StartAnswered`.
      */
     readonly claim: (claim: ExecutionClaim) => Effect.Effect<boolean, LedgerFailed>
     /** All facts of a run, in order. */

@@ -164,7 +164,7 @@ export const commandMessages = {
   ),
   "ticket-literal": refusal(
     "--ticket takes env:NAME, file:PATH or - for stdin",
-    "Put the ticket in one of these places: on the command line, other users and the shell history could show it.",
+    "Put the ticket in one of these places: a command line can be read by other users and in the history.",
     "Nothing was sent.",
   ),
   "ticket-missing": refusal(

@@ -95,9 +95,7 @@ const finished = Effect.fnUntraced(function* (run_id: RunId) {
   return { run_id, exit_code, state, nothingToDo: true } satisfies NightResult as NightResult
 })
 
-/**
- * Before anything starts: a refused secret, or a service that cannot be reached, must not cost an attempt.
- */
+/** Before anything starts: a refused secret or an unreachable service must not cost an attempt. */
 const reachService = Effect.gen(function* () {
   const service = yield* Service
   yield* retryCall(service.listEngines, { triesMax: 4 }).pipe(
@@ -185,8 +183,7 @@ const executeStage = Effect.fnUntraced(function* (job: Job, run_id: RunId, mode:
 })
 
 /**
- * The plan of a run that began earlier. A rerun keeps the tasks that it began with, a collected run its
- * own.
+ * The plan of a run that began earlier. A rerun keeps the tasks that it began with, a collected run its own.
  */
 const planAgain = Effect.fnUntraced(function* (job: Job, run_id: RunId, mode: Mode) {
   const ledger = yield* Ledger

@@ -66,9 +66,7 @@ export const checkedLogins = Effect.fn("Planning.checkedLogins")(function* (
   return assignments.map((assignment) => assembleLogin(assignment, resolved))
 })
 
-/**
- * Whether a login that is opened only now, such as a stored token's key, appears in the pairs of its start.
- */
+/** Whether a login opened only now, such as a stored token's key, appears in the pairs of its start. */
 export const holdsSecret = (
   hooks_extra_data: Readonly<Record<string, string>>,
   secrets: ReadonlyArray<string>,

@@ -1,7 +1,6 @@
 /**
- * The proof of an execution's deletion, derived again from landing alone: the count in its last landed
- * state compared with the newest landed body of each endpoint. The ledger's own record of the proof is not
- * used.
+ * The proof of an execution's deletion, derived again from landing alone: the count in its last landed state
+ * compared with the newest landed body of each endpoint. The ledger's own record of the proof is not used.
  */
 import { Effect } from "effect"
 import type { ExecutionId, RunId, SessionId } from "../contract/Ids.ts"

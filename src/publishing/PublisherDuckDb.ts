@@ -87,10 +87,7 @@ const checkPlaces = (store: Store, { rows, findings }: Derived) => {
 }
 
 export interface Memory {
-  /**
-   * What the newest publication found in the bodies, so that publishing the outcome need not read them
-   * again.
-   */
+  /** What the newest publication found in the bodies: publishing the outcome need not read them again. */
   run_id: RunId | undefined
   findings: ReadonlyMap<string, SessionFindings>
 }

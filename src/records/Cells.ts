@@ -1,8 +1,7 @@
 /**
- * A JSON value -> the cell of a column, or `undefined` if it does not fit the column's type. Strict:
- * nothing is rounded, guessed or coerced, with one exception that the reference requires: a DECIMAL is a
- * number or a string that spells one. A value outside an enumeration is a string like any other and is
- * accepted.
+ * A JSON value -> the cell of a column, or `undefined` if it does not fit the column's type. Strict: nothing
+ * is rounded, guessed or coerced, with one exception that the reference requires: a DECIMAL is a number or a
+ * string that spells one. A value outside an enumeration is a string like any other and is accepted.
  */
 import type { Cell, ColumnType } from "./ColumnData.ts"
 import { decimalShape } from "./ColumnData.ts"
@@ -130,10 +129,7 @@ const kindOf = (value: unknown): string => {
   return value instanceof ExactNumber ? "number" : typeof value === "string" ? "text" : typeof value
 }
 
-/**
- * The kinds of JSON value in which a type can appear: a string may still not be a DATE, a number not an
- * INTEGER.
- */
+/** The kinds of JSON value that a type can have: a string may still not be a DATE. */
 const kindsOf = (type: ColumnType | "object" | "list"): ReadonlyArray<string> => {
   if (type === "DATE" || type === "TIMESTAMPTZ") return ["text"]
   if (type === "INTEGER" || type === "BIGINT" || type === "DOUBLE") return ["number"]

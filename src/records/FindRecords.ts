@@ -33,10 +33,7 @@ export interface Place {
 const stepsMax = 32
 const pathUnitsMax = 256
 
-/**
- * `data[3].addresses[0].country`; keys that are not plain names are quoted, and a long path is cut at the
- * front.
- */
+/** `data[3].addresses[0].country`; unusual keys are quoted, and a long path is cut at the front. */
 export const pathText = (place: Place): string => {
   const steps: Array<string> = []
   let each: Place | undefined = place
@@ -89,10 +86,7 @@ class Strays {
   }
 }
 
-/**
- * `stray` is created only for one that is reported by itself: a list of ten million numbers creates ten
- * thousand.
- */
+/** `stray` is created only if it is reported by itself: ten million numbers create ten thousand. */
 const addOther = (frame: Frame, stray: () => Stray): void => {
   frame.others ??= []
   if (frame.others.length < bodyBounds.straysMax) frame.others.push(stray())
@@ -170,10 +164,7 @@ export const findRecords = (data: unknown, root = "data"): Found => {
   return { records, strays: strays.all(place) }
 }
 
-/**
- * An object that is not a record: half a record is always a stray, anything else only next to records in a
- * list.
- */
+/** An object that is not a record: half a record is always a stray, others only beside records. */
 const leaveObject = (frame: Frame, above: Frame, strays: Strays): void => {
   const { value, place } = frame
   const stray: Stray = { value, reason: strayReason(value), place }

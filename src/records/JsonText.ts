@@ -1,7 +1,6 @@
 /**
- * A value -> JSON text that the database accepts, whatever the value contains: exact numbers digit by
- * digit, halves of surrogate pairs replaced by U+FFFD (the database refuses a JSON text with one), and any
- * nesting.
+ * A value -> JSON text that the database accepts, whatever the value contains: exact numbers digit by digit,
+ * halves of surrogate pairs replaced by U+FFFD (the database refuses a JSON text with one), and any nesting.
  */
 import { ExactNumber } from "./ExactNumber.ts"
 

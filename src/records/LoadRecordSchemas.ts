@@ -31,9 +31,7 @@ const clashes = (
   return troubles
 }
 
-/**
- * `folder` is where the `.yaml` files are; the caller knows, whether it runs from source or from a bundle.
- */
+/** `folder` is where the `.yaml` files are; the caller knows, in the sources as in a bundle. */
 export const loadRecordSchemas = Effect.fn("Records.loadSchemas")(function* (folder: string) {
   const files = yield* FileSystem.FileSystem
   const unreadable = (path: string) => (cause: { readonly message: string }) =>

@@ -1,9 +1,8 @@
 /**
  * The bytes of a landed body -> its value, without losing a digit and without ever throwing: a body that is
- * not JSON is an `UnreadableBody`. Most bodies take one `JSON.parse`; only a body with a number that may
- * not fit a double is read a second time, number by number. If a key appears twice in one object, the last
- * one wins, as everywhere in JavaScript; bytes that are not UTF-8 become U+FFFD and affect only their own
- * string.
+ * not JSON is an `UnreadableBody`. Most bodies take one `JSON.parse`; only a body with a number that may not
+ * fit a double is read a second time, number by number. If a key appears twice in one object, the last one
+ * wins, as everywhere in JavaScript; bytes that are not UTF-8 become U+FFFD and affect only their own string.
  */
 import { measureLargeBody } from "../contract/BodyBounds.ts"
 import { exactNumber } from "./ExactNumber.ts"

@@ -1,7 +1,6 @@
 /**
- * What a record family looks like: one YAML file in `schemas/records` per family, so that a new family
- * needs a file and no code. A file with any error is refused with file, line and column before a run
- * begins.
+ * What a record family looks like: one YAML file in `schemas/records` per family, so that a new family needs
+ * a file and no code. A file with any error is refused with file, line and column before a run begins.
  */
 import { Effect, Result, Schema } from "effect"
 import type { Finding } from "../foundation/SchemaFindings.ts"
@@ -25,8 +24,7 @@ const plainColumnTypes = [
 const isColumnType = (text: string): text is ColumnType =>
   plainColumnTypes.some((type) => type === text) || decimalShape(text) !== undefined
 
-// Names become columns, and fields are read from objects that inherit some, so `constructor` is not
-// allowed.
+// Names become columns, and fields are read from objects that inherit some, so `constructor` is not allowed.
 const isName = (text: string): boolean => /^[a-z][a-z0-9_]{0,62}$/.test(text) && !(text in {})
 
 const TypeOfColumn = Schema.String.check(

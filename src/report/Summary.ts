@@ -1,7 +1,6 @@
 /**
  * The result of a run, for people and programs: a pure fold of its state. Counts, then what did not succeed
- * by who must act, then what is left at the service. Contains ids and reasons, never a value of a
- * parameter.
+ * by who must act, then what is left at the service. Contains ids and reasons, never a value of a parameter.
  */
 import type { RunId } from "../contract/Ids.ts"
 import type { Outcome, WhoActs } from "../ends/EndRow.ts"

@@ -11,10 +11,7 @@ const lineMax = 10_000
 
 /** Our own colours, as `paint` writes them; no other escape codes pass. */
 const ownColour = "\\u001b\\[(?:0|1|2|31|32|33)m"
-/**
- * A line feed and a tab are kept; a carriage return only before a line feed, because elsewhere it
- * overwrites the line.
- */
+/** Line feeds and tabs are kept; a carriage return elsewhere than before a line feed overwrites text. */
 const control = "[^\\P{Cc}\\n\\t\\r]|\\r(?!\\n)|[\\p{Cf}\\p{Zl}\\p{Zp}\\p{Cs}]"
 const anyControl = new RegExp(control, "gu")
 const controlButColours = new RegExp(`(${ownColour})|${control}`, "gu")
@@ -25,10 +22,7 @@ const escaped = (character: string): string =>
     (_, index) => `\\u${character.charCodeAt(index).toString(16).padStart(4, "0")}`,
   ).join("")
 
-/**
- * `painted`: the text was made by this program, which removes control characters from values before
- * colouring them.
- */
+/** `painted`: made by this program, which cleans values before it colours them. */
 export const forTerminal = (text: string, painted: boolean): string => {
   const lines = text.length <= lineMax ? text : text.replace(/[^\n]+/g, (line) => cutText(line, lineMax))
   return painted

@@ -154,8 +154,7 @@ export const concerns = (fact: Fact, id: string): boolean =>
   ("execution_id" in fact && fact.execution_id === id) || ("session_id" in fact && fact.session_id === id)
 
 /**
- * Facts of the tasks that an id names: a task, a customer, an execution or a session. Empty if it names
- * none.
+ * Facts of the tasks that an id names: a task, a customer, an execution or a session. Empty if it names none.
  */
 export const factsAbout = (
   facts: ReadonlyArray<Recorded>,

@@ -74,9 +74,7 @@ export const loginOf = Effect.fnUntraced(function* (
   return { _tag: "Token", token_id: login.token.token_id, token_key } as const
 })
 
-/**
- * The parameters that the job has besides the token that logs in: for a service that refuses such a start.
- */
+/** The parameters that the job has besides the token: for a service that refuses such a start. */
 export const parametersBehind = ({ start: { login } }: Pick<LoginOfTask, "start">): StartLogin | undefined =>
   login._tag === "Token" && login.parameters !== undefined
     ? { _tag: "Parameters", parameters: login.parameters }

@@ -48,7 +48,7 @@ export const demo = Command.make(
     const folder = output === "output" ? "" : ` --output ${output}`
     const lines = [
       `A cron job would have ended with exit code ${exit_code}: ${exitMeaning[exit_code]}. ` +
-        "Here, that is the task on the engine in maintenance; the other tasks need a customer or an engineer.",
+        "Here, that is the task on the engine in maintenance; the others need a customer or an engineer.",
     ]
     const { invocation } = yield* Settings
     // Commands stay on one line, so that they can be copied.

@@ -22,10 +22,7 @@ export interface RuleBreak {
   readonly session_id?: string
   readonly customer_id?: string
   readonly engine_reference?: string
-  /**
-   * For a repeated login: whether the refusal had been read by then. Repeating an unread one is not a
-   * fault.
-   */
+  /** For a repeated login: whether the refusal had been read. Repeating an unread one is no fault. */
   readonly answer_read?: boolean
   /** For an execution that was deleted unread: the sub-families that no final answer carried in full. */
   readonly families?: ReadonlyArray<string>

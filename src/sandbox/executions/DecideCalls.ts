@@ -20,10 +20,7 @@ export type ReadAnswer =
   | { readonly _tag: "ActionRequired"; readonly execution: Execution; readonly expires: number }
   | { readonly _tag: "NotFound" }
 
-/**
- * 4.2. The first read of a final state is recorded as an event: a caller who deletes before it has not read
- * the state.
- */
+/** 4.2. The first read of a final state is an event: a caller who deletes before it has not read it. */
 export const decideRead = (
   state: SandboxState,
   at: number,
@@ -52,10 +49,7 @@ export type ResumeAnswer =
   | { readonly _tag: "Unavailable"; readonly detail: "ENGINE_UNAVAILABLE" }
   | { readonly _tag: "NotFound" }
 
-/**
- * 4.3. The call cannot recognise a wrong value: the source judges it later, with the same words as for a
- * real one.
- */
+/** 4.3. The call cannot recognise a wrong value: the source judges it later, as it judges a real one. */
 export const decideResume = (
   state: SandboxState,
   seed: number,

@@ -1,8 +1,7 @@
 /**
- * Decides the effect of a start (section 4.1): its answer and its events. Pure: from state, time and
- * request to a decision. The checks are in the reference's order: the engine first, then what the
- * application and the engine allow, then conflicts; forms and encryption are judged only after the
- * acceptance.
+ * Decides the effect of a start (section 4.1): its answer and its events. Pure: from state, time and request
+ * to a decision. The checks are in the reference's order: the engine first, then what the application and the
+ * engine allow, then conflicts; forms and encryption are judged only after the acceptance.
  */
 import type { StartRequest } from "../../contract/Execution.ts"
 import type { StatusReason } from "../../contract/Vocabulary.ts"

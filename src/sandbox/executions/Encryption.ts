@@ -108,10 +108,7 @@ const complain = (loc: ReadonlyArray<string>, input: unknown): FormFinding => ({
 
 const nothingSealed: ReadonlySet<string> = new Set()
 
-/**
- * Decrypts login parameters, stored credentials or the body of a resume; the values are the original
- * strings.
- */
+/** Decrypts login parameters, stored credentials or the body of a resume, into the original strings. */
 export const openParameters = (parameters: unknown): OpenedValues => {
   if (!Predicate.isObject(parameters)) {
     const values = isSealed(parameters) ? openObject(parameters) : undefined

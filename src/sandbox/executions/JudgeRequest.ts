@@ -1,8 +1,7 @@
 /**
  * Checks the content of a start (sections 2.3, 4.1 and 5): what breaks the reference's own types and
- * enumerations is malformed; encryption, the engine's login form, its settings and its date limits are
- * judged after the start was accepted. Also the keyed hashes by which a login is recognised without being
- * stored.
+ * enumerations is malformed; encryption, the engine's login form, its settings and its date limits are judged
+ * after the start was accepted. Also the keyed hashes by which a login is recognised without being stored.
  */
 import type { StartRequest } from "../../contract/Execution.ts"
 import { features } from "../../contract/Vocabulary.ts"

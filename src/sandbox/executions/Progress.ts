@@ -9,10 +9,7 @@ import { closesAt, momentAt } from "../state/SandboxState.ts"
 
 const goodEnds: ReadonlySet<StatusReason> = new Set<StatusReason>(["COMPLETED", "PARTIAL", "FAILED"])
 
-/**
- * How many of the planned records there are at `at`: all if the run ended well, otherwise depending on the
- * work done.
- */
+/** How many of the planned records there are at `at`: all after a good end, else by the work done. */
 export const retrievedAt = (execution: Retrieval, at: number): number => {
   const { phase, closed, workedMs } = momentAt(execution, at)
   if (phase.authentication_status !== "AUTH_OK") return 0

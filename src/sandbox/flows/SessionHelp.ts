@@ -10,7 +10,7 @@ const standing = standingScripts
   .map(({ meaning }, number) => `  ${number.toString(16).padStart(8, "0")}  ${meaning}`)
   .join("\n")
 
-export const sessionHelp = `{flows_url}/es-public-administration/v1/widget creates flow sessions and moves them on:
+export const sessionHelp = `{flows_url}/es-public-administration/v1/widget drives flow sessions:
 POST creates one ({"customer_id": …, "features": […], "behaviour": …}, all optional), GET /SESSION shows
 it, and POST /SESSION/STEP takes a step: start, consent, connect, answer, leave, cancel, client-cancel.
 \`behaviour\` takes words joined by +:

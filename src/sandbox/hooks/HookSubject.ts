@@ -1,8 +1,7 @@
 /**
- * Executions and flow sessions as webhooks see them (section 6): what happened to each and when, and what
- * is sent about it. Payloads and delivery of flow events are not shown; own choice: the envelope of
- * execution events, with the results body under `results` if the reference says that the event carries
- * data.
+ * Executions and flow sessions as webhooks see them (section 6): what happened to each and when, and what is
+ * sent about it. Payloads and delivery of flow events are not shown; own choice: the envelope of execution
+ * events, with the results body under `results` if the reference says that the event carries data.
  */
 import type { FlowEvent } from "../../contract/Event.ts"
 import type { FlowEventName } from "../../contract/Vocabulary.ts"
@@ -121,10 +120,7 @@ const flowEventBody = (
   }
 }
 
-/**
- * `{status_reason}` is the session's status code (own choice); what happened before it was found is
- * history.
- */
+/** `{status_reason}` is the session's status code (own choice); what came before it was found is past. */
 const flowSubject = (seed: number, session: FlowSession): Subject => ({
   id: session.created.session_id,
   application: session.created.application,

@@ -1,8 +1,7 @@
 /**
  * Which webhooks are bound, decided purely (sections 2.8 and 4.11): the reference's subscriptions to flow
- * events, the service's own ones to execution events, and those given at start-up. The bodies and answers
- * of their calls are not shown; own choice: one rule per application and event, and a second replaces the
- * first.
+ * events, the service's own ones to execution events, and those given at start-up. The bodies and answers of
+ * their calls are not shown; own choice: one rule per application and event, and a second replaces the first.
  */
 import type { FlowHook } from "../../contract/Event.ts"
 import type { ValidationItem } from "../../contract/Execution.ts"

@@ -84,9 +84,7 @@ export const decideAttempt = (seed: number, delivery: Delivery, at: number, answ
   return { _tag: "HookFailed", ...which, doubtful: answer === "unclear", ...nextAt(retryAt) }
 }
 
-/**
- * 4.1: the three variables that are shown; one without a value is empty, any other value is sent verbatim.
- */
+/** 4.1: the three variables that are shown; one without a value is empty, others are sent verbatim. */
 const valueOf = (value: string, { subject, occasion }: Delivery): string => {
   if (value === "{external_execution_id}") return subject.external_execution_id ?? ""
   if (value === "{event}") return occasion.event

@@ -1,8 +1,7 @@
 /**
  * Delivers webhooks (sections 4.1 and 6): the only part of the embedded service that runs by itself. It
  * sleeps until the next delivery is due or something happens, sends a limited number at once and one at a
- * time per execution, and records the result of each. It works on whatever Clock and HttpClient it is
- * given.
+ * time per execution, and records the result of each. It works on whatever Clock and HttpClient it is given.
  */
 import { Clock, Duration, Effect, Latch, Layer, Option, Stream, Tracer } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"

@@ -86,9 +86,7 @@ const otherEnds: Readonly<Partial<Record<StatusReason, FlowMoveName>>> = {
   USER_CANCELLED: "customer_cancelled",
 }
 
-/**
- * Not shown; own choice: one successful source completes the session, otherwise the last one's end decides.
- */
+/** Not shown; own choice: one successful source completes the session, else the last one's end decides. */
 const outcomeOf = (sources: ReadonlyArray<FlowSource>): FlowMoveName => {
   if (sources.length === 0) return "customer_cancelled"
   if (sources.some((source) => goodEnds.has(endOfSource(source)?.status_reason))) return "completed"

@@ -56,8 +56,7 @@ export interface ChallengeAnswer {
 }
 
 /**
- * A period of an execution's life in which its state does not change. Times are milliseconds since the
- * epoch.
+ * A period of an execution's life in which its state does not change. Times are milliseconds since the epoch.
  */
 export interface Phase {
   readonly from: number
@@ -89,10 +88,9 @@ export const isOpenReason = (reason: StatusReason): boolean => openCodes.has(sta
 export const isClosedPhase = (phase: Phase): boolean => !openCodes.has(phase.status_code)
 
 /**
- * 2.4: `locking_hash` is present "once a login was attempted" and `authentication_status` is
- * `not-performed` "until a login was tried". Both are read in the same way, so that no state contradicts
- * itself: a login counts as tried once its source has judged it. A pending second factor is not a verdict
- * yet.
+ * 2.4: `locking_hash` is present "once a login was attempted" and `authentication_status` is `not-performed`
+ * "until a login was tried". Both are read in the same way, so that no state contradicts itself: a login
+ * counts as tried once its source has judged it. A pending second factor is not a verdict yet.
  */
 export const isJudged = ({ authentication_status }: Pick<Phase, "authentication_status">): boolean =>
   authentication_status !== "not-performed"

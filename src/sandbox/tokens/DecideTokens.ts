@@ -51,10 +51,7 @@ export const findToken = (
   return token?.exchanged.application === application ? token : undefined
 }
 
-/**
- * 3.2: when the source refused the login in a run of the token, or will, as far as the run's life is
- * planned.
- */
+/** 3.2: when the source refused a login of the token, or will, as far as the run's life is planned. */
 export const locksAt = (state: SandboxState, token: StoredToken): number | undefined => {
   const refusals = token.runs.flatMap((execution_id) => {
     const judged = state.executions
@@ -146,9 +143,7 @@ export const decideExchange = (state: SandboxState, input: ExchangeInput): Decis
   return { answer: { _tag: "Exchanged", token, token_key }, events: [token] }
 }
 
-/**
- * 4.7. Revoking an expired or locked token: not shown; own choice: it is revoked like any other.
- */
+/** 4.7. Revoking an expired or locked token: not shown; own choice: it is revoked like any other. */
 export const decideRevoke = (
   state: SandboxState,
   at: number,
