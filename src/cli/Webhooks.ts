@@ -10,7 +10,7 @@ import { note, warn } from "./Output.ts"
 
 export const webhooksFlag = Flag.String("webhooks").pipe(
   Flag.withMetavar("[HOST:]PORT"),
-  Flag.withDescription("Receive the service's events here (port 0: any free port)"),
+  Flag.withDescription("Receive the service's events here (0: any free port)"),
   Flag.optional,
 )
 

@@ -1,5 +1,5 @@
 /**
- * What one attempt needs to know, and what all its steps do: land the bodies of its answers.
+ * What one attempt needs to know, and what all its steps share: how the bodies of their answers are landed.
  */
 import type { Duration } from "effect"
 import { Clock, Effect } from "effect"

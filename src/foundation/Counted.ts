@@ -1,5 +1,6 @@
 /**
- * A number with its noun, singular or plural: every text for people that counts something uses this.
+ * A number with its noun, singular or plural. Every text for people that counts something uses this
+ * function.
  */
 
 /** `1 task`, `2 tasks`, `2 entries`. */

@@ -1,5 +1,6 @@
 /**
- * SHA-256, which identifies bodies, files, facts and keys: of data that is complete, or still arriving.
+ * SHA-256, which identifies bodies, files, facts and keys. It hashes data that is complete, or that arrives
+ * in pieces.
  */
 import { createHash } from "node:crypto"
 

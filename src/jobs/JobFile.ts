@@ -46,7 +46,7 @@ const Sandbox = Schema.Struct({
   seed: optional(count(0, Number.MAX_SAFE_INTEGER), "The same seed gives the same run.", defaults.seed),
   speed: optional(
     Schema.Finite.check(Schema.isGreaterThan(0, { expected: "a number above 0" })),
-    "How many seconds pass in the service per real second.",
+    "Seconds of service time per real second.",
     defaults.speed,
   ),
   faults: optional(text, "A file of faults to inject, relative to the job file."),

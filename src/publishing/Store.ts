@@ -1,5 +1,6 @@
 /**
- * The paths, modes and file writes of one output folder, for publishing, verify and repair.
+ * The paths, modes and file writes of one output folder, shared by the code that publishes, verifies or
+ * repairs.
  */
 import type { DurableFiles } from "../foundation/DurableFile.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"

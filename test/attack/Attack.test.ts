@@ -8,13 +8,13 @@ const seeds = attackForms.map((_, seed) => seed)
 const whole = (seed: number) => Buffer.concat([...attackBody(seed, 5).pieces()])
 
 describe("a body of an attack", () => {
-  it("is as long as it says, the same for the same seed, and of every form in turn", () => {
+  it("is as long as it says, the same for the same seed, and takes every form in turn", () => {
     expect(seeds.map((seed) => whole(seed).length)).toEqual(seeds.map((seed) => attackBody(seed, 5).bytes))
     expect(whole(8).equals(whole(8))).toBe(true)
     expect(seeds.map((seed) => attackBody(seed, 5).name)).toEqual(attackForms.map(({ name }) => name))
   })
 
-  it("is JSON where its form means to be read", () => {
+  it("is JSON if its form is meant to be read", () => {
     const read = seeds.filter((seed) => attackForms[seed]?.name !== "levels")
     for (const seed of read.filter((one) => measureBody(whole(one)).broken === undefined))
       expect(() => JSON.parse(whole(seed).toString()), attackForms[seed]?.name).not.toThrow()
@@ -23,7 +23,7 @@ describe("a body of an attack", () => {
 
 // A night in processes of its own takes its time on a busy machine; what is judged is memory and tables.
 describe("a night under attack", () => {
-  it("stays within its memory, publishes everybody else whole and deletes nothing [promise 11]", async () => {
+  it("stays within its memory, publishes all other tasks completely and deletes nothing [promise 11]", async () => {
     const end = await attackNight({ attackers: 3, megabytes: 20, seed: 8 })
     expect(end.complaints).toEqual([])
     expect([end.innocentsWhole, end.attackersDeleted, end.reasons]).toEqual([

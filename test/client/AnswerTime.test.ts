@@ -75,7 +75,7 @@ describe("an answer that drips", () => {
       }),
   )
 
-  it.effect("is given up in the end although every minute brings enough", () =>
+  it.effect("is given up in the end, even if every minute brings enough", () =>
     Effect.gen(function* () {
       const slow = dripping(mebibyte, "20 seconds")
       const told = "downloadAttachment: the answer did not end within 30m"
@@ -83,7 +83,7 @@ describe("an answer that drips", () => {
     }),
   )
 
-  it.effect("is read to its end where it is slow and long, and comes", () =>
+  it.effect("is read to its end if it is slow and long but arrives", () =>
     Effect.gen(function* () {
       const fiber = yield* Effect.forkChild(document(dripping(mebibyte, "20 seconds", 60)))
       yield* TestClock.adjust("1201 seconds")

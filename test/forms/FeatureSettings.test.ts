@@ -101,7 +101,7 @@ describe("feature settings", () => {
     })
   }
 
-  it("every feature of the reference has its line, and its own defaults pass", () => {
+  it("every feature of the reference has its line, and its own defaults are accepted", () => {
     expect(Object.keys(featureSettings).toSorted()).toEqual([...features].toSorted())
     for (const [code, settings] of Object.entries(featureSettings)) {
       if (settings._tag !== "Fields") continue
@@ -112,7 +112,7 @@ describe("feature settings", () => {
     }
   })
 
-  it("what the engine declares itself is known, and its form is checked too", () => {
+  it("settings that the engine declares are known, and its form is checked too", () => {
     const form = compileForm(configsForm({ depth: { type: "integer" } }))
     expect(checkSettings("loans_read", { depth: 2 }, form)).toEqual({ errors: [], warnings: [] })
     expect(checkSettings("loans_read", { depth: "2" }, form).errors).toEqual([

@@ -94,7 +94,7 @@ describe("patterns", () => {
     }
   })
 
-  it("read signs that only older patterns have as those patterns mean them", () => {
+  it("read the signs of older patterns as those patterns mean them", () => {
     const texts = [
       "",
       "a",
@@ -121,7 +121,7 @@ describe("patterns", () => {
     )
   })
 
-  it("take time that grows with the text alone, where backtracking would not end", () => {
+  it("take time that grows only with the text, even if backtracking would never end", () => {
     const endless = ["^(a+)+$", "^(a|aa)+$", `${".?".repeat(40)}x{40}`, "^((a{1,30}){1,30})+b$", "(.*)*b"]
     const value = `${"a".repeat(comparedMax - 1)}!`
     const started = performance.now()
@@ -155,7 +155,7 @@ describe("patterns", () => {
     ])
   })
 
-  it("are not compared with values that no login field has", () => {
+  it("are not matched against values that no login field has", () => {
     const { test } = compiled("^a$")
     expect([test("b".repeat(comparedMax)), test("b".repeat(comparedMax + 1))]).toEqual([false, true])
   })

@@ -41,7 +41,7 @@ const complaint = (folder: string, work: () => void): string => {
 const text = "é".repeat(1_000)
 
 describe("a file that is written", () => {
-  it("is whole where each write takes a few bytes only", () => {
+  it("is complete even if each write takes only a few bytes", () => {
     const folder = fresh()
     const { files, done } = faultyCalls({ writeBytesMax: 7 })
     const at = (name: string) => join(folder, name)
@@ -59,7 +59,7 @@ describe("a file that is written", () => {
     assert.isAbove(done.filter((name) => name === "write").length, 1_000)
   })
 
-  it("does not wait for a machine that takes nothing more", () => {
+  it("does not wait for a machine that accepts nothing more", () => {
     const folder = fresh()
     const { files } = faultyCalls({ writeBytesMax: 0 })
     assert.strictEqual(
@@ -68,7 +68,7 @@ describe("a file that is written", () => {
     )
   })
 
-  it("has the mode that is asked for, whatever was there before and whatever the machine takes away [promise 12 modes]", () => {
+  it("has the requested mode, whatever was there before and whatever the machine masks [promise 12 modes]", () => {
     const folder = fresh()
     const { files } = faultyCalls({})
     const file = join(folder, "manifest.json.tmp")
@@ -87,7 +87,7 @@ describe("a file that is written", () => {
 })
 
 describe("a file that is replaced", () => {
-  it("is the old one or the new one, whole, whichever step fails, and the error says which", () => {
+  it("is the complete old or new version, whichever step fails, and the error says which", () => {
     const kept = "the previous version is unchanged"
     const steps: ReadonlyArray<readonly [name: CallName, said: string, stands: "old" | "new"]> = [
       ["open", `cannot open: i/o error (EIO); ${kept}`, "old"],
@@ -122,7 +122,7 @@ describe("a file that is replaced", () => {
     )
   })
 
-  it("is the old one where the disk fills up in the middle of a write", () => {
+  it("is the old one if the disk fills up in the middle of a write", () => {
     const folder = fresh()
     const path = join(folder, "summary.json")
     writeFileSync(path, "old")
@@ -146,7 +146,7 @@ describe("a file that is replaced", () => {
 })
 
 describe("a file that is new", () => {
-  it("is never written over one that is there, and no half of it stays", () => {
+  it("never overwrites an existing one, and no half of it is left", () => {
     const folder = fresh()
     const path = join(folder, "job.yaml")
     for (const [failing, name] of [
@@ -172,7 +172,7 @@ describe("a file that is new", () => {
 })
 
 describe("a file that grows", () => {
-  it("keeps no half of what could not be appended, also where it could not be cut at once", () => {
+  it("keeps no half of a failed append, even if it could not be cut off at once", () => {
     const folder = fresh()
     const path = join(folder, "log.ndjson")
     writeFileSync(path, "before\n")
@@ -203,7 +203,7 @@ describe("a file that grows", () => {
     assert.strictEqual(readFileSync(path, "utf8"), "before\nfirst\nfourth\n")
   })
 
-  it.live("tells that it could not be synced", () =>
+  it.live("reports that it could not be synced", () =>
     Effect.gen(function* () {
       const path = join(fresh(), "segment")
       const { files } = faultyCalls({
@@ -221,7 +221,7 @@ describe("a file that grows", () => {
 })
 
 describe("a file that somebody else wrote", () => {
-  it.live("is settled with its mode, or the step that failed is told", () =>
+  it.live("gets its mode and is synced, or the failed step is reported", () =>
     Effect.gen(function* () {
       const path = join(fresh(), "nightjar.duckdb.build")
       writeFileSync(path, "database")
@@ -248,7 +248,7 @@ describe("a folder that is made", () => {
     assert.deepStrictEqual(done, [...synced, ...synced, "setMode"])
   })
 
-  it("is told where it cannot be made or synced", () => {
+  it("is reported if it cannot be created or synced", () => {
     const folder = fresh()
     const told = (["makeFolder", "open", "sync"] as const).map((name, index) =>
       complaint(folder, () =>

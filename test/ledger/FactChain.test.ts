@@ -65,8 +65,8 @@ const read = Effect.gen(function* () {
 })
 const problems = Effect.flatMap(Ledger, (ledger) => ledger.problems)
 
-describe("a ledger of which something was changed", () => {
-  it.effect("is told by the fact that has changed since it was written, and is not read any further", () =>
+describe("a changed ledger", () => {
+  it.effect("is reported with the fact that has changed since it was written, and read no further", () =>
     Effect.gen(function* () {
       const path = join(yield* folder, "ledger.sqlite")
       yield* written(path)
@@ -92,7 +92,7 @@ describe("a ledger of which something was changed", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("misses a fact that was taken out, and knows another key", () =>
+  it.effect("shows that a fact was removed, and that the key was changed", () =>
     Effect.gen(function* () {
       const path = join(yield* folder, "ledger.sqlite")
       yield* written(path)
@@ -140,7 +140,7 @@ describe("a ledger of which something was changed", () => {
   )
 })
 
-describe("a ledger of a version that knew no chain", () => {
+describe("a ledger of a version without a chain", () => {
   it.effect("is read as it is, and chained when it is next opened for writing", () =>
     Effect.gen(function* () {
       const path = join(yield* folder, "ledger.sqlite")
@@ -197,7 +197,7 @@ describe("an execution id", () => {
     execution_id: anId("e-1"),
   })
 
-  it.effect("belongs to the attempt that claims it first, and to no other one of any run", () =>
+  it.effect("belongs to the attempt that claims it first, and to no other of any run", () =>
     Effect.gen(function* () {
       const path = join(yield* folder, "ledger.sqlite")
       const further = { ...claim, attempt: 2 }

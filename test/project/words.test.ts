@@ -107,7 +107,7 @@ const read = (path: string): string => readFileSync(join(root, path), "utf8")
 const pages = ["README.md", "schemas/messages.md", ...filesIn("jobs", ".yaml")]
 
 describe("words", () => {
-  it("a banned wording and a wrong number are noticed where they are told", () => {
+  it("a banned wording and a wrong number are reported with their place", () => {
     const source =
       'import a from "of no help"\nexport const b = [`${found.length} tasks`, `${counted(2, "task")} left`]\n' +
       'export const c = "the file is there already"\n'
@@ -117,7 +117,7 @@ describe("words", () => {
     ])
   })
 
-  it("of src, the README, the messages and the example jobs are plain", () => {
+  it("of src, the pages, the messages and the example jobs are plain", () => {
     const sources = filesIn("src", ".ts").flatMap((path) => textsOf(path, read(path)))
     const lines = pages.flatMap((path) =>
       read(path)
@@ -127,7 +127,7 @@ describe("words", () => {
     expect([...sources, ...lines].flatMap(wordsIn)).toEqual([])
   })
 
-  it("after a number are singular or plural as the number is", () => {
+  it("after a number are singular or plural, matching the number", () => {
     expect([counted(0, "task"), counted(1, "task"), counted(2, "body", "bodies")]).toEqual([
       "0 tasks",
       "1 task",

@@ -72,7 +72,7 @@ const problems = (root: string) =>
   )
 
 describe("PublisherDuckDb", () => {
-  it.live("publishes whole rows of everything that a night knows", () =>
+  it.live("publishes complete rows of everything that a run knows", () =>
     Effect.gen(function* () {
       const root = yield* folder
       yield* Effect.gen(function* () {
@@ -322,7 +322,7 @@ describe("PublisherDuckDb", () => {
   )
 
   it.live(
-    "a disk that fails at any step leaves the old version or the new one, and the next time repairs [promise 6] [promise 7]",
+    "a disk that fails at any step leaves the old version or the new one, and the next publication repairs it [promise 6] [promise 7]",
     () =>
       Effect.gen(function* () {
         const prepared = yield* folder
@@ -369,7 +369,7 @@ describe("PublisherDuckDb", () => {
       }).pipe(Effect.provide(DuckDb.layer)),
   )
 
-  it.live("verify names what does not agree", () =>
+  it.live("verify names every disagreement", () =>
     Effect.gen(function* () {
       const root = yield* folder
       yield* Effect.gen(function* () {
@@ -407,7 +407,7 @@ describe("PublisherDuckDb", () => {
   )
 
   it.live(
-    "verify proves every deletion once more from landing alone [promise 5 verify] [promise 5 receipts]",
+    "verify proves every deletion again from landing alone [promise 5 verify] [promise 5 receipts]",
     () =>
       Effect.gen(function* () {
         const key = "customer_information:user_profile@customer_information"
@@ -467,7 +467,7 @@ describe("PublisherDuckDb", () => {
       }),
   )
 
-  it.live("shares the published part, and only that, with the group where the job says so", () =>
+  it.live("shares the published part, and only that, with the group if the job says so", () =>
     Effect.gen(function* () {
       const root = yield* folder
       yield* Effect.gen(function* () {
@@ -517,7 +517,7 @@ describe("PublisherDuckDb", () => {
   )
 
   it.live(
-    "publishes nothing where a body that the ledger knows is not in landing [promise 5] [decision 3 landed]",
+    "publishes nothing if a body that the ledger refers to is not in landing [promise 5] [decision 3 landed]",
     () =>
       Effect.gen(function* () {
         const root = yield* folder

@@ -21,7 +21,7 @@ Next: \`nightjar run\` tries again.`,
     )
   })
 
-  it("says what it means of a task that was never started, where that is something else", () => {
+  it("says what it means for a task that was never started, if that is different", () => {
     expect(told("CUSTOMER_INTERVENTION_REQUIRED").split("\n").slice(1, 4)).toEqual([
       "Outcome: failed, action needed from the customer, exit code 3",
       "If it was never started: skipped, action needed from an engineer, exit code 3",
@@ -29,11 +29,11 @@ Next: \`nightjar run\` tries again.`,
     ])
   })
 
-  it("leaves out exit code and tries where it is one of a feature: they are its task's", () => {
+  it("leaves out exit code and retries if it is one of a feature: they are its task's", () => {
     expect(told("FEATURE_DISABLED")).toBe(
-      `FEATURE_DISABLED: The feature is switched off.
+      `FEATURE_DISABLED: The feature is disabled.
 Outcome: failed, action needed from an engineer
-Next: Take it out of the job.`,
+Next: Remove it from the job.`,
     )
     expect(endJson("FEATURE_DISABLED", rowOf("FEATURE_DISABLED"))).toEqual({
       reason: "FEATURE_DISABLED",

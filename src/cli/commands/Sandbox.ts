@@ -50,7 +50,7 @@ export const sandbox = Command.make(
       Flag.withDefault(1),
     ),
     speed: Flag.Finite("speed").pipe(
-      Flag.withDescription("How many seconds pass in the service per real second"),
+      Flag.withDescription("Seconds of service time per real second"),
       Flag.filter(
         (speed) => speed > 0,
         () => "a number above 0",

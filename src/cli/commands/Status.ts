@@ -1,5 +1,6 @@
 /**
- * `nightjar status [RUN]`: a run's tasks and its summary. Read-only: it does not disturb a run in progress.
+ * `nightjar status [RUN]`: a run's tasks and its summary. Read-only, so that it does not disturb a run in
+ * progress.
  */
 import { Effect } from "effect"
 import { Command } from "effect/cli"

@@ -44,7 +44,7 @@ faults:
     )
   })
 
-  it("with several mistakes is told all of them, each where it stands and with the nearest word", () => {
+  it("with several mistakes gets all of them reported, each with its place and the nearest word", () => {
     const source = `sead: 7
 faults:
   - on: startExecutio
@@ -86,7 +86,7 @@ faults:
     ["seed: 1\n", ["1:1: `faults` is missing"]],
     ["faults: {}\n", ["1:9: expected a list"]],
     ["faults:\n\t- on: x\n", ["2:1: tabs cannot indent; use spaces"]],
-  ])("that is no such thing is refused: %j", (source, problems) => {
+  ])("with other content is refused: %j", (source, problems) => {
     expect(told(source)).toEqual(problems)
   })
 
@@ -105,7 +105,7 @@ faults:
     ])
   })
 
-  it.effect("that is not there is an error at its own name", () =>
+  it.effect("that does not exist is an error with its name", () =>
     Effect.gen(function* () {
       const folder = mkdtempSync(join(tmpdir(), "faults-"))
       const path = join(folder, "none.yaml")
@@ -126,7 +126,7 @@ faults:
 })
 
 describe("a file of faults that would burn time or memory", () => {
-  it("is refused where it becomes too much, before anything of it is made", () => {
+  it("is refused where it becomes too much, before any of it is built", () => {
     const aliases = ["b", "c", "d", "e", "f", "g", "h"].map(
       (name, index) =>
         `${name}: &${name} [${Array.from({ length: 10 }, () => `*${"abcdefg"[index]}`).join()}]`,

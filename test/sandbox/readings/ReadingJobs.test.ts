@@ -51,7 +51,7 @@ describe("a job with a reading", () => {
 })
 
 describe("a service with a reading and a journal", () => {
-  it.effect("goes on after a restart where it was: ids, ends and an abort that is still to show", () =>
+  it.effect("continues after a restart: ids, ends and an abort that does not show yet", () =>
     Effect.gen(function* () {
       const files = yield* FileSystem.FileSystem
       const journal = `${yield* files.makeTempDirectoryScoped()}/journal.ndjson`
