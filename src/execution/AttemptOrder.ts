@@ -1,5 +1,6 @@
 /**
- * What one attempt needs to know, and what all its steps share: how the bodies of their answers are landed.
+ * What one attempt needs to know, and what all its steps share: the function that lands the bodies of the
+ * answers that it gets.
  */
 import type { Duration } from "effect"
 import { Clock, Effect } from "effect"

@@ -20,7 +20,7 @@ export const renderEnd = (reason: string, row: EndRow, width: number): string =>
     `${reason}: ${means}`,
     `Outcome: ${follows({ outcome, who_acts })}`,
     ...(unstarted === undefined ? [] : [`If it was never started: ${follows(unstarted)}`]),
-    ...(isOfTask ? [`Tried again in the same night: ${triedAgain(row)}`] : []),
+    ...(isOfTask ? [`Tried again in the same run: ${triedAgain(row)}`] : []),
     `Next: ${next}`,
   ]
     .map((line) => wrap(line, width, "", "  "))

@@ -460,9 +460,12 @@ describe.concurrent("a job's settings", () => {
     120_000,
   )
 
-  slowly("an HTML page instead of the catalogue is exit 6, and instead of an engine not a defect", async () => {
-    const odd = await scene({ one: {} })
-    odd.fake.listReply = { ...html, status: 200 }
-    expect((await odd.place.nightjar("run", "job.yaml")).code).toBe(6)
-  })
+  slowly(
+    "an HTML page instead of the catalogue is exit 6, and instead of an engine not a defect",
+    async () => {
+      const odd = await scene({ one: {} })
+      odd.fake.listReply = { ...html, status: 200 }
+      expect((await odd.place.nightjar("run", "job.yaml")).code).toBe(6)
+    },
+  )
 })

@@ -123,7 +123,7 @@ describe("a reason that is explained", () => {
       status: 0,
       stdout: `TIMEOUT: The execution took longer than \`execution_timeout\`.
 Outcome: failed, action needed from an engineer, exit code 3
-Tried again in the same night: no
+Tried again in the same run: no
 Next: Raise \`execution_timeout\` or ask for fewer features, then rerun.
 `,
       stderr: "",

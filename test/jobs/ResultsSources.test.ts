@@ -166,8 +166,8 @@ describe("results sources that do not load", () => {
         `${file("text.yaml")}:2:1: the indentation is wrong here`,
         `${file("wide.yaml")}:1:7: this path names neither {execution_id} nor {session_id}: every execution would ` +
           "be given the same records",
-        `${file("wide.yaml")}:2:11: name one family at least; \`*\` is any`,
-        `${file("wide.yaml")}:3:10: name one field at least; \`body\` is the whole body`,
+        `${file("wide.yaml")}:2:11: name at least one family; \`*\` means any`,
+        `${file("wide.yaml")}:3:10: name at least one field; \`body\` is the whole body`,
         `${file("wide.yaml")}:5:10: 429 never says that an execution has no records here: remove it`,
         `${file("wide.yaml")}:5:10: 401 never says that an execution has no records here: remove it`,
       ])

@@ -21,7 +21,18 @@ const banned: ReadonlyArray<readonly [RegExp, string]> = [
   [/\blets? one go\b/, "releases"],
   [/\bover already\b/, "already finished"],
   [/\b(?:brings?|brought) (?:\w+ )?home\b/, "retrieves"],
-  [/\bastray\b/, "not found where it belongs"],
+  [/\bastray\b/, "a stray, or not a record"],
+  [/\bread on\b/i, "continue, or documentation"],
+  [/\bis told (?:that|so|apart|by|as|with)\b/, "is reported, learns or gets"],
+  [/\bis said\b/, "without the passive: says"],
+  [/\bfor ever\b/, "forever"],
+  [/\bnot (?:\w+ )?any more\b/, "no longer"],
+  [/\bends? soon\b/, "expires soon"],
+  [/\bstands? there already\b/, "already exists"],
+  [/\bin the clear\b/, "in clear text"],
+  [/\btakes? (?:it|them) for\b/, "treats it as"],
+  [/\bwins over\b/, "takes precedence over"],
+  [/^Nothing(?::|, where)/, "No action needed"],
   [/\blook(?:ed|s)? at\b/, "checked, read or polled"],
   [/\bmay look into\b/, "can read"],
   [/\bis there already\b/, "already exists"],
@@ -104,7 +115,11 @@ const filesIn = (folder: string, ending: string): ReadonlyArray<string> =>
 const read = (path: string): string => readFileSync(join(root, path), "utf8")
 
 /** The reference's own words are quoted there, not ours. */
-const pages = ["README.md", "schemas/messages.md", ...filesIn("jobs", ".yaml")]
+const pages = [
+  ...["README.md", "jobs/README.md", "src/README.md", "src/sandbox/README.md", "output/README.md"],
+  ...[".github/CONTRIBUTING.md", "CHANGELOG.md", "schemas/messages.md", "schemas/ends.md"],
+  ...filesIn("jobs", ".yaml"),
+]
 
 describe("words", () => {
   it("a banned wording and a wrong number are reported with their place", () => {

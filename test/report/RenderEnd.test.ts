@@ -10,13 +10,13 @@ describe("a reason that is explained", () => {
     expect(told("DUPLICATED_SESSION")).toBe(
       `DUPLICATED_SESSION: The user already had a session open at the source.
 Outcome: failed, action needed from the customer, exit code 3
-Tried again in the same night: never with the same credentials
+Tried again in the same run: never with the same credentials
 Next: Agree on a time with the customer, then run \`nightjar credentials release\`.`,
     )
     expect(told("OUT_OF_SERVICE")).toBe(
       `OUT_OF_SERVICE: The source is out of service.
 Outcome: unfinished, action needed from the service, exit code 4
-Tried again in the same night: yes, with growing waits
+Tried again in the same run: yes, with growing waits
 Next: \`nightjar run\` tries again.`,
     )
   })
@@ -25,7 +25,7 @@ Next: \`nightjar run\` tries again.`,
     expect(told("CUSTOMER_INTERVENTION_REQUIRED").split("\n").slice(1, 4)).toEqual([
       "Outcome: failed, action needed from the customer, exit code 3",
       "If it was never started: skipped, action needed from an engineer, exit code 3",
-      "Tried again in the same night: no",
+      "Tried again in the same run: no",
     ])
   })
 

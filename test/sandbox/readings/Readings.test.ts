@@ -75,7 +75,11 @@ for (const [name, reach] of [
     told("ids are a UUID and an ObjectId", {}, forms(uuid, objectId, 200))
     told("an execution id is hex", { execution_id_form: "hex" }, forms(/^[0-9a-f]{32}$/, objectId, 200))
     told("an execution id is an ObjectId", { execution_id_form: "object_id" }, forms(objectId, objectId, 200))
-    told("a session id that is not an ObjectId answers 422", { session_id_form: "uuid" }, forms(uuid, uuid, 422))
+    told(
+      "a session id that is not an ObjectId answers 422",
+      { session_id_form: "uuid" },
+      forms(uuid, uuid, 422),
+    )
     told(
       "any session id is accepted",
       { session_id_form: "uuid", flow_session_ids: "any" },
