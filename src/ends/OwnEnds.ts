@@ -36,7 +36,7 @@ export const ownEnds = {
   ),
   /** The service did not abort an execution whose time was up. */
   NOT_STOPPABLE: Row.serviceActs(
-    "The service did not stop the execution when its time was over.",
+    "The service did not stop the execution when its time was up.",
     "`nightjar run` resumes it.",
   ),
   /** The id of the execution shows another external id, customer or engine. */

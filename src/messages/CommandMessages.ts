@@ -11,7 +11,7 @@ const restoreLedger =
 const noneReleased = "Nothing was released."
 
 export const commandMessages = {
-  "usage-wrong": refusal("{mistake}", "`nightjar COMMAND --help` lists its arguments and flags."),
+  "usage-wrong": refusal("{mistake}", "`nightjar COMMAND --help` lists the arguments and flags."),
   "job-invalid": refusal(
     "{problems} in the job files",
     "Correct them. `nightjar validate` checks job files offline, `nightjar plan` checks their secrets too.",
@@ -106,7 +106,7 @@ export const commandMessages = {
   ),
   "id-unknown": refusal(
     "no task, customer, execution, session, reason or message has this id",
-    "`nightjar status` lists tasks; schemas/ends.md lists reasons, schemas/messages.md messages.",
+    "`nightjar status` lists tasks, schemas/ends.md reasons, schemas/messages.md messages.",
   ),
   "name-unknown": refusal("there is no such name: {detail}", "Correct the name."),
   "names-missing": refusal("{where} has no {what}", "Add one to the job, or name another job."),

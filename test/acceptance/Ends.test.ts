@@ -38,7 +38,7 @@ afterAll(async () => {
   }
 })
 
-describe.each(kinds)("the night `%s`", (kind) => {
+describe.each(kinds)("the run `%s`", (kind) => {
   it("exits with the code of its worst row", () => {
     const { ended } = nightOf(kind)
     expect([ended.code, ended.stderr.match(/defect/)]).toEqual([codes[kind], null])
@@ -113,7 +113,7 @@ describe("somebody else's execution", () => {
 })
 
 if (all) {
-  describe("each row in a night of its own", () => {
+  describe("each row in its own run", () => {
     it.concurrent.each([...endRows, ...stormRows].map((row) => [row.id, row] as const))(
       "%s",
       async (_, row) => {

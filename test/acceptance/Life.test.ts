@@ -81,7 +81,7 @@ const age = ({ place }: Scene, hours: number) => {
   ledger.close()
 }
 
-describe.concurrent("a night that was killed", () => {
+describe.concurrent("a run that was killed", () => {
   const cut = async () => {
     let open = true
     const killed = await scene(
@@ -153,7 +153,7 @@ describe.concurrent("a night that was killed", () => {
   })
 })
 
-describe.concurrent("a finished night", () => {
+describe.concurrent("a finished run", () => {
   it("is a no-op when run again, and `--new` starts another run as `.2`", async () => {
     const done = await scene({ one: {}, bad: failing("FAILED", "FAILED") })
     const first = await done.place.nightjar("run", "job.yaml")

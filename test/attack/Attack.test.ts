@@ -22,7 +22,7 @@ describe("a body of an attack", () => {
 })
 
 // A night in processes of its own takes its time on a busy machine; what is judged is memory and tables.
-describe("a night under attack", () => {
+describe("a run under attack", () => {
   it("stays within its memory, publishes all other tasks completely and deletes nothing [promise 11]", async () => {
     const end = await attackNight({ attackers: 3, megabytes: 20, seed: 8 })
     expect(end.complaints).toEqual([])

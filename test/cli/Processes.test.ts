@@ -48,7 +48,7 @@ ${customers.join("\n")}
 
 const mode = (path: string) => statSync(join(output, path)).mode & 0o777
 
-describe("a night", () => {
+describe("a run", () => {
   let first: ReturnType<typeof nightjar>
   let again: ReturnType<typeof nightjar>
   beforeAll(() => {
@@ -210,7 +210,7 @@ describe("one process at a time", () => {
   })
 })
 
-describe("an interrupted night", () => {
+describe("an interrupted run", () => {
   it("exits 130 or 143, says that its state is saved, and is resumed by the next call", async () => {
     const path = job("cut", ["ok+queue-300+run-30+records-2"], 300)
     for (const [signal, code] of [

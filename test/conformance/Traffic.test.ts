@@ -112,7 +112,7 @@ describe("a tour of every endpoint and status", () => {
   })
 })
 
-describe("a night of the program", () => {
+describe("a run of the program", () => {
   it.each([
     ["as the service reads the reference today", {}],
     ["under another reading", documentedReading(1)],

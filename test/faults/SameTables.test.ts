@@ -77,7 +77,7 @@ const comparison = { job: "nightly", orphaned: new Set<string>() }
 const against = (night: Night): ReadonlyArray<string> =>
   differingTables(nightOf({}), nightOf(night), comparison).map((text) => text.split("\n", 1)[0] ?? "")
 
-describe("two nights are the same", () => {
+describe("two runs are the same", () => {
   it("except for their date, their times and the service's ids", () => {
     expect(against({ id: "c", date: "2026-11-21", time: "2026-11-21T09:09:09.000Z" })).toEqual([])
   })
@@ -86,7 +86,7 @@ describe("two nights are the same", () => {
   })
 })
 
-describe("two nights differ", () => {
+describe("two runs differ", () => {
   it("when one digit of a record changed, for the record and for its children", () => {
     expect(against({ balance: "1.11" })).toEqual([
       "the night differs: other_records lost 1 and gained 1 rows",

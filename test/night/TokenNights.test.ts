@@ -142,7 +142,7 @@ describe("runs with tokens", () => {
   it.each([
     ["wants another form (422)", { tokenized_body: "refused" }],
     ["has no such endpoint (405)", { tokenized_body: "absent" }],
-  ] as const)("send the parameters behind the token if the service %s, every night", (_, reading) => {
+  ] as const)("send the parameters behind the token if the service %s, in every run", (_, reading) => {
     const job = jobOf([customer("c-1", "ok+queue-5+run-30+records-4")])
     const nights = live(
       makeNights(reading),

@@ -495,7 +495,7 @@ describe("PublisherDuckDb", () => {
     }),
   )
 
-  it.live("hostile ids and values stay values", () =>
+  it.live("hostile ids and values remain plain values", () =>
     Effect.gen(function* () {
       const root = yield* folder
       yield* Effect.gen(function* () {

@@ -263,7 +263,7 @@ describe("the entries", () => {
     }),
   )
 
-  it.effect("that are dropped keep their reason and lose their key, unless there is a doubt", () =>
+  it.effect("that are dropped keep their reason and lose their key, unless in doubt", () =>
     Effect.gen(function* () {
       const path = newFile()
       yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), undefined))

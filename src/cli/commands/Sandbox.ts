@@ -22,7 +22,7 @@ const fitted = (help: string): string =>
   help
     .replaceAll(/^\S.*(?:\n\S.*)*/gm, (paragraph) => wrap(paragraph.replaceAll("\n", " "), helpWidth))
     .replaceAll(/^ +\S.*/gm, (line) => {
-      const [lead = ""] = /^ +(?:\S+(?: \S+)? {2,})?/.exec(line) ?? []
+      const [lead = ""] = /^ +(?:\S+(?: \S+){0,2} {2,})?/.exec(line) ?? []
       return line.length <= helpWidth ? line : wrap(line, helpWidth, "", " ".repeat(lead.length))
     })
 
