@@ -82,7 +82,7 @@ describe("the readings of an execution", () => {
       _tag: "Kept",
       reason: "RECORDS_UNREACHABLE",
       families: [{ family: "a:b", landed: 1 }],
-      message: "products_count is null; profile: cannot be asked for this id",
+      message: "products_count is null; profile: cannot be read with this id",
     })
     expect(judgeReadings(readProductsCount(null), [refused(flowResultsSource, 422)])).toEqual({
       _tag: "Kept",

@@ -83,7 +83,7 @@ describe("a login", () => {
         { user: "Env of a" },
       ])
       const unasked = assembleLogin(assignment({ user: by(env("a")) }), () => undefined)
-      expect(unasked).toEqual({ _tag: "Unresolved", missing: ["user: was not looked up"] })
+      expect(unasked).toEqual({ _tag: "Unresolved", missing: ["user: was not resolved"] })
     }),
   )
 })

@@ -101,7 +101,7 @@ describe("a server with a state file", () => {
       code: 5,
       stderr:
         `nightjar: another process is using the state file ${state} [journal-locked]\n` +
-        "Nothing was started. Wait until it has ended, or give --state another file.\n",
+        "Nothing was started. Wait until it ends, or give --state another file.\n",
     })
     expect((await call(first, "/admin/truth")).status).toBe(200)
     expect("port" in (await launch("--port", "0", "--state", `${state}.other`))).toBe(true)
