@@ -309,12 +309,12 @@ describe("a plan with tokens", () => {
     expect(told(stored({ expires_at: now + 14 * day }))).toEqual([
       1,
       0,
-      ["its stored token ends 2026-12-05, in 14 days"],
+      ["its stored token expires on 2026-12-05, in 14 days"],
     ])
     expect(told(stored({ expires_at: now + 1 }))).toEqual([
       1,
       0,
-      ["its stored token ends 2026-11-21, in 0 days"],
+      ["its stored token expires on 2026-11-21, in 0 days"],
     ])
   })
 
