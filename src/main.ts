@@ -1,6 +1,6 @@
 /**
- * All live layers, wired once. Rooms with heavy dependencies are loaded when a command first asks for them,
- * so that a small command answers at once.
+ * All live layers, wired once. Rooms with heavy dependencies are loaded when a command first needs them, so
+ * that a small command answers at once.
  */
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -30,7 +30,7 @@ const recordSchemas = join(packageFolder, "schemas/records")
 const tokensPath = (output: string) => `${output}/tokens.sqlite`
 const journalPath = (output: string) => `${output}/sandbox.ndjson`
 
-/** The secret of the embedded service's first application: it guards nothing. */
+/** The secret of the embedded service's first application: it protects nothing. */
 const sandboxSecret = "sandbox-app-1"
 
 /** A layer whose modules are loaded when it is built. */
@@ -47,7 +47,7 @@ const ledger = (output: string, access: "read-only" | "read-write") =>
     return Ledger.layer({ path: ledgerPath(output), readOnly: access === "read-only" })
   })
 
-/** A plan needs no night before it: without a ledger it decides on an empty one. */
+/** A plan needs no earlier run: without a ledger it starts from an empty one. */
 const ledgerOrEmpty = (output: string) =>
   lazily(async () => {
     const { existsSync } = await import("node:fs")
@@ -66,11 +66,11 @@ const publisher = (output: string, share: Job["share"]) =>
     return PublisherDuckDb.layer({ root: output, schemasFolder: recordSchemas, share, toolVersion })
   }).pipe(Layer.provide(Layer.merge(database, NodeServices.layer)))
 
-/** Under which name the tokens of a service are kept: each service has its own. */
+/** The name under which the tokens of a service are kept: each service has its own. */
 const tokenServiceOf = (target: ServiceTarget): string =>
   target._tag === "Embedded" ? "sandbox" : new URL(target.base_url).origin
 
-/** The token store of a job that has a key; a plan makes no file where there is none. */
+/** The token store of a job that has a key; a plan does not create the file. */
 const tokenStore = (job: Job, output: string, access: "write" | "look") => {
   const key = job.tokens_key
   if (key === undefined) return Layer.empty
@@ -88,7 +88,7 @@ const tokenStore = (job: Job, output: string, access: "write" | "look") => {
   })
 }
 
-/** A client that every call passes through, where somebody wants to see them. */
+/** A client that every call passes through, if calls are to be observed. */
 const seenBy = <E, R>(through: Through | undefined, client: Layer.Layer<HttpClient.HttpClient, E, R>) =>
   through === undefined
     ? client
@@ -122,7 +122,7 @@ const remote = (target: Extract<ServiceTarget, { _tag: "Remote" }>, through?: Th
     )
   })
 
-/** The embedded service in this process; without a journal it forgets, which is all that a plan needs. */
+/** The embedded service in this process; without a journal it forgets, which is enough for a plan. */
 const embedded = (
   target: Extract<ServiceTarget, { _tag: "Embedded" }>,
   journal: string | undefined,
@@ -159,7 +159,7 @@ const embedded = (
     )
   })
 
-/** Deliveries over real HTTP; a target has ten seconds of this machine, however fast the clock runs. */
+/** Deliveries over real HTTP; a receiver has ten real seconds, however fast the clock runs. */
 const dispatcher = (speed: number) =>
   lazily(async () => {
     const { HookDispatcher } = await import("./sandbox/server/HookDispatcher.ts")
@@ -189,7 +189,7 @@ const plan = (target: ServiceTarget, output: string): Layer.Layer<PlanServices, 
     Layer.provideMerge(Layer.mergeAll(ledgerOrEmpty(output), secrets)),
   )
 
-/** Forms that come here are shown and not kept: this process knows none of the logins that one may repeat. */
+/** Forms read here are shown and not cached: this process knows none of the logins that a form may repeat. */
 const catalogueOnly = (target: ServiceTarget, output: string): Layer.Layer<PlanServices, PlanUnwired> =>
   catalogue.pipe(
     Layer.provideMerge(serviceOf(target, undefined)),
@@ -243,7 +243,7 @@ const sandboxServer = ({ port, host, seed, speed, journal, faults, reading, webh
     )
   })
 
-/** One process for each journal; before anything of it is read. */
+/** One process per journal; taken before any of it is read. */
 const journalLock = (path: string) =>
   Layer.unwrap(
     Effect.gen(function* () {
@@ -281,7 +281,7 @@ const wiring = Layer.succeed(
 
 const output = Layer.unwrap(Effect.map(Settings, ({ noColor }) => Output.layer(noColor)))
 
-/** Causes are logged with whatever they hold. */
+/** Causes are logged with everything they contain. */
 const cleanLine = (line: string): string => processSecrets.clean(line, "own")
 
 const live = Layer.mergeAll(

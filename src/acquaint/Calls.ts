@@ -1,7 +1,7 @@
 /**
- * One call as it was made and answered: which endpoint of the contract (or which results source) it was, and
- * what came back. Bodies are kept in memory for as long as they are judged; what is written of them has no
- * values (`Shape.ts`).
+ * One call as it was made and answered: which endpoint of the contract (or which results source) it was,
+ * and what came back. Bodies stay in memory while they are judged; only their shapes, never their values,
+ * are written (`Shape.ts`).
  */
 import { Predicate, Schema } from "effect"
 import type { SchemaAST } from "effect"
@@ -12,34 +12,34 @@ export type RecordedBody =
   | { readonly _tag: "Json"; readonly json: unknown }
   | { readonly _tag: "Text"; readonly bytes: number }
   | { readonly _tag: "Empty" }
-  /** Too large to be kept, a document, or nobody took it. */
+  /** The body was too large to keep, was a document, or was not read. */
   | { readonly _tag: "Unread" }
 
 export interface RecordedCall {
-  /** From 1, in the order of sending. */
+  /** Counted from 1, in the order of sending. */
   readonly number: number
   readonly route: Route
   readonly ids: Readonly<Record<string, string>>
   /** Of a start: the caller's own reference. */
   readonly external_execution_id?: string
-  /** The second start of `--probe-conflict`, which no night would send. */
+  /** The second start of `--probe-conflict`, which a normal run would not send. */
   readonly probe: boolean
-  /** From the first call on. */
+  /** Milliseconds since the first call. */
   readonly sentAtMs: number
   tookMs: number
-  /** Undefined: no answer came. */
+  /** Undefined if no answer came. */
   http_status: number | undefined
   headers: Readonly<Record<string, string>>
   body: RecordedBody
 }
 
-/** An endpoint of the contract, a results source of the job, or an address that neither names. */
+/** An endpoint of the contract, a results source of the job, or an address that is neither. */
 export interface Route {
   readonly name: string
   readonly method: string
   /** `/executions/handler/v1/{execution_id}` */
   readonly path: string
-  /** Bodies by status; a status that is not in here is not in the contract. */
+  /** Bodies by status; a status that is missing here is not in the contract. */
   readonly answers: ReadonlyMap<number, SchemaAST.AST>
   readonly source?: ResultsSource
 }
@@ -52,7 +52,7 @@ const endpoints = [
 ]
 
 const statusOf = (schema: Schema.Top, otherwise: number): number => {
-  // An answer's status stands beside its schema, not in it.
+  // An answer's status is listed beside its schema, not in it.
   const status: unknown = schema.ast.context?.annotations?.["httpApiStatus"]
   return typeof status === "number" ? status : otherwise
 }
@@ -73,7 +73,7 @@ const sourceRoute = (source: ResultsSource): Route => ({
   name: source.name,
   method: "GET",
   path: source.path,
-  // Nothing of its body is shown; its statuses are what the row says.
+  // Its body is never shown; its statuses are those that the row lists.
   answers: new Map([200, ...source.nothing].map((status) => [status, Schema.Unknown.ast])),
   source,
 })
@@ -89,7 +89,7 @@ const decoded = (segment: string): string => {
   }
 }
 
-/** The ids of a path that ends as the route's does; undefined where it does not. */
+/** The ids in a path that ends as the route's does; undefined if it does not. */
 const idsOf = (route: Route, path: ReadonlyArray<string>): Readonly<Record<string, string>> | undefined => {
   const wanted = segmentsOf(route.path)
   const tail = path.slice(-wanted.length)
@@ -110,7 +110,7 @@ export type Matcher = (
   url: string,
 ) => { readonly route: Route; readonly ids: Readonly<Record<string, string>> }
 
-/** Finds the route of a request: the job's rows say more than the contract, plain segments more than ids. */
+/** Finds the route of a request: the job's rows come before the contract, plain segments before ids. */
 export const matcherOf = (sources: ReadonlyArray<ResultsSource>): Matcher => {
   const placeholders = ({ path }: Route) => segmentsOf(path).filter(isPlaceholder).length
   const custom = sources.filter(({ path }) => !contractRoutes.some((route) => route.path === path))
@@ -134,9 +134,9 @@ export const matcherOf = (sources: ReadonlyArray<ResultsSource>): Matcher => {
   }
 }
 
-/** The JSON of an answer; undefined where it has none. */
+/** The JSON of an answer; undefined if it has none. */
 export const jsonOf = ({ body }: RecordedCall): unknown => (body._tag === "Json" ? body.json : undefined)
 
-/** An own field of a JSON object. */
+/** An own property of a JSON object. */
 export const fieldOf = (json: unknown, name: string): unknown =>
   Predicate.isObject(json) && Object.hasOwn(json, name) ? json[name] : undefined

@@ -1,7 +1,7 @@
 /**
- * Answers against the contract: what is missing, of another type, outside of an enumeration, not named by the
- * reference, or answered with a status that it does not list. Walks the contract's own schemas, so that the
- * comparison knows nothing that they do not say; no finding repeats a value of a record.
+ * Compares answers with the contract: what is missing, has another type, is outside an enumeration, is not
+ * named by the reference, or was answered with a status that it does not list. Walks the contract's own
+ * schemas, so the comparison knows only what they say; no finding repeats a value of a record.
  */
 import { Predicate, SchemaAST } from "effect"
 import type { RecordedCall } from "./Calls.ts"
@@ -11,13 +11,13 @@ export type FindingKind = "status" | "body" | "missing" | "type" | "value" | "un
 
 export interface Finding {
   readonly kind: FindingKind
-  /** The contract's name of the call: `readExecution`. */
+  /** The contract's name for the call: `readExecution`. */
   readonly route: string
   readonly http_status: number
-  /** `features[].code`; empty for the body as a whole. */
+  /** `features[].code`; empty for the whole body. */
   readonly path: string
   readonly says: string
-  /** Numbers of the calls that showed it, the first ones. */
+  /** Numbers of the first calls that showed it. */
   readonly calls: ReadonlyArray<number>
 }
 
@@ -29,7 +29,7 @@ const depthMax = 12
 const membersOf = (ast: SchemaAST.AST): ReadonlyArray<SchemaAST.AST> =>
   SchemaAST.isUnion(ast) ? ast.types.flatMap(membersOf) : [ast]
 
-/** `open` puts a record of anything beside the fields: it stands for fields that nobody named. */
+/** `open` allows a record of anything beside the fields: it stands for fields that nobody named. */
 const isOpenRest = (ast: SchemaAST.Objects): boolean => ast.propertySignatures.length > 0
 
 /** `Schema.Int` is a number with a check. */
@@ -50,7 +50,7 @@ const takes = (ast: SchemaAST.AST, value: unknown): boolean => {
 const wanted = (ast: SchemaAST.AST): string => {
   if (SchemaAST.isNull(ast)) return "null"
   if (SchemaAST.isLiteral(ast)) return `\`${String(ast.literal)}\``
-  if (SchemaAST.isString(ast)) return "a text"
+  if (SchemaAST.isString(ast)) return "a string"
   if (SchemaAST.isBoolean(ast)) return "true or false"
   if (SchemaAST.isNumber(ast)) return isWhole(ast) ? "a whole number" : "a number"
   if (SchemaAST.isArrays(ast)) return "a list"
@@ -107,7 +107,7 @@ const walk = (ast: SchemaAST.AST, value: unknown, path: string, tell: Tell, dept
   if (SchemaAST.isObjects(member) && Predicate.isObject(value)) walkObject(member, value, path, tell, depth)
 }
 
-/** Statuses whose answers have no body by the rules of HTTP. */
+/** Statuses whose answers have no body, by the rules of HTTP. */
 const bodiless = new Set([204, 304])
 
 const compareCall = ({ route, http_status, body }: RecordedCall, tell: Tell): void => {
@@ -117,7 +117,7 @@ const compareCall = ({ route, http_status, body }: RecordedCall, tell: Tell): vo
     const says = `answered ${http_status}, which the reference does not list for it`
     return tell({ kind: "status", path: "", says })
   }
-  // A results source says itself what its records look like; of a HEAD only the status is ours.
+  // A results source defines itself what its records look like; for a HEAD, only the status counts.
   if (body._tag === "Unread" || route.method === "HEAD" || bodiless.has(http_status)) return
   if (SchemaAST.isUnknown(schema) && http_status >= 400) return
   if (body._tag !== "Json") {
@@ -130,7 +130,7 @@ const compareCall = ({ route, http_status, body }: RecordedCall, tell: Tell): vo
 /** Enough to look one up in `calls.ndjson`. */
 const callsNamedMax = 3
 
-/** Every finding once, in the order in which it was first seen. */
+/** Each finding once, in the order in which it was first seen. */
 export const compareCalls = (calls: ReadonlyArray<RecordedCall>): ReadonlyArray<Finding> => {
   const found = new Map<string, Finding>()
   for (const call of calls) {

@@ -1,6 +1,6 @@
 /**
- * What recorded answers prove about the records of the execution: the same proof that a night makes before it
- * deletes, made of what was recorded.
+ * What recorded answers prove about the records of an execution: the same proof that a run makes before it
+ * deletes, made from recorded calls.
  */
 import { countedTotal, readProductsCount, subFamilyOf } from "../contract/ProductsCount.ts"
 import type { ProductsCount } from "../contract/ProductsCount.ts"
@@ -11,10 +11,10 @@ import type { DrainProof, SourceFinding } from "../execution/DrainProof.ts"
 import { fieldOf, jsonOf } from "./Calls.ts"
 import type { RecordedCall } from "./Calls.ts"
 
-/** Statuses that say something about now and nothing about the execution. */
+/** Statuses that describe the moment, not the execution. */
 const passing = (status: number): boolean => status === 429 || status >= 500
 
-/** The last answer that a source gave and that stays so. */
+/** The last answer of a source that will not change any more. */
 export const lastAnswer = (
   { path }: ResultsSource,
   calls: ReadonlyArray<RecordedCall>,
@@ -23,7 +23,7 @@ export const lastAnswer = (
     ({ route, http_status }) => route.path === path && http_status !== undefined && !passing(http_status),
   )
 
-/** `products_count` of the last closed state. */
+/** `products_count` from the last closed state. */
 export const countsIn = (calls: ReadonlyArray<RecordedCall>): ProductsCount => {
   const closed = calls.findLast(
     ({ route, http_status }) => route.name === "readExecution" && http_status === 200,
@@ -40,7 +40,7 @@ const findingsOf = (
   return call?.http_status === 200 ? [findingOf(source, jsonOf(call))] : []
 }
 
-/** What a night with these sources would find whole, and of what it would miss records. */
+/** What a run with these sources would find complete, and which records it would miss. */
 export const proofOf = (
   sources: ReadonlyArray<ResultsSource>,
   calls: ReadonlyArray<RecordedCall>,
@@ -50,11 +50,11 @@ export const proofOf = (
     sources.flatMap((source) => findingsOf(source, calls)),
   )
 
-/** The counts of the families that a source may bring. */
+/** The counts of the families that a source may return. */
 const countsFor = (source: ResultsSource, counts: Readonly<Record<string, number>>) =>
   Object.fromEntries(Object.entries(counts).filter(([key]) => mayBring(source, subFamilyOf(key))))
 
-/** Whether the source's answer holds all that is counted for it, met in this way. */
+/** Whether the source's answer contains everything counted for it, compared in this way. */
 export const meetsCounts = (
   source: ResultsSource,
   calls: ReadonlyArray<RecordedCall>,
@@ -65,7 +65,7 @@ export const meetsCounts = (
   return proveDrain({ _tag: "Counted", counts: countsFor(source, counts) }, findingsOf(asked, calls)).isWhole
 }
 
-/** `2 of 3 records`, of what is counted for the source. */
+/** `2 of 3 records`, of those counted for the source. */
 export const shareOf = (
   source: ResultsSource,
   calls: ReadonlyArray<RecordedCall>,

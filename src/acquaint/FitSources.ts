@@ -1,7 +1,7 @@
 /**
  * The results sources that fit what a run showed, as files for a job's `schemas` folder: built-in rows are
- * changed where they do not hold here, the job's own rows are taken over where they answered. No path is
- * invented. What could cost records is written as a comment, for an engineer to decide.
+ * changed if they do not hold here, the job's own rows are kept if they answered. No path is invented.
+ * Anything that could lose records is written as a comment, for an engineer to decide.
  */
 import { Predicate } from "effect"
 import { builtInSources } from "../contract/ResultsSource.ts"
@@ -13,20 +13,20 @@ import { countsIn, lastAnswer, meetsCounts, shareOf } from "./Evidence.ts"
 
 export interface FittedSource {
   readonly name: string
-  /** The row as a night would take it. Absent where the job's own row did not answer. */
+  /** The row as a run would use it. Absent if the job's own row did not answer. */
   readonly source?: ResultsSource
-  /** The text of `results/<name>.yaml`; absent where nothing is to be said. */
+  /** The text of `results/<name>.yaml`; absent if there is nothing to write. */
   readonly text?: string
-  /** For people: what was found, one sentence. */
+  /** For people: what was found, in one sentence. */
   readonly says: string
-  /** What an engineer has to decide; stands in the text as a comment. */
+  /** What an engineer has to decide; written into the file as a comment. */
   readonly decisions: ReadonlyArray<Decision>
 }
 
 export interface Decision {
   /** `counts: none` */
   readonly line: string
-  /** What was found that asks for it. */
+  /** The finding that asks for it. */
   readonly why: string
 }
 
@@ -34,7 +34,7 @@ export interface FitInput {
   readonly sources: ReadonlyArray<ResultsSource>
   readonly calls: ReadonlyArray<RecordedCall>
   readonly observed: ReadonlyArray<Observed>
-  /** An engineer decided that a final answer is complete where nothing is counted. */
+  /** An engineer decided that a final answer is complete if nothing is counted. */
   readonly acceptUncounted: boolean
 }
 
@@ -49,22 +49,21 @@ interface Proposal {
 const unchanged = (says: string): Proposal => ({ change: {}, says, decisions: [] })
 const off = (says: string): Proposal => ({ change: { enabled: false }, says, decisions: [] })
 
-/** Why the flow API is of no use here; undefined where it may be. */
+/** Why the flow API cannot be used here; undefined if it may be. */
 const refusal = (call: RecordedCall, observed: ReadonlyArray<Observed>): string | undefined => {
   const flowApi = observed.find(({ key }) => key === "flow_api")?.value
-  if (flowApi === "forbidden") return "the flow API is not for this account (403)"
+  if (flowApi === "forbidden") return "this account has no access to the flow API (403)"
   if (flowApi === "absent")
-    return "there is no flow API at this address (404, with a page instead of an error of its own)"
+    return "there is no flow API at this address (404, with a page instead of an error of the API)"
   return call.http_status === 422 ? "the flow API refuses this service's session ids (422)" : undefined
 }
 
 /** What such a line does. */
-export const onItsWordAlone =
-  "a final answer is taken for complete, and executions are deleted without a count"
+export const onItsWordAlone = "a final answer counts as complete, and executions are deleted without a count"
 
-/** Without a count only a source that may bring everything can be taken at its word. */
+/** Without a count, only a source that may return everything can be trusted to be complete. */
 const proposeUncounted = (source: ResultsSource, why: string, input: FitInput): Proposal => {
-  const says = `${why}, so that nothing says how many records there are`
+  const says = `${why}, so the number of records is not known`
   if (!source.families.includes("*")) return unchanged(says)
   if (input.acceptUncounted) return { change: { counts: "none" }, says, decisions: [] }
   return { change: {}, says, decisions: [{ line: "counts: none", why: says }] }
@@ -86,21 +85,21 @@ const proposeCounts = (source: ResultsSource, input: FitInput): Proposal => {
   return unchanged(`it brings ${read} of the ${counted} records counted for it`)
 }
 
-/** A closed execution whose answer does not say that it is final would never be taken for complete. */
+/** A closed execution whose answer does not say that it is final would never count as complete. */
 const proposeFinal = (source: ResultsSource, call: RecordedCall): Proposal["decisions"] => {
   const json = jsonOf(call)
   if (source.final === "always" || !Predicate.isObject(json) || fieldOf(json, source.final) !== undefined)
     return []
   const why =
-    `the answer has no \`${source.final}\`, although the execution is closed, so that a night takes it ` +
-    "for partial"
+    `the answer has no \`${source.final}\`, although the execution is closed, so a run treats it as ` +
+    "partial"
   return [{ line: "final: always", why }]
 }
 
 const propose = (source: ResultsSource, input: FitInput): Proposal => {
-  if (!source.enabled) return unchanged("switched off in the job, and not asked")
+  if (!source.enabled) return unchanged("switched off in the job, so not read")
   const call = lastAnswer(source, input.calls)
-  if (call === undefined) return unchanged("not asked in this run, or never answered")
+  if (call === undefined) return unchanged("not read in this run, or never answered")
   if (source.api === "flows_url") {
     const why = refusal(call, input.observed)
     if (why !== undefined) return off(why)
@@ -173,6 +172,6 @@ const fit = (source: ResultsSource, input: FitInput): FittedSource => {
   }
 }
 
-/** One for each row of the job, in its order. */
+/** One for each row of the job, in the same order. */
 export const fitSources = (input: FitInput): ReadonlyArray<FittedSource> =>
   input.sources.map((source) => fit(source, input))

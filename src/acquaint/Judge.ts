@@ -1,7 +1,7 @@
 /**
- * Everything that a recorded run says about a service, as one picture: what fits the reference, what a
- * reading of it explains, what goes beyond it, what does not fit, and which results sources a night would
- * lose nothing with. Pure: the same calls give the same picture.
+ * Everything that a recorded run shows about a service, as one picture: what fits the reference, what a
+ * reading of it explains, what goes beyond it, what does not fit, and with which results sources a run
+ * would lose nothing. Pure: the same calls give the same picture.
  */
 import type { ProductsCount } from "../contract/ProductsCount.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
@@ -17,17 +17,17 @@ import { countsIn, proofOf } from "./Evidence.ts"
 
 export interface Picture {
   readonly observed: ReadonlyArray<Observed>
-  /** Keys of which several values were seen. */
+  /** Keys for which several values were seen. */
   readonly changing: ReadonlyArray<string>
   readonly unobserved: ReadonlyArray<string>
   readonly misfits: ReadonlyArray<Finding>
-  /** Fields that the reference does not name; a night keeps them. */
+  /** Fields that the reference does not name; a run keeps them. */
   readonly beyond: ReadonlyArray<Finding>
   readonly fitted: ReadonlyArray<FittedSource>
   readonly counts: ProductsCount
-  /** What a night with the fitted sources would find whole. */
+  /** What a run with the fitted sources would find complete. */
   readonly proof: DrainProof
-  /** What an engineer has to decide before a night deletes anything: a sentence for each. */
+  /** What an engineer has to decide before a run deletes anything: one sentence each. */
   readonly decisions: ReadonlyArray<string>
 }
 
@@ -36,7 +36,7 @@ interface Explanation {
   readonly explains: (finding: Finding) => boolean
 }
 
-/** Deviations that are another way to read the reference, once the way was observed. */
+/** Deviations that are another way to read the reference, once that way was observed. */
 const explanations: ReadonlyArray<Explanation> = [
   {
     key: "products_count",
@@ -44,7 +44,7 @@ const explanations: ReadonlyArray<Explanation> = [
   },
   { key: "flow_error_body", explains: ({ route, http_status }) => isFlowError(route, http_status) },
   { key: "flow_api", explains: ({ route, http_status }) => isFlowError(route, http_status) },
-  // 422 of the flow API is one of its own errors, and their body is not shown (section 7).
+  // A 422 of the flow API is one of its own errors, and the reference does not show their body (section 7).
   { key: "flow_session_ids", explains: ({ route, http_status }) => isFlowError(route, http_status) },
   { key: "head", explains: ({ route, http_status }) => route === "pollExecution" && http_status === 405 },
   {
@@ -64,20 +64,20 @@ const probeFindings = (calls: ReadonlyArray<RecordedCall>): ReadonlyArray<Findin
   const stopped =
     aborted === undefined
       ? ""
-      : `; the further execution was stopped (answer: ${aborted.http_status ?? "none"})`
+      : `; the second execution was stopped (answer: ${aborted.http_status ?? "none"})`
   return [
     {
       kind: "value",
       route: "startExecution",
       http_status: probe.http_status,
       path: "",
-      says: `the same start, sent again while the first was open, was not refused with 409${stopped}`,
+      says: `the same start, sent again while its execution was open, was not refused with 409${stopped}`,
       calls: [probe.number],
     },
   ]
 }
 
-/** One sentence for each line, whichever sources it stands in. */
+/** One sentence per line, whatever sources it applies to. */
 const decisionsOf = (fitted: ReadonlyArray<FittedSource>): ReadonlyArray<string> => {
   const all = fitted.flatMap(({ name, decisions }) => decisions.map((decision) => ({ name, ...decision })))
   const texts = [...new Set(all.map(({ line, why }) => `${line}\n${why}`))]
@@ -86,7 +86,7 @@ const decisionsOf = (fitted: ReadonlyArray<FittedSource>): ReadonlyArray<string>
     const names = all.filter((one) => one.line === line && one.why === why).map(({ name }) => name)
     return (
       `\`${line}\` for ${names.join(" and ")}: ${why}. With it ${onItsWordAlone}. ` +
-      "It stands in the files as a comment."
+      "It is in the files as a comment."
     )
   })
 }

@@ -1,7 +1,7 @@
 /**
- * What a run showed of the places where the reference leaves room: for each key of a reading the value that
- * was seen and the call that shows it, or nothing. A key is told only where its answer could not have meant
- * anything else; a place that two readings explain alike stays open.
+ * What a run showed where the reference leaves room: for each key of a reading, the value that was seen and
+ * the call that shows it, or nothing. A key is reported only if the answer can mean nothing else; if two
+ * readings explain it equally well, it stays open.
  */
 import { Predicate } from "effect"
 import { fieldOf, jsonOf } from "./Calls.ts"
@@ -24,7 +24,7 @@ const textOf = (json: unknown, name: string): string | undefined => {
   const value = fieldOf(json, name)
   return typeof value === "string" && value !== "" ? value : undefined
 }
-/** Of a field that is optional and nullable: how a value that is there without doubt is written. */
+/** For an optional, nullable field: how a value that is certainly present is written. */
 const shownAs = (json: unknown, name: string): "shown" | "absent" | "null" =>
   Predicate.isObject(json) && Object.hasOwn(json, name) ? (json[name] === null ? "null" : "shown") : "absent"
 
@@ -38,7 +38,7 @@ const isAcceptance = (call: RecordedCall): boolean =>
   call.http_status === 202 &&
   Predicate.isObject(jsonOf(call))
 
-/** The last state before a call says whether there was anything for it to read. */
+/** The last state before a call shows whether there was anything to read. */
 const loggedInBefore = (call: RecordedCall, calls: ReadonlyArray<RecordedCall>): boolean => {
   const closed = calls.findLast((one) => one.number < call.number && isClosed(one))
   return closed !== undefined && fieldOf(jsonOf(closed), "authentication_status") === "AUTH_OK"
@@ -99,7 +99,7 @@ const flowApiOf: Look = (call, calls) => {
   if (call.http_status === 403) return "forbidden"
   if (call.http_status !== 404)
     return call.http_status < 500 || call.http_status === 504 ? "present" : undefined
-  // 404 is also how it says that there is no session; a page that is no JSON comes from in front of it.
+  // A 404 also means that there is no session; an HTML page comes from a gateway in front of it.
   return loggedInBefore(call, calls) && isHtmlOr404(call) ? "absent" : undefined
 }
 
@@ -143,14 +143,14 @@ const abortOf: Look = (call, calls) => {
   return call.http_status === 200 ? "at_once" : "late"
 }
 
-/** A kind of result that is read without the flow API: a row of the job that is no row of the contract. */
+/** A kind of result that is read without the flow API: a row of the job that is not in the contract. */
 const isOwnKind = ({ route: { name, path, source } }: RecordedCall): boolean =>
   name === source?.name && path.startsWith("/executions/results/{execution_id}/")
 
 const kindsOf: Look = (call, calls) => {
   if (!isOwnKind(call)) return undefined
   if (call.http_status === 200) return "present"
-  // A kind of which there is nothing answers 404 too.
+  // A kind with no results answers 404 too.
   const others = calls.some((one) => isOwnKind(one) && one.http_status === 200)
   return call.http_status === 404 && !others ? "absent" : undefined
 }
@@ -169,7 +169,7 @@ const readable =
   }
 
 const looks: Readonly<Record<string, Look>> = {
-  // With one external id in both requests an echo and the running one's are the same text.
+  // If both requests carry the same external id, an echo and the running execution's id are the same text.
   conflict_external_id: (call) => {
     if (!named(call, "startExecution") || call.http_status !== 409) return undefined
     const shown = shownAs(jsonOf(call), "external_execution_id")
@@ -185,7 +185,7 @@ const looks: Readonly<Record<string, Look>> = {
       return undefined
     return textOf(jsonOf(call), "status_code") === undefined ? "fields" : "state"
   },
-  // The start named one, so that its absence is no accident.
+  // The start named one, so its absence is deliberate.
   optionals: (call) => (isState(call) ? shownAs(jsonOf(call), "external_execution_id") : undefined),
   form_optionals: formsOf,
   error_lists: errorListsOf,
@@ -197,7 +197,7 @@ const looks: Readonly<Record<string, Look>> = {
     const closed = fieldOf(jsonOf(call), "is_closed")
     return closed === true ? "closed" : closed === false ? "open" : undefined
   },
-  // A night's dates are within the limits, and it starts no engine that the catalogue does not know.
+  // A run's dates are within the limits, and it starts no engine that the catalogue does not list.
   limits_behaviour_error: () => undefined,
   unknown_engine_start: () => undefined,
   abort_effect: abortOf,
@@ -213,7 +213,7 @@ const looks: Readonly<Record<string, Look>> = {
   result_kinds: kindsOf,
   attachments: readable("downloadAttachment"),
   tokenized_body: tokenBodyOf,
-  // Only an exchange of tickets asks for it, and this run asks for none.
+  // Only a ticket exchange reads it, and this run asks for no ticket.
   token_status: () => undefined,
   head: (call) => {
     if (!named(call, "pollExecution")) return undefined
@@ -225,8 +225,8 @@ const looks: Readonly<Record<string, Look>> = {
 export const observableKeys: ReadonlyArray<string> = Object.keys(looks)
 
 /**
- * Each key with the value that the run showed, by its first evidence. `changing` are keys of which several
- * values were seen: a reading has one, so that they are told and not written.
+ * Each key with the value that the run showed, by its first evidence. `changing` lists keys for which
+ * several values were seen: a reading has only one, so they are reported and not written.
  */
 export const observeReading = (
   calls: ReadonlyArray<RecordedCall>,

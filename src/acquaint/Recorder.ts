@@ -1,7 +1,7 @@
 /**
- * Writes down every call that passes through an HttpClient, and changes none of them: bodies are looked at
- * as their reader takes them. The one call that it can add, and only when asked to, is a start sent again
- * while the first is open (4.1: a matching run answers 409 and nothing is created).
+ * Records every call that passes through an HttpClient, and changes none of them: bodies are observed as
+ * their reader consumes them. The only call that it can add, and only on request, is a start sent again
+ * while the first one is open (4.1: a matching run answers 409 and nothing is created).
  */
 import { Clock, Effect, Stream } from "effect"
 import { Headers, HttpClient, HttpClientRequest } from "effect/http"
@@ -12,19 +12,19 @@ import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { fieldOf } from "./Calls.ts"
 import type { Matcher, RecordedBody, RecordedCall } from "./Calls.ts"
 
-/** Calls beyond these are made and not kept; a night of polling one execution makes a few hundred. */
+/** Calls beyond this number are made but not kept; a run that polls one execution makes a few hundred. */
 const callsMax = 5_000
 const bodyBytesMax = 64 * 1024 * 1024
 const headersKept = ["content-type", "retry-after", "allow"] as const
 
-/** Longer than a service takes to say no. */
+/** Longer than a service needs to refuse. */
 const extraTimeout = "60 seconds"
 
 const { startExecution, readExecution, abortExecution } = ExecutionApi.groups.executions.endpoints
 
 export interface Recorder {
   readonly calls: ReadonlyArray<RecordedCall>
-  /** How many calls were made and not kept. */
+  /** How many calls were made but not kept. */
   readonly unkept: () => number
   readonly through: (client: HttpClient.HttpClient) => HttpClient.HttpClient
 }
@@ -48,7 +48,7 @@ const externalIdOf = ({ body }: HttpClientRequest.HttpClientRequest): string | u
   return typeof id === "string" ? id : undefined
 }
 
-/** The same answer, with a look at its body when somebody reads it. */
+/** The same answer; its body is recorded when it is read. */
 const watched = (
   response: HttpClientResponse.HttpClientResponse,
   see: (bytes: Uint8Array) => void,
@@ -76,11 +76,11 @@ const watched = (
   return answer
 }
 
-/** Another address of the same execution API. */
+/** Another URL of the same execution API. */
 const urlOf = (startUrl: string, path: string, execution_id: string): string =>
   startUrl.replace(startExecution.path, "") + path.replace(":execution_id", encodeURIComponent(execution_id))
 
-/** A request without a body, with the identity of another one. */
+/** A request without a body, with the credentials of another one. */
 const bodiless = (method: "GET" | "DELETE", url: string, like: HttpClientRequest.HttpClientRequest) => {
   const { urlParams, hash, body } = HttpClientRequest.get("")
   const headers = Headers.remove(Headers.remove(like.headers, "content-type"), "content-length")
@@ -100,7 +100,7 @@ interface Recording {
   readonly calls: Array<RecordedCall>
   unkept: number
   firstAtMs: number | undefined
-  /** Nothing is probed any more. */
+  /** No further probe is sent. */
   probed: boolean
 }
 
@@ -153,7 +153,7 @@ const idIn = (answer: Response) =>
     return body._tag === "Json" ? fieldOf(body.json, "execution_id") : undefined
   })
 
-/** The same start once more while the first is open. Nothing of it may reach the night. */
+/** The same start once more while the first is open. The run must not see any of it. */
 const probeConflict = Effect.fnUntraced(function* (
   recording: Recording,
   client: Client,
@@ -170,12 +170,12 @@ const probeConflict = Effect.fnUntraced(function* (
     false,
   )
   yield* state.arrayBuffer
-  // After a run has ended, the same start would be a new one, and the login a second one.
+  // After a run has ended, the same start would be a new one, with a second login.
   if (state.status !== 202) return
   const second = yield* send(recording, client, request, true)
   const other = yield* idIn(second)
   if (second.status !== 202 || typeof other !== "string" || other === created) return
-  // The service broke its rule and is about to log in again: this run is stopped before it can.
+  // The service broke its rule and is about to log in again: abort this execution before it can.
   yield* readWhole(
     send(
       recording,

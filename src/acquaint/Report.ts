@@ -1,7 +1,7 @@
 /**
- * The report of an acquaintance, for a terminal of any width and as Markdown: what happened, what does not
- * fit, what was observed where the reference leaves room, which results sources fit, and what to do next.
- * It quotes no value of a record and no whole id but the execution's.
+ * The report of `acquaint`, for a terminal of any width and as Markdown: what happened, what does not fit,
+ * what was observed where the reference leaves room, which results sources fit, and what to do next. It
+ * quotes no value of a record, and no complete id except the execution's.
  */
 import type { Access, ExecutionId, RunId } from "../contract/Ids.ts"
 import { countedTotal } from "../contract/ProductsCount.ts"
@@ -29,7 +29,7 @@ export interface Section {
   readonly lines: ReadonlyArray<string>
 }
 
-/** Where a reading's key stands in the reference. */
+/** The section of the reference for a reading's key. */
 export type SectionOf = (key: string) => string | undefined
 
 const callsOf = ({ calls }: Finding): string =>
@@ -40,7 +40,7 @@ const findingLine = (finding: Finding): string => {
   return `${where}: ${finding.says} (${callsOf(finding)})`
 }
 
-/** More of one kind says nothing new on a screen; all of them stand in the files. */
+/** More lines of one kind add nothing on a screen; the files have all of them. */
 const linesMax = 30
 
 const atMost = (lines: ReadonlyArray<string>): ReadonlyArray<string> =>
@@ -48,17 +48,17 @@ const atMost = (lines: ReadonlyArray<string>): ReadonlyArray<string> =>
     ? lines
     : [...lines.slice(0, linesMax), `and ${lines.length - linesMax} more of this kind`]
 
-/** Families of which records are missing, as `account:checking 1 of 2`. */
+/** Families with missing records, as `account:checking 1 of 2`. */
 export const missingFamilies = ({ families }: DrainProof): ReadonlyArray<string> =>
   families.flatMap(({ family, counted: wanted, landed }) =>
     wanted !== undefined && landed < wanted ? [`${family} ${landed} of ${wanted}`] : [],
   )
 
-const keeps = "A night keeps such executions."
+const keeps = "A run keeps such executions at the service."
 
 const countLine = ({ counts, proof }: Picture): string => {
   if (counts._tag === "Unknown") {
-    const then = proof.isWhole ? "A night takes a final answer for complete." : keeps
+    const then = proof.isWhole ? "A run treats a final answer as complete." : keeps
     return `Records are not counted: ${counts.why}. ${then}`
   }
   const total = counted(countedTotal(counts.counts), "record")
@@ -84,7 +84,7 @@ export const reportSections = (
     return section === undefined ? key : `${key} (section ${section})`
   }
   const reason = about.reason === "" ? "" : `, ${about.reason}`
-  const ownSources = aboutRecords.has(about.reason) ? ", with the results sources that the job has now" : ""
+  const ownSources = aboutRecords.has(about.reason) ? ", with the job's current results sources" : ""
   const ended = `Ended as ${about.outcome}${reason}${ownSources}`
   const kept =
     about.execution_id === undefined
@@ -92,8 +92,8 @@ export const reportSections = (
       : [
           about.isKept
             ? `Execution ${about.execution_id} and its data stay at the service. With \`--delete\` it is ` +
-              "deleted once everything in it is proved to be read."
-            : `Execution ${about.execution_id} is deleted at the service: everything in it was read.`,
+              "deleted once everything in it has been proved to be read."
+            : `Execution ${about.execution_id} was deleted at the service: everything in it was read.`,
         ]
   return [
     {
@@ -107,7 +107,7 @@ export const reportSections = (
     misfits.length === 0
       ? {
           title: "Every answer fits the reference",
-          lines: ["or a reading of it that was observed below."],
+          lines: ["or one of the readings observed below."],
         }
       : { title: "Does not fit the reference", lines: atMost(misfits.map(findingLine)) },
     {
@@ -115,7 +115,7 @@ export const reportSections = (
       lines: observed.map(({ key, value, call }) => `${placed(key)}: ${value}, see call ${call}`),
     },
     {
-      title: "Answered in several ways, so that no reading has it",
+      title: "Answered in several ways, so not part of the reading",
       lines: changing.map(placed),
     },
     {
@@ -123,7 +123,7 @@ export const reportSections = (
       lines: unobserved.length === 0 ? [] : [`${unobserved.join(", ")}.`],
     },
     {
-      title: "Beyond the reference: fields that it does not name, and that a night keeps",
+      title: "Beyond the reference: fields that it does not name; a run keeps them",
       lines: atMost(beyond.map(findingLine)),
     },
     { title: "Results sources", lines: fitted.map(({ name, says }) => `${name}: ${says}`) },
@@ -138,7 +138,7 @@ export const renderSections = (sections: ReadonlyArray<Section>, width: number):
     )
     .join("\n\n")
 
-/** No text of a service may be taken for mark-up. */
+/** Text from a service must not be read as mark-up. */
 const escaped = (text: string): string => plain(text).replaceAll(/[\\<>*[\]#|]|(?<!\w)_|_(?!\w)/g, "\\$&")
 
 export const renderMarkdown = (sections: ReadonlyArray<Section>): string =>
@@ -147,7 +147,7 @@ export const renderMarkdown = (sections: ReadonlyArray<Section>): string =>
       [
         `${index === 0 ? "#" : "##"} ${escaped(title)}`,
         "",
-        // What stands in backquotes is written by us, and Markdown takes nothing in it for mark-up.
+        // Text in backquotes is ours, and Markdown does not interpret it.
         ...lines.map(
           (line) =>
             `- ${line

@@ -1,7 +1,7 @@
 /**
- * What of a body may be written down: its keys and the kinds of its values. A text is written out only where
- * it is a value that the reference itself lists; of records nothing but `product` and `sub_family` is. Keys
- * that look like numbers or identifiers of somebody are not written either.
+ * Which parts of a body may be written down: its keys and the kinds of its values. A string is written out
+ * only if it is a value that the reference itself lists; of records, only `product` and `sub_family`. Keys
+ * that look like numbers or personal identifiers are not written either.
  */
 import { Predicate } from "effect"
 import * as Vocabulary from "../contract/Vocabulary.ts"
@@ -10,7 +10,7 @@ const depthMax = 10
 const keysMax = 80
 const kindsMax = 3
 
-/** Every value that an enumeration of the reference lists, but for those of records. */
+/** Every value that an enumeration of the reference lists, except those of records. */
 const listed: ReadonlySet<string> = new Set<string>([
   ...Vocabulary.features,
   ...Vocabulary.statusCodes,
@@ -30,18 +30,18 @@ const listed: ReadonlySet<string> = new Set<string>([
   ...Vocabulary.actionRequiredFrequencies,
 ])
 
-/** A word of a protocol: no digits in a row that could be a number of somebody. */
+/** A word of a protocol: no run of digits that could be somebody's number. */
 const isCode = (text: string): boolean =>
   /^[A-Za-z_$@][\w$@:.-]{0,79}$/.test(text) && !/\d{4}/.test(text) && !/@.*\.[a-z]+$/i.test(text)
 
-/** What a value that an enumeration does not list may be told as. */
-export const codeText = (text: string): string => (isCode(text) ? text : `a text of ${text.length}`)
+/** How to describe a value that an enumeration does not list. */
+export const codeText = (text: string): string => (isCode(text) ? text : `a string of ${text.length}`)
 
 export const keyText = (key: string): string => (isCode(key) ? key : "<key>")
 
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-/** What an id looks like; undefined where it is none of the known forms. */
+/** The form of an id; undefined if it is none of the known forms. */
 export const idForm = (text: string): "uuid" | "object_id" | "hex" | undefined => {
   if (uuid.test(text)) return "uuid"
   if (/^[0-9a-f]{24}$/i.test(text)) return "object_id"
@@ -102,12 +102,12 @@ const shapeAt = (value: unknown, key: string, record: boolean, depth: number): u
 /** The shape of a body, as JSON. */
 export const shapeOf = (json: unknown): unknown => shapeAt(json, "", false, 0)
 
-/** The kind of one value, for people: never the value. */
+/** The kind of a value, for people: never the value itself. */
 export const kindOf = (value: unknown): string => {
   if (value === null) return "null"
   if (Array.isArray(value)) return "a list"
   if (Predicate.isObject(value)) return "a map"
-  if (typeof value === "string") return "a text"
+  if (typeof value === "string") return "a string"
   if (typeof value === "boolean") return "true or false"
   return Number.isSafeInteger(value) ? "a whole number" : "a number"
 }

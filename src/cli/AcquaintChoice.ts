@@ -1,6 +1,6 @@
 /**
- * Which assignment of a job an acquaintance runs: the only one, or the one that its flags name. A login is
- * never sent for somebody who was not meant.
+ * Which assignment of a job `acquaint` runs: the only one, or the one that its flags name. It never sends a
+ * login for a customer who was not chosen.
  */
 import { Effect, Option } from "effect"
 import type { Assignment, Job } from "../jobs/Job.ts"

@@ -1,6 +1,6 @@
 /**
- * What an acquaintance leaves in the output folder: the calls, the report, the reading and the results
- * sources that fit, for their owner alone. Only what was observed is written into the reading.
+ * What `acquaint` writes to the output folder: the calls, the report, the reading and the results sources
+ * that fit, readable by their owner only. The reading contains only what was observed.
  */
 import { existsSync, readdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
@@ -15,7 +15,7 @@ import { Reading, readingChoices } from "../sandbox/state/Reading.ts"
 import { refuse } from "./Failures.ts"
 import { makePrivate, writeWhole } from "./RunFolder.ts"
 
-/** One name of a folder, whatever the ids hold. */
+/** A safe folder name, whatever the ids contain. */
 const folderName = (text: string): string => text.replaceAll(/[^A-Za-z0-9.-]/g, "_")
 
 export const acquaintFolder = (
@@ -29,7 +29,7 @@ export const sectionOf = (key: string): string | undefined =>
 
 const decodeReading = Schema.decodeUnknownResult(Reading)
 
-/** Each key with the call that shows it; a value that no reading has is only told in the report. */
+/** Each key with the call that shows it; a value that no reading has appears only in the report. */
 export const readingText = (observed: ReadonlyArray<Observed>): string => {
   const parts = observed.flatMap(({ key, value, call }) => {
     const decoded = decodeReading({ [key]: value })
@@ -39,7 +39,7 @@ export const readingText = (observed: ReadonlyArray<Observed>): string => {
   return `${head}\n\n${parts.join("\n")}`
 }
 
-/** Somebody's own rows are never written over; our own folder is made anew each time. */
+/** The user's own rows are never overwritten; our own folder is written afresh each time. */
 export const claimSchemas = (folder: string, isOurs: boolean) => {
   const results = join(folder, "results")
   return Effect.suspend(() => {
@@ -50,7 +50,7 @@ export const claimSchemas = (folder: string, isOurs: boolean) => {
   })
 }
 
-/** Answers the files of results sources that were written. */
+/** Returns the results source files that were written. */
 export const writeSources = Effect.fnUntraced(function* (
   folder: string,
   fitted: ReadonlyArray<FittedSource>,
@@ -67,7 +67,7 @@ export const writeSources = Effect.fnUntraced(function* (
 })
 
 export const writeCalls = Effect.fnUntraced(function* (folder: string, calls: ReadonlyArray<RecordedCall>) {
-  // Each step of the way is closed to others, whoever made it.
+  // Each folder on the path is closed to others, whoever created it.
   yield* makePrivate(join(folder, ".."))
   yield* writeWhole(folder, "calls.ndjson", calls.map((call) => `${callLine(call)}\n`).join(""), "none")
 })

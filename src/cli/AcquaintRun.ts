@@ -1,7 +1,7 @@
 /**
- * The run of an acquaintance: one assignment of a job through the ordinary pipeline, so that everything a
- * night promises holds (its ledger, its breaker, its proofs), and a few reads afterwards that a night had no
- * reason to make. Nothing is started that a night would not start.
+ * The run of `acquaint`: one assignment of a job through the ordinary pipeline, so that all its promises
+ * hold (ledger, breaker, proofs), then a few reads that a normal run has no reason to make. It starts
+ * nothing that a normal run would not start.
  */
 import { Effect, Stream } from "effect"
 import { RunId } from "../contract/Ids.ts"
@@ -23,8 +23,8 @@ import { toolVersion } from "./Version.ts"
 const nameMax = 64
 
 /**
- * The job of the acquaintance: one assignment, one attempt, no ticket, nothing deleted unless `remove`. Only
- * who deletes needs every document first; otherwise one is enough to see how they are answered.
+ * The job for `acquaint`: one assignment, one attempt, no ticket, nothing deleted unless `remove`. Every
+ * document is needed only before a deletion; otherwise one is enough to see how they are answered.
  */
 export const cutDown = (job: Job, assignment: Assignment, remove: boolean): Job => {
   const { login } = assignment
@@ -49,13 +49,13 @@ export const cutDown = (job: Job, assignment: Assignment, remove: boolean): Job 
 export const recorderFor = (job: Job, probeConflict: boolean): Recorder =>
   makeRecorder({ match: matcherOf(job.sources), probeConflict })
 
-/** What a plan says against the start; undefined: it would start. */
+/** Why the plan would not start it; undefined if it would. */
 const verdictBefore = Effect.fnUntraced(function* (job: Job) {
   const { plan } = yield* planJob(job, RunId.make(`${job.name}.acquaint`), undefined)
   return plan.settled[0]
 })
 
-/** What the newest acquaintance came to; something that is left of one is taken up before a login is sent. */
+/** How the newest `acquaint` run ended; unfinished work is resumed before any login is sent. */
 const newestOf = Effect.fnUntraced(function* (job: Job) {
   const { runs } = yield* Ledger
   const newest = (yield* runs).findLast(({ fact }) => fact.job === job.name)
@@ -65,7 +65,7 @@ const newestOf = Effect.fnUntraced(function* (job: Job) {
 
 const extraWithin = "2 minutes"
 
-/** One document says how documents are answered; its bytes are left where they are. */
+/** One document shows how documents are answered; the others are not downloaded. */
 const readAttachment = Effect.fnUntraced(function* (job: Job, recorder: Recorder, session_id: SessionId) {
   const service = yield* Service
   const bodies = job.sources
@@ -77,7 +77,7 @@ const readAttachment = Effect.fnUntraced(function* (job: Job, recorder: Recorder
   if (answer._tag === "Document") yield* Stream.runDrain(Stream.take(answer.bytes, 1))
 })
 
-/** What a night had no reason to ask, once each; whatever goes wrong with it is in the recording. */
+/** Calls that a normal run had no reason to make, once each; whatever goes wrong is in the recording. */
 const lookFurther = Effect.fnUntraced(function* (
   job: Job,
   recorder: Recorder,
@@ -88,7 +88,7 @@ const lookFurther = Effect.fnUntraced(function* (
   const { execution_id, session_id } = ids
   if (execution_id === undefined) return
   const asked = (name: string) => recorder.calls.some(({ route }) => route.name === name)
-  // The catalogue is kept for half a day, so that a second acquaintance would not see it.
+  // The catalogue is cached for half a day, so a second `acquaint` would not see the call.
   if (engine_reference !== undefined && !asked("showEngine"))
     yield* Effect.ignore(service.showEngine(engine_reference))
   if (!asked("pollExecution")) yield* Effect.ignore(service.pollExecution(execution_id))
@@ -101,10 +101,10 @@ const lookFurther = Effect.fnUntraced(function* (
   if (wanted && session_id !== undefined) yield* Effect.ignore(readAttachment(job, recorder, session_id))
 })
 
-/** Runs the job, which is cut down already, and looks further unless the execution is deleted. */
+/** Runs the job, which is already cut down, and makes the extra reads unless the execution is deleted. */
 export const acquaintedNight = Effect.fn("Acquaint.night")(function* (input: {
   readonly job: Job
-  /** Before it was cut down: what it wants beyond one assignment. */
+  /** The job before it was cut down: what it wants beyond one assignment. */
   readonly whole: Job
   readonly output: string
   readonly recorder: Recorder

@@ -1,6 +1,6 @@
 /**
- * How an acquaintance ends: the picture of the run is made, its files are written, and people and programs
- * are told the same. The exit code says whether a night can follow.
+ * How `acquaint` ends: it judges the run, writes the files, and tells people and programs the same. The
+ * exit code says whether a normal run can follow.
  */
 import { dirname, relative } from "node:path"
 import { Effect } from "effect"
@@ -30,7 +30,7 @@ interface Told {
   readonly json: boolean
 }
 
-/** Ends of which the reference says that nothing was retrieved, or that somebody has to act first. */
+/** Ends that, by the reference, mean that nothing was retrieved, or that somebody has to act first. */
 const isDone = (ran: Extract<Ran, { _tag: "Ran" }>): boolean => {
   const code = ran.attempt?.closed?.fact.status_code
   return code === "COMPLETED" || code === "PARTIAL"
@@ -78,14 +78,14 @@ const sourcesLine = ({ whole, schemas }: Told, picture: Picture, files: Readonly
   }
   if (!picture.proof.isWhole && picture.decisions.length === 0) {
     return (
-      "Ask the service how a caller knows that it has everything; until then a night keeps every " +
+      "Ask the service how to tell that all records have been read; until then, a run keeps every " +
       "execution."
     )
   }
   if (files.length === 0) return "The job's results sources fit as they are."
   return picture.decisions.length === 0
     ? `P${put.slice(1)}`
-    : `Decide, and take the comment away in ${files.join(" and ")}; then ${put}`
+    : `Decide, and remove the comment in ${files.join(" and ")}; then ${put}`
 }
 
 const nextSection = (
@@ -101,7 +101,7 @@ const nextSection = (
     lines: [
       ...(isDone(ran) ? [] : [`${about.reason}: ${means} ${next}`]),
       ...(isDone(ran) ? [sourcesLine(told, picture, files)] : []),
-      "Try nights on an embedded service that reads the reference so: " +
+      "Try runs on an embedded service with this reading: " +
         `\`nightjar sandbox --reading ${folder}/reading.yaml\`.`,
       `Every call is in ${folder}/calls.ndjson, this report in ${folder}/report.md.`,
     ],
@@ -138,7 +138,7 @@ const refusedEnding = (told: Told, ran: Extract<Ran, { _tag: "Refused" }>) => {
   return endingFor("acquaint-not-started", { customer_id, engine_reference, reason, message: message ?? "" })
 }
 
-/** Writes the files, tells the report, and answers the exit code. */
+/** Writes the files, prints the report, and returns the exit code. */
 export const tellRun = Effect.fnUntraced(function* (told: Told) {
   const { ran, recorder, whole, folder, schemas } = told
   if (ran._tag === "Refused") {

@@ -1,6 +1,6 @@
 /**
  * The flags that every command has, and the pieces that several commands share: the output folder, the
- * progress switch, `--json`, and the rule by which a command names a run.
+ * progress switch, `--json`, and the rule for naming a run.
  */
 import { Effect, Option } from "effect"
 import { Argument, Flag, GlobalFlag } from "effect/cli"
@@ -26,7 +26,7 @@ export const NoProgressFlag = GlobalFlag.Setting("no-progress")({
   ),
 })
 
-/** The output folder that this call works in. */
+/** The output folder of this call. */
 export const outputFolder = Effect.gen(function* () {
   const { output } = yield* Settings
   return Option.getOrElse(yield* OutputFlag, () => output)

@@ -1,11 +1,11 @@
 /**
- * The clocks of the embedded service: time goes on where its newest event left it and never back, however
+ * The clocks of the embedded service: time continues from its newest event and never goes back, however
  * fast it runs. Rooms are loaded when a clock is made, as in `main.ts`.
  */
 import { Clock, Effect, Layer } from "effect"
 import type { Ledger } from "../ledger/Ledger.ts"
 
-/** Time goes on where the newest event of the embedded service and of the ledger left it, never back. */
+/** Time continues from the newest event of the embedded service and the ledger, and never goes back. */
 const layer = (speed: number, journal: string | undefined) =>
   Layer.unwrap(
     Effect.gen(function* () {

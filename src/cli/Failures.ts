@@ -1,7 +1,7 @@
 /**
- * How a command ends: its exit code, and for people what happened, what was kept and what to do next. Every
- * error that a program can fail with has its message here, or the program does not compile; whatever else
- * ends one is a defect, told without its data.
+ * How a command ends: its exit code and, for people, what happened, what was kept and what to do next.
+ * Every error that a program can fail with has its message here, or the program does not compile; any other
+ * failure is a defect, reported without its data.
  */
 import { Effect, Schema } from "effect"
 import { CliError } from "effect/cli"
@@ -28,12 +28,12 @@ import type { ReadingInvalid } from "../sandbox/readings/ReadingFile.ts"
 import type { JournalFailed, JournalInUse } from "../sandbox/state/Journal.ts"
 import type { TokenStoreRefused } from "../tokens/TokenSealing.ts"
 
-/** A command is over with an exit code other than 0; everything worth saying is said. */
+/** A command ended with an exit code other than 0; everything worth saying has been printed. */
 export class Ended extends Schema.TaggedError<Ended>()("Ended", { exit_code: Schema.Int }) {}
 
 const MessageIds = Schema.Literals(Object.keys(catalogue) as ReadonlyArray<MessageId>)
 
-/** A command cannot go on; the message says why. */
+/** A command cannot continue; the message says why. */
 export class Refused extends Schema.TaggedError<Refused>()("Refused", {
   id: MessageIds,
   message: Schema.String,
@@ -47,17 +47,17 @@ export const endWith = (exit_code: number) =>
 
 export interface Ending {
   readonly exit_code: number
-  /** For stderr; empty when everything is said already. */
+  /** For stderr; empty if everything has been printed already. */
   readonly lines: ReadonlyArray<string>
 }
 
-/** The whole of an error message: its line with the id, then what was kept and what to do next. */
+/** The whole error message: its line with the id, then what was kept and what to do next. */
 export const endingFor = <Id extends MessageId>(id: Id, ...values: ValuesOf<Id>): Ending => ({
   exit_code: messageOf(id).exit_code ?? exitCodes.usage,
   lines: [`nightjar: ${told(id, ...values)}`, afterwards(id)],
 })
 
-/** Everything that a program may fail with, but for its arguments. */
+/** Everything that a program may fail with, except wrong arguments. */
 export type Failure =
   | CallFailure
   | CatalogueFailed
@@ -87,7 +87,7 @@ const detailOf = ({ message }: { readonly message: string }) => ({
   detail: message === "" ? "no reason given" : message,
 })
 
-/** Problems with their places, a line each, and behind them how many they are. */
+/** Problems with their places, one per line, followed by their number. */
 export const problemsEnding = (
   id: "job-invalid" | "faults-invalid" | "reading-invalid" | "record-schema-invalid",
   lines: ReadonlyArray<string>,
@@ -98,7 +98,7 @@ export const problemsEnding = (
 
 const unavailable = (error: { readonly message: string }) => endingFor("service-unavailable", detailOf(error))
 
-/** By `_tag`, so that no command has to load the rooms whose errors it never meets. */
+/** By `_tag`, so that no command loads rooms whose errors it never meets. */
 const endings: {
   readonly [Tag in Failure["_tag"]]: (error: Extract<Failure, { readonly _tag: Tag }>) => Ending
 } = {
@@ -139,13 +139,13 @@ const endings: {
 const isFailure = (error: object): error is Failure =>
   "_tag" in error && typeof error._tag === "string" && Object.hasOwn(endings, error._tag)
 
-/** undefined: nobody expected this error, so that it is a defect. */
+/** Undefined: nobody expected this error, so it is a defect. */
 export const endingOf = (error: unknown): Ending | undefined => {
   if (typeof error !== "object" || error === null) return undefined
   if (CliError.isCliError(error)) return { exit_code: exitCodes.usage, lines: [] }
   return isFailure(error) ? endings[error._tag](error as never) : undefined
 }
 
-/** A defect, in one line; its data may hold anything, so that only its kind and place are told. */
+/** A defect, in one line; its data may contain anything, so only its kind and place are shown. */
 export const defectEnding = (thrown: unknown): Ending =>
   endingFor("defect", { kind: thrown instanceof Error ? thrown.name : typeof thrown })

@@ -1,6 +1,6 @@
 /**
- * Job files as commands take them: all of them loaded before anything is done with one, every problem told at
- * once, warnings on stderr.
+ * Job files as commands use them: all are loaded before anything is done with one, every problem is
+ * reported at once, warnings go to stderr.
  */
 import { Effect } from "effect"
 import { counted } from "../foundation/Counted.ts"
@@ -32,7 +32,7 @@ const readingOf = Effect.fnUntraced(function* (path: string) {
   return yield* problemsIn(readReading(path))
 })
 
-/** What is wrong with the files that the embedded service of a job is to follow: faults and a reading. */
+/** Problems in the files that a job's embedded service uses: faults and a reading. */
 const problemsOfService = Effect.fnUntraced(function* ({ service }: Job) {
   if (service._tag !== "Embedded") return []
   return [
@@ -66,7 +66,7 @@ export const checkJobs = Effect.fnUntraced(function* (paths: ReadonlyArray<strin
   )
 })
 
-/** Warnings and errors of job files on stderr, each with its place and nothing else; answers the errors. */
+/** Prints warnings and errors of job files to stderr, each with its place only; returns the errors. */
 export const tellProblems = Effect.fnUntraced(function* (checked: ReadonlyArray<CheckedJob>) {
   for (const warning of checked.flatMap(({ warnings }) => warnings))
     yield* note(`warning: ${renderProblem(warning)}`)
@@ -75,7 +75,7 @@ export const tellProblems = Effect.fnUntraced(function* (checked: ReadonlyArray<
   return errors.length
 })
 
-/** The jobs, or exit code 2 after every problem was told. */
+/** The jobs, or exit code 2 after every problem was printed. */
 export const loadJobs = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
   const checked = yield* checkJobs(paths)
   const errors = yield* tellProblems(checked)

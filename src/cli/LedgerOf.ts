@@ -1,6 +1,6 @@
 /**
- * The ledger of the output folder for commands that only look: whether there is one, which run is meant, and
- * its state.
+ * The ledger of the output folder for commands that only read: whether there is one, which run is meant,
+ * and its state.
  */
 import { existsSync } from "node:fs"
 import { Effect, Option } from "effect"
@@ -12,13 +12,13 @@ import { refuse } from "./Failures.ts"
 import { lostLedger } from "./OutputGuard.ts"
 import { Wiring } from "./Wiring.ts"
 
-/** The service, whose room is loaded when somebody first asks for it. */
+/** The service; its room is loaded when it is first needed. */
 export const openedLedger = Effect.flatMap(
   Effect.promise(() => import("../ledger/Ledger.ts")),
   (room) => room.Ledger,
 )
 
-/** An empty ledger in the place of one that was lost would say that nothing ever ran. */
+/** An empty ledger in place of a lost one would claim that nothing ever ran. */
 export const refuseLostLedger = Effect.fnUntraced(function* (output: string) {
   const found = lostLedger(output)
   if (found !== undefined) return yield* refuse("ledger-missing", { output, found })
@@ -28,14 +28,14 @@ export const hasLedger = Effect.flatMap(outputFolder, (output) =>
   Effect.as(refuseLostLedger(output), existsSync(`${output}/ledger.sqlite`)),
 )
 
-/** Exit code 2 where nothing ever ran, or where the ledger of what ran is lost. */
+/** Exit code 2 if nothing ever ran, or if the ledger of what ran is lost. */
 export const requireLedger = Effect.fnUntraced(function* (output: string) {
   yield* refuseLostLedger(output)
   if (existsSync(`${output}/ledger.sqlite`)) return
   return yield* refuse("nothing-ran", { output })
 })
 
-/** Runs a look at the ledger; exit code 2 where nothing ever ran. */
+/** Runs a read of the ledger; exit code 2 if nothing ever ran. */
 export const withLedger = Effect.fnUntraced(function* <A, E, R>(
   look: Effect.Effect<A, E, R | Ledger>,
   access: "read-only" | "read-write" = "read-only",
@@ -46,7 +46,7 @@ export const withLedger = Effect.fnUntraced(function* <A, E, R>(
   return yield* look.pipe(Effect.provide(wiring.ledger(output, access)))
 })
 
-/** The state of the run that is named, else of the newest one. */
+/** The state of the named run, or else of the newest one. */
 export const findRun = Effect.fnUntraced(function* (named: Option.Option<string>) {
   const ledger = yield* openedLedger
   const ids = (yield* ledger.runs).map(({ fact }) => fact.run_id)

@@ -1,6 +1,6 @@
 /**
- * Everything that can be said about an output folder without changing it: its marker, its ledger, what is
- * landed, what is published. `verify` lists it, `doctor` counts it.
+ * Everything that can be found out about an output folder without changing it: its marker, its ledger, what
+ * is landed, what is published. `verify` lists it, `doctor` counts it.
  */
 import { Effect, Layer } from "effect"
 import type { Job } from "../jobs/Job.ts"
@@ -19,7 +19,7 @@ export const openedStore = Effect.fnUntraced(function* (output: string, share: J
   return yield* openStore({ root: output, schemasFolder: recordSchemas, share, toolVersion })
 })
 
-/** All problems of the folder; its ledger is there. */
+/** All problems of a folder that has a ledger. */
 export const problemsOf = Effect.fnUntraced(function* (output: string) {
   const wiring = yield* Wiring
   const { verify, verifyTables } = yield* Effect.promise(() => import("../publishing/Verify.ts"))
@@ -27,7 +27,7 @@ export const problemsOf = Effect.fnUntraced(function* (output: string) {
   const services = Layer.mergeAll(wiring.landing(output), wiring.database, wiring.ledger(output, "read-only"))
   const looked = verify(store).pipe(
     Effect.provide(services),
-    // Nothing in it can be read: what is published can be looked at all the same.
+    // Its ledger cannot be read; what is published can still be checked.
     Effect.catchTag("LedgerFailed", ({ message }) =>
       Effect.provide(verifyTables(store, message), wiring.database),
     ),

@@ -1,6 +1,6 @@
 /**
- * Every fact of the night as a line of its run's `log.ndjson`, once the ledger has it. The ledger is the
- * truth: a line that cannot be written costs nothing but itself. It is cleaned of secrets as the ledger is.
+ * Every fact of the run as a line of its `log.ndjson`, once the ledger has it. The ledger is authoritative:
+ * if a line cannot be written, only that line is lost. Secrets are removed as in the ledger.
  */
 import { join } from "node:path"
 import { Effect, Layer } from "effect"

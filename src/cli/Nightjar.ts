@@ -1,6 +1,6 @@
 /**
- * The command `nightjar` with everything below it, in the order in which a newcomer meets it, and the flags
- * that all of it shares.
+ * The command `nightjar` with all its subcommands, in the order in which a newcomer meets them, and the
+ * flags they all share.
  */
 import { CliConfig, Command, GlobalFlag } from "effect/cli"
 import { acquaint } from "./commands/Acquaint.ts"
@@ -26,8 +26,7 @@ import { verify } from "./commands/Verify.ts"
 
 export const nightjar = Command.make("nightjar").pipe(
   Command.withDescription(
-    "Pulls data from a credential-based extraction service every night, into DuckDB\n" +
-      "and Parquet tables.",
+    "Pulls data from a credential-based extraction service into DuckDB and Parquet\n" + "tables every night.",
   ),
   Command.withSubcommands([
     demo,
@@ -53,7 +52,7 @@ export const nightjar = Command.make("nightjar").pipe(
   Command.withGlobalFlags([OutputFlag, NoProgressFlag]),
 )
 
-/** The flags of its own that this command line has; no wizard: a night has nobody to ask. */
+/** The built-in flags of this command line; no wizard: nobody can answer it at night. */
 export const NightjarFlags = {
   layer: CliConfig.layer({
     builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions, GlobalFlag.LogLevel],

@@ -1,6 +1,6 @@
 /**
- * One night after the other in a locked output folder, each on the services of its job, each with its summary
- * written and told. `run`, `rerun` and `demo` are this with other options.
+ * Runs one night after another in a locked output folder, each with the services of its job, and writes and
+ * prints each summary. `run`, `rerun` and `demo` are this with different options.
  */
 import { Cause, Effect, Layer } from "effect"
 import type { ListenAt } from "../client/HookReceiver.ts"
@@ -28,11 +28,11 @@ export interface NightsOptions {
   readonly further: boolean
   readonly parent: string | undefined
   readonly only: ReadonlySet<string> | undefined
-  /** Where events are received while the nights run. */
+  /** Where events are received during the runs. */
   readonly webhooks: ListenAt | undefined
 }
 
-/** Answers the exit code of all nights together. */
+/** Returns the exit code for all runs together. */
 export const runNights = Effect.fn("Nights.run")(function* (
   jobs: ReadonlyArray<Job>,
   options: NightsOptions,
@@ -60,7 +60,7 @@ interface ToldNight {
   readonly json?: Summary & { readonly nothing_to_do: boolean }
 }
 
-/** A failure of one job must not cost the next one its night; an interrupt ends them all. */
+/** A failure of one job must not stop the next job; an interrupt stops them all. */
 const nightOf = (job: Job, options: NightsOptions, hooksUrl: string | undefined) =>
   Effect.matchCauseEffect(oneNight(job, options, hooksUrl), {
     onSuccess: (told) => Effect.succeed(told),
@@ -81,7 +81,7 @@ export const endingOfCause = <E>(cause: Cause.Cause<E>): Ending => {
   return defectEnding(Cause.squash(cause))
 }
 
-/** A night with its summary written; nothing is told yet. */
+/** A run with its summary written; nothing is printed yet. */
 export const summarisedNight = Effect.fnUntraced(function* (job: Job, output: string, options: NightOptions) {
   const { runNight } = yield* Effect.promise(() => import("../night/Nightly.ts"))
   const result = yield* runNight(job, options)
@@ -120,8 +120,8 @@ const tellNight = Effect.fnUntraced(function* (result: NightResult, summary: Sum
 })
 
 /**
- * What a rerun can finish comes first, then what people must do; a service that never answered is told as
- * such.
+ * What a rerun can finish takes precedence over what people must do; a service that never answered has its
+ * own code.
  */
 export const joinedExitCode = (codes: ReadonlyArray<number>): number => {
   if (codes.includes(exitCodes.defect)) return exitCodes.defect

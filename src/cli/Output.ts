@@ -1,6 +1,6 @@
 /**
- * Where commands write: results to stdout, everything else to stderr. A reader that went away (`| head`) ends
- * nothing: a night must not die because nobody listens any more.
+ * Where commands write: results to stdout, everything else to stderr. If a reader goes away (`| head`), the
+ * run continues: it must not die because nobody reads its output.
  */
 import { Context, Effect, Layer, PlatformError, Stdio, Stream } from "effect"
 import type { Style } from "../report/RenderSummary.ts"
@@ -15,7 +15,7 @@ export interface OutputValues {
   readonly err: Style & { readonly isTerminal: boolean }
 }
 
-/** How stdout and stderr look: their widths, and whether colours are wanted. */
+/** How stdout and stderr look: their widths, and whether to use colours. */
 export class Output extends Context.Service<Output, OutputValues>()("nightjar/cli/Output") {
   static readonly layer = (noColor: boolean) =>
     Layer.effect(
@@ -36,8 +36,8 @@ export class Output extends Context.Service<Output, OutputValues>()("nightjar/cl
 }
 
 /**
- * Chunks to stdout with back-pressure; ends early and quietly when the reader has gone. A terminal is shown
- * texts without their control characters; `painted` texts keep the colours of this program.
+ * Writes chunks to stdout with back-pressure; stops early and quietly if the reader has gone. A terminal
+ * gets text without control characters; `painted` text keeps this program's colours.
  */
 export const writeOut = <E, R>(chunks: Stream.Stream<string | Uint8Array, E, R>, painted = false) =>
   Effect.gen(function* () {
@@ -52,7 +52,7 @@ export const writeOut = <E, R>(chunks: Stream.Stream<string | Uint8Array, E, R>,
 const isGone = (error: unknown): error is PlatformError.PlatformError =>
   error instanceof PlatformError.PlatformError
 
-/** What a terminal shows is copied into tickets and mails: no secret of this process stands in it. */
+/** What a terminal shows is copied into tickets and mails, so it contains no secret of this process. */
 export const say = Effect.fnUntraced(function* (text: string) {
   const { clean } = yield* KnownSecrets
   yield* writeOut(Stream.make(`${clean(text, "own")}\n`), true)
@@ -63,11 +63,11 @@ export const sayJson = Effect.fnUntraced(function* (value: unknown) {
   yield* writeOut(Stream.make(`${JSON.stringify(cleanValue(plain, known, "own"), null, 2)}\n`))
 })
 
-/** A warning, with the id by which `nightjar explain` tells the rest. */
+/** A warning, with the id that `nightjar explain` accepts. */
 export const warn = <Id extends MessageId>(id: Id, ...values: ValuesOf<Id>) =>
   note(`warning: ${told(id, ...values)}`)
 
-/** A line beside the result. */
+/** A line on stderr. */
 export const note = Effect.fnUntraced(function* (text: string) {
   const stdio = yield* Stdio.Stdio
   const { clean } = yield* KnownSecrets

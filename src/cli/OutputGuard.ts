@@ -1,7 +1,7 @@
 /**
- * Whose a folder is that somebody named as the output folder, and whether its ledger is where it belongs.
- * Nothing is changed in a folder that is not ours: it is ours once the marker stands in it, and a marker is
- * only put into an empty folder, or into one that an earlier version worked in.
+ * Whether a folder that somebody named is an output folder of ours, and whether its ledger is where it
+ * belongs. Nothing is changed in a folder that is not ours: a folder is ours if it contains the marker, and
+ * a marker is only put into an empty folder, or into one that an earlier version used.
  */
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
@@ -11,15 +11,15 @@ import type { Refused } from "./Failures.ts"
 
 export const markerName = ".nightjar"
 const markerStart = "nightjar output folder\n"
-const markerText = `${markerStart}Everything beside this file is written by nightjar.\n`
+const markerText = `${markerStart}Nightjar writes everything else in this folder.\n`
 
-/** What may stand in a folder that counts as empty: a page about it, and what file systems put there. */
+/** What a folder may contain and still count as empty: a page about it, and files of the file system. */
 const harmless: ReadonlySet<string> = new Set(["README.md", ".gitignore", ".gitkeep", "lost+found"])
-/** The sticky bit: whoever shares such a folder may make files in it. */
+/** The sticky bit: everyone who shares such a folder may create files in it. */
 const stickyBit = 0o1000
 const entriesTold = 3
 
-/** marked: ours. damaged: ours, but the marker is not what was written. */
+/** marked: ours. damaged: ours, but the marker was changed. */
 export type MarkerState = "marked" | "damaged" | "missing"
 
 export const markerState = (output: string): MarkerState => {
@@ -28,10 +28,10 @@ export const markerState = (output: string): MarkerState => {
   return readFileSync(path, "utf8") === markerText ? "marked" : "damaged"
 }
 
-/** An output folder of a version that knew no marker. */
+/** An output folder of a version that had no marker. */
 const isOlder = (entries: ReadonlySet<string>): boolean => entries.has("ledger.sqlite") && entries.has("runs")
 
-/** Why the folder must be left alone; undefined where it is ours or may become so. */
+/** Why the folder must not be touched; undefined if it is ours or may become so. */
 export const refusalOf = (output: string): Refused | undefined => {
   if (!existsSync(output)) return undefined
   const found = statSync(output)
@@ -49,14 +49,15 @@ export const refusalOf = (output: string): Refused | undefined => {
 }
 
 /**
- * Throws what the machine refuses; answers why the folder is left alone, or undefined once the marker stands.
+ * Throws what the machine refuses; returns why the folder must not be touched, or undefined once the marker
+ * is written.
  */
 export const claimFolder = (files: DurableFiles, output: string, folderMode: number): Refused | undefined => {
   const refusal = refusalOf(output)
   if (refusal !== undefined) return refusal
   if (!existsSync(output)) files.makeFolder(output, folderMode)
   if (markerState(output) === "marked") return undefined
-  // Two processes that claim the same folder write the same, each on its own way.
+  // Two processes that claim the same folder write the same content, each through its own temporary file.
   const path = join(output, markerName)
   files.replace(path, markerText, 0o600, `${path}.${process.pid}.tmp`)
   return undefined
@@ -64,7 +65,7 @@ export const claimFolder = (files: DurableFiles, output: string, folderMode: num
 
 const holdsSomething = (folder: string): boolean => existsSync(folder) && readdirSync(folder).length > 0
 
-/** What stands in a folder whose ledger is missing; undefined where nothing is lost. */
+/** What a folder without its ledger contains; undefined if nothing is lost. */
 export const lostLedger = (output: string): string | undefined => {
   if (existsSync(join(output, "ledger.sqlite"))) return undefined
   const beside = ["landing", "tables", "nightjar.duckdb"].filter((name) =>

@@ -1,6 +1,6 @@
 /**
- * How wrong usage is answered: one line for each mistake with the nearest name there is, and where help is
- * found. Help that was asked for goes to stdout.
+ * How wrong usage is reported: one line per mistake, with the nearest known name and where to find help.
+ * Help on request goes to stdout.
  */
 import { Console, Effect } from "effect"
 import { CliOutput } from "effect/cli"
@@ -11,7 +11,7 @@ import { plain } from "../report/TextTable.ts"
 const meant = (suggestions: ReadonlyArray<string>): string =>
   suggestions.length === 0 ? "" : `; did you mean ${suggestions.map((one) => `\`${one}\``).join(" or ")}?`
 
-/** Nothing of a value is repeated: a mistyped line may hold a secret. */
+/** No value is repeated: a mistyped line may contain a secret. */
 const tell = (error: CliError.NonShowHelpErrors): string => {
   switch (error._tag) {
     case "UnrecognizedOption":
@@ -23,7 +23,7 @@ const tell = (error: CliError.NonShowHelpErrors): string => {
     case "MissingArgument":
       return `${error.argument} is missing`
     case "UnexpectedArgument":
-      return `more arguments than this command takes (${error.arguments.length} too many)`
+      return `more arguments than this command accepts (${error.arguments.length} too many)`
     case "InvalidValue":
       return error.kind === "flag"
         ? `--${error.option}: ${expected(error.expected)}`

@@ -1,6 +1,6 @@
 /**
- * What a running night shows on stderr: one live line on a terminal, else a plain line at each stage and now
- * and then. Counts only, so that ten tasks and fifty thousand look the same and cost the same.
+ * The progress of a run on stderr: one live line on a terminal, otherwise a plain line at each stage and
+ * now and then. Only counts, so that ten tasks and fifty thousand look the same and cost the same.
  */
 import { Clock, Context, Duration, Effect, Layer, Schedule, Stdio, Stream } from "effect"
 import type { ProgressEvent } from "../execution/Progress.ts"
@@ -10,12 +10,12 @@ import type { Outcome } from "../ends/EndRow.ts"
 import { cut, span } from "../report/TextTable.ts"
 import { Output } from "./Output.ts"
 
-/** What is known of the run that is under way. */
+/** What is known about the current run. */
 export interface NightView {
   run_id: string
   stage: "executing" | "publishing" | "deleting" | "ended"
   tasks: number
-  /** Tasks that were over before this process took the run up. */
+  /** Tasks that were already over when this process resumed the run. */
   over: number
   readonly open: Set<string>
   readonly waiting: Map<string, string>
@@ -32,7 +32,7 @@ export const emptyView = (): NightView => ({
   settled: new Map(),
 })
 
-/** Takes an event in; true when it begins a stage. */
+/** Processes an event; returns true if it begins a stage. */
 export const foldProgress = (view: NightView, event: ProgressEvent): boolean => {
   switch (event._tag) {
     case "Planned":
@@ -80,7 +80,7 @@ const liveEvery = Duration.millis(200)
 const plainEvery = Duration.seconds(30)
 const clearLine = "\r\u001b[2K"
 
-/** The display for one command, on the machine's own clock whatever clock the night runs on. */
+/** The display for one command, on the machine's own clock whatever clock the run uses. */
 export const ProgressDisplay = {
   layer: (enabled: boolean) =>
     Layer.unwrap(

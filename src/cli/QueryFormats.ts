@@ -1,6 +1,6 @@
 /**
- * Query results as text, chunk by chunk: an aligned table, CSV that no spreadsheet takes for a formula, JSON.
- * Nothing contains more than one chunk of rows.
+ * Query results as text, chunk by chunk: an aligned table, CSV that no spreadsheet takes for a formula,
+ * JSON. At most one chunk of rows is in memory.
  */
 import type { Column, QueryResult } from "../duckdb/DuckDb.ts"
 import type { Json } from "../duckdb/JsonValue.ts"
@@ -17,14 +17,14 @@ const asText = (cell: Json): string =>
 
 const numeric = /^(?:U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\))$/
 
-/** White space, control characters and what is not visible at all: spreadsheets look behind it. */
+/** White space and invisible characters: spreadsheets skip them to find the first sign. */
 const unseen = /^[\p{Cc}\p{Cf}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]+/u
-/** Signs that look like a minus and are none in Unicode's own eyes, or become one as they are typed. */
+/** Characters that look like a minus but are not one in Unicode, or become one when typed. */
 const formula = /^[=+\-@\u2010-\u2015\u2212\u2795\u2796]/u
 
 /**
- * Spreadsheets run what begins with a sign, in full width too; an apostrophe makes it text, whose other lines
- * stay as they are. Numbers stay numbers.
+ * Spreadsheets evaluate text that begins with a sign, full-width ones included; an apostrophe makes it
+ * plain text. Later lines of the text and numbers stay as they are.
  */
 export const harmless = (text: string): string => {
   if (/^[\t\r\n]/.test(text)) return `'${text}`

@@ -1,7 +1,7 @@
 /**
- * The output folder as this room uses it: made private (or for the group, where the job shares what is
- * published), and under it `runs/<run_id>/` with the night's log and summary. Files are written whole or not
- * at all.
+ * The output folder as this room uses it: made private (or shared with the group, if the job shares what is
+ * published), and in it `runs/<run_id>/` with the run's log and summary. Files are written completely or
+ * not at all.
  */
 import { chmodSync } from "node:fs"
 import { join, resolve } from "node:path"
@@ -21,10 +21,10 @@ export const fileMode = (share: Share): number => (share === "group" ? 0o640 : 0
 
 const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
 
-/** What may be otherwise tomorrow without anybody changing a setting. */
+/** What may change by tomorrow although nobody changed a setting. */
 const passing: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EIO"])
 
-/** Why nothing may be begun in this folder; undefined once it is ours and ready. */
+/** Why nothing may be started in this folder; undefined once it is ours and ready. */
 const claimed = (files: DurableFiles, output: string, share: Share): Refused | undefined => {
   const refusal = claimFolder(files, resolve(output), folderMode(share))
   if (refusal !== undefined) return refusal
@@ -34,7 +34,7 @@ const claimed = (files: DurableFiles, output: string, share: Share): Refused | u
   return undefined
 }
 
-/** Before the lock and the ledger, which live in it. */
+/** Before the lock and the ledger, which are inside it. */
 export const prepareOutput = Effect.fnUntraced(function* (output: string, shares: ReadonlyArray<Share>) {
   const files = yield* durableFiles
   const refusal = yield* Effect.try({
@@ -49,7 +49,7 @@ export const prepareOutput = Effect.fnUntraced(function* (output: string, shares
   if (refusal !== undefined) return yield* refusal
 })
 
-/** The lock file belongs to whoever works here, and says nothing to anybody else. */
+/** The lock file belongs to whoever works here and contains nothing. */
 export const closeLock = (output: string) => writing(() => chmodSync(join(output, "run.lock"), 0o600))
 
 export const runFolder = (output: string, run_id: RunId): string => join(output, "runs", run_id)
@@ -62,11 +62,11 @@ const writing = Effect.fnUntraced(function* (work: (files: DurableFiles) => void
   })
 })
 
-/** A folder for its owner alone, made where it is missing. */
+/** A folder for its owner only, created if it is missing. */
 export const makePrivate = (folder: string) =>
   writing((files) => files.makeFolder(folder, folderMode("none")))
 
-/** A file in a folder that is made where it is missing, replaced atomically. */
+/** A file in a folder that is created if missing, replaced atomically. */
 export const writeWhole = (folder: string, name: string, text: string, share: Share) =>
   writing((files) => {
     files.makeFolder(folder, folderMode(share))

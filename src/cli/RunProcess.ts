@@ -1,7 +1,7 @@
 /**
- * A program as a process: interrupts on SIGINT and SIGTERM (a second SIGINT quits at once, and none of them
- * takes longer than twenty seconds), an exit code for every end, and a short message for every error. A stack
- * is only told to who asks for it with `--log-level debug`.
+ * A program as a process: interrupts on SIGINT and SIGTERM (a second SIGINT quits at once, and neither
+ * takes longer than twenty seconds), an exit code for every end, and a short message for every error. A
+ * stack trace is shown only with `--log-level debug`.
  */
 import { Cause, Duration, Effect, Exit, Fiber, Runtime } from "effect"
 import { CliError } from "effect/cli"
@@ -19,12 +19,12 @@ const signalCodes: Readonly<Record<Signal, number>> = {
 }
 
 /**
- * How long a signalled process may take: what it waits for ends at once, a start that has left gets its
- * answer and a publication its last step. Whatever is not over then is ended as a crash would end it.
+ * How long a process may take after a signal: waits end at once, a start that was sent gets its answer, and
+ * a publication finishes its last step. Whatever is still running then is cut off, as by a crash.
  */
 const stopWithin = Duration.seconds(20)
 
-/** What a program ended with, for the process around it. */
+/** How a program ended, for the process around it. */
 const endingOfExit = <A, E>(exit: Exit.Exit<A, E>): Ending => {
   if (Exit.isSuccess(exit)) return { exit_code: exitCodes.ok, lines: [] }
   if (Cause.hasInterruptsOnly(exit.cause)) return { exit_code: exitCodes.interrupted, lines: [] }
@@ -34,11 +34,11 @@ const endingOfExit = <A, E>(exit: Exit.Exit<A, E>): Ending => {
   return endingOf(failure.error) ?? defectEnding(failure.error)
 }
 
-/** The flag is parsed inside the program, and what is told here may have ended it before. */
+/** The flag is parsed inside the program, which may have ended before it was. */
 const asksForStacks = (args: ReadonlyArray<string>): boolean =>
   /(?:^| )--log-level[= ](?:debug|trace|all)(?: |$)/.test(args.join(" "))
 
-/** A write into a closed pipe must not end a night; it is the writer's business, not the process's. */
+/** A write into a closed pipe must not end a run; it concerns the writer, not the process. */
 const ignoreClosedPipes = (): void => {
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined)
 }
@@ -50,8 +50,8 @@ const quit = (exit_code: number): void => {
 }
 
 /**
- * What is left to say when a program is over: its ending, unless a signal ended it, and a stack for who
- * asked. An error may quote anything: what it was given, what it was answered, where it went.
+ * What is left to print when a program is over: its ending, unless a signal ended it, and a stack trace on
+ * request. An error may quote anything: its input, an answer, a destination.
  */
 export const lastWordsOf = <A, E>(
   exit: Exit.Exit<A, E>,
@@ -62,7 +62,7 @@ export const lastWordsOf = <A, E>(
   return processSecrets.clean([...lines, ...stack].map((line) => `${line}\n`).join(""), "own")
 }
 
-/** Runs to its end and leaves the process with the exit code that the program came to. */
+/** Runs the program to its end and exits with the program's exit code. */
 export const runProcess = (program: Effect.Effect<void, Failure | CliError.CliError>): void => {
   ignoreClosedPipes()
   let signalled: Signal | undefined

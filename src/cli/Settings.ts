@@ -1,7 +1,7 @@
 /**
  * What the environment says about commands: the output folder, the service that commands without a job talk
- * to, and whether colours are wanted. Flags win over the environment. What it says about a job's service is
- * read where the job is loaded.
+ * to, and whether colours are wanted. Flags take precedence over the environment. Variables about a job's
+ * service are read when the job is loaded.
  */
 import { Config, Context, Effect, Layer, Option } from "effect"
 
@@ -10,11 +10,11 @@ export interface SettingsValues {
   readonly output: string
   readonly base_url: string | undefined
   readonly flows_url: string | undefined
-  /** Whether NIGHTJAR_APP_SECRET is set; its value is only read when a request needs it. */
+  /** Whether NIGHTJAR_APP_SECRET is set; its value is read only when a request needs it. */
   readonly hasAppSecret: boolean
   /** NO_COLOR, whatever its value, or TERM=dumb. */
   readonly noColor: boolean
-  /** How the user calls this program: by its name, or from a checkout through npm. */
+  /** How the user runs this program: by its name, or through npm in a checkout. */
   readonly invocation: "nightjar" | "npm run -s nightjar --"
 }
 

@@ -1,6 +1,6 @@
 /**
- * What `nightjar tokens exchange` and `revoke` need around them: the job's token store and service under the
- * folder's lock, and a ticket that is read from anywhere but the command line.
+ * What `nightjar tokens exchange` and `revoke` share: the job's token store and service under the folder's
+ * lock, and a ticket that is read from anywhere but the command line.
  */
 import { existsSync } from "node:fs"
 import { Effect, Redacted, Stdio, Stream } from "effect"
@@ -47,7 +47,7 @@ const byHand = Effect.promise(() => import("../tokens/ByHand.ts"))
 
 const ticketBytesMax = 65_536
 
-/** Never a literal. A path is relative to where the command is run. */
+/** Never a literal. A path is relative to the current folder. */
 const readTicket = Effect.fnUntraced(function* (given: string) {
   if (given === "-") return yield* readStdin
   const { parseReference } = yield* Effect.promise(() => import("../jobs/Reference.ts"))

@@ -1,11 +1,11 @@
 /**
  * The version of the program, from its package: `nightjar --version`, and every run records which version
- * made it. The file stands one level above both `src/` and `dist/`.
+ * ran it. The file is one level above both `src/` and `dist/`.
  */
 import { readFileSync } from "node:fs"
 
 const readVersion = (): string => {
-  // The bundle lies in dist/, the sources in src/cli/: the package is one or two levels up.
+  // The bundle is in dist/, the sources in src/cli/: the package is one or two levels up.
   for (const above of ["../package.json", "../../package.json"]) {
     try {
       const text = readFileSync(new URL(above, import.meta.url), "utf8")

@@ -1,6 +1,6 @@
 /**
- * The flags that say where `nightjar sandbox` delivers its events to, and how unruly it is about it: a
- * receiver that copes with late and repeated deliveries here copes with them in earnest.
+ * The flags that say where `nightjar sandbox` delivers its events, and how unreliably: a receiver that
+ * copes with late and repeated deliveries here will cope with real ones.
  */
 import { Option } from "effect"
 import { Flag } from "effect/cli"
@@ -30,14 +30,14 @@ export const webhookFlags = {
 }
 
 export const webhookHelp = `Events (started, action_required, auth_ended, ended, and four of flow sessions)
-go to --webhooks URL and to what an application subscribes to. Execution events: PUT
+go to --webhooks URL and to the URLs that an application subscribes. Execution events: PUT
 {"url": …, "events": […], "order": "timely" or "shuffled", "duplicates": true} to /sandbox/hooks,
-only url is required; GET lists, DELETE ?events=… removes. Flow events: GET
+where only url is required; GET lists, DELETE ?events=… removes. Flow events: GET
 {flows_url}/hooks/list, POST create, PATCH update, DELETE delete
 {"events": […], "base_url": …, "enabled": true}. A delivery is a POST of JSON. It is
-accepted by 2xx within 10 seconds; otherwise it is retried after 10 seconds and 1, 5, 30 and 120 minutes.
-"shuffled" delivers seconds to minutes late, later events before earlier ones.
-x-nightjar-delivery is the same for each try, x-nightjar-attempt counts the tries.`
+accepted by a 2xx within 10 seconds; otherwise it is retried after 10 seconds and 1, 5, 30 and 120 minutes.
+"shuffled" delivers seconds to minutes late, and later events before earlier ones.
+x-nightjar-delivery is the same for every attempt, and x-nightjar-attempt counts the attempts.`
 
 export const readWebhooks = (flags: {
   readonly webhooks: Option.Option<string>

@@ -1,6 +1,6 @@
 /**
- * `--webhooks [HOST:]PORT`: receives the service's events while nights run, as hints to look sooner. The
- * receiver is there before anything is started and goes with the last night.
+ * `--webhooks [HOST:]PORT`: receives the service's events during runs, as hints to poll sooner. The
+ * receiver listens before anything is started and closes after the last run.
  */
 import { Effect, Option } from "effect"
 import { Flag } from "effect/cli"
@@ -10,7 +10,7 @@ import { note, warn } from "./Output.ts"
 
 export const webhooksFlag = Flag.String("webhooks").pipe(
   Flag.withMetavar("[HOST:]PORT"),
-  Flag.withDescription("Receive the service's events here (port 0: any free)"),
+  Flag.withDescription("Receive the service's events here (0: any free port)"),
   Flag.optional,
 )
 
@@ -22,7 +22,7 @@ export const readWebhooksFlag = Effect.fnUntraced(function* (written: Option.Opt
   return yield* refuse("webhooks-address-invalid")
 })
 
-/** What nights take from their receiver. Without webhooks there is none of it. */
+/** What runs need from their receiver; empty without webhooks. */
 export const openWebhooks = Effect.fnUntraced(function* (at: ListenAt | undefined) {
   const { Hints, makeHintBoard } = yield* Effect.promise(() => import("../client/Hints.ts"))
   if (at === undefined) return { source: yield* Hints, url: undefined }

@@ -1,7 +1,7 @@
 /**
- * What commands ask the wiring for, by name: the services of a night, of a plan, of a look at the ledger.
- * `main.ts` makes them, each only when a command needs it, so that `--help` loads no database and no network
- * client.
+ * What commands request from the wiring, by name: the services of a run, of a plan, of a read of the
+ * ledger. `main.ts` builds them, each only when a command needs it, so that `--help` loads no database and
+ * no network client.
  */
 import { Context } from "effect"
 import type { Layer } from "effect"
@@ -28,7 +28,7 @@ import type { SandboxServer } from "../sandbox/server/SandboxServer.ts"
 
 export type PlanServices = Ledger | Service | FormCache | Secrets
 export type NightServices = PlanServices | Landing | Publisher
-/** Why a plan's or a night's services cannot be had; nothing was started. */
+/** Why a plan's or a run's services are not available; nothing was started. */
 export type PlanUnwired =
   | LedgerFailed
   | ServiceSettingsRefused
@@ -45,9 +45,9 @@ export class Wiring extends Context.Service<
   Wiring,
   {
     /**
-     * Everything that `run` needs, on the clock that the job's service asks for; the folder is locked
-     * already. `hooksUrl` is where the embedded service delivers its events to, if anywhere; every call to
-     * the service goes `through`, where somebody wants to see them.
+     * Everything that `run` needs, on the clock that the job's service uses; the folder is already locked.
+     * `hooksUrl` is where the embedded service delivers its events, if anywhere; every call to the service
+     * goes through `through`, if given.
      */
     readonly night: (
       job: Job,
@@ -55,13 +55,13 @@ export class Wiring extends Context.Service<
       hooksUrl?: string,
       through?: Through,
     ) => Layer.Layer<NightServices, NightUnwired>
-    /** Reads only; a ledger that is not there yet is an empty one in memory. */
+    /** Only reads; if there is no ledger yet, an empty one in memory. */
     readonly plan: (target: ServiceTarget, output: string) => Layer.Layer<PlanServices, PlanUnwired>
-    /** The same for a look at engines: it reads the forms that are kept, and keeps none. */
+    /** The same for `engines`: it reads cached forms and stores none. */
     readonly catalogue: (target: ServiceTarget, output: string) => Layer.Layer<PlanServices, PlanUnwired>
-    /** What the calls about tickets and tokens need; the folder is locked already. */
+    /** What the calls about tickets and tokens need; the folder is already locked. */
     readonly tokens: (job: Job, output: string) => Layer.Layer<Ledger | Service, TokensUnwired>
-    /** The token store of a job that has a key, for a look; nothing where the job has none. */
+    /** The token store of a job that has a key, for reading; nothing if the job has none. */
     readonly tokenStore: (
       job: Job,
       output: string,

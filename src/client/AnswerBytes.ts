@@ -1,6 +1,6 @@
 /**
- * The bytes of one answer, within its bounds of size, of time and of memory: a large answer that drips, or
- * does not end, is given up; one that is too large is cut, and says so.
+ * The bytes of one answer, limited in size, time and memory: a large answer that stalls or does not end is
+ * aborted; one that is too large is cut and marked.
  */
 import { Duration, Effect, Stream } from "effect"
 import type { Headers, HttpClientResponse } from "effect/http"
@@ -11,16 +11,16 @@ import { failedSize, failedTransport } from "./CallFailures.ts"
 import type { CallFailure } from "./Service.ts"
 import { AnswerLost } from "./Service.ts"
 
-/** What is asked, and how much of an answer it may get. */
+/** What a call requests, and how much of an answer it accepts. */
 export type Call = {
   readonly name: string
   readonly hasEffect: boolean
   readonly bytesMax: number
-  /** Of an answer that may be large; a small one has the time of its request. */
+  /** For an answer that may be large; a small one has the time limit of its request. */
   readonly large: LargeTime | undefined
 }
 
-/** How long a large answer may take after its head. */
+/** How long a large answer may take after its headers. */
 interface LargeTime {
   readonly total: Duration.Input
   readonly window: Duration.Input
@@ -32,20 +32,20 @@ export const told = (duration: Duration.Input): string => Duration.format(Durati
 const lostIn = (call: Call, http_status: number, why: string) =>
   new AnswerLost({ message: `${call.name}: ${why}`, http_status })
 
-/** How much of an answer has come, and whether the rest waits for room here and not for the line. */
+/** How much of an answer has arrived, and whether the rest waits for memory, not for the network. */
 interface Flow {
   bytes: number
   isWaiting: boolean
 }
 
-/** Fails once a large answer has become too slow or too old. */
+/** Fails once a large answer has become too slow or taken too long. */
 const watchTime = (
   call: Call,
   { total, window, windowBytesMin }: LargeTime,
   http_status: number,
   flow: Flow,
 ) => {
-  const slow = `the answer stopped, or drips: less than ${windowBytesMin} bytes in ${told(window)}`
+  const slow = `the answer stalled: less than ${windowBytesMin} bytes in ${told(window)}`
   const watch = Effect.gen(function* () {
     for (let before = 0; ; before = flow.bytes) {
       yield* Effect.sleep(window)
@@ -59,7 +59,7 @@ const watchTime = (
 const tooLong = (call: Call, http_status: number, total: Duration.Input) =>
   Effect.fail(lostIn(call, http_status, `the answer did not end within ${told(total)}`))
 
-/** The chunks of an answer, counted; a large one is watched. */
+/** The chunks of an answer, counted; a large answer is watched. */
 const chunksOf = (call: Call, response: HttpClientResponse.HttpClientResponse, flow: Flow) => {
   const chunks = Stream.mapError(response.stream, (error) => failedTransport(call.name, error)).pipe(
     Stream.map((chunk) => {
@@ -82,12 +82,12 @@ export const bounded = (call: Call, response: HttpClientResponse.HttpClientRespo
     )
   })
 
-/** Of an answer that is too large, so much is kept to be looked at. */
+/** How much of a too large answer is kept for inspection. */
 export const keptBytes = 1024 * 1024
-/** Cleaned of secrets is more than that, so that no part of one is left where it is cut. */
+/** Cleaning may need more than that, so that no part of a secret is left at the cut. */
 export const cleanedBytes = keptBytes + 4 * secretCharactersMax
 
-/** The bytes of an answer, or the beginning of one that is larger than the call's bound. */
+/** The bytes of an answer, or its beginning if it exceeds the call's limit. */
 interface ReadBytes {
   readonly bytes: Uint8Array
   readonly isCut: boolean
@@ -100,7 +100,7 @@ export const readBytes = (
   grow: Hold["grow"],
 ): Effect.Effect<ReadBytes, CallFailure> => {
   const promised = Number(headers["content-length"] ?? "Infinity")
-  // The usual case is quick: a length that is promised and small can be read at once.
+  // The usual case is fast: an answer with a small declared length can be read at once.
   if (promised <= Math.min(call.bytesMax, uncountedBytes)) {
     const read = Effect.mapBoth(response.arrayBuffer, {
       onFailure: (error) => failedTransport(call.name, error),
@@ -113,7 +113,7 @@ export const readBytes = (
   }
   const isPromised = promised <= call.bytesMax
   return Effect.suspend(() => {
-    // What says itself that it is too large is not read to its bound.
+    // An answer that declares itself too large is not read at all.
     const isTooLarge = !isPromised && Number.isFinite(promised)
     const filling = new Filling(
       isTooLarge ? Math.min(call.bytesMax, cleanedBytes) : call.bytesMax,
@@ -122,7 +122,7 @@ export const readBytes = (
     const flow: Flow = { bytes: 0, isWaiting: false }
     const reading = Stream.runForEachWhile(chunksOf(call, response, flow), (chunk) => {
       flow.isWaiting = true
-      // A body of no promised length is in memory twice while it is put together.
+      // A body of undeclared length is in memory twice while it is assembled.
       return Effect.map(grow((isPromised ? 1 : 2) * chunk.byteLength), () => {
         flow.isWaiting = false
         return filling.take(chunk)
@@ -132,7 +132,7 @@ export const readBytes = (
   })
 }
 
-/** Collects chunks up to a bound; whatever comes beyond it ends the reading. */
+/** Collects chunks up to a limit; anything beyond it ends the reading. */
 class Filling {
   readonly #bytesMax: number
   readonly #whole: Uint8Array | undefined
@@ -145,7 +145,7 @@ class Filling {
     this.#whole = expected === undefined ? undefined : new Uint8Array(expected)
   }
 
-  /** False once no more is wanted. */
+  /** False once no more is needed. */
   take(chunk: Uint8Array): boolean {
     const fitting = chunk.subarray(0, this.#bytesMax - this.#filled)
     if (this.#whole === undefined) this.#chunks.push(fitting)

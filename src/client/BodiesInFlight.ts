@@ -1,23 +1,22 @@
 /**
- * One budget over the memory of all answers that a process is handling, so that many large ones at once
- * cannot take all of it. Small bodies are never kept waiting. A body that is larger than what is left waits,
- * unless it is the oldest that waits: that one may go beyond the budget, so that there is always one that
- * comes to its end, and never two that wait for each other.
+ * One budget for the memory of all answers that a process is handling, so that many large ones together
+ * cannot take all of it. Small bodies never wait. A body larger than what is left waits, unless it has waited
+ * longest: that one may exceed the budget, so that one can always finish and no two wait for each other.
  */
 import { Context, Deferred, Effect } from "effect"
 import type { Cause } from "effect"
 
-/** Bytes of bodies, and of what is made of them, beside the one that may go beyond. */
+/** Bytes of bodies and of what is made from them, not counting the one that may exceed the budget. */
 export const inFlightBytesMax = 96 * 1024 * 1024
-/** What a body may take before it is counted: most never do. */
+/** What a body may take before it is counted: most never take more. */
 export const uncountedBytes = 512 * 1024
 
-/** What one task holds of the budget while it handles an answer. */
+/** The part of the budget that one task holds while it handles an answer. */
 export interface Hold {
-  /** Counts so many bytes more; waits until there is room for them. */
+  /** Reserves this many more bytes; waits until there is room for them. */
   readonly grow: (bytes: number) => Effect.Effect<void>
   readonly release: Effect.Effect<void>
-  /** The bytes of the newest answer, for whoever has to keep them aside. */
+  /** The bytes of the newest answer, for code that has to save them. */
   bytes: Uint8Array | undefined
 }
 
@@ -38,7 +37,7 @@ interface Waiting {
 
 export const makeBodyBudget = (bytesMax = inFlightBytesMax): BodyBudget => {
   let counted = 0
-  /** The one that may go beyond the budget. */
+  /** The one that may exceed the budget. */
   let oldest: Held | undefined
   let waiting: ReadonlyArray<Waiting> = []
   const take = (held: Held, bytes: number): boolean => {
@@ -52,7 +51,7 @@ export const makeBodyBudget = (bytesMax = inFlightBytesMax): BodyBudget => {
     return true
   }
   const wake = () => {
-    // In the order in which they came; whoever does not fit keeps those behind it waiting.
+    // In order of arrival; a body that does not fit holds up those behind it.
     while (waiting.length > 0 && take(waiting[0]!.held, waiting[0]!.bytes)) {
       Deferred.doneUnsafe(waiting[0]!.turn, Effect.void)
       waiting = waiting.slice(1)
@@ -88,17 +87,17 @@ export const makeBodyBudget = (bytesMax = inFlightBytesMax): BodyBudget => {
   }
 }
 
-/** One for the whole process, unless somebody gives another. */
+/** One for the whole process, unless another is provided. */
 export const BodiesInFlight = Context.Reference<BodyBudget>("nightjar/client/BodiesInFlight", {
   defaultValue: () => makeBodyBudget(),
 })
 
-/** What the fiber handles now, if it said so; without it a body counts only until it was handed over. */
+/** What the fiber is handling, if it has said so; otherwise a body counts only until it is handed over. */
 const CurrentHold = Context.Reference<Hold | undefined>("nightjar/client/CurrentHold", {
   defaultValue: () => undefined,
 })
 
-/** Counts every body that is read within `handling` until it ends; `rescue` gets the newest one's bytes. */
+/** Counts every body that is read within `handling` until that ends; `rescue` gets the newest one's bytes. */
 export const whileHandled = <A, E, R, E2 = E, R2 = never>(
   handling: Effect.Effect<A, E, R>,
   rescue: (cause: Cause.Cause<E>, bytes: Uint8Array | undefined) => Effect.Effect<A, E2, R2>,
@@ -114,7 +113,7 @@ export const whileHandled = <A, E, R, E2 = E, R2 = never>(
     ),
   )
 
-/** Reads a body that counts as long as what handles it runs; for nobody, until it is read. */
+/** Reads a body that counts for as long as its handler runs; without a handler, until it is read. */
 export const whileHeld = <A, E, R>(read: (hold: Hold) => Effect.Effect<A, E, R>) =>
   Effect.flatMap(CurrentHold, (current) =>
     current === undefined

@@ -1,19 +1,19 @@
 /**
- * What went wrong with a call, as one of the port's failures: whether the request can have had an effect is
- * decided here and nowhere else. In doubt the answer is lost. Messages name the call and a code, never a body
- * or a header.
+ * Describes the failure of a call as one of the port's failures: this is the only place that decides
+ * whether the request can have had an effect. In doubt, the answer is lost. Messages name the call and a
+ * code, never a body or a header.
  */
 import { Clock, Duration, Effect } from "effect"
 import type { HttpClientError, HttpClientResponse } from "effect/http"
 import type { CallFailure } from "./Service.ts"
 import { AnswerLost, NotSent, SecretRefused, Throttled, UnexpectedAnswer } from "./Service.ts"
 
-/** Longer than any night: what is asked to wait for so long is left for a later run, so more says nothing. */
+/** Longer than any run: a wait this long is left to a later run, so a larger number adds nothing. */
 export const retryAfterMaxMs = 30 * 24 * 3_600_000
 
 const httpDate = /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/
 
-/** Retry-After as milliseconds from now: whole seconds or an HTTP date; anything else is not there. */
+/** Retry-After as milliseconds from now: whole seconds or an HTTP date; anything else counts as absent. */
 export const parseRetryAfter = (header: string | undefined, nowMs: number): number | undefined => {
   const text = header?.trim() ?? ""
   const waitMs = /^\d{1,15}$/.test(text)
@@ -24,17 +24,17 @@ export const parseRetryAfter = (header: string | undefined, nowMs: number): numb
   return Number.isNaN(waitMs) ? undefined : Math.min(Math.max(waitMs, 0), retryAfterMaxMs)
 }
 
-/** The Retry-After of an answer, in the field under which answers and failures carry it. */
+/** The Retry-After of an answer, as the field in which answers and failures carry it. */
 export const retryAfter = (response: HttpClientResponse.HttpClientResponse) =>
   Effect.map(Clock.currentTimeMillis, (nowMs): { readonly retry_after?: Duration.Duration } => {
     const waitMs = parseRetryAfter(response.headers["retry-after"], nowMs)
     return waitMs === undefined ? {} : { retry_after: Duration.millis(Math.ceil(waitMs)) }
   })
 
-/** System calls that fail before a connection exists: nothing can have been sent over it. */
+/** System calls that fail before a connection exists: nothing can have been sent. */
 const beforeConnection = new Set(["connect", "getaddrinfo", "queryA", "queryAaaa"])
 
-/** The other side did not prove who it is, so TLS ended before the request was written. */
+/** The other side did not prove its identity, so TLS ended before the request was written. */
 const certificateRefused = new Set([
   "ERR_TLS_CERT_ALTNAME_INVALID",
   "CERT_HAS_EXPIRED",
@@ -60,14 +60,14 @@ const textField = (value: unknown, name: "code" | "syscall"): string | undefined
   return typeof field === "string" ? field : undefined
 }
 
-/** Whether a connection error proves that no byte of the request left: it failed while connecting. */
+/** Whether a connection error proves that no byte of the request was sent: it failed while connecting. */
 const isBeforeConnection = (cause: unknown): boolean => {
-  // Several addresses of one host were tried: each of them has to have failed that early.
+  // If several addresses of a host were tried, each of them must have failed that early.
   if (cause instanceof AggregateError && cause.errors.length > 0)
     return cause.errors.every(isBeforeConnection)
   const code = textField(cause, "code") ?? ""
   const syscall = textField(cause, "syscall") ?? ""
-  // fetch wraps what went wrong once more.
+  // fetch wraps the error once more.
   if (code === "" && cause instanceof Error && cause.cause !== undefined)
     return isBeforeConnection(cause.cause)
   return (
@@ -84,7 +84,7 @@ const codeOf = (cause: unknown): string => {
   return cause instanceof Error && cause.cause !== undefined ? codeOf(cause.cause) : "no further code"
 }
 
-/** A call that got no answer, or not all of it. */
+/** A call that got no answer, or only part of it. */
 export const failedTransport = (call: string, error: HttpClientError.HttpClientError): CallFailure => {
   const reason = error.reason
   const cause = "cause" in reason ? reason.cause : undefined
@@ -106,9 +106,9 @@ export const failedTransport = (call: string, error: HttpClientError.HttpClientE
 }
 
 /**
- * A status that is no answer of this call. 401 and 403 refuse the secret; 429 and 503 say come back; every
- * other 5xx and 408 leave open what happened; so does a 2xx that the reference does not list, where the call
- * may have had an effect.
+ * A status that is not a documented answer of this call. 401 and 403 refuse the secret; 429 and 503 mean
+ * "try later"; 408 and every other 5xx leave open what happened; so does a 2xx that the reference does not
+ * list, if the call may have had an effect.
  */
 export const failedStatus = (
   call: string,
@@ -130,7 +130,7 @@ export const failedStatus = (
   }
   const isSuccess = http_status >= 200 && http_status < 300
   if (http_status >= 500 || http_status === 408 || (hasEffect && isSuccess)) {
-    const message = `${call}: what happened is not known (${http_status})`
+    const message = `${call}: it is not known what happened (${http_status})`
     return Effect.succeed(new AnswerLost({ message, http_status }))
   }
   const isRedirect = http_status >= 300 && http_status < 400 && http_status !== 304
@@ -141,8 +141,8 @@ export const failedStatus = (
 }
 
 /**
- * A body that breaks a bound: asking a read again gives the same, what a call with an effect did is not
- * known.
+ * A body that exceeds a limit: reading again gives the same; for a call with an effect, it is not known
+ * what happened.
  */
 export const failedSize = (
   call: string,

@@ -1,18 +1,17 @@
 /**
- * Whom a Retry-After keeps away, and until when. It counts in full for what the call was about, its
- * execution, its session or its login, and for the whole endpoint only where a call names none of them: an
- * answer with an absurd wait costs its own task and no other. How fast a host may be asked at all is in
- * `Pacing.ts`.
+ * Which calls a Retry-After holds back, and until when. It counts in full for the execution, session or
+ * login of the call, and for the whole endpoint only if the call names none of them: an answer with an
+ * absurd wait affects only its own task. How fast a host may be called at all is in `Pacing.ts`.
  */
 import { Duration } from "effect"
 
-/** Whom a call asks, and about what; the reference limits flow results per session (section 8). */
+/** Which endpoint a call uses, and what it is about; flow results have a limit per session (section 8). */
 export interface Asked {
   readonly host: string
   readonly endpoint: string
-  /** The execution, session, login or engine; absent where a call is about none of them. */
+  /** The execution, session, login or engine; absent if a call is about none of them. */
   readonly subject?: string
-  /** A limit of the session alone says nothing about the pace of its host. */
+  /** A limit on one session says nothing about the pace of its host. */
   readonly limit?: "host" | "session"
 }
 
@@ -21,13 +20,13 @@ export interface Closure {
   readonly http_status: number
 }
 
-/** Bounded by the executions and sessions of a night; what is over is forgotten when it is asked for. */
+/** Bounded by the executions and sessions of a run; an expired entry is removed when it is next read. */
 export type Closures = Map<string, Closure>
 
 const keyOf = ({ host, endpoint, subject }: Asked): string =>
   JSON.stringify([host, endpoint, subject ?? null])
 
-/** The service asked to be left alone, in answer to this call; an earlier and longer wait still counts. */
+/** The service asked us to wait, in answer to this call; an earlier, longer wait still counts. */
 export const noteRetryAfter = (
   closures: Closures,
   asked: Asked,
@@ -40,7 +39,7 @@ export const noteRetryAfter = (
     closures.set(key, { closedUntilMs, http_status })
 }
 
-/** What a call still has to wait for, if anything. */
+/** How long a call still has to wait, if at all. */
 export const closureOf = (closures: Closures, asked: Asked, nowMs: number): Closure | undefined => {
   const closure = closures.get(keyOf(asked))
   if (closure === undefined || closure.closedUntilMs > nowMs) return closure

@@ -1,6 +1,6 @@
 /**
- * Requests from the contract: method and path template are read from an endpoint's definition, so that nobody
- * writes a path twice. Ids are opaque and may be hostile: each fills exactly one path segment or no request
+ * Requests from the contract: method and path template are read from an endpoint's definition, so no path
+ * is written twice. Ids are opaque and may be hostile: each fills exactly one path segment, or no request
  * is made.
  */
 import { Result } from "effect"
@@ -10,7 +10,7 @@ import { isAddressable } from "../contract/ResultsSource.ts"
 import type { ResultsSource, SourceIds } from "../contract/ResultsSource.ts"
 import { NotSent } from "./Service.ts"
 
-/** What a request needs of an endpoint of `ExecutionApi` or `FlowApi`. */
+/** The parts of an endpoint of `ExecutionApi` or `FlowApi` that a request needs. */
 export interface Endpoint {
   readonly identifier: string
   readonly method: HttpMethod.HttpMethod
@@ -22,7 +22,7 @@ export interface Endpoint {
 
 type Part<Key extends string, S, Value> = [S] extends [never] ? unknown : { readonly [K in Key]: Value }
 
-/** `params`, `query` and `payload` exactly where the endpoint declares them. */
+/** `params`, `query` and `payload`, exactly if the endpoint declares them. */
 export type CallParts<E extends Endpoint> = Part<"params", E["~Params"], E["~Params"]["Type"]> &
   ([E["~Query"]] extends [never] ? unknown : { readonly query?: E["~Query"]["Encoded"] }) &
   Part<"payload", E["~Payload"], E["~Payload"]["Type"]>
@@ -35,13 +35,13 @@ export interface AnyParts {
 }
 
 /**
- * One path segment, or undefined for an id that no URL can carry as one: an empty one, and `.` and `..`,
- * which URL parsers resolve even when they are percent-encoded; and lone surrogates, which have no UTF-8.
+ * One path segment, or undefined for an id that cannot be one: an empty id; `.` and `..`, which URL parsers
+ * resolve even when percent-encoded; and lone surrogates, which have no UTF-8.
  */
 export const encodeSegment = (id: string): string | undefined =>
   id === "" || id === "." || id === ".." || !id.isWellFormed() ? undefined : encodeURIComponent(id)
 
-/** Whether an address can be made of a results source and these ids. */
+/** Whether a results source and these ids make a valid URL. */
 export const isSendable = (source: ResultsSource, ids: SourceIds): boolean =>
   isAddressable(source, ids) &&
   [ids.execution_id, ids.session_id].every((id) => id === undefined || encodeSegment(id) !== undefined)
@@ -65,7 +65,7 @@ const unsendable = (endpoint: Endpoint, why: string) =>
 const writeBody = (endpoint: Endpoint, payload: unknown) =>
   Result.try({
     try: () => HttpBody.text(JSON.stringify(payload), "application/json"),
-    // The cause names no value, but it could: it is dropped, as the payload holds login parameters.
+    // The cause could contain a value, and the payload holds login parameters, so the cause is dropped.
     catch: () =>
       new NotSent({ message: `${endpoint.identifier}: the request is not JSON; nothing was sent` }),
   })

@@ -1,6 +1,6 @@
 /**
  * What the answers about engines mean (sections 4.8 and 4.9): every documented status becomes the port's
- * answer, and what cannot be read is told without a word of the body.
+ * answer, and an unreadable answer is reported without quoting the body.
  */
 import { Effect, Predicate, Result } from "effect"
 import { retryAfter } from "./CallFailures.ts"

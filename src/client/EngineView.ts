@@ -1,8 +1,8 @@
 /**
- * A tolerant reading of an engine's details (2.2, 2.3). A field that no decision rests on, or that is absent,
- * takes the value that decides nothing: a form with no fields, a list with no items, `unknown`. Only details
- * without a reference or without a readable login form cannot be used. The schemas of the contract stay as
- * strict as the reference.
+ * A tolerant reading of an engine's details (2.2, 2.3). A field that is absent, or that no decision depends
+ * on, takes a neutral value: a form with no fields, a list with no items, `unknown`. Only details without a
+ * reference or without a readable login form cannot be used. The schemas of the contract stay as strict as
+ * the reference.
  */
 import { Predicate, Result, Schema } from "effect"
 import { EngineDetails, FormSchema } from "../contract/Engine.ts"
@@ -12,10 +12,10 @@ import type { JsonObject } from "./Views.ts"
 type FormFormat = "cg-params" | "cg-configs"
 
 /**
- * What stands for a field that is absent or of another type. The service answers 503 for an engine that
- * cannot be used now (4.9), so that details without `is_online` are those of an engine that can: where that
- * is wrong, the start answers 503, whereas `false` would keep the engine from ever being started. A frequency
- * that is not said is `unknown`, never `always`.
+ * The values for fields that are absent or of another type. The service answers 503 for an engine that
+ * cannot be used now (4.9), so an engine whose details lack `is_online` can be used: if that is wrong, the
+ * start answers 503, whereas `false` would keep the engine from ever being started. A frequency that is
+ * absent is `unknown`, never `always`.
  */
 const engineNeutral = {
   engine_code: "",
@@ -69,7 +69,7 @@ const readTexts = (value: unknown): ReadonlyArray<string> | undefined => {
   return Array.isArray(value) ? value.filter((item) => typeof item === "string") : undefined
 }
 
-/** Titles are texts, lists of fields are lists of texts; what is neither is left out. */
+/** Titles are strings, lists of fields are lists of strings; anything else is left out. */
 const readMeta = (value: unknown): JsonObject | undefined => {
   if (!Predicate.isObject(value)) return undefined
   const entries = Object.entries(value).flatMap(([name, item]): ReadonlyArray<readonly [string, unknown]> => {
@@ -87,7 +87,7 @@ const optionalParts = [
   ["x-meta", readMeta],
 ] as const
 
-/** Undefined where this is no form of an object, or its fields are no map. */
+/** Undefined if this is not the form of an object, or if its fields are not a map. */
 const readForm = (value: unknown, format: FormFormat): FormSchema | undefined => {
   if (isForm(value)) return value
   if (!Predicate.isObject(value)) return undefined
@@ -106,24 +106,24 @@ const readForm = (value: unknown, format: FormFormat): FormSchema | undefined =>
 }
 
 /**
- * A form for settings. One that cannot be read has no fields: settings that the job gives are sent with a
- * warning that the form does not list them, and the service judges them.
+ * A form for settings. An unreadable one has no fields: the job's settings are sent with a warning that the
+ * form does not list them, and the service judges them.
  */
 const readSettingsForm = (value: unknown): FormSchema =>
   readForm(value, "cg-configs") ?? { type: "object", format: "cg-configs", properties: {} }
 
-/** A bare code, as the list view has them, is a feature without settings; an item without a code is none. */
+/** A bare code, as in the list view, is a feature without settings; an item without a code is none. */
 const readFeature = (item: unknown): ReadonlyArray<JsonObject> => {
   if (typeof item === "string") return [{ code: item, configurations: readSettingsForm(undefined) }]
   if (!Predicate.isObject(item) || typeof ownField(item, "code") !== "string") return []
   return [{ ...item, configurations: readSettingsForm(ownField(item, "configurations")) }]
 }
 
-/** The details, or what of them cannot be read, in words that hold nothing of the body. */
+/** The details, or a description of what cannot be read that quotes nothing of the body. */
 export const readEngine = (json: unknown): Result.Result<EngineDetails, string> => {
   if (isEngine(json)) return Result.succeed(json)
   if (!Predicate.isObject(json)) return Result.fail("they are not a JSON object")
-  if (typeof ownField(json, "reference") !== "string") return Result.fail("`reference` is not a text")
+  if (typeof ownField(json, "reference") !== "string") return Result.fail("`reference` is not a string")
   const parameters = readForm(ownField(json, "parameters"), "cg-params")
   if (parameters === undefined) return Result.fail("`parameters` is not a form (reference, 2.3)")
   const features = ownField(json, "features")

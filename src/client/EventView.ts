@@ -1,20 +1,20 @@
 /**
- * A tolerant reading of what a webhook delivery carries (section 6): every text in it, and its date. Of the
- * payloads only that of `auth_ended` is shown, so that nothing rests on a field's name but `date`: an event
- * concerns what it names, wherever it names it. Bounded in size, depth and count; nothing here throws.
+ * A tolerant reading of a webhook delivery (section 6): every string in it, and its date. The reference shows
+ * only the payload of `auth_ended`, so nothing depends on a field's name except `date`: an event concerns
+ * every id that it names, wherever it names it. Bounded in size, depth and count; nothing here throws.
  */
 
-/** What is kept of an event, until it is known whom it concerns. */
+/** How much of an event is kept until it is known whom it concerns. */
 export interface EventView {
   readonly texts: ReadonlySet<string>
-  /** Section 6.1: UTC, milliseconds since the epoch; absent where the event has none that is a date. */
+  /** Section 6.1: UTC, milliseconds since the epoch; absent if the event has no valid date. */
   readonly dateMs: number | undefined
 }
 
 export const eventBytesMax = 1024 * 1024
-/** More objects and lists than an event has in so few bytes: it is not even parsed. */
+/** More objects and lists than an event of this size has: it is not even parsed. */
 const containersMax = 50_000
-/** What is looked at, the outermost first: events that carry data name their session outside of it. */
+/** The strings examined, outermost first: events that carry data name their session outside of it. */
 const depthMax = 32
 const valuesMax = 10_000
 /** Nothing longer is an id. */
@@ -44,7 +44,7 @@ const parse = (body: Uint8Array): { readonly json: unknown } | undefined => {
 
 const isContainer = (value: unknown): value is object => typeof value === "object" && value !== null
 
-/** Adds the texts of a value level by level, until that is enough. */
+/** Adds the strings of a value level by level, until there are enough. */
 const gather = (root: unknown, texts: Set<string>): void => {
   let values = 0
   let level: ReadonlyArray<unknown> = [root]
@@ -53,7 +53,7 @@ const gather = (root: unknown, texts: Set<string>): void => {
     for (const value of level) {
       if (++values > valuesMax) return
       if (typeof value === "string" && value.length <= textLengthMax) texts.add(value)
-      // No more than could be looked at: the rest is not even listed.
+      // No more than could be examined: the rest is not even listed.
       if (isContainer(value) && inner.length < valuesMax)
         inner.push(...Object.values(value).slice(0, valuesMax))
     }
@@ -63,7 +63,7 @@ const gather = (root: unknown, texts: Set<string>): void => {
 
 const dateText = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(Z|[+-]\d\d:?\d\d)?$/
 
-/** Section 6.1: dates are UTC, also where they do not say so. */
+/** Section 6.1: dates are UTC, even if they do not say so. */
 const utcMillis = (date: unknown): number | undefined => {
   const parts = typeof date === "string" ? dateText.exec(date) : null
   if (parts === null) return undefined
@@ -71,7 +71,7 @@ const utcMillis = (date: unknown): number | undefined => {
   return Number.isNaN(ms) ? undefined : ms
 }
 
-/** Section 6; undefined for what is no event: no JSON, or nothing but brackets. */
+/** Section 6; undefined for what is not an event: not JSON, or only brackets. */
 export const readEvent = (query: URLSearchParams, body: Uint8Array): EventView | undefined => {
   const parsed = parse(body)
   if (parsed === undefined) return undefined
@@ -85,8 +85,9 @@ export const readEvent = (query: URLSearchParams, body: Uint8Array): EventView |
 const quoted = /"([^"\\]{1,512})"/g
 
 /**
- * The same of an event that is larger than what is kept of it: the texts in its beginning, and no date, as
- * nothing tells whose that would be. Events that carry data name their session before it or in their address.
+ * The same for an event larger than the part that is kept: the strings at its beginning, and no date, since
+ * it is not clear whose date it would be. Events that carry data name their session before it or in their
+ * URL.
  */
 export const skimEvent = (query: URLSearchParams, beginning: Uint8Array): EventView => {
   const texts = new Set(query.values())

@@ -1,8 +1,8 @@
 /**
  * One call as one request and one answer: sends it with the secret, without tracing and without redirects,
- * and hands the answer's parts to the call's own reading, all of it bounded in bytes and time, and cleaned of
- * every secret that this process knows: nothing behind this door can land, log or show one. Errors carry
- * neither request nor body; the connection of an answer that nobody reads is given back or closed.
+ * and passes the parts of the answer to the call's own reader, all limited in bytes and time and cleaned of
+ * every secret that this process knows, so that no code after this can land, log or show one. Errors carry
+ * neither request nor body; if nobody reads an answer, its connection is released or closed.
  */
 import { Context, Effect, Predicate, Result } from "effect"
 import type { Duration, Stream } from "effect"
@@ -24,20 +24,20 @@ import { AnswerLost } from "./Service.ts"
 import { readBody, readTextBody } from "./Views.ts"
 import type { TextBody } from "./Views.ts"
 
-/** Bounds of one request; the bounded thing comes first, its unit last. */
+/** Limits of one request; each name ends with its unit. */
 export interface ServiceLimits {
-  /** Every answer but results, profiles and attachments. */
+  /** Every answer except results, profiles and attachments. */
   readonly answerBytesMax: number
   /** Flow results and profiles. */
   readonly resultsBytesMax: number
   readonly attachmentBytesMax: number
-  /** From sending to the last byte of an answer; for attachments to the first. */
+  /** From sending to the last byte of an answer; for attachments, to the first byte. */
   readonly requestTimeout: Duration.Input
   /** The same for flow results and profiles, which can be large. */
   readonly resultsTimeout: Duration.Input
-  /** From the head to the last byte of an attachment. */
+  /** From the headers to the last byte of an attachment. */
   readonly attachmentTimeout: Duration.Input
-  /** In each such window of results or an attachment at least `windowBytesMin` must arrive. */
+  /** In each such window, at least `windowBytesMin` of results or an attachment must arrive. */
   readonly window: Duration.Input
   readonly windowBytesMin: number
 }
@@ -46,43 +46,43 @@ export const defaultLimits: ServiceLimits = {
   answerBytesMax: 8 * 1024 * 1024,
   resultsBytesMax: 64 * 1024 * 1024,
   attachmentBytesMax: 1024 * 1024 * 1024,
-  // A state, an acceptance or a list is a few kilobytes: what takes a minute will not come.
+  // A state, an acceptance or a list is a few kilobytes: if it takes a minute, it will not arrive.
   requestTimeout: "60 seconds",
-  // The largest results need a megabyte a second, the largest document half of one.
+  // The largest results need a megabyte per second, the largest document half a megabyte.
   resultsTimeout: "5 minutes",
   attachmentTimeout: "30 minutes",
-  // A kilobyte a second: less is a line that drips, and would hold its task until the total time.
+  // A kilobyte per second: a slower connection would hold its task until the total time limit.
   window: "60 seconds",
   windowBytesMin: 64 * 1024,
 }
 
 export type AnswerSize = "small" | "results" | "attachment"
 
-/** The parts of an answer; each body part may be taken once, and exactly one of them should be. */
+/** The parts of an answer; each body part may be read once, and exactly one of them should be. */
 export interface Answer {
   readonly call: string
   readonly http_status: number
   readonly headers: Headers.Headers
   readonly response: HttpClientResponse.HttpClientResponse
-  /** Whatever came, JSON or not. */
+  /** The body as it came, JSON or not. */
   readonly body: Effect.Effect<Body, CallFailure>
-  /** A JSON object, and what it said before it was blanked: for the one secret that the caller keeps. */
+  /** A JSON object, and its content before blanking: for the one secret that the caller keeps. */
   readonly issuing: Effect.Effect<{ readonly body: Body; readonly unblanked: unknown }, CallFailure>
   /**
-   * A body that must be JSON, a JSON object or a JSON list; anything else is a lost answer. One that breaks a
-   * bound comes as it is: it says so itself.
+   * A body that must be JSON, a JSON object or a JSON list; anything else is a lost answer. A body that
+   * exceeds a limit is returned as it is and says so itself.
    */
   readonly json: Effect.Effect<Body, CallFailure>
   readonly object: Effect.Effect<Body, CallFailure>
   readonly list: Effect.Effect<Body, CallFailure>
   readonly stream: Stream.Stream<Uint8Array, CallFailure>
-  /** Frees the connection where the status alone is the answer; a body that breaks off changes nothing. */
+  /** Frees the connection if the status alone is the answer; a body that breaks off does not matter. */
   readonly discard: Effect.Effect<void>
-  /** The failure that this status is, after freeing the connection. */
+  /** The failure for this status, after freeing the connection. */
   readonly undocumented: Effect.Effect<never, CallFailure>
 }
 
-/** Reads a body and parses it, where there is room for what parsing makes of it. */
+/** Reads a body and parses it, once there is room for the parsed value. */
 const readCounted = Effect.fnUntraced(function* (
   call: Call,
   response: HttpClientResponse.HttpClientResponse,
@@ -92,14 +92,14 @@ const readCounted = Effect.fnUntraced(function* (
   const { bytes, isCut } = yield* readBytes(call, response, headers, grow)
   if (isCut) return { ...readBody(bytes, `it is larger than ${call.bytesMax} bytes`), text: undefined }
   const { valueBytes, broken } = measureLargeBody(bytes)
-  // Its text stands beside its bytes, in two bytes a character, while its value is made.
+  // Its text, at two bytes per character, is in memory beside its bytes while it is parsed.
   if (broken === undefined && valueBytes > 0) yield* grow(2 * bytes.byteLength + valueBytes)
   return readTextBody(bytes, broken)
 })
 
 const lostBody = (call: Call, http_status: number, wanted: string) =>
   new AnswerLost({
-    message: `${call.name}: the answer holds no JSON ${wanted} (${http_status})`,
+    message: `${call.name}: the answer contains no JSON ${wanted} (${http_status})`,
     http_status,
   })
 
@@ -140,16 +140,16 @@ const answerOf = (
     discard,
     undocumented: Effect.andThen(
       discard,
-      // Suspended: the usual answer is a documented one, and an error with its stack is not made for it.
+      // Suspended: most answers are documented, so the error and its stack trace are not built for them.
       Effect.suspend(() => Effect.flatMap(failedStatus(call.name, call.hasEffect, response), Effect.fail)),
     ),
   }
 }
 
-/** Of a body that nobody looks at so much is read, to free the connection; beyond that it is closed. */
+/** How much of an unneeded body is read to free its connection; beyond that it is closed. */
 const discarded = (call: Call): Call => ({ ...call, bytesMax: Math.min(call.bytesMax, keptBytes) })
 
-/** What every request carries beside its own method, path and body. */
+/** What every request carries besides its own method, path and body. */
 export interface RequestIdentity {
   readonly headers: Headers.Headers
   readonly secretHeader: string
@@ -200,7 +200,7 @@ export const makeExchange = (
     const clean = ({ text, ...raw }: TextBody): Body => {
       const { json, unusable } = raw
       if (unusable !== undefined) {
-        // Nobody reads more of it, and to search all of it would take seconds.
+        // Nobody reads more of it, and searching all of it would take seconds.
         const beginning = cleanBody(raw.bytes.slice(0, cleanedBytes), known)
         return readBody(beginning.slice(0, keptBytes), unusable)
       }
@@ -216,7 +216,7 @@ export const makeExchange = (
     const buildRequest = compileEndpoint(endpoint, root, identity.headers)
     const duration = size === "results" ? limits.resultsTimeout : limits.requestTimeout
     const lost = () =>
-      // In doubt it was sent: a connection that could not be made has failed long before this.
+      // In doubt, it was sent: a failed connection would have been reported long before this.
       Effect.fail(
         new AnswerLost({
           message: `${call.name}: no answer within ${told(duration)}`,

@@ -1,8 +1,8 @@
 /**
- * Hints: somebody says that an execution or a session has something to tell (section 6). Whoever follows one
- * watches here and looks sooner; the state itself is only ever read through the authenticated API, so that a
- * forged hint costs a look and nothing else. One slot per watch: a thousand hints are as one, and what nobody
- * watches leaves no trace. Without webhooks there are no hints, and nothing changes.
+ * Hints: somebody says that there is news about an execution or a session (section 6). Whoever follows one
+ * watches here and polls sooner; the state itself is only read through the authenticated API, so a forged
+ * hint costs one poll and nothing else. Each watch has one slot: a thousand hints count as one, and hints
+ * that nobody watches for leave no trace. Without webhooks there are no hints, and nothing changes.
  */
 import { Clock, Context, Effect, Queue } from "effect"
 import type { Scope } from "effect"
@@ -11,29 +11,29 @@ import { isOutdated, isTrusted, noTrust, plausibleDate, trustAfter } from "../sc
 import type { HintTrust, LookResult } from "../scheduling/Hinting.ts"
 import type { EventView } from "./EventView.ts"
 
-/** The hints about one execution or session, for whoever looks at it. */
+/** The hints about one execution or session, for whoever polls it. */
 export interface HintWatch {
-  /** A further id under which it may be named. */
+  /** Another id that may name it. */
   readonly learn: (id: string) => void
-  /** A hint waits for a look. */
+  /** Whether a hint is waiting for a poll. */
   readonly isHinted: () => boolean
-  /** Whether looks without a hint may be rare. */
+  /** Whether polls without a hint may be rare. */
   readonly isTrusted: () => boolean
-  /** Sleeps, but no longer than until a hint comes or trust changes. */
+  /** Sleeps, but only until a hint arrives or trust changes. */
   readonly rest: (ms: number) => Effect.Effect<void>
-  /** A look begins, which answers every hint up to now; true where there was one. */
+  /** A poll begins, which answers every hint so far; returns true if there was one. */
   readonly beginLook: (now: number) => boolean
   readonly endLook: (result: LookResult) => void
 }
 
 export interface Watched {
   readonly ids: ReadonlyArray<string | undefined>
-  /** Whose hints are trusted together; a session alone has none. */
+  /** Watches whose hints are trusted together; a session alone has none. */
   readonly engine_reference: EngineReference | undefined
 }
 
 export interface HintSource {
-  /** Whether hints may come at all. */
+  /** Whether hints may arrive at all. */
   readonly on: boolean
   readonly watch: (watched: Watched) => Effect.Effect<HintWatch, never, Scope.Scope>
 }
@@ -47,15 +47,15 @@ const silence: HintWatch = {
   endLook: () => undefined,
 }
 
-/** Nobody hints at anything unless webhooks are on. */
+/** There are no hints unless webhooks are on. */
 export const Hints = Context.Reference<HintSource>("nightjar/client/Hints", {
   defaultValue: () => ({ on: false, watch: () => Effect.succeed(silence) }),
 })
 
-/** Section 4.1: what makes every delivery name its execution, whatever else it holds. */
+/** Section 4.1: makes every delivery name its execution, whatever else it contains. */
 const hintPair = { nightjar_execution: "{external_execution_id}" }
 
-/** The pairs of a start; a pair of that name in the job is the job's business. */
+/** The pairs for a start; if the job has a pair with that name, the job's pair is kept. */
 export const withHintPair = (
   hooks_extra_data: Readonly<Record<string, string>>,
 ): Readonly<Record<string, string>> => ({ ...hintPair, ...hooks_extra_data })
@@ -66,14 +66,14 @@ interface Watcher {
   readonly ids: Set<string>
   readonly stir: Queue.Queue<void>
   hinted: boolean
-  /** The newest plausible date among the hints that wait, and among those that the present look answers. */
+  /** The newest plausible date among the waiting hints and those that the current poll answers. */
   waitingAt: number
   answeredAt: number
   confirmedAt: number
   lookedAt: number
 }
 
-/** A board that takes events from a receiver and hands them on as hints. */
+/** A board that receives events from a receiver and passes them on as hints. */
 export interface HintBoard {
   readonly source: HintSource
   readonly offer: (event: EventView) => void
@@ -90,7 +90,7 @@ export const makeHintBoard = (): HintBoard => {
     return made
   }
   const learn = (watcher: Watcher, id: string): void => {
-    // An empty text names nothing, and is in many bodies.
+    // An empty string names nothing, and is in many bodies.
     if (id === "") return
     watcher.ids.add(id)
     const same = watchers.get(id) ?? new Set()
@@ -117,7 +117,7 @@ export const makeHintBoard = (): HintBoard => {
     const group = ofEngine(engine)
     const before = isTrusted(group.trust)
     group.trust = trustAfter(group.trust, result)
-    // Who sleeps for long because of a trust that is gone has to look now.
+    // A watch that sleeps long because of a trust that is gone has to poll now.
     if (before && !isTrusted(group.trust))
       for (const watcher of group.watchers) Queue.offerUnsafe(watcher.stir, undefined)
   }

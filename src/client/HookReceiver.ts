@@ -1,8 +1,8 @@
 /**
  * The address that webhooks are delivered to (section 6): a small HTTP server that turns deliveries into
- * hints. What a delivery looks like is not shown, so any path and any content type will do; bodies are read
- * within bounds, searched for ids and forgotten. Nobody is authenticated, and nobody needs to be: a hint
- * changes nothing but when the state is read. It lives as long as its scope.
+ * hints. The reference does not show what a delivery looks like, so any path and any content type are
+ * accepted; bodies are read within limits, searched for ids and discarded. Senders are not authenticated,
+ * and need not be: a hint only changes when the state is read. It lives as long as its scope.
  */
 import { Context, Duration, Effect, Layer, Schema, Stream } from "effect"
 import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -11,14 +11,14 @@ import { LocalServer } from "../foundation/LocalServer.ts"
 import { eventBytesMax, readEvent, skimEvent } from "./EventView.ts"
 import type { EventView } from "./EventView.ts"
 
-/** Webhooks cannot be received there; nothing was started. */
+/** Webhooks cannot be received at this address; nothing was started. */
 export class ReceiverRefused extends Schema.TaggedError<ReceiverRefused>()("ReceiverRefused", {
   message: Schema.String,
 }) {}
 
 export interface ListenAt {
   readonly host: string
-  /** 0 takes any free one. */
+  /** 0 takes any free port. */
   readonly port: number
 }
 
@@ -26,7 +26,7 @@ export const receiverHost = "127.0.0.1"
 
 const place = /^(?:(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):)?(\d{1,5})$/
 
-/** `[HOST:]PORT`; undefined where it is none. An IPv6 address stands in brackets. */
+/** `[HOST:]PORT`; undefined if it is not valid. An IPv6 address is in brackets. */
 export const parseListenAt = (text: string): ListenAt | undefined => {
   const parts = place.exec(text)
   const port = Number(parts?.[2])
@@ -40,17 +40,17 @@ const headersTimeout = Duration.seconds(5)
 const requestTimeout = Duration.seconds(10)
 const methods: ReadonlySet<string> = new Set(["POST", "PUT", "GET"])
 
-/** A flow event carries all data of its session: it is taken, so that nobody sends it again and again. */
+/** A flow event carries all data of its session: it is accepted, so that it is not sent again and again. */
 const drainedBytesMax = 64 * eventBytesMax
 
 const answer = (status: number) => HttpServerResponse.empty({ status })
-/** The rest of the body is not waited for. */
+/** The rest of the body is not awaited. */
 const cutOff = (status: number) => HttpServerResponse.empty({ status, headers: { connection: "close" } })
 
 const viewOf = (url: URL, kept: Uint8Array, bytes: number): EventView | undefined =>
   bytes > eventBytesMax ? skimEvent(url.searchParams, kept) : readEvent(url.searchParams, kept)
 
-/** What is kept of a body, and how long it was; no more is read than a delivery can have. */
+/** The part of a body that is kept, and its length; no more is read than a delivery can have. */
 const keepBody = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
   const chunks: Array<Uint8Array> = []
   let bytes = 0
@@ -78,12 +78,12 @@ const receive = (offer: (event: EventView) => void) =>
     if (event === undefined) return answer(400)
     offer(event)
     return answer(204)
-    // A delivery that breaks off is none.
+    // A delivery that breaks off does not count.
   }).pipe(Effect.catchTag("HttpServerError", () => Effect.succeed(cutOff(400))))
 
 const reasons: Readonly<Record<string, string>> = {
   EADDRINUSE: "another program already listens there",
-  EACCES: "this user may not listen there",
+  EACCES: "this user is not allowed to listen there",
   EADDRNOTAVAIL: "this machine does not have that address",
   ENOTFOUND: "that host is unknown",
 }
@@ -99,10 +99,10 @@ const refusal = ({ host, port }: ListenAt, { cause }: HttpServerError.ServeError
 
 const bracketed = (host: string): string => (host.includes(":") ? `[${host}]` : host)
 
-/** Any address of the machine is reached from this machine at its own. */
+/** A receiver on any address of the machine can be reached locally at its loopback address. */
 const reachable = (host: string): string => (host === "0.0.0.0" ? receiverHost : host === "::" ? "::1" : host)
 
-/** Listens until the scope closes; answers the address that deliveries from this machine go to. */
+/** Listens until the scope closes; returns the address for deliveries from this machine. */
 export const openReceiver = Effect.fnUntraced(function* (at: ListenAt, offer: (event: EventView) => void) {
   const context = yield* Layer.build(
     LocalServer.layer({ ...at, connectionsMax, headersTimeout, requestTimeout }),

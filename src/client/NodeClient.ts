@@ -1,7 +1,7 @@
 /**
- * The connections of a night: undici with kept-alive sockets, one request at a time on each, and as many as
- * calls may run at once. A request never waits inside the pool, so that a time-out cannot hit one that was
- * not sent yet. HEAD has connections of its own: a server that sends a body with it harms no other call.
+ * The connections of a run: undici with kept-alive sockets, one request at a time on each, and as many as
+ * calls may run at once. A request never waits inside the pool, so a time-out cannot hit one that was not
+ * sent yet. HEAD has its own connections: a server that sends a body with it disturbs no other call.
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Effect, Layer } from "effect"
@@ -11,7 +11,8 @@ import type { HttpClientError, HttpClientRequest } from "effect/http"
 
 export interface ConnectionOptions {
   /**
-   * Per origin; more than the calls that `ServicePaced` lets run at once, as open attachments hold one each.
+   * Per origin; more than the calls that `ServicePaced` allows at once, because open attachments hold one
+   * each.
    */
   readonly connectionsMax?: number
   /**
@@ -19,7 +20,7 @@ export interface ConnectionOptions {
    */
   readonly keepAliveMs?: number
   readonly connectTimeoutMs?: number
-  /** Whether anybody is trusted; certificates are checked otherwise, whatever the environment says. */
+  /** Whether any certificate is accepted; if not, they are checked, whatever the environment says. */
   readonly acceptAnyCertificate?: boolean
 }
 
@@ -31,7 +32,7 @@ const makePool = (options: ConnectionOptions): Effect.Effect<HttpClient.HttpClie
       keepAliveTimeout: options.keepAliveMs ?? 4_000,
       connect: {
         timeout: options.connectTimeoutMs ?? 10_000,
-        // Said in both cases: left out, NODE_TLS_REJECT_UNAUTHORIZED=0 would decide.
+        // Set in both cases: if it were left out, NODE_TLS_REJECT_UNAUTHORIZED=0 would apply.
         rejectUnauthorized: options.acceptAnyCertificate !== true,
       },
       // HTTP/2 shares one connection among all calls, and a reset of it would lose them all at once.

@@ -1,14 +1,14 @@
 /**
- * Pure: how fast one host may be asked. Every complaint (a 429 or 503 to a request sent since the last one)
- * cuts the rate by a third; without one it grows by a twentieth a second, at slow hosts by a two-hundredth a
- * request, of the rate that proved too high: additive increase, multiplicative decrease. A host that never
- * complains is not paced. Whom a Retry-After keeps away is in `Closures.ts`.
+ * Pure: how fast one host may be called. Every complaint (a 429 or 503 to a request sent since the last
+ * one) cuts the rate by a third; without one, it grows by a twentieth per second, at slow hosts by a
+ * two-hundredth per request, of the rate that proved too high: additive increase, multiplicative decrease.
+ * A host that never complains is not paced. Which calls a Retry-After holds back is in `Closures.ts`.
  */
 
-/** Bounds of a lane's rate in requests per second; above the upper one it is not paced any more. */
+/** Limits of a lane's rate in requests per second; above the upper one, it is no longer paced. */
 export const rateMin = 0.2
 export const rateMax = 1_000
-/** What a host is taken to bear when it complains for the first time, before much was measured. */
+/** The rate that a host is assumed to bear when it first complains, before much was measured. */
 export const firstRate = 5
 const decrease = 2 / 3
 const increasePerSecond = 1 / 20
@@ -23,7 +23,7 @@ export interface Pace {
   readonly changedMs: number
   readonly cutMs: number
   readonly nextSlotMs: number
-  /** Requests sent in the second that began at `secondMs`, and in the one before: what the host took. */
+  /** Requests sent in the second that began at `secondMs`, and in the one before: what the host accepted. */
   readonly secondMs: number
   readonly sentThisSecond: number
   readonly sentLastSecond: number
@@ -43,7 +43,7 @@ export const openPace: Pace = {
 /** The rate after the quiet time since it was last changed. */
 const recover = (pace: Pace, nowMs: number): Pace => {
   if (pace.rate === Number.POSITIVE_INFINITY || nowMs <= pace.changedMs) return pace
-  // Beyond the old ceiling the step grows with the rate: what proved too much once need not be so for ever.
+  // Above the old ceiling the step grows with the rate: what was too much once may be acceptable later.
   const share = Math.min(increasePerSecond, pace.rate * increasePerRequest)
   const rate = pace.rate + (Math.max(pace.ceiling, pace.rate) * share * (nowMs - pace.changedMs)) / 1000
   return rate > rateMax
@@ -51,14 +51,14 @@ const recover = (pace: Pace, nowMs: number): Pace => {
     : { ...pace, rate, changedMs: nowMs }
 }
 
-/** Takes the next slot: the moment at which this request may go. */
+/** Takes the next slot: the moment at which this request may be sent. */
 export const takeSlot = (before: Pace, nowMs: number): readonly [slotMs: number, pace: Pace] => {
   const pace = recover(before, nowMs)
   const slotMs = Math.max(nowMs, pace.nextSlotMs)
   return [slotMs, { ...pace, nextSlotMs: slotMs + 1000 / pace.rate }]
 }
 
-/** Counts a request that goes now. */
+/** Counts a request that is sent now. */
 export const noteSent = (pace: Pace, nowMs: number): Pace =>
   nowMs - pace.secondMs >= 1000 || nowMs < pace.secondMs
     ? { ...pace, secondMs: nowMs, sentThisSecond: 1, sentLastSecond: pace.sentThisSecond }
@@ -67,7 +67,7 @@ export const noteSent = (pace: Pace, nowMs: number): Pace =>
 /** The host complained about a request sent at `sentMs`; its rate grows again once `quietMs` are over. */
 export const noteThrottled = (before: Pace, sentMs: number, nowMs: number, quietMs: number): Pace => {
   const pace = recover(before, nowMs)
-  // Requests that were already under way at the last cut tell nothing about the rate after it.
+  // Requests that were already under way at the last cut say nothing about the rate after it.
   if (sentMs <= pace.cutMs) return pace
   const seen = Math.max(firstRate, pace.sentThisSecond - 1, pace.sentLastSecond - 1)
   const measured = pace.rate === Number.POSITIVE_INFINITY ? seen : pace.rate

@@ -1,8 +1,8 @@
 /**
  * The service as the pipeline sees it: one method per call, every documented status a tagged answer,
- * everything else a tagged failure that says whether the request can have had an effect. Bodies come as bytes
- * (for landing) beside a tolerant reading of them. The HTTP layer is `ServiceHttp.ts`; over an in-process
- * HttpClient it serves the embedded service and the simulation with the same codecs.
+ * everything else a tagged failure that says whether the request can have had an effect. Bodies are
+ * returned as bytes (for landing) with a tolerant reading of them. The HTTP layer is `ServiceHttp.ts`; over
+ * an in-process HttpClient it also serves the embedded service and the simulation.
  */
 import { Context, Schema } from "effect"
 import type { Duration, Effect, Redacted, Stream } from "effect"
@@ -11,11 +11,11 @@ import type { EngineDetails } from "../contract/Engine.ts"
 import type { ProductsCount } from "../contract/ProductsCount.ts"
 import type { ResultsSource, SourceIds } from "../contract/ResultsSource.ts"
 
-/** The body of an answer: the bytes as they arrived, and the JSON in them (undefined when they hold none). */
+/** The body of an answer: its bytes as they arrived, and their JSON (undefined if they are not JSON). */
 export interface Body {
   readonly bytes: Uint8Array
   readonly json: unknown
-  /** Why nothing may be made of it; then it has no JSON, and perhaps not all of its bytes. */
+  /** Why it cannot be used; then it has no JSON, and perhaps not all of its bytes. */
   readonly unusable?: string
 }
 
@@ -25,13 +25,13 @@ export interface Body {
 export class NotSent extends Schema.TaggedError<NotSent>()("NotSent", { message: Schema.String }) {}
 /**
  * Sent, but the answer is unknown (reset, timeout, cut body, 408, any 5xx but 503, a 2xx that the reference
- * does not list on a call with an effect): the effect may have happened.
+ * does not list for a call with an effect): the effect may have happened.
  */
 export class AnswerLost extends Schema.TaggedError<AnswerLost>()("AnswerLost", {
   message: Schema.String,
   http_status: Schema.optionalKey(Schema.Int),
 }) {}
-/** 429, or 503 where the reference gives it no other meaning: nothing happened, come back later. */
+/** 429, or 503 if the reference gives it no other meaning: nothing happened, try again later. */
 export class Throttled extends Schema.TaggedError<Throttled>()("Throttled", {
   http_status: Schema.Int,
   retry_after: Schema.optionalKey(Schema.Duration),
@@ -49,7 +49,7 @@ export class UnexpectedAnswer extends Schema.TaggedError<UnexpectedAnswer>()("Un
 }) {}
 export type CallFailure = NotSent | AnswerLost | Throttled | SecretRefused | UnexpectedAnswer
 
-/** What an acceptance-shaped body says; a field of a wrong type is absent. */
+/** The content of an acceptance body; a field of a wrong type is absent. */
 export interface AcceptanceView {
   readonly execution_id?: ExecutionId
   readonly session_id?: SessionId
@@ -60,7 +60,7 @@ export interface AcceptanceView {
   readonly ticket?: Redacted.Redacted<string>
 }
 
-/** What a state body says; a field of a wrong type is absent. Dates are the service's own text. */
+/** The content of a state body; a field of a wrong type is absent. Dates are the service's own text. */
 export interface StateView {
   readonly execution_id?: ExecutionId
   readonly session_id?: SessionId
@@ -72,7 +72,7 @@ export interface StateView {
   readonly authentication_status?: string
   readonly is_closed?: boolean
   readonly next_kick_date?: string
-  /** Absent only where no body was read; a count that is missing or odd is `Unknown`. */
+  /** Absent only if no body was read; a count that is missing or malformed is `Unknown`. */
   readonly products_count?: ProductsCount
   readonly features?: ReadonlyArray<{ readonly code: string; readonly status_reason: string }>
 }
@@ -91,20 +91,20 @@ export type StartAnswer =
 export type StateAnswer =
   | { readonly _tag: "Closed"; readonly body: Body; readonly view: StateView }
   | { readonly _tag: "Working"; readonly body: Body; readonly view: StateView }
-  /** Fields of 2.4 beside the challenge are not shown: a service may send the whole state, or none of it. */
+  /** Which fields of 2.4 come with the challenge is not shown: it may be the whole state or none. */
   | { readonly _tag: "ActionRequired"; readonly body: Body; readonly view: StateView }
   | { readonly _tag: "NotFound" }
 
 /**
- * A look by the status alone (4.12). `changed`: 200, 423 or 404, which a read then tells. `unanswered`: the
- * service does not take such looks; asked again, the answer comes without a request.
+ * A poll by status alone (4.12). `changed`: 200, 423 or 404, which a read then explains. `unanswered`: the
+ * service does not support such polls; later ones return this without a request.
  */
 export type PollAnswer = "working" | "changed" | "unanswered"
 
 export type AbortAnswer = "aborted" | "already_closed" | "not_found" | "not_stoppable"
 export type DeleteAnswer = "deleted" | "gone" | "still_running"
 
-/** `NothingThere`: a status that the source's row lists as saying so; any other 4xx is a failure. */
+/** `NothingThere`: a status that the source's row lists for it; any other 4xx is a failure. */
 export type ResultsAnswer =
   | { readonly _tag: "Results"; readonly body: Body }
   | { readonly _tag: "NothingThere"; readonly http_status: number }
@@ -114,7 +114,7 @@ export type EngineAnswer =
   | { readonly _tag: "EngineUnknown"; readonly http_status: 404 | 422 }
   | { readonly _tag: "EngineUnavailable"; readonly retry_after?: Duration.Duration; readonly detail?: string }
 
-/** 4.6. `Refused` is the uniform 403: it never says why, and the ticket is of no more use. */
+/** 4.6. `Refused` is the uniform 403: it never says why, and the ticket can no longer be used. */
 export type ExchangeAnswer =
   | { readonly _tag: "Exchanged"; readonly token: TokenPairView; readonly context: TokenContextView }
   | { readonly _tag: "Refused" }
@@ -124,7 +124,7 @@ export interface TokenPairView {
   readonly token_key: Redacted.Redacted<string>
 }
 
-/** What the context of a token says (section 2.6); a field of a wrong type is absent. */
+/** The content of a token's context (section 2.6); a field of a wrong type is absent. */
 export interface TokenContextView {
   readonly engine_reference?: EngineReference
   readonly app_id?: string
@@ -166,39 +166,39 @@ export interface StartCall {
   readonly configurations: Readonly<Record<string, unknown>>
 }
 
-/** An error of whoever calls, beside those of the call. */
+/** An error of the caller, besides those of the call. */
 export interface Tagged {
   readonly _tag: string
 }
 
 /**
- * One call is one request: no method retries by itself, so that attempts, limits and waits are decided in one
- * place. 500, 502 and 504 are AnswerLost (for reads this only means "ask again"); 429 is Throttled
- * everywhere; 503 is Throttled except where the answer type names EngineUnavailable.
+ * One call is one request: no method retries by itself, so attempts, limits and waits are decided in one
+ * place. 500, 502 and 504 are AnswerLost (for reads this only means "read again"); 429 is always Throttled;
+ * 503 is Throttled unless the answer type names EngineUnavailable.
  */
 export class Service extends Context.Service<
   Service,
   {
     /**
-     * `leaving` runs once, when nothing is left to do but to send: what waits for its turn has not left yet,
-     * and where `leaving` fails nothing is sent.
+     * `leaving` runs once, immediately before the request is sent: a call that waits for its turn has not
+     * been sent, and if `leaving` fails, nothing is sent.
      */
     readonly startExecution: <E extends Tagged = never>(
       call: StartCall,
       leaving: Effect.Effect<void, E>,
     ) => Effect.Effect<StartAnswer, CallFailure | E>
     readonly readExecution: (execution_id: ExecutionId) => Effect.Effect<StateAnswer, CallFailure>
-    /** 4.12: what HEAD answers is not shown, so that nothing is ever decided on it but when to read. */
+    /** 4.12: the reference does not show what HEAD answers, so it only decides when to read. */
     readonly pollExecution: (execution_id: ExecutionId) => Effect.Effect<PollAnswer, CallFailure>
     readonly abortExecution: (execution_id: ExecutionId) => Effect.Effect<AbortAnswer, CallFailure>
     readonly deleteExecution: (execution_id: ExecutionId) => Effect.Effect<DeleteAnswer, CallFailure>
-    /** 504 of the flow API (lock) arrives as Throttled: it is documented, and only asks to come back. */
+    /** 504 of the flow API (lock) is reported as Throttled: it is documented, and only means "later". */
     readonly readResults: (source: ResultsSource, ids: SourceIds) => Effect.Effect<ResultsAnswer, CallFailure>
     readonly downloadAttachment: (
       session_id: SessionId,
       attachment_id: string,
     ) => Effect.Effect<AttachmentAnswer<CallFailure>, CallFailure>
-    /** 4.6: the ticket is spent by the call, so that a lost answer may have cost the token. */
+    /** 4.6: the call uses up the ticket, so a lost answer may have cost the token. */
     readonly exchangeTicket: (
       execution_id: ExecutionId,
       ticket: Redacted.Redacted<string>,

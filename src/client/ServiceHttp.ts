@@ -1,8 +1,8 @@
 /**
  * The service over HTTP: requests are built from the contract's endpoints, every documented status becomes
- * the port's answer, every other a failure that says whether something can have happened. The application
- * secret goes to the configured addresses only; redirects are not followed; answers are bounded in size and
- * time; nothing is retried.
+ * the port's answer, every other one a failure that says whether anything can have happened. The
+ * application secret is sent to the configured URLs only; redirects are not followed; answers are bounded
+ * in size and time; nothing is retried.
  */
 import { Effect, Layer, Redacted } from "effect"
 import { Headers, HttpClient } from "effect/http"
@@ -40,7 +40,7 @@ const endpoints = {
   ...FlowApi.groups.flows.endpoints,
 }
 
-/** 202, 400, 409 and 422 of a start (4.1), 503 where nothing was created. */
+/** 202, 400, 409 and 422 of a start (4.1), 503 if nothing was created. */
 const answerStart = Effect.fnUntraced(function* (answer: Answer): Effect.fn.Return<StartAnswer, CallFailure> {
   switch (answer.http_status) {
     case 202: {
@@ -91,8 +91,8 @@ const answerState = Effect.fnUntraced(function* (answer: Answer): Effect.fn.Retu
 })
 
 /**
- * 4.12: codes are not shown, so that only those of 4.2 are taken for an answer. 429 and 503 say nothing about
- * HEAD, only that now is no time for it.
+ * 4.12: codes are not shown, so only those of 4.2 count as an answer. 429 and 503 say nothing about HEAD,
+ * only that it came at a bad time.
  */
 const answerPoll = (answer: Answer): Effect.Effect<PollAnswer, CallFailure> => {
   switch (answer.http_status) {
@@ -110,7 +110,7 @@ const answerPoll = (answer: Answer): Effect.Effect<PollAnswer, CallFailure> => {
   }
 }
 
-/** A service that does not answer a HEAD once is not asked again in this process. */
+/** A service that once does not answer a HEAD gets no other in this process. */
 const rememberRefusal = (poll: (execution_id: ExecutionId) => Effect.Effect<PollAnswer, CallFailure>) => {
   let answers = true
   return (execution_id: ExecutionId) =>
@@ -143,7 +143,7 @@ const answerAbort = answerStatus<AbortAnswer>({
 /** 4.5 */
 const answerDelete = answerStatus<DeleteAnswer>({ 204: "deleted", 404: "gone", 409: "still_running" })
 
-/** 4.10 and 4.12, as the source's row has it. */
+/** 4.10 and 4.12, as in the source's row. */
 const answerResults = (source: ResultsSource) =>
   Effect.fnUntraced(function* (answer: Answer): Effect.fn.Return<ResultsAnswer, CallFailure> {
     const { http_status } = answer
@@ -163,7 +163,7 @@ const answerResults = (source: ResultsSource) =>
     return yield* answer.undocumented
   })
 
-/** A source's row as an endpoint; its path names its ids as the contract's paths do. */
+/** A source's row as an endpoint; its path names ids as the contract's paths do. */
 const endpointOf = ({ name, path }: ResultsSource): Endpoint => ({
   identifier: name,
   method: "GET",
@@ -190,11 +190,11 @@ const requestHeaders = (secret: string) =>
   Headers.fromInput({
     [secretHeader]: secret,
     accept: "application/json, */*;q=0.1",
-    // Bodies are landed as they arrive and undici inflates nothing, so nothing may arrive deflated.
+    // Bodies are landed as they arrive and undici decompresses nothing, so they must not arrive compressed.
     "accept-encoding": "identity",
   })
 
-/** A form is checked against what customers log in with: their choices stand in it, and are no echo. */
+/** A form is what logins are checked against: values that customers choose from are not echoes. */
 const ofForms = () => ({ place: "own" as const })
 
 const make = Effect.fnUntraced(function* (settings: ServiceSettings, limits: Partial<ServiceLimits>) {
@@ -233,7 +233,7 @@ const make = Effect.fnUntraced(function* (settings: ServiceSettings, limits: Par
   const list = exchange(endpoints.listEngines, base_url, "small", answerEngines, ofForms)
   const show = exchange(endpoints.showEngine, base_url, "small", answerEngine, ofForms)
   const sendStart = ({ features, login, ...call }: StartCall) => {
-    // Section 4.1: the engine runs its defaults when the list is omitted, which an empty one does not say.
+    // Section 4.1: the engine runs its defaults if the list is omitted, which an empty list does not mean.
     const asked = features.length === 0 ? call : { ...call, features }
     if (login._tag === "Parameters")
       return start({ payload: { ...asked, parameters: Redacted.value(login.parameters) } })
@@ -253,7 +253,7 @@ const make = Effect.fnUntraced(function* (settings: ServiceSettings, limits: Par
     revokeToken: (token_id) => revoke({ params: { token_id } }),
     listEngines: list({}),
     showEngine: (engine_reference) =>
-      // A reference that no path can carry is none (4.9: 422); asking for it would read another address.
+      // A reference that cannot be in a path is unknown (4.9: 422); requesting it would read another URL.
       encodeSegment(engine_reference) === undefined
         ? Effect.succeed({ _tag: "EngineUnknown", http_status: 422 })
         : show({ params: { engine_reference } }),
@@ -262,8 +262,8 @@ const make = Effect.fnUntraced(function* (settings: ServiceSettings, limits: Par
 
 export const ServiceHttp = {
   /**
-   * Fails with ServiceSettingsRefused, before any request, where an address or the secret cannot be used
-   * safely. `limits` are sizes in bytes and times; see `Exchange.ts` for their defaults.
+   * Fails with ServiceSettingsRefused, before any request, if a URL or the secret cannot be used safely.
+   * `limits` are sizes in bytes and times; see `Exchange.ts` for their defaults.
    */
   layer: (
     settings: ServiceSettings,

@@ -1,8 +1,8 @@
 /**
- * The service with manners: all calls of a night to one host share a bound on requests at once and a pace,
- * and every Retry-After keeps away whom it is about (`Closures.ts`). A wrapper over any `Service`; it never
- * repeats a call (`Backoff.ts` does), it only lets calls wait, and not for long: what may be asked only much
- * later is told at once, without a request.
+ * A considerate client: all calls of a run to one host share a limit on concurrent requests and a pace, and
+ * every Retry-After holds back the calls it applies to (`Closures.ts`). Wraps any `Service`; it never
+ * repeats a call (`Backoff.ts` does), it only makes calls wait, and not for long: if a call may be made
+ * only much later, it fails at once, without a request.
  */
 import { Cause, Clock, Context, Duration, Effect, Layer, Random, Semaphore } from "effect"
 import { closureOf, noteRetryAfter } from "./Closures.ts"
@@ -13,13 +13,13 @@ import type { CallFailure, Tagged } from "./Service.ts"
 import { NotSent, Service, Throttled } from "./Service.ts"
 import type { ServiceAddresses } from "./ServiceSettings.ts"
 
-/** Requests at once to one host, from sending to the last byte (an attachment's body is not counted). */
+/** Concurrent requests to one host, from sending to the last byte (an attachment's body is not counted). */
 export const requestsAtOnceMax = 64
-/** Calls that waited for the same moment go apart by up to this. */
+/** Calls that waited for the same moment are spread over up to this time. */
 export const spreadMaxMs = 5_000
 /**
- * A call waits this long for the end of a Retry-After. Where more is left it fails as throttled, without a
- * request, so that its task gives back its slot or goes on with something else.
+ * A call waits this long for the end of a Retry-After. If more is left, it fails as throttled, without a
+ * request, so that its task releases its slot or continues with something else.
  */
 const closedWaitMaxMs = 60_000
 
@@ -28,16 +28,16 @@ interface Lane {
   readonly permits: Semaphore.Semaphore
 }
 
-/** What all calls of a night know about how a host wants to be asked. */
+/** What all calls of a run know about how a host wants to be called. */
 export class ServicePause extends Context.Service<
   ServicePause,
   {
-    /** Runs a call when its turn has come, and learns from the answer. */
+    /** Runs a call when its turn comes, and learns from the answer. */
     readonly call: <A, R, E extends Tagged = never>(
       asked: Asked,
       call: Effect.Effect<A, CallFailure | E, R>,
     ) => Effect.Effect<A, CallFailure | E, R>
-    /** What a call was about asked for time, in an answer that is no failure. */
+    /** A request for time in an answer that is not a failure. */
     readonly putOff: (asked: Asked, retry_after: Duration.Duration) => Effect.Effect<void>
   }
 >()("nightjar/client/ServicePause") {
@@ -45,10 +45,10 @@ export class ServicePause extends Context.Service<
     Layer.sync(ServicePause, () => makePause(options.requestsAtOnce ?? requestsAtOnceMax))
 }
 
-/** A clock that only goes forward: a wall clock set back by a day would close a lane for a day. */
+/** A clock that never goes back: a wall clock set back by a day would close a lane for a day. */
 const monotonicMs = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000n) / 1_000)
 
-/** Waits for a slot of the lane; when the host complains meanwhile, for one at the new pace. */
+/** Waits for a slot of the lane; if the host complains meanwhile, for one at the new pace. */
 const awaitTurn = Effect.fnUntraced(function* (lane: Lane) {
   for (;;) {
     const nowMs = yield* monotonicMs
@@ -59,7 +59,7 @@ const awaitTurn = Effect.fnUntraced(function* (lane: Lane) {
   }
 })
 
-/** Slots of a paced lane are apart already; an unpaced one would let everybody go at once. */
+/** Slots of a paced lane are already spread out; an unpaced lane would let all calls go at once. */
 const spreadMs = ({ rate }: Pace): number =>
   rate === Number.POSITIVE_INFINITY ? spreadMaxMs : Math.min(spreadMaxMs, 1000 / rate)
 
@@ -70,9 +70,9 @@ const notYet = ({ endpoint }: Asked, { http_status, closedUntilMs }: Closure, no
   return new Throttled({ http_status, retry_after, message })
 }
 
-const stopped = new NotSent({ message: "stopped while the call waited for its turn; nothing was sent" })
+const stopped = new NotSent({ message: "stopped while the call was waiting for its turn; nothing was sent" })
 
-/** Who is interrupted while it waits has sent nothing; a start, which must not be cut off, is told so. */
+/** A call interrupted while it waits has sent nothing; a start, which must not be cut off, reports this. */
 const interruptibly = <A, E>(wait: Effect.Effect<A, E>): Effect.Effect<A, E | NotSent> =>
   Effect.catchCause(Effect.interruptible(wait), (cause): Effect.Effect<never, E | NotSent> =>
     Cause.hasInterruptsOnly(cause) ? Effect.fail(stopped) : Effect.failCause(cause),
@@ -88,7 +88,7 @@ const makePause = (requestsAtOnce: number) => {
     lanes.set(host, lane)
     return lane
   }
-  /** Without a permit: who waits because of one session must not keep others from theirs. */
+  /** Without a permit: a call that waits for one session must not block others. */
   const awaitOpen = Effect.fnUntraced(function* (asked: Asked, lane: Lane) {
     for (;;) {
       const nowMs = yield* monotonicMs
@@ -99,7 +99,7 @@ const makePause = (requestsAtOnce: number) => {
       yield* Effect.sleep(leftMs + (yield* Random.next) * spreadMs(lane.pace))
     }
   })
-  /** Holds a permit on return. Not interrupted but in its waits, so that no permit is lost. */
+  /** Holds a permit on return. Only the waits can be interrupted, so that no permit is lost. */
   const enter = Effect.fnUntraced(function* (asked: Asked, lane: Lane) {
     for (;;) {
       yield* interruptibly(awaitOpen(asked, lane))
@@ -157,7 +157,7 @@ const make = (addresses: ServiceAddresses) =>
     const attachments = hostOf(addresses.attachments_url)
     const at = (endpoint: string, subject?: string): Asked =>
       subject === undefined ? { host, endpoint } : { host, endpoint, subject }
-    /** An engine that is away is an answer; its Retry-After counts like any other. */
+    /** An engine that is unavailable is an answer; its Retry-After counts like any other. */
     const ofEngine = <A extends { readonly _tag: string }, E extends Tagged = never>(
       asked: Asked,
       call: Effect.Effect<A, CallFailure | E>,
@@ -198,7 +198,7 @@ const make = (addresses: ServiceAddresses) =>
   })
 
 export const ServicePaced = {
-  /** Addresses on one host share one lane; the others are paced apart. */
+  /** URLs on one host share a lane; the others are paced separately. */
   layer: (addresses: ServiceAddresses): Layer.Layer<Service, never, Service | ServicePause> =>
     Layer.effect(Service, make(addresses)),
 }

@@ -1,8 +1,7 @@
 /**
- * Where the service lives and what may be sent there. The application secret travels in clear inside every
- * request, so an address is refused before the first call when it could hand the secret to somebody else:
- * plain http to another machine, credentials in the address, or a secret that is no header value (promise
- * 12).
+ * Where the service is and what may be sent there. The application secret travels in clear text in every
+ * request, so a URL is refused before the first call if it could give the secret to somebody else: plain
+ * http to another machine, credentials in the URL, or a secret that is not a header value (promise 12).
  */
 import { withoutEnd } from "../contract/TextEnds.ts"
 import { Redacted, Result, Schema } from "effect"
@@ -19,7 +18,7 @@ export interface ServiceSettings extends ServiceAddresses {
 }
 
 /**
- * The settings cannot be used; nothing was sent. `setting` is the field at fault, the message holds no
+ * The settings cannot be used; nothing was sent. `setting` is the field at fault, the message contains no
  * secret.
  */
 export class ServiceSettingsRefused extends Schema.TaggedError<ServiceSettingsRefused>()(
@@ -35,21 +34,20 @@ export const checkAddress = (
   setting: keyof ServiceAddresses,
   address: string,
 ): Result.Result<string, ServiceSettingsRefused> => {
-  if (!URL.canParse(address))
-    return refuse(setting, "this is not an absolute address, like https://host/path")
+  if (!URL.canParse(address)) return refuse(setting, "this is not an absolute URL such as https://host/path")
   const url = new URL(address)
   if (url.username !== "" || url.password !== "") {
-    return refuse(setting, "an address must not carry a user name or password")
+    return refuse(setting, "a URL must not contain a user name or password")
   }
   if (url.search !== "" || url.hash !== "")
-    return refuse(setting, "an address must end with its path, without ? or #")
+    return refuse(setting, "a URL must end with its path, without ? or #")
   if (url.protocol !== "https:" && url.protocol !== "http:") {
     return refuse(setting, `${url.protocol}// cannot be called; use https://`)
   }
   if (url.protocol === "http:" && !isLoopback(url.hostname)) {
     return refuse(
       setting,
-      `plain http to ${url.hostname} would show the application secret to the network; use https:// ` +
+      `plain http to ${url.hostname} would expose the application secret to the network; use https:// ` +
         "(http:// is for this machine only)",
     )
   }
@@ -65,7 +63,7 @@ export const checkSecret = (
   if (!/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(secret)) {
     return refuse(
       "app_secret",
-      "the application secret has a line break, a space at an end or a character that no header can carry",
+      "the application secret has a line break, outer spaces or a character not allowed in a header",
     )
   }
   return Result.succeed(secret)

@@ -1,6 +1,7 @@
 /**
- * What the answers about tickets and tokens mean (sections 4.6 and 4.7): every documented status becomes the
- * port's answer. No body of these calls is ever kept: the one of an exchange holds the only copy of a key.
+ * What the answers about tickets and tokens mean (sections 4.6 and 4.7): every documented status becomes
+ * the port's answer. The bodies of these calls are never kept: that of an exchange contains the only copy
+ * of a key.
  */
 import { Effect } from "effect"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
@@ -9,7 +10,7 @@ import type { CallFailure, ExchangeAnswer, RevokeAnswer } from "./Service.ts"
 import { AnswerLost } from "./Service.ts"
 import { viewExchanged } from "./Views.ts"
 
-/** 4.6: here 403 is the one answer of every failure, and says nothing about the application secret. */
+/** 4.6: here, 403 is the answer for every failure and says nothing about the application secret. */
 export const answerExchange = Effect.fnUntraced(function* (
   answer: Answer,
 ): Effect.fn.Return<ExchangeAnswer, CallFailure> {
@@ -22,7 +23,7 @@ export const answerExchange = Effect.fnUntraced(function* (
         ;(yield* KnownSecrets).hold(exchanged.token.token_key, "process")
         return exchanged
       }
-      const message = `${answer.call}: the answer holds no token (200)`
+      const message = `${answer.call}: the answer contains no token (200)`
       return yield* new AnswerLost({ message, http_status: 200 })
     }
     case 403:

@@ -1,6 +1,6 @@
 /**
  * Tolerant readings of bodies, derived from the contract's schemas: a field of the wrong type is absent, an
- * unknown field is ignored, and nothing here throws, whatever a body holds (promise 11).
+ * unknown field is ignored, and nothing here throws, whatever a body contains (promise 11).
  */
 import { Predicate, Redacted, Schema } from "effect"
 import { CustomerId, EngineReference, ExecutionId, SessionId } from "../contract/Ids.ts"
@@ -14,14 +14,13 @@ import type { AcceptanceView, Body, ExchangeAnswer, StateView } from "./Service.
 
 const utf8 = new TextDecoder()
 
-/** A body with the text that it was parsed from; none where it is no JSON, or was not parsed. */
+/** A body with the text that it was parsed from; no text if it is not JSON or was not parsed. */
 export interface TextBody extends Body {
   readonly text: string | undefined
 }
 
 /**
- * Parses a body once, if its bounds allow it. A body that is no JSON keeps its bytes and has `json`
- * undefined.
+ * Parses a body once, if its size allows. A body that is not JSON keeps its bytes and has `json` undefined.
  */
 export const readTextBody = (bytes: Uint8Array, unusable: string | undefined): TextBody => {
   if (unusable !== undefined) return { bytes, json: undefined, unusable, text: undefined }
@@ -33,7 +32,7 @@ export const readTextBody = (bytes: Uint8Array, unusable: string | undefined): T
   }
 }
 
-/** The same for whoever has no use for the text. */
+/** The same for callers that do not need the text. */
 export const readBody = (bytes: Uint8Array, unusable = measureLargeBody(bytes).broken): Body => {
   const { text: _, ...body } = readTextBody(bytes, unusable)
   return body
@@ -41,7 +40,7 @@ export const readBody = (bytes: Uint8Array, unusable = measureLargeBody(bytes).b
 
 const idsInUse = ["execution_id", "session_id"]
 
-/** A body whose own ids are too long to be used is of no use: half an id would be another one. */
+/** A body whose own ids are too long cannot be used: a cut id would be another id. */
 export const withUsableIds = (body: Body): Body => {
   const { json } = body
   if (!Predicate.isObject(json)) return body
@@ -56,7 +55,7 @@ export const withUsableIds = (body: Body): Body => {
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
-/** The own field of that name; a name that only the prototype has is absent. */
+/** The own property with that name; a name that only the prototype has counts as absent. */
 export const ownField = (json: JsonObject, name: string): unknown =>
   Object.hasOwn(json, name) ? json[name] : undefined
 
@@ -69,7 +68,7 @@ const exactly = <A>(is: (value: unknown) => value is A): Reader<Exclude<A, null 
   return (value) => (is(value) && present(value) ? value : undefined)
 }
 
-/** A text that is too long for anything but landing is cut; what is ours never equals a cut one. */
+/** A string that is too long for anything but landing is cut; none of our own values equals a cut one. */
 const text = (is: (value: unknown) => value is string | null | undefined): Reader<string> => {
   const read = exactly(is)
   return (value) => {
@@ -78,7 +77,7 @@ const text = (is: (value: unknown) => value is string | null | undefined): Reade
   }
 }
 
-/** An id that held a secret is none: nothing can be asked for with it. */
+/** An id that contained a secret is not an id: nothing can be requested with it. */
 const id = (is: (value: unknown) => value is string): Reader<string> => {
   const read = text(is)
   return (value) => {
@@ -115,7 +114,7 @@ const viewOf = <Readers extends Record<string, Reader<unknown>>>(readers: Reader
   }
 }
 
-/** A ticket or a key; what is longer than any of them is none. */
+/** A ticket or a key; a longer string is neither. */
 const isSecret = (value: unknown): value is string =>
   typeof value === "string" && value !== "" && value.length <= secretCharactersMax
 
@@ -127,7 +126,7 @@ export const viewAcceptance: (json: unknown) => AcceptanceView = viewOf({
   status_reason: text(Schema.is(acceptanceFields.status_reason)),
 })
 
-/** Section 2.6: of an acceptance before anything in it was blanked. */
+/** Section 2.6: from an acceptance before anything in it was blanked. */
 export const viewTicket = (unblanked: unknown): Redacted.Redacted<string> | undefined => {
   const ticket = Predicate.isObject(unblanked) ? ownField(unblanked, "ticket") : undefined
   return isSecret(ticket) ? Redacted.make(ticket) : undefined
@@ -170,7 +169,7 @@ const viewContext = viewOf({
 })
 const isTokenPair = Schema.is(TokenPair)
 
-/** 4.6, 200; undefined where the pair itself cannot be read. Only the key is taken as it was sent. */
+/** 4.6, 200; undefined if the pair itself cannot be read. Only the key is taken as it was sent. */
 export const viewExchanged = (
   json: unknown,
   unblanked: unknown,

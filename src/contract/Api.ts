@@ -1,7 +1,7 @@
 /**
  * The remote service as one definition: the direct execution API at `{base_url}` and the flow API at
- * `{flows_url}` (sections 4, 5 and 7). Client, embedded service and OpenAPI document derive from it; nobody
- * writes a path twice.
+ * `{flows_url}` (sections 4, 5 and 7). Client, embedded service and OpenAPI document derive from it, so no
+ * path is written twice.
  */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
@@ -30,9 +30,7 @@ export const NotFound = detail("NotFound", 404)
 export const Conflict = detail("Conflict", 409)
 /** Section 7: 422 carries a list of validation items. */
 export const Invalid = answer("Invalid", 422, { detail: Schema.Array(ValidationItem) })
-/**
- * Rate limits of endpoints other than flow results are not shown; any of them may answer 429 all the same.
- */
+/** The reference shows rate limits only for flow results; any other endpoint may answer 429 too. */
 export const TooManyRequests = detail("TooManyRequests", 429)
 export const Unavailable = detail("Unavailable", 503)
 /** 4.10: the exclusive lock on the session could not be obtained in time. */
@@ -110,7 +108,7 @@ export const Executions = HttpApiGroup.make("executions").add(
     success: NoContent,
     error: [NotFound, Conflict, Invalid, TooManyRequests, ...denied],
   }),
-  // 4.12: the answer is not shown; it is landed as it comes.
+  // 4.12: the answer is not shown; it is landed as it arrives.
   HttpApiEndpoint.get("readProfile", profilePath, {
     params: executionPath,
     success: Schema.Unknown,
@@ -175,7 +173,7 @@ export const Flows = HttpApiGroup.make("flows").add(
 /** 4.11: create, update and delete take a plural `events`; other fields and the answers are not shown. */
 const hookChange = open({ events: Schema.Array(openEnum(flowEvents)) })
 
-/** 4.11: of the paths only `/hooks/update` and `/hooks/delete` are shown, without their prefix. */
+/** 4.11: only the paths `/hooks/update` and `/hooks/delete` are shown, without their prefix. */
 export const Hooks = HttpApiGroup.make("hooks").add(
   HttpApiEndpoint.get("listFlowHooks", "/hooks/list", {
     success: Schema.Array(FlowHook),

@@ -1,29 +1,29 @@
 /**
- * What a body may cost before anybody parses it: one pass over its bytes counts how deep it is nested, how
- * long its longest text is and what its value would weigh in memory. 22 MB of `{},` become half a gigabyte of
- * objects, so that a bound on bytes alone protects nobody. The bounds leave room for 60,000 customer
- * profiles in one body; whether the bytes are JSON at all is for the parser to say.
+ * What a body may cost, measured before it is parsed: one pass over its bytes measures its nesting depth,
+ * its longest string and the memory that its value would take. 22 MB of `{},` become half a gigabyte of
+ * objects, so a limit on bytes alone protects nothing. The limits leave room for 60,000 customer profiles
+ * in one body; whether the bytes are JSON at all is left to the parser.
  */
 
 export const bodyBounds = {
-  /** Objects and lists within each other. */
+  /** Objects and lists inside each other. */
   depthMax: 250_000,
-  /** One JSON text, in bytes: a scanned document in base64 fits. */
+  /** One JSON string, in bytes: a scanned document in base64 fits. */
   textBytesMax: 24 * 1024 * 1024,
-  /** The value that parsing would make, as `weights` reckon it. */
+  /** The value that parsing would create, estimated with `weights`. */
   valueBytesMax: 192 * 1024 * 1024,
-  /** A body as dense as real ones weighs some three times its bytes; only small ones may be denser. */
+  /** A body as dense as real ones takes about three times its bytes; only small ones may be denser. */
   valueBytesPerByteMax: 3,
   denseValueBytesMax: 64 * 1024 * 1024,
-  /** Objects with `product` and `sub_family` in one body: each becomes rows. */
+  /** Objects with `product` and `sub_family` in one body: each becomes one or more rows. */
   recordsMax: 500_000,
-  /** Documents that the records of one body name: each is a request of its own. */
+  /** Documents that the records of one body name: each needs its own request. */
   documentsMax: 10_000,
-  /** Values where records stand and that are none: so many are told one by one. */
+  /** Values in place of records that are not records: this many are reported one by one. */
   straysMax: 10_000,
 } as const
 
-/** A bound that shows only once a body is read; its message quotes nothing of it. */
+/** A limit that shows only once a body is read; its message quotes nothing of it. */
 export class BoundBroken extends Error {
   override readonly name = "BoundBroken"
 }
@@ -31,32 +31,32 @@ export class BoundBroken extends Error {
 /** Bytes of memory on a 64-bit machine, measured and rounded up. */
 const weights = {
   container: 64,
-  /** One entry of an object or a list, a number or a word with it. */
+  /** One entry of an object or a list, with a number or a word in it. */
   entry: 16,
   text: 24,
-  /** A key that no object before it had. */
+  /** A key that no earlier object had. */
   newKey: 110,
-  /** An object whose keys stand in an order that none before it had. */
+  /** An object whose keys are in an order that no earlier object had. */
   newShape: 300,
-  /** A key that is a number: such objects are dictionaries. */
+  /** A numeric key: such objects are dictionaries. */
   numberKey: 160,
 } as const
 
-/** Bodies up to this size cannot break a bound, whatever they hold, and take half a megabyte at most. */
+/** Bodies up to this size cannot exceed a limit, whatever they contain, and take at most half a megabyte. */
 const harmlessBytes = 16 * 1024
 
 export interface BodyMeasure {
   readonly depth: number
   readonly textBytes: number
   readonly valueBytes: number
-  /** The first bound that it breaks, in words; counting ends there. */
+  /** The first limit that it exceeds, in words; counting stops there. */
   readonly broken: string | undefined
 }
 
-/** Which hashes were seen: a set that never grows and, once it is full, counts too little. */
+/** Which hashes were seen: a set that never grows and, once full, counts too few. */
 class Seen {
   readonly #bits: Int32Array
-  /** So many words for so many bytes of body: a power of two. */
+  /** This many words for this many bytes of body: a power of two. */
   constructor(bodyBytes: number) {
     this.#bits = new Int32Array(1 << Math.max(5, Math.min(17, Math.ceil(Math.log2(bodyBytes + 1)) - 5)))
   }
@@ -123,7 +123,7 @@ class Meter {
     this.#awaitsKey = this.depth > 0 && this.#levels[this.depth - 1] !== list
   }
 
-  /** A text from its first byte to the one behind its last. */
+  /** A string from its first byte to the byte after its last. */
   text(bytes: Uint8Array, from: number, to: number): void {
     const length = to - from
     if (length > this.textBytes) this.textBytes = length
@@ -157,7 +157,7 @@ class Meter {
   }
 }
 
-/** Where the text that begins at `from` ends: at its closing quote, or where the bytes do. */
+/** Where the string that begins at `from` ends: at its closing quote, or at the end of the bytes. */
 const textEnd = (bytes: Uint8Array, from: number): number => {
   let at = from
   for (; at < bytes.length; at++) {
@@ -170,7 +170,7 @@ const textEnd = (bytes: Uint8Array, from: number): number => {
 
 const boundsCheckedEvery = 65_536
 
-/** One pass over the bytes, with a stack of its own; ends early at the first bound that is broken. */
+/** One pass over the bytes, with its own stack; stops at the first limit exceeded. */
 export const measureBody = (bytes: Uint8Array): BodyMeasure => {
   const meter = new Meter(bytes.length)
   let checkAt = boundsCheckedEvery
@@ -193,6 +193,6 @@ export const measureBody = (bytes: Uint8Array): BodyMeasure => {
 
 const harmless: BodyMeasure = { depth: 0, textBytes: 0, valueBytes: 0, broken: undefined }
 
-/** The same, without a look at bodies that are too small to break anything. */
+/** The same, but skips bodies that are too small to exceed anything. */
 export const measureLargeBody = (bytes: Uint8Array): BodyMeasure =>
   bytes.length <= harmlessBytes ? harmless : measureBody(bytes)

@@ -25,7 +25,7 @@ export const ExecutionEvent = open({
 })
 export type ExecutionEvent = typeof ExecutionEvent.Type
 
-/** 6.2: the payload is not shown; own choice, `results` (2.7) where the event carries data. */
+/** 6.2: the payload is not shown; own choice, `results` (2.7) if the event carries data. */
 export const FlowEvent = open({
   app_id: Schema.String,
   session_id: Schema.String,

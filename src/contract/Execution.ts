@@ -1,6 +1,6 @@
 /**
  * Executions: what a start sends, what acceptance and state reads carry (sections 2.4, 2.5, 4.1 and 4.2).
- * Fields that the reference does not name are kept, values that it does not list pass.
+ * Fields that the reference does not name are kept, values that it does not list are accepted.
  */
 import { Schema } from "effect"
 import { FeatureCode, FormSchema } from "./Engine.ts"

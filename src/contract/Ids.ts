@@ -1,15 +1,15 @@
 /**
- * The ids that a night passes on, told apart by their types: an execution is never asked for under the id of
- * its session, nor a task under that of its run. They are opaque: nothing is assumed of their text. They are
- * made where data comes in (job files, the ledger, answers of the service, the command line), and trusted
- * inside.
+ * The ids that a run passes on, distinguished by type: an execution is never requested with the id of its
+ * session, nor a task with that of its run. They are opaque: nothing is assumed about their text. They are
+ * created where data comes in (job files, the ledger, answers of the service, the command line), and
+ * trusted inside.
  */
 import { Schema } from "effect"
 
-/** One night of one job. */
+/** One run of one job. */
 export const RunId = Schema.String.pipe(Schema.brand("RunId"))
 export type RunId = typeof RunId.Type
-/** What one run does for one customer at one engine, or for one listed session. */
+/** What one run does for one customer on one engine, or for one listed session. */
 export const TaskId = Schema.String.pipe(Schema.brand("TaskId"))
 export type TaskId = typeof TaskId.Type
 /** The service's id of an execution; never the external id that a start was sent with. */
@@ -24,12 +24,12 @@ export type CustomerId = typeof CustomerId.Type
 export const EngineReference = Schema.String.pipe(Schema.brand("EngineReference"))
 export type EngineReference = typeof EngineReference.Type
 
-/** A customer at an engine: what one login opens. */
+/** A customer on an engine: what one login opens. */
 export interface Access {
   readonly customer_id: CustomerId
   readonly engine_reference: EngineReference
 }
-/** The fields of an access, alone. */
+/** Only the fields of an access. */
 export const accessOf = ({ customer_id, engine_reference }: Access): Access => ({
   customer_id,
   engine_reference,

@@ -1,12 +1,12 @@
 /**
  * `products_count` of a state (section 2.4): how many records of each family an execution holds, as keys of
- * the form `<family>:<subtype>@<product>`. Read strictly, because deletions rest on it: a count that is
+ * the form `<family>:<subtype>@<product>`. Read strictly, because deletions depend on it: a count that is
  * missing or that holds anything but whole numbers is unknown, and unknown is never zero.
  */
 
 import { idCharactersMax } from "./TextBounds.ts"
 
-/** Families that one execution may count, which is far beyond what exists. */
+/** Families that one execution may count, far more than exist. */
 const familiesMax = 10_000
 
 export type ProductsCount =
@@ -30,16 +30,16 @@ export const readProductsCount = (value: unknown): ProductsCount => {
   const counted = entries.filter((entry): entry is readonly [string, number] => isCount(entry[1]))
   return counted.length === entries.length
     ? { _tag: "Counted", counts: Object.fromEntries(counted) }
-    : unknown("products_count holds a value that is not a whole number")
+    : unknown("products_count has a value that is not a whole number")
 }
 
-/** `<family>:<subtype>` of a key, which is what `sub_family` is in a record; a key without `@` is one. */
+/** The `<family>:<subtype>` of a key, which is a record's `sub_family`; a key without `@` is one itself. */
 export const subFamilyOf = (key: string): string => {
   const at = key.indexOf("@")
   return at < 0 ? key : key.slice(0, at)
 }
 
-/** What stands behind the `@` of a key; undefined where it has none. */
+/** The part after the `@` of a key; undefined if it has none. */
 export const productOf = (key: string): string | undefined => {
   const at = key.indexOf("@")
   return at < 0 ? undefined : key.slice(at + 1)

@@ -1,8 +1,8 @@
 /**
  * Where the records of an execution can be read, as data: one row per endpoint with the families that it
- * brings, how it says that it is final, and how its records meet `products_count`. Two rows are built in,
- * flow results (4.10) and the customer profile (4.12); a file in a job's folder changes them or adds others,
- * because section 4.12 shows that further kinds exist and not what they look like.
+ * returns, how it says that it is final, and how its records are compared with `products_count`. Two rows
+ * are built in, flow results (4.10) and the customer profile (4.12); a file in a job's folder changes them
+ * or adds others, because section 4.12 shows that other kinds exist but not what they look like.
  */
 import { Predicate, Schema } from "effect"
 import type { ExecutionId, SessionId } from "./Ids.ts"
@@ -11,55 +11,54 @@ import { flowResultsPath, profilePath } from "./ResultsPaths.ts"
 export const sourceNamePattern = /^[a-z][a-z0-9_]{0,63}$/
 const pathPattern = /^(?:\/(?:[A-Za-z0-9._~-]+|\{(?:execution_id|session_id)\}))+$/
 const pathRule = {
-  expected:
-    "a path of whole segments that begins with /, its only placeholders {execution_id} and {session_id}",
+  expected: "a path that begins with /; {execution_id} and {session_id} may stand for whole segments",
 }
 const familyPattern = /^[^@\s*]+\*?$|^\*$/
-const familyRule = { expected: "a `sub_family`, the beginning of one with * behind it, or *" }
+const familyRule = { expected: "a `sub_family`, the beginning of one followed by *, or *" }
 const statusRule = { expected: "a status from 400 to 499" }
 
 const about = (description: string) => ({ description })
 
-/** The rules of one endpoint; what the reference shows of each is named in the built-in rows below. */
+/** The rules of one endpoint; the built-in rows below name what the reference shows of each. */
 export const ResultsSource = Schema.Struct({
   name: Schema.String.check(Schema.isPattern(sourceNamePattern)).annotate(
     about("a-z, 0-9 and _; `flow_results` and `profile` are the built-in rows"),
   ),
-  enabled: Schema.Boolean.annotate(about("false: this endpoint is never asked")),
+  enabled: Schema.Boolean.annotate(about("false: this endpoint is never called")),
   api: Schema.Literals(["base_url", "flows_url"]).annotate(
-    about("which address of the job the path follows"),
+    about("which URL of the job the path is appended to"),
   ),
   path: Schema.String.check(Schema.isPattern(pathPattern, pathRule)).annotate(
     about("with {execution_id} or {session_id} as whole segments"),
   ),
   families: Schema.Array(Schema.String.check(Schema.isPattern(familyPattern, familyRule))).annotate(
-    about("the `sub_family` values that it may bring; `academic_data:*` for all that begin so, `*` for any"),
+    about("the `sub_family` values that it may return; `academic_data:*` for all that begin so, `*` for any"),
   ),
   records: Schema.Array(Schema.String).annotate(
     about(
-      "the top-level field that holds the records: the first one that is there; `body` is the whole body",
+      "the top-level fields that may hold the records: the first one found counts; `body` is the whole body",
     ),
   ),
   final: Schema.String.annotate(
-    about("the top-level field that is true once nothing changes any more; `always` where there is none"),
+    about("the top-level field that is true once the records no longer change; `always` if there is none"),
   ),
   counts: Schema.Literals(["sub_family", "product", "none"]).annotate(
     about(
-      "how records meet products_count: by the part before the @, by the part behind it, or not at all: " +
-        "then a final answer is taken for complete, and executions are deleted without a count",
+      "how records are compared with products_count: by the part before the @, the part after it, or not " +
+        "at all: then a final answer counts as complete, and executions are deleted without a count",
     ),
   ),
   nothing: Schema.Array(
     Schema.Int.check(Schema.isBetween({ minimum: 400, maximum: 499 }, statusRule)),
-  ).annotate(about("statuses that say that there is nothing here; any other 4xx keeps the execution")),
-  attachments: Schema.Boolean.annotate(about("whether identifiers in it are downloaded (4.12)")),
+  ).annotate(about("statuses that mean there are no records here; any other 4xx keeps the execution")),
+  attachments: Schema.Boolean.annotate(about("whether documents named in it are downloaded (4.12)")),
 })
 export type ResultsSource = typeof ResultsSource.Type
 
 /** `/a/:execution_id` of the contract as `/a/{execution_id}`. */
 const templateOf = (path: string): string => path.replaceAll(/:([a-z_]+)/g, "{$1}")
 
-/** 4.10: final once `is_closed` is true; 404 and 412 say that there is no session to read. */
+/** 4.10: final once `is_closed` is true; 404 and 412 mean that there is no session to read. */
 export const flowResultsSource: ResultsSource = {
   name: "flow_results",
   enabled: true,
@@ -73,7 +72,7 @@ export const flowResultsSource: ResultsSource = {
   attachments: true,
 }
 
-/** 4.12: its answer is not shown, so that it counts for what it holds and for nothing else. */
+/** 4.12: its answer is not shown, so it counts for what it contains and for nothing else. */
 export const profileSource: ResultsSource = {
   name: "profile",
   enabled: true,
@@ -89,7 +88,7 @@ export const profileSource: ResultsSource = {
 
 export const builtInSources: ReadonlyArray<ResultsSource> = [flowResultsSource, profileSource]
 
-/** Rows that a job no longer has still tell how the bodies read by them are to be understood. */
+/** Rows that a job no longer has still say how to read the bodies that came from them. */
 export const withEarlier = (
   sources: ReadonlyArray<ResultsSource>,
   earlier: ReadonlyArray<ResultsSource>,
@@ -99,7 +98,7 @@ export const withEarlier = (
   return [...sources, ...left.map((source) => ({ ...source, enabled: false }))]
 }
 
-/** The row of the endpoint that an answer or a body came from, before and since there were rows. */
+/** The row of the endpoint that an answer or a body came from, also from before there were rows. */
 export const sourceNameOf = ({ kind, source }: { readonly kind: string; readonly source?: string }): string =>
   source ?? (kind === "profile" ? "profile" : "flow_results")
 
@@ -115,11 +114,11 @@ export interface SourceIds {
   readonly session_id?: SessionId | undefined
 }
 
-/** Whether the ids that a source's path names are there. */
+/** Whether the ids that a source's path names are present. */
 export const isAddressable = ({ path }: ResultsSource, ids: SourceIds): boolean =>
   placeholders.every((name) => !path.includes(`{${name}}`) || ids[name] !== undefined)
 
-/** The value of an own top-level field; undefined for a body that is no map. */
+/** The value of an own top-level field; undefined for a body that is not a map. */
 const fieldOf = (body: unknown, name: string): unknown => (hasField(body, name) ? body[name] : undefined)
 
 const hasField = <Name extends string>(
@@ -127,18 +126,18 @@ const hasField = <Name extends string>(
   name: Name,
 ): body is { readonly [N in Name]: unknown } => Predicate.isObject(body) && Object.hasOwn(body, name)
 
-/** The field that holds the records of a body, `body` for the whole of it; undefined where none is there. */
+/** The field that holds the records of a body, `body` for the whole of it; undefined if there is none. */
 export const recordsPlace = (
   { records }: Pick<ResultsSource, "records">,
   body: unknown,
 ): string | undefined => records.find((name) => name === "body" || hasField(body, name))
 
-/** The records of a body, in whatever lists and maps they come. */
+/** The records of a body, whatever lists and maps they are in. */
 export const recordsIn = (source: Pick<ResultsSource, "records">, body: unknown): unknown => {
   const place = recordsPlace(source, body)
   return place === undefined ? undefined : place === "body" ? body : fieldOf(body, place)
 }
 
-/** Results whose finality cannot be read are taken for partial: nothing is ever deleted on them. */
+/** Results whose finality cannot be read count as partial: nothing is ever deleted because of them. */
 export const isFinal = ({ final }: Pick<ResultsSource, "final">, body: unknown): boolean =>
   final === "always" || fieldOf(body, final) === true

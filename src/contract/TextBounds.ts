@@ -1,7 +1,7 @@
 /**
- * How long the words of an answer may be outside of its landed body. An id beyond its bound cannot be used:
- * half an id is another one. Reasons, messages and the like are cut with a mark that says how long they are;
- * landing has them whole.
+ * How long the values of an answer may be outside its landed body. An id beyond its limit cannot be used: a
+ * cut id is another id. Reasons, messages and the like are cut with a mark that gives their length; landing
+ * has them in full.
  */
 
 /** Ids, of executions and sessions as of customers and engines, in UTF-16 units. */
@@ -11,7 +11,7 @@ export const secretCharactersMax = 16_384
 /** Codes, reasons and messages of the service in ledger, tables and summary. */
 export const textCharactersMax = 2_000
 
-/** The text itself, or its beginning and a mark, together as long as the bound. */
+/** The text itself, or its beginning and a mark, together as long as the limit. */
 export const cutText = (text: string, charactersMax = textCharactersMax): string => {
   if (text.length <= charactersMax) return text
   const mark = `… [cut: ${text.length} characters]`

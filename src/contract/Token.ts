@@ -1,6 +1,6 @@
 /**
- * Tickets and tokens (sections 2.6, 4.6, 4.7 and 4.12). A ticket is shown once and spent by its exchange;
- * `token_key` is the only copy of the caller's half of the key, so both are secrets wherever they stand.
+ * Tickets and tokens (sections 2.6, 4.6, 4.7 and 4.12). A ticket is shown once and used up by its exchange;
+ * `token_key` is the only copy of the caller's half of the key, so both are secrets everywhere.
  */
 import { Schema } from "effect"
 import { FeatureCode } from "./Engine.ts"
@@ -13,7 +13,7 @@ export const ExchangeRequest = Schema.Struct({ execution_id: Schema.String, tick
 /** 2.6 */
 export const TokenPair = open({ token_id: Schema.String, token_key: Schema.String })
 
-/** 2.6: `features` is the fixed list; a run with the token may ask for fewer, never for more. */
+/** 2.6: `features` is the fixed list; a run with the token may request fewer, never more. */
 export const TokenContext = open({
   engine_reference: Schema.String,
   app_id: Schema.String,
@@ -27,7 +27,7 @@ export const exchangedFields = { token: TokenPair, context: TokenContext }
 
 /**
  * 4.12: the body is not shown. Assumed here, in this one place: the body of 4.1 with the exchanged pair as
- * `token` where that has `parameters`. A service that wants another shape answers 422, and nothing ran.
+ * `token` instead of `parameters`. A service that wants another shape answers 422, and nothing ran.
  */
 export const TokenizedStartRequest = Schema.Struct({
   engine_reference: Schema.String,

@@ -1,6 +1,6 @@
 /**
- * Every enumeration of the reference, in its own words and order (sections 2, 3 and 6). These lists are the
- * only place where the words are spelled; schemas, tables of ends and the embedded service derive from them.
+ * Every enumeration of the reference, in its own words and order (sections 2, 3 and 6). The words appear
+ * only in these lists; schemas, tables of ends and the embedded service derive from them.
  */
 
 /** 2.1 */

@@ -1,6 +1,6 @@
 /**
- * A new version of a database file takes the old one's place: whole or not at all. Readers that have the old
- * file open keep their view of it. The steps are ordered so that a crash at any of them leaves the old or the
+ * Replaces a database file by a new version: completely or not at all. Readers that have the old file open
+ * keep their view of it. The steps are ordered so that a crash at any of them leaves either the old or the
  * new version.
  */
 import { closeSync, existsSync, openSync, readSync } from "node:fs"
@@ -26,7 +26,7 @@ const checkpoint = async (path: string): Promise<void> => {
   }
 }
 
-/** The file says of itself that it is a database: these bytes follow the checksum of its first block. */
+/** Whether the file says that it is a database: these bytes follow the checksum of its first block. */
 const isDatabase = (path: string): boolean => {
   const bytes = Buffer.alloc(12)
   const file = openSync(path, "r")
@@ -38,7 +38,7 @@ const isDatabase = (path: string): boolean => {
   return bytes.toString("latin1", 8) === "DUCK"
 }
 
-/** `mode` is that of the final file: 0600, or 0640 where the job shares its tables. */
+/** `mode` is that of the final file: 0600, or 0640 if the job shares its tables. */
 export const swapFiles = Effect.fnUntraced(function* (buildPath: string, finalPath: string, mode: number) {
   const files = yield* durableFiles
   const failed = (cause: unknown) => failureOf(`swap ${buildPath} -> ${finalPath}`, cause)

@@ -4,13 +4,13 @@
  */
 
 export interface DuckDbLimits {
-  /** Threads of one database; the night's own writers take 1, so that the machine stays usable. */
+  /** Threads of one database; a run's own writers take 1, so that the machine stays usable. */
   readonly threads?: number
   /** DuckDB's own spelling, such as `1GB`. */
   readonly memoryLimit?: string
   /** False closes all files but the database itself to SQL (no COPY, no read_parquet, no ATTACH). */
   readonly externalAccess?: boolean
-  /** Where DuckDB may spill what does not fit into memory. */
+  /** Where DuckDB may put what does not fit into memory. */
   readonly temporaryFolder?: string
 }
 
@@ -19,14 +19,14 @@ export const closedConfiguration = (limits: DuckDbLimits): Record<string, string
   autoinstall_known_extensions: "false",
   autoload_known_extensions: "false",
   allow_community_extensions: "false",
-  // An explicit INSTALL must not reach the network either: it looks into a folder that does not exist.
+  // An explicit INSTALL must not reach the network either: it looks in a folder that does not exist.
   custom_extension_repository: "/nonexistent",
-  // What was freed goes back to the system at once. Otherwise the allocator holds up to twice the memory limit.
+  // Freed memory goes back to the system at once; otherwise the allocator keeps up to twice the memory limit.
   allocator_bulk_deallocation_flush_threshold: "1MB",
   ...(limits.memoryLimit === undefined ? {} : { memory_limit: limits.memoryLimit }),
   ...(limits.temporaryFolder === undefined ? {} : { temp_directory: limits.temporaryFolder }),
   ...(limits.externalAccess === false ? { enable_external_access: "false" } : {}),
 })
 
-/** icu's settings are known only once a connection is there. */
+/** icu's settings exist only once there is a connection. */
 export const sessionSettings = "SET TimeZone = 'UTC'"

@@ -22,12 +22,9 @@ import type { Parameter } from "./Parameter.ts"
 export interface OpenOptions extends DuckDbLimits {
   /** A file, or `:memory:`. */
   readonly path: string
-  /** `read-only` fails where there is no file; `read-write` creates it. */
+  /** `read-only` fails if there is no file; `read-write` creates it. */
   readonly access: "read-only" | "read-write"
-  /**
-   * Statements that may be under way at once; more than one only helps statements that wait for each other's
-   * I/O.
-   */
+  /** Statements that may run at once; more than one only helps statements that wait for each other's I/O. */
   readonly statementsMax?: number
 }
 
@@ -39,7 +36,7 @@ export interface Column {
   readonly type: string
 }
 
-/** Cells stand in the order of `columns`, whose names are unique (a repeated name gets a suffix). */
+/** Cells are in the order of `columns`, whose names are unique (a repeated name gets a suffix). */
 export interface QueryResult {
   readonly columns: ReadonlyArray<Column>
   readonly rows: ReadonlyArray<ReadonlyArray<Json>>
@@ -52,7 +49,7 @@ export interface ChunkedResult<Chunk> {
 }
 
 export interface Connection {
-  /** Runs one or more statements and answers the number of rows the last one changed. */
+  /** Runs one or more statements and returns the number of rows the last one changed. */
   readonly run: (sql: string, parameters?: ReadonlyArray<Parameter>) => Effect.Effect<number, DuckDbFailed>
   /** The whole result in memory. */
   readonly query: (
@@ -64,11 +61,11 @@ export interface Connection {
     sql: string,
     parameters?: ReadonlyArray<Parameter>,
   ) => Effect.Effect<ReadonlyArray<Readonly<Record<string, Json>>>, DuckDbFailed>
-  /** Names and types of the columns a query would answer, without running it. */
+  /** Names and types of the columns a query would return, without running it. */
   readonly columnTypes: (sql: string) => Effect.Effect<ReadonlyArray<Column>, DuckDbFailed>
   /**
-   * A result too big for memory; on a session of its own, so temporary tables of this connection are not
-   * seen.
+   * A result too big for memory; it uses its own session, so temporary tables of this connection are not
+   * visible.
    */
   readonly stream: (
     sql: string,
@@ -91,8 +88,8 @@ export class DuckDb extends Context.Service<
     readonly open: (options: OpenOptions) => Effect.Effect<Connection, DuckDbFailed, Scope.Scope>
     /**
      * Publishes a finished file under its final name: checkpointed, without log, synced, renamed, folder
-     * synced. The file must not be open. `mode` is the final file's (default 0600). On failure the old
-     * version stands.
+     * synced. The file must not be open. `mode` is the final file's (default 0600). On failure, the old
+     * version is kept.
      */
     readonly atomicSwap: (
       buildPath: string,
@@ -114,7 +111,7 @@ export class DuckDb extends Context.Service<
         yield* Effect.scoped(
           Effect.gen(function* () {
             yield* claimPath(paths, resolve(buildPath), "read-write")
-            // Never left half-way by an interrupt: the steps are short, and their order is the promise.
+            // Never interrupted half-way: the steps are short, and their order is what makes them safe.
             yield* Effect.uninterruptible(swapFiles(buildPath, finalPath, mode))
           }),
         )
@@ -188,7 +185,7 @@ const openSession = Effect.fnUntraced(function* (instance: DuckDBInstance, state
     Effect.callback((resume) => {
       const progress = { started: false, settled: false, abandoned: false }
       limit(() => {
-        if (progress.abandoned) return Promise.reject(new Error("interrupted before it began"))
+        if (progress.abandoned) return Promise.reject(new Error("interrupted before it started"))
         progress.started = true
         return work(connection)
       }).then(

@@ -1,7 +1,7 @@
 /**
- * What went wrong in the database, in words that may be shown: the statement's beginning without parameter
- * values, and DuckDB's message without the data it likes to quote (a failed conversion names the value that
- * failed).
+ * What went wrong in the database, in words that may be shown: the beginning of the statement without
+ * parameter values, and DuckDB's message without the data it often quotes (a failed conversion names the
+ * value that failed).
  */
 import { Schema } from "effect"
 
@@ -32,7 +32,7 @@ export const failureOf = (
   })
 }
 
-/** Keeps the first line (the others repeat statement and data) and empties what it quotes. */
+/** Keeps the first line (the others repeat statement and data) and empties its quotes. */
 const withoutData = (text: string): string =>
   (text.split("\n", 1)[0] ?? "").replace(/'[^']*'?|"[^"]*"?/g, (quoted) => `${quoted[0]}…${quoted[0]}`)
 

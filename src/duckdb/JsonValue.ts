@@ -1,6 +1,6 @@
 /**
- * Values of a query result as JSON can carry them, without losing a digit: integers beyond 2^53 and decimals
- * are strings, times are ISO 8601 in UTC, lists are arrays, structs are objects, NULL is null.
+ * Values of a query result as JSON, without losing a digit: integers beyond 2^53 and decimals are strings,
+ * times are ISO 8601 in UTC, lists are arrays, structs are objects, NULL is null.
  */
 import {
   DuckDBArrayValue,

@@ -1,6 +1,6 @@
 /**
- * Values that stand for the `?` of a statement, with the SQL type each is bound as. A value that travels as a
- * parameter can never become SQL.
+ * Values for the `?` of a statement, with the SQL type each is bound as. A value passed as a parameter can
+ * never become SQL.
  */
 import {
   BIGINT,
@@ -18,7 +18,7 @@ import type { DuckDBType, DuckDBValue } from "@duckdb/node-api"
 /** Lists are VARCHAR[]. */
 export type Parameter = null | boolean | number | bigint | string | ReadonlyArray<string>
 
-/** Types are said outright: DuckDB would guess none from an empty list. */
+/** Types are explicit: DuckDB could not guess one from an empty list. */
 export const bound = (
   parameters: ReadonlyArray<Parameter>,
 ): [values?: Array<DuckDBValue>, types?: Array<DuckDBType>] => {

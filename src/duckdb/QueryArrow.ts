@@ -1,8 +1,8 @@
 /**
  * A query's result as an Arrow IPC stream, for readers that want types instead of text. DuckDB has no Arrow
  * output without an extension, so its vectors are copied into Arrow's buffers, batch by batch. Integers,
- * decimals, dates and times keep their types and every digit; what Arrow has no equal for here (structs,
- * maps, intervals) travels as text.
+ * decimals, dates and times keep their types and every digit; types without an Arrow equivalent here
+ * (structs, maps, intervals) become text.
  */
 import {
   DuckDBArrayValue,
@@ -57,7 +57,7 @@ interface Arrow {
   readonly fill: (values: Values) => Data
 }
 
-/** Runs a query and answers its result as one Arrow IPC stream; a batch holds at most 2,048 rows. */
+/** Runs a query and returns its result as one Arrow IPC stream; a batch holds at most 2,048 rows. */
 export const queryArrow = (
   connection: Connection,
   sql: string,
@@ -134,7 +134,7 @@ const numericArrow = (type: DuckDBType): Arrow | undefined => {
   }
 }
 
-/** Arrow's validity: one bit per value, absent where every value is there. */
+/** Arrow's validity: one bit per value, absent if no value is NULL. */
 const validity = (values: Values): { nullCount: number; nullBitmap: Uint8Array | null } => {
   const nullCount = values.reduce<number>((count, value) => (value === null ? count + 1 : count), 0)
   return { nullCount, nullBitmap: nullCount === 0 ? null : bits(values, (value) => value !== null) }

@@ -1,7 +1,7 @@
 /**
- * Names and strings as SQL text. Values belong into parameters; what cannot be one (table and column names,
- * paths in
- * `COPY`, settings) is quoted here and nowhere else, so that no name or value ever becomes a statement.
+ * Names and strings as SQL text. Values belong in parameters; what cannot be one (table and column names,
+ * paths in `COPY`, settings) is quoted here and nowhere else, so that no name or value ever becomes a
+ * statement.
  */
 
 /** A table's, column's or schema's name. NUL, which no name can hold, becomes U+FFFD. */

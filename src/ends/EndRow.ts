@@ -1,5 +1,5 @@
 /**
- * How a row of the table of ends is written: what the end means for the night, what it means in a sentence,
+ * How a row of the table of ends is written: what the end means for the run, what it means in a sentence,
  * and what to do next. Most rows are one of a few kinds, and each kind has its name here.
  */
 
@@ -17,7 +17,7 @@ export const actionNeeded: Readonly<Record<WhoActs, string>> = {
 export interface End {
   readonly outcome: Outcome
   readonly who_acts: WhoActs
-  /** A further execution in the same night may succeed. */
+  /** Another execution in the same run may succeed. */
   readonly retry: boolean
   /** These credentials are not sent again until they change or are released. */
   readonly opensBreaker: boolean
@@ -27,11 +27,11 @@ export interface End {
 export interface EndRow extends End {
   readonly means: string
   readonly next: string
-  /** The same reason of a task that is never started, where it means something else. */
+  /** The same reason for a task that is never started, if it means something else. */
   readonly unstarted?: Pick<End, "outcome" | "who_acts">
 }
 
-/** What a task with this outcome makes of its run's exit code; the highest of all tasks counts. */
+/** What a task with this outcome contributes to its run's exit code; the highest of all tasks counts. */
 export const exitOf = (outcome: Outcome): 0 | 3 | 4 =>
   outcome === "succeeded" ? 0 : outcome === "unfinished" ? 4 : 3
 
@@ -53,9 +53,9 @@ export const skipped = kind("skipped", "engineer")
 export const customerActs = kind("failed", "customer")
 export const engineerActs = kind("failed", "engineer")
 export const serviceActs = kind("unfinished", "service")
-/** The service must act, and may have done so before the night is over. */
+/** The service must act, and may have done so before the run ends. */
 export const temporary = kind("unfinished", "service", { retry: true })
-/** Nobody knows whether anything ran. */
+/** It is not known whether anything ran. */
 export const unknown = kind("unfinished", "engineer")
 /** The source refused the login. */
 export const rejected = kind("failed", "customer", { opensBreaker: true })

@@ -1,8 +1,7 @@
 /**
- * The table of ends: every reason that a task can end with, the service's own and ours, and what follows
- * from it. Whoever plans, executes, publishes or reports reads it here, and the tables for people are
- * generated from it. What a row does not say is decided here too: refused starts, refused logins, unlisted
- * values.
+ * The table of ends: every reason a task can end with, the service's own and ours, and what follows from
+ * it. Planning, execution, publishing and the report read it here, and the tables for people are generated
+ * from it. This module also decides what no row says: refused starts, refused logins, unlisted values.
  */
 import { Schema } from "effect"
 import { statusReasonsByCode } from "../contract/Vocabulary.ts"
@@ -16,7 +15,7 @@ import type { ServiceReason } from "./ServiceEnds.ts"
 export type Reason = ServiceReason | keyof typeof ownEnds
 export const ends: { readonly [R in Reason]: EndRow } = { ...serviceEnds, ...ownEnds }
 
-/** A word of the service, which may be one that nobody listed. */
+/** A word of the service, possibly one that the reference does not list. */
 const SaidReason = Schema.String.pipe(Schema.brand("SaidReason"))
 /** What a task is settled with: a reason of the table, or a word of the service. */
 export const SettledReason = Schema.Union([
@@ -29,7 +28,7 @@ export interface Verdict {
   readonly outcome: Outcome
   readonly reason: SettledReason
   readonly who_acts: WhoActs
-  /** For people, where the reason alone does not say enough; holds no value of a parameter. */
+  /** For people, if the reason alone does not say enough; contains no value of a parameter. */
   readonly message?: string
 }
 
@@ -39,17 +38,17 @@ const verdict = ({ outcome, who_acts }: Pick<EndRow, "outcome" | "who_acts">, re
   who_acts,
 })
 
-/** The verdict with a reason of the table. */
+/** The verdict for a reason of the table. */
 export const own = (reason: Reason): Verdict => verdict(ends[reason], reason)
 
-/** The same of a task that is never started. */
+/** The same for a task that is never started. */
 export const beforeStart = (reason: Reason): Verdict =>
   verdict(ends[reason].unstarted ?? ends[reason], reason)
 
-/** A success of which a body is not in the tables is none. */
+/** A success is not a success if one of its bodies is missing from the tables. */
 export const notInTables: Verdict = { ...own("ANSWER_UNUSABLE"), outcome: "partial" }
 
-/** Whether tasks end with this reason; else it may be one of a feature. */
+/** Whether tasks can end with this reason; otherwise it may be one of a feature. */
 export const isReason = (reason: string): reason is Reason => Object.hasOwn(ends, reason)
 
 /** The row of a reason of a task or a feature, if it has one. */
@@ -60,18 +59,18 @@ export const knownEnd = (reason: string): EndRow | undefined =>
       ? featureEnds[reason as keyof typeof featureEnds]
       : undefined
 
-/** What is told of any reason, listed or not. */
+/** The row for any reason, listed or not. */
 export const rowOf = (reason: string): EndRow => knownEnd(reason) ?? unlisted
 
 const serviceEnd = (reason: string): EndRow | undefined =>
   Object.hasOwn(serviceEnds, reason) ? serviceEnds[reason as ServiceReason] : undefined
 
-/** Whatever it says, a refused request is at fault itself: who wrote the job acts. */
+/** Whatever the reason, the refused request itself is at fault, so whoever wrote the job acts. */
 const requestAtFault = { outcome: "failed", who_acts: "engineer" } as const
 
 /**
- * Of a start that was refused before anything ran (section 4.1, 400, 404 and 422). Only what is a fault of
- * the service as the end of an execution is one here too.
+ * For a start that was refused before anything ran (section 4.1, 400, 404 and 422). Only reasons that mean
+ * a fault of the service at the end of an execution mean one here too.
  */
 export const verdictOfRefusal = (status_reason: string): Verdict => {
   if (status_reason === "ENGINE_UNKNOWN") return own(status_reason)
@@ -80,36 +79,36 @@ export const verdictOfRefusal = (status_reason: string): Verdict => {
   return verdict(isOfService ? listed : requestAtFault, SaidReason.make(status_reason))
 }
 
-/** Of a login that the source refused, tonight and in every later night: it is not sent again. */
+/** For a login that the source refused, in this run or an earlier one: it is not sent again. */
 export const verdictOfRejected = (reason: string): Verdict => {
   const listed = serviceEnd(reason)
   return verdict(listed?.opensBreaker === true ? listed : unlisted, SaidReason.make(reason))
 }
 
-/** Why an execution of ours was aborted by us. */
+/** Why we aborted one of our executions. */
 export const abortCauses = ["challenge", "max_wait", "deadline"] as const
 
 interface Closed {
   readonly status_code: string
   readonly status_reason: string
   readonly authentication_status?: string
-  /** Absent where the service no longer knows the execution. */
+  /** Absent if the service no longer knows the execution. */
   readonly landed?: object
 }
 
 export interface AttemptEnd {
   readonly verdict: Verdict
-  /** A further execution in the same night may succeed. */
+  /** Another execution in the same run may succeed. */
   readonly retry: boolean
-  /** With what its login was refused, or may have been: the login is not sent again. */
+  /** The reason with which its login was refused, or may have been: the login is not sent again. */
   readonly rejection: string | undefined
 }
 
 /**
- * What a closed execution came to. A reason outside its family, or a value that the reference does not list,
- * is `unlisted`. An abort of ours over a challenge means what the service's own end over a challenge means.
- * An `authentication_status` that is no acceptance rejects the login, whatever the end says; where the end
- * would say nothing of it, it is the end.
+ * How a closed execution ended. A reason outside its family, or a value that the reference does not list,
+ * is `unlisted`. If we abort because of a challenge, it means the same as when the service itself ends
+ * because of one. An `authentication_status` other than acceptance rejects the login, whatever the reason
+ * says; if the reason says nothing about the login, the refusal is the end.
  */
 export const endOfAttempt = (closed: Closed, abort: (typeof abortCauses)[number] | undefined): AttemptEnd => {
   const { status_code, status_reason, authentication_status } = closed
@@ -144,12 +143,12 @@ export const refusalOf = (authentication_status: string | undefined): string | u
 
 const openCodes: ReadonlySet<string> = new Set(["ONGOING", "ACTION_REQUIRED"])
 
-/** Whether a family of section 3.1 is one in which the run goes on. */
+/** Whether this family of section 3.1 means that the execution is still running. */
 export const isOpenCode = (status_code: string): boolean => openCodes.has(status_code)
 
 /**
- * Whether a family of section 3.1 is one in which the run is over. An unlisted family is not taken for an
- * end.
+ * Whether this family of section 3.1 means that the execution is over. An unlisted family does not count as
+ * an end.
  */
 export const isTerminal = (status_code: string | undefined): boolean =>
   status_code !== undefined && Object.hasOwn(statusReasonsByCode, status_code) && !isOpenCode(status_code)

@@ -1,12 +1,12 @@
 /**
- * The service's words for what became of one feature (section 2.4), each with its row: coverage tells them. A
- * feature does not change its run's exit code; its task does.
+ * The service's words for the outcome of one feature (section 2.4), each with its row, for the table
+ * `coverage`. A feature does not change its run's exit code; its task does.
  */
 import type { FeatureStatusReason } from "../contract/Vocabulary.ts"
 import { unlisted } from "./ServiceEnds.ts"
 import * as Row from "./EndRow.ts"
 
-/** Open, or stopped with its execution: what its task came to counts. */
+/** Open, or stopped with its execution: the outcome of its task counts. */
 const ofTask = undefined
 const report = "Report the engine."
 
@@ -42,21 +42,24 @@ export const featureEnds: { readonly [R in FeatureStatusReason]: Row.EndRow | un
     "Correct them in the job; `nightjar plan` names the fields.",
   ),
   FEATURE_COMPLETED: Row.succeeded("The feature was read.", "Nothing to do."),
-  FEATURE_PARTIAL: Row.partial("The feature was read in part.", report),
+  FEATURE_PARTIAL: Row.partial("The feature was partly read.", report),
   FEATURE_FAILED: Row.engineerActs("The engine failed to read the feature.", report),
-  FEATURE_DISABLED: Row.engineerActs("The feature is switched off.", "Take it out of the job."),
+  FEATURE_DISABLED: Row.engineerActs("The feature is disabled.", "Remove it from the job."),
   FEATURE_NOT_IMPLEMENTED: Row.engineerActs(
     "The engine does not have the feature.",
-    "Take it out of the job.",
+    "Remove it from the job.",
   ),
   FEATURE_TEMPORARY_ERROR: Row.serviceActs(
     "The feature could not be read at that time.",
     "`nightjar rerun` tries again.",
   ),
-  FEATURE_INTERNAL_ERROR: Row.engineerActs("The service had an internal error over the feature.", report),
+  FEATURE_INTERNAL_ERROR: Row.engineerActs(
+    "The service had an internal error while reading the feature.",
+    report,
+  ),
 }
 
-/** Undefined where the end of its task counts. A value that the reference does not list is no success. */
+/** Undefined if the end of its task counts. A value that the reference does not list is not a success. */
 export const featureEnd = (reason: string | undefined): Row.EndRow | undefined => {
   if (reason === undefined) return undefined
   return Object.hasOwn(featureEnds, reason) ? featureEnds[reason as FeatureStatusReason] : unlisted

@@ -1,6 +1,7 @@
 /**
  * Ends that the service has no word for, in the same spelling: of starts and executions that it lost, of
- * results that are not all here, and of tasks that are not started. A reason stands here or it is none.
+ * results that are not all here, and of tasks that are not started. A reason that is not listed here does
+ * not exist.
  */
 import * as Row from "./EndRow.ts"
 
@@ -8,17 +9,20 @@ const isKept = "The execution is kept at the service; the next run reads it agai
 const newTicket = "Log in with parameters, then run `nightjar tokens exchange`."
 
 export const ownEnds = {
-  /** Of a task that is not settled yet; never a fact. */
+  /** For a task that is not settled yet; never a fact. */
   IN_PROGRESS: Row.serviceActs("The task has not finished yet.", "`nightjar run` resumes it."),
-  /** An older night was collected; this task had not begun in it. */
-  NIGHT_OVER: Row.serviceActs("Its night was over before the task began.", "A new run starts it."),
+  /** An older run was collected; this task had not begun in it. */
+  NIGHT_OVER: Row.serviceActs(
+    "The run was already over when the task would have begun.",
+    "The next run starts it.",
+  ),
   DEADLINE_REACHED: Row.serviceActs(
-    "The deadline came before the task could finish.",
+    "The deadline passed before the task could finish.",
     "`nightjar run` tries again; start earlier if it happens often.",
   ),
   START_UNKNOWN: Row.unknown(
-    "The answer to the start was lost twice, so nobody knows whether it ran.",
-    "The next night starts it again; `nightjar rerun` does so now.",
+    "The answer to the start was lost twice, so it is not known whether it ran.",
+    "The next run starts it again; `nightjar rerun` starts it now.",
   ),
   /** The start was refused in a way that the reference does not list. */
   UNEXPECTED_ANSWER: Row.engineerActs(
@@ -27,45 +31,45 @@ export const ownEnds = {
   ),
   /** The service did not answer for as long as the task could wait. */
   SERVICE_UNREACHABLE: Row.serviceActs(
-    "The service did not answer in time; what runs there goes on.",
+    "The service did not answer in time; an execution that is running there continues.",
     "`nightjar run` resumes it.",
   ),
-  /** The service would not abort an execution whose time was over. */
+  /** The service did not abort an execution whose time was up. */
   NOT_STOPPABLE: Row.serviceActs(
-    "The service did not stop the execution when its time was over.",
+    "The service did not stop the execution when its time was up.",
     "`nightjar run` resumes it.",
   ),
   /** The id of the execution shows another external id, customer or engine. */
   NOT_OURS: Row.engineerActs(
-    "The execution's id belongs to somebody else's run, which was left alone.",
+    "The execution's id belongs to somebody else's run, which was not touched.",
     "Report the id and the task to the service.",
   ),
-  /** A state read answers 404. */
+  /** A read of the state answers 404. */
   EXECUTION_GONE: Row.serviceActs(
     "The service no longer knows the execution.",
     "`nightjar run` starts it again.",
   ),
   RESULTS_PARTIAL: Row.serviceActs(
-    "The results were not final in time; they are published as they are.",
+    "The results did not become final in time; they are published as they are.",
     "`nightjar run` reads them again.",
   ),
   RECORDS_UNREACHABLE: Row.partial(
-    "Records that were counted, or could not be counted, cannot be read.",
+    "Some records cannot be read, or it is not known how many there are.",
     isKept,
   ),
-  /** Final results hold fewer records of a family than were counted. */
-  RECORDS_SHORT: Row.partial("The final results hold fewer records than were counted.", isKept),
+  /** Final results contain fewer records of a family than were counted. */
+  RECORDS_SHORT: Row.partial("The final results contain fewer records than the service counted.", isKept),
   /**
-   * An answer breaks a bound, or we failed over it: what it was about stays at the service. Where it was an
+   * An answer exceeds a limit, or our code failed on it: its execution stays at the service. If it was an
    * engine's form, nothing was started.
    */
   ANSWER_UNUSABLE: Row.engineerActs(
-    "An answer cannot be used; if it was about an execution, that is kept at the service.",
+    "An answer cannot be used; an execution that it was about is kept at the service.",
     "Report it; `nightjar explain TASK` says why and what was kept.",
   ),
   ENGINE_UNKNOWN: Row.skipped(
     "The service has no such engine.",
-    "Correct the reference; `nightjar engines list` shows them all.",
+    "Correct the reference; `nightjar engines list` lists all engines.",
   ),
   /** A listed flow session that the service does not know, or that its customer never started (404, 412). */
   SESSION_UNKNOWN: Row.engineerActs(
@@ -77,12 +81,12 @@ export const ownEnds = {
     "Set it; `nightjar doctor JOB` names what is missing.",
   ),
   TOKENS_UNAVAILABLE: Row.engineerActs(
-    "The task needs the token store, and the job names no key for it.",
-    "Give the job `tokens: { key: env:NAME }`.",
+    "The task needs the token store, but the job names no key for it.",
+    "Add `tokens: { key: env:NAME }` to the job.",
   ),
-  /** Also a start with a stored token that answers 404: another application's token, or none (4.7). */
+  /** Also for a start with a stored token that answers 404: another application's token, or none (4.7). */
   TOKEN_UNKNOWN: Row.engineerActs(
-    "There is no such token, here or at the service.",
+    "There is no such token, either here or at the service.",
     "`nightjar tokens list` shows what is stored.",
   ),
   TOKEN_MISMATCH: Row.engineerActs(
@@ -92,8 +96,11 @@ export const ownEnds = {
   TOKEN_EXPIRED: Row.engineerActs("The token is older than 90 days.", newTicket),
   TOKEN_DROPPED: Row.engineerActs("The token was rejected or revoked, and is no longer used.", newTicket),
   TOKEN_FEATURES: Row.engineerActs(
-    "The token allows none of the features that the task asks for.",
+    "The token covers none of the features that the task requests.",
     "Revoke it with `nightjar tokens revoke`, then log in with parameters for a new one.",
   ),
-  TOKEN_UNREADABLE: Row.engineerActs("The stored token cannot be opened: its entry was changed.", newTicket),
+  TOKEN_UNREADABLE: Row.engineerActs(
+    "The stored token cannot be decrypted: its entry was changed.",
+    newTicket,
+  ),
 } satisfies Readonly<Record<string, Row.EndRow>>

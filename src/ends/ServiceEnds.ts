@@ -1,7 +1,7 @@
 /**
- * The service's own words for the end of an execution (section 3.1), each with its row: complete, so that a
- * reason which the contract gains does not compile until it has one. Those of `ONGOING` and `ACTION_REQUIRED`
- * end nothing.
+ * The service's own words for the end of an execution (section 3.1), each with its row. The table is
+ * complete: if the contract gains a reason, it does not compile until the reason has a row. The reasons of
+ * `ONGOING` and `ACTION_REQUIRED` are not ends.
  */
 import type { StatusCode, statusReasonsByCode } from "../contract/Vocabulary.ts"
 import * as Row from "./EndRow.ts"
@@ -11,20 +11,23 @@ export type ServiceReason = (typeof statusReasonsByCode)[ClosedCode][number]
 
 const later = "`nightjar run` tries again."
 const sameLogin = "The login is not sent again until it changes or is released."
-const nextLogin = "The next run logs in with the job's parameters; without any, exchange a new ticket."
+const nextLogin = "The next run logs in with the job's parameters; if it has none, exchange a new ticket."
 const interactive = "Run it in an interactive session with the customer."
 
 export const serviceEnds: { readonly [R in ServiceReason]: Row.EndRow } = {
   COMPLETED: Row.succeeded("Everything was read.", "Nothing to do."),
   PARTIAL: Row.partial(
-    "Some features brought no data.",
+    "Some features returned no data.",
     "`nightjar explain TASK` shows which; report the engine.",
   ),
   FAILED: Row.engineerActs(
     "The engine read nothing from the source.",
     "Report it with the execution's id; one rerun may help.",
   ),
-  CLIENT_CANCELLED: Row.serviceActs("It ran until `max_wait` or the deadline and was aborted.", later),
+  CLIENT_CANCELLED: Row.serviceActs(
+    "It was still running at `max_wait` or the deadline and was aborted.",
+    later,
+  ),
   USER_CANCELLED: Row.customerActs("The customer cancelled it.", "Ask the customer before you rerun it."),
   ACTION_TIMEOUT: Row.customerActs(
     "The source asked the customer for something and got no answer in time.",
@@ -36,7 +39,7 @@ export const serviceEnds: { readonly [R in ServiceReason]: Row.EndRow } = {
   ),
   CUSTOMER_INTERVENTION_REQUIRED: {
     ...Row.customerActs(
-      "The source asks for the customer in person, or the engine needs a person at every run.",
+      "The source asks for the customer in person, or the engine needs a person in every run.",
       interactive,
     ),
     unstarted: { outcome: "skipped", who_acts: "engineer" },
@@ -44,7 +47,7 @@ export const serviceEnds: { readonly [R in ServiceReason]: Row.EndRow } = {
   SYSTEM_CANCELLED: Row.temporary("The service cancelled the execution.", later),
   INCORRECT_CREDENTIALS: Row.rejected(
     "The source refused the credentials.",
-    `Ask the customer for the right ones. ${sameLogin}`,
+    `Ask the customer for the correct ones. ${sameLogin}`,
   ),
   INCORRECT_MFA: Row.rejected(
     "The source refused the second factor.",
@@ -63,7 +66,7 @@ export const serviceEnds: { readonly [R in ServiceReason]: Row.EndRow } = {
     `Ask the customer to set one and tell you. ${sameLogin}`,
   ),
   MANUAL_INTERVENTION: Row.rejected(
-    "The source wants something confirmed by hand.",
+    "The source wants the customer to confirm something.",
     `Ask the customer to log in there once and confirm it. ${sameLogin}`,
   ),
   INCOMPATIBLE_ACCESS: Row.rejected(
@@ -91,15 +94,15 @@ export const serviceEnds: { readonly [R in ServiceReason]: Row.EndRow } = {
     "Report it with the execution's id.",
   ),
   ENCRYPTION_ERROR: Row.engineerActs(
-    "The service cannot decrypt a value that it was sent.",
+    "The service cannot decrypt a value it was sent.",
     "Encrypt the value again with the service's newest key.",
   ),
   T10N_FORBIDDEN: Row.engineerActs(
-    "The application may not tokenize.",
-    "Turn `tokenized_access` off, or ask the service for the right.",
+    "The application is not allowed to tokenize.",
+    "Turn `tokenized_access` off, or ask the service for permission.",
   ),
   T10N_NOT_AVAILABLE: Row.engineerActs("The engine cannot tokenize.", "Turn `tokenized_access` off."),
-  T10N_REJECTED: Row.engineerActs("The token is revoked or broken, and is no longer used.", nextLogin),
+  T10N_REJECTED: Row.engineerActs("The token is revoked or invalid, and is no longer used.", nextLogin),
   T10N_EXCEPTION: Row.engineerActs(
     "The service cannot read the credentials behind the token, which is no longer used.",
     nextLogin,
@@ -113,15 +116,15 @@ export const serviceEnds: { readonly [R in ServiceReason]: Row.EndRow } = {
   ALREADY_EXECUTING: Row.temporary("Another execution of this customer and engine was running.", later),
   ENGINE_BANNED: Row.temporary(
     "The source has banned the engine's address.",
-    "`nightjar run` tries again; report it if it stays so.",
+    "`nightjar run` tries again; report it if this continues.",
   ),
   AUTO_CAPTCHA_ERROR: Row.temporary("The engine did not solve a captcha.", later),
   PROXY_ERROR: Row.temporary("The service's proxy failed.", later),
-  NETWORK_ERROR: Row.temporary("The service did not reach the source.", later),
+  NETWORK_ERROR: Row.temporary("The service could not reach the source.", later),
   INTERNAL_ERROR: Row.temporary("The service had an internal error.", later),
 }
 
-/** Whatever the reference does not list may be a refused login: no second try, an engineer looks. */
+/** An unlisted reason may be a refused login: no second try, and an engineer investigates. */
 export const unlisted = Row.unclear(
   "The service's reference does not list this reason.",
   "Find out what it means; `nightjar credentials release` allows the login again.",

@@ -1,7 +1,7 @@
 /**
  * The life of one execution as decisions: what a start answer, a state answer or a failed call means, and
- * what follows. Pure and complete over the port's answers; `StartAttempt.ts` and
- * `FollowAttempt.ts` carry the decisions out.
+ * what follows. Pure, and complete over the port's answers; `StartAttempt.ts` and `FollowAttempt.ts` carry
+ * the decisions out.
  */
 import type { Duration } from "effect"
 import type { Access, ExecutionId, SessionId } from "../contract/Ids.ts"
@@ -11,8 +11,8 @@ import { isOpenCode, isTerminal } from "../ends/Ends.ts"
 import type { Reason } from "../ends/Ends.ts"
 
 /**
- * What a start answer means, in the words of its fact (`StartAnswered`). Only `lost` leaves it open whether
- * an execution exists; `unusable` is answered, so that it is never sent again.
+ * What a start answer means, in the words of its fact (`StartAnswered`). Only `lost` leaves open whether an
+ * execution exists; `unusable` is an answer, so the start is never sent again.
  */
 export type Started =
   | {
@@ -33,7 +33,7 @@ export type Started =
   | { readonly answer: "unusable"; readonly http_status: number }
   | { readonly answer: "lost"; readonly http_status: number | undefined }
 
-/** A 409 that may be about our own run: only the state of that execution tells whose it is. */
+/** A 409 that may be about our own run: only the state of that execution shows whose it is. */
 export interface Conflict {
   readonly answer: "conflict"
   readonly execution_id: ExecutionId
@@ -45,7 +45,7 @@ export const foreign = { answer: "foreign", http_status: 409 } as const
 export const readStart = (
   sent: {
     readonly external_execution_id: string
-    /** A token logs in: then 404 speaks of the token, as that of 4.7 does. */
+    /** A token logs in: then 404 is about the token, as in 4.7. */
     readonly withToken?: boolean
   },
   answer: StartAnswer | CallFailure,
@@ -62,7 +62,7 @@ export const readStart = (
     case "AlreadyExecuting": {
       const { execution_id, session_id, external_execution_id } = answer.view
       if (execution_id === undefined || answer.body.unusable !== undefined) return foreign
-      // Whose external id a 409 carries is not shown: ours may be an echo of the request.
+      // Which external id a 409 carries is not shown: ours may be an echo of the request.
       return external_execution_id === undefined || external_execution_id === sent.external_execution_id
         ? { answer: "conflict", execution_id, session_id }
         : foreign
@@ -100,13 +100,13 @@ const notCreated = (http_status: number | undefined, retry_after?: Duration.Dura
   ({ answer: "not_created", http_status, retry_after, isEngineAway: false }) as const
 
 /**
- * How a start with a token looks is not shown (4.12): a service that wants another form, or has no such
- * endpoint, answers so, and nothing ran. What a 404 says is about the token itself.
+ * The reference does not show a start with a token (4.12): a service that wants another form, or has no
+ * such endpoint, gives these answers, and nothing ran. A 404 is about the token itself.
  */
 export const refusesTokenizedStart = (http_status: number): boolean =>
   http_status === 405 || http_status === 415 || http_status === 422
 
-/** What a look at an open execution means. */
+/** What a poll of an open execution means. */
 export type Looked =
   | { readonly _tag: "Working"; readonly view: StateView }
   | {
@@ -115,14 +115,14 @@ export type Looked =
       readonly status_code: string
       readonly status_reason: string
     }
-  /** The source asks for a person; nobody answers at night. */
+  /** The source asks for a person; nobody can answer at night. */
   | { readonly _tag: "Challenge" }
   | { readonly _tag: "Gone" }
 
 /**
- * Section 4.2. `is_closed` decides; where it is missing, or where 200 carries the rejection of a request, the
- * family does. A value that the reference does not list never ends a run by itself, and a 200 that says
- * nothing at all ends nothing: the next look will say more.
+ * Section 4.2. `is_closed` decides; if it is missing, or if a 200 carries the rejection of a request, the
+ * family decides. A value that the reference does not list never ends an execution by itself, nor does an
+ * empty 200: the next poll will show more.
  */
 export const readState = (answer: StateAnswer): Looked => {
   switch (answer._tag) {
@@ -151,7 +151,7 @@ export const readState = (answer: StateAnswer): Looked => {
 const saysOver = ({ is_closed, status_code }: StateView): boolean =>
   is_closed === undefined && status_code !== undefined && !isOpenCode(status_code)
 
-/** What a run is known by: who started it says so in each of these. */
+/** The fields that identify a run, as set by whoever started it. */
 export interface RunIdentity extends Access {
   readonly external_execution_id: string
 }
@@ -167,7 +167,7 @@ export const isStranger = (answer: StateAnswer, ours: RunIdentity): boolean => {
 
 /**
  * Whether a state is that of our own run: it names our external id, and nothing in it is somebody else's. A
- * state that names none, or a challenge without its state, proves nothing.
+ * state without an external id, or a challenge without its state, proves nothing.
  */
 export const isOurs = (answer: StateAnswer, ours: RunIdentity): boolean =>
   "view" in answer &&
@@ -175,15 +175,15 @@ export const isOurs = (answer: StateAnswer, ours: RunIdentity): boolean =>
   !isStranger(answer, ours)
 
 /**
- * After an abort the state is read again in every case; only "not stoppable" asks to abort once more first.
+ * After an abort, the state is always read again; only "not stoppable" is followed by another abort first.
  */
 export const readAbort = (answer: AbortAnswer | CallFailure): "look" | "again" =>
   answer === "aborted" || answer === "already_closed" || answer === "not_found" ? "look" : "again"
 
-/** Where an attempt of the ledger goes on after a restart. */
+/** Where an attempt in the ledger continues after a restart. */
 export type Resumption =
   | { readonly _tag: "Start" }
-  /** The answer is not known: ask once more with the same external id. */
+  /** The answer is not known: send the start once more with the same external id. */
   | { readonly _tag: "Probe" }
   | { readonly _tag: "GiveUpStart" }
   /** Answered with the id of another attempt's execution. */
@@ -195,7 +195,7 @@ export type Resumption =
     }
   | { readonly _tag: "Closed" }
   | { readonly _tag: "NeverStarted"; readonly status_reason: string }
-  /** The start was answered, and nothing can be made of the answer. */
+  /** The start was answered, but the answer cannot be used. */
   | { readonly _tag: "Unusable" }
 
 export const resumeAttempt = (attempt: AttemptState): Resumption => {

@@ -1,6 +1,6 @@
 /**
- * What one attempt needs to know, and what every step of it does: landing the bodies that it is answered
- * with.
+ * What one attempt needs to know, and what all its steps share: the function that lands the bodies of the
+ * answers that it gets.
  */
 import type { Duration } from "effect"
 import { Clock, Effect } from "effect"
@@ -17,15 +17,15 @@ import type { AttemptKeys } from "../ledger/FactKeys.ts"
 export interface AttemptOrder extends AttemptKeys, Access {
   readonly external_execution_id: string
   readonly fingerprint: string | undefined
-  /** The stored token that logs in; absent where parameters do. */
+  /** The stored token that logs in; absent if parameters do. */
   readonly token_id?: string
   /** Answers that this task could not use before. */
   readonly refused: ReadonlyArray<typeof AnswerRefused.Type>
-  /** What the newest state said of the login. */
+  /** What the newest state said about the login. */
   readonly login: { status: string | undefined }
   readonly polling: { readonly min: Duration.Duration; readonly max: Duration.Duration }
   readonly max_wait: Duration.Duration
-  /** Clock time at which whatever is open is aborted. */
+  /** Clock time at which an open execution is aborted. */
   readonly deadlineAt: number | undefined
 }
 

@@ -1,7 +1,7 @@
 /**
- * Deletes at the service what is safe here: only closed executions of settled tasks whose bodies the newest
- * published version holds, each with its receipt, each intent in the ledger before the request (section 4.5).
- * 204 and 404 count; what cannot be deleted now stays pending for the next run.
+ * Deletes at the service what is safe here: only closed executions of settled tasks whose bodies are in the
+ * newest published version, each with its receipt, each intent in the ledger before the request (section
+ * 4.5). 204 and 404 count as deleted; what cannot be deleted now stays pending for the next run.
  */
 import { Clock, Duration, Effect } from "effect"
 import type { ExecutionId, RunId, TaskId } from "../contract/Ids.ts"
@@ -15,13 +15,13 @@ import { defectOf } from "./Quarantine.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 import { answeredBy } from "./Ending.ts"
 
-/** Deletions under way at once, and tries of each. */
+/** How many deletions run at once, and how often each is tried. */
 const deletionsAtOnce = 16
 const triesMax = 6
-/** 409 "still running" of an execution that was read as closed: the service is asked this often. */
+/** How often a deletion is repeated if an execution that was read as closed answers 409 "still running". */
 const stillRunningMax = 3
 const stillRunningWaits: WaitPolicy = { base: Duration.seconds(4), max: Duration.seconds(8), jitter: 0 }
-/** So many without an answer one after another, and the rest is left pending: the service is away. */
+/** After this many unanswered deletions in a row, the rest stays pending: the service is unreachable. */
 const failedInARowMax = 32
 
 export interface DueDeletion {
@@ -31,8 +31,8 @@ export interface DueDeletion {
 }
 
 /**
- * The executions of a run that may be deleted now: pure. Settled tasks only, and never without a receipt of
- * published bodies that alone prove that all of it is here.
+ * The executions of a run that may be deleted now: pure. Only of settled tasks, and only with a receipt of
+ * published bodies that alone prove that everything is here.
  */
 export const dueDeletions = (run: RunState): ReadonlyArray<DueDeletion> => {
   const receipts = new Map(
@@ -56,12 +56,12 @@ const mayDelete = (run: RunState, task: TaskState, attempt: AttemptState): boole
   if (task.settled === undefined || !attempt.drained) return false
   if (closed?.fact.landed === undefined || (deletion !== undefined && deletion.outcome !== "pending"))
     return false
-  // What was learnt after the publication is not in it.
+  // What was learnt after the publication is not part of it.
   const published = run.published?.seq ?? -Infinity
   return closed.seq < published && task.settled.seq < published
 }
 
-/** Executions that are to be deleted and are still at the service, as far as is known. */
+/** Executions that are to be deleted and, as far as is known, are still at the service. */
 export const pendingDeletions = (run: RunState): number =>
   [...run.tasks.values()]
     .filter((task) => task.settled !== undefined)
@@ -77,7 +77,8 @@ export const deleteExecutions = Effect.fn("DeleteExecutions.delete")(function* (
   let failedInARow = 0
   const deleteNext = Effect.fnUntraced(function* (due: DueDeletion) {
     if (failedInARow >= failedInARowMax || (yield* Clock.currentTimeMillis) >= untilAt) return
-    // A defect over one answer costs that deletion: it stays pending, and the next run asks again.
+    // A defect while handling one answer affects only that deletion: it stays pending, and the next run
+    // tries again.
     const isFailure = yield* Effect.catchCause(deleteOne(run.started.run_id, due, untilAt), (cause) =>
       defectOf(cause) === undefined ? Effect.failCause(cause) : Effect.as(Effect.logDebug(cause), true),
     )
@@ -86,7 +87,7 @@ export const deleteExecutions = Effect.fn("DeleteExecutions.delete")(function* (
   yield* Effect.forEach(dueDeletions(run), deleteNext, { concurrency: deletionsAtOnce, discard: true })
 })
 
-/** Deletes one execution; true when the service failed to answer. */
+/** Deletes one execution; true if the service failed to answer. */
 const deleteOne = Effect.fnUntraced(function* (
   run_id: RunId,
   { task_id, execution_id, landed_sha256 }: DueDeletion,

@@ -1,7 +1,7 @@
 /**
- * The proof that everything an execution counted is here: per family, what `products_count` says against what
- * was landed. Pure, and made twice of the same evidence: when the results were read, for the verdict, and
- * from landing alone, by publication and by `verify`. Nothing is deleted at the service without it.
+ * The proof that everything an execution counted is here: for each family, `products_count` compared with
+ * what was landed. Pure, and made twice from the same evidence: when the results are read, for the verdict,
+ * and from landing alone, by publishing and by `verify`. Nothing is deleted at the service without it.
  */
 import { productOf, subFamilyOf } from "../contract/ProductsCount.ts"
 import type { ProductsCount } from "../contract/ProductsCount.ts"
@@ -11,7 +11,7 @@ import type { ProofLine } from "../ledger/Fact.ts"
 import { tallyData } from "../records/Tally.ts"
 import type { Tally } from "../records/Tally.ts"
 
-/** The newest body of one source: what it holds, and whether it says that nothing of it changes any more. */
+/** The newest body of one source: what it contains, and whether it says that it is final. */
 export interface SourceFinding {
   readonly source: ResultsSource
   readonly isFinal: boolean
@@ -27,9 +27,9 @@ export const findingOf = (source: ResultsSource, body: unknown): SourceFinding =
 export interface DrainProof {
   /** Everything counted is landed in a final body. */
   readonly isWhole: boolean
-  /** Absent where the count cannot be read: then `families` holds what was landed, uncounted. */
+  /** Absent if the count cannot be read: then `families` lists what was landed, uncounted. */
   readonly isCounted: boolean
-  /** In the order of the count; `counted` is absent for a family that was landed and not counted. */
+  /** In the order of the count; `counted` is absent for a family that was landed but not counted. */
   readonly families: ReadonlyArray<ProofLine>
 }
 
@@ -51,11 +51,11 @@ const countedBy = (
   return groups
 }
 
-/** The most that one source landed of a family: two may show the same records, so they do not add up. */
+/** The most records of a family from one source: two may show the same ones, so they are not added up. */
 const landedOf = (findings: ReadonlyArray<SourceFinding>, family: string): number =>
   Math.max(0, ...findings.map(({ tally }) => tally.bySubFamily.get(family) ?? 0))
 
-/** Whether one final body of this source holds all that was counted of a family. */
+/** Whether one final body of this source contains everything counted of a family. */
 const covers = (
   { source, isFinal: final, tally }: SourceFinding,
   counts: Readonly<Record<string, number>>,
@@ -79,11 +79,11 @@ const covers = (
   }
 }
 
-/** Without a count only a source that may bring everything, and whose word was accepted, proves anything. */
+/** Without a count, only a source that may return everything, and is trusted to, proves anything. */
 const isTakenAtItsWord = ({ source, isFinal: final }: SourceFinding): boolean =>
   final && source.counts === "none" && source.families.includes("*")
 
-/** The families of all findings that nothing was counted of; they are here, and ask for no proof. */
+/** The landed families that were not counted; they need no proof. */
 const uncounted = (
   findings: ReadonlyArray<SourceFinding>,
   counted: ReadonlySet<string>,
@@ -110,7 +110,7 @@ export const proveDrain = (count: ProductsCount, findings: ReadonlyArray<SourceF
   return { isWhole, isCounted: true, families: [...lines, ...uncounted(findings, new Set(groups.keys()))] }
 }
 
-/** Whether a further source may still bring something that no body so far holds whole. */
+/** Whether another source may still return something that no body so far contains completely. */
 export const isWanted = (
   source: ResultsSource,
   count: ProductsCount,
@@ -125,7 +125,7 @@ export const isWanted = (
   )
 }
 
-/** More records than were counted; of a family that a readable count does not name, all of them. */
+/** More records than were counted; for a family that a readable count does not name, all of them. */
 export const surplusOf = (families: ReadonlyArray<ProofLine>): number =>
   sumOf(families.map(({ counted = 0, landed }) => Math.max(0, landed - counted)))
 

@@ -1,29 +1,29 @@
 /**
- * How a night ends on time, whatever is running: seconds after the deadline every call is answered or given
- * up, and a little later what has not ended by itself is cut off. What nobody could wait for is left at the
- * service for the next run.
+ * How a run ends on time, whatever is running: seconds after the deadline, every call is answered or
+ * abandoned, and a little later anything still running is cut off. What there was no time for is left at
+ * the service for the next run.
  */
 import { Clock, Duration, Effect } from "effect"
 import { AnswerLost, NotSent, Service } from "../client/Service.ts"
 import type { CallFailure } from "../client/Service.ts"
 
 /**
- * How long a run that has no more time may still talk to the service: to stop an execution and see it
- * stopped (four looks at the default `polling.min`), and to read its results once.
+ * How long a run whose time is up may still talk to the service: to stop an execution and see it stopped
+ * (four polls at the default `polling.min`), and to read its results once.
  */
 export const lastAnswerWithin = Duration.seconds(20)
-/** What one of these last calls may take, so that one without an answer leaves time for others. */
+/** What one of these last calls may take, so that an unanswered one leaves time for others. */
 export const lastCallWithin = Duration.seconds(5)
-/** How long after the deadline everything is over but the publication: ten seconds more, to write it down. */
+/** How long after the deadline everything except publishing is over: ten more seconds, to write it down. */
 export const cutWithin = Duration.seconds(30)
 
-/** Clock times of a night that has a deadline before it. */
+/** Clock times of a run that has a deadline ahead of it. */
 export interface Ending {
   readonly lastAnswerAt: number
   readonly cutAt: number
 }
 
-/** A run that is taken up after its deadline collects what is left, and has the time that each task has. */
+/** A run that is resumed after its deadline collects what is left; each task has its usual time. */
 export const endingOf = (deadlineAt: number | undefined, now: number): Ending | undefined =>
   deadlineAt === undefined || deadlineAt <= now
     ? undefined
@@ -32,7 +32,7 @@ export const endingOf = (deadlineAt: number | undefined, now: number): Ending | 
         cutAt: deadlineAt + Duration.toMillis(cutWithin),
       }
 
-/** A call that is given up at a moment: its answer is lost then, and later it is not even sent. */
+/** A call that is abandoned at a given time: its answer is then lost; after that time it is not even sent. */
 export const answeredBy = <A, R, E = never>(
   call: Effect.Effect<A, CallFailure | E, R>,
   untilAt: number,
@@ -41,13 +41,13 @@ export const answeredBy = <A, R, E = never>(
     ? call
     : Effect.flatMap(Clock.currentTimeMillis, (now) => {
         const lost = () =>
-          Effect.fail(new AnswerLost({ message: "there was no answer before the time was over" }))
+          Effect.fail(new AnswerLost({ message: "there was no answer before the time was up" }))
         return untilAt <= now
-          ? Effect.fail(new NotSent({ message: "the time was over; nothing was sent" }))
+          ? Effect.fail(new NotSent({ message: "the time was up; nothing was sent" }))
           : Effect.timeoutOrElse(call, { duration: untilAt - now, orElse: lost })
       })
 
-/** The service of a night that ends: every call is given up at that moment. */
+/** The service for a run that is ending: every call is abandoned at that time. */
 export const serviceUntil = (service: Service["Service"], untilAt: number): Service["Service"] => {
   const by = <A, E = never>(call: Effect.Effect<A, CallFailure | E>) => answeredBy(call, untilAt)
   return Service.of({

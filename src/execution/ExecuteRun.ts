@@ -1,7 +1,7 @@
 /**
- * Runs the tasks of one run to their verdicts: one fiber a task, slots and conflicts by the Schedule, every
- * decision by the pure modules of this room. Failing to write ledger or landing stops the whole run; what the
- * service does never does.
+ * Runs the tasks of one run to their verdicts: one fiber per task, slots and conflicts by the Schedule,
+ * every decision by the pure modules of this room. A failure to write the ledger or landing stops the whole
+ * run; nothing that the service does ever stops it.
  */
 import { Clock, Effect, FiberSet, Queue } from "effect"
 import { Service } from "../client/Service.ts"
@@ -21,8 +21,8 @@ import type { Mode } from "./TaskResumption.ts"
 import type { Rules, SessionWork, TaskWork } from "./Work.ts"
 
 /**
- * Executes, follows, pulls and settles until nothing is left to do; every task is settled or left open on
- * return.
+ * Executes, follows, pulls and settles until nothing is left to do; on return, every task is settled or
+ * left open.
  */
 export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
   readonly run: RunState
@@ -60,7 +60,7 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
   yield* Effect.provideService(work, Service, serviceUntil(service, ending?.lastAnswerAt ?? Infinity))
 }, Effect.scoped)
 
-/** The loop: starts whatever may start, then sleeps until a task moves or a time comes. */
+/** The loop: starts every task that may start, then sleeps until a task moves or a time comes. */
 const dispatch = Effect.fnUntraced(function* (night: Night) {
   const { schedule, rules } = night
   for (;;) {
@@ -75,7 +75,7 @@ const dispatch = Effect.fnUntraced(function* (night: Night) {
     }
     if (night.active === 0) {
       if (schedule.waiting === 0) return
-      // Only an execution that could not be stopped stands in the way: it will not move tonight.
+      // Only an execution that could not be stopped is in the way: it will not move in this run.
       if (schedule.nextWake(now) === undefined)
         yield* settleWaiting(night, schedule.drain(), "ALREADY_EXECUTING")
       if (schedule.waiting === 0) return
@@ -89,7 +89,7 @@ const dispatch = Effect.fnUntraced(function* (night: Night) {
   }
 })
 
-/** Decides where a task goes on, and queues or forks it. */
+/** Decides where a task continues, and queues or forks it. */
 const enlist = (night: Night, work: TaskWork) => {
   const book = openBook(work)
   night.books.set(work.task_id, book)
@@ -103,7 +103,7 @@ const resume = Effect.fnUntraced(function* (night: Night, book: Book) {
   if ("attemptsMade" in resumption) book.attemptsMade = resumption.attemptsMade
   for (const { attempt, closed } of attemptsToReadAgain(state)) {
     const again = guardedReading(night, work.task_id, readAgain(night, book, attempt, closed), closed)
-    // What is not read again now stays kept, as it is.
+    // What is not read again now stays at the service as it is.
     yield* occupied(night, again, Effect.void)
   }
   switch (resumption._tag) {
@@ -153,7 +153,7 @@ const resume = Effect.fnUntraced(function* (night: Night, book: Book) {
 
 /** An earlier process read the answer to the start, and died before it could settle the task. */
 const unusableStart = Effect.fail(
-  new AnswerUnusable({ what: "start", why: "an earlier process could make nothing of it" }),
+  new AnswerUnusable({ what: "start", why: "an earlier process could not use it" }),
 )
 
 const enlistSession = Effect.fnUntraced(function* (night: Night, session: SessionWork) {

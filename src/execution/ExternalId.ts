@@ -1,6 +1,6 @@
 /**
- * The external id of an execution: derived, so that a start whose answer was lost finds its own execution
- * again, and keyed by this output folder, so that nobody else's is ever taken for ours.
+ * The external id of an execution: derived from task and attempt, so that a start whose answer was lost finds
+ * its own execution again, and keyed by this output folder, so that nobody else's is ever taken for ours.
  */
 import { createHmac } from "node:crypto"
 import type { TaskId } from "../contract/Ids.ts"

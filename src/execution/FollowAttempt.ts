@@ -1,6 +1,7 @@
 /**
- * Follows an open execution until it is closed (sections 4.2 and 4.4): looks when `LookTurns.ts` says, lands
- * the last state before its closing is a fact, and aborts what nobody can answer or whose time is over.
+ * Follows an open execution until it is closed (sections 4.2 and 4.4): polls when `LookTurns.ts` says,
+ * lands the last state before its closing becomes a fact, and aborts an execution that needs a person or
+ * whose time is up.
  */
 import { Clock, Duration, Effect } from "effect"
 import type { ExecutionId, SessionId } from "../contract/Ids.ts"
@@ -38,18 +39,15 @@ export type FollowResult =
   | {
       readonly _tag: "LeftOpen"
       readonly reason: "SERVICE_UNREACHABLE" | "NOT_STOPPABLE"
-      /** What the service said last, where it was no state. */
+      /** The last answer of the service, if it was not a state. */
       readonly message: string | undefined
     }
-  /** Its id shows somebody else's run: nothing of it is read, aborted or deleted. */
+  /** Its id belongs to somebody else's run: nothing of it is read, aborted or deleted. */
   | { readonly _tag: "NotOurs" }
 
-/**
- * A 404 counts once it has been repeated: a deleted execution looks like one that the service forgot for a
- * moment.
- */
+/** A 404 counts only once it has been repeated: the service may fail to find an execution for a moment. */
 const goneReadsMin = 3
-/** So does somebody else's state: an answer may have been mixed up on its way. */
+/** The same holds for somebody else's state: answers may have been mixed up. */
 const strangeReadsMin = 3
 const abortTriesMax = 8
 const looksAfterAbortMax = 20
@@ -62,7 +60,7 @@ export interface OpenExecution {
   readonly abort?: AttemptState["abort"]
 }
 
-/** What following an execution remembers between looks. */
+/** What following an execution remembers between polls. */
 interface Watch {
   session_id: SessionId | undefined
   seen: string
@@ -73,14 +71,12 @@ interface Watch {
   /** Reads in a row that showed somebody else's run. */
   strange: number
   challenged: boolean
-  /** The last read, where it brought no answer. */
+  /** The last read, if it returned no answer. */
   failure: CallFailure | undefined
   closed: typeof AttemptClosed.Type | undefined
 }
 
-/**
- * Looks at an open execution until it is closed, and aborts it when nobody can answer it or its time is over.
- */
+/** Polls an open execution until it is closed, and aborts it if it needs a person or its time is up. */
 export const followAttempt = Effect.fn("FollowAttempt.follow")(function* (
   order: AttemptOrder,
   open: OpenExecution,
@@ -88,7 +84,7 @@ export const followAttempt = Effect.fn("FollowAttempt.follow")(function* (
 ) {
   const source = yield* Hints
   const { execution_id, session_id, accepted_at } = open
-  // Starts are refused over such an id since there is a bound; a ledger from before may hold one.
+  // Starts that answer with such an id are refused now; a ledger from before the limit may hold one.
   if (execution_id.length > idCharactersMax)
     return yield* new AnswerUnusable({ what: "start", why: "its execution_id is too long to be used" })
   const hints = yield* source.watch({
@@ -141,18 +137,18 @@ const leftOpen = (
   reason: Extract<FollowResult, { _tag: "LeftOpen" }>["reason"],
 ): FollowResult => ({ _tag: "LeftOpen", reason, message: failure?.message })
 
-/** What is left for the calls before the last one, once the time is over. */
+/** The time that is left for the calls before the last one, once the time is up. */
 const lastCallsMs = Duration.toMillis(Duration.subtract(lastAnswerWithin, lastCallWithin))
 
-/** Until when a call is waited for: once the time is over, seconds. */
+/** Until when a call may take; once the time is up, a few seconds. */
 const lastAt = (giveUpAt: number) =>
   Effect.map(Clock.currentTimeMillis, (now) => Math.max(giveUpAt, now + Duration.toMillis(lastCallWithin)))
 
-/** One look; a closed execution is landed and is a fact on return. */
+/** One poll; on return, a closed execution is landed and recorded as a fact. */
 const look = (order: AttemptOrder, open: OpenExecution, watch: Watch) =>
   handleAnswer({ what: "state", ...order, execution_id: open.execution_id }, lookOnce(order, open, watch))
 
-/** Undefined when the service did not answer. */
+/** Undefined if the service did not answer. */
 const lookOnce = Effect.fnUntraced(function* (order: AttemptOrder, open: OpenExecution, watch: Watch) {
   const service = yield* Service
   const { giveUpAt } = watch.turns
@@ -271,7 +267,7 @@ const closeAttempt = Effect.fnUntraced(function* (
   watch.closed = closed
 })
 
-/** Section 4.4, then looks until the service says that the execution is closed. */
+/** Section 4.4, then polls until the service says that the execution is closed. */
 const abortAttempt = Effect.fnUntraced(function* (
   order: AttemptOrder,
   open: OpenExecution,

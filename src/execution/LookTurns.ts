@@ -1,7 +1,7 @@
 /**
- * When the next look at an open execution comes, and whether a HEAD will do for it (sections 4.2, 4.12 and
- * 6): carries out what the scheduling room decides about intervals, hints and HEAD. Nothing here reads a
- * state or ends an attempt.
+ * When the next poll of an open execution comes, and whether a HEAD is enough (sections 4.2, 4.12 and 6):
+ * carries out what the scheduling room decides about intervals, hints and HEAD. Nothing here reads a state
+ * or ends an attempt.
  */
 import { Clock, Duration, Effect } from "effect"
 import type { ExecutionId } from "../contract/Ids.ts"
@@ -16,24 +16,24 @@ import { isSettled, nextLookInMs } from "../scheduling/Polling.ts"
 import type { Looked } from "./Attempt.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
 
-/** How far HEAD is believed; one for all executions of a run. */
+/** How far HEAD is trusted; shared by all executions of a run. */
 export interface Heads {
   trial: HeadTrial
 }
 
-/** The looks at one execution. */
+/** The polls of one execution. */
 export interface Turns {
   readonly hints: HintWatch
   readonly accepted_at: number
   readonly giveUpAt: number
   looks: number
-  /** The look that is due follows a hint. */
+  /** The poll that is due follows a hint. */
   hinted: boolean
   /** `next_kick_date` of the last read (section 2.4). */
   kickAt: number | undefined
   ongoing: boolean
   headsInARow: number
-  /** What HEAD said in this look, until a read tells the same or something else. */
+  /** What HEAD said in this poll, until a read confirms or corrects it. */
   head: Exclude<PollAnswer, "unanswered"> | undefined
 }
 
@@ -51,20 +51,20 @@ export const openTurns = (
   head: undefined,
 })
 
-/** When the next look is due, for one who rests since `restingSince`. */
+/** When the next poll is due for an execution that has been resting since `restingSince`. */
 const dueAt = (order: AttemptOrder, turns: Turns, restingSince: number): number => {
   const { hints, accepted_at, kickAt, giveUpAt, looks } = turns
   const waited = Math.max(0, restingSince - accepted_at)
-  // Whoever has waited for long is looked at first of all: an earlier process followed it.
+  // An execution that has waited long is polled first: an earlier process followed it.
   if (looks === 0 && waited > Duration.toMillis(order.polling.max)) return restingSince
   const kickIn = kickAt === undefined ? undefined : kickAt - restingSince
-  // The first look is never put off: its hint may have come before anybody watched for it.
+  // The first poll is never delayed: its hint may have come before anybody watched for it.
   const wait = nextLookInMs(order.polling, waited, kickIn, looks > 0 && hints.isTrusted())
   const hinted = hints.isHinted() ? Duration.toMillis(order.polling.min) : Infinity
   return Math.min(restingSince + Math.min(wait, hinted), giveUpAt)
 }
 
-/** Sleeps until the next look is due: by its interval or, not sooner than `polling.min`, by a hint. */
+/** Sleeps until the next poll is due: by its interval or, not sooner than `polling.min`, by a hint. */
 export const awaitTurn = Effect.fnUntraced(function* (order: AttemptOrder, turns: Turns) {
   const restingSince = yield* Clock.currentTimeMillis
   for (let now = restingSince; ; now = yield* Clock.currentTimeMillis) {
@@ -77,12 +77,12 @@ export const awaitTurn = Effect.fnUntraced(function* (order: AttemptOrder, turns
   }
 })
 
-/** Whether the service asks for more than the time that is left: then nobody waits for it in this night. */
+/** Whether the service asks for more time than is left: then this run does not wait for it. */
 export const asksTooMuch = (failure: CallFailure | undefined, left: number): boolean =>
   failure !== undefined &&
   Duration.toMillis(askedWait(failure)) > Math.max(left, Duration.toMillis(retryWaitMax))
 
-/** A service that asks to be left alone is, but not beyond the time at which the attempt is given up. */
+/** If the service asks us to wait, we do, but not beyond the time at which the attempt is given up. */
 export const obeyThrottle = Effect.fnUntraced(function* (failure: CallFailure, giveUpAt: number) {
   const left = giveUpAt - (yield* Clock.currentTimeMillis)
   if (failure._tag !== "Throttled" || asksTooMuch(failure, left)) return
@@ -90,8 +90,9 @@ export const obeyThrottle = Effect.fnUntraced(function* (failure: CallFailure, g
 })
 
 /**
- * 4.12: one look by HEAD, where it may be one. True: that was the look, and the run goes on as far as is
- * known. Who was hinted at, is about to be given up, or is looked at seldom as hints are trusted, is read.
+ * 4.12: one poll by HEAD, if a HEAD is enough. True: that was the poll, and as far as is known the
+ * execution is still running. An execution that had a hint, is about to be given up, or is polled rarely
+ * because hints are trusted, gets a full read instead.
  */
 export const skim = Effect.fnUntraced(function* (
   order: AttemptOrder,
@@ -122,7 +123,7 @@ export const skim = Effect.fnUntraced(function* (
   return next === "rest"
 })
 
-/** What a read tells about the looks to come, and about the HEAD before it. */
+/** What a read says about later polls, and about the HEAD before it. */
 export const noteRead = (heads: Heads, turns: Turns, looked: Looked | undefined, now: number): void => {
   const { head } = turns
   turns.headsInARow = 0
@@ -137,7 +138,7 @@ export const noteRead = (heads: Heads, turns: Turns, looked: Looked | undefined,
   turns.ongoing = works && looked.view.status_code === "ONGOING" && kicked
 }
 
-/** The look is over; what it told counts for the trust in hints. */
+/** The poll is over; its result counts for the trust in hints. */
 export const endTurn = (turns: Turns, told: LookResult["told"]): void => {
   turns.hints.endLook({ hinted: turns.hinted, first: turns.looks === 0, told })
   turns.looks += 1

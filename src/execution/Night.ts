@@ -1,6 +1,6 @@
 /**
- * The shared state of one executing run, and the few acts that change it: fork, release, settle. Everything
- * lives in one process and one thread; the ledger alone remembers.
+ * The shared state of one executing run, and the few operations that change it: fork, release, settle.
+ * Everything is in one process and one thread; only the ledger remembers.
  */
 import { Clock, Effect, Option, Queue } from "effect"
 import { accessOf } from "../contract/Ids.ts"
@@ -25,7 +25,7 @@ import type { CallParts, Rules, TaskWork } from "./Work.ts"
 export type Failure = LedgerFailed | LandingFailed
 export type Needs = Service | Ledger | Landing
 
-/** What is remembered of a task while it runs. */
+/** What is remembered about a task while it runs. */
 export interface Book {
   readonly work: TaskWork
   attempt: number
@@ -34,24 +34,24 @@ export interface Book {
   deferredSince: number | undefined
   deferrals: number
   fingerprint: string | undefined
-  /** The stored token that logs in; undefined where parameters do. */
+  /** The stored token that logs in; undefined if parameters do. */
   token_id: string | undefined
-  /** What the task would be settled with if nothing more could be done for it. */
+  /** What the task is settled with if nothing more can be done for it. */
   lastVerdict: Verdict | undefined
-  /** The same start without its token, for a service that takes no start with one. */
+  /** The same start without its token, for a service that refuses starts with a token. */
   withParameters: CallParts | undefined
-  /** How far the newest attempt has come. `sent`: its start left or may have, and an execution may run. */
+  /** How far the newest attempt is. `sent`: its start was sent, or may have been; an execution may run. */
   stage: "waiting" | "sent" | "open" | "closed" | "settled"
-  /** The closing of the newest attempt, once it is one. */
+  /** The closing of the newest attempt, once it is closed. */
   closed: typeof AttemptClosed.Type | undefined
-  /** An answer could not be used: the task is over, whatever still waits for it. */
+  /** An answer could not be used: the task is over, whatever is still waiting for it. */
   isOver: boolean
   readonly login: { status: string | undefined }
-  /** This attempt was sent with parameters although a token is stored: its probe must log in as it did. */
+  /** Sent with parameters although a token is stored: the attempt's probe must log in the same way. */
   byParameters: boolean
 }
 
-/** The book of a task of which nothing has been done yet. */
+/** The book of a task for which nothing has been done yet. */
 export const openBook = (work: TaskWork): Book => ({
   work,
   attempt: 1,
@@ -71,13 +71,13 @@ export const openBook = (work: TaskWork): Book => ({
 })
 
 /**
- * Since when an engine takes no start (milliseconds), and how often it was found so; starts that were under
- * way together count once.
+ * Since when an engine has refused starts (milliseconds), and how often it was found so; starts that were
+ * under way together count once.
  */
 export interface Outage {
   readonly since: number
   readonly findings: number
-  /** A task was asked to wait for longer than the engine is waited for; a second one is believed for all. */
+  /** A task was asked to wait longer than we wait for the engine; a second such answer counts for all. */
   readonly isPutOff: boolean
 }
 
@@ -85,7 +85,7 @@ export interface Night {
   readonly run: RunState
   readonly run_id: RunId
   readonly rules: Rules
-  /** Absent where no deadline lies before this process. */
+  /** Absent if no deadline lies ahead. */
   readonly ending: Ending | undefined
   readonly mode: Mode
   readonly key: Uint8Array
@@ -93,7 +93,7 @@ export interface Night {
   readonly books: Map<string, Book>
   /** Fingerprints that the source refused, with the reason; kept in step with the ledger. */
   readonly rejected: Map<string, string>
-  /** Engines that take no start at present. */
+  /** Engines that currently refuse starts. */
   readonly outages: Map<string, Outage>
   readonly heads: Heads
   /** Wakes the loop; one poke is as good as many. */
@@ -102,11 +102,11 @@ export interface Night {
   active: number
 }
 
-/** A start that is owed its probe stays unknown; else the last end of the task counts. */
+/** A start that still needs its probe stays unknown; otherwise the last end of the task counts. */
 export const unstarted = (book: Book | undefined): Verdict | undefined =>
   book?.probe === true ? own("START_UNKNOWN") : book?.lastVerdict
 
-/** What a task is settled with that has not ended by itself when its night is over. */
+/** What a task is settled with if it has not ended by itself when its run is over. */
 const cutVerdict = (book: Book): Verdict | undefined => {
   switch (book.stage) {
     case "waiting":
@@ -122,13 +122,13 @@ const cutVerdict = (book: Book): Verdict | undefined => {
   }
 }
 
-/** Settles a task that was cut off, by how far it has come. */
+/** Settles a task that was cut off, depending on how far it has come. */
 export const cutOff = Effect.fnUntraced(function* (night: Night, book: Book) {
   const verdict = cutVerdict(book)
   if (verdict !== undefined) yield* settle(night, book.work.task_id, verdict)
 })
 
-/** A task ends with its night, whatever it waits for. */
+/** A task ends with its run, whatever it is waiting for. */
 const untilCut = <R>(
   { ending }: Night,
   task: Effect.Effect<void, Failure, Needs>,
@@ -142,8 +142,8 @@ const untilCut = <R>(
       })
 
 /**
- * Forks a task and counts it, so that the loop knows whether anything can still move. `orElse` follows where
- * the night is over before the task is.
+ * Forks a task and counts it, so that the loop knows whether anything can still move. `orElse` runs if the
+ * run ends before the task does.
  */
 export const occupied = (
   night: Night,
@@ -177,7 +177,7 @@ export const candidateOf = (book: Book): Candidate => ({
 export const settle = (night: Night, task_id: TaskId, verdict: Verdict) =>
   settleAll(night, [{ task_id, verdict }])
 
-/** Settles many tasks in one transaction: the end of a night must not cost a sync per task. */
+/** Settles many tasks in one transaction: the end of a run must not cost one sync per task. */
 export const settleAll = Effect.fnUntraced(function* (
   { run_id, books }: Night,
   settlements: ReadonlyArray<{ readonly task_id: TaskId; readonly verdict: Verdict }>,
@@ -194,7 +194,7 @@ export const settleAll = Effect.fnUntraced(function* (
     yield* tell({ _tag: "Settled", task_id, outcome: verdict.outcome, reason: verdict.reason })
 })
 
-/** Settles what was taken away from the schedule before it could start. */
+/** Settles tasks that were removed from the schedule before they could start. */
 export const settleWaiting = (
   night: Night,
   waiting: ReadonlyArray<Candidate>,

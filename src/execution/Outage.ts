@@ -1,8 +1,8 @@
 /**
- * An engine that takes no start (503, or in maintenance) is one matter for all its tasks: it is closed for
- * all of them, looked at again at growing intervals, and given up for all of them at once when it stayed away
- * for `max_wait` or until the deadline. One answer alone that asks for more time than there is gives up its
- * own task only.
+ * An engine that refuses starts (503, or in maintenance) is one problem for all its tasks: it is closed for
+ * all of them, checked again at growing intervals, and given up for all of them at once if it is away until
+ * `max_wait` or the deadline. A single answer that asks for more time than there is gives up only its own
+ * task.
  */
 import { Clock, Duration, Effect, Random } from "effect"
 import { waitMs } from "../foundation/Waits.ts"
@@ -11,7 +11,7 @@ import { candidateOf, release, settleWaiting } from "./Night.ts"
 import type { Book, Night } from "./Night.ts"
 import { tell } from "./Progress.ts"
 
-/** A task found its engine away: it gives its slot back and waits with all the others of that engine. */
+/** A task found its engine away: it releases its slot and waits with all other tasks of that engine. */
 export const noteUnavailable = Effect.fnUntraced(function* (
   night: Night,
   book: Book,

@@ -1,6 +1,6 @@
 /**
- * What a night tells while it runs, for whoever shows it. Nothing decides by it, and a night that nobody
- * watches tells it to nobody.
+ * The progress that a run reports while it runs, for any display. No decision depends on it, and without a
+ * display it goes nowhere.
  */
 import { Context, Effect } from "effect"
 import type { RunId, TaskId } from "../contract/Ids.ts"

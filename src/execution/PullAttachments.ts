@@ -1,7 +1,7 @@
 /**
- * Downloads the documents that final results name (section 4.12), each once: what is missing at the service
- * or may not be requested is a fact of its own. A disk that does not take a document ends the night; a
- * service that does not give it, or not in time, only marks it.
+ * Downloads the documents that final results name (section 4.12), each once: a document that is missing at
+ * the service, or that may not be requested, becomes a fact. If the disk does not accept a document, the
+ * run ends; if the service does not deliver it, or not in time, it is only marked.
  */
 import { Clock, Duration, Effect } from "effect"
 import { taskKeys } from "../ledger/FactKeys.ts"
@@ -16,18 +16,18 @@ import { append } from "../ledger/Ledger.ts"
 import { answeredBy } from "./Ending.ts"
 
 const attachmentTriesMax = 6
-/** All documents of one session; what is not here by then is asked for again by the next run. */
+/** All documents of one session; those not downloaded by then are requested again by the next run. */
 const attachmentsWithin = Duration.hours(1)
 
 export interface AttachmentsOrder extends TaskKeys {
   readonly session_id: SessionId
   /** Documents that need no further request. */
   readonly attachmentsKnown: ReadonlySet<string>
-  /** Clock time after which nothing more is read in this night. */
+  /** Clock time after which this run reads nothing more. */
   readonly lastAnswerAt: number
 }
 
-/** False when a document could not be had although the service has it. */
+/** False if a document could not be downloaded although the service has it. */
 export const pullAttachments = Effect.fnUntraced(function* (
   order: AttachmentsOrder,
   { requestable, refused }: AttachmentIds,

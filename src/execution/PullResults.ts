@@ -1,6 +1,6 @@
 /**
- * Reads what a session holds from the endpoints that may bring it, one after the other: flow results first,
- * and whatever else could hold what was counted and is not here yet (sections 4.10 and 4.12).
+ * Reads the records of a session from the endpoints that may return them, one after the other: first flow
+ * results, then any other that may hold what was counted and is not here yet (sections 4.10 and 4.12).
  */
 import { Effect } from "effect"
 import { isAddressable } from "../contract/ResultsSource.ts"
@@ -11,19 +11,19 @@ import { readSource } from "./ReadSource.ts"
 import type { ReadOrder, SourceReading } from "./ReadSource.ts"
 
 export interface PullOrder extends Omit<ReadOrder, "mayHold"> {
-  /** What the last state counted; of a session that its customer ran alone, nobody said. */
+  /** What the last state counted; for a session that its customer ran alone, there is no count. */
   readonly count: ProductsCount
-  /** The rows of the endpoints, in the order in which they are asked. */
+  /** The rows of the endpoints, in the order in which they are read. */
   readonly sources: ReadonlyArray<ResultsSource>
 }
 
-/** What each endpoint that was asked came to, in that order. */
+/** The result of each endpoint that was read, in that order. */
 export type Pulled = ReadonlyArray<{ readonly source: ResultsSource; readonly reading: SourceReading }>
 
 const mayHold = (count: ProductsCount): boolean =>
   count._tag === "Unknown" || Object.values(count.counts).some((counted) => counted > 0)
 
-/** Asks the first endpoint in any case, and every other one while something is missing that it may bring. */
+/** Always reads the first endpoint, and every other one while something is missing that it may return. */
 export const pullResults = Effect.fn("PullResults.pull")(function* (order: PullOrder) {
   const { count } = order
   const sources = order.sources.filter((source) => source.enabled && isAddressable(source, order))
@@ -33,7 +33,7 @@ export const pullResults = Effect.fn("PullResults.pull")(function* (order: PullO
     if (pulled.length > 0 && !isWanted(source, count, findings)) continue
     const reading = yield* readSource({ ...order, mayHold: mayHold(count) }, source)
     pulled.push({ source, reading })
-    // What is not final yet may still bring everything: nothing else is asked before it is.
+    // Results that are not final yet may still become complete: no other endpoint is read before that.
     if (reading._tag === "Unfinished") break
   }
   return pulled satisfies Pulled as Pulled

@@ -1,8 +1,8 @@
 /**
- * Whatever goes wrong while one task handles an answer costs that task alone: a body that breaks a bound, an
- * id that cannot be used, a defect of ours. The body is landed aside and named, the execution stays at the
- * service and is never started again, and a login whose outcome nobody could read is not sent again. What
- * ledger or landing refuse to write, and an interruption, are nobody's fault here: they pass.
+ * Whatever goes wrong while one task handles an answer affects only that task: a body that exceeds a limit,
+ * an id that cannot be used, a defect of ours. The body is landed separately and named, the execution stays
+ * at the service and is never started again, and a login whose outcome could not be read is not sent again.
+ * Failures to write the ledger or landing, and interruptions, are not handled here: they pass through.
  */
 import { hash } from "node:crypto"
 import { Cause, Clock, Effect, Schema } from "effect"
@@ -19,9 +19,9 @@ import type { AnswerRefused, Fact } from "../ledger/Fact.ts"
 import type { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import { append } from "../ledger/Ledger.ts"
 
-/** An answer that is of no use to its task. */
+/** An answer that its task cannot use. */
 export class AnswerUnusable extends Schema.TaggedError<AnswerUnusable>()("AnswerUnusable", {
-  /** What was asked: `start`, `state`, or the name of a results endpoint. */
+  /** What was requested: `start`, `state`, or the name of a results endpoint. */
   what: Schema.String,
   /** For people; quotes nothing of the body. */
   why: Schema.String,
@@ -37,26 +37,26 @@ export interface Handled extends TaskKeys {
   readonly execution_id?: ExecutionId | undefined
   /** What this task could not use before; the same body is not landed twice. */
   readonly refused: ReadonlyArray<typeof AnswerRefused.Type>
-  /** Facts that go with a defect, in the same transaction. */
+  /** Facts to record with a defect, in the same transaction. */
   readonly withDefect?: ReadonlyArray<Fact>
 }
 
-/** Where a defect happened, never what it says: its message may quote a body. */
+/** Where a defect happened, never its message, which may quote a body. */
 export const defectText = (defect: unknown): string => {
   if (defect instanceof BoundBroken) return defect.message
   const kind = defect instanceof Error ? defect.name : typeof defect
   const frame =
     defect instanceof Error ? /\bat (?:async )?([\w.#$<> ]+) \(/.exec(defect.stack ?? "")?.[1] : undefined
-  return `a defect of the program (${kind}${frame === undefined ? "" : ` in ${frame}`})`
+  return `a defect in the program (${kind}${frame === undefined ? "" : ` in ${frame}`})`
 }
 
-/** The defect of a cause that holds nothing else; undefined where it failed or was interrupted. */
+/** The defect of a cause that holds nothing else; undefined if it failed or was interrupted. */
 export const defectOf = (cause: Cause.Cause<unknown>): { readonly defect: unknown } | undefined =>
   Cause.hasDies(cause) && !Cause.hasFails(cause) && !Cause.hasInterrupts(cause)
     ? { defect: Cause.squash(cause) }
     : undefined
 
-/** Runs what handles one answer; a defect becomes `AnswerUnusable`, with the body that was at hand. */
+/** Runs the handler of one answer; a defect becomes `AnswerUnusable`, with the current body. */
 export const handleAnswer = <A, E, R>(about: Handled, handling: Effect.Effect<A, E, R>) =>
   whileHandled(handling, (cause, bytes): Effect.Effect<never, E | Refused, Landing | Ledger> => {
     const found = defectOf(cause)
@@ -67,7 +67,7 @@ export const handleAnswer = <A, E, R>(about: Handled, handling: Effect.Effect<A,
     )
   })
 
-/** Refuses a body that says itself that it cannot be used. */
+/** Refuses a body that declares itself unusable. */
 export const refuseUnusable = (about: Handled, answer: { readonly body: Body } | object) =>
   "body" in answer && answer.body.unusable !== undefined
     ? refuse(about, answer.body.bytes.subarray(0, keptBytes), answer.body.unusable)
@@ -109,8 +109,8 @@ const landAside = Effect.fnUntraced(function* (about: Handled, bytes: Uint8Array
 
 const placeText = ({ landed }: AnswerUnusable, run_id: RunId): string =>
   landed === undefined
-    ? "no body of it could be kept"
-    : `what was kept of it is landing/${run_id}/${landed.segment} at ${landed.offset}, ${landed.bytes} bytes`
+    ? "its body could not be kept"
+    : `the part kept is landing/${run_id}/${landed.segment} at ${landed.offset}, ${landed.bytes} bytes`
 
 /** For people: what could not be used, why, and where it is. */
 export const unusableText = (failure: AnswerUnusable, run_id: RunId): string =>

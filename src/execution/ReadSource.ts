@@ -1,7 +1,7 @@
 /**
- * Reads one results endpoint of an execution until it is final or the time for it is over (sections 2.7, 3.4
- * and 4.10): one request per `min_interval` and session, at growing intervals or after a hint; every new body
- * is landed before it counts, and every answer that is none is a fact.
+ * Reads one results endpoint of an execution until it is final or its time is up (sections 2.7, 3.4 and
+ * 4.10): one request per `min_interval` and session, at growing intervals or after a hint; every new body
+ * is landed before it counts, and every answer without results is a fact.
  */
 import { hash } from "node:crypto"
 import { Clock, Duration, Effect } from "effect"
@@ -32,37 +32,37 @@ export interface ReadOrder extends TaskKeys {
   readonly execution_id: ExecutionId | undefined
   readonly customer_id: CustomerId | undefined
   readonly engine_reference: EngineReference | undefined
-  /** False where the service counted nothing: then a 404 is believed at once. */
+  /** False if the service counted nothing: then a 404 is believed at once. */
   readonly mayHold: boolean
-  /** An earlier process may have asked for this session a moment ago, by whatever clock. */
+  /** An earlier process may have read this session a moment ago, on whatever clock. */
   readonly mayHaveBeenRead: boolean
-  /** The newest answer of each source that the ledger knows of this session, by the source's name. */
+  /** The newest answer of each source for this session in the ledger, by the source's name. */
   readonly readBefore: ReadonlyMap<string, typeof ResultsRead.Type>
   /** Documents that need no further request. */
   readonly attachmentsKnown: ReadonlySet<string>
   /** Answers that this task could not use before. */
   readonly refused: ReadonlyArray<typeof AnswerRefused.Type>
   readonly min_interval: Duration.Duration
-  /** How long to wait for final results, from the first read on; zero for one look. */
+  /** How long to wait for final results, from the first read; zero for a single read. */
   readonly wait_final: Duration.Duration
   readonly attachments: boolean
-  /** Clock time after which nothing more is read in this night. */
+  /** Clock time after which this run reads nothing more. */
   readonly lastAnswerAt: number
 }
 
-/** What reading one endpoint came to. */
+/** The result of reading one endpoint. */
 export type SourceReading =
   | { readonly _tag: "Final"; readonly finding: SourceFinding }
-  /** Still partial when the time for it was over, or the service did not answer; then with what it said. */
+  /** Still partial when its time was up, or the service did not answer; then with its last answer. */
   | { readonly _tag: "Unfinished"; readonly message?: string }
   /** A status that its row lists as "nothing here". */
   | { readonly _tag: "Nothing"; readonly http_status: number }
-  /** Any other 4xx; no status where these ids cannot even be asked for. */
+  /** Any other 4xx; no status if these ids cannot even be requested. */
   | { readonly _tag: "Refused"; readonly http_status: number | undefined }
 
 /** Intervals between reads of a partial session grow to this. */
 const intervalMax = Duration.minutes(1)
-/** A 404 of something that was counted, and a refusal that may pass, get this many reads. */
+/** A 404 for something that was counted, and a refusal that may pass, get this many reads. */
 const absentReadsMin = 3
 
 /** Lands a body, unless an earlier process landed the same one last. */
@@ -113,7 +113,7 @@ const resultsRead = (
   ...(landed === undefined ? {} : { landed }),
 })
 
-/** An answer that says what the last one said is no news, and no fact. */
+/** An answer that repeats the last one is not news, and not a fact. */
 const note = Effect.fnUntraced(function* (order: ReadOrder, source: ResultsSource, fact: ResultsFact) {
   const before = order.readBefore.get(source.name)
   const isKnown =
@@ -127,14 +127,14 @@ type Answered = ResultsAnswer | CallFailure
 
 /** What is remembered between the reads of one endpoint. */
 interface Reads {
-  /** Of the newest results; the bytes themselves would stay in memory for as long as they are partial. */
+  /** For the newest results only; the bytes themselves would stay in memory as long as they are partial. */
   sha256: string | undefined
   landed: LandedRef | undefined
-  /** Answers in a row that say that there is nothing, or refuse. */
+  /** Answers in a row that say that there is nothing, or that refuse. */
   empty: number
 }
 
-/** `Unfinished` is also what a document makes of final results that could not be had. */
+/** Final results also become `Unfinished` if one of their documents could not be downloaded. */
 export const readSource = Effect.fn("ReadSource.read")(function* (order: ReadOrder, source: ResultsSource) {
   if (!isSendable(source, order)) return refusedUnasked
   const hintsOf = yield* Hints
@@ -160,7 +160,7 @@ export const readSource = Effect.fn("ReadSource.read")(function* (order: ReadOrd
     if (look.reading !== undefined) return look.reading
     const later = yield* Clock.currentTimeMillis
     const wait = Math.max(look.askedMs, nextLookInMs(pace, later - startedAt))
-    // There is no time for a further read: what the last one said is believed.
+    // There is no time for another read: the last answer is believed.
     if (later + wait > Math.min(waitFinalUntil, order.lastAnswerAt))
       return yield* giveUp(order, source, reads, look.said)
     yield* awaitRead(hints, { later, wait, soonest: Math.max(look.askedMs, readAt + intervalMs - later) })
@@ -168,8 +168,8 @@ export const readSource = Effect.fn("ReadSource.read")(function* (order: ReadOrd
 }, Effect.scoped)
 
 /**
- * One request and all that is done with its answer. What is left of it is small: whoever waits for a further
- * read holds no body.
+ * One request and everything that is done with its answer. Only a small result remains: a task that waits
+ * for another read holds no body.
  */
 const lookOnce = Effect.fnUntraced(function* (
   order: ReadOrder,
@@ -192,7 +192,7 @@ const lookOnce = Effect.fnUntraced(function* (
   return { reading, readAt, askedMs, documents, said: saidOf(answer) }
 })
 
-/** What is to be known of the last answer once there is no time for another. */
+/** What the last answer means once there is no time for another. */
 interface Said {
   readonly empty: Empty | undefined
   readonly http_status: number | undefined
@@ -208,7 +208,7 @@ const saidOf = (answer: Answered): Said => ({
 const refusedUnasked: SourceReading = { _tag: "Refused", http_status: undefined }
 const unfinished: SourceReading = { _tag: "Unfinished" }
 
-/** The reading that an answer makes certain; undefined while a further read may say more. */
+/** The result that an answer makes certain; undefined while another read may show more. */
 const takeAnswer = Effect.fnUntraced(function* (
   order: ReadOrder,
   source: ResultsSource,
@@ -234,7 +234,7 @@ const takeAnswer = Effect.fnUntraced(function* (
 
 type Empty = Extract<SourceReading, { _tag: "Nothing" | "Refused" }> & { readonly http_status: number }
 
-/** An answer that is no results and asks for no other try by itself. */
+/** An answer that is not results and by itself needs no other try. */
 const emptyOf = (answer: Exclude<Answered, { _tag: "Results" }>): Empty | undefined => {
   if (answer._tag === "NothingThere") return { _tag: "Nothing", http_status: answer.http_status }
   if (answer._tag !== "UnexpectedAnswer" && answer._tag !== "SecretRefused") return undefined
@@ -242,7 +242,7 @@ const emptyOf = (answer: Exclude<Answered, { _tag: "Results" }>): Empty | undefi
   return http_status >= 400 && http_status < 500 ? { _tag: "Refused", http_status } : undefined
 }
 
-/** A service may need a moment to know a session, or a secret; what a 412 or a 422 says does not pass. */
+/** A service may need a moment to know a session or a secret; a 412 or a 422 will not change. */
 const isBelieved = (order: ReadOrder, { _tag, http_status }: Empty, times: number): boolean =>
   http_status === 412 ||
   http_status === 422 ||
@@ -255,7 +255,7 @@ const told = (order: ReadOrder, source: ResultsSource, reading: Empty) =>
     reading as SourceReading,
   )
 
-/** Time is over. An answer with a status that was no results is a fact too: `explain` shows it. */
+/** The time is up. An answer with a status other than results is a fact too: `explain` shows it. */
 const giveUp = Effect.fnUntraced(function* (
   order: ReadOrder,
   source: ResultsSource,
@@ -268,7 +268,7 @@ const giveUp = Effect.fnUntraced(function* (
   return reading
 })
 
-/** Sleeps until the next read: `wait` milliseconds from `later`, after a hint only the `soonest` of them. */
+/** Sleeps until the next read: `wait` milliseconds from `later`, or after a hint only `soonest` of them. */
 const awaitRead = Effect.fnUntraced(function* (
   hints: HintWatch,
   { later, wait, soonest }: { readonly later: number; readonly wait: number; readonly soonest: number },

@@ -1,7 +1,7 @@
 /**
- * The wall around each task of a night: an answer that it could not use, or a defect of ours, settles that
- * task with `ANSWER_UNUSABLE` and is told; every other task goes on. An execution that may still be open
- * keeps its customer and its login taken, and gives its slot to the others.
+ * The wall around each task of a run: an answer that it could not use, or a defect of ours, settles that
+ * task with `ANSWER_UNUSABLE` and is reported; every other task continues. An execution that may still be
+ * open blocks its customer and its login, and releases its slot.
  */
 import { Cause, Effect, Result } from "effect"
 import { accessOf } from "../contract/Ids.ts"
@@ -18,7 +18,7 @@ import { tell } from "./Progress.ts"
 import { AnswerUnusable, defectOf, defectText, unusableText } from "./Quarantine.ts"
 import type { Reading } from "./Verdict.ts"
 
-/** What of a cause concerns its task alone; undefined for what concerns the night. */
+/** The part of a cause that concerns only its task; undefined if it concerns the whole run. */
 const unusableOf = (cause: Cause.Cause<unknown>): AnswerUnusable | undefined => {
   if (Cause.hasInterrupts(cause)) return undefined
   const failed = Cause.findError(cause)
@@ -37,14 +37,14 @@ const catchUnusable = <A, E, R, B, R2>(
     return Effect.failCause(cause as Cause.Cause<Exclude<E, AnswerUnusable>>)
   })
 
-/** A task of which an execution may exist. */
+/** A task for which an execution may exist. */
 export const guarded = <R>(
   night: Night,
   book: Book,
   task: Effect.Effect<void, Failure | AnswerUnusable, R>,
 ) => catchUnusable(task, (failure) => settleUnusable(night, book, failure))
 
-/** Only reads: a session that its customer ran alone, or once more what is kept of a closed execution. */
+/** Only reads: a session that its customer ran alone, or a closed execution that was kept. */
 export const guardedReading = <R>(
   night: Night,
   task_id: TaskId,
@@ -56,7 +56,7 @@ export const guardedReading = <R>(
     return settleWith(night, task_id, message, keptFacts(closed, cutText(message)))
   })
 
-/** Results that cannot be used are kept where they are, like those that cannot be reached. */
+/** Results that cannot be used stay at the service, like those that cannot be reached. */
 export const keptWhereUnusable = <R>(
   night: Night,
   reading: Effect.Effect<Reading, Failure | AnswerUnusable, R>,
@@ -87,16 +87,16 @@ const settleWith = Effect.fnUntraced(function* (
   yield* tell({ _tag: "Settled", task_id, outcome: verdict.outcome, reason: verdict.reason })
 })
 
-/** Whatever was proved before: of a task that went wrong nothing is deleted. */
+/** Whatever was proved before, nothing is deleted of a task that went wrong. */
 const keptFacts = (closed: typeof AttemptClosed.Type | undefined, message: string): ReadonlyArray<Fact> => {
   if (closed?.landed === undefined) return []
   const ids = { ...attemptKeys(closed), execution_id: closed.execution_id }
   return [{ _tag: "AttemptKept", ...ids, reason: "ANSWER_UNUSABLE", families: [], message }]
 }
 
-const loginText = "; its login may have been refused: `nightjar credentials release` lets it be sent again"
+const loginText = "; its login may have been refused: `nightjar credentials release` allows it again"
 
-/** A login whose outcome nobody could read may have been refused: it waits until somebody has looked. */
+/** A login whose outcome could not be read may have been refused: it waits until a person has checked. */
 const unknownLogin = (night: Night, book: Book): ReadonlyArray<Fact> => {
   const { fingerprint, stage, login, work } = book
   const isUnknown = (stage === "sent" || stage === "open") && login.status !== "AUTH_OK"

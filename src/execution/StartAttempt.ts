@@ -1,7 +1,7 @@
 /**
- * Starts one execution (section 4.1): the intent when the request leaves and not earlier, the answer after
- * it, one probe where the answer was lost. A request that has left is never abandoned, so that an interrupted
- * night does not lose its answer.
+ * Starts one execution (section 4.1): the intent exactly when the request is sent, the answer after it, one
+ * probe if the answer was lost. A request that was sent is never abandoned, so an interrupted run does not
+ * lose its answer.
  */
 import { Duration, Effect } from "effect"
 import { Service } from "../client/Service.ts"
@@ -18,17 +18,18 @@ import { keepTicket } from "../tokens/ExchangeTicket.ts"
 import { handleAnswer, refuseUnusable } from "./Quarantine.ts"
 import { lookWaits } from "../scheduling/Polling.ts"
 
-/** What one start came to. `probe`: an earlier request of the attempt was lost; this is of its probe. */
+/** The result of one start. `probe`: an earlier request was lost; this is the result of its probe. */
 export type StartResult = Exclude<Started, { readonly answer: "unusable" }> & { readonly probe: boolean }
 
 /**
- * A lost start gets this long to arrive before it is asked for with the same external id. While it is open
- * the probe finds it, whenever it comes; a short run must not be over by then, or its login runs twice.
+ * How long a lost start gets to arrive before it is sent again with the same external id. While its run is
+ * open, the probe finds it whenever it arrives; a short run must not be over by then, or its login would
+ * run twice.
  */
 const probeAfter = Duration.seconds(1)
 const identifyTriesMax = 4
 
-/** Section 4.1. Sends the start, and once more as a probe where its answer is lost. */
+/** Section 4.1. Sends the start, and once more as a probe if its answer is lost. */
 export const startAttempt = Effect.fn("StartAttempt.start")(function* (
   order: AttemptOrder,
   call: StartCall,
@@ -41,7 +42,7 @@ export const startAttempt = Effect.fn("StartAttempt.start")(function* (
   }
 })
 
-/** A defect of ours counts as an answer: the request may have left, and is not sent again. */
+/** A defect of ours counts as an answer: the request may have been sent, and is not sent again. */
 const sendStart = (order: AttemptOrder, call: StartCall, probe: boolean) => {
   const withDefect: ReadonlyArray<Fact> = [
     { _tag: "StartAnswered", ...attemptKeys(order), answer: "unusable" },
@@ -58,7 +59,8 @@ const sendOnce = Effect.fnUntraced(function* (order: AttemptOrder, call: StartCa
     ...(order.token_id === undefined ? {} : { token_id: order.token_id }),
   }
   const ledger = yield* Ledger
-  // Only now: a start that still waits for its turn has not left, and whoever dies then has lost nothing.
+  // Only now: a start that still waits for its turn has not been sent, and if the process dies then,
+  // nothing is lost.
   const leaving = ledger.append([
     { _tag: "StartIntended", ...attemptKeys(order), external_execution_id, ...login, probe },
   ])
@@ -100,7 +102,7 @@ const identify = Effect.fnUntraced(function* (
   return { answer: "adopted", http_status: 409, execution_id, session_id: told ?? found.session_id }
 })
 
-/** An execution belongs to one attempt: who is answered with the id of another's has none. */
+/** An execution belongs to one attempt: an attempt that is answered with another attempt's id has none. */
 const claim = Effect.fnUntraced(function* (
   { task_id, attempt }: AttemptOrder,
   started: Started,
@@ -130,7 +132,7 @@ const startFacts = (order: AttemptOrder, started: Started, probe: boolean): Read
     ...ids,
   }
   if (answer !== "accepted" || !probe) return [answered]
-  // The first request may have run unseen.
+  // The first request may have run without our knowledge.
   const { external_execution_id } = order
   return [answered, { _tag: "OrphanSuspected", ...attemptKeys(order), external_execution_id }]
 }

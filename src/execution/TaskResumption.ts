@@ -1,6 +1,6 @@
 /**
- * Where a task of the ledger goes on: pure. A night takes up what a dead process left, gives unfinished tasks
- * their attempts anew, and never starts what was settled for good.
+ * Where a task in the ledger continues: pure. A run resumes what a dead process left, gives unfinished
+ * tasks new attempts, and never starts a task that was settled for good.
  */
 import type { ExecutionId } from "../contract/Ids.ts"
 import type { AttemptClosed } from "../ledger/Fact.ts"
@@ -35,9 +35,9 @@ export type TaskResumption =
   | { readonly _tag: "Refused"; readonly status_reason: string }
   | { readonly _tag: "StartUnknown" }
   | { readonly _tag: "NotOurs" }
-  /** The start was answered, and the process died before it could say that the answer is of no use. */
+  /** The start was answered, and the process died before it could record that the answer cannot be used. */
   | { readonly _tag: "Unusable"; readonly attempt: AttemptState }
-  /** Collected, but there is nothing to collect: the night was over before this task began. */
+  /** Collected, but there is nothing to collect: the run was over before this task began. */
   | { readonly _tag: "NightOver" }
 
 export const resumeTask = (task: TaskState | undefined, mode: Mode): TaskResumption => {
@@ -50,12 +50,12 @@ export const resumeTask = (task: TaskState | undefined, mode: Mode): TaskResumpt
   if (last === undefined) return mode === "night" ? start(1, false, 0) : notStarted(task)
   const resumption = resumeAttempt(last)
   if (resumption._tag === "Closed") return resumeClosed(task, last, attemptsMade, mode)
-  // A start and its probe both left and neither was answered: this run has nothing more to ask.
+  // A start and its probe were both sent and neither was answered: this run can do nothing more.
   if (settled !== undefined && resumption._tag === "GiveUpStart") return { _tag: "Nothing" }
   return resumeOpen(task, last, resumption, attemptsMade, mode)
 }
 
-/** An execution whose state could not be used may say something else by now. */
+/** An execution whose state could not be used may answer differently by now. */
 const lookAgain = ({ attempts }: TaskState, reason: string): TaskResumption => {
   const attempt = attempts.at(-1)
   const isOpen = attempt?.execution_id !== undefined && attempt.closed === undefined
@@ -65,8 +65,8 @@ const lookAgain = ({ attempts }: TaskState, reason: string): TaskResumption => {
 }
 
 /**
- * Closed executions of a task that are kept at the service because not all of them is here: they are read
- * once more whenever the run is resumed. What `resumeTask` finishes anyway is not among them.
+ * Closed executions of a task that are kept at the service because not all of their records are here: they
+ * are read again whenever the run is resumed. Those that `resumeTask` finishes anyway are not included.
  */
 export const attemptsToReadAgain = (
   task: TaskState | undefined,
@@ -96,7 +96,7 @@ const resumeOpen = (
   attemptsMade: number,
   mode: Mode,
 ): TaskResumption => {
-  // The attempt that goes on is counted when it starts again.
+  // The attempt that continues is counted when it starts again.
   const before = Math.max(0, attemptsMade - 1)
   switch (resumption._tag) {
     case "Start":
@@ -120,13 +120,13 @@ const resumeOpen = (
       if (task.settled === undefined && mode === "night" && isTokenRefused(last))
         return start(last.attempt + 1, false, before)
       if (task.settled === undefined) return { _tag: "Refused", status_reason: resumption.status_reason }
-      // An unfinished refusal was the service's own fault: an answered start is not repeated, a new one may
-      // be.
+      // An unfinished refusal was the service's own fault: an answered start is not repeated, but a new one
+      // may be sent.
       return mode === "night" ? start(last.attempt + 1, false, 0) : { _tag: "Nothing" }
   }
 }
 
-/** The service took no start with a token; the parameters that would have followed were never sent. */
+/** The service refused the start with a token; the parameters that would have followed were never sent. */
 const isTokenRefused = ({ token_id, answer, probed }: AttemptState): boolean =>
   !probed &&
   token_id !== undefined &&

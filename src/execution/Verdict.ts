@@ -1,6 +1,6 @@
 /**
- * How a task ends: pure. The end of its last execution, what was counted and what its results endpoints said
- * become one outcome with a reason and the word who must act; and whether the execution may be deleted.
+ * How a task ends: pure. The end of its last execution, the counts and the answers of its results endpoints
+ * become one outcome with a reason and the one who must act, and decide whether the execution may be deleted.
  */
 import { countedTotal } from "../contract/ProductsCount.ts"
 import type { ProductsCount } from "../contract/ProductsCount.ts"
@@ -12,21 +12,21 @@ import { proveDrain } from "./DrainProof.ts"
 import type { DrainProof, SourceFinding } from "./DrainProof.ts"
 import type { Pulled } from "./PullResults.ts"
 
-/** What reading the results of a closed execution came to. */
+/** The result of reading the results of a closed execution. */
 export type Reading =
-  /** All that it holds is here: it may be deleted. */
+  /** Everything in it is here: it may be deleted. */
   | ({ readonly _tag: "Drained" } & NonNullable<typeof AttemptDrained.Type.proof>)
-  /** Still partial when the time for them was over, or the service did not answer; then with what it said. */
+  /** Still partial when the time was up, or the service did not answer; then with its last answer. */
   | { readonly _tag: "Partial"; readonly message?: string }
-  /** The service does not know the execution any more: there is nothing to read and nothing to delete. */
+  /** The service no longer knows the execution: there is nothing to read and nothing to delete. */
   | { readonly _tag: "Gone" }
-  /** Read to the end, and not proved to be all: it stays at the service. */
+  /** Read to the end, but not proved to be complete: it stays at the service. */
   | ({ readonly _tag: "Kept" } & Pick<typeof AttemptKept.Type, "reason" | "families" | "message">)
 
-/** The job wants no results, so that nothing has to be here. */
+/** The job wants no results, so nothing has to be here. */
 export const unwanted: Reading = { _tag: "Drained", basis: "unwanted", families: [] }
 
-/** The message names so many families. */
+/** How many families the message names. */
 const familiesNamedMax = 3
 
 const missingText = (families: ReadonlyArray<ProofLine>): string => {
@@ -42,7 +42,7 @@ const answersText = (pulled: Pulled): string =>
   pulled
     .flatMap(({ source, reading }) => {
       if (reading._tag === "Final" || reading._tag === "Unfinished") return []
-      const said = reading.http_status === undefined ? "cannot be asked for this id" : reading.http_status
+      const said = reading.http_status === undefined ? "cannot be read with this id" : reading.http_status
       return [`${source.name}: ${said}`]
     })
     .join(", ")
@@ -57,7 +57,7 @@ const kept = (
 }
 
 /**
- * Whether something was counted of which nothing came, and no endpoint that may bring it answered with
+ * Whether something was counted of which nothing arrived, and no endpoint that may return it answered with
  * results at all.
  */
 const isUnreachable = ({ families }: DrainProof, findings: ReadonlyArray<SourceFinding>): boolean =>
@@ -72,7 +72,7 @@ export const judgeReadings = (count: ProductsCount, pulled: Pulled): Reading => 
   const findings = pulled.flatMap(({ reading }) => (reading._tag === "Final" ? [reading.finding] : []))
   const proof = proveDrain(count, findings)
   const answers = answersText(pulled)
-  // Nothing was counted, but an endpoint did not say that there is nothing: that is no proof of anything.
+  // Nothing was counted, but an endpoint did not say that there is nothing: that proves nothing.
   const isRefused =
     count._tag === "Counted" &&
     countedTotal(count.counts) === 0 &&
@@ -88,7 +88,7 @@ export const judgeReadings = (count: ProductsCount, pulled: Pulled): Reading => 
   return kept(reason, proof, [missingText(proof.families), answers])
 }
 
-/** What its end comes to once its results were read. */
+/** How the task ends once its results were read. */
 export const verdictOf = (end: Verdict, reading: Reading): Verdict => {
   if (reading._tag === "Partial") return partial(reading)
   if (reading._tag === "Kept" && (end.outcome === "succeeded" || end.outcome === "partial"))
@@ -101,7 +101,7 @@ const partial = ({ message }: { readonly message?: string }): Verdict => ({
   ...(message === undefined ? {} : { message }),
 })
 
-/** Of a listed flow session: there is no execution, so that nothing is counted and nothing deleted. */
+/** For a listed flow session: there is no execution, so nothing is counted and nothing deleted. */
 export const verdictOfSession = (pulled: Pulled): Verdict => {
   const last = pulled.at(-1)?.reading
   if (last === undefined || last._tag === "Nothing" || last._tag === "Refused") return own("SESSION_UNKNOWN")

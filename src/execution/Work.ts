@@ -1,6 +1,6 @@
 /**
- * What the executor is given: tasks with the means to start them, sessions to pull, and the job's rules.
- * Secrets come redacted and stay so until a request is written.
+ * The executor's input: tasks with the means to start them, sessions to pull, and the job's rules. Secrets
+ * arrive redacted and stay so until a request is written.
  */
 import type { Duration, Effect } from "effect"
 import type { Access, CustomerId, SessionId, TaskId } from "../contract/Ids.ts"
@@ -10,10 +10,10 @@ import type { Verdict } from "../ends/Ends.ts"
 import type { LedgerFailed } from "../ledger/Ledger.ts"
 import type { Limits } from "../scheduling/Schedule.ts"
 
-/** Everything a start sends but its external id. */
+/** Everything that a start sends, except its external id. */
 export type CallParts = Omit<StartCall, "external_execution_id">
 
-/** A stored token as the store finds it again. */
+/** A stored token, as the store finds it again. */
 export interface TokenRef {
   readonly name: string
   readonly token_id: string
@@ -24,22 +24,22 @@ export type Prepared =
       readonly _tag: "Ready"
       readonly call: CallParts
       readonly fingerprint: string | undefined
-      /** The stored token that logs in; absent where parameters do. */
+      /** The stored token that logs in; absent if parameters do. */
       readonly token?: TokenRef
-      /** The same start with the parameters that the token was made with, where the job has them. */
+      /** The same start with the parameters that the token was made with, if the job has them. */
       readonly withParameters?: CallParts
     }
-  /** The engine was seen, and the task must not be started. */
+  /** The engine was checked, and the task must not be started. */
   | { readonly _tag: "Verdict"; readonly verdict: Verdict }
-  /** The engine is away, and asks to be left alone for so long. */
+  /** The engine is away, and asks us to wait this long. */
   | { readonly _tag: "Unavailable"; readonly retry_after?: Duration.Duration }
 
-/** One task of the run. Without `prepare` it is only collected: its job no longer names it. */
+/** One task of the run. Without `prepare` it is only collected, because its job no longer names it. */
 export interface TaskWork extends Access {
   readonly task_id: TaskId
   readonly fingerprint: string | undefined
   readonly prepare: Effect.Effect<Prepared, LedgerFailed> | undefined
-  /** How long it takes, as far as is known: what would end after the deadline is not started. */
+  /** How long it takes, as far as is known: a task that would end after the deadline is not started. */
   readonly expected?: Duration.Duration
 }
 
@@ -60,7 +60,7 @@ export interface Rules {
     readonly max: Duration.Duration
   }
   readonly max_wait: Duration.Duration
-  /** The endpoints that results are read from, in the order in which they are asked. */
+  /** The endpoints that results are read from, in the order in which they are read. */
   readonly sources: ReadonlyArray<ResultsSource>
   readonly flow_results: {
     readonly enabled: boolean
@@ -68,6 +68,6 @@ export interface Rules {
     readonly wait_final: Duration.Duration
     readonly attachments: boolean
   }
-  /** Clock time at which nothing more is started and what is open is aborted. */
+  /** Clock time after which nothing is started and at which open executions are aborted. */
   readonly deadlineAt: number | undefined
 }

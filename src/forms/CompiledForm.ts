@@ -1,8 +1,8 @@
 /**
- * An engine's form made ready to check values (section 2.3): which fields it has, which of them are lazy or
- * filled by default, and a compiled validator. A form whose words cannot be compiled validates nothing and
- * says so: no login is held back because we failed to understand its form. Compiling costs what the form
- * makes it cost: see `FormBounds.ts` for the bounds, and `FormChecker.ts` for where it happens.
+ * An engine's form made ready to check values (section 2.3): its fields, which of them are lazy or have
+ * defaults, and a compiled validator. A form that cannot be compiled validates nothing and says so: no
+ * login is held back because we failed to understand its form. The form decides what compiling costs: see
+ * `FormBounds.ts` for the limits, and `FormChecker.ts` for where it happens.
  */
 import { Predicate } from "effect"
 import { Ajv } from "ajv"
@@ -14,24 +14,24 @@ import { linearPattern } from "./Patterns.ts"
 
 export interface CompiledForm {
   readonly fields: ReadonlySet<string>
-  /** Prompted later if needed: may be missing. */
+  /** Asked for later if needed: may be missing. */
   readonly lazy: ReadonlySet<string>
   /** The service fills these in: may be missing. */
   readonly defaulted: ReadonlySet<string>
-  /** False when a name that the form does not list is refused. */
+  /** False if a name that the form does not list is refused. */
   readonly takesOthers: boolean
-  /** Which types a field may have; undefined when the form leaves that open. */
+  /** Which types a field may have; undefined if the form leaves that open. */
   readonly typesOf: (field: string) => ReadonlySet<string> | undefined
-  /** Every complaint about the value as a whole; none when the form could not be compiled. */
+  /** Every complaint about the value as a whole; none if the form could not be compiled. */
   readonly check: (value: Readonly<Record<string, unknown>>) => ReadonlyArray<ErrorObject>
-  /** What of this form is not checked. */
+  /** The parts of this form that are not checked. */
   readonly warnings: ReadonlyArray<string>
 }
 
-/** One for all forms of an engine, because making it takes longer than compiling an ordinary form. */
+/** One for all forms of an engine, because creating it takes longer than compiling an ordinary form. */
 export interface Validator {
   readonly ajv: Ajv
-  /** Hears of the form that is being compiled. */
+  /** Receives the warnings of the form that is being compiled. */
   warn: (message: string) => void
 }
 
@@ -56,7 +56,7 @@ export const makeValidator = (): Validator => {
   return validator
 }
 
-/** Of one form; the plan tells them all. */
+/** For one form; the plan shows all of them. */
 const warningsMax = 10
 
 /** `form` is a form schema of section 2.3; anything else compiles to a form that checks nothing. */
@@ -92,21 +92,21 @@ const compileCheck = (
 ): CompiledForm["check"] => {
   const warn = (message: string) => {
     if (warnings.length < warningsMax && !warnings.includes(message)) warnings.push(message)
-    else if (warnings.length === warningsMax) warnings.push("and more of this form is not checked")
+    else if (warnings.length === warningsMax) warnings.push("and other parts of this form are not checked")
   }
   validator.warn = warn
   try {
     const validate = validator.ajv.compile(schema)
     return (value) => (validate(value) === true ? [] : [...(validate.errors ?? [])])
   } catch {
-    warn("this form could not be understood; values are sent without a check")
+    warn("this form could not be understood; values are sent unchecked")
     return () => []
   }
 }
 
 const stepsMax = 16
 
-/** A set that certainly holds every type the schema accepts; undefined when nothing is certain. */
+/** A set that certainly contains every type the schema accepts; undefined if nothing is certain. */
 const possibleTypes = (
   schema: unknown,
   definitions: JsonSchema,

@@ -1,9 +1,9 @@
 /**
- * Engines as planning knows them: their forms, kept for half a day in the ledger as section 8 advises. Only a
- * form that was compiled is kept, and one that was kept is compiled before it is believed: one that cannot be
- * used settles its engine's tasks and nobody else's. Whether an engine can be used right now is never kept: a
- * form from the cache says nothing about it, and one that is out of date still serves to check parameters
- * while the engine is away. An unknown engine is never kept.
+ * Engines as planning sees them: their forms, cached for half a day in the ledger as section 8 advises.
+ * Only a form that was compiled is cached, and a cached one is compiled before it is trusted: a form that
+ * cannot be used settles only its own engine's tasks. Whether an engine can be used right now is never
+ * cached: a cached form says nothing about it, and an expired one can still check parameters while the
+ * engine is away. An unknown engine is never cached.
  */
 import type { Duration } from "effect"
 import { Clock, Context, Effect, Layer, Option, Predicate, Redacted, Schema } from "effect"
@@ -19,7 +19,7 @@ import type { FormsUncheckable } from "./FormChecker.ts"
 import type { RawFit, Unusable } from "./FitForms.ts"
 import type { Findings } from "./Parameters.ts"
 
-/** No engine can be looked up: the service refuses the secret or cannot be reached. Ends planning. */
+/** No engine can be read: the service refuses the secret or cannot be reached. Ends planning. */
 export class CatalogueFailed extends Schema.TaggedError<CatalogueFailed>()("CatalogueFailed", {
   message: Schema.String,
 }) {}
@@ -29,24 +29,24 @@ export type EngineAnswer =
   | { readonly _tag: "Known"; readonly details: EngineDetails }
   /** 404 or 422. */
   | { readonly _tag: "Unknown" }
-  /** 503, or an answer that lasting trouble with this one engine kept away. */
+  /** 503, or no answer because of lasting trouble with this one engine. */
   | ({ readonly _tag: "Unavailable" } & Away)
   | Unreadable
 
 /** What a service says about an engine that cannot be used now. */
 export interface Away {
   readonly detail?: string
-  /** How long it asks to be left alone. */
+  /** How long it asks us to wait. */
   readonly retry_after?: Duration.Duration
 }
 
-/** It answered 200, but with details that hold no form to log in with; they stay so until somebody acts. */
+/** It answered 200, but its details have no form to log in with; that will not change until somebody acts. */
 export interface Unreadable {
   readonly _tag: "Unreadable"
   readonly detail: string
 }
 
-/** The catalogue as planning needs it; the service's client stands behind it. */
+/** The catalogue as planning needs it; it calls the service's client. */
 export class EngineCatalogue extends Context.Service<
   EngineCatalogue,
   { readonly showEngine: (engine_reference: EngineReference) => Effect.Effect<EngineAnswer, CatalogueFailed> }
@@ -55,15 +55,15 @@ export class EngineCatalogue extends Context.Service<
 /** An engine whose forms can be used. */
 export interface SeenEngine {
   readonly details: EngineDetails
-  /** The details as they were compiled, and as they are kept. */
+  /** The details, both compiled and as they are cached. */
   readonly body: string
-  /** What of its forms is not checked. */
+  /** The parts of its forms that are not checked. */
   readonly warnings: ReadonlyArray<string>
-  /** The login form says, or the name does, that these fields hold a secret. */
+  /** Fields that hold a secret according to the login form or their name. */
   readonly secret: ReadonlySet<string>
 }
 
-/** `available` is what was seen; a form taken from the cache is `ready` until a start says otherwise. */
+/** `available` is what was seen; a cached form counts as `ready` until a start says otherwise. */
 export interface KnownEngine extends Away {
   readonly _tag: "Known"
   readonly engine: SeenEngine
@@ -73,30 +73,30 @@ export interface KnownEngine extends Away {
 export type EngineFinding =
   | KnownEngine
   | { readonly _tag: "Unknown" }
-  /** Cannot be used now, and its form was never seen. */
+  /** Cannot be used now, and its form has never been seen. */
   | ({ readonly _tag: "Unavailable" } & Away)
   | Unreadable
-  /** Its forms are beyond what a form may cost: no login is checked against them, and none is sent. */
+  /** Its forms exceed the limits: no login is checked against them, and none is sent. */
   | Unusable
 
-/** Its settings and its login as the job has them. */
+/** Its settings and its login in the job. */
 export interface FitCase {
   readonly features: ReadonlyArray<JobFeature>
   readonly configurations: Readonly<Record<string, unknown>>
-  /** Absent where there are no parameters to check. */
+  /** Absent if there are no parameters to check. */
   readonly parameters?: Redacted.Redacted<Readonly<Record<string, unknown>>>
 }
 
-/** What an engine's forms say of one case. */
+/** What an engine's forms say about one case. */
 export interface Fit {
   readonly settings: Findings
   readonly login?: Findings & {
-    /** The values as they are to be sent: strings turned into the type that the form asks for. */
+    /** The values as they will be sent: strings converted to the type that the form asks for. */
     readonly parameters: Redacted.Redacted<Readonly<Record<string, unknown>>>
   }
 }
 
-/** 2.2: an engine may answer its details and still be out of use. */
+/** 2.2: an engine may return its details and still be out of use. */
 const isAvailable = ({ is_online, status }: EngineDetails): boolean => is_online && status !== "maintenance"
 
 export const secretFields = ({ properties }: EngineDetails["parameters"]): ReadonlySet<string> =>
@@ -110,7 +110,7 @@ export const secretFields = ({ properties }: EngineDetails["parameters"]): Reado
 
 const unusable = (why: string): Unusable => ({ _tag: "Unusable", why })
 
-/** The details as JSON, as far as they stay within bounds. */
+/** The details as JSON, as far as they are within the limits. */
 const bodyOf = (details: EngineDetails): string | Unusable => {
   const beyond = beyondText(details)
   if (beyond !== undefined) return unusable(beyond)
@@ -120,7 +120,7 @@ const bodyOf = (details: EngineDetails): string | Unusable => {
 
 const freshMs = 12 * 60 * 60 * 1_000
 const concurrency = 8
-/** Cases that one request to the checker holds. */
+/** How many cases one request to the checker holds. */
 const casesMax = 250
 const StoredDetails = Schema.fromJsonString(EngineDetails)
 const readDetails = Schema.decodeUnknownOption(StoredDetails)
@@ -130,7 +130,7 @@ type Failure = CatalogueFailed | LedgerFailed
 export class FormCache extends Context.Service<
   FormCache,
   {
-    /** From the cache when it is fresh, else from the service. */
+    /** From the cache if it is fresh, otherwise from the service. */
     readonly find: (engine_reference: EngineReference) => Effect.Effect<EngineFinding, Failure>
     /** Always from the service: for when availability matters. */
     readonly look: (engine_reference: EngineReference) => Effect.Effect<EngineFinding, Failure>
@@ -138,7 +138,7 @@ export class FormCache extends Context.Service<
     readonly findAll: (
       engine_references: Iterable<EngineReference>,
     ) => Effect.Effect<ReadonlyMap<string, EngineFinding>, Failure>
-    /** One answer for each case, in their order; Unusable where checking went beyond its bounds. */
+    /** One answer per case, in their order; Unusable if checking exceeded its limits. */
     readonly fit: (
       engine: SeenEngine,
       cases: ReadonlyArray<FitCase>,
@@ -153,7 +153,7 @@ export class FormCache extends Context.Service<
       const checker = yield* FormChecker
       const { compile, fit } = makeForms(checker)
 
-      /** Undefined where what is kept cannot be used: it is fetched again. */
+      /** Undefined if the cached form cannot be used: it is fetched again. */
       const kept = Effect.fn("FormCache.kept")(function* (reference: EngineReference) {
         const form = yield* ledger.cachedForm(reference)
         if (form === undefined || form.body.length > textMax) return undefined
@@ -203,7 +203,7 @@ export class FormCache extends Context.Service<
   )
 }
 
-/** Asks the checker, and keeps the newest answer about each engine: the body tells whether it still holds. */
+/** Asks the checker, and keeps the newest answer per engine: the body shows whether it still applies. */
 const makeForms = ({ check }: FormChecker["Service"]) => {
   const compiled = new Map<string, SeenEngine>()
 

@@ -1,7 +1,7 @@
 /**
  * The settings that each feature takes (section 4.1), as data, and the check of a job's settings against
- * it, so that an execution is not spent to learn about a typing error. Features that the reference does not
- * list pass, and so does every relative date: the reference shows three of them and no grammar.
+ * it, so that no execution is spent on finding a typing error. Features that the reference does not list
+ * are accepted, and so is every relative date: the reference shows three of them and no grammar.
  */
 import { creditRegistryTypes, financialCardTypes, limitsBehaviours } from "../contract/Vocabulary.ts"
 import type { Feature } from "../contract/Vocabulary.ts"
@@ -25,7 +25,7 @@ export type Settings =
   | { readonly _tag: "Fields"; readonly fields: Readonly<Record<string, Setting>> }
   /** A settings object is accepted; its fields are not defined. */
   | { readonly _tag: "Anything" }
-  /** The reference says nothing. */
+  /** The reference does not say. */
   | { readonly _tag: "NotListed" }
 
 const date = (phrase: string): Setting => ({ type: "date", default: phrase })
@@ -85,8 +85,7 @@ const settingsByCode: ReadonlyMap<string, Settings> = new Map(Object.entries(fea
 const settingsOf = (code: string): Settings => settingsByCode.get(code) ?? { _tag: "NotListed" }
 
 /**
- * `form` is the engine's own form for this feature's settings; where it declares a setting, the form
- * decides.
+ * `form` is the engine's own form for this feature's settings; if it declares a setting, the form decides.
  */
 export const checkSettings = (
   code: string,
@@ -118,7 +117,7 @@ export const checkSettings = (
   }
 }
 
-/** What a start sends beside its login, in the words of the job. */
+/** What a start sends besides its login, in the words of the job. */
 export interface AskedSettings {
   readonly features: ReadonlyArray<{
     readonly code: string
@@ -132,7 +131,7 @@ export interface SettingsForms {
   readonly features: ReadonlyMap<string, CompiledForm>
 }
 
-/** Without forms, for an engine that was never seen, only the reference judges. */
+/** Without forms, for an engine that was never seen, only the reference is checked. */
 export const checkAllSettings = (
   { features, configurations }: AskedSettings,
   forms?: SettingsForms,
@@ -205,13 +204,14 @@ const isoDate = /^(\d{4})-(\d{2})-(\d{2})$/
 
 const complainOfDate = (value: unknown): Complaint | undefined => {
   if (typeof value !== "string" || value.trim() === "") {
-    return wrong("must be a date, as 2026-01-31, or a phrase, as `30 days ago`")
+    return wrong("must be a date such as 2026-01-31 or a phrase such as `30 days ago`")
   }
   if (relativeDate.test(value)) return undefined
   if (isoDate.test(value)) return isRealDate(value) ? undefined : wrong("is not a calendar date")
   return {
     certain: false,
-    message: "is neither a date, as 2026-01-31, nor a phrase that the reference shows; it is sent as it is",
+    message:
+      "is neither a date such as 2026-01-31 nor a phrase that the reference shows; it is sent as it is",
   }
 }
 

@@ -1,7 +1,7 @@
 /**
- * What an engine's forms say of logins and settings: the forms compiled, every case checked against them.
- * Pure, and the one place where the service's schemas and patterns meet values, so that it can run wherever
- * it may be stopped (`FormChecker.ts`). Cases hold secrets; nothing that is said about them does.
+ * What an engine's forms say about logins and settings: the forms compiled, every case checked against
+ * them. Pure, and the only place where the service's schemas and patterns meet values, so that it can run
+ * where it can be stopped (`FormChecker.ts`). Cases contain secrets; what is said about them does not.
  */
 import type { EngineDetails } from "../contract/Engine.ts"
 import { compileForm, makeValidator } from "./CompiledForm.ts"
@@ -16,7 +16,7 @@ import type { Findings, FittedParameters } from "./Parameters.ts"
 export type Forms = Pick<EngineDetails, "parameters" | "configurations" | "features">
 
 export interface FormCase extends AskedSettings {
-  /** Absent where there are no parameters to check: a token, or a secret that cannot be resolved. */
+  /** Absent if there are no parameters to check: a token, or a secret that cannot be resolved. */
   readonly parameters?: Readonly<Record<string, unknown>>
 }
 
@@ -27,16 +27,16 @@ export interface RawFit {
 }
 
 export interface FormRequest {
-  /** An engine's details as JSON; they hold `Forms`. */
+  /** An engine's details as JSON, decoded as `Forms`. */
   readonly body: string
   readonly cases: ReadonlyArray<FormCase>
 }
 
-/** Clones between threads. */
+/** Can be cloned between threads. */
 export type FormAnswer =
   | {
       readonly _tag: "Fitted"
-      /** What of the forms is not checked. */
+      /** The parts of the forms that are not checked. */
       readonly warnings: ReadonlyArray<string>
       readonly fits: ReadonlyArray<RawFit>
     }
@@ -54,10 +54,10 @@ interface CompiledForms extends SettingsForms {
   readonly warnings: ReadonlyArray<string>
 }
 
-/** Compiled forms that are kept: an engine is compiled when it is seen and checked soon after. */
+/** How many compiled forms are kept: an engine is compiled when it is seen and checked soon after. */
 const keptMax = 64
 
-/** Answers one request after the other; an engine's forms are compiled once while it remembers them. */
+/** Answers one request after another; forms are compiled once for as long as they are remembered. */
 export const makeFitter = (): ((request: FormRequest) => FormAnswer) => {
   const kept = new Map<string, CompiledForms>()
   return ({ body, cases }) => {

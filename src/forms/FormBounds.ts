@@ -1,14 +1,14 @@
 /**
- * What a form may cost. A schema can be small and stand for a large one, through references and lists of
- * alternatives: a validator's time follows what it stands for, so that is what is counted, with every
- * reference followed. A form beyond these bounds is not compiled. The largest forms of real sources have a
+ * What a form may cost. A small schema can stand for a large one, through references and lists of
+ * alternatives: a validator's time depends on the expanded schema, so that is what is counted, with every
+ * reference followed. A form beyond these limits is not compiled. The largest forms of real sources have a
  * few hundred parts.
  */
 import { Predicate } from "effect"
 import { definitionPointer, listKeywords, mapKeywords, schemaKeywords } from "./JsonSchema.ts"
 import type { JsonSchema } from "./JsonSchema.ts"
 
-/** Schemas, their keywords and required names, each as often as a reference leads to it. */
+/** Schemas, their keywords and required names, each counted as often as a reference leads to it. */
 const partsMax = 5_000
 /** Schemas within schemas, references followed. */
 const stepsMax = 128
@@ -17,10 +17,10 @@ export const textMax = 1_000_000
 /** Values and levels of an engine's details. */
 const valuesMax = 200_000
 const levelsMax = 100
-/** A login field is shorter; what is longer is not compared with patterns. In characters. */
+/** A login field is shorter; longer values are not matched against patterns. In characters. */
 export const comparedMax = 10_000
 
-/** Why the details of an engine cannot be taken, or undefined. Goes no deeper than the bounds. */
+/** Why the details of an engine cannot be accepted, or undefined. Goes no deeper than the limits. */
 export const beyondText = (details: unknown): string | undefined => {
   const open: Array<readonly [value: unknown, level: number]> = [[details, 0]]
   let values = 0
@@ -65,7 +65,7 @@ export const beyondBounds = (schema: JsonSchema): string | undefined => {
   return walk(schema, 0)
 }
 
-/** Definitions are walked where a reference leads to them. */
+/** Definitions are visited when a reference leads to them. */
 const innerSchemas = (node: JsonSchema): ReadonlyArray<unknown> => [
   ...schemaKeywords.map((keyword) => node[keyword]),
   ...mapKeywords.flatMap((keyword) => {

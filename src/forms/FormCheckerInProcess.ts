@@ -1,5 +1,5 @@
 /**
- * Forms checked where the caller runs, at once and with the same answer every time: for simulated nights,
+ * Checks forms in the caller's own thread, at once and with the same answer every time: for simulated runs,
  * whose forms are known and whose time is virtual.
  */
 import { Effect, Layer } from "effect"

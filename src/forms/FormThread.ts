@@ -1,9 +1,9 @@
 /**
- * Forms checked in a thread of their own, with little memory and little time for each request: a form that
- * takes more ends its thread and is answered as unusable, while this process goes on, hears signals and
- * starts another thread for the next form. The thread is started when a form is first checked and ends with
- * the layer; while it waits it keeps no process alive. Its time is the machine's, however fast the night's
- * clock runs.
+ * Checks forms in a thread of their own, with limited memory and time for each request: if a form takes
+ * more, its thread is ended and the form is reported as unusable, while this process continues, handles
+ * signals and starts another thread for the next form. The thread is started when a form is first checked
+ * and ends with the layer; an idle thread keeps no process alive. Its time is the machine's, however fast
+ * the run's clock goes.
  */
 import { Worker } from "node:worker_threads"
 import { Clock, Duration, Effect, Exit, Layer, Semaphore } from "effect"
@@ -17,7 +17,7 @@ const workerFile = new URL(
 )
 
 interface Bounds {
-  /** For one request: the forms of an engine compiled, or some hundreds of logins checked against them. */
+  /** For one request: compiling the forms of an engine, or checking some hundreds of logins against them. */
   readonly answerWithin: Duration.Duration
   readonly startWithin: Duration.Duration
   readonly memoryMb: number
@@ -47,7 +47,7 @@ interface Listeners {
   readonly exit: () => void
 }
 
-/** Hears the first of them only. A thread's other listeners are its own, and it needs them. */
+/** Hears only the first of them. A thread's other listeners are its own, and it needs them. */
 const listen = (thread: Worker, listeners: Listeners): Effect.Effect<void> => {
   const silence = () => {
     thread.off("message", message)
@@ -79,7 +79,7 @@ const startThread = Effect.fnUntraced(function* ({ memoryMb, startWithin }: Boun
     listen(thread, {
       message: () => resume(Effect.void),
       error: ({ message }) => resume(Effect.fail(notStarted(message))),
-      exit: () => resume(Effect.fail(notStarted("it ended at once"))),
+      exit: () => resume(Effect.fail(notStarted("it ended immediately"))),
     }),
   )
   yield* ready.pipe(
@@ -92,20 +92,20 @@ const startThread = Effect.fnUntraced(function* ({ memoryMb, startWithin }: Boun
   return thread
 })
 
-/** What it says while it is being ended concerns nobody. */
+/** What it says while it is being ended does not matter. */
 const endThread = (thread: Worker) =>
   Effect.promise(() => {
     thread.on("error", () => undefined)
     return thread.terminate()
   })
 
-/** Fails where the thread ended or has to be ended: that too says something about the form. */
+/** Fails if the thread ended or has to be ended: that too says something about the form. */
 const askThread = (thread: Worker, request: FormRequest, { memoryMb, answerWithin }: Bounds) =>
   Effect.callback<FormAnswer, Unusable>((resume) => {
     const silence = listen(thread, {
       message: (answer: FormAnswer) => resume(Effect.succeed(answer)),
       error: (cause) => resume(Effect.fail(unusable(tellEnd(cause, memoryMb)))),
-      exit: () => resume(Effect.fail(unusable("checking it ended the checker"))),
+      exit: () => resume(Effect.fail(unusable("the checker exited while checking it"))),
     })
     thread.ref()
     thread.postMessage(request)
@@ -121,7 +121,7 @@ const askThread = (thread: Worker, request: FormRequest, { memoryMb, answerWithi
 const tellEnd = (cause: unknown, memoryMb: number): string =>
   cause instanceof Error && "code" in cause && cause.code === "ERR_WORKER_OUT_OF_MEMORY"
     ? `checking it takes more than ${memoryMb} MB`
-    : "checking it breaks the checker"
+    : "checking it crashes the checker"
 
 const make = Effect.fnUntraced(function* (within: Bounds) {
   const turn = yield* Semaphore.make(1)

@@ -1,5 +1,5 @@
 /**
- * The thread in which forms are compiled and checked: it answers one request after the other, and may be
+ * The thread in which forms are compiled and checked: it answers one request after another, and may be
  * stopped at any moment. `FormThread.ts` starts it.
  */
 import { parentPort } from "node:worker_threads"

@@ -1,13 +1,13 @@
 /**
  * An OpenAPI 3.0.3 schema object as the JSON Schema that a validator compiles (section 2.3). Only keywords
- * that are understood, in a shape that is understood, are carried over: everything else in a form is
- * decoration here and can neither break the form nor refuse a login.
+ * that are understood, in a shape that is understood, are kept: everything else in a form is ignored, so it
+ * can neither break the form nor refuse a login.
  */
 import { Predicate } from "effect"
 
 export type JsonSchema = { readonly [keyword: string]: unknown }
 
-/** Deeper than any form that a person fills in; what is below is not checked. */
+/** Deeper than any form that a person fills in; anything below is not checked. */
 const depthMax = 32
 
 const types = new Set(["string", "number", "integer", "boolean", "object", "array", "null"])
@@ -21,7 +21,7 @@ const isType = (value: unknown) =>
     ? value.length > 0 && isTexts(value) && value.every((type) => types.has(type))
     : types.has(String(value)) && isText(value)
 
-/** The keywords that say something about a value, each with the shape in which it can be read. */
+/** The keywords that restrict a value, each with the shape in which it can be read. */
 const plainKeywords: Readonly<Record<string, (value: unknown) => boolean>> = {
   type: isType,
   enum: (value) => Array.isArray(value) && value.length > 0,
@@ -95,14 +95,14 @@ export const toJsonSchema = (form: JsonSchema): Conversion => {
     const name = /^#\/(?:\$defs|definitions|components\/schemas)\/([^/]+)$/.exec(reference)?.[1]
     const plain = name === undefined ? undefined : unescape(name)
     if (plain !== undefined && named.has(plain)) return definitionPointer(plain)
-    warnings.add("a reference of this form leads nowhere; what it stands for is not checked")
+    warnings.add("a reference in this form has no target; the part it refers to is not checked")
     return undefined
   }
   const schema = convert({ ...form, $defs: definitions }, 0)
   return { schema: Predicate.isObject(schema) ? schema : {}, warnings: [...warnings] }
 }
 
-/** A form that was cut out of a larger document may keep its definitions where that document had them. */
+/** A form that was cut out of a larger document may have its definitions where that document had them. */
 const gatherDefinitions = (form: JsonSchema): JsonSchema => {
   const components = Predicate.isObject(form["components"]) ? form["components"]["schemas"] : undefined
   return Object.fromEntries(

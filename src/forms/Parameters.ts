@@ -1,7 +1,6 @@
 /**
- * Login parameters against the form of their engine, so that a login that cannot succeed is never sent.
- * Pure; what it says about a value never holds the value: messages are made of the form's own words and of
- * field names only.
+ * Login parameters checked against their engine's form, so that a login that cannot succeed is never sent.
+ * Pure; no message contains a value: messages are built only from the form's own words and field names.
  */
 import type { ErrorObject } from "ajv"
 import { suggestion } from "../foundation/Nearest.ts"
@@ -10,8 +9,7 @@ import type { CompiledForm } from "./CompiledForm.ts"
 import { comparedMax } from "./FormBounds.ts"
 
 /**
- * `loc` names the field, as the service's own validation items do (section 2.4); empty for the whole
- * object.
+ * `loc` names the field, as the service's own validation items do (section 2.4); empty for the whole object.
  */
 export interface Issue {
   readonly loc: ReadonlyArray<string>
@@ -24,7 +22,7 @@ export interface Findings {
 }
 
 export interface FittedParameters extends Findings {
-  /** The values as they are to be sent: strings turned into the type that the form asks for. */
+  /** The values as they will be sent: strings converted to the type that the form asks for. */
   readonly parameters: Values
 }
 
@@ -41,7 +39,7 @@ export const fitParameters = (form: CompiledForm, values: Values): FittedParamet
   return { ...checkValues(form, coerced), parameters: coerced }
 }
 
-/** The same check for settings, which are never coerced: a job file says their types itself. */
+/** The same check for settings, which are never coerced: a job file gives them the right types. */
 export const checkValues = (form: CompiledForm, values: Values): Findings => {
   const exempt = new Set(Object.keys(values).filter((name) => isEncrypted(values[name])))
   const context: Context = {
@@ -57,7 +55,7 @@ export const checkValues = (form: CompiledForm, values: Values): Findings => {
   }
   for (const [name, value] of Object.entries(values)) {
     if (typeof value === "string" && value.length > comparedMax)
-      warnings.push({ loc: [name], message: "is too long to be compared with patterns" })
+      warnings.push({ loc: [name], message: "is too long to be matched against patterns" })
     if (form.fields.has(name)) continue
     const message = `is not a field of this engine's form${cutSaid(suggestion(name, [...form.fields]))}`
     if (form.takesOthers || exempt.has(name)) warnings.push({ loc: [name], message })
@@ -69,7 +67,7 @@ export const checkValues = (form: CompiledForm, values: Values): Findings => {
 interface Context {
   readonly form: CompiledForm
   readonly exempt: ReadonlySet<string>
-  /** Some field is unreadable or comes later, so that a rule over several fields proves nothing. */
+  /** Some field is unreadable or comes later, so a rule over several fields proves nothing. */
   readonly unsure: boolean
 }
 
@@ -87,7 +85,7 @@ const weigh = (error: ErrorObject, { form, exempt, unsure }: Context): "error" |
   return ofOneField || !unsure ? "error" : "warning"
 }
 
-/** Only the parameter's own name: what is inside a value, even its keys, may be anything. */
+/** Only the parameter's own name: anything inside a value, even its keys, may be secret. */
 const fieldOf = (error: ErrorObject): string | undefined => {
   if (error.instancePath !== "") {
     return (error.instancePath.split("/")[1] ?? "").replaceAll("~1", "/").replaceAll("~0", "~")
@@ -97,7 +95,7 @@ const fieldOf = (error: ErrorObject): string | undefined => {
 }
 
 const saidMax = 160
-/** What a form says in its own words may be of any length. */
+/** A form's own words may be of any length. */
 export const cutSaid = (text: string): string => cutText(text, saidMax)
 
 const issueOf = (error: ErrorObject): Issue => {
@@ -105,7 +103,7 @@ const issueOf = (error: ErrorObject): Issue => {
   return { loc: field === undefined ? [] : [field], message: cutSaid(messageOf(error)) }
 }
 
-/** The validator's words are made of the form alone, but for the rules that quote a key of the value. */
+/** The validator's words come only from the form, except for the rules that quote a key of the value. */
 const messageOf = (error: ErrorObject): string => {
   switch (error.keyword) {
     case "required":
@@ -117,11 +115,11 @@ const messageOf = (error: ErrorObject): string => {
       return `must be one of ${JSON.stringify(allowed)}`
     }
     case "additionalProperties":
-      return error.instancePath === "" ? "is refused by the form" : "holds a field that the form refuses"
+      return error.instancePath === "" ? "is refused by the form" : "contains a field that the form refuses"
     case "uniqueItems":
-      return "must not hold the same item twice"
+      return "must not contain the same item twice"
     default:
-      return error.message ?? "breaks the form"
+      return error.message ?? "does not fit the form"
   }
 }
 
@@ -131,7 +129,7 @@ const distinct = (issues: ReadonlyArray<Issue>): ReadonlyArray<Issue> => {
   return [...seen.values()]
 }
 
-/** A form can find thousands of faults in one login; a person reads the first. */
+/** A form can find thousands of problems in one login; a person reads the first ones. */
 const issuesMax = 100
 
 const boundIssues = (issues: ReadonlyArray<Issue>): ReadonlyArray<Issue> =>
@@ -139,10 +137,10 @@ const boundIssues = (issues: ReadonlyArray<Issue>): ReadonlyArray<Issue> =>
     ? issues
     : [
         ...issues.slice(0, issuesMax),
-        { loc: [], message: `${issues.length - issuesMax} more faults of this kind are not listed` },
+        { loc: [], message: `${issues.length - issuesMax} more problems of this kind are not listed` },
       ]
 
-/** Undefined when no field changed. Only fields that broke the form as they were are touched. */
+/** Undefined if no field changed. Only fields that did not fit the form are touched. */
 const coerceFields = (
   form: CompiledForm,
   values: Values,

@@ -1,13 +1,13 @@
 /**
- * A regular expression of a form (ECMA 262, as JSON Schema asks) in the words of RE2, whose matching takes
- * time in proportion to the text. The two agree on most signs and differ on some (what `\s` and `.` stand
- * for, which letters may be escaped), so that every sign is written out. What RE2 cannot express is refused
- * and named, and so is what would grow beyond bounds when its repetitions are written out.
+ * A regular expression of a form (ECMA 262, as JSON Schema asks) in the syntax of RE2, whose matching takes
+ * time in proportion to the text. The two differ in some signs (what `\s` and `.` match, which letters may
+ * be escaped), so every sign is written out. What RE2 cannot express is refused and named, and so is a
+ * pattern that grows beyond the limits when its repetitions are written out.
  */
 
 export type Translation =
   | { readonly _tag: "Linear"; readonly source: string }
-  /** `why` reads on after "is not checked: ". */
+  /** `why` is a clause that follows "is not checked: ". */
   | { readonly _tag: "Refused"; readonly why: string }
 
 const lengthMax = 2_000
@@ -35,7 +35,7 @@ const othersThan = (ranges: Ranges): Ranges => [
   ...ranges.map(([first], index): Ranges[number] => [(ranges[index - 1]?.[1] ?? -1) + 1, first - 1]),
   [(ranges.at(-1)?.[1] ?? -1) + 1, lastPoint],
 ]
-/** What may stand in a class for each escape that is a set of characters. */
+/** What may appear in a class for each escape that is a set of characters. */
 const sets: ReadonlyMap<string, string> = new Map([
   ["s", inClass(spaces)],
   ["S", inClass(othersThan(spaces))],
@@ -63,7 +63,7 @@ type Sign =
   | { readonly _tag: "Point"; readonly code: number }
   | { readonly _tag: "Set"; readonly inClass: string }
 
-/** What `new RegExp` takes; with the u flag, as JSON Schema asks, or without where only that works. */
+/** What `new RegExp` accepts: with the u flag, as JSON Schema asks, or without it if only that works. */
 const parses = (pattern: string, flags: string): boolean => {
   try {
     return new RegExp(pattern, flags) instanceof RegExp
@@ -125,7 +125,7 @@ const grow = (reading: Reading, sizes: Sizes, by: number, newest = by): void => 
   const total = (sizes.open.pop() ?? 0) + by
   sizes.open.push(total)
   sizes.newest = newest
-  if (total > sizeMax) reading.refused = "it repeats more than can be written out"
+  if (total > sizeMax) reading.refused = "it repeats too often"
 }
 
 /** `times` is how often the sign before it is written out. */
@@ -138,10 +138,11 @@ const repetitionAt = (pattern: string, at: number) => {
 
 const openGroup = (reading: Reading): string => {
   const rest = reading.pattern.slice(reading.at, reading.at + 4)
-  if (/^\(\?<?[=!]/.test(rest)) reading.refused = "it looks ahead or behind"
+  if (/^\(\?<?[=!]/.test(rest)) reading.refused = "it uses lookahead or lookbehind"
   const named = rest.startsWith("(?<")
   const plain = !rest.startsWith("(?")
-  if (!plain && !named && !rest.startsWith("(?:")) reading.refused ??= "it changes its flags halfway"
+  if (!plain && !named && !rest.startsWith("(?:"))
+    reading.refused ??= "it changes its flags inside the pattern"
   reading.at = named ? reading.pattern.indexOf(">", reading.at) + 1 : reading.at + (plain ? 1 : 3)
   return "(?:"
 }
@@ -181,7 +182,7 @@ const characterClass = (reading: Reading): string => {
       items += `${point(first.code)}-${point(last.code)}`
       continue
     }
-    // Beside a set of characters the hyphen stands for itself.
+    // Next to a set of characters, the hyphen stands for itself.
     for (const one of [first, { _tag: "Point", code: 0x2d } as const, last])
       items += one._tag === "Point" ? point(one.code) : one.inClass
   }
@@ -207,7 +208,7 @@ const character = (reading: Reading): Sign => {
     return { _tag: "Set", inClass: set }
   }
   if (/[1-9k]/.test(sign) || /^0\d/.test(pattern.slice(at + 1, at + 3)))
-    reading.refused ??= "it refers back to what it matched"
+    reading.refused ??= "it uses a backreference"
   if (sign === "p" || sign === "P") return property(reading)
   return escaped(reading, sign)
 }
@@ -243,13 +244,13 @@ const escaped = (reading: Reading, sign: string): Sign => {
   return { _tag: "Point", code: (code - 0xd800) * 0x400 + Number.parseInt(low, 16) - 0xdc00 + 0x10000 }
 }
 
-/** General categories by their short names, and scripts; both engines know them under the same names. */
+/** General categories by their short names, and scripts; both engines use the same names. */
 const property = (reading: Reading): Sign => {
   const text = reading.pattern.slice(reading.at, reading.at + 48)
   const [whole, negation, script, name] =
     /^\\([pP])\{(?:(Script=|sc=)([A-Z][A-Za-z_]+)|[A-Z][a-z]?)\}/.exec(text) ?? []
   if (whole === undefined || !reading.unicode) {
-    reading.refused ??= "it names a property of characters that is not known here"
+    reading.refused ??= "it uses an unknown character property"
     reading.at += 2
     return { _tag: "Set", inClass: "" }
   }

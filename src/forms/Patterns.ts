@@ -1,14 +1,14 @@
 /**
- * Regular expressions of an engine's form, matched in time that is proportional to the text: the patterns
- * come from the service and the values from customers, so one that backtracks could hold up a whole night. A
- * pattern that cannot be matched so refuses nobody: it accepts, and is named once.
+ * Regular expressions of an engine's form, matched in time proportional to the text: the patterns come from
+ * the service and the values from customers, so a backtracking one could hold up a whole run. A pattern
+ * that cannot be matched this way refuses nobody: it accepts everything, and is named once.
  */
 import { RE2JS } from "re2js"
 import { cutText } from "../contract/TextBounds.ts"
 import { comparedMax } from "./FormBounds.ts"
 import { translatePattern } from "./PatternSyntax.ts"
 
-/** What a validator needs of a regular expression. */
+/** What a validator needs from a regular expression. */
 export interface LinearPattern {
   readonly test: (value: string) => boolean
   readonly toString: () => string
@@ -25,11 +25,11 @@ const compile = (pattern: string): Compiled => {
   try {
     return { expression: RE2JS.compile(translation.source) }
   } catch {
-    return { why: "it repeats more than can be written out, or names what is not known here" }
+    return { why: "it repeats too often or uses a name that is not known" }
   }
 }
 
-/** `warn` is told, once, what made the pattern accept everything. */
+/** `warn` receives, once, what made the pattern accept everything. */
 export const linearPattern = (pattern: string, warn: (message: string) => void): LinearPattern => {
   const toString = () => `/${pattern}/`
   const compiled = compile(pattern)

@@ -1,7 +1,7 @@
 /**
- * The engine catalogue as planning asks for it, answered by the service. Only a service that cannot be
- * reached or refuses the secret ends planning; trouble with one engine makes that engine unavailable, and
- * details that cannot be read make it unreadable: asking again until the deadline would not change them.
+ * The engine catalogue for planning, read from the service. Only a service that cannot be reached or
+ * refuses the secret ends planning; trouble with one engine makes that engine unavailable, and details that
+ * cannot be read make it unreadable: reading them again until the deadline would not change them.
  */
 import { Clock, Duration, Effect, Layer } from "effect"
 import { CatalogueFailed, EngineCatalogue } from "./EngineForms.ts"
@@ -11,7 +11,7 @@ import { Service } from "../client/Service.ts"
 import type { CallFailure } from "../client/Service.ts"
 
 const triesMax = 6
-/** No engine keeps a plan waiting for longer: it is looked at again before a start. */
+/** The longest that an engine may delay a plan: it is checked again before a start. */
 const triedMaxMs = Duration.toMillis("2 minutes")
 
 const waitOf = (told: object) =>

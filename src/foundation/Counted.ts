@@ -1,6 +1,6 @@
 /**
- * A number with its noun, singular or plural: whatever tells a person how many of something there are says it
- * with this.
+ * A number with its noun, singular or plural. Every text for people that counts something uses this
+ * function.
  */
 
 /** `1 task`, `2 tasks`, `2 entries`. */

@@ -1,5 +1,5 @@
 /**
- * What waits for its time, earliest first, and in the order of its arrival where times are equal: a binary
+ * Entries that wait for their time, earliest first, and in order of arrival if times are equal: a binary
  * heap, so that a hundred thousand tasks of an engine that is away cost no more than their logarithm.
  */
 
@@ -20,7 +20,7 @@ export class DelayQueue<A> {
     return this.#heap.length
   }
 
-  /** The earliest time; undefined when nothing waits. */
+  /** The earliest time; undefined if nothing waits. */
   get nextAt(): number | undefined {
     return this.#heap[0]?.at
   }
@@ -43,7 +43,7 @@ export class DelayQueue<A> {
     return first.value
   }
 
-  /** Takes away every value that `matches`, earliest first. */
+  /** Removes every value that `matches`, earliest first. */
   remove(matches: (value: A) => boolean): ReadonlyArray<A> {
     const taken = this.#heap.filter(({ value }) => matches(value))
     if (taken.length === 0) return []
@@ -65,7 +65,7 @@ export class DelayQueue<A> {
     this.#heap[at] = entry
   }
 
-  /** Puts an entry in the place of the first one, and down to where it belongs. */
+  /** Puts an entry in the place of the first one, then moves it down to where it belongs. */
   #sink(entry: Entry<A>): void {
     let at = 0
     for (;;) {

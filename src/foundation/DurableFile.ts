@@ -1,6 +1,7 @@
 /**
- * Writing files so that they survive: every byte written, also where the machine takes fewer at once than it
- * was given, synced, and under its final name only once it is whole. Every room writes through this module.
+ * Writing files so that they survive: every byte written, even if the machine accepts fewer at once than it
+ * was given, synced, and under its final name only once it is complete. Every room writes through this
+ * module.
  */
 import * as fs from "node:fs"
 import { dirname } from "node:path"
@@ -11,13 +12,13 @@ import type { Step } from "./FileCalls.ts"
 const bytesOf = (content: Uint8Array | string): Uint8Array =>
   typeof content === "string" ? Buffer.from(content, "utf8") : content
 
-/** A file that only grows. What is appended is there whole, or the file is as long as it was. */
+/** A file that only grows. Appended data is there completely, or the file is as long as before. */
 export class AppendedFile {
   readonly path: string
   readonly #calls: FileCalls
   readonly #descriptor: number
   #size: number
-  /** Half of what was appended last may stand at the end. */
+  /** Half of the last append may be left at the end. */
   #isTorn = false
 
   constructor(calls: FileCalls, path: string, descriptor: number, size: number) {
@@ -50,7 +51,7 @@ export class AppendedFile {
     this.#isTorn = false
   }
 
-  /** From here on what was appended survives a power cut, if its folder's entry does. */
+  /** After this, appended data survives a power failure, if its folder's entry does. */
   get sync(): Effect.Effect<void, FileFailed> {
     return syncData(this.#calls, this.path, this.#descriptor)
   }
@@ -60,8 +61,8 @@ export class AppendedFile {
   }
 }
 
-const unchanged = "what stood there before is unchanged"
-const undecided = "the new version stands there, but a power cut may undo it"
+const unchanged = "the previous version is unchanged"
+const undecided = "the new version is in place, but a power failure may undo it"
 
 export class DurableFiles {
   readonly #calls: FileCalls
@@ -70,18 +71,18 @@ export class DurableFiles {
     this.#calls = calls
   }
 
-  /** The whole file, synced, with this mode also where it stood there with another one. */
+  /** The whole file, synced, with this mode even if it existed with another one. */
   write(path: string, content: Uint8Array | string, mode: number): void {
     const calls = this.#calls
     this.#opened(path, "w", mode, (descriptor) => {
-      // Before the first byte: what lies there from an earlier time may be open to others.
+      // Before the first byte: an old file there may be open to others.
       attempt("set the mode", path, () => calls.setMode(path, mode))
       writeAll(calls, path, descriptor, bytesOf(content))
       attempt("sync", path, () => calls.sync(descriptor))
     })
   }
 
-  /** The old version or the new one, whole, whatever fails; no two processes may share `building`. */
+  /** The old version or the new one, complete, whatever fails; no two processes may share `building`. */
   replace(path: string, content: Uint8Array | string, mode: number, building = `${path}.tmp`): void {
     try {
       this.write(building, content, mode)
@@ -97,7 +98,7 @@ export class DurableFiles {
     }
   }
 
-  /** A new file, never over one that is there: that fails with EEXIST. */
+  /** A new file, never over an existing one: that fails with EEXIST. */
   create(path: string, content: string): void {
     const calls = this.#calls
     const descriptor = attempt("open", path, () => calls.open(path, "wx"))
@@ -112,7 +113,7 @@ export class DurableFiles {
     this.syncFolder(dirname(path))
   }
 
-  /** `a` goes on with a file that is there, `ax` and `wx` only begin a new one. */
+  /** `a` continues an existing file, `ax` and `wx` only create a new one. */
   append(path: string, flags: "a" | "ax" | "wx", mode: number): AppendedFile {
     const calls = this.#calls
     const descriptor = attempt("open", path, () => calls.open(path, flags, mode))
@@ -125,7 +126,7 @@ export class DurableFiles {
     }
   }
 
-  /** Gives a file that somebody else wrote its mode and syncs it; a large one takes its time. */
+  /** Sets the mode of a file that somebody else wrote and syncs it; for a large one this takes time. */
   settle(path: string, mode: number): Effect.Effect<void, FileFailed> {
     const calls = this.#calls
     const tried = <A>(step: Step, call: () => A) =>
@@ -136,7 +137,7 @@ export class DurableFiles {
         tried("open", () => calls.open(path, "r")),
       ),
       (descriptor) =>
-        // Once the bytes are there, what is left of the mode is short.
+        // Once the bytes are there, setting the rest of the mode is quick.
         Effect.andThen(
           syncData(calls, path, descriptor),
           tried("sync", () => calls.sync(descriptor)),
@@ -158,7 +159,7 @@ export class DurableFiles {
     attempt("copy", to, () => this.#calls.copy(from, to))
   }
 
-  /** Also where it is not there; folders with all they hold. */
+  /** Even if it does not exist; folders with everything in them. */
   remove(path: string): void {
     attempt("delete", path, () => this.#calls.remove(path))
   }
@@ -169,13 +170,13 @@ export class DurableFiles {
     )
   }
 
-  /** With this mode, also where it is there already; each missing folder is synced into its parent. */
+  /** With this mode, even if it exists already; each missing folder is synced into its parent. */
   makeFolder(path: string, mode: number): void {
     this.#makeMissing(path, mode)
     attempt("set the mode", path, () => this.#calls.setMode(path, mode))
   }
 
-  /** Step by step: Node's own `recursive` never returns where the parent is told to be missing. */
+  /** Step by step: Node's own `recursive` never returns if the parent is reported missing. */
   #makeMissing(path: string, mode: number): void {
     if (fs.existsSync(path)) return
     if (dirname(path) !== path) this.#makeMissing(dirname(path), mode)
@@ -183,7 +184,7 @@ export class DurableFiles {
     try {
       this.syncFolder(dirname(path))
     } catch (cause) {
-      // So that the next try makes it again and syncs its entry; one that holds something stays.
+      // So that the next try creates it again and syncs its entry; a folder with content stays.
       if (isOurs) quietly(() => fs.rmdirSync(path))
       throw cause
     }
@@ -217,7 +218,7 @@ const keeping = (path: string, kept: string, cause: unknown): unknown =>
     ? new FileFailed({ path, step: cause.step, code: cause.code, reason: cause.reason, kept })
     : cause
 
-/** For whoever writes in an Effect: over the calls that are in place there. */
+/** For code that writes in an Effect: uses the calls that are provided there. */
 export const durableFiles: Effect.Effect<DurableFiles> = Effect.map(
   FileCalls,
   (calls) => new DurableFiles(calls),

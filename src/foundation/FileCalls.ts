@@ -1,7 +1,6 @@
 /**
- * The calls of the machine that change files, few and small, so that a test can make each of them fail or
- * fall short, and the one error that says which of them failed, where and why. Only `DurableFile.ts` calls
- * them.
+ * The system calls that change files, few and small, so that a test can make each of them fail or fall
+ * short, and the one error that says which of them failed, where and why. Only `DurableFile.ts` calls them.
  */
 import * as fs from "node:fs"
 import { Context, Effect, Schema } from "effect"
@@ -9,7 +8,7 @@ import { Context, Effect, Schema } from "effect"
 /** The calls that change files. Each throws what the machine refuses. */
 export interface FileCalls {
   readonly open: (path: string, flags: string, mode?: number) => number
-  /** Answers how many bytes were written, which may be fewer than asked. */
+  /** Returns how many bytes were written, which may be fewer than requested. */
   readonly write: (descriptor: number, bytes: Uint8Array, from: number) => number
   readonly sync: (descriptor: number) => void
   /** The bytes and the size, without blocking the process. */
@@ -57,11 +56,11 @@ export type Step =
   | "make the folder"
   | "sync the folder"
 
-/** The machine's code of an error, such as ENOSPC; empty where it has none. */
+/** The machine's code of an error, such as ENOSPC; empty if it has none. */
 export const codeOf = (cause: unknown): string =>
   cause instanceof Error && "code" in cause ? String(cause.code) : ""
 
-/** A step of writing failed. `kept` says what stands under the path now, where that is known. */
+/** A step of writing failed. `kept` says what the path holds now, if that is known. */
 export class FileFailed extends Schema.TaggedError<FileFailed>()("FileFailed", {
   path: Schema.String,
   step: Schema.String,
@@ -96,26 +95,26 @@ export const attempt = <A>(step: Step, path: string, call: () => A): A => {
   }
 }
 
-/** What is cleared away after a failure; the failure itself is the one that is told. */
+/** Cleans up after a failure; the failure itself is the one that is reported. */
 export const quietly = (call: () => void): void => {
   try {
     call()
   } catch {
-    // Left behind where the machine refuses this too; the next writer begins anew.
+    // Left behind if the machine refuses this too; the next writer starts afresh.
   }
 }
 
-/** A short write is what a full disk does first; the next one then says so. */
+/** A full disk first makes a write short; the next one then reports it. */
 export const writeAll = (calls: FileCalls, path: string, descriptor: number, bytes: Uint8Array): void =>
   attempt("write", path, () => {
     for (let from = 0; from < bytes.length;) {
       const written = calls.write(descriptor, bytes, from)
-      if (written <= 0) throw new Error("the machine takes no more bytes")
+      if (written <= 0) throw new Error("no more bytes can be written")
       from += written
     }
   })
 
-/** Bytes on their way to the disk, which must not stall the process. */
+/** Writing bytes to the disk must not block the process. */
 export const syncData = (
   calls: FileCalls,
   path: string,

@@ -1,19 +1,19 @@
 /**
- * One process at a time works in an output folder. The lock is an exclusive SQLite transaction on a file of
- * its own: the operating system releases it when its holder dies, however it dies, so that no lock is ever
- * stale.
+ * Only one process at a time works in an output folder. The lock is an exclusive SQLite transaction on a
+ * file of its own: the operating system releases it when the process that holds it ends, however it ends,
+ * so no lock is ever stale.
  */
 import { Effect, Schema } from "effect"
 import { chmodSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 
-/** Another process works in this output folder; nothing was started. */
+/** Another process is working in this output folder; nothing was started. */
 export class FolderLocked extends Schema.TaggedError<FolderLocked>()("FolderLocked", {
   path: Schema.String,
   message: Schema.String,
 }) {}
 
-/** The lock's file cannot be made or written. */
+/** The lock file cannot be created or written. */
 export class LockFailed extends Schema.TaggedError<LockFailed>()("LockFailed", {
   path: Schema.String,
   message: Schema.String,
@@ -30,8 +30,8 @@ const failureOf = (path: string, cause: unknown): FolderLocked | LockFailed => {
 }
 
 /**
- * The locks of this process. A database that nothing refers to is closed by the garbage collector, and its
- * lock is gone while its holder works: what waits for nothing but a signal must not lose it so.
+ * The locks of this process. A database without references is closed by the garbage collector, which would
+ * release its lock while its holder works: a process that only waits for a signal must not lose it that way.
  */
 const held = new Set<DatabaseSync>()
 
@@ -49,7 +49,7 @@ export const lockFolder = (path: string) =>
 const takeLock = (path: string): DatabaseSync => {
   const database = new DatabaseSync(path, { timeout: 0 })
   try {
-    // Rollback journal: in WAL mode an exclusive transaction would not keep a second one out at once.
+    // Rollback journal: in WAL mode an exclusive transaction would not keep a second one out immediately.
     database.exec("PRAGMA journal_mode = DELETE; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE")
     chmodSync(path, 0o600)
     held.add(database)

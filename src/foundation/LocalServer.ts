@@ -1,7 +1,7 @@
 /**
- * An HTTP server on this machine, for the embedded service and for deliveries to a night. Nobody can hold it:
- * a caller that sends slowly is cut off, the end of the scope closes every connection, and an error of one
- * connection ends nothing.
+ * An HTTP server on this machine, for the embedded service and for webhook deliveries to a run. No caller
+ * can block it: one that sends slowly is cut off, the end of the scope closes every connection, and an
+ * error on one connection affects no other.
  */
 import { createServer } from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
@@ -10,16 +10,16 @@ import { HttpServer } from "effect/http"
 
 export interface LocalServerOptions {
   readonly host: string
-  /** 0 takes any free one. */
+  /** 0 takes any free port. */
   readonly port: number
   /** How long a caller may take for its headers, and for the whole of its request. */
   readonly headersTimeout: Duration.Duration
   readonly requestTimeout: Duration.Duration
-  /** At once; more wait for the kernel. */
+  /** At once; further ones wait in the kernel. */
   readonly connectionsMax?: number
 }
 
-/** How often a server looks for callers that are too slow: a part of what they may take. */
+/** How often a server checks for callers that are too slow: a fraction of their time limit. */
 const sweepsPerTimeout = 4
 
 /** Listens until the scope closes. */
@@ -33,7 +33,8 @@ const open = Effect.fnUntraced(function* (options: LocalServerOptions) {
   })
   if (connectionsMax !== undefined) node.maxConnections = connectionsMax
   node.on("error", () => undefined)
-  // The platform's own shutdown waits for the slowest caller, whatever its time limit: that cannot interrupt.
+  // The platform's own shutdown waits for the slowest caller, whatever its time limit, and cannot be
+  // interrupted.
   const server = yield* NodeHttpServer.make(() => node, { host, port, disablePreemptiveShutdown: true })
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {

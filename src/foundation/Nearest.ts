@@ -1,7 +1,6 @@
 /**
  * The known name nearest to a misspelt one, so that an error can say what was probably meant. Distance is
- * Damerau-Levenshtein (insert, delete, replace, swap neighbours); a name too far away is no suggestion at
- * all.
+ * Damerau-Levenshtein (insert, delete, replace, swap neighbours); a name too far away is not suggested.
  */
 
 /** Edits between two words, a swap of two neighbours counting once. */
@@ -28,17 +27,17 @@ export const editDistance = (left: string, right: string): number => {
   return last[right.length] ?? 0
 }
 
-/** Nobody means a name of which half is wrong, and nobody misspells one of a thousand letters. */
+/** A name that is half wrong is not a misspelling, and nobody misspells a name of a thousand letters. */
 const lettersMax = 64
 
-/** The nearest of `known`, the first of equals; undefined when none is near enough to be meant. */
+/** The nearest of `known`, the first of equals; undefined if none is near enough. */
 export const nearestName = (name: string, known: ReadonlyArray<string>): string | undefined => {
   if (name.length > lettersMax) return undefined
   const lower = name.toLowerCase()
   let nearest: { readonly name: string; readonly distance: number } | undefined
   for (const candidate of known) {
     const allowed = Math.max(1, Math.floor(Math.max(name.length, candidate.length) * 0.4))
-    // So many letters are missing or too many; names from outside may be of any length.
+    // At least this many letters are missing or extra; names from outside may be of any length.
     if (Math.abs(name.length - candidate.length) > allowed) continue
     const distance = editDistance(lower, candidate.toLowerCase())
     if (distance <= allowed && (nearest === undefined || distance < nearest.distance)) {
@@ -48,9 +47,9 @@ export const nearestName = (name: string, known: ReadonlyArray<string>): string 
   return nearest?.name
 }
 
-/** `; did you mean \`x\`?`, or what there is when it is little, or nothing. */
+/** `; did you mean \`x\`?`, or the known names if they are few, or nothing. */
 export const suggestion = (name: string, known: ReadonlyArray<string>): string => {
   const nearest = nearestName(name, known)
   if (nearest !== undefined) return `; did you mean \`${nearest}\`?`
-  return known.length > 0 && known.length <= 20 ? `; known here: ${known.join(", ")}` : ""
+  return known.length > 0 && known.length <= 20 ? `; known names: ${known.join(", ")}` : ""
 }

@@ -1,7 +1,8 @@
 /**
- * Reading a file that a person or a job names. Such a path may lead to anything: a named pipe would hold the
- * process until somebody writes to it, a device never ends, a folder or a socket is a mistake. Only regular
- * files are read, in pieces that can be interrupted, up to a size; a reason never repeats what a file holds.
+ * Reading a file that a person or a job names. Such a path may lead to anything: a named pipe would block
+ * the process until somebody writes to it, a device never ends, a folder or a socket is a mistake. Only
+ * regular files are read, in pieces that can be interrupted, up to a size limit; a reason never repeats
+ * what a file contains.
  */
 import { constants } from "node:fs"
 import { open, stat } from "node:fs/promises"
@@ -19,13 +20,13 @@ const kindOf = (found: Stats): string | undefined => {
   return "it is a device, not a file"
 }
 
-/** `64 MB`, `65 kB`: a bound as people write it. */
+/** `64 MB`, `65 kB`: a limit as people write it. */
 const sizeText = (bytes: number): string => {
   if (bytes >= 1e6) return `${Math.floor(bytes / 1e6)} MB`
   return bytes >= 1e3 ? `${Math.floor(bytes / 1e3)} kB` : `${bytes} bytes`
 }
 
-/** Why a file was not read: safe to show, and short enough to stand in brackets. */
+/** Why a file was not read: safe to show, and short enough for brackets. */
 class Unreadable extends Error {}
 
 const tooLarge = (bytesMax: number) => new Unreadable(`it is larger than ${sizeText(bytesMax)}`)
@@ -36,13 +37,13 @@ const check = (found: Stats, bytesMax: number): void => {
   if (found.size > bytesMax) throw tooLarge(bytesMax)
 }
 
-/** Asked before the file is opened, because opening alone can have effects, and again of what was opened. */
+/** Checked before the file is opened, because opening can have effects, and again on the opened file. */
 async function* pieces(path: string, bytesMax: number): AsyncGenerator<Uint8Array> {
   check(await stat(path), bytesMax)
   const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
     check(await handle.stat(), bytesMax)
-    // The size is what the file says of itself, and some that are made on the fly say 0.
+    // The size is what the file claims, and some files made on the fly claim 0.
     for (let size = 0; ;) {
       const { bytesRead, buffer } = await handle.read(new Uint8Array(pieceBytes), 0, pieceBytes, null)
       if (bytesRead === 0) return

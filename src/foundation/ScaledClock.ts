@@ -1,14 +1,14 @@
 /**
- * A Clock that runs `speed` times as fast as the machine, from a given origin, so that a night passes in
- * minutes. It counts on the machine's monotonic time: a jump of the wall clock does not show. Sleeps are
- * shortened accordingly; this is the one place that knows real timers, through the machine's own Clock.
+ * A Clock that runs `speed` times as fast as the machine, from a given origin, so that a run takes minutes.
+ * It uses the machine's monotonic time: a jump of the wall clock does not show. Sleeps are shortened
+ * accordingly; this is the only place that uses real timers, through the machine's own Clock.
  */
 import { Clock, Duration, Effect, Layer } from "effect"
 
 export interface ScaledClockOptions {
-  /** Seconds of this clock in one second of the machine; more than 0. */
+  /** Seconds on this clock per second of the machine; more than 0. */
   readonly speed: number
-  /** What the clock shows when it is made: milliseconds since the epoch. */
+  /** What the clock shows at first: milliseconds since the epoch. */
   readonly originMs: number
 }
 

@@ -1,6 +1,6 @@
 /**
- * What a schema objects to, as findings for the person who wrote the file: one sentence each, at the key or
- * value that is wrong, in words of YAML rather than of types, and without the value.
+ * What a schema refuses, as findings for the person who wrote the file: one sentence each, at the key or
+ * value that is wrong, in YAML terms rather than types, and without the value.
  */
 import { Predicate, SchemaAST } from "effect"
 import type { SchemaIssue } from "effect"
@@ -13,25 +13,25 @@ export interface Finding {
   readonly message: string
 }
 
-/** What a kind of file says of a value that its schema refuses; undefined: the general words do. */
+/** What a kind of file says about a refused value; if undefined, the general words are used. */
 export type WordsFor = (path: Path, value: unknown) => string | undefined
 
 export interface Words {
   readonly wordsFor?: WordsFor
   readonly unknownKey: (key: string, known: ReadonlyArray<string>) => string
-  /** Whose place is told for a key that is missing: that of the mapping's own key, or of the mapping. */
+  /** Which place is reported for a missing key: that of the mapping's own key, or of the mapping. */
   readonly missingAt: Finding["at"]
 }
 
 export const missingKey = (key: string): string => `\`${key}\` is missing`
 
-/** What a schema wants, in words of YAML. */
+/** What a schema expects, in YAML terms. */
 const wanted = (ast: SchemaAST.AST): string => {
   if (SchemaAST.isUnion(ast)) return [...new Set(ast.types.map(wanted))].join(" or ")
   if (SchemaAST.isLiteral(ast)) return `\`${String(ast.literal)}\``
   if (SchemaAST.isObjects(ast)) return "a mapping"
   if (SchemaAST.isArrays(ast)) return "a list"
-  if (SchemaAST.isString(ast)) return "a text (in quotes where YAML reads something else)"
+  if (SchemaAST.isString(ast)) return "a string (quote it if YAML reads it as something else)"
   if (SchemaAST.isNumber(ast)) return "a number"
   return SchemaAST.isBoolean(ast) ? "true or false" : "another value"
 }
@@ -49,7 +49,7 @@ const valueAt = (root: unknown, path: Path): unknown =>
     root,
   )
 
-/** All that a schema objects to, one sentence each; `root` is the value that was decoded. */
+/** Everything that a schema refuses, one sentence each; `root` is the value that was decoded. */
 export const findingsOf = (
   issue: SchemaIssue.Issue,
   path: Path,

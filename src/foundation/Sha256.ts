@@ -1,10 +1,10 @@
 /**
- * SHA-256, by which bodies, files, facts and keys are known again: of what is at hand whole, or of what is
- * still arriving.
+ * SHA-256, which identifies bodies, files, facts and keys. It hashes data that is complete, or that arrives
+ * in pieces.
  */
 import { createHash } from "node:crypto"
 
-/** For what comes piece by piece. */
+/** For data that arrives in pieces. */
 export const beginSha256 = () => createHash("sha256")
 
 /** Its 32 bytes. */

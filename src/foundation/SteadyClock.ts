@@ -1,13 +1,13 @@
 /**
- * A Clock whose time of day never jumps: it reads the wall once and then adds what the monotonic clock
- * counted. A night that decides by this clock is unmoved when somebody sets the machine's time or daylight
- * saving begins.
+ * A Clock whose time never jumps: it reads the wall clock once and then adds what the monotonic clock
+ * counted. A run that uses this clock is not affected when the machine's time is set or daylight saving
+ * begins.
  */
 import { Clock, Effect, Layer } from "effect"
 
 const nanosPerMilli = 1_000_000n
 
-/** Steadies the Clock that is in place when the layer is built. */
+/** Steadies the Clock that is provided when the layer is built. */
 const make = (underlying: Clock.Clock): Clock.Clock => {
   const wallNanos = BigInt(Math.trunc(underlying.currentTimeMillisUnsafe())) * nanosPerMilli
   const origin = underlying.monotonicTimeNanosUnsafe()

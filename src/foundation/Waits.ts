@@ -1,6 +1,6 @@
 /**
- * How long to wait before trying again: one formula for every retry. A wait doubles from failure to failure
- * up to a longest one, chance takes a share off it so that waiters do not return together, and what the other
+ * How long to wait before trying again: one formula for every retry. A wait doubles with every failure up to
+ * a maximum, a random share is taken off so that waiters do not return together, and the wait that the other
  * side asks for is a minimum. `waitMs` is a pure function, because most waits are entries of a queue that
  * outlives a process; `retrySchedule` gives loops that sleep the same waits as Effect's own `Schedule`.
  */
@@ -10,17 +10,17 @@ export interface WaitPolicy {
   /** The wait after the first failure. */
   readonly base: Duration.Duration
   readonly max: Duration.Duration
-  /** The share of a wait, from 0 to 1, that chance may take off. */
+  /** The share of a wait, from 0 to 1, that may be taken off at random. */
   readonly jitter: number
 }
 
-/** Beyond so many doublings every wait is the longest one. */
+/** After this many doublings every wait is the longest one. */
 const doublingsMax = 30
 
 /**
- * The wait in milliseconds after so many failures (from 1); `random` lies in [0, 1). Where chance may take
- * all of a wait, the rest of it comes on top of what was asked for: otherwise all who were asked to wait
- * would return at once.
+ * The wait in milliseconds after this many failures (from 1); `random` is in [0, 1). If all of a wait may
+ * be random, it is added to what was asked for: otherwise all callers that were asked to wait would return
+ * at once.
  */
 export const waitMs = (
   { base, max, jitter }: WaitPolicy,
@@ -36,11 +36,11 @@ export const waitMs = (
 }
 
 export interface RetryBounds<E> {
-  /** Calls altogether, the first one included, of what fails in this way. */
+  /** Calls in total, including the first, for failures of this kind. */
   readonly triesMax: (failure: E) => number
-  /** How long the other side asks to be left alone. */
+  /** How long the other side asks us to wait. */
   readonly asked?: (failure: E) => Duration.Duration
-  /** Milliseconds since 1970: a wait that would end after it is not begun. */
+  /** Milliseconds since 1970: a wait that would end later is not begun. */
   readonly untilAt?: number | undefined
 }
 

@@ -1,7 +1,7 @@
 /**
- * Reads small YAML files (faults, readings, record schemas): what they say comes out, or everything that is
- * wrong with them at once, each with its line and column and the nearest known word. No file is used that was
- * understood only in part.
+ * Reads small YAML files (faults, readings, record schemas): the result is their content, or everything
+ * that is wrong with them at once, each with its line and column and the nearest known word. A file that
+ * was only partly understood is never used.
  */
 import { Effect, Result, Schema } from "effect"
 import { Problem, renderProblem } from "./FileProblem.ts"
@@ -16,28 +16,28 @@ import { readYamlText } from "./YamlText.ts"
 export const problemLines = (problems: ReadonlyArray<Problem>): string =>
   problems.map(renderProblem).join("\n")
 
-/** `; did you mean …?`, or all that is known. */
+/** `; did you mean …?`, or all known names. */
 export const suggest = (word: string, known: ReadonlyArray<string>): string => {
   const near = nearestName(word, known)
-  return near === undefined ? `; known here: ${known.join(", ")}` : `; did you mean \`${near}\`?`
+  return near === undefined ? `; known names: ${known.join(", ")}` : `; did you mean \`${near}\`?`
 }
 
 const unknownKey = (key: string, known: ReadonlyArray<string>): string =>
   `unknown key \`${key}\`${suggest(key, known)}`
 
-/** A kind of file: what it may say, and in which words it is told what it may not. */
+/** A kind of file: what it may contain, and the words for what it may not. */
 export interface YamlKind<A> {
   /** `the faults file` */
   readonly named: string
   readonly schema: Schema.ConstraintDecoder<A>
   readonly wordsFor?: WordsFor
-  /** What a schema of single values cannot say. */
+  /** Checks that a schema of single values cannot express. */
   readonly check?: (value: A) => ReadonlyArray<Finding>
   /** What the schema is given for the value that YAML reads. */
   readonly prepare?: (root: unknown) => unknown
 }
 
-/** Judges the text of a file; `file` is only named. */
+/** Judges the text of a file; `file` is only used as a name. */
 export const decodeYaml = <A>(
   { schema, wordsFor, check = () => [], prepare = (root) => root }: YamlKind<A>,
   file: string,
@@ -59,7 +59,7 @@ export const decodeYaml = <A>(
   return Result.fail(problems.toSorted((a, b) => a.line - b.line || a.column - b.column))
 }
 
-/** Above any honest file. */
+/** Larger than any honest file. */
 const bytesMax = 1_000_000
 
 /** Reads a regular file of this kind. */

@@ -1,52 +1,52 @@
 /**
  * YAML of any size in bounded memory: the items of a long list under a key of the file's outermost mapping
- * are handed out as they are read, dozens at a time, instead of standing in memory as tokens, as
- * nodes and as values all at once. Whatever cannot be cut so is read whole, and is bounded.
+ * are returned as they are read, dozens at a time, instead of being in memory as tokens, nodes and values
+ * all at once. Anything that cannot be split in this way is read whole, within limits.
  */
 import { Composer, isSeq, Lexer, Parser } from "yaml"
 import type { CST, Document, LineCounter, ParsedNode } from "yaml"
 
-/** Far above any honest file; a level of the file is a level of every fold over it. */
+/** Far more than any honest file has; each level of the file is a level of every fold over it. */
 export const depthMax = 64
 /** A piece is taken when this many of a list's items are complete. */
 const itemsMin = 64
-/** How often that is looked at, in lexical tokens. */
+/** How often this is checked, in lexical tokens. */
 const lookEvery = 1_024
 /** Of one value, key or comment. */
 const scalarMax = 1_000_000
-/** Lines that begin with %; nobody needs one. */
+/** Lines that begin with %; nobody needs any. */
 const directivesMax = 16
-/** After so many the rest of a text means nothing. */
+/** After this many, the rest of a text means nothing. */
 const problemsMax = 1_000
-/** What may be in memory at once; each takes some 250 bytes as token and node. */
+/** How many may be in memory at once; each takes some 250 bytes as token and node. */
 const tokensMax = 4_000_000
 
 export interface YamlProblem {
   readonly offset: number
-  /** The parser's own code, or a message of ours; its messages may quote the file, which may hold secrets. */
+  /** The parser's own code, or a message of ours; the parser's own may quote the file and its secrets. */
   readonly code?: string
   readonly message?: string
 }
 
 export interface ReadText {
-  /** Undefined after a problem that hides what the rest means. */
+  /** Undefined after a problem that makes the rest meaningless. */
   readonly document: Document.Parsed | undefined
   readonly problems: ReadonlyArray<YamlProblem>
 }
 
 /**
- * Items of the list whose key stands at `keyOffset`, in order; the document holds only the rest of them.
- * False ends the reading: nothing more is wanted.
+ * Items of the list whose key is at `keyOffset`, in order; the document has only the rest of them. False
+ * ends the reading: nothing more is needed.
  */
 export type OnPiece = (keyOffset: number, keyText: string, items: ReadonlyArray<ParsedNode>) => boolean
 
-// Keys are compared where they are read, in a set; the library's own comparison is quadratic.
+// Keys are compared as they are read, in a set; the library's own comparison is quadratic.
 const options = { prettyErrors: false, version: "1.2", uniqueKeys: false } as const
 
 const problemsOf = ({ errors, warnings }: Document.Parsed): ReadonlyArray<YamlProblem> =>
   [...errors, ...warnings].map(({ code, pos }) => ({ offset: pos[0], code }))
 
-/** A list that is being read, under its key, where there is one in the outermost mapping. */
+/** A list that is being read, with its key, if there is one in the outermost mapping. */
 const openList = ({ stack }: Parser) => {
   const [outermost, mapping, list] = stack
   if (outermost?.type !== "document" || mapping?.type !== "block-map" || list?.type !== "block-seq")
@@ -55,7 +55,7 @@ const openList = ({ stack }: Parser) => {
   return key?.type === "scalar" ? { key, list } : undefined
 }
 
-/** Complete items as a document of their own; the last two still belong to what follows them. */
+/** Complete items as a document of their own; the last two still belong with what follows. */
 const takePiece = (list: CST.BlockSequence): CST.Document => ({
   type: "document",
   offset: list.offset,
@@ -66,12 +66,12 @@ const takePiece = (list: CST.BlockSequence): CST.Document => ({
 /** Where an anchor may begin. */
 export const mayHaveAnchors = (source: string): boolean => /(?:^|[\s,[{:-])&/m.test(source)
 
-/** Anchors may be meant from anywhere, and directives speak of the whole file. */
+/** Anchors may be used from anywhere, and directives apply to the whole file. */
 const isWhole = (source: string): boolean => mayHaveAnchors(source) || /^%/m.test(source)
 
-export const oneDocument = "a file holds one document only"
+export const oneDocument = "a file must contain a single document"
 
-/** Throws what the library throws of its own: a stack overflow. */
+/** Throws the library's own errors: a stack overflow. */
 export const readInPieces = (source: string, lines: LineCounter, onPiece: OnPiece): ReadText => {
   const problems: Array<YamlProblem> = []
   const stop = (offset: number, message: string): ReadText => ({
@@ -105,7 +105,7 @@ export const readInPieces = (source: string, lines: LineCounter, onPiece: OnPiec
     for (const token of parser.next(lexeme)) take(token)
     if (problems.length > problemsMax) return { document: undefined, problems }
     if (lexeme.length > scalarMax) return stop(parser.offset - lexeme.length, tooLong)
-    // The document's own token, a scalar and a pair of brackets may stand on top.
+    // The document's own token, a scalar and a pair of brackets may be on top.
     if (parser.stack.length > depthMax + 3) return stop(parser.offset, "this is nested too deeply")
     if (documents.length > 0) return stop(parser.offset, oneDocument)
     if (++held > tokensMax) return stop(parser.offset, tooMuch)
@@ -122,5 +122,5 @@ export const readInPieces = (source: string, lines: LineCounter, onPiece: OnPiec
 const tooLong = `this is longer than ${scalarMax} characters; is a quote missing?`
 
 const tooMuch =
-  "up to here the file contains more than can be read at once: write the customers as a list of lines that " +
-  "begin with -, or put them into a csv or ndjson file"
+  "up to here the file contains more than can be read at once: write the customers as a list, one per line " +
+  "beginning with -, or put them into a csv or ndjson file"

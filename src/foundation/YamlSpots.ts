@@ -1,17 +1,17 @@
 /**
- * Where each value of a YAML file stands, once its nodes are gone: an offset for the value and one for its
- * key, found again by the value's path. Four arrays instead of an object per node, because a file may have
- * millions of them.
+ * Where each value of a YAML file is, once its nodes are gone: an offset for the value and one for its key,
+ * found by the value's path. Four arrays instead of an object per node, because a file may have millions of
+ * them.
  */
 
 type Path = ReadonlyArray<PropertyKey>
 
-/** Larger mappings are looked up in an index that is made when it is first asked for. */
+/** Larger mappings get an index, which is built when it is first needed. */
 const indexedMin = 32
 
 export interface Spot {
   readonly at: number
-  /** Of an item of a list, the item's own. */
+  /** For an item of a list, the item's own offset. */
   readonly keyAt: number
 }
 
@@ -23,7 +23,7 @@ export class YamlSpots {
   private readonly indexes = new Map<number, ReadonlyMap<string | undefined, number>>()
   private readonly shared = new Map<string, string>()
 
-  /** A value, with the numbers of the values in it where it is a mapping or a list; answers its number. */
+  /** Adds a value, with the numbers of its members if it is a mapping or a list; returns its number. */
   add(spot: Spot, name: string | undefined, children?: Array<number>): number {
     this.at.push(spot.at)
     this.keyAt.push(spot.keyAt)
@@ -31,7 +31,7 @@ export class YamlSpots {
     return this.children.push(children) - 1
   }
 
-  /** Follows a path as far as it exists, from a value on. */
+  /** Follows a path from a value as far as it exists. */
   find(from: number, path: Path): Spot {
     let found = from
     for (const step of path) {
@@ -53,7 +53,7 @@ export class YamlSpots {
   private indexOf(parent: number, children: ReadonlyArray<number>) {
     const known = this.indexes.get(parent)
     if (known !== undefined) return known
-    // Of two keys of one name the first is found.
+    // If a key appears twice, the first is found.
     const index = new Map(children.toReversed().map((child) => [this.names[child], child]))
     this.indexes.set(parent, index)
     return index

@@ -1,8 +1,8 @@
 /**
- * The text of a YAML file as plain values whose places are still known, bounded in depth, in values and in
- * what aliases stand for; no complaint repeats what the file holds. Where a schema steers the reading and
- * wants a text, a plain scalar is its source text (`65e0` and `0042` are ids, not numbers); where anything
- * goes, a number stays a number only when nothing of its spelling would be lost.
+ * The text of a YAML file as plain values whose places are still known, limited in depth, values and the
+ * size of aliases; no error repeats what the file contains. If a schema guides the reading and expects a
+ * string, a plain scalar is its source text (`65e0` and `0042` are ids, not numbers); if any type is
+ * allowed, a number stays a number only if its spelling can be restored.
  */
 import { Predicate, SchemaAST } from "effect"
 import { isAlias, isMap, isScalar, isSeq, LineCounter, visit } from "yaml"
@@ -15,44 +15,42 @@ import { YamlSpots } from "./YamlSpots.ts"
 type Path = ReadonlyArray<PropertyKey>
 
 export interface YamlDocument {
-  /** Undefined when the text could not be read; the complaints say why. */
+  /** Undefined if the text could not be read; the problems say why. */
   readonly root: unknown
-  /**
-   * Where the value at a path stands; its key with `at: "key"`. What is missing stands where its parent
-   * stands.
-   */
+  /** Where the value at a path is; its key with `at: "key"`. A missing value is placed at its parent. */
   readonly place: (path: Path, at?: "key" | "value") => Place
 }
 
-/** Answers what stands for a text of the file, and may complain about it. */
+/** Returns the replacement for a string of the file, and may report a problem with it. */
 export type Replace = (text: string, complain: (message: string) => void) => string
 
-/** Far above any honest file; what stops an alias of aliases of aliases. */
+/** Far more than any honest file has; stops an alias of aliases of aliases. */
 const plainMax = 5_000_000
 const aliasedMax = 500_000
 
 /**
- * The parser's own messages may quote the file, which may hold secrets: each of these says the same without.
+ * The parser's own messages may quote the file, which may contain secrets: each of these says the same
+ * without quoting.
  */
 const syntaxMessages: Readonly<Record<string, string>> = {
-  BAD_ALIAS: "this alias (*) has no anchor (&) before it; put a value that begins with * in quotes",
-  BAD_DQ_ESCAPE: "this escape is unknown in double quotes; use single quotes",
+  BAD_ALIAS: "this alias (*) has no anchor (&) before it; quote a value that begins with *",
+  BAD_DQ_ESCAPE: "this escape sequence is unknown in double quotes; use single quotes",
   BAD_INDENT: "the indentation is wrong here",
-  BAD_SCALAR_START: "a value cannot begin with this character; put it in quotes",
+  BAD_SCALAR_START: "a value cannot begin with this character; quote it",
   BLOCK_AS_IMPLICIT_KEY: "this cannot be a key; is the indentation right?",
-  DUPLICATE_KEY: "this key is there twice",
+  DUPLICATE_KEY: "this key appears twice",
   MISSING_CHAR: "something is missing here: a colon, a comma, a quote or a bracket",
   MULTILINE_IMPLICIT_KEY: "a key must be on one line; is a colon or a quote missing?",
   MULTIPLE_DOCS: oneDocument,
-  TAB_AS_INDENT: "tabs cannot indent; use spaces",
-  TAG_RESOLVE_FAILED: "this tag (!) is unknown; put a value that begins with ! in quotes",
-  UNEXPECTED_TOKEN: "this cannot stand here",
+  TAB_AS_INDENT: "tabs are not allowed for indentation; use spaces",
+  TAG_RESOLVE_FAILED: "this tag (!) is unknown; quote a value that begins with !",
+  UNEXPECTED_TOKEN: "this is not allowed here",
 }
 
-/** Far above any honest mapping; each key is compared with all that are known. */
+/** Far more than any honest mapping has; each key is compared with all known ones. */
 const keysMax = 10_000
 
-/** The members of a schema that may stand at one spot, as they are written in the file. */
+/** The members of a schema that may appear at one spot, as they are written in the file. */
 const membersOf = (ast: SchemaAST.AST): ReadonlyArray<SchemaAST.AST> => {
   if (ast.encoding !== undefined) return membersOf(SchemaAST.toEncoded(ast))
   return SchemaAST.isUnion(ast) ? ast.types.flatMap(membersOf) : [ast]
@@ -76,7 +74,7 @@ const listed = (members: Members): Members =>
     .flatMap((member) => member.rest.slice(0, 1))
     .flatMap(membersOf)
 
-/** Marked in the schema where a text must have been written as one: nothing is read as a text by force. */
+/** Marked in the schema if a string must be written as one: nothing is forced to be a string. */
 const isVerbatim = (ast: SchemaAST.AST): boolean => ast.annotations?.["verbatim"] === true
 
 const readPlain = (scalar: Scalar, members: Members): unknown => {
@@ -97,7 +95,7 @@ interface Reading {
   readonly replace: Replace
   readonly complain: (offset: number, message: string) => void
   readonly spots: YamlSpots
-  /** Items that were read before their list was, by the offset of its key. */
+  /** Items that were read before their list, by the offset of its key. */
   readonly pieces: ReadonlyMap<number, Items>
   nodes: number
   tooMuch: boolean
@@ -110,7 +108,7 @@ interface Items {
 }
 
 interface Around {
-  /** Undefined where no schema steers the reading. */
+  /** Undefined if no schema guides the reading. */
   readonly members: ReadonlyArray<SchemaAST.AST> | undefined
   readonly depth: number
   readonly name?: string
@@ -126,7 +124,7 @@ const offsetOf = (node: unknown): number | undefined =>
 
 const none: ReadonlyMap<unknown, unknown> = new Map()
 
-/** An alias stands for the last node before it that has its anchor. */
+/** An alias stands for the last node before it with its anchor. */
 const targetsIn = (document: Document.Parsed): ReadonlyMap<unknown, unknown> => {
   const anchored = new Map<string, unknown>()
   const targets = new Map<unknown, unknown>()
@@ -145,7 +143,7 @@ const targetOf = (reading: Reading, node: unknown, at: number): unknown => {
   return target
 }
 
-/** Takes a node in: its value goes to `into`, beside the number of its spot. */
+/** Adds a node: its value goes to `into`, with the number of its spot. */
 const take = (reading: Reading, node: unknown, around: Around, into: Items): void => {
   const keyAt = offsetOf(around.key)
   const at = offsetOf(node) ?? keyAt ?? 0
@@ -166,7 +164,7 @@ const valueOf = (reading: Reading, node: unknown, at: number, around: Around, in
     reading.tooMuch = true
     const deep = "this is nested too deeply, or an alias (*) contains itself"
     const many =
-      `up to here the file has more than ${nodesMax} values, ` + "aliases (*) counted as what they stand for"
+      `up to here the file has more than ${nodesMax} values, ` + "counting what aliases (*) stand for"
     reading.complain(at, depth > depthMax ? deep : many)
   }
   if (reading.tooMuch) return undefined
@@ -194,7 +192,7 @@ const mappingOf = (reading: Reading, node: YAMLMap, { members, depth }: Around, 
   for (const { key, value } of node.items) {
     const name = keyText(key)
     const keyAt = offsetOf(key) ?? 0
-    if (names.has(name)) reading.complain(keyAt, "this key is there twice")
+    if (names.has(name)) reading.complain(keyAt, "this key appears twice")
     if (names.size >= keysMax) {
       reading.complain(keyAt, `this mapping has more than ${keysMax} keys`)
       break
@@ -208,17 +206,17 @@ const mappingOf = (reading: Reading, node: YAMLMap, { members, depth }: Around, 
 }
 
 export interface YamlText {
-  /** Only named. */
+  /** Used only as a name. */
   readonly file: string
   readonly source: string
-  /** Steers the reading; without one every value is what YAML takes it for. */
+  /** Guides the reading; without one, every value has the type that YAML gives it. */
   readonly schema?: SchemaAST.AST
-  /** What stands for a text, once it is read. */
+  /** The replacement for a string, once it is read. */
   readonly replace?: Replace
   readonly complain: (place: Place, message: string) => void
 }
 
-/** Reads a text in bounded memory; whatever is wrong with it is complained about. */
+/** Reads a text in bounded memory; everything that is wrong with it is reported. */
 export const readYamlText = (input: YamlText): YamlDocument => {
   const lines = new LineCounter()
   const place = (offset: number): Place => {
@@ -257,7 +255,7 @@ export const readYamlText = (input: YamlText): YamlDocument => {
   }
 }
 
-/** The library calls itself for each level of nesting. */
+/** The library recurses for each level of nesting. */
 const readText = (source: string, lines: LineCounter, onPiece: OnPiece): ReadText => {
   try {
     return readInPieces(source, lines, onPiece)

@@ -1,7 +1,7 @@
 /**
- * Binds customers to engines: a customer runs where its own entry says, else on every engine of the job, with
- * the job's features and settings unless its entry has its own, and once per engine. Pure; findings collect
- * what is wrong.
+ * Binds customers to engines: a customer runs on the engines of its own entry, or else on every engine of
+ * the job, with the job's features and settings unless its entry has its own, and once per engine. Pure;
+ * findings collect what is wrong.
  */
 import { Predicate } from "effect"
 import { CustomerId, EngineReference } from "../contract/Ids.ts"
@@ -20,7 +20,7 @@ import { idTooLong, isIdTooLong, personalDataReason } from "./Scalars.ts"
 
 type Path = ReadonlyArray<PropertyKey>
 
-/** One item of a list of the file, with its index there. */
+/** One item of a list in the file, with its index there. */
 export interface Item<A> {
   readonly index: number
   readonly value: A
@@ -36,7 +36,7 @@ type Written = Exclude<typeof CustomerEngine.Type, string>
 
 const placeText = (place: Place): string => `${place.file}:${place.line}:${place.column}`
 
-/** Codes outside section 2.1 pass with a warning: the service may know more than the reference. */
+/** Codes outside section 2.1 are accepted with a warning: the service may know more than the reference. */
 const readFeatures = ({ document, findings }: Context, features: Features, path: Path): Array<JobFeature> => {
   const seen = new Set<string>()
   return features.map((feature, index): JobFeature => {
@@ -114,7 +114,7 @@ export interface Surroundings {
 /** Each takes about a kilobyte of memory before anything is started. */
 const tasksMax = 1_000_000
 
-/** What is bound so far, to see what is there twice. */
+/** What is bound so far, to find duplicates. */
 export interface Binding {
   readonly assignments: Array<Assignment>
   readonly places: Map<string, Place>
@@ -159,7 +159,7 @@ const add = (
   binding.assignments.push(bound)
 }
 
-/** Of a file's rows, which may be many, the lack of engines is said once. */
+/** For a file's rows, which may be many, missing engines are reported once. */
 const everyEngine = (surroundings: Surroundings, place: Place, group?: "rows"): Iterable<EngineSettings> => {
   if (!surroundings.namesEngines) {
     const message = "this customer has no `engines`, and the job names none either"
@@ -168,7 +168,7 @@ const everyEngine = (surroundings: Surroundings, place: Place, group?: "rows"): 
   return surroundings.engines.values()
 }
 
-/** A customer of the job file on one engine of its own list. */
+/** A customer of the job file on one engine from its own list. */
 const bindEngine = (
   surroundings: Surroundings,
   customer: {
@@ -184,7 +184,7 @@ const bindEngine = (
   const path = [...customer.path, "engines", index]
   const base = engines.get(written.reference)
   if (written.token !== undefined && written.parameters !== undefined) {
-    const message = "a `token` takes the place of `parameters`: keep either"
+    const message = "a `token` replaces `parameters`: keep one of the two"
     context.findings.error(context.document.place([...path, "token"], "key"), message)
   }
   const own = readParameters(context, written.parameters, [...path, "parameters"], folder)
@@ -209,7 +209,7 @@ const bindEngine = (
   }
 }
 
-/** A customer that stands in the job file itself. */
+/** A customer written in the job file itself. */
 export const bindInline = (
   surroundings: Surroundings,
   binding: Binding,

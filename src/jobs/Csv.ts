@@ -1,17 +1,17 @@
 /**
- * Rows of a CSV text as it streams in (RFC 4180: quotes, doubled quotes, line breaks inside quotes; LF, CRLF
- * or CR), each cell with its place, each cell a text: `007` stays `007`. The separator is a comma, or a
- * semicolon where the header has no comma, as spreadsheets of half of Europe write it.
+ * Rows of a CSV text as it streams in (RFC 4180: quotes, doubled quotes, line breaks inside quotes; LF,
+ * CRLF or CR), each cell with its place, each cell a text: `007` stays `007`. The separator is a comma, or
+ * a semicolon if the header has no comma, as spreadsheets in much of Europe write it.
  */
 
 export interface CsvRow {
   readonly line: number
   readonly cells: ReadonlyArray<string>
-  /** Of each cell, from 1. */
+  /** For each cell, from 1. */
   readonly columns: ReadonlyArray<number>
 }
 
-/** A quote that nobody closes must not swallow a file. */
+/** An unclosed quote must not swallow a file. */
 const cellLengthMax = 1_000_000
 /** More columns than any login has parameters. */
 export const cellsMax = 1_000
@@ -23,7 +23,7 @@ const lineFeed = 10
 type OnRow = (row: CsvRow) => void
 type OnError = (at: { readonly line: number; readonly column: number }, message: string) => void
 
-/** Takes a text in pieces, cut anywhere; `end` tells what the last piece left open. */
+/** Takes a text in pieces, cut anywhere; `end` reports what the last piece left open. */
 export class CsvReader {
   private readonly onRow: OnRow
   private readonly onError: OnError
@@ -74,7 +74,7 @@ export class CsvReader {
       const code = chunk.charCodeAt(index)
       const pairedFeed = code === lineFeed && this.afterCarriageReturn
       this.afterCarriageReturn = code === carriageReturn
-      // The feed of a CRLF ends nothing that its return has not ended; inside quotes it is text.
+      // The line feed of a CRLF does not end a second line; inside quotes it is text.
       if (!pairedFeed || this.state === "Quoted") this.take(code, chunk.charAt(index))
       if (pairedFeed) continue
       if (code === lineFeed || code === carriageReturn) {
@@ -108,7 +108,7 @@ export class CsvReader {
   private add(character: string): void {
     this.cell += character
     if (this.cell.length <= cellLengthMax) return
-    this.stop(this.cellAt, "this cell is longer than 1,000,000 characters; is its quote ever closed?")
+    this.stop(this.cellAt, "this cell is longer than 1,000,000 characters; is a closing quote missing?")
   }
 
   private stop(at: { readonly line: number; readonly column: number }, message: string): void {

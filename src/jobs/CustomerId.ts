@@ -1,6 +1,6 @@
 /**
- * What is said of a `customer_id` that the service may store but that says too much about a person (4.1): it
- * resembles personal data, or it is what the customer logs in with.
+ * Warnings about a `customer_id` that the service may store but that says too much about a person (4.1): it
+ * resembles personal data, or it is also what the customer logs in with.
  */
 import { Predicate, Redacted } from "effect"
 import type { Context } from "./Decode.ts"
@@ -24,7 +24,7 @@ export const isSameText = (id: string, value: unknown): boolean =>
   (Predicate.isString(value) || Predicate.isNumber(value)) &&
   String(value).trim().toLowerCase() === id.trim().toLowerCase()
 
-/** Many log in with the number that they are known by; references are compared once they are resolved. */
+/** Many customers log in with their own id number; references are compared once they are resolved. */
 export const warnOfLoginId = (
   { findings }: Context,
   id: string,

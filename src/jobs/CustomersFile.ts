@@ -1,8 +1,8 @@
 /**
  * Customers from files: CSV, NDJSON or Parquet with a `customer_id`, an optional `engine_reference` and one
  * column per login parameter, whose cells `DataCells.ts` reads. Ids are the text of the source (`007`,
- * `65e0`), values are redacted as they are read, empty cells and nulls are absent parameters, and what is
- * wrong is found with its line and column.
+ * `65e0`), values are redacted as they are read, empty cells and nulls are absent parameters, and problems
+ * are reported with line and column.
  */
 import { counted } from "../foundation/Counted.ts"
 import { Effect, Predicate, Result, Stream } from "effect"
@@ -24,7 +24,7 @@ export interface CustomerRow {
 }
 
 export interface CustomersSource {
-  /** As it can be opened, and as it is shown. */
+  /** The path to open, and the path to show. */
   readonly path: string
   readonly cells: Cells
   readonly findings: Findings
@@ -33,10 +33,10 @@ export interface CustomersSource {
 
 const idColumn = "customer_id"
 const engineColumn = "engine_reference"
-/** Far above a million customers, and below what a disk is filled with by mistake. */
+/** Far more than a million customers need, and less than a mistake that fills a disk. */
 const bytesMax = 500_000_000
 
-/** What a row may hold; more is a file of something else. */
+/** What a row may contain; a larger one belongs to a different kind of file. */
 const rowsMax = 1_000_000
 const lineMax = 1_000_000
 const depthMax = 64
@@ -57,7 +57,7 @@ const takeRow = (
     if (column === idColumn || column === engineColumn) {
       if (Predicate.isNullish(value)) continue
       if (Predicate.isString(value)) named[column] = value === "" ? undefined : value
-      else findings.error(placeOf(column), `\`${column}\` must be a text`)
+      else findings.error(placeOf(column), `\`${column}\` must be a string`)
       continue
     }
     const parameter = source.cells.read(column, value, placeOf(column))
@@ -95,7 +95,7 @@ const checkColumns = (
   return known && twice < 0 && unnamed < 0
 }
 
-/** The texts of a UTF-8 file; a byte that is none is one error and the end of reading. */
+/** The text of a UTF-8 file; an invalid byte is one error and ends the reading. */
 const readTexts = (source: CustomersSource, onText: (text: string) => void) =>
   Effect.gen(function* () {
     const decoder = new TextDecoder("utf-8", { fatal: true })
@@ -137,7 +137,7 @@ const readCsv = (source: CustomersSource) => {
     }
     const names = header
     let index = -1
-    // A row's columns are asked for in their order, but for the id's, which is asked for again.
+    // A row's columns are read in order, except the id's, which is read again.
     const placeOf = (column: string) => placeAt(names[index] === column ? index : names.indexOf(column))
     takeRow(
       source,
@@ -166,7 +166,7 @@ const readCsv = (source: CustomersSource) => {
   )
 }
 
-/** Numbers keep their spelling: ids always, other values where a number would lose some of it. */
+/** Numbers keep their spelling: ids always, other values if a number would lose part of it. */
 const keepSpelling = (key: string, value: unknown, context?: { readonly source?: string }): unknown => {
   const spelling = context?.source
   if (!Predicate.isNumber(value) || spelling === undefined) return value
@@ -222,7 +222,7 @@ const readNdjson = (source: CustomersSource) => {
   )
 }
 
-/** DuckDB is loaded for Parquet only: a job without such a file starts without it. */
+/** DuckDB is loaded only for Parquet: a job without such a file starts without it. */
 const readParquet = (source: CustomersSource) =>
   Effect.gen(function* () {
     const { readParquetRows } = yield* Effect.promise(() => import("./ParquetRows.ts"))
@@ -258,7 +258,7 @@ const readerOf = (path: string) => {
   }
 }
 
-/** Calls `onRow` for every usable row; whatever else the file holds is a finding. */
+/** Calls `onRow` for every usable row; anything else in the file is a finding. */
 export const readCustomersFile = Effect.fn("CustomersFile.read")(function* (
   source: CustomersSource,
   from: Place,
@@ -267,7 +267,7 @@ export const readCustomersFile = Effect.fn("CustomersFile.read")(function* (
   const read = readerOf(path)
   if (read === undefined)
     return findings.error(from, "expected a file that ends in .csv, .ndjson, .jsonl or .parquet")
-  // What cannot be opened has no lines: the job file is what to correct.
+  // A file that cannot be opened has no lines: the job file is what to correct.
   const checked = yield* Effect.result(checkFile(path, bytesMax))
   if (Result.isFailure(checked)) {
     const missing = checked.failure === "ENOENT"

@@ -1,7 +1,7 @@
 /**
- * What the cells of a customers file are. Somebody else may have typed them, so a cell is the value that it
- * shows and nothing else: only a column that the job lists under `references` is read for `env:` and `file:`,
- * and no cell ever names a command to run.
+ * What the cells of a customers file mean. Somebody else may have typed them, so a cell is the value that
+ * it shows and nothing else: only a column that the job lists under `references` is read for `env:` and
+ * `file:`, and no cell ever names a command to run.
  */
 import { Redacted } from "effect"
 import type { ParameterSource } from "./Job.ts"
@@ -11,7 +11,7 @@ import type { Findings } from "./Problem.ts"
 import { looksLikeReference, parseReference } from "./Reference.ts"
 
 export interface CellRules {
-  /** Columns that hold references; undefined where the job says nothing of them. */
+  /** Columns that hold references; undefined if the job does not list any. */
   readonly references: ReadonlyArray<string> | undefined
   /** The job file's folder: references to files are relative to it. */
   readonly folder: string
@@ -32,24 +32,24 @@ const isAlike = (value: unknown): boolean => typeof value === "string" && looksL
 
 const literal = (value: unknown): ParameterSource => ({ _tag: "Literal", value: Redacted.make(value) })
 
-/** One file's cells; `end` says what only the whole file shows. */
+/** One file's cells; `end` reports what only the whole file shows. */
 export const makeCells = ({ references, folder, findings, from }: CellRules) => {
   const declared = new Set(references)
   const columns = new Map<string, ColumnSeen>()
 
   const readReference = (column: string, text: string, place: Place): ParameterSource | undefined => {
     if (exec.test(text)) {
-      const message = "a command is never taken from a file of customers: write env:NAME or file:PATH"
+      const message = "a command is never read from a file of customers: write env:NAME or file:PATH"
       findings.error(place, message, `exec ${column}`)
       return undefined
     }
     const reference = parseReference(text, folder)
     if (reference !== undefined) return { _tag: "Reference", reference }
-    findings.error(place, "this reference names nothing: write env:NAME or file:PATH", `empty ${column}`)
+    findings.error(place, "this reference is empty: write env:NAME or file:PATH", `empty ${column}`)
     return undefined
   }
 
-  /** Undefined for a cell that is empty, or after its error. */
+  /** Undefined for a cell that is empty or has an error. */
   const read = (column: string, value: unknown, place: Place): ParameterSource | undefined => {
     const seen = columns.get(column) ?? { cells: 0, alike: 0, place: undefined }
     columns.set(column, seen)

@@ -1,6 +1,6 @@
 /**
- * Decodes one part of a job file and turns what its schema objects to into findings: one sentence each, at
- * the key or value that is wrong, in words of YAML rather than of types, and without the value.
+ * Decodes one part of a job file and turns what its schema refuses into findings: one sentence each, at the
+ * key or value that is wrong, in YAML terms rather than types, and without the value.
  */
 import { Predicate, Result, Schema } from "effect"
 import { nearestName, suggestion } from "../foundation/Nearest.ts"
@@ -16,8 +16,8 @@ export interface Context {
 }
 
 /**
- * A key is repeated only when it looks like one: `{ password:secret }` is a key too where a space is missing,
- * and so is a value whose key was forgotten.
+ * A key is quoted only if it looks like one: without a space, `{ password:secret }` is a key too, and so is
+ * a value whose key was forgotten.
  */
 export const unknownKey = (key: string, known: ReadonlyArray<string>): string => {
   if (/[:\s]/.test(key)) return "this key is unknown; is a space missing after its colon?"
@@ -26,12 +26,12 @@ export const unknownKey = (key: string, known: ReadonlyArray<string>): string =>
   return `unknown key \`${key}\`${suggestion(key, known)}`
 }
 
-/** Without these an item is another one, and what is found out about that one may be wrong. */
+/** Without these keys an item is a different one, and what is found about it may be wrong. */
 const essential = new Set<PropertyKey>(
   "id from engines reference base_url flows_url app_secret sandbox".split(" "),
 )
 
-/** What is left of a mapping without its wrong keys, to look for what else is wrong with it. */
+/** What is left of a mapping without its wrong keys, to check for other problems. */
 const withoutKeys = (value: unknown, wrong: ReadonlySet<PropertyKey | undefined>): object | undefined => {
   if (!Predicate.isObject(value)) return undefined
   if ([...wrong].some((key) => !Predicate.isString(key) || essential.has(key))) return undefined
@@ -39,8 +39,8 @@ const withoutKeys = (value: unknown, wrong: ReadonlySet<PropertyKey | undefined>
 }
 
 /**
- * The part, whole; or, once its errors went to the findings, without its wrong keys; or undefined where that
- * would leave too little. A part with errors only serves to find more of them.
+ * The whole part; or, once its errors went to the findings, the part without its wrong keys; or undefined
+ * if too little would be left. A part with errors is only used to find more of them.
  */
 export const decodePart = <S extends Schema.ConstraintDecoder<unknown>>(
   context: Context,

@@ -1,8 +1,8 @@
 /**
  * The pairs of `hooks_extra_data`, which the service appends to every webhook address and which must never
  * hold a secret (4.1). Every pair of a job is compared with every login value of every customer: one
- * customer's password in the pairs of an engine would stand in the addresses of all of them. No message
- * repeats a value.
+ * customer's password in the pairs of an engine would be in the webhook addresses of all customers. No
+ * message repeats a value.
  */
 import { Predicate, Redacted } from "effect"
 import type { Context } from "./Decode.ts"
@@ -19,7 +19,7 @@ interface Item<A> {
   readonly value: A
 }
 
-/** Every pair of the file with its place, whether an assignment uses it or not. */
+/** Every pair in the file with its place, whether an assignment uses it or not. */
 export const hookPairs = (
   { document }: Context,
   engines: ReadonlyArray<Item<typeof JobEngine.Type>>,
@@ -47,10 +47,10 @@ const secretName = /passw|passphrase|contrase|secret|clave|\bpin\b|_pin$|^pin_|t
 /** Whether a field's name alone says that it holds a secret. */
 export const namesSecret = (name: string): boolean => secretName.test(name)
 
-/** A key of a mapping may be a value whose colon was misplaced: only what looks like a name is shown. */
+/** A key of a mapping may be a value with a misplaced colon: only what looks like a name is shown. */
 const nameOf = (name: string): string | undefined => (/^[A-Za-z][\w.-]{0,63}$/.test(name) ? name : undefined)
 
-/** What an assignment logs in with; `valueOf` answers undefined for what is not known (yet). */
+/** What an assignment logs in with; `valueOf` returns undefined for what is not known (yet). */
 export const secretsOfLogin = (
   { login, source }: Assignment,
   valueOf: (source: ParameterSource) => unknown,
@@ -68,7 +68,7 @@ export const secretsOfLogin = (
   })
 }
 
-/** The secrets of the job itself. The embedded service's own is in its documentation. */
+/** The secrets of the job itself. The embedded service's own secret is public. */
 export const keysOf = ({
   service,
   tokens_key,
@@ -85,9 +85,7 @@ const relation = ({ how, isEncoded, secret }: SecretFound): string => {
   return isEncoded ? `contains an encoded form of ${secret.whose}` : `contains ${secret.whose}`
 }
 
-/**
- * A short key that is somebody's user name is a name like any other (`who`, `run`); as a value it is refused.
- */
+/** A short key that is also a user name is a name like any other (`who`); as a value it is refused. */
 const isRefused = (at: "key" | "value", { secret, how, isLong }: SecretFound): boolean => {
   switch (secret.kept) {
     case "password":

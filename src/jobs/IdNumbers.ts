@@ -1,6 +1,6 @@
 /**
  * The check digits of numbers that belong to a person, a company or an account: pure arithmetic. Each check
- * answers undefined for a text that has not even the form, else whether its check digits are right.
+ * returns undefined for a text that does not have the form, and otherwise whether its check digits are right.
  */
 
 export interface Checked {
@@ -13,7 +13,7 @@ const letters = "TRWAGMYFPDXBNJZSQVHLCKE"
 const letterOf = (digits: number): string | undefined => letters[digits % 23]
 const spanish = (kind: string) => `a Spanish identity number (${kind})`
 
-/** DNI, NIE and the K, L and M numbers. `text` has no separators, its letters are capitals. */
+/** DNI, NIE and the K, L and M numbers. `text` has no separators, and its letters are capitals. */
 export const checkPersonNumber = (text: string): Checked | undefined => {
   const dni = /^([0-9]{8})([A-Z])$/.exec(text)
   if (dni !== null) return { kind: spanish("DNI"), right: letterOf(Number(dni[1])) === dni[2] }
@@ -28,8 +28,8 @@ export const checkPersonNumber = (text: string): Checked | undefined => {
 }
 
 /**
- * CIF: a letter for the kind of entity, two digits of province, five of number, a digit or a letter of
- * control.
+ * CIF: a letter for the kind of entity, two digits for the province, five for the number, and a control
+ * digit or letter.
  */
 export const checkCif = (text: string): Checked | undefined => {
   const parts = /^([ABCDEFGHJNPQRSUVW])([0-9]{7})([0-9A-J])$/.exec(text)
@@ -38,7 +38,7 @@ export const checkCif = (text: string): Checked | undefined => {
   let sum = 0
   for (let index = 0; index < 7; index++) {
     const digit = Number(digits[index])
-    // The odd places (from 1) are doubled and their digits added.
+    // The digits in odd positions (from 1) are doubled and their digits added.
     sum += index % 2 === 1 ? digit : Math.floor((digit * 2) / 10) + ((digit * 2) % 10)
   }
   const check = (10 - (sum % 10)) % 10
@@ -72,10 +72,10 @@ const remainder = (digits: string, divisor: number): number => {
   return rest
 }
 
-/** Where letters of hexadecimal begin it, a machine's id has the form too, unless this is asked as well. */
+/** If hexadecimal letters begin it, a machine's id can have the form too, unless this is checked as well. */
 const ibanDigits = /^(?:(?:AE|BA|BE|DE|EE|ES)\d+$|AD\d{10}|(?!AD|AE|BA|BE|DE|EE|ES))/
 
-/** An account number. `text` has no separators, its letters are capitals. */
+/** An account number. `text` has no separators, and its letters are capitals. */
 export const checkIban = (text: string): Checked | undefined => {
   if (!/^[A-Z]{2}\d{2}[A-Z0-9]{11,30}$/.test(text)) return undefined
   if (ibanLengths.get(text.slice(0, 2)) !== text.length || !ibanDigits.test(text)) return undefined
@@ -85,15 +85,15 @@ export const checkIban = (text: string): Checked | undefined => {
 }
 
 /**
- * The number of an insured person: two digits of province (66 abroad), seven or eight of number, two of
- * control. `text` has no separators.
+ * The number of an insured person: two digits for the province (66 abroad), seven or eight for the number,
+ * two control digits. `text` has no separators.
  */
 export const checkSocialSecurity = (text: string): Checked | undefined => {
   const parts = /^(\d{2})(\d{7,8})(\d{2})$/.exec(text)
   if (parts === null || text.length !== 12) return undefined
   const [province, number, control] = [parts[1] ?? "", Number(parts[2]), Number(parts[3])]
   if (!/^(?:0[1-9]|[1-4]\d|5[0-3]|66)$/.test(province)) return undefined
-  // Of a number below ten million the leading zero is left out.
+  // In a number below ten million, the leading zero is left out.
   const joined =
     number < 10_000_000 ? Number(province) * 10_000_000 + number : Number(`${province}${parts[2]}`)
   return { kind: "a Spanish social-security number", right: joined % 97 === control }
@@ -101,7 +101,7 @@ export const checkSocialSecurity = (text: string): Checked | undefined => {
 
 const nitWeights = [3, 7, 13, 17, 19, 23, 29, 37, 41, 43, 47, 53, 59, 67, 71]
 
-/** The check digit of a NIT, by its digits from the last to the first. */
+/** The check digit of a NIT, from its digits in reverse order. */
 const nitCheck = (digits: string): number => {
   const sum = [...digits].reverse().reduce((all, digit, at) => all + Number(digit) * (nitWeights[at] ?? 0), 0)
   return sum % 11 < 2 ? sum % 11 : 11 - (sum % 11)
@@ -111,9 +111,9 @@ const colombian = (kind: string) => `a Colombian identity number (${kind})`
 const grouped = /^[1-9]\d{0,2}(?:[.\s]\d{3}){2,3}$/
 
 /**
- * CC, CE, TI and NIT. Only the NIT has a check digit, and only one that is written as a NIT (named, or in
- * groups with a hyphen before the check digit) is `right`: of other numbers one in eleven has it by chance.
- * The others are numbers of six to eleven digits, known only by their name or by their groups.
+ * CC, CE, TI and NIT. Only the NIT has a check digit, and only a number written as a NIT (named, or in
+ * groups with a hyphen before the check digit) is `right`: one in eleven other numbers has it by chance.
+ * The others are numbers of six to eleven digits, recognised only by their name or their groups.
  */
 export const checkColombian = (text: string): Checked | undefined => {
   const named = /^(cc|c\.c\.?|ce|c\.e\.?|ti|t\.i\.?|nit)[-:.\s_#/]*([1-9][\d.\s]*\d)(?:[-/]?(\d))?$/i.exec(

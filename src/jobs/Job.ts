@@ -1,6 +1,6 @@
 /**
- * A job as the rest of the house knows it: every default filled in, every customer bound to its engines,
- * every secret still a reference or already redacted. How a file becomes one is `LoadJob.ts`'s business.
+ * A job as the other rooms see it: every default filled in, every customer bound to its engines, every
+ * secret still a reference or already redacted. `LoadJob.ts` turns a file into one.
  */
 import type { Duration, Redacted } from "effect"
 import type { Access, CustomerId, SessionId } from "../contract/Ids.ts"
@@ -8,30 +8,30 @@ import type { ResultsSource } from "../contract/ResultsSource.ts"
 import type { Feature } from "../contract/Vocabulary.ts"
 import type { Place } from "../foundation/FileProblem.ts"
 
-/** A setting of the job file that is only known at run time. The text is safe to show; the value never is. */
+/** A setting of the job file that is known only at run time. The text is safe to show, not the value. */
 export type SecretReference =
   | { readonly _tag: "Env"; readonly name: string }
   | { readonly _tag: "File"; readonly path: string }
   | { readonly _tag: "Exec"; readonly command: string }
 
-/** One login parameter: a value from the file (redacted on sight) or where to find it. */
+/** One login parameter: a value from the file (redacted immediately) or where to find it. */
 export type ParameterSource =
   | { readonly _tag: "Literal"; readonly value: Redacted.Redacted<unknown> }
   | { readonly _tag: "Reference"; readonly reference: SecretReference }
 
-/** A feature code outside section 2.1 passes, as a string; `configurations` is sent as it is. */
+/** A feature code outside section 2.1 is accepted, as a string; `configurations` is sent as it is. */
 export interface JobFeature {
   readonly code: Feature | (string & {})
   readonly configurations: Readonly<Record<string, unknown>> | undefined
 }
 
-/** One customer on one engine, with everything a start needs but its secrets. */
+/** One customer on one engine, with everything a start needs except its secrets. */
 export interface Assignment extends Access {
   readonly features: ReadonlyArray<JobFeature>
   readonly configurations: Readonly<Record<string, unknown>>
   readonly hooks_extra_data: Readonly<Record<string, string>>
   readonly login: Login
-  /** Where the assignment stands, for messages: `jobs/demo.yaml:12:5` or `customers.csv:7`. */
+  /** Where the assignment is defined, for messages: `jobs/demo.yaml:12:5` or `customers.csv:7`. */
   readonly source: string
 }
 
@@ -50,19 +50,19 @@ export type ServiceTarget =
       readonly flows_url: string
       readonly attachments_url: string
       readonly app_secret: SecretReference
-      /** TLS without asking who the other side is: only where the job says so in words. */
+      /** TLS without checking who the other side is: only if the job says so explicitly. */
       readonly accept_any_certificate?: true
     }
   | {
       readonly _tag: "Embedded"
       readonly seed: number
-      /** How many seconds of the service pass in one second of the machine. */
+      /** How many seconds pass in the service per real second. */
       readonly speed: number
       readonly faults: string | undefined
       readonly reading?: string | undefined
     }
 
-/** One pair of `hooks_extra_data` as the file has it, to compare with secrets that are resolved later. */
+/** One pair of `hooks_extra_data` as written in the file, to compare with secrets that are resolved later. */
 export interface HookPair {
   readonly key: string
   readonly value: string
@@ -100,7 +100,7 @@ export interface Job {
   readonly after_export: "delete" | "keep"
   readonly share: "none" | "group"
   readonly assignments: ReadonlyArray<Assignment>
-  /** The built-in rows first, as the job's folder changes them; then its own, by name. */
+  /** The built-in rows first, as changed by the job's folder; then its own rows, by name. */
   readonly sources: ReadonlyArray<ResultsSource>
   readonly hooks: ReadonlyArray<HookPair>
   readonly tokens_key: SecretReference | undefined

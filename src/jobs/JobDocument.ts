@@ -1,18 +1,18 @@
 /**
- * A job file's text, read along the schema of a job, its `${NAME}` replaced from the environment; what is
- * wrong with it goes to the findings.
+ * A job file's text, read with the schema of a job, with its `${NAME}` replaced from the environment;
+ * problems go to the findings.
  */
 import type { SchemaAST } from "effect"
 import { readYamlText } from "../foundation/YamlText.ts"
 import type { Replace, YamlDocument } from "../foundation/YamlText.ts"
 import type { Findings } from "./Problem.ts"
 
-/** Far above any honest file; a further one is told as if the environment did not have it. */
+/** Far more than any honest file has; a further one is reported as if the environment did not have it. */
 const variablesMax = 1_000
 
 const variable = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g
 
-/** The variables a text asks the environment for. */
+/** The environment variables that a text uses. */
 export const variablesIn = (source: string): ReadonlySet<string> => {
   const names = new Set<string>()
   for (const [, name = ""] of source.matchAll(variable)) {
@@ -22,7 +22,7 @@ export const variablesIn = (source: string): ReadonlySet<string> => {
   return names
 }
 
-/** A command keeps its `${NAME}`: the shell replaces it, and the value never stands in the command's text. */
+/** A command keeps its `${NAME}`: the shell replaces it, so the value is never in the command's text. */
 const replaceFrom =
   (environment: ReadonlyMap<string, string>): Replace =>
   (source, complain) => {

@@ -1,7 +1,7 @@
 /**
- * The shape of a job file, once: what loading accepts and what `schemas/job.schema.json` tells editors are
- * the same schema. It has defaults only as documentation (`Defaults.ts` has them, loading applies them), and
- * transforms single values only (durations), so that every path of an issue is a path of the file.
+ * The shape of a job file, defined once: loading and `schemas/job.schema.json` (for editors) use the same
+ * schema. Its defaults are only documentation (`Defaults.ts` has them, loading applies them), and it
+ * transforms only single values (durations), so that the path of every issue is a path in the file.
  */
 import { Schema } from "effect"
 import { defaults } from "./Defaults.ts"
@@ -19,7 +19,7 @@ import {
   urlBeside,
 } from "./Scalars.ts"
 
-/** `defaultValue` only tells editors; loading applies it. */
+/** `defaultValue` is only for editors; loading applies it. */
 const optional = <S extends Schema.Top>(schema: S, description: string, defaultValue?: S["Type"]) =>
   Schema.optionalKey(schema).pipe(
     Schema.annotateKey<Schema.optionalKey<S>>({
@@ -28,7 +28,7 @@ const optional = <S extends Schema.Top>(schema: S, description: string, defaultV
     }),
   )
 
-/** Flipped, because an editor is told about the text in the file, not about the duration that it becomes. */
+/** Flipped, because an editor needs the text in the file, not the duration that it becomes. */
 const optionalDuration = (between: ReturnType<typeof duration>, description: string, defaultValue: string) =>
   Schema.flip(optional(Schema.flip(between), description, defaultValue))
 
@@ -43,16 +43,16 @@ const count = (minimum: number, maximum: number) =>
 const AnyMap = Schema.Record(Schema.String, Schema.Unknown)
 
 const Sandbox = Schema.Struct({
-  seed: optional(count(0, Number.MAX_SAFE_INTEGER), "The same seed gives the same night.", defaults.seed),
+  seed: optional(count(0, Number.MAX_SAFE_INTEGER), "The same seed gives the same run.", defaults.seed),
   speed: optional(
     Schema.Finite.check(Schema.isGreaterThan(0, { expected: "a number above 0" })),
-    "Seconds of the service that pass in one second of this machine.",
+    "Seconds of service time per real second.",
     defaults.speed,
   ),
   faults: optional(text, "A file of faults to inject, relative to the job file."),
   reading: optional(
     text,
-    "A file that says how the service reads what the reference leaves open, relative to the job file.",
+    "A file that chooses how the service behaves where the reference leaves room, relative to the job file.",
   ),
 })
 
@@ -68,10 +68,10 @@ export const Service = Schema.Union([
       reference,
       "The application secret: env:NAME, file:PATH or exec:COMMAND. NIGHTJAR_APP_SECRET overrides it.",
     ),
-    attachments_url: optional(urlBeside, "Where attachments are downloaded; flows_url when absent."),
+    attachments_url: optional(urlBeside, "Where attachments are downloaded from; flows_url when absent."),
     accept_any_certificate: optional(
       Schema.Boolean,
-      "Sends the application secret and every login to whoever answers, without checking who that is.",
+      "Sends the application secret and every login to whoever answers, without checking who it is.",
       false,
     ),
     sandbox: optional(Sandbox, "The embedded service instead of a remote one: nothing to install."),
@@ -91,7 +91,7 @@ export const Execution = Schema.Struct({
   ),
   execution_timeout: optionalDuration(
     duration("60 seconds", "1200 seconds"),
-    "Active processing time, 60 to 1200 seconds.",
+    "The limit for active processing time, 60 to 1200 seconds.",
     defaults.execution_timeout,
   ),
   unlock_protected_data: optional(
@@ -101,14 +101,18 @@ export const Execution = Schema.Struct({
   ),
   max_wait: optionalDuration(
     duration("1 second", "7 days"),
-    "From acceptance to closed; then aborted.",
+    "The longest time from acceptance to closed; after that, the execution is aborted.",
     defaults.max_wait,
   ),
 })
 
 export const Concurrency = Schema.Struct({
-  max_in_flight: optional(count(1, 100_000), "Executions open at the same time.", defaults.max_in_flight),
-  per_engine: optional(count(1, 100_000), "Of these, on one engine.", defaults.per_engine),
+  max_in_flight: optional(
+    count(1, 100_000),
+    "The most executions open at the same time.",
+    defaults.max_in_flight,
+  ),
+  per_engine: optional(count(1, 100_000), "The most executions open on one engine.", defaults.per_engine),
 })
 
 const interval = duration("100 millis", "1 day")
@@ -123,16 +127,20 @@ export const Polling = Schema.Struct({
 })
 
 export const Retry = Schema.Struct({
-  max_attempts: optional(count(1, 100), "Executions per task in one night.", defaults.max_attempts),
-  base: optionalDuration(interval, "The wait before the second attempt; it doubles.", defaults.retry_base),
+  max_attempts: optional(count(1, 100), "The most executions per task in one run.", defaults.max_attempts),
+  base: optionalDuration(
+    interval,
+    "The wait before the second attempt; it doubles each time.",
+    defaults.retry_base,
+  ),
   max: optionalDuration(interval, "The longest wait between two attempts.", defaults.retry_max),
 })
 
 export const FlowResults = Schema.Struct({
-  enabled: optional(Schema.Boolean, "Read the flow results of executions.", true),
+  enabled: optional(Schema.Boolean, "Whether to read the flow results of executions.", true),
   min_interval: optionalDuration(
     duration("5 seconds", "1 day"),
-    "Between two reads of one session; the service allows one in 5 seconds.",
+    "The time between two reads of one session; the service allows one every 5 seconds.",
     defaults.min_interval,
   ),
   wait_final: optionalDuration(
@@ -140,7 +148,7 @@ export const FlowResults = Schema.Struct({
     "How long to wait for results that are still partial.",
     defaults.wait_final,
   ),
-  attachments: optional(Schema.Boolean, "Download the documents that results name.", true),
+  attachments: optional(Schema.Boolean, "Whether to download the documents that results name.", true),
 })
 
 export const Output = Schema.Struct({
@@ -165,16 +173,16 @@ const HooksExtraData = Schema.Record(
   Schema.String,
   Schema.String.annotate({ verbatim: true }).check(
     Schema.makeFilter((value: string) => !looksLikeReference(value), {
-      expected: "a text, not a secret reference: these values end up in webhook addresses",
+      expected: "a string, not a secret reference: these values end up in webhook addresses",
     }),
   ),
 )
 
 const engineFields = {
   reference: required(externalId, "The engine, as the catalogue spells it."),
-  configurations: optional(AnyMap, "Engine settings, where its form declares any.", {}),
+  configurations: optional(AnyMap, "Engine settings, if its form declares any.", {}),
   hooks_extra_data: optional(HooksExtraData, "Appended to every webhook delivery; never secrets.", {}),
-  features: optional(Features, "What to retrieve; the engine's own defaults when absent."),
+  features: optional(Features, "What to retrieve; the engine's defaults when absent."),
 }
 
 export const JobEngine = Schema.Union([externalId, Schema.Struct(engineFields)])
@@ -182,7 +190,7 @@ export const JobEngine = Schema.Union([externalId, Schema.Struct(engineFields)])
 const parameters = optional(AnyMap, "Login parameters: values or env:NAME, file:PATH, exec:COMMAND.")
 const tokenizedAccess = optional(
   Schema.Boolean,
-  "Ask for a ticket and keep the token (needs `tokens`).",
+  "Whether to ask for a ticket and keep the token (needs `tokens`).",
   false,
 )
 
@@ -197,7 +205,7 @@ export const CustomerEngine = Schema.Union([
 ])
 
 export const Customer = Schema.Struct({
-  id: optional(customerId, "Your own identifier for the customer; never personal data."),
+  id: optional(customerId, "Your own identifier for the customer; must not be personal data."),
   from: optional(
     text,
     "A csv, ndjson or parquet file of customers, relative to the job file, instead of an id.",
@@ -208,7 +216,10 @@ export const Customer = Schema.Struct({
   ),
   parameters,
   tokenized_access: tokenizedAccess,
-  engines: optional(Schema.Array(CustomerEngine), "Where it runs; every engine of the job when absent."),
+  engines: optional(
+    Schema.Array(CustomerEngine),
+    "The customer's engines; every engine of the job when absent.",
+  ),
 })
 
 export const Tokens = Schema.Struct({
@@ -219,37 +230,43 @@ export const Session = Schema.Union([
   externalId,
   Schema.Struct({
     id: required(externalId, "The session's id."),
-    customer: optional(customerId, "The customer who ran it, where known."),
+    customer: optional(customerId, "The customer who ran it, if known."),
   }),
 ])
 
 export const AfterExport = Schema.Literals(["delete", "keep"])
 
 export const JobFile = Schema.Struct({
-  name: required(jobName, "a-z, 0-9 and -: it begins every run_id."),
+  name: required(jobName, "a-z, 0-9 and -; every run_id begins with it."),
   service: optional(Service, "The service to run against; `sandbox` is the embedded one."),
-  execution: optional(Execution, "How one execution is started."),
+  execution: optional(Execution, "How each execution is started."),
   concurrency: optional(Concurrency, "How many executions are open at once."),
   polling: optional(Polling, "How often an execution is polled."),
   retry: optional(Retry, "Further attempts after temporary errors."),
   flow_results: optional(FlowResults, "Results of sessions."),
-  deadline: optional(deadline, 'Local time of day "HH:MM": what cannot finish by then is not started.'),
+  deadline: optional(
+    deadline,
+    'Local time of day "HH:MM": tasks that cannot finish by then are not started.',
+  ),
   timezone: optional(timezone, "For the deadline and run dates; the machine's when absent."),
   after_export: optional(
     AfterExport,
-    "Whether executions are deleted remotely once they are published.",
+    "Whether executions are deleted at the service once they are published.",
     defaults.after_export,
   ),
   output: optional(Output, "Who may read the output."),
   engines: optional(Schema.Array(JobEngine), "The engines of the job."),
-  customers: optional(Schema.Array(Customer), "Who is looked up, inline or from files."),
+  customers: optional(Schema.Array(Customer), "The customers, inline or from files."),
   schemas: optional(
     text,
-    "A folder beside the job file; its results/*.yaml are results sources, a row each.",
+    "A folder beside the job file; each file results/*.yaml in it is a results source.",
   ),
   tokens: optional(Tokens, "The encrypted token store."),
-  sessions: optional(Schema.Array(Session), "Flow sessions that customers ran themselves: pulled only."),
+  sessions: optional(
+    Schema.Array(Session),
+    "Flow sessions that customers ran themselves: they are only read.",
+  ),
 }).annotate({
   title: "Nightjar job",
-  description: "Which customers, on which engines, for which features, against which service.",
+  description: "Names the customers, engines and features to extract, and the service to use.",
 })

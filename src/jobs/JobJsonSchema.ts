@@ -7,10 +7,7 @@ import { JobFile } from "./JobFile.ts"
 
 type Json = Readonly<Record<string, unknown>>
 
-/**
- * \`allOf\` around a mere description says nothing that the schema itself cannot say, and hides it from
- * readers.
- */
+/** `allOf` around a mere description adds nothing to the schema itself, and hides it from readers. */
 const flatten = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(flatten)
   if (!Predicate.isObject(value)) return value

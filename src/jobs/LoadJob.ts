@@ -1,7 +1,7 @@
 /**
- * Job files: YAML to `Job`, or every error at once as `file:line:column: message`.
- * Nothing is resolved here and no network is asked: secrets stay references, literals are redacted on sight,
- * and no message repeats a value.
+ * Job files: from YAML to `Job`, or every error at once as `file:line:column: message`. Nothing is resolved
+ * here and no network is used: secrets stay references, literals are redacted immediately, and no message
+ * repeats a value.
  */
 import { dirname, isAbsolute, join } from "node:path"
 import { ConfigProvider, Duration, Effect, Predicate, Schema } from "effect"
@@ -32,7 +32,7 @@ export interface LoadedJob {
   readonly warnings: ReadonlyArray<Problem>
 }
 
-/** Twice what 300,000 customers take who are written out; more of them belong into a file of customers. */
+/** Twice the size of 300,000 customers written in the job; more of them belong in a file of customers. */
 const bytesMax = 64_000_000
 
 const readSource = (path: string) =>
@@ -101,7 +101,7 @@ type Parts = ReturnType<typeof decodeParts>
 
 const durationOr = (otherwise: Duration.Input, written = Duration.fromInputUnsafe(otherwise)) => written
 
-/** Everything that stands for itself, defaults filled in. */
+/** Everything that needs no other part, with defaults filled in. */
 const readSettings = (context: Context, parts: Parts) => {
   const { execution, concurrency, polling, retry, flow_results } = parts
   const settings = {
@@ -197,8 +197,8 @@ const readSessions = (context: Context, items: Parts["sessions"]): Job["sessions
 }
 
 /**
- * Compares the pairs with what can be known here: values that are written out, and variables of the
- * environment. Files and commands are asked when a plan is made.
+ * Compares the pairs with the values known here: values written in the job, and environment variables.
+ * Files and commands are compared when a plan is made.
  */
 const checkHooksNow = Effect.fnUntraced(function* (
   { findings }: Context,
@@ -230,9 +230,7 @@ const checkHooksNow = Effect.fnUntraced(function* (
   checkHooks(pairs, [...secrets, ...ours], findings)
 })
 
-/**
- * A file's path as given; references and files in it are relative to its folder.
- */
+/** A file's path as given; references and files in it are relative to its folder. */
 export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string) {
   const source = yield* readSource(path)
   const findings = makeFindings()

@@ -1,8 +1,8 @@
 /**
  * A Parquet file's rows in the order of the file, through a DuckDB of their own that lives in memory for as
- * long as the reading takes. The named columns arrive as texts, whatever their type; other numbers that
- * JavaScript cannot hold are texts too. A few kilobytes of Parquet may stand for billions of values: how much
- * there is, is asked before anything of it is taken.
+ * long as the reading takes. The named columns arrive as strings, whatever their type; other numbers that
+ * JavaScript cannot hold are strings too. A few kilobytes of Parquet may hold billions of values, so their
+ * number is checked before any are read.
  */
 import { Effect } from "effect"
 import type { Connection } from "../duckdb/DuckDb.ts"
@@ -16,7 +16,7 @@ export interface ParquetBounds {
   readonly bytesMax: number
 }
 
-/** Why a file that can be read is not taken, in words for people. */
+/** Why a readable file is not accepted, in words for people. */
 class Refused {
   readonly reason: string
   constructor(reason: string) {

@@ -1,7 +1,7 @@
 /**
- * Refuses personal data where the reference forbids it (4.1: a `customer_id` is stored, echoed on every event
- * and may stand in webhook URLs). What is certain, by its check digits, is refused; what only resembles is a
- * warning. Nothing here repeats the value it judges.
+ * Refuses personal data where the reference forbids it (4.1: a `customer_id` is stored, echoed on every
+ * event and may appear in webhook URLs). A value that is certain by its check digits is refused; one that
+ * only resembles personal data gets a warning. Nothing here repeats the value it judges.
  */
 import { checkCif, checkColombian, checkIban, checkPersonNumber, checkSocialSecurity } from "./IdNumbers.ts"
 import type { Checked } from "./IdNumbers.ts"
@@ -17,12 +17,12 @@ const resembles = (kind: string): PersonalDataVerdict => ({ _tag: "Resembles", k
 
 const email = /^[^\s@"]+@[^\s@".]+(?:\.[^\s@".]+)+$/
 
-/** What people write between the digits of a number. */
+/** Separators that people write between the digits of a number. */
 const separators = /[-.\s/_·‐-―]/g
 
 /**
- * Lower-case `c-` and a counter is the commonest form of one's own ids, and one in ten of those has the right
- * digit of a CIF by chance: with a separator after a lower-case letter it only resembles one.
+ * Lower-case `c-` and a counter is the commonest form of internal ids, and one in ten of those has a valid
+ * CIF digit by chance: with a separator after a lower-case letter it only resembles one.
  */
 const judgeCif = (text: string, { kind, right }: Checked): PersonalDataVerdict => {
   const counter = /^[a-z][-.\s/_]/.test(text)
@@ -31,8 +31,8 @@ const judgeCif = (text: string, { kind, right }: Checked): PersonalDataVerdict =
 }
 
 /**
- * A year at the front is the commonest form of a counter of one's own, and 1 in 97 of those has the right
- * digits by chance; so has a number behind a prefix. Written in its groups it is nothing else.
+ * A counter that begins with a year is the commonest form of internal ids, and 1 in 97 of those has valid
+ * digits by chance; so has a number after a prefix. Written in its groups, it can be nothing else.
  */
 const judgeSocialSecurity = (text: string, { kind, right }: Checked): PersonalDataVerdict => {
   const grouped = /^\d{2}[-.\s/]\d{7,8}[-.\s/]\d{2}$|^\d{2}[-.\s/]\d{9,10}$/.test(text)
@@ -43,7 +43,7 @@ const judgeSocialSecurity = (text: string, { kind, right }: Checked): PersonalDa
 const phone = "a phone number"
 
 /**
- * Ten digits or fewer without a word or a sign before them are mostly somebody's own number; a Spanish or a
+ * Ten digits or fewer without a word or a sign before them are mostly internal numbers; a Spanish or
  * Colombian mobile number is recognised by its first digits, any other by `+`, `00` or a word.
  */
 const judgePhone = (text: string): PersonalDataVerdict => {
@@ -61,7 +61,7 @@ const judgePhone = (text: string): PersonalDataVerdict => {
 const labelled =
   /^(?:tel|tfno?|tlf|phone|mob|mobile|m[oó]vil|cel|celular|whatsapp)[-.:\s_]*(\+?[\d][-.\s\d]{6,18})$/i
 
-/** Numbers that a longer id holds between signs, as in `customer-12345678Z`. */
+/** Numbers inside a longer id, between signs, as in `customer-12345678Z`. */
 const judgeInside = (text: string): PersonalDataVerdict => {
   const phoned = labelled.exec(text)
   if (phoned !== null) return resembles(phone)
@@ -99,7 +99,7 @@ export const judgeCustomerId = (id: string): PersonalDataVerdict => {
   )
 }
 
-/** A tax number with the right check digit is certain where it is written as one; others have no check. */
+/** A tax number with the right check digit is certain if it is written as one; others have no check. */
 const judgeColombian = (text: string): PersonalDataVerdict => {
   const found = checkColombian(text)
   if (found === undefined) return clean

@@ -1,6 +1,6 @@
 /**
- * What is wrong with a job: every complaint has a file, a line and a column, and says what to do without ever
- * repeating a value; names of keys, engines and features are no values.
+ * What is wrong with a job: every problem has a file, a line and a column, and says what to do without ever
+ * repeating a value; names of keys, engines and features are not values.
  */
 import { Schema } from "effect"
 import { Problem, renderProblem } from "../foundation/FileProblem.ts"
@@ -18,21 +18,21 @@ export class JobInvalid extends Schema.TaggedError<JobInvalid>()("JobInvalid", {
 }
 
 /**
- * Collects what is found on the way, so that one look shows everything. What is said of one `group` in one
- * file is said once, with a count: a file may have 100,000 rows.
+ * Collects findings along the way, so that all problems are reported at once. Findings of one `group` in
+ * one file are reported once, with a count: a file may have 100,000 rows.
  */
 export interface Findings {
   readonly error: (place: Place, message: string, group?: string) => void
   readonly warn: (place: Place, message: string, group?: string) => void
   readonly errors: () => ReadonlyArray<Problem>
-  /** Whether looking for more errors is of no use to anybody. */
+  /** Whether looking for more errors is pointless. */
   readonly isFull: () => boolean
   readonly warnings: () => ReadonlyArray<Problem>
 }
 
 const byPlace = (a: Problem, b: Problem): number => a.line - b.line || a.column - b.column
 
-/** More of them help nobody, and a file may be wrong in a million places. */
+/** More of them help nobody, and a file may have a million errors. */
 const problemsMax = 1_000
 
 const makeList = () => {
@@ -46,7 +46,7 @@ const makeList = () => {
       return
     }
     if (found.length > problemsMax) return
-    const more = "further problems are reported when these are corrected"
+    const more = "more problems may be reported once these are corrected"
     const entry = { first: { ...place, message: found.length === problemsMax ? more : message }, further: 0 }
     found.push(entry)
     if (key !== undefined) groups.set(key, entry)
@@ -72,7 +72,7 @@ export const makeFindings = (): Findings => {
   }
 }
 
-/** Files in the order in which they were first complained about; within a file, top to bottom. */
+/** Files in the order of their first problem; within a file, top to bottom. */
 const inOrder = (problems: ReadonlyArray<Problem>): ReadonlyArray<Problem> => {
   const byFile = new Map<string, Array<Problem>>()
   for (const problem of problems) {

@@ -1,6 +1,6 @@
 /**
- * References to secrets as a job file spells them: `env:NAME`, `file:PATH`, `exec:COMMAND`. Reading one
- * resolves nothing; a path is taken relative to the job file, so that a job works from any working directory.
+ * References to secrets as a job file spells them: `env:NAME`, `file:PATH`, `exec:COMMAND`. Parsing one
+ * resolves nothing; a path is relative to the job file, so that a job works from any working directory.
  */
 import { isAbsolute, join } from "node:path"
 import { Redacted } from "effect"
@@ -8,12 +8,12 @@ import type { ParameterSource, SecretReference } from "./Job.ts"
 
 const prefixes = /^(?:env|file|exec):/
 
-/** Whether a text asks to be read as a reference, right or wrong. */
+/** Whether a text looks like a reference, valid or not. */
 export const looksLikeReference = (text: string): boolean => prefixes.test(text)
 
 const environmentName = /^[A-Za-z_][A-Za-z0-9_]*$/
 
-/** Undefined when the text is no reference, or one that names nothing. */
+/** Undefined if the text is not a reference, or is an empty one. */
 export const parseReference = (text: string, folder: string): SecretReference | undefined => {
   const colon = text.indexOf(":")
   const rest = text.slice(colon + 1).trim()
@@ -30,7 +30,7 @@ export const parseReference = (text: string, folder: string): SecretReference | 
   }
 }
 
-/** How errors and reports name a reference. A command may hold anything, so it is not repeated. */
+/** How errors and reports name a reference. A command may contain anything, so it is not repeated. */
 export const describeReference = (reference: SecretReference): string => {
   switch (reference._tag) {
     case "Env":
@@ -47,16 +47,16 @@ const holdsReference = (value: unknown): boolean => {
   return typeof value === "object" && value !== null && Object.values(value).some(holdsReference)
 }
 
-/** One parameter as a file gives it: redacted at once, or a reference; a text says why it can be neither. */
+/** One parameter of a file: redacted immediately, or a reference; a string says why it is neither. */
 export const readParameter = (value: unknown, folder: string): ParameterSource | string => {
   if (typeof value === "string" && looksLikeReference(value)) {
     const reference = parseReference(value, folder)
     return reference === undefined
-      ? "this reference names nothing: write env:NAME, file:PATH or exec:COMMAND"
+      ? "this reference is empty: write env:NAME, file:PATH or exec:COMMAND"
       : { _tag: "Reference", reference }
   }
   if (typeof value === "object" && holdsReference(value)) {
-    return "references are read only as a parameter's whole value, not inside lists and mappings"
+    return "a reference must be a parameter's whole value; it is not read inside lists and mappings"
   }
   return { _tag: "Literal", value: Redacted.make(value) }
 }

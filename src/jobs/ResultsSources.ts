@@ -1,8 +1,8 @@
 /**
- * Results sources from a job's folder: `<schemas>/results/NAME.yaml`, one row each. A file that has the name
- * of a built-in row changes the keys that it gives; any other is a whole row. A mistake here may cost
- * records, so that each one has its file, line and column, and a rule that takes a service's word for
- * completeness is warned of.
+ * Results sources from a job's folder: `<schemas>/results/NAME.yaml`, one row each. A file with the name of
+ * a built-in row changes the keys that it sets; any other is a whole row. A mistake here may cost records,
+ * so each is reported with its file, line and column, and a rule that trusts the service's word for
+ * completeness gets a warning.
  */
 import { isAbsolute, join } from "node:path"
 import { Effect, FileSystem, Result, Struct } from "effect"
@@ -16,16 +16,16 @@ import type { Place } from "../foundation/FileProblem.ts"
 import type { Findings } from "./Problem.ts"
 import { readTextFile } from "../foundation/RegularFile.ts"
 
-/** Far above what a service has; what stops a wrong folder. */
+/** Far more than a service has; stops a wrong folder. */
 const filesMax = 100
 const bytesMax = 100_000
 
 const { name: _, ...keys } = ResultsSource.fields
-/** A file of a row that is there already says only what it changes. */
+/** A file for an existing row contains only what it changes. */
 const SourceFile = Schema.Struct(keys).mapFields(Struct.map(Schema.optionalKey))
 type SourceFile = typeof SourceFile.Type
 
-/** What a new row need not say. */
+/** The keys that a new row may leave out. */
 const rowDefaults = {
   enabled: true,
   api: "base_url",
@@ -36,7 +36,7 @@ const rowDefaults = {
 } as const satisfies SourceFile
 const rowRequired = ["path", "families", "final"] as const
 
-/** These speak of the caller, or of the moment, and never of what an execution holds. */
+/** These statuses are about the caller or the moment, never about what an execution holds. */
 const neverNothing: ReadonlySet<number> = new Set([401, 403, 408, 425, 429])
 
 interface Surroundings {
@@ -75,7 +75,7 @@ const rowOf = (
   return undefined
 }
 
-/** What a schema of single values cannot say. */
+/** Checks that a schema of single values cannot express. */
 const checkRow = (findings: Findings, { source, placeOf }: Row): void => {
   const { name, path, families, records, nothing, counts, enabled } = source
   if (!path.includes("{")) {
@@ -84,12 +84,12 @@ const checkRow = (findings: Findings, { source, placeOf }: Row): void => {
       "records"
     findings.error(placeOf("path"), message)
   }
-  if (families.length === 0) findings.error(placeOf("families"), "name one family at least; `*` is any")
+  if (families.length === 0) findings.error(placeOf("families"), "name at least one family; `*` means any")
   if (records.length === 0) {
-    findings.error(placeOf("records"), "name one field at least; `body` is the whole body")
+    findings.error(placeOf("records"), "name at least one field; `body` is the whole body")
   }
   for (const status of nothing.filter((one) => neverNothing.has(one))) {
-    const message = `${status} never says that an execution holds nothing here: take it out`
+    const message = `${status} never says that an execution has no records here: remove it`
     findings.error(placeOf("nothing"), message)
   }
   if (counts === "none" && enabled) {
@@ -104,7 +104,10 @@ const readRow = Effect.fnUntraced(function* (around: Surroundings, file: string,
   const { findings } = around
   const start: Place = { file, line: 1, column: 1 }
   if (!sourceNamePattern.test(name)) {
-    findings.error(start, "the file's name is the row's: a-z, 0-9 and _, a letter first, 64 at most")
+    findings.error(
+      start,
+      "the file's name is the source's name: a-z, 0-9 and _, starting with a letter, at most 64 characters",
+    )
     return undefined
   }
   const read = yield* Effect.result(readTextFile(file, bytesMax))
@@ -116,7 +119,7 @@ const readRow = Effect.fnUntraced(function* (around: Surroundings, file: string,
   const environment = yield* around.environmentOf(source)
   const document = readDocument({ file, source, schema: SourceFile.ast, environment, findings })
   if (document.root === undefined) return undefined
-  // An empty file says nothing, which is right for a built-in row and an error for any other.
+  // An empty file changes nothing, which is fine for a built-in row and an error for any other.
   const root = document.root === null ? {} : document.root
   const before = findings.errors().length
   const part = decodePart({ document, findings }, SourceFile, root, [])
@@ -126,7 +129,7 @@ const readRow = Effect.fnUntraced(function* (around: Surroundings, file: string,
   return row
 })
 
-/** Read twice, one path would give every record twice. */
+/** If one path were read twice, every record would be there twice. */
 const refuseTwins = (findings: Findings, rows: ReadonlyArray<Row>): void => {
   const seen = new Map<string, string>()
   for (const { name, api, path, enabled } of builtInSources) {
@@ -175,9 +178,9 @@ const listFiles = Effect.fnUntraced(function* (around: Surroundings, folder: str
 })
 
 /**
- * The rows of a job: the built-in ones first, as its folder changes them, then its own by name. Errors and
- * warnings go to the findings; `written` is the job's `schemas`, relative to the job file, and `place` where
- * it stands.
+ * The rows of a job: the built-in ones first, as changed by its folder, then its own by name. Errors and
+ * warnings go to the findings; `written` is the job's `schemas`, relative to the job file, and `place` is
+ * its position.
  */
 export const loadResultsSources = Effect.fnUntraced(function* (
   around: Surroundings,
@@ -198,7 +201,7 @@ export const loadResultsSources = Effect.fnUntraced(function* (
   ]
 })
 
-/** What a row says otherwise than the built-in one of its name, for people; a row of the job's own is new. */
+/** How a row differs from the built-in one with its name, for people; a row of the job's own is new. */
 const differenceOf = (source: ResultsSource): string | undefined => {
   const builtIn = builtInSources.find(({ name }) => name === source.name)
   const { name, ...said } = source

@@ -1,7 +1,7 @@
 /**
- * The single values of a job file, each with its rule and with words for who breaks it: texts, durations,
- * addresses, references, names, times. A rule's message never holds the value. `${NAME}` is replaced before
- * these are asked, but editors see it still, so their patterns let it pass.
+ * The single values of a job file, each with its rule and the message for breaking it: strings, durations,
+ * URLs, references, names, times. A rule's message never contains the value. `${NAME}` is replaced before
+ * these rules apply, but editors still see it, so their patterns allow it.
  */
 import { idCharactersMax } from "../contract/TextBounds.ts"
 import { withoutEnd } from "../contract/TextEnds.ts"
@@ -19,16 +19,16 @@ const idRule = `at most ${idCharactersMax} characters`
 export const isIdTooLong = (id: string): boolean => id.length > idCharactersMax
 export const idTooLong = (id: string): string => `expected ${idRule}, got ${id.length}`
 
-export const text = Schema.String.check(Schema.isMinLength(1, { expected: "a text that is not empty" }))
+export const text = Schema.String.check(Schema.isMinLength(1, { expected: "a non-empty string" }))
 
 export const jobName = Schema.String.check(
   Schema.makeFilter((value: string) => /^[a-z0-9-]{1,64}$/.test(value), {
-    expected: "a name of a-z, 0-9 and -, at most 64 letters",
+    expected: "a name of a-z, 0-9 and -, at most 64 characters",
     toJsonSchema: editorPattern("[a-z0-9-]{1,64}"),
   }),
 )
 
-/** A duration within bounds, both allowed. */
+/** A duration within limits, both included. */
 export const duration = (minimum: Duration.Input, maximum: Duration.Input) =>
   toDuration(
     Schema.String.check(
@@ -42,10 +42,10 @@ export const duration = (minimum: Duration.Input, maximum: Duration.Input) =>
   )
 
 /**
- * Hosts of this very machine, the only ones that plain http may carry a secret to. Names under `localhost`
- * are none: who resolves them is the network's choice.
+ * Hosts of this very machine, the only ones to which plain http may carry a secret. Names under `localhost`
+ * are not included: the network decides how they resolve.
  */
-/** An address the secret may be sent to, without its trailing slash; undefined when it is none. */
+/** A URL that the secret may be sent to, without its trailing slash; undefined if it is not one. */
 export const parseServiceUrl = (value: string): string | undefined => {
   const url = URL.parse(value)
   if (url === null || url.hostname === "") return undefined
@@ -54,15 +54,15 @@ export const parseServiceUrl = (value: string): string | undefined => {
   return withoutEnd(url.href, "/")
 }
 
-/** A path from the root of a host, as the reference's local flow server has one: `/api/flows`. */
+/** A path from the root of a host, such as the one of the reference's local flow server: `/api/flows`. */
 const isPath = (value: string): boolean => /^\/(?![/\\])[^?#\s\\]*$/.test(value)
 
-/** The same, where a path alone means one on the host of `base_url`. */
+/** The same, but a path alone means one on the host of `base_url`. */
 export const parseUrlBeside = (base_url: string, value: string): string | undefined =>
   parseServiceUrl(isPath(value) ? new URL(value, base_url).href : value)
 
 export const serviceUrlRule =
-  "an https:// address without user, query or fragment (plain http only to this machine, never to another)"
+  "an https:// address without user, query or fragment (plain http only to this machine)"
 
 export const serviceUrl = Schema.String.check(
   Schema.makeFilter((value: string) => parseServiceUrl(value) !== undefined, {
@@ -111,7 +111,7 @@ export const personalDataReason = (kind: string): string =>
   `a customer_id without personal data: this is ${kind}, and the service stores the id, repeats it on ` +
   "every event and may put it into webhook addresses (reference, 4.1)"
 
-/** An id of somebody else's system; whatever it is, its length has a bound. */
+/** An id of somebody else's system; whatever it is, its length has a limit. */
 export const externalId = text.check(Schema.isMaxLength(idCharactersMax, { expected: idRule }))
 
 export const customerId = externalId.check(

@@ -1,7 +1,7 @@
 /**
- * Finds known secrets in texts that leave this machine where a secret must not stand: as the whole text or
- * inside it, in any case, with white space around it, percent-encoded, in base64 or in hexadecimal. Pure; the
- * time for one text does not grow with the number of secrets.
+ * Finds known secrets in texts that leave this machine and must not contain one: as the whole text or
+ * inside it, in any case, with white space around it, percent-encoded, in base64 or in hexadecimal. Pure;
+ * the time for one text does not grow with the number of secrets.
  */
 
 import { isDigits, isInsideSize, leavesOf } from "../secrets/SecretValue.ts"
@@ -10,13 +10,13 @@ const keepings = ["value", "reference", "password"] as const
 export type Keeping = (typeof keepings)[number]
 
 export interface KnownSecret {
-  /** Whatever a login takes; texts and numbers inside lists and mappings count one by one. */
+  /** Any login value; strings and numbers inside lists and mappings count one by one. */
   readonly value: unknown
   /** Safe to show. */
   readonly whose: string
   /**
-   * A password by its form or by the name of its field; or at least something that somebody keeps elsewhere;
-   * or any other value of a login, which may be a harmless word too.
+   * A password by its form or by the name of its field; or at least a value kept elsewhere; or any other
+   * value of a login, which may be a harmless word too.
    */
   readonly kept: Keeping
 }
@@ -25,16 +25,16 @@ export interface SecretFound {
   readonly secret: KnownSecret
   readonly how: "is" | "contains"
   readonly isEncoded: boolean
-  /** Too long to be so by chance. */
+  /** Too long to match by chance. */
   readonly isLong: boolean
 }
 
-/** The shortest text that is recognised inside another one; secrets are looked up by so many characters. */
+/** The shortest text that is recognised inside another one; secrets are looked up by this many characters. */
 const beginning = 6
-/** Of four letters in base64 three are left, which any word is by chance. */
+/** Of four letters in base64, three are left, which match any word by chance. */
 const encodedMin = 4
 
-/** Case is no difference: a password in capitals gives nearly all of it away. */
+/** Case is ignored: a password in capitals gives nearly all of it away. */
 const fold = (text: string): string => text.normalize("NFKC").trim().toLowerCase()
 
 const percentDecoded = (text: string): string =>
@@ -48,7 +48,7 @@ const runs = [
   { of: /(?:[0-9A-Fa-f]{2}){4,}/g, encoding: "hex" },
 ] as const
 
-/** Each run of the alphabets, from each place at which an encoded text may begin in it. */
+/** Each run of the alphabets, from each place where an encoded text may begin in it. */
 const decodedRuns = (text: string): ReadonlyArray<string> =>
   runs.flatMap(({ of, encoding }) =>
     [...text.matchAll(of)].flatMap(([run]) =>
@@ -72,7 +72,7 @@ const rank = ({ kept }: KnownSecret): number => keepings.indexOf(kept)
 
 const makeIndex = (secrets: Iterable<KnownSecret>) => {
   const whole = new Map<string, KnownSecret>()
-  // Lengths by beginning: many thousand user names may begin alike.
+  // Lengths by first characters: many thousand user names may begin alike.
   const lengths = new Map<string, Set<number>>()
   for (const secret of secrets) {
     for (const leaf of leavesOf(secret.value)) {
@@ -88,7 +88,7 @@ const makeIndex = (secrets: Iterable<KnownSecret>) => {
   return { whole, lengths }
 }
 
-/** Answers everything that a text holds, what is not encoded first, the whole before a part. */
+/** Returns everything that a text contains, unencoded matches first, whole ones before partial ones. */
 export const makeSecretFinder = (secrets: Iterable<KnownSecret>) => {
   const { whole, lengths } = makeIndex(secrets)
   const findIn = (text: string, isEncoded: boolean): ReadonlyArray<SecretFound> => {

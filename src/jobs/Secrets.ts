@@ -1,7 +1,6 @@
 /**
  * Secrets, resolved only when they are needed: from the environment, a file or a command's output. A value is
- * redacted from the first moment, and an error names the reference, never the value, the command or what it
- * printed.
+ * redacted immediately, and an error names the reference, never the value, the command or what it printed.
  */
 import { ConfigProvider, Context, Duration, Effect, Layer, Redacted, Schema, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
@@ -29,7 +28,7 @@ type Resolve = (reference: SecretReference) => Effect.Effect<Redacted.Redacted<s
 
 const tooLong = `it is longer than ${bytesMax} bytes`
 
-/** Text of a stream that is refused beyond the limit before it fills the memory. */
+/** The text of a stream, refused beyond the limit before it fills the memory. */
 const readText = <E>(stream: Stream.Stream<Uint8Array, E>, onError: (error: E) => string) =>
   stream.pipe(
     Stream.mapError(onError),
@@ -78,7 +77,7 @@ const makeResolve = (spawner: ChildProcessSpawner.ChildProcessSpawner["Service"]
       case "File":
         return readTextFile(reference.path, bytesMax).pipe(
           Effect.mapError((reason) => `it cannot be read (${reason})`),
-          // Editors end a file with a line break that nobody means as part of a password.
+          // Editors end a file with a line break that is not meant as part of a password.
           Effect.map((text) => withoutEnd(text, "\r\n")),
         )
       case "Exec":
@@ -105,7 +104,7 @@ const makeResolve = (spawner: ChildProcessSpawner.ChildProcessSpawner["Service"]
 export class Secrets extends Context.Service<
   Secrets,
   {
-    /** Asks anew each time; who needs a value twice in a run keeps it. */
+    /** Resolves again each time; callers that need a value twice in a run keep it. */
     readonly resolve: Resolve
   }
 >()("nightjar/jobs/Secrets") {
@@ -117,9 +116,7 @@ export class Secrets extends Context.Service<
     }),
   )
 
-  /**
-   * For tests and simulated nights: values by reference as it is spelled in a job, `env:NAME` or `file:PATH`.
-   */
+  /** For tests and simulated runs: values by reference as spelled in a job, `env:NAME` or `file:PATH`. */
   static readonly layerMemory = (values: ReadonlyMap<string, string>) =>
     Layer.succeed(
       Secrets,

@@ -1,5 +1,5 @@
 /**
- * Which service a job runs against, once the environment has had its say: NIGHTJAR_BASE_URL,
+ * Which service a job runs against, taking the environment into account: NIGHTJAR_BASE_URL,
  * NIGHTJAR_FLOWS_URL and NIGHTJAR_APP_SECRET override what the file says, and NIGHTJAR_BASE_URL turns
  * `service: sandbox` into a remote one.
  */
@@ -76,7 +76,7 @@ export const resolveTarget = (
     return undefined
   }
   const base_url = address("base_url", serviceUrlRule, parseServiceUrl)
-  // Without its host a path says nothing; what is wrong with the host is said already.
+  // Without its host, a path means nothing; a problem with the host is already reported.
   const beside = (value: string) => parseUrlBeside(base_url ?? "https://host.invalid", value)
   const flows_url = address("flows_url", serviceUrlRule + pathRule, beside)
   const app_secret = secret()

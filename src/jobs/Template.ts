@@ -1,55 +1,55 @@
 /**
- * The job file that `nightjar init` writes: every key there is, with its default and a word on what it does.
- * It loads as it stands; what would start something that a new user does not have is commented out.
+ * The job file that `nightjar init` writes: every key, with its default and a few words on what it does. It
+ * loads as it is; anything that would start something a new user does not have is commented out.
  */
 
 export const jobTemplate = `# yaml-language-server: $schema=../schemas/job.schema.json
-# A job says which customers, on which engines, for which features, against which service.
+# A job names the customers, engines and features to extract, and the service to use.
 # \`nightjar validate\` checks it, \`nightjar plan\` shows what it would do, \`nightjar run\` does it.
 
-name: nightly-spain                     # a-z 0-9 -; it begins every run_id
+name: nightly-spain                     # a-z, 0-9 and -; every run_id begins with it
 
 # Or \`service: sandbox\`, or \`service: { sandbox: { seed: 7, speed: 300, faults: faults.yaml } }\`: the
 # embedded service, nothing to install. NIGHTJAR_BASE_URL, NIGHTJAR_FLOWS_URL and NIGHTJAR_APP_SECRET override
-# what stands here.
+# the values below.
 service:
   base_url: https://service.example/api
   flows_url: https://service.example/flows
   app_secret: env:SERVICE_APP_SECRET    # env:NAME, file:PATH or exec:COMMAND; a literal is refused
-  # attachments_url: https://files.service.example   # where it is not flows_url
-  # accept_any_certificate: true        # sends secret and logins to whoever answers: for a test only
+  # attachments_url: https://files.service.example   # if it is not flows_url
+  # accept_any_certificate: true        # sends the secret and logins to whoever answers: for tests only
 
 execution:
   customer_interaction_available: false # the only allowed value: at night nobody can answer
-  execution_timeout: 20 minutes         # of active processing, 60 to 1200 seconds
+  execution_timeout: 20 minutes         # limit for active processing, 60 to 1200 seconds
   unlock_protected_data: false
-  max_wait: 3.5 hours                   # from acceptance to closed; then aborted
+  max_wait: 3.5 hours                   # from acceptance to closed; after that, it is aborted
 
 concurrency: { max_in_flight: 100, per_engine: 20 }
 polling: { min: 2 seconds, max: 1 minute }
 retry: { max_attempts: 3, base: 30 seconds, max: 15 minutes }
 flow_results: { enabled: true, min_interval: 5 seconds, wait_final: 10 minutes, attachments: true }
 
-deadline: "07:00"                       # what cannot finish by then is not started
-timezone: Europe/Madrid                 # for the deadline and run dates; the machine's where absent
-after_export: delete                    # delete | keep: the executions, once their data is published here
+deadline: "07:00"                       # tasks that cannot finish by then are not started
+timezone: Europe/Madrid                 # for the deadline and run dates; default: the machine's
+after_export: delete                    # delete | keep: executions at the service, once published here
 output: { share: none }                 # none | group: who may read what is published
 
 engines:
   - reference: es-tax-agency:website
-    configurations: {}                  # engine settings, where its form declares any
+    configurations: {}                  # engine settings, if its form declares any
     hooks_extra_data: {}                # sent as they are; never secrets
-    features:                           # the engine's own defaults where absent
+    features:                           # default: the engine's own
       - customer_information_read
       - code: yearly_individual_tax
         configurations: { last_n_years: 5 }
 
 customers:
-  # An id is your own and holds no personal data. \${NAME} in a text is replaced from the environment.
+  # An id is your own and contains no personal data. \${NAME} is replaced with that environment variable.
   - id: c-0001
     parameters: { username: env:C0001_USER, password: env:C0001_PASSWORD }   # for each engine, unless:
     tokenized_access: false             # true: ask for a ticket and keep the token (needs \`tokens\`)
-    engines:                            # every engine of the job where absent
+    engines:                            # default: every engine of the job
       - es-tax-agency:website
       - reference: es-social-security:website
         parameters: { nif: env:C0001_NIF, pin: file:secrets/c0001.pin }
@@ -57,16 +57,16 @@ customers:
       - reference: es-bank:api
         token: c0001-bank               # a stored token instead of parameters
   # csv, parquet or ndjson: columns customer_id, engine_reference (optional) and one per parameter
-  # Cells are sent as they are, but for columns that hold references (env:NAME or file:PATH)
+  # Cells are sent as they are, except in columns that hold references (env:NAME or file:PATH)
   # - { from: customers.csv, references: [password] }
 
-# A folder beside this file: results/NAME.yaml is a results source, one row each; \`flow_results.yaml\` and
-# \`profile.yaml\` change the built-in rows of these names, any other file is a whole row.
+# A folder beside this file: each results/NAME.yaml defines a results source; \`flow_results.yaml\` and
+# \`profile.yaml\` change the built-in sources with these names, any other file adds a source.
 # schemas: ./schemas
 
 tokens: { key: env:NIGHTJAR_TOKEN_KEY } # opens the encrypted token store
 
-# Flow sessions that customers ran themselves: pulled, nothing is executed.
+# Flow sessions that customers ran themselves: they are only read.
 # sessions:
 #   - { id: 65f0c0ffee65f0c0ffee65f0, customer: c-0007 }   # or a bare id
 `

@@ -1,7 +1,7 @@
 /**
- * Documents on disk, named by nothing but their own SHA-256: streamed to a temporary name, hashed on the way,
- * synced, renamed. No name from the service ever becomes a path. What a crash left half-written is removed at
- * the next start.
+ * Documents on disk, named only by their own SHA-256: streamed to a temporary name, hashed on the way,
+ * synced, renamed. No name from the service ever becomes a path. What a crash left half-written is removed
+ * at the next start.
  */
 import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"

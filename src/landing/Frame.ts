@@ -1,8 +1,8 @@
 /**
- * A frame of a segment, on purpose readable with grep, head and tail: one line of JSON (what is known of the
- * body, its length and SHA-256, where the frame stands, how much of the segment was synced before it, and a
- * check over the line itself), then the raw bytes, then a newline. A header counts only at the offset it
- * names, so that a body which looks like a frame is none.
+ * A frame of a segment, designed to be readable with grep, head and tail: one line of JSON (what is known
+ * about the body, its length and SHA-256, the frame's offset, how much of the segment was synced before it,
+ * and a check over the line itself), then the raw bytes, then a newline. A header counts only at the offset
+ * it names, so a body that looks like a frame is not taken for one.
  */
 import { Schema } from "effect"
 import { sha256Hex } from "../foundation/Sha256.ts"
@@ -36,7 +36,7 @@ export const encodeHeader = (header: FrameHeader): Uint8Array => {
   return Buffer.from(`${text},"check":"${checkOf(text)}"}\n`)
 }
 
-/** The header that a line (without its newline) holds, if it is whole and stands where it says. */
+/** The header in a line (without its newline), if it is whole and at the offset that it names. */
 export const readHeader = (line: string, at: number): FrameHeader | undefined => {
   const check = checkPattern.exec(line)
   if (!line.startsWith(headerStart) || check === null) return undefined

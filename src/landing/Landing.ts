@@ -1,18 +1,17 @@
 /**
- * The only lossless copy of what the service said: bodies as they arrived, appended to segments, checksummed
- * and synced before anybody is told that they are landed. This file is the port; `LandingFiles.ts` writes to
- * disk and
- * `LandingMemory.ts` serves simulated nights, crashes included.
+ * The only lossless copy of what the service sent: bodies as they arrived, appended to segments,
+ * checksummed and synced before they count as landed. This file is the port; `LandingFiles.ts` writes to
+ * disk and `LandingMemory.ts` serves simulated runs, crashes included.
  */
 import { Context, Schema } from "effect"
 import type { Effect, Stream } from "effect"
 import { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../contract/Ids.ts"
 import { LandedRef } from "../ledger/Fact.ts"
 
-/** `unusable`: what was kept of an answer of any call that its task could make nothing of. */
+/** `unusable`: what was kept of an answer that its task could not use, for any call. */
 export const bodyKinds = ["start", "state", "challenge", "results", "profile", "unusable"] as const
 
-/** What is known about a body beside its bytes. */
+/** What is known about a body besides its bytes. */
 export const BodyMeta = Schema.Struct({
   kind: Schema.Literals(bodyKinds),
   run_id: RunId,
@@ -22,7 +21,7 @@ export const BodyMeta = Schema.Struct({
   session_id: Schema.optionalKey(SessionId),
   customer_id: Schema.optionalKey(CustomerId),
   engine_reference: Schema.optionalKey(EngineReference),
-  /** Of results: the row of the endpoint they came from; absent in bodies from before there were rows. */
+  /** For results: the row of the endpoint they came from; absent in bodies from before there were rows. */
   source: Schema.optionalKey(Schema.String),
   http_status: Schema.Int,
   /** Milliseconds since the epoch at which the body was received. */
@@ -36,13 +35,13 @@ export interface LandedBody {
   readonly meta: BodyMeta
 }
 
-/** Writing failed: nothing of this body may be counted on; what was landed before is safe. */
+/** Writing failed: this body does not count as landed; what was landed before is safe. */
 export class LandingFailed extends Schema.TaggedError<LandingFailed>()("LandingFailed", {
   path: Schema.String,
   message: Schema.String,
 }) {}
 
-/** A body on disk is not what was landed: its checksum or its frame is wrong. */
+/** A body on disk has changed since it was landed: its checksum or its frame is wrong. */
 export class LandingDamaged extends Schema.TaggedError<LandingDamaged>()("LandingDamaged", {
   path: Schema.String,
   message: Schema.String,
@@ -58,9 +57,7 @@ export interface LandedAttachment {
 export class Landing extends Context.Service<
   Landing,
   {
-    /**
-     * Resolves when the bytes are written, synced and will survive a crash. Concurrent calls share one sync.
-     */
+    /** Resolves once the bytes are written and synced. Concurrent calls share one sync. */
     readonly land: (meta: BodyMeta, bytes: Uint8Array) => Effect.Effect<LandedRef, LandingFailed>
     /**
      * All frames of a run in the order in which they were landed; a torn tail of a segment ends that segment.

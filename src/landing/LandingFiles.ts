@@ -1,8 +1,7 @@
 /**
  * Landing on disk: `landing/<run_id>/segment-000001.njl` and `attachments/<sha256>` under the output folder
- * (folders 0700, files 0600). Concurrent bodies are written together and share one sync. The format of a
- * segment is told in
- * `Frame.ts`, what a crash may leave and how it is read in `SegmentScan.ts`.
+ * (folders 0700, files 0600). Concurrent bodies are written together and share one sync. `Frame.ts`
+ * describes the format of a segment, `SegmentScan.ts` what a crash may leave and how it is read.
  */
 import { closeSync, fstatSync, openSync } from "node:fs"
 import { join } from "node:path"
@@ -31,7 +30,7 @@ export interface LandingFilesOptions {
 
 const segmentBytesDefault = 64 * 1024 * 1024
 const attachmentBytesDefault = 1024 * 1024 * 1024
-/** Bodies waiting to be written; whoever lands one more waits for room. */
+/** Bodies waiting to be written; landing one more waits for room. */
 const waitingMax = 1_024
 /** Bodies written and synced together. */
 const batchMax = 1_024
@@ -77,8 +76,8 @@ const groupCommit = Effect.fnUntraced(function* (landing: string, segmentBytesMa
     const exit = yield* Effect.exit(writer.append(batch.map(({ frame }) => frame)))
     batch.forEach(({ done }, index) => {
       const ref = exit._tag === "Success" ? exit.value[index] : undefined
-      // One ref per frame: an absent one would be a defect of the writer.
-      const answer = ref === undefined ? Exit.die("a frame without a place") : Exit.succeed(ref)
+      // One ref per frame: a missing one would be a defect of the writer.
+      const answer = ref === undefined ? Exit.die("a frame without a position") : Exit.succeed(ref)
       Deferred.doneUnsafe(done, exit._tag === "Failure" ? Exit.failCause(exit.cause) : answer)
     })
   })
@@ -102,11 +101,11 @@ const groupCommit = Effect.fnUntraced(function* (landing: string, segmentBytesMa
   })
 })
 
-/** A header that could not be read back must not be written; the half leaves room for the other fields. */
+/** A header that could not be read back must not be written; the other half is for the other fields. */
 const refusalOf = (meta: PendingFrame["meta"]): string | undefined => {
   if (!isRunId(meta.run_id)) return "run_id may only hold a-z, 0-9, dot and hyphen"
   return Buffer.byteLength(JSON.stringify(meta)) > headerBytesMax / 2
-    ? "what is said about the body is too long"
+    ? "the description of the body is too long"
     : undefined
 }
 
@@ -142,7 +141,7 @@ const readBody = (
   ref: LandedRef,
 ): Effect.Effect<Uint8Array, LandingDamaged> => {
   if (!isRunId(run_id) || !segmentPattern.test(ref.segment))
-    return damaged(landing, "not a landed body's place")
+    return damaged(landing, "not the position of a landed body")
   const path = join(landing, run_id, ref.segment)
   try {
     const descriptor = openSync(path, "r")

@@ -1,7 +1,7 @@
 /**
- * Landing for simulated nights: the same port, no Promise and no timer but the Clock's. The store survives
- * the layer, as a disk survives a process; `crash` forgets what no sync had reached, which is exactly what
- * nobody was told about.
+ * Landing for simulated runs: the same port, without Promises or timers other than the Clock's. The store
+ * survives the layer, as a disk survives a process; `crash` discards what was not synced, which is exactly
+ * what was never reported as landed.
  */
 import { Effect, Layer, Stream } from "effect"
 import { sha256Hex } from "../foundation/Sha256.ts"
@@ -20,7 +20,7 @@ interface Stored {
 export interface LandingStore {
   readonly bodies: Map<string, Array<Stored>>
   readonly attachments: Map<string, Uint8Array>
-  /** What a power cut does: everything not yet synced is gone. */
+  /** What a power failure does: everything not yet synced is gone. */
   readonly crash: () => void
 }
 

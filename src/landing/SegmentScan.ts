@@ -1,8 +1,7 @@
 /**
- * Reads the frames of one segment without loading its bodies. What was synced must be whole: damage there is
- * an error. What follows the last sync that the segment knows of may be torn by a crash: there every body is
- * hashed, and the first that is not whole ends the segment. Nobody was ever told that those bodies were
- * landed.
+ * Reads the frames of one segment without loading its bodies. What was synced must be complete: damage
+ * there is an error. What follows the last known sync may be torn by a crash: there, every body is hashed,
+ * and the first incomplete one ends the segment. Those bodies were never reported as landed.
  */
 import { closeSync, fstatSync, openSync, readSync } from "node:fs"
 import { sha256Hex } from "../foundation/Sha256.ts"
@@ -19,10 +18,10 @@ export type Scan =
   | { readonly _tag: "Whole"; readonly frames: ReadonlyArray<ScannedFrame> }
   | { readonly _tag: "Damaged"; readonly offset: number }
 
-/** At least a header's greatest length. */
+/** At least the greatest length of a header. */
 const windowBytes = 2 * headerBytesMax
 
-/** A file read through one window, since headers of small bodies stand close together. */
+/** A file read through one window, since headers of small bodies are close together. */
 class SegmentFile {
   readonly size: number
   private readonly descriptor: number
@@ -50,7 +49,7 @@ class SegmentFile {
   }
 }
 
-/** Fills the buffer from the file, or as far as the file goes. */
+/** Fills the buffer from the file, as far as the file goes. */
 export const readFully = (descriptor: number, buffer: Uint8Array, offset: number): number => {
   let filled = 0
   while (filled < buffer.length) {
@@ -99,7 +98,7 @@ const frameAt = (file: SegmentFile, at: number): ScannedFrame | undefined => {
 const isWhole = (file: SegmentFile, { header, offset }: ScannedFrame): boolean =>
   sha256Hex(file.read(offset, header.bytes)) === header.sha256
 
-/** Whether a frame after `at` knows that what stands at `at` was synced: then it is damaged, not torn. */
+/** Whether a frame after `at` records that the data at `at` was synced: then it is damaged, not torn. */
 const syncedLater = (file: SegmentFile, at: number): boolean => {
   const rest = file.read(at, file.size - at)
   const mark = `\n${headerStart}`

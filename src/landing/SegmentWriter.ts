@@ -1,8 +1,8 @@
 /**
  * Appends batches of frames to a run's segments. A process begins its own segment and never appends to one
- * that may be torn; a segment whose write or sync failed is abandoned, since nothing after its last good sync
- * can be counted on. Writing is synchronous (the page cache takes it at memory speed), syncing is not: it
- * must not stall the night.
+ * that may be torn; a segment whose write or sync failed is abandoned, since nothing after its last good
+ * sync is reliable. Writing is synchronous (the page cache accepts it at memory speed), syncing is not: it
+ * must not block the run.
  */
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
@@ -28,7 +28,7 @@ interface Segment {
 
 export const segmentPattern = /^segment-(\d{6,})\.njl$/
 
-/** The segments of a run's folder in the order in which they were begun; none where there is no folder. */
+/** The segments of a run's folder in the order in which they were begun; none if there is no folder. */
 export const segmentNames = (folder: string): ReadonlyArray<string> => {
   try {
     return readdirSync(folder)
@@ -54,8 +54,8 @@ export class SegmentWriter {
   }
 
   /**
-   * Writes all frames and syncs once. On failure none of them may be counted on, and the segment is left
-   * behind.
+   * Writes all frames and syncs once. On failure, none of them counts as landed, and the segment is
+   * abandoned.
    */
   append(frames: ReadonlyArray<PendingFrame>): Effect.Effect<ReadonlyArray<LandedRef>, LandingFailed> {
     const written = Effect.try({
@@ -80,17 +80,18 @@ export class SegmentWriter {
   }
 
   /**
-   * Cuts what was never synced where the disk still lets us; what stays is read as a tail that may be torn.
+   * Cuts off what was never synced, if the disk still allows it; what stays is read as a tail that may be
+   * torn.
    */
   private abandon(): void {
     const segment = this.segment
     if (segment === undefined) return
     try {
       segment.file.cut(segment.synced)
-      // On a full disk, segments without a single landed body would pile up.
+      // On a full disk, segments without any landed body would pile up.
       if (segment.synced === 0) this.files.remove(segment.file.path)
     } catch {
-      // The failure that led here is the one that is told.
+      // The failure that led here is the one that is reported.
     }
     this.close()
   }
@@ -101,7 +102,7 @@ export class SegmentWriter {
     try {
       segment?.file.close()
     } catch {
-      // A close that fails after a failed sync says nothing new; what was synced stays synced.
+      // A close that fails after a failed sync adds nothing; what was synced stays synced.
     }
   }
 
@@ -140,7 +141,7 @@ export class SegmentWriter {
 
 const largeBytes = 4 * 1024 * 1024
 
-/** The path stands beside the message. */
+/** The path is given beside the message. */
 export const landingFailed = (path: string, cause: unknown): LandingFailed => {
   if (cause instanceof FileFailed) return new LandingFailed({ path: cause.path, message: cause.what })
   return new LandingFailed({ path, message: cause instanceof Error ? cause.message : String(cause) })

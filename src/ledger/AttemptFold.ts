@@ -1,6 +1,6 @@
 /**
- * The part of a run's fold that is about one attempt: pure. What each fact of a start, an execution or a
- * deletion changes in what is known of it.
+ * The part of a run's fold that is about one attempt: pure. How each fact of a start, an execution or a
+ * deletion changes what is known about it.
  */
 import type { Fact, StartIntended } from "./Fact.ts"
 import type { AttemptState } from "./RunState.ts"
@@ -31,7 +31,7 @@ export const emptyAttempt = (
 
 /**
  * The same attempt sent once more. Until its own answer is known, this request may have had an effect,
- * whatever an earlier one was told.
+ * whatever the answer to an earlier one.
  */
 export const startAgain = (
   attempt: AttemptState,
@@ -42,7 +42,7 @@ export const startAgain = (
   return { ...rest, answer: undefined, ...login, probed: attempt.probed || probe }
 }
 
-/** What a look at an execution told; a session once known stays known. */
+/** The result of a poll; once a session is known, it stays known. */
 const told = (
   attempt: AttemptState,
   fact: Extract<Fact, { _tag: "AttemptObserved" | "AttemptClosed" }>,
@@ -76,7 +76,7 @@ export const foldAttempt = (
     case "AttemptDisowned":
       return { ...attempt, disowned: true }
     case "AttemptKept":
-      // The newest word counts: what is kept after all is not taken for drained any more.
+      // The newest fact counts: an execution that is kept after all no longer counts as drained.
       return { ...attempt, kept: fact, drained: false }
     case "AttemptObserved":
       return told(attempt, fact)

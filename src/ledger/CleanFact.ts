@@ -1,12 +1,12 @@
 /**
- * What of a fact may hold a secret that the service repeated: everything but the fields named here. Those are
- * our own ids and words, and the ids that resuming a night and asking the service rest on.
+ * Which parts of a fact may contain a secret that the service repeated: everything except the fields named
+ * here. Those are our own ids and words, and the ids that are needed to resume a run and to call the service.
  */
 import { cleanValue } from "../secrets/CleanValue.ts"
 import type { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import type { Fact } from "./Fact.ts"
 
-/** A field that is not here is cleaned; `test/ledger/CleanFact.test.ts` goes through all of them. */
+/** A field that is not listed here is cleaned; `test/ledger/CleanFact.test.ts` checks all of them. */
 export const keptFields: ReadonlySet<string> = new Set([
   // ids
   "run_id",
@@ -21,7 +21,7 @@ export const keptFields: ReadonlySet<string> = new Set([
   "fingerprint",
   "token_id",
   "name",
-  // what this program says in words of its own, or takes from the job
+  // text of this program, or names from the job
   "_tag",
   "job",
   "job_path",
@@ -36,7 +36,7 @@ export const keptFields: ReadonlySet<string> = new Set([
   "status",
   "source",
   "sources",
-  // where landed bodies and documents stand
+  // paths of landed bodies and documents
   "landed",
   "landed_sha256",
   "sha256",

@@ -1,6 +1,6 @@
 /**
- * What became of the deletion of one execution at the service: a fold of its intents and answers. The hash is
- * the receipt under which it was asked for.
+ * What happened to the deletion of one execution at the service: a fold of its intents and answers. The
+ * hash is the receipt with which it was requested.
  */
 import type { Fact } from "./Fact.ts"
 
@@ -8,7 +8,7 @@ export interface Deletion {
   readonly asked_at: number
   readonly landed_sha256: string
   readonly http_status: number | undefined
-  /** When the service said that it is deleted or gone. */
+  /** When the service said that it was deleted or gone. */
   readonly deleted_at: number | undefined
   readonly outcome: "deleted" | "gone" | "pending"
 }

@@ -1,7 +1,7 @@
 /**
- * The facts of a night: what was decided and what happened, in the order in which it was known. Facts are
- * appended, never changed; the state of a run is a fold of its facts (`RunState.ts`). Nothing secret ever
- * stands in a fact.
+ * The facts of a run: what was decided and what happened, in the order in which it became known. Facts are
+ * appended, never changed; the state of a run is a fold of its facts (`RunState.ts`). A fact never contains
+ * a secret.
  */
 import { Schema } from "effect"
 import { CustomerId, EngineReference, ExecutionId, RunId, SessionId } from "../contract/Ids.ts"
@@ -20,7 +20,7 @@ import {
   TokenStored,
 } from "./TokenFacts.ts"
 
-/** Where a landed body stands: enough to find it, and to prove that it is the same. */
+/** Where a landed body is: enough to find it, and to prove that it is the same. */
 export const LandedRef = Schema.Struct({
   segment: Schema.String,
   offset: Schema.Int,
@@ -38,26 +38,27 @@ export const RunStarted = Schema.TaggedStruct("RunStarted", {
   parent: Schema.optionalKey(Schema.String),
   tool_version: Schema.String,
 })
-/** The endpoints that results of this run are read from, from here on; without it the built-in ones. */
+/** The endpoints that results of this run are read from, from now on; without it, the built-in ones. */
 export const ResultsSourcesSet = Schema.TaggedStruct("ResultsSourcesSet", {
   run_id: RunId,
   sources: Schema.Array(ResultsSource),
 })
-/** The process took the run up again; its unfinished tasks get their attempts anew. */
+/** The process resumed the run; its unfinished tasks get new attempts. */
 export const RunResumed = Schema.TaggedStruct("RunResumed", { run_id: RunId })
 export const TaskPlanned = Schema.TaggedStruct("TaskPlanned", {
   ...task,
   customer_id: Schema.optionalKey(CustomerId),
-  /** Absent for a flow session that is only pulled. */
+  /** Absent for a flow session that is only read. */
   engine_reference: Schema.optionalKey(EngineReference),
   features: Schema.Array(Schema.String),
-  /** Keyed hash of engine and login parameters; the credential breaker's key. */
+  /** Keyed hash of engine and login parameters; the key of the credential breaker. */
   fingerprint: Schema.optionalKey(Schema.String),
   session_id: Schema.optionalKey(SessionId),
 })
 /**
- * The request of a start leaves: durable before its first byte, and written once nothing is left to wait for.
- * Without this fact nothing was sent; with it, and without an answer, the request may have had an effect.
+ * The request of a start is sent: durable before its first byte, and written once there is nothing left to
+ * wait for. Without this fact, nothing was sent; with it, and without an answer, the request may have had
+ * an effect.
  */
 export const StartIntended = Schema.TaggedStruct("StartIntended", {
   ...attempt,
@@ -83,7 +84,7 @@ export const StartAnswered = Schema.TaggedStruct("StartAnswered", {
   /**
    * accepted: 202. adopted: 409 with our own external id. refused: 400 or 422. not_created: 429, 503,
    * refused connection. foreign: 409 of somebody else's run. taken: with the id of another attempt's
-   * execution. unusable: answered, but nothing can be made of it. lost: nobody knows.
+   * execution. unusable: answered, but the answer cannot be used. lost: not known.
    */
   answer: Schema.Literals(startAnswers),
   http_status: Schema.optionalKey(Schema.Int),
@@ -91,12 +92,12 @@ export const StartAnswered = Schema.TaggedStruct("StartAnswered", {
   execution_id: Schema.optionalKey(ExecutionId),
   session_id: Schema.optionalKey(SessionId),
 })
-/** A lost start whose probe was accepted: the first one may have run and closed unseen. */
+/** A lost start whose probe was accepted: the first one may have run and closed without our knowledge. */
 export const OrphanSuspected = Schema.TaggedStruct("OrphanSuspected", {
   ...attempt,
   external_execution_id: Schema.String,
 })
-/** A state read that told something new; equal reads are not written. */
+/** A read of the state that showed something new; equal reads are not recorded. */
 export const AttemptObserved = Schema.TaggedStruct("AttemptObserved", {
   ...attempt,
   execution_id: ExecutionId,
@@ -120,11 +121,11 @@ export const AttemptClosed = Schema.TaggedStruct("AttemptClosed", {
   status_code: Schema.String,
   status_reason: Schema.String,
   authentication_status: Schema.optionalKey(Schema.String),
-  /** Section 2.4; absent where it cannot be read: then nobody knows how much there is. */
+  /** Section 2.4; absent if it cannot be read: then it is not known how much there is. */
   products_count: Schema.optionalKey(Schema.Record(Schema.String, Schema.Int)),
   landed: Schema.optionalKey(LandedRef),
 })
-/** One family of an execution: what is counted, absent where nothing is said of it, and what is landed. */
+/** One family of an execution: its records counted (absent if there is no count), and landed. */
 export const ProofLine = Schema.Struct({
   family: Schema.String,
   counted: Schema.optionalKey(Schema.Int),
@@ -132,18 +133,18 @@ export const ProofLine = Schema.Struct({
 })
 export type ProofLine = typeof ProofLine.Type
 /**
- * counted: every family's count is landed. final: a source's own word, which the job accepts. unwanted: the
- * job does not want results.
+ * counted: every family's count is landed. final: the source's own word, which the job accepts. unwanted:
+ * the job wants no results.
  */
 export const drainBases = ["counted", "final", "unwanted"] as const
 /**
- * Everything that this closed execution may hold is landed, or the job does not want it: it may be deleted
- * once that is published. Without this fact it stays at the service.
+ * Everything in this closed execution is landed, or the job does not want it: it may be deleted once that
+ * is published. Without this fact, it stays at the service.
  */
 export const AttemptDrained = Schema.TaggedStruct("AttemptDrained", {
   ...attempt,
   execution_id: ExecutionId,
-  /** Absent in ledgers from before it was kept. */
+  /** Absent in ledgers from before it was recorded. */
   proof: Schema.optionalKey(
     Schema.Struct({ basis: Schema.Literals(drainBases), families: Schema.Array(ProofLine) }),
   ),
@@ -159,25 +160,25 @@ export const AttemptKept = Schema.TaggedStruct("AttemptKept", {
   execution_id: ExecutionId,
   reason: Schema.Literals(keptReasons),
   families: Schema.Array(ProofLine),
-  /** For people: what is missing. Holds nothing of a body. */
+  /** For people: what is missing. Contains nothing of a body. */
   message: Schema.String,
 })
-/** Its id shows somebody else's run: nothing of it is landed, read, aborted or deleted. */
+/** Its id belongs to somebody else's run: nothing of it is landed, read, aborted or deleted. */
 export const AttemptDisowned = Schema.TaggedStruct("AttemptDisowned", {
   ...attempt,
   execution_id: ExecutionId,
 })
-/** An answer that its task could make nothing of, because of a bound that it breaks or a defect of ours. */
+/** An answer that its task could not use, because it exceeds a limit or because of a defect of ours. */
 export const AnswerRefused = Schema.TaggedStruct("AnswerRefused", {
   ...task,
   execution_id: Schema.optionalKey(ExecutionId),
   /** `start`, `state`, or the name of a results endpoint. */
   what: Schema.String,
-  /** For people. Holds nothing of a body. */
+  /** For people. Contains nothing of a body. */
   why: Schema.String,
   landed: Schema.optionalKey(LandedRef),
 })
-/** What a results endpoint answered: a landed body or a status. Older ledgers have no `source`. */
+/** The answer of a results endpoint: a landed body or a status. Older ledgers have no `source`. */
 export const ResultsRead = Schema.TaggedStruct("ResultsRead", {
   ...task,
   session_id: SessionId,
@@ -205,7 +206,7 @@ export const TaskSettled = Schema.TaggedStruct("TaskSettled", {
   outcome: Schema.Literals(outcomes),
   reason: SettledReason,
   who_acts: Schema.Literals(actors),
-  /** For people, where the reason alone does not say enough; holds no value of a parameter. */
+  /** For people, if the reason alone does not say enough; contains no value of a parameter. */
   message: Schema.optionalKey(Schema.String),
 })
 /** The breaker opened: these credentials are not sent again until released. */
@@ -216,14 +217,14 @@ export const CredentialRejected = Schema.TaggedStruct("CredentialRejected", {
   reason: Schema.String,
 })
 export const CredentialReleased = Schema.TaggedStruct("CredentialReleased", { fingerprint: Schema.String })
-/** Everything landed up to now stands in the published tables of this version, but for what is left out. */
+/** Everything landed so far is in the published tables of this version, except what is left out. */
 export const RunPublished = Schema.TaggedStruct("RunPublished", {
   run_id: RunId,
   version: Schema.Int,
-  /** Earlier runs of which the version lacks rows, since files of theirs are missing or changed. */
+  /** Earlier runs with rows missing from this version, because files of theirs are missing or changed. */
   without: Schema.optionalKey(Schema.Array(Schema.String)),
   /**
-   * One receipt per execution whose bodies were read back, hashed and published; `whole` when those bodies
+   * One receipt per execution whose bodies were read back, hashed and published; `whole` if those bodies
    * alone prove that everything counted is here.
    */
   receipts: Schema.Array(
@@ -251,10 +252,10 @@ export const RunEnded = Schema.TaggedStruct("RunEnded", {
   exit_code: Schema.Int,
   /** Something of this run is still at the service: in flight, partial, or to be deleted. */
   leftovers: Schema.Boolean,
-  /** Executions that are kept there because nothing proves that all of them is here. */
+  /** Executions that are kept at the service because it is not proved that all of them is here. */
   kept: Schema.optionalKey(Schema.Int),
 })
-/** The tables say how the run ended: without this fact the run is not finished and is resumed. */
+/** The tables contain how the run ended: without this fact the run is not finished and is resumed. */
 export const OutcomePublished = Schema.TaggedStruct("OutcomePublished", { run_id: RunId })
 
 export const Fact = Schema.Union([

@@ -1,7 +1,6 @@
 /**
- * Each fact of the ledger carries a hash over itself and the hash of the fact before: a bit that flips in one
- * of them, or a fact that is taken out between two others, shows. Facts cut off at the end do not: nothing
- * after them knows of them.
+ * Each fact of the ledger carries a hash of itself and the hash of the fact before: a flipped bit, or a fact
+ * removed between two others, is noticed. Facts cut off at the end are not: no later fact refers to them.
  */
 import { sha256 } from "../foundation/Sha256.ts"
 
@@ -14,7 +13,7 @@ export interface ChainedRow {
   readonly body: string
 }
 
-/** The hash of the first fact follows nothing. */
+/** The hash before the first fact. */
 export const beginning = ""
 
 /** `before` is the hash of the fact whose `seq` is one less. */

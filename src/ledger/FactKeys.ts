@@ -1,6 +1,6 @@
 /**
- * What says which task or attempt of which run a fact is about, and whose access: shared by the facts of a
- * night and those of tokens. Whoever works on an attempt carries these as one value.
+ * Which task or attempt of which run a fact is about, and whose access: shared by the facts of a run and
+ * those of tokens. Code that works on an attempt carries these as one value.
  */
 import { Schema } from "effect"
 import { CustomerId, EngineReference, RunId, TaskId } from "../contract/Ids.ts"
@@ -16,6 +16,6 @@ export interface TaskKeys {
 export interface AttemptKeys extends TaskKeys {
   readonly attempt: number
 }
-/** The keys alone, as a fact takes them. */
+/** Only the keys, as a fact takes them. */
 export const taskKeys = ({ run_id, task_id }: TaskKeys): TaskKeys => ({ run_id, task_id })
 export const attemptKeys = ({ attempt, ...of }: AttemptKeys): AttemptKeys => ({ ...taskKeys(of), attempt })

@@ -1,7 +1,7 @@
 /**
- * From the facts of a run to its state: a pure fold, one fact after the other in the ledger's order, whatever
- * their clocks said. A state is never changed: further facts make a new one of it, which shares what they do
- * not concern.
+ * From the facts of a run to its state: a pure fold, one fact after another in the ledger's order, whatever
+ * their clocks said. A state is never changed: further facts create a new one, which shares what they do
+ * not affect.
  */
 import { builtInSources, withEarlier } from "../contract/ResultsSource.ts"
 import { emptyAttempt, foldAttempt, startAgain } from "./AttemptFold.ts"
@@ -9,7 +9,7 @@ import { foldDeletion } from "./Deletion.ts"
 import type { Fact, Recorded, RunStarted, TaskPlanned } from "./Fact.ts"
 import type { At, AttemptState, RunState, TaskState } from "./RunState.ts"
 
-/** Folds the facts of one run that follow upon `before`; undefined when they hold no beginning. */
+/** Folds the facts of one run that follow `before`; undefined if they contain no beginning. */
 export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState | undefined => {
   let started: At<typeof RunStarted.Type> | undefined = before && {
     seq: before.sequence,
@@ -101,13 +101,13 @@ const foldTask = (
       if (!("attempt" in fact)) return task
       const index = attempts.findIndex(({ attempt }) => attempt === fact.attempt)
       const folded = withAttempt(task, index, (attempt) => foldAttempt(attempt, fact, place))
-      // An end that came after the last verdict is owed a verdict of its own.
+      // An end that came after the last verdict needs a verdict of its own.
       return fact._tag === "AttemptClosed" ? { ...folded, settled: undefined } : folded
     }
   }
 }
 
-/** A fact about an attempt of which nothing is known changes nothing. */
+/** A fact about an unknown attempt changes nothing. */
 const withAttempt = (
   task: TaskState,
   index: number,

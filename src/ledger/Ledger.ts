@@ -1,7 +1,7 @@
 /**
- * What was decided and what happened, append-only, in SQLite: the source of resume. A fact that `append` has
- * acknowledged survives a crash; facts are never changed. Beside the facts live two small things that outlast
- * a run: cached engine forms and the key of the credential fingerprints.
+ * What was decided and what happened, append-only, in SQLite: the source of resume. A fact that `append`
+ * has acknowledged survives a crash; facts are never changed. Besides the facts, it holds two small things
+ * that outlast a run: cached engine forms and the key for the credential fingerprints.
  */
 import { Clock, Context, Deferred, Effect, Layer, Schema } from "effect"
 import { chmodSync } from "node:fs"
@@ -19,7 +19,7 @@ import type { RunState } from "./RunState.ts"
 /** The ledger could not be read or written; nothing may be started or deleted without it. */
 export class LedgerFailed extends Schema.TaggedError<LedgerFailed>()("LedgerFailed", {
   message: Schema.String,
-  /** What stands in the file is not what was written: neither time nor free space mends it. */
+  /** The content of the file has changed since it was written: neither waiting nor free space helps. */
   damaged: Schema.optionalKey(Schema.Boolean),
 }) {}
 
@@ -33,8 +33,7 @@ export interface ExecutionClaim {
 export type RecordedAs<F extends Fact> = Omit<Recorded, "fact"> & { readonly fact: F }
 
 /**
- * A run from outside; `ended` is undefined while it runs, and when it was cut off before its end was
- * published.
+ * A run from outside; `ended` is undefined while it runs, or if it was cut off before its end was published.
  */
 export interface RunHeader extends RecordedAs<typeof RunStarted.Type> {
   readonly ended: RunState["ended"]
@@ -44,27 +43,27 @@ export class Ledger extends Context.Service<
   Ledger,
   {
     /**
-     * Writes facts in one transaction; durable on return. Appends that meet share a transaction and its sync:
-     * either all of them are written or none.
+     * Writes facts in one transaction; durable on return. Appends that arrive together share a transaction
+     * and its sync: either all of them are written or none.
      */
     readonly append: (facts: ReadonlyArray<Fact>) => Effect.Effect<void, LedgerFailed>
     /**
-     * Whether an execution id is this attempt's: it belongs to the attempt that claims it first, in whatever
+     * Whether an execution id is this attempt's: it belongs to the first attempt that claims it, in whatever
      * run, until the execution is deleted. The claim is durable with the attempt's `StartAnswered`.
      */
     readonly claim: (claim: ExecutionClaim) => Effect.Effect<boolean, LedgerFailed>
     /** All facts of a run, in order. */
     readonly facts: (run_id: RunId) => Effect.Effect<ReadonlyArray<Recorded>, LedgerFailed>
     /**
-     * The state of a run; undefined where the ledger holds no beginning of it. The run asked for last is
-     * carried forward: only its facts since then are read, whoever wrote them.
+     * The state of a run; undefined if the ledger does not contain its beginning. The state of the most
+     * recent run is kept: only facts since then are read, whoever wrote them.
      */
     readonly state: (run_id: RunId) => Effect.Effect<RunState | undefined, LedgerFailed>
-    /** Facts that belong to no run: what was done by hand, in order. */
+    /** Facts that belong to no run: manual actions, in order. */
     readonly byHand: Effect.Effect<ReadonlyArray<Recorded>, LedgerFailed>
     /** The beginning and the end of every run, oldest first. */
     readonly runs: Effect.Effect<ReadonlyArray<RunHeader>, LedgerFailed>
-    /** Rejected credentials that were not released since, by fingerprint. */
+    /** Rejected credentials that have not been released since, by fingerprint. */
     readonly rejections: Effect.Effect<
       ReadonlyMap<string, RecordedAs<typeof CredentialRejected.Type>>,
       LedgerFailed
@@ -73,13 +72,13 @@ export class Ledger extends Context.Service<
       engine_reference: EngineReference,
     ) => Effect.Effect<CachedForm | undefined, LedgerFailed>
     readonly cacheForm: (form: CachedForm) => Effect.Effect<void, LedgerFailed>
-    /** 32 random bytes, made once per output folder: fingerprints mean nothing elsewhere. */
+    /** 32 random bytes, created once per output folder: fingerprints mean nothing elsewhere. */
     readonly fingerprintKey: Effect.Effect<Uint8Array, LedgerFailed>
-    /** The whole file looked at: what in it is not what was written. Empty where nothing is. */
+    /** Checks the whole file: what in it has changed since it was written. Empty if nothing has. */
     readonly problems: Effect.Effect<ReadonlyArray<string>, LedgerFailed>
   }
 >()("nightjar/ledger/Ledger") {
-  /** Opens (and makes, unless `readOnly`) the ledger file; ":memory:" is taken as SQLite takes it. */
+  /** Opens (and creates, unless `readOnly`) the ledger file; ":memory:" means what SQLite means by it. */
   static readonly layer = (options: { readonly path: string; readonly readOnly?: boolean }) =>
     Layer.effect(
       Ledger,
@@ -109,7 +108,7 @@ const attempt = <A>(read: () => A) =>
     },
   })
 
-/** `path` may be ":memory:"; a read-only ledger must exist already. */
+/** `path` may be ":memory:"; a read-only ledger must already exist. */
 export const openLedger = (options: { readonly path: string; readonly readOnly?: boolean }): DatabaseSync => {
   const database = new DatabaseSync(options.path, { readOnly: options.readOnly ?? false, timeout: 10_000 })
   if (options.readOnly === true) return database
@@ -144,7 +143,7 @@ const isSameAttempt = (one: AttemptOf, other: AttemptOf): boolean =>
 
 const makeLedger = (database: DatabaseSync, known: KnownSecrets): Ledger["Service"] => {
   const tables = accessLedger(database)
-  // What is claimed is a fact a moment later; until then only this process can know of it.
+  // A claim becomes a fact a moment later; until then only this process can know about it.
   const claimed = new Map<string, ExecutionClaim>()
   let carried: RunState | undefined
   return Ledger.of({
@@ -177,9 +176,9 @@ const makeLedger = (database: DatabaseSync, known: KnownSecrets): Ledger["Servic
 }
 
 /**
- * A sync costs a hundred times the rows, and stops this process meanwhile. So the first append lets every
- * other fiber that is ready go first, and writes their facts with its own. It cannot be interrupted: others
- * wait for it.
+ * A sync costs a hundred times as much as the rows, and blocks this process meanwhile. So the first append
+ * lets every other fiber that is ready go first, and writes their facts with its own. It cannot be
+ * interrupted: others wait for it.
  */
 const groupCommit = (
   write: (rows: ReadonlyArray<NewFact>) => void,
@@ -233,6 +232,6 @@ const foldRejections = (rows: ReadonlyArray<Recorded>) => {
   return open
 }
 
-/** Writes facts to the ledger at hand. */
+/** Writes facts to the current ledger. */
 export const append = (...facts: ReadonlyArray<Fact>) =>
   Effect.flatMap(Ledger, (ledger) => ledger.append(facts))

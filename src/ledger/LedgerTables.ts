@@ -23,22 +23,22 @@ export interface CachedForm {
 export type NewFact = Omit<ChainedRow, "seq">
 export type StoredFact = Pick<ChainedRow, "seq" | "at" | "body">
 
-/** What stands in the ledger is not what was written. */
+/** The content of the ledger has changed since it was written. */
 class Damage extends Error {}
 
-/** SQLITE_CORRUPT and SQLITE_NOTADB: the file itself says so. */
+/** SQLITE_CORRUPT and SQLITE_NOTADB: SQLite reports that the file is damaged. */
 const damagedCodes: ReadonlySet<unknown> = new Set([11, 26])
 export const isDamage = (cause: unknown): boolean =>
   cause instanceof Damage || (cause instanceof Error && "errcode" in cause && damagedCodes.has(cause.errcode))
 
 /**
- * The few facts that are asked for over all runs. SQLite uses a partial index only where the query repeats
- * its condition.
+ * The few facts that are read across all runs. SQLite uses a partial index only if the query repeats its
+ * condition.
  */
 const indexed =
   "tag IN ('RunStarted', 'RunResumed', 'RunEnded', 'OutcomePublished', " +
   "'CredentialRejected', 'CredentialReleased')"
-/** Whose an execution id is. */
+/** Which attempt an execution id belongs to. */
 const started = "tag = 'StartAnswered'"
 const executionIdOf = "json_extract(body, '$.execution_id')"
 
@@ -61,7 +61,7 @@ const tables = `
   CREATE TABLE IF NOT EXISTS keys (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
 `
 
-/** Makes what is missing, and brings what an older version made up to date. */
+/** Creates what is missing, and upgrades what an older version created. */
 export const makeTables = (database: DatabaseSync): void => {
   database.exec(tables)
   within(database, () => upgrade(database))
@@ -72,7 +72,7 @@ const hasColumn = (database: DatabaseSync, table: string, column: string): boole
 const hasChain = (database: DatabaseSync): boolean => hasColumn(database, "facts", "chain")
 
 /**
- * Facts of versions that knew no chain are chained as they are found: from then on they are vouched for. The
+ * Facts of versions without a chain are chained as they are found: from then on, changes are noticed. The
  * same for the key.
  */
 const upgrade = (database: DatabaseSync) => {
@@ -113,13 +113,13 @@ const keyIn = (database: DatabaseSync, name: string): Uint8Array | undefined => 
   return value instanceof Uint8Array ? value : undefined
 }
 
-/** Keeps what is there. */
+/** Keeps existing entries. */
 const writeKey = (database: DatabaseSync, name: string, value: Uint8Array) =>
   database.prepare("INSERT OR IGNORE INTO keys (name, value) VALUES (?, ?)").run(name, value)
 
-const keyDamage = "the key of logins and external ids is not what was written"
+const keyDamage = "the key for logins and external ids has changed since it was written"
 
-/** Whether every fact that stands in the file must be chained: not yet in one of an older version. */
+/** Whether every fact in the file must be chained: not yet in a file of an older version. */
 const isChained = (database: DatabaseSync): boolean => {
   if (!hasChain(database)) return false
   const last = database.prepare("SELECT chain FROM facts ORDER BY seq DESC LIMIT 1").get()
@@ -145,7 +145,7 @@ export const accessLedger = (database: DatabaseSync) => {
   const checked = (rows: ReadonlyArray<Row>): ReadonlyArray<StoredFact> =>
     rows.map((row) => {
       const fact = factOf(row)
-      if (chained && differs(row, fact)) throw new Damage(`fact ${fact.seq} is not what was written`)
+      if (chained && differs(row, fact)) throw new Damage(`fact ${fact.seq} has changed since it was written`)
       return fact
     })
   return {
@@ -162,9 +162,9 @@ export const accessLedger = (database: DatabaseSync) => {
   }
 }
 
-/** The end of the chain is read in the transaction that adds to it: another process may have added since. */
+/** The end of the chain is read in the transaction that extends it: another process may have added facts. */
 const appending = (database: DatabaseSync) => {
-  // Only a ledger of an older version that was opened to be read.
+  // Only a ledger of an older version that was opened for reading.
   if (!hasChain(database))
     return () => {
       throw new Error("it was opened read-only")
@@ -187,7 +187,7 @@ const appending = (database: DatabaseSync) => {
 interface Owner {
   readonly task_id: TaskId
   readonly attempt: number
-  /** The service has deleted its execution since, or no longer knows it: the id may come again. */
+  /** The service has since deleted its execution, or no longer knows it: the id may come again. */
   readonly isDeleted: boolean
 }
 
@@ -197,7 +197,7 @@ const ownerIn = (database: DatabaseSync) => {
       WHERE ${started} AND ${executionIdOf} = ? AND json_extract(body, '$.answer') IN ('accepted', 'adopted')
       ORDER BY seq DESC LIMIT 1`,
   )
-  // No index: it is asked only where an id comes a second time.
+  // No index: it is read only if an id appears a second time.
   const deletion = database.prepare(
     `SELECT 1 FROM facts WHERE seq > ? AND tag = 'DeleteAnswered' AND ${executionIdOf} = ?
       AND json_extract(body, '$.outcome') IN ('deleted', 'gone') LIMIT 1`,
@@ -210,7 +210,7 @@ const ownerIn = (database: DatabaseSync) => {
   }
 }
 
-/** A form that is not what was kept is none: it is asked for again. */
+/** A cached form that has changed is not used: it is fetched again. */
 const accessForms = (database: DatabaseSync) => ({
   cachedForm: (engine_reference: EngineReference): CachedForm | undefined => {
     const row = database
@@ -245,7 +245,7 @@ const fingerprintKeyIn = (database: DatabaseSync): Uint8Array => {
   return key
 }
 
-/** A ledger of an older version, looked at before it was ever opened for writing, has no hash of its key. */
+/** A ledger of an older version, read before it was ever opened for writing, has no hash of its key. */
 const keyDiffers = (database: DatabaseSync, key: Uint8Array): boolean => {
   const hash = keyIn(database, "fingerprint.sha256")
   return hash !== undefined && !sha256(key).equals(hash)
@@ -253,7 +253,7 @@ const keyDiffers = (database: DatabaseSync, key: Uint8Array): boolean => {
 
 const problemsTold = 5
 
-/** The whole file: what SQLite finds in it, every link of the chain, the key. */
+/** The whole file: SQLite's own check, every link of the chain, the key. */
 const problemsIn = (database: DatabaseSync): ReadonlyArray<string> => {
   const found = database.prepare(`PRAGMA integrity_check(${problemsTold})`).all()
   const problems = found.map((row) => String(row["integrity_check"])).filter((says) => says !== "ok")
@@ -266,7 +266,7 @@ const problemsIn = (database: DatabaseSync): ReadonlyArray<string> => {
     const fact = factOf(row)
     if (fact.seq !== before.seq + 1) problems.push(`fact ${before.seq + 1} is missing`)
     if (differs({ ...row, before: before.chain }, fact) && fact.seq === before.seq + 1)
-      problems.push(`fact ${fact.seq} is not what was written`)
+      problems.push(`fact ${fact.seq} has changed since it was written`)
     if (problems.length >= problemsTold) break
     before = { seq: fact.seq, chain: String(row["chain"]) }
   }

@@ -1,11 +1,11 @@
 /**
- * A landed body that is not in the tables: which, where it stands and why. It is part of the fact of a
- * publication, so that the summary tells it and its execution is kept.
+ * A landed body that is not in the tables: which one, where it is and why. It is part of the fact of a
+ * publication, so that the summary reports it and its execution is kept.
  */
 import { Schema } from "effect"
 import { ExecutionId, TaskId } from "../contract/Ids.ts"
 
-/** A landed body that publication could make nothing of. */
+/** A landed body that publishing could not use. */
 export const LeftOutBody = Schema.Struct({
   task_id: TaskId,
   attempt: Schema.optionalKey(Schema.Int),

@@ -1,6 +1,6 @@
 /**
- * The ids of runs are ours, `<job name>.<date>` and perhaps a number. They become folders and parts of file
- * names, so that nothing else ever may.
+ * The ids of runs are ours: `<job name>.<date>`, sometimes with a number. They become folders and parts of
+ * file names, so nothing from outside may become one.
  */
 const pattern = /^[a-z0-9][a-z0-9.-]{0,199}$/
 

@@ -1,6 +1,6 @@
 /**
- * The state of a run, as `foldRun` makes it of its facts. Resume, publication, reports and `status` all read
- * this one picture, so that none of them can remember something that the ledger does not know.
+ * The state of a run, as `foldRun` derives it from its facts. Resume, publishing, reports and `status` all
+ * use this state, so that none of them can know something that the ledger does not.
  */
 import type { ExecutionId, SessionId } from "../contract/Ids.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
@@ -26,18 +26,18 @@ import type { TicketDropped, TokenDropped, TokenExpiring, TokenStored } from "./
 /** A fact with its place in the ledger, which orders facts whatever the clocks said. */
 export type At<F> = { readonly seq: number; readonly at: number; readonly fact: F }
 
-/** One remote execution, from its intent on. Times are milliseconds since the epoch. */
+/** One remote execution, from its intent. Times are milliseconds since the epoch. */
 export interface AttemptState {
   readonly attempt: number
   readonly external_execution_id: string
-  /** The login that was sent, as the breaker knows it. */
+  /** The login that was sent, as the breaker identifies it. */
   readonly fingerprint: string | undefined
-  /** The stored token that logged in; absent where parameters did. */
+  /** The stored token that logged in; absent if parameters did. */
   readonly token_id?: string
   readonly intended_at: number
-  /** Requests that left for this attempt; a second one is the probe after a lost answer. */
+  /** Requests sent for this attempt; a second one is the probe after a lost answer. */
   readonly probed: boolean
-  /** The newest answer; undefined when the process died before one was known. */
+  /** The newest answer; undefined if the process died before one was known. */
   readonly answer: typeof StartAnswered.Type | undefined
   readonly accepted_at: number | undefined
   readonly execution_id: ExecutionId | undefined
@@ -48,18 +48,18 @@ export interface AttemptState {
   readonly abort: (typeof AbortIntended.Type)["why"] | undefined
   readonly closed: At<typeof AttemptClosed.Type> | undefined
   readonly orphanSuspected: boolean
-  /** Its id shows somebody else's run. */
+  /** Its id belongs to somebody else's run. */
   readonly disowned?: boolean
-  /** Everything that the execution may hold is landed. */
+  /** Everything in the execution is landed. */
   readonly drained: boolean
-  /** What shows it; absent where it is not drained, and in ledgers from before proofs were kept. */
+  /** The proof; absent if it is not drained, and in ledgers from before proofs were recorded. */
   readonly proof?: typeof AttemptDrained.Type.proof
-  /** Why it stays at the service, as it was last found. */
+  /** Why it stays at the service, as last found. */
   readonly kept?: typeof AttemptKept.Type
   readonly deletion: Deletion | undefined
 }
 
-/** What became of the task's tickets and tokens. */
+/** What happened to the task's tickets and tokens. */
 export type TokenNote =
   | typeof TicketDropped.Type
   | typeof TokenStored.Type
@@ -73,12 +73,12 @@ export interface TaskState {
   /** Every read of results or profile, oldest first. */
   readonly results: ReadonlyArray<At<typeof ResultsRead.Type>>
   readonly attachments: ReadonlyArray<typeof AttachmentRead.Type>
-  /** Answers that it could make nothing of, oldest first; absent where there were none. */
+  /** Answers that the task could not use, oldest first; absent if there were none. */
   readonly refused?: ReadonlyArray<typeof AnswerRefused.Type>
-  /** Absent where the task had nothing to do with tokens. */
+  /** Absent if the task had nothing to do with tokens. */
   readonly tokens?: ReadonlyArray<TokenNote>
   readonly settled: At<typeof TaskSettled.Type> | undefined
-  /** Attempts made when the task was last settled; a resumed task gets its attempts anew from there. */
+  /** Attempts made when the task was last settled; a resumed task gets new attempts from there. */
   readonly attemptsBefore: number
 }
 
@@ -100,8 +100,8 @@ export interface RunState {
 }
 
 /**
- * The attempts of a task: its remote executions, and those of which nobody knows whether they exist. A start
- * that certainly created nothing (400, 409, 422, 429, 503, a connection refused) was none.
+ * The attempts of a task: its remote executions, and those that may or may not exist. A start that
+ * certainly created nothing (400, 409, 422, 429, 503, connection refused) does not count.
  */
 export const executionsOf = ({ attempts }: Pick<TaskState, "attempts">): ReadonlyArray<AttemptState> =>
   attempts.filter(

@@ -1,6 +1,6 @@
 /**
- * The facts about tickets and tokens: what became of them, by their names and ids. Their values are in the
- * token store and nowhere else.
+ * The facts about tickets and tokens: what happened to them, by their names and ids. Their values are in
+ * the token store and nowhere else.
  */
 import { Schema } from "effect"
 import { ExecutionId, RunId, TaskId } from "../contract/Ids.ts"
@@ -9,8 +9,9 @@ import { access, attempt, task } from "./FactKeys.ts"
 /** The start was answered with a ticket; its value is in the token store and nowhere else. */
 export const TicketIssued = Schema.TaggedStruct("TicketIssued", { ...attempt, execution_id: ExecutionId })
 /**
- * A ticket that brought no token: NOT_ISSUED, NO_AUTH_OK, REFUSED (the uniform 403), ANSWER_LOST,
- * UNREACHABLE, FOREIGN_CONTEXT (the token is somebody else's). The execution itself is not concerned.
+ * A ticket that was not exchanged for a token: NOT_ISSUED, NO_AUTH_OK, REFUSED (the uniform 403),
+ * ANSWER_LOST, UNREACHABLE, FOREIGN_CONTEXT (the token is somebody else's). The execution itself is not
+ * affected.
  */
 export const TicketDropped = Schema.TaggedStruct("TicketDropped", {
   ...attempt,
@@ -30,13 +31,13 @@ export const TokenStored = Schema.TaggedStruct("TokenStored", {
   features: Schema.Array(Schema.String),
   expires_at: Schema.Int,
 })
-/** The task logs in with a token that ends soon. */
+/** The task logs in with a token that expires soon. */
 export const TokenExpiring = Schema.TaggedStruct("TokenExpiring", {
   ...task,
   ...token,
   expires_at: Schema.Int,
 })
-/** Not used any more: EXPIRED, LOCKED, TOKEN_UNKNOWN or the service's own T10N reason. */
+/** No longer used: EXPIRED, LOCKED, TOKEN_UNKNOWN or the service's own T10N reason. */
 export const TokenDropped = Schema.TaggedStruct("TokenDropped", {
   ...task,
   ...token,

@@ -1,5 +1,5 @@
 /**
- * A transaction of SQLite around synchronous work: the one way in which ledger and token store write more
+ * A transaction of SQLite around synchronous work: the only way in which ledger and token store write more
  * than one row.
  */
 import type { DatabaseSync } from "node:sqlite"

@@ -1,7 +1,7 @@
 /**
- * The catalogue of every error, warning and finding that a person reads, by its id. A message is told by its
- * id and its values, so that one without an entry, or without one of its values, does not compile.
- * `schemas/messages.md` and `nightjar explain ID` are made from it.
+ * The catalogue of every error, warning and finding, by its id. A message is built from its id and its
+ * values, so one without an entry, or without one of its values, does not compile. `schemas/messages.md`
+ * and `nightjar explain ID` are made from it.
  */
 import { commandMessages } from "./CommandMessages.ts"
 import { findingMessages } from "./FindingMessages.ts"
@@ -17,7 +17,7 @@ type Names<Text extends string> = Text extends `${string}{${infer Name}}${infer 
   : never
 type NamesOf<Id extends MessageId> = Names<(typeof catalogue)[Id]["happened"]>
 
-/** The values of a message, or nothing where it has none. */
+/** The values of a message, or nothing if it has none. */
 export type ValuesOf<Id extends MessageId> = [NamesOf<Id>] extends [never]
   ? []
   : [values: { readonly [Name in NamesOf<Id>]: string | number }]
@@ -31,7 +31,7 @@ export const happened = <Id extends MessageId>(id: Id, ...[values]: ValuesOf<Id>
   return catalogue[id].happened.replaceAll(/\{(\w+)\}/g, (_, name: string) => firstLine(given[name]))
 }
 
-/** The same with the id behind it, by which `nightjar explain` finds the rest. */
+/** The same followed by its id, for `nightjar explain`. */
 export const told = <Id extends MessageId>(id: Id, ...values: ValuesOf<Id>): string =>
   withId(id, happened(id, ...values))
 
@@ -48,7 +48,7 @@ export const isMessageId = (id: string): id is MessageId => Object.hasOwn(catalo
 
 export const messageOf = (id: MessageId): Message => catalogue[id]
 
-/** One entry in full, a line for each part. */
+/** One entry in full, one line per part. */
 export const entryLines = (id: MessageId): ReadonlyArray<string> => {
   const { kind, exit_code, happened: what, kept, next } = messageOf(id)
   return [

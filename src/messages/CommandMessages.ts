@@ -6,12 +6,12 @@ import { nothingStarted, refusal } from "./Message.ts"
 
 const emptyFolder = "Give --output a folder that is empty or does not exist yet."
 const restoreLedger =
-  "Put a copy of ledger.sqlite back. Without a copy, move the folder away and begin with an empty one: " +
+  "Restore a copy of ledger.sqlite. Without a copy, move the folder away and start with an empty one: " +
   "logins that a source rejected are then tried once more."
 const noneReleased = "Nothing was released."
 
 export const commandMessages = {
-  "usage-wrong": refusal("{mistake}", "`--help` behind the command lists its arguments and flags."),
+  "usage-wrong": refusal("{mistake}", "`nightjar COMMAND --help` lists the arguments and flags."),
   "job-invalid": refusal(
     "{problems} in the job files",
     "Correct them. `nightjar validate` checks job files offline, `nightjar plan` checks their secrets too.",
@@ -33,7 +33,7 @@ export const commandMessages = {
   ),
   "job-moved": refusal(
     "{path} no longer defines the job `{name}`",
-    "Put the job back where the run found it, or start it with `nightjar run`.",
+    "Restore the job to that file, or start it with `nightjar run`.",
   ),
   "faults-invalid": refusal(
     "{problems} in the faults file",
@@ -59,7 +59,7 @@ export const commandMessages = {
   ),
   "secret-not-a-reference": refusal(
     "--app-secret takes env:NAME, file:PATH or exec:COMMAND",
-    "Store the secret in one of these places. On the command line every user of the machine could read it.",
+    "Store the secret in one of these places. On the command line, every user of the machine could read it.",
   ),
   "webhooks-address-invalid": refusal(
     "--webhooks takes [HOST:]PORT with a port from 0 to 65535",
@@ -91,7 +91,7 @@ export const commandMessages = {
   ),
   "ledger-damaged": refusal(
     "the ledger is damaged: {detail}",
-    "Put a copy of ledger.sqlite back. `nightjar verify` lists everything that is damaged.",
+    "Restore a copy of ledger.sqlite. `nightjar verify` lists everything that is damaged.",
     "Nothing more was started, and everything landed is kept.",
   ),
   "nothing-ran": refusal(
@@ -106,7 +106,7 @@ export const commandMessages = {
   ),
   "id-unknown": refusal(
     "no task, customer, execution, session, reason or message has this id",
-    "`nightjar status` lists tasks; schemas/ends.md lists reasons, schemas/messages.md messages.",
+    "`nightjar status` lists tasks, schemas/ends.md reasons, schemas/messages.md messages.",
   ),
   "name-unknown": refusal("there is no such name: {detail}", "Correct the name."),
   "names-missing": refusal("{where} has no {what}", "Add one to the job, or name another job."),
@@ -136,7 +136,7 @@ export const commandMessages = {
     "`nightjar engines list` lists all engines.",
   ),
   "engine-unavailable": refusal(
-    "the engine is not available, and its form was never read",
+    "the engine is not available, and its form has never been read",
     "Try again when the engine is online; `nightjar engines list` shows its status.",
   ),
   "engine-form-unusable": refusal(
@@ -145,7 +145,7 @@ export const commandMessages = {
   ),
   "results-sources-exist": refusal(
     "{folder} already contains results sources",
-    "Give --write a folder without any.",
+    "Give --write a folder that contains none.",
     "They were not changed.",
   ),
   "token-store-unset": refusal(
@@ -158,17 +158,17 @@ export const commandMessages = {
   ),
   "token-store-empty": refusal("no token is stored in {output}", "Name another folder with --output."),
   "token-unknown": refusal(
-    "no token of this job's service has that name",
+    "no stored token for this job's service has that name",
     "`nightjar tokens list` lists all tokens.",
     "Nothing was revoked.",
   ),
   "ticket-literal": refusal(
     "--ticket takes env:NAME, file:PATH or - for stdin",
-    "Other users could read a ticket on the command line, and the shell would keep it in its history.",
+    "Put the ticket in one of these places: a command line can be read by other users and in the history.",
     "Nothing was sent.",
   ),
   "ticket-missing": refusal(
-    "stdin contains no ticket",
+    "no ticket could be read from stdin",
     "Pipe the ticket into the command.",
     "Nothing was sent.",
   ),

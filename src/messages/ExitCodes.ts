@@ -1,6 +1,6 @@
 /**
- * The exit codes of every command, by the names that the code gives them. Cron lines and scripts branch on
- * them, so that they never change.
+ * The exit codes of every command, by their names in the code. Cron lines and scripts depend on them, so
+ * they never change.
  */
 
 export const exitCodes = {

@@ -1,13 +1,13 @@
 /**
  * What `verify`, `repair` and `doctor` report: where files, ledger and tables disagree, and what would stop
- * a night. Reporting changes nothing.
+ * a run. Reporting changes nothing.
  */
 import { finding } from "./Message.ts"
 
-const repair = "Run `nightjar repair`: it derives the tables again from landing."
-const restore = "Put a copy of it back: it exists nowhere else."
+const repair = "Run `nightjar repair`: it derives the tables from landing again."
+const restore = "Restore a copy of it: it exists nowhere else."
 const nextRun = "The next publication corrects it, and so does `nightjar repair`."
-const report = "Keep the folder as it is and compare it with the service: this must never happen."
+const report = "Keep the folder as it is and compare it with the service: this should never happen."
 
 export const findingMessages = {
   "marker-damaged": finding(
@@ -17,15 +17,15 @@ export const findingMessages = {
   "facts-damaged": finding("the ledger is damaged: {detail}", restore),
   "landing-unreadable": finding("landed data cannot be read: {detail}", restore),
   "document-missing": finding("the document is missing", restore),
-  "document-changed": finding("the document is not the one that was downloaded", restore),
+  "document-changed": finding("the document has changed since it was downloaded", restore),
   "run-not-in-manifest": finding("published, but not in the manifest", repair),
   "run-not-in-ledger": finding(
     "published, but not in the ledger",
-    "Put back the copy of ledger.sqlite that belongs to these tables.",
+    "Restore the copy of ledger.sqlite that belongs to these tables.",
   ),
   "manifest-lost": finding("the manifest is missing or cannot be read", repair),
   "receipt-missing": finding("deleted without a receipt", report),
-  "receipt-mismatch": finding("the receipt of its deletion does not match what is landed", report),
+  "receipt-mismatch": finding("the receipt of its deletion does not match the landed bodies", report),
   "deleted-unproved": finding("deleted, but landing does not contain all of it: {missing}", report),
   "proof-mismatch": finding("landing contains fewer records than the proof of its deletion", report),
   "publication-interrupted": finding("a publication was interrupted", nextRun),
@@ -46,18 +46,21 @@ export const findingMessages = {
   ),
   "output-open-to-others": finding(
     "{output} has mode {mode}: other users can read it",
-    "Nothing: the next run closes it.",
+    "No action needed: the next run closes it.",
   ),
-  "space-low": finding("{space} free, which is little for a night", "Free some space before the next night."),
+  "space-low": finding(
+    "{space} free, which may be too little for a run",
+    "Free some space before the next run.",
+  ),
   "ledger-absent": finding(
     "the ledger of {output} is missing, but the folder contains {found}",
-    "Put a copy of ledger.sqlite back, or begin with an empty folder.",
+    "Restore a copy of ledger.sqlite, or start with an empty folder.",
   ),
-  "ledger-unreadable": finding("the ledger cannot be read: {detail}", "Put a copy of ledger.sqlite back."),
+  "ledger-unreadable": finding("the ledger cannot be read: {detail}", "Restore a copy of ledger.sqlite."),
   "folder-disagrees": finding("{where}: {problem}{more}", "`nightjar verify` lists all of them."),
   "folder-unchecked": finding(
     "{output} cannot be checked: {why}",
-    "Correct what the other lines name, then run `nightjar doctor`.",
+    "Correct what the other lines name, then run `nightjar doctor` again.",
   ),
   "secrets-unavailable": finding(
     "secrets are not available: {detail}",

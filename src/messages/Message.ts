@@ -1,14 +1,14 @@
 /**
- * What a message for a person consists of: what happened, what was kept, what to do next. Errors end a
- * command and carry its exit code; warnings do not change it; findings are what `verify`, `repair` and
- * `doctor` report. An id is a few words, like the rule names of linters: it can be understood where it is
- * printed, and a new message needs no free number.
+ * What a message consists of: what happened, what was kept, what to do next. Errors end a command and carry
+ * its exit code; warnings do not change it; findings are what `verify`, `repair` and `doctor` report. An id
+ * is a few words, like the rule names of linters: it can be understood where it is printed, and a new
+ * message needs no free number.
  */
 import { exitCodes } from "./ExitCodes.ts"
 
 export interface Message {
   readonly kind: "error" | "warning" | "finding"
-  /** Of errors only. */
+  /** For errors only. */
   readonly exit_code?: number
   /** One clause without a full stop; `{name}` stands for a value. */
   readonly happened: string
@@ -19,8 +19,8 @@ export interface Message {
 export const nothingStarted = "Nothing was started."
 const nothingChanged = "Nothing was changed."
 const landedKept =
-  "Everything landed and recorded is kept; nothing was deleted at the service before it was published."
-const runContinues = "The run continues, and its exit code stays the same."
+  "Everything landed and recorded is kept; only what was already published was deleted at the service."
+const runContinues = "The run continues, and its exit code does not change."
 
 /** A message that ends the command; the texts keep their exact types, so that their values can be checked. */
 const ends =

@@ -1,6 +1,6 @@
 /**
- * A finding at its place: what `verify` and `repair` list one by one, for people with its id in brackets and
- * for programs as JSON.
+ * A finding with its place: what `verify` and `repair` list one by one, for people with its id in brackets
+ * and for programs as JSON.
  */
 import { happened, messageOf } from "./Catalogue.ts"
 import type { MessageId, ValuesOf } from "./Catalogue.ts"

@@ -1,7 +1,7 @@
 /**
- * The pipeline, from top to bottom: which run, what an older night left, the plan, the executions, the
- * tables, the deletions, the end. Every stage reads the ledger and writes to it; a night that is cut off goes
- * on here.
+ * The pipeline, from top to bottom: which run, what an older run left, the plan, the executions, the
+ * tables, the deletions, the end. Every stage reads the ledger and writes to it; a run that was cut off is
+ * resumed here.
  */
 import { resolve } from "node:path"
 import { Clock, Duration, Effect, Schema } from "effect"
@@ -41,9 +41,9 @@ export class ServiceRefused extends Schema.TaggedError<ServiceRefused>()("Servic
 }) {}
 
 export interface NightOptions {
-  /** A further run in any case, as `--new` and `rerun` ask for one. */
+  /** Another run in any case, as `--new` and `rerun` require. */
   readonly further: boolean
-  /** The run that a rerun repeats parts of. */
+  /** The run that this run is a rerun of. */
   readonly parent: string | undefined
   /** What a rerun is limited to, as `subjectOf` names it. */
   readonly only: ReadonlySet<string> | undefined
@@ -58,8 +58,7 @@ export interface NightResult {
 }
 
 /**
- * One night of one job. Fails only where nothing could be decided or written; everything else is in the
- * result.
+ * One run of one job. Fails only if nothing could be decided or written; everything else is in the result.
  */
 export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, options: NightOptions) {
   const ledger = yield* Ledger
@@ -87,7 +86,7 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
 const loadRun = Effect.fnUntraced(function* (run_id: RunId) {
   const ledger = yield* Ledger
   const state = yield* ledger.state(run_id)
-  return state ?? (yield* Effect.die(new Error(`the ledger knows no run ${run_id}`)))
+  return state ?? (yield* Effect.die(new Error(`the ledger has no run ${run_id}`)))
 })
 
 const finished = Effect.fnUntraced(function* (run_id: RunId) {
@@ -96,7 +95,7 @@ const finished = Effect.fnUntraced(function* (run_id: RunId) {
   return { run_id, exit_code, state, nothingToDo: true } satisfies NightResult as NightResult
 })
 
-/** Before anything starts: a secret that is refused, or a service that is not there, must cost no attempt. */
+/** Before anything starts: a refused secret or an unreachable service must not cost an attempt. */
 const reachService = Effect.gen(function* () {
   const service = yield* Service
   yield* retryCall(service.listEngines, { triesMax: 4 }).pipe(
@@ -104,9 +103,7 @@ const reachService = Effect.gen(function* () {
   )
 })
 
-/**
- * The beginning and the whole plan are one transaction: a run either exists with all its tasks or not at all.
- */
+/** The start and the whole plan are one transaction: a run either exists with all its tasks or not at all. */
 const beginRun = Effect.fnUntraced(function* (
   job: Job,
   run_id: RunId,
@@ -154,15 +151,15 @@ const runStages = Effect.fn("Nightly.runStages")(function* (
 })
 
 /**
- * A deadline ends the deletions too, seconds after it or after the publication that it cut short; a run that
- * was taken up later has the time that it takes.
+ * A deadline ends the deletions too, a few seconds after it or after the publication that it cut short; a
+ * run that was resumed later has no such limit.
  */
 const deletingUntil = (deadlineAt: number | undefined, begunAt: number, now: number): number =>
   deadlineAt === undefined || deadlineAt <= begunAt
     ? Infinity
     : Math.max(deadlineAt, now) + Duration.toMillis(cutWithin)
 
-/** An older run of which nothing new was learnt and nothing is to be deleted stays as it is published. */
+/** An older run without news or pending deletions stays as it is published. */
 const isAsBefore = Effect.fnUntraced(function* (job: Job, run_id: RunId, before: RunState) {
   const state = yield* loadRun(run_id)
   const isUnchanged = state.ended !== undefined && state.newest === before.newest
@@ -186,8 +183,7 @@ const executeStage = Effect.fnUntraced(function* (job: Job, run_id: RunId, mode:
 })
 
 /**
- * The plan of a run that began earlier. A rerun keeps to the tasks that it began with, a collected run to its
- * own.
+ * The plan of a run that began earlier. A rerun keeps the tasks that it began with, a collected run its own.
  */
 const planAgain = Effect.fnUntraced(function* (job: Job, run_id: RunId, mode: Mode) {
   const ledger = yield* Ledger
@@ -219,7 +215,7 @@ const publishStage = Effect.fnUntraced(function* (run_id: RunId) {
   yield* ledger.append([published, ...keptFacts(yield* loadRun(run_id), left_out)])
 })
 
-/** An execution of which a body could not be published stays at the service, whatever was proved before. */
+/** An execution with a body that could not be published stays at the service, whatever was proved before. */
 const keptFacts = (
   { started: { run_id }, tasks }: RunState,
   left_out: ReadonlyArray<LeftOutBody>,
@@ -236,8 +232,8 @@ const keptFacts = (
   )
 
 /**
- * The end is a fact before it is published, so that the tables say it. It only counts once it is published:
- * after a kill in between, the next `run` resumes this one.
+ * The end is a fact before it is published, so that the tables contain it. It only counts once it is
+ * published: after a kill in between, the next `run` resumes this one.
  */
 const endStage = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
   const ledger = yield* Ledger

@@ -1,6 +1,6 @@
 /**
- * From a job to what the executor is given: secrets looked up, forms fetched, tasks decided by the planning
- * room, and the means to start each one when its turn comes.
+ * From a job to the executor's input: secrets resolved, forms fetched, tasks decided by the planning room,
+ * and the means to start each one when its turn comes.
  */
 import { Duration, Effect, Redacted } from "effect"
 import { accessOf } from "../contract/Ids.ts"
@@ -31,14 +31,14 @@ import type { Plan } from "../planning/Plan.ts"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { loginOf, parametersBehind, readShelf, tokenOf, withNewToken } from "../tokens/PlanTokens.ts"
 
-/** Earlier runs that expected durations are learnt from. */
+/** How many earlier runs expected durations are learnt from. */
 const runsLearntFrom = 3
 
 export interface JobPlan {
   readonly job: Job
   readonly plan: Plan
   readonly grounds: Grounds
-  /** What earlier nights took; an engine that never ran says nothing, and is not kept from starting. */
+  /** What earlier runs took; an engine that never ran gives no estimate, and may still be started. */
   readonly learnt: Expectations
 }
 
@@ -47,14 +47,14 @@ const learnDurations = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
   const earlier = (yield* ledger.runs).filter(
     (run) => run.fact.job === job.name && run.fact.run_id !== run_id,
   )
-  // Folded here: the ledger carries the run under way.
+  // Folded here: the ledger keeps only the state of the current run.
   const states = yield* Effect.forEach(earlier.slice(-runsLearntFrom), (run) =>
     Effect.map(ledger.facts(run.fact.run_id), (facts) => foldRun(facts)),
   )
   return expectedDurations(states.filter((state) => state !== undefined))
 })
 
-/** What a task is about, over all runs: `<customer_id>/<engine_reference>`, or `session/<session_id>`. */
+/** What a task is about, across runs: `<customer_id>/<engine_reference>`, or `session/<session_id>`. */
 export const subjectOf = ({ planned: { customer_id, engine_reference, session_id } }: TaskState): string =>
   session_id === undefined ? `${customer_id}/${engine_reference}` : `session/${session_id}`
 
@@ -105,9 +105,7 @@ export const planJob = Effect.fn("PlanJob.planJob")(function* (
   return { job, plan, grounds, learnt: expectations } satisfies JobPlan as JobPlan
 })
 
-/**
- * What a plan adds to the ledger: tasks that are new, and verdicts on tasks of which nothing is under way.
- */
+/** What a plan adds to the ledger: new tasks, and verdicts on tasks that have nothing in progress. */
 export const planningFacts = ({ plan }: JobPlan, known: RunState | undefined): ReadonlyArray<Fact> => {
   const { run_id } = plan
   const facts: Array<Fact> = []
@@ -128,7 +126,7 @@ export const planningFacts = ({ plan }: JobPlan, known: RunState | undefined): R
   return facts
 }
 
-/** Where results are read from, as far as the run does not know it yet. */
+/** Where results are read from, unless the run already knows. */
 export const sourceFacts = (job: Job, run_id: RunId, known: RunState | undefined): ReadonlyArray<Fact> => {
   const before = (known?.sources ?? builtInSources).filter(({ enabled }) => enabled)
   const now = job.sources.filter(({ enabled }) => enabled)
@@ -151,8 +149,8 @@ const settledBefore = (
 })
 
 /**
- * Nothing of this task is at the service or waits for its verdict, so that a verdict may be given without a
- * start.
+ * This task has nothing at the service and nothing waiting for its verdict, so a verdict can be given
+ * without a start.
  */
 const isIdle = (task: TaskState | undefined): boolean => {
   if (task === undefined) return true
@@ -162,7 +160,7 @@ const isIdle = (task: TaskState | undefined): boolean => {
   return task.attempts.every(({ execution_id, closed }) => execution_id === undefined || closed !== undefined)
 }
 
-/** Every task of the run, with the means to start it where the plan has them. */
+/** Every task of the run, with the means to start it if the plan has them. */
 export const worksOf = Effect.fnUntraced(function* (planned: JobPlan, run: RunState) {
   const forms = yield* FormCache
   const store = yield* TokenStore
@@ -172,7 +170,7 @@ export const worksOf = Effect.fnUntraced(function* (planned: JobPlan, run: RunSt
   for (const { planned: about } of run.tasks.values()) {
     const { task_id, customer_id, engine_reference } = about
     if (customer_id === undefined || engine_reference === undefined) continue
-    // A customer that the job no longer names is still told apart by its id.
+    // A customer that the job no longer names is still distinguished by its id.
     known.name([customer_id, engine_reference])
     const task = tasks.get(task_id)
     const subject = { task_id, customer_id, engine_reference }
@@ -188,7 +186,7 @@ export const worksOf = Effect.fnUntraced(function* (planned: JobPlan, run: RunSt
   return works
 })
 
-/** An engine that was away is looked at again before its task starts; then its form may be known at last. */
+/** An engine that was away is checked again before its task starts; then its form may finally be known. */
 const prepareTask = (
   planned: JobPlan,
   task: Task,
@@ -228,7 +226,7 @@ const readyCall = Effect.fnUntraced(function* ({ job }: JobPlan, task: Task, sto
   const login = yield* loginOf(task, store)
   if (login === undefined) return never("TOKEN_UNREADABLE")
   const { configurations, hooks_extra_data } = task.start
-  // The values of logins are compared when a plan is made; the key of a stored token is only known here.
+  // The values of logins are compared when a plan is made; the key of a stored token is known only here.
   if (login._tag === "Token" && holdsSecret(hooks_extra_data, [Redacted.value(login.token_key)]))
     return never("BAD_CONFIGURATIONS")
   const call = {
@@ -262,7 +260,7 @@ export const sessionsToPull = (run: RunState): ReadonlyArray<SessionWork> =>
     session_id === undefined ? [] : [{ task_id, session_id, customer_id }],
   )
 
-/** The deadline belongs to the night: a run that is taken up after it starts nothing more. */
+/** The deadline belongs to the run's night: a run that is resumed after it starts nothing more. */
 export const rulesOf = (job: Job, started_at: number): Rules => ({
   limits: job.concurrency,
   polling: job.polling,

@@ -1,7 +1,7 @@
 /**
  * What becomes of one assignment: a task that may be started, or a verdict that ends it before anything
- * starts, with the reason and who has to act. Pure. The order of the checks is the order in which a person
- * would have to act.
+ * starts, with the reason and who has to act. Pure. The checks are in the order in which a person would
+ * have to act.
  */
 import type { Duration } from "effect"
 import { Redacted } from "effect"
@@ -26,24 +26,24 @@ export interface Task extends Access {
   readonly task_id: TaskId
   /** Empty: the engine runs its defaults. */
   readonly features: ReadonlyArray<JobFeature>
-  /** Requested features that the engine does not offer: it would drop them without a word (section 4.1). */
+  /** Requested features that the engine does not offer: it would silently drop them (section 4.1). */
   readonly lacking: ReadonlyArray<string>
-  /** What a start sends beside ids, features and the job's own settings. */
+  /** What a start sends besides ids, features and the job's own settings. */
   readonly start: {
     readonly login: TaskLogin
     readonly configurations: Readonly<Record<string, unknown>>
     readonly hooks_extra_data: Readonly<Record<string, string>>
   }
   readonly fingerprint: string
-  /** False while no form was ever seen: `refitTask` before the start. */
+  /** False while no form has been seen: `refitTask` before the start. */
   readonly fitted: boolean
   readonly availability: "ready" | "unavailable"
   readonly expected: Duration.Duration
-  /** Where the assignment stands, for messages. */
+  /** Where the assignment is defined, for messages. */
   readonly source: string
 }
 
-/** What a task is before its engine was seen; every task is one. */
+/** A task before its engine was seen; every task begins as one. */
 export type UnfittedTask = Omit<Task, "lacking" | "fingerprint" | "fitted" | "availability">
 
 /** An end before any start. */
@@ -67,16 +67,16 @@ export interface Grounds {
   readonly key: Uint8Array
   readonly rejections: Rejections
   readonly expected: (engine_reference: EngineReference) => Duration.Duration
-  /** Absent where the job has no token store. */
+  /** Absent if the job has no token store. */
   readonly tokens?: TokenShelf
 }
 
-/** The engine, and what its forms say of this task. */
+/** The engine, and what its forms say about this task. */
 export type Seen =
   | { readonly finding: KnownEngine; readonly fit: Fit }
   | { readonly finding: Exclude<EngineFinding, KnownEngine>; readonly fit?: undefined }
 
-/** Without a fit nothing is known of the forms: such an engine is looked at again before a start. */
+/** Without a fit, nothing is known about the forms: the engine is checked again before a start. */
 export const seeEngine = (finding: EngineFinding, fit: Fit | undefined): Seen => {
   if (finding._tag !== "Known") return { finding }
   return fit === undefined ? { finding: { _tag: "Unavailable" } } : { finding, fit }
@@ -107,10 +107,7 @@ export const planAssignment = (
   return cautions.length === 0 ? decision : { ...decision, warnings: [...cautions, ...decision.warnings] }
 }
 
-/**
- * Decides again about a task whose engine was seen meanwhile. Fitting what is fitted already changes
- * nothing.
- */
+/** Decides again about a task whose engine has been seen meanwhile. Fitting again changes nothing. */
 export const refitTask = (task: UnfittedTask, { finding, fit }: Seen, grounds: Grounds): Decision => {
   const { task_id, customer_id, engine_reference, features } = task
   const subject = { task_id, customer_id, engine_reference, features }
@@ -166,7 +163,7 @@ const findLogin = (assignment: Assignment, login: ResolvedLogin, shelf: TokenShe
   const { tokenized_access } = assignment.login
   if (tokenized_access && !shelf.isOpen) return { _tag: "Refused", ...Tokens.noStore }
   if (login._tag === "Resolved") return { _tag: "Parameters", parameters: login.parameters, tokenized_access }
-  // Whoever has a token needs no parameters any more.
+  // A customer with a token no longer needs parameters.
   const token = tokenized_access ? Tokens.keptToken(shelf, assignment, undefined) : undefined
   if (token !== undefined) return { _tag: "Token", token }
   const missing = login._tag === "Unresolved" ? login.missing.join(", ") : "the job gives no parameters"
@@ -187,7 +184,8 @@ const fitLogin = (task: UnfittedTask, fitted: Fit["login"], grounds: Grounds) =>
     : undefined
   if (token === undefined)
     return { login: { ...login, parameters }, fingerprint, found: fitted ?? nothingFound }
-  // What nobody knows to be another login counts as this one: refused under the token, it is not sent either.
+  // A login that is not known to be a different one counts as this one: if the token was refused, it is not
+  // sent either.
   const ofToken: TaskLogin = { _tag: "Token", token: { ...token, fingerprint }, parameters }
   return { login: ofToken, fingerprint, found: nothingFound }
 }
@@ -195,8 +193,8 @@ const fitLogin = (task: UnfittedTask, fitted: Fit["login"], grounds: Grounds) =>
 const tellOutside = (code: string): string =>
   `${code} is outside the token's features and is not asked for; a new token could include it`
 const noFeatureLeft =
-  "the token covers none of the features: revoke it with `nightjar tokens revoke`, then sign in again " +
-  "for more features"
+  "the token covers none of the features: revoke it with `nightjar tokens revoke`, then log in with " +
+  "parameters again"
 
 type Subject = Pick<TaskVerdict, "task_id" | "customer_id" | "engine_reference" | "features" | "fingerprint">
 
@@ -214,7 +212,7 @@ const refuseEngine = (subject: Subject, finding: EngineFinding): Decision | unde
     return settle(
       subject,
       beforeStart("ENGINE_UNKNOWN"),
-      "the service knows no such engine: see `nightjar engines list`",
+      "the service has no such engine: see `nightjar engines list`",
     )
   }
   if (finding._tag === "Unreadable") {

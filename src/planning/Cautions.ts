@@ -1,6 +1,6 @@
 /**
- * What a plan says of an assignment whose login may be sent all the same: a secret that stands in a file, an
- * id that is the login itself. Field names only, never a value.
+ * Warnings of a plan about a login that may still be sent: a secret written in a file, an id that is the
+ * login itself. Field names only, never a value.
  */
 import { Redacted } from "effect"
 import { isSameText, tellLoginId } from "../jobs/CustomerId.ts"
@@ -17,7 +17,7 @@ export const cautionsOf = (
   const secret = finding._tag === "Known" ? finding.engine.secret : undefined
   const values = resolved._tag === "Resolved" ? Redacted.value(resolved.parameters) : {}
   return Object.entries(login.parameters).flatMap(([name, source]) => {
-    // An id that is a value written out was told when the job was loaded, with its place.
+    // A literal id was reported when the job was loaded, with its place.
     if (source._tag === "Reference")
       return Object.hasOwn(values, name) && isSameText(customer_id, values[name]) ? [tellLoginId(name)] : []
     return secret?.has(name) === true

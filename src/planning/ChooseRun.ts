@@ -1,11 +1,11 @@
 /**
- * Which run a command works on: pure. A night that was cut off goes on, a finished one is not repeated, and
- * what older nights left at the service is collected first.
+ * Which run a command works on: pure. A run that was cut off is resumed, a finished one is not repeated,
+ * and what older runs left at the service is collected first.
  */
 import { RunId } from "../contract/Ids.ts"
 import type { RunHeader } from "../ledger/Ledger.ts"
 
-/** Executions that are kept at the service are read again by later runs, for this long after their own. */
+/** For how long after their own run executions that are kept at the service are read again by later runs. */
 export const keptReadMaxMs = 30 * 24 * 60 * 60_000
 
 /** An unfinished run younger than this is resumed, whatever its date. */
@@ -19,11 +19,11 @@ export type ChosenRun =
 
 export interface RunChoice {
   readonly chosen: ChosenRun
-  /** Other runs of the job of which something is still at the service, oldest first. */
+  /** Other runs of the job with something still at the service, oldest first. */
   readonly collect: ReadonlyArray<RunId>
 }
 
-/** Unfinished: cut off, or ended with tasks or deletions that a further try can finish. */
+/** Unfinished: cut off, or ended with tasks or deletions that another try can finish. */
 const isUnfinished = ({ ended }: RunHeader): boolean => ended === undefined || ended.exit_code === 4
 
 export const chooseRun = (input: {
@@ -31,7 +31,7 @@ export const chooseRun = (input: {
   readonly job: string
   readonly run_date: string
   readonly now: number
-  /** `--new` and `rerun`: a further run in any case. */
+  /** `--new` and `rerun`: another run in any case. */
   readonly further: boolean
 }): RunChoice => {
   const { job, run_date, now } = input

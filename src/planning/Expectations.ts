@@ -1,7 +1,7 @@
 /**
- * How long executions are likely to take, learnt from earlier runs, and how long a whole run may: pure folds
- * of runs and tasks. What an engine took before decides whether a start still fits before the deadline; the
- * estimate of a whole run is for people only.
+ * How long executions are likely to take, learnt from earlier runs, and how long a whole run may: pure
+ * folds of runs and tasks. An engine's earlier durations decide whether a start still fits before the
+ * deadline; the estimate for a whole run is for people only.
  */
 import { Duration } from "effect"
 import type { EngineReference, TaskId } from "../contract/Ids.ts"
@@ -10,13 +10,13 @@ import type { RunState } from "../ledger/RunState.ts"
 /** From acceptance to closed. */
 export interface Expectations {
   readonly byEngine: ReadonlyMap<string, Duration.Duration>
-  /** Over all engines; undefined before the first night. */
+  /** Over all engines; undefined before the first run. */
   readonly overall: Duration.Duration | undefined
 }
 
 export const noExpectations: Expectations = { byEngine: new Map(), overall: undefined }
 
-/** The median per engine of the executions that closed by themselves; those that we aborted say nothing. */
+/** The median per engine of the executions that closed by themselves; aborted ones say nothing. */
 export const expectedDurations = (runs: Iterable<RunState>): Expectations => {
   const all: Array<number> = []
   const byEngine = new Map<string, Array<number>>()
@@ -26,7 +26,7 @@ export const expectedDurations = (runs: Iterable<RunState>): Expectations => {
       for (const { accepted_at, closed, abort } of attempts) {
         if (accepted_at === undefined || closed === undefined || abort !== undefined) continue
         const duration = closed.at - accepted_at
-        // A clock that was set back between two nights leaves durations that never were.
+        // A clock that was set back between two runs leaves impossible durations.
         if (duration < 0) continue
         all.push(duration)
         const same = byEngine.get(planned.engine_reference)
@@ -55,7 +55,7 @@ const median = (values: ReadonlyArray<number>): Duration.Duration | undefined =>
     : Duration.millis(Math.round((upper + lower) / 2))
 }
 
-/** What one execution will take; an engine that never ran is taken for an average one. */
+/** What one execution will take; an engine that never ran counts as an average one. */
 export const expectedDuration = (
   { byEngine, overall }: Expectations,
   engine_reference: EngineReference,
@@ -69,8 +69,8 @@ export interface ExpectedTask {
 }
 
 /**
- * How long the night takes at least, when no slot ever stands empty: bound by all slots together, by the
- * slots of the busiest engine, and by the longest row of tasks that have to wait for each other.
+ * How long the run takes at least, if no slot is ever empty: limited by all slots together, by the slots of
+ * the busiest engine, and by the longest row of tasks that have to wait for each other.
  */
 export const estimateNight = (
   tasks: ReadonlyArray<ExpectedTask>,

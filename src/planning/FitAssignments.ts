@@ -1,7 +1,6 @@
 /**
- * The assignments of a plan against the forms of their engines, each engine's together. An engine whose forms
- * turn out to be unusable only now, while values are checked against them, is found so for all its
- * assignments.
+ * The assignments of a plan checked against the forms of their engines, grouped by engine. If an engine's
+ * forms turn out to be unusable only while values are checked, all its assignments get that result.
  */
 import { Effect } from "effect"
 import type { Assignment } from "../jobs/Job.ts"
@@ -11,7 +10,7 @@ import { FormCache } from "../forms/EngineForms.ts"
 import type { EngineFinding, Fit, FitCase } from "../forms/EngineForms.ts"
 import type { ResolvedLogin } from "./Logins.ts"
 
-/** `logins` are those of the assignments, in their order; so are the fits. */
+/** `logins` are those of the assignments, in the same order; so are the fits. */
 export const fitAssignments = Effect.fn("Planning.fitAssignments")(function* (
   assignments: ReadonlyArray<Assignment>,
   logins: ReadonlyArray<ResolvedLogin>,

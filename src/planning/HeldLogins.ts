@@ -1,7 +1,7 @@
 /**
- * What a job logs in with, held before the service is asked anything: from then on an echo of it is blanked
- * wherever it comes. And the names that the job itself writes down, which are no secrets even where somebody
- * chose one of them as a user name.
+ * The values that a job logs in with, registered as secrets before the first call to the service: from then
+ * on, an echo of one is blanked wherever it appears. Also the names that the job itself contains, which are
+ * not secrets even if somebody uses one as a user name.
  */
 import { Redacted } from "effect"
 import { namesSecret } from "../jobs/HooksData.ts"
@@ -9,7 +9,7 @@ import type { Assignment, Job } from "../jobs/Job.ts"
 import type { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import type { EngineFinding } from "../forms/EngineForms.ts"
 
-/** A key of a mapping may be a value whose colon was misplaced: only what looks like a name is one. */
+/** A key of a mapping may be a value with a misplaced colon: only what looks like a name is one. */
 const isName = (name: string): boolean => /^[A-Za-z][\w.-]{0,63}$/.test(name)
 
 const namesOf = ({ customer_id, engine_reference, features, configurations, login }: Assignment) => [
@@ -20,7 +20,7 @@ const namesOf = ({ customer_id, engine_reference, features, configurations, logi
   ...(login._tag === "Token" ? [login.name] : Object.keys(login.parameters).filter(isName)),
 ]
 
-/** References are held when they are resolved; here it is what stands in the job and its files. */
+/** References are registered when they are resolved; this covers the values in the job and its files. */
 export const holdLogins = (
   known: KnownSecrets,
   { name, sources }: Pick<Job, "name" | "sources">,
@@ -35,7 +35,7 @@ export const holdLogins = (
   }
 }
 
-/** The forms say which fields are passwords, beside what a field's name says. */
+/** The forms say which fields are passwords, in addition to what a field's name says. */
 export const holdPasswords = (
   known: KnownSecrets,
   assignments: ReadonlyArray<Assignment>,

@@ -1,7 +1,7 @@
 /**
- * The pairs of `hooks_extra_data` against every secret of a job, once all of them are resolved and the forms
- * say which fields are passwords: what loading could not know. Nothing is started for a job that would send a
- * secret into webhook addresses.
+ * The pairs of `hooks_extra_data` compared with every secret of a job, once all of them are resolved and
+ * the forms say which fields are passwords: loading could not know this. Nothing is started for a job that
+ * would send a secret into webhook addresses.
  */
 import { Effect, Redacted, Result } from "effect"
 import { checkHooks, keysOf, namesSecret, secretsOfLogin } from "../jobs/HooksData.ts"
@@ -13,14 +13,14 @@ import type { EngineFinding } from "../forms/EngineForms.ts"
 import { assembleLogin } from "./Logins.ts"
 import type { ResolvedReferences } from "./Logins.ts"
 
-/** The password fields of an engine's form, beside what a field's name says. */
+/** The password fields of an engine's form, in addition to what a field's name says. */
 const isSecretOn = (finding: EngineFinding | undefined) => (name: string) =>
   namesSecret(name) || (finding?._tag === "Known" && finding.engine.secret.has(name))
 
 type CheckedJob = Pick<Job, "assignments" | "hooks" | "service" | "tokens_key">
 type Engines = ReadonlyMap<string, EngineFinding>
 
-/** Fails with JobInvalid. What is only suspicious was told when the job was loaded. */
+/** Fails with JobInvalid. Anything merely suspicious was reported when the job was loaded. */
 const checkPairs = Effect.fnUntraced(function* (
   job: CheckedJob,
   resolved: ResolvedReferences,
@@ -47,15 +47,15 @@ const checkPairs = Effect.fnUntraced(function* (
 })
 
 /**
- * The assignments whose secrets a plan of `assignments`, which are some of the job's or all, has to know.
- * Where the job has pairs these are all, because any secret of them may stand there.
+ * The assignments whose secrets a plan of `assignments` (some or all of the job's) has to know. If the job
+ * has pairs, these are all, because any of their secrets may appear there.
  */
 export const assignmentsBehind = (
   job: Pick<CheckedJob, "assignments" | "hooks">,
   assignments: ReadonlyArray<Assignment>,
 ): ReadonlyArray<Assignment> => (job.hooks.length > 0 ? job.assignments : assignments)
 
-/** The logins of `assignments`, in their order, once the references behind them are resolved. */
+/** The logins of `assignments`, in the same order, once their references are resolved. */
 export const checkedLogins = Effect.fn("Planning.checkedLogins")(function* (
   job: CheckedJob,
   assignments: ReadonlyArray<Assignment>,
@@ -66,7 +66,7 @@ export const checkedLogins = Effect.fn("Planning.checkedLogins")(function* (
   return assignments.map((assignment) => assembleLogin(assignment, resolved))
 })
 
-/** Whether a login that is opened only now, a stored token's key, stands in the pairs of its start. */
+/** Whether a login opened only now, such as a stored token's key, appears in the pairs of its start. */
 export const holdsSecret = (
   hooks_extra_data: Readonly<Record<string, string>>,
   secrets: ReadonlyArray<string>,

@@ -1,10 +1,10 @@
 /**
- * Local dates and times of day: the date a run carries and the instant of its deadline, in the job's time
- * zone, over daylight saving. Pure; the caller brings the time.
+ * Local dates and times of day: the date of a run and the instant of its deadline, in the job's time zone,
+ * across daylight saving changes. Pure; the caller passes the time.
  */
 import { DateTime, Option } from "effect"
 
-/** An unknown or missing zone is the machine's. */
+/** If the zone is unknown or missing, the machine's is used. */
 const zoned = (atMs: number, timezone: string | undefined): DateTime.Zoned => {
   const utc = DateTime.makeUnsafe(atMs)
   const zone = timezone === undefined ? Option.none() : DateTime.zoneMakeNamed(timezone)
@@ -17,8 +17,7 @@ export const localDate = (atMs: number, timezone: string | undefined): string =>
 
 /**
  * The first time after `atMs` at which the clocks of the zone show `HH:MM`; milliseconds since the epoch.
- * Where they show it twice in a night the first one is meant, where they jump over it the moment an hour
- * later.
+ * If they show it twice in a night, the first one is meant; if they skip it, the moment an hour later.
  */
 export const nextTimeOfDay = (atMs: number, timeOfDay: string, timezone: string | undefined): number => {
   const [hour = 0, minute = 0] = timeOfDay.split(":").map(Number)

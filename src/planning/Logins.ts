@@ -1,7 +1,7 @@
 /**
- * The login parameters of a job's assignments with their secrets looked up, each reference once however
- * many customers share it. A secret that cannot be resolved costs only the assignments that need it; what
- * is said about it names the reference, never a value.
+ * The login parameters of a job's assignments with their secrets resolved, each reference once however many
+ * customers share it. A secret that cannot be resolved affects only the assignments that need it; messages
+ * name the reference, never a value.
  */
 import { Effect, Redacted, Result } from "effect"
 import type { Assignment, SecretReference } from "../jobs/Job.ts"
@@ -22,10 +22,10 @@ const concurrency = 16
 
 type Answer = Result.Result<Redacted.Redacted<string>, SecretUnavailable>
 
-/** What every reference of some assignments leads to. */
+/** What every reference of some assignments resolves to. */
 export type ResolvedReferences = (reference: SecretReference) => Answer | undefined
 
-/** Each distinct reference is asked for once. */
+/** Each distinct reference is resolved once. */
 export const resolveReferences = Effect.fn("Planning.resolveReferences")(function* (
   assignments: ReadonlyArray<Assignment>,
 ) {
@@ -65,7 +65,7 @@ export const assembleLogin = ({ login }: Assignment, resolved: ResolvedReference
     const answer = resolved(source.reference)
     if (answer !== undefined && Result.isSuccess(answer))
       return [name, Redacted.value(answer.success)] as const
-    missing.push(`${name}: ${answer?.failure.message ?? "was not looked up"}`)
+    missing.push(`${name}: ${answer?.failure.message ?? "was not resolved"}`)
     return [name, undefined] as const
   })
   return missing.length > 0

@@ -1,7 +1,7 @@
 /**
  * What a run will start and what it will not, decided before anything starts: pure. `nightjar plan` shows
  * exactly this, and `nightjar run` executes exactly this. Every assignment becomes one task or one verdict,
- * in the job's order; tasks that must not be in flight together are named.
+ * in the job's order; tasks that must not be in flight together are listed.
  */
 import type { Duration } from "effect"
 import { TaskId } from "../contract/Ids.ts"
@@ -17,18 +17,18 @@ import type { EndingToken, StoredToken } from "../tokens/StoredToken.ts"
 import { closedShelf, dayOf, daysLeft, endsSoon, expiredTokens } from "../tokens/TokenLogin.ts"
 import type { TokenShelf } from "../tokens/TokenLogin.ts"
 
-/** A flow session that a customer ran: pulled, nothing is executed. */
+/** A flow session that a customer ran: only read, nothing is executed. */
 export interface SessionTask {
   readonly task_id: TaskId
   readonly session_id: SessionId
   readonly customer_id?: CustomerId
 }
 
-/** The same warning of many assignments is said once. */
+/** The same warning for many assignments is shown once. */
 export interface PlanWarning {
   readonly engine_reference: EngineReference
   readonly message: string
-  /** Where it stands first, and how many assignments it concerns. */
+  /** Where it appears first, and how many assignments it concerns. */
   readonly source: string
   readonly count: number
 }
@@ -46,33 +46,33 @@ export interface Plan {
   readonly settled: ReadonlyArray<TaskVerdict>
   readonly sessions: ReadonlyArray<SessionTask>
   readonly warnings: ReadonlyArray<PlanWarning>
-  /** Tokens that log in here and end within 14 days. */
+  /** Tokens that log in here and expire within 14 days. */
   readonly expiring: ReadonlyArray<EndingToken>
-  /** Tokens whose time is over. */
+  /** Tokens that have expired. */
   readonly expired: ReadonlyArray<EndingToken>
   readonly conflicts: ReadonlyArray<Conflict>
-  /** How long the night takes, if every slot is used. */
+  /** How long the run takes if every slot is used. */
   readonly expected: Duration.Duration
 }
 
 export interface PlanInput {
   readonly job: Pick<Job, "assignments" | "sessions" | "concurrency" | "execution">
   readonly run_id: RunId
-  /** An engine that is not in here is taken for one that cannot be reached now. */
+  /** An engine that is missing here counts as one that cannot be reached now. */
   readonly engines: ReadonlyMap<string, EngineFinding>
-  /** One per assignment, in their order; absent where its engine was never seen. */
+  /** One per assignment, in the same order; absent if its engine was never seen. */
   readonly fits: ReadonlyArray<Fit | undefined>
-  /** One per assignment of the job, in its order. */
+  /** One per assignment of the job, in the same order. */
   readonly logins: ReadonlyArray<ResolvedLogin>
   readonly key: Uint8Array
   readonly rejections: Rejections
   readonly expectations: Expectations
-  /** Absent where the job has no token store. */
+  /** Absent if the job has no token store. */
   readonly tokens?: TokenShelf
 }
 
 const unseen: EngineFinding = { _tag: "Unavailable" }
-const unresolved: ResolvedLogin = { _tag: "Unresolved", missing: ["no parameter was looked up"] }
+const unresolved: ResolvedLogin = { _tag: "Unresolved", missing: ["no parameter was resolved"] }
 
 export const planTasks = (input: PlanInput): Plan => {
   const { job, run_id, key, rejections, engines, expectations } = input
@@ -123,7 +123,7 @@ const expiringToken = ({ task_id, source, start: { login } }: Task, { now }: Tok
   login._tag === "Token" && endsSoon(login.token, now) ? [{ task_id, source, token: login.token }] : []
 
 const tellExpiring = (token: StoredToken, now: number): string =>
-  `its stored token ends ${dayOf(token.expires_at)}, in ${daysLeft(token, now)} days`
+  `its stored token expires on ${dayOf(token.expires_at)}, in ${daysLeft(token, now)} days`
 
 const planSession = (run_id: RunId, { session_id, customer_id }: Job["sessions"][number]): SessionTask => {
   const task = { task_id: TaskId.make(`${run_id}/session/${session_id}`), session_id }
@@ -145,7 +145,7 @@ const collectWarnings = () => {
   }
 }
 
-/** Over the tasks of one plan or of several jobs' plans together. */
+/** Over the tasks of one plan, or of several jobs' plans together. */
 export const findConflicts = (
   tasks: Iterable<Pick<Task, "task_id" | "customer_id" | "engine_reference" | "fingerprint">>,
 ): ReadonlyArray<Conflict> => {

@@ -1,7 +1,7 @@
 /**
  * Builds the published database from Parquet files: real tables with the declared types, comments on every
- * table, view and column, and the `_latest` views; then counts every table and run against the manifest. A
- * file that does not say what the manifest says is never published.
+ * table, view and column, and the `_latest` views; then compares the counts of every table and run with the
+ * manifest. A file that does not match the manifest is never published.
  */
 import { join } from "node:path"
 import { Effect } from "effect"
@@ -23,20 +23,18 @@ export interface BuildOptions {
   readonly root: string
   readonly manifest: Manifest
   readonly families: ReadonlyArray<RecordFamily>
-  /**
-   * Where a file of the manifest stands now, below the output folder: a new one still has a temporary name.
-   */
+  /** Where a file of the manifest is now, below the output folder: a new one still has a temporary name. */
   readonly standsAt: (file: ManifestFile) => string
 }
 
 /**
- * DuckDB holds the texts of 2,048 neighbouring rows in memory at once. Nearly every night needs a fraction of
- * the first limit; the next ones are for long texts of several nights that came to be neighbours.
+ * DuckDB keeps the texts of 2,048 adjacent rows in memory at once. Nearly every run needs a fraction of the first
+ * limit; the others are for long texts of several runs that end up in adjacent rows.
  */
 export const memoryLimits = ["384MB", "1GB", "4GB"] as const
 export type MemoryLimit = (typeof memoryLimits)[number]
 
-/** The night's own database work leaves the machine to others. */
+/** The run's own database work leaves the machine free for others. */
 export const openDatabase = Effect.fnUntraced(function* (
   path: string,
   access: "read-only" | "read-write",
@@ -87,7 +85,7 @@ const comments = (
   ),
 ]
 
-/** Sessions that were only pulled have no engine: each of them is its own newest. */
+/** Sessions that were only read have no engine: each of them is its own newest. */
 const latestView = ({ name, table, features }: LatestView): string => {
   const fed = features === undefined ? "" : `AND feature IN (${features.map(literal).join(", ")})`
   return `CREATE VIEW ${identifier(name)} AS
@@ -104,7 +102,7 @@ const latestView = ({ name, table, features }: LatestView): string => {
       AND (r.engine_reference IS NOT NULL OR r.session_id = newest.session_id)`
 }
 
-/** Rows by run of each table as the manifest says them and as the database holds them must be equal. */
+/** Rows of each table by run must be equal in the manifest and in the database. */
 const checkCounts = Effect.fnUntraced(function* (
   connection: Connection,
   options: BuildOptions,
@@ -163,7 +161,7 @@ const numberRuns = (connection: Connection, sequences: ReadonlyMap<string, numbe
     { discard: true },
   )
 
-/** All that holds no rows, in one transaction: each of five hundred statements would be synced for itself. */
+/** Everything that has no rows, in one transaction: each of five hundred statements would be synced on its own. */
 const dictionaryOf = (
   { families, manifest }: BuildOptions,
   tables: ReadonlyArray<TableSpec>,
@@ -180,7 +178,7 @@ const dictionaryOf = (
   "COMMIT",
 ]
 
-/** Builds all of it anew at a path where nothing stands. */
+/** Builds everything anew at a path that does not exist yet. */
 export const buildDatabase = Effect.fn("Publishing.buildDatabase")(
   function* (
     options: BuildOptions & {
@@ -229,7 +227,7 @@ export const amendDatabase = Effect.fn("Publishing.amendDatabase")(
   Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
 )
 
-/** The version a database file says it is; undefined where there is none that can be read. */
+/** The version recorded in a database file; undefined if there is no readable one. */
 export const databaseVersion = Effect.fnUntraced(
   function* (path: string) {
     const connection = yield* openDatabase(path, "read-only")

@@ -1,7 +1,7 @@
 /**
- * Puts a finished version into place. Everything new is written and synced under temporary names first; the
- * one moment that counts is the rename of `manifest.next.json`. Before it a crash leaves the old version,
- * after it the steps that remain are only done again: each is idempotent. The version before is kept under
+ * Puts a finished version into place. Everything new is first written and synced under temporary names; the
+ * one moment that counts is the rename of `manifest.next.json`. A crash before it leaves the old version;
+ * after it, the remaining steps are simply repeated: each is idempotent. The previous version is kept under
  * `published/previous/`.
  */
 import { existsSync } from "node:fs"
@@ -21,7 +21,7 @@ const replace = ({ files, modes }: Store, path: string, text: string) =>
     files.replace(path, text, modes.file, temporary(path))
   })
 
-/** Decides for a version whose files all stand under temporary names, and puts it into place. */
+/** Commits a version whose files all have temporary names, and puts it into place. */
 export const commit = Effect.fn("Publishing.commit")(function* (store: Store, next: Manifest) {
   yield* replace(store, store.layout.next, manifestText(next))
   yield* rollForward(store, next)
@@ -42,7 +42,7 @@ const rollForward = Effect.fnUntraced(function* (store: Store, next: Manifest) {
   })
 })
 
-/** From here on `published/previous` is the version that is about to go. */
+/** From here on, `published/previous` is the version that is being replaced. */
 const keepPrevious = (store: Store, current: Manifest) =>
   Effect.gen(function* () {
     const { layout, files, modes } = store
@@ -86,9 +86,9 @@ const moveFiles = (store: Store, current: Manifest, next: Manifest) =>
   })
 
 /**
- * Finishes or clears away what a crash left: a decided version is completed, a manifest that is lost is read
- * off the files, anything that no manifest lists is removed, a database that is missing or of another version
- * is built again from what stands. Answers the manifest that stands.
+ * Finishes or removes what a crash left: a committed version is completed, a lost manifest is rebuilt from
+ * the files, anything that no manifest lists is removed, and a database that is missing or of another
+ * version is rebuilt from the existing files. Returns the current manifest.
  */
 export const recover = Effect.fn("Publishing.recover")(function* (store: Store) {
   const { layout, files, modes } = store
@@ -116,7 +116,7 @@ const standingManifest = Effect.fnUntraced(function* (store: Store) {
   return found
 })
 
-/** Puts the database that was built into place. */
+/** Puts the new database into place. */
 export const swapDatabase = Effect.fnUntraced(function* ({ layout, modes }: Store) {
   const duckdb = yield* DuckDb
   yield* duckdb.atomicSwap(layout.build, layout.database, modes.file).pipe(Effect.mapError(databaseFailed))

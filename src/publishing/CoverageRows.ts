@@ -1,8 +1,8 @@
 /**
- * What each customer, engine and feature came to in a run. Pure. A feature's own outcome counts where the
- * state told one; where it told none, or only that the execution had stopped, its task's does. A feature is
- * fed by the families whose schema names it; without one by the product of its own name (`labor_check`),
- * less an ending `_read`.
+ * The outcome of each customer, engine and feature in a run. Pure. A feature's own outcome counts if the
+ * state gave one; otherwise, or if the state only says that the execution stopped, its task's does. A
+ * feature is fed by the families whose schema names it; without one, by the product with its name
+ * (`labor_check`), without a final `_read`.
  */
 import type { RunId, SessionId } from "../contract/Ids.ts"
 import { notInTables } from "../ends/Ends.ts"
@@ -14,11 +14,11 @@ import { settlementOf } from "./RunRows.ts"
 import type { TaskState } from "../ledger/RunState.ts"
 import type { Row } from "./TakeFields.ts"
 
-/** What a task's bodies said, as far as coverage asks. */
+/** What a task's bodies said, as far as coverage needs it. */
 export interface TaskFindings {
   /** `status_reason` by feature code, of the newest state. */
   readonly featureReasons: ReadonlyMap<string, string>
-  /** Rows of record tables, by table; undefined where no body was read. */
+  /** Rows of record tables, by table; undefined if no body was read. */
   readonly byTable: ReadonlyMap<string, number> | undefined
   /** Rows of `other_records`, by product. */
   readonly byProduct: ReadonlyMap<string, number>
@@ -32,9 +32,7 @@ export interface TaskFindings {
 
 type Settlement = Pick<Verdict, "outcome" | "who_acts"> & { readonly reason: string | undefined }
 
-/**
- * Ends of our own that hold for all features: their results are not all here, whatever the execution said.
- */
+/** Our own ends that apply to all features: their results are not all here, whatever the execution said. */
 const incomplete: ReadonlyArray<Reason> = [
   "RESULTS_PARTIAL",
   "RECORDS_UNREACHABLE",

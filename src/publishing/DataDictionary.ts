@@ -25,7 +25,7 @@ export interface DictionaryTable {
 export interface LatestView {
   readonly name: string
   readonly table: TableSpec
-  /** undefined: every feature feeds the table. */
+  /** Undefined: every feature feeds the table. */
   readonly features: ReadonlyArray<string> | undefined
   readonly comment: string
 }

@@ -1,8 +1,8 @@
 /**
  * Derives all rows of one run from its picture: every landed body is read back from disk, which checks its
  * hash; states and the newest results become rows; what was read gives the receipts. Memory is bounded:
- * full builders are handed to the sink as they fill. Publisher and simulation share this, so a simulated
- * night derives what a real one does.
+ * full builders are passed to the sink as they fill. Publisher and simulation share this, so a simulated
+ * run derives what a real one does.
  */
 import { Cause, Effect } from "effect"
 import { sha256Hex } from "../foundation/Sha256.ts"
@@ -41,15 +41,15 @@ import type { Json } from "./TakeFields.ts"
 
 export interface DeriveOptions {
   readonly families: ReadonlyArray<RecordFamily>
-  /** The tables of the system to derive; record tables are derived unless `findings` spares it. */
+  /** The system tables to derive; record tables are derived unless `findings` makes it unnecessary. */
   readonly tables: ReadonlyArray<TableSpec>
-  /** Takes what full builders hold, one table after the other; called at the end too. */
+  /** Receives the content of full builders, one table after another; also called at the end. */
   readonly sink: (flushed: Flushed) => Effect.Effect<void, PublishFailed>
   /** By body hash and session: bodies found here are not read again. */
   readonly findings?: ReadonlyMap<string, SessionFindings>
 }
 
-/** Bytes of all answers of one task that are derived: their texts become one column. */
+/** Bytes of all answers of one task that are derived: their strings become one column. */
 const taskBytesMax = 96 * 1024 * 1024
 
 export interface Derived {
@@ -60,8 +60,8 @@ export interface Derived {
 }
 
 /**
- * Reads every body of a run and hands its rows to the sink; fails where a body is damaged. A task over which
- * a defect of ours happens is left out whole, and told.
+ * Reads every body of a run and passes its rows to the sink; fails if a body is damaged. If a defect of
+ * ours affects a task, the whole task is left out and reported.
  */
 export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
   picture: RunPicture,
@@ -92,7 +92,7 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
   return { receipts, rows: tables.rows, findings: tables.found, left_out } satisfies Derived as Derived
 })
 
-/** What is told of a task that was left out whole: its executions, and that it is not covered. */
+/** What is reported about a task that was left out: its executions, and that it is not covered. */
 const barestRows = (picture: RunPicture, task: TaskState): ReadonlyArray<TableRow> => {
   const { run_id } = picture.state.started
   const { task_id, customer_id, engine_reference } = task.planned
@@ -111,7 +111,7 @@ const barestRows = (picture: RunPicture, task: TaskState): ReadonlyArray<TableRo
   return [...executions.map((row): TableRow => [executionsTable.name, row]), [coverageTable.name, coverage]]
 }
 
-/** The rows of one task; answers its receipts. */
+/** The rows of one task; returns its receipts. */
 const deriveTask = Effect.fnUntraced(function* (
   picture: RunPicture,
   options: DeriveOptions,
@@ -146,11 +146,11 @@ const deriveTask = Effect.fnUntraced(function* (
   return receiptsOf(picture, task, isWhole)
 })
 
-/** Bodies that are not read again are left out as they were in the version before. */
+/** Bodies that are not read again are left out as in the version before. */
 const wasLeftOut = ({ state }: RunPicture, { planned }: TaskState): boolean =>
   (state.published?.fact.left_out ?? []).some(({ task_id }) => task_id === planned.task_id)
 
-/** Answers the newest state, where one is landed and readable. */
+/** Returns the newest state, if one is landed and readable. */
 const deriveAttempt = Effect.fnUntraced(function* (
   picture: RunPicture,
   options: DeriveOptions,
@@ -163,7 +163,7 @@ const deriveAttempt = Effect.fnUntraced(function* (
   const { execution_id } = attempt
   const newest = execution_id === undefined ? undefined : picture.stateOf.get(execution_id)
   if (options.findings === undefined && execution_id !== undefined) {
-    // Read for the receipt alone; those that become rows are read where they do.
+    // Read only for the receipt; those that become rows are read there.
     for (const frame of framesOf(picture, task, attempt)) {
       if (frame !== newest && !sessions.some(({ bodies }) => bodies.includes(frame)))
         yield* readBody(run_id, frame)
@@ -208,7 +208,7 @@ const foundBy = (
   return session === undefined ? [] : (tables.found.get(findingsKey(session))?.sources ?? [])
 }
 
-/** The rows of one session; what is known of it from an earlier derivation is not read again. */
+/** The rows of one session; what an earlier derivation found is not read again. */
 const addSession = Effect.fnUntraced(function* (
   picture: RunPicture,
   options: DeriveOptions,
@@ -269,7 +269,7 @@ const taskFindings = (
 }
 
 /**
- * One per execution whose final state is landed: the hash over the sorted hashes of all that was landed of
+ * One per execution whose final state is landed: the hash over the sorted hashes of everything landed for
  * it, and whether that alone proves that all of it is here.
  */
 const receiptsOf = (

@@ -1,6 +1,7 @@
 /**
- * Derives the rows of one session from its landed bodies, and what they prove: the newest body of each
- * endpoint that was read, the first endpoint's whole, of every other one what is not in the tables already.
+ * Derives the rows of one session from its landed bodies, and what they prove: from the newest body of each
+ * endpoint that was read, all records of the first endpoint, and from the others those that are not in the
+ * tables already.
  */
 import { Effect } from "effect"
 import type { RunId } from "../contract/Ids.ts"
@@ -24,7 +25,7 @@ import type { RunPicture, SessionPicture } from "./RunPicture.ts"
 import { retrievedFeatures, sessionRows } from "./SessionRows.ts"
 import { isObject } from "./TakeFields.ts"
 
-/** What the bodies of a session said, beside their rows; enough to derive coverage again without reading. */
+/** What the bodies of a session said, besides their rows; enough to derive coverage again without reading. */
 export interface SessionFindings {
   readonly counts: Pick<Counts, "records" | "inTables" | "other" | "rejected" | "strays" | "byTable">
   readonly byProduct: ReadonlyMap<string, number>
@@ -53,7 +54,7 @@ export const sourceOf = (sources: ReadonlyArray<ResultsSource>, { meta }: Landed
   return sources.find((source) => source.name === name) ?? builtInSources[0]!
 }
 
-/** A body that is no object at all has no other place for its records than itself. */
+/** A body that is not an object can only be its own list of records. */
 const dataOf = (source: ResultsSource, value: unknown): unknown =>
   isObject(value) ? recordsIn(source, value) : value
 
@@ -76,18 +77,18 @@ const lineageOf = (run_id: RunId, { task, session_id, execution_id }: SessionPic
 export interface SessionTables {
   readonly normaliser: Normaliser
   readonly leftOut: LeftOut
-  /** Bytes of bodies that the task's tables still take. */
+  /** How many more bytes of bodies the task's tables accept. */
   readonly room: { left: number }
 }
 
-/** A body that breaks a bound has no value, and is noted. */
+/** A body that exceeds a limit has no value, and is noted. */
 export const parseUsable = (leftOut: LeftOut, body: LandedBody, bytes: Uint8Array): ParsedBody => {
   const parsed = parseBody(bytes)
   if (parsed._tag === "UnreadableBody" && parsed.breaksBound) leftOut.note(body, parsed.reason)
   return parsed
 }
 
-/** What reading a body of this size leaves behind is worth collecting at once. */
+/** From this size on, what parsing a body leaves behind is collected at once. */
 const largeBytes = 16 * 1024 * 1024
 
 const addBody = Effect.fnUntraced(function* (
@@ -108,7 +109,7 @@ const addBody = Effect.fnUntraced(function* (
       room.left -= bytes.length
       if (room.left < 0) throw new BoundBroken("it and the other answers of its task are too large together")
       const parsed = parseUsable(leftOut, body, bytes)
-      // They would stay in memory beside the rows that are made of them.
+      // They would stay in memory beside the rows made from them.
       bytes = new Uint8Array()
       collect()
       if (parsed._tag === "UnreadableBody")
@@ -127,7 +128,7 @@ const addBody = Effect.fnUntraced(function* (
   return added
 })
 
-/** A body of which nothing is known says nothing: not even that it is final. */
+/** A body about which nothing is known says nothing: not even that it is final. */
 const nothingFound = (source: ResultsSource) => ({
   value: undefined,
   finding: { source, isFinal: isFinal(source, undefined), tally: tallyOf([]) },
@@ -143,7 +144,7 @@ export const deriveSession = Effect.fnUntraced(function* (
   const added: Array<AddedBody> = []
   const seen = new Set<string>()
   for (const body of session.bodies) {
-    // What one endpoint holds whole is the same again in another; where it falls short, every record counts.
+    // What one endpoint has complete is repeated in another; if it is incomplete, every record counts.
     const held = proveDrain(
       count,
       added.map(({ finding }) => finding),
@@ -178,7 +179,7 @@ export const findingsOf = (added: ReadonlyArray<AddedBody>): SessionFindings => 
       strays: sum(added, (counts) => counts.strays),
       byTable: Object.fromEntries(addUp(added.map(({ counts }) => Object.entries(counts.byTable)))),
     },
-    // Asked for only where some records have no table of their own.
+    // Needed only if some records have no table of their own.
     byProduct: other === 0 ? new Map() : addUp(added.map(({ counts }) => counts.byProduct)),
     retrieved: added.flatMap(({ value }) => retrievedFeatures(value) ?? []),
     sources: added.map(({ finding }) => finding),

@@ -22,7 +22,7 @@ export type TableRow = readonly [table: string, row: Row]
 
 const lists = ["features", "messages", "parameters_errors", "configurations_errors"]
 
-/** Fields of a state whose tables hold all they say; one of another shape stays in `extra`. */
+/** Fields of a state whose content is fully in other tables; a malformed one stays in `extra`. */
 const heldElsewhere = (body: Json): ReadonlySet<string> =>
   new Set([
     ...lists.filter((name) => body[name] === null || isObjectList(body[name])),
@@ -56,7 +56,7 @@ export const executionRow = ({ run_id, task, attempt }: AttemptFacts, body: Json
     status_reason: attempt.status_reason,
     authentication_status: attempt.authentication_status,
     ...cells,
-    // Whatever a body says, the ledger knows which execution it was asked about.
+    // Whatever a body says, the ledger knows which execution the request was about.
     execution_id: attempt.execution_id,
     deleted_at: attempt.deletion?.deleted_at,
     extra,

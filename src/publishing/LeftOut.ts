@@ -1,23 +1,23 @@
 /**
- * Bodies that publication could make nothing of: too deep, too large, or met by a defect of ours. Each costs
- * its own rows and is told; everybody else's are published. Nothing of its execution is proved, so that
+ * Bodies that publishing could not use: too deep, too large, or affected by a defect of ours. Each costs
+ * only its own rows and is reported; all others are published. Nothing of its execution is proved, so
  * nothing of it is deleted.
  */
 import { BoundBroken } from "../contract/BodyBounds.ts"
 import type { LeftOutBody } from "../ledger/LeftOutBody.ts"
 import type { LandedBody } from "../landing/Landing.ts"
 
-/** What a defect may say of itself: its kind, never its message, which may quote a body. */
+/** What may be shown of a defect: its kind, never its message, which may quote a body. */
 const reasonOf = (defect: unknown): string =>
   defect instanceof BoundBroken
     ? `the body cannot be used: ${defect.message}`
-    : `a defect of the program (${defect instanceof Error ? defect.name : typeof defect})`
+    : `a defect in the program (${defect instanceof Error ? defect.name : typeof defect})`
 
 export class LeftOut {
   readonly bodies: Array<LeftOutBody> = []
   readonly #places = new Set<string>()
 
-  /** What `derive` makes of a body; `instead` and a note where it throws. */
+  /** The result of `derive` for a body; `instead` and a note if it throws. */
   unless<A>({ ref, meta }: LandedBody, derive: () => A, instead: (reason: string) => A): A {
     try {
       return derive()
@@ -28,7 +28,7 @@ export class LeftOut {
     }
   }
 
-  /** All bodies of a task over which a defect happened. */
+  /** All bodies of a task that a defect affected. */
   noteAll(bodies: ReadonlyArray<LandedBody>, defect: unknown): void {
     for (const body of bodies) this.note(body, reasonOf(defect))
   }
@@ -47,7 +47,7 @@ export class LeftOut {
     })
   }
 
-  /** Whether one of these bodies, or all that stands in for it, is missing in the tables. */
+  /** Whether one of these bodies, or everything that replaces it, is missing from the tables. */
   hasOneOf(bodies: ReadonlyArray<LandedBody>): boolean {
     return bodies.some(({ ref }) => this.#places.has(`${ref.segment}:${ref.offset}`))
   }

@@ -1,7 +1,7 @@
 /**
  * What is published: the version and, per run, its Parquet files with rows, bytes and hash. The manifest is
- * the truth about `tables/`: a file that it does not list is litter of a crash, and the database is rebuilt
- * from what it lists.
+ * authoritative for `tables/`: a file that it does not list was left by a crash, and the database is
+ * rebuilt from the files it lists.
  */
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -32,7 +32,7 @@ export const nothingPublished: Manifest = { version: 0, amends: false, runs: {} 
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Manifest))
 
-/** undefined where there is no file, or where it is no manifest. */
+/** Undefined if there is no file, or if it is not a manifest. */
 export const readManifest = (path: string): Manifest | undefined => {
   if (!existsSync(path)) return undefined
   const decoded = decode(readFileSync(path, "utf8"))
@@ -44,12 +44,12 @@ export const manifestText = (manifest: Manifest): string => `${JSON.stringify(ma
 export const filesOf = (manifest: Manifest): ReadonlyArray<ManifestFile> =>
   Object.values(manifest.runs).flatMap(({ files }) => files)
 
-/** Where everything published stands. */
+/** Where everything published is. */
 export const layoutOf = (root: string) => ({
   root,
   tables: join(root, "tables"),
   manifest: join(root, "tables/manifest.json"),
-  /** The version that is being put into place; while it is there, the next publication finishes it first. */
+  /** The version that is being put into place; if it exists, the next publication finishes it first. */
   next: join(root, "tables/manifest.next.json"),
   database: join(root, "nightjar.duckdb"),
   build: join(root, "nightjar.duckdb.build"),
@@ -62,7 +62,7 @@ export type Layout = ReturnType<typeof layoutOf>
 export interface Modes {
   readonly folder: number
   readonly file: number
-  /** The output folder itself: it holds the database, so that a group that shares it may open the folder. */
+  /** The output folder itself: it holds the database, so a group that shares it may open the folder. */
   readonly root: number
 }
 

@@ -1,12 +1,12 @@
 /**
- * What publishing does with files beside writing them: reading, listing what stands below a folder, and
- * telling what the machine refused.
+ * What publishing does with files besides writing them: reading, listing what is below a folder, and
+ * reporting what the machine refused.
  */
 import { existsSync, readdirSync } from "node:fs"
 import { Effect } from "effect"
 import { PublishFailed } from "./Publisher.ts"
 
-/** Files below a folder, relative to it; none where there is no folder. */
+/** Files below a folder, relative to it; none if there is no folder. */
 export const filesBelow = (folder: string): ReadonlyArray<string> =>
   existsSync(folder)
     ? readdirSync(folder, { recursive: true, withFileTypes: true })
@@ -15,7 +15,7 @@ export const filesBelow = (folder: string): ReadonlyArray<string> =>
         .toSorted()
     : []
 
-/** One step with files; what the machine refused is told without a stack. */
+/** One step with files; a refusal by the machine is reported without a stack trace. */
 export const fileStep = <A>(step: () => A): Effect.Effect<A, PublishFailed> =>
   Effect.try({
     try: step,

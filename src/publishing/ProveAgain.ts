@@ -1,6 +1,6 @@
 /**
- * The proof of an execution's deletion, made anew from landing alone: the count of its last landed state
- * against the newest landed body of each endpoint. What the ledger says of it is not asked.
+ * The proof of an execution's deletion, derived again from landing alone: the count in its last landed state
+ * compared with the newest landed body of each endpoint. The ledger's own record of the proof is not used.
  */
 import { Effect } from "effect"
 import type { ExecutionId, RunId, SessionId } from "../contract/Ids.ts"
@@ -30,7 +30,7 @@ const findingOrNothing = (source: ResultsSource, value: unknown): SourceFinding 
   }
 }
 
-/** Fails where a body of it is damaged. */
+/** Fails if one of its bodies is damaged. */
 export const proveAgain = Effect.fn("Publishing.proveAgain")(function* (
   picture: RunPicture,
   execution_id: ExecutionId,

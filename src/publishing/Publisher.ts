@@ -1,19 +1,17 @@
 /**
- * The port through which a night publishes: facts and landed bodies in, tables out. A version becomes visible
- * whole or not at all; readers keep theirs. `PublisherDuckDb.ts` writes Parquet and the database,
- * `PublisherMemory.ts` counts for simulated nights.
+ * The port for publishing: facts and landed bodies in, tables out. A version becomes visible completely or
+ * not at all; readers keep theirs. `PublisherDuckDb.ts` writes Parquet and the database,
+ * `PublisherMemory.ts` counts for simulated runs.
  */
 import { Context, Schema } from "effect"
 import type { Effect } from "effect"
 import type { ExecutionId, RunId } from "../contract/Ids.ts"
 import type { LeftOutBody } from "../ledger/LeftOutBody.ts"
 
-/**
- * Publishing did not happen; the version published before still stands, and nothing may be deleted remotely.
- */
+/** Publishing did not happen; the previous version is still in place, and nothing may be deleted remotely. */
 export class PublishFailed extends Schema.TaggedError<PublishFailed>()("PublishFailed", {
   message: Schema.String,
-  /** What stands in landing or ledger is not what was written: neither time nor free space mends it. */
+  /** Landing or ledger has changed since it was written: neither waiting nor free space helps. */
   damaged: Schema.optionalKey(Schema.Boolean),
 }) {}
 
@@ -22,7 +20,7 @@ export interface Published {
   /** Rows of this run in each table, by table name. */
   readonly rows: Readonly<Record<string, number>>
   /**
-   * Executions whose bodies were read back from disk, hashed and are in the tables; `whole` when those bodies
+   * Executions whose bodies were read back from disk, hashed and are in the tables; `whole` if those bodies
    * alone prove that everything counted is here.
    */
   readonly receipts: ReadonlyArray<{
@@ -30,9 +28,9 @@ export interface Published {
     readonly landed_sha256: string
     readonly whole: boolean
   }>
-  /** Earlier runs of which files are missing or changed: the version does not hold all of their rows. */
+  /** Earlier runs with missing or changed files: the version does not contain all of their rows. */
   readonly without?: ReadonlyArray<string>
-  /** Landed bodies that are not in the tables, because nothing could be made of them. */
+  /** Landed bodies that are not in the tables, because they could not be used. */
   readonly left_out: ReadonlyArray<LeftOutBody>
 }
 

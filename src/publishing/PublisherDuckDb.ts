@@ -1,7 +1,7 @@
 /**
- * Publishes a run as Parquet files and as one DuckDB file: derived from ledger and landing, counted against
- * what was found, put into place whole (`Commit.ts`). Whoever publishes holds the output folder's lock;
- * readers need none.
+ * Publishes a run as Parquet files and as one DuckDB file: derived from ledger and landing, compared with
+ * the counts of what was found, put into place as a whole (`Commit.ts`). The publisher holds the output
+ * folder's lock; readers need none.
  */
 import { dirname, join } from "node:path"
 import { Effect, Layer, Semaphore } from "effect"
@@ -46,7 +46,7 @@ export interface PublisherOptions {
 
 const datePattern = /^\d{4}-\d{2}-\d{2}$/
 
-/** Run id and date become paths; nothing else of a night ever does. */
+/** Run id and date become paths; nothing else of a run ever does. */
 const checkNames = (run_id: RunId, run_date: string) =>
   isRunId(run_id) && datePattern.test(run_date)
     ? Effect.void
@@ -71,7 +71,7 @@ const fileSink = (store: Store, picture: RunPicture, version: number, toolVersio
   return { written, sink }
 }
 
-/** Records found in the bodies must be the rows that were written, table by table. */
+/** The records found in the bodies must equal the rows that were written, table by table. */
 const checkPlaces = (store: Store, { rows, findings }: Derived) => {
   const all = [...findings.values()].map(({ counts }) => counts)
   const sum = (of: (counts: SessionFindings["counts"]) => number) => all.reduce((n, each) => n + of(each), 0)
@@ -87,15 +87,12 @@ const checkPlaces = (store: Store, { rows, findings }: Derived) => {
 }
 
 export interface Memory {
-  /** What the newest publication found in the bodies, so that its outcome need not read them again. */
+  /** What the newest publication found in the bodies: publishing the outcome need not read them again. */
   run_id: RunId | undefined
   findings: ReadonlyMap<string, SessionFindings>
 }
 
-/**
- * Whatever fails before the decision leaves nothing behind; what cannot be cleared now is cleared next
- * time.
- */
+/** A failure before the commit leaves nothing behind; what cannot be removed now is removed next time. */
 const discarding =
   (store: Store, manifest: Manifest) =>
   <A, R>(staging: Effect.Effect<A, PublishFailed, R>) =>
@@ -177,7 +174,7 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
   yield* commit(store, yield* discarding(store, current)(staging))
 })
 
-/** The store of an output folder, for whoever publishes, verifies or repairs. */
+/** The store of an output folder, for publishing, verify and repair. */
 export const openStore = Effect.fnUntraced(function* (options: PublisherOptions) {
   const families = yield* loadRecordSchemas(options.schemasFolder)
   const files = yield* durableFiles
@@ -199,7 +196,7 @@ export const PublisherDuckDb = {
         const store = yield* openStore(options)
         const context = yield* Effect.context<Ledger | Landing | DuckDb>()
         const memory: Memory = { run_id: undefined, findings: new Map() }
-        // One version at a time: each is built upon the one before.
+        // One version at a time: each is built on the one before.
         const turn = yield* Semaphore.make(1)
         const inTurn = <A>(work: Effect.Effect<A, PublishFailed, Ledger | Landing | DuckDb>) =>
           turn.withPermits(1)(Effect.provide(work, context))

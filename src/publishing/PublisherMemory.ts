@@ -1,7 +1,7 @@
 /**
- * Publishing for simulated nights: the same reading of ledger, landing and records, without files or
+ * Publishing for simulated runs: the same reading of ledger, landing and records, without files or
  * Promises. The store outlives the layer as a disk outlives a process; a version takes a little virtual
- * time, so that kills fall into it, and becomes visible all at once.
+ * time, so that kills can interrupt it, and becomes visible all at once.
  */
 import { Effect, Layer } from "effect"
 import type { ExecutionId, RunId, SessionId } from "../contract/Ids.ts"
@@ -17,16 +17,14 @@ import type { Published } from "./Publisher.ts"
 import { loadPicture } from "./RunPicture.ts"
 import { outcomeTables, systemTables } from "./SystemTables.ts"
 
-/**
- * A session's newest body as it was published: its hash, the records found in it, and the rows they became.
- */
+/** A session's newest body as published: its hash, the records found in it, and the rows they became. */
 export interface PublishedBody {
   readonly session_id: SessionId
   readonly execution_id: ExecutionId | undefined
   readonly sha256: string
   readonly found: number
   readonly placed: number
-  /** Records by `sub_family`, the most that one endpoint's body holds. */
+  /** Records by `sub_family`, the most that one endpoint's body has. */
   readonly held: ReadonlyMap<string, number>
 }
 
@@ -44,10 +42,7 @@ export interface PublishedStore {
   readonly outcomes: Map<string, number>
 }
 
-/**
- * How long writing takes, in virtual time: before the version is visible, and before the caller hears of
- * it.
- */
+/** How long writing takes, in virtual time: before the version is visible, and before the call returns. */
 const writing = Effect.sleep("500 millis")
 const answering = Effect.sleep("50 millis")
 

@@ -1,8 +1,7 @@
 /**
- * Makes good what can be made good in a published folder: finishes what was cut off, reads a lost manifest
- * off the files, derives a run again from its landed bodies where its files are missing or changed, builds
- * the database again from the files. What only a backup can bring back is named. Asks the service for
- * nothing.
+ * Repairs a published folder as far as possible: finishes what was cut off, rebuilds a lost manifest from
+ * the files, derives a run again from its landed bodies if its files are missing or changed, rebuilds the
+ * database from the files. What only a backup can restore is named. Makes no call to the service.
  */
 import { existsSync } from "node:fs"
 import { Effect } from "effect"
@@ -18,7 +17,7 @@ import { buildStanding, gapsIn } from "./Standing.ts"
 import type { Store } from "./Store.ts"
 import { databaseProblems } from "./Verify.ts"
 
-/** What was done, each with what it was done to, and what could not be done. */
+/** What was done and to what, and what could not be done. */
 export interface Repaired {
   readonly done: ReadonlyArray<string>
   readonly left: ReadonlyArray<string>
@@ -30,7 +29,7 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store, to
   const { layout } = store
   const ledger = yield* Ledger
   const damage = yield* ledger.problems
-  // Nothing is derived from facts that are not what was written.
+  // Nothing is derived from facts that were changed.
   if (damage.length > 0) return yield* new LedgerFailed({ message: damage.join("; "), damaged: true })
   const wasCut = yield* fileStep(() => existsSync(layout.next))
   const hadManifest = yield* fileStep(() => readManifest(layout.manifest) !== undefined)
@@ -51,7 +50,7 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store, to
   return { done, left } satisfies Repaired as Repaired
 })
 
-/** Runs that were published and of which the tables lack something. */
+/** Runs that were published and are incomplete in the tables. */
 const runsToDerive = Effect.fnUntraced(function* (store: Store, manifest: Manifest | undefined) {
   const ledger = yield* Ledger
   const failed = ({ message }: { readonly message: string }) => new PublishFailed({ message })
@@ -68,7 +67,7 @@ const runsToDerive = Effect.fnUntraced(function* (store: Store, manifest: Manife
   return due
 })
 
-/** True where the database did not hold what the files hold. */
+/** True if the database did not contain what the files contain. */
 const buildAgain = Effect.fnUntraced(function* (store: Store) {
   const { layout } = store
   const manifest = yield* fileStep(() => readManifest(layout.manifest))
@@ -83,7 +82,7 @@ const buildAgain = Effect.fnUntraced(function* (store: Store) {
   const found = yield* Effect.result(databaseProblems(store, manifest, new Map()))
   const problems = found._tag === "Success" ? found.success : []
   const isBroken = found._tag === "Failure" || problems.some(({ where }) => where === "nightjar.duckdb")
-  // What is missing in the files is missing in the database by right.
+  // What is missing from the files is rightly missing from the database.
   if (!isBroken && (problems.length === 0 || gaps.length > 0)) return false
   yield* buildStanding(store, manifest, new Set())
   yield* swapDatabase(store)

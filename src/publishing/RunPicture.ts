@@ -1,7 +1,7 @@
 /**
- * What ledger and landing say about one run, side by side: its state, the newest state body of
- * each execution and the newest results body of each session. Facts are read first, so that every body a
- * fact speaks of must be there; one that is missing is damage, and damage is never published over.
+ * What ledger and landing say about one run: its state, the newest state body of each execution and the
+ * newest results body of each session. Facts are read first, so that every body a fact refers to must be
+ * there; a missing one is damage, and damage is never published over.
  */
 import { Effect } from "effect"
 import type { ExecutionId, RunId, SessionId } from "../contract/Ids.ts"
@@ -40,7 +40,7 @@ export interface RunPicture {
 
 const place = (ref: LandedRef): string => `${ref.segment}:${ref.offset}:${ref.sha256}`
 
-/** Bodies that facts speak of and landing does not hold. */
+/** Bodies that facts refer to and landing does not contain. */
 const missingBodies = ({ tasks }: RunState, frames: ReadonlyArray<LandedBody>): ReadonlyArray<LandedRef> => {
   const held = new Set(frames.map(({ ref }) => place(ref)))
   const facts = [...tasks.values()].flatMap(({ attempts, results, refused = [] }) => [
@@ -96,7 +96,7 @@ const newestBySource = (
 const pictureOf = (state: RunState, frames: ReadonlyArray<LandedBody>): RunPicture => {
   const stateOf = new Map<string, LandedBody>()
   for (const frame of frames) {
-    // Landed when a run is over, which a service may say in a 202 too (4.2): `is_closed` decides.
+    // Landed when a run is over, which a service may also say in a 202 (4.2): `is_closed` decides.
     const { kind, execution_id } = frame.meta
     if (kind === "state" && execution_id !== undefined) stateOf.set(execution_id, frame)
   }
@@ -104,7 +104,7 @@ const pictureOf = (state: RunState, frames: ReadonlyArray<LandedBody>): RunPictu
   return { state, frames, framesByTask, stateOf, sessions: sessionsOf(state, frames) }
 }
 
-/** All frames that tell of one attempt: its start, states, challenges, and its session's results. */
+/** All frames about one attempt: its start, states, challenges, and its session's results. */
 export const framesOf = (
   picture: RunPicture,
   task: TaskState,
@@ -124,7 +124,7 @@ export const loadPicture = Effect.fn("Publishing.loadPicture")(function* (run_id
     ledger.state(run_id),
     ({ message, damaged = false }) => new PublishFailed({ message: `the ledger: ${message}`, damaged }),
   )
-  if (state === undefined) return yield* failed({ message: `the ledger knows no run ${run_id}` })
+  if (state === undefined) return yield* failed({ message: `the ledger has no run ${run_id}` })
   const frames = yield* landing
     .list(run_id)
     .pipe(Effect.mapError(({ path, message }) => failed({ message: `${path}: ${message}` })))
@@ -132,7 +132,7 @@ export const loadPicture = Effect.fn("Publishing.loadPicture")(function* (run_id
   if (missing !== undefined) {
     const where = `landing/${run_id}/${missing.segment}`
     return yield* failed({
-      message: `${where}: no body at offset ${missing.offset}, which the ledger knows`,
+      message: `${where}: no body at offset ${missing.offset}, which the ledger refers to`,
     })
   }
   return pictureOf(state, frames)

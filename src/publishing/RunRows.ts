@@ -12,7 +12,7 @@ import type { TableRow } from "./ExecutionRows.ts"
 import { attachmentsTable, deletionsTable, runsTable, tasksTable } from "./SystemTables.ts"
 import type { Row } from "./TakeFields.ts"
 
-/** As tables tell it: what is not settled has no reason yet. */
+/** As shown in tables: a task that is not settled has no reason yet. */
 export const settlementOf = (task: TaskState) => {
   const { outcome, who_acts } = verdictOfTask(task)
   return { outcome, reason: task.settled?.fact.reason, who_acts }

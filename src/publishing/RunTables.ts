@@ -1,6 +1,6 @@
 /**
- * The builders of all tables of one run, what was found in each session, and what had to be left out. What
- * was added since a mark can be taken back whole.
+ * The builders of all tables of one run, what was found in each session, and what had to be left out.
+ * Everything added since a mark can be removed again.
  */
 import { TableBuilder } from "../records/Columns.ts"
 import type { TableSpec } from "../records/Columns.ts"
@@ -33,7 +33,7 @@ export class RunTables {
     this.#builders = new Map(specs.map((spec) => [spec.name, new TableBuilder(spec)]))
   }
 
-  /** For rows that stand in for others: where these cannot be had either, there are none. */
+  /** For rows that replace others: if these cannot be built either, there are none. */
   addIfPossible(rows: ReadonlyArray<TableRow>): void {
     const mark = this.mark()
     try {
@@ -43,7 +43,7 @@ export class RunTables {
     }
   }
 
-  /** How far everything is filled; good until the next `flush`. */
+  /** How full everything is; valid until the next `flush`. */
   mark(): Mark {
     const all = [...this.#builders.values(), ...this.normaliser.tables().values()]
     return {
@@ -53,14 +53,14 @@ export class RunTables {
     }
   }
 
-  /** Takes back whatever was added since the mark. */
+  /** Removes everything added since the mark. */
   takeBack({ rows, found, pending }: Mark): void {
     for (const [builder, before] of rows) builder.cutTo(before)
     for (const key of [...this.found.keys()].slice(found)) this.found.delete(key)
     this.#pending = pending
   }
 
-  /** Rows of tables that were not asked for are dropped. */
+  /** Rows of tables that were not requested are dropped. */
   add(rows: ReadonlyArray<TableRow>): void {
     for (const [table, row] of rows) {
       const builder = this.#builders.get(table)
@@ -74,7 +74,7 @@ export class RunTables {
     return this.normaliser.isFull || this.#pending >= systemRowsMax
   }
 
-  /** To be used up: what is not asked for stays. */
+  /** Consumed as it is read; the rest stays. */
   *flush(): Generator<Flushed, void> {
     this.#pending = 0
     for (const flushed of this.#flushAll()) {

@@ -13,7 +13,7 @@ import type { TableRow } from "./ExecutionRows.ts"
 
 const known = ["data", "retrieved_features", "consent", "is_closed"]
 
-/** The one unknown field whose value is of the list; undefined when none is, or when several are. */
+/** The one unknown field whose value is in the list; undefined if none is, or if several are. */
 const fieldWith = (body: Json, values: ReadonlyArray<string>): readonly [string, string] | undefined => {
   const found = Object.entries(body).flatMap(([name, value]) =>
     !known.includes(name) && typeof value === "string" && values.includes(value)
@@ -23,13 +23,13 @@ const fieldWith = (body: Json, values: ReadonlyArray<string>): readonly [string,
   return found.length === 1 ? found[0] : undefined
 }
 
-/** Features of a results body; undefined where it names none. */
+/** Features of a results body; undefined if it names none. */
 export const retrievedFeatures = (body: unknown): ReadonlyArray<string> | undefined => {
   const features = isObject(body) ? body["retrieved_features"] : undefined
   return Array.isArray(features) && features.every((code) => typeof code === "string") ? features : undefined
 }
 
-/** `body` is the newest body's value; `records` how many were found in it. */
+/** `body` is the newest body's value; `records` is how many were found in it. */
 export const sessionRows = (
   run_id: RunId,
   session: SessionPicture,

@@ -1,7 +1,7 @@
 /**
- * What still stands of what was published. A file of an earlier run that is missing, or that is not what was
- * published, must not keep a later night from being published: it is left out and told, and `nightjar repair`
- * derives it again. A manifest that is lost is read off the files themselves.
+ * What is still intact of what was published. If a file of an earlier run is missing or changed, later runs
+ * must still be published: the file is left out and reported, and `nightjar repair` derives it again. A
+ * lost manifest is rebuilt from the files themselves.
  */
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -24,7 +24,7 @@ export interface Gap {
   readonly state: "missing" | "damaged"
 }
 
-/** `thoroughly`: every file is read and hashed, which costs as much as there is history. */
+/** `thoroughly`: every file is read and hashed, which takes longer the more history there is. */
 export const gapsIn = (
   { layout }: Pick<Store, "layout">,
   published: ReadonlyArray<ManifestFile>,
@@ -39,7 +39,7 @@ export const gapsIn = (
     return isWhole ? [] : [{ path, state: "damaged" }]
   })
 
-/** The manifest of what can be built. */
+/** The manifest of everything that can be built. */
 export const withoutGaps = (manifest: Manifest, gaps: ReadonlyArray<Gap>): Manifest => {
   const paths = new Set(gaps.map(({ path }) => path))
   return {
@@ -61,7 +61,7 @@ export const runsWithout = (manifest: Manifest, gaps: ReadonlyArray<Gap>): Reado
   )
 }
 
-/** `tables/<table>/run_date=<date>/<run_id>-v<version>.parquet`, or `-<part>` behind the version. */
+/** `tables/<table>/run_date=<date>/<run_id>-v<version>.parquet`, or `-<part>` after the version. */
 const placePattern =
   /^tables\/([a-z_0-9]+)\/run_date=(\d{4}-\d\d-\d\d)\/([a-z0-9][a-z0-9.-]*)-v(\d+)(?:-\d+)?\.parquet$/
 
@@ -72,7 +72,7 @@ interface Placed {
   readonly file: ManifestFile
 }
 
-/** A manifest of the Parquet files that stand, where the one that listed them is lost. */
+/** A manifest of the existing Parquet files, if the one that listed them is lost. */
 export const readOffFiles = Effect.fnUntraced(function* ({ layout }: Store) {
   const placed: Array<Placed> = []
   for (const path of filesBelow(layout.tables).map((name) => `tables/${name}`)) {
@@ -91,7 +91,7 @@ export const readOffFiles = Effect.fnUntraced(function* ({ layout }: Store) {
   } satisfies Manifest as Manifest
 })
 
-/** What a crash left beside the version that stands is older than it. */
+/** Files that a crash left beside the current version are older than it. */
 const newestOf = (own: ReadonlyArray<Placed>): Manifest["runs"][string] => {
   const newest = new Map<string, number>()
   for (const { file, version } of own) newest.set(file.table, Math.max(version, newest.get(file.table) ?? 0))
@@ -99,7 +99,7 @@ const newestOf = (own: ReadonlyArray<Placed>): Manifest["runs"][string] => {
   return { run_date: own[0]?.run_date ?? "", version: Math.max(...newest.values()), files }
 }
 
-/** undefined where the file cannot be read. */
+/** Undefined if the file cannot be read. */
 const countRows = Effect.fnUntraced(
   function* (path: string) {
     const duckdb = yield* DuckDb
@@ -114,13 +114,13 @@ const countRows = Effect.fnUntraced(
   Effect.orElseSucceed(() => undefined),
 )
 
-/** No build may begin on what an earlier one left. */
+/** No build may start from what an earlier one left. */
 export const clearBuild = ({ layout, files }: Store): void => {
   for (const ending of ["", ".wal", ".tmp"]) files.remove(`${layout.build}${ending}`)
 }
 
 /**
- * Builds the database of all that stands of a manifest, and answers what had to be left out. `fresh` are
+ * Builds the database from all intact files of a manifest, and returns what had to be left out. `fresh` are
  * files that still have temporary names: without them there is nothing to publish.
  */
 export const buildStanding = Effect.fnUntraced(function* (
@@ -156,7 +156,7 @@ export const buildStanding = Effect.fnUntraced(function* (
   const missing = yield* fileStep(() => gapsIn(store, earlier, false))
   const built = yield* Effect.result(build(missing))
   if (built._tag === "Success") return missing
-  // A file that is there may hold something else than what was published.
+  // An existing file may contain something other than what was published.
   const gaps = yield* fileStep(() => gapsIn(store, earlier, true))
   if (gaps.length === missing.length) return yield* built.failure
   yield* build(gaps)

@@ -1,6 +1,6 @@
 /**
- * Where publishing works: the places, the modes and the writing of files of one output folder, for whoever
- * publishes, verifies or repairs.
+ * The paths, modes and file writes of one output folder, shared by the code that publishes, verifies or
+ * repairs.
  */
 import type { DurableFiles } from "../foundation/DurableFile.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
@@ -13,5 +13,5 @@ export interface Store {
   readonly families: ReadonlyArray<RecordFamily>
 }
 
-/** The name of a file that is written but not published yet; no glob for Parquet files finds it. */
+/** The name of a file that is written but not published yet; no glob for Parquet files matches it. */
 export const temporary = (path: string): string => `${path}.tmp`

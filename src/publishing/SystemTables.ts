@@ -6,17 +6,20 @@
 import { column, required } from "../records/Columns.ts"
 import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
 
-const run: ColumnSpec = { ...required("run_id", "VARCHAR", "The run the row belongs to."), repeats: true }
-const task = required("task_id", "VARCHAR", "Customer and engine, or session, within the run.")
-const execution = column("execution_id", "VARCHAR", "The remote execution.")
-const session = column("session_id", "VARCHAR", "The flow session that holds the results.")
-const customer = column("customer_id", "VARCHAR", "The customer, as the job names it.")
-const engine: ColumnSpec = {
-  ...column("engine_reference", "VARCHAR", "The engine; NULL for a session that was only pulled."),
+const run: ColumnSpec = {
+  ...required("run_id", "VARCHAR", "The run that the row belongs to."),
   repeats: true,
 }
-const position = required("position", "INTEGER", "Place in the list, from 0.")
-const extra = column("extra", "JSON", "Fields that no column holds; NULL when there are none.")
+const task = required("task_id", "VARCHAR", "The task within the run: customer and engine, or session.")
+const execution = column("execution_id", "VARCHAR", "The remote execution.")
+const session = column("session_id", "VARCHAR", "The flow session that holds the results.")
+const customer = column("customer_id", "VARCHAR", "The customer's id in the job.")
+const engine: ColumnSpec = {
+  ...column("engine_reference", "VARCHAR", "The engine; NULL for a session that was only read."),
+  repeats: true,
+}
+const position = required("position", "INTEGER", "Position in the list, from 0.")
+const extra = column("extra", "JSON", "Fields that have no column; NULL if there are none.")
 const actor = "Who has to act: nobody, customer, engineer or service."
 const outcome = "succeeded, partial, failed, skipped or unfinished."
 
@@ -26,35 +29,40 @@ const table = (name: string, comment: string, columns: ReadonlyArray<ColumnSpec>
   columns: [run, ...columns],
 })
 
-const counted = (name: string): ColumnSpec => required(name, "INTEGER", `Tasks whose outcome is ${name}.`)
+const counted = (name: string): ColumnSpec =>
+  required(name, "INTEGER", `Number of tasks whose outcome is ${name}.`)
 
-export const runsTable = table("runs", "One row per run: one night of one job.", [
+export const runsTable = table("runs", "One row per run of a job.", [
   required("job", "VARCHAR", "Name of the job."),
   required("run_date", "DATE", "The date of the run in the job's time zone."),
   required("started_at", "TIMESTAMPTZ", "When the run began."),
   column("ended_at", "TIMESTAMPTZ", "When the run last ended; NULL while it is running or was interrupted."),
   required("status", "VARCHAR", "running; finished; unfinished: ended with something left at the service."),
-  required("tasks", "INTEGER", "Planned tasks."),
+  required("tasks", "INTEGER", "Number of planned tasks."),
   counted("succeeded"),
   counted("partial"),
   counted("failed"),
   counted("skipped"),
   counted("unfinished"),
-  column("exit_code", "INTEGER", "Exit code of the run; NULL until it ended."),
+  column("exit_code", "INTEGER", "Exit code of the run; NULL until it ends."),
   required("tool_version", "VARCHAR", "Version of the program that began the run."),
-  column("parent", "VARCHAR", "The run that this one repeats parts of."),
-  column("sequence", "BIGINT", "Grows with every run that begins, whatever the clock said."),
+  column("parent", "VARCHAR", "The run that this run is a rerun of."),
+  column("sequence", "BIGINT", "Increases with every run, even if the clock was set back."),
 ])
 
 export const tasksTable = table("tasks", "One row per task: one customer on one engine within a run.", [
   task,
   customer,
   engine,
-  required("features", "VARCHAR[]", "Features that were asked for."),
+  required("features", "VARCHAR[]", "Features that were requested."),
   required("outcome", "VARCHAR", outcome),
   column("reason", "VARCHAR", "The service's status_reason, or ours in the same spelling; NULL while open."),
   required("who_acts", "VARCHAR", actor),
-  required("attempts", "INTEGER", "Remote executions; a start that certainly created nothing is none."),
+  required(
+    "attempts",
+    "INTEGER",
+    "Number of remote executions; a start that certainly created nothing does not count.",
+  ),
   { ...execution, comment: "The newest execution that was accepted." },
   session,
   column("started_at", "TIMESTAMPTZ", "When the first start was sent."),
@@ -68,35 +76,35 @@ const text = (name: string, comment: string) => column(name, "VARCHAR", comment)
 export const stateColumns: ReadonlyArray<ColumnSpec> = [
   execution,
   session,
-  text("app_id", "The application that asked."),
+  text("app_id", "The application that started the execution."),
   customer,
-  text("external_execution_id", "Our own id of the start."),
+  text("external_execution_id", "Our own id for the execution."),
   engine,
-  text("auth_origin", "How the creating call was authorised."),
+  text("auth_origin", "How the start was authorised."),
   text("status_code", "Family of the state."),
-  text("status_reason", "Precise cause of the state."),
+  text("status_reason", "Exact reason for the state."),
   text("status_message", "The service's own text; not to be parsed."),
   text("authentication_status", "not-performed, AUTH_OK, or why the login was refused."),
   column("is_closed", "BOOLEAN", "True when the execution is over."),
-  text("end_hook", "Delivery of the webhook of the end."),
-  column("warnings_count", "INTEGER", "Warnings among the messages."),
-  column("errors_count", "INTEGER", "Errors among the messages."),
+  text("end_hook", "Delivery state of the webhook for the end."),
+  column("warnings_count", "INTEGER", "Number of warnings among the messages."),
+  column("errors_count", "INTEGER", "Number of errors among the messages."),
   text("locking_hash", "Versioned fingerprint of the fixed part of the credentials."),
   time("date_created", "When the service accepted the execution."),
-  time("date_started", "When the engine began; earlier time was queue."),
+  time("date_started", "When the engine began; before that, the execution was queued."),
   time("date_ended", "When the execution ended."),
   column("execution_time", "DOUBLE", "Seconds of active processing."),
   column("running_time", "DOUBLE", "Seconds of processing and of waiting for a person."),
-  column("total_elapsed_time", "DOUBLE", "Seconds from acceptance on, queue included."),
-  time("action_required_expires", "Until when a pending challenge could be answered."),
+  column("total_elapsed_time", "DOUBLE", "Seconds since acceptance, including the queue."),
+  time("action_required_expires", "Until when a pending challenge can be answered."),
   time("next_kick_date", "When the service resumes the execution by itself."),
 ]
 
-export const executionsTable = table("executions", "One row per attempt: one remote execution of a task.", [
+export const executionsTable = table("executions", "One row per attempt: one remote execution for a task.", [
   task,
   required("attempt", "INTEGER", "Number of the attempt within the task, from 1."),
   ...stateColumns,
-  time("deleted_at", "When the service said that the execution is deleted or gone."),
+  time("deleted_at", "When the service said that the execution was deleted or gone."),
   extra,
 ])
 
@@ -116,12 +124,12 @@ export const executionMessagesTable = table("execution_messages", "Messages of a
   position,
   time("date", "When the message was written."),
   text("type", "error, info, warning or notification."),
-  text("id", "Stable identifier of the situation; automate on this."),
+  text("id", "Stable identifier of the situation; use this for automation."),
   column("loc", "VARCHAR[]", "What the message is about; empty for the whole result."),
   text("message", "Text in the market's language; may be reworded."),
 ])
 
-export const executionErrorsTable = table("execution_errors", "What the service refused of a start.", [
+export const executionErrorsTable = table("execution_errors", "What the service refused in a start.", [
   execution,
   required("kind", "VARCHAR", "parameters or configurations."),
   position,
@@ -131,18 +139,18 @@ export const executionErrorsTable = table("execution_errors", "What the service 
   column("ctx", "JSON", "Details of the error."),
 ])
 
-export const productsCountTable = table("products_count", "Products that an execution counted.", [
+export const productsCountTable = table("products_count", "Products counted for an execution.", [
   execution,
   customer,
   engine,
   required("key", "VARCHAR", "Key as the service writes it: <family>:<subtype>@<product>."),
-  text("family", "Family of the product; NULL where the key has another form."),
-  text("subtype", "Subtype within the family; NULL where the key has another form."),
-  text("product", "Product; NULL where the key has another form."),
-  column("count", "BIGINT", "How many; NULL where it is no whole number."),
+  text("family", "Family of the product; NULL if the key has another form."),
+  text("subtype", "Subtype within the family; NULL if the key has another form."),
+  text("product", "Product; NULL if the key has another form."),
+  column("count", "BIGINT", "How many; NULL if it is not a whole number."),
 ])
 
-export const sessionsTable = table("sessions", "One row per flow session whose results were asked for.", [
+export const sessionsTable = table("sessions", "One row per flow session whose results were requested.", [
   session,
   execution,
   customer,
@@ -150,8 +158,8 @@ export const sessionsTable = table("sessions", "One row per flow session whose r
   text("cursor", "Last screen with user interaction, recognised by its value."),
   column("is_closed", "BOOLEAN", "False: the results were partial when they were last read."),
   column("retrieved_features", "VARCHAR[]", "Features that were retrieved."),
-  time("pulled_at", "When the newest body arrived, or was last asked for."),
-  column("records", "INTEGER", "Records in the newest body; NULL where there is none."),
+  time("pulled_at", "When the newest body arrived, or was last requested."),
+  column("records", "INTEGER", "Number of records in the newest body; NULL if there is none."),
   extra,
 ])
 
@@ -180,45 +188,57 @@ export const attachmentsTable = table("attachments", "Documents that the results
   session,
   customer,
   text("attachment_id", "Identifier of the document at the service."),
-  text("media_type", "Media type as the service named it."),
+  text("media_type", "Media type according to the service."),
   column("bytes", "BIGINT", "Size."),
   text("sha256", "SHA-256 of the content."),
-  text("path", "Where the document stands, relative to the output folder."),
+  text("path", "Where the document is, relative to the output folder."),
   text("status", "downloaded, missing, refused or failed."),
 ])
 
-export const deletionsTable = table("deletions", "One row per execution that was asked to be deleted.", [
+export const deletionsTable = table("deletions", "One row per execution whose deletion was requested.", [
   execution,
   customer,
   engine,
   time("asked_at", "When the deletion was decided."),
-  column("http_status", "INTEGER", "Newest answer; NULL while there is none."),
-  text("outcome", "deleted, gone (the service did not know it any more) or pending."),
-  text("landed_sha256", "Receipt: hash over the hashes of all bodies landed of the execution."),
+  column("http_status", "INTEGER", "Status of the newest answer; NULL while there is none."),
+  text("outcome", "deleted, gone (the service no longer knew it) or pending."),
+  text("landed_sha256", "Receipt: hash over the hashes of all landed bodies of the execution."),
   column(
     "counted",
     "INTEGER",
-    "Records that the service counted; NULL where the job wants none, or no count.",
+    "Records that the service counted; NULL if the job wants no records or no count.",
   ),
-  column("landed", "INTEGER", "Records of the counted families, and of all others, that are landed."),
-  column("proof", "JSON", "What allowed the deletion, as JSON: its basis, and counted and landed by family."),
+  column("landed", "INTEGER", "Number of records landed, of the counted families and of all others."),
+  column(
+    "proof",
+    "JSON",
+    "What allowed the deletion: its basis, and the records counted and landed per family.",
+  ),
 ])
 
 export const coverageTable = table(
   "coverage",
-  "What each customer, engine and feature came to in each run.",
+  "The outcome of each customer, engine and feature in each run.",
   [
     task,
     session,
     customer,
     engine,
-    text("feature", "Code of the feature; NULL for a task of which none is known."),
+    text("feature", "Code of the feature; NULL for a task whose features are not known."),
     required("outcome", "VARCHAR", outcome),
-    text("reason", "Reason of the feature, or of its task."),
+    text("reason", "Reason for the outcome of the feature, or of its task."),
     required("who_acts", "VARCHAR", actor),
-    column("records", "INTEGER", "Records published; NULL where it is not known which the feature feeds."),
-    column("counted", "BIGINT", "Products that the service counted; NULL where it is not known which."),
-    time("as_of", "When the results arrived, or the task was settled."),
+    column(
+      "records",
+      "INTEGER",
+      "Number of records published; NULL if it is not known which the feature feeds.",
+    ),
+    column(
+      "counted",
+      "BIGINT",
+      "Number of products that the service counted; NULL if it is not known which.",
+    ),
+    time("as_of", "When the results arrived or the task was settled."),
   ],
 )
 

@@ -1,7 +1,7 @@
 /**
- * Reads the fields of an object of the service into cells, tolerantly: what breaks its column's type
- * becomes NULL and stays, with every field that no column names, in `extra`. A text that is too long is cut
- * with a mark. One odd value never costs its neighbours.
+ * Reads the fields of an object from the service into cells, tolerantly: a value that does not fit its
+ * column becomes NULL and is kept in `extra`, as is every field without a column. A string that is too long
+ * is cut and marked. One odd value never affects its neighbours.
  */
 import { Predicate } from "effect"
 import { cutText } from "../contract/TextBounds.ts"
@@ -17,7 +17,7 @@ export type Row = Readonly<Record<string, Cell | undefined>>
 export const isObject = (value: unknown): value is Json =>
   Predicate.isObject(value) && !(value instanceof ExactNumber)
 
-/** The items of a list that are objects, with their places; empty for whatever is no list. */
+/** The items of a list that are objects, with their positions; empty for anything but a list. */
 export const objectsOf = (value: unknown): ReadonlyArray<readonly [position: number, item: Json]> =>
   Array.isArray(value)
     ? value.flatMap((item: unknown, position) => (isObject(item) ? [[position, item] as const] : []))
@@ -30,7 +30,7 @@ export interface Taken {
   readonly extra: string | null
 }
 
-/** `elsewhere`: fields that other tables hold, and that therefore stay out of `extra`. */
+/** `elsewhere`: fields that are in other tables, and therefore not in `extra`. */
 export const takeFields = (
   columns: ReadonlyArray<ColumnSpec>,
   object: Json,
@@ -51,13 +51,13 @@ export const takeFields = (
   return { cells, extra: extraOf(object, held) }
 }
 
-/** The fields of an object that are not held elsewhere, as JSON; null when there are none. */
+/** The fields of an object that are not in other tables, as JSON; null if there are none. */
 export const extraOf = (object: Json, held: ReadonlySet<string>): string | null => {
   const rest = Object.entries(object).filter(([name]) => !held.has(name))
   return rest.length === 0 ? null : jsonText(Object.fromEntries(rest))
 }
 
-/** A list of texts and numbers as texts (`loc` of section 2.4); null for anything else. */
+/** A list of strings and numbers as strings (`loc` of section 2.4); null for anything else. */
 export const textsOf = (value: unknown): ReadonlyArray<string> | null =>
   Array.isArray(value) && value.every((item) => typeof item === "string" || typeof item === "number")
     ? value.map((item) => cutText(String(item)))

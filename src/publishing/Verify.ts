@@ -1,7 +1,7 @@
 /**
- * Proves that landing, ledger, Parquet files and database agree, and names whatever does not: bodies that
- * changed, files of another hash, tables of another count, executions without a row, deletions without a
- * receipt or of which landing holds less than was counted, strays. Reads only.
+ * Checks that landing, ledger, Parquet files and database agree, and names whatever does not: bodies that
+ * changed, files with another hash, tables with another count, executions without a row, deletions without
+ * a receipt or with fewer records landed than counted, unlisted files. Only reads.
  */
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -30,7 +30,7 @@ import { gapsIn } from "./Standing.ts"
 import type { Store } from "./Store.ts"
 import { executionsTable } from "./SystemTables.ts"
 
-/** All problems, in the order of ledger, landing, files, database; none when everything agrees. */
+/** All problems, in the order of ledger, landing, files, database; none if everything agrees. */
 export const verify = Effect.fn("Publishing.verify")(function* (store: Store) {
   const ledger = yield* Ledger
   const manifest = yield* fileStep(() => readManifest(store.layout.manifest))
@@ -41,12 +41,12 @@ export const verify = Effect.fn("Publishing.verify")(function* (store: Store) {
   const problems = damage.map((detail) => problemOf(ledgerName, "facts-damaged", { detail }))
   const accepted = new Map<string, string>()
   for (const { fact } of runs) {
-    // That a fact of it is damaged has been said.
+    // A damaged fact in it was already reported.
     if (damage.length > 0 && (yield* Effect.result(ledger.facts(fact.run_id)))._tag === "Failure") continue
     const found = yield* runProblems(store, fact.run_id)
     problems.push(...found.problems)
     if (found.picture === undefined) continue
-    // A run that is under way has nothing published yet.
+    // A run in progress has nothing published yet.
     if (manifest?.runs[fact.run_id] === undefined) {
       if (!isLost && found.picture.state.published !== undefined)
         problems.push(problemOf(fact.run_id, "run-not-in-manifest"))
@@ -61,7 +61,7 @@ export const verify = Effect.fn("Publishing.verify")(function* (store: Store) {
 
 const ledgerName = "ledger.sqlite"
 
-/** What can be said without the ledger, and what is wrong with that. */
+/** What can be checked without the ledger, and what is wrong with it. */
 export const verifyTables = Effect.fn("Publishing.verifyTables")(function* (store: Store, detail: string) {
   const manifest = yield* fileStep(() => readManifest(store.layout.manifest))
   return [
@@ -70,7 +70,7 @@ export const verifyTables = Effect.fn("Publishing.verifyTables")(function* (stor
   ] as ReadonlyArray<Problem>
 })
 
-/** No manifest, although there are tables: what of them is published is not known. */
+/** No manifest, although there are tables: it is not known which of them are published. */
 const isManifestLost = ({ layout }: Store, manifest: Manifest | undefined) =>
   fileStep(() => manifest === undefined && filesBelow(layout.tables).length > 0)
 
@@ -86,7 +86,7 @@ const publishedProblems = Effect.fnUntraced(function* (
   return problems
 })
 
-/** Bodies, documents and deletions of one run; without a picture nothing more can be said of it. */
+/** Bodies, documents and deletions of one run; without a picture, nothing more can be checked. */
 const runProblems = Effect.fnUntraced(function* (store: Store, run_id: RunId) {
   const loaded = yield* Effect.result(loadPicture(run_id))
   if (loaded._tag === "Failure")
@@ -97,12 +97,12 @@ const runProblems = Effect.fnUntraced(function* (store: Store, run_id: RunId) {
   const picture = loaded.success
   const damaged = yield* bodyProblems(picture)
   const problems = [...damaged, ...(yield* documentProblems(store, picture)), ...deletionProblems(picture)]
-  // What a damaged body held is not known; that it is damaged has been said.
+  // What a damaged body contained is not known; the damage was already reported.
   if (damaged.length === 0) problems.push(...(yield* proofProblems(picture)))
   return { problems, picture }
 })
 
-/** Every document that was downloaded is there, and is what its name says. */
+/** Every document that was downloaded exists and matches its name. */
 const documentProblems = ({ layout }: Store, { state }: RunPicture) =>
   fileStep(() =>
     [...state.tasks.values()].flatMap(({ attachments }) =>
@@ -137,7 +137,7 @@ const bodyProblems = Effect.fnUntraced(function* ({ state, frames }: RunPicture)
   return problems
 })
 
-/** Every deletion that was asked for has a receipt, and the receipt is that of what is landed. */
+/** Every requested deletion has a receipt, and the receipt matches what is landed. */
 const deletionProblems = (picture: RunPicture): ReadonlyArray<Problem> =>
   [...picture.state.tasks.values()].flatMap((task) =>
     task.attempts.flatMap((attempt): ReadonlyArray<Problem> => {
@@ -149,7 +149,7 @@ const deletionProblems = (picture: RunPicture): ReadonlyArray<Problem> =>
     }),
   )
 
-/** Every execution that was deleted, or asked to be, is proved once more from landing alone. */
+/** Every execution that was deleted, or should be, is proved again from landing alone. */
 const proofProblems = Effect.fnUntraced(function* (picture: RunPicture) {
   const problems: Array<Problem> = []
   for (const task of picture.state.tasks.values())
@@ -214,7 +214,7 @@ export const databaseProblems = Effect.fnUntraced(
     return problems
   },
   Effect.scoped,
-  // The version can be read, and something in it cannot.
+  // The version can be read, but something in it cannot.
   Effect.catchTag("DuckDbFailed", ({ message }) =>
     Effect.succeed([problemOf("nightjar.duckdb", "database-unreadable", { detail: message })]),
   ),

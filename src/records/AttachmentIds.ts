@@ -1,7 +1,8 @@
 /**
- * Official documents stand in results as identifiers under keys that are not documented. A string, or a list
- * of strings, under a key whose name contains `attachment` is taken for one (architecture, decision 10).
- * Only a harmless alphabet is ever requested; everything else is told apart, never dropped.
+ * Official documents appear in results as identifiers under keys that are not documented. A string, or a
+ * list of strings, under a key whose name contains `attachment` counts as one (architecture, decision 10).
+ * Only identifiers from a harmless alphabet are ever requested; everything else is listed separately, never
+ * dropped.
  */
 import { BoundBroken, bodyBounds } from "../contract/BodyBounds.ts"
 import { cutText, idCharactersMax } from "../contract/TextBounds.ts"
@@ -10,7 +11,7 @@ import { ExactNumber } from "./ExactNumber.ts"
 export interface AttachmentIds {
   /** In the order of the body, each once. */
   readonly requestable: ReadonlyArray<string>
-  /** Taken for identifiers, but never to be put into an address. */
+  /** Counted as identifiers, but never put into a URL. */
   readonly refused: ReadonlyArray<string>
 }
 
@@ -25,7 +26,7 @@ export const attachmentIds = (data: unknown): AttachmentIds => {
     if (requestable.size + refused.size > bodyBounds.documentsMax)
       throw new BoundBroken(`it names more than ${bodyBounds.documentsMax} documents`)
   }
-  // Children are pushed in reverse so that they are taken in the order of the body.
+  // Children are pushed in reverse so that they are visited in the order of the body.
   const pending: Array<unknown> = [data]
   while (pending.length > 0) {
     const value = pending.pop()

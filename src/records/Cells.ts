@@ -1,7 +1,7 @@
 /**
- * A JSON value -> the cell of a column, or `undefined` where it breaks the column's type. Strict: nothing is
- * rounded, guessed or coerced, with one exception that the reference asks for: a DECIMAL is a number or the
- * text of one. A value outside of an enumeration is a text like any other and passes.
+ * A JSON value -> the cell of a column, or `undefined` if it does not fit the column's type. Strict: nothing
+ * is rounded, guessed or coerced, with one exception that the reference requires: a DECIMAL is a number or a
+ * string that spells one. A value outside an enumeration is a string like any other and is accepted.
  */
 import type { Cell, ColumnType } from "./ColumnData.ts"
 import { decimalShape } from "./ColumnData.ts"
@@ -19,10 +19,7 @@ const two = (text: string, at: number): number => {
 
 const monthDays = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 
-/**
- * Days since the epoch of `YYYY-MM-DD` at the start of a text; undefined when that is no day of the
- * calendar.
- */
+/** Days since the epoch for the `YYYY-MM-DD` at the start of a text; undefined if it is not a valid date. */
 const daysAt = (text: string): number | undefined => {
   const century = two(text, 0)
   const rest = two(text, 2)
@@ -48,7 +45,7 @@ const timePart = /^[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?(?:[Zz]|([
 
 /**
  * A TIMESTAMPTZ: date and time as in ISO 8601, with a zone or without; without one it is UTC. Digits below
- * the microsecond, which the database cannot hold, are cut off.
+ * the microsecond, which the database cannot store, are cut off.
  */
 export const timestampCell: Convert = (value) => {
   if (typeof value !== "string" || value.length < 16) return undefined
@@ -132,7 +129,7 @@ const kindOf = (value: unknown): string => {
   return value instanceof ExactNumber ? "number" : typeof value === "string" ? "text" : typeof value
 }
 
-/** The kinds of JSON value among which a type is found: a text may still be no DATE, a number no INTEGER. */
+/** The kinds of JSON value that a type can have: a string may still not be a DATE. */
 const kindsOf = (type: ColumnType | "object" | "list"): ReadonlyArray<string> => {
   if (type === "DATE" || type === "TIMESTAMPTZ") return ["text"]
   if (type === "INTEGER" || type === "BIGINT" || type === "DOUBLE") return ["number"]

@@ -1,6 +1,6 @@
 /**
  * One column of cells -> the buffers of one Arrow column. A pure function per type, each a tight loop over
- * one kind of value: validity bits, values or offsets, text as UTF-8. Cells carry converted values; see
+ * one kind of value: validity bits, values or offsets, text as UTF-8. Cells contain converted values; see
  * `Cell` for their units.
  */
 import {
@@ -21,7 +21,7 @@ import {
 } from "apache-arrow"
 import { encodeTexts } from "./EncodedText.ts"
 
-/** DuckDB's names. JSON is carried as text. */
+/** DuckDB's names. JSON is stored as text. */
 export type ColumnType =
   | "VARCHAR"
   | "BOOLEAN"
@@ -78,7 +78,7 @@ const textData = (column: Typed, cells: Cells, validity: Validity): Data<Utf8> =
   return makeData({ type: new Utf8(), length: cells.length, ...validity, valueOffsets: offsets, data: bytes })
 }
 
-// Each dictionary of an IPC stream needs an id of its own; ids only have to differ within one table.
+// Each dictionary of an IPC stream needs its own id; ids only have to differ within one table.
 let dictionaries = 0
 
 const dictionaryData = (column: Typed, cells: Cells, validity: Validity): Data => {

@@ -1,9 +1,8 @@
 /**
- * Rows in, Arrow columns out. Every table that is published is built here: a `TableSpec` says names, types
- * and comments, a `TableBuilder` collects rows of converted cells and hands them out as one Arrow table.
- * Buffers are filled by hand, because Arrow's own builders are many times slower. A cell that does not fit
- * its column is a defect of the program and throws; whatever comes from outside was checked before it became
- * a cell.
+ * Rows in, Arrow columns out. Every published table is built here: a `TableSpec` defines names, types and
+ * comments, a `TableBuilder` collects rows of converted cells and returns them as one Arrow table. Buffers
+ * are filled by hand, because Arrow's own builders are many times slower. A cell that does not fit its
+ * column is a defect of the program and throws; anything from outside was checked before it became a cell.
  */
 import { counted } from "../foundation/Counted.ts"
 import { Data, Field, RecordBatch, Schema, Struct, Table, makeData } from "apache-arrow"
@@ -28,7 +27,7 @@ export interface TableSpec {
   readonly columns: ReadonlyArray<ColumnSpec>
 }
 
-/** A column without the noise: `column("name", "VARCHAR", "what it holds")` is nullable. */
+/** A column in short form: `column("name", "VARCHAR", "what it holds")` is nullable. */
 export const column = (name: string, type: ColumnType, comment: string): ColumnSpec => ({
   name,
   type,
@@ -44,9 +43,7 @@ export const required = (name: string, type: ColumnType, comment: string): Colum
   nullable: false,
 })
 
-/**
- * Collects rows of one table. Memory grows with the rows until they are handed out.
- */
+/** Collects rows of one table. Memory grows with the rows until they are returned. */
 export class TableBuilder {
   readonly spec: TableSpec
   #cells: Array<Array<Cell>>
@@ -67,7 +64,7 @@ export class TableBuilder {
     this.appendAfter([], cells)
   }
 
-  /** One row whose first cells are shared with other rows; spares them a copy per row. */
+  /** One row whose first cells are shared with other rows, which saves a copy per row. */
   appendAfter(shared: ReadonlyArray<Cell>, cells: ReadonlyArray<Cell>): void {
     const columns = this.#cells
     const first = shared.length
@@ -82,13 +79,13 @@ export class TableBuilder {
     this.#rows++
   }
 
-  /** Takes back every row but the first so many. */
+  /** Removes every row after the first `count`. */
   cutTo(rows: number): void {
     for (const cells of this.#cells) cells.length = Math.min(cells.length, rows)
     this.#rows = Math.min(this.#rows, rows)
   }
 
-  /** One row by column name; a column that is absent is NULL. For tables of few rows. */
+  /** One row by column name; a missing column is NULL. For tables with few rows. */
   appendRow(row: Readonly<Record<string, Cell | undefined>>): void {
     for (const name of Object.keys(row)) {
       if (!this.spec.columns.some((each) => each.name === name)) {
@@ -98,7 +95,7 @@ export class TableBuilder {
     this.append(this.spec.columns.map((each) => row[each.name] ?? null))
   }
 
-  /** How many of the first rows hold so many UTF-16 units of text at most; one in any case. */
+  /** How many of the first rows have at most this many UTF-16 units of text; at least one. */
   rowsWithin(textUnitsMax: number): number {
     let units = 0
     for (let row = 0; row < this.#rows; row++) {
@@ -116,7 +113,7 @@ export class TableBuilder {
     return this.take(this.#rows)
   }
 
-  /** The first so many rows as one Arrow table of one batch; the builder keeps the others. */
+  /** The first rows, as many as given, as one Arrow table of one batch; the builder keeps the others. */
   take(rows: number): Table {
     const { columns } = this.spec
     const data: Array<Data> = []

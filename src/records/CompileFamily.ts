@@ -1,6 +1,6 @@
 /**
  * A record family -> a function from a record to the cells of its row and of its children's rows, or to the
- * first thing that is wrong with it. Nothing is written before the whole record has passed.
+ * first thing that is wrong with it. Nothing is written before the whole record has been checked.
  */
 import { converter, misfitReason } from "./Cells.ts"
 import type { Convert } from "./Cells.ts"
@@ -51,11 +51,11 @@ const misfit = (type: ColumnType, value: unknown, place: Place): Misfit => {
 }
 
 interface Fields {
-  /** Appends a cell per column and `extra`; undefined when all is well. */
+  /** Appends a cell per column and `extra`; undefined if all is well. */
   (value: Json, cells: Array<Cell>, place: Place): Misfit | undefined
 }
 
-/** `elsewhere`: fields of the object that are held, but by no column of this table. */
+/** `elsewhere`: fields of the object that are stored, but not in a column of this table. */
 const compileFields = (columns: ReadonlyArray<RecordColumn>, elsewhere: ReadonlyArray<string>): Fields => {
   const compiled = columns.map(compileColumn)
   const known = new Set([...columns.map(({ name }) => name), ...elsewhere])
@@ -79,7 +79,7 @@ const compileFields = (columns: ReadonlyArray<RecordColumn>, elsewhere: Readonly
     const keys = Object.keys(value)
     if (keys.length === present) cells.push(null)
     else {
-      // `fromEntries` defines fields, so that a key named __proto__ is one like any other.
+      // `fromEntries` defines fields, so a key named __proto__ is a key like any other.
       const rest = keys.filter((key) => !known.has(key)).map((key) => [key, value[key]] as const)
       cells.push(jsonText(Object.fromEntries(rest)))
     }

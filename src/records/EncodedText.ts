@@ -1,7 +1,7 @@
 /**
  * Many strings -> one UTF-8 buffer and its offsets. One native call per column instead of one per string:
  * the joined text is encoded at once and the offsets follow from the strings' lengths, which for ASCII are
- * byte lengths already.
+ * already byte lengths.
  */
 
 /** Bytes of a string in UTF-8; a lone surrogate counts as the three bytes of U+FFFD, which replaces it. */
@@ -24,8 +24,8 @@ const utf8Length = (text: string): number => {
 }
 
 /**
- * Offsets have one more entry than there are texts. A column stays under 2 GB: whoever fills it flushes
- * long before.
+ * Offsets have one more entry than there are strings. A column stays under 2 GB: its writer flushes long
+ * before.
  */
 export const encodeTexts = (
   texts: ReadonlyArray<string>,
@@ -44,7 +44,7 @@ export const encodeTexts = (
     position += utf8Length(texts[i]!)
     offsets[i + 1] = position
   }
-  // Two halves of a pair that stand in neighbouring strings must not become one character by being joined.
+  // Two halves of a pair in neighbouring strings must not be joined into one character.
   if (bytes.length !== position)
     bytes = Buffer.from(texts.map((text) => text.toWellFormed()).join(""), "utf8")
   return { bytes, offsets }

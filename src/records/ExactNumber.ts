@@ -1,15 +1,14 @@
 /**
- * Numbers of a body whose decimal text says more than a double can hold. They travel as an `ExactNumber`,
- * which `JSON.stringify` writes back digit by digit; every other number stays a plain number. Whether a
- * number is kept as text depends on its value alone, never on its neighbours, so that equal records stay
- * equal.
+ * Numbers of a body whose decimal text is more precise than a double. They become an `ExactNumber`, which
+ * `JSON.stringify` writes back digit by digit; every other number stays a plain number. Whether a number is
+ * kept as text depends on its value alone, never on its neighbours, so that equal records stay equal.
  */
 
 // In Node since version 21; TypeScript's library does not name it yet.
 const rawJson: unknown = Reflect.get(JSON, "rawJSON")
 
 export class ExactNumber {
-  /** The number as it stood in the body. */
+  /** The number as written in the body. */
   readonly text: string
 
   constructor(text: string) {
@@ -33,7 +32,7 @@ interface DecimalParts {
 
 const decimalText = /^([+-]?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,9}))?$/
 
-/** undefined when the text is no decimal number. */
+/** Undefined if the text is not a decimal number. */
 const decimalParts = (text: string): DecimalParts | undefined => {
   const match = decimalText.exec(text)
   if (match === null) return undefined
@@ -59,18 +58,17 @@ export const decimalIdentity = (text: string): string => {
   return `${parts.negative ? "-" : ""}${parts.digits}e${parts.exponent}`
 }
 
-/** The number token of a JSON text as a plain number where that loses nothing. */
+/** The number token of a JSON text as a plain number, if that loses nothing. */
 export const exactNumber = (text: string): number | ExactNumber => {
   const value = Number(text)
-  // Fifteen significant digits always survive a double; more than that, or an exponent, has to be compared.
+  // Fifteen significant digits always survive a double; longer numbers, or those with an exponent, have to
+  // be compared.
   if (text.length <= 15 && !/[eE]/.test(text)) return value
   if (!Number.isFinite(value)) return new ExactNumber(text)
   return decimalIdentity(text) === decimalIdentity(String(value)) ? value : new ExactNumber(text)
 }
 
-/**
- * A number scaled to an integer: undefined when it has more digits than the type holds. Nothing is rounded.
- */
+/** A number scaled to an integer: undefined if it has more digits than the type holds. Nothing is rounded. */
 export const scaledDecimal = (text: string, precision: number, scale: number): bigint | undefined => {
   const parts = decimalParts(text)
   if (parts === undefined) return undefined

@@ -1,9 +1,9 @@
 /**
- * Walks `data` of a body, in whatever lists and maps it comes (architecture, decision 10). Every object with
- * a string `product` and a string `sub_family` is a record, also inside another record, which keeps it in
- * its own text as well. Half a record, and whatever else stands in a list of records, is found as a stray.
- * The walk has a stack of its own: no nesting is too deep. A record of more than `recordDepthMax` levels
- * keeps the records in it to itself.
+ * Walks `data` of a body, whatever lists and maps it has (architecture, decision 10). Every object with a
+ * string `product` and a string `sub_family` is a record, even inside another record, which keeps it in its
+ * own text as well. Half a record, and anything else in a list of records, is found as a stray. The walk
+ * has its own stack: no nesting is too deep. A record of more than `recordDepthMax` levels keeps the
+ * records in it to itself.
  */
 import { BoundBroken, bodyBounds } from "../contract/BodyBounds.ts"
 import { ExactNumber } from "./ExactNumber.ts"
@@ -16,26 +16,24 @@ export interface FoundRecord {
   readonly place: Place
 }
 
-/** Something where a record was to be expected. */
+/** Something in the place of a record. */
 interface Stray {
   readonly value: unknown
   readonly reason: string
   readonly place: Place
 }
 
-/** Where a value stands; a chain instead of a text, because hardly any of them is ever written. */
+/** Where a value is; a chain instead of a text, because hardly any of them is ever written. */
 export interface Place {
   readonly above: Place | undefined
   readonly key: string | number
 }
 
-// A path helps a reader; a hostile one must not weigh more than what it points at.
+// A path helps a reader; a hostile one must not outweigh what it points at.
 const stepsMax = 32
 const pathUnitsMax = 256
 
-/**
- * `data[3].addresses[0].country`; keys that are no plain names are quoted, and a long path is cut in front.
- */
+/** `data[3].addresses[0].country`; unusual keys are quoted, and a long path is cut at the front. */
 export const pathText = (place: Place): string => {
   const steps: Array<string> = []
   let each: Place | undefined = place
@@ -54,26 +52,26 @@ interface Frame {
   readonly value: object
   readonly keys: ReadonlyArray<string> | undefined
   readonly place: Place
-  /** Inside a record nothing can be astray: the record holds it. */
+  /** Inside a record nothing is a stray: it is part of the record. */
   readonly inRecord: boolean
   next: number
   holdsRecord: boolean
-  /** Which of the records this is; -1 for none. */
+  /** The number of this record; -1 if it is not one. */
   readonly record: number
-  /** Levels of objects and lists inside. */
+  /** Levels of objects and lists inside it. */
   height: number
-  /** Says something beside `{}`, `[]` and null: `{"accounts": []}` only says that there is nothing. */
+  /** Contains more than `{}`, `[]` and null: `{"accounts": []}` only says that there is nothing. */
   filled: boolean
   /** How many strays there were before this frame. */
   readonly straysBefore: number
   readonly untoldBefore: number
-  /** What stands in a list and is no record; astray only if records stand beside it. */
+  /** Values in a list that are not records; strays only if the list also has records. */
   others: Array<Stray> | undefined
-  /** How many more there are of them than are told one by one. */
+  /** How many more of them there are than are reported one by one. */
   moreOthers: number
 }
 
-/** Strays in the order in which they are found, the first so many one by one. */
+/** Strays in the order in which they are found, the first ones one by one. */
 class Strays {
   readonly told: Array<Stray> = []
   untold = 0
@@ -81,14 +79,14 @@ class Strays {
     if (this.told.length < bodyBounds.straysMax) this.told.push(stray)
     else this.untold++
   }
-  /** All of them, the untold ones as one. */
+  /** All of them, with those not reported one by one combined into one. */
   all(place: Place): ReadonlyArray<Stray> {
     if (this.untold === 0) return this.told
-    return [...this.told, { value: null, reason: `${this.untold} more values that are no records`, place }]
+    return [...this.told, { value: null, reason: `${this.untold} more values that are not records`, place }]
   }
 }
 
-/** `stray` is made only where it is told by itself: a list of ten million numbers makes ten thousand. */
+/** `stray` is created only if it is reported by itself: ten million numbers create ten thousand. */
 const addOther = (frame: Frame, stray: () => Stray): void => {
   frame.others ??= []
   if (frame.others.length < bodyBounds.straysMax) frame.others.push(stray())
@@ -144,7 +142,7 @@ export const findRecords = (data: unknown, root = "data"): Found => {
 
   const place: Place = { above: undefined, key: root }
   if (isContainer(data)) enter(data, place, false)
-  else if (data !== undefined && data !== null) strays.add({ value: data, reason: "no record", place })
+  else if (data !== undefined && data !== null) strays.add({ value: data, reason: "not a record", place })
   for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
     const { keys, value, next } = frame
     const list = keys === undefined ? (value as ReadonlyArray<unknown>) : undefined
@@ -160,20 +158,18 @@ export const findRecords = (data: unknown, root = "data"): Found => {
     else if (!frame.inRecord) {
       if (child !== null) frame.filled = true
       if (list === undefined) continue
-      addOther(frame, () => ({ value: child, reason: "no record", place: { above: frame.place, key } }))
+      addOther(frame, () => ({ value: child, reason: "not a record", place: { above: frame.place, key } }))
     }
   }
   return { records, strays: strays.all(place) }
 }
 
-/**
- * An object without a record: half a record is astray anywhere, anything else only beside records in a list.
- */
+/** An object that is not a record: half a record is always a stray, others only beside records. */
 const leaveObject = (frame: Frame, above: Frame, strays: Strays): void => {
   const { value, place } = frame
   const stray: Stray = { value, reason: strayReason(value), place }
   if (Object.hasOwn(value, "product") || Object.hasOwn(value, "sub_family")) {
-    // It takes the place of what was astray in it.
+    // It replaces the strays inside it.
     strays.told.length = frame.straysBefore
     strays.untold = frame.untoldBefore
     strays.add(stray)
@@ -183,19 +179,19 @@ const leaveObject = (frame: Frame, above: Frame, strays: Strays): void => {
 /** What a finished object or list means for the one around it. */
 const leave = (frame: Frame, above: Frame | undefined, records: Array<FoundRecord>, strays: Strays): void => {
   if (above !== undefined) above.height = Math.max(above.height, frame.height + 1)
-  // Too deep a record is rejected whole, with the records in it: a row for each would hold the same text
-  // again.
+  // A record that is too deep is rejected as a whole, with the records in it: a row for each would repeat
+  // the same text.
   if (frame.record >= 0 && frame.height >= recordDepthMax) records.length = frame.record + 1
   if (above !== undefined && frame.holdsRecord) above.holdsRecord = true
   if (above !== undefined && frame.filled) above.filled = true
-  // `data` itself is never a stray: it is the place for records, even when none came.
+  // `data` itself is never a stray: it is the place for records, even if there are none.
   if (frame.holdsRecord || above === undefined) {
     for (const stray of frame.others ?? []) strays.add(stray)
     strays.untold += frame.moreOthers
   } else if (frame.keys !== undefined && frame.filled) leaveObject(frame, above, strays)
 }
 
-/** `product` and `sub_family` of something that is no record, where they are texts. */
+/** `product` and `sub_family` of something that is not a record, if they are strings. */
 export const namesOf = (value: unknown): readonly [product: string | null, sub_family: string | null] => {
   if (typeof value !== "object" || value === null) return [null, null]
   const { product, sub_family } = value as Readonly<Record<string, unknown>>

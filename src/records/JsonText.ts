@@ -1,5 +1,5 @@
 /**
- * A value -> JSON text that the database accepts, whatever the value holds: exact numbers digit by digit,
+ * A value -> JSON text that the database accepts, whatever the value contains: exact numbers digit by digit,
  * halves of surrogate pairs replaced by U+FFFD (the database refuses a JSON text with one), and any nesting.
  */
 import { ExactNumber } from "./ExactNumber.ts"
@@ -13,7 +13,7 @@ export const jsonText = (value: unknown): string => {
   try {
     return wellFormed(JSON.stringify(value) ?? "null")
   } catch (cause) {
-    // Native writing recurses; what overflows it is written with a stack of our own.
+    // Native writing recurses; a value that overflows it is written with a stack of our own.
     if (cause instanceof RangeError) return wellFormed(deepJsonText(value))
     throw cause
   }
@@ -21,7 +21,7 @@ export const jsonText = (value: unknown): string => {
 
 interface Frame {
   readonly value: object
-  /** undefined for a list. */
+  /** Undefined for a list. */
   readonly keys: ReadonlyArray<string> | undefined
   next: number
 }

@@ -1,16 +1,16 @@
 /**
- * All record families of a folder, in the order of their file names. Two files must not claim one table or
- * one `sub_family`: every record has exactly one home.
+ * All record families of a folder, in the order of their file names. Two files must not claim the same
+ * table or `sub_family`: every record belongs to exactly one family.
  */
 import { Effect, FileSystem } from "effect"
 import { RecordSchemaInvalid, parseRecordSchema } from "./RecordSchema.ts"
 import type { RecordFamily } from "./RecordSchema.ts"
 import { readTextFile } from "../foundation/RegularFile.ts"
 
-/** Far above any schema of records. */
+/** Far larger than any schema of records. */
 const bytesMax = 1_000_000
 
-/** Tables of every release, with or without families. */
+/** Tables of every version, with or without families. */
 const ownTables = ["other_records", "rejected_records"]
 
 const clashes = (
@@ -31,7 +31,7 @@ const clashes = (
   return troubles
 }
 
-/** `folder` is where the `.yaml` files are; the caller knows, from source as from a bundle. */
+/** `folder` is where the `.yaml` files are; the caller knows, in the sources as in a bundle. */
 export const loadRecordSchemas = Effect.fn("Records.loadSchemas")(function* (folder: string) {
   const files = yield* FileSystem.FileSystem
   const unreadable = (path: string) => (cause: { readonly message: string }) =>

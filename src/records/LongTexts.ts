@@ -1,7 +1,7 @@
 /**
- * How much of long texts a table may hold. A database reads 2,048 rows of a text at once and holds all of them in
- * memory. Texts up to `shortUnits` may stand in each of them; what is longer fills a bucket that each row drains
- * by as much, so that no 2,048 rows of a run hold more than twice `bucketUnits`, whatever the bodies hold.
+ * Limits the long texts of a table. DuckDB reads 2,048 rows of a column at once and keeps all their texts in
+ * memory. Every row may have a text of up to `shortUnits`; longer ones fill a bucket that each row drains by that
+ * amount, so that no 2,048 rows of a run have more than twice `bucketUnits`, whatever the bodies contain.
  */
 import { BoundBroken } from "../contract/BodyBounds.ts"
 
@@ -12,7 +12,7 @@ const bucketUnits = 128 * 1024 * 1024
 export class LongTexts {
   #levels = new Map<string, number>()
 
-  /** Counts one row of a table and the text of it that has no natural length; throws where it does not fit. */
+  /** Counts one row of a table and its longest text; throws if the text does not fit. */
   add(table: string, units: number): void {
     const level = Math.max(0, (this.#levels.get(table) ?? 0) - shortUnits)
     const filled = units > shortUnits ? level + units : level
@@ -21,7 +21,7 @@ export class LongTexts {
     this.#levels.set(table, filled)
   }
 
-  /** Puts everything back as it is now. */
+  /** Restores what was counted until now. */
   mark(): () => void {
     const levels = new Map(this.#levels)
     return () => {

@@ -1,8 +1,8 @@
 /**
  * Bodies in, rows out: every record of a body becomes a row of its family's table and of its children's, a
- * row of `other_records` when no family claims it, or a row of `rejected_records` when it breaks its schema:
- * whole, with the reason and the path, and at no cost for its neighbours. Rows found = rows written; nothing
- * is dropped.
+ * row of `other_records` when no family claims it, or a row of `rejected_records` when it breaks its
+ * schema: the whole record, with the reason and the path, and without affecting its neighbours. Rows found
+ * = rows written; nothing is dropped.
  */
 import type { Table } from "apache-arrow"
 import { timestampCell } from "./Cells.ts"
@@ -31,7 +31,7 @@ import {
   rejectedRecordsTable,
 } from "./RecordTables.ts"
 
-/** What became of the records of one body. */
+/** What happened to the records of one body. */
 export interface Counts {
   /** Objects with `product` and `sub_family`, nested ones included. */
   readonly records: number
@@ -39,16 +39,13 @@ export interface Counts {
   readonly inTables: number
   readonly other: number
   readonly rejected: number
-  /** Of those: in the tables already, from another body of the same session. */
+  /** Of those: already in the tables, from another body of the same session. */
   readonly repeated: number
-  /** All of them, repeated ones included. */
+  /** All of them, including repeated ones. */
   readonly tally: Tally
-  /** Records that were placed, by product. */
+  /** Records that were stored, by product. */
   readonly byProduct: ReadonlyMap<string, number>
-  /**
-   * Rows of `rejected_records` for what is no record but stands where records stand, or for an unreadable
-   * body.
-   */
+  /** Rows of `rejected_records` for values in place of records, or for an unreadable body. */
   readonly strays: number
   /** Rows written to each family's table, by table; children not counted. */
   readonly byTable: Readonly<Record<string, number>>
@@ -60,24 +57,24 @@ export interface Flushed {
   readonly table: Table
 }
 
-/** Enough for a full row group of Parquet, and little enough to be held beside the next one. */
+/** Enough for a full row group of Parquet, and small enough to be in memory together with the next one. */
 const fullRows = 122_880
 /** UTF-16 units of JSON text, which is what can make few rows large. */
 const fullTextUnits = 16 * 1024 * 1024
 
-/** What other bodies of the same session have brought: it may be read from several endpoints. */
+/** What other bodies of the same session contained: it may be read from several endpoints. */
 export interface Beside {
-  /** Ids of records that stand in the tables; those of this body are added. */
+  /** Ids of records that are in the tables; those of this body are added. */
   readonly seen: Set<string>
-  /** Families that another body holds whole: what this one has of them is the same again. */
+  /** Families that another body has completely: this body only repeats them. */
   readonly isHeld: (sub_family: string) => boolean
 }
 
-/** What is no record is told, but not at any length: a few of them must not fill the database. */
+/** Values that are not records are reported, but cut: a few of them must not fill the database. */
 const strayTextMax = 65_536
 
 interface NotedBeside extends Beside {
-  /** Takes every id that becomes a seen one. */
+  /** Receives every id that becomes a seen one. */
   readonly note: (id: string) => void
 }
 
@@ -126,14 +123,14 @@ export class Normaliser {
       : this.refuse(lineage, parsed.reason)
   }
 
-  /** One rejected row for a body of which nothing can be read. */
+  /** One rejected row for a body that cannot be read at all. */
   refuse(lineage: Lineage, reason: string): Counts {
     const id = recordIds(ownerOf(lineage))("", reason)
     this.#reject(lineage, id, null, null, reason, "", null)
     return { ...nothingCounted, strays: 1 }
   }
 
-  /** Adds all records of one body's `data`; where one throws, none of them. */
+  /** Adds all records of one body's `data`; if one throws, none of them. */
   add(lineage: Lineage, data: unknown, beside?: Beside): Counts {
     const marks = [...this.#builders.values()].map((builder) => [builder, builder.rows] as const)
     const [rows, textUnits] = [this.#rows, this.#textUnits]
@@ -182,7 +179,7 @@ export class Normaliser {
     return { records: records.length, ...placed, strays: strays.length, tally: tallyOf(records) }
   }
 
-  /** Writes one record's rows and tells their table; undefined where it is in the tables already. */
+  /** Writes one record's rows and returns their table; undefined if it is already in the tables. */
   #route(
     lineage: Lineage,
     record: FoundRecord,
@@ -239,7 +236,7 @@ export class Normaliser {
 
   #append(builder: TableBuilder, lineage: ReadonlyArray<Cell>, cells: ReadonlyArray<Cell>): void {
     builder.appendAfter(lineage, cells)
-    // `record` and `extra` stand last, and are the only cells without a natural limit.
+    // `record` and `extra` come last, and are the only cells without a natural limit.
     const last = cells[cells.length - 1]
     const units = typeof last === "string" ? last.length : 0
     this.#longTexts.add(builder.spec.name, units)
@@ -247,17 +244,17 @@ export class Normaliser {
     this.#rows++
   }
 
-  /** The builders by table name. Whoever takes their rows away by hand must not use `flush` beside it. */
+  /** The builders by table name. Code that takes their rows directly must not also use `flush`. */
   tables(): ReadonlyMap<string, TableBuilder> {
     return this.#builders
   }
 
-  /** True when it is time to flush; asked after each body. */
+  /** True when it is time to flush; checked after each body. */
   get isFull(): boolean {
     return this.#rows >= fullRows || this.#textUnits >= fullTextUnits
   }
 
-  /** All rows so far, as Arrow tables with little text each: made when asked for, so never all at once. */
+  /** All rows so far, as Arrow tables of limited size: created one by one, so never all at once. */
   *flush(): Generator<Flushed, void> {
     for (const builder of this.#builders.values()) {
       const { spec } = builder

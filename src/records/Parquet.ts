@@ -1,7 +1,7 @@
 /**
  * One Arrow table -> the bytes of one Parquet file: zstd, statistics, one row group per 122,880 rows, and
- * what run and schema version it belongs to in the file's own metadata. DuckDB reads back exactly the
- * declared types, except JSON, which Parquet carries as text.
+ * the run and schema version it belongs to in the file's metadata. DuckDB reads back exactly the declared
+ * types, except JSON, which Parquet stores as text.
  */
 import { tableToIPC } from "apache-arrow"
 import type { Table } from "apache-arrow"
@@ -37,9 +37,9 @@ export const parquetBytes = (
   for (const each of spec.columns) {
     // A dictionary of values that are nearly all different costs time and saves nothing.
     if (each.repeats === true) builder = builder.setColumnDictionaryEnabled(each.name, true)
-    // Nobody looks for the smallest JSON, and the writer keeps a whole copy of the smallest and the largest.
+    // The smallest and the largest JSON help no reader, and the writer keeps a whole copy of both.
     if (each.type === "JSON") builder = builder.setColumnStatisticsEnabled(each.name, EnabledStatistics.None)
   }
-  // Table and properties are consumed by the writer: nothing is left to free.
+  // Table and properties are consumed by the writer: there is nothing left to free.
   return writeParquet(WasmTable.fromIPCStream(tableToIPC(table, "stream")), builder.build())
 }

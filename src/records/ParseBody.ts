@@ -1,8 +1,8 @@
 /**
  * The bytes of a landed body -> its value, without losing a digit and without ever throwing: a body that is
- * no JSON is an `UnreadableBody`. The usual body takes one `JSON.parse`; only a body with a number that may
- * not fit a double is read a second time, number by number. Of keys that stand twice in one object the last
- * wins, as everywhere in JavaScript; bytes that are no UTF-8 become U+FFFD and cost only their own string.
+ * not JSON is an `UnreadableBody`. Most bodies take one `JSON.parse`; only a body with a number that may not
+ * fit a double is read a second time, number by number. If a key appears twice in one object, the last one
+ * wins, as everywhere in JavaScript; bytes that are not UTF-8 become U+FFFD and affect only their own string.
  */
 import { measureLargeBody } from "../contract/BodyBounds.ts"
 import { exactNumber } from "./ExactNumber.ts"
@@ -20,7 +20,7 @@ const unreadable = (reason: string, breaksBound = false): ParsedBody => ({
 
 const decoder = new TextDecoder("utf-8")
 
-// A number of sixteen places or more, or with an exponent, outside of most strings. A hit inside a string
+// A number of sixteen digits or more, or with an exponent, outside of most strings. A match inside a string
 // only costs the slower reading.
 const longNumber = /[:,[\s]-?\d(?:[\d.]{15}|\d*(?:\.\d+)?[eE])/
 
@@ -30,11 +30,11 @@ export const parseBody = (bytes: Uint8Array): ParsedBody => {
   if (broken !== undefined) return unreadable(`the body cannot be used: ${broken}`, true)
   try {
     const text = decoder.decode(bytes)
-    // Reading it natively first proves the syntax, so that the exact reading need not check it.
+    // Reading it natively first proves the syntax, so the exact reading need not check it.
     const value: unknown = JSON.parse(text)
     return { _tag: "ReadableBody", value: longNumber.test(text) ? readExactly(text) : value }
   } catch (cause) {
-    // The parser's own message quotes the body, which may hold personal data.
+    // The parser's own message quotes the body, which may contain personal data.
     return cause instanceof SyntaxError
       ? unreadable("the body is not JSON")
       : unreadable("the body is too large to be read", true)
@@ -64,7 +64,7 @@ const stringEnd = (text: string, start: number): number => {
 
 const scalarEnd = /[\s,\]}]|$/g
 
-/** Reads a text that is known to be valid JSON; an own stack, so that no nesting is too deep. */
+/** Reads a text that is known to be valid JSON; its own stack, so no nesting is too deep. */
 const readExactly = (text: string): unknown => {
   const root: Array<unknown> = []
   const open: Array<{ readonly container: Container; readonly key: string }> = []

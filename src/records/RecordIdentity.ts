@@ -1,13 +1,13 @@
 /**
- * What makes a record the same record in another night: customer and engine (or session), `sub_family`, and
- * all it says, in an order of keys of its own. The hash of that is `record_id`; equal records of one body
- * are told apart by their number in it.
+ * What makes a record the same record in another run: customer and engine (or session), `sub_family`, and
+ * its whole content, with sorted keys. The hash of that is `record_id`; equal records of one body are
+ * distinguished by their number in it.
  */
 import { hash } from "node:crypto"
 import type { CustomerId, EngineReference, SessionId } from "../contract/Ids.ts"
 import { ExactNumber, decimalIdentity } from "./ExactNumber.ts"
 
-/** Objects nested deeper than this inside a record cost that record: real ones have three levels. */
+/** A record with objects nested deeper than this is rejected: real ones have three levels. */
 export const recordDepthMax = 32
 
 /** The keys of one kind of object as they come, sorted, and each sorted key with its length before it. */
@@ -37,7 +37,7 @@ const shapeOf = (keys: ReadonlyArray<string>): Shape => {
 
 /**
  * One text per value: keys sorted, strings with their length before them so that nothing has to be escaped,
- * numbers by value. undefined when the value is nested deeper than `recordDepthMax`.
+ * numbers by value. undefined if the value is nested deeper than `recordDepthMax`.
  */
 export const canonicalText = (value: unknown, depth = 0): string | undefined => {
   if (typeof value === "string") return `${value.length}:${value}`
@@ -69,7 +69,7 @@ export const canonicalText = (value: unknown, depth = 0): string | undefined => 
 /** 128 bits of SHA-256, as hexadecimal digits. */
 const digest = (text: string): string => hash("sha256", text, "hex").slice(0, 32)
 
-/** Hands out the ids of the records of one body; each body needs its own. */
+/** Assigns the ids of the records of one body; each body needs its own. */
 export const recordIds = (owner: string): ((sub_family: string, text: string) => string) => {
   const seen = new Map<string, number>()
   return (sub_family, text) => {
@@ -80,7 +80,7 @@ export const recordIds = (owner: string): ((sub_family: string, text: string) =>
   }
 }
 
-/** Whose record it is, the same in every night. */
+/** Whose record it is, the same in every run. */
 export const ownerOf = (task: {
   readonly customer_id: CustomerId | null
   readonly engine_reference: EngineReference | null

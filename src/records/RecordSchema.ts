@@ -1,7 +1,6 @@
 /**
- * What a record family looks like: one YAML file of `schemas/records` per family, so that a further family
- * needs a file and no code. A file that is wrong in any way is refused with file, line and column before a
- * night begins.
+ * What a record family looks like: one YAML file in `schemas/records` per family, so that a new family needs
+ * a file and no code. A file with any error is refused with file, line and column before a run begins.
  */
 import { Effect, Result, Schema } from "effect"
 import type { Finding } from "../foundation/SchemaFindings.ts"
@@ -25,7 +24,7 @@ const plainColumnTypes = [
 const isColumnType = (text: string): text is ColumnType =>
   plainColumnTypes.some((type) => type === text) || decimalShape(text) !== undefined
 
-// Names become columns, and fields are read from objects that inherit some: `constructor` is no name.
+// Names become columns, and fields are read from objects that inherit some, so `constructor` is not allowed.
 const isName = (text: string): boolean => /^[a-z][a-z0-9_]{0,62}$/.test(text) && !(text in {})
 
 const TypeOfColumn = Schema.String.check(
@@ -44,9 +43,9 @@ const Columns = Schema.Record(Schema.String, Column)
 
 const Child = Schema.Struct({
   comment: Text,
-  /** The field has to be there, be it as an empty list. */
+  /** The field must be present, even if only as an empty list. */
   required: Schema.optionalKey(Schema.Boolean),
-  /** Where the table is not named like the field. */
+  /** If the table does not have the field's name. */
   table: Schema.optionalKey(Name),
   /** For a list of objects. */
   columns: Schema.optionalKey(Columns),
@@ -54,7 +53,7 @@ const Child = Schema.Struct({
   item: Schema.optionalKey(Schema.Struct({ name: Name, ...columnFields })),
 })
 
-/** A file of `schemas/records` as it is written. */
+/** A file in `schemas/records` as it is written. */
 const RecordSchemaFile = Schema.Struct({
   table: Name,
   comment: Text,
@@ -77,7 +76,7 @@ export interface RecordColumn {
   readonly required: boolean
 }
 
-/** A list of a record that has a table of its own; its items are objects, or plain values of one column. */
+/** A list in a record that has its own table; its items are objects, or plain values of one column. */
 export interface RecordChild {
   readonly field: string
   readonly table: string
@@ -102,7 +101,7 @@ export class RecordSchemaInvalid extends Schema.TaggedError<RecordSchemaInvalid>
   message: Schema.String,
 }) {}
 
-// Names that the tables give to columns of their own.
+// Column names that the tables use themselves.
 const lineageNames = [
   "run_id",
   "task_id",
@@ -137,7 +136,7 @@ const nameTroubles = (file: RecordSchemaFile): ReadonlyArray<Finding> => {
   for (const [field, child] of children) {
     const path = ["children", field]
     if (Object.hasOwn(file.columns, field)) {
-      tell(path, `${field} is a column already`)
+      tell(path, `${field} is already a column`)
     }
     if ((child.columns === undefined) === (child.item === undefined)) {
       tell(path, "expected either columns or item")
@@ -182,7 +181,7 @@ const recordSchema: YamlKind<RecordSchemaFile> = {
   check: nameTroubles,
 }
 
-/** One file's text -> its family, or every trouble of it as `file:line:column: message`. */
+/** One file's text -> its family, or every error in it as `file:line:column: message`. */
 export const parseRecordSchema = (
   file: string,
   text: string,

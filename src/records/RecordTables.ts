@@ -1,7 +1,7 @@
 /**
- * The tables that records land in, with a comment for every table and column: one per family, one per child
- * list, and two for whatever has no family or breaks it. Order of columns: lineage, `position` (children),
- * the record's own fields, `extra`.
+ * The tables that records go to, with a comment for every table and column: one per family, one per child
+ * list, and two for records without a family or with errors. Order of columns: lineage, `position`
+ * (children), the record's own fields, `extra`.
  */
 import { column, required } from "./Columns.ts"
 import type { ColumnSpec, TableSpec } from "./Columns.ts"
@@ -10,16 +10,16 @@ import type { RecordChild, RecordColumn, RecordFamily } from "./RecordSchema.ts"
 const lineage: ReadonlyArray<ColumnSpec> = [
   { ...required("run_id", "VARCHAR", "The run that read the record."), repeats: true },
   required("task_id", "VARCHAR", "The task that read the record."),
-  column("execution_id", "VARCHAR", "The remote execution; NULL for a session that was only pulled."),
-  column("session_id", "VARCHAR", "The flow session whose results held the record."),
-  column("customer_id", "VARCHAR", "Whose record it is."),
+  column("execution_id", "VARCHAR", "The remote execution; NULL for a session that was only read."),
+  column("session_id", "VARCHAR", "The flow session whose results contained the record."),
+  column("customer_id", "VARCHAR", "The customer that the record belongs to."),
   { ...column("engine_reference", "VARCHAR", "The engine that retrieved it."), repeats: true },
-  required("record_id", "VARCHAR", "The same in every night in which the record says the same."),
+  required("record_id", "VARCHAR", "The same in every run in which the record has the same content."),
 ]
 
 const product = required("product", "VARCHAR", "Product of the record, as the service names it.")
 const subFamily = required("sub_family", "VARCHAR", "Family of the record, as the service names it.")
-const extra = column("extra", "JSON", "Fields that no column holds; NULL when there are none.")
+const extra = column("extra", "JSON", "Fields that have no column; NULL if there are none.")
 
 const specOf = ({ name, type, comment, required: isRequired }: RecordColumn): ColumnSpec => ({
   name,
@@ -45,7 +45,7 @@ export const childTable = (child: RecordChild): TableSpec => ({
   comment: child.comment,
   columns: [
     ...lineage,
-    required("position", "INTEGER", "Place in the record's list, from 0."),
+    required("position", "INTEGER", "Position in the record's list, from 0."),
     ...child.columns.map(specOf),
     // A plain value has no fields that could be left over.
     ...(child.items === "objects" ? [extra] : []),
@@ -54,32 +54,32 @@ export const childTable = (child: RecordChild): TableSpec => ({
 
 export const otherRecordsTable: TableSpec = {
   name: "other_records",
-  comment: "Records of families that have no schema file, whole.",
+  comment: "Whole records of families that have no schema file.",
   columns: [
     ...lineage,
     { ...product, repeats: true },
     { ...subFamily, repeats: true },
-    column("fetch_date", "TIMESTAMPTZ", "When the source was read, where the record says it readably."),
+    column("fetch_date", "TIMESTAMPTZ", "When the source was read; NULL if the record has no readable date."),
     required("record", "JSON", "The whole record."),
   ],
 }
 
 export const rejectedRecordsTable: TableSpec = {
   name: "rejected_records",
-  comment: "What stood where records stand but breaks its schema, whole, with the reason.",
+  comment: "Whole values found in place of records that break their schema, with the reason.",
   columns: [
     ...lineage,
-    column("product", "VARCHAR", "Product of the record, where it is a text."),
-    column("sub_family", "VARCHAR", "Family of the record, where it is a text."),
+    column("product", "VARCHAR", "Product of the record; NULL if it is not a string."),
+    column("sub_family", "VARCHAR", "Family of the record; NULL if it is not a string."),
     required("reason", "VARCHAR", "What is wrong; never the value itself."),
-    required("path", "VARCHAR", "Where in the body the trouble stands."),
+    required("path", "VARCHAR", "Where the problem is in the body."),
     column("record", "JSON", "The whole record; NULL for a body that could not be read."),
   ],
 }
 
 export interface RecordTable {
   readonly spec: TableSpec
-  /** Feature codes that feed the table, for its `_latest` view; undefined: every feature does. */
+  /** Feature codes that feed the table, for its `_latest` view; if undefined, every feature does. */
   readonly features: ReadonlyArray<string> | undefined
 }
 

@@ -1,5 +1,5 @@
 /**
- * How many records of each family a body holds: what is compared with `products_count` before anything is
+ * How many records of each family a body contains: compared with `products_count` before anything is
  * deleted at the service. Counts what `FindRecords.ts` finds, whether or not a record then fits its schema.
  */
 import { findRecords } from "./FindRecords.ts"

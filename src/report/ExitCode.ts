@@ -1,6 +1,6 @@
 /**
- * What a finished run answers its caller: pure. 4 wins over 3, because what a rerun can finish comes first,
- * and what needs a person will still be there afterwards.
+ * The exit code of a finished run: pure. 4 takes precedence over 3, because what a rerun can finish comes
+ * first, and what needs a person will still be there afterwards.
  */
 import { exitOf } from "../ends/EndRow.ts"
 import { pendingDeletions } from "../execution/DeleteExecutions.ts"
@@ -8,8 +8,8 @@ import { verdictOfTask } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 
 /**
- * 0: all went well. 3: some tasks need the customer or an engineer. 4: something is left that a rerun can
- * finish.
+ * 0: everything succeeded. 3: some tasks need the customer or an engineer. 4: something is left that a
+ * rerun can finish.
  */
 export type RunExitCode = ReturnType<typeof exitOf>
 
@@ -21,11 +21,11 @@ export const exitCodeOf = (run: RunState, after_export: "delete" | "keep"): RunE
   return isWhole && codes.every((code) => code === 0) ? 0 : 3
 }
 
-/** Whether something of this run is still at the service that a later run has to collect or delete. */
+/** Whether the service still has something of this run that a later run has to collect or delete. */
 export const hasLeftovers = (run: RunState, after_export: "delete" | "keep"): boolean =>
   [...run.tasks.values()].some(isOpenAtService) || (after_export === "delete" && pendingDeletions(run) > 0)
 
-/** Closed executions that stay at the service because nothing proves that all of them is here. */
+/** Closed executions that stay at the service because it is not proved that all of them is here. */
 export const keptExecutions = (run: RunState): ReadonlyArray<AttemptState> =>
   [...run.tasks.values()]
     .flatMap(({ attempts }) => attempts)

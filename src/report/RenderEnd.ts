@@ -1,14 +1,13 @@
 /**
- * One row of the table of ends as a person reads it, and as a program does: what the reason means, what
- * follows from it, and what to do next. Pure. A feature changes no exit code and is not tried by itself: its
- * task is.
+ * One row of the table of ends, for people and for programs: what the reason means, what follows from it,
+ * and what to do next. Pure. A feature changes no exit code and is not retried by itself: its task is.
  */
 import { actionNeeded, exitOf } from "../ends/EndRow.ts"
 import type { EndRow } from "../ends/EndRow.ts"
 import { isReason } from "../ends/Ends.ts"
 import { wrap } from "./TextTable.ts"
 
-/** Whether the same night tries it again. */
+/** Whether the same run tries it again. */
 export const triedAgain = ({ retry, opensBreaker }: Pick<EndRow, "retry" | "opensBreaker">): string =>
   retry ? "yes, with growing waits" : opensBreaker ? "never with the same credentials" : "no"
 
@@ -21,7 +20,7 @@ export const renderEnd = (reason: string, row: EndRow, width: number): string =>
     `${reason}: ${means}`,
     `Outcome: ${follows({ outcome, who_acts })}`,
     ...(unstarted === undefined ? [] : [`If it was never started: ${follows(unstarted)}`]),
-    ...(isOfTask ? [`Tried again in the same night: ${triedAgain(row)}`] : []),
+    ...(isOfTask ? [`Tried again in the same run: ${triedAgain(row)}`] : []),
     `Next: ${next}`,
   ]
     .map((line) => wrap(line, width, "", "  "))

@@ -1,6 +1,6 @@
 /**
- * The summary as a person reads it in the morning: what came, who has to act on what did not, and what is
- * left. Fits any terminal; without one there is neither colour nor a line break inside a sentence.
+ * The summary as a person reads it in the morning: what succeeded, who has to act on the rest, and what is
+ * left. Fits any terminal; without one, there are no colours and no line breaks inside sentences.
  */
 import { actionNeeded, outcomes } from "../ends/EndRow.ts"
 import type { Summary, Trouble } from "./Summary.ts"
@@ -8,7 +8,7 @@ import { counted } from "../foundation/Counted.ts"
 import { plain, span, wrap } from "./TextTable.ts"
 
 export interface Style {
-  /** Infinity when nobody looks. */
+  /** Infinity if the output is not a terminal. */
   readonly width: number
   readonly colour: boolean
 }
@@ -17,10 +17,10 @@ const codes = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33 } as const
 export const paint = (style: Style, colour: keyof typeof codes, text: string): string =>
   style.colour ? `\u001b[${codes[colour]}m${text}\u001b[0m` : text
 
-/** What an exit code says to whoever called. */
+/** What an exit code tells the caller. */
 export const exitMeaning: Readonly<Record<number, string>> = {
   0: "every task succeeded, or there was nothing to do",
-  3: "the run is over; some tasks need the customer or an engineer and fail again unchanged",
+  3: "the run is over; some tasks need the customer or an engineer and would fail again as they are",
   4: "something is left that a rerun can finish",
 }
 

@@ -1,7 +1,6 @@
 /**
- * What a night came to, for a person and for a program: a pure fold of a run's state. Counts, then what did
- * not succeed by who must act, then what is left at the service. Holds ids and reasons, never a value of a
- * parameter.
+ * The result of a run, for people and programs: a pure fold of its state. Counts, then what did not succeed
+ * by who must act, then what is left at the service. Contains ids and reasons, never a value of a parameter.
  */
 import type { RunId } from "../contract/Ids.ts"
 import type { Outcome, WhoActs } from "../ends/EndRow.ts"
@@ -14,7 +13,7 @@ import { cutText } from "../contract/TextBounds.ts"
 import { told } from "../messages/Catalogue.ts"
 import { counted } from "../foundation/Counted.ts"
 
-/** Tasks of one reason; `who_acts` is never `nobody` here. */
+/** Tasks with one reason; `who_acts` is never `nobody` here. */
 export interface Trouble {
   readonly who_acts: WhoActs
   readonly outcome: Outcome
@@ -24,7 +23,7 @@ export interface Trouble {
   readonly examples: ReadonlyArray<string>
   /** What the first task says beyond its reason, if anything. */
   readonly message: string | undefined
-  /** What the reason means, and what to do next: a sentence or two each. */
+  /** What the reason means, and what to do next: one or two sentences each. */
   readonly means: string
   readonly advice: string
 }
@@ -111,7 +110,7 @@ const countedBy = ({ attempts }: TaskState): number => {
   return Object.values(closed?.fact.products_count ?? {}).reduce((sum, count) => sum + Math.max(0, count), 0)
 }
 
-/** The service's own words may be of any length; `explain` and the landed bodies have more of them. */
+/** The service's own text may be of any length; `explain` and the landed bodies show more of it. */
 const reasonMax = 200
 const messageMax = 1_000
 
@@ -169,7 +168,7 @@ const deletionsOf = (tasks: ReadonlyArray<TaskState>): Summary["deletions"] => {
   return { done, pending, kept }
 }
 
-/** Tokens that end soon, were dropped, or were asked for in vain. */
+/** Tokens that expire soon, were dropped, or were requested without success. */
 const tokenWarnings = (notes: ReadonlyArray<TokenNote>): ReadonlyArray<string> => {
   const ending = notes.filter((note) => note._tag === "TokenExpiring")
   const groups = new Map<string, { readonly tag: string; readonly reason: string; readonly count: number }>()
@@ -199,7 +198,7 @@ const tokenWarnings = (notes: ReadonlyArray<TokenNote>): ReadonlyArray<string> =
   ]
 }
 
-/** Starts with a token that the service did not take; the parameters behind it were sent instead. */
+/** Starts with a token that the service refused; the parameters behind it were sent instead. */
 const refusedTokens = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<string> => {
   const refused = tasks.filter(({ attempts }) =>
     attempts.some(
@@ -212,7 +211,7 @@ const refusedTokens = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<string> =
     : [told("token-start-refused", { starts: counted(refused.length, "start") })]
 }
 
-/** What counts and records do not say alike, of executions that are kept and of those that are not. */
+/** Differences between counts and records, for executions that are kept and for those that are not. */
 const recordWarnings = (attempts: ReadonlyArray<AttemptState>): ReadonlyArray<string> => {
   const kept = attempts.filter((one) => one.kept !== undefined && !one.drained)
   const missing = kept.reduce((sum, one) => sum + shortfallOf(one.kept?.families ?? []), 0)
@@ -234,7 +233,7 @@ const recordWarnings = (attempts: ReadonlyArray<AttemptState>): ReadonlyArray<st
   ]
 }
 
-/** Tables of earlier nights that could not be published again whole. */
+/** Tables of earlier runs that could not be published again completely. */
 const gapWarnings = (without: ReadonlyArray<string>): ReadonlyArray<string> => {
   if (without.length === 0) return []
   const more = without.length > examplesMax ? ` and ${without.length - examplesMax} more` : ""
@@ -242,7 +241,7 @@ const gapWarnings = (without: ReadonlyArray<string>): ReadonlyArray<string> => {
   return [told("tables-incomplete", { runs })]
 }
 
-/** Bodies that are landed and not in the tables; the first is named. */
+/** Bodies that are landed but not in the tables; the first is named. */
 const leftOutWarnings = ({ started, published }: RunState): ReadonlyArray<string> => {
   const { left_out = [] } = published?.fact ?? {}
   const [first] = left_out

@@ -1,11 +1,11 @@
 /**
  * Text for terminals of any width and for pipes: wrapped paragraphs, aligned columns, durations. No colour
- * code and no control character of a value ever reaches the terminal from here.
+ * code or control character in a value ever reaches the terminal from here.
  */
 
 import { cutText } from "../contract/TextBounds.ts"
 
-/** A value of the service may be of any length; what is told of it in a sentence or a cell is not. */
+/** A value of the service may be of any length; the part shown in a sentence or a cell is limited. */
 const sentenceMax = 2_000
 const cellMax = 1_000
 
@@ -36,7 +36,7 @@ export const cut = (text: string, width: number): string =>
   text.length <= width ? text : width <= 1 ? text.slice(0, width) : `${text.slice(0, width - 1)}…`
 
 export interface TableOptions {
-  /** Infinity when nobody looks: a pipe gets values as they are, up to 1,000 characters. */
+  /** Infinity if the output is not a terminal: a pipe gets values as they are, up to 1,000 characters. */
   readonly width: number
   /** Columns aligned to the right, by index. */
   readonly right?: ReadonlySet<number>

@@ -1,6 +1,6 @@
 /**
- * Facts as lines that a person reads: what was decided and what happened, each with its time. Pure; every
- * fact has its sentence, and none holds a value of a parameter.
+ * Facts as lines for people: what was decided and what happened, each with its time. Pure; every fact has
+ * its sentence, and none contains a value of a parameter.
  */
 import { sourceNameOf } from "../contract/ResultsSource.ts"
 import type { AttemptDrained, Fact, Recorded } from "../ledger/Fact.ts"
@@ -20,16 +20,16 @@ const startAnswers = {
   adopted: "our own execution was found at the service and taken over",
   refused: "the service refused the start",
   not_created: "the start was turned away; nothing was created",
-  foreign: "somebody else's run is in the way",
+  foreign: "somebody else's run is still open",
   taken: "the start was answered with the id of another task's execution",
   unusable: "the start was answered, and the answer cannot be used",
   lost: "the answer to the start was lost",
 } as const
 
 const abortCauses = {
-  challenge: "the source asks for a person, and nobody answers at night",
-  max_wait: "it waited for max_wait",
-  deadline: "the deadline came",
+  challenge: "the source asks for a person, and nobody can answer at night",
+  max_wait: "max_wait was reached",
+  deadline: "the deadline passed",
 } as const
 
 const sentence = (fact: Fact): string => {
@@ -50,7 +50,7 @@ const sentence = (fact: Fact): string => {
     case "ResultsRead": {
       const { session_id, http_status, is_closed } = fact
       const state = is_closed ? "final" : "not final"
-      const said = http_status === 200 ? `read (200, ${state})` : `asked for: answered ${http_status}`
+      const said = http_status === 200 ? `read (200, ${state})` : `requested: answered ${http_status}`
       return `${sourceNameOf(fact)} of session ${session_id} ${said}${landed(fact.landed)}`
     }
     case "AnswerRefused":
@@ -68,11 +68,11 @@ const sentence = (fact: Fact): string => {
     case "CredentialReleased":
       return `login ${short(fact.fingerprint)} was released`
     case "TokenStored":
-      return `token ${fact.name} stored, for ${fact.features.join(", ")}; it ends ${dayOf(fact.expires_at)}`
+      return `token ${fact.name} stored for ${fact.features.join(", ")}; expires on ${dayOf(fact.expires_at)}`
     case "TokenExpiring":
-      return `token ${fact.name} ends ${dayOf(fact.expires_at)}`
+      return `token ${fact.name} expires on ${dayOf(fact.expires_at)}`
     case "TokenDropped":
-      return `token ${fact.name} is not used any more: ${fact.reason}`
+      return `token ${fact.name} is no longer used: ${fact.reason}`
     case "TokenRevoked":
       return `token ${fact.name} was revoked by hand`
     case "RunPublished":
@@ -84,14 +84,14 @@ const sentence = (fact: Fact): string => {
     case "RunEnded":
       return `run ended with exit code ${fact.exit_code}${fact.leftovers ? leftBehind : ""}`
     case "OutcomePublished":
-      return "the end is published"
+      return "the outcome is published"
   }
 }
 
 const proofs = {
-  counted: ": every count is met",
-  final: ": its results say that they are final",
-  unwanted: ": the job wants no results",
+  counted: ": all counted records are here",
+  final: ": its results are marked as final",
+  unwanted: ": the job asks for no results",
 } as const
 
 const proven = (proof: (typeof AttemptDrained.Type)["proof"]): string => {
@@ -103,7 +103,7 @@ const proven = (proof: (typeof AttemptDrained.Type)["proof"]): string => {
 const ofAttempt = (fact: Extract<Fact, { readonly attempt: number }>): string => {
   switch (fact._tag) {
     case "StartIntended": {
-      const what = fact.probe ? "asks again for a start whose answer was lost" : "start"
+      const what = fact.probe ? "sends a start again whose answer was lost" : "start"
       const how = maybe(", with token %", fact.token_id)
       return `${what}${how}, external id ${fact.external_execution_id}`
     }
@@ -117,7 +117,7 @@ const ofAttempt = (fact: Extract<Fact, { readonly attempt: number }>): string =>
     case "TicketDropped":
       return `the ticket was not exchanged for a token: ${fact.reason}`
     case "OrphanSuspected":
-      return "an earlier start may have run unseen (possible orphan)"
+      return "an earlier start may have run without our knowledge (possible orphan)"
     case "AttemptObserved": {
       const { status_code, status_reason, authentication_status } = fact
       return `${status_code} / ${status_reason}${maybe(", login %", authentication_status)}`
@@ -125,9 +125,9 @@ const ofAttempt = (fact: Extract<Fact, { readonly attempt: number }>): string =>
     case "AbortIntended":
       return `abort, because ${abortCauses[fact.why]}`
     case "AttemptDrained":
-      return `all that the execution held is landed${proven(fact.proof)}`
+      return `everything in the execution is landed${proven(fact.proof)}`
     case "AttemptDisowned":
-      return `execution ${fact.execution_id} shows somebody else's run; it is left alone`
+      return `execution ${fact.execution_id} belongs to somebody else's run; it was not touched`
     case "AttemptKept":
       return `kept at the service, ${fact.reason}: ${fact.message}`
     case "AttemptClosed": {
@@ -154,8 +154,7 @@ export const concerns = (fact: Fact, id: string): boolean =>
   ("execution_id" in fact && fact.execution_id === id) || ("session_id" in fact && fact.session_id === id)
 
 /**
- * Facts of the tasks that an id names: a task, a customer, an execution or a session. Empty when it names
- * none.
+ * Facts of the tasks that an id names: a task, a customer, an execution or a session. Empty if it names none.
  */
 export const factsAbout = (
   facts: ReadonlyArray<Recorded>,

@@ -1,22 +1,22 @@
 /**
- * Whether a look may be a HEAD (section 4.12) instead of a read: pure. What HEAD answers is not shown, so it
- * proves itself against a read first, stands for a few looks only, and one contradiction ends it. It never
- * says that an execution is over: whatever is not "still working" is read.
+ * Whether a poll may be a HEAD (section 4.12) instead of a read: pure. What HEAD answers is not shown, so
+ * it must first agree with a read, replaces only a few reads, and one contradiction ends its use. It never
+ * ends an execution: anything other than "still working" is read.
  */
 
-/** How far HEAD is believed in one run. `trying`: the first one is on its way, or its check is. */
+/** How far HEAD is trusted in one run. `trying`: the first one is under way, or its check is. */
 export type HeadTrial = "untried" | "trying" | "proven" | "off"
 
-/** What came of looking at one execution so far. */
+/** The results of polling one execution so far. */
 export interface LookedBefore {
-  /** The last read said that the run goes on, and named no date in the future to come back at. */
+  /** The last read said that the execution is still running, and named no future date to poll again. */
   readonly ongoing: boolean
-  /** It has waited for so long that most looks tell nothing: else a HEAD is one request more at the end. */
+  /** It has waited so long that most polls show nothing: otherwise a HEAD is one more request at the end. */
   readonly settled: boolean
   readonly headsInARow: number
 }
 
-/** A read at least at every fourth look: states pass unseen under HEAD. */
+/** A read at least every fourth poll: HEAD does not show changes of state. */
 export const headsInARowMax = 3
 
 export const mayHead = (trial: HeadTrial, before: LookedBefore): boolean =>
@@ -27,7 +27,7 @@ export const mayHead = (trial: HeadTrial, before: LookedBefore): boolean =>
 
 export const beforeHead = (trial: HeadTrial): HeadTrial => (trial === "untried" ? "trying" : trial)
 
-/** What a HEAD leaves to do: nothing, or a read at once, which then tells whether HEAD was right. */
+/** What follows a HEAD: nothing, or an immediate read, which then shows whether HEAD was right. */
 export const afterHead = (
   trial: HeadTrial,
   answer: "working" | "changed" | "unanswered",
@@ -36,10 +36,10 @@ export const afterHead = (
   return answer === "working" && trial === "proven" ? { trial, next: "rest" } : { trial, next: "read" }
 }
 
-/** A HEAD that failed, or whose read did, says nothing: the next one is tried as if it were the first. */
+/** If a HEAD failed, or its read did, it says nothing: the next one is tried as if it were the first. */
 export const afterNothing = (trial: HeadTrial): HeadTrial => (trial === "trying" ? "untried" : trial)
 
-/** A read right after a HEAD, where the service answered it: both must say the same. */
+/** A read right after a HEAD that the service answered: both must agree. */
 export const afterRead = (
   trial: HeadTrial,
   head: "working" | "changed",

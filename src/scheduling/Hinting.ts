@@ -1,7 +1,7 @@
 /**
- * What hints (events of section 6, received as webhooks) may change: pure. A hint only makes a look come
- * sooner, never more often than the job's shortest interval. Where hints have shown that they come, looks
- * without one become rare; where an execution ended without one, that is taken back.
+ * What hints (events of section 6, received as webhooks) may change: pure. A hint only makes a poll come
+ * sooner, never more often than the job's shortest interval. Once hints have been seen to arrive, polls
+ * without one become rare; if an execution ends without one, that is undone.
  */
 
 /**
@@ -10,7 +10,7 @@
 export interface HintTrust {
   /** Hints that led to news, since the last execution that ended without one. */
   readonly useful: number
-  /** How many make trust: doubled by every end that no hint announced. */
+  /** How many create trust: doubled by every end that no hint announced. */
   readonly needed: number
 }
 const neededMax = 64
@@ -19,10 +19,10 @@ export const noTrust: HintTrust = { useful: 0, needed: 1 }
 
 export const isTrusted = ({ useful, needed }: HintTrust): boolean => useful >= needed
 
-/** One look, after it. */
+/** The result of one poll. */
 export interface LookResult {
   readonly hinted: boolean
-  /** The first look at an execution: it tells something in any case, and its hint may have come too early. */
+  /** The first poll of an execution: it always shows something, and its hint may have come too early. */
   readonly first: boolean
   readonly told: "nothing" | "news" | "end"
 }
@@ -35,24 +35,24 @@ export const trustAfter = (trust: HintTrust, { hinted, first, told }: LookResult
   return trust
 }
 
-/** A date further ahead than clocks differ says nothing: it is forged, or of another clock. */
+/** A date further in the future than clocks differ means nothing: it is forged, or from another clock. */
 export const aheadMaxMs = 5 * 60_000
 
-/** Times by which the order of deliveries is told; milliseconds since the epoch. */
+/** Times that show the order of deliveries; milliseconds since the epoch. */
 export interface HintTimes {
-  /** The newest event whose look told something. */
+  /** The newest event whose poll showed something. */
   readonly confirmedAt: number
-  /** When the last look began. */
+  /** When the last poll began. */
   readonly lookedAt: number
 }
 
-/** The date of an event, where it can be one. */
+/** The date of an event, if it can be one. */
 export const plausibleDate = (dateMs: number | undefined, now: number): number | undefined =>
   dateMs === undefined || dateMs > now + aheadMaxMs ? undefined : dateMs
 
 /**
- * Section 6.1: deliveries arrive out of order, and late ones once more. An event older than the newest tells
- * nothing where the state was read after it; where it was not, it may be true, whatever the others say.
+ * Section 6.1: deliveries arrive out of order, and late ones are repeated. An event older than the newest
+ * means nothing if the state was read after it; if it was not, it may be true, whatever the others say.
  */
 export const isOutdated = (dateMs: number | undefined, { confirmedAt, lookedAt }: HintTimes): boolean =>
   dateMs !== undefined && dateMs < confirmedAt && dateMs <= lookedAt

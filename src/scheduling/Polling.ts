@@ -1,7 +1,7 @@
 /**
- * When to look at an open execution again: pure. The interval grows with the time already waited, so that a
- * short run is seen soon and a three-hour queue costs about two hundred calls; a date the service names for
- * itself is obeyed.
+ * When to poll an open execution again: pure. The interval grows with the time already waited, so that the
+ * end of a short run is seen soon and a three-hour queue costs about two hundred calls; a date that the
+ * service gives is respected.
  */
 import { Duration } from "effect"
 import type { WaitPolicy } from "../foundation/Waits.ts"
@@ -13,17 +13,17 @@ export interface PollingRules {
 
 /** An interval is this part of the time already waited, between the job's `polling.min` and `polling.max`. */
 const waitedShare = 6
-/** A look at least this often even when the service promises to be back later: its clock need not be ours. */
+/** Poll at least this often even if the service gives a later date: its clock may differ from ours. */
 export const kickWaitMax = Duration.minutes(15)
 
 /**
- * Looks where hints are trusted: rare, as nearly every one tells nothing, and still so near that an event
- * that is lost costs a night a quarter of an hour and no more.
+ * The interval of polls if hints are trusted: long, as nearly every poll shows nothing, but short enough
+ * that a lost event costs a run no more than a quarter of an hour.
  */
 export const hintedWaitMax = Duration.minutes(15)
 
 /**
- * Milliseconds until the next look.
+ * Milliseconds until the next poll.
  *
  * @param waitedMs since the execution was accepted
  * @param kickInMs until `next_kick_date` (section 2.4), where one is known
@@ -43,18 +43,18 @@ export const nextLookInMs = (
   return Math.min(kickInMs + minMs, Math.max(Duration.toMillis(kickWaitMax), maxMs))
 }
 
-/** Whether the interval has stopped growing: from here on an execution mostly is as it was. */
+/** Whether the interval has stopped growing: from here on, an execution has rarely changed. */
 export const isSettled = ({ max }: PollingRules, waitedMs: number): boolean =>
   waitedMs >= Duration.toMillis(max) * waitedShare
 
-/** Waits before a further attempt of a task: up to a fifth is taken off. */
+/** Waits before another attempt of a task: up to a fifth is taken off at random. */
 export const attemptWaits = ({ base, max }: Pick<WaitPolicy, "base" | "max">): WaitPolicy => ({
   base,
   max,
   jitter: 1 / 5,
 })
 
-/** Waits of one execution's own calls that are repeated: an abort, a ticket, a question whose it is. */
+/** Waits between repeated calls about one execution: an abort, a ticket, a check of whose it is. */
 export const lookWaits = ({ min, max }: PollingRules): WaitPolicy => ({
   base: min,
   max,

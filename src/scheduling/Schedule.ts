@@ -1,7 +1,7 @@
 /**
- * Which tasks may run together and which comes next: the conflict rules of section 4.1, the job's limits, and
- * turns between engines so that a slow one starves nobody. No clock and no effect in here: the caller brings
- * the time. A candidate is looked at again only when what stood in its way is gone.
+ * Which tasks may run together and which comes next: the conflict rules of section 4.1, the job's limits,
+ * and turns between engines so that a slow one starves no other. It has no clock and no effects: the caller
+ * passes the time. A blocked candidate is checked again only when what blocked it is gone.
  */
 import type { Access, EngineReference, TaskId } from "../contract/Ids.ts"
 import { DelayQueue } from "../foundation/DelayQueue.ts"
@@ -9,7 +9,7 @@ import { DelayQueue } from "../foundation/DelayQueue.ts"
 /** A task that wants to start an execution. */
 export interface Candidate extends Access {
   readonly task_id: TaskId
-  /** Credentials of one login are never in flight twice, whichever customers they stand for. */
+  /** One login is never in flight twice, whichever customers use it. */
   readonly fingerprint: string | undefined
 }
 
@@ -23,16 +23,16 @@ interface Line {
   /** Candidates that came back, the next one last. */
   readonly front: Array<Candidate>
   readonly rest: Array<Candidate>
-  /** Candidates of `rest` that are gone already. */
+  /** Candidates in `rest` that are already gone. */
   gone: number
 }
 
 export class Schedule {
   readonly #limits: Limits
-  /** Engines with candidates; the one that was served last stands last. */
+  /** Engines with candidates; the one that was served last comes last. */
   readonly #ready = new Map<EngineReference, Line>()
   readonly #delayed = new DelayQueue<Candidate>()
-  /** Candidates that wait for a conflict key to come free, by that key. */
+  /** Candidates that wait for a conflict key to be released, by that key. */
   readonly #parked = new Map<string, Line>()
   readonly #inFlight = new Map<TaskId, Candidate>()
   readonly #taken = new Map<string, number>()
@@ -44,7 +44,7 @@ export class Schedule {
     this.#limits = limits
   }
 
-  /** Candidates that wait here, for a slot or for their time. */
+  /** Candidates that are waiting here, for a slot or for their time. */
   get waiting(): number {
     return this.#waiting
   }
@@ -60,7 +60,7 @@ export class Schedule {
     else this.#delayed.add(candidate, notBefore)
   }
 
-  /** Counts an execution that is open already (one found in the ledger), without asking for a slot. */
+  /** Counts an execution that is already open (found in the ledger), without asking for a slot. */
   occupy(candidate: Candidate): void {
     this.#inFlight.set(candidate.task_id, candidate)
     for (const key of conflictKeys(candidate)) count(this.#taken, key, 1)
@@ -78,8 +78,8 @@ export class Schedule {
   }
 
   /**
-   * What became of this task's execution cannot be known tonight: whoever shares its customer or its login
-   * waits on, everybody else gets its slot.
+   * The state of this task's execution cannot be known in this run: tasks that share its customer or its
+   * login keep waiting, and its slot is free for others.
    */
   abandon(task_id: TaskId): void {
     const candidate = this.#inFlight.get(task_id)
@@ -88,7 +88,7 @@ export class Schedule {
     count(this.#engineCount, candidate.engine_reference, -1)
   }
 
-  /** Nothing of this engine is offered before `until`, nor before a later moment that was named already. */
+  /** No task on this engine is offered before `until`, or before a later time that was already set. */
   closeEngine(engine_reference: EngineReference, until: number): void {
     this.#engineClosedUntil.set(engine_reference, Math.max(until, this.closedUntil(engine_reference)))
   }
@@ -97,7 +97,7 @@ export class Schedule {
     return this.#engineClosedUntil.get(engine_reference) ?? 0
   }
 
-  /** Takes the next candidate that may start now and counts it as in flight; undefined when there is none. */
+  /** Takes the next candidate that may start now and counts it as in flight; undefined if there is none. */
   take(now: number): Candidate | undefined {
     for (let due = this.#delayed.takeDue(now); due !== undefined; due = this.#delayed.takeDue(now))
       this.#line(due.engine_reference).rest.push(due)
@@ -117,8 +117,8 @@ export class Schedule {
   }
 
   /**
-   * Takes away everything that still waits, for instance when the deadline has come, or only what waits for
-   * one engine.
+   * Removes everything that is still waiting, for instance at the deadline, or only what waits for one
+   * engine.
    */
   drain(engine_reference?: EngineReference): ReadonlyArray<Candidate> {
     const all: Array<Candidate> = []
@@ -141,10 +141,7 @@ export class Schedule {
     return all
   }
 
-  /**
-   * When `take` may offer something that it does not offer now, releases aside; undefined when only those can
-   * help.
-   */
+  /** When `take` may next offer a candidate without a release; undefined if only a release can help. */
   nextWake(now: number): number | undefined {
     let wake = this.#delayed.nextAt
     for (const engine of this.#ready.keys()) {
@@ -170,13 +167,13 @@ export class Schedule {
       const parked = this.#parked.get(key) ?? newLine()
       parked.rest.push(one)
       this.#parked.set(key, parked)
-      // It had been let out alone when another key came free; that key is now the next one's.
+      // It was released alone when another key became free; that key now goes to the next one.
       for (const other of conflictKeys(one)) if (other !== key) this.#unpark(other)
     }
     return undefined
   }
 
-  /** Lets out the first candidate that waits for a key, if the key is free: one is all that can start. */
+  /** Releases the first candidate that waits for a key, if the key is free: only one can start. */
   #unpark(key: string): void {
     const parked = this.#parked.get(key)
     if (parked === undefined || this.#taken.has(key)) return
@@ -188,7 +185,7 @@ export class Schedule {
 
 const newLine = (): Line => ({ front: [], rest: [], gone: 0 })
 
-/** Fewer than this are not worth moving the others for. */
+/** Fewer than this are not worth moving the others. */
 const forgottenMin = 1_000
 
 const hasNext = (line: Line): boolean => line.front.length > 0 || line.gone < line.rest.length
@@ -199,7 +196,8 @@ const shift = (line: Line): Candidate | undefined => {
   const next = line.rest[line.gone]
   if (next === undefined) return undefined
   line.gone += 1
-  // Forgets what is gone once that is the greater part, so that a line never outgrows what waits in it.
+  // Removes entries that are gone once they are the greater part, so that a line never outgrows what waits
+  // in it.
   if (line.gone * 2 > line.rest.length + forgottenMin) {
     line.rest.splice(0, line.gone)
     line.gone = 0
@@ -207,7 +205,7 @@ const shift = (line: Line): Candidate | undefined => {
   return next
 }
 
-/** Nothing that shares one of these is ever in flight twice (section 4.1). */
+/** Tasks that share one of these are never in flight together (section 4.1). */
 const conflictKeys = ({
   task_id,
   customer_id,

@@ -1,8 +1,7 @@
 /**
- * What the credential breaker remembers of a login: a keyed hash of the engine and of everything that is
- * sent to log in. Equal credentials have equal fingerprints, whichever customer they stand for; without the
- * key of the output folder nobody can test a guess against one, so it may stand in the ledger and in
- * reports.
+ * What the credential breaker remembers of a login: a keyed hash of the engine and of everything that is sent
+ * to log in. Equal credentials have equal fingerprints, whichever customer they stand for; without the key of
+ * the output folder nobody can test a guess against one, so it may stand in the ledger and in reports.
  */
 import { createHmac, createSecretKey } from "node:crypto"
 import type { KeyObject } from "node:crypto"

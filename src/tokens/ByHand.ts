@@ -1,6 +1,6 @@
 /**
  * A ticket exchanged and a token revoked by hand (sections 4.6 and 4.7), at the service and in the store:
- * nothing is stored that the service did not give, and nothing is dropped that it did not answer for.
+ * nothing is stored that the service did not return, and nothing is dropped without its answer.
  */
 import { Clock, Effect } from "effect"
 import type { Redacted } from "effect"
@@ -11,7 +11,7 @@ import { storedFact } from "./ExchangeTicket.ts"
 import { defaultTokenName, tokenKeys, tokenLifetimeMs } from "./StoredToken.ts"
 import type { OpenTokenStore } from "./TokenStore.ts"
 
-/** The login of an execution that this folder's ledger knows, as the breaker knows it. */
+/** The login of an execution in this folder's ledger, as the breaker identifies it. */
 const fingerprintOf = Effect.fnUntraced(function* (execution_id: ExecutionId) {
   const ledger = yield* Ledger
   for (const { fact } of (yield* ledger.runs).toReversed()) {
@@ -25,15 +25,15 @@ const fingerprintOf = Effect.fnUntraced(function* (execution_id: ExecutionId) {
 })
 
 const refused =
-  "the service gives one answer for every reason: unknown, wrong, used or expired ticket, login not " +
+  "the service gives the same answer for every reason: unknown, wrong, used or expired ticket, login not " +
   "accepted yet, another application, tokenization not enabled"
-const incomplete = "the service returned a token without its customer and engine, so that it cannot be stored"
-const lost = "the answer was lost twice, so that the ticket may be used up"
+const incomplete = "the service returned a token without its customer and engine, so it cannot be stored"
+const lost = "the answer was lost twice, so the ticket may be used up"
 
 /**
- * 4.6. A name that another access holds already is not taken from it: then the token is stored under its
- * default name, because it exists once and its ticket is spent. Not interrupted, so that the token of an
- * answer that came is not lost.
+ * 4.6. A name that another access already holds is not taken from it: the token is then stored under its
+ * default name, because there is only one and its ticket is used up. Not interruptible, so that a token
+ * that arrived is not lost.
  */
 export const exchangeByHand = Effect.fn("Tokens.exchangeByHand")(function* (
   store: OpenTokenStore,
@@ -78,7 +78,7 @@ export const exchangeByHand = Effect.fn("Tokens.exchangeByHand")(function* (
   return { _tag: "Stored", token } as const
 }, Effect.uninterruptible)
 
-/** 4.7. Without an answer the token stays as it is. Undefined where this service has none of that name. */
+/** 4.7. Without an answer the token stays as it is. Undefined if this service has no token with that name. */
 export const revokeByHand = Effect.fn("Tokens.revokeByHand")(function* (
   store: OpenTokenStore,
   named: string,

@@ -1,8 +1,7 @@
 /**
- * A ticket from its issue to the token that it brings (sections 2.6, 3.3 and 4.6): sealed before anything
- * else is done with the answer that held it, exchanged after AUTH_OK, and never asked for more than twice,
- * because an exchange whose answer was lost may have spent it. Whatever becomes of it, the execution itself
- * is not concerned.
+ * A ticket from its issue to its token (sections 2.6, 3.3 and 4.6): encrypted before anything else is done
+ * with the answer that contained it, exchanged after AUTH_OK, and tried at most twice, because an exchange
+ * whose answer was lost may have used it up. Whatever happens to it, the execution itself is not affected.
  */
 import { Clock, Duration, Effect } from "effect"
 import { accessOf } from "../contract/Ids.ts"
@@ -23,19 +22,19 @@ import { append } from "../ledger/Ledger.ts"
 
 /** The attempt whose start asked for a ticket. */
 export interface TicketOrder extends AttemptKeys, Access {
-  /** The login that was sent, as the breaker knows it. */
+  /** The login that was sent, as the breaker identifies it. */
   readonly fingerprint: string | undefined
   readonly polling: { readonly min: Duration.Duration; readonly max: Duration.Duration }
 }
 
 /** Exchanges that may have reached the service. */
 const exchangesMax = 2
-/** Exchanges that certainly did not; only who has no later occasion tries more than one at a time. */
+/** Exchanges that certainly did not; only a task with no later opportunity tries more than one at a time. */
 const unsentMax = 4
 
 /**
- * Keeps the ticket of an answered start. Without one, or when its answer was lost and only the execution was
- * found again, this night brings no token, and the next one asks again.
+ * Keeps the ticket of an answered start. Without a ticket, or if its answer was lost and only the execution
+ * was found again, this run gets no token, and the next one asks again.
  */
 export const keepTicket = Effect.fnUntraced(function* (
   order: TicketOrder,
@@ -56,7 +55,7 @@ export const keepTicket = Effect.fnUntraced(function* (
     yield* store.keepTicket({ execution_id, ...accessOf(order), fingerprint, features, issued_at }, ticket)
     return [issued]
   }
-  // An earlier process may have kept it and died before it could say so.
+  // An earlier process may have kept it and died before it could record that.
   if ((yield* store.pendingTicket(execution_id)) !== undefined) return [issued]
   return [dropped(order, execution_id, opened.answer === "adopted" ? "ANSWER_LOST" : "NOT_ISSUED")]
 })
@@ -75,8 +74,8 @@ export const hasTicket = Effect.fnUntraced(function* (execution_id: ExecutionId)
 })
 
 /**
- * Exchanges the ticket of an execution whose login was accepted. True while it still waits: only a last
- * occasion settles it for good.
+ * Exchanges the ticket of an execution whose login was accepted. True if it still waits: only a last
+ * opportunity settles it for good.
  */
 export const exchangeTicket = Effect.fn("ExchangeTicket.exchange")(function* (
   order: TicketOrder,
@@ -120,7 +119,7 @@ export const forgetTicket = Effect.fnUntraced(function* (order: TicketOrder, exe
   yield* letGo(order, store, execution_id, "NO_AUTH_OK")
 })
 
-/** One request; not interrupted, so that the token of an answer that came is not lost. */
+/** One request; not interruptible, so that a token that arrived is not lost. */
 const exchangeOnce = Effect.fnUntraced(function* (
   order: TicketOrder,
   store: OpenTokenStore,

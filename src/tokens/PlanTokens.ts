@@ -1,7 +1,7 @@
 /**
  * Stored tokens on their way from the store to a start: what a plan sees of them, which one a task logs in
- * with when its turn comes, and what is told of those that end. A key leaves the store only for the request
- * that needs it.
+ * with when its turn comes, and what is reported about those that expire. A key leaves the store only for
+ * the request that needs it.
  */
 import { Clock, Effect } from "effect"
 import type { Access, RunId } from "../contract/Ids.ts"
@@ -21,7 +21,7 @@ interface TokensOfPlan {
   readonly expiring: ReadonlyArray<EndingToken>
 }
 
-/** What the token store holds now: all of it, or what one task may use. */
+/** The current content of the token store: all of it, or what one task may use. */
 export const readShelf = Effect.fnUntraced(function* (store: TokenStoreState, task?: Access) {
   if (store._tag === "Closed") return closedShelf
   const now = yield* Clock.currentTimeMillis
@@ -30,8 +30,8 @@ export const readShelf = Effect.fnUntraced(function* (store: TokenStoreState, ta
 })
 
 /**
- * What a night says of tokens that end: those that log in here and end soon, for tasks that are new; those
- * whose time is over leave the store.
+ * What a run says about expiring tokens: those that log in here and expire soon, for new tasks; expired
+ * ones leave the store.
  */
 export const endTokens = Effect.fnUntraced(function* (
   { plan }: { readonly plan: TokensOfPlan },
@@ -52,7 +52,7 @@ export const endTokens = Effect.fnUntraced(function* (
   ]
 })
 
-/** A further attempt of the night uses the token that an earlier one brought. */
+/** Another attempt in the same run uses the token that an earlier one obtained. */
 export const withNewToken = <Task extends LoginOfTask>(task: Task, tokens: TokenShelf): Task => {
   const { login } = task.start
   if (login._tag === "Token" || !login.tokenized_access) return task
@@ -63,7 +63,7 @@ export const withNewToken = <Task extends LoginOfTask>(task: Task, tokens: Token
   return { ...task, features, start: { ...task.start, login: { _tag: "Token", token, parameters } } }
 }
 
-/** Undefined when the token is gone, or does not open. */
+/** Undefined if the token is gone, or cannot be decrypted. */
 export const loginOf = Effect.fnUntraced(function* (
   { start: { login } }: Pick<LoginOfTask, "start">,
   store: TokenStoreState,
@@ -74,7 +74,7 @@ export const loginOf = Effect.fnUntraced(function* (
   return { _tag: "Token", token_id: login.token.token_id, token_key } as const
 })
 
-/** The parameters that the job has beside the token that logs in: for a service that takes no such start. */
+/** The parameters that the job has besides the token: for a service that refuses such a start. */
 export const parametersBehind = ({ start: { login } }: Pick<LoginOfTask, "start">): StartLogin | undefined =>
   login._tag === "Token" && login.parameters !== undefined
     ? { _tag: "Parameters", parameters: login.parameters }

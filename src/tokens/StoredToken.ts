@@ -1,6 +1,6 @@
 /**
- * Tokens and tickets as the store keeps them (section 2.6), without what is secret in them: what plans,
- * commands and reports may see.
+ * Tokens and tickets as the store keeps them (section 2.6), without their secrets: what plans, commands and
+ * reports may see.
  */
 import type { Redacted } from "effect"
 import { accessOf } from "../contract/Ids.ts"
@@ -13,14 +13,14 @@ export interface StoredToken extends Access {
   readonly service: string
   readonly token_id: string
   readonly app_id: string | undefined
-  /** The fixed list of section 2.6: a run may ask for fewer, never for more. */
+  /** The fixed list of section 2.6: a run may request fewer, never more. */
   readonly features: ReadonlyArray<string>
   readonly locking_hash: string | undefined
-  /** The login that it was made with, as the breaker knows it; undefined when it was exchanged by hand. */
+  /** The login that it was made with, as the breaker identifies it; undefined if it was exchanged by hand. */
   readonly fingerprint: string | undefined
   readonly exchanged_at: number
   readonly expires_at: number
-  /** It is not used any more; its key is kept only where the reason leaves a doubt. */
+  /** It is no longer used; its key is kept only if the reason leaves a doubt. */
   readonly dropped: { readonly reason: string; readonly at: number } | undefined
   readonly hasKey: boolean
 }
@@ -30,14 +30,14 @@ export interface PendingTicket extends Access {
   readonly execution_id: ExecutionId
   readonly service: string
   readonly fingerprint: string | undefined
-  /** What the start asked for: the token's list, where the service does not tell it. */
+  /** What the start requested: the token's list, if the service does not return it. */
   readonly features: ReadonlyArray<string>
   readonly issued_at: number
-  /** Exchanges that were begun, each noted before its request left. */
+  /** Exchanges that were begun, each recorded before its request was sent. */
   readonly tries: number
 }
 
-/** What a fact says of a token. */
+/** What a fact says about a token. */
 export const tokenKeys = (token: Pick<StoredToken, "name" | "token_id" | keyof Access>) => ({
   name: token.name,
   token_id: token.token_id,
@@ -47,7 +47,7 @@ export const tokenKeys = (token: Pick<StoredToken, "name" | "token_id" | keyof A
 /** 2.6: the lifetime of a token, from its exchange; use does not extend it. */
 export const tokenLifetimeMs = 90 * 24 * 60 * 60_000
 
-/** The name of a token that a job keeps by itself. */
+/** The default name of a token that a job keeps. */
 export const defaultTokenName = (customer_id: CustomerId, engine_reference: EngineReference): string =>
   `${customer_id}/${engine_reference}`
 
@@ -56,11 +56,11 @@ export type NewTicket = Omit<PendingTicket, "service" | "tries">
 
 export interface TokenStoreOptions {
   readonly key: Redacted.Redacted<string>
-  /** Tokens belong to a service; those of others are seen but never used. */
+  /** Tokens belong to a service; those of others are visible but never used. */
   readonly service: string
 }
 
-/** A stored token that ends soon, or has ended, and the task that it concerns. */
+/** A stored token that expires soon, or has expired, and the task that it concerns. */
 export interface EndingToken {
   readonly task_id: TaskId
   readonly token: StoredToken

@@ -1,7 +1,7 @@
 /**
- * When a stored token is at its end: what the closed run or the refused start that it logged in for says of
- * it (sections 3.1, 3.2 and 4.12). It is dropped before its task is settled, so that no later run logs in
- * with it again.
+ * When a stored token is no longer usable: what the closed run or the refused start that it logged in for
+ * says about it (sections 3.1, 3.2 and 4.12). It is dropped before its task is settled, so that no later
+ * run logs in with it again.
  */
 import { Effect } from "effect"
 import type { Access } from "../contract/Ids.ts"
@@ -23,7 +23,7 @@ export interface TokenEnd {
 const brokenReasons: ReadonlySet<string> = new Set(["T10N_REJECTED", "T10N_EXCEPTION"])
 const loginFamilies: ReadonlySet<string> = new Set(["AUTH_ERROR", "UNHANDLED_AUTH_ERROR"])
 
-/** What the end of a run says of the token that it logged in with; undefined: it may be used again. */
+/** What the end of a run says about the token that it logged in with; if undefined, it may be used again. */
 export const tokenEndOf = ({
   status_code,
   status_reason,
@@ -37,13 +37,13 @@ export const tokenEndOf = ({
   return isLocked ? { reason: "LOCKED", keepKey: false } : undefined
 }
 
-/** The same of a start that was refused before anything ran. */
+/** The same for a start that was refused before anything ran. */
 export const tokenEndOfRefusal = (status_reason: string): TokenEnd | undefined => {
   if (brokenReasons.has(status_reason)) return { reason: status_reason, keepKey: false }
   return status_reason === "TOKEN_UNKNOWN" ? { reason: status_reason, keepKey: true } : undefined
 }
 
-/** Drops the token with that id, if it is still there; the fact comes first. */
+/** Drops the token with that id, if it still exists; the fact comes first. */
 export const dropToken = Effect.fnUntraced(function* (
   about: TaskKeys & Access,
   token_id: string,

@@ -1,7 +1,7 @@
 /**
- * Which stored token logs in for a task, and what may be asked with it (section 2.6): pure. A job that has
- * parameters too uses the token that was made with these very parameters; other parameters are a new login,
- * which the old token must not stand in for.
+ * Which stored token logs in for a task, and what may be requested with it (section 2.6): pure. A job that
+ * has parameters too uses the token that was made with exactly these parameters; other parameters are a new
+ * login, which the old token must not replace.
  */
 import type { Redacted } from "effect"
 import type { Reason } from "../ends/Ends.ts"
@@ -21,7 +21,7 @@ export type TaskLogin =
   | {
       readonly _tag: "Token"
       readonly token: StoredToken
-      /** Those that the token stands in for, where the job has them. */
+      /** Those that the token replaces, if the job has them. */
       readonly parameters?: Redacted.Redacted<Readonly<Record<string, unknown>>>
     }
 
@@ -34,14 +34,14 @@ export interface LoginOfTask extends Access {
 
 /** The token store as one plan sees it. */
 export interface TokenShelf {
-  /** False where the job has no key: it takes and gives no token. */
+  /** False if the job has no key: it neither uses nor stores tokens. */
   readonly isOpen: boolean
   /** Milliseconds since the epoch. */
   readonly now: number
   readonly named: (name: string) => StoredToken | undefined
-  /** Whether another service has a token of that name. */
+  /** Whether another service has a token with that name. */
   readonly isElsewhere: (name: string) => boolean
-  /** Tokens of a customer on an engine, the one that a job keeps by itself first, then newest first. */
+  /** Tokens of a customer on an engine: the one with the job's default name first, then newest first. */
   readonly of: (access: Access) => ReadonlyArray<StoredToken>
 }
 
@@ -79,8 +79,8 @@ const isUsable = (token: StoredToken, now: number): boolean =>
   token.hasKey && token.dropped === undefined && !isExpired(token, now)
 
 /**
- * The token that logs in instead of these parameters; `fingerprint` is undefined where they cannot be
- * resolved any more. One exchanged by hand does not say what it was made with, and is trusted.
+ * The token that logs in instead of these parameters; `fingerprint` is undefined if they can no longer be
+ * resolved. A token exchanged by hand does not say what it was made with, and is trusted.
  */
 export const keptToken = (
   shelf: TokenShelf,
@@ -108,7 +108,7 @@ export const noStore: TokenRefusal = {
 
 const newToken = "`nightjar tokens exchange` stores a new one"
 
-/** The token of that name, if it may log in here. */
+/** The token with that name, if it may log in here. */
 export const namedToken = (
   shelf: TokenShelf,
   name: string,
@@ -128,21 +128,24 @@ export const namedToken = (
     return { reason: "TOKEN_MISMATCH", message }
   }
   if (isExpired(token, shelf.now) || token.dropped?.reason === "EXPIRED")
-    return { reason: "TOKEN_EXPIRED", message: `the token ended ${dayOf(token.expires_at)}: ${newToken}` }
+    return {
+      reason: "TOKEN_EXPIRED",
+      message: `the token expired on ${dayOf(token.expires_at)}: ${newToken}`,
+    }
   if (!token.hasKey) {
     const { reason = "unknown" } = token.dropped ?? {}
-    return { reason: "TOKEN_DROPPED", message: `the token is not used any more (${reason}): ${newToken}` }
+    return { reason: "TOKEN_DROPPED", message: `the token is no longer used (${reason}): ${newToken}` }
   }
   return { token }
 }
 
-/** The login behind a token, for the breaker: the parameters it was made with, where they are known. */
+/** The login behind a token, for the breaker: the parameters it was made with, if they are known. */
 export const tokenFingerprint = (key: Uint8Array, token: StoredToken): string =>
   token.fingerprint ?? fingerprintLogin(key, token.engine_reference, { token_id: token.token_id })
 
 /**
- * What of the wanted features a token may ask for; without any wish all that it is good for, because the
- * engine's defaults could be more.
+ * Which of the wanted features may be requested with a token; if none are named, all that it covers,
+ * because the engine's defaults could be more.
  */
 export const narrowFeatures = (
   features: ReadonlyArray<JobFeature>,
@@ -159,7 +162,7 @@ export const narrowFeatures = (
 }
 
 const dayMs = 24 * 60 * 60_000
-/** From here on a plan and a night say that a token ends. */
+/** From here on, a plan and a run say that a token expires. */
 export const expiryWarningMs = 14 * dayMs
 
 export const endsSoon = (token: StoredToken, now: number): boolean =>
@@ -170,6 +173,6 @@ export const daysLeft = (token: Pick<StoredToken, "expires_at">, now: number): n
 
 export const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10)
 
-/** Tokens of this access whose time is over and that nobody dropped yet. */
+/** Expired tokens of this access that were not dropped yet. */
 export const expiredTokens = (shelf: TokenShelf, access: Access): ReadonlyArray<StoredToken> =>
   shelf.of(access).filter((token) => token.dropped === undefined && isExpired(token, shelf.now))

@@ -1,7 +1,7 @@
 /**
- * How secrets of the token store are sealed: AES-256-GCM under a key derived from the user's own key and the
- * store's salt (HKDF-SHA256), each value bound to the entry it belongs to, so that none can be moved to
- * another. What does not open says so and nothing else: no error repeats a key or a value.
+ * How secrets of the token store are encrypted: AES-256-GCM under a key derived from the user's own key and
+ * the store's salt (HKDF-SHA256), each value bound to the entry it belongs to, so that none can be moved to
+ * another. A value that does not open says only that: no error repeats a key or a value.
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto"
 import { Redacted, Schema } from "effect"
@@ -19,15 +19,15 @@ const algorithm = "aes-256-gcm"
 /** Opens and seals; the text it binds a value to must be the same both times. */
 export interface SealingKey {
   readonly seal: (value: Redacted.Redacted<string>, boundTo: string) => Uint8Array
-  /** Undefined when it does not open: another key, another entry, or a changed byte. */
+  /** Undefined if it does not open: another key, another entry, or a changed byte. */
   readonly open: (sealed: Uint8Array, boundTo: string) => Redacted.Redacted<string> | undefined
 }
 
 const hexadecimal = /^[0-9a-f]{64}$/i
-/** 32 bytes are 43 signs of base64 and one for padding; both alphabets are in use. */
+/** 32 bytes are 43 characters of base64 and one of padding; both alphabets are in use. */
 const base64 = /^[A-Za-z0-9+/_-]{43}=?$/
 
-/** The 32 bytes that a key spells, hexadecimal or base64; undefined where it spells no such key. */
+/** The 32 bytes of a key in hexadecimal or base64; undefined if it is neither. */
 export const readKey = (text: Redacted.Redacted<string>): Uint8Array | undefined => {
   const spelled = Redacted.value(text).trim()
   if (hexadecimal.test(spelled)) return Buffer.from(spelled, "hex")
@@ -38,7 +38,7 @@ export const readKey = (text: Redacted.Redacted<string>): Uint8Array | undefined
 
 export const malformedKey =
   "the key of the token store is not 32 bytes in hexadecimal or base64; " +
-  "`openssl rand -base64 32` makes one: keep it where `tokens.key` points"
+  "`openssl rand -base64 32` generates one: keep it where `tokens.key` points"
 
 export const makeSalt = (): Uint8Array => randomBytes(keyBytes)
 

@@ -1,6 +1,6 @@
 /**
  * The tables of the token store, and each read and write of them: one statement or one transaction, durable
- * on return. What is secret is sealed before it comes near a table, bound to its entry; deleted bytes are
+ * on return. Secrets are encrypted before they come near a table, bound to their entry; deleted bytes are
  * overwritten.
  */
 import { chmodSync } from "node:fs"
@@ -35,12 +35,12 @@ const tables = `
 `
 const version = 1
 
-/** Opens the store and makes it where there is none; ":memory:" is taken as SQLite takes it. */
+/** Opens the store and creates it if there is none; ":memory:" means what SQLite means by it. */
 export const openTokenDatabase = (path: string): DatabaseSync => {
   const database = new DatabaseSync(path, { timeout: 10_000 })
   try {
     if (path !== ":memory:") chmodSync(path, 0o600)
-    // A rollback journal leaves no second file behind that could hold what was dropped.
+    // A rollback journal leaves no second file behind that could contain dropped secrets.
     database.exec("PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA secure_delete = ON")
     database.exec(tables)
     return database
@@ -89,7 +89,7 @@ const ticketOf = (row: Row): PendingTicket => ({
   tries: Number(row["tries"]),
 })
 
-/** What a sealed key belongs to: in any other entry it does not open. */
+/** The entry that an encrypted key belongs to: in any other entry it does not open. */
 const tokenPlace = (token: StoredToken): string =>
   JSON.stringify([
     "token",
@@ -177,7 +177,7 @@ const accessTokens = (database: DatabaseSync, key: SealingKey, service: string) 
   const noTicket = database.prepare(deleteTicket)
   return {
     tokens: () => readTokens(database),
-    /** The keys that open; of many thousand tokens in a moment. */
+    /** The keys that open; fast even for many thousands of tokens. */
     tokenKeys: () =>
       database
         .prepare("SELECT * FROM tokens WHERE service = ? AND sealed IS NOT NULL")
@@ -257,7 +257,7 @@ const accessTickets = (database: DatabaseSync, key: SealingKey, service: string)
 
 type Dropped = NonNullable<StoredToken["dropped"]>
 
-/** What was dropped stays dropped, but a key that was kept in doubt may still go. */
+/** A dropped token stays dropped, but a key that was kept in doubt may still be deleted. */
 const dropStatement = `
   UPDATE tokens SET dropped_reason = ?, dropped_at = ?, sealed = iif(?, sealed, NULL)
     WHERE service = ? AND name = ? AND token_id = ?

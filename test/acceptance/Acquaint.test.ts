@@ -81,7 +81,7 @@ const modesIn = (folder: string): ReadonlyArray<string> =>
 
 const cases = [
   {
-    title: "has no flow API, and the job knows how each kind is read",
+    title: "has no flow API, and the job says how each kind is read",
     reading: "flow_api: absent\nresult_kinds: present\nmessages: absent_when_empty\n",
     kinds: ["account", "financial_card", "customer_information", "weather"],
     flags: [],
@@ -89,7 +89,7 @@ const cases = [
     observed: { flow_api: "absent", result_kinds: "present", messages: "absent_when_empty" },
   },
   {
-    title: "refuses its own session ids in the flow API, and takes no HEAD",
+    title: "refuses its own session ids in the flow API, and does not answer HEAD",
     reading:
       "session_id_form: uuid\nexecution_id_form: hex\nresult_kinds: present\nhead: not_allowed\ndates: naive\n",
     kinds: ["account", "financial_card", "customer_information"],
@@ -104,7 +104,7 @@ const cases = [
     },
   },
   {
-    title: "counts nothing, has a 409 of its own and writes null",
+    title: "counts nothing, has its own kind of 409 and writes null",
     reading:
       'products_count: absent\nconflict_external_id: "null"\noptionals: "null"\nerror_lists: empty\nflow_data: list\n',
     kinds: [],
@@ -158,7 +158,7 @@ describe.each(cases.map((one, index) => ({ ...one, index })))(
       if (run !== undefined) ({ place, told, afterwards, night, code } = run)
     })
 
-    it("is logged into once, and keeps the execution", () => {
+    it("is logged into once and keeps the execution", () => {
       expect({
         executions: afterwards.executions.rows.map(({ customer_id, execution_id, deleted_at }) => [
           customer_id,
@@ -174,7 +174,7 @@ describe.each(cases.map((one, index) => ({ ...one, index })))(
       })
     })
 
-    it("fits a reading, and each of its peculiarities that a run can meet is named", () => {
+    it("fits a reading, which names each of its peculiarities that a run can see", () => {
       const seen = Object.fromEntries(told.observed.map(({ key, value }) => [key, value]))
       expect({ exit_code: told.exit_code, misfits: told.misfits, seen }).toEqual({
         exit_code: 0,
@@ -183,7 +183,7 @@ describe.each(cases.map((one, index) => ({ ...one, index })))(
       })
     })
 
-    it("is written down for its owner alone, without secrets and values", () => {
+    it("is recorded for its owner only, without secrets and values", () => {
       const folder = folderOf(place)
       expect(new Set(modesIn(join(folder, "..")))).toEqual(new Set(["folder 700", "file 600"]))
       const texts = ["calls.ndjson", "report.md", "reading.yaml"].map((name) =>
@@ -197,13 +197,13 @@ describe.each(cases.map((one, index) => ({ ...one, index })))(
       )
     })
 
-    it("is imitated by the embedded service with the written reading", async () => {
+    it("behaves like the embedded service with the written reading", async () => {
       const copy = place.start(["sandbox", "--port", "0", "--reading", join(folderOf(place), "reading.yaml")])
       servers.push(copy)
       expect(JSON.parse(await copy.firstLine)).toHaveProperty("base_url")
     })
 
-    it("gives a night with the written sources everything, and nothing is deleted unread", async () => {
+    it("loses nothing in a run with the written sources, and nothing is deleted unread", async () => {
       const own = night.executions.rows.filter(({ execution_id }) => execution_id !== told.execution_id)
       const run_id = String(
         (await place.rows("SELECT max(run_id) AS id FROM runs WHERE job = 'first'"))[0]?.["id"],
@@ -240,7 +240,7 @@ describe.each(cases.map((one, index) => ({ ...one, index })))(
 )
 
 describe.concurrent("`acquaint`", () => {
-  it("never sends a rejected login again, and names whom it may run", async () => {
+  it("never sends a rejected login again, and names which customers it can run", async () => {
     const { place, job, truth } = await setUp("", [])
     place.write("job.yaml", job(undefined))
     const several = await place.nightjar("acquaint", "job.yaml")
@@ -255,12 +255,12 @@ describe.concurrent("`acquaint`", () => {
     expect(several.stderr).toContain("3 customers (c-1, c-2, c-3) [names-ambiguous]")
     expect(unknown.stderr).toContain("did you mean `c-1`?")
     expect(first.stdout).toContain(
-      "INCORRECT_CREDENTIALS: The source refused the credentials. Ask the customer for the right ones.",
+      "INCORRECT_CREDENTIALS: The source refused the credentials. Ask the customer for the correct ones.",
     )
     expect(second.stderr).toContain("c-3 on sandbox-bank:website was not started: INCORRECT_CREDENTIALS")
   })
 
-  it("deletes with `--delete`, once everything is proved to be read", async () => {
+  it("deletes with `--delete` once everything is proved to be read", async () => {
     const { place, job, truth } = await setUp("", [])
     place.write("job.yaml", job(undefined))
     const { code, stdout } = await place.nightjar("acquaint", "job.yaml", "--customer", "c-1", "--delete")
@@ -270,6 +270,6 @@ describe.concurrent("`acquaint`", () => {
       [true],
       [],
     ])
-    expect(stdout).toContain("is deleted at the service: everything in it was read.")
+    expect(stdout).toContain("was deleted at the service: everything in it was read.")
   })
 })

@@ -35,7 +35,7 @@ afterAll(async () => {
   place.remove()
 })
 
-describe.concurrent("a command that only looks", () => {
+describe.concurrent("a read-only command", () => {
   it("`plan` names tasks, what is skipped and why, and an expected duration; exit 0; nothing is started", async () => {
     const plan = (await place.json("plan", "job.yaml")) as ReadonlyArray<Record<string, unknown>>
     expect(plan).toMatchObject([
@@ -57,7 +57,7 @@ describe.concurrent("a command that only looks", () => {
     expect([fake.starts, fake.breaches]).toEqual([[], []])
   })
 
-  it("`engines list` and `engines show` tell the catalogue and a form", async () => {
+  it("`engines list` and `engines show` print the catalogue and a form", async () => {
     const [list, shown, unknown] = await Promise.all([
       place.json("engines", "list"),
       place.nightjar("engines", "show", "fake-odd:api"),
@@ -69,7 +69,7 @@ describe.concurrent("a command that only looks", () => {
     expect([unknown.code, unknown.stdout]).toEqual([2, ""])
   })
 
-  it("`doctor` looks at machine, settings, service and folder, and fails where the secret is wrong", async () => {
+  it("`doctor` checks machine, settings, service and folder, and fails if the secret is wrong", async () => {
     const [well, wrong] = await Promise.all([
       place.nightjar("doctor", "job.yaml"),
       place.start(["doctor", "job.yaml"], { NIGHTJAR_APP_SECRET: "wrong" }).ended,
@@ -128,7 +128,7 @@ describe.concurrent("a command that only looks", () => {
     )
   })
 
-  it("says plainly that there is no run yet, where one is asked for", async () => {
+  it("says that there is no run yet if one is needed", async () => {
     const asked = await Promise.all(
       [
         ["status"],
@@ -191,7 +191,7 @@ describe("`nightjar sandbox`", () => {
     }
   }
 
-  it("prints one JSON line with both addresses, under /api and /flows of one port", () => {
+  it("prints one JSON line with both URLs, /api and /flows on the same port", () => {
     expect([new URL(urls.base_url).pathname, new URL(urls.flows_url).pathname]).toEqual(["/api", "/flows"])
     expect(new URL(urls.base_url).host).toBe(new URL(urls.flows_url).host)
   })
@@ -218,7 +218,7 @@ describe("`nightjar sandbox`", () => {
       expect([401, 403]).toContain((await call("GET", "/config/engines/list", undefined, secret)).status)
   })
 
-  it("plays what `username` says: times, ends, records; HEAD answers GET's status", async () => {
+  it("does what `username` says: times, ends, records; HEAD answers with GET's status", async () => {
     const accepted = await start("queue-1+run-2+records-4")
     expect([accepted.status, accepted.body["status_reason"]]).toEqual([202, "ACCEPTED"])
     const done = await closed(accepted.body["execution_id"])

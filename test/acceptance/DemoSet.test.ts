@@ -28,7 +28,7 @@ const filesOf = (place: Workplace) =>
     .map((entry) => readFileSync(join(entry.parentPath, entry.name)))
 
 describe.concurrent("the demo set", () => {
-  it("jobs/tokens.yaml signs in with parameters on its first night and with tokens only on its second", () =>
+  it("jobs/tokens.yaml logs in with parameters in its first run and only with tokens in its second", () =>
     inPlace(async (place) => {
       const first = await place.nightjar("run", join(jobs, "tokens.yaml"), "--no-progress")
       expect({ code: first.code, said: first.stdout.includes("4 tasks: 4 succeeded") }).toEqual({
@@ -56,7 +56,7 @@ describe.concurrent("the demo set", () => {
       expect(filesOf(place).filter((bytes) => bytes.includes(password.subarray(0, -1)))).toEqual([])
     }))
 
-  it("jobs/webhooks.yaml listens, ends as without, and the service counts its deliveries", () =>
+  it("jobs/webhooks.yaml listens, ends as it does without webhooks, and the service counts its deliveries", () =>
     inPlace(async (place) => {
       const run = await place.nightjar("run", join(jobs, "webhooks.yaml"), "--webhooks", "0", "--no-progress")
       expect(run.code).toBe(3)
@@ -70,7 +70,7 @@ describe.concurrent("the demo set", () => {
       })
     }))
 
-  it("jobs/sessions.yaml executes nothing and pulls every session until it is final", () =>
+  it("jobs/sessions.yaml executes nothing and reads every session until it is final", () =>
     inPlace(async (place) => {
       const run = await place.nightjar("run", join(jobs, "sessions.yaml"), "--no-progress")
       expect({ code: run.code, said: run.stdout.includes("8 tasks: 8 succeeded") }).toEqual({

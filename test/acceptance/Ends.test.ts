@@ -38,13 +38,13 @@ afterAll(async () => {
   }
 })
 
-describe.each(kinds)("the night `%s`", (kind) => {
-  it("exits as its worst row says", () => {
+describe.each(kinds)("the run `%s`", (kind) => {
+  it("exits with the code of its worst row", () => {
     const { ended } = nightOf(kind)
     expect([ended.code, ended.stderr.match(/defect/)]).toEqual([codes[kind], null])
   })
 
-  it("tells outcome, reason, who acts and attempts of every row in `tasks`", async () => {
+  it("records outcome, reason, who acts and attempts of every row in `tasks`", async () => {
     const { place, rows } = nightOf(kind)
     const found = await place.rows(
       "SELECT customer_id, engine_reference, outcome, reason, who_acts, attempts::INT AS attempts FROM tasks",
@@ -52,7 +52,7 @@ describe.each(kinds)("the night `%s`", (kind) => {
     expect(sorted(found as ReadonlyArray<{ customer_id: string }>)).toEqual(sorted(rows.map(told)))
   })
 
-  it("tells the same in `status --json`", async () => {
+  it("prints the same in `status --json`", async () => {
     const { place, rows } = nightOf(kind)
     const status = (await place.json("status")) as { readonly tasks: ReadonlyArray<Record<string, unknown>> }
     const found = status.tasks.map(({ customer_id, outcome, reason, who_acts }) => ({
@@ -70,7 +70,7 @@ describe.each(kinds)("the night `%s`", (kind) => {
     expect(sorted(found)).toEqual(sorted(expected))
   })
 
-  it("starts exactly as often as promised, and not one request breaks the reference's manners", () => {
+  it("starts exactly as often as promised, and no request breaks a rule of the reference", () => {
     const { fake, rows } = nightOf(kind)
     const executions = (id: string) =>
       [...fake.executions, ...fake.removed].filter(({ customer_id }) => customer_id === id).length
@@ -80,7 +80,7 @@ describe.each(kinds)("the night `%s`", (kind) => {
     expect(fake.breaches).toEqual([])
   })
 
-  it("deletes every execution but those whose records are still owed", () => {
+  it("deletes every execution except those with missing records", () => {
     const { fake, rows } = nightOf(kind)
     const kept = new Set(fake.executions.map(({ customer_id }) => customer_id))
     expect([...kept].toSorted()).toEqual(
@@ -113,7 +113,7 @@ describe("somebody else's execution", () => {
 })
 
 if (all) {
-  describe("each row in a night of its own", () => {
+  describe("each row in its own run", () => {
     it.concurrent.each([...endRows, ...stormRows].map((row) => [row.id, row] as const))(
       "%s",
       async (_, row) => {

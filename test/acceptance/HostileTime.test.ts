@@ -61,7 +61,7 @@ flow_results: { wait_final: 6 seconds }`
 
 // Each waits half a minute for what never comes: they wait together.
 describe.concurrent("answers that never end", () => {
-  it("cost their own tasks, for seconds after max_wait", async () => {
+  it("affect only their own tasks, until seconds after max_wait", async () => {
     const made = await scene(
       {
         "c-1": innocent,
@@ -99,7 +99,7 @@ describe.concurrent("answers that never end", () => {
     }
   })
 
-  it("end with SIGTERM within seconds, and are taken up again", async () => {
+  it("end with SIGTERM within seconds, and are resumed", async () => {
     const hanging: { state: Script["state"] } = { state: () => silent }
     const made = await scene(
       {
@@ -134,7 +134,7 @@ const minuteAhead = () => new Date(Date.now() + 75_000).toISOString().slice(11, 
 /** A check that takes too long for every day is only there where NIGHTJAR_ACCEPTANCE=all asks for it. */
 const describeAll = process.env["NIGHTJAR_ACCEPTANCE"] === "all" ? describe : () => undefined
 describeAll("the deadline", () => {
-  it("publishes who is done while an attachment drips and a state is silent", async () => {
+  it("publishes finished tasks while an attachment stalls and a state gets no answer", async () => {
     const made = await scene(
       { "c-1": innocent, document: documents, silent: { state: () => silent }, open: { state: working } },
       quick.replace("3 seconds", "1 hour") + `\ndeadline: "${minuteAhead()}"\ntimezone: UTC`,

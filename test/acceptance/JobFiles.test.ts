@@ -94,7 +94,7 @@ describe("a broken job file", () => {
   })
 
   it.each(broken.filter(([name]) => name !== "csv"))(
-    "`%s` is told with its place and what is right",
+    "`%s` is reported with its place and what is right",
     (name, _, expected) => {
       const lines = validated.stderr
         .split("\n")
@@ -106,11 +106,11 @@ describe("a broken job file", () => {
     },
   )
 
-  it("points into the customers file where that is wrong", () => {
+  it("points into the customers file if the error is there", () => {
     expect(validated.stderr).toMatch(/^bad\.csv:1:1: .*customer_id/m)
   })
 
-  it("starts nothing: `run` and `plan` exit 2 and make no output folder", async () => {
+  it("starts nothing: `run` and `plan` exit 2 and create no output folder", async () => {
     const [run, missing, plan] = await Promise.all([
       place.nightjar("run", "many.yaml"),
       place.nightjar("run", "not-there.yaml"),
@@ -225,7 +225,7 @@ describe("a job in every form", () => {
     expect(planned.stdout + planned.stderr).not.toMatch(/csv, horse|from file|correct horse/)
   })
 
-  it("runs with the environment over the file, in the folder that the environment names", () => {
+  it("lets the environment override the file, and runs in the folder that the environment names", () => {
     expect([
       night.code,
       fake.breaches,
@@ -235,7 +235,7 @@ describe("a job in every form", () => {
     expect(night.stdout + night.stderr).not.toMatch(/csv, horse|from file|correct horse/)
   })
 
-  it("sends every login as it was meant: ids as written, values looked up, and of the form's type", () => {
+  it("sends every login as it was meant: ids as written, references resolved, values of the form's type", () => {
     const sent = Object.fromEntries(
       fake.starts.map(({ customer_id, engine_reference, parameters }) => [
         `${customer_id} ${engine_reference}`,
@@ -256,7 +256,7 @@ describe("a job in every form", () => {
     })
   })
 
-  it("sends what the job says beside the login, word for word", () => {
+  it("sends everything else in the job exactly as written", () => {
     const [start] = fake.startsOf("65e0")
     expect(start).toMatchObject({
       base_configurations: {
@@ -283,7 +283,7 @@ describe("a job in every form", () => {
   })
 })
 
-describe("what the form refuses", () => {
+describe("a login that the form refuses", () => {
   it("is never started: planned as failed, with the field named and no value shown", async () => {
     const fake = await FakeService.listen()
     place.write(

@@ -81,7 +81,7 @@ const age = ({ place }: Scene, hours: number) => {
   ledger.close()
 }
 
-describe.concurrent("a night that was killed", () => {
+describe.concurrent("a run that was killed", () => {
   const cut = async () => {
     let open = true
     const killed = await scene(
@@ -103,7 +103,7 @@ describe.concurrent("a night that was killed", () => {
     return { ...killed, reached }
   }
 
-  it("is taken up by `run`: nothing is started twice, everything is published and deleted", async () => {
+  it("is resumed by `run`: nothing is started twice, everything is published and deleted", async () => {
     const killed = await cut()
     const { place, fake } = killed
     const again = await place.nightjar("run", "job.yaml")
@@ -121,7 +121,7 @@ describe.concurrent("a night that was killed", () => {
     expect((await runsOf(killed)).length).toBe(1)
   })
 
-  it("is collected first by a night 21 hours later, which then runs its own", async () => {
+  it("is collected first by a run 21 hours later, which then starts its own tasks", async () => {
     const killed = await cut()
     age(killed, 21)
     const { place, fake } = killed
@@ -153,8 +153,8 @@ describe.concurrent("a night that was killed", () => {
   })
 })
 
-describe.concurrent("a finished night", () => {
-  it("is a no-op when run again, and is forced anew by `--new` as `.2`", async () => {
+describe.concurrent("a finished run", () => {
+  it("is a no-op when run again, and `--new` starts another run as `.2`", async () => {
     const done = await scene({ one: {}, bad: failing("FAILED", "FAILED") })
     const first = await done.place.nightjar("run", "job.yaml")
     const requests = done.fake.seen.length
@@ -232,7 +232,7 @@ describe("`rerun`", () => {
     return rows.map(({ customer_id }) => customer_id).toSorted()
   }
 
-  it("`--dry-run` names what would run again under every flag, and asks nobody for anything", async () => {
+  it("`--dry-run` names what would run again with every flag, and sends no request", async () => {
     const before = night.fake.seen.length
     const [all, failed, only, never, customer, engine, none] = await Promise.all([
       selected(),
@@ -255,7 +255,7 @@ describe("`rerun`", () => {
     expect(night.fake.seen.length - before).toBe(0)
   })
 
-  it("runs exactly that as `.2`, with its parent, and later commands mean it", async () => {
+  it("runs exactly that as `.2`, with its parent, and later commands refer to it", async () => {
     healed = true
     const again = await night.place.nightjar("rerun", "--only", "TIMEOUT")
     expect([again.code, startsOf(night)]).toEqual([0, { ok: 1, slow: 2, bad: 1, half: 1, locked: 1 }])
@@ -266,7 +266,7 @@ describe("`rerun`", () => {
     expect([status.code, status.stdout.includes("BLOCKED_USER")]).toEqual([0, true])
   })
 
-  it("never sends a rejected login again unchanged, not even when it is asked for", async () => {
+  it("never sends a rejected login again unchanged, even on request", async () => {
     const first = String((await runsOf(night))[0]?.["run_id"])
     const refused = await night.place.nightjar("rerun", first, "--customer", "locked")
     expect([refused.code, night.fake.startsOf("locked").length]).toEqual([3, 1])
@@ -291,7 +291,7 @@ describe("`rerun`", () => {
 })
 
 describe.concurrent("one output folder", () => {
-  it("serves one process: a second exits 5 without a request; an interrupt saves, and `run` resumes", async () => {
+  it("serves one process: a second one exits 5 without a request; an interrupt saves the state, and `run` resumes", async () => {
     let open = true
     const shared = await scene(
       { slow: { state: (execution) => (open ? working(execution) : undefined) } },
@@ -315,7 +315,7 @@ describe.concurrent("one output folder", () => {
 })
 
 describe.concurrent("a service that cannot be used", () => {
-  slowly("exits 6 where it forbids the secret; nothing is started, and none is told", async () => {
+  slowly("exits 6 if it forbids the secret; nothing is started, and no secret is shown", async () => {
     const refusing = await scene({ one: {} })
     refusing.fake.listReply = { status: 403, body: { detail: "no" } }
     const { code, stderr } = await refusing.place.nightjar("run", "job.yaml")
@@ -323,7 +323,7 @@ describe.concurrent("a service that cannot be used", () => {
     expect(stderr).not.toContain("fake-secret-1")
   })
 
-  it("exits 6 where the secret is wrong or nothing listens", async () => {
+  it("exits 6 if the secret is wrong or nothing listens", async () => {
     const wrong = await scene({ one: {} })
     const { code } = await wrong.place.start(["run", "job.yaml"], { FAKE_SECRET: "not it" }).ended
     expect([code, wrong.fake.starts]).toEqual([6, []])
@@ -331,13 +331,13 @@ describe.concurrent("a service that cannot be used", () => {
     expect((await wrong.place.nightjar("run", "job.yaml")).code).toBe(6)
   })
 
-  it("exits 2 before any request where the secret's reference leads nowhere", async () => {
+  it("exits 2 before any request if the secret's reference cannot be resolved", async () => {
     const unset = await scene({ one: {} }, { secret: "env:NOT_SET" })
     const { code, stderr } = await unset.place.nightjar("run", "job.yaml")
     expect([code, unset.fake.seen, stderr.includes("NOT_SET")]).toEqual([2, [], true])
   })
 
-  it("never follows a redirect with the secret, and sends it to the configured origins only", async () => {
+  it("never follows a redirect with the secret, and sends it only to the configured origins", async () => {
     const heard: Array<string> = []
     const elsewhere = createServer((request, response) => {
       heard.push(`${request.method} ${request.url}`)
@@ -354,7 +354,7 @@ describe.concurrent("a service that cannot be used", () => {
 })
 
 describe.concurrent("several jobs in one command", () => {
-  it("each has its night; 4 wins over 3; a broken file stops them all before anything starts", async () => {
+  it("each has its own run; 4 takes precedence over 3; a broken file stops them all before anything starts", async () => {
     const both = await scene({ bad: failing("FAILED", "FAILED") }, { name: "first" })
     const { fake, place } = both
     fake.scripts.set("away", { start: () => ({ status: 503 }) })
@@ -376,7 +376,7 @@ describe.concurrent("several jobs in one command", () => {
   })
 })
 
-describe.concurrent("what a job may say", () => {
+describe.concurrent("a job's settings", () => {
   it("`after_export: keep` deletes nothing and still succeeds; `share: group` opens the published part", async () => {
     const slow: Script = { state: (execution) => (execution.looks < 2 ? working(execution) : undefined) }
     const kept = await scene(
@@ -399,7 +399,7 @@ describe.concurrent("what a job may say", () => {
     expect([...new Set(parquet.map((path) => mode(`tables/${path}`)))]).toEqual(["640"])
   })
 
-  it("a job of sessions alone pulls them, executes nothing, and knows no engine", async () => {
+  it("a job with only sessions reads them, executes nothing, and names no engine", async () => {
     const sessions = await scene({}, { name: "sessions" })
     const { fake, place } = sessions
     const ids = ["65f0c0ffee65f0c0ffee65f0", "65e000000000000000000000", "65f0c0ffee65f0c0ffee65f2"] as const
@@ -440,7 +440,7 @@ describe.concurrent("what a job may say", () => {
   })
 
   slowly(
-    "a deadline ends the night: open executions are aborted, waiting ones not started",
+    "a deadline ends the run: open executions are aborted, waiting ones are not started",
     async () => {
       const at = new Date(Date.now() + 90_000)
       const time = `${String(at.getHours()).padStart(2, "0")}:${String(at.getMinutes()).padStart(2, "0")}`
@@ -460,9 +460,12 @@ describe.concurrent("what a job may say", () => {
     120_000,
   )
 
-  slowly("a HTML page instead of the catalogue is exit 6, and instead of an engine no defect", async () => {
-    const odd = await scene({ one: {} })
-    odd.fake.listReply = { ...html, status: 200 }
-    expect((await odd.place.nightjar("run", "job.yaml")).code).toBe(6)
-  })
+  slowly(
+    "an HTML page instead of the catalogue is exit 6, and instead of an engine not a defect",
+    async () => {
+      const odd = await scene({ one: {} })
+      odd.fake.listReply = { ...html, status: 200 }
+      expect((await odd.place.nightjar("run", "job.yaml")).code).toBe(6)
+    },
+  )
 })

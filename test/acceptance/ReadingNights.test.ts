@@ -75,7 +75,7 @@ const nightOf = async (seed: number) => {
   return { code, stderr, problems: JSON.parse(verified.stdout) as unknown, truth, deleted }
 }
 
-describe("a night under a reading of the reference that is drawn", () => {
+describe("a run under a random reading of the reference", () => {
   it.concurrent.each(seeds)("from seed %i breaks no rule and deletes nothing unread", async (seed) => {
     const { code, stderr, problems, truth, deleted } = await nightOf(seed)
     const unread = truth.executions.rows.filter(

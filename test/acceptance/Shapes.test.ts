@@ -171,8 +171,8 @@ afterAll(async () => {
   place.remove()
 })
 
-describe("a night of odd shapes", () => {
-  it("keeps only what was counted and did not come: oddness costs no task, and no request breaks the manners", async () => {
+describe("a run with odd shapes", () => {
+  it("keeps only what was counted but did not arrive: odd shapes affect no task, and no request breaks a rule", async () => {
     expect([night.code, fake.breaches]).toEqual([3, []])
     const kept = await place.rows("SELECT execution_id FROM executions WHERE customer_id = 'counted'")
     expect(fake.executions.map(({ execution_id }) => ({ execution_id }))).toEqual(kept)
@@ -186,7 +186,7 @@ describe("a night of odd shapes", () => {
     expect(rows).toEqual(expected.toSorted((a, b) => (a.session_id < b.session_id ? -1 : 1)))
   })
 
-  it("puts records and their children into their tables, wherever `data` holds them", async () => {
+  it("puts records and their children into their tables, wherever they are in `data`", async () => {
     const one = async (sql: string) => Object.values((await place.rows(sql))[0] ?? {})
     expect(
       await one(
@@ -238,7 +238,7 @@ describe("a night of odd shapes", () => {
     ])
   })
 
-  it("keeps what an execution's state says, by its own names", async () => {
+  it("keeps what an execution's state says, under its own names", async () => {
     const [row] = await place.rows(
       `SELECT attempt::INT AS attempt, status_code, authentication_status, end_hook, execution_time, auth_origin,
          locking_hash, deleted_at IS NOT NULL AS deleted, extra::VARCHAR AS extra
@@ -291,7 +291,7 @@ describe("a night of odd shapes", () => {
     ])
   })
 
-  it("keeps sessions and consents, with status and cursor wherever they stand", async () => {
+  it("keeps sessions and consents, with status and cursor wherever they are", async () => {
     expect(
       await place.rows(
         `SELECT s.cursor, s.is_closed, c.accepted_features, c.user_ip, d.document_id, d.version
@@ -309,7 +309,7 @@ describe("a night of odd shapes", () => {
     ])
   })
 
-  it("downloads documents by harmless ids only, each in a row with its status", async () => {
+  it("downloads documents only by harmless ids, each in a row with its status", async () => {
     const rows = await place.rows(
       "SELECT attachment_id, status, path, media_type FROM attachments ORDER BY 1",
     )
@@ -328,7 +328,7 @@ describe("a night of odd shapes", () => {
     ])
   })
 
-  it("warns of more than was counted, and changes no outcome for it; fewer is short", async () => {
+  it("warns if there are more records than counted, without changing an outcome; fewer are short", async () => {
     const rows = await place.rows(
       "SELECT outcome, reason, list(customer_id) AS who FROM tasks WHERE outcome <> 'succeeded' GROUP BY ALL",
     )
@@ -339,7 +339,7 @@ describe("a night of odd shapes", () => {
     )
     expect(summary).toMatchObject({
       warnings: expect.arrayContaining([
-        "1 execution kept at the service: not all records are known to be here; " +
+        "1 execution kept at the service: not all of their records are known to be here; " +
           "4 counted records not returned [executions-kept]",
         expect.stringMatching(/^\d+ executions returned \d+ records more than counted \[records-surplus\]$/),
       ]),
@@ -364,7 +364,7 @@ describe("a night of odd shapes", () => {
 })
 
 describe("the tables", () => {
-  it("are all there, with every promised column, `run_id` in each, and comments on all", async () => {
+  it("all exist, with every promised column, `run_id` in each, and comments on all", async () => {
     const columns = await place.rows(
       "SELECT table_name, column_name, data_type, comment FROM duckdb_columns() WHERE NOT internal",
     )
@@ -420,7 +420,7 @@ describe("the tables", () => {
     ])
   })
 
-  it("have a view of the newest of each record table", async () => {
+  it("have a view of the newest records for each record table", async () => {
     const views = (await place.rows("SELECT view_name AS v FROM duckdb_views() WHERE NOT internal")).map(
       ({ v }) => v,
     )
@@ -441,7 +441,7 @@ describe("the tables", () => {
     ])
   })
 
-  it("are there as Parquet too, by run date, with the same rows", async () => {
+  it("exist as Parquet too, by run date, with the same rows", async () => {
     const glob = join(place.output, "tables/customer_profiles/run_date=*/*.parquet")
     const [counts] = await place.rows(
       `SELECT (SELECT count(*) FROM read_parquet('${glob}'))::INT AS parquet,
@@ -451,7 +451,7 @@ describe("the tables", () => {
     expect(counts).toEqual({ parquet: counts?.["tables"], tables: counts?.["tables"], zstd: true })
   })
 
-  it("tell the run, its deletions and its coverage", async () => {
+  it("contain the run, its deletions and its coverage", async () => {
     const [run] = await place.rows(
       "SELECT run_id, job, status, tasks::INT AS tasks, succeeded::INT AS succeeded, exit_code::INT AS exit_code FROM runs",
     )
@@ -487,7 +487,7 @@ describe("the files", () => {
     expect(modes).toEqual([])
   })
 
-  it("are where they were promised, and nothing is named after an id", async () => {
+  it("are where they should be, and nothing is named after an id", async () => {
     const [run] = await place.rows("SELECT run_id FROM runs")
     const run_id = String(run?.["run_id"])
     const names = readdirSync(place.output, { recursive: true, encoding: "utf8" })
@@ -507,7 +507,7 @@ describe("the files", () => {
 
 describe("`query`", () => {
   const sql = "SELECT customer_id, attempts FROM tasks WHERE customer_id IN ('full', 'none') ORDER BY 1"
-  it("answers in every format", async () => {
+  it("prints every format", async () => {
     const [table, csv, json, arrow, parquet] = await Promise.all(
       ["table", "csv", "json", "arrow", "parquet"].map((format) =>
         place.nightjar("query", sql, "--format", format),
@@ -526,7 +526,7 @@ describe("`query`", () => {
     expect(parquet?.stdout).toMatch(/^PAR1[\s\S]*PAR1$/)
   })
 
-  it("only reads, and answers 2 on wrong SQL", async () => {
+  it("only reads, and exits 2 on wrong SQL", async () => {
     const [write, wrong] = await Promise.all([
       place.nightjar("query", "DELETE FROM tasks"),
       place.nightjar("query", "SELEC 1"),
@@ -536,8 +536,8 @@ describe("`query`", () => {
   })
 })
 
-describe("after the night", () => {
-  it("`verify` agrees, `tables` names every table, `explain` knows every kind of id", async () => {
+describe("after the run", () => {
+  it("`verify` finds no problem, `tables` names every table, `explain` knows every kind of id", async () => {
     const ids = ["full", "exec-full-fake-bank-website-1", `s/1/${oddIds[1]}`, oddIds[3] ?? ""]
     const [verify, tables, nobody, ...explained] = await Promise.all([
       place.nightjar("verify"),
@@ -552,7 +552,7 @@ describe("after the night", () => {
     expect(nobody.code).toBe(2)
   })
 
-  it("a second `run` starts nothing, asks for nothing and answers with the same exit code", async () => {
+  it("a second `run` starts nothing, sends no request and returns the same exit code", async () => {
     const before = fake.seen.length
     const again = await place.nightjar("run", "job.yaml")
     expect([again.code, fake.seen.length - before]).toEqual([3, 0])

@@ -14,14 +14,14 @@ const found = (...written: ReadonlyArray<Written>) =>
   ])
 
 describe("an answer", () => {
-  it("that fits says nothing, whatever optional fields it lacks or holds as null", () => {
+  it("that fits has no findings, whatever optional fields it lacks or has as null", () => {
     const { external_execution_id: _, locking_hash: __, ...lean } = closedState
     expect(found(["state", 200, closedState], ["state", 202, lean], ["poll", 200], ["abort", 204])).toEqual(
       [],
     )
   })
 
-  it("is told with every field that is missing, of another type or outside of its enumeration", () => {
+  it("is reported with every field that is missing, of another type or outside its enumeration", () => {
     const { app_id: _, ...rest } = closedState
     const strange = {
       ...rest,
@@ -34,10 +34,10 @@ describe("an answer", () => {
     }
     expect(found(["state", 200, strange])).toEqual([
       ["missing", "readExecution 200", "`app_id` is missing"],
-      ["value", "readExecution 200", "`auth_origin` is a text of 19, which the reference does not list"],
+      ["value", "readExecution 200", "`auth_origin` is a string of 19, which the reference does not list"],
       ["value", "readExecution 200", "`status_code` is DONE, which the reference does not list"],
-      ["type", "readExecution 200", "`is_closed` is a text; the reference says true or false"],
-      ["type", "readExecution 200", "`products_count.*` is a text; the reference says a whole number"],
+      ["type", "readExecution 200", "`is_closed` is a string; the reference says true or false"],
+      ["type", "readExecution 200", "`products_count.*` is a string; the reference says a whole number"],
       ["type", "readExecution 200", "`warnings_count` is a number; the reference says a whole number"],
       ["missing", "readExecution 200", "`features[].status_reason` is missing"],
       [
@@ -48,7 +48,7 @@ describe("an answer", () => {
     ])
   })
 
-  it("is told with what the reference does not name: fields, statuses, bodies that are no JSON", () => {
+  it("is reported with what the reference does not name: fields, statuses, bodies that are not JSON", () => {
     expect(
       found(
         ["state", 200, { ...closedState, region: "north", "Ana 12345678Z": 1 }],
@@ -58,7 +58,7 @@ describe("an answer", () => {
         ["GET /elsewhere", 200, {}],
       ),
     ).toEqual([
-      ["unknown", "readExecution 200", "`region`: a text"],
+      ["unknown", "readExecution 200", "`region`: a string"],
       ["unknown", "readExecution 200", "`<key>`: a whole number"],
       ["status", "readExecution 418", "answered 418, which the reference does not list for it"],
       ["body", "readFlowResults 404", "answered 404 with no JSON in the body"],
@@ -67,7 +67,7 @@ describe("an answer", () => {
     ])
   })
 
-  it("is told once however often it came, with the first calls that showed it", () => {
+  it("is reported once however often it came, with the first calls that showed it", () => {
     const odd = { ...closedState, region: "north" }
     const findings = compareCalls(
       calls(["state", 200, odd], ["state", 200, odd], ["state", 200, odd], ["state", 200, odd]),

@@ -37,12 +37,12 @@ const files = (picture: ReturnType<typeof judged>) =>
 const isWhole = ({ proof }: ReturnType<typeof judged>) => proof.isWhole
 
 describe("results sources that fit", () => {
-  it("are the built-in ones where they bring everything", () => {
+  it("are the built-in ones if they return everything", () => {
     const picture = judged([closed, results(two)])
     expect([isWhole(picture), files(picture), picture.misfits]).toEqual([true, {}, []])
   })
 
-  it("are without the flow API where it is absent, forbidden or refuses the session ids", () => {
+  it("do not include the flow API if it is absent, forbidden or refuses the session ids", () => {
     for (const refusal of [
       noFlows,
       ["results", 403, {}],
@@ -57,7 +57,7 @@ describe("results sources that fit", () => {
     }
   })
 
-  it("keep the flow API where a 404 says only that there is no session", () => {
+  it("keep the flow API if a 404 only says that there is no session", () => {
     const picture = judged([closed, ["results", 404, { detail: "no session" }]])
     expect([isWhole(picture), files(picture), missingFamilies(picture.proof)]).toEqual([
       false,
@@ -74,14 +74,14 @@ describe("results sources that fit", () => {
     ])
   })
 
-  it("count by product where records meet the counts only so", () => {
+  it("count by product if records match the counts only that way", () => {
     const counts = { ...closedState, products_count: { "work@income": 2 } }
     expect(files(judged([["state", 200, counts], results(two)]))).toEqual({
       flow_results: [{ counts: "product" }, undefined],
     })
   })
 
-  it("delete without a count only once an engineer has said so", () => {
+  it("delete without a count only if an engineer has allowed it", () => {
     const asked = judged([uncounted, results(two)])
     const accepted = judged([uncounted, results(two)], { acceptUncounted: true })
     expect([isWhole(asked), files(asked), asked.decisions.length]).toEqual([
@@ -96,7 +96,7 @@ describe("results sources that fit", () => {
     ])
   })
 
-  it("are never taken at their word where they cannot bring everything", () => {
+  it("are never trusted to be complete if they cannot return everything", () => {
     const picture = judged([uncounted, noFlows, ["profile", 200, { data: two }]], { acceptUncounted: true })
     expect([isWhole(picture), files(picture), picture.decisions]).toEqual([
       false,
@@ -105,31 +105,31 @@ describe("results sources that fit", () => {
     ])
   })
 
-  it("take an answer that never says that it is final for partial, until an engineer decides", () => {
+  it("treat an answer that never says that it is final as partial, until an engineer decides", () => {
     const picture = judged([closed, results(two, {})])
     expect([isWhole(picture), files(picture)]).toEqual([false, { flow_results: [null, "final: always"] }])
   })
 
-  it("are not concluded from answers that pass", () => {
+  it("are not derived from temporary answers", () => {
     const picture = judged([closed, results(two), ["results", 429, {}], ["results", 504, {}]])
     expect([isWhole(picture), files(picture)]).toEqual([true, {}])
   })
 })
 
 describe("what does not fit", () => {
-  it("is no deviation that an observed reading explains", () => {
+  it("does not include a deviation that an observed reading explains", () => {
     expect(judged([uncounted, noFlows, ["poll", 405]]).misfits).toEqual([])
     expect(judged([["state", 200, { ...closedState, products_count: null }]]).misfits).toEqual([])
   })
 
-  it("is a deviation that none explains, and a second start that was not refused", () => {
+  it("is a deviation that no reading explains, and a second start that was not refused", () => {
     const again: Written = ["start", 202, { ...closedState }, { probe: true }]
     const stopped: Written = ["abort", 204, undefined, { probe: true }]
     const broken: Written = ["state", 200, { ...closedState, is_closed: "yes" }]
     expect(judged([again, stopped, broken]).misfits.map(({ says }) => says)).toEqual([
-      "the same start, sent again while the first was open, was not refused with 409; the further execution " +
-        "was stopped (answer: 204)",
-      "`is_closed` is a text; the reference says true or false",
+      "the same start, sent again while its execution was open, was not refused with 409; " +
+        "the second execution was stopped (answer: 204)",
+      "`is_closed` is a string; the reference says true or false",
     ])
   })
 })
@@ -153,12 +153,12 @@ describe("the report", () => {
     const narrow = renderSections(sections, 60).split("\n")
     expect(narrow.filter((line) => line.length > 60)).toEqual([])
     expect(renderSections(sections, Number.POSITIVE_INFINITY)).toContain(
-      "Ended as partial, RECORDS_UNREACHABLE, with the results sources that the job has now, after 1 min 1 s and " +
+      "Ended as partial, RECORDS_UNREACHABLE, with the job's current results sources, after 1 min 1 s and " +
         "3 recorded calls.\n  2 records counted, and all of them can be read.",
     )
   })
 
-  it("holds no mark-up of a service as Markdown", () => {
+  it("contains no Markdown mark-up from a service", () => {
     const [call] = calls(["state", 200, { ...closedState, status_code: "<b>x</b>" }])
     const sections = reportSections(
       about,

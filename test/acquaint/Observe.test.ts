@@ -96,8 +96,8 @@ const cases: ReadonlyArray<Case> = [
   ["head", "not_allowed", ["poll", 405]],
 ]
 
-describe("observing", () => {
-  it("knows every key of a reading and no other, and no value that a reading does not have", () => {
+describe("an observation", () => {
+  it("covers every key of a reading and no other, and no value that a reading does not have", () => {
     expect([...observableKeys].toSorted()).toEqual(readingChoices.map(({ key }) => key).toSorted())
     const known = new Map(readingChoices.map(({ key, values }) => [key, values]))
     expect(
@@ -113,7 +113,7 @@ describe("observing", () => {
     },
   )
 
-  it("names a key that changes, and takes its word for nothing", () => {
+  it("names a key that changes, and concludes nothing from it", () => {
     const { observed, changing } = observeReading(
       calls(closed, state({ date_created: "2026-11-22T01:00:00" })),
     )

@@ -55,7 +55,7 @@ const careless = (stateStatus: number) =>
   )
 
 describe("a recorded call", () => {
-  it.effect("passes as it is, and is written down with what its reader read", () =>
+  it.effect("passes unchanged, and is recorded with what its reader read", () =>
     Effect.gen(function* () {
       const { client, asked } = service(() => ({ status: 404, body: { detail: "no" } }))
       const { calls, through } = recorder(false)
@@ -97,7 +97,7 @@ describe("a recorded call", () => {
 })
 
 describe("a second start", () => {
-  it.effect("is not sent unless it is asked for", () =>
+  it.effect("is not sent unless requested", () =>
     Effect.gen(function* () {
       const { client, asked } = careless(202)
       yield* recorder(false).through(client).execute(start)
@@ -105,7 +105,7 @@ describe("a second start", () => {
     }),
   )
 
-  it.effect("is not sent where the first run is over already, or cannot be read", () =>
+  it.effect("is not sent if the first execution is already over or cannot be read", () =>
     Effect.gen(function* () {
       for (const status of [200, 404, 503]) {
         const { client, asked } = careless(status)
@@ -115,7 +115,7 @@ describe("a second start", () => {
     }),
   )
 
-  it.effect("is the same one, once, and its answer does not reach the caller", () =>
+  it.effect("is the same one, sent once, and its answer does not reach the caller", () =>
     Effect.gen(function* () {
       const { client, asked } = service((name, nth) =>
         name !== started
@@ -145,7 +145,7 @@ describe("a second start", () => {
     }),
   )
 
-  it.effect("that a service takes for a new run is stopped at once", () =>
+  it.effect("that a service accepts as a new run is aborted at once", () =>
     Effect.gen(function* () {
       const { client, asked } = careless(202)
       yield* recorder(true).through(client).execute(start)

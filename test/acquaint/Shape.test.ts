@@ -7,7 +7,7 @@ import { shapeOf } from "../../src/acquaint/Shape.ts"
 import { calls, closedState, execution_id, salary } from "./calling.ts"
 
 describe("the shape of a body", () => {
-  it("keeps keys, kinds, forms of ids and values that the reference lists", () => {
+  it("shows keys, kinds, forms of ids and values that the reference lists", () => {
     const {
       features,
       products_count,
@@ -40,7 +40,7 @@ describe("the shape of a body", () => {
     })
   })
 
-  it("has of a record only its product and its sub-family, even where a value is a word of the reference", () => {
+  it("shows only a record's product and sub-family, even if a value is a word of the reference", () => {
     const record = {
       ...salary,
       married: true,
@@ -66,7 +66,7 @@ describe("the shape of a body", () => {
     })
   })
 
-  it("has no key that could be a number or an address of somebody, and ends somewhere", () => {
+  it("shows no key that could be somebody's number or address, and is limited in size", () => {
     const deep = Array.from({ length: 40 }).reduce<unknown>((inner) => ({ inner }), 1)
     const many = Object.fromEntries(Array.from({ length: 90 }, (_, index) => [`k${index}`, 1]))
     const text = JSON.stringify(

@@ -9,14 +9,14 @@ const bodies = attackForms.map((_, seed) => attackBody(seed, 5))
 const wholes = bodies.map(({ pieces }) => Buffer.concat([...pieces()]))
 
 describe("a body of an attack", () => {
-  it("is as long as it says, the same for the same seed, and of every form in turn", () => {
+  it("is as long as it says, the same for the same seed, and takes every form in turn", () => {
     expect(wholes.map(({ length }) => length)).toEqual(bodies.map(({ bytes }) => bytes))
     const again = attackBody(8, 5).pieces()
     expect(wholes[8]?.equals(Buffer.concat([...again]))).toBe(true)
     expect(bodies.map(({ name }) => name)).toEqual(attackForms.map(({ name }) => name))
   })
 
-  it("is JSON where its form means to be read", () => {
+  it("is JSON if its form is meant to be read", () => {
     for (const [index, { name }] of bodies.entries()) {
       const whole = wholes[index] ?? Buffer.of()
       if (name === "levels" || measureBody(whole).broken !== undefined) continue
@@ -26,8 +26,8 @@ describe("a body of an attack", () => {
 })
 
 // A night in processes of its own takes its time on a busy machine; what is judged is memory and tables.
-describe("a night under attack", () => {
-  it("stays within its memory, publishes everybody else whole and deletes nothing [promise 11]", async () => {
+describe("a run under attack", () => {
+  it("stays within its memory, publishes all other tasks completely and deletes nothing [promise 11]", async () => {
     const end = await attackNight({ attackers: 3, megabytes: 20, seed: 8 })
     expect(end.complaints).toEqual([])
     expect([end.innocentsWhole, end.attackersDeleted, end.reasons]).toEqual([

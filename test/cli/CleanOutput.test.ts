@@ -29,7 +29,7 @@ const shownBy = <A, E>(work: Effect.Effect<A, E, Stdio.Stdio>) =>
     return shown.join("")
   })
 
-describe("what commands show", () => {
+describe("the output of commands", () => {
   it.effect("holds no secret, as text or as JSON, in values or in keys", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* shownBy(say(`a ${secret}`)), "a [blanked]\n")
@@ -41,7 +41,7 @@ describe("what commands show", () => {
     }),
   )
 
-  it("ends without one, with or without a stack", () => {
+  it("contains none at the end either, with or without a stack trace", () => {
     processSecrets.hold(secret, "process")
     const exit = Exit.fail(refuse("output-not-a-folder", { output: secret }))
     assert.strictEqual(
@@ -55,7 +55,7 @@ describe("what commands show", () => {
   })
 })
 
-describe("a line of the night's log", () => {
+describe("a line of the run's log", () => {
   it.effect("holds no secret, whatever the fact says", () =>
     Effect.gen(function* () {
       const logged = NightLog.layer(folder, "none").pipe(

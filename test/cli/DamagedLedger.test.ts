@@ -63,13 +63,13 @@ describe("a ledger that is", () => {
       const folder = damaged(damage)
       for (const command of commands.filter(([name]) => name !== "credentials")) {
         const { status, stderr } = nightjar(folder, ...command)
-        expect([command[0], status, stderr.includes("a defect of the program")]).toEqual([
+        expect([command[0], status, stderr.includes("a defect in the program")]).toEqual([
           command[0],
           2,
           false,
         ])
         expect(stderr).toMatch(
-          /^nightjar: the ledger is damaged: .*\nNothing more was started.*Put a copy of ledger/,
+          /^nightjar: the ledger is damaged: .*\nNothing more was started.*Restore a copy of ledger/,
         )
       }
       const verified = nightjar(folder, "verify", "--json")
@@ -79,7 +79,7 @@ describe("a ledger that is", () => {
           {
             where: "ledger.sqlite",
             id: "facts-damaged",
-            next: "Put a copy of it back: it exists nowhere else.",
+            next: "Restore a copy of it: it exists nowhere else.",
           },
         ],
       ])
@@ -90,7 +90,7 @@ describe("a ledger that is", () => {
     120_000,
   )
 
-  it("missing beside what was landed is refused by every command, and no new one is made", () => {
+  it("missing beside landed bodies is refused by every command, and no new one is created", () => {
     const folder = damaged((path) => rmSync(path))
     for (const command of [...commands, ["verify"], ["plan", job]]) {
       const { status, stderr } = nightjar(folder, ...command)
@@ -104,7 +104,7 @@ describe("a ledger that is", () => {
     expect(nightjar(folder, "verify").stdout).toBe("Files, ledger and tables agree.\n")
   }, 120_000)
 
-  it("whole, with a marker that is not: told, and mended by the repair", () => {
+  it("whole, but has a damaged marker, is reported and repaired", () => {
     const folder = damaged((path) => writeFileSync(join(path, "../.nightjar"), "x"))
     expect(nightjar(folder, "doctor").stdout).toMatch(
       /failed +files and tables +\.nightjar: the marker file was changed \[folder-disagrees\]/,

@@ -34,18 +34,18 @@ const unseen = [
 ].slice(1)
 
 describe("exit codes", () => {
-  it("what a rerun can finish comes before what people must do", () => {
+  it("what a rerun can finish takes precedence over what people must do", () => {
     expect([[0, 0], [0, 3], [3, 4], [4, 0], [], [6, 6], [6, 0], [6, 3], [1, 4]].map(joinedExitCode)).toEqual([
       0, 3, 4, 4, 0, 6, 4, 4, 1,
     ])
   })
 
-  it("an error is told with what was kept and what to do next; an unknown one is a defect", () => {
+  it("an error says what was kept and what to do next; an unknown one is a defect", () => {
     expect(endingOf(new LedgerFailed({ message: "disk full\n at x" }))).toEqual({
       exit_code: 4,
       lines: [
         "nightjar: the ledger cannot be read or written: disk full [ledger-unusable]",
-        "Everything landed and recorded is kept; nothing was deleted at the service before it was published. " +
+        "Everything landed and recorded is kept; only what was already published was deleted at the service. " +
           "Check the free space and the permissions of the output folder; then run `nightjar run` to resume.",
       ],
     })
@@ -61,23 +61,23 @@ describe("exit codes", () => {
     expect(endingOf({ _tag: "toString" })).toBeUndefined()
   })
 
-  it("damage is told as damage: neither free space nor another run mends it", () => {
+  it("damage is reported as damage: neither free space nor another run helps", () => {
     const lines = (failure: unknown) => endingOf(failure)?.lines
     const damaged = new PublishFailed({ message: "segment-000001.njl: wrong checksum", damaged: true })
     expect(endingOf(damaged)).toEqual({
       exit_code: 4,
       lines: [
-        "nightjar: damage keeps the tables from being published: segment-000001.njl: wrong checksum " +
+        "nightjar: damaged data prevents publishing: segment-000001.njl: wrong checksum " +
           "[publishing-damaged]",
-        "Everything landed and recorded is kept; nothing was deleted at the service before it was published. Run `nightjar " +
-          "verify` to see what is damaged, put copies of it back, then run `nightjar repair`.",
+        "Everything landed and recorded is kept; only what was already published was deleted at the service. Run `nightjar " +
+          "verify` to see what is damaged, restore copies of it, then run `nightjar repair`.",
       ],
     })
     expect(lines(new LandingDamaged({ path: "p", message: "m" }))?.[1]).toBe(lines(damaged)?.[1])
     expect(lines(new PublishFailed({ message: "disk full" }))?.[1]).toContain("Check the free space")
   })
 
-  it("a defect is told without its data [exit 1] [promise 12]", () => {
+  it("a defect is reported without its data [exit 1] [promise 12]", () => {
     const { exit_code, lines } = defectEnding(new TypeError("hunter2 is not a function"))
     expect([exit_code, lines.join(" ").includes("hunter2")]).toEqual([1, false])
   })
@@ -106,7 +106,7 @@ describe("rerun", () => {
     expect(ids({ engines: ["other:website"] })).toEqual([])
   })
 
-  it("names what a misspelt name may have meant", () => {
+  it("suggests names for a misspelt one", () => {
     expect(unknownNames(run, { ...all, only: ["TIMEOT"], customers: ["a"] })).toEqual([
       "--only in demo.2026-11-21; did you mean `TIMEOUT`?",
     ])
@@ -114,7 +114,7 @@ describe("rerun", () => {
 })
 
 describe("credentials", () => {
-  it("are named by a beginning that fits exactly one of them", () => {
+  it("are named by first characters that match exactly one of them", () => {
     const known = ["abcdef0011", "abcdef0022", "1234567890"]
     expect(
       ["123456", "12345", "abcdef", "abcdef0022", "ffffff"].map((one) => resolveFingerprint(one, known)),
@@ -128,7 +128,7 @@ describe("query formats", () => {
     { name: "amount", type: "DECIMAL(18,2)" },
   ]
 
-  it("CSV keeps numbers, quotes what needs it, and begins no text with what a spreadsheet runs", () => {
+  it("CSV keeps numbers, quotes what needs it, and begins no text with a spreadsheet formula", () => {
     const { begin, chunk } = csvFormat(columns)
     const rows = [
       ["=1+1", "-5.00"],
@@ -138,7 +138,7 @@ describe("query formats", () => {
     expect(begin + chunk(rows)).toBe('name,amount\r\n\'=1+1,-5.00\r\n\'-cmd,\r\n"a,""b""\n",1.00\r\n')
   })
 
-  it("no text at all begins a cell with = + - @ or a control character [promise 13 spreadsheets]", () => {
+  it("no cell ever begins with = + - @ or a control character [promise 13 spreadsheets]", () => {
     fc.assert(
       fc.property(
         fc.oneof(
@@ -162,7 +162,7 @@ describe("query formats", () => {
     )
   })
 
-  it("what a spreadsheet might take for a sign is known by its look, whatever stands before it", () => {
+  it("a character that a spreadsheet might take for a sign is recognised, whatever comes before it", () => {
     const shown = [
       "\n=1+1",
       "＝1+1",
@@ -198,7 +198,7 @@ describe("query formats", () => {
     }
   })
 
-  it("a table says its header once, and how many rows there were", () => {
+  it("a table prints its header once, and how many rows there were", () => {
     const format = tableFormat(columns, Infinity)
     expect(format.begin + format.chunk([["a", "1.00"]]) + format.chunk([["b", "2.00"]]) + format.end()).toBe(
       "name  amount\na       1.00\nb       2.00\n(2 rows)\n",

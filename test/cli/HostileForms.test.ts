@@ -92,7 +92,7 @@ const planOf = async (job: string) => {
 }
 
 describe("hostile forms", () => {
-  it("do not keep a plan from ending at once on SIGTERM and SIGINT", async () => {
+  it("do not prevent a plan from ending at once on SIGTERM and SIGINT", async () => {
     const engines = ["slow:a", "slow:b", "slow:c", "slow:d"]
     for (const engine of engines) forms.set(engine, slow)
     const job = writeJob("slow", engines)
@@ -115,7 +115,7 @@ describe("hostile forms", () => {
     heard = () => undefined
   })
 
-  it("settle their engine's tasks alone, send no login, and are forgotten once the service is healed", async () => {
+  it("settle only their engine's tasks, send no login, and are forgotten once the service has recovered", async () => {
     forms.set("itself:api", itself).set("good:api", good)
     const both = writeJob("both", ["itself:api", "good:api"])
     expect(await planOf(both)).toEqual({ tasks: ["good:api"], settled: ["itself:api ANSWER_UNUSABLE"] })

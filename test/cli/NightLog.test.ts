@@ -36,7 +36,7 @@ const tasksIn = (output: string) =>
     .map((line) => (JSON.parse(line) as { task_id: string }).task_id)
 
 describe("the log of a run", () => {
-  it.effect("holds every line where the disk takes it in pieces", () =>
+  it.effect("contains every line if the disk accepts it in pieces", () =>
     Effect.gen(function* () {
       const output = mkdtempSync(join(base, "o-"))
       const ledger = Effect.flatMap(Ledger, ({ append }) => append([fact("t-1"), fact("t-2")]))

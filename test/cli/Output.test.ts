@@ -25,8 +25,8 @@ const everything = Effect.all([
   note(hostile),
 ])
 
-describe("what a command writes", () => {
-  it.effect("is exact in a pipe, every control character of a value included", () =>
+describe("the output of a command", () => {
+  it.effect("is exact in a pipe, including every control character of a value", () =>
     Effect.gen(function* () {
       const bold = `\u001b[1m${hostile}\u001b[0m`
       expect(yield* written(everything, false)).toBe(
@@ -35,7 +35,7 @@ describe("what a command writes", () => {
     }),
   )
 
-  it.effect("shows a terminal no control character but line ends and this program's colours", () =>
+  it.effect("shows a terminal no control characters except line ends and this program's colours", () =>
     Effect.gen(function* () {
       const shown = "a\\u001b]0;owned\\u0007\\u009b2J\\u202e\\u000db"
       const json = `{\n  "hostile": "${shown.replace("\\u000d", "\\r")}"\n}`

@@ -41,7 +41,7 @@ const refusal = (output: string) => {
 }
 
 describe("a folder that is not ours", () => {
-  it("is left as it is, and its owner is told why", () => {
+  it("is not changed, and the error says why", () => {
     const folder = folderWith(0o755, "b.txt", "a.txt", "d/e", "c.txt")
     expect(refusal(folder)).toBe(
       `Refused: ${folder} is not an output folder of nightjar: ` +
@@ -53,13 +53,13 @@ describe("a folder that is not ours", () => {
     ])
   })
 
-  it("is one that everybody shares, even if nothing is in it", () => {
+  it("is any folder that everybody shares, even an empty one", () => {
     const folder = folderWith(0o1777)
     expect(refusal(folder)).toBe(`Refused: ${folder} is shared with others (mode 1777)`)
     expect([modeOf(folder), readdirSync(folder)]).toEqual(["1777", []])
   })
 
-  it("is not a folder at all", () => {
+  it("may be a file", () => {
     const file = join(folderWith(0o755, "file"), "file")
     chmodSync(file, 0o666)
     expect(refusal(file)).toBe(`Refused: ${file} is not a folder`)
@@ -81,12 +81,12 @@ describe("a folder that is ours", () => {
     ])
   })
 
-  it("because a page about it is all that stands in it, as in a checkout", () => {
+  it("because it contains only a page about it, as in a checkout", () => {
     const folder = folderWith(0o755, "README.md", ".gitignore")
     expect([refusal(folder), markerState(folder)]).toEqual(["prepared", "marked"])
   })
 
-  it("because it is marked, whatever else somebody put there", () => {
+  it("because it is marked, whatever else it contains", () => {
     const folder = folderWith(0o755)
     prepared(folder)
     writeFileSync(join(folder, "notes.txt"), "x")
@@ -104,7 +104,7 @@ describe("a folder that is ours", () => {
 })
 
 describe("a ledger that is missing", () => {
-  it("is told where bodies or tables stand, and never replaced", () => {
+  it("is reported if there are bodies or tables, and never replaced", () => {
     const ours = folderWith(0o700)
     prepared(ours)
     const told: Array<string> = []

@@ -48,7 +48,7 @@ ${customers.join("\n")}
 
 const mode = (path: string) => statSync(join(output, path)).mode & 0o777
 
-describe("a night", () => {
+describe("a run", () => {
   let first: ReturnType<typeof nightjar>
   let again: ReturnType<typeof nightjar>
   beforeAll(() => {
@@ -58,13 +58,13 @@ describe("a night", () => {
   })
   const run_id = () => (JSON.parse(again.stdout) as ReadonlyArray<{ run_id: string }>)[0]?.run_id ?? ""
 
-  it("tells its summary on stdout and its progress on stderr, and ends with its exit code", () => {
+  it("prints its summary to stdout and its progress to stderr, and ends with its exit code", () => {
     expect(first.status).toBe(3)
     expect(first.stdout).toMatch(/2 tasks: 1 succeeded, 1 failed\n.*BLOCKED_USER.*Executions: 2 deleted/s)
     expect(first.stderr).toMatch(/^executing 0\/2.*\npublishing 2\/2.*\ndeleting 2\/2.*\n$/)
   })
 
-  it("is not repeated: a second call answers with the same exit code and starts nothing", () => {
+  it("is not repeated: a second call returns the same exit code and starts nothing", () => {
     expect([again.status, again.stderr]).toEqual([3, ""])
     expect(JSON.parse(again.stdout)).toMatchObject([{ nothing_to_do: true, executions: 2, exit_code: 3 }])
   })
@@ -96,7 +96,7 @@ describe("a night", () => {
     expect(all.filter((text) => text.includes(canary))).toEqual([])
   })
 
-  it("can be asked about: status, explain, query, verify, credentials and a rerun's plan", () => {
+  it("can be examined: status, explain, query, verify, credentials and a rerun's plan", () => {
     expect(JSON.parse(nightjar("explain", "k-2", "--json").stdout)).toMatchObject([
       { task_id: anId(`${run_id()}/k-2/sandbox-bank:website`) },
     ])
@@ -117,13 +117,13 @@ describe("a night", () => {
 })
 
 describe("a reason that is explained", () => {
-  it("needs no run, and gives way to an id that is spelt like it", async () => {
+  it("needs no run, and gives way to an id with the same spelling", async () => {
     const folder = join(root, "explained")
     expect(nightjar("explain", "TIMEOUT", "--output", folder)).toEqual({
       status: 0,
       stdout: `TIMEOUT: The execution took longer than \`execution_timeout\`.
 Outcome: failed, action needed from an engineer, exit code 3
-Tried again in the same night: no
+Tried again in the same run: no
 Next: Raise \`execution_timeout\` or ask for fewer features, then rerun.
 `,
       stderr: "",
@@ -171,7 +171,7 @@ describe("wrong usage", () => {
     })
   })
 
-  it("tells every problem of a job file with its line and column, and starts nothing", () => {
+  it("reports every problem of a job file with its line and column, and starts nothing", () => {
     writeFileSync(join(root, "bad.yaml"), "name: Bad_Name\nservice: sandbox\nengins: []\n")
     const { status, stdout, stderr } = nightjar("run", "bad.yaml")
     expect([status, stdout]).toEqual([2, ""])
@@ -180,7 +180,7 @@ describe("wrong usage", () => {
     )
   })
 
-  it("refuses a service that would show the secret to the network before anything is sent", () => {
+  it("refuses a service that would expose the secret to the network, before anything is sent", () => {
     const { status, stderr } = nightjar(
       "engines",
       "list",
@@ -210,8 +210,8 @@ describe("one process at a time", () => {
   })
 })
 
-describe("an interrupted night", () => {
-  it("exits 130 or 143, says that its state is saved, and is taken up by the next call", async () => {
+describe("an interrupted run", () => {
+  it("exits 130 or 143, says that its state is saved, and is resumed by the next call", async () => {
     const path = job("cut", ["ok+queue-300+run-30+records-2"], 300)
     for (const [signal, code] of [
       ["SIGTERM", 143],

@@ -18,7 +18,7 @@ const write = (output: string, text: string) =>
 const pathIn = (output: string) => join(output, "runs", run_id, "summary.json")
 
 describe("the summary of a run", () => {
-  it.effect("is whole where the disk takes it in pieces, and the group may read it", () =>
+  it.effect("is complete if the disk accepts it in pieces, and the group may read it", () =>
     Effect.gen(function* () {
       const output = fresh()
       const text = "x".repeat(60_008)
@@ -28,7 +28,7 @@ describe("the summary of a run", () => {
     }),
   )
 
-  it.effect("is the one before where the disk refuses the rest, and the error names file and step", () =>
+  it.effect("is the previous one if the disk refuses the rest, and the error names file and step", () =>
     Effect.gen(function* () {
       const output = fresh()
       yield* write(output, "the first one")
@@ -41,14 +41,14 @@ describe("the summary of a run", () => {
         [_tag, message, readFileSync(pathIn(output), "utf8")],
         [
           "Refused",
-          `the output folder cannot be written: ${pathIn(output)}: cannot write: no space left on device (ENOSPC); what stood there before is unchanged`,
+          `the output folder cannot be written: ${pathIn(output)}: cannot write: no space left on device (ENOSPC); the previous version is unchanged`,
           "the first one",
         ],
       )
     }),
   )
 
-  it("is the one before on a full disk, and no line of the log is cut short", (context) => {
+  it("is the previous one on a full disk, and no line of the log is cut short", (context) => {
     if (spawnSync("unshare", ["-rm", "true"]).status !== 0) return context.skip()
     const disk = fresh()
     const script = join(import.meta.dirname, "smallDisk.ts")
@@ -57,7 +57,7 @@ describe("the summary of a run", () => {
     assert.deepStrictEqual(JSON.parse(answer.toString()), {
       first: "written",
       second:
-        "the output folder cannot be written: /summary.json: cannot write: no space left on device (ENOSPC); what stood there before is unchanged",
+        "the output folder cannot be written: /summary.json: cannot write: no space left on device (ENOSPC); the previous version is unchanged",
       stands: "the first one",
       left: ["summary.json"],
       log: { kinds: ["whole", "end"], isShort: true, goesOn: true },
@@ -66,7 +66,7 @@ describe("the summary of a run", () => {
 })
 
 describe("an output folder that cannot be claimed", () => {
-  it.effect("is told as such at whichever step the disk fails, and holds no half of a marker", () =>
+  it.effect("is reported at whichever step the disk fails, and contains no half marker", () =>
     Effect.gen(function* () {
       const undisturbed = faultyCalls({})
       yield* withCalls(undisturbed.calls)(prepareOutput(join(fresh(), "new"), ["none"]))
@@ -81,7 +81,7 @@ describe("an output folder that cannot be claimed", () => {
         assert.match(message, /^the output folder cannot be written: .*: cannot .* i\/o error \(EIO\)/)
         const marker = join(output, ".nightjar")
         if (existsSync(marker))
-          assert.match(readFileSync(marker, "utf8"), /\nEverything beside this file.*\n$/)
+          assert.match(readFileSync(marker, "utf8"), /\nNightjar writes everything else.*\n$/)
         yield* prepareOutput(output, ["none"])
         assert.deepStrictEqual(
           readdirSync(output).filter((name) => !name.endsWith(".tmp")),

@@ -52,7 +52,7 @@ const heldPort = async (use: (port: number) => void) => {
 }
 
 describe("run --webhooks", () => {
-  it("subscribes the embedded service, says where it listens, and ends as a night without it does", () => {
+  it("subscribes the embedded service, says where it listens, and ends like a run without it", () => {
     const { status, stdout, stderr } = nightjar("hooked", "run", "small.yaml", "--webhooks", "0")
     expect([status, stdout.includes("2 tasks: 1 succeeded, 1 failed")]).toEqual([3, true])
     expect(stderr).toMatch(/^webhooks: events are received at http:\/\/127\.0\.0\.1:\d+\/\n$/)

@@ -70,12 +70,12 @@ describe("an answer that drips", () => {
     "is given up within a minute where it is %s that stops or comes byte by byte",
     ([, read, name]) =>
       Effect.gen(function* () {
-        const told = `${name}: the answer stopped, or drips: less than 65536 bytes in 1m`
+        const told = `${name}: the answer stalled: less than 65536 bytes in 1m`
         assert.deepStrictEqual(yield* endOf(read(dripping(new Uint8Array(1), "1 second"))), [60, told])
       }),
   )
 
-  it.effect("is given up in the end although every minute brings enough", () =>
+  it.effect("is given up in the end, even if every minute brings enough", () =>
     Effect.gen(function* () {
       const slow = dripping(mebibyte, "20 seconds")
       const told = "downloadAttachment: the answer did not end within 30m"
@@ -83,7 +83,7 @@ describe("an answer that drips", () => {
     }),
   )
 
-  it.effect("is read to its end where it is slow and long, and comes", () =>
+  it.effect("is read to its end if it is slow and long but arrives", () =>
     Effect.gen(function* () {
       const fiber = yield* Effect.forkChild(document(dripping(mebibyte, "20 seconds", 60)))
       yield* TestClock.adjust("1201 seconds")

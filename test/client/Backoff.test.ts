@@ -58,7 +58,7 @@ describe("waits between tries", () => {
 
 describe("repeated calls", () => {
   it.effect(
-    "what repeating can mend is tried as often as allowed; the rest twice; the last failure remains",
+    "what a retry can fix is tried as often as allowed; the rest twice; the last failure remains",
     () =>
       Effect.gen(function* () {
         const counts = yield* Effect.forEach(Object.values(failures), (failure) =>
@@ -94,7 +94,7 @@ describe("repeated calls", () => {
     }),
   )
 
-  it.effect("end where the service asks for more than ten minutes: it is told instead", () =>
+  it.effect("end if the service asks for more than ten minutes: the wait is reported instead", () =>
     Effect.gen(function* () {
       for (const [askedMs, calls] of [
         [600_000, 3],

@@ -27,7 +27,7 @@ const taker = (budget: BodyBudget, name: string, steps: ReadonlyArray<number>, t
   })
 
 describe("the budget of bodies in flight", () => {
-  it.live("keeps no small body waiting, and large ones until there is room", () =>
+  it.live("makes no small body wait, and large ones until there is room", () =>
     Effect.gen(function* () {
       const budget = makeBodyBudget(10 * mega)
       const told: Array<string> = []
@@ -44,7 +44,7 @@ describe("the budget of bodies in flight", () => {
     }),
   )
 
-  it.live("lets two that grow into each other both come to their end", () =>
+  it.live("lets two bodies that need each other's room both finish", () =>
     Effect.gen(function* () {
       const budget = makeBodyBudget(10 * mega)
       const told: Array<string> = []
@@ -55,7 +55,7 @@ describe("the budget of bodies in flight", () => {
     }),
   )
 
-  it.effect("forgets who was interrupted while it waited, and what a handled body held", () =>
+  it.effect("releases what an interrupted wait or a handled body held", () =>
     Effect.gen(function* () {
       const budget = makeBodyBudget(mega)
       const first = yield* budget.hold

@@ -12,10 +12,10 @@ const listAt = (origin: string, acceptAnyCertificate?: boolean) =>
     serviceAt(origin, {}, acceptAnyCertificate === undefined ? {} : { acceptAnyCertificate }),
   )
 
-describe("a certificate that nobody vouches for", () => {
+describe("an untrusted certificate", () => {
   afterEach(() => vi.unstubAllEnvs())
 
-  it.live.each(["1", "0"])("is sent no request, where NODE_TLS_REJECT_UNAUTHORIZED is %s", (environment) =>
+  it.live.each(["1", "0"])("gets no request if NODE_TLS_REJECT_UNAUTHORIZED is %s", (environment) =>
     Effect.scoped(
       Effect.gen(function* () {
         vi.stubEnv("NODE_TLS_REJECT_UNAUTHORIZED", environment)
@@ -32,7 +32,7 @@ describe("a certificate that nobody vouches for", () => {
     ),
   )
 
-  it.live("is accepted only where the connections are told so", () =>
+  it.live("is accepted only if the connections are configured so", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { origin, requests } = yield* selfSigned

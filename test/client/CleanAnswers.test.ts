@@ -38,7 +38,7 @@ const textOf = (answer: unknown): string =>
 const leaks = (text: string) => [secret, password, base64.slice(8, -4)].filter((one) => text.includes(one))
 
 describe("an answer behind the client", () => {
-  it.effect("is parsed once, and once more only where a secret in it was blanked", () =>
+  it.effect("is parsed once, and once more only if a secret in it was blanked", () =>
     Effect.gen(function* () {
       const parse = vi.spyOn(JSON, "parse")
       const parsed = (state: object) =>
@@ -125,7 +125,7 @@ describe("an answer behind the client", () => {
     }),
   )
 
-  it.effect("keeps records as they are, and nothing beside them", () =>
+  it.effect("keeps records as they are, and nothing else", () =>
     Effect.gen(function* () {
       const said = { data: { [echo]: echo }, is_closed: true, status: echo }
       const results = yield* ask(json(200, said), (service) =>
@@ -141,27 +141,22 @@ describe("an answer behind the client", () => {
     }),
   )
 
-  it.effect(
-    "keeps the beginning of an unusable body, and no part of a secret that stands across its end",
-    () =>
-      Effect.gen(function* () {
-        const before = "x".repeat(keptBytes - password.length / 2)
-        const text = `{"message":"${before.slice(12)}${password}","deep":${"[".repeat(bodyBounds.depthMax + 1)}`
-        const read = yield* ask({ status: 200, body: text }, (service) => service.readExecution(anId("e-1")))
-        const bytes = read._tag === "Closed" ? read.body.bytes : new Uint8Array()
-        assert.strictEqual(bytes.byteLength, keptBytes)
-        const kept = Buffer.from(bytes).toString()
-        assert.deepStrictEqual(
-          [kept.slice(0, 20), kept.slice(-20).includes("pw-")],
-          [text.slice(0, 20), false],
-        )
-        // What is kept holds on to nothing of the rest.
-        assert.isBelow(bytes.buffer.byteLength, 2 * keptBytes)
-      }),
+  it.effect("keeps the beginning of an unusable body, and no part of a secret at its cut end", () =>
+    Effect.gen(function* () {
+      const before = "x".repeat(keptBytes - password.length / 2)
+      const text = `{"message":"${before.slice(12)}${password}","deep":${"[".repeat(bodyBounds.depthMax + 1)}`
+      const read = yield* ask({ status: 200, body: text }, (service) => service.readExecution(anId("e-1")))
+      const bytes = read._tag === "Closed" ? read.body.bytes : new Uint8Array()
+      assert.strictEqual(bytes.byteLength, keptBytes)
+      const kept = Buffer.from(bytes).toString()
+      assert.deepStrictEqual([kept.slice(0, 20), kept.slice(-20).includes("pw-")], [text.slice(0, 20), false])
+      // What is kept holds on to nothing of the rest.
+      assert.isBelow(bytes.buffer.byteLength, 2 * keptBytes)
+    }),
   )
 
   it.effect(
-    "gives a ticket and a key once, redacted, and blanks both in everything that follows [promise 12 issued]",
+    "returns a ticket and a key once, redacted, and blanks both in everything that follows [promise 12 issued]",
     () =>
       Effect.gen(function* () {
         const known = makeKnownSecrets()

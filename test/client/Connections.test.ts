@@ -76,7 +76,7 @@ describe("a start over a connection that fails", () => {
     }),
   )
 
-  live("a host with several addresses that all refuse was not sent", () =>
+  live("a request to a host whose addresses all refuse was not sent", () =>
     Effect.gen(function* () {
       const origin = yield* Effect.scoped(
         Effect.map(
@@ -88,7 +88,7 @@ describe("a start over a connection that fails", () => {
     }),
   )
 
-  live("a host that no name server knows was not sent", () =>
+  live("a request to a host that no name server knows was not sent", () =>
     Effect.gen(function* () {
       assert.strictEqual(tagOf(yield* started("https://nightjar.invalid")), "NotSent")
     }),
@@ -107,7 +107,7 @@ describe("a start over a connection that fails", () => {
     }),
   )
 
-  live("a server that speaks no HTTP loses the answer", () =>
+  live("a server that does not speak HTTP loses the answer", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* startAgainst((socket) => socket.end("220 smtp ready\r\n\r\n")), "AnswerLost")
     }),
@@ -137,7 +137,7 @@ describe("a start over a connection that fails", () => {
     }),
   )
 
-  live("a cut body does not hide a status that says everything", () =>
+  live("a cut body does not hide a status that is the whole answer", () =>
     Effect.gen(function* () {
       const cut = "HTTP/1.1 503 Unavailable\r\ncontent-length: 100\r\nretry-after: 3\r\n\r\n{"
       assert.strictEqual(yield* startAgainst((socket) => socket.end(cut)), "EngineUnavailable")

@@ -51,11 +51,11 @@ const login = {
 }
 
 describe("an engine's details", () => {
-  it("keep their unknown fields and get neutral values where nothing is decided", () => {
+  it("keep their unknown fields and get neutral values for fields that decide nothing", () => {
     expect(read({ priority: "high", website: 3, new_field: 1 })).toEqual({ ...whole, new_field: 1 })
   })
 
-  it("are the same object where they fit the reference", () => {
+  it("are the same object if they fit the reference", () => {
     expect(Result.getOrThrow(readEngine(whole))).toBe(whole)
   })
 
@@ -102,7 +102,7 @@ describe("an engine's details", () => {
     ["null for a feature", { features: [{ code: "accounts_read", configurations: null }] }],
     ["absent for a feature", { features: [{ code: "accounts_read" }] }],
     ["not there because the feature is a bare code", { features: ["accounts_read"] }],
-  ])("say that there are no settings where the form is %s", (_, changes) => {
+  ])("have no settings if the form is %s", (_, changes) => {
     expect(read(changes)).toEqual({
       ...whole,
       configurations: noSettings,
@@ -110,7 +110,7 @@ describe("an engine's details", () => {
     })
   })
 
-  it("leave out what is no feature, and list none where the list is absent", () => {
+  it("leave out what is not a feature, and have none if the list is absent", () => {
     const features = [null, 7, { code: 7 }, { configurations: null }, "cards_read"]
     expect(read({ features })).toEqual({
       ...whole,
@@ -122,7 +122,7 @@ describe("an engine's details", () => {
     ])
   })
 
-  it.each([undefined, null, 7, ["x"]])("take %j for a status, frequency or presence nobody said", (value) => {
+  it.each([undefined, null, 7, ["x"]])("use %j for a missing status, frequency or presence", (value) => {
     expect(read({ status: value, action_required_frequency: value, is_online: value })).toEqual({
       ...whole,
       status: "unknown",
@@ -131,7 +131,7 @@ describe("an engine's details", () => {
     })
   })
 
-  it("keep what was said of status, frequency and presence, listed or not", () => {
+  it("keep the given status, frequency and presence, listed or not", () => {
     const said = { status: "maintenance", action_required_frequency: "always", is_online: false }
     expect(read({ ...said, events: null })).toEqual({ ...whole, ...said })
     expect(read({ action_required_frequency: "weekly" })).toEqual({
@@ -154,8 +154,8 @@ describe("an engine's details", () => {
       { parameters: { properties: ["a"] } },
       "`parameters` is not a form (reference, 2.3)",
     ],
-    ["the reference is absent", { reference: undefined }, "`reference` is not a text"],
-  ])("cannot be read where %s", (_, changes, what) => {
+    ["the reference is absent", { reference: undefined }, "`reference` is not a string"],
+  ])("cannot be read if %s", (_, changes, what) => {
     expect(read(changes)).toBe(what)
   })
 })

@@ -10,7 +10,7 @@ const dateOf = (date: unknown) => read({ date })?.dateMs
 const nested = (depth: number): unknown => (depth === 0 ? "e-1" : [nested(depth - 1)])
 
 describe("an event", () => {
-  it("concerns whatever it names, in its body at any place or in the address", () => {
+  it("concerns everything it names, anywhere in its body or in the URL", () => {
     expect(
       textsOf({ a: "e-1", b: { c: ["s-1", 7, null, { d: "x-1" }] } }, "nightjar_execution=x-2&a=1"),
     ).toEqual(["1", "e-1", "s-1", "x-1", "x-2"])
@@ -21,11 +21,11 @@ describe("an event", () => {
     })
   })
 
-  it("names nothing by a key, a number or a text that is too long for an id", () => {
+  it("names nothing with a key, a number or a string that is too long for an id", () => {
     expect(textsOf({ "e-1": 12, long: "x".repeat(513) })).toEqual([])
   })
 
-  it("has its own date in UTC, also where it does not say so, and none that is no date [field event.date]", () => {
+  it("has its own date in UTC, even if it does not say so, and no invalid date [field event.date]", () => {
     const at = Date.parse("2026-11-21T02:00:00Z")
     for (const date of [
       "2026-11-21T02:00:00Z",
@@ -40,7 +40,7 @@ describe("an event", () => {
     expect(read({ data: { date: "2026-11-21T02:00:00Z" } })?.dateMs).toBeUndefined()
   })
 
-  it("is looked at from the outside in, as far as an event goes: data that it carries hides no id", () => {
+  it("is searched from the outside in, up to the size of an event: data in it hides no id", () => {
     const records = Array.from({ length: 9_000 }, (_, index) => ({ id: `r-${index}`, deeper: ["x"] }))
     const texts = textsOf({ data: records, session_id: "s-1", more: { execution_id: "e-1" } })
     expect([texts.includes("s-1"), texts.includes("e-1"), texts.length < 10_000]).toEqual([true, true, true])
@@ -49,7 +49,7 @@ describe("an event", () => {
     expect(textsOf(Array.from({ length: 20_000 }, (_, index) => `e-${index}`)).length).toBe(9_999)
   })
 
-  it("is refused where it is no JSON, or nothing but brackets", () => {
+  it("is refused if it is not JSON, or only brackets", () => {
     expect(readEvent(new URLSearchParams(), Buffer.from("{"))).toBeUndefined()
     expect(readEvent(new URLSearchParams(), Buffer.from([0x22, 0xff, 0x22]))).toBeUndefined()
     const deepest = "[".repeat(eventBytesMax / 2) + "]".repeat(eventBytesMax / 2)

@@ -54,7 +54,7 @@ describe("HEAD", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.live("that a server answers with a body, against the rules, costs no other call its answer", () =>
+  it.live("that a server wrongly answers with a body loses no other call's answer", () =>
     Effect.gen(function* () {
       const { origin } = yield* listenRaw({ HEAD: accepted, POST: accepted })
       yield* Effect.gen(function* () {

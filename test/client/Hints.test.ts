@@ -19,7 +19,7 @@ const look = (watch: HintWatch, told: "nothing" | "news" | "end", first = false)
 }
 
 describe("a watch", () => {
-  it.effect("is hinted at by any of its ids, also one learnt later, until it begins to look", () =>
+  it.effect("gets hints for any of its ids, even one learnt later, until it polls", () =>
     Effect.gen(function* () {
       const board = makeHintBoard()
       const watch = yield* board.source.watch(about("bank", "e-1", undefined))
@@ -36,7 +36,7 @@ describe("a watch", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("keeps a hint that comes while it looks, for the next look", () =>
+  it.effect("keeps a hint that arrives during a poll for the next poll", () =>
     Effect.gen(function* () {
       const board = makeHintBoard()
       const watch = yield* board.source.watch(about("bank", "e-1"))
@@ -47,7 +47,7 @@ describe("a watch", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("is named by no empty text, and by nothing once its scope is closed", () =>
+  it.effect("is never named by an empty string, nor by anything once its scope is closed", () =>
     Effect.gen(function* () {
       const board = makeHintBoard()
       const gone = yield* Effect.scoped(board.source.watch(about("bank", "e-1", "")))
@@ -90,7 +90,7 @@ describe("a watch", () => {
 })
 
 describe("without webhooks", () => {
-  it.effect("nobody is hinted at, and a rest is a sleep", () =>
+  it.effect("there are no hints, and a wait is a sleep", () =>
     Effect.gen(function* () {
       const source = yield* Hints
       const watch = yield* source.watch(about("bank", "e-1"))

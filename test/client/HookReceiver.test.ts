@@ -37,7 +37,7 @@ const live = <A, E>(title: string, test: Effect.Effect<A, E, import("effect").Sc
 
 describe("the webhook receiver", () => {
   live(
-    "takes any delivery that is well-formed, at any path, and answers 204",
+    "accepts any well-formed delivery, at any path, and answers 204",
     Effect.gen(function* () {
       const { url, textsSeen } = yield* opened
       const body = JSON.stringify({ execution_id: "e-1" })
@@ -54,7 +54,7 @@ describe("the webhook receiver", () => {
   )
 
   live(
-    "refuses what is no event with a 4xx, and offers nothing of it",
+    "refuses what is not an event with a 4xx, and passes nothing of it on",
     Effect.gen(function* () {
       const { url, events } = yield* opened
       const statuses = yield* Effect.all([
@@ -70,7 +70,7 @@ describe("the webhook receiver", () => {
   )
 
   live(
-    "keeps no more than a mebibyte of a delivery, whether a length is promised or not, and takes it all the same",
+    "keeps no more than a mebibyte of a delivery, whether its length is declared or not, and still accepts it",
     Effect.gen(function* () {
       const { url, events } = yield* opened
       const limit = `"${"x".repeat(eventBytesMax - 2)}"`
@@ -93,7 +93,7 @@ describe("the webhook receiver", () => {
   )
 
   live(
-    "refuses a delivery that promises more than anything can be",
+    "refuses a delivery with an impossible declared length",
     Effect.gen(function* () {
       const { url, events } = yield* opened
       const headers = { "content-length": String(65 * eventBytesMax) }
@@ -104,7 +104,7 @@ describe("the webhook receiver", () => {
   )
 
   live(
-    "survives what is no HTTP, deliveries that break off and a flood",
+    "survives invalid HTTP, deliveries that break off and a flood",
     Effect.gen(function* () {
       const { url, events } = yield* opened
       const { port } = new URL(url)
@@ -129,7 +129,7 @@ describe("the webhook receiver", () => {
   )
 
   live(
-    "goes with its scope, and says clearly where it cannot listen",
+    "ends with its scope, and says clearly if it cannot listen",
     Effect.gen(function* () {
       const { url } = yield* opened
       const port = Number(new URL(url).port)

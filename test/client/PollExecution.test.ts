@@ -23,7 +23,7 @@ const poll = Effect.flatMap(Service, (service) => service.pollExecution(anId("e-
 const describePolls = (title: string, makeStage: MakeStage): void => {
   describe(title, () => {
     it.effect(
-      "is still working at 202, changed where a read says more, else not answered [pollExecution 202]",
+      "is still working at 202, changed if a read says more, otherwise not answered [pollExecution 202]",
       () =>
         Effect.gen(function* () {
           const seen = yield* Effect.forEach(statuses, (status) =>
@@ -40,7 +40,7 @@ const describePolls = (title: string, makeStage: MakeStage): void => {
         }).pipe(Effect.scoped),
     )
 
-    it.effect("is asked once where it is not answered, and goes on being asked where it is put off", () =>
+    it.effect("is sent once if it is not answered, and again if the service asks to wait", () =>
       Effect.gen(function* () {
         for (const [status, times] of [
           [405, 1],

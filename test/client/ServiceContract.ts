@@ -137,7 +137,7 @@ export const describeStatuses = (title: string, makeStage: MakeStage): void => {
       )
     }
 
-    it.effect("a success that holds no JSON of the needed kind is a lost answer", () =>
+    it.effect("a success without JSON of the needed kind is a lost answer", () =>
       Effect.gen(function* () {
         const needsObject = [
           ["startExecution", 202],
@@ -173,7 +173,7 @@ export const describeStatuses = (title: string, makeStage: MakeStage): void => {
       }).pipe(Effect.scoped),
     )
 
-    it.effect("a Retry-After arrives with every answer that asks to come back", () =>
+    it.effect("a Retry-After arrives with every answer that asks us to wait", () =>
       Effect.gen(function* () {
         const headers = { "retry-after": "7" }
         const asking = {

@@ -46,7 +46,7 @@ describe("the requests", () => {
   })
 
   it.effect(
-    "go to the contract's paths under the configured roots, with the secret and nothing deflated",
+    "go to the contract's paths under the configured roots, with the secret and without compression",
     () =>
       Effect.gen(function* () {
         const seen: Array<readonly [string, string]> = []
@@ -78,7 +78,7 @@ describe("the requests", () => {
       }).pipe(Effect.scoped),
   )
 
-  it.effect("a start sends its call as JSON, with the parameters in clear", () =>
+  it.effect("a start sends its call as JSON, with the parameters in clear text", () =>
     Effect.gen(function* () {
       const stage = yield* stageOverHttp({ status: 202, body: "{}" })
       yield* Effect.provide(calls.startExecution, stage.layer)
@@ -122,7 +122,7 @@ describe("the requests", () => {
 })
 
 describe("the settings", () => {
-  it("plain http is for this machine only, and an address holds nothing but scheme, host and path [promise 12 plain http]", () => {
+  it("plain http is for this machine only, and a URL has only scheme, host and path [promise 12 plain http]", () => {
     const verdicts = [
       "https://service.example/api/",
       "http://127.0.0.1:80/api",
@@ -155,7 +155,7 @@ describe("the settings", () => {
     ])
   })
 
-  it("a secret that no header can carry is refused without being shown", () => {
+  it("a secret that does not fit into a header is refused without being shown", () => {
     for (const bad of ["", "canary\n", " canary", "canary ", "can\r\nary: x", "canarÿ", "can\u0000ary"]) {
       const result = checkSecret(Redacted.make(bad))
       assert.strictEqual(result._tag, "Failure")
@@ -225,31 +225,33 @@ describe("secrets", () => {
 })
 
 describe("bounds", () => {
-  it.effect("an answer larger than its bound is not read to its end; its beginning comes, and says so", () =>
-    Effect.gen(function* () {
-      const client = Layer.succeed(
-        HttpClient.HttpClient,
-        fakeHttpClient({ status: 200, body: `{"x": "${"y".repeat(5000)}"}` }, []),
-      )
-      const limits = { answerBytesMax: 1000, resultsBytesMax: 1000, attachmentBytesMax: 1000 }
-      const layer = ServiceHttp.layer(settingsFor("http://localhost"), limits).pipe(Layer.provide(client))
-      const service = yield* Effect.provide(Service, layer)
-      const read = yield* service.readExecution(anId("e"))
-      const document = yield* service.downloadAttachment(anId("s"), "a")
-      const bytes = document._tag === "Document" ? document.bytes : Stream.empty
-      const download = yield* Effect.flip(Stream.runDrain(bytes))
-      const kept = new TextEncoder().encode(`{"x": "${"y".repeat(993)}`)
-      const unusable = "it is larger than 1000 bytes"
-      assert.deepStrictEqual(read, {
-        _tag: "Closed",
-        body: { bytes: kept, json: undefined, unusable },
-        view: {},
-      })
-      assert.strictEqual(download._tag, "UnexpectedAnswer")
-    }),
+  it.effect(
+    "an answer larger than its limit is not read to its end; its beginning is returned, and says so",
+    () =>
+      Effect.gen(function* () {
+        const client = Layer.succeed(
+          HttpClient.HttpClient,
+          fakeHttpClient({ status: 200, body: `{"x": "${"y".repeat(5000)}"}` }, []),
+        )
+        const limits = { answerBytesMax: 1000, resultsBytesMax: 1000, attachmentBytesMax: 1000 }
+        const layer = ServiceHttp.layer(settingsFor("http://localhost"), limits).pipe(Layer.provide(client))
+        const service = yield* Effect.provide(Service, layer)
+        const read = yield* service.readExecution(anId("e"))
+        const document = yield* service.downloadAttachment(anId("s"), "a")
+        const bytes = document._tag === "Document" ? document.bytes : Stream.empty
+        const download = yield* Effect.flip(Stream.runDrain(bytes))
+        const kept = new TextEncoder().encode(`{"x": "${"y".repeat(993)}`)
+        const unusable = "it is larger than 1000 bytes"
+        assert.deepStrictEqual(read, {
+          _tag: "Closed",
+          body: { bytes: kept, json: undefined, unusable },
+          view: {},
+        })
+        assert.strictEqual(download._tag, "UnexpectedAnswer")
+      }),
   )
 
-  it.effect("an answer that says itself that it is too large is read as far as it is kept", () =>
+  it.effect("an answer that declares itself too large is read as far as it is kept", () =>
     Effect.gen(function* () {
       let sent = 0
       const piece = new Uint8Array(64 * 1024).fill(0x20)
@@ -293,7 +295,7 @@ describe("bounds", () => {
     }),
   )
 
-  it("Retry-After is seconds or an HTTP date, at most thirty days; anything else is not there", () => {
+  it("Retry-After is seconds or an HTTP date, at most thirty days; anything else counts as absent", () => {
     const now = Date.parse("2026-11-21T02:00:00Z")
     const read = [
       "7",
@@ -316,7 +318,7 @@ describe("bounds", () => {
     assert.deepStrictEqual(read, [7000, 7000, 0, thirtyDays, 30_000, 0, thirtyDays, ...absent])
   })
 
-  it.effect("a Retry-After that cannot be read is told with the failure", () =>
+  it.effect("a Retry-After that cannot be read is reported with the failure", () =>
     Effect.gen(function* () {
       const messages = yield* Effect.forEach(["-1", "soon", "99999999"], (value) =>
         Effect.gen(function* () {

@@ -76,7 +76,7 @@ const night = (perSecond: number, seconds: number, askedMs?: number) =>
   }).pipe(Effect.provide(ServicePause.layer()), Random.withSeed("pacing"))
 
 describe("the pace of a host", () => {
-  it.effect("a host that never complains is not slowed, but for the bound on requests at once", () =>
+  it.effect("a host that never complains is not slowed, except by the limit on concurrent requests", () =>
     Effect.gen(function* () {
       const pause = yield* ServicePause
       let open = 0
@@ -115,31 +115,33 @@ describe("the pace of a host", () => {
     )
   }
 
-  it.effect("a Retry-After of no one in particular closes its endpoint, and calls return apart", () =>
-    Effect.gen(function* () {
-      const pause = yield* ServicePause
-      const times: Array<number> = []
-      const note = Effect.map(Clock.currentTimeMillis, (now) => void times.push(now))
-      yield* Effect.ignore(pause.call(at("h"), Effect.fail(throttled(30_000))))
-      const fiber = yield* Effect.forkChild(
-        Effect.all(
-          Array.from({ length: 20 }, () => pause.call(at("h"), note)),
-          { concurrency: 20 },
-        ),
-      )
-      yield* pause.call(at("elsewhere"), note)
-      yield* TestClock.adjust("29999 millis")
-      assert.deepStrictEqual(times, [0])
-      yield* TestClock.adjust("2 minutes")
-      yield* Fiber.join(fiber)
-      const returned = times.slice(1)
-      assert.strictEqual(new Set(returned).size, 20)
-      assert.isAtLeast(Math.min(...returned), 30_000)
-    }).pipe(Effect.provide(ServicePause.layer()), Random.withSeed("apart")),
+  it.effect(
+    "a Retry-After about nothing in particular closes its endpoint, and calls return spread out",
+    () =>
+      Effect.gen(function* () {
+        const pause = yield* ServicePause
+        const times: Array<number> = []
+        const note = Effect.map(Clock.currentTimeMillis, (now) => void times.push(now))
+        yield* Effect.ignore(pause.call(at("h"), Effect.fail(throttled(30_000))))
+        const fiber = yield* Effect.forkChild(
+          Effect.all(
+            Array.from({ length: 20 }, () => pause.call(at("h"), note)),
+            { concurrency: 20 },
+          ),
+        )
+        yield* pause.call(at("elsewhere"), note)
+        yield* TestClock.adjust("29999 millis")
+        assert.deepStrictEqual(times, [0])
+        yield* TestClock.adjust("2 minutes")
+        yield* Fiber.join(fiber)
+        const returned = times.slice(1)
+        assert.strictEqual(new Set(returned).size, 20)
+        assert.isAtLeast(Math.min(...returned), 30_000)
+      }).pipe(Effect.provide(ServicePause.layer()), Random.withSeed("apart")),
   )
 
   it.effect(
-    "an engine that is away is not asked again before its Retry-After, and no other engine waits",
+    "an engine that is away is not called again before its Retry-After, and no other engine waits",
     () =>
       Effect.gen(function* () {
         const asked: Array<string> = []
@@ -176,7 +178,7 @@ describe("the pace of a host", () => {
       }),
   )
 
-  it.effect("a start leaves when its turn has come, and not while it waits", () =>
+  it.effect("a start is sent when its turn has come, not while it waits", () =>
     Effect.gen(function* () {
       const pause = yield* ServicePause
       const service = yield* Service
@@ -218,7 +220,7 @@ describe("the pace of a host", () => {
   )
 
   it.effect(
-    "who is interrupted while it waits has sent nothing, and is told so where it must not be cut off",
+    "a call that is interrupted while it waits has sent nothing, and reports it if it must not be cut off",
     () =>
       Effect.gen(function* () {
         const pause = yield* ServicePause
@@ -244,7 +246,7 @@ describe("the pace of a host", () => {
 describe("a Retry-After about one session or execution", () => {
   const absurd = 99_999_999_000
 
-  it.effect("keeps that session away, and neither its endpoint nor the pace of its host", () =>
+  it.effect("holds back that session, but neither its endpoint nor the pace of its host", () =>
     Effect.gen(function* () {
       const pause = yield* ServicePause
       const times: Array<number> = []
@@ -260,7 +262,7 @@ describe("a Retry-After about one session or execution", () => {
     }).pipe(Effect.provide(ServicePause.layer()), Random.withSeed("session")),
   )
 
-  it.effect("is obeyed in full: nothing is sent before, and who would wait long is told at once", () =>
+  it.effect("is obeyed in full: nothing is sent before, and a call that would wait long fails at once", () =>
     Effect.gen(function* () {
       const pause = yield* ServicePause
       let sent = 0
@@ -276,7 +278,7 @@ describe("a Retry-After about one session or execution", () => {
     }).pipe(Effect.provide(ServicePause.layer())),
   )
 
-  it.effect("costs the others of its endpoint nothing but pace, however often it is repeated", () =>
+  it.effect("costs other calls of its endpoint only pace, however often it is repeated", () =>
     Effect.gen(function* () {
       const pause = yield* ServicePause
       const times: Array<number> = []
@@ -293,7 +295,7 @@ describe("a Retry-After about one session or execution", () => {
     }).pipe(Effect.provide(ServicePause.layer()), Random.withSeed("again")),
   )
 
-  it.effect("holds no place among the requests at once", () =>
+  it.effect("holds no slot among the concurrent requests", () =>
     Effect.gen(function* () {
       const pause = yield* ServicePause
       for (const id of ["s-1", "s-2", "s-3"])

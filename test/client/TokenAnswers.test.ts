@@ -29,7 +29,7 @@ const context = {
 
 describe("a start with a token", () => {
   it.effect(
-    "goes to the tokenized address with the pair in the place of parameters [field token.token_key]",
+    "goes to the tokenized endpoint with the pair instead of parameters [field token.token_key]",
     () =>
       Effect.gen(function* () {
         const stage = yield* stageOverHttp({ status: 202, body: "{}" })
@@ -43,7 +43,7 @@ describe("a start with a token", () => {
       }).pipe(Effect.scoped),
   )
 
-  it.effect("is answered as any start is; 404 is left to whoever knows what was asked", () =>
+  it.effect("is answered as any start is; 404 is left to the caller", () =>
     Effect.gen(function* () {
       const tags = yield* Effect.forEach([202, 400, 409, 422, 503, 404, 403, 500], (status) =>
         Effect.gen(function* () {
@@ -68,7 +68,7 @@ describe("a start with a token", () => {
 })
 
 describe("an exchange", () => {
-  it.effect("sends the ticket in its body, and gives the token with its context", () =>
+  it.effect("sends the ticket in its body, and returns the token with its context", () =>
     Effect.gen(function* () {
       const stage = yield* stageOverHttp({ status: 200, body: JSON.stringify({ token: pair, context }) })
       const answer = yield* at(stage, (service) => service.exchangeTicket(anId("e-1"), Redacted.make(ticket)))
@@ -78,7 +78,7 @@ describe("an exchange", () => {
     }).pipe(Effect.scoped),
   )
 
-  it("is read tolerantly but for the pair itself: without it there is no token", () => {
+  it("is read tolerantly except the pair itself: without it there is no token", () => {
     const read = (json: unknown) => {
       const answer = viewExchanged(json, json)
       return answer?._tag === "Exchanged" ? answer.context : undefined
@@ -115,7 +115,7 @@ describe("an exchange", () => {
   })
 })
 
-describe("what goes wrong with tokens", () => {
+describe("an error with tokens", () => {
   it.effect("shows neither ticket nor key, in failures, causes, answers or their text", () =>
     Effect.gen(function* () {
       const bodies = [

@@ -8,7 +8,7 @@ import { anId } from "../harness/Id.ts"
 const parse = (text: string) => readBody(new TextEncoder().encode(text)).json
 
 describe("views of bodies", () => {
-  it("a state's fields of the right type are there, unknown values included, all others absent", () => {
+  it("a state's fields of the right type are kept, including unknown values; all others are absent", () => {
     const json = parse(`{
       "execution_id": "e-1", "session_id": 7, "external_execution_id": null, "status_code": "BRAND_NEW",
       "status_reason": ["X"], "authentication_status": "AUTH_OK", "is_closed": "true", "next_kick_date": {},
@@ -23,7 +23,7 @@ describe("views of bodies", () => {
       execution_id: anId("e-1"),
       status_code: "BRAND_NEW",
       authentication_status: "AUTH_OK",
-      products_count: { _tag: "Unknown", why: "products_count holds a value that is not a whole number" },
+      products_count: { _tag: "Unknown", why: "products_count has a value that is not a whole number" },
       features: [{ code: "labor_check", status_reason: "FEATURE_NEW" }],
     })
   })
@@ -48,7 +48,7 @@ describe("views of bodies", () => {
     for (const text of [...odd, ...more]) assert.strictEqual(counts(text)?._tag, "Unknown", text)
   })
 
-  it("results are final only where is_closed is true", () => {
+  it("results are final only if is_closed is true", () => {
     const finals = ['{"is_closed":true}', '{"is_closed":"true"}', "{}", "[]", "1", '{"is_closed":1}']
     assert.deepStrictEqual(
       finals.map((text) => isFinal(flowResultsSource, parse(text))),

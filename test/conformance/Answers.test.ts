@@ -294,19 +294,17 @@ const readings: ReadonlyArray<Told> = [
 ]
 
 describe("every answer of the reference, whole", () => {
-  it.effect.each([...executions, ...tokens, ...readings])(
-    "[$row] is answered as the reference tells it",
-    (one) =>
-      Effect.gen(function* () {
-        yield* TestClock.setTime(morning)
-        const answer = yield* one.ask
-        const media = one.body === nothing ? undefined : "application/json"
-        expect([
-          `${answer.status}`,
-          answer.json,
-          answer.text === "" ? undefined : answer.contentType,
-        ]).toEqual([one.row.split(" ")[1], one.body, media])
-      }).pipe(Effect.provide(inProcess({ seed: 7 }))),
+  it.effect.each([...executions, ...tokens, ...readings])("[$row] is answered as the reference says", (one) =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(morning)
+      const answer = yield* one.ask
+      const media = one.body === nothing ? undefined : "application/json"
+      expect([`${answer.status}`, answer.json, answer.text === "" ? undefined : answer.contentType]).toEqual([
+        one.row.split(" ")[1],
+        one.body,
+        media,
+      ])
+    }).pipe(Effect.provide(inProcess({ seed: 7 }))),
   )
 
   it.effect(

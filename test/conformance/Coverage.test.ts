@@ -11,7 +11,7 @@ const both = test("a run [move 1] times out [reason TIMEOUT]")
 const conflict = test("[startExecution 409] one at a time")
 
 describe("the checker of the inventory", () => {
-  it("is content when every row has a test and every tag a row", () => {
+  it("passes when every row has a test and every tag a row", () => {
     const { rows: covered, problems } = coverageOf(rows, [both, conflict], rows)
     expect(problems).toEqual([])
     expect(covered.map(({ id, tests }) => [id, tests])).toEqual([
@@ -27,7 +27,7 @@ describe("the checker of the inventory", () => {
     ])
   })
 
-  it("names a tag that is no row, and a row that is there twice", () => {
+  it("names a tag without a row, and a row that exists twice", () => {
     expect(
       coverageOf([...rows, row("move 1")], [both, conflict, test("[reason TIMEUOT] typing")], rows).problems,
     ).toEqual([
@@ -36,7 +36,7 @@ describe("the checker of the inventory", () => {
     ])
   })
 
-  it("names a row without a bug, one with two, and a bug that is for no row", () => {
+  it("names a row without a bug, one with two, and a bug without a row", () => {
     const bugs = [rows[0], rows[1], rows[1], row("reason TIMEUOT")].flatMap((one) => one ?? [])
     expect(coverageOf(rows, [both, conflict], bugs).problems).toEqual([
       "[startExecution 409] has no bug that its tests must catch",
@@ -45,7 +45,7 @@ describe("the checker of the inventory", () => {
     ])
   })
 
-  it("takes brackets for tags only where they hold a word and more, and shows titles without them", () => {
+  it("treats brackets as tags only if they contain a word and more, and shows titles without them", () => {
     const title = '[event es-public-administration:partial] lists [] and ["a b"] and [1] [move 3] stay'
     expect(tagsOf(title)).toEqual(["event es-public-administration:partial", "move 3"])
     expect(plainTitle(title)).toBe('lists [] and ["a b"] and [1] stay')

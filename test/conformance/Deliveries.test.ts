@@ -49,7 +49,7 @@ describe("deliveries", () => {
     expect(delivered.flatMap((body) => complaintsOf(componentOf(body), body))).toEqual([])
   })
 
-  it("with another type in any typed field would not", () => {
+  it("with another type in any typed field do not", () => {
     const missed = delivered.flatMap((body) =>
       Object.keys(body).filter(
         (name) => complaintsOf(componentOf(body), { ...body, [name]: 12.5 }).length === 0,

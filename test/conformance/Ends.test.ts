@@ -32,7 +32,7 @@ const line = (words: string) => {
   return found
 }
 
-describe("what happens with each end", () => {
+describe("each end", () => {
   for (const { said, promised, exceptions } of contractEnds) {
     for (const [word, family, reasons] of said) {
       it(`an execution that ends with ${word} [end ${word}]`, () => {
@@ -48,7 +48,7 @@ describe("what happens with each end", () => {
     }
   }
 
-  it("an execution that ends with what the reference does not list [end unlisted value]", () => {
+  it("an execution that ends with a value that the reference does not list [end unlisted value]", () => {
     const { promised } = line("any value that the reference does not list")
     for (const [code, reason] of [
       ["MOONLIT", "COMPLETED"],
@@ -58,7 +58,7 @@ describe("what happens with each end", () => {
       expect(closed(code, reason)).toEqual(promised)
   })
 
-  it("our own abort at max_wait or the deadline is the service's, over a challenge the customer's [end CLIENT_CANCELLED]", () => {
+  it("our own abort at max_wait or the deadline is the service's, one because of a challenge the customer's [end CLIENT_CANCELLED]", () => {
     const ours = line("`CLIENT_CANCELLED` by our own abort").promised
     const challenged = line("`CUSTOMER_INTERVENTION_REQUIRED`, ").promised
     expect(
@@ -91,7 +91,7 @@ describe("what happens with each end", () => {
     }
   }
 
-  it("a task over whose answer the program fails, which the contract does not know [end ANSWER_UNUSABLE]", () => {
+  it("a task whose answer makes the program fail, which is not in the contract [end ANSWER_UNUSABLE]", () => {
     expect(told(own("ANSWER_UNUSABLE"))).toEqual({ outcome: "failed", who_acts: "engineer", exit: 3 })
   })
 })

@@ -54,13 +54,13 @@ customers:
 }
 
 describe("the program", () => {
-  it("ends with 2 where it is used wrongly, and starts nothing [exit 2]", async () => {
+  it("ends with 2 on wrong usage, and starts nothing [exit 2]", async () => {
     expect((await nightjar(["rnu"])).code).toBe(2)
     const path = job("Bad_Name", "sandbox", "ok")
     expect((await nightjar(["run", path])).code).toBe(2)
   })
 
-  it("ends with 5 where another process works in the output folder [exit 5]", async () => {
+  it("ends with 5 if another process is working in the output folder [exit 5]", async () => {
     const path = job("locked", "sandbox", "ok")
     expect(claimFolder(new DurableFiles(machineCalls), output, 0o700)).toBeUndefined()
     const held = Effect.andThen(
@@ -70,7 +70,7 @@ describe("the program", () => {
     expect((await Effect.runPromise(Effect.scoped(held))).code).toBe(5)
   })
 
-  it("ends with 6 where the service cannot be reached or refuses the secret [exit 6]", async () => {
+  it("ends with 6 if the service cannot be reached or refuses the secret [exit 6]", async () => {
     const service =
       "{ base_url: http://127.0.0.1:9/api, flows_url: http://127.0.0.1:9/flows, app_secret: env:DEMO_PASSWORD }"
     const path = job("away", service, "ok")

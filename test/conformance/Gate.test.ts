@@ -44,7 +44,7 @@ const expected = (method: Method, status: number, detail: string) => [
 ]
 
 describe("the gate", () => {
-  it("stands before all of the contract's endpoints", () => {
+  it("is in front of all endpoints of the contract", () => {
     expect(endpoints.length).toBe(19)
   })
 

@@ -59,7 +59,7 @@ describe("the inventory and the contract", () => {
     expect([...new Set(statuses.map(({ section }) => section))]).toEqual(["4.11", "4.12"])
   })
 
-  it("have a choice for everything that is not shown, with what the client does about it", () => {
+  it("have a choice for everything that is not shown, and what the client does about it", () => {
     const silences = readSilences()
     expect(silences.length).toBeGreaterThanOrEqual(37)
     const short = silences.filter(

@@ -32,7 +32,7 @@ describe("a bug", () => {
     expect(() => decodeBugs([{ in: "src/a.ts", row: { "move 1": ["one", "two"] } }])).toThrow()
   })
 
-  it("fits where each of its texts stands exactly once, and says so where it does not", () => {
+  it("fits if each of its texts occurs exactly once, and otherwise says so", () => {
     const one = (replace: string, by: string) => [{ in: "a.ts", replace, by }]
     expect(plantAll("aba", "a.ts", one("b", "$&"))).toBe("a$&a")
     expect(plantAll("aba", "b.ts", one("x", "y"))).toBe("aba")
@@ -54,7 +54,7 @@ describe("a bug", () => {
 })
 
 describe("a row", () => {
-  it("is caught by a failing test of its own, and survives where all of them pass", () => {
+  it("is caught if one of its own tests fails, and survives if all of them pass", () => {
     expect(
       [
         { ...seen, failed: ["it [move 1] fails"] },
@@ -81,7 +81,7 @@ describe("a row", () => {
     ])
   })
 
-  it("fails the command where it survives unaccepted, or is accepted and caught after all", () => {
+  it("fails the command if it survives without being accepted, or is accepted and caught after all", () => {
     const outcome = outcomeOf(
       [
         { id: "move 1", end: "caught", by: "a test" },
@@ -139,7 +139,7 @@ describe("planting", () => {
     expect(readFileSync(`${root}${change.in}`)).toEqual(before)
   })
 
-  it("reaches processes that tests start, by the preload that they inherit", () => {
+  it("reaches processes that tests start, through the preload that they inherit", () => {
     const preload = new URL("PlantedSource.ts", import.meta.url).href
     const shown = (changes: ReadonlyArray<object>) =>
       execFileSync(

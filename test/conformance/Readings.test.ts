@@ -7,7 +7,7 @@ const silences = readSilences()
 const named = (service: string): ReadonlyArray<string> =>
   [...service.matchAll(/Reading\s+`([a-z_]+)`/g)].map(([, key = ""]) => key)
 
-describe("what the reference does not show", () => {
+describe("a gap in the reference", () => {
   it.each(readingChoices.map((choice) => ({ ...choice })))(
     "has the reading $key in one row of its section, with every value",
     ({ key, section, values }) => {
@@ -19,7 +19,7 @@ describe("what the reference does not show", () => {
     },
   )
 
-  it("names no reading that the service does not take", () => {
+  it("names no reading that the service does not accept", () => {
     const keys = new Set(readingChoices.map(({ key }) => key))
     expect(silences.flatMap(({ service }) => named(service)).filter((key) => !keys.has(key))).toEqual([])
   })

@@ -44,7 +44,7 @@ const objects: Readonly<Record<string, (records: ReadonlyArray<Fields>) => Reado
   secondary: (records) => family(records, /^academic_data:(?:secondary|professional)/),
 }
 
-describe("records as they travel", () => {
+describe("records on the wire", () => {
   let records: ReadonlyArray<Fields> = []
   beforeAll(() => {
     records = Effect.runSync(readAll)

@@ -112,12 +112,12 @@ describe("a tour of every endpoint and status", () => {
   })
 })
 
-describe("a night of the program", () => {
+describe("a run of the program", () => {
   it.each([
     ["as the service reads the reference today", {}],
     ["under another reading", documentedReading(1)],
   ])(
-    "sends and gets only what the document has, %s",
+    "sends and receives only what the document has, %s",
     async (_, reading) => {
       const { log, ends } = await nightsThroughProxy([{ job: "demo.yaml", customersMax: 6 }], reading)
       expect(ends.map(({ code, stderr }) => [code, stderr])).toEqual([[0, ""]])

@@ -7,7 +7,7 @@ const measured = (text: string) => measureBody(Buffer.from(text))
 const brokenOf = (text: string) => measured(text).broken
 
 describe("the measure of a body", () => {
-  it("counts depth and the longest text, and takes no bracket inside a text for one", () => {
+  it("counts depth and the longest string, and ignores brackets inside strings", () => {
     const { depth, textBytes } = measured('{"a":[{"b":"[[[[\\"]"}],"cc":"ñ"}')
     expect({ depth, textBytes }).toEqual({ depth: 3, textBytes: 7 })
   })
@@ -21,7 +21,7 @@ describe("the measure of a body", () => {
     fc.assert(fc.property(fc.json(), (text) => brokenOf(text) === undefined))
   })
 
-  it("holds 60,000 customer profiles and a text of a scanned document", () => {
+  it("accepts 60,000 customer profiles and the string of a scanned document", () => {
     const list = ["x@example.org", "y@example.org"]
     const address = { title: "home", street: "Calle Mayor 3", city: "Madrid", zip_code: "28001" }
     const numbers = [{ type: "es:dni", value: "10000000X", validated: true, country: "ES" }]
@@ -53,7 +53,7 @@ describe("the measure of a body", () => {
       expect(brokenOf(text)).toBe(`its values would take more than ${allowed} bytes of memory`)
     })
 
-  it("refuses what is deeper or longer than its bounds, by one", () => {
+  it("refuses what exceeds its limits by one", () => {
     const deep = (levels: number) => "[".repeat(levels) + "]".repeat(levels)
     expect(brokenOf(deep(bodyBounds.depthMax))).toBeUndefined()
     expect(brokenOf(deep(bodyBounds.depthMax + 1))).toBe("it is nested deeper than 250000 levels")
@@ -62,7 +62,7 @@ describe("the measure of a body", () => {
     expect(brokenOf(`"${"x".repeat(bodyBounds.textBytesMax + 1)}"`)).toBe(broken)
   })
 
-  it("is not taken of bodies that are too small to break anything", () => {
+  it("is skipped for bodies that are too small to exceed anything", () => {
     expect(measureLargeBody(Buffer.from("[".repeat(16 * 1024))).depth).toBe(0)
     expect(measureLargeBody(Buffer.from("[".repeat(16 * 1024 + 1))).depth).toBe(16 * 1024 + 1)
   })

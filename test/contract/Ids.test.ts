@@ -26,7 +26,7 @@ export const mixedUp = (service: Service["Service"]) => [
 ]
 
 describe("an id", () => {
-  it("is any text, and is written as it came", () => {
+  it("is any string, and is written as it came", () => {
     for (const text of ["e-1", "", " 7 ", "sandbox-bank:website", "ü/é\n"])
       for (const kind of [RunId, TaskId, ExecutionId, SessionId, EngineReference])
         expect([
@@ -35,7 +35,7 @@ describe("an id", () => {
         ]).toEqual([text, text])
   })
 
-  it("is no number, whatever a body says", () => {
+  it("is not a number, whatever a body says", () => {
     expect(() => Schema.decodeUnknownSync(ExecutionId)(7)).toThrow("Expected string")
   })
 })

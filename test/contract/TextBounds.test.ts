@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest"
 import { cutText } from "../../src/contract/TextBounds.ts"
 
 describe("a text that is too long", () => {
-  it("is cut with a mark that tells its length, together as long as the bound", () => {
+  it("is cut with a mark that gives its length, together as long as the limit", () => {
     expect(cutText("x".repeat(40), 40)).toBe("x".repeat(40))
     expect(cutText("x".repeat(41), 40)).toBe(`${"x".repeat(18)}… [cut: 41 characters]`)
     expect(cutText("x".repeat(41), 5)).toBe("… [cut: 41 characters]")

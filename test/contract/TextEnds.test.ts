@@ -4,7 +4,7 @@ import { withoutEnd } from "../../src/contract/TextEnds.ts"
 import { checkAddress } from "../../src/client/ServiceSettings.ts"
 import { parseServiceUrl } from "../../src/jobs/Scalars.ts"
 
-it("takes whichever of the characters stand at the end, and no others", () => {
+it("removes any of the characters at the end, and no others", () => {
   expect(["pass\r\n\n", "\n", "", "a\nb", " x \n "].map((text) => withoutEnd(text, "\r\n"))).toEqual([
     "pass",
     "",
@@ -14,7 +14,7 @@ it("takes whichever of the characters stand at the end, and no others", () => {
   ])
 })
 
-it("takes a megabyte of them in the middle of a text for what it is, at once", () => {
+it("leaves a megabyte of them in the middle of a text, at once", () => {
   const middle = `${"\r".repeat(1_000_000)}x`
   expect(withoutEnd(middle, "\r\n") === middle).toBe(true)
   const address = `https://service.example/${"/".repeat(1_000_000)}x`

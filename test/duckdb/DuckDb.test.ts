@@ -25,7 +25,7 @@ const build = (path: string, value: number) =>
   )
 
 describe("DuckDb", () => {
-  it.effect("answers rows that JSON can carry without losing a digit", () =>
+  it.effect("returns rows as JSON without losing a digit", () =>
     Effect.gen(function* () {
       const connection = yield* opened(memory)
       const { columns, rows } = yield* connection.query(`SELECT
@@ -88,7 +88,7 @@ describe("DuckDb", () => {
     }).pipe(Effect.provide(DuckDb.layer)),
   )
 
-  it.effect("is bounded, in UTC, and downloads no extension", () =>
+  it.effect("is limited, in UTC, and downloads no extension", () =>
     Effect.gen(function* () {
       const connection = yield* opened(memory)
       const settings = yield* connection.rows(
@@ -147,7 +147,7 @@ describe("DuckDb", () => {
     }).pipe(Effect.scoped, Effect.provide(DuckDb.layer)),
   )
 
-  it.effect("shows neither parameters nor data in a failure, but the names a user needs", () =>
+  it.effect("shows no parameters or data in a failure, only the names a user needs", () =>
     Effect.gen(function* () {
       const connection = yield* opened(memory)
       const conversion = yield* Effect.flip(connection.rows("SELECT CAST(? AS INTEGER)", ["canary-4711"]))
@@ -190,7 +190,7 @@ describe("DuckDb", () => {
     }).pipe(Effect.provide(DuckDb.layer)),
   )
 
-  it.effect("refuses to open a file twice where one of the two would write", () =>
+  it.effect("refuses to open a file twice if one of the two would write", () =>
     Effect.gen(function* () {
       const path = join(yield* folder, "a.duckdb")
       yield* build(path, 1)
@@ -237,7 +237,7 @@ describe("atomicSwap", () => {
     }).pipe(Effect.scoped, Effect.provide(DuckDb.layer)),
   )
 
-  it.effect("publishes what stood only in the log of a build that nobody closed", () =>
+  it.effect("publishes rows that are only in the log of a build that was not closed", () =>
     Effect.gen(function* () {
       const at = yield* folder
       const final = join(at, "nightjar.duckdb")
@@ -253,7 +253,7 @@ describe("atomicSwap", () => {
     }).pipe(Effect.scoped, Effect.provide(DuckDb.layer)),
   )
 
-  it.effect("leaves the old version where the new one is missing, open or no database", () =>
+  it.effect("leaves the old version if the new one is missing, open or not a database", () =>
     Effect.gen(function* () {
       const at = yield* folder
       const final = join(at, "nightjar.duckdb")

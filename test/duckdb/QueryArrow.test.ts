@@ -61,7 +61,7 @@ describe("queryArrow", () => {
     }).pipe(Effect.scoped, Effect.provide(DuckDb.layer)),
   )
 
-  it.effect("carries many batches, and a result without rows with its columns", () =>
+  it.effect("handles many batches, and a result without rows but with columns", () =>
     Effect.gen(function* () {
       const open = yield* connection
       const many = tableFromIPC(

@@ -59,14 +59,14 @@ const end = (status_code: string, status_reason: string, authentication_status?:
 const told = ({ outcome, who_acts }: Verdict) => [outcome, who_acts]
 
 describe("the table of ends", () => {
-  it("says of every closed reason of the reference what the contract says", () => {
+  it("says for every closed reason of the reference what the contract says", () => {
     const actual = closedFamilies.flatMap(([code, reasons]) =>
       reasons.map((reason) => [reason, end(code, reason)] as const),
     )
     expect(new Map(actual.toSorted())).toEqual(new Map([...promised].toSorted()))
   })
 
-  it("has a row for every closed reason that says the same, and one for each of ours", () => {
+  it("has a matching row for every closed reason, and one for each of ours", () => {
     const rows = new Map(
       Object.entries(ends).map(([reason, { outcome, who_acts, retry, opensBreaker }]) => [
         reason,
@@ -141,8 +141,8 @@ describe("the table of ends", () => {
   })
 })
 
-describe("an end of our own", () => {
-  it("is what is promised of it, asks for no second try and opens no breaker", () => {
+describe("one of our own ends", () => {
+  it("is as promised, asks for no second try and opens no breaker", () => {
     expect(
       Object.fromEntries(
         Object.entries(ownEnds).map(([reason, row]) => [reason, told({ ...row, reason: "FAILED" })]),
@@ -176,12 +176,12 @@ describe("an end of our own", () => {
       expect([retry, opensBreaker]).toEqual([false, false])
   })
 
-  it("may have a word of the service: the task waited for the engine, or somebody else's run was in the way", () => {
+  it("may use a word of the service: the task waited for the engine, or somebody else's run was open", () => {
     for (const reason of ["ENGINE_UNAVAILABLE", "ALREADY_EXECUTING"] as const)
       expect(own(reason)).toEqual({ outcome: "unfinished", reason, who_acts: "service" })
   })
 
-  it("of a task that never starts is that of its row, but for an engine that needs a person", () => {
+  it("for a task that never starts is that of its row, except for an engine that needs a person", () => {
     expect(beforeStart("CUSTOMER_INTERVENTION_REQUIRED")).toEqual({
       outcome: "skipped",
       reason: "CUSTOMER_INTERVENTION_REQUIRED",
@@ -192,7 +192,7 @@ describe("an end of our own", () => {
       expect(beforeStart(reason)).toEqual(own(reason))
   })
 
-  it("of a success of which something is not in the tables is none", () => {
+  it("for a success that is partly missing from the tables is not a success", () => {
     expect(notInTables).toEqual({ outcome: "partial", reason: "ANSWER_UNUSABLE", who_acts: "engineer" })
   })
 })
@@ -200,7 +200,7 @@ describe("an end of our own", () => {
 describe("the end of an attempt", () => {
   const aborted = { status_code: "ABORTED", status_reason: "CLIENT_CANCELLED", landed }
 
-  it("is the customer's where a challenge made us abort, and the service's where time did", () => {
+  it("is the customer's if we aborted because of a challenge, and the service's if time was up", () => {
     expect(endOfAttempt(aborted, "challenge")).toEqual({
       verdict: { outcome: "failed", reason: "CUSTOMER_INTERVENTION_REQUIRED", who_acts: "customer" },
       retry: false,
@@ -214,7 +214,7 @@ describe("the end of an attempt", () => {
       })
   })
 
-  it("rejects the login that was refused meanwhile, whyever it was aborted", () => {
+  it("rejects the login that was refused meanwhile, whatever the reason for the abort", () => {
     const refused = { ...aborted, authentication_status: "INCORRECT_MFA" }
     for (const abort of ["challenge", "max_wait", "deadline", undefined] as const)
       expect(endOfAttempt(refused, abort)).toEqual({
@@ -228,12 +228,12 @@ describe("the end of an attempt", () => {
       })
   })
 
-  it("is its own where it closed by itself before an abort could stop it", () => {
+  it("is its own if it closed by itself before an abort could stop it", () => {
     const completed = { status_code: "COMPLETED", status_reason: "COMPLETED", landed }
     expect(endOfAttempt(completed, "challenge").verdict.reason).toBe("COMPLETED")
   })
 
-  it("opens no breaker where the service no longer knows the execution: nothing is landed then", () => {
+  it("opens no breaker if the service no longer knows the execution: nothing is landed then", () => {
     expect(endOfAttempt({ status_code: "UNKNOWN", status_reason: "EXECUTION_GONE" }, undefined)).toEqual({
       verdict: { outcome: "unfinished", reason: "EXECUTION_GONE", who_acts: "service" },
       retry: false,
@@ -243,7 +243,7 @@ describe("the end of an attempt", () => {
 })
 
 describe("a refused start", () => {
-  it("is an engineer's, whatever its reason, but for what the service itself may mend", () => {
+  it("is an engineer's, whatever its reason, except for what the service itself may fix", () => {
     for (const reason of [
       "CUSTOMER_INTERVENTION_REQUIRED",
       "T10N_FORBIDDEN",
@@ -263,7 +263,7 @@ describe("a refused start", () => {
 })
 
 describe("a login that was rejected before", () => {
-  it("fails for the customer where the reference lists the refusal, else for an engineer", () => {
+  it("fails for the customer if the reference lists the refusal, otherwise for an engineer", () => {
     for (const reason of statusReasonsByCode.AUTH_ERROR)
       expect(verdictOfRejected(reason)).toEqual({ outcome: "failed", reason, who_acts: "customer" })
     for (const reason of ["UNHANDLED_AUTH_ERROR", "OF_TOMORROW", "INTERNAL_ERROR", "ANSWER_UNUSABLE"])
@@ -272,8 +272,8 @@ describe("a login that was rejected before", () => {
   })
 })
 
-describe("what is told of a reason", () => {
-  it("is that nobody listed it where nobody did, and that its login is not sent again", () => {
+describe("the explanation of a reason", () => {
+  it("says that an unlisted one is unlisted, and that its login is not sent again", () => {
     for (const reason of ["BRAND_NEW", "toString", "FEATURE_RUNNING"]) {
       expect(knownEnd(reason)).toBeUndefined()
       expect(rowOf(reason)).toMatchObject({ who_acts: "engineer", opensBreaker: true })

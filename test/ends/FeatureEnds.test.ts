@@ -8,7 +8,7 @@ const told = (reason: string | undefined) => {
 }
 
 describe("the end of a feature", () => {
-  it("is its own where the service told one, and its task's where it is open or stopped with it", () => {
+  it("is its own if the service gave one, and its task's if it is open or stopped with it", () => {
     expect(Object.fromEntries(Object.keys(featureEnds).map((reason) => [reason, told(reason)]))).toEqual({
       FEATURE_ACCEPTED: "its task's",
       FEATURE_WAITING: "its task's",
@@ -32,7 +32,7 @@ describe("the end of a feature", () => {
     })
   })
 
-  it("is its task's where nothing was told, and an engineer's where nobody listed it", () => {
+  it("is its task's if nothing was given, and an engineer's if it is not listed", () => {
     expect([undefined, "FEATURE_OF_TOMORROW", "toString"].map(told)).toEqual([
       "its task's",
       "failed engineer",

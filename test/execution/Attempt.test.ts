@@ -24,11 +24,11 @@ describe("the answer to a start", () => {
     expect(readStart(sent, accepted(ids))).toEqual({ answer: "accepted", http_status: 202, ...ids })
   })
 
-  it("accepted without an id cannot be followed, so that it counts as lost", () => {
+  it("accepted without an id, it cannot be followed, so it counts as lost", () => {
     expect(readStart(sent, accepted({}))).toEqual({ answer: "lost", http_status: 202 })
   })
 
-  it("a conflict with our own external id may be an echo of the request: only the state tells [promise 2 echo]", () => {
+  it("a conflict with our own external id may be an echo of the request: only the state shows which [promise 2 echo]", () => {
     expect(readStart(sent, conflict({ ...ids, external_execution_id: "ours" }))).toEqual({
       answer: "conflict",
       ...ids,
@@ -38,7 +38,7 @@ describe("the answer to a start", () => {
     expect(readStart(sent, conflict(ids))).toEqual({ answer: "conflict", ...ids })
   })
 
-  it("a conflict is about our own execution where its state names all that is ours, and nothing else [promise 2]", () => {
+  it("a conflict is about our own execution if its state names everything of ours, and nothing else [promise 2]", () => {
     const ours = { external_execution_id: "ours", customer_id: anId("c-1"), engine_reference: anId("bank") }
     const told = (view: StateView) => isOurs({ _tag: "Working", body, view }, ours)
     expect([told({ external_execution_id: "ours" }), told(ours)]).toEqual([true, true])
@@ -71,7 +71,7 @@ describe("the answer to a start", () => {
     ])
   })
 
-  it("nothing was created by what was not sent, a 429, a 503 or a refused secret", () => {
+  it("nothing was created by an unsent request, a 429, a 503 or a refused secret", () => {
     const none = {
       answer: "not_created",
       http_status: undefined,
@@ -94,7 +94,7 @@ describe("the answer to a start", () => {
     ])
   })
 
-  it("only a lost answer, and any undocumented 5xx, leaves open whether it exists", () => {
+  it("only a lost answer or an undocumented 5xx leaves open whether it exists", () => {
     expect([
       readStart(sent, new AnswerLost({ message })),
       readStart(sent, new AnswerLost({ http_status: 502, message })),
@@ -107,7 +107,7 @@ describe("the answer to a start", () => {
   })
 })
 
-describe("a look at the state", () => {
+describe("a read of the state", () => {
   const told = (tag: "Closed" | "Working", view: StateView) => {
     const looked = readState({ _tag: tag, body, view })
     return looked._tag === "Closed" ? [looked._tag, looked.status_code, looked.status_reason] : [looked._tag]
@@ -121,13 +121,13 @@ describe("a look at the state", () => {
     expect(told("Working", done)).toEqual(["Working"])
   })
 
-  it("takes a 200 for the end where the family says so: a rejected request is over, is_closed or not", () => {
+  it("treats a 200 as the end if the family says so: a rejected request is over, is_closed or not", () => {
     const wrong = { status_code: "CONFIGURATION_ERROR", status_reason: "INCORRECT_PARAMETERS_FORMAT" }
     const over = ["Closed", wrong.status_code, wrong.status_reason]
     expect([told("Closed", wrong), told("Closed", { ...wrong, is_closed: false })]).toEqual([over, over])
   })
 
-  it("keeps a value that the reference does not list, and ends nothing by it alone", () => {
+  it("keeps a value that the reference does not list, but ends nothing because of it alone", () => {
     const strange = { status_code: "PAUSED", status_reason: "OF_TOMORROW" }
     expect(told("Closed", { ...strange, is_closed: true })).toEqual(["Closed", "PAUSED", "OF_TOMORROW"])
     expect(told("Closed", strange)).toEqual(["Closed", "PAUSED", "OF_TOMORROW"])
@@ -136,7 +136,7 @@ describe("a look at the state", () => {
     expect(told("Closed", { is_closed: true })).toEqual(["Closed", "UNKNOWN", "UNKNOWN"])
   })
 
-  it("ends nothing by a 200 that says nothing, or that the run goes on", () => {
+  it("does not end on a 200 that says nothing, or that the execution is still running", () => {
     expect([
       told("Closed", {}),
       told("Closed", { is_closed: false }),
@@ -145,7 +145,7 @@ describe("a look at the state", () => {
     ]).toEqual([["Working"], ["Working"], ["Working"], ["Working"]])
   })
 
-  it("knows a question to the customer, and an execution that is gone", () => {
+  it("recognises a question to the customer, and an execution that is gone", () => {
     expect(readState({ _tag: "ActionRequired", body, view: {} })).toEqual({ _tag: "Challenge" })
     expect(told("Working", { status_code: "ACTION_REQUIRED", status_reason: "MFA_REQUIRED" })).toEqual([
       "Challenge",
@@ -155,7 +155,7 @@ describe("a look at the state", () => {
 })
 
 describe("the answer to an abort", () => {
-  it("asks for another abort only where nothing was stopped", () => {
+  it("asks for another abort only if nothing was stopped", () => {
     expect((["aborted", "already_closed", "not_found"] as const).map(readAbort)).toEqual([
       "look",
       "look",

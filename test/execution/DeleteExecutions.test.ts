@@ -65,7 +65,7 @@ describe("an execution may be deleted", () => {
     ]).toEqual([[], [], [], [], [], [], []])
   })
 
-  it("not while its last state is not landed, whatever else the ledger says", () => {
+  it("not before its last state is landed, whatever else the ledger says", () => {
     const { landed: _, ...unlanded } = closed(1) as Extract<Fact, { _tag: "AttemptClosed" }>
     const over = [drained(1), settled("succeeded", "COMPLETED"), published("e-1")]
     expect([dueOf([...open, unlanded, ...over]), dueOf([...open, ...over])]).toEqual([[], []])
@@ -77,7 +77,7 @@ describe("an execution may be deleted", () => {
     ).toEqual([0, 0, 0])
   })
 
-  it("not by a publication that was before its end or its verdict", () => {
+  it("not because of a publication before its end or its verdict", () => {
     expect([
       dueOf([published("e-1"), ...done]),
       dueOf([...done.slice(0, -1), published("e-1"), settled("succeeded", "COMPLETED")]),
@@ -119,7 +119,7 @@ describe("an execution may be deleted", () => {
     ])
   })
 
-  it("only if it is ours, whatever a publication says and wherever the night was cut off", () => {
+  it("only if it is ours, whatever a publication says and wherever the run was cut off", () => {
     fc.assert(
       fc.property(lives, fc.nat(), (life, at) => {
         const known = life.slice(0, at % (life.length + 1))
@@ -184,17 +184,23 @@ const deleted = (count: number, answer: NonNullable<Script["remove"]>, untilAt =
 }
 
 describe("deleting", () => {
-  it.effect("ends when it has to, whatever is not answered, and leaves the rest pending and unasked", () =>
-    Effect.gen(function* () {
-      const quiet = yield* deleted(40, (id) => (id === "e-7" ? "deleted" : silent), 30_000)
-      expect([quiet.endedAt, quiet.pending, quiet.calls.length]).toEqual([30_000, 39, 17])
-      expect([quiet.told[7], quiet.told[0], quiet.told[39]]).toEqual(["204 deleted", "0 pending", undefined])
-      const running = yield* deleted(1, () => "still_running", 3_000)
-      expect([running.endedAt < 3_000, running.told]).toEqual([true, ["409 pending"]])
-    }),
+  it.effect(
+    "ends when it has to, whatever is not answered, and leaves the rest pending without a request",
+    () =>
+      Effect.gen(function* () {
+        const quiet = yield* deleted(40, (id) => (id === "e-7" ? "deleted" : silent), 30_000)
+        expect([quiet.endedAt, quiet.pending, quiet.calls.length]).toEqual([30_000, 39, 17])
+        expect([quiet.told[7], quiet.told[0], quiet.told[39]]).toEqual([
+          "204 deleted",
+          "0 pending",
+          undefined,
+        ])
+        const running = yield* deleted(1, () => "still_running", 3_000)
+        expect([running.endedAt < 3_000, running.told]).toEqual([true, ["409 pending"]])
+      }),
   )
 
-  it.effect("writes what was answered, intent first; 204 and 404 are both the end", () =>
+  it.effect("records the answer, intent first; 204 and 404 both finish it", () =>
     Effect.gen(function* () {
       const { told, pending } = yield* deleted(3, (id) => (id === "e-1" ? "gone" : "deleted"))
       expect([told, pending]).toEqual([["204 deleted", "404 gone", "204 deleted"], 0])
@@ -202,7 +208,7 @@ describe("deleting", () => {
     }),
   )
 
-  it.effect("asks again while the service is short of breath, and leaves pending what it cannot do", () =>
+  it.effect("retries while the service is overloaded, and leaves the rest pending", () =>
     Effect.gen(function* () {
       const { told, pending, calls } = yield* deleted(5, (id, times) => {
         if (id === "e-0") return times < 4 ? throttled() : "deleted"
@@ -220,7 +226,7 @@ describe("deleting", () => {
     }),
   )
 
-  it.effect("asks nothing at all where its time is over, and does not wait for what comes after it", () =>
+  it.effect("sends nothing if its time is up, and does not wait beyond it", () =>
     Effect.gen(function* () {
       const late = yield* deleted(1, () => "deleted", 0)
       expect([late.calls, late.written, late.told]).toEqual([[], [], [undefined]])
@@ -234,14 +240,14 @@ describe("deleting", () => {
     }),
   )
 
-  it.effect("asks six times for one execution whose answers are lost", () =>
+  it.effect("tries six times for one execution whose answers are lost", () =>
     Effect.gen(function* () {
       const { calls, told } = yield* deleted(1, () => lost)
       expect([calls.length, told]).toEqual([6, ["0 pending"]])
     }),
   )
 
-  it.effect("goes on with the others over a defect of ours, which counts as no answer", () =>
+  it.effect("continues with the others after a defect of ours, which counts as no answer", () =>
     Effect.gen(function* () {
       const defect = (): never => {
         throw new TypeError("in our own code")
@@ -253,7 +259,7 @@ describe("deleting", () => {
     }),
   )
 
-  it.effect("asks for nothing whose intent cannot be written, and fails", () => {
+  it.effect("sends nothing if its intent cannot be written, and fails", () => {
     const database = openLedger({ path: ":memory:" })
     const calls: Array<Call> = []
     return Effect.gen(function* () {
@@ -270,7 +276,7 @@ describe("deleting", () => {
     }).pipe(Effect.provide([Ledger.layerOver(database), scripted({}, calls)]))
   })
 
-  it.effect("gives up a service that is away instead of asking for every execution", () =>
+  it.effect("gives up if the service is unreachable, instead of trying every execution", () =>
     Effect.gen(function* () {
       const { calls, pending } = yield* deleted(2_000, () => lost)
       expect(pending).toBe(2_000)
@@ -280,7 +286,7 @@ describe("deleting", () => {
     }),
   )
 
-  it.effect("goes on with a service that answers now and then", () =>
+  it.effect("continues with a service that answers now and then", () =>
     Effect.gen(function* () {
       const number = (id: string) => Number(id.slice("e-".length))
       const { calls } = yield* deleted(100, (id) => (number(id) % 10 === 9 ? "deleted" : lost))

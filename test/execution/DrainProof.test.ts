@@ -24,7 +24,7 @@ const answered = (source: ResultsSource, _tag: "Nothing" | "Refused", http_statu
 })
 
 describe("a proof", () => {
-  it("is whole when every family that was counted is landed as often, in one final body [promise 5 final]", () => {
+  it("is complete when every counted family is landed in full, in one final body [promise 5 final]", () => {
     expect(proveDrain(two, [flow(many(2, "bank:account"))])).toEqual({
       isWhole: true,
       isCounted: true,
@@ -42,7 +42,7 @@ describe("a proof", () => {
       expect(proveDrain(two, findings).isWhole).toBe(false)
   })
 
-  it("adds up the keys of one family, and takes a key without @ or : for a family of its own", () => {
+  it("adds up the keys of one family, and treats a key without @ or : as its own family", () => {
     const keys = counted({ "bank:account@accounts": 1, "bank:account@savings": 2, odd: 1 })
     const enough = [...many(3, "bank:account"), record("odd")]
     expect(proveDrain(keys, [flow(enough)]).isWhole).toBe(true)
@@ -50,7 +50,7 @@ describe("a proof", () => {
     expect(proveDrain(keys, [flow(enough.slice(0, 3))]).isWhole).toBe(false)
   })
 
-  it("of nothing counted needs nothing; what was not counted is landed all the same", () => {
+  it("needs nothing if nothing was counted; uncounted records are landed anyway", () => {
     expect(proveDrain(counted({}), [])).toEqual({ isWhole: true, isCounted: true, families: [] })
     expect(proveDrain(counted({ "a:b@a": 0 }), [flow(many(1, "c:d"))]).families).toEqual([
       { family: "a:b", counted: 0, landed: 0 },
@@ -58,7 +58,7 @@ describe("a proof", () => {
     ])
   })
 
-  it("meets counts by product where the endpoint's row says so", () => {
+  it("compares counts by product if the endpoint's row says so", () => {
     const byProduct = { ...flowResultsSource, counts: "product" } as const
     const data = [record("current", "accounts"), record("savings", "accounts")]
     const body = { data, is_closed: true }
@@ -69,7 +69,7 @@ describe("a proof", () => {
     expect(proveDrain(two, [findingOf(byProduct, short)]).isWhole).toBe(false)
   })
 
-  it("by product asks for each product of a family, and only for those of the family", () => {
+  it("by product requires each product of a family, and only those of the family", () => {
     const byProduct = { ...flowResultsSource, counts: "product" } as const
     const found = (...products: ReadonlyArray<string>) =>
       findingOf(byProduct, { data: products.map((product) => record("any", product)), is_closed: true })
@@ -86,7 +86,7 @@ describe("a proof", () => {
     ]).toEqual([true, false, false, true, true])
   })
 
-  it("is the word of an endpoint where the job takes it, for what it may bring, whatever was counted", () => {
+  it("is an endpoint's word if the job accepts it, for what it may return, whatever was counted", () => {
     const trusted = { ...flowResultsSource, counts: "none", families: ["bank:*"] } as const
     const body = { data: [], is_closed: true }
     const other = counted({ "bank:account@accounts": 2, "card:card@cards": 1 })
@@ -96,7 +96,7 @@ describe("a proof", () => {
     ])
   })
 
-  it("of an unknown count is the word of an endpoint that may bring everything, where the job takes it", () => {
+  it("of an unknown count is the word of an endpoint that may return everything, if the job accepts it", () => {
     const unknown = readProductsCount("2")
     const trusted = { ...flowResultsSource, counts: "none" } as const
     const body = { data: many(1, "bank:account"), is_closed: true }
@@ -133,8 +133,8 @@ describe("a proof", () => {
   })
 })
 
-describe("what is too many and what is missing", () => {
-  it("is counted family by family: one does not make up for another", () => {
+describe("surplus and shortfall", () => {
+  it("are counted family by family: one does not make up for another", () => {
     const families = [
       { family: "a:b", counted: 5, landed: 2 },
       { family: "c:d", counted: 1, landed: 3 },
@@ -146,10 +146,10 @@ describe("what is too many and what is missing", () => {
   })
 })
 
-describe("a further endpoint", () => {
+describe("another endpoint", () => {
   const profiles = counted({ "customer_information:user_profile@customer_information": 1 })
 
-  it("is asked while something is missing that it may bring", () => {
+  it("is read while something is missing that it may return", () => {
     expect(isWanted(profileSource, profiles, [])).toBe(true)
     const none = counted({ "customer_information:user_profile@customer_information": 0 })
     expect(isWanted(profileSource, none, [])).toBe(false)
@@ -162,13 +162,13 @@ describe("a further endpoint", () => {
   })
 })
 
-describe("what was read becomes", () => {
+describe("the reading is", () => {
   const reasonOf = (...pulled: Parameters<typeof judgeReadings>[1]) => {
     const reading = judgeReadings(two, pulled)
     return reading._tag === "Kept" ? reading.reason : reading._tag
   }
 
-  it("short where an endpoint that may bring the family answered, unreachable where none did", () => {
+  it("short if an endpoint that may return the family answered, unreachable if none did", () => {
     const one = final(flowResultsSource, { data: many(1, "bank:account"), is_closed: true })
     const none = final(flowResultsSource, { data: [], is_closed: true })
     expect(reasonOf(one)).toBe("RECORDS_SHORT")
@@ -179,12 +179,12 @@ describe("what was read becomes", () => {
     expect(reasonOf(answered(flowResultsSource, "Nothing", 404), profile)).toBe("RECORDS_UNREACHABLE")
   })
 
-  it("partial while an endpoint has not come to its end", () => {
+  it("partial until every endpoint is finished", () => {
     const unfinished = { source: flowResultsSource, reading: { _tag: "Unfinished" } } as const
     expect(reasonOf(unfinished)).toBe("Partial")
   })
 
-  it("drained of nothing counted only where nothing was refused", () => {
+  it("drained with nothing counted only if nothing was refused", () => {
     const nothing = (...pulled: Parameters<typeof judgeReadings>[1]) =>
       judgeReadings(counted({}), pulled)._tag
     expect(nothing()).toBe("Drained")
@@ -209,7 +209,7 @@ describe("what was read becomes", () => {
     })
   })
 
-  it("names three families at most, each cut to a readable length", () => {
+  it("names at most three families, each cut to a readable length", () => {
     const families = ["a", "b", "c", "d", "e"].map((name) => `${name.repeat(200)}:x@y`)
     const reading = judgeReadings(counted(Object.fromEntries(families.map((key) => [key, 1]))), [])
     const message = reading._tag === "Kept" ? reading.message : ""

@@ -75,7 +75,7 @@ describe("the deadline", () => {
     }),
   )
 
-  it.effect("tells of a document that was not here by then that it is not", () =>
+  it.effect("reports a document that has not arrived by then as missing", () =>
     Effect.gen(function* () {
       const script = { results: () => document, attachment: () => "drips" } satisfies Script
       const { end } = yield* nightOf(script, { rules: { deadlineAt: 30 * minute } })
@@ -84,7 +84,7 @@ describe("the deadline", () => {
     }),
   )
 
-  it.effect("leaves what it cut off to the next run, which reads it", () =>
+  it.effect("leaves what was cut off to the next run, which reads it", () =>
     Effect.gen(function* () {
       const { end } = yield* nightOf({ results: () => silent }, { rules: { deadlineAt: hour } })
       const next = yield* night({ facts: end.facts.slice(2), rules: { deadlineAt: hour } })
@@ -92,7 +92,7 @@ describe("the deadline", () => {
     }),
   )
 
-  it.effect("that is over when a run is taken up again gives each task its own time", () =>
+  it.effect("that is over when a run is resumed gives each task its own time", () =>
     Effect.gen(function* () {
       const { end } = yield* nightOf({ results: () => results(false) }, { rules: { deadlineAt: hour } })
       const place = makePlace()
@@ -155,7 +155,7 @@ describe("an absurd Retry-After", () => {
     }),
   )
 
-  it.effect("is told with the task", () =>
+  it.effect("is reported with the task", () =>
     Effect.gen(function* () {
       const scripts: ReadonlyArray<Script> = [
         stateOf(() => absurd),
@@ -170,9 +170,9 @@ describe("an absurd Retry-After", () => {
   )
 })
 
-describe("a call that must be answered by a moment", () => {
+describe("a call with a time limit", () => {
   const never = Effect.never as Effect.Effect<string>
-  it.effect("is not sent from that moment on, and lost where it has no answer by then", () =>
+  it.effect("is not sent after that time, and counts as lost if it has no answer by then", () =>
     Effect.gen(function* () {
       expect(yield* answeredBy(Effect.succeed("answer"), 1)).toBe("answer")
       const sent: Array<string> = []
@@ -182,18 +182,18 @@ describe("a call that must be answered by a moment", () => {
           0,
         ),
       )
-      expect([late._tag, late.message, sent]).toEqual(["NotSent", "the time was over; nothing was sent", []])
+      expect([late._tag, late.message, sent]).toEqual(["NotSent", "the time was up; nothing was sent", []])
       const waiting = yield* Effect.forkChild(Effect.flip(answeredBy(never, 5_000)))
       yield* TestClock.adjust("5 seconds")
       const lostAnswer = yield* Fiber.join(waiting)
       expect([lostAnswer._tag, lostAnswer.message]).toEqual([
         "AnswerLost",
-        "there was no answer before the time was over",
+        "there was no answer before the time was up",
       ])
     }),
   )
 
-  it("ends seconds after the deadline, and has no end where the deadline is over before it begins", () => {
+  it("ends seconds after the deadline, and has no end if the deadline is over before it begins", () => {
     expect([endingOf(1_000, 999), endingOf(1_000, 1_000), endingOf(undefined, 0)]).toEqual([
       { lastAnswerAt: 21_000, cutAt: 31_000 },
       undefined,

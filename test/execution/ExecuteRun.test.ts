@@ -47,7 +47,7 @@ describe("a temporary error", () => {
     }),
   )
 
-  it.effect("that goes away gives the end of the last try", () =>
+  it.effect("that goes away gives the result of the last try", () =>
     Effect.gen(function* () {
       const end = yield* night({
         script: {
@@ -94,7 +94,7 @@ describe("a rejected login", () => {
     }),
   )
 
-  it.effect("over a challenge that we aborted is sent once too, in the same night", () =>
+  it.effect("because of a challenge that we aborted is sent only once in the same run, too", () =>
     Effect.gen(function* () {
       const aborted = state("ABORTED", "CLIENT_CANCELLED", { authentication_status: "INCORRECT_MFA" })
       const end = yield* night({
@@ -112,21 +112,23 @@ describe("a rejected login", () => {
     }),
   )
 
-  it.effect("is not sent again where the service says a word of ours for an execution that it forgot", () =>
-    Effect.gen(function* () {
-      const end = yield* night({
-        tasks: [
-          { customer: "c-1", fingerprint: "one" },
-          { customer: "c-2", fingerprint: "one" },
-        ],
-        script: { state: () => state("UNKNOWN", "EXECUTION_GONE") },
-      })
-      expect([end.countOf("start"), rejections(end.facts)]).toEqual([1, [["one", "EXECUTION_GONE"]]])
-      expect(end.verdict("c-1")).toBe("failed EXECUTION_GONE engineer")
-    }),
+  it.effect(
+    "is not sent again if the service uses one of our own reasons for an execution that it forgot",
+    () =>
+      Effect.gen(function* () {
+        const end = yield* night({
+          tasks: [
+            { customer: "c-1", fingerprint: "one" },
+            { customer: "c-2", fingerprint: "one" },
+          ],
+          script: { state: () => state("UNKNOWN", "EXECUTION_GONE") },
+        })
+        expect([end.countOf("start"), rejections(end.facts)]).toEqual([1, [["one", "EXECUTION_GONE"]]])
+        expect(end.verdict("c-1")).toBe("failed EXECUTION_GONE engineer")
+      }),
   )
 
-  it.effect("gives back the slot of a task that is not sent, so that others run", () =>
+  it.effect("releases the slot of a task that is not sent, so that others run", () =>
     Effect.gen(function* () {
       const end = yield* night({
         rules: { limits: { max_in_flight: 1, per_engine: 1 } },
@@ -150,7 +152,7 @@ describe("a rejected login", () => {
     }),
   )
 
-  it.effect("that an earlier run was refused is not sent", () =>
+  it.effect("that was refused in an earlier run is not sent", () =>
     Effect.gen(function* () {
       const refusedBefore: Fact = {
         _tag: "CredentialRejected",
@@ -172,7 +174,7 @@ describe("a rejected login", () => {
     }),
   )
 
-  it.effect("opens the breaker with a value that nobody knows, and in the act of its closing", () =>
+  it.effect("opens the breaker with an unknown value too, together with its closing", () =>
     Effect.gen(function* () {
       const end = yield* night({
         tasks: [{ customer: "c-1", fingerprint: "one" }],
@@ -187,7 +189,7 @@ describe("a rejected login", () => {
     }),
   )
 
-  it.effect("known only once the engine is seen still never runs twice at once", () =>
+  it.effect("that is known only once the engine is seen still never runs twice at once", () =>
     Effect.gen(function* () {
       const late = { prepare: () => ready("one") }
       const end = yield* night({
@@ -207,7 +209,7 @@ describe("a rejected login", () => {
 })
 
 describe("a run", () => {
-  it.effect("keeps to its limits, and still ends every task", () =>
+  it.effect("respects its limits, and still ends every task", () =>
     Effect.gen(function* () {
       const open = new Set<string>()
       let most = 0
@@ -277,7 +279,7 @@ describe("a run", () => {
     }),
   )
 
-  it.effect("looks at an engine again until it is there", () =>
+  it.effect("checks an engine again until it is available", () =>
     Effect.gen(function* () {
       const end = yield* night({
         tasks: [
@@ -289,7 +291,7 @@ describe("a run", () => {
     }),
   )
 
-  it.effect("settles a task that its job no longer names, but follows what of it is in flight", () =>
+  it.effect("settles a task that its job no longer names, but follows its execution in flight", () =>
     Effect.gen(function* () {
       const tasks: ReadonlyArray<NightTask> = [{ customer: "c-1", dropped: true }]
       const end = yield* night({ tasks })
@@ -300,7 +302,7 @@ describe("a run", () => {
     }),
   )
 
-  it.effect("of an older night is collected: followed, probed and read, but nothing is started", () =>
+  it.effect("of an older date is collected: followed, probed and read, but nothing is started", () =>
     Effect.gen(function* () {
       const cut = yield* night({
         tasks: customers(3),
@@ -320,7 +322,7 @@ describe("a run", () => {
     }),
   )
 
-  it.effect("of an older night is not tried again where it ends in a temporary error", () =>
+  it.effect("of an older date is not retried if it ends in a temporary error", () =>
     Effect.gen(function* () {
       const cut = yield* night({ cutAfter: "1 second", script: { state: () => working } })
       const again = ({ customer_id }: StartCall, times: number) => accepted(`${customer_id}-again-${times}`)

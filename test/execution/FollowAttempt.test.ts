@@ -17,7 +17,7 @@ const after =
     times <= looks ? working : then
 const cancelled = state("ABORTED", "CLIENT_CANCELLED")
 
-describe("an execution whose id shows somebody else", () => {
+describe("an execution whose id belongs to somebody else", () => {
   const strange = (fields: Partial<StateView>): StateAnswer =>
     state("ONGOING", "RUNNING", { authentication_status: "AUTH_OK", ...fields })
 
@@ -35,7 +35,7 @@ describe("an execution whose id shows somebody else", () => {
     }),
   )
 
-  it.effect("once is an answer that was mixed up on its way", () =>
+  it.effect("if only once, counts as a mixed-up answer", () =>
     Effect.gen(function* () {
       const stranger = strange({ customer_id: anId("c-other") })
       const end = yield* night({
@@ -48,7 +48,7 @@ describe("an execution whose id shows somebody else", () => {
     }),
   )
 
-  it.effect("is not aborted when its time is over either", () =>
+  it.effect("is not aborted when its time is up either", () =>
     Effect.gen(function* () {
       const state_ = strange({ customer_id: anId("c-other") })
       const end = yield* night({
@@ -61,7 +61,7 @@ describe("an execution whose id shows somebody else", () => {
 })
 
 describe("following an execution", () => {
-  it.effect("writes what is new and nothing twice, and lands the last state before its end is a fact", () =>
+  it.effect("records what is new and nothing twice, and lands the last state before its end is a fact", () =>
     Effect.gen(function* () {
       const place = makePlace()
       const end = yield* night({ script: { state: after(30) }, place })
@@ -76,7 +76,7 @@ describe("following an execution", () => {
     }),
   )
 
-  it.effect("of three hours costs about two hundred looks", () =>
+  it.effect("for three hours costs about two hundred polls", () =>
     Effect.gen(function* () {
       const end = yield* night({
         script: { state: () => working, abort: () => "not_stoppable" },
@@ -88,7 +88,7 @@ describe("following an execution", () => {
     }),
   )
 
-  it.effect("comes back when the service says that it will, and not before", () =>
+  it.effect("polls again when the service says, and not before", () =>
     Effect.gen(function* () {
       const kick = new Date(10 * minute).toISOString()
       const end = yield* night({
@@ -104,7 +104,7 @@ describe("following an execution", () => {
     }),
   )
 
-  it.effect("goes on through lost answers, storms and a date that is none", () =>
+  it.effect("continues through lost answers, storms and an invalid date", () =>
     Effect.gen(function* () {
       const answers = [
         lost,
@@ -119,7 +119,7 @@ describe("following an execution", () => {
     }),
   )
 
-  it.effect("believes that an execution is gone only when it is told so three times in a row", () =>
+  it.effect("believes that an execution is gone only after three such answers in a row", () =>
     Effect.gen(function* () {
       const gone = { _tag: "NotFound" } as const
       const blink = yield* night({
@@ -142,7 +142,7 @@ describe("following an execution", () => {
   )
 })
 
-describe("an execution that cannot go on", () => {
+describe("an execution that cannot continue", () => {
   it.effect("because the source asks for a person is aborted at once, and the customer must act", () =>
     Effect.gen(function* () {
       const place = makePlace()
@@ -182,7 +182,7 @@ describe("an execution that cannot go on", () => {
     }),
   )
 
-  it.effect("within max_wait is aborted, intent first, and is no second try", () =>
+  it.effect("within max_wait is aborted, intent first, and does not count as a second try", () =>
     Effect.gen(function* () {
       let aborted = false
       const end = yield* night({
@@ -199,7 +199,7 @@ describe("an execution that cannot go on", () => {
     }),
   )
 
-  it.effect("before the deadline is aborted there, and nothing more is started", () =>
+  it.effect("before the deadline is aborted then, and nothing more is started", () =>
     Effect.gen(function* () {
       let aborted = 0
       const end = yield* night({
@@ -222,7 +222,7 @@ describe("an execution that cannot go on", () => {
     }),
   )
 
-  it.effect("is asked to stop again where it is not stoppable, and closes in its own way meanwhile", () =>
+  it.effect("is aborted again if it was not stoppable, and closes by itself meanwhile", () =>
     Effect.gen(function* () {
       let timesAborted = 0
       const end = yield* night({
@@ -236,7 +236,7 @@ describe("an execution that cannot go on", () => {
     }),
   )
 
-  it.effect("stays in flight where it cannot be stopped, and the next process follows it", () =>
+  it.effect("stays in flight if it cannot be stopped, and the next process follows it", () =>
     Effect.gen(function* () {
       const stuck = yield* night({
         tasks: [
@@ -258,7 +258,7 @@ describe("an execution that cannot go on", () => {
     }),
   )
 
-  it.effect("of a service that is away is left as it is, and told so", () =>
+  it.effect("of an unreachable service is left as it is, and reported", () =>
     Effect.gen(function* () {
       const end = yield* night({
         rules: { max_wait: Duration.millis(minute) },

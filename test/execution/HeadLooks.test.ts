@@ -33,7 +33,7 @@ const until = (
 const truly = (works: boolean): "working" | "changed" => (works ? "working" : "changed")
 
 describe("a service that answers HEAD", () => {
-  it.effect("is read first, then to check the first HEAD, then at every fourth look and at the end", () =>
+  it.effect("is read first, then to check the first HEAD, then at every fourth poll and at the end", () =>
     Effect.gen(function* () {
       const end = yield* until(10 * minute, truly)
       const all = looks(end)
@@ -44,7 +44,7 @@ describe("a service that answers HEAD", () => {
     }),
   )
 
-  it.effect("proves it once for all executions of a run", () =>
+  it.effect("needs to prove it only once for all executions of a run", () =>
     Effect.gen(function* () {
       const end = yield* until(10 * minute, truly, { tasks: [{ customer: "c-1" }, { customer: "c-2" }] })
       const checks = ["e-c-1-1", "e-c-2-1"].map((id) => looks(end, id).slice(0, 9))
@@ -52,7 +52,7 @@ describe("a service that answers HEAD", () => {
     }),
   )
 
-  it.effect("is not looked at more often: two requests of one look are one look", () =>
+  it.effect("is not polled more often: two requests of one poll are one poll", () =>
     Effect.gen(function* () {
       const end = yield* until(hour, truly)
       const starts = end.calls.flatMap(([at, verb]) => (verb === "state" || verb === "poll" ? [at] : []))
@@ -63,7 +63,7 @@ describe("a service that answers HEAD", () => {
     }),
   )
 
-  it.effect("is read, not polled, before the date that it named itself", () =>
+  it.effect("gets a read, not a HEAD, before the date that it named itself", () =>
     Effect.gen(function* () {
       const place = makePlace()
       const kick = new Date(10 * minute).toISOString()
@@ -93,7 +93,7 @@ describe("a HEAD", () => {
     }),
   )
 
-  it.effect("that a read contradicts is the last one, whichever of them was right", () =>
+  it.effect("that a read contradicts is the last one, whichever of the two was right", () =>
     Effect.gen(function* () {
       const crying = yield* until(hour, () => "changed")
       expect([looks(crying).slice(0, 9), crying.countOf("poll"), crying.verdict("c-1")]).toEqual([
@@ -120,7 +120,7 @@ describe("a HEAD", () => {
     }),
   )
 
-  it.effect("leaves it to a read to see a challenge", () =>
+  it.effect("cannot show a challenge: a read does", () =>
     Effect.gen(function* () {
       const place = makePlace()
       let aborted = false
@@ -136,7 +136,7 @@ describe("a HEAD", () => {
     }),
   )
 
-  it.effect("that fails or is put off is a look that told nothing, and says nothing about HEAD", () =>
+  it.effect("that fails or is throttled is a poll without a result, and says nothing about HEAD", () =>
     Effect.gen(function* () {
       const answers = [lost, notSent, throttled(429, 5 * minute)]
       const end = yield* until(20 * minute, (works, times) => answers[times - 1] ?? truly(works))
@@ -146,7 +146,7 @@ describe("a HEAD", () => {
     }),
   )
 
-  it.effect("is not what an execution is given up on: the last look is a read", () =>
+  it.effect("is never the last poll before an execution is given up: that is a read", () =>
     Effect.gen(function* () {
       const end = yield* until(10 * minute, truly, { rules: { max_wait: Duration.millis(10 * minute) } })
       expect([looks(end).at(-1), end.countOf("abort"), end.verdict("c-1")]).toEqual(["g", 0, succeeded])

@@ -44,8 +44,8 @@ const story = (ends: Readonly<Record<string, number>>, events: Events, more: Omi
 
 const told = (customer: string, ms: number) => [ms, naming(`e-${customer}-1`, ms)] as const
 
-describe("an execution that somebody hints at", () => {
-  it.effect("is looked at at once, whatever id the hint names", () =>
+describe("an execution with a hint", () => {
+  it.effect("is polled at once, whatever id the hint names", () =>
     Effect.gen(function* () {
       const silent = yield* story({ "c-1": 40 * minute }, [])
       expect(looksOf(silent).at(-1)).toBeGreaterThan(40 * minute + 10 * second)
@@ -69,7 +69,7 @@ describe("an execution that somebody hints at", () => {
     }),
   )
 
-  it.effect("costs few looks in three hours once hints have shown that they come", () =>
+  it.effect("costs few polls in three hours once hints have been seen to arrive", () =>
     Effect.gen(function* () {
       const events = [told("c-1", 10 * second), told("c-1", 3 * hour)]
       const with_ = yield* story({ "c-1": 3 * hour }, events)
@@ -79,7 +79,7 @@ describe("an execution that somebody hints at", () => {
     }),
   )
 
-  it.effect("is polled as ever again once another one of its engine ended without a hint", () =>
+  it.effect("is polled as before once another one of its engine ended without a hint", () =>
     Effect.gen(function* () {
       const events = [told("c-1", 10 * second), told("c-1", 3 * hour)]
       const end = yield* story({ "c-1": 3 * hour, "c-2": 20 * minute }, events)
@@ -95,7 +95,7 @@ describe("an execution that somebody hints at", () => {
 })
 
 describe("forged, repeated and late events", () => {
-  it.effect("end nothing and ask for nothing sooner than polling.min", () =>
+  it.effect("end nothing and cause no poll sooner than polling.min", () =>
     Effect.gen(function* () {
       const forged = every(50, 0, 10 * minute, () => ({
         texts: new Set(["ended", "COMPLETED", "e-c-1-1", "s-c-1-1"]),
@@ -110,7 +110,7 @@ describe("forged, repeated and late events", () => {
     }),
   )
 
-  it.effect("about nobody cost nothing, however many there are", () =>
+  it.effect("about nothing cost nothing, however many there are", () =>
     Effect.gen(function* () {
       const flood = every(5, 0, 5 * minute, (ms) => naming(`e-stranger-${ms}`, ms))
       const end = yield* story({ "c-1": 8 * minute }, flood)
@@ -119,7 +119,7 @@ describe("forged, repeated and late events", () => {
     }),
   )
 
-  it.effect("with a date to come do not silence the true ones", () =>
+  it.effect("with a future date do not hide the true ones", () =>
     Effect.gen(function* () {
       const at = 3 * minute
       for (const ahead of [4 * minute, hour, 10 * 365 * 24 * hour]) {
@@ -134,7 +134,7 @@ describe("forged, repeated and late events", () => {
     }),
   )
 
-  it.effect("that are older than what was read since ask for no look", () =>
+  it.effect("that are older than a later read cause no poll", () =>
     Effect.gen(function* () {
       const first = told("c-1", 10 * second)
       const late = every(second, minute, 10 * minute, () => naming("e-c-1-1", 5 * second))
@@ -143,7 +143,7 @@ describe("forged, repeated and late events", () => {
     }),
   )
 
-  it.effect("never shorten the time that the service asked to be left alone", () =>
+  it.effect("never shorten the wait that the service asked for", () =>
     Effect.gen(function* () {
       const events = every(second, second, 10 * minute, () => naming("e-c-1-1"))
       const end = yield* night({
@@ -157,7 +157,7 @@ describe("forged, repeated and late events", () => {
   )
 })
 
-describe("a session that somebody hints at", () => {
+describe("a session with a hint", () => {
   const pulled = (events: Events, script: Script = {}) =>
     night({ tasks: [], sessions: ["s-9"], events, board: makeHintBoard(), script })
 
@@ -186,7 +186,7 @@ describe("a session that somebody hints at", () => {
   )
 })
 
-describe("a start, where webhooks are on", () => {
+describe("a start with webhooks on", () => {
   const sent = (on: boolean, hooks_extra_data: Readonly<Record<string, string>>) =>
     Effect.gen(function* () {
       const calls: Array<Readonly<Record<string, string>>> = []
@@ -219,16 +219,18 @@ describe("a start, where webhooks are on", () => {
   )
 })
 
-describe("a service that asks to be left alone", () => {
-  it.effect("for a little longer than the execution may wait is obeyed until then; then it is aborted", () =>
-    Effect.gen(function* () {
-      const end = yield* night({
-        rules: { max_wait: Duration.millis(10 * minute) },
-        script: { state: (_, times) => (times < 3 ? throttled(429, 10 * minute) : completed) },
-      })
-      const [aborted = 0] = timesOf(end, "abort")
-      expect(aborted - 10 * minute).toBeLessThan(second)
-      expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
-    }),
+describe("a service that asks us to wait", () => {
+  it.effect(
+    "a little longer than the execution may wait is obeyed until then; then the execution is aborted",
+    () =>
+      Effect.gen(function* () {
+        const end = yield* night({
+          rules: { max_wait: Duration.millis(10 * minute) },
+          script: { state: (_, times) => (times < 3 ? throttled(429, 10 * minute) : completed) },
+        })
+        const [aborted = 0] = timesOf(end, "abort")
+        expect(aborted - 10 * minute).toBeLessThan(second)
+        expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+      }),
   )
 })

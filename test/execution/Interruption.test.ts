@@ -71,13 +71,13 @@ describe("an interruption", () => {
       expect([attempt.closed !== undefined, attempt.drained]).toEqual([true, true])
   })
 
-  it.effect("at any moment leaves a ledger that the next process finishes, without a start too many", () =>
+  it.effect("at any moment leaves a ledger that the next process finishes, without an extra start", () =>
     Effect.forEach(cuts, (cut) => finish(cut, true, [{ cutAfter: cut }, { cutAfter: 2 * cut }]), {
       discard: true,
     }),
   )
 
-  it.effect("that is a kill does so too", () =>
+  it.effect("by a kill does so too", () =>
     Effect.forEach(cuts, (cut) => finish(cut, false, [{ killAfter: cut }]), { discard: true }),
   )
 })

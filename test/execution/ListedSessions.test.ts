@@ -13,7 +13,7 @@ const verdictOf = (end: NightEnd, session_id: string) => {
 const named = [{ attachment_id: "doc-1" }]
 
 describe("a flow session that a job lists", () => {
-  it.effect("is watched until its results are final, with its documents, and nothing is executed", () =>
+  it.effect("is read until its results are final, with its documents, and nothing is executed", () =>
     Effect.gen(function* () {
       const place = makePlace()
       const script: Script = {

@@ -9,8 +9,8 @@ const startTimes = (calls: ReadonlyArray<readonly [number, string, string]>) =>
 
 const oneByOne = { max_in_flight: 1, per_engine: 1 }
 
-describe("an engine that takes no start", () => {
-  it.effect("is closed for all its tasks, looked at again, and given up for all of them at max_wait", () =>
+describe("an engine that refuses starts", () => {
+  it.effect("is closed for all its tasks, checked again, and given up for all of them at max_wait", () =>
     Effect.gen(function* () {
       const customers = Array.from({ length: 200 }, (_, index) => `c-${index}`)
       const end = yield* night({
@@ -32,7 +32,7 @@ describe("an engine that takes no start", () => {
     }),
   )
 
-  it.effect("is not asked again before its Retry-After, whoever of its tasks was told so", () =>
+  it.effect("is not called again before its Retry-After, whichever of its tasks received it", () =>
     Effect.gen(function* () {
       const end = yield* night({
         tasks: [{ customer: "c-1" }, { customer: "c-2" }, { customer: "c-3" }],
@@ -53,26 +53,31 @@ describe("an engine that takes no start", () => {
     }),
   )
 
-  it.effect("is not given up for one answer that asks for years: that task is left, the others start", () =>
-    Effect.gen(function* () {
-      const years = { _tag: "EngineUnavailable", retry_after: Duration.millis(99_999_999_000) } as const
-      const tasks = ["c-1", "c-2", "c-3"].map((customer) => ({ customer }))
-      const one = yield* night({
-        tasks,
-        script: { start: (call) => (call.customer_id === "c-1" ? years : accepted(call.customer_id)) },
-      })
-      expect(["c-1", "c-2", "c-3"].map((customer) => one.verdict(customer))).toEqual([
-        "unfinished ENGINE_UNAVAILABLE service",
-        "succeeded COMPLETED nobody",
-        "succeeded COMPLETED nobody",
-      ])
-      const all = yield* night({ tasks, script: { start: () => years }, rules: { limits: oneByOne } })
-      // The second one that is told so is believed for all of them.
-      expect([all.countOf("start"), all.verdict("c-3")]).toEqual([2, "unfinished ENGINE_UNAVAILABLE service"])
-    }),
+  it.effect(
+    "is not given up because of one answer that asks for years: that task is left, the others start",
+    () =>
+      Effect.gen(function* () {
+        const years = { _tag: "EngineUnavailable", retry_after: Duration.millis(99_999_999_000) } as const
+        const tasks = ["c-1", "c-2", "c-3"].map((customer) => ({ customer }))
+        const one = yield* night({
+          tasks,
+          script: { start: (call) => (call.customer_id === "c-1" ? years : accepted(call.customer_id)) },
+        })
+        expect(["c-1", "c-2", "c-3"].map((customer) => one.verdict(customer))).toEqual([
+          "unfinished ENGINE_UNAVAILABLE service",
+          "succeeded COMPLETED nobody",
+          "succeeded COMPLETED nobody",
+        ])
+        const all = yield* night({ tasks, script: { start: () => years }, rules: { limits: oneByOne } })
+        // The second one that is told so is believed for all of them.
+        expect([all.countOf("start"), all.verdict("c-3")]).toEqual([
+          2,
+          "unfinished ENGINE_UNAVAILABLE service",
+        ])
+      }),
   )
 
-  it.effect("in maintenance costs no start at all", () =>
+  it.effect("in maintenance gets no start at all", () =>
     Effect.gen(function* () {
       const away = yield* night({ tasks: [{ customer: "c-1", prepare: () => ({ _tag: "Unavailable" }) }] })
       expect([away.countOf("start"), away.verdict("c-1")]).toEqual([
@@ -82,7 +87,7 @@ describe("an engine that takes no start", () => {
     }),
   )
 
-  it.effect("is given up at the deadline, with everything that waits for it", () =>
+  it.effect("is given up at the deadline, with all tasks that wait for it", () =>
     Effect.gen(function* () {
       const end = yield* night({
         tasks: Array.from({ length: 60 }, (_, index) => ({ customer: `c-${index}` })),

@@ -13,8 +13,8 @@ const withoutTimes = (told: ReadonlyArray<ProgressEvent>) =>
 const timesIn = (told: ReadonlyArray<ProgressEvent>) =>
   told.flatMap((event) => (event._tag === "Waiting" ? [event.until] : []))
 
-describe("a night tells", () => {
-  it.effect("when a task starts, closes, waits for a further try and is settled", () =>
+describe("a run reports", () => {
+  it.effect("when a task starts, closes, waits for another try and is settled", () =>
     Effect.gen(function* () {
       const told: Array<ProgressEvent> = []
       const end = yield* night({
@@ -39,7 +39,7 @@ describe("a night tells", () => {
     }),
   )
 
-  it.effect("that a task waits while somebody else's run is in its way, and until when", () =>
+  it.effect("that a task waits while somebody else's run is open, and until when", () =>
     Effect.gen(function* () {
       const told: Array<ProgressEvent> = []
       const end = yield* night({

@@ -45,7 +45,7 @@ const succeeded = "succeeded COMPLETED nobody"
 const partial = "unfinished RESULTS_PARTIAL service"
 
 describe("results", () => {
-  it.effect("are read until they are final; every new body is landed, an equal one is not", () =>
+  it.effect("are read until they are final; every new body is landed, an unchanged one is not", () =>
     Effect.gen(function* () {
       const place = makePlace()
       const end = yield* night({
@@ -71,7 +71,7 @@ describe("results", () => {
     }),
   )
 
-  it.effect("that are not final after wait_final leave the task unfinished, and are read on later", () =>
+  it.effect("that are not final after wait_final leave the task unfinished, and are read again later", () =>
     Effect.gen(function* () {
       const first = yield* night({ script: { ...over, results: () => results(false) } })
       expect([first.verdict("c-1"), isDrained(first)]).toEqual([partial, false])
@@ -86,7 +86,7 @@ describe("results", () => {
     }),
   )
 
-  it.effect("wait out locks and limits, at least as long as they are asked to", () =>
+  it.effect("wait for locks and limits at least as long as the service asks", () =>
     Effect.gen(function* () {
       const end = yield* night({
         script: {
@@ -101,7 +101,7 @@ describe("results", () => {
   )
 
   it.effect(
-    "are not read where the login never succeeded and nothing was counted, nor where nobody wants them",
+    "are not read if the login never succeeded and nothing was counted, or if nobody wants them",
     () =>
       Effect.gen(function* () {
         const failed = yield* night({ script: { state: () => state("FAILED", "FAILED") } })
@@ -123,7 +123,7 @@ describe("results", () => {
       }),
   )
 
-  it.effect("of an execution that counted a single record are read, whatever its end and its login", () =>
+  it.effect("of an execution that counted even one record are read, whatever its end and its login", () =>
     Effect.gen(function* () {
       const ended = (count: number) =>
         state("FAILED", "FAILED", { products_count: counted({ "bank:account@accounts": count }) })
@@ -147,8 +147,8 @@ describe("results", () => {
   )
 })
 
-describe("results that are not there", () => {
-  it.effect("are no loss where nothing was counted", () =>
+describe("missing results", () => {
+  it.effect("are no loss if nothing was counted", () =>
     Effect.gen(function* () {
       const end = yield* night({ script: { ...counting({}), results: () => absent } })
       expect([end.verdict("c-1"), isDrained(end), end.countOf("results"), reads(end.facts)]).toEqual([
@@ -160,7 +160,7 @@ describe("results that are not there", () => {
     }),
   )
 
-  it.effect("are asked for three times where something was counted, and may still come", () =>
+  it.effect("are requested three times if something was counted, and may still come", () =>
     Effect.gen(function* () {
       const end = yield* night({
         script: { ...over, results: (_, times) => (times < 3 ? absent : results(true)) },
@@ -169,7 +169,7 @@ describe("results that are not there", () => {
     }),
   )
 
-  it.effect("are kept remotely where something was counted and nothing can be read", () =>
+  it.effect("are kept at the service if something was counted and nothing can be read", () =>
     Effect.gen(function* () {
       for (const script of [{ results: () => absent }, { results: () => neverStarted }]) {
         const end = yield* night({ script: { ...over, ...script } })
@@ -187,7 +187,7 @@ describe("results that are not there", () => {
     }),
   )
 
-  it.effect("are replaced by the profile where that holds every family that was counted", () =>
+  it.effect("are replaced by the profile if it contains every family that was counted", () =>
     Effect.gen(function* () {
       const profile = { product: "customer_information", sub_family: "customer_information:user_profile" }
       const expected = { "customer_information:user_profile@customer_information": 1, "none:at_all@none": 0 }
@@ -218,9 +218,9 @@ describe("results that are not there", () => {
   )
 })
 
-describe("an answer that is no results", () => {
+describe("an answer without results", () => {
   it.effect(
-    "is believed at once where it cannot pass, and after three reads where it may [decision 10 sources]",
+    "is believed at once if it is permanent, and after three reads if it may pass [decision 10 sources]",
     () =>
       Effect.gen(function* () {
         const refusedWith = (http_status: number) => new UnexpectedAnswer({ http_status, message: "no" })
@@ -232,7 +232,7 @@ describe("an answer that is no results", () => {
       }),
   )
 
-  it.effect("is told with its status where the time for results is over", () =>
+  it.effect("is reported with its status if the time for results is up", () =>
     Effect.gen(function* () {
       const end = yield* night({ script: { ...over, results: () => throttled(504) } })
       expect([end.verdict("c-1"), reads(end.facts)]).toEqual([partial, [["results", 504, false, false]]])
@@ -253,7 +253,7 @@ describe("documents", () => {
     )
 
   it.effect(
-    "are downloaded once the results are final; what is missing or refused is told, not asked for again",
+    "are downloaded once the results are final; missing or refused ones are reported, not requested again",
     () =>
       Effect.gen(function* () {
         const end = yield* night({
@@ -273,26 +273,32 @@ describe("documents", () => {
       }),
   )
 
-  it.effect("that the service does not give leave the results partial; only they are asked for again", () =>
-    Effect.gen(function* () {
-      const script = (attachment: NonNullable<Script["attachment"]>): Script => ({
-        ...over,
-        results: () => results(true, named),
-        attachment,
-      })
-      const first = yield* night({ script: script((id) => (id === "doc-3" ? lost : "document")) })
-      expect([statuses(first)["doc-3"], first.verdict("c-1"), isDrained(first)]).toEqual([
-        "failed",
-        partial,
-        false,
-      ])
-      const next = yield* night({ facts: first.facts.slice(2), script: script(() => "document") })
-      expect([next.verdict("c-1"), isDrained(next), next.countOf("attachment")]).toEqual([succeeded, true, 1])
-      expect(statuses(next)["doc-3"]).toBe("downloaded")
-    }),
+  it.effect(
+    "that the service does not deliver leave the results partial; only they are requested again",
+    () =>
+      Effect.gen(function* () {
+        const script = (attachment: NonNullable<Script["attachment"]>): Script => ({
+          ...over,
+          results: () => results(true, named),
+          attachment,
+        })
+        const first = yield* night({ script: script((id) => (id === "doc-3" ? lost : "document")) })
+        expect([statuses(first)["doc-3"], first.verdict("c-1"), isDrained(first)]).toEqual([
+          "failed",
+          partial,
+          false,
+        ])
+        const next = yield* night({ facts: first.facts.slice(2), script: script(() => "document") })
+        expect([next.verdict("c-1"), isDrained(next), next.countOf("attachment")]).toEqual([
+          succeeded,
+          true,
+          1,
+        ])
+        expect(statuses(next)["doc-3"]).toBe("downloaded")
+      }),
   )
 
-  it.effect("are left where the job does not want them", () =>
+  it.effect("are not downloaded if the job does not want them", () =>
     Effect.gen(function* () {
       const flow_results = {
         enabled: true,
@@ -316,7 +322,7 @@ describe("a flow session that its customer ran alone", () => {
   }
   const pull = (script: Script) => Effect.map(night({ tasks: [], sessions: ["s-9"], script }), verdict)
 
-  it.effect("is pulled without an execution, and told apart from one that is not there", () =>
+  it.effect("is read without an execution, and distinguished from one that does not exist", () =>
     Effect.gen(function* () {
       expect([
         yield* pull({}),

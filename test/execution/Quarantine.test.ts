@@ -37,7 +37,7 @@ const asideIn = ({ store }: Place) =>
 describe("results that cannot be used", () => {
   for (const [name, body, why] of [
     ["break a bound", () => unusable, "it is nested deeper than 250000 levels"],
-    ["meet a defect of ours", trap, /^a defect of the program \(TypeError in \w/],
+    ["meet a defect of ours", trap, /^a defect in the program \(TypeError in \w/],
   ] as const) {
     it.effect(
       `settle their own task when they ${name}, and nothing of it is deleted [end ANSWER_UNUSABLE]`,
@@ -73,7 +73,7 @@ describe("results that cannot be used", () => {
     )
   }
 
-  it.effect("are read again by the next process, and what can be used by then settles the task", () =>
+  it.effect("are read again by the next process, and if they can be used by then, settle the task", () =>
     Effect.gen(function* () {
       const place = makePlace()
       const tasks = [{ customer: "c-2" }]
@@ -128,7 +128,7 @@ describe("a state that cannot be used", () => {
     }),
   )
 
-  it.effect("costs no login that was accepted before", () =>
+  it.effect("rejects no login that was accepted before", () =>
     Effect.gen(function* () {
       const script = {
         state: (_: string, times: number) =>
@@ -142,7 +142,7 @@ describe("a state that cannot be used", () => {
 })
 
 describe("a start whose answer cannot be used", () => {
-  it.effect("is never sent again, by no probe and by no later process", () =>
+  it.effect("is never sent again, neither by a probe nor by a later process", () =>
     Effect.gen(function* () {
       const place = makePlace()
       const script = { start: () => ({ _tag: "Accepted", body: unusable, view: {} }) as const }
@@ -158,7 +158,7 @@ describe("a start whose answer cannot be used", () => {
     }),
   )
 
-  it.effect("is not sent again either by a process that follows one which died over it", () =>
+  it.effect("is not sent again by a process that follows one that died because of it", () =>
     Effect.gen(function* () {
       const facts: ReadonlyArray<Fact> = [
         {
@@ -216,8 +216,8 @@ describe("a start whose answer cannot be used", () => {
   )
 })
 
-describe("what was proved before its task went wrong", () => {
-  it.effect("is not deleted: the newest word on an execution counts", () =>
+describe("records proved before their task went wrong", () => {
+  it.effect("are not deleted: the newest fact about an execution counts", () =>
     Effect.gen(function* () {
       const end = yield* night({ tasks: [{ customer: "c-2" }] })
       expect(pendingDeletions(end.state)).toBe(1)
@@ -235,8 +235,8 @@ describe("what was proved before its task went wrong", () => {
   )
 })
 
-describe("what is no fault of an answer", () => {
-  it.effect("an interruption passes: the next process goes on", () =>
+describe("a failure that is not about an answer", () => {
+  it.effect("an interruption passes through: the next process continues", () =>
     Effect.gen(function* () {
       const cut = yield* night({ script: { state: () => lost }, cutAfter: "1 minute" })
       expect(cut.isOver).toBe(false)
@@ -244,18 +244,18 @@ describe("what is no fault of an answer", () => {
     }),
   )
 
-  it("is neither an interruption with a defect beside it, nor a failure to write", () => {
+  it("may be an interruption with a defect beside it, or a failure to write", () => {
     const die = Cause.die(new TypeError("x"))
     expect(defectOf(die)).toEqual({ defect: new TypeError("x") })
     expect(defectOf(Cause.combine(die, Cause.interrupt(1)))).toBeUndefined()
     expect(defectOf(Cause.combine(die, Cause.fail("disk full")))).toBeUndefined()
   })
 
-  it("a defect is told by its kind and place, never by what it says", () => {
+  it("a defect is reported by its kind and place, never by its message", () => {
     const inner = function readTheBody() {
       return defectText(new RangeError("hunter2!"))
     }
-    expect(inner()).toBe("a defect of the program (RangeError in readTheBody)")
-    expect(defectText("hunter2!")).toBe("a defect of the program (string)")
+    expect(inner()).toBe("a defect in the program (RangeError in readTheBody)")
+    expect(defectText("hunter2!")).toBe("a defect in the program (string)")
   })
 })

@@ -35,7 +35,7 @@ const opened = (reason: string) => [
 ]
 
 describe("the breaker", () => {
-  it("opens for a refused login, with the refusal itself as its reason where the service names it", () => {
+  it("opens for a refused login, with the refusal itself as its reason if the service names it", () => {
     expect([
       rejection(order, closed("AUTH_ERROR", "BLOCKED_USER")),
       rejection(order, closed("FAILED", "FAILED", "CHANGE_PASSWORD")),
@@ -43,7 +43,7 @@ describe("the breaker", () => {
     ]).toEqual([opened("BLOCKED_USER"), opened("CHANGE_PASSWORD"), opened("CHANGE_PASSWORD")])
   })
 
-  it("opens for no login that nobody knows, none that was accepted, and none of an execution that is gone", () => {
+  it("does not open for an unknown login, an accepted one, or one of an execution that is gone", () => {
     expect([
       rejection({ ...order, fingerprint: undefined }, closed("AUTH_ERROR", "BLOCKED_USER")),
       rejection(order, closed("COMPLETED", "COMPLETED", "AUTH_OK")),

@@ -81,7 +81,7 @@ describe("a lost start", () => {
     }),
   )
 
-  it.effect("that closed unseen may be repeated by its probe, which is told as a possible orphan", () =>
+  it.effect("that closed unseen may be repeated by its probe, and is reported as a possible orphan", () =>
     Effect.gen(function* () {
       const end = yield* night({
         script: {
@@ -96,7 +96,7 @@ describe("a lost start", () => {
     }),
   )
 
-  it.effect("whose probe is lost too is unknown, and stays so when the run is taken up", () =>
+  it.effect("whose probe is lost too is unknown, and stays so when the run is resumed", () =>
     Effect.gen(function* () {
       const script = { start: answers(() => lost) }
       const end = yield* night({ script })
@@ -107,7 +107,7 @@ describe("a lost start", () => {
     }),
   )
 
-  it.effect("was never sent while it waited for its turn: kills then cost nothing, however many", () =>
+  it.effect("was never sent while it waited for its turn: any number of kills then costs nothing", () =>
     Effect.gen(function* () {
       const place = makePlace()
       const waiting = { turnMs: 10 * minute }
@@ -118,7 +118,7 @@ describe("a lost start", () => {
     }),
   )
 
-  it.effect("is unknown only where both of its requests left", () =>
+  it.effect("is unknown only if both of its requests were sent", () =>
     Effect.gen(function* () {
       const place = makePlace()
       // Each request needs a fifth of a second: killed in the middle of it.
@@ -173,7 +173,7 @@ describe("a lost start", () => {
     }),
   )
 
-  it.effect("whose probe never got through is probed when the run is taken up", () =>
+  it.effect("whose probe never got through is probed when the run is resumed", () =>
     Effect.gen(function* () {
       const place = makePlace()
       const script = {
@@ -193,7 +193,7 @@ describe("a lost start", () => {
     }),
   )
 
-  it.effect("accepted without an id is looked for like a lost one", () =>
+  it.effect("accepted without an id is probed like a lost one", () =>
     Effect.gen(function* () {
       const blind: StartAnswer = { ...accepted("1"), _tag: "Accepted", view: {} } as StartAnswer
       const end = yield* night({
@@ -210,7 +210,7 @@ describe("a lost start", () => {
 })
 
 describe("two starts that are answered with one id", () => {
-  it.effect("leave the execution to the first: the second has none, and touches nothing", () =>
+  it.effect("leave the execution to the first: the second has none, and changes nothing", () =>
     Effect.gen(function* () {
       const answered: Array<StartCall> = []
       const place = makePlace()
@@ -248,7 +248,7 @@ describe("two starts that are answered with one id", () => {
     }),
   )
 
-  it.effect("stay settled so when the run is taken up, and when its process died before the verdict", () =>
+  it.effect("stay settled when the run is resumed, and when its process died before the verdict", () =>
     Effect.gen(function* () {
       const taken = (customer: string): ReadonlyArray<Fact> => [
         {
@@ -278,7 +278,7 @@ describe("two starts that are answered with one id", () => {
 })
 
 describe("somebody else's execution", () => {
-  it.effect("is waited for without an attempt, and never touched", () =>
+  it.effect("makes the task wait without an attempt, and is never touched", () =>
     Effect.gen(function* () {
       const end = yield* night({
         script: {
@@ -312,7 +312,7 @@ describe("somebody else's execution", () => {
     }),
   )
 
-  it.effect("is told from our own by its state where the conflict names no external id", () =>
+  it.effect("is distinguished from our own by its state if the conflict names no external id", () =>
     Effect.gen(function* () {
       let ours = ""
       const script = (external: () => string | undefined) => ({
@@ -346,7 +346,7 @@ describe("somebody else's execution", () => {
 })
 
 describe("a start that created nothing", () => {
-  it.effect("is sent again as long as the task may wait, and is unreachable then", () =>
+  it.effect("is sent again as long as the task may wait, then counts as unreachable", () =>
     Effect.gen(function* () {
       const once = yield* night({
         script: {
@@ -366,7 +366,7 @@ describe("a start that created nothing", () => {
     }),
   )
 
-  it.effect("by a refusal is over at once, and told as the contract says", () =>
+  it.effect("because of a refusal is over at once, and reported as the contract says", () =>
     Effect.gen(function* () {
       const verdict = (answer: StartAnswer) =>
         Effect.map(night({ script: { start: () => answer } }), (end) => [
@@ -383,7 +383,7 @@ describe("a start that created nothing", () => {
 })
 
 describe("an interrupted start", () => {
-  it.effect("keeps the answer of a request that has left, so that the next process follows it", () =>
+  it.effect("keeps the answer of a request that was sent, so that the next process follows it", () =>
     Effect.gen(function* () {
       const cut = yield* night({ cutAfter: "100 millis", script: { state: () => working } })
       expect([cut.isOver, startFacts(cut.facts)]).toEqual([false, ["start", "accepted"]])
@@ -395,7 +395,7 @@ describe("an interrupted start", () => {
 })
 
 describe("a 409 whose execution does not answer", () => {
-  it.effect("is asked four times whose it is, with growing waits, and is taken for nobody's of ours", () =>
+  it.effect("is read four times, with growing waits, and then not taken for ours", () =>
     Effect.gen(function* () {
       const end = yield* night({
         script: { start: (call) => conflict("1", call.external_execution_id), state: () => lost },
@@ -409,17 +409,17 @@ describe("a 409 whose execution does not answer", () => {
   )
 })
 
-describe("what a start is known by", () => {
+describe("the record of a start", () => {
   const factOf = (facts: ReadonlyArray<Fact>, tag: Fact["_tag"]) => facts.find(({ _tag }) => _tag === tag)
 
-  it.effect("is its login's fingerprint, written before it leaves, for whoever finds it refused", () =>
+  it.effect("has its login's fingerprint, written before it is sent, in case it is refused", () =>
     Effect.gen(function* () {
       const end = yield* night({ tasks: [{ customer: "c-1", fingerprint: "f-1" }] })
       expect(factOf(end.facts, "StartIntended")).toMatchObject({ fingerprint: "f-1", probe: false })
     }),
   )
 
-  it.effect("is the session that the execution's state names, or that of the 409 where it names none", () =>
+  it.effect("has the session that the execution's state names, or that of the 409 if it names none", () =>
     Effect.gen(function* () {
       for (const session_id of ["s-of-the-state", undefined]) {
         const named = session_id === undefined ? {} : { session_id: anId(session_id) }
@@ -438,7 +438,7 @@ describe("what a start is known by", () => {
     }),
   )
 
-  it.effect("may be its execution alone: what the answer does not name is not written down", () =>
+  it.effect("may have only its execution: what the answer does not name is not recorded", () =>
     Effect.gen(function* () {
       const answer: StartAnswer = { ...accepted("1"), view: { execution_id: anId("e-1") } } as StartAnswer
       const end = yield* night({ script: { start: () => answer } })
@@ -447,7 +447,7 @@ describe("what a start is known by", () => {
     }),
   )
 
-  it.effect("that a 404 refuses is an engine's, where parameters log in", () =>
+  it.effect("of a 404 names the engine, if parameters log in", () =>
     Effect.gen(function* () {
       const start = () => new UnexpectedAnswer({ http_status: 404, message: "no such thing" })
       const end = yield* night({ script: { start } })
@@ -459,7 +459,7 @@ describe("what a start is known by", () => {
   )
 })
 
-describe("what is recorded of a start", () => {
+describe("the fact of a start", () => {
   const engineAway: StartAnswer = { _tag: "EngineUnavailable" }
   const none = { execution_id: undefined, session_id: undefined }
   const landed = (http_status: number, ids: object = none) => [{ kind: "start", http_status, ...ids }]

@@ -81,7 +81,7 @@ describe("a task that was cut off anywhere in its life", () => {
 })
 
 describe("resuming", () => {
-  it("goes on with an attempt exactly where its facts end", () => {
+  it("continues an attempt exactly where its facts end", () => {
     const lost = [intended(1), answered(1, "lost")]
     expect([
       told([]),
@@ -116,7 +116,7 @@ describe("resuming", () => {
     ])
   })
 
-  it("starts a task that the ledger does not know yet, in a night and in no other run", () => {
+  it("starts a task that is not in the ledger yet, but not in a collected run", () => {
     const first = { _tag: "Start", attempt: 1, probe: false, attemptsMade: 0 }
     expect([resumeTask(undefined, "night"), resumeTask(undefined, "collect"), resumed([])]).toEqual([
       first,
@@ -125,7 +125,7 @@ describe("resuming", () => {
     ])
   })
 
-  it("starts nothing anew where the start was answered and of no use, or is another attempt's", () => {
+  it("starts nothing again if the answer could not be used or named another attempt's execution", () => {
     const of = (answer: "taken" | "unusable") => [intended(1), answered(1, answer)]
     expect(resumed(of("taken"))).toEqual({ _tag: "NotOurs" })
     expect(resumed(of("unusable"))).toEqual({
@@ -134,7 +134,7 @@ describe("resuming", () => {
     })
   })
 
-  it("counts the tries that were made, also where the last one is finished by the next process", () => {
+  it("counts the tries that were made, even if the next process finishes the last one", () => {
     const one = [intended(1), answered(1, "accepted"), closed(1, "TEMPORARY_ERROR")]
     const two = [...one, intended(2), answered(2, "accepted"), closed(2, "TEMPORARY_ERROR")]
     expect([resumed(one), resumed(two)]).toMatchObject([
@@ -148,7 +148,7 @@ describe("resuming", () => {
     ])
   })
 
-  it("reads again only what is closed, kept, not proved and not asked to be deleted", () => {
+  it("reads again only what is closed, kept, not proved and not about to be deleted", () => {
     const kept = { ...drained(1), _tag: "AttemptKept", reason: "RECORDS_SHORT", families: [] } as Fact
     const open = [intended(1), answered(1, "accepted")]
     const verdict = settled("failed", "RECORDS_SHORT")
@@ -175,7 +175,7 @@ describe("resuming", () => {
     expect(told([intended(1), answered(1, "not_created"), intended(1)])).toBe("probe 1")
   })
 
-  it("remembers that a probe left, whatever was sent after it", () => {
+  it("remembers that a probe was sent, whatever was sent after it", () => {
     const probed = [intended(1), answered(1, "lost"), intended(1, true), answered(1, "not_created")]
     expect([told([...probed, intended(1)]), taskOf([...probed, intended(1)])?.attempts[0]?.probed]).toEqual([
       "StartUnknown",
@@ -183,7 +183,7 @@ describe("resuming", () => {
     ])
   })
 
-  it("starts unfinished tasks anew, and nothing that is settled for good", () => {
+  it("starts unfinished tasks again, and nothing that is settled for good", () => {
     const temporary = [
       intended(1),
       answered(1, "accepted"),
@@ -197,7 +197,7 @@ describe("resuming", () => {
     expect(told([settled("unfinished", "START_UNKNOWN"), intended(1)])).toBe("probe 1")
   })
 
-  it("sends the probe that never left, and none after one that did", () => {
+  it("sends a probe that was never sent, and none after one that was", () => {
     const unknown = settled("unfinished", "START_UNKNOWN")
     const owed = [intended(1), answered(1, "lost"), unknown]
     const lost = [intended(1), answered(1, "lost"), intended(1, true), answered(1, "lost"), unknown]
@@ -206,7 +206,7 @@ describe("resuming", () => {
     expect(told([...lost.slice(0, 3), unknown])).toBe("Nothing")
   })
 
-  it("reads partial results on instead of starting again", () => {
+  it("continues to read partial results instead of starting again", () => {
     const partial = [
       intended(1),
       answered(1, "accepted"),
@@ -223,7 +223,7 @@ describe("resuming", () => {
     expect(told([...givenUp, closed(1)], "collect")).toBe("finish e-1")
   })
 
-  it("repeats no start that the service itself could not take, but makes a new one", () => {
+  it("repeats no start that the service itself could not accept, but makes a new one", () => {
     const refused = [intended(1), answered(1, "refused", "BAD_PROXY_CONFIGURATION")]
     expect(told(refused)).toBe("Refused")
     const verdict = settled("unfinished", "BAD_PROXY_CONFIGURATION")
@@ -233,7 +233,7 @@ describe("resuming", () => {
     ])
   })
 
-  it("collects what an older night left in flight, and starts nothing for it", () => {
+  it("collects what an older run left in flight, and starts nothing for it", () => {
     expect([
       told([], "collect"),
       told([intended(1), answered(1, "foreign")], "collect"),
@@ -244,7 +244,7 @@ describe("resuming", () => {
     expect(resumeTask(undefined, "collect")).toEqual({ _tag: "Nothing" })
   })
 
-  it("goes on with the parameters where the service took no start with a token, in a night of its own", () => {
+  it("continues with the parameters if the service refused a start with a token, but not in a collected run", () => {
     const withToken = { ...intended(1), token_id: "t-1" } as Fact
     const refusedAs = (http_status: number): Fact => ({
       ...(answered(1, "refused", "BAD_CONFIGURATIONS") as Extract<Fact, { _tag: "StartAnswered" }>),
@@ -259,7 +259,7 @@ describe("resuming", () => {
     ]).toEqual(["start 2", "Refused", "Refused", "Refused", "Refused"])
   })
 
-  it("counts the executions since the last verdict: a resumed night gives a task its attempts anew", () => {
+  it("counts the executions since the last verdict: a resumed run gives a task new attempts", () => {
     const made = (facts: ReadonlyArray<Fact>) => {
       const to = resumed(facts)
       return "attemptsMade" in to ? to.attemptsMade : undefined
@@ -280,7 +280,7 @@ describe("resuming", () => {
     ]).toEqual([2, 1, 1, 0, 1])
   })
 
-  it("settles a refusal that gave no reason as an answer that is not listed", () => {
+  it("settles a refusal without a reason as an unlisted answer", () => {
     expect([
       resumed([intended(1), answered(1, "refused")]),
       resumed([intended(1), answered(1, "refused", "T10N_FORBIDDEN")]),
@@ -290,7 +290,7 @@ describe("resuming", () => {
     ])
   })
 
-  it("says of a closed attempt that it is closed, before anything else", () => {
+  it("treats a closed attempt as closed, before anything else", () => {
     const attempt = taskOf([intended(1), answered(1, "accepted"), closed(1)])?.attempts[0]
     expect(attempt === undefined ? undefined : resumeAttempt(attempt)).toEqual({ _tag: "Closed" })
   })

@@ -41,7 +41,7 @@ const startsOf = (
 
 const succeeded = "succeeded COMPLETED nobody"
 
-describe("a start with a token that the service does not take", () => {
+describe("a start with a token that the service refuses", () => {
   it.effect("is sent with the parameters behind it, as another attempt [decision 2 token]", () =>
     Effect.gen(function* () {
       expect(yield* startsOf([refused(422)])).toEqual({
@@ -51,7 +51,7 @@ describe("a start with a token that the service does not take", () => {
     }),
   )
 
-  it.effect("is refused where the job has no parameters, and where they are refused too", () =>
+  it.effect("fails if the job has no parameters, or if they are refused too", () =>
     Effect.gen(function* () {
       const failed = "failed BAD_CONFIGURATIONS engineer"
       expect(yield* startsOf([refused(422)], { isBehind: false })).toEqual({
@@ -65,7 +65,7 @@ describe("a start with a token that the service does not take", () => {
     }),
   )
 
-  it.effect("is not taken for unsent where an earlier request of it was lost", () =>
+  it.effect("does not count as unsent if an earlier request of it was lost", () =>
     Effect.gen(function* () {
       expect(yield* startsOf([lost, refused(422)])).toEqual({
         starts: ["Token 1", "Token 1"],

@@ -23,7 +23,7 @@ const counts = (of: Readonly<Record<string, number>>) => readProductsCount(of)
 const trusted: ResultsSource = { ...flowResultsSource, counts: "none" }
 
 describe("the readings of an execution", () => {
-  it("prove by the count where it says all that is here", () => {
+  it("prove by the count if it equals what is here", () => {
     expect(judgeReadings(counts({ "a:b@p": 2 }), [final(flowResultsSource, ["a:b", "a:b", "c:d"])])).toEqual({
       _tag: "Drained",
       basis: "counted",
@@ -34,7 +34,7 @@ describe("the readings of an execution", () => {
     })
   })
 
-  it("prove by an accepted final word where fewer came than were counted, or nobody counted", () => {
+  it("prove by an accepted final answer if fewer records came than were counted, or none were counted", () => {
     expect(judgeReadings(counts({ "a:b@p": 2, "c:d@p": 1 }), [final(trusted, ["a:b", "c:d"])])).toEqual({
       _tag: "Drained",
       basis: "final",
@@ -56,7 +56,7 @@ describe("the readings of an execution", () => {
     ).toEqual({ _tag: "Partial" })
   })
 
-  it("of nothing counted prove nothing where an endpoint was refused and none answered", () => {
+  it("prove nothing without a count if an endpoint refused and none answered", () => {
     for (const none of [{}, { "a:b@p": 0 }])
       expect(judgeReadings(counts(none), [nothing(flowResultsSource), refused(profileSource, 405)])).toEqual({
         _tag: "Kept",
@@ -72,7 +72,7 @@ describe("the readings of an execution", () => {
       expect(judgeReadings(counts({}), calm)).toEqual({ _tag: "Drained", basis: "counted", families: [] })
   })
 
-  it("of an unknown count are kept with why it is unknown and what was answered", () => {
+  it("with an unknown count are kept with the reason and the answers", () => {
     expect(
       judgeReadings(readProductsCount(null), [
         final(flowResultsSource, ["a:b"]),
@@ -82,7 +82,7 @@ describe("the readings of an execution", () => {
       _tag: "Kept",
       reason: "RECORDS_UNREACHABLE",
       families: [{ family: "a:b", landed: 1 }],
-      message: "products_count is null; profile: cannot be asked for this id",
+      message: "products_count is null; profile: cannot be read with this id",
     })
     expect(judgeReadings(readProductsCount(null), [refused(flowResultsSource, 422)])).toEqual({
       _tag: "Kept",
@@ -92,7 +92,7 @@ describe("the readings of an execution", () => {
     })
   })
 
-  it("are short where an endpoint that may bring the family answered, and name what is short alone", () => {
+  it("are short if an endpoint that may return the family answered, and name only what is short", () => {
     const short = judgeReadings(counts({ "a:b@p": 2, "c:d@p": 1, "e:f@p": 0 }), [
       final(flowResultsSource, ["a:b", "c:d"]),
     ])
@@ -108,7 +108,7 @@ describe("the readings of an execution", () => {
     })
   })
 
-  it("are unreachable only where nothing came of a family that was counted and that nobody may bring", () => {
+  it("are unreachable only if nothing came of a counted family that no endpoint may return", () => {
     const narrow: ResultsSource = { ...flowResultsSource, families: ["a:*"] }
     const reasonOf = (
       of: Readonly<Record<string, number>>,
@@ -142,11 +142,11 @@ describe("the readings of an execution", () => {
 describe("the verdict", () => {
   const kept: Reading = { _tag: "Kept", reason: "RECORDS_SHORT", families: [], message: "a:b 1 of 2" }
 
-  it("of a job that wants no results rests on that, and holds no record", () => {
+  it("for a job that wants no results depends on that alone, and contains no record", () => {
     expect(unwanted).toEqual({ _tag: "Drained", basis: "unwanted", families: [] })
   })
 
-  it("is that of the end, but for results that are partial or kept", () => {
+  it("is that of the end, except for results that are partial or kept", () => {
     expect(verdictOf(own("COMPLETED"), { _tag: "Partial" })).toEqual({
       outcome: "unfinished",
       reason: "RESULTS_PARTIAL",
@@ -165,7 +165,7 @@ describe("the verdict", () => {
       })
   })
 
-  it("of a session that a job lists is what its last endpoint said", () => {
+  it("for a session that a job lists is what its last endpoint said", () => {
     const told = (...readings: ReadonlyArray<SourceReading>) =>
       verdictOfSession(readings.map((reading) => pulled(flowResultsSource, reading)))
     const done: SourceReading = { _tag: "Final", finding: findingOf(flowResultsSource, {}) }

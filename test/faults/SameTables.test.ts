@@ -77,8 +77,8 @@ const comparison = { job: "nightly", orphaned: new Set<string>() }
 const against = (night: Night): ReadonlyArray<string> =>
   differingTables(nightOf({}), nightOf(night), comparison).map((text) => text.split("\n", 1)[0] ?? "")
 
-describe("two nights are the same", () => {
-  it("but for their date, their times and the ids that the service gave", () => {
+describe("two runs are the same", () => {
+  it("except for their date, their times and the service's ids", () => {
     expect(against({ id: "c", date: "2026-11-21", time: "2026-11-21T09:09:09.000Z" })).toEqual([])
   })
   it("when a deletion was answered before the crash and its execution is gone afterwards", () => {
@@ -86,7 +86,7 @@ describe("two nights are the same", () => {
   })
 })
 
-describe("two nights differ", () => {
+describe("two runs differ", () => {
   it("when one digit of a record changed, for the record and for its children", () => {
     expect(against({ balance: "1.11" })).toEqual([
       "the night differs: other_records lost 1 and gained 1 rows",
@@ -99,7 +99,7 @@ describe("two nights differ", () => {
       "the night differs: emails lost 1 and gained 1 rows",
     ])
   })
-  it("when a row is there twice", () => {
+  it("when a row appears twice", () => {
     expect(against({ emails: ["a@x.invalid", "a@x.invalid"] })).toEqual([
       "the night differs: emails lost 0 and gained 1 rows",
     ])
@@ -107,7 +107,7 @@ describe("two nights differ", () => {
   it("when a deletion is still pending", () => {
     expect(against({ outcome: "pending" })).toEqual(["the night differs: deletions lost 1 and gained 1 rows"])
   })
-  it("when the rows of an earlier night are not what they were, to the letter", () => {
+  it("when the rows of an earlier run changed in any detail", () => {
     expect(against({ earlier: "changed" })).toEqual([
       "an earlier night changed: deletions lost 1 and gained 1 rows",
     ])

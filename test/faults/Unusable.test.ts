@@ -5,7 +5,7 @@ import { expect, it } from "vitest"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 
-it("a function that throws over one customer's answers costs that customer's task at most [promise 11]", () => {
+it("a function that throws on one customer's answers affects only that customer's task [promise 11]", () => {
   const args = ["--import", "./test/faults/ProbeHooks.ts", "test/faults/unusable.ts", "--count", "6"]
   const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: root, encoding: "utf8" })
   expect({ status, stderr }).toEqual({ status: 0, stderr: "" })

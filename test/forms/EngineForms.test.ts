@@ -60,7 +60,7 @@ describe("forms of engines", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("still serve when they are out of date and the engine is away", () => {
+  it.effect("are still used when they are out of date and the engine is away", () => {
     const { layer } = withAnswers([here, away, away])
     return Effect.gen(function* () {
       const cache = yield* FormCache
@@ -71,7 +71,7 @@ describe("forms of engines", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("an engine that is unknown, or away and never seen, is asked for again each time", () => {
+  it.effect("an engine that is unknown, or away and never seen, is read again each time", () => {
     const { asked, layer } = withAnswers([unknown, away, here])
     return Effect.gen(function* () {
       const cache = yield* FormCache
@@ -95,7 +95,7 @@ describe("forms of engines", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("each engine of a job is asked for once, and a catalogue that fails ends planning", () => {
+  it.effect("each engine of a job is read once, and a catalogue that fails ends planning", () => {
     const { asked, layer } = withAnswers([here, unknown])
     return Effect.gen(function* () {
       const cache = yield* FormCache
@@ -112,7 +112,7 @@ describe("forms of engines", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("a form that cannot be used is said to be so, and is not kept", () => {
+  it.effect("a form that cannot be used is reported, and not cached", () => {
     const { asked, layer } = withAnswers([here, itself, here])
     return Effect.gen(function* () {
       const cache = yield* FormCache
@@ -144,7 +144,7 @@ describe("forms of engines", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("a form that an older version kept though it cannot be used is fetched again", () => {
+  it.effect("an unusable form that an older version cached is fetched again", () => {
     const { asked, layer } = withAnswers([here])
     return Effect.gen(function* () {
       const ledger = yield* Ledger
@@ -157,7 +157,7 @@ describe("forms of engines", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("values are checked in batches, each answered in its place", () => {
+  it.effect("values are checked in batches, with one answer for each", () => {
     const { layer } = withAnswers([here])
     return Effect.gen(function* () {
       const cache = yield* FormCache

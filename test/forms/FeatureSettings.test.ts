@@ -13,7 +13,7 @@ const told = (code: string, settings: Readonly<Record<string, unknown>>) => {
     `${kind} ${issue.loc.join(".")} ${issue.message}`
   return [...errors.map(line("error")), ...warnings.map(line("warning"))]
 }
-const dateError = "must be a date, as 2026-01-31, or a phrase, as `30 days ago`"
+const dateError = "must be a date such as 2026-01-31 or a phrase such as `30 days ago`"
 const cards = "financial_card:debit, financial_card:credit, financial_card:prepaid, financial_card:mixed"
 
 const cases: ReadonlyArray<readonly [string, Readonly<Record<string, unknown>>, ReadonlyArray<string>]> = [
@@ -41,7 +41,7 @@ const cases: ReadonlyArray<readonly [string, Readonly<Record<string, unknown>>, 
     "labor_check",
     { from_date: "last Monday" },
     [
-      "warning labor_check.from_date is neither a date, as 2026-01-31, nor a phrase that the reference shows; it is sent as it is",
+      "warning labor_check.from_date is neither a date such as 2026-01-31 nor a phrase that the reference shows; it is sent as it is",
     ],
   ],
   [
@@ -64,7 +64,7 @@ const cases: ReadonlyArray<readonly [string, Readonly<Record<string, unknown>>, 
     "cards_read",
     { read_holders: true },
     [
-      "error cards_read.read_holders is not a setting of this feature; known here: from_date, to_date, limits_behaviour, read_transactions, filter_by_type",
+      "error cards_read.read_holders is not a setting of this feature; known names: from_date, to_date, limits_behaviour, read_transactions, filter_by_type",
     ],
   ],
   ["yearly_individual_tax", { last_n_years: 5 }, []],
@@ -101,7 +101,7 @@ describe("feature settings", () => {
     })
   }
 
-  it("every feature of the reference has its line, and its own defaults pass", () => {
+  it("every feature of the reference has its line, and its own defaults are accepted", () => {
     expect(Object.keys(featureSettings).toSorted()).toEqual([...features].toSorted())
     for (const [code, settings] of Object.entries(featureSettings)) {
       if (settings._tag !== "Fields") continue
@@ -112,7 +112,7 @@ describe("feature settings", () => {
     }
   })
 
-  it("what the engine declares itself is known, and its form is checked too", () => {
+  it("settings that the engine declares are known, and its form is checked too", () => {
     const form = compileForm(configsForm({ depth: { type: "integer" } }))
     expect(checkSettings("loans_read", { depth: 2 }, form)).toEqual({ errors: [], warnings: [] })
     expect(checkSettings("loans_read", { depth: "2" }, form).errors).toEqual([

@@ -16,7 +16,7 @@ const many = (amount: number, make: (index: number) => unknown) =>
 const tooMany = "it has more than 5,000 parts when its references are followed"
 
 describe("a form", () => {
-  it("of a real source, with references and alternatives, is within bounds", () => {
+  it("of a real source, with references and alternatives, is within the limits", () => {
     expect(beyondBounds(toJsonSchema(loginForm).schema)).toBeUndefined()
     const share = { anyOf: [{ type: "integer" }, ref("Year")] }
     expect(
@@ -42,7 +42,7 @@ describe("a form", () => {
     }
   })
 
-  it("that refers to itself is not, through whatever words, but definitions nobody uses do no harm", () => {
+  it("that refers to itself in any way is not, but unused definitions do no harm", () => {
     const itself = "it refers to itself"
     expect(beyond({ a: ref("A") }, { A: ref("A") })).toBe(itself)
     expect(beyond({ a: ref("A") }, { A: { allOf: [ref("B")] }, B: { not: ref("A") } })).toBe(itself)
@@ -59,7 +59,7 @@ describe("a form", () => {
 describe("an engine's details", () => {
   const deep = (levels: number): unknown => JSON.parse("[".repeat(levels) + "]".repeat(levels))
 
-  it("are bounded in depth and number before anything walks through them", () => {
+  it("are limited in depth and number before anything reads them", () => {
     expect([beyondText(deep(100)), beyondText(deep(101)), beyondText(deep(2_000_000))]).toEqual([
       undefined,
       "its details are nested more than 100 levels deep",

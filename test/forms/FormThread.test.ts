@@ -40,14 +40,14 @@ const greedy = paramsForm({ list: { items: { type: "string", minLength: 9, patte
 const lists = one({ list: Array.from({ length: 400_000 }, (_, at) => `${at}`) })
 
 describe("the thread that checks forms", () => {
-  it.live("answers what the forms say, and the values as they are to be sent", () =>
+  it.live("returns what the forms say, and the values as they will be sent", () =>
     Effect.gen(function* () {
       const { check } = yield* FormChecker
       assert.deepStrictEqual(yield* check(request(loginForm, [one(fine)])), fitted)
     }).pipe(Effect.provide(FormThread.layer())),
   )
 
-  it.live("is ended by a form that takes too long, which is said, and the next form is answered", () =>
+  it.live("is killed if a form takes too long; this is reported, and the next form is checked", () =>
     Effect.gen(function* () {
       const { check } = yield* FormChecker
       const answers = yield* Effect.forEach(
@@ -62,7 +62,7 @@ describe("the thread that checks forms", () => {
     }).pipe(Effect.provide(FormThread.layer({ answerWithin: Duration.millis(500) }))),
   )
 
-  it.live("is ended by a form that takes too much memory, which is said, and the next form is answered", () =>
+  it.live("is killed if a form takes too much memory; this is reported, and the next form is checked", () =>
     Effect.gen(function* () {
       const { check } = yield* FormChecker
       const answers = [yield* check(request(greedy, [lists])), yield* check(request(loginForm, [one(fine)]))]

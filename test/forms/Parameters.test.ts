@@ -53,7 +53,7 @@ describe("parameters", () => {
     )
   })
 
-  it("what is accepted after coercion satisfies a plain validator, but for encrypted values", () => {
+  it("what is accepted after coercion satisfies a plain validator, except for encrypted values", () => {
     fc.assert(
       fc.property(forms, values, ({ properties, required }, given) => {
         const { errors, parameters } = fit(paramsForm(properties, { required }), given)
@@ -102,21 +102,21 @@ describe("parameters", () => {
     )
   })
 
-  it("a text that is nearly a number is read in time that grows with it alone", () => {
+  it("a string that is nearly a number is read in time that grows only with its length", () => {
     const years = `${"1".repeat(1_000_000)}!`
     const { errors, warnings } = fit(paramsForm({ year: { type: "integer" } }), { year: years })
     expect({ errors, warnings }).toEqual({
       errors: [{ loc: ["year"], message: "must be integer" }],
-      warnings: [{ loc: ["year"], message: "is too long to be compared with patterns" }],
+      warnings: [{ loc: ["year"], message: "is too long to be matched against patterns" }],
     })
   }, 5_000)
 
-  it("thousands of faults of one login are told up to a hundred", () => {
+  it("of thousands of problems in one login, a hundred are reported", () => {
     const required = Array.from({ length: 2_000 }, (_, at) => `f${at}`)
     const { errors } = fit(paramsForm({}, { required }), {})
     expect([errors.length, errors.at(-1)]).toEqual([
       101,
-      { loc: [], message: "1900 more faults of this kind are not listed" },
+      { loc: [], message: "1900 more problems of this kind are not listed" },
     ])
   })
 
@@ -140,7 +140,7 @@ describe("parameters", () => {
     })
   })
 
-  it("an unknown name is an error where the form is closed, else a warning, and names the nearest", () => {
+  it("an unknown name is an error if the form is closed, otherwise a warning, with the nearest name", () => {
     const message = "is not a field of this engine's form; did you mean `password`?"
     const given = { username: "user", password: "secret", pasword: "x" }
     const issue = { loc: ["pasword"], message }
@@ -152,7 +152,7 @@ describe("parameters", () => {
     })
   })
 
-  it("a rule over several fields only warns while one of them cannot be read", () => {
+  it("a rule over several fields only warns if one of them cannot be read", () => {
     const form = paramsForm(
       { a: { type: "string" }, b: { type: "string" } },
       { oneOf: [{ properties: { a: { const: "1" } } }, { properties: { b: { const: "2" } } }] },
@@ -161,7 +161,7 @@ describe("parameters", () => {
     expect(fit(form, { a: "rsa::x", b: "y" }).errors).toEqual([])
   })
 
-  it("a form that cannot be compiled, or has words we do not know, refuses nobody", () => {
+  it("a form that cannot be compiled, or has unknown keywords, refuses nobody", () => {
     const wild = paramsForm({
       a: { type: "file", pattern: "(", minLength: -1, required: true, format: "iban", discriminator: {} },
       b: { $ref: "#/$defs/nowhere" },
@@ -174,7 +174,7 @@ describe("parameters", () => {
       { loc: ["c"], message: 'must match pattern "^\\-x$"' },
     ])
     expect(form.warnings).toEqual([
-      "a reference of this form leads nowhere; what it stands for is not checked",
+      "a reference in this form has no target; the part it refers to is not checked",
       "the pattern `(` of this form is not checked: it is not a regular expression",
     ])
     expect(compileForm(paramsForm({}, { $defs: null, required: null, "x-meta": null })).check({})).toEqual([])
@@ -185,7 +185,7 @@ describe("parameters", () => {
     expect([form.check({ n: 1 }).length, form.check({ n: 2 }).length]).toEqual([1, 0])
   })
 
-  it("no message holds a value, whatever the form and the value", () => {
+  it("no message contains a value, whatever the form and the value", () => {
     const canary = "kAnArY-4711"
     const secretive = fc.constantFrom<unknown>(
       canary,

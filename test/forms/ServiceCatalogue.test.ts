@@ -48,7 +48,7 @@ const verdict = (what: string) => ({
 })
 
 describe("an engine in planning", () => {
-  it.effect("is ready where its form has no format and its features no settings", () =>
+  it.effect("is ready if its form has no format and its features no settings", () =>
     Effect.gen(function* () {
       const details = {
         ...engineDetails,
@@ -63,15 +63,15 @@ describe("an engine in planning", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("is for an engineer where its form cannot be read, not awaited until the deadline", () =>
+  it.effect("needs an engineer if its form cannot be read, without waiting until the deadline", () =>
     Effect.gen(function* () {
       const details = JSON.stringify({ ...engineDetails, parameters: "username, password" })
       expect(yield* decisionFor(200, details)).toEqual(verdict("`parameters` is not a form (reference, 2.3)"))
-      expect(yield* decisionFor(200, "{}")).toEqual(verdict("`reference` is not a text"))
+      expect(yield* decisionFor(200, "{}")).toEqual(verdict("`reference` is not a string"))
     }).pipe(Effect.scoped),
   )
 
-  it.effect("is awaited where the answer is none, or says to come back", () =>
+  it.effect("is waited for if there is no answer, or one that asks to wait", () =>
     Effect.gen(function* () {
       const away = { availability: "unavailable", fitted: false }
       expect(yield* decisionFor(200, "<html>")).toEqual(away)

@@ -42,7 +42,7 @@ const complaint = (folder: string, work: () => void): string => {
 const text = "é".repeat(1_000)
 
 describe("a file that is written", () => {
-  it("is whole where each write takes a few bytes only", () => {
+  it("is complete even if each write takes only a few bytes", () => {
     const folder = fresh()
     const { files, done } = faultyCalls({ writeBytesMax: 7 })
     const at = (name: string) => join(folder, name)
@@ -60,16 +60,16 @@ describe("a file that is written", () => {
     assert.isAbove(done.filter((name) => name === "write").length, 1_000)
   })
 
-  it("does not wait for a machine that takes nothing more", () => {
+  it("does not wait for a machine that accepts nothing more", () => {
     const folder = fresh()
     const { files } = faultyCalls({ writeBytesMax: 0 })
     assert.strictEqual(
       complaint(folder, () => files.write(join(folder, "f"), text, 0o600)),
-      "f: cannot write: the machine takes no more bytes",
+      "f: cannot write: no more bytes can be written",
     )
   })
 
-  it("has the mode that is asked for, whatever was there before and whatever the machine takes away [promise 12 modes]", () => {
+  it("has the requested mode, whatever was there before and whatever the machine masks [promise 12 modes]", () => {
     const folder = fresh()
     const { files } = faultyCalls({})
     const file = join(folder, "manifest.json.tmp")
@@ -88,8 +88,8 @@ describe("a file that is written", () => {
 })
 
 describe("a file that is replaced", () => {
-  it("is the old one or the new one, whole, whichever step fails, and the error says which", () => {
-    const kept = "what stood there before is unchanged"
+  it("is the complete old or new version, whichever step fails, and the error says which", () => {
+    const kept = "the previous version is unchanged"
     const steps: ReadonlyArray<readonly [name: CallName, said: string, stands: "old" | "new"]> = [
       ["open", `cannot open: i/o error (EIO); ${kept}`, "old"],
       ["setMode", `cannot set the mode: i/o error (EIO); ${kept}`, "old"],
@@ -99,7 +99,7 @@ describe("a file that is replaced", () => {
       ["rename", `cannot rename: i/o error (EIO); ${kept}`, "old"],
       ...(["open", "sync", "close"] as const).map((name) => {
         const step = { open: "open", sync: "sync the folder", close: "close" }[name]
-        const said = `cannot ${step}: i/o error (EIO); the new version stands there, but a power cut may undo it`
+        const said = `cannot ${step}: i/o error (EIO); the new version is in place, but a power failure may undo it`
         return [name, said, "new"] as const
       }),
     ]
@@ -123,7 +123,7 @@ describe("a file that is replaced", () => {
     )
   })
 
-  it("is the old one where the disk fills up in the middle of a write", () => {
+  it("is the old one if the disk fills up in the middle of a write", () => {
     const folder = fresh()
     const path = join(folder, "summary.json")
     writeFileSync(path, "old")
@@ -138,7 +138,7 @@ describe("a file that is replaced", () => {
         readdirSync(folder),
       ],
       [
-        "summary.json: cannot write: no space left on device (ENOSPC); what stood there before is unchanged",
+        "summary.json: cannot write: no space left on device (ENOSPC); the previous version is unchanged",
         "old",
         ["summary.json"],
       ],
@@ -147,7 +147,7 @@ describe("a file that is replaced", () => {
 })
 
 describe("a file that is new", () => {
-  it("is never written over one that is there, and no half of it stays", () => {
+  it("never overwrites an existing one, and no half of it is left", () => {
     const folder = fresh()
     const path = join(folder, "job.yaml")
     for (const [failing, name] of [
@@ -173,7 +173,7 @@ describe("a file that is new", () => {
 })
 
 describe("a file that grows", () => {
-  it("keeps no half of what could not be appended, also where it could not be cut at once", () => {
+  it("keeps no half of a failed append, even if it could not be cut off at once", () => {
     const folder = fresh()
     const path = join(folder, "log.ndjson")
     writeFileSync(path, "before\n")
@@ -204,7 +204,7 @@ describe("a file that grows", () => {
     assert.strictEqual(readFileSync(path, "utf8"), "before\nfirst\nfourth\n")
   })
 
-  it.live("tells that it could not be synced", () =>
+  it.live("reports that it could not be synced", () =>
     Effect.gen(function* () {
       const path = join(fresh(), "segment")
       const { files } = faultyCalls({
@@ -222,7 +222,7 @@ describe("a file that grows", () => {
 })
 
 describe("a file that somebody else wrote", () => {
-  it.live("is settled with its mode, or the step that failed is told", () =>
+  it.live("gets its mode and is synced, or the failed step is reported", () =>
     Effect.gen(function* () {
       const path = join(fresh(), "nightjar.duckdb.build")
       writeFileSync(path, "database")
@@ -249,7 +249,7 @@ describe("a folder that is made", () => {
     assert.deepStrictEqual(done, [...synced, ...synced, "setMode"])
   })
 
-  it("is left alone where another process made it and its entry cannot be synced", () => {
+  it("is left alone if another process created it and its entry cannot be synced", () => {
     const folder = fresh()
     const path = join(folder, "theirs")
     const { calls } = faultyCalls({ refuse: (name) => (name === "sync" ? refusal("EIO", name) : undefined) })
@@ -267,7 +267,7 @@ describe("a folder that is made", () => {
     )
   })
 
-  it("is told where it cannot be made or synced", () => {
+  it("is reported if it cannot be created or synced", () => {
     const folder = fresh()
     const told = (["makeFolder", "open", "sync"] as const).map((name, index) =>
       complaint(folder, () =>

@@ -11,12 +11,12 @@ describe("a duration in a file", () => {
     )
   })
 
-  it("is nothing else that the parser behind it reads", () => {
+  it("is nothing else that the underlying parser accepts", () => {
     const texts = ["soon", "", "Infinity", "-5 seconds", "5", "5seconds", "3 weeks", "9 nanos", "2 seconds 3"]
     expect(texts.map(readDuration)).toEqual(texts.map(() => Option.none()))
   })
 
-  it("may be as short and as long as its bounds say, and not shorter or longer", () => {
+  it("may be as short and as long as its limits, and not shorter or longer", () => {
     const isFitting = isDurationWithin({ minimum: "2 seconds", maximum: "1 minute" })
     const texts = ["1999 millis", "2 seconds", "60 seconds", "1 minute", "60.001 seconds", "soon"]
     expect(texts.map(isFitting)).toEqual([false, true, true, true, false, false])

@@ -37,7 +37,7 @@ const tryLock = (path: string) =>
   )
 
 describe("the lock of an output folder", () => {
-  it("keeps every other process out while its holder lives, and is free once that is killed [promise 8 collection] [promise 8]", async () => {
+  it("keeps every other process out while its holder runs, and is free once that is killed [promise 8 collection] [promise 8]", async () => {
     const path = join(root, "run.lock")
     const first = await startHolder(path)
     const second = await startHolder(path)
@@ -48,7 +48,7 @@ describe("the lock of an output folder", () => {
     expect(statSync(path).mode & 0o777).toBe(0o600)
   })
 
-  it("is given back with its scope, and held against the same process too", async () => {
+  it("is released with its scope, and also keeps out the same process", async () => {
     const path = join(root, "scoped.lock")
     const twice = Effect.gen(function* () {
       yield* lockFolder(path)
@@ -58,7 +58,7 @@ describe("the lock of an output folder", () => {
     expect([await tryLock(path), await tryLock(path)]).toEqual(["held", "held"])
   })
 
-  it("that cannot be used is not told as somebody else's", async () => {
+  it("that cannot be used is not reported as held by somebody else", async () => {
     const path = join(root, "folder.lock")
     mkdirSync(path)
     expect(await tryLock(path)).toBe("LockFailed")

@@ -72,7 +72,7 @@ describe("a server on this machine", () => {
     }),
   )
 
-  it.live("turns away more connections than it may hold, and serves those it has", () =>
+  it.live("turns away connections beyond its limit, and serves the others", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const port = yield* listening({ connectionsMax: 1 })

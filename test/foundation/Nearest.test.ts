@@ -13,11 +13,11 @@ describe("the nearest known name", () => {
 
   it("is none when nothing is near", () => {
     expect(nearestName("zebra", features)).toBeUndefined()
-    expect(suggestion("zebra", ["min", "max"])).toBe("; known here: min, max")
+    expect(suggestion("zebra", ["min", "max"])).toBe("; known names: min, max")
     expect(suggestion("zebra", features)).toBe("")
   })
 
-  it("is looked for in no name that is too long to be meant, however long it is", () => {
+  it("is not searched for a name that is too long, however long it is", () => {
     expect(nearestName("zebra", ["z".repeat(20_000_000), "zebr"])).toBe("zebr")
   }, 2_000)
 

@@ -53,7 +53,7 @@ describe("a file that somebody names", () => {
     }),
   )
 
-  it.effect("is refused when it is a device, or one that tells no size and never ends", () =>
+  it.effect("is refused if it is a device, or has no size and never ends", () =>
     Effect.gen(function* () {
       const reasons = yield* Effect.forEach(["/dev/zero", "/proc/self/environ"], (path) =>
         Effect.flip(readTextFile(path, 16)),
@@ -73,7 +73,7 @@ const problemsOf = (name: string, source: string) =>
 const job = (customers: string) =>
   `name: a\nservice: sandbox\nengines: [sandbox-bank:website]\ncustomers:\n  - ${customers}\n`
 
-describe("a named pipe holds no command", () => {
+describe("a named pipe does not block a command", () => {
   it.layer(NodeServices.layer, { excludeTestServices: true })((it) => {
     it.effect("as a job file", () =>
       Effect.gen(function* () {

@@ -80,7 +80,7 @@ describe("a loop that sleeps", () => {
     }),
   )
 
-  it.effect("begins no wait that would end after its time", () =>
+  it.effect("begins no wait that would end too late", () =>
     Effect.gen(function* () {
       const bounds = { triesMax: () => 9, untilAt: 90_000 }
       assert.deepStrictEqual(yield* triesAt(policy(0), bounds), [0, 30, 90])

@@ -8,7 +8,7 @@ import { runCampaign } from "./FormCampaign.ts"
 import { hostileEngine } from "./HostileForms.ts"
 
 describe("hostile engine forms", () => {
-  it.live("cost their own engine at most, within the bounds of the checker's thread", () =>
+  it.live("affect only their own engine, within the limits of the checker's thread", () =>
     Effect.gen(function* () {
       const { answers, complaints } = yield* runCampaign({ count: 40, from: 1 })
       assert.deepStrictEqual(complaints, [])

@@ -29,12 +29,11 @@ const resolved = (base_url: string, flows_url: string, attachments_url?: string)
     return [service.base_url, service.flows_url, service.attachments_url]
   })
 
-const rule =
-  "an https:// address without user, query or fragment (plain http only to this machine, never to another)"
+const rule = "an https:// address without user, query or fragment (plain http only to this machine)"
 const pathRule = `${rule}, or a path on base_url's host, such as /api/flows`
 
 describe("the addresses of a service", () => {
-  it.effect("are roots of any host, with and without a slash at their end, below any prefix", () =>
+  it.effect("are roots of any host, with or without a final slash, below any prefix", () =>
     Effect.gen(function* () {
       for (const [base, flows, expected] of [
         [
@@ -59,7 +58,7 @@ describe("the addresses of a service", () => {
     }),
   )
 
-  it.effect("may name the flow API by its path alone, which is one on the host of the other API", () =>
+  it.effect("may name the flow API by its path alone, on the host of the other API", () =>
     Effect.gen(function* () {
       for (const [base, flows, expected] of [
         ["http://localhost:3000", "/api/flows", "http://localhost:3000/api/flows"],
@@ -90,7 +89,7 @@ describe("the addresses of a service", () => {
     }),
   )
 
-  it.effect("are refused where they could show the secret to another machine", () =>
+  it.effect("are refused if they could show the secret to another machine", () =>
     Effect.gen(function* () {
       const foreign = [
         "//evil.example/flows",
@@ -118,7 +117,7 @@ describe("the addresses of a service", () => {
     }),
   )
 
-  it.effect("of the environment are refused by its own name", () =>
+  it.effect("from the environment are refused by the variable's name", () =>
     Effect.gen(function* () {
       const text = jobText('base_url: "https://a.example/api", flows_url: /api/flows')
       const { errors } = yield* load(text, { environment: { NIGHTJAR_FLOWS_URL: "//evil.example" } })

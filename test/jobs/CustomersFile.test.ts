@@ -44,15 +44,15 @@ describe("a CSV text", () => {
     ])
   })
 
-  it("has a place where a quote is never closed, or closed too early", () => {
+  it("is refused with its place if a quote is never closed, or closed too early", () => {
     expect(readCsv(['a,b\nc,"d\ne\n']).errors).toEqual(["2:3: this quote is never closed"])
     expect(readCsv(['a,b\n"c"d,e\n']).errors).toEqual(["2:4: text after a closing quote"])
     expect(readCsv([`a,b\nc,"${"d".repeat(1_000_001)}`]).errors).toEqual([
-      "2:3: this cell is longer than 1,000,000 characters; is its quote ever closed?",
+      "2:3: this cell is longer than 1,000,000 characters; is a closing quote missing?",
     ])
   })
 
-  it("gives back any cells that were quoted into it, in whatever pieces it arrives", () => {
+  it("returns any cells that were quoted into it, in whatever pieces it arrives", () => {
     const cell = fc.string({
       unit: fc.constantFrom("a", '"', ",", ";", "\n", "\r", " ", "é", "0"),
       maxLength: 6,
@@ -85,36 +85,38 @@ describe("customers from a file", () => {
     source,
   })
 
-  it.effect("run where their row says, else on every engine of the job, with values and references", () =>
-    Effect.gen(function* () {
-      const csv =
-        "\uFEFFcustomer_id,engine_reference,username,pin\r\n007,,env:USER7,0123\r\n65e0,tax:website,,\r\n"
-      const ndjson = [
-        '{"customer_id":007}',
-        '{"customer_id":65e0,"engine_reference":"tax:website"}',
-        "",
-        '{"customer_id":7,"username":"env:USER7","pin":12345678901234567890,"n":5,"no":null}',
-      ].join("\n")
-      const fromCsv = yield* load(jobFrom("c.csv", "[username]"), { files: { "c.csv": csv } })
-      expect(fromCsv).toMatchObject({ errors: [], warnings: [] })
-      expect(fromCsv.job).toMatchObject({
-        assignments: [
-          assignment("007", "bank:website", { username: env("USER7"), pin: literal("0123") }, "c.csv:2"),
-          assignment("65e0", "tax:website", {}, "c.csv:3"),
-        ],
-      })
-      const broken = yield* load(jobFrom("c.ndjson", "[username]"), { files: { "c.ndjson": ndjson } })
-      expect(broken.errors).toEqual(["c.ndjson:1:1: this line is not a JSON object"])
-      const good = ndjson.slice(ndjson.indexOf("\n"))
-      const fromNdjson = yield* load(jobFrom("c.ndjson", "[username]"), { files: { "c.ndjson": good } })
-      const parameters = { username: env("USER7"), pin: literal("12345678901234567890"), n: literal(5) }
-      expect(fromNdjson.job).toMatchObject({
-        assignments: [
-          assignment("65e0", "tax:website", {}, "c.ndjson:2"),
-          assignment("7", "bank:website", parameters, "c.ndjson:4"),
-        ],
-      })
-    }),
+  it.effect(
+    "run on their row's engine, otherwise on every engine of the job, with values and references",
+    () =>
+      Effect.gen(function* () {
+        const csv =
+          "\uFEFFcustomer_id,engine_reference,username,pin\r\n007,,env:USER7,0123\r\n65e0,tax:website,,\r\n"
+        const ndjson = [
+          '{"customer_id":007}',
+          '{"customer_id":65e0,"engine_reference":"tax:website"}',
+          "",
+          '{"customer_id":7,"username":"env:USER7","pin":12345678901234567890,"n":5,"no":null}',
+        ].join("\n")
+        const fromCsv = yield* load(jobFrom("c.csv", "[username]"), { files: { "c.csv": csv } })
+        expect(fromCsv).toMatchObject({ errors: [], warnings: [] })
+        expect(fromCsv.job).toMatchObject({
+          assignments: [
+            assignment("007", "bank:website", { username: env("USER7"), pin: literal("0123") }, "c.csv:2"),
+            assignment("65e0", "tax:website", {}, "c.csv:3"),
+          ],
+        })
+        const broken = yield* load(jobFrom("c.ndjson", "[username]"), { files: { "c.ndjson": ndjson } })
+        expect(broken.errors).toEqual(["c.ndjson:1:1: this line is not a JSON object"])
+        const good = ndjson.slice(ndjson.indexOf("\n"))
+        const fromNdjson = yield* load(jobFrom("c.ndjson", "[username]"), { files: { "c.ndjson": good } })
+        const parameters = { username: env("USER7"), pin: literal("12345678901234567890"), n: literal(5) }
+        expect(fromNdjson.job).toMatchObject({
+          assignments: [
+            assignment("65e0", "tax:website", {}, "c.ndjson:2"),
+            assignment("7", "bank:website", parameters, "c.ndjson:4"),
+          ],
+        })
+      }),
   )
 
   it.effect("come from Parquet with ids as text, in the order of the file", () =>
@@ -163,7 +165,7 @@ describe("customers from a file", () => {
           [
             "c.csv:2:1: `customer_id` is empty or missing",
             "c.csv:3:1: this row has 2 cells, but the header has 3",
-            "c.csv:4:5: this reference names nothing: write env:NAME or file:PATH",
+            "c.csv:4:5: this reference is empty: write env:NAME or file:PATH",
             "c.csv:6:1: this customer is already on `bank:website`, at c.csv:5:1",
           ],
         ],
@@ -180,7 +182,7 @@ describe("customers from a file", () => {
     }),
   )
 
-  it.effect("and 20,000 of them load at once, each on each engine", () =>
+  it.effect("load at once even if there are 20,000 of them on each engine", () =>
     Effect.gen(function* () {
       const rows = Array.from({ length: 20_000 }, (_, index) => `c-${index},user,"pa,ss"`)
       const csv = ["customer_id,username,password", ...rows].join("\n")

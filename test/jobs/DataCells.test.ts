@@ -22,7 +22,7 @@ const loginsOf = Effect.fnUntraced(function* (content: string, references?: stri
 const typed = ["exec:touch X", "env:SERVICE_APP_SECRET", "file:/etc/hostname"]
 
 describe("a cell of a customers file", () => {
-  it.effect("is what it shows, whatever a customer typed, and a warning says so", () =>
+  it.effect("is taken literally, whatever a customer typed, and a warning says so", () =>
     Effect.gen(function* () {
       const csv = `customer_id,pin\n${typed.map((text, at) => `c-${at},${text}\n`).join("")}c-9,1234\n`
       const told =
@@ -41,7 +41,7 @@ describe("a cell of a customers file", () => {
     }),
   )
 
-  it.effect("is looked up only in a column that the job lists, and never run", () =>
+  it.effect("is resolved only in a column that the job lists, and never run", () =>
     Effect.gen(function* () {
       const csv = "customer_id,user,pin\nc-1,env:A,env:B\nc-2,plain,file:pins/2\n"
       expect((yield* loginsOf(csv, "[pin]")).parameters).toEqual([
@@ -50,13 +50,13 @@ describe("a cell of a customers file", () => {
       ])
       const commands = "customer_id,pin\nc-1,exec:date\nc-2,exec:touch X\nc-3,env:\n"
       expect((yield* loginsOf(commands, "[pin]")).errors).toEqual([
-        "c.csv:2:5: a command is never taken from a file of customers: write env:NAME or file:PATH (and 1 more in this file)",
-        "c.csv:4:5: this reference names nothing: write env:NAME or file:PATH",
+        "c.csv:2:5: a command is never read from a file of customers: write env:NAME or file:PATH (and 1 more in this file)",
+        "c.csv:4:5: this reference is empty: write env:NAME or file:PATH",
       ])
     }),
   )
 
-  it.effect("asks what was meant where every cell of a column would be a reference", () =>
+  it.effect("needs a decision if every cell of a column looks like a reference", () =>
     Effect.gen(function* () {
       const csv = "customer_id,pin\nc-1,env:A\nc-2,env:B\n"
       expect((yield* loginsOf(csv)).errors).toEqual([
@@ -67,7 +67,7 @@ describe("a cell of a customers file", () => {
     }),
   )
 
-  it.effect("is in a column that is there", () =>
+  it.effect("is in an existing column", () =>
     Effect.gen(function* () {
       const csv = "customer_id,password\nc-1,x\n"
       expect((yield* loginsOf(csv, "[pasword]")).errors).toEqual([

@@ -22,39 +22,37 @@ engines:
 ${rest}`
 
 describe("hooks_extra_data", () => {
-  it.effect(
-    "is refused where a value is a secret, wherever that comes from [promise 12 webhook addresses]",
-    () =>
-      Effect.gen(function* () {
-        const hooks =
-          '{ a: "${SECRET}", b: hunter22, c: "${USER1}", d: k3y-of-store, e: from-a-file, f: "9090", g: north }'
-        const { errors, warnings, shown } = yield* load(
-          job(
-            hooks,
-            `tokens: { key: env:TOKENS }
+  it.effect("is refused if a value is a secret, wherever it comes from [promise 12 webhook addresses]", () =>
+    Effect.gen(function* () {
+      const hooks =
+        '{ a: "${SECRET}", b: hunter22, c: "${USER1}", d: k3y-of-store, e: from-a-file, f: "9090", g: north }'
+      const { errors, warnings, shown } = yield* load(
+        job(
+          hooks,
+          `tokens: { key: env:TOKENS }
 customers:
   - id: c-1
     parameters: { username: env:USER1, password: hunter22 }
   - from: c.csv
 `,
-          ),
-          { environment, files: { "c.csv": "customer_id,username,password,pin\nc-2,u,from-a-file,9090\n" } },
-        )
-        expect(errors).toEqual([
-          `job.yaml:5:28: the value of \`hooks_extra_data.a\` is the application secret${refused}`,
-          `job.yaml:5:44: the value of \`hooks_extra_data.b\` is ${of("password", "job.yaml:8:9")}${refused}`,
-          `job.yaml:5:57: the value of \`hooks_extra_data.c\` is ${of("username", "job.yaml:8:9")}${refused}`,
-          `job.yaml:5:72: the value of \`hooks_extra_data.d\` is the key of the token store${refused}`,
-          `job.yaml:5:89: the value of \`hooks_extra_data.e\` is ${of("password", "c.csv:2")}${refused}`,
-          `job.yaml:5:105: the value of \`hooks_extra_data.f\` is ${of("pin", "c.csv:2")}${refused}`,
-        ])
-        expect(warnings).toEqual([])
-        for (const secret of ["s3cr3t-app", "hunter22", "ana.lopez", "k3y-of-store", "from-a-file", "9090"])
-          expect(shown).not.toContain(secret)
-      }),
+        ),
+        { environment, files: { "c.csv": "customer_id,username,password,pin\nc-2,u,from-a-file,9090\n" } },
+      )
+      expect(errors).toEqual([
+        `job.yaml:5:28: the value of \`hooks_extra_data.a\` is the application secret${refused}`,
+        `job.yaml:5:44: the value of \`hooks_extra_data.b\` is ${of("password", "job.yaml:8:9")}${refused}`,
+        `job.yaml:5:57: the value of \`hooks_extra_data.c\` is ${of("username", "job.yaml:8:9")}${refused}`,
+        `job.yaml:5:72: the value of \`hooks_extra_data.d\` is the key of the token store${refused}`,
+        `job.yaml:5:89: the value of \`hooks_extra_data.e\` is ${of("password", "c.csv:2")}${refused}`,
+        `job.yaml:5:105: the value of \`hooks_extra_data.f\` is ${of("pin", "c.csv:2")}${refused}`,
+      ])
+      expect(warnings).toEqual([])
+      for (const secret of ["s3cr3t-app", "hunter22", "ana.lopez", "k3y-of-store", "from-a-file", "9090"])
+        expect(shown).not.toContain(secret)
+    }),
   )
 
-  it.effect("is refused where a secret of one customer stands in the pairs of another, or in a key", () =>
+  it.effect("is refused if a secret of one customer is in the pairs of another, or in a key", () =>
     Effect.gen(function* () {
       const { errors, shown } = yield* load(
         job(
@@ -79,7 +77,7 @@ customers:
     }),
   )
 
-  it.effect("is refused with a token's login beside it, and where no customer uses the engine", () =>
+  it.effect("is refused with a token's login beside it, and if no customer uses the engine", () =>
     Effect.gen(function* () {
       const { errors } = yield* load(
         job(
@@ -96,7 +94,7 @@ customers: [{ id: c-1, engines: [{ reference: other:api, token: t }] }]
     }),
   )
 
-  it.effect("keeps templates, variables that are no secret, and words that a login holds by chance", () =>
+  it.effect("keeps templates, variables that are not secret, and words that a login contains by chance", () =>
     Effect.gen(function* () {
       const hooks =
         '{ run: "{external_execution_id}", why: "{event}-{status_reason}", where: "${REGION}", year: "2024", ok: ok }'
@@ -123,7 +121,7 @@ customers: [{ id: c-1, engines: [{ reference: other:api, token: t }] }]
     }),
   )
 
-  it.effect("is refused for the secret that stands beside a harmless word", () =>
+  it.effect("is refused because of a secret beside a harmless word", () =>
     Effect.gen(function* () {
       const customer = "{ id: c-1, parameters: { city: madrid, password: hunter22 } }"
       const loaded = yield* load(job("{ k: madrid hunter22 }", `customers: [${customer}]\n`), { environment })
@@ -151,7 +149,7 @@ customers: [{ id: c-1, engines: [{ reference: other:api, token: t }] }]
     }),
   )
 
-  it.effect("does not ask for a variable that is not set, nor for files and commands", () =>
+  it.effect("does not read unset variables, files or commands", () =>
     Effect.gen(function* () {
       const { errors } = yield* load(
         job(
@@ -166,7 +164,7 @@ customers: [{ id: c-1, engines: [{ reference: other:api, token: t }] }]
 })
 
 describe("a customer_id", () => {
-  it.effect("that is what the customer logs in with is a warning, once per file and parameter", () =>
+  it.effect("that the customer also logs in with is a warning, once per file and parameter", () =>
     Effect.gen(function* () {
       const { errors, warnings } = yield* load(
         `name: ids
@@ -192,7 +190,7 @@ customers:
     }),
   )
 
-  it.effect("is suspected of being a phone number with its place, and refused as an account number", () =>
+  it.effect("is reported with its place as a possible phone number, and refused as an account number", () =>
     Effect.gen(function* () {
       const { errors, warnings } = yield* load(
         `name: ids

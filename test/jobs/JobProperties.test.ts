@@ -94,7 +94,7 @@ const check = (
 ) => Effect.promise(() => fc.assert<unknown>(property, { numRuns: runs }))
 
 describe("any valid job", () => {
-  it.effect("becomes what it says, with the defaults for what it leaves out", () =>
+  it.effect("becomes what it says, with defaults for the rest", () =>
     check(
       fc.asyncProperty(settings, async (from) => {
         const { job, errors } = await Effect.runPromise(load(written(from)))
@@ -207,7 +207,7 @@ describe("no secret", () => {
     }),
   )
 
-  it.effect("is looked for in vain: what is not secret is found the same way", () =>
+  it.effect("is found, while values that are not secret are found in the same way", () =>
     Effect.gen(function* () {
       const { shown } = yield* load(`name: a\nservice: sandbox\ntimezone: UTC\nsessions: [${canary}]\n`)
       expect(shown).toContain(canary)

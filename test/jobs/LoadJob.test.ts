@@ -35,7 +35,7 @@ describe("a job that loads", () => {
     }),
   )
 
-  it.effect("is the template of `nightjar init`, as it stands", () =>
+  it.effect("is the unchanged template of `nightjar init`", () =>
     Effect.gen(function* () {
       const { job, errors, warnings } = yield* load(jobTemplate)
       expect({ errors, warnings }).toEqual({ errors: [], warnings: [] })
@@ -43,7 +43,7 @@ describe("a job that loads", () => {
     }),
   )
 
-  it.effect("takes ids and login values from the source text, where YAML would change them", () =>
+  it.effect("takes ids and login values from the source text if YAML would change them", () =>
     Effect.gen(function* () {
       const { job, errors } = yield* load(`${smallJob}customers:
   - id: 65e0
@@ -131,7 +131,7 @@ customers:
 })
 
 describe("the environment", () => {
-  it.effect("replaces ${NAME} in texts, leaves commands to their shell, and is missed by name", () =>
+  it.effect("replaces ${NAME} in strings, leaves commands to their shell, and names missing variables", () =>
     Effect.gen(function* () {
       const source = `${smallJob}customers:
   - { id: "c-\${N}", parameters: { username: "u\${N}", password: "exec:vault \${TOKEN}" } }
@@ -153,7 +153,7 @@ describe("the environment", () => {
     }),
   )
 
-  it.effect("overrides the service, also where the job says sandbox", () =>
+  it.effect("overrides the service, even if the job says sandbox", () =>
     Effect.gen(function* () {
       const environment = {
         NIGHTJAR_BASE_URL: "http://127.0.0.1:9000/api",
@@ -177,12 +177,12 @@ describe("the environment", () => {
       const far = { ...environment, NIGHTJAR_BASE_URL: "http://service.example/api" }
       expect((yield* load(smallJob, { environment: far })).errors).toEqual([
         "job.yaml:2:10: NIGHTJAR_BASE_URL: expected an https:// address without user, query or fragment " +
-          "(plain http only to this machine, never to another)",
+          "(plain http only to this machine)",
       ])
     }),
   )
 
-  it.effect("has no say in a remote service that it does not mention", () =>
+  it.effect("does not change a remote service that it does not mention", () =>
     Effect.gen(function* () {
       expect((yield* load(remote)).job).toMatchObject({
         service: {
@@ -198,7 +198,7 @@ describe("the environment", () => {
 })
 
 describe("a job that is refused", () => {
-  it.effect("says everything at once, in order, at the line and column of each", () =>
+  it.effect("reports everything at once, in order, at the line and column of each", () =>
     Effect.gen(function* () {
       const { errors, warnings } = yield* load(`name: Nightly
 servce: sandbox
@@ -224,7 +224,7 @@ customers:
       const seconds = "a number and a unit (millis, seconds, minutes, hours, days)"
       expect(errors).toEqual([
         "job.yaml:1:1: `service` is missing",
-        "job.yaml:1:7: expected a name of a-z, 0-9 and -, at most 64 letters",
+        "job.yaml:1:7: expected a name of a-z, 0-9 and -, at most 64 characters",
         "job.yaml:2:1: unknown key `servce`; did you mean `service`?",
         "job.yaml:4:35: expected false, the only allowed value: at night nobody can answer a challenge",
         `job.yaml:5:22: expected a duration from 60 seconds to 1200 seconds: ${seconds}`,
@@ -236,9 +236,9 @@ customers:
         'job.yaml:10:11: expected a time of day as "HH:MM", from "00:00" to "23:59"',
         "job.yaml:11:11: expected the IANA name of a time zone, such as Europe/Madrid",
         "job.yaml:12:15: expected `delete` or `keep`",
-        "job.yaml:15:28: expected a text, not a secret reference: " +
+        "job.yaml:15:28: expected a string, not a secret reference: " +
           "these values end up in webhook addresses",
-        "job.yaml:15:40: expected a text (in quotes where YAML reads something else)",
+        "job.yaml:15:40: expected a string (quote it if YAML reads it as something else)",
         "job.yaml:17:5: `a:website` is already listed, at job.yaml:14:5",
         "job.yaml:19:5: `id` is missing (or `from`, for a file of customers)",
         "job.yaml:20:13: expected a file that ends in .csv, .ndjson, .jsonl or .parquet",
@@ -251,7 +251,7 @@ customers:
     }),
   )
 
-  it.effect("names both places of a customer that is twice on an engine", () =>
+  it.effect("names both places of a customer that appears twice on an engine", () =>
     Effect.gen(function* () {
       const source = `${smallJob}customers:
   - { id: c-1, engines: [bank:website, tax:website] }
@@ -271,7 +271,7 @@ customers:
     }),
   )
 
-  it.effect("needs an engine for every customer, and says so once for the rows of a file", () =>
+  it.effect("needs an engine for every customer, and reports this once for the rows of a file", () =>
     Effect.gen(function* () {
       const source = `name: a
 service: sandbox
@@ -287,7 +287,7 @@ customers: [{ id: c-1, engines: [] }, { id: c-2 }, { id: c-3 }, { from: c.csv }]
     }),
   )
 
-  it.effect("needs `tokens` for tokens, uses each token once, and never a token beside parameters", () =>
+  it.effect("needs `tokens` for tokens, and may use each token only once and without parameters", () =>
     Effect.gen(function* () {
       const customers = `customers:
   - id: c-1
@@ -302,7 +302,7 @@ customers: [{ id: c-1, engines: [] }, { id: c-2 }, { id: c-3 }, { from: c.csv }]
         `job.yaml:7:9: \`token\` ${needs}`,
         `job.yaml:8:9: the token ${twice}`,
         `job.yaml:8:9: \`token\` ${needs}`,
-        "job.yaml:8:29: a `token` takes the place of `parameters`: keep either",
+        "job.yaml:8:29: a `token` replaces `parameters`: keep one of the two",
         `job.yaml:9:11: \`tokenized_access\` ${needs}`,
       ])
     }),
@@ -330,7 +330,7 @@ customers: [{ id: c-1, engines: [] }, { id: c-2 }, { id: c-3 }, { from: c.csv }]
     }),
   )
 
-  it.effect("refuses personal data as a customer_id and only warns of what resembles it", () =>
+  it.effect("refuses personal data as a customer_id and only warns about what resembles it", () =>
     Effect.gen(function* () {
       const reason = (kind: string) =>
         `expected a customer_id without personal data: this is ${kind}, and the service stores ` +
@@ -356,7 +356,7 @@ sessions: [{ id: s, customer: X1234567L }]
     }),
   )
 
-  it.effect("is refused as YAML with a place and none of its text", () =>
+  it.effect("is refused as invalid YAML with a place and none of its text", () =>
     Effect.gen(function* () {
       const broken = [
         "a: *hunter2\n",

@@ -105,11 +105,11 @@ describe("a customer_id", () => {
     ["ti-0001"],
     ["ES91"],
     ["2024.11.21"],
-  ])("%s may be an id of one's own", (id) => {
+  ])("%s may be an internal id", (id) => {
     expect(judgeCustomerId(id)).toEqual({ _tag: "Clean" })
   })
 
-  it("is refused with exactly one of the 23 letters after eight digits, suspected with the others", () => {
+  it("is refused with exactly one of the 23 letters after eight digits, and a warning with the others", () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 99_999_999 }), (number) => {
         const digits = String(number).padStart(8, "0")

@@ -37,7 +37,7 @@ const incomeSource = {
 
 describe("results sources that load", () => {
   it.effect(
-    "change only the keys that a built-in row's file gives, and stand before the job's own by name",
+    "change only the keys that a built-in row's file sets, and come before the job's own, by name",
     () =>
       Effect.gen(function* () {
         const loading = yield* withRows({
@@ -58,7 +58,7 @@ describe("results sources that load", () => {
       }),
   )
 
-  it.effect("are the built-in rows where a file of one says nothing, or the folder has no `results`", () =>
+  it.effect("are the built-in rows if a file of one is empty, or the folder has no `results`", () =>
     Effect.gen(function* () {
       const empty = yield* withRows({ "profile.yaml": "# nothing yet\n" })
       const none = yield* load(job, { files: { "own/family.yaml": "" } })
@@ -67,7 +67,7 @@ describe("results sources that load", () => {
     }),
   )
 
-  it.effect("take `${NAME}` from the environment, and may read a path that a disabled row has", () =>
+  it.effect("take `${NAME}` from the environment, and may read the path of a disabled row", () =>
     Effect.gen(function* () {
       const { errors, job: loaded } = yield* withRows(
         {
@@ -87,7 +87,7 @@ describe("results sources that load", () => {
     }),
   )
 
-  it.effect("stand in one order, whatever order a disk names them in", () =>
+  it.effect("have one order, whatever order the disk lists them in", () =>
     Effect.gen(function* () {
       const names = ["work.yaml", "a.yaml", "income.yaml"]
       const real = yield* FileSystem.FileSystem
@@ -114,7 +114,7 @@ describe("results sources that load", () => {
     }).pipe(Effect.provide(NodeServices.layer)),
   )
 
-  it.effect("warn where executions would be deleted without a count", () =>
+  it.effect("warn if executions would be deleted without a count", () =>
     Effect.gen(function* () {
       const { errors, warnings } = yield* withRows({
         "income.yaml": `${income}counts: none\n`,
@@ -148,16 +148,16 @@ describe("results sources that do not load", () => {
       const file = (name: string) => `own/results/${name}`
       expect(errors).toEqual([
         `${file("work.yml")}:1:1: a results source is a file whose name ends in .yaml: rename it`,
-        `${file("Income.yaml")}:1:1: the file's name is the row's: a-z, 0-9 and _, a letter first, 64 at most`,
+        `${file("Income.yaml")}:1:1: the file's name is the source's name: a-z, 0-9 and _, starting with a letter, at most 64 characters`,
         ...["path", "families", "final"].map(
           (key) =>
             `${file("flow_result.yaml")}:1:1: \`${key}\` is missing; a file that changes the built-in row is ` +
             "named `flow_results.yaml`",
         ),
-        `${file("income.yaml")}:1:7: expected a path of whole segments that begins with /, its only placeholders ` +
-          "{execution_id} and {session_id}",
+        `${file("income.yaml")}:1:7: expected a path that begins with /; {execution_id} and {session_id} may ` +
+          "stand for whole segments",
         `${file("income.yaml")}:2:1: unknown key \`familys\`; did you mean \`families\`?`,
-        `${file("income.yaml")}:3:12: expected a \`sub_family\`, the beginning of one with * behind it, or *`,
+        `${file("income.yaml")}:3:12: expected a \`sub_family\`, the beginning of one followed by *, or *`,
         `${file("income.yaml")}:5:11: expected a status from 400 to 499`,
         `${file("income.yaml")}:6:6: expected \`base_url\` or \`flows_url\``,
         `${file("income.yaml")}:7:9: expected \`sub_family\` or \`product\` or \`none\``,
@@ -166,10 +166,10 @@ describe("results sources that do not load", () => {
         `${file("text.yaml")}:2:1: the indentation is wrong here`,
         `${file("wide.yaml")}:1:7: this path names neither {execution_id} nor {session_id}: every execution would ` +
           "be given the same records",
-        `${file("wide.yaml")}:2:11: name one family at least; \`*\` is any`,
-        `${file("wide.yaml")}:3:10: name one field at least; \`body\` is the whole body`,
-        `${file("wide.yaml")}:5:10: 429 never says that an execution holds nothing here: take it out`,
-        `${file("wide.yaml")}:5:10: 401 never says that an execution holds nothing here: take it out`,
+        `${file("wide.yaml")}:2:11: name at least one family; \`*\` means any`,
+        `${file("wide.yaml")}:3:10: name at least one field; \`body\` is the whole body`,
+        `${file("wide.yaml")}:5:10: 429 never says that an execution has no records here: remove it`,
+        `${file("wide.yaml")}:5:10: 401 never says that an execution has no records here: remove it`,
       ])
     }),
   )
@@ -184,7 +184,7 @@ describe("results sources that do not load", () => {
     }),
   )
 
-  it.effect("are of a folder that is not there, or is a file", () =>
+  it.effect("may be in a folder that does not exist, or is a file", () =>
     Effect.gen(function* () {
       const where = "job.yaml:5:10: there is no such folder beside the job file"
       expect((yield* load(job)).errors).toEqual([where])
@@ -193,8 +193,8 @@ describe("results sources that do not load", () => {
   )
 })
 
-describe("what a plan tells of results sources", () => {
-  it("is nothing of the built-in rows, and otherwise what is different", () => {
+describe("what a plan shows about results sources", () => {
+  it("is nothing about the built-in rows, and otherwise the differences", () => {
     const sources = [
       { ...flowResultsSource, enabled: false, nothing: [403, 404] },
       profileSource,

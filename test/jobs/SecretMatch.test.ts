@@ -67,11 +67,11 @@ describe("a text", () => {
     expect(seen(text)).toBe(what)
   })
 
-  it("answers everything that a text holds", () => {
+  it("returns everything that a text contains", () => {
     expect(find("madrid Hunter22").map(({ secret }) => secret.whose)).toEqual(["plain", "kept"])
   })
 
-  it("that holds a secret of six letters or more is found, however it is wrapped and encoded", () => {
+  it("that contains a secret of six letters or more is found, however it is wrapped and encoded", () => {
     const word = fc.stringMatching(/^[a-z][a-z0-9!?ñ]{5,19}$/)
     const around = fc.stringMatching(/^[A-Z .:-]{0,8}$/)
     const encoding = fc.constantFrom<(text: string) => string>(
@@ -93,7 +93,7 @@ describe("a text", () => {
     )
   })
 
-  it("takes no longer among a hundred thousand user names that begin alike", () => {
+  it("takes no longer with a hundred thousand user names that begin alike", () => {
     const names = Array.from({ length: 100_000 }, (_, index) => kept(`customer${index}`))
     const among = makeSecretFinder(names)
     const texts = Array.from({ length: 10_000 }, (_, index) => `customers-of-${index}`)

@@ -28,7 +28,7 @@ describe("a secret reference", () => {
 
 describe("secrets", () => {
   it.layer(Layer.merge(live, environment), { excludeTestServices: true })((it) => {
-    it.effect("come from the environment, a file without its line end, and a command's output", () =>
+    it.effect("come from the environment, a file without its final line break, and a command's output", () =>
       Effect.gen(function* () {
         const files = yield* FileSystem.FileSystem
         const path = `${yield* files.makeTempDirectoryScoped()}/pin`
@@ -39,7 +39,7 @@ describe("secrets", () => {
       }),
     )
 
-    it.effect("are known as secrets from the moment at which they are read", () =>
+    it.effect("are known as secrets as soon as they are read", () =>
       Effect.gen(function* () {
         const known = makeKnownSecrets()
         yield* Effect.forEach(
@@ -50,7 +50,7 @@ describe("secrets", () => {
       }),
     )
 
-    it.effect("that lead nowhere say why, and nothing of their value or command", () =>
+    it.effect("that cannot be resolved say why, and show nothing of their value or command", () =>
       Effect.gen(function* () {
         const files = yield* FileSystem.FileSystem
         const path = `${yield* files.makeTempDirectoryScoped()}/big`
@@ -87,7 +87,7 @@ describe("secrets", () => {
     }).pipe(Effect.provide(live)),
   )
 
-  it.effect("of a simulated night come from a map", () =>
+  it.effect("of a simulated run come from a map", () =>
     Effect.gen(function* () {
       expect(yield* value({ _tag: "Env", name: "A" })).toBe("hunter2")
       expect(yield* value(exec("show b"))).toBe("b")

@@ -37,8 +37,8 @@ const foldersSynced = <A, E>(work: Effect.Effect<A, E, Landing>) =>
     return [...new Set(synced.paths)].map((path) => relative(root, path)).toSorted()
   })
 
-describe("what is landed", () => {
-  it.effect("is in a folder that is synced, and so are the folders above it, once they are made", () =>
+describe("a landed body", () => {
+  it.effect("is in a synced folder, and so are the folders above it, once they are created", () =>
     Effect.gen(function* () {
       const landing = yield* Landing
       const first = yield* foldersSynced(landing.land(metaOf("a"), bytesOf("a")))
@@ -49,7 +49,7 @@ describe("what is landed", () => {
     }).pipe(Effect.provide(landingIn(root))),
   )
 
-  it.effect("begins a segment of its own in a folder that is there: that is synced too", () =>
+  it.effect("begins its own segment in an existing folder: that is synced too", () =>
     Effect.gen(function* () {
       const landing = yield* Landing
       const again = yield* foldersSynced(landing.land(metaOf("d"), bytesOf("d")))

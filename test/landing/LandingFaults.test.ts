@@ -73,9 +73,9 @@ const listed = Effect.flatMap(Landing, (landing) =>
   Effect.map(landing.list(run), (bodies) => bodies.map(({ meta }) => meta.task_id)),
 )
 
-describe("a body whose bytes are written and not synced", () => {
+describe("a body that is written but not synced", () => {
   for (const what of ["write", "syncData"])
-    it.effect(`is not landed where ${what} fails, and what is there without it is cut off`, () => {
+    it.effect(`is not landed if ${what} fails, and what is there without it is cut off`, () => {
       const root = fresh()
       return Effect.gen(function* () {
         yield* land("first")
@@ -94,7 +94,7 @@ describe("a body whose bytes are written and not synced", () => {
       }).pipe(Effect.provide(landingIn({ root })))
     })
 
-  it.effect("leaves no empty segment where nothing else was in it", () => {
+  it.effect("leaves no empty segment if nothing else was in it", () => {
     const root = fresh()
     return Effect.gen(function* () {
       for (let times = 0; times < 3; times++) yield* failing("syncData", land("first"))
@@ -125,7 +125,7 @@ describe("a document", () => {
   const document = (...chunks: ReadonlyArray<string>) =>
     Effect.flatMap(Landing, (landing) => landing.landAttachment(Stream.make(...chunks.map(bytesOf))))
 
-  it.effect("is there byte for byte under its hash, synced, once, and closed to other accounts", () => {
+  it.effect("is stored byte for byte under its hash, synced, once, and closed to other accounts", () => {
     const root = fresh()
     return Effect.gen(function* () {
       const synced = disk.data.length
@@ -149,7 +149,7 @@ describe("a document", () => {
   })
 
   for (const what of ["write", "syncData", "sync"])
-    it.effect(`is not there where ${what} fails, nor half of it`, () => {
+    it.effect(`is not stored if ${what} fails, nor half of it`, () => {
       const root = fresh()
       return Effect.gen(function* () {
         yield* document("old")

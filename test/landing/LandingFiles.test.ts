@@ -43,7 +43,7 @@ const listAll = (root: string) =>
 
 describe("LandingFiles", () => {
   it.effect(
-    "keeps folders 0700 and files 0600, and begins a segment when one is full or the process new",
+    "keeps folders 0700 and files 0600, and begins a segment when one is full or the process is new",
     () =>
       Effect.gen(function* () {
         const root = fresh()
@@ -120,7 +120,7 @@ describe("LandingFiles", () => {
     }),
   )
 
-  it.effect("frames that were never synced end where the first of them is lost, whatever follows", () =>
+  it.effect("frames that were never synced end at the first lost one, whatever follows", () =>
     Effect.gen(function* () {
       const root = fresh()
       const [first, lost, last] = yield* Effect.gen(function* () {
@@ -141,7 +141,7 @@ describe("LandingFiles", () => {
     }),
   )
 
-  it.effect("a frame inside a body is none, however whole it is", () =>
+  it.effect("a frame inside a body does not count, however complete it is", () =>
     Effect.gen(function* () {
       const source = fresh()
       const refs = yield* landAll(source, ["x".repeat(2_000), "second"])
@@ -159,7 +159,7 @@ describe("LandingFiles", () => {
     }),
   )
 
-  it.effect("segments are read in the order of their numbers, and no other file beside them", () =>
+  it.effect("segments are read in the order of their numbers, and no other file is", () =>
     Effect.gen(function* () {
       const root = fresh()
       const folder = join(root, "landing", run)
@@ -205,7 +205,7 @@ describe("LandingFiles", () => {
     }),
   )
 
-  it.effect("refuses a body that no header can describe, and an id that is no run's, by name", () =>
+  it.effect("refuses a body that no header can describe, and an id that is not a run's, by name", () =>
     Effect.gen(function* () {
       const root = fresh()
       const told = Effect.fnUntraced(function* (meta: ReturnType<typeof metaOf>) {
@@ -219,14 +219,14 @@ describe("LandingFiles", () => {
         return [yield* told(metaOf("x".repeat(room + 1))), yield* told(metaOf("a", "../a"))]
       }).pipe(Effect.provide(LandingFiles.layer({ root })))
       assert.deepStrictEqual(messages, [
-        "what is said about the body is too long",
+        "the description of the body is too long",
         "run_id may only hold a-z, 0-9, dot and hyphen",
       ])
       assert.deepStrictEqual(readdirSync(join(root, "landing")), [run])
     }),
   )
 
-  it.effect("reads no body that is not all there", () =>
+  it.effect("reads no incomplete body", () =>
     Effect.gen(function* () {
       const root = fresh()
       const [ref] = yield* landAll(root, ["body"])
@@ -247,7 +247,7 @@ describe("LandingFiles", () => {
           `the body at offset ${ref.offset} is cut`,
           `the body at offset ${ref.offset} is cut`,
           "the body at offset -1 is cut",
-          "not a landed body's place",
+          "not the position of a landed body",
         ],
       )
       assert.include(yield* message({ segment: "segment-000009.njl" }), "ENOENT")
@@ -297,7 +297,7 @@ describe("LandingFiles", () => {
     }),
   )
 
-  it.effect("removes half documents of a crash, and refuses one that is too long", () =>
+  it.effect("removes half-written documents after a crash, and refuses one that is too long", () =>
     Effect.gen(function* () {
       const root = fresh()
       mkdirSync(join(root, "attachments"), { mode: 0o700 })
@@ -312,7 +312,7 @@ describe("LandingFiles", () => {
     }),
   )
 
-  it.live("a disk that fails at any step: what was told to be landed is, and later bodies land again", () =>
+  it.live("a disk that fails at any step loses no landed body, and later bodies land again", () =>
     Effect.gen(function* () {
       const landSome = Effect.fnUntraced(function* (root: string, calls: FileCalls) {
         return yield* Effect.gen(function* () {
@@ -356,7 +356,7 @@ describe("LandingFiles", () => {
     }),
   )
 
-  it("a full disk fails what is landed then, loses nothing before, and serves again when there is room", (context) => {
+  it("a full disk fails new bodies, loses no earlier ones, and works again when there is room", (context) => {
     const probe = spawnSync("unshare", ["-rm", "true"])
     if (probe.status !== 0) return context.skip()
     const disk = mkdtempSync(join(base, "disk-"))

@@ -9,7 +9,7 @@ import { anId } from "../harness/Id.ts"
 landingSuite("LandingMemory", () => LandingMemory.layer(LandingMemory.makeStore()))
 
 describe("LandingMemory", () => {
-  it.effect("forgets in a crash what no sync had reached, and keeps the rest for the next process", () =>
+  it.effect("loses in a crash what was not synced, and keeps the rest for the next process", () =>
     Effect.gen(function* () {
       const store = LandingMemory.makeStore()
       const first = yield* Effect.provide(Landing, LandingMemory.layer(store))

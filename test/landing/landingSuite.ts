@@ -51,7 +51,7 @@ export const landingSuite = (name: string, withLayer: () => Layer.Layer<Landing,
       }).pipe(Effect.provide(withLayer())),
     )
 
-    it.effect("lands many bodies at once, each under its own place", () =>
+    it.effect("lands many bodies at once, each in its own place", () =>
       Effect.gen(function* () {
         const landing = yield* Landing
         const texts = Array.from({ length: 3_000 }, (_, index) => `body ${index}`)
@@ -80,7 +80,7 @@ export const landingSuite = (name: string, withLayer: () => Layer.Layer<Landing,
       }).pipe(Effect.provide(withLayer())),
     )
 
-    it.effect("stores equal documents once, under their hash, and none whose download broke", () =>
+    it.effect("stores equal documents once, under their hash, and none whose download was cut off", () =>
       Effect.gen(function* () {
         const landing = yield* Landing
         const chunks = ["%PDF", "-1.7"].map(bytesOf)

@@ -41,7 +41,7 @@ describe("a fact", () => {
   known.hold(secret, "password")
   const cleaned = facts(`x ${secret}`).map((fact) => cleanFact(fact, known))
 
-  it("repeats no secret but in our own ids and words, whatever the service said", () => {
+  it("repeats no secret except in our own ids and words, whatever the service said", () => {
     const places = new Set(cleaned.flatMap((fact) => placesOf(fact, "")))
     const left = [...places].filter((path) => !path.split(".").some((key) => keptFields.has(key)))
     assert.deepStrictEqual(left, [])
@@ -73,7 +73,7 @@ describe("a fact", () => {
     ])
   })
 
-  it("is a fact still, and the very same where it holds no secret", () => {
+  it("is still a valid fact, and unchanged if it contains no secret", () => {
     const is = Schema.is(Fact)
     const before = facts(`x ${secret}`)
     // A results source is ours, and its sample is none.
@@ -88,14 +88,14 @@ describe("a fact", () => {
     )
   })
 
-  it("keeps its words of ours, even if they are somebody's password", () => {
+  it("keeps our own words, even if they are somebody's password", () => {
     const odd = makeKnownSecrets()
     for (const member of facts("x"))
       for (const value of Object.values(member)) if (typeof value === "string") odd.hold(value, "password")
     for (const fact of facts("xyz")) assert.deepStrictEqual(cleanFact(fact, odd), fact)
   })
 
-  it.effect("stands clean in the ledger [promise 12 ledger]", () =>
+  it.effect("is clean in the ledger [promise 12 ledger]", () =>
     Effect.gen(function* () {
       const database = openLedger({ path: ":memory:" })
       yield* Effect.gen(function* () {

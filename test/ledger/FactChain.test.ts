@@ -65,8 +65,8 @@ const read = Effect.gen(function* () {
 })
 const problems = Effect.flatMap(Ledger, (ledger) => ledger.problems)
 
-describe("a ledger of which something was changed", () => {
-  it.effect("is told by the fact that is not what was written, and is not read any further", () =>
+describe("a changed ledger", () => {
+  it.effect("is reported with the fact that has changed since it was written, and read no further", () =>
     Effect.gen(function* () {
       const path = join(yield* folder, "ledger.sqlite")
       yield* written(path)
@@ -85,14 +85,14 @@ describe("a ledger of which something was changed", () => {
         database.exec(change)
         database.close()
         const [found] = yield* Effect.provide(problems, at(copy, true))
-        expect([change, found]).toEqual([change, "fact 5 is not what was written"])
+        expect([change, found]).toEqual([change, "fact 5 has changed since it was written"])
         const refused = yield* Effect.flip(Effect.provide(read, at(copy)))
-        expect([refused.message, refused.damaged]).toEqual(["fact 5 is not what was written", true])
+        expect([refused.message, refused.damaged]).toEqual(["fact 5 has changed since it was written", true])
       }
     }).pipe(Effect.scoped),
   )
 
-  it.effect("misses a fact that was taken out, and knows another key", () =>
+  it.effect("shows that a fact was removed, and that the key was changed", () =>
     Effect.gen(function* () {
       const path = join(yield* folder, "ledger.sqlite")
       yield* written(path)
@@ -101,14 +101,14 @@ describe("a ledger of which something was changed", () => {
       database.exec("UPDATE keys SET value = randomblob(32) WHERE name = 'fingerprint'")
       database.close()
       expect(yield* Effect.provide(problems, at(path, true))).toEqual([
-        "the key of logins and external ids is not what was written",
+        "the key for logins and external ids has changed since it was written",
         "fact 7 is missing",
       ])
       const key = Effect.flatMap(Ledger, (ledger) => ledger.fingerprintKey)
       const refused = yield* Effect.flip(Effect.provide(key, at(path)))
       expect(refused.damaged).toBe(true)
       expect((yield* Effect.flip(Effect.provide(read, at(path)))).message).toBe(
-        "fact 8 is not what was written",
+        "fact 8 has changed since it was written",
       )
     }).pipe(Effect.scoped),
   )
@@ -140,7 +140,7 @@ describe("a ledger of which something was changed", () => {
   )
 })
 
-describe("a ledger of a version that knew no chain", () => {
+describe("a ledger of a version without a chain", () => {
   it.effect("is read as it is, and chained when it is next opened for writing", () =>
     Effect.gen(function* () {
       const path = join(yield* folder, "ledger.sqlite")
@@ -159,7 +159,9 @@ describe("a ledger of a version that knew no chain", () => {
       const changed = openLedger({ path })
       changed.exec("UPDATE facts SET at = at + 1 WHERE seq = 3")
       changed.close()
-      expect(yield* Effect.provide(problems, at(path, true))).toEqual(["fact 3 is not what was written"])
+      expect(yield* Effect.provide(problems, at(path, true))).toEqual([
+        "fact 3 has changed since it was written",
+      ])
     }).pipe(Effect.scoped),
   )
 
@@ -195,7 +197,7 @@ describe("an execution id", () => {
     execution_id: anId("e-1"),
   })
 
-  it.effect("belongs to the attempt that claims it first, and to no other one of any run", () =>
+  it.effect("belongs to the attempt that claims it first, and to no other of any run", () =>
     Effect.gen(function* () {
       const path = join(yield* folder, "ledger.sqlite")
       const further = { ...claim, attempt: 2 }

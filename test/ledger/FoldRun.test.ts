@@ -13,7 +13,7 @@ import { anId } from "../harness/Id.ts"
 const life = lives.map((facts) => [...begun, ...facts])
 
 describe("the state of a run, carried forward", () => {
-  it("is what all its facts make of it, wherever they are cut, and no earlier state changes", () => {
+  it("is derived from all its facts, wherever they are cut, and no earlier state changes", () => {
     fc.assert(
       fc.property(
         fc.oneof(anyFacts, life),
@@ -36,7 +36,7 @@ describe("the state of a run, carried forward", () => {
     )
   })
 
-  it("is the fold of what the ledger holds, whoever wrote it, and whichever run was asked for before", () => {
+  it("is the fold of the ledger, whoever wrote it, and whichever run was read before", () => {
     const other = "other.2026-11-21"
     const step = fc.record({
       writer: fc.nat(1),
@@ -70,7 +70,7 @@ describe("the state of a run, carried forward", () => {
     )
   })
 
-  it.effect("costs each fact one reading", () =>
+  it.effect("reads each fact once", () =>
     Effect.gen(function* () {
       const read: Array<number> = []
       const database = counting(openLedger({ path: ":memory:" }), read)

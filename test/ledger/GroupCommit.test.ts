@@ -23,7 +23,7 @@ const watched = (refuse: (commit: number) => boolean = () => false) => {
 const written = (count: number) => Array.from({ length: count }, (_, n) => ({ run_id: `night.${n}` }))
 
 describe("append", () => {
-  it.effect("writes what meets in one transaction, in the order of the calls", () => {
+  it.effect("writes concurrent facts in one transaction, in the order of the calls", () => {
     const { layer, commits, rows } = watched()
     return Effect.gen(function* () {
       const { append } = yield* Ledger
@@ -39,7 +39,7 @@ describe("append", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("fails for everyone whose facts were not written, and goes on with the next", () => {
+  it.effect("fails for everyone whose facts were not written, and continues with the next", () => {
     const { layer, rows } = watched((commit) => commit === 1)
     return Effect.gen(function* () {
       const { append } = yield* Ledger

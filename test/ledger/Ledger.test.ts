@@ -53,7 +53,7 @@ const overBoth = <E>(title: string, body: Effect.Effect<void, E, Ledger>) => {
 
 describe("the ledger", () => {
   overBoth(
-    "gives back each run's facts in order with the time at which they were known",
+    "returns each run's facts in order with the time at which they were known",
     Effect.gen(function* () {
       const ledger = yield* Ledger
       yield* ledger.append([])
@@ -99,7 +99,7 @@ describe("the ledger", () => {
   )
 
   overBoth(
-    "keeps the newest form of an engine, and one key for ever",
+    "keeps the newest form of an engine, and one key forever",
     Effect.gen(function* () {
       const ledger = yield* Ledger
       expect(yield* ledger.cachedForm(anId("bank"))).toBeUndefined()
@@ -126,7 +126,7 @@ describe("the ledger", () => {
     }),
   )
 
-  it.effect("names run and task beside each fact that has them, and nothing beside another", () => {
+  it.effect("names run and task beside each fact that has them, and nothing beside the others", () => {
     const database = openLedger({ path: ":memory:" })
     return Effect.gen(function* () {
       const ledger = yield* Ledger
@@ -140,7 +140,7 @@ describe("the ledger", () => {
     }).pipe(Effect.provide(Ledger.layerOver(database)))
   })
 
-  it.effect("writes all of an append or nothing of it, and goes on after a failure", () =>
+  it.effect("writes all of an append or nothing, and continues after a failure", () =>
     Effect.gen(function* () {
       const database = openLedger({ path: ":memory:" })
       database.exec(
@@ -159,7 +159,7 @@ describe("the ledger", () => {
     }),
   )
 
-  it.effect("is read by a second process while the first one writes, and never half an append", () =>
+  it.effect("is read by a second process while the first one writes, which never sees half an append", () =>
     Effect.gen(function* () {
       const path = join(yield* folder, "ledger.sqlite")
       const writer = openLedger({ path })
@@ -213,7 +213,7 @@ describe("the ledger", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("refuses what is no ledger, or not there to be read, by name and not as a defect", () =>
+  it.effect("refuses a missing ledger, or a file that is not one, by name and not as a defect", () =>
     Effect.gen(function* () {
       const root = yield* folder
       const garbage = join(root, "garbage.sqlite")
@@ -296,7 +296,7 @@ describe("an execution id", () => {
     }),
   )
 
-  it.effect("belongs to it for later processes as well, until the execution is deleted", () => {
+  it.effect("belongs to its attempt in later processes too, until the execution is deleted", () => {
     const database = openLedger({ path: ":memory:" })
     const process = <A, E>(work: Effect.Effect<A, E, Ledger>) =>
       Effect.provide(work, Layer.fresh(Ledger.layerOver(database)))

@@ -15,7 +15,7 @@ const begin = (run_id: AnyId) =>
   }) as const
 
 layer(Ledger.layer({ path: ":memory:" }))((it) => {
-  it.effect("a run is over once its end is published, and no more when it is taken up again", () =>
+  it.effect("a run is over once its end is published, and no longer when it is resumed", () =>
     Effect.gen(function* () {
       const ledger = yield* Ledger
       const run_id = anId("nightly.2026-11-20")

@@ -46,7 +46,7 @@ const deletion = (http_status: number, outcome: "deleted" | "gone" | "pending"):
 ]
 
 describe("the state of a run", () => {
-  it("is nothing without a beginning, and ignores tasks and attempts that were never planned", () => {
+  it("does not exist without a beginning, and ignores tasks and attempts that were never planned", () => {
     expect(foldRun([])).toBeUndefined()
     expect(foldRun(recorded([settled("failed", "FAILED")]))).toBeUndefined()
     const strange: Fact = {
@@ -61,7 +61,7 @@ describe("the state of a run", () => {
     expect(taskOf([observed(7)]).attempts).toEqual([])
   })
 
-  it("knows of an attempt what its facts said last", () => {
+  it("shows what an attempt's facts said last", () => {
     const attemptOf = (...facts: ReadonlyArray<Fact>) => taskOf(facts).attempts[0]
     const lost = answered(1, "lost")
     expect(attemptOf(intended(1), lost)).toEqual({
@@ -106,7 +106,7 @@ describe("the state of a run", () => {
     expect([again?.drained, again && "kept" in again]).toEqual([true, false])
   })
 
-  it("ends, and goes on when it is taken up again", () => {
+  it("ends, and continues when it is resumed", () => {
     const ended: Fact = { _tag: "RunEnded", run_id, exit_code: 4, leftovers: true }
     expect(fold([ended]).ended).toEqual({ at: 3_000, exit_code: 4, leftovers: true, kept: 0 })
     expect(fold([ended, { _tag: "RunResumed", run_id }]).ended).toBeUndefined()
@@ -145,7 +145,7 @@ describe("the state of a run", () => {
     )
   })
 
-  it("knows no answer of a start that is under way again, and that a probe was one", () => {
+  it("has no answer for a start that was sent again, and remembers a probe", () => {
     const [again] = taskOf([intended(1), answered(1, "not_created"), intended(1)]).attempts
     expect([again?.answer, again?.probed]).toEqual([undefined, false])
     const [probed] = taskOf([
@@ -158,7 +158,7 @@ describe("the state of a run", () => {
     expect(probed?.accepted_at).toBe(6_000)
   })
 
-  it("owes a verdict to an end that came after the last one", () => {
+  it("needs a verdict for an end that came after the last one", () => {
     const left = [intended(1), answered(1, "accepted"), settled("unfinished", "NOT_STOPPABLE")]
     expect(taskOf(left).settled?.fact.reason).toBe("NOT_STOPPABLE")
     expect(taskOf([...left, closed(1)]).settled).toBeUndefined()
@@ -167,7 +167,7 @@ describe("the state of a run", () => {
     )
   })
 
-  it("shows of an attempt what each fact said of it, and nothing else", () => {
+  it("shows what each fact said about an attempt, and nothing else", () => {
     const attempt = { run_id, task_id, attempt: 1, execution_id: anId("e-1") }
     const kept: Fact = {
       _tag: "AttemptKept",
@@ -262,7 +262,7 @@ describe("the state of a run", () => {
     ).toStrictEqual([{ ...end, drained: true, proof, orphanSuspected: true, disowned: true }])
   })
 
-  it("takes the login of the request that left last, and keeps a session that an end does not name", () => {
+  it("takes the login of the request that was sent last, and keeps a session that an end does not name", () => {
     const withToken = { ...intended(1), token_id: "t-1" } as Fact
     const { session_id: _, ...nameless } = closed(1) as Extract<Fact, { _tag: "AttemptClosed" }>
     const tokenOf = (...facts: ReadonlyArray<Fact>) => taskOf(facts).attempts.map(({ token_id }) => token_id)
@@ -274,7 +274,7 @@ describe("the state of a run", () => {
     expect(taskOf([intended(1), answered(1, "accepted"), nameless]).attempts[0]?.session_id).toBe("s-1")
   })
 
-  it("knows the endpoints that the run was told to read from", () => {
+  it("contains the endpoints that the run reads from", () => {
     const own = { ...flowResultsSource, name: "own" }
     expect(fold([]).sources).toEqual(builtInSources)
     expect(fold([{ _tag: "ResultsSourcesSet", run_id, sources: [own] }]).sources).toContainEqual(own)
@@ -293,7 +293,7 @@ describe("the state of a run", () => {
     expect("tokens" in taskOf([intended(1)])).toBe(false)
   })
 
-  it("knows a deletion by its answer too, where its intent is in no fact", () => {
+  it("also knows a deletion by its answer, if its intent is in no fact", () => {
     expect(
       taskOf([intended(1), answered(1, "accepted"), closed(1), ...deletion(204, "deleted").slice(1)])
         .attempts[0]?.deletion,
@@ -356,7 +356,7 @@ describe("the state of a run", () => {
     ]).toEqual([1, 1, 1, 1, 0, 0, 0])
   })
 
-  it("takes a later plan of a task for the better one, without a second task", () => {
+  it("replaces the plan of a task by a later one, without a second task", () => {
     const better: Fact = {
       ...(begun[1] as Extract<Fact, { _tag: "TaskPlanned" }>),
       features: ["accounts_read"],

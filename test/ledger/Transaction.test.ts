@@ -11,7 +11,7 @@ const opened = () => {
 }
 
 describe("a transaction", () => {
-  it("keeps all of its work, or nothing of it and tells what failed", () => {
+  it("keeps all of its work, or nothing and reports what failed", () => {
     const { database, rows } = opened()
     within(database, () => database.exec("INSERT INTO t VALUES (1); INSERT INTO t VALUES (2)"))
     expect([rows(), database.isTransaction]).toEqual([2, false])

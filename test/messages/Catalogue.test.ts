@@ -31,7 +31,7 @@ const flaws = ([id, { happened: what, kept, next, kind, exit_code }]: readonly [
 ]
 
 describe("the catalogue", () => {
-  it("notices an entry that is not written like the others", () => {
+  it("rejects an entry that is not written like the others", () => {
     const wrong = { kind: "warning", exit_code: 2, happened: "It broke.", kept: "", next: "do it" } as const
     expect(flaws(["Not_Words", wrong])).toEqual([
       "Not_Words: the id is not a few words",
@@ -46,12 +46,12 @@ describe("the catalogue", () => {
     expect(entries.flatMap(flaws)).toEqual([])
   })
 
-  it("holds every id once", () => {
+  it("contains every id once", () => {
     const all = [commandMessages, nightMessages, findingMessages].flatMap((part) => Object.keys(part))
     expect(all.toSorted()).toEqual(ids.toSorted())
   })
 
-  it("holds no message that nothing tells", () => {
+  it("contains no unused message", () => {
     const sources = readdirSync(src, { recursive: true, encoding: "utf8" })
       .filter((path) => path.endsWith(".ts") && !path.startsWith("messages/"))
       .map((path) => readFileSync(join(src, path), "utf8"))
@@ -61,7 +61,7 @@ describe("the catalogue", () => {
 })
 
 describe("a message", () => {
-  it("is told with its values, each up to its first line, and its id", () => {
+  it("is printed with its values, each up to its first line, and its id", () => {
     expect(told("ledger-unusable", { detail: "disk full\n at x" })).toBe(
       "the ledger cannot be read or written: disk full [ledger-unusable]",
     )
@@ -74,12 +74,12 @@ describe("a message", () => {
     )
   })
 
-  it("takes no value for another's place", () => {
+  it("never puts a value in another's place", () => {
     const values = { path: "{other}", other: "b.yaml", name: "x" }
     expect(happened("job-name-taken", values)).toBe("{other} and b.yaml both define the job `x`")
   })
 
-  it("as a finding stands at its place", () => {
+  it("as a finding has its place", () => {
     expect(
       problemOf("tables", "rows-differ", { rows: "1 row", run_id: "a.2026-11-20", expected: 2 }),
     ).toEqual({
@@ -95,7 +95,7 @@ describe("a message", () => {
       "output-locked: error, exit code 5",
       "What happened: another process is working in this output folder",
       "What was kept: Nothing was started here.",
-      "What to do next: Wait until it has ended, or give --output another folder.",
+      "What to do next: Wait until it ends, or give --output another folder.",
     ])
     expect(["output-locked", "toString", "c-024"].map(isMessageId)).toEqual([true, false, false])
   })

@@ -12,7 +12,7 @@ const changed = (text: string): ReadonlyArray<string> =>
   )
 
 describe("a mutator", () => {
-  it("forces and negates conditions, and moves their bounds", () => {
+  it("forces and negates conditions, and moves their limits", () => {
     expect(changed("if (a < b) f")).toEqual([
       "forced: if (false) f",
       "forced: if (true) f",
@@ -29,7 +29,7 @@ describe("a mutator", () => {
     expect(changed("while (a) {}")).toEqual(["forced: while (false) {}"])
   })
 
-  it("changes sums, counters, literals and lists, but joins no texts otherwise", () => {
+  it("changes sums, counters, literals and lists, but leaves joined strings alone", () => {
     expect(changed("const a = b + 1, c = 'x' + d")).toEqual([
       "calculated: const a = b - 1, c = 'x' + d",
       "literal: const a = b + 2, c = 'x' + d",
@@ -45,7 +45,7 @@ describe("a mutator", () => {
     expect(changed("for (;;) n++")).toEqual(["removed: for (;;) ;", "calculated: for (;;) n--"])
   })
 
-  it("empties functions and what they return, takes off chains and defaults, swaps methods", () => {
+  it("empties functions and return values, removes chains and defaults, swaps methods", () => {
     expect(changed("const f = (a) => a?.b ?? c")).toEqual([
       "combined: const f = (a) => a?.b",
       "combined: const f = (a) => c",
@@ -64,7 +64,7 @@ describe("a mutator", () => {
     ])
   })
 
-  it("takes the guards off an effect, wherever they stand", () => {
+  it("removes the guards of an effect, wherever they are", () => {
     expect(changed("const a = Effect.catch(b, c), d = Effect.orDie(e)")).toEqual([
       "unguarded: const a = b, d = Effect.orDie(e)",
       "unguarded: const a = Effect.catch(b, c), d = e",
@@ -99,7 +99,7 @@ describe("a mutant", () => {
     "const a = (x) => {\n  f(x)\n  return 1\n}\nconst b = (x) => {\n  f(x)\n  return [() => 1]\n}\n"
   const mutants = mutantsOf("src/a.ts", text)
 
-  it("is known by its place: its number, its line and the innermost function around it", () => {
+  it("is identified by its place: its number, its line and the innermost function around it", () => {
     expect(mutants.map(({ id, line, inFunction, from, by }) => [id, line, inFunction, from, by])).toEqual([
       ["src/a.ts#1", 1, 1, "{\n  f(x)\n  return 1\n}", "{}"],
       ["src/a.ts#2", 2, 1, "f(x)", ";"],
@@ -114,7 +114,7 @@ describe("a mutant", () => {
     ])
   })
 
-  it("is planted at its own place, also where the same text stands elsewhere", () => {
+  it("is planted at its own place, even if the same text is elsewhere too", () => {
     for (const mutant of mutants) {
       const { start, end, by } = mutant
       expect(plantAll(text, "src/a.ts", [changeOf(mutant, text)])).toBe(

@@ -23,7 +23,7 @@ describe("a mutant", () => {
     ])
   })
 
-  it("is judged by the tests that reach its function: its module's, its room's, then the quickest", () => {
+  it("is judged by the tests that reach its function: its module's, its room's, then the fastest", () => {
     const test = (elapsedMs: number, ...reached: ReadonlyArray<string>) => ({
       digest: "",
       elapsedMs,
@@ -50,7 +50,7 @@ describe("a mutant", () => {
 })
 
 describe("the figure", () => {
-  it("leaves accepted mutants aside and calls no survivor nothing", () => {
+  it("ignores accepted mutants and counts every survivor", () => {
     const [mutant] = mutantsOf("src/a.ts", "f()")
     const ends: ReadonlyArray<End> = [
       ...Array.from({ length: 1996 }, (): End => ({ _tag: "Caught", by: "a test" })),
@@ -65,7 +65,7 @@ describe("the figure", () => {
 })
 
 describe("the probes", () => {
-  it("tell of every function that it was reached, and change nothing else", () => {
+  it("report every function that was reached, and change nothing else", () => {
     const text = "export const f = (a) => ({ a })\nexport function* g() { yield f(1) }\n"
     const probed = withProbes("src/a.ts", text)
     parseSource(probed)
@@ -78,7 +78,7 @@ describe("the probes", () => {
 })
 
 describe("an accepted mutant", () => {
-  it("is named by what stands there, and told where that is gone", () => {
+  it("is identified by its source text, and reported when that is gone", () => {
     const mutants = mutantsOf("src/a.ts", "  const a = b < c\n")
     const entry = { line: "const a = b < c", from: "<", by: "<=", reason: "b is never c" }
     expect(mutants.map((mutant) => reasonOf(mutant, { "src/a.ts": [entry] }))).toEqual([
@@ -92,7 +92,7 @@ describe("an accepted mutant", () => {
     ).toEqual(["accepted.yaml names no mutant of src/a.ts: const a = b < c"])
   })
 
-  it("stands in a source of today", () => {
+  it("is in the current sources", () => {
     expect(strayEntries(readAccepted(), (file) => readMutants([file]))).toEqual([])
   })
 })

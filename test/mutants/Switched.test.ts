@@ -17,7 +17,7 @@ export const twice = 2
 `
 
 describe("a source with all of its mutants", () => {
-  it("behaves as it did while none is on, and as each of them alone while that one is", async () => {
+  it("behaves unchanged while none is on, and like each one alone while that one is on", async () => {
     const file = "src/a.ts"
     const told = async (text: string) => {
       const { all } = (await load(text)) as { all: () => unknown }
@@ -51,7 +51,7 @@ describe("a source with all of its mutants", () => {
     expect(new Set(inTurn).size).toBeGreaterThan(10)
   })
 
-  it("holds none that stands outside of functions, and none that is no program", () => {
+  it("contains none outside functions, and none that is not a valid program", () => {
     const mutants = mutantsOf("src/a.ts", source)
     const outside = mutants.filter((mutant) => !isSwitchable(mutant, source))
     expect(outside.map(functionOf)).toEqual(outside.map(() => "src/a.ts#0"))

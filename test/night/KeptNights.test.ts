@@ -56,7 +56,7 @@ describe("counted records that do not come", () => {
     ["the session is not known", "noflow+records-3", 404],
     ["nobody started the session", "unstarted+records-5", 412],
   ])(
-    "keep the execution where the profile holds only some of them: %s [end RECORDS_SHORT]",
+    "keep the execution if the profile has only some of them: %s [end RECORDS_SHORT]",
     (_, words, status) => {
       const counted = Number(words.slice(-1))
       const night = one(jobFor(words))
@@ -72,14 +72,14 @@ describe("counted records that do not come", () => {
         starts: 1,
         broken: [],
         warnings: [
-          "1 execution kept at the service: not all records are known to be here; " +
+          "1 execution kept at the service: not all of their records are known to be here; " +
             `${counted - 1} counted records not returned [executions-kept]`,
         ],
       })
     },
   )
 
-  it("keep the execution where no endpoint brings their family [end RECORDS_UNREACHABLE]", () => {
+  it("keep the execution if no endpoint returns their family [end RECORDS_UNREACHABLE]", () => {
     const night = one(jobFor("noflow+records-4", "accounts_read", "cards_read"))
     expect([night.verdict, night.exit_code, night.deleted, night.asked]).toEqual([
       unreachable,
@@ -94,7 +94,7 @@ describe("a count that cannot be read is unknown, never zero:", () => {
   const odd = ["absent", "null", "text", "float", "list"] as const
 
   it.each(odd.flatMap((kind) => [[kind, "noflow"] as const, [kind, "unstarted"] as const]))(
-    "%s, %s: the results are asked for, and the execution is kept",
+    "%s, %s: the results are requested, and the execution is kept",
     (products_count, word) => {
       const night = one(jobFor(`${word}+records-2`), { products_count })
       expect([night.verdict, night.exit_code, night.deleted]).toEqual([unreachable, 3, [false]])
@@ -105,7 +105,7 @@ describe("a count that cannot be read is unknown, never zero:", () => {
     },
   )
 
-  it.each(odd)("%s with final results: published, and kept all the same", (products_count) => {
+  it.each(odd)("%s with final results: published, and still kept", (products_count) => {
     const night = one(jobFor("records-2"), { products_count })
     expect([night.verdict, night.deleted, night.asked]).toEqual([
       unreachable,
@@ -114,7 +114,7 @@ describe("a count that cannot be read is unknown, never zero:", () => {
     ])
   })
 
-  it("unless the job takes the results at their word", () => {
+  it("unless the job accepts the results as complete", () => {
     const sources = builtInSources.map((source): ResultsSource => ({ ...source, counts: "none" }))
     const job = { ...jobFor("records-2"), sources }
     const night = one(job, { products_count: "absent" })
@@ -130,8 +130,8 @@ describe("a count that cannot be read is unknown, never zero:", () => {
   })
 })
 
-describe("an answer that is no documented `nothing here`", () => {
-  it("is believed once, told, and keeps what was counted: session ids that the flow API does not take", () => {
+describe("an answer other than the documented `nothing here`", () => {
+  it("is believed once, reported, and keeps what was counted: session ids that the flow API refuses", () => {
     const night = one(jobFor("records-3", "accounts_read"), { session_id_form: "uuid" })
     expect([night.verdict, night.asked, night.deleted]).toEqual([
       unreachable,
@@ -141,7 +141,7 @@ describe("an answer that is no documented `nothing here`", () => {
     expect(night.message).toMatch(/0 of \d.*; flow_results: 422$/)
   })
 
-  it("costs nothing where another endpoint holds all that was counted", () => {
+  it("costs nothing if another endpoint has everything that was counted", () => {
     const night = one(jobFor("records-1"), { session_id_form: "uuid" })
     expect([night.verdict, night.deleted, night.asked]).toEqual([
       "succeeded COMPLETED nobody",
@@ -153,7 +153,7 @@ describe("an answer that is no documented `nothing here`", () => {
     ])
   })
 
-  it("keeps what counts nothing, too: 403 and 422 are not `nothing here` [promise 5 refusals]", () => {
+  it("keeps executions with nothing counted, too: 403 and 422 are not `nothing here` [promise 5 refusals]", () => {
     for (const [reading, status] of [
       [{ flow_api: "forbidden" }, 403],
       [{ session_id_form: "uuid" }, 422],
@@ -168,7 +168,7 @@ describe("an answer that is no documented `nothing here`", () => {
   })
 })
 
-describe("what is kept", () => {
+describe("a kept execution", () => {
   const kindSource = (name: string, family: string): ResultsSource => ({
     ...builtInSources[1]!,
     name,
@@ -178,7 +178,7 @@ describe("what is kept", () => {
     final: "is_final",
   })
 
-  it("is read again by the next night, without a start, and deleted once all is here [promise 5 kept]", () => {
+  it("is read again by the next run, without a start, and deleted once everything is here [promise 5 kept]", () => {
     const job = jobFor("records-3")
     const reading: Reading = { flow_api: "absent", result_kinds: "present" }
     const nights = live(
@@ -210,7 +210,7 @@ describe("what is kept", () => {
     expect(nights.ended).toMatchObject({ exit_code: 0, leftovers: false, kept: 0 })
   })
 
-  it("is not published again while nothing new is learnt [run nothing new]", () => {
+  it("is not published again while there is nothing new [run nothing new]", () => {
     const job = jobFor("noflow+records-3")
     const place = makeNights()
     const looks = live(

@@ -31,7 +31,7 @@ const stored = Effect.gen(function* () {
   return (yield* store.tokens).map(({ dropped }) => dropped?.reason ?? "kept")
 })
 
-describe("nights with tokens", () => {
+describe("runs with tokens", () => {
   it("log in with parameters once, then with the token, and with parameters again when it was revoked", () => {
     const job = jobOf([customer("c-1", "ok+queue-5+run-30+records-4")])
     const nights = live(
@@ -64,9 +64,7 @@ describe("nights with tokens", () => {
       second: by("token"),
       third: by("token"),
       revoked: "revoked",
-      fourth: by("token", "T10N_REJECTED", [
-        "1 stored token not used any more: T10N_REJECTED [token-dropped]",
-      ]),
+      fourth: by("token", "T10N_REJECTED", ["1 stored token no longer used: T10N_REJECTED [token-dropped]"]),
       after: ["T10N_REJECTED"],
       fifth: by("parameters"),
       end: ["kept"],
@@ -104,7 +102,7 @@ describe("nights with tokens", () => {
     })
   })
 
-  it("start nothing with a token whose key stands in the pairs of its webhook addresses", () => {
+  it("start nothing with a token whose key is in the pairs of its webhook addresses", () => {
     const assignment = customer("c-1", "ok+queue-5+run-30+records-4")
     const nights = live(
       makeNights(),
@@ -126,7 +124,7 @@ describe("nights with tokens", () => {
     })
   })
 
-  it("begin no run of a job that would send a customer's password into webhook addresses", () => {
+  it("do not start for a job that would send a customer's password into webhook addresses", () => {
     const place = { file: "job.yaml", line: 5, column: 7 }
     const pair = { key: "k", value: "a-secret-password", place, key_place: place }
     const job = { ...jobOf([customer("c-1", "ok")]), hooks: [pair] }
@@ -144,7 +142,7 @@ describe("nights with tokens", () => {
   it.each([
     ["wants another form (422)", { tokenized_body: "refused" }],
     ["has no such endpoint (405)", { tokenized_body: "absent" }],
-  ] as const)("send the parameters behind the token where the service %s, every night", (_, reading) => {
+  ] as const)("send the parameters behind the token if the service %s, in every run", (_, reading) => {
     const job = jobOf([customer("c-1", "ok+queue-5+run-30+records-4")])
     const nights = live(
       makeNights(reading),
@@ -165,7 +163,7 @@ describe("nights with tokens", () => {
     ])
   })
 
-  it("warn before the token ends, and sign in anew when it has", () => {
+  it("warn before the token expires, and log in with parameters when it has", () => {
     const job = jobOf([customer("c-1", "ok+queue-5+run-30+records-4")])
     const nights = live(
       makeNights(),
@@ -181,11 +179,11 @@ describe("nights with tokens", () => {
     expect(nights).toEqual([
       ["parameters"],
       ["token", "1 stored token will expire within 14 days, the first on 2027-02-19 [tokens-expiring]"],
-      ["parameters", "1 stored token not used any more: EXPIRED [token-dropped]"],
+      ["parameters", "1 stored token no longer used: EXPIRED [token-dropped]"],
     ])
   })
 
-  it("drop a token whose credentials cannot be read, and ask for fewer features with it, never for more", () => {
+  it("drop a token whose credentials cannot be read, and request fewer features with a token, never more", () => {
     const unreadable = jobOf([customer("c-1", "ok+queue-5+run-30+t10n-exception")])
     const narrow = customer("c-2", "ok+queue-5+run-30")
     const wide = { ...narrow, features: features("accounts_read", "customer_information_read") }

@@ -26,7 +26,7 @@ const unanswered = (service: Service["Service"]): Service["Service"] => ({
 })
 
 describe("a start whose answer and whose probe's answer are lost", () => {
-  it("is left alone by its own run, and the next night starts the customer anew", () => {
+  it("is left alone by its own run, and the next run starts the customer again", () => {
     const nights = Effect.gen(function* () {
       const first = yield* Effect.provideService(told(), Service, unanswered(yield* Service))
       const again = yield* told()

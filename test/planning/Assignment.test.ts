@@ -87,7 +87,7 @@ const cases: ReadonlyArray<Case> = [
   {
     title: "an unknown engine",
     finding: { _tag: "Unknown" },
-    verdict: skipped("ENGINE_UNKNOWN", "the service knows no such engine: see `nightjar engines list`"),
+    verdict: skipped("ENGINE_UNKNOWN", "the service has no such engine: see `nightjar engines list`"),
   },
   {
     title: "an engine whose details cannot be read",
@@ -113,7 +113,7 @@ const cases: ReadonlyArray<Case> = [
     verdict: skipped("CUSTOMER_INTERVENTION_REQUIRED", "this engine needs a person in every run"),
   },
   {
-    title: "a secret that is not there",
+    title: "a missing secret",
     login: { _tag: "Unresolved", missing: ["password: env:P: the environment has no such variable"] },
     verdict: failed(
       "SECRET_UNAVAILABLE",
@@ -126,7 +126,7 @@ const cases: ReadonlyArray<Case> = [
     verdict: failed("BAD_CONFIGURATIONS", "accounts_read.read_holders must be true or false"),
   },
   {
-    title: "bad feature settings for an engine that nobody saw yet",
+    title: "bad feature settings for an engine that has not been seen yet",
     assignment: { features: badFeature },
     finding: away,
     verdict: failed("BAD_CONFIGURATIONS", "accounts_read.read_holders must be true or false"),
@@ -138,7 +138,7 @@ const cases: ReadonlyArray<Case> = [
     verdict: failed("BAD_CONFIGURATIONS", "configurations.depth must be integer"),
   },
   {
-    title: "parameters that break the form",
+    title: "parameters that do not fit the form",
     login: login({ username: "u", branch: "x" }),
     verdict: {
       ...failed(
@@ -158,7 +158,7 @@ const cases: ReadonlyArray<Case> = [
     },
   },
   {
-    title: "credentials rejected for a reason that nobody listed, under another customer, engine away",
+    title: "credentials rejected for an unlisted reason, under another customer, with the engine away",
     finding: away,
     grounds: rejectedWith("SOMETHING_NEW", "c-9"),
     verdict: {
@@ -171,7 +171,7 @@ const cases: ReadonlyArray<Case> = [
 const cycle = { A: { $ref: "#/$defs/A" } }
 
 describe("an assignment", () => {
-  it("is told of in few words, however long the names are that a form has", () => {
+  it("is described in few words, however long the names in a form are", () => {
     const long = "n".repeat(100_000)
     const form = paramsForm({ [long]: { type: "string" } }, { required: [long], additionalProperties: false })
     const decision = planOn(assignment(), login({ other: "x" }), known({ parameters: form }), grounds())
@@ -184,7 +184,7 @@ describe("an assignment", () => {
     expect(refused._tag === "Settled" && refused.verdict.message.length < 1_000).toBe(true)
   })
 
-  it("is not ready to start before its engine's forms have said what they say of it", () => {
+  it("is not ready to start before its engine's forms have checked it", () => {
     const decision = planAssignment(assignment(), good, seeEngine(known(), undefined), grounds())
     expect(decision).toMatchObject({ _tag: "Task", task: { availability: "unavailable", fitted: false } })
   })
@@ -246,7 +246,7 @@ describe("an assignment", () => {
     ])
   })
 
-  it("waits unfitted for an engine that nobody saw yet, and is decided when it is seen", () => {
+  it("waits unfitted for an engine that has not been seen yet, and is decided when it is", () => {
     const given = login({ ...values, branch: "12" })
     const decision = planOn(assignment(), given, away, grounds())
     if (decision._tag !== "Task") throw new Error(decision.verdict.message)
@@ -266,7 +266,7 @@ describe("an assignment", () => {
     expect({ fitted, availability }).toEqual({ fitted: true, availability: "unavailable" })
   })
 
-  it("warns of features that the engine lacks and of secrets written out", () => {
+  it("warns about features that the engine lacks and about literal secrets", () => {
     const subject = assignment({
       features: [{ code: "loans_read", configurations: undefined }],
       login: {
@@ -285,7 +285,7 @@ describe("an assignment", () => {
     ])
   })
 
-  it("warns of an id that is what the customer logs in with, once the reference is resolved", () => {
+  it("warns about an id that the customer also logs in with, once the reference is resolved", () => {
     const subject = assignment({ customer_id: anId("User") })
     const decision = planOn(subject, good, known(), grounds())
     expect(decision.warnings).toEqual([
@@ -294,7 +294,7 @@ describe("an assignment", () => {
     ])
   })
 
-  it("tells no value of any parameter, whatever becomes of it", () => {
+  it("shows no value of any parameter, whatever happens to it", () => {
     const canary = "kAnArY-4711"
     const value = fc.constantFrom<unknown>(canary, `rsa::${canary}`, [canary], { [canary]: canary }, 5)
     const parameters = fc.dictionary(

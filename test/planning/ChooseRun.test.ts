@@ -52,26 +52,26 @@ const yesterday = "job.2026-11-20"
 const today = "job.2026-11-21"
 
 describe("run", () => {
-  it("begins the run of the date where there is none, whatever other jobs did", () => {
+  it("begins the run of the date if there is none, whatever other jobs did", () => {
     expect(choose([])).toEqual(anew(today))
     expect(choose([run(today, hour, undefined, { job: "other" })])).toEqual(anew(today))
     expect(choose([run(yesterday, day, 0)])).toEqual(anew(today))
   })
 
-  it("takes up an unfinished run younger than twenty hours, whatever its date [run 20 hours]", () => {
+  it("resumes an unfinished run younger than twenty hours, whatever its date [run 20 hours]", () => {
     expect(choose([run(yesterday, 3 * hour, undefined)])).toEqual(resume(yesterday))
     expect(choose([run(yesterday, 20 * hour - 1, 4)])).toEqual(resume(yesterday))
     expect(choose([run(today, hour, 4)])).toEqual(resume(today))
   })
 
-  it("begins anew after twenty hours, and collects only what is left at the service [run 20 hours]", () => {
+  it("begins a new run after twenty hours, and only collects what is left at the service [run 20 hours]", () => {
     expect(choose([run(yesterday, 20 * hour, undefined)])).toEqual(anew(today, yesterday))
     expect(choose([run(yesterday, 21 * hour, 4, { leftovers: true })])).toEqual(anew(today, yesterday))
     expect(choose([run(yesterday, 21 * hour, 4)])).toEqual(anew(today))
     expect(choose([run(today, 22 * hour, 4)])).toEqual(anew(`${today}.2`))
   })
 
-  it("collects executions that are kept for thirty days, and what is in flight for ever [run kept executions]", () => {
+  it("collects kept executions for thirty days, and executions in flight forever [run kept executions]", () => {
     const kept = (days: number) => choose([run("job.2026-09-01", days * day, 3, { kept: 2 })])
     expect(kept(29)).toEqual(anew(today, "job.2026-09-01"))
     expect(kept(30)).toEqual(anew(today))
@@ -79,14 +79,17 @@ describe("run", () => {
     expect(choose([left])).toEqual(anew(today, "job.2026-09-01"))
   })
 
-  it.each([0, 3])("does nothing on a finished run of the date but answer its exit code %i", (exit_code) => {
-    expect(choose([run(yesterday, day, undefined), run(today, 30 * hour, exit_code)])).toEqual({
-      chosen: { _tag: "NothingToDo", run_id: today, exit_code },
-      collect: [yesterday],
-    })
-  })
+  it.each([0, 3])(
+    "does nothing on a finished run of the date except return its exit code %i",
+    (exit_code) => {
+      expect(choose([run(yesterday, day, undefined), run(today, 30 * hour, exit_code)])).toEqual({
+        chosen: { _tag: "NothingToDo", run_id: today, exit_code },
+        collect: [yesterday],
+      })
+    },
+  )
 
-  it("takes up the newest unfinished run, also behind a further one, and never a rerun's parent", () => {
+  it("resumes the newest unfinished run, even before a later one, and never a rerun's parent", () => {
     expect(choose([run(yesterday, 5 * hour, undefined), run(today, hour, undefined)])).toEqual(
       resume(today, yesterday),
     )
@@ -103,14 +106,14 @@ describe("run", () => {
     })
   })
 
-  it("takes up a run that seems to begin in the future because the clock was set back [promise 9 clock jumps]", () => {
+  it("resumes a run that seems to begin in the future because the clock was set back [promise 9 clock jumps]", () => {
     expect(choose([run(today, -2 * hour, undefined)])).toEqual(resume(today))
     expect(choose([run(today, -2 * day, undefined)])).toEqual(anew(`${today}.2`, today))
   })
 })
 
 describe("run --new and rerun", () => {
-  it("begin a further run with the next free number, and collect the others first", () => {
+  it("begin another run with the next free number, and collect the others first", () => {
     const runs = [run(today, 3 * hour, 0), run(`${today}.2`, 2 * hour, undefined)]
     expect(choose(runs, true)).toEqual(anew(`${today}.3`, `${today}.2`))
     expect(choose([run(`${today}.2`, hour, 0)], true)).toEqual(anew(today))

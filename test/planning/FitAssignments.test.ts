@@ -65,7 +65,7 @@ const cannot = (why: string) =>
   "service's support"
 
 describe("a plan over several engines", () => {
-  it.effect("starts what has a usable form, and settles the tasks of each engine that has none", () =>
+  it.effect("starts tasks with a usable form, and settles those of each engine that has none", () =>
     Effect.gen(function* () {
       const forms = yield* FormCache
       const found = yield* forms.findAll(assignments.map(({ engine_reference }) => engine_reference))
@@ -118,7 +118,7 @@ describe("a plan over several engines", () => {
     }).pipe(Effect.provide(layer)),
   )
 
-  it.effect("looks at an engine again before a start, and its form may have become unusable", () =>
+  it.effect("checks an engine again before a start, when its form may have become unusable", () =>
     Effect.gen(function* () {
       const task = (engine_reference: string) => ({
         task_id: anId("t"),

@@ -27,8 +27,8 @@ const assignment = (parameters: Readonly<Record<string, unknown>>): Assignment =
 })
 const job = { name: "nightly-spain", sources: builtInSources }
 
-describe("what a job logs in with", () => {
-  it("is held before the service is asked: a password by its name everywhere, another value in answers", () => {
+describe("a job's login value", () => {
+  it("is registered before the first call: a password by its name everywhere, another value in answers", () => {
     const known = makeKnownSecrets()
     holdLogins(known, job, [assignment({ password: "hunter22", username: "maria.77", years: [20191234] })])
     const text = "hunter22 maria.77 20191234"
@@ -36,7 +36,7 @@ describe("what a job logs in with", () => {
     assert.strictEqual(known.clean(text, "own"), "[blanked] maria.77 20191234")
   })
 
-  it("is a password where one value is both, and a token's name is no secret", () => {
+  it("is a password if one value is both, and a token's name is not a secret", () => {
     const known = makeKnownSecrets()
     const both = assignment({ username: "hunter22", password: "hunter22" })
     const login = { _tag: "Token", name: "token-of-maria" } as const
@@ -46,7 +46,7 @@ describe("what a job logs in with", () => {
     assert.strictEqual(known.clean("token-of-maria", "own"), "token-of-maria")
   })
 
-  it("is a password where the form says so", () => {
+  it("is a password if the form says so", () => {
     const known = makeKnownSecrets()
     const form = paramsForm({ code: { type: "string", format: "password" }, user: { type: "string" } })
     const all = [assignment({ code: "hunter22", user: "maria.77" })]
@@ -56,7 +56,7 @@ describe("what a job logs in with", () => {
     assert.strictEqual(known.clean("hunter22 maria.77", "own"), "[blanked] maria.77")
   })
 
-  it("is no secret where it is a name that the job writes down itself", () => {
+  it("is not a secret if it is a name that the job itself contains", () => {
     const known = makeKnownSecrets()
     const names = [
       "customer-0007",

@@ -89,7 +89,7 @@ const remote: Changes = {
 }
 
 describe("a job with hooks_extra_data", () => {
-  it.effect("is refused where a value is a secret that only a file, a command or the form tells", () =>
+  it.effect("is refused if a value is a secret that only a file, a command or the form shows", () =>
     Effect.gen(function* () {
       expect([
         yield* check([pair("hunter22")]),
@@ -105,7 +105,7 @@ describe("a job with hooks_extra_data", () => {
     }),
   )
 
-  it.effect("compares the secrets of customers that this run leaves out, and those of a login in part", () =>
+  it.effect("also compares the secrets of customers that this run leaves out, and parts of a login", () =>
     Effect.gen(function* () {
       expect([
         yield* check([pair("hunter22")], {}, [first]),
@@ -117,7 +117,7 @@ describe("a job with hooks_extra_data", () => {
     }),
   )
 
-  it.effect("resolves the logins that were asked for where no pair holds a secret", () =>
+  it.effect("resolves the requested logins if no pair contains a secret", () =>
     Effect.gen(function* () {
       expect([
         yield* check([pair("{event}"), pair("2024")], remote),
@@ -127,7 +127,7 @@ describe("a job with hooks_extra_data", () => {
     }),
   )
 
-  it.effect("is not planned while its own secret cannot be had to compare", () =>
+  it.effect("is not planned if its own secret cannot be resolved for the comparison", () =>
     Effect.gen(function* () {
       const app_secret = { _tag: "Env", name: "GONE" } as const
       const service = { ...remote.service, app_secret } as Job["service"]
@@ -138,7 +138,7 @@ describe("a job with hooks_extra_data", () => {
     }),
   )
 
-  it("is looked through once more for the key of a stored token", () => {
+  it("is checked again for the key of a stored token", () => {
     expect([
       holdsSecret({ run: "{event}", k: "dG9rZW4ta2V5LTE=" }, ["token-key-1"]),
       holdsSecret({ "token-key-1": "" }, ["token-key-1"]),

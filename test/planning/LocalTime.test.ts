@@ -9,34 +9,34 @@ const next = (iso: string, timeOfDay: string, timezone = madrid) =>
   new Date(nextTimeOfDay(at(iso), timeOfDay, timezone)).toISOString()
 
 describe("the date of a run", () => {
-  it("is the date where the job lives", () => {
+  it("is the date in the job's time zone", () => {
     expect(localDate(at("2026-11-20T22:59:59Z"), madrid)).toBe("2026-11-20")
     expect(localDate(at("2026-11-20T23:00:00Z"), madrid)).toBe("2026-11-21")
     expect(localDate(at("2026-07-20T22:00:00Z"), madrid)).toBe("2026-07-21")
     expect(localDate(at("2026-11-20T23:30:00Z"), "America/Bogota")).toBe("2026-11-20")
   })
 
-  it("is the machine's where the zone is missing or unknown", () => {
+  it("is the machine's if the zone is missing or unknown", () => {
     const noon = at("2026-11-20T12:00:00Z")
     const machine = new Intl.DateTimeFormat("en-CA", { dateStyle: "short" }).format(noon)
     expect([localDate(noon, undefined), localDate(noon, "No/Where")]).toEqual([machine, machine])
   })
 })
 
-describe("the deadline of a night", () => {
-  it("is today where it is yet to come, else tomorrow; a night that begins on it has a day", () => {
+describe("the deadline of a run", () => {
+  it("is today if it is yet to come, otherwise tomorrow; a run that begins on it has a day", () => {
     expect(next("2026-11-21T01:00:00Z", "07:00")).toBe("2026-11-21T06:00:00.000Z")
     expect(next("2026-11-21T06:00:01Z", "07:00")).toBe("2026-11-22T06:00:00.000Z")
     expect(next("2026-11-21T06:00:00Z", "07:00")).toBe("2026-11-22T06:00:00.000Z")
     expect(next("2026-12-31T23:30:00Z", "07:00")).toBe("2027-01-01T06:00:00.000Z")
   })
 
-  it("is what the clocks show, in the nights in which they change [promise 9 daylight saving]", () => {
+  it("is what the clocks show, even on nights when they change [promise 9 daylight saving]", () => {
     expect(next("2026-03-28T23:00:00Z", "07:00")).toBe("2026-03-29T05:00:00.000Z")
     expect(next("2026-10-24T22:00:00Z", "07:00")).toBe("2026-10-25T06:00:00.000Z")
   })
 
-  it("is an hour later where the clocks jump over it, and the first one where they show it twice [promise 9 daylight saving]", () => {
+  it("is an hour later if the clocks skip it, and the first one if they show it twice [promise 9 daylight saving]", () => {
     expect(next("2026-03-28T23:00:00Z", "02:30")).toBe("2026-03-29T01:30:00.000Z")
     expect(next("2026-10-24T22:00:00Z", "02:30")).toBe("2026-10-25T00:30:00.000Z")
     expect(next("2026-10-25T00:45:00Z", "02:30")).toBe("2026-10-26T01:30:00.000Z")

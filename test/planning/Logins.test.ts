@@ -52,7 +52,7 @@ const logins = (all: ReadonlyArray<Assignment>) => {
 }
 
 describe("a login", () => {
-  it.effect("gets the secret of its own reference, of whatever kind, and each is asked for once", () =>
+  it.effect("gets the secret of its own reference, of any kind, and each is resolved once", () =>
     Effect.gen(function* () {
       const kinds = [env, file, exec].flatMap((kind) => [kind("a"), kind("b")])
       const { asked, told } = yield* logins(
@@ -69,7 +69,7 @@ describe("a login", () => {
     }),
   )
 
-  it.effect("names every parameter that is missing, and costs no other login anything", () =>
+  it.effect("names every missing parameter, and affects no other login", () =>
     Effect.gen(function* () {
       const { told } = yield* logins([
         assignment({ user: by(env("missing")), branch: by(env("a")), password: by(file("missing")) }),
@@ -83,7 +83,7 @@ describe("a login", () => {
         { user: "Env of a" },
       ])
       const unasked = assembleLogin(assignment({ user: by(env("a")) }), () => undefined)
-      expect(unasked).toEqual({ _tag: "Unresolved", missing: ["user: was not looked up"] })
+      expect(unasked).toEqual({ _tag: "Unresolved", missing: ["user: was not resolved"] })
     }),
   )
 })

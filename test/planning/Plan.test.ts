@@ -51,7 +51,7 @@ const customer = (id: string, changes: Partial<Assignment> = {}) =>
   assignment({ customer_id: anId(id), source: `a.csv:${id}`, ...changes })
 
 describe("a plan", () => {
-  it("holds every assignment once, as task or verdict, with sessions, warnings, conflicts and the expected time", () => {
+  it("contains every assignment once, as task or verdict, with sessions, warnings, conflicts and the expected time", () => {
     const loans = [{ code: "loans_read", configurations: undefined }]
     const plan = planTasks(
       input({
@@ -107,7 +107,7 @@ describe("a plan", () => {
     })
   })
 
-  it("names tasks of one customer and engine over several jobs, and says a group only once", () => {
+  it("names tasks of one customer and engine across several jobs, and each group only once", () => {
     const task = (task_id: string, customer_id: string, fingerprint: string) => ({
       task_id: anId(task_id),
       customer_id: anId(customer_id),
@@ -128,7 +128,7 @@ describe("secrets of logins", () => {
   const of = (parameters: Readonly<Record<string, ParameterSource>>): Assignment =>
     assignment({ login: { _tag: "Parameters", parameters, tokenized_access: false } })
 
-  it.effect("are looked up once each, and a missing one costs only who needs it", () => {
+  it.effect("are resolved once each, and a missing one affects only the tasks that need it", () => {
     const asked: Array<string> = []
     const secrets = Secrets.of({
       resolve: (reference) => {
@@ -216,7 +216,7 @@ describe("expected durations", () => {
     ])
   })
 
-  it("a night is bound by all slots, by those of one engine, or by a row of conflicts", () => {
+  it("of a run are limited by all slots, by those of one engine, or by a row of conflicts", () => {
     const tasks = [1, 2, 3, 4].map((n) => ({
       task_id: anId(`${n}`),
       engine_reference: anId(n < 4 ? "a" : "b"),

@@ -145,7 +145,7 @@ describe("boundaries", () => {
     })
   }
 
-  it("commands import the kit and every room; the kit does not import commands, but for the list of them", () => {
+  it("commands import shared code and every room; shared code imports no commands, except the list of them", () => {
     expect(refusedImports("src/cli/commands/Breaks.ts")).toEqual(
       ["../../main.ts", "../../../test/x.ts", "../../../src/cli/X.ts", "@duckdb/node-api", "p-limit"]
         .concat("node:sqlite", "vitest")
@@ -155,7 +155,7 @@ describe("boundaries", () => {
     expect(refusedImports("src/cli/Nightjar.ts")).toEqual([])
   })
 
-  it("a file that stands in no room may import nothing", () => {
+  it("a file outside all rooms may import nothing", () => {
     expect({
       loose: refusedImports("src/Loose.ts"),
       unknown: refusedImports("src/cellar/Breaks.ts"),

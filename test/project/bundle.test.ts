@@ -43,7 +43,7 @@ const onOldNode = (args: ReadonlyArray<string>, env: NodeJS.ProcessEnv = {}) => 
 }
 
 describe("bundle", () => {
-  it("builds nothing, and does not fail, where there is no program", () => {
+  it("builds nothing, and does not fail, if there is no program", () => {
     expect(before).toBeUndefined()
   })
 
@@ -57,13 +57,13 @@ describe("bundle", () => {
     expect([run.status, run.stdout]).toEqual([3, `ran ${root}/schemas/ status --json\n`])
   })
 
-  it("says on an old Node what is needed and exits 2", () => {
+  it("says which version is needed on an old Node, and exits 2", () => {
     const run = onOldNode(["status"])
     expect([run.status, run.stdout]).toEqual([2, ""])
     expect(run.stderr).toMatch(/^nightjar needs Node 22\.19 or newer, and this is v.*\n$/)
   })
 
-  it("says how many open files it needs where there are fewer, and exits 2", () => {
+  it("says how many open files it needs if there are fewer, and exits 2", () => {
     const few = spawnSync("/bin/sh", ["-c", `ulimit -n 64; exec "${process.execPath}" "${command}" status`], {
       encoding: "utf8",
       env: { ...process.env, NODE_OPTIONS: "" },
@@ -76,7 +76,7 @@ describe("bundle", () => {
     ])
   })
 
-  it("hands over to the checkout's own Node where there is one, with arguments and exit code", () => {
+  it("uses the checkout's own Node if there is one, with the same arguments and exit code", () => {
     const own = join(root, "node_modules/node/bin")
     mkdirSync(own, { recursive: true })
     writeFileSync(
@@ -114,7 +114,7 @@ describe("the licences beside the command", () => {
     writeFileSync(join(checkout, "src/main.ts"), text)
   }
 
-  it("are those of every package that was taken in or is loaded, and of no other", async () => {
+  it("are those of every bundled or loaded package, and of no other", async () => {
     install("@some/inside", { LICENSE: "Copyright Inside\n", "NOTICE.txt": "Notice Inside" })
     install("unused", { LICENSE: "Copyright Unused" })
     install("undici", {})
@@ -130,7 +130,7 @@ describe("the licences beside the command", () => {
     )
   })
 
-  it("stop the build where a package that is taken in brings none", async () => {
+  it("stop the build if a bundled package has none", async () => {
     install("nameless", {})
     main('import { nameless } from "nameless"\nnameless()\n')
     await expect(bundle(checkout)).rejects.toThrow(

@@ -65,7 +65,7 @@ const shortLines = (): ReadonlyArray<Line> => {
     at(row, triedAgain(row), Object.hasOwn(ownEnds, reason)).reasons.add(reason)
   for (const [reason, { unstarted }] of entries)
     if (unstarted !== undefined)
-      at(unstarted, "no", true).more.push(`an engine that needs a person at every run (${code(reason)})`)
+      at(unstarted, "no", true).more.push(`an engine that needs a person in every run (${code(reason)})`)
   at(verdictOfRefusal("OF_TOMORROW"), "no", false).more.push("a start answered 400 or 422")
   const { verdict, retry, rejection } = endOfAttempt(
     { status_code: "", status_reason: "", landed: {} },
@@ -81,7 +81,7 @@ const shortLines = (): ReadonlyArray<Line> => {
 
 const shortTable = (): string =>
   aligned([
-    ["reason", "tried again in the same night", "outcome, who acts", "exit"],
+    ["reason", "tried again in the same run", "outcome, who acts", "exit"],
     ...shortLines().map(({ again, end, reasons, more }) => [
       [...named(reasons), ...more].join(", "),
       again,
@@ -137,12 +137,12 @@ const actors = Object.entries(actionNeeded).map(([actor, text]) => `${code(actor
 
 export const endsDocument = (): string =>
   [
-    "# Every reason that a task can end with",
+    "# Every reason a task can end with",
     "",
     "Derived by `npm run generate` from `src/ends`. `nightjar explain REASON` prints one row.",
     "",
     `Who acts is ${actors.join(", ")}.`,
-    "The exit code is that of a run with this task alone: 4 wins over 3, and 3 over 0.",
+    "The exit code is that of a run with this task alone: 4 takes precedence over 3, and 3 over 0.",
     "“Never with the same credentials” means that the login is not sent again, in this run or a later one, until it changes or",
     "`nightjar credentials release` allows it.",
     "",

@@ -31,7 +31,7 @@ describe("generate", () => {
     expect(await generate(root, list, true)).toEqual(["schemas/text.md is out of date: npm run generate"])
   })
 
-  it("names a generator that is not there", async () => {
+  it("names a missing generator", async () => {
     writeFileSync(join(root, "empty.mjs"), "export {}\n")
     const list = [{ path: "x.json", from: "empty.mjs", name: "shape" }]
     expect(await generate(root, list, true)).toEqual(["x.json cannot be derived: empty.mjs exports no shape"])

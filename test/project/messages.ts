@@ -11,7 +11,7 @@ const chapters: ReadonlyArray<readonly [Message["kind"], string, string]> = [
   [
     "finding",
     "Findings",
-    "`verify` and `repair` end with exit code 3 when they find something, `doctor` with 2, or with 6 when only " +
+    "`verify` and `repair` end with exit code 3 if they find something, `doctor` with 2, or with 6 if only " +
       "a service is at fault.",
   ],
 ]
@@ -42,10 +42,10 @@ export const messagesDocument = (): string => {
   )
   return (
     "# Messages\n\n" +
-    "Generated from `src/messages` by `npm run generate`. The id stands in brackets behind each message, and\n" +
-    "`nightjar explain ID` prints the same entry. Values are shown as `{name}`. A problem in a job file is told\n" +
-    "with its file, line and column and says what is right; all of them belong to `job-invalid`. What the reason\n" +
-    "of a task means is told by the summary and by `nightjar explain` with a task's id.\n\n" +
+    "Generated from `src/messages` by `npm run generate`. Each message ends with its id in brackets, and\n" +
+    "`nightjar explain ID` prints the same entry. Values are shown as `{name}`. A problem in a job file is reported\n" +
+    "with its file, line and column and says what is right; all of these belong to `job-invalid`. The summary and\n" +
+    "`nightjar explain` with a task's id explain the reason of a task.\n\n" +
     text.join("\n")
   )
 }

@@ -113,7 +113,7 @@ describe("the README", () => {
     const help = execFileSync(process.execPath, ["src/main.ts", "--help"], { cwd: root, encoding: "utf8" })
     const listed = help.slice(help.indexOf("SUBCOMMANDS")).matchAll(/^ {2}([a-z]+) {2}/gm)
     const commands = new Set([...listed].map(([, name]) => name))
-    const table = readme.slice(readme.indexOf("## Commands"), readme.indexOf("## Read on"))
+    const table = readme.slice(readme.indexOf("## Commands"), readme.indexOf("## Documentation"))
     const named = new Set([...table.matchAll(/`nightjar ([a-z]+)/g)].map(([, name]) => name))
     expect([...named].toSorted()).toEqual([...commands].toSorted())
   })

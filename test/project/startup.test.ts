@@ -53,7 +53,7 @@ describe("help", () => {
     expect(Object.keys(pages)).toEqual(expect.arrayContaining(names))
   })
 
-  it("is asked of the program where it is asked for with anything else", () => {
+  it("comes from the program if anything else is on the command line", () => {
     const { status, stderr } = nodeRuns([launcher, "run", "--output", "x", "--help"])
     expect({ status, loaded: /Cannot find module '.*program\.js'/.test(stderr) }).toEqual({
       status: 1,
@@ -61,7 +61,7 @@ describe("help", () => {
     })
   })
 
-  it("costs at most 2.5 times the processor time of a bare Node", () => {
+  it("takes at most 2.5 times the processor time of a bare Node", () => {
     const meter = join(folder, "meter.cjs")
     writeFileSync(
       meter,

@@ -70,7 +70,7 @@ const modules = (folder: string) =>
     .toSorted()
 
 describe("style", () => {
-  it("every rule notices the one module that breaks it", () => {
+  it("every rule finds the one module that breaks it", () => {
     const good = "/**\n * Why this exists,\n * and what it promises.\n */\nexport const a = 1\n"
     const put = ["TO", "DO"].join("")
     const silent = ["as", "unknown", "as", "string"].join(" ")
@@ -96,11 +96,11 @@ describe("style", () => {
     expect(modules("src").flatMap((path) => breaks(path, readFileSync(join(root, path), "utf8")))).toEqual([])
   })
 
-  it.each(Object.entries(onePlace))("a rule that stands once is in %s alone", (place, rule) => {
+  it.each(Object.entries(onePlace))("a rule that exists once is only in %s", (place, rule) => {
     expect(modules("src").filter(spelledIn(rule))).toEqual(place.startsWith("src/") ? [place] : [])
   })
 
-  it("no file is called after what it is not: utils, common, helpers, manager, index", () => {
+  it("no file has an empty name: utils, common, helpers, manager, index", () => {
     const vague = /^(?:utils?|common|helpers?|.*manager|index)\.ts$/i
     expect(modules("src").filter((path) => vague.test(path.split("/").at(-1) ?? ""))).toEqual([])
   })

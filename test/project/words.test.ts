@@ -21,7 +21,18 @@ const banned: ReadonlyArray<readonly [RegExp, string]> = [
   [/\blets? one go\b/, "releases"],
   [/\bover already\b/, "already finished"],
   [/\b(?:brings?|brought) (?:\w+ )?home\b/, "retrieves"],
-  [/\bastray\b/, "not found where it belongs"],
+  [/\bastray\b/, "a stray, or not a record"],
+  [/\bread on\b/i, "continue, or documentation"],
+  [/\bis told (?:that|so|apart|by|as|with)\b/, "is reported, learns or gets"],
+  [/\bis said\b/, "without the passive: says"],
+  [/\bfor ever\b/, "forever"],
+  [/\bnot (?:\w+ )?any more\b/, "no longer"],
+  [/\bends? soon\b/, "expires soon"],
+  [/\bstands? there already\b/, "already exists"],
+  [/\bin the clear\b/, "in clear text"],
+  [/\btakes? (?:it|them) for\b/, "treats it as"],
+  [/\bwins over\b/, "takes precedence over"],
+  [/^Nothing(?::|, where)/, "No action needed"],
   [/\blook(?:ed|s)? at\b/, "checked, read or polled"],
   [/\bmay look into\b/, "can read"],
   [/\bis there already\b/, "already exists"],
@@ -104,10 +115,13 @@ const filesIn = (folder: string, ending: string): ReadonlyArray<string> =>
 const read = (path: string): string => readFileSync(join(root, path), "utf8")
 
 /** The reference's own words are quoted there, not ours. */
-const pages = ["README.md", "schemas/messages.md", ...filesIn("jobs", ".yaml")]
+const markdown =
+  "README.md jobs/README.md src/README.md src/sandbox/README.md output/README.md .github/CONTRIBUTING.md " +
+  "CHANGELOG.md schemas/messages.md schemas/ends.md"
+const pages = [...markdown.split(" "), ...filesIn("jobs", ".yaml")]
 
 describe("words", () => {
-  it("a banned wording and a wrong number are noticed where they are told", () => {
+  it("a banned wording and a wrong number are reported with their place", () => {
     const source =
       'import a from "of no help"\nexport const b = [`${found.length} tasks`, `${counted(2, "task")} left`]\n' +
       'export const c = "the file is there already"\n'
@@ -117,7 +131,7 @@ describe("words", () => {
     ])
   })
 
-  it("of src, the README, the messages and the example jobs are plain", () => {
+  it("of src, the pages, the messages and the example jobs are plain", () => {
     const sources = filesIn("src", ".ts").flatMap((path) => textsOf(path, read(path)))
     const lines = pages.flatMap((path) =>
       read(path)
@@ -127,7 +141,7 @@ describe("words", () => {
     expect([...sources, ...lines].flatMap(wordsIn)).toEqual([])
   })
 
-  it("after a number are singular or plural as the number is", () => {
+  it("after a number are singular or plural, matching the number", () => {
     expect([counted(0, "task"), counted(1, "task"), counted(2, "body", "bodies")]).toEqual([
       "0 tasks",
       "1 task",

@@ -30,7 +30,7 @@ const told = (number: number, ...tried: ReadonlyArray<string>) => {
 }
 
 describe("a promise", () => {
-  it("is kept where something was tried and nothing failed", () => {
+  it("is kept if something was tested and nothing failed", () => {
     expect(told(1, "nights", "kills")).toEqual([
       "kept",
       "nights: 2,000 tried, 0 violations (12 s)",
@@ -39,12 +39,12 @@ describe("a promise", () => {
     ])
   })
 
-  it("is violated by one failure of its own, in a campaign or in a test", () => {
+  it("is violated by a single failure, in a campaign or in a test", () => {
     expect(told(2, "nights")).toEqual(["violated", "nights: 2,000 tried, 1 violation (12 s)"])
     expect(told(6, "kills")).toEqual(["violated", "kills: 2 tried, 0 violations (3 s)", "tests: 1 of 2 pass"])
   })
 
-  it("is never taken for kept where nothing was tried", () => {
+  it("never counts as kept if nothing was tested", () => {
     expect(told(3, "disks")).toEqual(["not tried", "disks: left out (no root)"])
     expect(told(3, "nights")).toEqual(["not tried", "nights: none in this sample"])
     expect(told(3, "unknown")).toEqual(["not tried", "unknown: not run"])
@@ -53,7 +53,7 @@ describe("a promise", () => {
     expect(told(3, "lost")).toEqual(["broken", "lost: the campaign gave no such figure"])
   })
 
-  it("is a row of the table, and makes the command fail where it is violated or broken", () => {
+  it("is a row of the table, and makes the command fail if it is violated or broken", () => {
     const rows = [1, 2, 3].map((number) =>
       rowOf({ number, promise: "It holds.", tried: number === 3 ? [] : ["nights"] }, evidence),
     )
@@ -74,13 +74,13 @@ describe("a promise", () => {
 })
 
 describe("a campaign", () => {
-  it("tells its figures in the last line of its output, or none", () => {
+  it("prints its figures in the last line of its output, or none", () => {
     expect(readFigures(`2000 nights\n${figuresLine([nights])}\n`)).toEqual([nights])
     expect(readFigures("2000 nights\n1 failed\n")).toBeUndefined()
     expect(readFigures('{"figures":[{"of":"nights"}]}')).toBeUndefined()
   })
 
-  it("counts what belongs to one promise for that one", () => {
+  it("counts figures of one promise only for that one", () => {
     expect(
       countByPromise([
         { promise: 5, failed: false },
@@ -91,7 +91,7 @@ describe("a campaign", () => {
     expect(promisesIn("keeps [promise 5 counts] [promise 14] (promise 3)")).toEqual([5, 14])
   })
 
-  it("is named by its figures, and a figure that no campaign has is refused", () => {
+  it("is identified by its figures, and an unknown figure is refused", () => {
     const campaigns = {
       a: { command: "a.ts", figures: ["x"], sample: '--rows "^promise " --sample 6', full: "" },
       b: { command: "b.ts", figures: ["y"], sample: "", full: "" },
@@ -105,7 +105,7 @@ describe("a campaign", () => {
     )
   })
 
-  it("tries promises that are numbered without a gap", () => {
+  it("tests promises that are numbered without a gap", () => {
     expect(readTable().promises.map(({ number }) => number)).toEqual(
       Array.from({ length: 16 }, (_, index) => index + 1),
     )

@@ -12,7 +12,7 @@ import { anId } from "../harness/Id.ts"
 const run_id = anId("nightly.2026-11-20")
 
 describe("a publication that is interrupted", () => {
-  it.live("once it is decided: the whole version stands when the interruption has come through", () =>
+  it.live("once it is committed: the whole version is in place when the interruption takes effect", () =>
     Effect.gen(function* () {
       const root = yield* folder
       const cut: { fiber?: Fiber.Fiber<unknown, unknown> } = {}

@@ -17,7 +17,7 @@ const derive = Effect.gen(function* () {
 
 describe("a receipt", () => {
   it.effect.each(["state", "results"] as const)(
-    "is not given where an older %s body, of which no row is made, is not what was landed",
+    "is not given if an older %s body that becomes no row has changed since it was landed",
     (kind) =>
       Effect.gen(function* () {
         const root = yield* folder

@@ -55,41 +55,43 @@ const succeeded = (customer_id: string) => ({
   reason: "FEATURE_COMPLETED",
 })
 
-describe("a body that publication can make nothing of", () => {
-  it.live("is left out when it breaks a bound: told with its place, unproved, in nobody's way", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      const night = publishWith(
-        root,
-        `{"is_closed":true,"data":${deep}}`,
-        // Nothing counted, so that nothing but the body itself speaks against a deletion.
-        stateOf("2", "c-2", { products_count: {} }),
-      )
-      const { published, names, coverage, rejected, problems } = yield* Effect.provide(night, layers(root))
-      const reason = `the body cannot be used: it is nested deeper than ${bodyBounds.depthMax} levels`
-      assert.deepStrictEqual(names, others)
-      assert.deepStrictEqual(rejected, [{ customer_id: "c-2", reason }])
-      const [left] = published.left_out
-      assert.deepStrictEqual(published.left_out, [
-        { task_id, attempt: 1, execution_id: anId("e-2"), where: left?.where ?? "", reason },
-      ])
-      assert.match(left?.where ?? "", /^segment-000001\.njl:\d+$/)
-      const whole = published.receipts.map((one) => [one.execution_id, one.whole])
-      assert.deepStrictEqual(whole, [
-        ["e-1", true],
-        ["e-2", false],
-        ["e-3", true],
-      ])
-      assert.deepStrictEqual(coverage, [
-        succeeded("c-1"),
-        { customer_id: "c-2", outcome: "partial", reason: "ANSWER_UNUSABLE" },
-        succeeded("c-3"),
-      ])
-      assert.deepStrictEqual(problems, [])
-    }).pipe(Effect.scoped),
+describe("a body that publishing cannot use", () => {
+  it.live(
+    "is left out when it exceeds a limit: reported with its place, unproved, without affecting others",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        const night = publishWith(
+          root,
+          `{"is_closed":true,"data":${deep}}`,
+          // Nothing counted, so that nothing but the body itself speaks against a deletion.
+          stateOf("2", "c-2", { products_count: {} }),
+        )
+        const { published, names, coverage, rejected, problems } = yield* Effect.provide(night, layers(root))
+        const reason = `the body cannot be used: it is nested deeper than ${bodyBounds.depthMax} levels`
+        assert.deepStrictEqual(names, others)
+        assert.deepStrictEqual(rejected, [{ customer_id: "c-2", reason }])
+        const [left] = published.left_out
+        assert.deepStrictEqual(published.left_out, [
+          { task_id, attempt: 1, execution_id: anId("e-2"), where: left?.where ?? "", reason },
+        ])
+        assert.match(left?.where ?? "", /^segment-000001\.njl:\d+$/)
+        const whole = published.receipts.map((one) => [one.execution_id, one.whole])
+        assert.deepStrictEqual(whole, [
+          ["e-1", true],
+          ["e-2", false],
+          ["e-3", true],
+        ])
+        assert.deepStrictEqual(coverage, [
+          succeeded("c-1"),
+          { customer_id: "c-2", outcome: "partial", reason: "ANSWER_UNUSABLE" },
+          succeeded("c-3"),
+        ])
+        assert.deepStrictEqual(problems, [])
+      }).pipe(Effect.scoped),
   )
 
-  it.live("is left out when a defect meets it half-way, with every row that it had so far", () =>
+  it.live("is left out when a defect occurs half-way, with every row that it had so far", () =>
     Effect.gen(function* () {
       const root = yield* folder
       const addRecords = Normaliser.prototype.add
@@ -117,17 +119,17 @@ describe("a body that publication can make nothing of", () => {
       )
       assert.deepStrictEqual(names, others)
       assert.deepStrictEqual(rejected, [
-        { customer_id: "c-2", reason: "a defect of the program (TypeError)" },
+        { customer_id: "c-2", reason: "a defect in the program (TypeError)" },
       ])
       assert.deepStrictEqual(
         published.left_out.map(({ execution_id, reason }) => [execution_id, reason]),
-        [["e-2", "a defect of the program (TypeError)"]],
+        [["e-2", "a defect in the program (TypeError)"]],
       )
       assert.deepStrictEqual(problems, [])
     }).pipe(Effect.scoped),
   )
 
-  it.live("is told too where it is a state: the row of its execution is what the ledger knows", () =>
+  it.live("is also reported if it is a state: the row of its execution contains what the ledger knows", () =>
     Effect.gen(function* () {
       const root = yield* folder
       const night = Effect.gen(function* () {
@@ -149,8 +151,8 @@ describe("a body that publication can make nothing of", () => {
   )
 })
 
-describe("words of a state", () => {
-  it.live("are cut in the tables with a mark that says how long they are", () =>
+describe("the words of a state", () => {
+  it.live("are cut in the tables with a mark that gives their length", () =>
     Effect.gen(function* () {
       const root = yield* folder
       const long = "r".repeat(3_000_000)

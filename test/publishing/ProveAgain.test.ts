@@ -57,8 +57,8 @@ const proved = (
 const two = JSON.stringify({ products_count: { "a:b@p": 2 } })
 const line = (landed: number) => ({ family: "a:b", counted: 2, landed })
 
-describe("a proof made again", () => {
-  it.live("is whole where the landed state's count is met by the landed bodies of its own session", () =>
+describe("a repeated proof", () => {
+  it.live("is complete if the landed bodies of its own session contain what the landed state counted", () =>
     Effect.gen(function* () {
       expect(yield* proved(two, [results(2)])).toEqual({
         isWhole: true,
@@ -80,7 +80,7 @@ describe("a proof made again", () => {
     }),
   )
 
-  it.live("looks at every endpoint's body, and at none where there was no session", () =>
+  it.live("uses every endpoint's body, and none if there was no session", () =>
     Effect.gen(function* () {
       expect((yield* proved(two, [results(0), results(2)])).isWhole).toBe(true)
       expect((yield* proved(two, [results(2)], "s-of-nobody")).isWhole).toBe(false)
@@ -93,7 +93,7 @@ describe("a proof made again", () => {
     }),
   )
 
-  it.live("is none where the state is missing, or is no object, or counts nothing that can be read", () =>
+  it.live("does not exist if the state is missing, is not an object, or has no readable count", () =>
     Effect.gen(function* () {
       const unread = { isWhole: false, isCounted: false, families: [{ family: "a:b", landed: 2 }] }
       for (const body of [undefined, "no JSON", "[]", "{}", '{"products_count":{"a:b@p":"2"}}'])

@@ -74,7 +74,7 @@ const problems = (root: string) =>
   )
 
 describe("PublisherDuckDb", () => {
-  it.live("publishes whole rows of everything that a night knows", () =>
+  it.live("publishes complete rows of everything that a run knows", () =>
     Effect.gen(function* () {
       const root = yield* folder
       yield* Effect.gen(function* () {
@@ -324,7 +324,7 @@ describe("PublisherDuckDb", () => {
   )
 
   it.live(
-    "a disk that fails at any step leaves the old version or the new one, and the next time repairs [promise 6] [promise 7]",
+    "a disk that fails at any step leaves the old version or the new one, and the next publication repairs it [promise 6] [promise 7]",
     () =>
       Effect.gen(function* () {
         const prepared = yield* folder
@@ -371,7 +371,7 @@ describe("PublisherDuckDb", () => {
       }).pipe(Effect.provide(DuckDb.layer)),
   )
 
-  it.live("takes more memory for the database where the first limit is too little", () =>
+  it.live("takes more memory for the database if the first limit is too little", () =>
     Effect.gen(function* () {
       const root = yield* folder
       const duckdb = yield* DuckDb
@@ -404,7 +404,7 @@ describe("PublisherDuckDb", () => {
     }).pipe(Effect.provide(DuckDb.layer)),
   )
 
-  it.live("verify names what does not agree", () =>
+  it.live("verify names every disagreement", () =>
     Effect.gen(function* () {
       const root = yield* folder
       yield* Effect.gen(function* () {
@@ -430,7 +430,7 @@ describe("PublisherDuckDb", () => {
           { _tag: "DeleteIntended", ...task, execution_id: anId("e-1"), landed_sha256: receipt },
         ])
         assert.deepStrictEqual(yield* problems(root), [
-          { problem: "the receipt of its deletion does not match what is landed", where: "e-1" },
+          { problem: "the receipt of its deletion does not match the landed bodies", where: "e-1" },
           { problem: "a published file is missing", where: gone },
           { problem: "a published file is damaged", where: changed },
           { problem: "no manifest lists this file", where: stray },
@@ -442,7 +442,7 @@ describe("PublisherDuckDb", () => {
   )
 
   it.live(
-    "verify proves every deletion once more from landing alone [promise 5 verify] [promise 5 receipts]",
+    "verify proves every deletion again from landing alone [promise 5 verify] [promise 5 receipts]",
     () =>
       Effect.gen(function* () {
         const key = "customer_information:user_profile@customer_information"
@@ -502,7 +502,7 @@ describe("PublisherDuckDb", () => {
       }),
   )
 
-  it.live("shares the published part, and only that, with the group where the job says so", () =>
+  it.live("shares the published part, and only that, with the group if the job says so", () =>
     Effect.gen(function* () {
       const root = yield* folder
       yield* Effect.gen(function* () {
@@ -530,7 +530,7 @@ describe("PublisherDuckDb", () => {
     }),
   )
 
-  it.live("hostile ids and values stay values", () =>
+  it.live("hostile ids and values remain plain values", () =>
     Effect.gen(function* () {
       const root = yield* folder
       yield* Effect.gen(function* () {
@@ -552,7 +552,7 @@ describe("PublisherDuckDb", () => {
   )
 
   it.live(
-    "publishes nothing where a body that the ledger knows is not in landing [promise 5] [decision 3 landed]",
+    "publishes nothing if a body that the ledger refers to is not in landing [promise 5] [decision 3 landed]",
     () =>
       Effect.gen(function* () {
         const root = yield* folder

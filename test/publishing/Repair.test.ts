@@ -86,7 +86,7 @@ const mend = (root: string) => Effect.flatMap(store(root), (opened) => repair(op
 
 const profiles = `tables/customer_profiles/run_date=2026-11-20/${first}-v1.parquet`
 const segment = `landing/${first}/segment-000001.njl`
-const again = "Run `nightjar repair`: it derives the tables again from landing."
+const again = "Run `nightjar repair`: it derives the tables from landing again."
 const gone = (root: string) => (path: string) => rmSync(join(root, path), { recursive: true })
 const flip = (root: string) => (path: string, at: (size: number) => number) => {
   const bytes = readFileSync(join(root, path))
@@ -165,14 +165,14 @@ const mendable: ReadonlyArray<Damage> = [
 
 const kept: ReadonlyArray<Damage> = [
   {
-    what: "a landed body is flipped, and the tables still hold its rows",
+    what: "a landed body is changed, and the tables still contain its rows",
     damage: (root) => flip(root)(segment, () => 1_000),
     told: [
-      `${segment}:415: landed data cannot be read: the body at offset 415 is not what was landed; Put a copy`,
+      `${segment}:415: landed data cannot be read: the body at offset 415 is not what was landed; Restore a copy`,
     ],
     done: [],
     stays: [
-      `${segment}:415: landed data cannot be read: the body at offset 415 is not what was landed; Put a copy`,
+      `${segment}:415: landed data cannot be read: the body at offset 415 is not what was landed; Restore a copy`,
     ],
   },
   {
@@ -254,16 +254,16 @@ const tryDamage = ({ damage, told, done, left = [], stays = [] }: Damage) =>
     }).pipe(Effect.provide(layers(root)))
   }).pipe(Effect.scoped)
 
-describe("damage that can be made good:", () => {
+describe("damage that can be repaired:", () => {
   for (const each of mendable)
     it.live(`${each.what}: named, and repaired from what is landed`, () => tryDamage(each))
 })
 
-describe("damage that only a backup mends:", () => {
+describe("damage that only a backup can repair:", () => {
   for (const each of kept) it.live(`${each.what}: named, and nothing is lost besides`, () => tryDamage(each))
 })
 
-describe("a later night", () => {
+describe("a later run", () => {
   const damages: ReadonlyArray<{ readonly how: string; readonly damage: (root: string) => void }> = [
     { how: "is missing", damage: (root) => gone(root)(profiles) },
     { how: "cannot be read", damage: (root) => truncateSync(join(root, profiles), 100) },
@@ -275,7 +275,7 @@ describe("a later night", () => {
       },
     },
   ]
-  it.live.each(damages)("is published although an older file $how: told, and brought back", ({ damage }) =>
+  it.live.each(damages)("is published although an older file $how: reported, and rebuilt", ({ damage }) =>
     Effect.gen(function* () {
       const root = yield* folder
       yield* Effect.gen(function* () {
@@ -295,7 +295,7 @@ describe("a later night", () => {
 })
 
 describe("a database", () => {
-  it.live("that lacks rows of its files is built again", () =>
+  it.live("that lacks rows of its files is rebuilt", () =>
     Effect.gen(function* () {
       const root = yield* folder
       cpSync(template, root, { recursive: true })
@@ -314,8 +314,8 @@ describe("a database", () => {
   )
 })
 
-describe("a run in the tables that the ledger does not know", () => {
-  it.live("is named: these tables belong to another ledger", () =>
+describe("a run that is in the tables but not in the ledger", () => {
+  it.live("is reported: these tables belong to another ledger", () =>
     Effect.gen(function* () {
       const root = yield* folder
       cpSync(template, root, { recursive: true })
@@ -326,7 +326,7 @@ describe("a run in the tables that the ledger does not know", () => {
         writeFileSync(path, text.replace('"runs": {', strange))
         assert.deepStrictEqual(yield* look(root), [
           "nightly.2026-11-19: published, but not in the ledger; " +
-            "Put back the copy of ledger.sqlite that belongs to these tables.",
+            "Restore the copy of ledger.sqlite that belongs to these tables.",
         ])
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),
@@ -334,7 +334,7 @@ describe("a run in the tables that the ledger does not know", () => {
 })
 
 describe("the newest run of a customer", () => {
-  it.live("is the one that began last, also after one that a wrong clock dated in 2036", () =>
+  it.live("is the one that began last, even after one that a wrong clock dated in 2036", () =>
     Effect.gen(function* () {
       const root = yield* folder
       yield* Effect.gen(function* () {

@@ -50,7 +50,7 @@ const nothing: TaskFindings = {
 }
 
 describe("executions", () => {
-  it("an attempt that was never accepted is its number and its external id", () => {
+  it("an attempt that was never accepted has only its number and its external id", () => {
     const refused = folded([
       { _tag: "StartIntended", ...task, attempt: 1, external_execution_id: "x-1", probe: false },
       { _tag: "StartAnswered", ...task, attempt: 1, answer: "refused", http_status: 400 },
@@ -89,7 +89,7 @@ describe("coverage", () => {
       row["counted"],
     ])
 
-  it("is the feature's own where the state tells it, else the task's", () => {
+  it("is the feature's own if the state gives it, otherwise the task's", () => {
     const featureReasons = new Map([["accounts_read", "FEATURE_COMPLETED"]])
     assert.deepStrictEqual(outcomes(folded([settled("BLOCKED_USER", "failed")]), { featureReasons }), [
       ["accounts_read", "succeeded", "FEATURE_COMPLETED", "nobody", undefined, undefined],
@@ -97,7 +97,7 @@ describe("coverage", () => {
     ])
   })
 
-  it("no feature succeeds whose results are not all here, nor by a reason that nobody knows", () => {
+  it("no feature succeeds if its results are not all here, or with an unknown reason", () => {
     const featureReasons = new Map([
       ["accounts_read", "FEATURE_COMPLETED"],
       ["x", "FEATURE_SHINY"],
@@ -108,7 +108,7 @@ describe("coverage", () => {
     ])
   })
 
-  it("counts records and products of the feature's namesake where no schema names the feature", () => {
+  it("counts the records of the product with the feature's name if no schema names the feature", () => {
     const findings = {
       byTable: new Map(),
       byProduct: new Map([["accounts", 3]]),
@@ -138,7 +138,7 @@ describe("sessions", () => {
     bodies: [],
   }
 
-  it("knows status and cursor by their values, whatever the fields are called, and keeps all else [decision 10 session fields]", () => {
+  it("recognises status and cursor by their values, whatever the fields are called, and keeps all else [decision 10 session fields]", () => {
     const body = {
       data: [],
       foo: "TIMED_OUT",
@@ -166,7 +166,7 @@ describe("sessions", () => {
     ])
   })
 
-  it("takes none of two values that both could be the status", () => {
+  it("uses neither of two values that could both be the status", () => {
     const [row] = sessionRows(run_id, session, { a: "COMPLETED", b: "FAILED" }, 0)
     assert.deepStrictEqual(
       [row?.[1]["status_code"], row?.[1]["extra"]],

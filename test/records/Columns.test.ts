@@ -106,7 +106,7 @@ describe("Arrow columns and Parquet", () => {
     expect(metadata).toMatchObject({ run_id: "nightly.2026-11-20", schema_version: "1" })
   })
 
-  it("keep each text in its own row when halves of a surrogate pair stand in neighbouring rows", async () => {
+  it("keep each string in its own row when halves of a surrogate pair are in neighbouring rows", async () => {
     const spec = { name: "t", comment: "", columns: [column("text", "VARCHAR", "")] }
     const builder = new TableBuilder(spec)
     for (const text of ["ab\ud83d", "\ude00cd", "é", "plain"]) builder.append([text])
@@ -119,7 +119,7 @@ describe("Arrow columns and Parquet", () => {
     expect(rows).toEqual([])
   })
 
-  it("refuse misfit cells, rows of another length, unknown columns and NULL where none may be", () => {
+  it("refuse wrong cells, rows of another length, unknown columns and forbidden NULLs", () => {
     const spec = {
       name: "t",
       comment: "",

@@ -39,7 +39,7 @@ describe("findRecords", () => {
     })
   })
 
-  it("leaves the records inside too deep a record to that record, whose text holds them", () => {
+  it("leaves the records inside a record that is too deep to that record, whose text contains them", () => {
     let chain: object = record(0)
     for (let n = 1; n <= 40; n++) chain = record(n, { inner: chain })
     expect(found([chain, record(99)])).toEqual({
@@ -51,7 +51,7 @@ describe("findRecords", () => {
     })
   })
 
-  it("names what stands where records stand and is none", () => {
+  it("reports values in place of records", () => {
     expect(
       found([record(1), { product: "p" }, { product: "p", sub_family: 5 }, { x: { y: 1 } }, "text", null])
         .strays,
@@ -59,16 +59,16 @@ describe("findRecords", () => {
       ["data[1]", "a record needs sub_family as text"],
       ["data[2]", "a record needs sub_family as text"],
       ["data[3]", "a record needs product and sub_family as text"],
-      ["data[4]", "no record"],
-      ["data[5]", "no record"],
+      ["data[4]", "not a record"],
+      ["data[5]", "not a record"],
     ])
     expect(found({ customer: { sub_family: "x", name: { product: "y" } } }).strays).toEqual([
       ["data.customer", "a record needs product as text"],
     ])
-    expect(found("text").strays).toEqual([["data", "no record"]])
+    expect(found("text").strays).toEqual([["data", "not a record"]])
   })
 
-  it("takes what only describes the records for no record", () => {
+  it("does not count a description of records as a record", () => {
     const data = {
       customer: { name: "x" },
       documents: [{ title: "y" }],
@@ -77,12 +77,12 @@ describe("findRecords", () => {
     expect(found(data)).toEqual({ records: [["data.source.records[0]", 1]], strays: [] })
   })
 
-  it("tells what stands beside a list of records, however deep in it the records are", () => {
+  it("reports values beside a list of records, however deep in it the records are", () => {
     const described = { name: "x", list: [[{ of: record(1) }]] }
     expect(found({ outer: [described, 5, { lonely: true }] })).toEqual({
       records: [["data.outer[0].list[0][0].of", 1]],
       strays: [
-        ["data.outer[1]", "no record"],
+        ["data.outer[1]", "not a record"],
         ["data.outer[2]", "a record needs product and sub_family as text"],
       ],
     })
@@ -92,11 +92,11 @@ describe("findRecords", () => {
         ["data.outer[0]", 1],
         ["data.outer[0].inner[0]", 2],
       ],
-      strays: [["data.outer[1]", "no record"]],
+      strays: [["data.outer[1]", "not a record"]],
     })
   })
 
-  it("finds nothing astray in what is empty, absent, or inside a record", () => {
+  it("finds no strays in what is empty, absent, or inside a record", () => {
     const nothing = { records: [], strays: [] }
     expect([null, undefined, [], {}, { a: [], b: {} }, { total: 0, a: [[]] }].map(found)).toEqual(
       Array.from({ length: 6 }, () => nothing),
@@ -114,7 +114,7 @@ describe("findRecords", () => {
 })
 
 describe("attachmentIds", () => {
-  it("takes texts under keys that contain `attachment`, and refuses what is not harmless [promise 13 attachment ids] [decision 10 attachments]", () => {
+  it("finds strings under keys that contain `attachment`, and refuses what is not harmless [promise 13 attachment ids] [decision 10 attachments]", () => {
     const data = {
       records: [
         { attachment_id: "65f0", pdfAttachments: ["a-b_C", 5, "../../etc/passwd"], other: "x" },
@@ -132,7 +132,7 @@ describe("attachmentIds", () => {
     expect(attachmentIds(null)).toEqual({ requestable: [], refused: [] })
   })
 
-  it("refuses a body that names more documents than a night can ask for, by one", () => {
+  it("refuses a body that names one document more than a run can download", () => {
     const named = (count: number) => ({ attachments: Array.from({ length: count }, (_, n) => `doc-${n}`) })
     const { documentsMax } = bodyBounds
     expect(attachmentIds(named(documentsMax)).requestable).toHaveLength(documentsMax)
@@ -143,10 +143,10 @@ describe("attachmentIds", () => {
   })
 })
 
-describe("bounds of one body", () => {
+describe("limits of one body", () => {
   const record = { product: "p", sub_family: "f:s" }
 
-  it("tells so many strays one by one, and how many more there are", () => {
+  it("reports a limited number of strays one by one, and how many more there are", () => {
     const zeros = (count: number) => Array.from({ length: count }, () => 0)
     expect(findRecords([...zeros(10_000), record]).strays).toHaveLength(10_000)
     const { records, strays } = findRecords([
@@ -156,11 +156,11 @@ describe("bounds of one body", () => {
     expect(records).toHaveLength(2)
     expect(strays).toHaveLength(10_001)
     const place = { above: undefined, key: "data" }
-    const reason = "8 more values that are no records"
+    const reason = "8 more values that are not records"
     expect(strays.at(-1)).toEqual({ value: null, reason, place })
   })
 
-  it("takes half a million records and refuses one more, in words of its own", () => {
+  it("accepts half a million records and refuses one more, with its own message", () => {
     const data = Array.from({ length: 500_000 }, () => record)
     expect(findRecords(data).records).toHaveLength(500_000)
     expect(() => findRecords([...data, record])).toThrow(

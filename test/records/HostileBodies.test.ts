@@ -35,7 +35,7 @@ const expectReadable = async (normaliser: Normaliser): Promise<void> => {
 }
 
 describe("hostile bodies", () => {
-  it("lose no record, whatever stands in them [promise 14] [promise 11]", async () => {
+  it("lose no record, whatever is in them [promise 14] [promise 11]", async () => {
     const normaliser = makeNormaliser(families)
     fc.assert(
       fc.property(hostileBody, (text) => balance(normaliser, Buffer.from(text))),
@@ -44,7 +44,7 @@ describe("hostile bodies", () => {
     await expectReadable(normaliser)
   })
 
-  it("cost their own record at most [promise 11]", () => {
+  it("affect only their own record [promise 11]", () => {
     fc.assert(
       fc.property(damaged, (text) => {
         const normaliser = makeNormaliser(families)

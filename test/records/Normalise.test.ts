@@ -24,11 +24,11 @@ const rejectionOf = (record: unknown) => {
 }
 
 describe("the normaliser", () => {
-  it("tells a long text beside records without repeating it", async () => {
+  it("reports a long string beside records without repeating it", async () => {
     const rows = await rowsOf([profile, "x".repeat(65_534), "x".repeat(65_535)], "rejected_records")
     expect(rows.map((row) => [row["path"], row["reason"], String(row["record"] ?? "").length])).toEqual([
-      ["data[1]", "no record", 65_536],
-      ["data[2]", "no record; its 65537 characters are in landing", 0],
+      ["data[1]", "not a record", 65_536],
+      ["data[2]", "not a record; its 65537 characters are in landing", 0],
     ])
   })
 
@@ -154,7 +154,7 @@ describe("the normaliser", () => {
     ])
   })
 
-  it("rejects a record that breaks its schema, whole, with the path, at no cost for its neighbours [promise 11 schemas]", () => {
+  it("rejects a whole record that breaks its schema, with the path, without affecting its neighbours [promise 11 schemas]", () => {
     const numbers = profile.identification_numbers
     expect(rejectionOf({ ...profile, birth_date: "yesterday" })).toEqual([
       ["data[1].birth_date", "expected DATE, got another text"],
@@ -194,7 +194,7 @@ describe("the normaliser", () => {
     })
   })
 
-  it("rejects a record nested too deep, whole, and still takes the next one", async () => {
+  it("rejects a whole record that is nested too deep, and still accepts the next one", async () => {
     let deep: unknown = 1
     for (let i = 0; i < 100_000; i++) deep = [deep]
     const normaliser = makeNormaliser(families)
@@ -206,7 +206,7 @@ describe("the normaliser", () => {
     ])
   })
 
-  it("gives equal data equal ids in another night, and repeated records different ones", () => {
+  it("gives equal data equal ids in another run, and repeated records different ones", () => {
     const ids = (data: unknown, from = lineage) => {
       const normaliser = makeNormaliser(families)
       normaliser.add(from, data)
@@ -238,7 +238,7 @@ describe("the normaliser", () => {
     expect(recordsIn(profileSource, [degree])).toEqual([degree])
   })
 
-  it("places what a second body of the session shares with the first only once", () => {
+  it("stores what a second body of the session shares with the first only once", () => {
     const normaliser = makeNormaliser(families)
     const seen = new Set<string>()
     const beside = { seen, isHeld: (sub_family: string) => sub_family === "c:d" }

@@ -16,7 +16,7 @@ describe("parseBody", () => {
     expect(jsonText(read(text))).toBe(text)
   })
 
-  it("reads numbers that a double holds as plain numbers, whatever stands beside them", () => {
+  it("reads numbers that fit a double as plain numbers, whatever is beside them", () => {
     const plain = { a: 1.5, b: 100, c: -0.25, d: 1e21, e: 12345678901234567000 }
     expect(read('{"a":1.50,"b":1e2,"c":-25e-2,"d":1000000000000000000000,"e":12345678901234567000}')).toEqual(
       plain,
@@ -47,7 +47,7 @@ describe("parseBody", () => {
     expect(jsonText(read(deep))).toBe(deep)
   })
 
-  it("answers with a reason that quotes nothing when a body is no JSON", () => {
+  it("returns a reason that quotes nothing if a body is not JSON", () => {
     for (const text of ['{"a":"secret', "<html>", "[1,]", "\u0000", "nul"]) {
       expect(parseBody(Buffer.from(text))).toEqual({
         _tag: "UnreadableBody",
@@ -62,7 +62,7 @@ describe("parseBody", () => {
     })
   })
 
-  it("lets bytes that are no UTF-8 cost only their own text", () => {
+  it("lets bytes that are not UTF-8 affect only their own string", () => {
     const bytes = Buffer.concat([Buffer.from('{"a":"x'), Buffer.from([0xff, 0xc3]), Buffer.from('","b":1}')])
     expect(parseBody(bytes)).toEqual({ _tag: "ReadableBody", value: { a: "x\ufffd\ufffd", b: 1 } })
   })

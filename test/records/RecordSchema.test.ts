@@ -27,7 +27,7 @@ columns:
 `
 
 describe("record schemas", () => {
-  it("of the repository give the tables of the contract, children after parents, with comments", () => {
+  it("in the repository give the tables of the contract, children after parents, with comments", () => {
     const tables = recordTables(families)
     expect(tables.map(({ spec, features }) => [spec.name, features])).toEqual([
       ["customer_profiles", ["customer_information_read"]],

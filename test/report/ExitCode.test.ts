@@ -38,18 +38,18 @@ const deletion = (outcome: "deleted" | "gone" | "pending"): Fact => ({
 })
 
 describe("the exit code", () => {
-  it("is 0 where every task succeeded, or there was nothing to do [exit 0]", () => {
+  it("is 0 if every task succeeded, or there was nothing to do [exit 0]", () => {
     expect([told([]), told(ended("succeeded", "succeeded"))]).toEqual([
       [0, false],
       [0, false],
     ])
   })
 
-  it.each(["partial", "failed", "skipped"] as const)("is 3 where a task is %s [exit 3]", (outcome) => {
+  it.each(["partial", "failed", "skipped"] as const)("is 3 if a task is %s [exit 3]", (outcome) => {
     expect(told(ended("succeeded", outcome))).toEqual([3, false])
   })
 
-  it("is 4 where a rerun can finish something, and wins over 3 [exit 4]", () => {
+  it("is 4 if a rerun can finish something, and takes precedence over 3 [exit 4]", () => {
     expect(told(ended("succeeded", "unfinished"))).toEqual([4, false])
     expect(told(ended("failed", "unfinished", "skipped"))).toEqual([4, false])
     expect(told([...ended("failed"), planned("open")])).toEqual([4, true])
@@ -71,7 +71,7 @@ describe("the exit code", () => {
     ])
   })
 
-  it("waits for no deletion of what is kept remotely because it could not be read", () => {
+  it("waits for no deletion of what is kept at the service because it could not be read", () => {
     expect(told(succeeded)).toEqual([0, false])
   })
 })

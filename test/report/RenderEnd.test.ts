@@ -10,37 +10,37 @@ describe("a reason that is explained", () => {
     expect(told("DUPLICATED_SESSION")).toBe(
       `DUPLICATED_SESSION: The user already had a session open at the source.
 Outcome: failed, action needed from the customer, exit code 3
-Tried again in the same night: never with the same credentials
+Tried again in the same run: never with the same credentials
 Next: Agree on a time with the customer, then run \`nightjar credentials release\`.`,
     )
     expect(told("OUT_OF_SERVICE")).toBe(
       `OUT_OF_SERVICE: The source is out of service.
 Outcome: unfinished, action needed from the service, exit code 4
-Tried again in the same night: yes, with growing waits
+Tried again in the same run: yes, with growing waits
 Next: \`nightjar run\` tries again.`,
     )
   })
 
-  it("says what it means of a task that was never started, where that is something else", () => {
+  it("says what it means for a task that was never started, if that is different", () => {
     expect(told("CUSTOMER_INTERVENTION_REQUIRED").split("\n").slice(1, 4)).toEqual([
       "Outcome: failed, action needed from the customer, exit code 3",
       "If it was never started: skipped, action needed from an engineer, exit code 3",
-      "Tried again in the same night: no",
+      "Tried again in the same run: no",
     ])
   })
 
-  it("leaves out exit code and tries where it is one of a feature: they are its task's", () => {
+  it("leaves out exit code and retries if it is one of a feature: they are its task's", () => {
     expect(told("FEATURE_DISABLED")).toBe(
-      `FEATURE_DISABLED: The feature is switched off.
+      `FEATURE_DISABLED: The feature is disabled.
 Outcome: failed, action needed from an engineer
-Next: Take it out of the job.`,
+Next: Remove it from the job.`,
     )
     expect(endJson("FEATURE_DISABLED", rowOf("FEATURE_DISABLED"))).toEqual({
       reason: "FEATURE_DISABLED",
       outcome: "failed",
       who_acts: "engineer",
-      means: "The feature is switched off.",
-      next: "Take it out of the job.",
+      means: "The feature is disabled.",
+      next: "Remove it from the job.",
     })
   })
 

@@ -17,7 +17,7 @@ const blocked = {
 }
 const unknown = {
   means: "The service has no such engine.",
-  next: "Correct the reference; `nightjar engines list` shows them all.",
+  next: "Correct the reference; `nightjar engines list` lists all engines.",
 }
 
 const night = () =>
@@ -77,7 +77,7 @@ describe("summary", () => {
     })
   })
 
-  it("tells what is still open at the service, what is kept there and what may be an orphan", () => {
+  it("shows what is still open at the service, what is kept there and what may be an orphan", () => {
     const attempt = { run_id, task_id: idOf("b"), attempt: 1 }
     const summary = summarise(
       runOf(
@@ -108,7 +108,7 @@ describe("summary", () => {
 })
 
 describe("answers that are not in the tables", () => {
-  it("are a warning that names the first, and somebody has to look", () => {
+  it("are a warning that names the first, and an engineer has to act", () => {
     const where = "segment-000001.njl:7"
     const left = { task_id: idOf("a"), where, reason: "the body cannot be used: it is too deep" }
     const run = runOf(planned("a"), settled("a", "succeeded", "COMPLETED", "nobody"), {
@@ -126,7 +126,7 @@ describe("answers that are not in the tables", () => {
 })
 
 describe("the rendered summary", () => {
-  it("reads so in a pipe: no colour, no broken sentence", () => {
+  it("has no colour and no broken sentence in a pipe", () => {
     expect(renderSummary(summarise(night()), { width: Infinity, colour: false })).toBe(
       `demo.2026-11-21: took 18 s, exit code 3
 6 tasks: 1 succeeded, 4 failed, 1 skipped
@@ -144,11 +144,11 @@ Action needed from an engineer (1 task)
       ${unknown.means} ${unknown.next}
 
 Executions: 1 deleted at the service.
-Exit code 3: the run is over; some tasks need the customer or an engineer and fail again unchanged.`,
+Exit code 3: the run is over; some tasks need the customer or an engineer and would fail again as they are.`,
     )
   })
 
-  it("keeps to 40 and to 200 columns, colours apart", () => {
+  it("fits 40 and 200 columns, not counting colours", () => {
     for (const width of [40, 200]) {
       const text = renderSummary(summarise(night()), { width, colour: true })
       const bare = text.replaceAll(new RegExp(`${escape}\\[\\d+m`, "g"), "")
@@ -159,7 +159,7 @@ Exit code 3: the run is over; some tasks need the customer or an engineer and fa
     }
   })
 
-  it("is short where the service gave a reason or a message of three million characters", () => {
+  it("is short even if the service gave a reason or a message of three million characters", () => {
     const long = "LONG_".repeat(600_000)
     const state = runOf(planned("a"), settled("a", "failed", long, "engineer", { message: long }))
     const summary = summarise(state)

@@ -16,13 +16,13 @@ describe("a text for a terminal", () => {
     )
   })
 
-  it("keeps the colours of this program, and no other command, in a text that it painted", () => {
+  it("keeps the colours of this program, and no other escape code, in a text that it painted", () => {
     const style = { width: 80, colour: true }
     const text = `${paint(style, "red", "failed")} ${escape}[5mx${escape}]0;title\u0007`
     expect(forTerminal(text, true)).toBe(`${escape}[31mfailed${escape}[0m \\u001b[5mx\\u001b]0;title\\u0007`)
   })
 
-  it("is JSON again for JSON, whatever its texts hold", () => {
+  it("is still JSON for JSON, whatever its strings contain", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 40 }), (text) => {
         const shown = forTerminal(JSON.stringify({ text }), false)
@@ -32,7 +32,7 @@ describe("a text for a terminal", () => {
     )
   })
 
-  it("is cut where a line has no end, with a mark that says how long it was", () => {
+  it("is cut if a line is endless, with a mark that gives its length", () => {
     const text = `short\n${"x".repeat(3_000_000)}\nlast`
     expect(forTerminal(text, false)).toBe(`short\n${cutText("x".repeat(3_000_000), 10_000)}\nlast`)
   })

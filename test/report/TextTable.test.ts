@@ -39,7 +39,7 @@ describe("table", () => {
 })
 
 describe("wrap", () => {
-  it("loses no word and exceeds the width only for a word that is longer", () => {
+  it("loses no word and exceeds the width only for a longer word", () => {
     fc.assert(
       fc.property(
         fc.array(fc.string({ minLength: 1, maxLength: 12 })),

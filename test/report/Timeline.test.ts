@@ -26,7 +26,7 @@ describe("factsAbout", () => {
 })
 
 describe("renderRecorded", () => {
-  it("tells each fact in one line with its time", () => {
+  it("prints each fact on one line with its time", () => {
     expect(facts.map(renderRecorded)).toEqual([
       "2026-11-21 02:00:00  run demo.2026-11-21 of jobs/demo.yaml began",
       "2026-11-21 02:00:01  planned: accounts_read",

@@ -46,19 +46,19 @@ describe("facts about tokens", () => {
       "attempt 1: a ticket was issued; it is exchanged once the login has succeeded",
       "attempt 1: the ticket was not exchanged for a token: REFUSED",
       "attempt 1: the ticket was not exchanged for a token: NO_AUTH_OK",
-      "token c-1/bank stored, for accounts_read; it ends 2026-12-01",
-      "token c-1/bank ends 2026-12-01",
-      "token c-1/bank is not used any more: LOCKED",
+      "token c-1/bank stored for accounts_read; expires on 2026-12-01",
+      "token c-1/bank expires on 2026-12-01",
+      "token c-1/bank is no longer used: LOCKED",
       "token c-1/bank was revoked by hand",
     ])
   })
 
-  it("warn of what ends and of what was asked for in vain, but not of a login that failed anyway", () => {
+  it("warn about what expires and what was requested without success, but not about a login that failed anyway", () => {
     const run = foldRun(recorded)
     expect(run && summarise(run).warnings).toEqual([
       "1 stored token will expire within 14 days, the first on 2026-12-01 [tokens-expiring]",
       "1 ticket not exchanged for a token: REFUSED [ticket-dropped]",
-      "1 stored token not used any more: LOCKED [token-dropped]",
+      "1 stored token no longer used: LOCKED [token-dropped]",
     ])
   })
 

@@ -7,7 +7,7 @@ import type { HeadTrial } from "../../src/scheduling/HeadPolling.ts"
 const going = { ongoing: true, settled: true, headsInARow: 0 }
 
 describe("a HEAD", () => {
-  it("needs a read before it that said the run goes on, and a read after every third", () => {
+  it("needs an earlier read that showed the execution running, and a read after every third", () => {
     expect(mayHead("untried", going)).toBe(true)
     expect(mayHead("proven", { ...going, headsInARow: 2 })).toBe(true)
     expect(mayHead("proven", { ...going, headsInARow: 3 })).toBe(false)
@@ -19,7 +19,7 @@ describe("a HEAD", () => {
     expect(mayHead("proven", { ...going, settled: false })).toBe(false)
   })
 
-  it("is checked by a read until one has agreed, and always where it says that something changed", () => {
+  it("is checked by a read until one has agreed, and always if it says that something changed", () => {
     expect(afterHead("trying", "working")).toEqual({ trial: "trying", next: "read" })
     expect(afterHead("proven", "working")).toEqual({ trial: "proven", next: "rest" })
     expect(afterHead("proven", "changed")).toEqual({ trial: "proven", next: "read" })

@@ -29,7 +29,7 @@ describe("trust in hints", () => {
     for (const one of worthless) expect(isTrusted(after(one, one, one))).toBe(false)
   })
 
-  it("is taken back by an end that polling found first, and costs twice as much each time", () => {
+  it("is lost by an end that polling found first, and costs twice as much each time", () => {
     const news = look(true, "news")
     const missed = look(false, "end")
     expect(isTrusted(after(news, news, missed))).toBe(false)
@@ -38,7 +38,7 @@ describe("trust in hints", () => {
     expect(after(news, missed, news, news, missed)).toEqual({ useful: 0, needed: 4 })
   })
 
-  it("survives an end found by the very first look, whose hint may have come before anybody watched", () => {
+  it("survives an end found by the very first poll, whose hint may have come too early", () => {
     expect(isTrusted(after(look(true, "news"), look(false, "end", true)))).toBe(true)
   })
 
@@ -56,7 +56,7 @@ describe("trust in hints", () => {
     )
   })
 
-  it("makes looks rare: four an hour, or as rare as the job's own polling", () => {
+  it("makes polls rare: four an hour, or as rare as the job's own polling", () => {
     const rules = { min: Duration.millis(2_000), max: Duration.millis(minute) }
     expect([0, minute, 60 * minute].map((waited) => nextLookInMs(rules, waited, undefined, true))).toEqual([
       Duration.toMillis(hintedWaitMax),
@@ -73,13 +73,13 @@ describe("trust in hints", () => {
 describe("the order of events", () => {
   const now = 1_000 * minute
 
-  it("is told by dates, but not by one that lies further ahead than clocks differ", () => {
+  it("is given by dates, except one further in the future than clocks differ", () => {
     expect(plausibleDate(now + 5 * minute, now)).toBe(now + 5 * minute)
     expect(plausibleDate(now + 5 * minute + 1, now)).toBeUndefined()
     expect(plausibleDate(undefined, now)).toBeUndefined()
   })
 
-  it("an event older than the newest tells nothing once the state was read after it", () => {
+  it("an event older than the newest means nothing once the state was read after it", () => {
     const times = { confirmedAt: now, lookedAt: now }
     expect(isOutdated(now - 1, times)).toBe(true)
     // One and the same moment may hold two events: the login's end and the run's.
@@ -89,7 +89,7 @@ describe("the order of events", () => {
     expect(isOutdated(now - 1, { confirmedAt: -Infinity, lookedAt: now })).toBe(false)
   })
 
-  it("a newest date that was forged silences nothing that happened after the last look", () => {
+  it("a forged newest date hides nothing that happened after the last poll", () => {
     fc.assert(
       fc.property(fc.nat(10 * minute), fc.nat(10 * minute), (forgedAhead, since) => {
         const times = { confirmedAt: now + forgedAhead, lookedAt: now }

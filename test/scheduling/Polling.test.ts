@@ -14,8 +14,8 @@ const looksWithin = (ms: number): number => {
   return looks
 }
 
-describe("looking at an open execution", () => {
-  it("costs 203 looks for a wait of three hours, and is never more than a minute late [decision 6]", () => {
+describe("polling an open execution", () => {
+  it("costs 203 polls for a wait of three hours, and is never more than a minute late [decision 6]", () => {
     expect(looksWithin(3 * hour)).toBe(203)
     expect(nextLookInMs(rules, 3 * hour)).toBe(60_000)
   })
@@ -31,12 +31,12 @@ describe("looking at an open execution", () => {
     expect(nextLookInMs(rules, hour, 24 * hour)).toBe(Duration.toMillis(kickWaitMax))
   })
 
-  it("does not look more often for a date that is near, past or no date at all", () => {
+  it("is not more frequent for a date that is near, past or invalid", () => {
     for (const kick of [1_000, 0, -hour, Number.NaN, -Infinity])
       expect(nextLookInMs(rules, hour, kick)).toBe(60_000)
   })
 
-  it("is never sooner than polling.min nor later than the longest wait, whatever it is told", () => {
+  it("is never sooner than polling.min nor later than the longest wait, whatever the answers", () => {
     fc.assert(
       fc.property(
         fc.record({
@@ -59,7 +59,7 @@ describe("looking at an open execution", () => {
   })
 })
 
-describe("waiting before a further try", () => {
+describe("waiting before another try", () => {
   it("takes up to a fifth off the wait of an attempt, so that waiters do not come back together", () => {
     const waits = attemptWaits({ base: Duration.millis(30_000), max: Duration.millis(900_000) })
     expect([0, 0.5].map((random) => waitMs(waits, 2, random))).toEqual([60_000, 54_000])

@@ -61,7 +61,7 @@ const limitsArbitrary = fc.record({
 })
 
 describe("Schedule", () => {
-  it("takes exactly what may start, whatever arrived and was released before, and forgets nobody [promise 3]", () => {
+  it("takes exactly what may start, whatever arrived and was released before, and forgets nothing [promise 3]", () => {
     fc.assert(
       fc.property(
         candidatesArbitrary,
@@ -109,7 +109,7 @@ describe("Schedule", () => {
     )
   })
 
-  it("wakes no later than the moment at which time alone lets something start", () => {
+  it("wakes no later than the time at which something may start", () => {
     fc.assert(
       fc.property(candidatesArbitrary, fc.integer({ min: 0, max: 300 }), (arrivals, closedUntil) => {
         const schedule = new Schedule({ max_in_flight: 1_000, per_engine: 1_000 })
@@ -126,7 +126,7 @@ describe("Schedule", () => {
     )
   })
 
-  it("takes turns between engines, so that a full or long one starves nobody", () => {
+  it("takes turns between engines, so that a full or long one starves no other", () => {
     const schedule = new Schedule({ max_in_flight: 6, per_engine: 4 })
     for (let index = 0; index < 50; index++) schedule.add(candidate(`long${index}`, undefined, "long"))
     for (let index = 0; index < 3; index++) schedule.add(candidate(`short${index}`, undefined, "short"))
@@ -137,7 +137,7 @@ describe("Schedule", () => {
     expect(takeAll(schedule, 0)).toEqual([])
   })
 
-  it("keeps an engine closed until the later of two moments, and says when to come back", () => {
+  it("keeps an engine closed until the later of two times, and says when to come back", () => {
     const schedule = new Schedule({ max_in_flight: 9, per_engine: 9 })
     schedule.add(candidate("t1"))
     schedule.closeEngine(anId("bank"), 600)
@@ -163,7 +163,7 @@ describe("Schedule", () => {
     expect([takeAll(schedule, 0).toSorted(), schedule.inFlight]).toEqual([["t1", "t2"], 3])
   })
 
-  it("drains one engine or all: ready, delayed and conflicting alike, and what is left goes on", () => {
+  it("drains one engine or all: ready, delayed and conflicting alike, and the rest continues", () => {
     const schedule = new Schedule({ max_in_flight: 9, per_engine: 9 })
     schedule.occupy(candidate("open", "c1", "bank", "login"))
     schedule.add(candidate("same-login", "c2", "bank", "login"))
@@ -204,7 +204,7 @@ describe("Schedule", () => {
 })
 
 describe("DelayQueue", () => {
-  it("gives back everything by time, and by arrival where times are equal", () => {
+  it("returns everything by time, and by arrival if times are equal", () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: 9 })), fc.integer({ min: 0, max: 9 }), (times, gone) => {
         const queue = new DelayQueue<{ readonly at: number; readonly index: number }>()

@@ -16,7 +16,7 @@ const cleaned = (text: string, secrets: ReadonlyArray<unknown>, cleaning: Cleani
   Buffer.from(cleanBody(encode(text), holding(secrets), cleaning)).toString()
 
 describe("an answer of the service", () => {
-  it("loses only the tokens that hold a secret [decision 3 blanking]", () => {
+  it("loses only the JSON tokens that contain a secret [decision 3 blanking]", () => {
     const body = `{ "a" : 12345678901234567890.10, "a":1,
       "ticket" :"T-1", "session_token":null, "nested":[{"token_key":"K"}],
       "customer_id":"hunter22", "parameters_errors":[
@@ -36,7 +36,7 @@ describe("an answer of the service", () => {
     )
   })
 
-  it("loses secrets from fields that nobody named, in keys and as numbers", () => {
+  it("loses secrets in undocumented fields, in keys and as numbers", () => {
     assert.strictEqual(
       cleaned(
         '{"executions.extra":{"x hunter22":"a hunter22"},"locking_hash":"v1.hunter22","n":12345678,"loc":["hunter22"]}',
@@ -46,7 +46,7 @@ describe("an answer of the service", () => {
     )
   })
 
-  it("keeps two blanked keys apart, so that no count is hidden by another", () => {
+  it("keeps two blanked keys distinct, so that no count hides another", () => {
     const body = '{"products_count":{"a:hunter22":3,"b:hunter22":0,"hunter22":1,"hunter22b":0}}'
     const { products_count } = JSON.parse(cleaned(body, ["hunter22", "hunter22b"]))
     assert.deepStrictEqual(products_count, {
@@ -57,12 +57,12 @@ describe("an answer of the service", () => {
     })
   })
 
-  it("is returned byte for byte where it holds nothing secret", () => {
+  it("is returned byte for byte if it contains no secret", () => {
     const bytes = encode('{"data":{"x":"hunter22"},"is_closed":true}')
     assert.strictEqual(cleanBody(bytes, holding(["hunter22"]), ofRecords), bytes)
   })
 
-  it("repeats nowhere what it issues itself, nor inside it what was known before", () => {
+  it("repeats no secret that it issues, and none inside it that was known before", () => {
     const body = '{"ticket":{"a":["T-12345678"],"T-1234":1},"x":"hunter22 T-12345678 T-12345678x","is":1}'
     assert.strictEqual(
       cleaned(body, ["hunter22"]),
@@ -70,7 +70,7 @@ describe("an answer of the service", () => {
     )
   })
 
-  it("takes short values only as whole strings, and only where the service repeats what it was sent", () => {
+  it("loses short values only as whole strings, and only where the service repeats what it was sent", () => {
     assert.strictEqual(
       cleaned('{"msg":"a b","input":"a","type":"a","date":"2026-11-20","at":2026,"msg":"PIN 2026"}', [
         "a",
@@ -109,7 +109,7 @@ describe("an answer of the service", () => {
     assert.strictEqual(cleanBody(bytes, known), bytes)
   })
 
-  it("shows in an id only what nobody can tell from an id, never the application secret", () => {
+  it("shows in an id only what cannot be distinguished from an id, never the application secret", () => {
     const ids = (id: string) => JSON.stringify({ execution_id: id })
     const known = holding(["app-secret-77"], "process")
     for (const id of ["app-secret-77", `x-${Buffer.from("app-secret-77").toString("hex")}`])
@@ -126,7 +126,7 @@ describe("an answer of the service", () => {
     )
   })
 
-  it("that is no JSON is searched as text, and keeps all other bytes", () => {
+  it("that is not JSON is searched as text, and keeps all other bytes", () => {
     const cut = Buffer.concat([
       Buffer.from('{"ticket":"T-1\\"2","msg":"señor pa55 '),
       Buffer.from([0xff, 0xc3]),
@@ -137,7 +137,7 @@ describe("an answer of the service", () => {
     )
   })
 
-  it("holds no form of a secret outside of its records, whatever it is and wherever it stands [promise 12 landing] [decision 3 blanking]", () => {
+  it("contains no form of a secret outside its records, whatever it is and wherever it is [promise 12 landing] [decision 3 blanking]", () => {
     const forms = (secret: string): ReadonlyArray<string> => [
       secret,
       encodeURIComponent(secret),

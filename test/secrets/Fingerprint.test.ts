@@ -31,7 +31,7 @@ describe("fingerprint", () => {
     )
   })
 
-  it("is the same in every version: the breaker knows a rejected login by it for years", () => {
+  it("is the same in every version: the breaker recognises a rejected login by it for years", () => {
     expect(canonicalJson({ b: [2, { d: null, c: "x" }], a: undefined, "": true })).toBe(
       '{"":true,"b":[2,{"c":"x","d":null}]}',
     )

@@ -21,23 +21,23 @@ describe("a known secret", () => {
     "in JSON of plain ASCII": "jot/K~\\u00f1+\\\"z'9&<\\u00e9",
     "in JSON with escaped slashes": JSON.stringify(secret).slice(1, -1).replaceAll("/", "\\/"),
     "in HTML": "jot/K~ñ+&quot;z&#39;9&amp;&lt;é",
-    "in an address": encodeURIComponent(secret),
-    "in an address, in lower case": encodeURIComponent(secret).toLowerCase(),
+    "in a URL": encodeURIComponent(secret),
+    "in a URL, in lower case": encodeURIComponent(secret).toLowerCase(),
     "in a form": new URLSearchParams({ a: secret }).toString().slice(2),
-    "in an address, every byte": Buffer.from(secret).toString("hex").replaceAll(/../g, "%$&"),
+    "in a URL, every byte": Buffer.from(secret).toString("hex").replaceAll(/../g, "%$&"),
     "in base64": base64(secret),
     "in base64 without its end": base64(secret).replaceAll("=", ""),
-    "in base64 for addresses": Buffer.from(secret).toString("base64url"),
+    "in base64 for URLs": Buffer.from(secret).toString("base64url"),
     "in hexadecimal": Buffer.from(secret).toString("hex"),
     "in hexadecimal capitals": Buffer.from(secret).toString("hex").toUpperCase(),
     "in bytes read one by one": Buffer.from(secret).toString("latin1"),
   }
   for (const [how, text] of Object.entries(spelled))
-    it(`is blanked where it stands ${how}`, () => {
+    it(`is blanked if it is ${how}`, () => {
       assert.strictEqual(clean(`a "${text}" b`), 'a "[blanked]" b')
     })
 
-  it("is blanked wherever it begins in a text in base64, as in user:password", () => {
+  it("is blanked wherever it begins in a base64 text, as in user:password", () => {
     for (const user of ["u", "us", "use", "user", "user:", "somebody@example.org:"])
       for (const after of ["", ":x", "yz", "\n"]) {
         const text = base64(`${user}${secret}${after}`)
@@ -49,7 +49,7 @@ describe("a known secret", () => {
       }
   })
 
-  it("is found among others that begin alike, inside and over each other, and no rest of any is left [promise 12 lengths]", () => {
+  it("is found among others that begin alike, inside and overlapping each other, and nothing of any is left [promise 12 lengths]", () => {
     const several = holding(["abcdefgh", "abcdefghij", "ghijklmnop", "bcdefghijk", "xyzxyz"])
     assert.strictEqual(several("1abcdefgh2"), "1[blanked]2")
     assert.strictEqual(several("1abcdefghij2"), "1[blanked]2")
@@ -64,12 +64,12 @@ describe("a known secret", () => {
     assert.strictEqual(found(long.slice(0, -1)), long.slice(0, -1))
   })
 
-  it("in lists and mappings is held one by one; true, false and nothing are no secrets", () => {
+  it("in lists and mappings is registered one by one; true, false and nothing are not secrets", () => {
     const known = holding([{ a: ["hunter22", { b: 87654321 }], c: true, d: "", e: null }])
     assert.strictEqual(known("hunter22 87654321 true"), "[blanked] [blanked] true")
   })
 
-  it("that is a number is no part of a longer number", () => {
+  it("that is a number is not found inside a longer number", () => {
     const known = holding(["12345678"])
     assert.strictEqual(
       known("12345678 112345678 123456789 x12345678x"),
@@ -107,7 +107,7 @@ describe("where a secret counts", () => {
       assert.deepStrictEqual(where(secret, text, grade), expected)
     })
 
-  it("a name of the job counts nowhere, and the highest of two grades counts", () => {
+  it("a name of the job counts nowhere, and of two grades the highest counts", () => {
     const known = makeKnownSecrets()
     known.hold("customer-77", "process")
     known.hold("customer-99", "login")

@@ -201,7 +201,7 @@ const secretsKept = (night: NightOutcome): ReadonlyArray<Violation> => {
   ]
   const all = texts.join("\n")
   return [...secrets].some((secret) => all.includes(secret))
-    ? [{ promise: 12, what: "a ticket or a token_key stands in the ledger or in a landed body" }]
+    ? [{ promise: 12, what: "a ticket or a token_key is in the ledger or in a landed body" }]
     : []
 }
 
@@ -283,7 +283,7 @@ const mannersKept = (night: NightOutcome): ReadonlyArray<Violation> => {
 
 /** A run that is over has a verdict for every task. */
 const nightEnds = (night: NightOutcome): ReadonlyArray<Violation> => {
-  if (night.exitCodes.length === 0) return [{ promise: 6, what: "no process finished the night" }]
+  if (night.exitCodes.length === 0) return [{ promise: 6, what: "no process finished the run" }]
   return runsOf(night).flatMap((run) =>
     [...run.tasks.values()]
       .filter((task) => task.settled === undefined)

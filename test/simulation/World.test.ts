@@ -52,7 +52,7 @@ describe("World", () => {
     expect(play(8).hash).not.toBe(first.hash)
   })
 
-  it("notes change the hash, in their order", () => {
+  it("notes change the hash, depending on their order", () => {
     const hash = (...notes: ReadonlyArray<string>) => {
       const world = make()
       for (const note of notes) world.note(note)
@@ -62,7 +62,7 @@ describe("World", () => {
     expect(hash("a", "b")).toBe(hash("a", "b"))
   })
 
-  it("the hash tells times and processes apart, not only how much was done", () => {
+  it("the hash distinguishes times and processes, not only how much was done", () => {
     const hash = (ms: number, others: ReadonlyArray<number>) => {
       const world = make()
       others.forEach((at, index) => world.spawn(`${index}`, Effect.sleep(at)))
@@ -112,7 +112,7 @@ describe("World", () => {
     expect([Exit.isSuccess(exit), log, world.now() - startMs]).toEqual([true, ["stopped"], 60_000])
   })
 
-  it("calls the seed's randomness the same in a process whatever the others draw", () => {
+  it("draws the same random numbers in a process whatever the others draw", () => {
     const draw = (others: number) => {
       const world = make("s")
       const drawn: Array<number> = []
@@ -130,12 +130,12 @@ describe("World", () => {
     expect(new Set(draw(1)).size).toBe(3)
   })
 
-  it("says Deadlock where everybody waits, also for a Promise", () => {
+  it("reports Deadlock if everybody waits, even for a Promise", () => {
     expect(() => make().run(Effect.never)).toThrow(Deadlock)
     expect(() => make().run(Effect.promise(() => Promise.resolve(1)))).toThrow(Deadlock)
   })
 
-  it("says StepsExceeded where somebody never stops", () => {
+  it("reports StepsExceeded if something never stops", () => {
     expect(() => make(1, 1000).run(Effect.forever(Effect.yieldNow))).toThrow(StepsExceeded)
     expect(() => make(1, 1000).run(Effect.forever(Effect.sleep(10)))).toThrow(StepsExceeded)
     expect(() => make(1, 1000).run(Effect.forever(Effect.void))).toThrow(StepsExceeded)
@@ -157,7 +157,7 @@ describe("kill", () => {
       Effect.ensuring(Effect.sync(() => log.push(`${name} finalized`))),
     )
 
-  it("stops one process without finalizers, and the others go on", () => {
+  it("stops one process without finalizers, and the others continue", () => {
     const world = make()
     const log: Array<string> = []
     const client = world.spawn("client", ticking(log, "client"))
@@ -168,7 +168,7 @@ describe("kill", () => {
     expect([client.alive(), client.exit()]).toEqual([false, undefined])
   })
 
-  it("drops the dead process's timers: time does not go on for their sake", () => {
+  it("drops the dead process's timers: time does not advance for them", () => {
     const world = make()
     const dead = world.spawn("dead", Effect.sleep("1 day"))
     world.run(Effect.sleep(5))
@@ -202,7 +202,7 @@ describe("kill", () => {
     expect(log).toEqual([])
   })
 
-  it("strikes from within: nothing after it happens, not even what catches", () => {
+  it("works from within: nothing after it runs, not even a catch", () => {
     const world = make()
     const log: Array<string> = []
     const self: { die: Effect.Effect<never>; kill: () => void } = world.spawn<unknown, never>(
@@ -226,7 +226,7 @@ describe("kill", () => {
     expect(log).toEqual(["before"])
   })
 
-  it("a request goes on at the service though its caller is killed; an answer comes back to a living one", () => {
+  it("a request continues at the service if its caller is killed; a living caller gets its answer", () => {
     const world = make()
     const log: Array<string> = []
     const service = world.spawn("service", Effect.never)
@@ -267,7 +267,7 @@ describe("clocks", () => {
     expect(world.now()).toBe(startMs + 2500)
   })
 
-  it("timers that were taken back never fire", () => {
+  it("cancelled timers never fire", () => {
     const world = make()
     const log: Array<string> = []
     const cancel = world.at(startMs + 10, () => log.push("taken back"))

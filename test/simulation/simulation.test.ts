@@ -37,13 +37,13 @@ const promisesBroken = (from: number, plant: Plant): ReadonlyArray<number> => {
   return []
 }
 
-describe("a simulated night", () => {
+describe("a simulated run", () => {
   it("keeps the promises under faults and crashes", () => {
     for (const seed of [1, 2, 3, 4])
       expect({ seed, broken: violationsOf(night(seed)) }).toEqual({ seed, broken: [] })
   })
 
-  it("touches no foreign run, even where every 409 echoes the request's external id", () => {
+  it("touches no foreign run, even if every 409 echoes the request's external id", () => {
     const echo: Plant = {
       service: (service) => ({
         ...service,
@@ -64,12 +64,12 @@ describe("a simulated night", () => {
     expect(foreignRuns).toBeGreaterThan(0)
   })
 
-  it("is the same night for the same seed", () => {
+  it("is the same run for the same seed", () => {
     expect(night(9).eventsHash).toBe(night(9).eventsHash)
   })
 })
 
-describe("the observer sees a planted defect:", () => {
+describe("the observer detects a planted defect:", () => {
   it("a start that is sent again with a new external id when its answer is lost (promises 1, 3)", () => {
     const broken = promisesBroken(8, {
       service: (service) => ({

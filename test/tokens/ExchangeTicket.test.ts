@@ -145,7 +145,7 @@ describe("a ticket", () => {
     }),
   )
 
-  it.effect("is exchanged at the end where no look saw the login go well before", () =>
+  it.effect("is exchanged at the end if no poll saw the login succeed before", () =>
     Effect.gen(function* () {
       const place = placeWithStore()
       const end = yield* run(place, { script: { ...good, state: () => completed } })
@@ -154,7 +154,7 @@ describe("a ticket", () => {
     }),
   )
 
-  it.effect("of a login that was refused is forgotten without a request", () =>
+  it.effect("of a refused login is dropped without a request", () =>
     Effect.gen(function* () {
       const place = placeWithStore()
       const rejected = state("AUTH_ERROR", "BLOCKED_USER", { authentication_status: "BLOCKED_USER" })
@@ -182,7 +182,7 @@ describe("a ticket", () => {
     }),
   )
 
-  it.effect("whose answer was lost is asked for once more, and never a third time", () =>
+  it.effect("whose answer was lost is sent once more, and never a third time", () =>
     Effect.gen(function* () {
       const twice = placeWithStore()
       const healed = yield* run(twice, {
@@ -200,7 +200,7 @@ describe("a ticket", () => {
     }),
   )
 
-  it.effect("that never reached the service waits for the next look, and is not spent by it", () =>
+  it.effect("that never reached the service waits for the next poll, and is not used up", () =>
     Effect.gen(function* () {
       const place = placeWithStore()
       const away = [
@@ -227,7 +227,7 @@ describe("a ticket", () => {
     }),
   )
 
-  it.effect("whose token is somebody else's is let go, and the token with it", () =>
+  it.effect("whose token is somebody else's is dropped, and the token with it", () =>
     Effect.gen(function* () {
       for (const context of [{ customer_id: anId("c-2") }, { engine_reference: anId("tax") }]) {
         const place = placeWithStore()
@@ -240,7 +240,7 @@ describe("a ticket", () => {
     }),
   )
 
-  it.effect("that was asked for and not given is told; one that nobody asked for is not kept", () =>
+  it.effect("that was requested and not issued is reported; one that was not requested is not kept", () =>
     Effect.gen(function* () {
       const place = placeWithStore()
       const end = yield* run(place, { script: { ...good, start: () => accepted("c-1-1") } })
@@ -251,7 +251,7 @@ describe("a ticket", () => {
     }),
   )
 
-  it.effect("is looked for by reading alone: HEAD cannot show the login", () =>
+  it.effect("depends on reads: HEAD cannot show the login", () =>
     Effect.gen(function* () {
       const place = placeWithStore()
       const script: Script = {
@@ -274,7 +274,7 @@ describe("a crash", () => {
       return yield* run(place, { script })
     })
 
-  it.effect("at any moment costs at most the token, and the ticket is asked for at most twice", () =>
+  it.effect("at any moment costs at most the token, and the ticket is sent at most twice", () =>
     Effect.gen(function* () {
       const ends = new Map<string, number>()
       for (let killAfter = 50; killAfter < 12_000; killAfter += 100) {
@@ -355,7 +355,7 @@ describe("a token", () => {
   const rejectedLogins = ({ facts }: NightEnd) =>
     facts.flatMap((fact) => (fact._tag === "CredentialRejected" ? [fact.fingerprint] : []))
 
-  it.effect("logs in, is named in the start's intent, and stays for the next night", () =>
+  it.effect("logs in, is named in the start's intent, and stays for the next run", () =>
     Effect.gen(function* () {
       const calls: Array<StartCall> = []
       const { end, token, verdict } = yield* after({
@@ -392,7 +392,7 @@ describe("a token", () => {
       }),
   )
 
-  it.effect("stays after an end that is not its fault", () =>
+  it.effect("stays after an end that has another cause", () =>
     Effect.gen(function* () {
       for (const closed of [
         closedWith("CONFIGURATION_ERROR", "T10N_FORBIDDEN"),
@@ -403,7 +403,7 @@ describe("a token", () => {
     }),
   )
 
-  it.effect("that the start refuses is dropped; where the answer is not defined its key stays", () =>
+  it.effect("that the start refuses is dropped; if the answer is undefined, its key stays", () =>
     Effect.gen(function* () {
       const broken = yield* after({ start: () => refused(400, "T10N_REJECTED") })
       expect([broken.token, broken.verdict]).toEqual([
@@ -439,7 +439,7 @@ describe("a token", () => {
     }),
   )
 
-  it.effect("is dropped by the next process when the one before died right after the end was a fact", () =>
+  it.effect("is dropped by the next process if the previous one died right after recording the end", () =>
     Effect.gen(function* () {
       const place = yield* withStored()
       const about = { run_id, task_id: idOf("c-1"), attempt: 1 }
@@ -470,7 +470,7 @@ describe("a token", () => {
     }),
   )
 
-  it.effect("is dropped though the process died between the end of its run and its verdict", () =>
+  it.effect("is dropped even if the process died between the end of its run and its verdict", () =>
     Effect.gen(function* () {
       const reason = closedWith("AUTH_ERROR", "BLOCKED_USER", "BLOCKED_USER")
       const outcomes = new Set<string>()

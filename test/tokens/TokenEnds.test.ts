@@ -11,7 +11,7 @@ const ended = (status_code: string, status_reason: string, authentication_status
 const locked = { reason: "LOCKED", keepKey: false }
 
 describe("a stored token", () => {
-  it("ends with a run that says it is broken, or whose login was refused, and with no other", () => {
+  it("is dropped after a run that says it is invalid, or whose login was refused, and after no other", () => {
     expect([
       ended("REJECTED", "T10N_REJECTED"),
       ended("REJECTED", "T10N_EXCEPTION"),
@@ -33,7 +33,7 @@ describe("a stored token", () => {
     ])
   })
 
-  it("ends with a start that says so; what may be about something else leaves its key", () => {
+  it("is dropped after a start that says so; an answer that may be about something else leaves its key", () => {
     expect(
       ["T10N_REJECTED", "T10N_EXCEPTION", "TOKEN_UNKNOWN", "T10N_FORBIDDEN"].map(tokenEndOfRefusal),
     ).toEqual([

@@ -121,18 +121,18 @@ describe("a job that asks for tokenized access", () => {
     expect(outcomeOf(decide(tokens, asked))).toBe(expected)
   })
 
-  it("needs its parameters no more once it has a token", () => {
+  it("no longer needs its parameters once it has a token", () => {
     expect(outcomeOf(decide([stored()], asked, unresolved))).toBe("token t-1")
     expect(outcomeOf(decide([], asked, unresolved))).toBe("failed SECRET_UNAVAILABLE engineer")
   })
 
-  it("is settled where no store is open, and uses no token where it does not ask", () => {
+  it("is settled if no store is open, and uses no token if it does not ask for one", () => {
     const closed = planOn(assignment(asked), login(values), known(), grounds())
     expect(outcomeOf(closed)).toBe("failed TOKENS_UNAVAILABLE engineer")
     expect(outcomeOf(decide([stored()], { login: wanting(false) }))).toBe("parameters")
   })
 
-  it("is decided again when its engine is seen, and then no more", () => {
+  it("is decided again when its engine is seen, and only then", () => {
     const given = grounds({ tokens: makeShelf([stored({ fingerprint: branchFingerprint })], service, now) })
     const unseen = planOn(
       assignment(asked),
@@ -205,18 +205,18 @@ describe("the features of a token", () => {
   const outside =
     "yearly_individual_tax is outside the token's features and is not asked for; a new token could include it"
 
-  it("narrow what the job asks for, which a warning says", () => {
+  it("narrow what the job requests, with a warning", () => {
     expect(narrowed(["accounts_read"], "accounts_read", "yearly_individual_tax")).toEqual([
       ["accounts_read"],
       [outside],
     ])
   })
 
-  it("are asked for by name where the job leaves the choice to the engine", () => {
+  it("are requested by name if the job leaves the choice to the engine", () => {
     expect(narrowed(["accounts_read"])).toEqual([["accounts_read"], []])
   })
 
-  it("that leave nothing to ask for settle the task before any start", () => {
+  it("that leave nothing to request settle the task before any start", () => {
     expect(narrowed(["accounts_read"], "yearly_individual_tax")).toBe("failed TOKEN_FEATURES engineer")
   })
 })
@@ -253,7 +253,7 @@ describe("promise 4 with tokens", () => {
     expect(outcomeOf(decision)).toBe("failed BLOCKED_USER customer")
   })
 
-  it("a token of unknown login stands for the parameters that it is used instead of", () => {
+  it("a token of unknown login counts as the parameters that it replaces", () => {
     const unknown = stored({ fingerprint: undefined })
     const decision = decide([unknown], { login: wanting(true) })
     expect(outcomeOf(decision)).toBe("token t-1")
@@ -264,7 +264,7 @@ describe("promise 4 with tokens", () => {
     expect(outcomeOf(refused)).toBe("failed BLOCKED_USER customer")
   })
 
-  it("a token of unknown login that a job names has a fingerprint of its own", () => {
+  it("a token of unknown login that a job names has its own fingerprint", () => {
     const decision = decide(
       [stored({ name: "mine", fingerprint: undefined })],
       { login: named("mine") },
@@ -304,27 +304,27 @@ describe("a plan with tokens", () => {
     return [expiring.length, expired.length, warnings.map(({ message }) => message)]
   }
 
-  it("warns from 14 days before the end, and not before", () => {
+  it("warns from 14 days before a token expires, and not before", () => {
     expect(told(stored({ expires_at: now + 14 * day + 1 }))).toEqual([0, 0, []])
     expect(told(stored({ expires_at: now + 14 * day }))).toEqual([
       1,
       0,
-      ["its stored token ends 2026-12-05, in 14 days"],
+      ["its stored token expires on 2026-12-05, in 14 days"],
     ])
     expect(told(stored({ expires_at: now + 1 }))).toEqual([
       1,
       0,
-      ["its stored token ends 2026-11-21, in 0 days"],
+      ["its stored token expires on 2026-11-21, in 0 days"],
     ])
   })
 
-  it("names tokens whose time is over, once", () => {
+  it("names expired tokens, once", () => {
     expect(told(stored({ expires_at: now }))).toEqual([0, 1, []])
     const over = { reason: "EXPIRED", at: 1 }
     expect(told(stored({ expires_at: now, dropped: over, hasKey: false }))).toEqual([0, 0, []])
   })
 
-  it("knows the lifetime of section 8: 90 days from the exchange", () => {
+  it("uses the lifetime of section 8: 90 days from the exchange", () => {
     expect(tokenLifetimeMs).toBe(90 * day)
   })
 })

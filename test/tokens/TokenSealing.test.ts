@@ -35,7 +35,7 @@ describe("a sealed value", () => {
 })
 
 describe("a key", () => {
-  it("is 32 bytes in hexadecimal or base64, and nothing that a decoder would bend to them", () => {
+  it("is 32 bytes in hexadecimal or base64, and nothing that a decoder would coerce", () => {
     const read = (text: string) => readKey(Redacted.make(text))
     const bytes = Buffer.alloc(32, 0xfb)
     for (const text of [
@@ -58,7 +58,7 @@ describe("a key", () => {
       expect(read(text)).toBeUndefined()
     expect(malformedKey).toBe(
       "the key of the token store is not 32 bytes in hexadecimal or base64; " +
-        "`openssl rand -base64 32` makes one: keep it where `tokens.key` points",
+        "`openssl rand -base64 32` generates one: keep it where `tokens.key` points",
     )
   })
 })

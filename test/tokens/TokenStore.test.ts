@@ -68,7 +68,7 @@ const refusal = <A>(work: Effect.Effect<A, TokenStoreRefused | LedgerFailed>) =>
   Effect.map(Effect.flip(work), ({ _tag, message }) => [_tag, message])
 
 describe("the token store", () => {
-  it.effect("keeps a token over processes, its key only for who has the store's key", () =>
+  it.effect("keeps a token across processes, its key only for holders of the store's key", () =>
     Effect.gen(function* () {
       const path = newFile()
       yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), undefined))
@@ -81,7 +81,7 @@ describe("the token store", () => {
     }),
   )
 
-  it.effect("tells a wrong key at once, and takes what is no key for none", () =>
+  it.effect("reports a wrong key at once, and refuses what is not a key", () =>
     Effect.gen(function* () {
       const path = newFile()
       yield* within(path, (store) => store.tokens)
@@ -113,7 +113,7 @@ describe("the token store", () => {
   })
 
   it.effect(
-    "[auth-rule 5] holds neither key nor ticket in clear, in any spelling; dropped bytes are gone",
+    "[auth-rule 5] contains neither key nor ticket in clear text, in any spelling; dropped bytes are gone",
     () =>
       Effect.gen(function* () {
         const path = newFile()
@@ -185,7 +185,7 @@ describe("the token store", () => {
     }),
   )
 
-  it.effect("is refused when it is damaged, and left as it is", () =>
+  it.effect("is refused when it is damaged, and not changed", () =>
     Effect.gen(function* () {
       const path = newFile()
       writeFileSync(path, "no database at all, but long enough to be taken for one".repeat(100))
@@ -196,7 +196,7 @@ describe("the token store", () => {
     }),
   )
 
-  it.effect("holds the old content whole after a crash in the middle of a write", () =>
+  it.effect("has all of its old content after a crash in the middle of a write", () =>
     Effect.gen(function* () {
       const path = newFile()
       yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), undefined))
@@ -218,7 +218,7 @@ describe("the token store", () => {
 })
 
 describe("the entries", () => {
-  it.effect("of another service are listed, and never given", () =>
+  it.effect("of another service are listed, but never used", () =>
     Effect.gen(function* () {
       const path = newFile()
       yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), undefined))
@@ -237,7 +237,7 @@ describe("the entries", () => {
     }),
   )
 
-  it.effect("of tickets count their exchanges, and go with the token that they bring", () =>
+  it.effect("of tickets count their exchanges, and are removed when their token is stored", () =>
     Effect.gen(function* () {
       const path = newFile()
       yield* within(path, (store) => store.keepTicket(ticket, Redacted.make(ticketValue)))
@@ -252,7 +252,7 @@ describe("the entries", () => {
     }),
   )
 
-  it.effect("of tickets that nobody came back for are forgotten after a week", () =>
+  it.effect("of unused tickets are deleted after a week", () =>
     Effect.gen(function* () {
       const path = newFile()
       yield* within(path, (store) => store.keepTicket(ticket, Redacted.make(ticketValue)))
@@ -263,7 +263,7 @@ describe("the entries", () => {
     }),
   )
 
-  it.effect("that are dropped keep their reason and lose their key, unless there is a doubt", () =>
+  it.effect("that are dropped keep their reason and lose their key, unless in doubt", () =>
     Effect.gen(function* () {
       const path = newFile()
       yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), undefined))
@@ -284,7 +284,7 @@ describe("the entries", () => {
     }),
   )
 
-  it("are sealed under a salt of their own in every store, so that one key opens no other store's file [promise 12 salt]", () => {
+  it("are encrypted under a different salt in every store, so that one key opens no other store's file [promise 12 salt]", () => {
     const salts = [newFile(), newFile(), newFile()].map((path) => {
       Effect.runSync(Effect.scoped(within(path, () => Effect.void)))
       const database = new DatabaseSync(path, { readOnly: true })
@@ -303,7 +303,7 @@ describe("the entries", () => {
   })
 
   it.effect(
-    "are known as secrets from the moment at which the store is opened, and from when they come [promise 12 tickets]",
+    "are known as secrets as soon as the store is opened, and as soon as they arrive [promise 12 tickets]",
     () =>
       Effect.gen(function* () {
         const path = newFile()
@@ -320,7 +320,7 @@ describe("the entries", () => {
       }),
   )
 
-  it("sealed twice are never the same bytes", () => {
+  it("encrypted twice are never the same bytes", () => {
     const key = deriveKey(Buffer.alloc(32, 1), makeSalt())
     const value = Redacted.make(token_key)
     const [one, two] = [key.seal(value, "place"), key.seal(value, "place")]

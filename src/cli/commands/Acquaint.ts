@@ -1,7 +1,7 @@
 /**
  * `nightjar acquaint JOB`: day one at a real service. Runs one customer on one engine with every call
- * recorded, compares each answer with the contract, and writes the reading and the results sources that fit.
- * One login, one execution; nothing is deleted unless it is asked for and proved.
+ * recorded, compares each answer with the contract, and writes the reading and the results sources that
+ * fit. One login, one execution; nothing is deleted unless requested and proved.
  */
 import { join } from "node:path"
 import { Effect, Exit, Layer, Option } from "effect"
@@ -35,9 +35,9 @@ const flags = {
     Flag.withDescription("Folder for results sources (default: beside the calls)"),
     Flag.optional,
   ),
-  probeConflict: boolean("probe-conflict", "Send the start twice to see its 409 (may log in twice)"),
-  acceptUncounted: boolean("accept-uncounted", "Write sources that delete records nobody counted"),
-  remove: boolean("delete", "Delete the execution once all of it was read"),
+  probeConflict: boolean("probe-conflict", "Send the start twice to see the 409 (may log in twice)"),
+  acceptUncounted: boolean("accept-uncounted", "Write sources that allow deletion without a count"),
+  remove: boolean("delete", "Delete the execution once all of it has been read"),
   json: jsonFlag,
 }
 
@@ -62,13 +62,13 @@ export const acquaint = Command.make(
     yield* endWith(told)
   }),
 ).pipe(
-  Command.withShortDescription("Tries one customer at a real service, comparing each answer"),
+  Command.withShortDescription("Tries one customer at a real service and checks each answer"),
   Command.withDescription(
     "The first day at a real service: runs one customer on one engine, records\n" +
       "every call (shapes only: no values of records, no secrets), compares each\n" +
       "answer with the reference, and writes the reading and the results sources that\n" +
       "fit. It logs in once, starts one execution, asks for no ticket and deletes\n" +
-      "nothing unless --delete is given. Exit code 0: every answer fits, and a night\n" +
+      "nothing unless --delete is given. Exit code 0: every answer fits, and a run\n" +
       "with the written sources loses nothing; 3: something does not fit, or a person\n" +
       "has to act; 4: the execution did not end in time.",
   ),
@@ -114,7 +114,7 @@ const acquainted = Effect.fnUntraced(function* (input: {
   })
   const ran = yield* Effect.scoped(night).pipe(
     Effect.onInterrupt(() => note(toldWhole("acquaint-interrupted"))),
-    // A secret that is refused, or a wait that is cut off, is worth a look at the calls too.
+    // If the secret was refused or a wait was cut off, the recorded calls are useful too.
     Effect.onExit((exit) =>
       Exit.isFailure(exit) && recorder.calls.length > 0
         ? Effect.andThen(

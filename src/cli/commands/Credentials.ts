@@ -1,6 +1,6 @@
 /**
- * `nightjar credentials list|release`: logins that a source rejected and that are never sent again unchanged,
- * until they change or somebody who knows better releases them.
+ * `nightjar credentials list|release`: logins that a source rejected. They are not sent again until they
+ * change or somebody who knows better releases them.
  */
 import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
@@ -46,7 +46,7 @@ const list = Command.make(
 const fingerprintShown = 16
 const prefixMin = 6
 
-/** Fingerprints by their beginnings, as `list` shows them; undefined where one is ambiguous or unknown. */
+/** Fingerprints by their first characters, as `list` shows them; undefined if one is ambiguous or unknown. */
 export const resolveFingerprint = (given: string, known: ReadonlyArray<string>): string | undefined => {
   const found = known.filter((one) => one === given || (given.length >= prefixMin && one.startsWith(given)))
   return found.length === 1 ? found[0] : undefined
@@ -78,7 +78,7 @@ const release = Command.make(
     if (json) return yield* sayJson(released)
     yield* say(`${counted(released.length, "login")} released for the next run.`)
   }),
-).pipe(Command.withDescription("Releases rejected credentials: the next run sends them again"))
+).pipe(Command.withDescription("Releases rejected credentials, so the next run sends them again"))
 
 export const credentials = Command.make("credentials").pipe(
   Command.withDescription("Lists or releases credentials that a source rejected"),

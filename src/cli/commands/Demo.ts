@@ -1,7 +1,6 @@
 /**
- * `nightjar demo`: the demo night on the embedded service, and what to make of it. What a cron job would have
- * got as an exit code is explained; the command itself succeeds when the night ended as it was designed to
- * end.
+ * `nightjar demo`: the demo job on the embedded service, and what its result means. The exit code that a
+ * cron job would have got is explained; the command itself succeeds if the run ended as designed.
  */
 import { existsSync } from "node:fs"
 import { join } from "node:path"
@@ -20,7 +19,7 @@ import { Output, say, warn } from "../Output.ts"
 import { Settings } from "../Settings.ts"
 import { Wiring } from "../Wiring.ts"
 
-/** How the tasks of `jobs/demo.yaml` end, on every first run and every further one. */
+/** How the tasks of `jobs/demo.yaml` end, on the first run and on every later one. */
 const designed = { succeeded: 26, partial: 2, failed: 8, skipped: 2, unfinished: 1 } as const
 
 const exampleQuery = "SELECT who_acts, reason, count(*) AS tasks FROM tasks GROUP BY ALL ORDER BY ALL"
@@ -49,13 +48,13 @@ export const demo = Command.make(
     const folder = output === "output" ? "" : ` --output ${output}`
     const lines = [
       `A cron job would have ended with exit code ${exit_code}: ${exitMeaning[exit_code]}. ` +
-        "Here that is the task on the engine in maintenance; the other tasks need a customer or an engineer.",
+        "Here, that is the task on the engine in maintenance; the others need a customer or an engineer.",
     ]
     const { invocation } = yield* Settings
     // Commands stay on one line, so that they can be copied.
     const commands = [
-      `Ask the tables: ${invocation} query${folder} "${exampleQuery}"`,
-      `Ask about a customer: ${invocation} explain${folder} c-024`,
+      `To query the tables: ${invocation} query${folder} "${exampleQuery}"`,
+      `To explain a customer's result: ${invocation} explain${folder} c-024`,
     ]
     yield* say(`\n${[...lines.map((line) => wrap(line, out.width, "", "  ")), ...commands].join("\n")}`)
     const asDesigned =
@@ -64,4 +63,4 @@ export const demo = Command.make(
     if (!asDesigned) yield* warn("demo-unexpected")
     yield* endWith(asDesigned ? exitCodes.ok : exit_code)
   }),
-).pipe(Command.withDescription("Runs the demo night and explains how it ended"))
+).pipe(Command.withDescription("Runs the demo job and explains how it ended"))

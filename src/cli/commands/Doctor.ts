@@ -1,5 +1,5 @@
 /**
- * `nightjar doctor [JOB…]`: looks at everything that a night rests on, before the night: machine, output
+ * `nightjar doctor [JOB…]`: checks everything that a run depends on, before the run: machine, output
  * folder, ledger, secrets, service. Starts nothing and sends no login.
  */
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs"
@@ -26,7 +26,7 @@ interface Check {
   readonly what: string
   readonly verdict: "ok" | "warning" | "failed"
   readonly says: string
-  /** Of what is not ok. */
+  /** Only for lines that are not ok. */
   readonly id?: MessageId
 }
 const ok = (what: string, says: string): Check => ({ what, verdict: "ok", says })
@@ -77,7 +77,7 @@ const folderChecks = (output: string): ReadonlyArray<Check> => {
   ]
 }
 
-/** Ledger, landing and tables, as `verify` looks at them. */
+/** Ledger, landing and tables, checked as by `verify`. */
 const contentChecks = Effect.fnUntraced(function* (output: string) {
   const lost = lostLedger(output)
   if (lost !== undefined) return [failed("ledger", "ledger-absent", { output, found: lost })]
@@ -139,7 +139,7 @@ const secretsCheck = Effect.fnUntraced(function* (job: Job) {
   return failed(what, "secrets-unavailable", { detail })
 })
 
-/** The key opens the store, and which of its tokens end soon. */
+/** Whether the key opens the store, and which of its tokens expire soon. */
 const tokensCheck = Effect.fnUntraced(function* (job: Job, output: string) {
   if (job.tokens_key === undefined) return []
   const what = `${job.path}: token store`
@@ -184,7 +184,7 @@ export const doctor = Command.make(
   "doctor",
   {
     jobs: Argument.String("JOB").pipe(
-      Argument.withDescription("Job files whose secrets and services are checked"),
+      Argument.withDescription("Job files whose secrets and services to check"),
       Argument.variadic(),
     ),
     json: jsonFlag,

@@ -1,6 +1,6 @@
 /**
  * `nightjar engines list|show REF`: the service's catalogue and an engine's form. The service is that of a
- * job, or the one that flags and NIGHTJAR_* settings name.
+ * job, or the one that flags and NIGHTJAR_* variables name.
  */
 import { Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"

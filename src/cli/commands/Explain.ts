@@ -1,6 +1,7 @@
 /**
- * `nightjar explain ID`: everything the ledger knows about one task, customer, execution or session, over all
- * runs, as a timeline. Of the name of a reason: its row of the table of ends.
+ * `nightjar explain ID`: everything the ledger knows about one task, customer, execution or session, over
+ * all runs, as a timeline. For a reason, it prints its row of the table of ends; for the id of a message,
+ * the catalogue's entry.
  */
 import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
@@ -40,7 +41,7 @@ export const explain = Command.make(
   Effect.fn("Explain.handle")(function* ({ id, json }) {
     if (isMessageId(id)) return yield* explainMessage(id, json)
     const end = knownEnd(id)
-    // A reason needs no run to be explained.
+    // A reason can be explained without any run.
     const found = end === undefined || (yield* hasLedger) ? yield* withLedger(gather(id)) : []
     if (found.length === 0 && end !== undefined) return yield* tellEnd(id, end, json)
     if (found.length === 0) return yield* refuse("id-unknown")
@@ -77,11 +78,11 @@ export const explain = Command.make(
     }
   }),
 ).pipe(
-  Command.withDescription("Explains any id, and any reason or message"),
+  Command.withDescription("Explains any id, reason or message"),
   Command.withExamples([
     { command: "nightjar explain c-024", description: "One customer over all runs" },
     { command: "nightjar explain BLOCKED_USER", description: "What a reason means" },
-    { command: "nightjar explain ledger-damaged", description: "The id in brackets behind a message" },
+    { command: "nightjar explain ledger-damaged", description: "The id in brackets at the end of a message" },
   ]),
 )
 

@@ -1,6 +1,6 @@
 /**
- * `nightjar init NAME`: writes a commented job file, and never over one that is there. The job is valid as it
- * stands but for what it cannot know: who the customers are.
+ * `nightjar init NAME`: writes a commented job file, but never over an existing one. The job is valid as
+ * written, except for what it cannot know: who the customers are.
  */
 import { mkdirSync } from "node:fs"
 import { Effect } from "effect"

@@ -1,6 +1,6 @@
 /**
- * `nightjar plan JOB…`: what `run` would start now, without starting anything: tasks, conflicts, what is
- * skipped and why, form errors, and how long it may take.
+ * `nightjar plan JOB…`: what `run` would start now, without starting anything: tasks, conflicts, which
+ * tasks are skipped and why, form errors, and the expected duration.
  */
 import { Clock, Duration, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
@@ -24,9 +24,9 @@ interface Preview {
   readonly how: "new" | "resume" | "nothing"
   readonly collect: ReadonlyArray<string>
   readonly plan: Plan
-  /** Tasks of the plan that are over in the run that would be taken up. */
+  /** Tasks of the plan that are already over in the run that would be resumed. */
   readonly over: ReadonlySet<string>
-  /** How the job's results sources differ from the built-in ones, a line each. */
+  /** How the job's results sources differ from the built-in ones, one line each. */
   readonly sources: ReadonlyArray<string>
 }
 
@@ -79,11 +79,11 @@ export const plan = Command.make(
   }),
 ).pipe(Command.withDescription("Shows what `run` would start, without starting anything"))
 
-/** The stored token that logs in; undefined where parameters do. */
+/** The stored token that logs in; undefined if parameters do. */
 const tokenName = ({ login }: Task["start"]): string | undefined =>
   login._tag === "Token" ? login.token.name : undefined
 
-/** Nothing of a login but its fingerprint, or the name of its token. */
+/** Only the fingerprint of a login, or the name of its token. */
 const previewJson = ({ job, how, collect, plan, over }: Preview) => ({
   job: job.name,
   run_id: plan.run_id,
@@ -118,7 +118,7 @@ const previewJson = ({ job, how, collect, plan, over }: Preview) => ({
 const headlines = {
   new: "would start",
   resume: "would be resumed",
-  nothing: "is finished: `run` would do nothing (`--new` forces a further run)",
+  nothing: "is finished: `run` would do nothing (`--new` starts another run)",
 } as const
 
 const renderPreview = ({ how, collect, plan, over, sources }: Preview, { width }: Style): string => {
@@ -154,7 +154,7 @@ const renderPreview = ({ how, collect, plan, over, sources }: Preview, { width }
     ),
     ...(sources.length === 0 ? [] : ["", "Results sources that differ from the built-in ones:"]),
     ...sources.map((difference) => wrap(`  ${difference}`, width, "", "    ")),
-    ...(plan.conflicts.length === 0 ? [] : ["", "Run one after the other:"]),
+    ...(plan.conflicts.length === 0 ? [] : ["", "Will run one after the other:"]),
     ...plan.conflicts.map(({ why, task_ids }) =>
       wrap(`  ${why.replaceAll("_", " ")}: ${task_ids.join(", ")}`, width, "", "    "),
     ),

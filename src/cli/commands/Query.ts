@@ -1,6 +1,6 @@
 /**
- * `nightjar query SQL`: SQL over the published tables, read only and closed to every other file. Text formats
- * stream; Arrow and Parquet are for programs and go into a file or a pipe.
+ * `nightjar query SQL`: SQL over the published tables, read-only and without access to any other file. Text
+ * formats are streamed; Arrow and Parquet are for programs and are written to a file or a pipe.
  */
 import { existsSync } from "node:fs"
 import { Effect, Stdio, Stream } from "effect"

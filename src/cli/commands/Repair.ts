@@ -1,7 +1,6 @@
 /**
- * `nightjar repair`: makes good what can be made good in the output folder, from what is landed and
- * published, and names what only a backup brings back. Nothing is asked of the service, and nothing is
- * deleted there.
+ * `nightjar repair`: repairs the output folder as far as possible from what is landed and published, and
+ * names what only a backup can restore. It makes no call to the service and deletes nothing there.
  */
 import { statSync } from "node:fs"
 import { Effect, Layer } from "effect"
@@ -17,7 +16,7 @@ import { closeLock, prepareOutput } from "../RunFolder.ts"
 import { toolVersion } from "../Version.ts"
 import { Wiring } from "../Wiring.ts"
 
-/** What is shared with the group stays so. */
+/** What is shared with the group stays shared. */
 const shareOf = (output: string) => ((statSync(output).mode & 0o050) === 0o050 ? "group" : "none")
 
 const repairs = Effect.fnUntraced(function* (output: string) {
@@ -54,4 +53,4 @@ export const repair = Command.make(
     }
     yield* endWith(left.length + problems.length === 0 ? exitCodes.ok : exitCodes.peopleMustAct)
   }),
-).pipe(Command.withDescription("Rebuilds missing or damaged tables from landing"))
+).pipe(Command.withDescription("Rebuilds missing or damaged tables from landed data"))

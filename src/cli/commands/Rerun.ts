@@ -1,6 +1,6 @@
 /**
- * `nightjar rerun [RUN]`: a further run of what did not succeed in an earlier one, with that one as its
- * parent. The job is loaded again from where the run found it, so that a corrected file counts.
+ * `nightjar rerun [RUN]`: runs again the tasks that did not succeed in an earlier run, with that run as the
+ * parent. The job is loaded again from its file, so that corrections apply.
  */
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
@@ -24,7 +24,7 @@ export interface Selection {
   readonly engines: ReadonlyArray<string>
 }
 
-/** Tasks of a run that did not succeed and fit the selection, flow sessions included: pure. */
+/** Tasks of a run that did not succeed and match the selection, flow sessions included: pure. */
 export const selectTasks = (run: RunState, selection: Selection): ReadonlyArray<TaskState> =>
   [...run.tasks.values()].filter((task) => {
     const { customer_id, engine_reference } = task.planned
@@ -81,7 +81,7 @@ export const rerun = Command.make(
     run: runArgument,
     failed: Flag.Boolean("failed").pipe(
       Flag.withoutNegation,
-      Flag.withDescription("Only tasks with the outcome failed"),
+      Flag.withDescription("Only tasks whose outcome is `failed`"),
       Flag.withDefault(false),
     ),
     only: several("only", "REASON", "Only tasks with this reason"),
@@ -90,7 +90,7 @@ export const rerun = Command.make(
     engines: several("engine", "REF", "Only this engine"),
     dryRun: Flag.Boolean("dry-run").pipe(
       Flag.withoutNegation,
-      Flag.withDescription("Show what would run again, and start nothing"),
+      Flag.withDescription("Show what would run again, without starting it"),
       Flag.withDefault(false),
     ),
     webhooks: webhooksFlag,
@@ -118,7 +118,7 @@ export const rerun = Command.make(
     yield* endWith(yield* runNights([job], options))
   }),
 ).pipe(
-  Command.withDescription("Runs again what did not succeed in a run"),
+  Command.withDescription("Runs again the tasks of a run that did not succeed"),
   Command.withExamples([
     { command: "nightjar rerun --dry-run", description: "What would run again" },
     { command: "nightjar rerun --only TIMEOUT", description: "Only what timed out" },

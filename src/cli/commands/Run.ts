@@ -1,6 +1,6 @@
 /**
- * `nightjar run JOB…`: plans, executes, lands, normalises, publishes, deletes. Takes up what an earlier call
- * left, does nothing on a finished night, and answers with the night's exit code.
+ * `nightjar run JOB…`: plans, executes, lands, normalises, publishes, deletes. Resumes an unfinished run,
+ * does nothing if the run is already finished, and returns the run's exit code.
  */
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
@@ -15,7 +15,7 @@ export const run = Command.make(
     jobs: jobArguments,
     further: Flag.Boolean("new").pipe(
       Flag.withoutNegation,
-      Flag.withDescription("Start a further run even if the last is unfinished"),
+      Flag.withDescription("Start another run even if the last one is unfinished"),
       Flag.withDefault(false),
     ),
     webhooks: webhooksFlag,
@@ -30,13 +30,13 @@ export const run = Command.make(
     yield* endWith(yield* runNights(loaded, options))
   }),
 ).pipe(
-  Command.withShortDescription("Runs one night of each job, or resumes an unfinished run"),
+  Command.withShortDescription("Runs each job once, or resumes its unfinished run"),
   Command.withDescription(
-    "Runs one night of each job: plan, execute, land, normalise, publish, delete.\n" +
+    "Runs each job once: plan, execute, land, normalise, publish, delete.\n" +
       "An unfinished run is resumed.",
   ),
   Command.withExamples([
-    { command: "nightjar run jobs/demo.yaml", description: "The demo night" },
+    { command: "nightjar run jobs/demo.yaml", description: "The demo job" },
     {
       command: "nightjar run jobs/demo.yaml --webhooks 0",
       description: "The same, with webhooks instead of frequent polling",

@@ -1,6 +1,6 @@
 /**
- * `nightjar runs`: all runs of the output folder, with their times and exit codes. Read only: a run that is
- * under way is not disturbed.
+ * `nightjar runs`: all runs of the output folder, with their times and exit codes. Read-only: it does not
+ * disturb a run in progress.
  */
 import { Effect } from "effect"
 import { Command } from "effect/cli"

@@ -1,6 +1,6 @@
 /**
  * `nightjar sandbox`: the embedded service as a server on this machine, for trying things out and for
- * programs that test against it. Prints one JSON line when it answers, then serves until it is stopped.
+ * programs that test against it. Prints one JSON line once it is ready, then serves until it is stopped.
  */
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
@@ -17,12 +17,12 @@ const words = behaviourWords.map(({ word, meaning }) => `  ${word.padEnd(16)}${m
 
 const helpWidth = 80
 
-/** Paragraphs are filled; other long lines are broken under the column in which their text begins. */
+/** Paragraphs are filled; other long lines wrap to the column where their text begins. */
 const fitted = (help: string): string =>
   help
     .replaceAll(/^\S.*(?:\n\S.*)*/gm, (paragraph) => wrap(paragraph.replaceAll("\n", " "), helpWidth))
     .replaceAll(/^ +\S.*/gm, (line) => {
-      const [lead = ""] = /^ +(?:\S+ {2,})?/.exec(line) ?? []
+      const [lead = ""] = /^ +(?:\S+(?: \S+){0,2} {2,})?/.exec(line) ?? []
       return line.length <= helpWidth ? line : wrap(line, helpWidth, "", " ".repeat(lead.length))
     })
 
@@ -42,7 +42,7 @@ export const sandbox = Command.make(
       Flag.withDefault("127.0.0.1"),
     ),
     seed: Flag.Int("seed").pipe(
-      Flag.withDescription("The same seed gives the same service"),
+      Flag.withDescription("The same seed gives the same data and behaviour"),
       Flag.filter(
         (seed) => seed >= 0,
         () => "a whole number from 0",
@@ -50,7 +50,7 @@ export const sandbox = Command.make(
       Flag.withDefault(1),
     ),
     speed: Flag.Finite("speed").pipe(
-      Flag.withDescription("Seconds of the service per second of this machine"),
+      Flag.withDescription("Seconds of service time per real second"),
       Flag.filter(
         (speed) => speed > 0,
         () => "a number above 0",
@@ -59,17 +59,17 @@ export const sandbox = Command.make(
     ),
     state: Flag.String("state").pipe(
       Flag.withMetavar("FILE"),
-      Flag.withDescription("Keeps executions over restarts; locks FILE.lock"),
+      Flag.withDescription("Keep executions across restarts; locks FILE.lock"),
       Flag.optional,
     ),
     faults: Flag.String("faults").pipe(
       Flag.withMetavar("FILE"),
-      Flag.withDescription("YAML file of faults to inject, described below"),
+      Flag.withDescription("YAML file of faults to inject, described above"),
       Flag.optional,
     ),
     reading: Flag.String("reading").pipe(
       Flag.withMetavar("FILE"),
-      Flag.withDescription("YAML file of readings, described below"),
+      Flag.withDescription("YAML file of readings, described above"),
       Flag.optional,
     ),
     ...webhookFlags,
@@ -96,7 +96,7 @@ export const sandbox = Command.make(
     "Serves the embedded service on this machine. Application secrets:\n" +
       "sandbox-app-1 and sandbox-app-3, which may tokenize, and sandbox-app-2, which\n" +
       "may not.\n" +
-      "`username` says what happens to an execution, in words joined by +:\n\n" +
+      "`username` decides what happens to an execution, with words joined by +:\n\n" +
       fitted(
         `${words}\n\nValues may be rsa:: or hybrid::, see GET {base_url}/sandbox/encryption-key.\n\n` +
           `${sessionHelp}\n\n${webhookHelp}\n\n${faultHelp}\n\n${readingHelp}`,

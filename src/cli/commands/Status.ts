@@ -1,6 +1,6 @@
 /**
- * `nightjar status [RUN]`: a run's tasks and its summary. Read only: a run that is under way is not
- * disturbed.
+ * `nightjar status [RUN]`: a run's tasks and its summary. Read-only, so that it does not disturb a run in
+ * progress.
  */
 import { Effect } from "effect"
 import { Command } from "effect/cli"

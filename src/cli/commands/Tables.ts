@@ -1,6 +1,6 @@
 /**
- * `nightjar tables [TABLE]`: the data dictionary, every published table and view with its columns, from where
- * the database's own comments come.
+ * `nightjar tables [TABLE]`: the data dictionary: every published table and view with its columns, from the
+ * same source as the database's comments.
  */
 import { Effect, Option } from "effect"
 import { Argument, Command } from "effect/cli"

@@ -1,7 +1,7 @@
 /**
- * `nightjar tokens list|exchange|revoke`: stored tokens (section 2.6), without their keys. A ticket is taken
+ * `nightjar tokens list|exchange|revoke`: stored tokens (section 2.6), without their keys. A ticket is read
  * from the environment, a file or stdin, never from the command line, which other users of the machine can
- * read. Exchange and revoke work under the folder's lock, as a night does.
+ * read. Exchange and revoke hold the folder's lock, as a run does.
  */
 import { existsSync } from "node:fs"
 import { Clock, Effect, Option } from "effect"
@@ -18,7 +18,7 @@ import { exchangeTicket, revokeToken } from "../TokenCalls.ts"
 
 const iso = (at: number): string => new Date(at).toISOString()
 
-/** What is known of a token without its key; `days_left` counts whole days. */
+/** What is known about a token without its key; `days_left` counts whole days. */
 const describeToken = (token: StoredToken, now: number, warningMs: number) => {
   const left = token.expires_at - now
   const status =
@@ -27,7 +27,7 @@ const describeToken = (token: StoredToken, now: number, warningMs: number) => {
       : left <= 0
         ? "expired"
         : left <= warningMs
-          ? "ends soon"
+          ? "expires soon"
           : "active"
   return {
     name: token.name,
@@ -43,7 +43,7 @@ const describeToken = (token: StoredToken, now: number, warningMs: number) => {
   }
 }
 
-/** Every token of the output folder; none where there is no store. */
+/** All tokens of the output folder; none if there is no store. */
 const storedTokens = Effect.fnUntraced(function* (output: string) {
   const path = `${output}/tokens.sqlite`
   if (!existsSync(path)) return []
@@ -73,7 +73,7 @@ const list = Command.make(
       row.status,
     ])
     yield* say(table(header, cells, { width: out.width }))
-    const ending = rows.filter(({ status }) => status === "ends soon")
+    const ending = rows.filter(({ status }) => status === "expires soon")
     const [first] = ending.map(({ expires_at }) => expires_at.slice(0, 10)).toSorted()
     if (first !== undefined)
       yield* warn("tokens-expiring", { tokens: counted(ending.length, "stored token"), day: first })

@@ -1,6 +1,6 @@
 /**
- * `nightjar validate JOB…`: checks job files without a network; every error with its file, line and column,
- * all of them at once.
+ * `nightjar validate JOB…`: checks job files offline; reports every error with its file, line and column,
+ * all at once.
  */
 import { Effect } from "effect"
 import { Command } from "effect/cli"

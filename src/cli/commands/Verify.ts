@@ -1,6 +1,6 @@
 /**
- * `nightjar verify`: proves that files, ledger and tables agree, and names what does not. Changes nothing, so
- * that it may run at any time.
+ * `nightjar verify`: checks that files, ledger and tables agree, and names what does not. Changes nothing,
+ * so it may run at any time.
  */
 import { Effect } from "effect"
 import { Command } from "effect/cli"

@@ -1,7 +1,7 @@
 /**
- * The admin page as one HTML text: no script, nothing from elsewhere, readable at the width of a telephone.
- * Whatever a caller sent is hostile text: it is escaped, and isolated so that it cannot turn its neighbours
- * around.
+ * The admin page as one HTML text: no script, no external resources, readable on a phone. Anything that a
+ * caller sent is hostile text: it is escaped, and isolated so that it cannot change the direction of the
+ * text around it.
  */
 import { adminStyle } from "./AdminStyle.ts"
 import type { AdminView, ExecutionRow } from "./AdminView.ts"
@@ -25,7 +25,7 @@ const text = (value: unknown): Html =>
   raw(value === null || value === undefined || value === "" ? "–" : `<bdi>${escape(String(value))}</bdi>`)
 const code = (value: unknown): Html =>
   raw(value === null || value === undefined || value === "" ? "–" : `<code>${text(value).html}</code>`)
-/** To the second; the whole of it when pointed at. */
+/** To the second; in full as a tooltip. */
 const moment = (value: string | null): Html => {
   if (value === null) return text(value)
   const whole = escape(value)
@@ -49,7 +49,7 @@ const table = <Row>(rows: ReadonlyArray<Row>, columns: Columns<Row>): string => 
   return `<table><thead><tr>${head}</tr></thead><tbody>${body.join("\n")}</tbody></table>`
 }
 
-/** A section is there when something is in it; it says so when it shows only the newest. */
+/** A section appears if there is something in it; it says so if it shows only the newest entries. */
 const section = <Row>(
   title: string,
   { total, rows }: { readonly total: number; readonly rows: ReadonlyArray<Row> },

@@ -1,6 +1,6 @@
 /**
- * How the admin page looks: plain, dense, in the reader's own light or dark; below 720 pixels each row of a
- * table is a card that names its cells.
+ * The style of the admin page: plain, dense, in the reader's own light or dark mode; below 720 pixels each
+ * row of a table becomes a card with labelled cells.
  */
 export const adminStyle = `
 :root { color-scheme: light dark;

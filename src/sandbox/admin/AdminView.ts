@@ -1,6 +1,6 @@
 /**
- * What the admin page shows, as plain data: the truth at one moment, narrowed and cut to a length, newest
- * first. No login parameter, no secret and no keyed hash of one is in it.
+ * What the admin page shows, as plain data: the truth at one moment, filtered and limited, newest first. It
+ * contains no login parameter, no secret and no keyed hash of one.
  */
 import type { FlowSession } from "../state/FlowSession.ts"
 import { flowMomentOf } from "../state/FlowTimeline.ts"
@@ -81,7 +81,7 @@ const sessionRow = (at: number) => (session: FlowSession) => {
   }
 }
 
-/** What follows the host of a target may be a secret of the receiver's. */
+/** The part after the host of a target may be one of the receiver's secrets. */
 const targetOf = (url: string): string => (URL.canParse(url) ? new URL(url).origin : "")
 
 const hooksView = (state: SandboxState, filter: AdminFilter) => {
@@ -144,7 +144,7 @@ const faultsView = ({ faults }: Truth, { limit, customer }: AdminFilter) => {
   }
 }
 
-/** The truth as observers ask for it. */
+/** The truth as observers request it. */
 export const adminView = (state: SandboxState, truth: Truth, at: number, filter: AdminFilter) => {
   const asked = isAsked(filter)
   const executions = truth.executions.filter(asked)

@@ -1,7 +1,7 @@
 /**
- * What an execution had retrieved and what of it was ever answered, by sub-family, for the observer: from the
- * service's own plan and from what its final answers carried, never from what it showed as
- * `products_count`.
+ * What an execution had retrieved and which of it was ever answered, by sub-family, for the observer: from
+ * the service's own plan and from the content of its final answers, never from the `products_count` that it
+ * showed.
  */
 import { countProducts } from "../executions/PlanResults.ts"
 import { retrievedAt } from "../executions/Progress.ts"
@@ -11,7 +11,7 @@ import type { Execution } from "../state/SandboxState.ts"
 /** Numbers of records by sub-family. */
 export type FamilyCounts = Readonly<Record<string, number>>
 
-/** What it has by the time that it closes, or had when it was deleted; undefined: it never closes. */
+/** What it has when it closes, or had when it was deleted; undefined if it never closes. */
 export const retrievedBy = (execution: Execution): FamilyCounts | undefined => {
   const at = execution.deletedAt ?? closesAt(execution)
   if (!Number.isFinite(at)) return undefined
@@ -25,7 +25,7 @@ export const retrievedBy = (execution: Execution): FamilyCounts | undefined => {
   return counted
 }
 
-/** Of each family the most that one source's newest final answer carried. */
+/** For each family, the most that one source's newest final answer carried. */
 export const deliveredBy = ({ delivered }: Execution): FamilyCounts => {
   const most: Record<string, number> = {}
   for (const counts of delivered.values())
@@ -33,6 +33,6 @@ export const deliveredBy = ({ delivered }: Execution): FamilyCounts => {
   return most
 }
 
-/** Families of which no single source carried every record. */
+/** Families for which no single source carried every record. */
 export const undelivered = (retrieved: FamilyCounts, delivered: FamilyCounts): ReadonlyArray<string> =>
   Object.keys(retrieved).filter((family) => (delivered[family] ?? 0) < (retrieved[family] ?? 0))

@@ -1,6 +1,6 @@
 /**
  * Whom an id belongs to: the customer and engine of an execution, a session or a token, whoever asks. For
- * observers and faults only; the service's own answers never look past the caller's application.
+ * observers and faults only; the service's own answers are limited to the caller's application.
  */
 import type { SandboxState } from "../state/SandboxState.ts"
 

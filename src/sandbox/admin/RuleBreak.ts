@@ -1,6 +1,6 @@
 /**
- * The rules of the service that a caller can break without being refused, and what an observer is told of
- * each time.
+ * The rules of the service that a caller can break without being refused, and what an observer learns each
+ * time.
  */
 
 export const rules = [
@@ -17,13 +17,13 @@ export interface RuleBreak {
   readonly at: number
   readonly rule: (typeof rules)[number]
   readonly application: string
-  /** Whatever the rule is about: an execution, a session of its own, or only the application. */
+  /** What the rule is about: an execution, a flow session, or only the application. */
   readonly execution_id?: string
   readonly session_id?: string
   readonly customer_id?: string
   readonly engine_reference?: string
-  /** Of a repeated login: whether the refusal had been read by then. Repeating unread is no fault. */
+  /** For a repeated login: whether the refusal had been read. Repeating an unread one is no fault. */
   readonly answer_read?: boolean
-  /** Of what was deleted unread: the sub-families that no final answer carried in full. */
+  /** For an execution that was deleted unread: the sub-families that no final answer carried in full. */
   readonly families?: ReadonlyArray<string>
 }

@@ -1,7 +1,7 @@
 /**
  * What really happened at the embedded service, for the observers of tests: every start, every execution
  * with its life, and every rule that the caller broke. Plain data, derived from the state; the service
- * itself never looks at it.
+ * itself never uses it.
  */
 import type { CallWatch } from "../core/CallWatch.ts"
 import { deliveredBy, retrievedBy, undelivered } from "./Delivered.ts"
@@ -30,7 +30,7 @@ export interface StartRequestSeen {
   readonly outcome: "accepted" | StartRefused["outcome"]
   /** The new execution, or the one in flight that refused it. */
   readonly execution_id?: string
-  /** Of a start with a token that the application has. */
+  /** For a start with a token that the application has. */
   readonly token_id?: string
 }
 
@@ -44,23 +44,23 @@ export interface ExecutionSeen {
   /** Somebody else's run. */
   readonly foreign: boolean
   readonly started_at: number
-  /** Infinite while nothing will close it. */
+  /** Infinite as long as nothing will close it. */
   readonly closes_at: number
   readonly phases: ReadonlyArray<Phase>
-  /** When the source judged the login, and what it said; undefined when it never did. */
+  /** When the source judged the login, and what it said; undefined if it never did. */
   readonly login?: { readonly at: number; readonly verdict: AuthenticationStatus }
   readonly login_key: string
   /** The token that started it. */
   readonly token_id?: string
   readonly final_state_read_at?: number
-  /** Since the service began; reads leave no event. */
+  /** Since the service began; reads create no event. */
   readonly state_reads?: StateReadsSeen
   readonly results_reads: ReadonlyArray<ResultsReading>
   /** Reads of its results that found the session locked (504). */
   readonly results_locked_at: ReadonlyArray<number>
   /**
-   * Records by sub-family that it has by the time that it closes, or had when it was deleted: the service's
-   * own count, whatever `products_count` showed. Absent while nothing will close it.
+   * Records by sub-family that it has when it closes, or had when it was deleted: the service's own count,
+   * whatever `products_count` showed. Absent as long as nothing will close it.
    */
   readonly retrieved?: FamilyCounts
   /** Records by sub-family, the most that one source's newest final answer carried. */
@@ -74,7 +74,7 @@ export interface Truth extends WatchSeen {
   readonly starts: ReadonlyArray<StartRequestSeen>
   readonly executions: ReadonlyArray<ExecutionSeen>
   readonly ruleBreaks: ReadonlyArray<RuleBreak>
-  /** Flow sessions of their own, in the order in which they came to be known. */
+  /** Flow sessions without an execution, in the order in which they became known. */
   readonly sessions: ReadonlyArray<SessionSeen>
   /** In the order of their exchanges. */
   readonly tokens: ReadonlyArray<TokenSeen>
@@ -138,7 +138,7 @@ const startsSeen = (state: SandboxState): ReadonlyArray<StartRequestSeen> => {
   return [...accepted, ...refused].sort((a, b) => a.at - b.at)
 }
 
-/** Of the logins with one key: when the first refusal was given, and where in the sequence one was read. */
+/** For the logins with one key: when the first refusal was given, and where in the sequence one was read. */
 interface Refusals {
   readonly at: number
   readonly readSequence: number
@@ -150,7 +150,7 @@ const refusalOf = (execution: Execution): Refusals | undefined => {
   return { at: login.at, readSequence: execution.finalStateReadSequence ?? Number.POSITIVE_INFINITY }
 }
 
-/** A refused login that came back unchanged: institutions lock accounts over it (section 6.1). */
+/** A refused login that was sent again unchanged: institutions lock accounts because of it (section 6.1). */
 const repeatedLogins = (executions: ReadonlyArray<Execution>): ReadonlyArray<RuleBreak> => {
   const refusals = new Map<string, Refusals>()
   return executions.flatMap((execution) => {
@@ -177,7 +177,7 @@ const breakOf = (seen: ExecutionSeen, rule: RuleBreak["rule"], at: number): Rule
   engine_reference: seen.engine_reference,
 })
 
-/** Told of whoever deletes, whether they wanted the records or not: the observer knows no jobs. */
+/** Reported for every deletion, whether the caller wanted the records or not: the observer knows no jobs. */
 const unreadOf = (seen: ExecutionSeen): ReadonlyArray<RuleBreak> => {
   const { deleted_at, retrieved = {}, delivered } = seen
   const families = undelivered(retrieved, delivered)

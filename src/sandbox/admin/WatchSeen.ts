@@ -1,6 +1,6 @@
 /**
- * What the watched calls show an observer: how often states were read, who polled too fast or the catalogue
- * in a loop, which faults happened. Plain data without a parameter, a secret or a body.
+ * What the counted calls show an observer: how often states were read, who polled too fast or listed the
+ * catalogue in a loop, which faults happened. Plain data without a parameter, a secret or a body.
  */
 import type { CallWatch, FaultSeen, FaultWatch, StateReads } from "../core/CallWatch.ts"
 import { faultName } from "../faults/Faults.ts"
@@ -9,7 +9,7 @@ import type { RuleBreak } from "./RuleBreak.ts"
 
 export interface StateReadsSeen {
   readonly count: number
-  /** The shortest time between two of them, in milliseconds; absent after one. */
+  /** The shortest time between two of them, in milliseconds; absent after only one. */
   readonly shortest_ms?: number
   /** Reads less than a second after the one before. */
   readonly too_soon: number
@@ -22,12 +22,12 @@ export interface FaultsSeen {
     readonly on: ReadonlyArray<string>
     readonly count: number
   }>
-  /** The newest, oldest of them first. */
+  /** The newest ones, oldest first. */
   readonly recent: ReadonlyArray<FaultSeen>
 }
 
 export interface WatchSeen {
-  /** Absent where the service has no file of faults. */
+  /** Absent if the service has no file of faults. */
   readonly faults?: FaultsSeen
   /** Lists of engines since the service began. */
   readonly catalogueReads: ReadonlyArray<{ readonly application: string; readonly count: number }>
@@ -76,7 +76,7 @@ export const watchedBreaks = (state: SandboxState, watch: CallWatch): ReadonlyAr
   ...catalogueBreaks(watch),
 ]
 
-/** 4.10: sessions of their own that were read again within five seconds. */
+/** 4.10: flow sessions that were read again within five seconds. */
 export const flowBreaks = (state: SandboxState): ReadonlyArray<RuleBreak> =>
   [...state.flows.sessions.values()].flatMap(({ created, refusedAt }) =>
     refusedAt.map((at): RuleBreak => ({

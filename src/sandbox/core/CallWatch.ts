@@ -1,6 +1,6 @@
 /**
- * What calls leave no event and observers want to know all the same: how often an execution's state and the
- * catalogue were read, and which faults happened. Counted in memory only and cheaply, because these are the
+ * Calls that create no event but that observers want to know about: how often an execution's state and the
+ * catalogue were read, and which faults happened. Counted cheaply and only in memory, because these are the
  * most frequent calls; a restart forgets it.
  */
 import type { FaultTally, Call } from "../faults/FaultPlan.ts"
@@ -23,7 +23,7 @@ export interface StateReads {
   shortestMs: number
   /** Reads less than a second after the one before. */
   tooSoon: number
-  /** When they became too many. */
+  /** When there were too many. */
   brokenAt: number | undefined
 }
 
@@ -41,7 +41,7 @@ export interface FaultSeen {
   readonly customer_id?: string
 }
 
-/** The file of faults, what was counted of it, and the newest of those that happened. */
+/** The file of faults, what was counted for it, and the newest ones that happened. */
 export interface FaultWatch {
   readonly file: Faults
   readonly tally: FaultTally
@@ -63,7 +63,7 @@ export const newCallWatch = (seed: number, faults: Faults | undefined): CallWatc
   faults: faults === undefined ? undefined : { file: { seed, ...faults }, tally: emptyTally(), recent: [] },
 })
 
-/** Only of executions that there are: their number is what bounds the memory. */
+/** Only for existing executions: their number limits the memory. */
 export const noteStateRead = ({ stateReads }: CallWatch, execution_id: string, at: number): void => {
   const reads = stateReads.get(execution_id)
   if (reads === undefined) {

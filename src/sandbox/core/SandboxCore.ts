@@ -1,7 +1,7 @@
 /**
- * The one place where the embedded service's state changes: events go to the journal first, then into the
- * fold, then to whoever listens. A decision and its events are settled in one synchronous step, so that what
- * was decided upon is what changes.
+ * The only place where the embedded service's state changes: events go to the journal first, then into the
+ * fold, then to listeners. A decision and its events are settled in one synchronous step, so that the state
+ * that was decided on is the state that changes.
  */
 import type { CallWatch } from "./CallWatch.ts"
 import type { Journal } from "../state/Journal.ts"
@@ -10,10 +10,10 @@ import type { SandboxEvent } from "../state/SandboxEvent.ts"
 import { applyEvent } from "../state/SandboxState.ts"
 import type { SandboxState } from "../state/SandboxState.ts"
 
-/** Is told of new events once they are in the state; it must neither fail nor record events itself. */
+/** Receives new events once they are in the state; it must neither fail nor record events itself. */
 export type Listener = (events: ReadonlyArray<SandboxEvent>) => void
 
-/** What a call is answered with, and what it changes. */
+/** The answer to a call, and what it changes. */
 export interface Decision<Answer> {
   readonly answer: Answer
   readonly events: ReadonlyArray<SandboxEvent>
@@ -27,7 +27,7 @@ export interface SandboxCore {
   /** Values of wrong parameters, for the echo; never journaled, so a restart forgets them. */
   readonly inputs: Map<string, ReadonlyArray<unknown>>
   readonly listeners: Set<Listener>
-  /** What leaves no event: reads that were counted, faults that happened. */
+  /** What creates no event: reads that were counted, faults that happened. */
   readonly watch: CallWatch
 }
 

@@ -23,7 +23,7 @@ const invoicesOf = (
   return { recurrence, count, newest: newestOccurrence(recurrence, until) }
 }
 
-/** Newest first; more than the source issued in these days only where a behaviour word asks for more. */
+/** Newest first; more than the source issued in these days only if a behaviour word asks for more. */
 const invoice = (product: string, context: RecordContext): RecordBody => {
   const { seed, customer_id, engine_reference, position } = context
   const { recurrence, count, newest } = invoicesOf(product, context)
@@ -51,13 +51,13 @@ const jobsOf = ({ seed, customer_id, engine_reference, today }: DatesContext) =>
   return { recurrence, newest: newestOccurrence(recurrence, today) }
 }
 
-/** The job that went on at `from_date` counts too. */
+/** A job that was still held at `from_date` counts too. */
 const countJobs = (context: DatesContext): number => {
   const { recurrence, newest } = jobsOf(context)
   return newest - newestOccurrence(recurrence, context.settings.from_date ?? context.today) + 1
 }
 
-/** Nobody works longer than that; further records of one person repeat its jobs. */
+/** Nobody works longer than this; further records of one person repeat their jobs. */
 const jobsMax = 30
 
 const contributionBases = (from: string, to: string, monthly: number) => {

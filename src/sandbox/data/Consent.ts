@@ -1,6 +1,6 @@
 /**
  * The consent of a session (section 2.7): the documents that the widget shows, with the real SHA-256 of
- * their contents, and the audit trail of what the customer accepted. A session behind an execution has an
+ * their contents, and the audit trail of what the customer accepted. The session of an execution has an
  * invented customer who accepted everything shortly before.
  */
 import { sha256Hex } from "../../foundation/Sha256.ts"
@@ -31,7 +31,7 @@ const documentOf = (
   hash: sha256Hex(content),
 })
 
-/** Not shown; own choice: two documents, both to be accepted. */
+/** Not shown; own choice: two documents, both of which must be accepted. */
 export const consentDocuments: ReadonlyArray<ConsentDocument> = [
   documentOf(
     "terms-es",
@@ -55,7 +55,7 @@ export const defaultSignature = {
   signature_metadata: { channel: "widget" },
 }
 
-/** Of the session behind an execution. */
+/** For the session of an execution. */
 export const inventedConsent = (seed: number, { started }: Retrieval) => {
   const { customer_id, results, at } = started
   const draw = seeded("consent", seed, customer_id)
@@ -80,7 +80,7 @@ export const inventedConsent = (seed: number, { started }: Retrieval) => {
   }
 }
 
-/** Of a session of its own at one moment; undefined while the customer has accepted nothing. */
+/** For a flow session at one moment; undefined if the customer has accepted nothing yet. */
 export const givenConsent = (session: FlowSession, at: number) => {
   const given = session.phases.find(({ move }) => move === "consented")
   if (given === undefined || !flowMomentOf(session.phases, at).consented) return undefined

@@ -1,11 +1,11 @@
 /**
  * Official documents of a session (section 2.7): how many there are, their identifiers, and their bytes,
- * made when somebody downloads them. Equal identifiers give equal bytes.
+ * created when they are downloaded. Equal identifiers give equal bytes.
  */
 import type { Retrieval } from "../state/ResultsPlan.ts"
 import { fingerprint } from "../state/Seeded.ts"
 
-/** Features whose sources hand out a report beside their records. */
+/** Features whose sources provide a report besides their records. */
 const reporting: ReadonlySet<string> = new Set([
   "labor_check",
   "accounts_certificates",

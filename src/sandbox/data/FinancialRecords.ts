@@ -1,6 +1,6 @@
 /**
  * Records of banks and brokers. The reference does not show their shapes: these are this service's own,
- * marked as such in every record, plausible enough to exercise whoever reads families without a schema.
+ * marked as such in every record, plausible enough to exercise code that reads families without a schema.
  */
 import { cifOf, dateOf, personOf } from "./Person.ts"
 import { amountOf } from "./RecordFamily.ts"
@@ -9,7 +9,7 @@ import type { RecordBody, RecordContext, RecordFamily } from "./RecordFamily.ts"
 import { seeded } from "../state/Seeded.ts"
 import type { Draw } from "../state/Seeded.ts"
 
-/** An IBAN whose check digits are right (ISO 7064, modulo 97). */
+/** An IBAN with valid check digits (ISO 7064, modulo 97). */
 export const ibanOf = (draw: Draw): string => {
   const account = draw.digits(20)
   const check = 98n - (BigInt(`${account}142800`) % 97n)

@@ -1,7 +1,7 @@
 /**
- * Invented people and companies with numbers that check: DNI, NIE and CIF with their check letters, social
- * security numbers with their check digits. The same customer is the same person on every engine; nobody
- * real is meant.
+ * Invented people and companies with valid numbers: DNI, NIE and CIF with their check letters, social
+ * security numbers with their check digits. The same customer is the same person on every engine; no real
+ * person is meant.
  */
 import type { Draw } from "../state/Seeded.ts"
 import { seeded } from "../state/Seeded.ts"
@@ -87,7 +87,8 @@ export const nieOf = (draw: Draw): string => {
 }
 
 /**
- * Odd places doubled and their digits summed, even places as they are; companies A and B end with a digit.
+ * Odd positions doubled and their digits summed, even positions as they are; companies A and B end with a
+ * digit.
  */
 export const cifControl = (digits: string): number => {
   const sum = [...digits].reduce((total, digit, index) => {
@@ -102,7 +103,7 @@ export const cifOf = (draw: Draw): string => {
   return `${draw.pick(["A", "B"])}${digits}${cifControl(digits)}`
 }
 
-/** Province, number and their remainder by 97. */
+/** Province, number and their remainder modulo 97. */
 export const socialSecurityOf = (draw: Draw): string => {
   const province = String(draw.int(1, 50)).padStart(2, "0")
   const number = String(draw.int(10_000_000, 99_999_999))
@@ -187,7 +188,7 @@ const inColombia = (person: Person, draw: Draw): Person => {
 
 /**
  * `variation` 0 is the customer; others are further people in the same results. `company`: the customer is
- * one, whatever the seed says.
+ * one, whatever the seed.
  */
 export const personOf = (seed: number, customer_id: string, variation = 0, company = false): Person => {
   const person = spaniardOf(seed, customer_id, variation, company)

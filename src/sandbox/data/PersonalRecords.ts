@@ -1,7 +1,7 @@
 /**
  * Records whose shape the reference shows (section 2.7): customer profiles, higher and secondary education.
- * Sources tell more or less: every optional field is there in some records and missing in others. Every
- * other family of this service has a shape of its own choice and says so.
+ * Sources give more or less detail: every optional field is present in some records and missing from
+ * others. The shape of every other family is this service's own and marked as such.
  */
 import { addressOf, dateOf, personOf } from "./Person.ts"
 import type { Address, Person } from "./Person.ts"
@@ -9,11 +9,11 @@ import type { RecordBody, RecordContext, RecordFamily } from "./RecordFamily.ts"
 import { seeded } from "../state/Seeded.ts"
 import type { Draw } from "../state/Seeded.ts"
 
-/** How much a source tells is drawn apart from what it tells: a field that is missing changes no other. */
+/** How much a source says is drawn separately from what it says: a missing field changes no other. */
 const shapeOf = ({ seed, customer_id, engine_reference, kind, position }: RecordContext): Draw =>
   seeded("record-shape", seed, customer_id, engine_reference, kind, position)
 
-/** Leaves out each optional field that the source does not tell. */
+/** Leaves out each optional field that the source does not give. */
 const told = (shape: Draw, chances: Readonly<Record<string, number>>, fields: RecordBody): RecordBody =>
   Object.fromEntries(
     Object.entries(fields).filter(([name]) => {
@@ -29,7 +29,7 @@ interface IdentificationNumber {
   readonly valid_until?: string
 }
 
-/** A number that is not well formed has lost its last character on the way. */
+/** A malformed number has lost its last character on the way. */
 const identified = (shape: Draw, { valid_until, ...number }: IdentificationNumber): RecordBody => {
   const validated = number.type !== "unknown" && !shape.chance(0.06)
   return told(
@@ -71,7 +71,7 @@ const addressChances = {
 } as const
 const tellAddress = (shape: Draw, address: Address): RecordBody => told(shape, addressChances, { ...address })
 
-/** What a source says that does not know whom it is about. */
+/** What a source says if it does not know whom it is about. */
 const unknownProfile = (person: Person, shape: Draw): RecordBody => ({
   type: "unknown",
   ...(shape.chance(0.5) ? { name: person.name } : {}),
@@ -109,7 +109,7 @@ const profile = (context: RecordContext): RecordBody => {
   const fields = {
     type: person.type,
     name: person.name,
-    // Empty for companies: absent from some sources, an empty text from others.
+    // Empty for companies: absent from some sources, an empty string from others.
     ...(isPerson || shape.chance(0.5) ? { name_extra: person.surnames } : {}),
     alias: person.name.split(" ")[0],
     identification_numbers: identificationNumbers(person, shape, year),

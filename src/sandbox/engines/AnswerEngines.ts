@@ -1,5 +1,5 @@
 /**
- * The catalogue's two calls (sections 4.8 and 4.9): filters in their own vocabulary, and one engine with
+ * The two calls of the catalogue (sections 4.8 and 4.9): filters with their own values, and one engine with
  * its forms.
  */
 import { Clock, Effect } from "effect"
@@ -18,12 +18,12 @@ export interface EngineFilter {
   readonly is_online?: string
 }
 
-/** How a boolean is spelled in a query is not shown; own choice: these, in any case of letters. */
+/** How a boolean is spelled in a query is not shown; own choice: these, in any letter case. */
 const booleans: Readonly<Record<string, boolean>> = { true: true, false: false, "1": true, "0": false }
 const readBoolean = (text: string): boolean | undefined =>
   Object.hasOwn(booleans, text.toLowerCase()) ? booleans[text.toLowerCase()] : undefined
 
-/** One item per value outside its vocabulary. A market is a country code. */
+/** One item per value that is not allowed. A market is a country code. */
 const rejectedValues = (filter: EngineFilter) => {
   const outside = (name: string, known: (value: string) => boolean, values: ReadonlyArray<string>) =>
     values.flatMap((value, index) =>
@@ -58,7 +58,7 @@ const offers = (engine: EngineDefinition, filter: EngineFilter): boolean => {
 
 const matches = (engine: EngineDefinition, filter: EngineFilter): boolean => {
   const { markets = [], main_category, is_online } = filter
-  // The list holds only what can run now, so nothing in it is ever offline.
+  // The list shows only what can run now, so nothing in it is ever offline.
   if (is_online !== undefined && readBoolean(is_online) === false) return false
   if (main_category !== undefined && engine.category !== main_category) return false
   return (
@@ -85,7 +85,7 @@ const notAReference = {
 
 const codes = new Set(engineDefinitions.map(({ reference }) => reference.split(":")[0]))
 
-/** 4.9: what is no reference at all answers 422, an unknown one 404, one that cannot be run now 503. */
+/** 4.9: a malformed reference answers 422, an unknown one 404, one that cannot run now 503. */
 export const showEngine = Effect.fnUntraced(function* ({ app_id }: Application, reference: string) {
   const now = yield* Clock.currentTimeMillis
   if (!isEngineReference(reference)) {

@@ -1,7 +1,7 @@
 /**
  * Judges input against an engine's form (section 2.3) the way the platform does: after the start was
- * accepted, with one validation item per wrong field. Items carry no values; those are kept apart, in
- * memory, for the echo.
+ * accepted, with one validation item per wrong field. Items contain no values; those are kept separately,
+ * in memory, for the echo.
  */
 import { Ajv } from "ajv"
 import type { ErrorObject, ValidateFunction } from "ajv"
@@ -15,7 +15,7 @@ export interface FormError {
   readonly type: string
 }
 
-/** A form's complaint and the value behind it, which never leaves memory but in the echo of an answer. */
+/** A form's complaint and the value behind it, which leaves memory only in the echo of an answer. */
 export interface FormFinding {
   readonly error: FormError
   readonly input: unknown
@@ -46,7 +46,7 @@ const locationOf = (error: ErrorObject): ReadonlyArray<string | number> => {
   return typeof missing === "string" ? [...path, missing] : path
 }
 
-/** Checks a flat object of values; an empty list means that the form has nothing to say against it. */
+/** Checks a flat object of values; an empty list means that it fits the form. */
 export const checkForm = (form: FormSchema, values: unknown): ReadonlyArray<FormFinding> => {
   const validate = validatorOf(form)
   if (validate(values)) return []

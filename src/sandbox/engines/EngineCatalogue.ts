@@ -1,7 +1,7 @@
 /**
- * The engines of the embedded service: the four that are always there by contract, and sources of every
- * main category whose forms and features differ as those of a real catalogue do. Between them they offer
- * every feature of 2.1.
+ * The engines of the embedded service: the four that the contract promises, and sources of every main
+ * category whose forms and features differ as in a real catalogue. Between them they offer every feature of
+ * 2.1.
  */
 import { defineEngine as define } from "./EngineDefinition.ts"
 import type { EngineDefinition } from "./EngineDefinition.ts"

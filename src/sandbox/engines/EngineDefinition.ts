@@ -1,5 +1,5 @@
 /**
- * What the embedded service knows of an engine (sections 2.2 and 2.3), and what is true of every engine
+ * What the embedded service knows about an engine (sections 2.2 and 2.3), with the defaults for engines
  * whose definition does not say otherwise.
  */
 import type { FormSchema } from "../../contract/Engine.ts"
@@ -23,21 +23,21 @@ export interface EngineDefinition {
   /** Whether its source answers at all. */
   readonly answering: boolean
   readonly window?: MaintenanceWindow
-  /** The applications that it is enabled for; absent: every one. */
+  /** The applications that it is enabled for; if absent, all. */
   readonly enabledFor?: ReadonlyArray<string>
   readonly category: (typeof mainCategories)[number]
   readonly subCategories: ReadonlyArray<string>
   readonly markets: ReadonlyArray<string>
   readonly languages: ReadonlyArray<string>
   readonly features: ReadonlyArray<Feature>
-  /** What runs when a start names no features. */
+  /** What runs if a start names no features. */
   readonly defaults: ReadonlyArray<Feature>
   readonly events: ReadonlyArray<(typeof engineEvents)[number]>
   readonly parameters: FormSchema
   readonly configurations: FormSchema
-  /** Forms of features that ask for more, or for less, than the reference's own settings. */
+  /** Forms of features that require more, or less, than the reference's own settings. */
   readonly featureForms?: Readonly<Partial<Record<Feature, FormSchema>>>
-  /** How far back its source goes: dates before that break the limits of 4.1. */
+  /** How far back its source goes: earlier dates exceed the limits of 4.1. */
   readonly keepsMonths: number
   /** Features whose protected fields only `unlock_protected_data` shows. */
   readonly shields: ReadonlyArray<Feature>

@@ -1,5 +1,5 @@
 /**
- * Building blocks of the engines' forms (section 2.3): login fields with patterns, enumerations,
+ * Building blocks for the engines' forms (section 2.3): login fields with patterns, enumerations,
  * definitions, hidden and lazy fields, so that the forms of the catalogue differ as much as those of real
  * sources.
  */
@@ -11,7 +11,7 @@ type Field = Readonly<Record<string, unknown>>
 export const text = (title: string, more: Field = {}): Field => ({ type: "string", title, ...more })
 export const password = (title: string, more: Field = {}): Field =>
   text(title, { format: "password", minLength: 4, maxLength: 128, ...more })
-/** DNI or NIE; the check letter is the source's business, the form only knows the pattern. */
+/** DNI or NIE; the source checks the check letter, the form only knows the pattern. */
 export const nif = (title = "DNI o NIE"): Field =>
   text(title, { pattern: "^([0-9]{8}|[XYZ][0-9]{7})[A-Z]$", examples: ["12345678Z", "X1234567L"] })
 
@@ -126,7 +126,7 @@ const withSettings: Readonly<Record<string, FormSchema>> = {
   }),
 }
 
-/** One form for all features without settings: a form is compiled once for each object that it is. */
+/** One form for all features without settings: each form object is compiled once. */
 const noSettings = settingsForm()
 
 /** The settings form of a feature (4.1); a feature with no settings has empty `properties` (2.2). */

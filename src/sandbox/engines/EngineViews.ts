@@ -27,7 +27,7 @@ const issuesOf = ({ status, window }: EngineDefinition): ReadonlyArray<string> =
   ...(window === undefined ? [] : [window.said]),
 ]
 
-/** 2.2, list view. `pingedAt` is when the platform last looked at the source. */
+/** 2.2, list view. `pingedAt` is when the platform last checked the source. */
 export const engineView = (definition: EngineDefinition, pingedAt: number): Engine => {
   const [code = definition.reference, alternative = "website"] = definition.reference.split(":")
   return {

@@ -1,7 +1,7 @@
 /**
  * Recurring maintenance (section 4.9: an engine can be unusable for a while). Whether an engine is in its
- * window follows from the time of the call alone: no timer opens or closes it, and runs in flight are not
- * touched. When windows are is not shown; own choice.
+ * window depends only on the time of the call: no timer opens or closes it, and runs in flight are not
+ * affected. When windows occur is not shown; own choice.
  */
 
 /** Times in milliseconds of UTC: every `everyMs` since midnight, from `fromMs` on, for `lengthMs`. */
@@ -15,7 +15,7 @@ export interface MaintenanceWindow {
 
 const minuteMs = 60_000
 
-/** Short and frequent, so that a test meets it on any clock. */
+/** Short and frequent, so that a test meets one on any clock. */
 export const lastTenMinutesOfEveryHour: MaintenanceWindow = {
   everyMs: 60 * minuteMs,
   fromMs: 50 * minuteMs,

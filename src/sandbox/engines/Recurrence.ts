@@ -1,7 +1,7 @@
 /**
- * What goes on at a source day after day: invoices, movements, employments. They recur on days that depend
- * on customer and source alone, so that the dates of a feature's settings (section 4.1) select from one and
- * the same past, whoever asks and when.
+ * What happens at a source day after day: invoices, transactions, employments. They recur on days that
+ * depend only on customer and source, so that the dates in a feature's settings (section 4.1) select from
+ * the same history, whoever asks and when.
  */
 import { dayNumber, numberedDay } from "../state/RelativeDate.ts"
 import { seeded } from "../state/Seeded.ts"

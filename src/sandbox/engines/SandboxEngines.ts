@@ -1,6 +1,6 @@
 /**
- * The engines that are there for testing: the four that the product's contract names, and one for every
- * reason for which an engine that exists cannot be run (sections 2.2, 4.8 and 4.9).
+ * The engines for testing: the four that the product's contract names, and one for every reason why an
+ * existing engine cannot run (sections 2.2, 4.8 and 4.9).
  */
 import { bankFeatures, defineEngine } from "./EngineDefinition.ts"
 import { settingsForm, text } from "./EngineForms.ts"
@@ -60,7 +60,7 @@ const bank = (reference: string, name: string, more: Partial<Parameters<typeof d
     ...more,
   })
 
-/** Each exists, and cannot be run by everybody at every time. */
+/** Each exists, but cannot be run by everybody at any time. */
 export const reservedEngines = [
   bank("sandbox-draft:website", "Banco en Papel", { status: "draft" }),
   bank("sandbox-implementing:api", "Banco por Hacer", { status: "implementing" }),

@@ -24,7 +24,7 @@ const notFound = { _tag: "NotFound", detail: "no such execution" } as const
 
 type StartedAs = Pick<StartRequest, "customer_id" | "engine_reference" | "external_execution_id">
 
-/** 2.5: what every acceptance-shaped body has; the rest is there only when an execution exists. */
+/** 2.5: what every acceptance-shaped body has; the rest is present only if an execution exists. */
 const acceptanceOf = (application: Application, request: StartedAs, status_reason: StatusReason) => ({
   app_id: application.app_id,
   customer_id: request.customer_id,
@@ -39,7 +39,7 @@ const idsOf = (core: SandboxCore, execution_id: string) => {
   return execution === undefined ? { execution_id } : acceptanceBody(execution)
 }
 
-/** 4.1 and 4.12: what a decided start answers, its events recorded. */
+/** 4.1 and 4.12: the answer to a decided start, with its events recorded. */
 export const answerStart = Effect.fnUntraced(function* (
   core: SandboxCore,
   application: Application,
@@ -117,7 +117,7 @@ export const readExecution = Effect.fnUntraced(function* (
   }
 })
 
-/** 4.12: a poll has no body to look at, so it does not count as having read the final state. */
+/** 4.12: a poll has no body, so it does not count as having read the final state. */
 export const pollExecution = Effect.fnUntraced(function* (
   core: SandboxCore,
   { app_id }: Application,
@@ -131,7 +131,7 @@ export const pollExecution = Effect.fnUntraced(function* (
   return yield* Effect.fail({ _tag })
 })
 
-/** What an execution id looks like is not shown; own choice: what can be none at all is malformed. */
+/** What an execution id looks like is not shown; own choice: an impossible one is malformed. */
 const isExecutionId = (text: string): boolean => /^[A-Za-z0-9_-]{1,128}$/.test(text)
 const notAnId = {
   _tag: "Invalid",
@@ -211,7 +211,7 @@ export const deleteExecution = Effect.fnUntraced(function* (
   return { _tag }
 })
 
-/** 4.12: 404 as well where the run has read no profile. */
+/** 4.12: 404 also if the run has read no profile. */
 export const readProfile = Effect.fnUntraced(function* (
   core: SandboxCore,
   { app_id }: Application,
@@ -225,7 +225,7 @@ export const readProfile = Effect.fnUntraced(function* (
   return body
 })
 
-/** 4.12, own addition: the records of one family; undefined where there are none. */
+/** 4.12, own addition: the records of one family; undefined if there are none. */
 export const readRecords = Effect.fnUntraced(function* (
   core: SandboxCore,
   { app_id }: Application,

@@ -1,14 +1,14 @@
 /**
- * The behaviour words: what a caller writes into `username` (joined by `+`) to say what happens to an
+ * The behaviour words: what a caller writes into `username` (joined by `+`) to decide what happens to an
  * execution. One table documents every word for README and help; `readBehaviour` turns a text into what the
- * words ask for. Words that it does not know mean nothing, so that any text is a login that goes well.
+ * words ask for. Unknown words mean nothing, so any other text is a login that succeeds.
  */
 import { featureStatusReasons, statusReasons } from "../../contract/Vocabulary.ts"
 import type { FeatureStatusReason, StatusReason } from "../../contract/Vocabulary.ts"
 
 /** `own` words are additions of this service to those that the product's contract names. */
 export const behaviourWords = [
-  { word: "ok", own: false, meaning: "goes well; any unknown word means the same" },
+  { word: "ok", own: false, meaning: "succeeds; any unknown word means the same" },
   { word: "queue-N", own: false, meaning: "N seconds in the queue" },
   { word: "run-N", own: false, meaning: "N seconds of work, login included" },
   { word: "async-N", own: false, meaning: "N seconds of ASYNC_WAIT in the middle of the work" },
@@ -16,14 +16,14 @@ export const behaviourWords = [
     word: "end-REASON",
     own: false,
     meaning:
-      "ends with that status_reason of section 3.1 and its family; a reason that does not end an execution " +
-      "(RUNNING, ASYNC_WAIT …) never closes by itself, but execution_timeout still counts active work",
+      "ends with this status_reason (section 3.1) and its family; a reason that does not end an execution " +
+      "(RUNNING, ASYNC_WAIT …) leaves it open, but execution_timeout still limits the active work",
   },
   {
     word: "challenge-CODE",
     own: false,
     meaning:
-      "the login stops for a second factor until CODE is answered in `code`; three wrong answers end it " +
+      "the login waits for a second factor until `code` is answered with CODE; three wrong answers end it " +
       "with INCORRECT_MFA; without customer_interaction_available it ends with " +
       "CUSTOMER_INTERVENTION_REQUIRED",
   },
@@ -31,50 +31,50 @@ export const behaviourWords = [
     word: "input-CODE",
     own: true,
     meaning:
-      "as challenge-CODE, but with INPUT_REQUIRED and a form of two fields: `delivery` (sms, app or post) " +
-      "and `code`",
+      "like challenge-CODE, but with INPUT_REQUIRED and a form with two fields: `delivery` (sms, app or " +
+      "post) and `code`",
   },
   {
     word: "by-FEATURE",
     own: true,
     meaning:
-      "the challenge comes from that feature once the login was accepted (its `producer`), and not at all " +
-      "where the feature is not read; nothing of it and of later features is there before the answer",
+      "the challenge comes from this feature (its `producer`) after the login is accepted, or never if the " +
+      "feature is not read; until the answer, this feature and later ones have no records",
   },
   {
     word: "cancel-N",
     own: true,
-    meaning: "the person cancels N seconds after a challenge was raised: ABORTED / USER_CANCELLED",
+    meaning: "the customer cancels N seconds after a challenge: ABORTED / USER_CANCELLED",
   },
-  { word: "expire-N", own: false, meaning: "N seconds to answer a challenge; else 120" },
+  { word: "expire-N", own: false, meaning: "N seconds to answer a challenge (default 120)" },
   {
     word: "records-N",
     own: false,
-    meaning: "N records in all, dealt to the features in turn",
+    meaning: "N records in total, spread evenly over the features",
   },
   {
     word: "partial",
     own: false,
-    meaning: "ends with PARTIAL: the last feature fails, or half of the only one is there",
+    meaning: "ends with PARTIAL: the last feature fails, or a single feature is half read",
   },
   {
     word: "feature-REASON",
     own: true,
     meaning:
-      "the last feature's outcome is FEATURE_REASON of section 2.4; the run ends with PARTIAL (with FAILED " +
-      "where it is the only one) unless another end is said; an outcome that does not end it is shown " +
-      "while the run works",
+      "the last feature's outcome is FEATURE_REASON (section 2.4); the run ends with PARTIAL (with FAILED " +
+      "if it is the only feature) unless another word sets the end; an outcome that is not final is shown " +
+      "while the run is working",
   },
   {
     word: "heal-K-REASON",
     own: true,
-    meaning: "the first K runs of that customer and engine end with REASON",
+    meaning: "the first K runs of this customer and engine end with REASON",
   },
   {
     word: "turn-K-REASON",
     own: true,
     meaning:
-      "the first K runs of that customer and engine are as the other words say, later ones end with REASON",
+      "the first K runs of this customer and engine follow the other words, later ones end with REASON",
   },
   { word: "noflow", own: true, meaning: "products are counted, but the flow session answers 404" },
   { word: "unstarted", own: true, meaning: "products are counted, but the flow session answers 412" },
@@ -83,21 +83,21 @@ export const behaviourWords = [
     word: "late-N",
     own: true,
     meaning:
-      "the results become final N seconds after the execution closed; until then one record is there that " +
-      "the final body no longer has, and one of the final body is missing",
+      "the results become final N seconds after the execution closes; until then, they have one record " +
+      "that the final results do not have, and lack one that the final results have",
   },
-  { word: "attach-N", own: true, meaning: "N documents are referenced in the results and can be downloaded" },
+  { word: "attach-N", own: true, meaning: "the results name N documents, which can be downloaded" },
   {
     word: "odd",
     own: true,
-    meaning: "one record breaks its schema, one is of an unknown family and one holds a number beyond 2^53",
+    meaning: "one record breaks its schema, one is of an unknown family, and one has a number beyond 2^53",
   },
-  { word: "company", own: true, meaning: "the customer is a company, whatever the seed says" },
+  { word: "company", own: true, meaning: "the customer is a company, whatever the seed" },
   {
     word: "foreign-N",
     own: true,
     meaning:
-      "somebody else's run of that customer and engine is in flight for the N seconds after the first " +
+      "somebody else's run of this customer and engine is in flight for N seconds after the first " +
       "start: starts answer 409 with its ids and its external id",
   },
   {
@@ -105,23 +105,23 @@ export const behaviourWords = [
     own: true,
     meaning: "the engine is gone when a challenge is answered: 503, and the run ends with ENGINE_UNAVAILABLE",
   },
-  { word: "session-token", own: true, meaning: "the start answers with a session_token, good for nothing" },
-  { word: "unstoppable-N", own: true, meaning: "abort answers 409 in the N seconds after the start" },
+  { word: "session-token", own: true, meaning: "the start answers with a session_token, which has no use" },
+  { word: "unstoppable-N", own: true, meaning: "abort answers 409 for N seconds after the start" },
   {
     word: "t10n-exception",
     own: true,
     meaning:
-      "what the exchange of this run's ticket stores is unreadable: a run with that token closes at once " +
+      "the token from this run's ticket cannot be read: a run with that token closes at once " +
       "with T10N_EXCEPTION",
   },
   {
     word: "locked-N",
     own: true,
-    meaning: "flow results answer 504 in the N seconds after the execution closed",
+    meaning: "flow results answer 504 for N seconds after the execution closes",
   },
 ] as const
 
-/** What the words of one login ask for; what is absent the seed decides. Durations in milliseconds. */
+/** What the words of one login ask for; the seed decides what is absent. Durations in milliseconds. */
 export interface Behaviour {
   readonly queueMs?: number
   readonly runMs?: number
@@ -161,16 +161,16 @@ const openOutcomes: ReadonlySet<FeatureStatusReason> = new Set<FeatureStatusReas
   "FEATURE_ASYNC_WAIT",
   "FEATURE_ACTION_REQUIRED",
 ])
-/** 2.4: an outcome that is none yet. */
+/** 2.4: an outcome that is not final yet. */
 export const isOpenOutcome = (outcome: FeatureStatusReason): boolean => openOutcomes.has(outcome)
 const readOutcome = (text: string): Behaviour => {
   const featureEnd = featureStatusReasons.find((known) => known === text || known === `FEATURE_${text}`)
   return featureEnd === undefined ? {} : { featureEnd }
 }
 
-/** No word asks for more than ten years: times stay dates that JavaScript can write. */
+/** No word accepts more than ten years: times must stay valid JavaScript dates. */
 export const foreverMs = 10 * 365 * 24 * 3_600_000
-/** A body is one string, and a string has its limit. */
+/** A body is one string, and a string has a maximum length. */
 const recordsMax = 400_000
 const documentsMax = 1_000
 
@@ -240,7 +240,7 @@ const readWord = (word: string): Behaviour => {
   return Object.hasOwn(withArgument, name) ? (withArgument[name]?.(word.slice(dash + 1)) ?? {}) : {}
 }
 
-/** A word said twice counts as last said. */
+/** If a word appears twice, the last one counts. */
 export const readBehaviour = (text: string): Behaviour =>
   text
     .split("+")

@@ -1,6 +1,6 @@
 /**
- * Decides the calls on an execution that is already there (sections 4.2 to 4.5 and 4.10). Pure: state, time
- * and call in; what to answer and which events to record out.
+ * Decides the calls on an existing execution (sections 4.2 to 4.5 and 4.10). Pure: from state, time and
+ * call to an answer and the events to record.
  */
 import type { Decision } from "../core/SandboxCore.ts"
 import { checkForm } from "../engines/CheckForm.ts"
@@ -20,7 +20,7 @@ export type ReadAnswer =
   | { readonly _tag: "ActionRequired"; readonly execution: Execution; readonly expires: number }
   | { readonly _tag: "NotFound" }
 
-/** 4.2. The first read of a final state is worth an event: who deletes before it has not looked. */
+/** 4.2. The first read of a final state is an event: a caller who deletes before it has not read it. */
 export const decideRead = (
   state: SandboxState,
   at: number,
@@ -49,7 +49,7 @@ export type ResumeAnswer =
   | { readonly _tag: "Unavailable"; readonly detail: "ENGINE_UNAVAILABLE" }
   | { readonly _tag: "NotFound" }
 
-/** 4.3. The call cannot tell a wrong value: the source judges it later, with the same words as a real one. */
+/** 4.3. The call cannot recognise a wrong value: the source judges it later, as it judges a real one. */
 export const decideResume = (
   state: SandboxState,
   seed: number,
@@ -92,7 +92,7 @@ const judgeAnswer = (execution: Execution, seed: number, payload: unknown) => {
   return { right, payload_errors: right ? [] : [wrong] }
 }
 
-/** 4.4. `lateMs`: how long the state still says otherwise. */
+/** 4.4. `lateMs`: for how long the state does not show it. */
 export const decideAbort = (
   state: SandboxState,
   at: number,
@@ -103,7 +103,7 @@ export const decideAbort = (
   const execution = findExecution(state, application, execution_id)
   if (execution === undefined) return plain("NotFound")
   if (momentAt(execution, at).closed) return plain("NotModified")
-  // It is being stopped already; asking again does not put it off.
+  // It is already being stopped; another abort does not delay it.
   if (execution.stop !== undefined && execution.stop.at > at) return plain("NoContent")
   if (at < execution.started.at + execution.started.timeline.unstoppableMs) return plain("Conflict")
   const late = lateMs === 0 ? {} : { stops_at: at + lateMs }
@@ -127,7 +127,7 @@ export type ResultsAnswer =
   | { readonly _tag: "FlowResults"; readonly execution: Execution }
   | { readonly _tag: "NotFound" | "NeverStarted" | "TooManyRequests" | "LockTimeout" }
 
-/** 4.10. A session is there for the flow API once its login was accepted; before that nobody started it. */
+/** 4.10. The flow API has a session once its login was accepted; before that nobody started it. */
 export const decideResults = (
   state: SandboxState,
   at: number,

@@ -1,8 +1,7 @@
 /**
- * Decides what a start brings about (section 4.1): what it answers, and which events. Pure: state, time and
- * request in, decision out. The order of the checks is the reference's: the engine first, then what the
- * application and the engine allow, then conflicts; forms and encryption are judged only after the
- * acceptance.
+ * Decides the effect of a start (section 4.1): its answer and its events. Pure: from state, time and request
+ * to a decision. The checks are in the reference's order: the engine first, then what the application and the
+ * engine allow, then conflicts; forms and encryption are judged only after the acceptance.
  */
 import type { StartRequest } from "../../contract/Execution.ts"
 import type { StatusReason } from "../../contract/Vocabulary.ts"
@@ -46,7 +45,7 @@ export type StartDecision = { readonly events: ReadonlyArray<SandboxEvent> } & (
   | { readonly _tag: "Invalid"; readonly detail: ReadonlyArray<InvalidItem> }
 )
 
-/** 4.12: the token that a start came with, and what stands in its way. */
+/** 4.12: the token that a start came with, and what prevents it. */
 export interface TokenOfStart {
   readonly token_id: string
   readonly login_key: string
@@ -59,7 +58,7 @@ export interface StartInput {
   readonly reading: FullReading
   readonly at: number
   readonly application: Application
-  /** Of a tokenized start: with the stored login as its parameters, or without any where it cannot be had. */
+  /** For a tokenized start: with the stored login as its parameters, or without any if it cannot be read. */
   readonly request: StartRequest
   readonly token?: TokenOfStart
 }
@@ -71,8 +70,8 @@ const wordsOf = (engine: EngineDefinition, { values }: OpenedValues): Behaviour 
 }
 
 /**
- * 4.1: same customer and engine, unless both external ids are there and differ; or the same external id; or
- * the same token.
+ * 4.1: same customer and engine, unless both external ids are present and differ; or the same external id;
+ * or the same token.
  */
 const findConflict = (
   state: SandboxState,
@@ -110,7 +109,7 @@ export const refusal = (
 const wantsTicket = ({ base_configurations }: StartRequest): boolean =>
   base_configurations?.tokenized_access === true
 
-/** 3.1: what stands in the way of a token or a ticket comes before what is wrong in the request. */
+/** 3.1: an obstacle to a token or a ticket comes before errors in the request. */
 const findStartFault = (
   engine: EngineDefinition,
   { request, token, at, reading }: StartInput,

@@ -1,8 +1,8 @@
 /**
  * Encrypted values (sections 4.1, 4.3 and 5): `rsa::` and `hybrid::`, one by one or a whole object in one
- * string. Keys and procedure are not shown; own choice: one RSA-2048 key pair of the embedded service's own,
- * the same in every copy of it, whose public half is served and documented. `openParameters` is the one
- * place where values are opened.
+ * string. Keys and procedure are not shown; own choice: one RSA-2048 key pair, the same in every copy of
+ * the embedded service, whose public half is served and documented. `openParameters` is the only place
+ * where values are decrypted.
  */
 import { Predicate } from "effect"
 import { constants, createDecipheriv, createPrivateKey, createPublicKey, privateDecrypt } from "node:crypto"
@@ -72,7 +72,7 @@ const openHybrid = (text: string): string => {
 export const isSealed = (value: unknown): value is string =>
   typeof value === "string" && /^(rsa|hybrid)::/.test(value)
 
-/** undefined where it cannot be opened: not our key, not our procedure, or damaged. */
+/** Undefined if it cannot be decrypted: not our key, not our procedure, or damaged. */
 const openText = (sealed: string): string | undefined => {
   try {
     return sealed.startsWith("rsa::") ? openRsa(sealed.slice(5)) : openHybrid(sealed.slice(8))
@@ -92,10 +92,10 @@ const openObject = (sealed: string): Readonly<Record<string, unknown>> | undefin
   }
 }
 
-/** A flat object in the clear. */
+/** A flat object in clear text. */
 export interface OpenedValues {
   readonly values: Readonly<Record<string, unknown>>
-  /** What could not be opened; such a value is not among `values`. */
+  /** What could not be decrypted; such a value is not in `values`. */
   readonly findings: ReadonlyArray<FormFinding>
   /** Names that came encrypted; their values are never echoed. */
   readonly sealed: ReadonlySet<string>
@@ -108,7 +108,7 @@ const complain = (loc: ReadonlyArray<string>, input: unknown): FormFinding => ({
 
 const nothingSealed: ReadonlySet<string> = new Set()
 
-/** Opens login parameters, stored credentials or the body of a resume; the values are texts as they were. */
+/** Decrypts login parameters, stored credentials or the body of a resume, into the original strings. */
 export const openParameters = (parameters: unknown): OpenedValues => {
   if (!Predicate.isObject(parameters)) {
     const values = isSealed(parameters) ? openObject(parameters) : undefined

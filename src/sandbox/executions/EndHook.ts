@@ -1,6 +1,6 @@
 /**
- * `end_hook` of an execution (section 2.4): the outcome of delivering its `ended`. When the rows mean what is
- * shown only for `skipped` and for the background retries; the others are own choice.
+ * `end_hook` of an execution (section 2.4): the outcome of delivering its `ended`. The reference shows when
+ * a value applies only for `skipped` and for the background retries; the others are own choice.
  */
 import type { endHooks } from "../../contract/Vocabulary.ts"
 import { findRecord, rulesFor } from "../state/HookState.ts"
@@ -18,8 +18,8 @@ const outcomeOf = (record: DeliveryRecord): EndHook => {
 }
 
 /**
- * The first rule bound to `ended` tells, an application's own before those of all (own choice). Once the
- * outcome is known it stays, whatever becomes of the rule.
+ * The first rule bound to `ended` decides, an application's own before global ones (own choice). Once the
+ * outcome is known it stays, whatever happens to the rule.
  */
 export const endHookOf = (hooks: HookState, execution: Execution, at: number): EndHook => {
   const { application, execution_id } = execution.started

@@ -1,6 +1,6 @@
 /**
- * Somebody else's run of a customer on an engine, put in the way by a behaviour word: it answers reads like
- * any other and is none of the caller's business. There is one of them per customer and engine.
+ * Somebody else's run of a customer on an engine, created by a behaviour word: it answers reads like any
+ * other but is not the caller's. There is one per customer and engine.
  */
 import type { EngineDefinition } from "../engines/EngineDefinition.ts"
 import { askedFeatures, planResults } from "./PlanResults.ts"

@@ -1,7 +1,7 @@
 /**
- * Looks at what a start carries (sections 2.3, 4.1 and 5): what breaks the reference's own types and
- * enumerations is malformed; encryption, the engine's login form, its settings and its date limits are
- * judged once the start was accepted. And the keyed hashes by which a login is recognised without being kept.
+ * Checks the content of a start (sections 2.3, 4.1 and 5): what breaks the reference's own types and
+ * enumerations is malformed; encryption, the engine's login form, its settings and its date limits are judged
+ * after the start was accepted. Also the keyed hashes by which a login is recognised without being stored.
  */
 import type { StartRequest } from "../../contract/Execution.ts"
 import { features } from "../../contract/Vocabulary.ts"
@@ -51,7 +51,7 @@ const invalidFeature = (
   }))
 }
 
-/** 4.1, 422: what the types of the body do not say by themselves. */
+/** 4.1, 422: rules that the types of the body do not express. */
 export const invalidItems = (request: StartRequest): ReadonlyArray<InvalidItem> => {
   const { parameters, features: asked = [] } = request
   const text = typeof parameters === "string" && !isSealed(parameters)
@@ -62,9 +62,7 @@ export const invalidItems = (request: StartRequest): ReadonlyArray<InvalidItem> 
   ]
 }
 
-/**
- * What the platform finds wrong once it looks at the accepted request, and the reason that it closes with.
- */
+/** What the platform finds wrong when it checks the accepted request, and the reason that it closes with. */
 export interface Fault {
   readonly reason: StatusReason
   readonly kind: "parameters" | "configurations"
@@ -75,9 +73,9 @@ const beyondLimits = "value_error.date_limits"
 const isBeyondLimits = ({ error }: FormFinding): boolean => error.type === beyondLimits
 
 /**
- * 4.1: `limits_behaviour: error` aborts the execution. With which reason is not shown; own choice, unless a
- * reading says otherwise: BAD_CONFIGURATIONS, at once: the request itself is at fault, and an unchanged retry
- * fails the same way.
+ * 4.1: `limits_behaviour: error` aborts the execution. The reason is not shown; own choice, unless a
+ * reading says otherwise: BAD_CONFIGURATIONS, at once: the request itself is at fault, and an unchanged
+ * retry fails in the same way.
  */
 const limitFindings = (
   engine: EngineDefinition,
@@ -108,7 +106,7 @@ const featureFindings = (
     }))
   })
 
-/** A value that came encrypted is not shown in the clear. */
+/** A value that came encrypted is not shown in clear text. */
 const withoutSealed = (findings: ReadonlyArray<FormFinding>, { sealed }: OpenedValues) =>
   findings.map((finding) =>
     sealed.has(String(finding.error.loc[0])) ? { ...finding, input: undefined } : finding,
@@ -144,8 +142,9 @@ const loginEnds: ReadonlySet<StatusReason> = new Set<StatusReason>([
 ])
 
 /**
- * 4.2: an end over parameters or configurations names the fields. Which ones its source means by a word's end
- * is not shown; own choice: every field that the login form requires, or the settings of every feature.
+ * 4.2: an end caused by parameters or configurations names the fields. Which ones a source means if a word
+ * sets such an end is not shown; own choice: every field that the login form requires, or the settings of
+ * every feature.
  */
 export const namedByEnd = (
   { parameters }: EngineDefinition,
@@ -177,8 +176,8 @@ const canonical = (value: unknown): unknown => {
 }
 
 /**
- * Keyed by the sandbox's seed: equal logins and equal fixed parts can be told, however they came encrypted;
- * their values cannot. What cannot be opened is hashed as it came.
+ * Keyed by the sandbox's seed: equal logins and equal fixed parts can be recognised, however they were
+ * encrypted; their values cannot. What cannot be decrypted is hashed as it came.
  */
 export const loginHashes = (
   seed: number,

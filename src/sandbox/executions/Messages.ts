@@ -1,6 +1,6 @@
 /**
- * What a state says in words: prose and messages in the source market's language, and the outcome of each
- * feature (section 2.4). Automation goes by `id` and by the reasons; the texts are for people.
+ * The text parts of a state: prose and messages in the source market's language, and the outcome of each
+ * feature (section 2.4). Automation uses `id` and the reasons; the texts are for people.
  */
 import type { ExecutionMessage } from "../../contract/Execution.ts"
 import type { FeatureStatusReason, StatusReason } from "../../contract/Vocabulary.ts"
@@ -37,7 +37,7 @@ export const statusMessage = (reason: StatusReason): string =>
 
 type Message = typeof ExecutionMessage.Type
 
-/** Reasons that the end user is told about, beside the error. */
+/** Reasons that the end user is told about, besides the error. */
 const notified: ReadonlySet<StatusReason> = new Set<StatusReason>([
   "BLOCKED_USER",
   "CHANGE_PASSWORD",
@@ -57,7 +57,7 @@ const closingMessages = (phase: Phase): ReadonlyArray<Message> => {
 
 const incomplete = "La fuente no ha dado todos los datos."
 
-/** What the platform tells once the login was accepted, dated when it was. */
+/** What the platform reports once the login was accepted, with that date. */
 const readingMessages = (execution: Execution, at: number, phase: Phase): ReadonlyArray<Message> => {
   if (phase.authentication_status !== "AUTH_OK") return []
   const { results } = execution.started
@@ -133,7 +133,7 @@ const brokenOff = (reason: StatusReason): FeatureStatusReason => {
   return code === "TEMPORARY_ERROR" ? "FEATURE_TEMPORARY_ERROR" : "FEATURE_ABORTED"
 }
 
-/** Ends that one feature's challenge brings about; the other features are only broken off by it. */
+/** Ends that one feature's challenge causes; the other features are only broken off by it. */
 const challengeEnds: ReadonlySet<StatusReason> = new Set<StatusReason>([
   "ACTION_TIMEOUT",
   "CUSTOMER_INTERVENTION_REQUIRED",
@@ -142,14 +142,14 @@ const challengeEnds: ReadonlySet<StatusReason> = new Set<StatusReason>([
   "ENCRYPTION_ERROR",
 ])
 
-/** A behaviour word's outcome, where the run is far enough to have one. */
+/** The outcome that a behaviour word sets, once the run is far enough to have one. */
 const saidAt = (phase: Phase, said: FeatureStatusReason | undefined): FeatureStatusReason | undefined => {
   if (said === undefined || phase.authentication_status !== "AUTH_OK") return undefined
   const shown = isClosedPhase(phase) ? !isOpenOutcome(said) : phase.status_reason === "RUNNING"
   return shown && (isClosedPhase(phase) || isOpenOutcome(said)) ? said : undefined
 }
 
-/** A feature that had all its records before a run broke off is complete all the same. */
+/** A feature that had all its records before a run broke off is still complete. */
 const outcomeAt = (phase: Phase, feature: FeaturePlan, retrieved: number): FeatureStatusReason => {
   const reason = phase.status_reason
   if (reason === "COMPLETED" || reason === "PARTIAL" || reason === "FAILED") return feature.outcome

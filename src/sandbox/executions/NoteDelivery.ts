@@ -1,13 +1,13 @@
 /**
- * What a final answer carried, as an event: so much is remembered of every answer with records, and only of
- * those that were sent whole. Nothing but the observer asks for it.
+ * What a final answer carried, as an event: recorded for every answer with records that was sent
+ * completely. Only the observer uses it.
  */
 import { Context, Effect } from "effect"
 import { recordEvents } from "../core/SandboxCore.ts"
 import type { SandboxCore } from "../core/SandboxCore.ts"
 import type { Execution } from "../state/SandboxState.ts"
 
-/** A fault takes the answer of the call in hand: what it carries reaches nobody. */
+/** A fault takes the answer of the current call: its content reaches nobody. */
 export const AnswerLost = Context.Reference<boolean>("nightjar/sandbox/AnswerLost", {
   defaultValue: () => false,
 })

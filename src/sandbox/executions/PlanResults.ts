@@ -1,7 +1,7 @@
 /**
- * What a run will retrieve: the features its engine offers out of those asked for, how many records of
- * each, and how they are counted (`<family>:<subtype>@<product>`, section 2.4). Counts follow from the plan
- * alone, without making a single record, so that thousands of executions cost no memory.
+ * What a run will retrieve: the requested features that its engine offers, how many records of each, and
+ * how they are counted (`<family>:<subtype>@<product>`, section 2.4). Counts depend only on the plan,
+ * without making a single record, so that thousands of executions cost no memory.
  */
 import type { StartRequest } from "../../contract/Execution.ts"
 import { features as featureCodes } from "../../contract/Vocabulary.ts"
@@ -20,7 +20,7 @@ import { dayOf } from "../state/RelativeDate.ts"
 import type { FeaturePlan, ResultsPlan } from "../state/ResultsPlan.ts"
 import { seeded } from "../state/Seeded.ts"
 
-/** Every feature of 2.1 has a family: the type checker sees to it. */
+/** Every feature of 2.1 has a family: the type checker ensures it. */
 const families: Readonly<Record<Feature, RecordFamily>> = {
   ...financialFamilies,
   ...civicFamilies,
@@ -33,11 +33,11 @@ export const familyOf = (code: string): RecordFamily | undefined =>
 export interface AskedFeature {
   readonly code: string
   readonly configurations: Readonly<Record<string, unknown>>
-  /** Its place in the request, for error locations; undefined for a default. */
+  /** Its position in the request, for error locations; undefined for a default. */
   readonly position: number | undefined
 }
 
-/** 4.1: no list runs the defaults; what the engine does not implement is ignored without a trace. */
+/** 4.1: without a list, the defaults run; what the engine does not implement is silently ignored. */
 export const askedFeatures = (
   engine: EngineDefinition,
   request: StartRequest,
@@ -63,7 +63,7 @@ const reportKinds = {
   contribution_base_report: "labor_check:contribution_bases",
 }
 
-/** The kinds that a feature deals, narrowed by its settings where they name some, in the family's order. */
+/** The kinds of a feature, narrowed by its settings if they name some, in the family's order. */
 const narrowedKinds = (
   family: RecordFamily,
   { code, configurations }: AskedFeature,
@@ -80,7 +80,7 @@ const narrowedKinds = (
   return narrowed.length === 0 ? family.kinds : narrowed
 }
 
-/** What a source has of a feature when no word says it; a filter leaves out, it does not replace. */
+/** What a source has of a feature if no word sets it; a filter leaves out, it does not replace. */
 const usualCount = (
   { seed, customer_id, engine_reference, at }: ResultsInput,
   { code, configurations }: AskedFeature,
@@ -101,7 +101,7 @@ const usualCount = (
     .reduce((sum, ofKind) => sum + ofKind, 0)
 }
 
-/** Of `records` dealt to kinds in turn, how many one kind has. */
+/** How many of `records`, dealt to kinds in turn, one kind has. */
 const countOfTurn = (records: number, turn: number, kinds: number): number =>
   Math.max(0, Math.floor((records - turn + kinds - 1) / kinds))
 
@@ -124,13 +124,13 @@ export interface ResultsInput {
   readonly asked: ReadonlyArray<AskedFeature>
   readonly behaviour: Behaviour
   readonly end: StatusReason
-  /** The time of the start: relative dates are resolved at it. */
+  /** The time of the start: relative dates are resolved with it. */
   readonly at: number
   /** 4.1, `unlock_protected_data`. */
   readonly unlocked?: boolean
 }
 
-/** What a feature gives when its outcome is said. */
+/** What a feature returns if its outcome is set. */
 const recordsOfOutcome = (full: number, outcome: FeatureStatusReason): number =>
   outcome === "FEATURE_COMPLETED" ? full : outcome === "FEATURE_PARTIAL" ? Math.ceil(full / 2) : 0
 
@@ -146,7 +146,7 @@ const givenBy = (input: ResultsInput, full: number, position: number): Given => 
     return { records: recordsOfOutcome(full, said), outcome: said }
   }
   if (end === "FAILED") return { records: 0, outcome: "FEATURE_FAILED" }
-  // A word that says one feature's outcome has made the run a partial one, not the other way round.
+  // A word that sets one feature's outcome makes the run partial, not the other way round.
   return end === "PARTIAL" && (behaviour.featureEnd === undefined || isOpenOutcome(behaviour.featureEnd))
     ? endedPartially(full, position, asked.length)
     : { records: full, outcome: "FEATURE_COMPLETED" }

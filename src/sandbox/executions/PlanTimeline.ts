@@ -1,6 +1,6 @@
 /**
- * Decides an execution's life from what its login asks for and, where that says nothing, from the seed:
- * minutes to hours, as in a real night. Pure: equal inputs plan equal lives.
+ * Decides an execution's life from what its login asks for and, if that says nothing, from the seed:
+ * minutes to hours, as in a real night. Pure: equal inputs give equal lives.
  */
 import type { StatusReason } from "../../contract/Vocabulary.ts"
 import { foreverMs, isOpenOutcome } from "./Behaviour.ts"
@@ -22,11 +22,11 @@ export interface TimelineInput {
   readonly behaviour: Behaviour
   readonly interaction: boolean
   readonly timeoutMs: number
-  /** The features that will be read; absent where no word is about them. */
+  /** The features that will be read; absent if no word is about them. */
   readonly asked?: ReadonlyArray<string>
 }
 
-/** The login has no verdict where the run ends before its source gave one. */
+/** The login has no verdict if the run ends before its source gave one. */
 const endsBeforeVerdict: ReadonlySet<StatusReason> = new Set<StatusReason>([
   "CUSTOMER_INTERVENTION_REQUIRED",
   "ACTION_TIMEOUT",
@@ -43,7 +43,7 @@ export const loginVerdictOf = (end: StatusReason): AuthenticationStatus => {
   return code === "TEMPORARY_ERROR" && end !== "INTERNAL_ERROR" ? "not-performed" : "AUTH_OK"
 }
 
-/** What the words, healing included, make of the end. */
+/** How the run ends by its words, including healing. */
 export const endOf = (behaviour: Behaviour, ordinal: number, features = 2): StatusReason => {
   const { heal, turn, end, partial, featureEnd } = behaviour
   if (heal !== undefined && ordinal < heal.runs) return heal.reason
@@ -55,13 +55,10 @@ export const endOf = (behaviour: Behaviour, ordinal: number, features = 2): Stat
   return features === 1 && featureEnd !== "FEATURE_PARTIAL" ? "FAILED" : "PARTIAL"
 }
 
-/** Keyed by the sandbox's seed, so that a timeline does not show the answer that it waits for. */
+/** Keyed by the sandbox's seed, so that a timeline does not reveal the answer that it waits for. */
 export const challengeHash = (seed: number, code: string): string => fingerprint("challenge", seed, code)
 
-/**
- * Section 4.1: without a person up to three hours in the queue; with one, it is somebody's turn within
- * seconds.
- */
+/** Section 4.1: without a person up to three hours in the queue; with one, its turn comes within seconds. */
 const seededDurations = (input: TimelineInput) => {
   const draw = seeded(
     "timeline",
@@ -90,7 +87,7 @@ const challengeOf = (input: TimelineInput, end: StatusReason): Timeline["challen
   if (challengeCode !== undefined) {
     return { codeHash: challengeHash(input.seed, challengeCode), reason: challengeReason, ...more }
   }
-  // A run that only ever asks: no answer has this hash.
+  // A run that asks forever: no answer has this hash.
   return end === "MFA_REQUIRED" || end === "INPUT_REQUIRED"
     ? { codeHash: "unanswerable", reason: end, ...more }
     : undefined
@@ -101,7 +98,7 @@ export const planTimeline = (input: TimelineInput): Timeline => {
   const login = loginVerdictOf(end)
   const unsaid = seededDurations(input)
   const runMs = input.behaviour.runMs ?? unsaid.runMs
-  // Words that say a time say all of it: nothing unasked is added to a run that a test counts on.
+  // A word that sets a time sets all of it: nothing is added to a run that a test depends on.
   const quiet = input.behaviour.runMs !== undefined || input.behaviour.queueMs !== undefined
   const warmMs = login === "AUTH_OK" ? Math.min(Math.floor(runMs / 10), 5 * secondMs) : runMs
   const challenge = challengeOf(input, end)
@@ -121,7 +118,7 @@ export const planTimeline = (input: TimelineInput): Timeline => {
   }
 }
 
-/** The life of a run that is refused over its parameters, their encryption or its configurations. */
+/** The life of a run that is refused because of its parameters, their encryption or its configurations. */
 export const stillbornTimeline = (end: StatusReason, timeoutMs: number): Timeline => ({
   queueMs: 0,
   warmMs: 0,

@@ -1,5 +1,5 @@
 /**
- * How far an execution's results are at one moment: how many of its planned records are there, whether that
+ * How far an execution's results are at one moment: how many of its planned records there are, whether that
  * is all of them, and whether the session calls them final (sections 2.7 and 3.4). Pure.
  */
 import type { StatusReason } from "../../contract/Vocabulary.ts"
@@ -9,7 +9,7 @@ import { closesAt, momentAt } from "../state/SandboxState.ts"
 
 const goodEnds: ReadonlySet<StatusReason> = new Set<StatusReason>(["COMPLETED", "PARTIAL", "FAILED"])
 
-/** How many of the planned records are there at `at`: all of a run that ended well, else by the work done. */
+/** How many of the planned records there are at `at`: all after a good end, else by the work done. */
 export const retrievedAt = (execution: Retrieval, at: number): number => {
   const { phase, closed, workedMs } = momentAt(execution, at)
   if (phase.authentication_status !== "AUTH_OK") return 0
@@ -17,7 +17,7 @@ export const retrievedAt = (execution: Retrieval, at: number): number => {
   const planned = recordsPlanned(results)
   const reachable = phase.heldBy === undefined ? planned : recordsBefore(results, phase.heldBy)
   if (closed && goodEnds.has(phase.status_reason)) return planned
-  // A run without work to do has done it when it comes to its own end, and not when it is stopped before.
+  // A run without work has done it when it comes to its own end, but not when it is stopped before.
   const isThrough = closed && phase.status_reason === timeline.end
   const done = timeline.workMs === 0 ? Number(isThrough) : workedMs / timeline.workMs
   // A run that is going to break off never has everything.

@@ -1,7 +1,7 @@
 /**
- * The records of an execution and the flow results body around them (sections 2.7 and 4.10), made on
- * reading. A record depends on seed, customer, engine and feature only: another attempt gives the same
- * data, `fetch_date` aside.
+ * The records of an execution and the flow results body around them (sections 2.7 and 4.10), made when they
+ * are read. A record depends only on seed, customer, engine and feature: another attempt gives the same
+ * data, except `fetch_date`.
  */
 import type { StatusReason } from "../../contract/Vocabulary.ts"
 import { inventedConsent } from "../data/Consent.ts"
@@ -17,7 +17,7 @@ import { seeded } from "../state/Seeded.ts"
 
 type Record_ = Readonly<Record<string, unknown>>
 
-/** The reference shows the shapes of these families; all others are this service's own and say so. */
+/** The reference shows the shapes of these families; all others are this service's own and marked as such. */
 const documented: ReadonlySet<string> = new Set(["customer_information", "academic_data"])
 
 const recordOf = (seed: number, execution: Retrieval, feature: FeaturePlan, position: number): Record_ => {
@@ -50,7 +50,7 @@ const recordOf = (seed: number, execution: Retrieval, feature: FeaturePlan, posi
   }
 }
 
-/** `odd`: breaks its schema; unheard of; a number that a double cannot hold. */
+/** `odd`: breaks its schema; unknown; a number that a double cannot hold. */
 const oddRecords = (execution: Retrieval): ReadonlyArray<Record_> => {
   const fetch_date = new Date(closesAt(execution)).toISOString()
   const strange = { product: oddProduct, sub_family: oddSubFamily, fetch_date }
@@ -85,9 +85,7 @@ const recordsBy = (seed: number, execution: Retrieval, retrieved: number): Array
   return records
 }
 
-/**
- * A record that the source shows for a while and then takes back; its position is one that no plan reaches.
- */
+/** A record that the source shows for a while and then withdraws; no plan reaches its position. */
 const passingRecord = (seed: number, execution: Retrieval): ReadonlyArray<Record_> => {
   const feature = execution.started.results.features.find(({ records }) => records > 0)
   return feature === undefined ? [] : [recordOf(seed, execution, feature, 2_000_000)]
@@ -106,7 +104,7 @@ const withAttachments = (records: ReadonlyArray<Record_>, execution: Retrieval, 
   return { bearing, listed }
 }
 
-/** One source of a session's results, and whether nothing of it changes any more. */
+/** One source of a session's results, and whether it is final. */
 export interface ShownRetrieval {
   readonly retrieval: Retrieval
   readonly final: boolean
@@ -125,7 +123,7 @@ const shownRecords = (seed: number, { retrieval, final }: ShownRetrieval, at: nu
   return withAttachments(shown, retrieval, complete)
 }
 
-/** 2.7, `data`: the records of all sources by product, and the documents that no record bears. */
+/** 2.7, `data`: the records of all sources by product, and the documents that belong to no record. */
 export const retrievalData = (seed: number, sources: ReadonlyArray<ShownRetrieval>, at: number) => {
   const shown = sources.map((source) => shownRecords(seed, source, at))
   const byProduct: Record<string, Array<Record_>> = {}
@@ -160,7 +158,7 @@ const sessionStatuses: Readonly<Partial<Record<StatusReason, string>>> = {
 
 const retrievedOutcomes: ReadonlySet<string> = new Set(["FEATURE_COMPLETED", "FEATURE_PARTIAL"])
 
-/** 2.7: what a source has given by now, in whole or in part. */
+/** 2.7: what a source has returned so far, all or part of it. */
 export const retrievedFeatures = (retrieval: Retrieval, at: number): ReadonlyArray<string> =>
   featuresAt(retrieval, at)
     .filter(({ status_reason }) => retrievedOutcomes.has(status_reason))
@@ -206,7 +204,7 @@ export const profileBody = (seed: number, execution: Execution, at: number) => {
   }
 }
 
-/** 4.12, own addition: one family's records as the flow results would carry them. */
+/** 4.12, own addition: one family's records as in the flow results. */
 export const familyBody = (seed: number, execution: Execution, family: string, at: number) => {
   const is_final = resultsAreFinal(execution, at)
   const { bearing } = shownRecords(seed, { retrieval: execution, final: is_final }, at)

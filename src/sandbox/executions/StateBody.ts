@@ -1,6 +1,6 @@
 /**
  * The body of a state read (section 2.4) and of a pending challenge (423), from an execution at one moment.
- * Nothing of the login is in it but what the service echoes of wrong parameters while it still remembers
+ * It contains nothing of the login except the echo of wrong parameters while the service still remembers
  * them.
  */
 import { challengeForm } from "../engines/EngineForms.ts"
@@ -61,7 +61,7 @@ export const stateBody = (
   const { started } = execution
   const { phase, closed, activeMs, personMs } = momentAt(execution, at)
   const messages = messagesAt(execution, at)
-  // A source that finds fault with the request says so when it ends the run over it.
+  // A source that finds fault with the request says so when it ends the run because of it.
   const rejected = closed && phase.status_reason === started.timeline.end
   const parameters_errors = parametersErrors(execution, rejected)
   const configurations_errors = rejected ? started.configurations_errors : []
@@ -90,14 +90,14 @@ export const stateBody = (
   }
 }
 
-/** A resume that could not be decrypted names its fields as a start does. */
+/** A resume that could not be decrypted names its fields, as a start does. */
 const parametersErrors = ({ started, answers }: Execution, rejected: boolean) => {
   const last = answers.at(-1)
   if (last?.fault === "encryption") return last.payload_errors
   return rejected ? started.parameters_errors : []
 }
 
-/** 423 (2.4): the form to fill, until when, who asks, and what was wrong with the last answer. */
+/** 423 (2.4): the form to fill in, until when, who asks, and what was wrong with the last answer. */
 export const challengeBody = (execution: Execution, expires: number) => {
   const refused = execution.answers.at(-1)
   const { challenge } = execution.started.timeline

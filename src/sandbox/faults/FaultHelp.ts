@@ -1,16 +1,25 @@
 /**
- * What `nightjar sandbox --help` says of a file of faults. It stands apart from the schema, so that help
+ * The part of `nightjar sandbox --help` about files of faults. It is separate from the schema, so that help
  * loads no contract; a test compares the two.
  */
 
 const kinds = [
-  ["status: 503", "answers this instead; with `body: TEXT`, `retry_after: 30 seconds`, `applied: true`"],
-  ["delay: 2 seconds", "answers late, in the service's own time; goes with any other but `hang`"],
+  [
+    "status: 503",
+    "answers with this status; optional: `body: TEXT`, `retry_after: 30 seconds`, `applied: true`",
+  ],
+  [
+    "delay: 2 seconds",
+    "answers late, in the service's own time; can be combined with any other except `hang`",
+  ],
   ["reset: before", "breaks the connection before anything happens"],
-  ["reset: after", "breaks it once the call took effect: its answer is lost"],
-  ["cut: 0.5", "ends the body after this share of it and breaks the connection"],
-  ["malformed: true", "takes effect, answers with a body that is not JSON; or `body: TEXT` alone"],
-  ["hang: true", "takes the call and never answers"],
+  ["reset: after", "breaks the connection after the call took effect: its answer is lost"],
+  ["cut: 0.5", "sends only this share of the body, then breaks the connection"],
+  [
+    "malformed: true",
+    "takes effect, but answers with a body that is not JSON; `body: TEXT` alone sends that text",
+  ],
+  ["hang: true", "accepts the call and never answers"],
 ] as const
 
 const endpoints = [
@@ -21,7 +30,7 @@ const endpoints = [
 ] as const
 
 export const faultHelp = [
-  "--faults FILE says in YAML what goes wrong; the first fault of the list that strikes a call happens:",
+  "--faults FILE lists in YAML what goes wrong; for each call, the first fault that applies is used:",
   "",
   "  seed: 7",
   "  faults:",
@@ -29,13 +38,13 @@ export const faultHelp = [
   '    - { on: "*", customer: c-0001, first: 3, reset: before }',
   "    - { on: [readExecution, readFlowResults], script: [2, 5], cut: 0.5 }",
   "",
-  "`on` names endpoints; `customer`, `engine`, `application` (an app_id) narrow it. When: `rate` (a share",
-  "of the calls, drawn from the seed), `script` (those calls, from 1) or `first`; else always. What:",
+  "`on` names endpoints; `customer`, `engine` and `application` (an app_id) narrow it. When: `rate` (a share",
+  "of the calls, drawn from the seed), `script` (these calls, counted from 1) or `first`; else always. What:",
   "",
   ...kinds.map(([key, meaning]) => `  ${key.padEnd(18)}${meaning}`),
   "",
   "Endpoints:",
   ...endpoints.map((names) => `  ${names}`),
   "",
-  "GET /admin on the same port shows what happened and which rules the callers broke; /admin/truth as JSON.",
+  "GET /admin on the same port shows what happened and which rules callers broke; /admin/truth as JSON.",
 ].join("\n")

@@ -1,12 +1,12 @@
 /**
- * Decides which calls go wrong: a fold of calls over a file of faults. A draw hangs on the file's seed, the
- * rule, the endpoint, the customer and the number of that customer's call there, never on what other
- * customers do meanwhile, so that a run repeats whatever the order in which its calls arrive.
+ * Decides which calls go wrong: a fold of calls over a file of faults. A draw depends on the file's seed,
+ * the rule, the endpoint, the customer and the number of that customer's call there, never on what other
+ * customers do meanwhile, so that a run is repeatable whatever the order of its calls.
  */
 import type { Fault, Faults } from "./Faults.ts"
 import { seeded } from "../state/Seeded.ts"
 
-/** A call as the rules see it; what a request does not tell is absent. */
+/** A call as the rules see it; what a request does not show is absent. */
 export interface Call {
   readonly endpoint: string
   readonly customer?: string | undefined
@@ -16,11 +16,11 @@ export interface Call {
 
 /** What was counted so far. It belongs to one service; only `judgeCall` changes it. */
 export interface FaultTally {
-  /** Calls that each rule is about, by the rule's place in the file. */
+  /** Calls that each rule is about, by the rule's position in the file. */
   readonly matched: Map<number, number>
-  /** Calls of one customer (or of nobody in particular) to one endpoint. */
+  /** Calls of one customer (or of no particular one) to one endpoint. */
   readonly calls: Map<string, number>
-  /** Faults that happened, by the rule's place in the file. */
+  /** Faults that happened, by the rule's position in the file. */
   readonly injected: Map<number, number>
 }
 
@@ -44,7 +44,7 @@ const isAbout = (fault: Fault, call: Call): boolean => {
   )
 }
 
-/** Whether the rule strikes its `matched`-th call, which is the customer's `nth` at this endpoint. */
+/** Whether the rule applies to its `matched`-th call, which is the customer's `nth` at this endpoint. */
 const strikes = (
   seed: number,
   index: number,
@@ -58,7 +58,7 @@ const strikes = (
   return seeded("fault", seed, index, call.endpoint, call.customer ?? "", nth).chance(fault.rate)
 }
 
-/** What happens to this call, if anything: the first rule of the file that strikes wins. */
+/** What happens to this call, if anything: the first rule of the file that applies wins. */
 export const judgeCall = (faults: Faults, tally: FaultTally, call: Call): Fault | undefined => {
   const nth = increase(tally.calls, JSON.stringify([call.endpoint, call.customer ?? null]))
   const struck = faults.faults.flatMap((fault, index) => {

@@ -1,13 +1,13 @@
 /**
- * What a file of faults says: which calls of the embedded service go wrong, how often, and how. The schema is
- * what is allowed; `FaultHelp.ts` tells it to people.
+ * The content of a file of faults: which calls of the embedded service go wrong, how often, and how. The
+ * schema defines what is allowed; `FaultHelp.ts` explains it to people.
  */
 import { Schema } from "effect"
 import { HttpApi } from "effect/http-api"
 import { isDurationWithin } from "../../foundation/DurationText.ts"
 import { ServiceApi } from "../../contract/Api.ts"
 
-/** The contract's endpoints by what a router knows of a request: `GET /api/…/:execution_id`. */
+/** The contract's endpoints by what a router knows about a request: `GET /api/…/:execution_id`. */
 export const endpointOfRoute: ReadonlyMap<string, string> = (() => {
   const names = new Map<string, string>()
   HttpApi.reflect(ServiceApi, {
@@ -19,7 +19,7 @@ export const endpointOfRoute: ReadonlyMap<string, string> = (() => {
 
 export const endpointNames: ReadonlyArray<string> = [...endpointOfRoute.values()]
 
-/** Kept as it is written, for people who look at what happened; an hour is more than any client waits. */
+/** Kept as it is written, for people who read what happened; an hour is more than any client waits. */
 const DurationText = Schema.String.check(
   Schema.makeFilter(isDurationWithin({ minimum: 0, maximum: "1 hour" }), {
     expected: "a duration of at most 1 hour: a number and a unit (millis, seconds, minutes, hours)",
@@ -32,7 +32,7 @@ const Count = Schema.Int.check(
     expected: "a whole number from 1",
   }),
 )
-const Text = Schema.String.check(Schema.isMinLength(1, { expected: "a text that is not empty" }))
+const Text = Schema.String.check(Schema.isMinLength(1, { expected: "a non-empty string" }))
 
 const EndpointName = Schema.String.check(
   Schema.makeFilter((name: string) => name === "*" || endpointNames.includes(name), {
@@ -40,7 +40,7 @@ const EndpointName = Schema.String.check(
   }),
 )
 
-/** What a rule does to a call; exactly one of them, but `delay`, which may come before any other. */
+/** What a rule does to a call; exactly one of these, except `delay`, which may come before any other. */
 const kindKeys = ["status", "reset", "cut", "malformed", "hang"] as const
 const timeKeys = ["rate", "script", "first"] as const
 
@@ -51,7 +51,7 @@ const FaultFields = Schema.Struct({
   customer: Schema.optionalKey(Text),
   engine: Schema.optionalKey(Text),
   application: Schema.optionalKey(Text),
-  /** Of the calls that the rule is about: this share, these by their numbers from 1, or the first few. */
+  /** Which of the rule's calls: this share, these by their numbers from 1, or the first few. */
   rate: Schema.optionalKey(Share("a number from 0 to 1", (rate) => rate >= 0 && rate <= 1)),
   script: Schema.optionalKey(Schema.NonEmptyArray(Count)),
   first: Schema.optionalKey(Count),
@@ -62,7 +62,7 @@ const FaultFields = Schema.Struct({
       }),
     ),
   ),
-  /** Of `status`: the call takes effect all the same. */
+  /** For `status`: the call takes effect anyway. */
   applied: Schema.optionalKey(Schema.Boolean),
   body: Schema.optionalKey(Schema.String),
   retry_after: Schema.optionalKey(DurationText),
@@ -74,7 +74,7 @@ const FaultFields = Schema.Struct({
 })
 export type Fault = typeof FaultFields.Type
 
-/** A key that has no meaning without one of these kinds. */
+/** A key that has a meaning only with one of these kinds. */
 const companions: ReadonlyArray<readonly [keyof Fault, ReadonlyArray<(typeof kindKeys)[number]>]> = [
   ["retry_after", ["status"]],
   ["applied", ["status"]],
@@ -82,7 +82,7 @@ const companions: ReadonlyArray<readonly [keyof Fault, ReadonlyArray<(typeof kin
 ]
 const quoted = (keys: ReadonlyArray<string>) => keys.map((key) => `\`${key}\``).join(", ")
 
-/** What the fields allow together; a `body` alone is a malformed one. */
+/** Which fields may be combined; a `body` alone is a malformed one. */
 const judgeTogether = (fault: Fault) => {
   const kinds = kindKeys.filter((key) => fault[key] !== undefined)
   const [kind] = kinds
@@ -103,7 +103,7 @@ const judgeTogether = (fault: Fault) => {
 
 const FaultRule = FaultFields.check(Schema.makeFilter(judgeTogether))
 
-/** What the whole file holds. */
+/** What the whole file contains. */
 export const Faults = Schema.Struct({
   seed: Schema.optionalKey(
     Schema.Int.check(Schema.makeFilter((seed: number) => seed >= 0, { expected: "a whole number from 0" })),
@@ -116,7 +116,7 @@ export const Faults = Schema.Struct({
 })
 export type Faults = typeof Faults.Type
 
-/** What a rule does, in the file's own words; for people who look at what happened. */
+/** What a rule does, in the file's own words; for people who read what happened. */
 export const faultName = (fault: Fault): string => {
   const kind = kindKeys.find((key) => fault[key] !== undefined)
   const named = kind === undefined ? [] : [`${kind}: ${String(fault[kind])}`]

@@ -1,6 +1,6 @@
 /**
- * Reads a file of faults: YAML in, what it says out, or everything that is wrong with it at once, each with
- * its line and column. Nothing is injected from a file that was understood only in part.
+ * Reads a file of faults: the result is its content, or everything that is wrong with it at once, each with
+ * its line and column. A file that was only partly understood is never used.
  */
 import { Effect, Predicate, Schema } from "effect"
 import type { Result } from "effect"
@@ -27,7 +27,7 @@ const faultsFile: YamlKind<Faults> = {
       : undefined,
 }
 
-/** Judges the text of a file of faults; `file` is only named. */
+/** Judges the text of a file of faults; `file` is only used as a name. */
 export const decodeFaults = (file: string, source: string): Result.Result<Faults, ReadonlyArray<Problem>> =>
   decodeYaml(faultsFile, file, source)
 

@@ -1,6 +1,6 @@
 /**
- * The flow API's calls (sections 4.10 and 4.12): a session's results as they stand, and its documents.
- * What an answer may hold at its moment is decided purely; here it only meets the clock and the wire.
+ * The flow API's calls (sections 4.10 and 4.12): a session's current results, and its documents. What an
+ * answer contains is decided purely; this module only adds clock and wire.
  */
 import { Clock, Effect } from "effect"
 import { decideResults } from "../executions/DecideCalls.ts"
@@ -24,10 +24,10 @@ const refusals = {
   LockTimeout: "the session is locked",
 } as const
 
-/** ObjectId: what has another form is no session identifier (422), unless a reading takes any text. */
+/** ObjectId: any other form is not a session identifier (422), unless a reading accepts any text. */
 const isObjectId = (text: string): boolean => /^[0-9a-f]{24}$/i.test(text)
 
-/** 4.10 for a session of its own, behind no execution. */
+/** 4.10 for a flow session without an execution. */
 const readOwnSession = (core: SandboxCore, application: string, session_id: string, at: number) => {
   const look = { state: core.state, seed: core.seed, at, application, session_id }
   const answer = settle(core, decideFlowResults(look))
@@ -80,7 +80,7 @@ export interface Download {
   readonly bytes: Uint8Array
 }
 
-/** 4.12: a document is there once its session's records are whole. */
+/** 4.12: a document is there once its session's records are complete. */
 export const downloadAttachment = Effect.fnUntraced(function* (
   core: SandboxCore,
   { app_id }: Application,

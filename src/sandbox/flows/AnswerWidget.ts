@@ -1,6 +1,6 @@
 /**
- * The widget's calls as answers: a decision, its events recorded, and the session as whoever draws a widget
- * needs it. Own shapes all through, since the reference shows none of this.
+ * The widget's calls as answers: a decision, its events recorded, and the session as the code that draws a
+ * widget needs it. All shapes are our own, since the reference shows none of this.
  */
 import { Clock, Effect } from "effect"
 import { consentDocuments } from "../data/Consent.ts"
@@ -55,7 +55,7 @@ const answered = (core: SandboxCore, answer: StepAnswer, at: number) => {
     : Effect.succeed(sessionView(session, at))
 }
 
-/** What a consent form offers when whoever creates the session names nothing. */
+/** What a consent form offers if the session is created without naming features. */
 const usualFeatures = featuresOf([
   "es-tax-agency:website",
   "es-social-security:website",

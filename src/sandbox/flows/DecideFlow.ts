@@ -1,6 +1,6 @@
 /**
  * Decides a read of a flow session's results (section 4.10), and finds the session that an id names: one
- * that was created, or a standing one, whose life counts from the first look at it. Pure.
+ * that was created, or a standing one, whose life counts from its first read. Pure.
  */
 import type { Decision } from "../core/SandboxCore.ts"
 import { recordsShownAt } from "./FlowBody.ts"
@@ -22,7 +22,7 @@ export interface FlowLook {
 
 export interface FoundSession {
   readonly session: FlowSession
-  /** What the look itself brought about. */
+  /** What the read itself caused. */
   readonly found: ReadonlyArray<FlowSessionEvent>
 }
 

@@ -1,7 +1,7 @@
 /**
- * Decides what the widget asks for: a session is created, the customer or the client takes a step. Pure.
- * The widget's API is this service's own (the reference shows only what comes of it, sections 2.7 and 6.2):
- * a step that is not allowed is a conflict, one that does not fit the session is invalid.
+ * Decides the widget's requests: a session is created, the customer or the client takes a step. Pure. The
+ * widget's API is this service's own (the reference shows only its results, sections 2.7 and 6.2): a step
+ * that is not allowed is a conflict, one that does not fit the session is invalid.
  */
 import { checkForm } from "../engines/CheckForm.ts"
 import { consentDocuments, defaultSignature, givenConsent } from "../data/Consent.ts"
@@ -83,7 +83,7 @@ export const decideCreate = (
   return { answer: { _tag: "Taken", session_id: created.session_id }, events: [created] }
 }
 
-/** 4.10 has no such call: whoever draws the widget looks at the session here. */
+/** 4.10 has no such call: code that draws the widget reads the session here. */
 export const decideView = (look: FlowLook): Decision<StepAnswer> => {
   const there = findFlowSession(look)
   if (there === undefined) return { answer: { _tag: "NotFound" }, events: [] }
@@ -187,7 +187,7 @@ const prepare = (look: FlowLook, session: FlowSession, request: StepRequest): Pr
 const refusals: ReadonlySet<string> = new Set(["NotFound", "Conflict", "Invalid"])
 const isStep = (prepared: Prepared): prepared is FlowStep => !refusals.has(prepared._tag)
 
-/** The steps that a session allows at its moment, for whoever draws a widget or walks at random. */
+/** The steps that a session currently allows, for code that draws a widget or chooses steps at random. */
 export const allowedSteps = (session: FlowSession, at: number): ReadonlyArray<FlowStepName> => {
   const phase = flowMomentOf(session.phases, at)
   const names = ["start", "consent", "connect", "answer", "leave", "cancel", "client-cancel"] as const

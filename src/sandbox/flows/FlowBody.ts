@@ -1,6 +1,6 @@
 /**
- * The results body of a flow session of its own at one moment (sections 2.7 and 4.10): what its sources have
- * given so far, the consent, and how far the session is. Webhooks carry the same body.
+ * The results body of a flow session without an execution at one moment (sections 2.7 and 4.10): what its
+ * sources have returned so far, the consent, and how far the session is. Webhooks carry the same body.
  */
 import { givenConsent } from "../data/Consent.ts"
 import { documentsOf } from "../data/Documents.ts"

@@ -1,6 +1,6 @@
 /**
  * Plans a source that a customer connects in a flow session, with the same words and the same seed as an
- * execution of that engine: a person is there, so it begins within seconds and may ask for a second factor.
+ * execution of that engine: a person is present, so it begins within seconds and may ask for a second factor.
  */
 import { readBehaviour } from "../executions/Behaviour.ts"
 import { findEngine } from "../engines/EngineCatalogue.ts"

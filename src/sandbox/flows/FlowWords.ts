@@ -1,19 +1,19 @@
 /**
- * The behaviour words of a flow session: what whoever creates one through the widget writes into `behaviour`
- * (joined by `+`). What happens to a source is said in its login, with the words of executions.
+ * The behaviour words of a flow session: what the code that creates one through the widget writes into
+ * `behaviour` (joined by `+`). What happens to a source is set in its login, with the words of executions.
  */
 import type { FlowPlan } from "../state/FlowEvent.ts"
 
 export const sessionWords = [
   {
     word: "idle-N",
-    meaning: "the widget gives up after N seconds in which the customer does nothing; else 1800",
+    meaning: "the widget gives up after N seconds without customer activity (default 1800)",
   },
-  { word: "locked-N", meaning: "flow results answer 504 in the N seconds after the customer's start" },
-  { word: "system-N", meaning: "the platform cancels the session N seconds after the customer's start" },
+  { word: "locked-N", meaning: "flow results answer 504 for N seconds after the customer starts" },
+  { word: "system-N", meaning: "the platform cancels the session N seconds after the customer starts" },
   {
     word: "broken",
-    meaning: "the session is wrongly set up: it ends with CONFIGURATION_ERROR when it is started",
+    meaning: "the session is misconfigured: it ends with CONFIGURATION_ERROR when it is started",
   },
   { word: "noconsent", meaning: "the session asks for no consent, and its results show none" },
   { word: "company", meaning: "the customer is a company" },
@@ -42,7 +42,7 @@ const readWord = (word: string): Partial<FlowPlan> => {
   return alone.get(word) ?? {}
 }
 
-/** Words that it does not know mean nothing; one said twice counts as last said. */
+/** Unknown words mean nothing; if a word appears twice, the last one counts. */
 export const readFlowPlan = (text: string): FlowPlan =>
   text
     .split("+")

@@ -1,6 +1,6 @@
 /**
- * What a person must know to try flow sessions on the embedded service: how one is walked, the words of a
- * session, and which stand there already. From the very tables that the service runs on.
+ * The help for trying flow sessions on the embedded service: how to create and step through one, the words
+ * of a session, and which ones already exist. Built from the tables that the service itself uses.
  */
 import { sessionWords } from "./FlowWords.ts"
 import { standingScripts } from "./StandingScripts.ts"
@@ -10,14 +10,14 @@ const standing = standingScripts
   .map(({ meaning }, number) => `  ${number.toString(16).padStart(8, "0")}  ${meaning}`)
   .join("\n")
 
-export const sessionHelp = `Flow sessions are walked through {flows_url}/es-public-administration/v1/widget:
+export const sessionHelp = `{flows_url}/es-public-administration/v1/widget drives flow sessions:
 POST creates one ({"customer_id": …, "features": […], "behaviour": …}, all optional), GET /SESSION shows
 it, and POST /SESSION/STEP takes a step: start, consent, connect, answer, leave, cancel, client-cancel.
-\`behaviour\` is words joined by +:
+\`behaviour\` takes words joined by +:
 
 ${words}
 
-Sessions whose id is 5e55000000000000 and eight hex digits stand there already:
+Sessions whose id is 5e55000000000000 and eight of these hex digits already exist:
 
 ${standing}
-  from 00000100 on, whatever the seed says`
+  from 00000100 on, decided by the seed`

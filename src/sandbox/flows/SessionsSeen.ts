@@ -1,5 +1,5 @@
 /**
- * What really happened to the flow sessions that stand on their own, for the observers of tests: who they
+ * What really happened to the flow sessions without an execution, for the observers of tests: which they
  * are, their states over time, every read, and every read that came too soon (section 8).
  */
 import type { FlowEventName } from "../../contract/Vocabulary.ts"
@@ -11,9 +11,9 @@ export interface SessionSeen {
   readonly session_id: string
   readonly application: string
   readonly customer_id?: string
-  /** Of a standing session: when it was first looked at. */
+  /** For a standing session: when it was first read. */
   readonly found_at?: number
-  /** So far and, were no further step taken, to come. */
+  /** So far and, if no further step is taken, in the future. */
   readonly phases: ReadonlyArray<Pick<FlowPhase, "from" | "status" | "cursor" | "started" | "closed">>
   readonly events: ReadonlyArray<{ readonly event: FlowEventName; readonly at: number }>
   readonly results_reads: ReadonlyArray<FlowReading>

@@ -1,6 +1,6 @@
 /**
- * Standing sessions that no script names: what they do is drawn from the seed, so that a night has as many
- * different ones as it likes. Most complete; some are still being read when they are first looked at.
+ * Standing sessions without a script: the seed decides what happens in them, so that a run can have as many
+ * different ones as it likes. Most complete; some are still being read at the first read.
  */
 import { seeded } from "../state/Seeded.ts"
 import type { Draw } from "../state/Seeded.ts"
@@ -29,12 +29,12 @@ const connections = (draw: Draw, from: number, ends: string): ReadonlyArray<Scri
 interface Kind {
   readonly name: string
   readonly meaning: string
-  /** Of a hundred. */
+  /** Out of a hundred. */
   readonly weight: number
   readonly steps: (draw: Draw) => ReadonlyArray<ScriptStep>
 }
 
-/** Started so long before the first look, and left before every source of a slow one is done. */
+/** Started this long before the first read, and left before every source of a slow one is done. */
 const walked = (draw: Draw, ago: number, ends = ""): ReadonlyArray<ScriptStep> => [
   [-ago, "start"],
   [-ago + 20, "consent"],

@@ -1,6 +1,6 @@
 /**
- * What the standing sessions do: one script per number, in the words of the widget's steps and of logins.
- * Seconds count from the first look at the session; negative ones lie before it.
+ * What happens in the standing sessions: one script per number, in the words of the widget's steps and of
+ * logins. Seconds count from the first read of the session; negative ones are before it.
  */
 
 export type ScriptStep =
@@ -20,7 +20,7 @@ const work = "es-social-security:website"
 const university = "es-university:website"
 const traffic = "es-traffic:website"
 
-/** Started and consented, the sources connected one after another, and left, long before the first look. */
+/** Started and consented, the sources connected one after another, and left, long before the first read. */
 const over = (
   ...sources: ReadonlyArray<readonly [engine: string, words: string]>
 ): ReadonlyArray<ScriptStep> => [
@@ -32,17 +32,17 @@ const over = (
 
 const quick = "queue-1+run-30"
 
-/** The number of a script is its place. */
+/** The number of a script is its position. */
 export const standingScripts: ReadonlyArray<StandingScript> = [
   {
     name: "completed",
-    meaning: "completed: taxes, work life and studies, a consent with documents, and an attachment",
+    meaning: "completed: taxes, work history and studies, a consent with documents, and an attachment",
     steps: over([taxes, `${quick}+records-9`], [work, `${quick}+records-6+attach-1`], [university, quick]),
   },
   {
     name: "partial",
     meaning:
-      "partial: one source still reads for 4 minutes and gains records; for 2 more it shows a record that " +
+      "partial: one source reads for 4 more minutes and gains records; for 2 more it shows a record that " +
       "the final results do not have and lacks one that they have",
     steps: [
       [-300, "start"],
@@ -55,12 +55,12 @@ export const standingScripts: ReadonlyArray<StandingScript> = [
   { name: "unstarted", meaning: "created, never started by the customer: 412", steps: [] },
   {
     name: "failed",
-    meaning: "failed: the only source gave nothing",
+    meaning: "failed: the only source returned nothing",
     steps: over([taxes, `${quick}+end-FAILED`]),
   },
   {
     name: "customer_cancelled",
-    meaning: "the customer cancelled while a source was being read: what it had given stays",
+    meaning: "the customer cancelled while a source was being read: the records read so far remain",
     steps: [
       [-600, "start"],
       [-580, "consent"],
@@ -70,7 +70,7 @@ export const standingScripts: ReadonlyArray<StandingScript> = [
   },
   {
     name: "timed_out",
-    meaning: "timed out: the customer gave the consent and never came back",
+    meaning: "timed out: the customer gave consent and never came back",
     steps: [
       [-7200, "start"],
       [-7170, "consent"],
@@ -78,13 +78,13 @@ export const standingScripts: ReadonlyArray<StandingScript> = [
   },
   {
     name: "locked",
-    meaning: "its lock is held for the 30 seconds after the first look (504); then like 0",
+    meaning: "locked for 30 seconds after the first read (504); then like 0",
     words: "locked-930",
     steps: over([taxes, `${quick}+records-9`], [work, `${quick}+records-6`]),
   },
   {
     name: "never_final",
-    meaning: "partial for ever: is_closed never becomes true",
+    meaning: "partial forever: is_closed never becomes true",
     steps: over([taxes, `${quick}+records-5+neverfinal`]),
   },
   {
@@ -126,17 +126,17 @@ export const standingScripts: ReadonlyArray<StandingScript> = [
   },
   {
     name: "documents",
-    meaning: "completed, with five attachments and those of its work life",
+    meaning: "completed, with five attachments and those of the work history",
     steps: over([work, `${quick}+records-4+attach-5`]),
   },
   {
     name: "odd",
-    meaning: "completed, with records that break their schema or are of an unheard-of family",
+    meaning: "completed, with records that break their schema or are of an unknown family",
     steps: over([taxes, `${quick}+records-4+odd`]),
   },
   {
     name: "large",
-    meaning: "completed with 12000 records: every read holds the lock for 12 seconds (504)",
+    meaning: "completed with 12,000 records: every read holds the lock for 12 seconds (504)",
     steps: over([taxes, `${quick}+records-12000`]),
   },
   {
@@ -153,7 +153,7 @@ export const standingScripts: ReadonlyArray<StandingScript> = [
   },
   {
     name: "second_login",
-    meaning: "completed: the first login was refused, the second one went well",
+    meaning: "completed: the first login was refused, the second one succeeded",
     steps: over(
       [taxes, `${quick}+heal-1-INCORRECT_CREDENTIALS`],
       [university, quick],
@@ -162,7 +162,7 @@ export const standingScripts: ReadonlyArray<StandingScript> = [
   },
   {
     name: "empty",
-    meaning: "completed without a single record",
+    meaning: "completed without any records",
     steps: over([taxes, `${quick}+records-0`]),
   },
   {

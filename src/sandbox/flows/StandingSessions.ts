@@ -1,7 +1,7 @@
 /**
- * Sessions that are there without anybody driving a widget, so that whoever pulls sessions has some to pull:
- * every ObjectId that begins with `5e55000000000000` is one of application sandbox-app-1, and its last eight
- * hex digits choose what it does. Its life is laid around the moment at which it is first looked at.
+ * Sessions that exist without anybody using a widget, so that a client that pulls sessions has some to
+ * pull: every ObjectId that begins with `5e55000000000000` is one of application sandbox-app-1, and its
+ * last eight hex digits choose what happens in it. Its life is placed around the time of its first read.
  */
 import { consentDocuments, defaultSignature } from "../data/Consent.ts"
 import { findEngine } from "../engines/EngineCatalogue.ts"
@@ -15,7 +15,7 @@ import type { StandingScript } from "./StandingScripts.ts"
 const standingPrefix = "5e55000000000000"
 /** The application whose secret is `sandbox-app-1`. */
 const standingApplication = "65f0c0ffee00000000000001"
-/** From here on the seed chooses. Numbers below that no script has are sessions that do not exist. */
+/** From here on, the seed chooses. Lower numbers without a script are sessions that do not exist. */
 export const firstDrawnScript = 256
 
 export type StandingSessionId = `${typeof standingPrefix}${string}`
@@ -32,7 +32,7 @@ const numberOf = (session_id: string): number | undefined =>
 const scriptOf = (seed: number, number: number): StandingScript | undefined =>
   number < firstDrawnScript ? standingScripts[number] : drawScript(seed, number)
 
-/** What kind of session an id names under a seed; undefined when it names none that stands. */
+/** What kind of session an id names under a seed; undefined if it is not a standing session. */
 export const standingScriptOf = (seed: number, session_id: string): StandingScript | undefined => {
   const number = numberOf(session_id)
   return number === undefined ? undefined : scriptOf(seed, number)
@@ -84,10 +84,10 @@ export interface StandingPlan {
   readonly steps: ReadonlyArray<TakenStep>
 }
 
-/** How long before the customer's first step the client made the session. */
+/** How long before the customer's first step the client created the session. */
 const aheadMs = 60_000
 
-/** The session of this id as it is when it is first looked at, at `at`; undefined when there is none. */
+/** The session with this id as of its first read, at `at`; undefined if there is none. */
 export const planStanding = (seed: number, at: number, session_id: string): StandingPlan | undefined => {
   const script = standingScriptOf(seed, session_id)
   if (script === undefined) return undefined

@@ -1,6 +1,6 @@
 /**
- * Subscriptions as answers of the contract (sections 2.8 and 4.11), and those to execution events, which are
- * this service's own interface: a decision, its events recorded, the rules as they then are.
+ * Subscriptions as answers of the contract (sections 2.8 and 4.11), and those to execution events, which
+ * are this service's own interface: a decision, its events recorded, and the resulting rules.
  */
 import { Clock, Effect } from "effect"
 import { engineEvents, flowEvents } from "../../contract/Vocabulary.ts"

@@ -1,6 +1,6 @@
 /**
- * Who is due when, earliest first, with at most one valid entry per name, so that a hundred thousand
- * executions that wait for their next event cost no more than their logarithm and no scan.
+ * Which names are due when, earliest first, with at most one valid entry per name, so that a hundred
+ * thousand executions that wait for their next event cost no more than their logarithm and no scan.
  */
 import { DelayQueue } from "../../foundation/DelayQueue.ts"
 
@@ -11,14 +11,14 @@ interface Entry {
 
 export class DueTimes {
   readonly #queue = new DelayQueue<Entry>()
-  /** The entry of a name that counts; others of it are left where they are and skipped. */
+  /** The valid entry of a name; its other entries are left in place and skipped. */
   readonly #valid = new Map<string, Entry>()
 
   get size(): number {
     return this.#valid.size
   }
 
-  /** The earliest time; undefined when nobody is due. */
+  /** The earliest time; undefined if nothing is due. */
   nextAt(): number | undefined {
     for (;;) {
       const { next } = this.#queue
@@ -27,7 +27,7 @@ export class DueTimes {
     }
   }
 
-  /** Says when a name is due; what was said of it before no longer holds. */
+  /** Sets when a name is due; any earlier entry no longer counts. */
   set(name: string, at: number): void {
     if (this.#valid.get(name)?.at === at) return
     const entry = { name, at }

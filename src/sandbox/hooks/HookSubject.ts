@@ -1,7 +1,7 @@
 /**
  * Executions and flow sessions as webhooks see them (section 6): what happened to each and when, and what is
- * told of it. Payloads and delivery of flow events are not shown; own choice: the envelope of execution
- * events, with the results body under `results` where the reference says that the event carries data.
+ * sent about it. Payloads and delivery of flow events are not shown; own choice: the envelope of execution
+ * events, with the results body under `results` if the reference says that the event carries data.
  */
 import type { FlowEvent } from "../../contract/Event.ts"
 import type { FlowEventName } from "../../contract/Vocabulary.ts"
@@ -16,7 +16,7 @@ import { flowResultsBody, sessionStatusAt } from "../executions/Results.ts"
 import { closesAt } from "../state/SandboxState.ts"
 import type { Execution, SandboxState } from "../state/SandboxState.ts"
 
-/** Something that happened, and what is told of it. */
+/** Something that happened, and what is sent about it. */
 export interface Occasion {
   readonly event: string
   /** A run may pause more than once: counts the events of one name from 0. */
@@ -36,8 +36,8 @@ export interface Subject {
 }
 
 /**
- * 6.2, own choice: the session behind an execution at a public administration is one of that flow. It
- * starts when its source accepts the login and ends with its final results. Nobody walks it: there is no
+ * 6.2, own choice: the session of an execution at a public administration belongs to that flow. It starts
+ * when its source accepts the login and ends with its final results. No customer uses it: there is no
  * consent form to sign and no widget to close, so it raises neither `consent` nor `partial`. A session that
  * the flow API does not have raises nothing.
  */
@@ -92,7 +92,7 @@ const carriesResults: ReadonlySet<FlowEventName> = new Set<FlowEventName>([
   "es-public-administration:ended",
 ])
 
-/** The status that the event's own move brought: the next one may follow in the same moment. */
+/** The status that the event's own move caused: the next one may follow in the same moment. */
 const statusAfter = (session: FlowSession, event: FlowEventName): string => {
   const raises = ({ move }: FlowSession["phases"][number]): boolean => {
     const { event: raised }: FlowMove = flowMoves[move]
@@ -120,7 +120,7 @@ const flowEventBody = (
   }
 }
 
-/** `{status_reason}` is the session's status code (own choice); what was before it was found is history. */
+/** `{status_reason}` is the session's status code (own choice); what came before it was found is past. */
 const flowSubject = (seed: number, session: FlowSession): Subject => ({
   id: session.created.session_id,
   application: session.created.application,
@@ -136,7 +136,7 @@ const flowSubject = (seed: number, session: FlowSession): Subject => ({
     })),
 })
 
-/** Of a deleted execution nothing is delivered any more: it is as if it had never been (own choice). */
+/** For a deleted execution nothing more is delivered: it is as if it had never existed (own choice). */
 export const findSubject = (state: SandboxState, seed: number, id: string): Subject | undefined => {
   const execution = state.executions.get(id)
   if (execution !== undefined) {

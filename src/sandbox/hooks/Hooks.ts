@@ -1,7 +1,7 @@
 /**
  * Which webhooks are bound, decided purely (sections 2.8 and 4.11): the reference's subscriptions to flow
- * events, the service's own ones to execution events, and those that it is started with. Their calls' bodies
- * and answers are not shown; own choice: one rule per application and event, and a second replaces the first.
+ * events, the service's own ones to execution events, and those given at start-up. The bodies and answers of
+ * their calls are not shown; own choice: one rule per application and event, and a second replaces the first.
  */
 import type { FlowHook } from "../../contract/Event.ts"
 import type { ValidationItem } from "../../contract/Execution.ts"
@@ -10,13 +10,13 @@ import type { Decision } from "../core/SandboxCore.ts"
 import type { deliveryOrders, HookEvent, HookRule } from "../state/HookEvent.ts"
 import type { HookState } from "../state/HookState.ts"
 
-/** A target that the service is started with: every application's events go there. */
+/** A target given at start-up: the events of all applications go there. */
 export interface Webhook {
   /** http or https, without a user in it. */
   readonly url: string
-  /** All events of section 6 when absent. */
+  /** All events of section 6 if absent. */
   readonly events?: ReadonlyArray<string>
-  /** `shuffled`: deliveries come late by chance, so that later events overtake them. */
+  /** `shuffled`: deliveries are delayed at random, so that later events overtake them. */
   readonly order?: (typeof deliveryOrders)[number]
   /** About half of the deliveries come a second time. */
   readonly duplicates?: boolean
@@ -24,7 +24,7 @@ export interface Webhook {
 
 export const allEvents: ReadonlyArray<string> = [...engineEvents, ...flowEvents]
 
-/** Own choice: http and https only, and no user or password in it, as addresses are shown in answers. */
+/** Own choice: http and https only, without user or password, because URLs are shown in answers. */
 export const readTarget = (text: unknown): URL | undefined => {
   if (typeof text !== "string" || !URL.canParse(text)) return undefined
   const url = new URL(text)
@@ -37,7 +37,7 @@ const ruleId = (application: string, event: string): string => `${application}/$
 const findRule = (hooks: HookState, application: string, event: string): HookRule | undefined =>
   hooks.rules.get(ruleId(application, event))
 
-/** What is said of a rule; the rest stays as it was. A rule keeps its age: what is pending goes on. */
+/** The changes to a rule; the rest stays as it was. A rule keeps its age: pending deliveries continue. */
 type RuleChange = Partial<Pick<HookRule, "url" | "enabled" | "order" | "duplicates">>
 
 const bind = (
@@ -55,7 +55,7 @@ const bind = (
     enabled: true,
     order: "timely",
     duplicates: false,
-    // Switched on again, it does not catch up on what was raised meanwhile.
+    // When it is switched on again, it does not catch up on events raised meanwhile.
     since: known?.enabled === true ? known.since : at,
     ...change,
   }
@@ -87,14 +87,14 @@ const value = (loc: ReadonlyArray<string | number>, msg: string, slot = "body"):
   type: "value_error",
 })
 
-/** Names every event that is not in the vocabulary; an empty list asks for nothing and is refused too. */
+/** Names every event that is not in the vocabulary; an empty list requests nothing and is refused too. */
 const findUnknownEvents = (
   events: ReadonlyArray<string>,
   vocabulary: ReadonlyArray<string>,
   slot: "body" | "query" = "body",
 ): ReadonlyArray<Invalid> =>
   events.length === 0
-    ? [value(["events"], "no event", slot)]
+    ? [value(["events"], "not an event", slot)]
     : events.flatMap((event, index) =>
         vocabulary.includes(event) ? [] : [value(["events", index], "no such event", slot)],
       )
@@ -134,7 +134,7 @@ export const decideCreateFlowHooks = (
   return changed([...new Set(events)].map((event) => bind(hooks, at, application, event, change)))
 }
 
-/** 4.11: each event has to have its subscription; what is not said stays as it was (own choice). */
+/** 4.11: each event must have its subscription; fields that are not given stay as they were (own choice). */
 export const decideUpdateFlowHooks = (
   hooks: HookState,
   at: number,
@@ -161,7 +161,7 @@ export const decideUpdateFlowHooks = (
   )
 }
 
-/** 4.11, and the service's own interface: all of them have to be there, else none is removed. */
+/** 4.11, and the service's own interface: all of them must exist, otherwise none is removed. */
 export const decideDeleteHooks = (
   hooks: HookState,
   at: number,

@@ -1,7 +1,7 @@
 /**
- * What is to be delivered, as the dispatcher sees it: it asks for the next delivery of an execution or a flow
- * session, is told when that may have changed, and says what became of an attempt. Without a rule nothing is
- * ever due.
+ * What is to be delivered, as the dispatcher sees it: it asks for the next delivery of an execution or a
+ * flow session, is notified when that may have changed, and reports the result of each attempt. Without a
+ * rule nothing is ever due.
  */
 import { findSubject } from "./HookSubject.ts"
 import { decideAttempt, deliveryId, planDeliveries, targetOf } from "./PlanDeliveries.ts"
@@ -24,7 +24,7 @@ export interface Outbox {
   readonly next: (subject: string) => Delivery | undefined
   readonly requestOf: (delivery: Delivery) => HookRequest
   readonly settle: (delivery: Delivery, at: number, answer: Answer) => void
-  /** Calls back with whom something happened to, or with nothing when a rule changed; answers how to stop. */
+  /** Calls back with the subject of a change, or with nothing when a rule changed; returns how to stop. */
   readonly watch: (listener: (subjects: ReadonlyArray<string> | undefined) => void) => () => void
 }
 
@@ -37,7 +37,7 @@ const idsIn = (event: SandboxEvent): ReadonlyArray<string> => [
 
 const isRuleEvent = ({ _tag }: SandboxEvent): boolean => _tag === "HookBound" || _tag === "HookUnbound"
 
-/** Own choice: what the receiver can tell duplicates and attempts by. The body is the event, as JSON. */
+/** Own choice: how the receiver can recognise duplicates and attempts. The body is the event, as JSON. */
 const headersOf = (core: SandboxCore, delivery: Delivery) => ({
   "user-agent": "nightjar-sandbox",
   "x-nightjar-event": delivery.occasion.event,

@@ -1,7 +1,8 @@
 /**
- * Decides what is to be delivered to whom and when, and what an attempt's answer means (sections 4.1 and 6).
- * Pure: the deliveries of an execution follow from its events, the rules and what was tried. The delivery
- * contract is not shown; own choice: 2xx is delivered, else six attempts with growing waits.
+ * Decides what is to be delivered to whom and when, and what an attempt's answer means (sections 4.1 and
+ * 6). Pure: the deliveries of an execution depend on its events, the rules and earlier attempts. The
+ * delivery contract is not shown; own choice: 2xx means delivered, otherwise there are six attempts with
+ * growing waits.
  */
 import { Duration } from "effect"
 import type { HookEvent, HookRule } from "../state/HookEvent.ts"
@@ -11,7 +12,7 @@ import type { Occasion, Subject } from "./HookSubject.ts"
 import { fingerprint, seeded } from "../state/Seeded.ts"
 
 const secondMs = 1_000
-/** Own choice: after so many waits a failed delivery is given up. */
+/** Own choice: after this many waits, a failed delivery is given up. */
 const retryWaits = [
   Duration.seconds(10),
   Duration.minutes(1),
@@ -38,7 +39,7 @@ const firstAttemptAt = (seed: number, rule: HookRule, subject: Subject, occasion
   return at + seeded("hook-delay", seed, rule.id, subject.id, event, ordinal).int(2, 180) * secondMs
 }
 
-/** Everything that is still to be sent about a subject, as far as it is known now; earliest first. */
+/** Everything that is still to be sent about a subject, as far as is known now; earliest first. */
 export const planDeliveries = (hooks: HookState, seed: number, subject: Subject): ReadonlyArray<Delivery> =>
   subject.occasions
     .flatMap((occasion) =>
@@ -58,7 +59,7 @@ export const planDeliveries = (hooks: HookState, seed: number, subject: Subject)
     )
     .toSorted((one, other) => one.dueAt - other.dueAt)
 
-/** What became of an attempt: `unclear` where it may have arrived all the same. */
+/** The result of an attempt: `unclear` if it may have arrived anyway. */
 export type Answer = "taken" | "refused" | "unclear"
 
 /** Own choice: with `duplicates`, about half of what was delivered comes once more within a minute. */
@@ -83,7 +84,7 @@ export const decideAttempt = (seed: number, delivery: Delivery, at: number, answ
   return { _tag: "HookFailed", ...which, doubtful: answer === "unclear", ...nextAt(retryAt) }
 }
 
-/** 4.1: the three variables that are shown; what has no value is empty, any other value goes verbatim. */
+/** 4.1: the three variables that are shown; one without a value is empty, others are sent verbatim. */
 const valueOf = (value: string, { subject, occasion }: Delivery): string => {
   if (value === "{external_execution_id}") return subject.external_execution_id ?? ""
   if (value === "{event}") return occasion.event
@@ -94,7 +95,7 @@ const valueOf = (value: string, { subject, occasion }: Delivery): string => {
 /** Half a surrogate pair has no encoding. */
 const percentEncoded = (text: string): string => encodeURIComponent(text.toWellFormed())
 
-/** Pairs of the start come after what the target has of its own. */
+/** Pairs of the start come after the target's own. */
 export const targetOf = (delivery: Delivery): string => {
   const target = new URL(delivery.rule.url)
   const pairs = Object.entries(delivery.subject.extra).map(
@@ -106,6 +107,6 @@ export const targetOf = (delivery: Delivery): string => {
   return target.href
 }
 
-/** Own choice: the same for every attempt of a delivery, so that a receiver can tell duplicates. */
+/** Own choice: the same for every attempt of a delivery, so that a receiver can recognise duplicates. */
 export const deliveryId = (seed: number, { rule, subject, occasion }: Delivery): string =>
   fingerprint("hook", seed, rule.id, subject.id, occasion.event, occasion.ordinal).slice(0, 32)

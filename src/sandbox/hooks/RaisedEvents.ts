@@ -20,7 +20,7 @@ export interface RaisedEvent {
   readonly status_reason: StatusReason | AuthenticationStatus
   /** 6.1: `engine`, or the feature that asks. */
   readonly producer: string
-  /** The source had judged the login by then, so that there is a `locking_hash`. */
+  /** The source had judged the login by then, so there is a `locking_hash`. */
   readonly judged: boolean
   readonly data?: Readonly<Record<string, unknown>>
 }
@@ -34,12 +34,12 @@ const raisedIn = (phase: Phase): Raised => ({
   judged: isJudged(phase),
 })
 
-/** Own choice: a run refused over its form, or stopped while it queued, has no `started`. */
+/** Own choice: a run refused because of its form, or stopped while it was queued, has no `started`. */
 const startedOf = ({ phases, started, stop }: Execution): ReadonlyArray<Raised> => {
   const begun = phases.find((phase) => phase.spends !== "queue")
   if (begun === undefined || started.timeline.stillborn) return []
   if (stop !== undefined && isClosedPhase(begun) && begun.from >= stop.at) return []
-  // A run without work begins where it already pauses or ends.
+  // A run without work begins when it pauses or ends.
   const status_reason = begun.spends === "work" ? begun.status_reason : "WAITING"
   return [{ ...raisedIn(begun), status_reason, producer: "engine" }]
 }
@@ -73,7 +73,7 @@ const endOf = ({ phases }: Execution): ReadonlyArray<Raised> => {
 }
 
 /**
- * In the order in which they are raised; those of one moment in the order of a run's life. Events later than
+ * In the order in which they are raised; simultaneous ones in the order of a run's life. Events later than
  * now are what will happen if nobody does anything.
  */
 export const executionEventsOf = (execution: Execution): ReadonlyArray<RaisedEvent> =>

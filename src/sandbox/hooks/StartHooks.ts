@@ -1,5 +1,5 @@
 /**
- * The webhooks that the embedded service is started with, as rules of its journal: so a restart with other
+ * The webhooks given to the embedded service at start-up, as rules of its journal: a restart with other
  * targets, or with none, changes where pending deliveries go, and never sends what was raised before.
  */
 import type { HookEvent, HookRule } from "../state/HookEvent.ts"
@@ -19,7 +19,7 @@ const ruleOf = (webhook: Webhook, index: number, known: HookRule | undefined, at
   duplicates: webhook.duplicates ?? false,
 })
 
-/** Throws where a target is no http address: whoever starts the service has looked at it before. */
+/** Throws if a target is not an http URL: the caller has already checked it. */
 export const decideStartHooks = (
   hooks: HookState,
   at: number,

@@ -1,6 +1,7 @@
 /**
- * A reading as a file: YAML in, the reading out, or everything that is wrong with it at once; and back, with
- * a comment for each key that says where the reference leaves room and what else it could say.
+ * A reading as a file: the result is the reading, or everything that is wrong with the file at once; and
+ * back to a file, with a comment for each key that says where the reference leaves room and which other
+ * values there are.
  */
 import { Effect, Predicate, Schema } from "effect"
 import type { Result } from "effect"
@@ -21,7 +22,7 @@ export class ReadingInvalid extends Schema.TaggedError<ReadingInvalid>()("Readin
 
 const choicesOf = (key: PropertyKey | undefined) => readingChoices.find((choice) => choice.key === key)
 
-/** YAML's own null is the word `null` of the keys that have one, and an empty file says nothing. */
+/** YAML's own null is the word `null` of the keys that have one, and an empty file sets nothing. */
 const prepare = (root: unknown): unknown => {
   if (root === null) return {}
   if (!Predicate.isObject(root)) return root
@@ -44,7 +45,7 @@ const readingFile: YamlKind<Reading> = {
   prepare,
 }
 
-/** Judges the text of such a file; `file` is only named. */
+/** Judges the text of such a file; `file` is only used as a name. */
 export const decodeReading = (file: string, source: string): Result.Result<Reading, ReadonlyArray<Problem>> =>
   decodeYaml(readingFile, file, source)
 
@@ -52,7 +53,7 @@ export const decodeReading = (file: string, source: string): Result.Result<Readi
 export const readReading = (path: string): Effect.Effect<Reading, ReadingInvalid> =>
   Effect.mapError(readYaml(readingFile, path), (problems) => new ReadingInvalid({ problems }))
 
-/** The text of a file that says this much and no more; `decodeReading` gives the same reading again. */
+/** The text of a file that sets exactly this; `decodeReading` gives the same reading again. */
 export const encodeReading = (reading: Reading): string =>
   readingChoices
     .flatMap(({ key, section, about, values }) => {

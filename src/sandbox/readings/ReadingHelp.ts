@@ -1,12 +1,12 @@
 /**
- * What `nightjar sandbox --help` says of a file of a reading, made from the very keys that the service takes,
- * so that neither can say what the other does not know.
+ * The part of `nightjar sandbox --help` about files of readings, made from the very keys that the service
+ * accepts, so that the two cannot differ.
  */
 import { readingChoices } from "../state/Reading.ts"
 
 const lineMax = 80
 
-/** Full words, broken between them, each line behind `before`. */
+/** Whole words, wrapped, each line after `before`. */
 export const wrapWords = (text: string, before: string): ReadonlyArray<string> => {
   const lines: Array<string> = []
   for (const word of text.split(" ")) {
@@ -18,8 +18,8 @@ export const wrapWords = (text: string, before: string): ReadonlyArray<string> =
 }
 
 export const readingHelp = [
-  "--reading FILE says in YAML how the service reads what the reference leaves open, a line for each key",
-  "(`flow_api: absent`). Each stands here with its section; the first of its values is the usual one:",
+  "--reading FILE chooses in YAML how the service behaves where the reference leaves room, one line per key",
+  "(`flow_api: absent`). Each key is listed with its section; the first value is the default:",
   "",
   ...readingChoices.flatMap(({ key, section, about, values }) => [
     `  ${key}: ${values.join(" | ")}`,

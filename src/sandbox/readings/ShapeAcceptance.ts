@@ -1,12 +1,12 @@
 /**
- * Acceptance bodies as a reading has them (section 2.5): optional fields that are there, are not, or are
- * null, and whose external id a conflict names (section 4.1).
+ * Acceptance bodies under a reading (section 2.5): optional fields that are present, absent or null, and
+ * whose external id a conflict names (section 4.1).
  */
 import type { FullReading } from "../state/Reading.ts"
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Fields that may be absent or null: where a reading wants them so, they are so even if there is a value. */
+/** Fields that may be absent or null: if a reading wants them so, they are, even if there is a value. */
 export const shapeOptionals = (
   { optionals }: Pick<FullReading, "optionals">,
   names: ReadonlyArray<string>,
@@ -30,8 +30,8 @@ interface Running extends Request {
 }
 
 /**
- * 4.1: the ids of the run in flight, with the external id that the reading asks for. The id of a run that has
- * none is null.
+ * 4.1: the ids of the run in flight, with the external id that the reading asks for. It is null if the run
+ * has none.
  */
 export const withConflictId = <Ids extends Running>(
   { conflict_external_id }: Pick<FullReading, "conflict_external_id">,

@@ -1,7 +1,7 @@
 /**
- * What a reading makes of the answers of each endpoint, and which endpoints it does without: one table for
- * all that is decided at the service's edge. What depends on the state (ids, ends, whose id a conflict names)
- * is decided where the state is.
+ * How a reading changes the answers of each endpoint, and which endpoints it removes: one table for
+ * everything that is decided at the service's edge. What depends on the state (ids, ends, whose id a
+ * conflict names) is decided where the state is.
  */
 import type { FullReading } from "../state/Reading.ts"
 import { shapeAcceptance } from "./ShapeAcceptance.ts"
@@ -34,7 +34,7 @@ export const invalidBody = (...fields: ReadonlyArray<string>): EdgeAnswer => ({
   body: json({ detail: fields.map((field) => missing([field])) }),
 })
 
-/** 1 and 4.10: answered before anybody looks at a secret. */
+/** 1 and 4.10: answered before the secret is checked. */
 export const gatewayAnswer = ({ flow_api }: FullReading, path: string): EdgeAnswer | undefined => {
   if (flow_api === "present" || !path.startsWith("/flows/")) return undefined
   return flow_api === "forbidden"
@@ -42,7 +42,7 @@ export const gatewayAnswer = ({ flow_api }: FullReading, path: string): EdgeAnsw
     : { status: 404, body: { text: gatewayPage, contentType: "text/html" } }
 }
 
-/** Endpoints of 4.12 that are not there, or not in this way. */
+/** Endpoints of 4.12 that do not exist, or not in this form. */
 export const refusedEndpoint = (reading: FullReading, endpoint: string): EdgeAnswer | undefined => {
   switch (endpoint) {
     case "pollExecution":
@@ -61,7 +61,7 @@ export const refusedEndpoint = (reading: FullReading, endpoint: string): EdgeAns
   }
 }
 
-/** 4.12: the pair beside the other fields becomes what this service reads; undefined where it is missing. */
+/** 4.12: the pair beside the other fields becomes what this service reads; undefined if it is missing. */
 export const nestedToken = (body: Fields): Fields | undefined => {
   const { token_id, token_key, ...rest } = body
   return "token" in body || token_id === undefined || token_key === undefined
@@ -69,7 +69,7 @@ export const nestedToken = (body: Fields): Fields | undefined => {
     : { ...rest, token: { token_id, token_key } }
 }
 
-/** The JSON body of an answer; undefined: it stays as it is. */
+/** The JSON body of an answer; if undefined, it stays as it is. */
 export const shapeBody = (
   reading: FullReading,
   endpoint: string,
@@ -86,7 +86,7 @@ export const shapeBody = (
 
 const flowEndpoints: ReadonlySet<string> = new Set(["readFlowResults", "downloadAttachment"])
 
-/** 7: what stands in the place of a flow error's body. */
+/** 7: what replaces the body of a flow error. */
 export const errorBody = (reading: FullReading, endpoint: string, status: number): ErrorBody | undefined =>
   flowEndpoints.has(endpoint) ? flowError(reading, status) : undefined
 
@@ -94,7 +94,7 @@ const waits: ReadonlySet<number> = new Set([429, 503, 504])
 const flowWaitSeconds = 5
 const otherWaitSeconds = 30
 
-/** 7 and 8: the value of `Retry-After`; undefined: there is none. */
+/** 7 and 8: the value of `Retry-After`; if undefined, there is none. */
 export const retryAfter = (
   { retry_after }: FullReading,
   endpoint: string,

@@ -1,6 +1,6 @@
 /**
- * The flow API's answers as a reading has them: how the records of a results body are arranged (section 2.7)
- * and what its own errors look like (section 7).
+ * The flow API's answers under a reading: how the records of a results body are arranged (section 2.7) and
+ * what its own errors look like (section 7).
  */
 import type { FullReading } from "../state/Reading.ts"
 
@@ -22,7 +22,7 @@ const codes: Readonly<Record<number, string>> = {
   504: "SESSION_LOCKED",
 }
 
-/** What a gateway says of a path that it does not know. */
+/** What a gateway answers for a path that it does not know. */
 export const gatewayPage = "<html><head><title>404 Not Found</title></head><body>nginx</body></html>"
 
 export interface ErrorBody {
@@ -30,7 +30,7 @@ export interface ErrorBody {
   readonly contentType: string
 }
 
-/** 7: undefined where the body stays as it is. */
+/** 7: undefined if the body stays as it is. */
 export const flowError = ({ flow_error_body }: FullReading, status: number): ErrorBody | undefined => {
   const code = codes[status]
   if (code === undefined || flow_error_body === "detail") return undefined

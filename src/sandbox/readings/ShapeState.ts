@@ -1,7 +1,7 @@
 /**
- * The execution state and the challenge as a reading has them (sections 2.3, 2.4 and 4.2): pure functions
- * from the body of today to that of the reading. What a reading does to a body may break the types of the
- * contract: that is the point of it.
+ * The execution state and the challenge under a reading (sections 2.3, 2.4 and 4.2): pure functions from
+ * today's body to that of the reading. The result may break the types of the contract: that is the purpose
+ * of a reading.
  */
 import { Predicate } from "effect"
 import type { FullReading } from "../state/Reading.ts"
@@ -38,7 +38,7 @@ const shapeErrors: Shape = ({ error_lists }, body) =>
 const shapeMessages: Shape = ({ messages }, body) =>
   messages === "shown" || itemsOf(body["messages"]).length > 0 ? body : without(body, "messages")
 
-/** 4.2: a rejected run answers 200, closed or not; what is not closed has not ended. */
+/** 4.2: a rejected run answers 200, closed or not; one that is not closed has not ended. */
 const shapeRejected: Shape = ({ rejected_state }, body) => {
   const rejected =
     body["status_code"] === "CONFIGURATION_ERROR" && errorLists.some((name) => itemsOf(body[name]).length > 0)
@@ -89,7 +89,7 @@ export const shapeState: Shape = (reading, body) =>
 export const shapeForm = ({ form_optionals }: Pick<FullReading, "form_optionals">, form: Fields): Fields =>
   form_optionals === "null" ? { $defs: null, required: null, "x-meta": null, ...form } : form
 
-/** 2.4, 423: the four fields, beside a state where the reading wants one. */
+/** 2.4, 423: the four fields, beside a state if the reading wants one. */
 export const shapeChallenge: Shape = (reading, body) => ({
   ...("execution_id" in body ? shapeState(reading, body) : shapeDates(reading, body)),
   form_schema: shapeForm(reading, fieldsOf(body["form_schema"])),

@@ -1,7 +1,7 @@
 /**
- * The embedded service's truth for whoever tests against it: `GET /admin` as a page, `GET /admin/truth` as
- * JSON. No secret is asked for (the server binds this machine only unless told otherwise) and none is shown;
- * the reference knows no such routes, and the contract does not either.
+ * The embedded service's truth for people who test against it: `GET /admin` as a page, `GET /admin/truth`
+ * as JSON. No secret is required (the server binds this machine only, unless told otherwise) and none is
+ * shown; neither the reference nor the contract has such routes.
  */
 import { Clock, Effect, Layer, Result, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"

@@ -1,6 +1,7 @@
 /**
- * The public half of the embedded service's key, at an address of its own that the reference does not have
- * (section 5: key material and procedure are not shown). It needs no secret: a public key is for everybody.
+ * The public half of the embedded service's key, at a path of its own that the reference does not have
+ * (section 5: key material and procedure are not shown). It requires no secret: a public key is for
+ * everybody.
  */
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { encryptionKey } from "../executions/Encryption.ts"

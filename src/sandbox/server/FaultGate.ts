@@ -1,7 +1,7 @@
 /**
  * Where faults happen: around every route of the contract, before its gate and after its codecs, so that a
- * fault looks like a network's and a server's own. Over HTTP the socket itself breaks; in process the request
- * fails as a client's would.
+ * fault looks like one of the network or of a server. Over HTTP the socket itself breaks; in process the
+ * request fails as a client's would.
  */
 import { IncomingMessage, ServerResponse } from "node:http"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
@@ -37,7 +37,7 @@ const StartBody = Schema.fromJsonString(
 const decodeStart = Schema.decodeUnknownResult(StartBody)
 const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined)
 
-/** What a request tells of itself: its body may name customer and engine, its path what they belong to. */
+/** What a request shows about itself: its body may name customer and engine, its path what they belong to. */
 const callOf = Effect.fnUntraced(function* (endpoint: string, request: Request) {
   const { owner } = yield* Sandbox
   const { params } = yield* HttpRouter.RouteContext
@@ -71,7 +71,7 @@ const typeOf = (response: Response): string => response.headers["content-type"] 
 
 const isJson = (text: string): boolean => Result.isSuccess(Result.try(() => JSON.parse(text) as unknown))
 
-/** Its text was judged when the file was read. */
+/** Its text was checked when the file was read. */
 const durationOf = (text: string): Duration.Duration =>
   Option.getOrElse(readDuration(text), () => Duration.zero)
 
@@ -87,7 +87,7 @@ const answerOf = (status: number, { body, retry_after }: Fault): Response => {
   })
 }
 
-/** Sends the head of the whole body, a part of it, and ends the connection once that part is out. */
+/** Sends the headers for the whole body, a part of it, and closes the connection once that part is sent. */
 const cutOverHttp = (request: Request, response: Response, part: Uint8Array, whole: number) =>
   Effect.callback<never>(() => {
     const message = NodeHttpServerRequest.toServerResponse(request)
@@ -115,7 +115,7 @@ const cutBody = (request: Request, response: Response, share: number): Effect.Ef
   )
 }
 
-/** With any kind of fault but a delay, what the service answers reaches nobody. */
+/** With any kind of fault except a delay, the service's answer reaches nobody. */
 const inject = <E>(
   fault: Fault,
   request: Request,
@@ -135,7 +135,7 @@ const inject = <E>(
   return Effect.map(route, (response) => replaceBody(response, body ?? notJson))
 }
 
-/** Middleware for the contract's routes; there is nothing of it where the service has no faults. */
+/** Middleware for the contract's routes; absent if the service has no faults. */
 export const FaultGate = {
   layer: Layer.unwrap(
     Effect.map(Sandbox, (sandbox) => {

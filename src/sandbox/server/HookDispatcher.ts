@@ -1,7 +1,7 @@
 /**
- * Delivers webhooks (sections 4.1 and 6): the one part of the embedded service that runs by itself. It sleeps
- * until the next delivery is due or something happens, sends a bounded number at once and one at a time for
- * an execution, and records what became of each. It works on whatever Clock and HttpClient it is given.
+ * Delivers webhooks (sections 4.1 and 6): the only part of the embedded service that runs by itself. It
+ * sleeps until the next delivery is due or something happens, sends a limited number at once and one at a
+ * time per execution, and records the result of each. It works on whatever Clock and HttpClient it is given.
  */
 import { Clock, Duration, Effect, Latch, Layer, Option, Stream, Tracer } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
@@ -12,15 +12,15 @@ import type { Answer, Delivery } from "../hooks/PlanDeliveries.ts"
 import { Sandbox } from "./Sandbox.ts"
 
 export interface HookDispatcherOptions {
-  /** How long a target has to answer, on the service's clock; ten seconds when absent. */
+  /** How long a target has to answer, on the service's clock; ten seconds if absent. */
   readonly answerWithin?: Duration.Input
 }
 
 const atOnceMax = 16
-/** Of a target's answer only the status counts; so much of its body is read to keep the connection. */
+/** Only the status of a target's answer counts; this much of its body is read to keep the connection. */
 const answerBytesMax = 65_536
 
-/** Codes of a connection that never came about: nothing was sent. */
+/** Codes of a connection that was never established: nothing was sent. */
 const neverConnected: ReadonlySet<string> = new Set([
   "ECONNREFUSED",
   "ENOTFOUND",
@@ -61,14 +61,14 @@ const sendHook = Effect.fnUntraced(
     return answerOfStatus(response.value.status)
   },
   Effect.catch((failure) => Effect.succeed(answerOfFailure(failure))),
-  // A target is told nothing of how this process traces itself.
+  // A target gets no tracing headers of this process.
   Effect.provideService(Tracer.DisablePropagation, true),
 )
 
-/** Which executions and sessions are due when, kept up by what happens to them. */
+/** Which executions and sessions are due when, updated by what happens to them. */
 class Agenda {
   readonly due = new DueTimes()
-  /** Those of which something is being sent right now. */
+  /** Those for which something is being sent right now. */
   readonly busy = new Set<string>()
   readonly woken = Latch.makeUnsafe(false)
   /** Until when the dispatcher sleeps: only something earlier needs to wake it. */
@@ -104,7 +104,7 @@ class Agenda {
     }
   }
 
-  /** With all hands busy only one of them wakes the dispatcher; with nothing due, only news. */
+  /** If all workers are busy, only one of them wakes the dispatcher; if nothing is due, only news. */
   wakesAt(): number {
     if (this.busy.size >= atOnceMax) return Number.NEGATIVE_INFINITY
     return this.due.nextAt() ?? Number.POSITIVE_INFINITY
@@ -128,7 +128,7 @@ const dispatch = Effect.fnUntraced(function* (options: HookDispatcherOptions) {
   yield* Effect.addFinalizer(() => Effect.sync(unwatch))
   agenda.lookAtAll()
 
-  // A journal that cannot be written leaves its execution busy: better silent than sending for ever.
+  // If the journal cannot be written, its execution stays busy: better silent than sending forever.
   const deliver = Effect.fnUntraced(function* (delivery: Delivery) {
     const answer = yield* sendHook(client, outbox.requestOf(delivery), within)
     outbox.settle(delivery, yield* Clock.currentTimeMillis, answer)
@@ -151,7 +151,7 @@ const dispatch = Effect.fnUntraced(function* (options: HookDispatcherOptions) {
   yield* Effect.forkScoped(Effect.forever(turn))
 })
 
-/** Needs the service and a client; give it one that bounds its connections and follows no redirect. */
+/** Needs the service and a client; use one that limits its connections and follows no redirect. */
 export const HookDispatcher = {
   layer: (options: HookDispatcherOptions = {}): Layer.Layer<never, never, Sandbox | HttpClient.HttpClient> =>
     Layer.effectDiscard(dispatch(options)),

@@ -1,6 +1,6 @@
 /**
  * The service's own interface for subscriptions to execution events, `{origin}/sandbox/hooks`, behind the
- * gate: the reference says that subscribers receive them, not how one subscribes. Not part of the contract.
+ * gate: the reference says that subscribers receive them, not how to subscribe. Not part of the contract.
  */
 import { Effect, Layer, Schema } from "effect"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
@@ -25,7 +25,7 @@ const Hooks = HttpApiGroup.make("executionHooks").add(
   HttpApiEndpoint.put("bindHooks", "/hooks", {
     payload: Schema.Struct({
       url: Schema.String,
-      /** All four when absent. */
+      /** All four if absent. */
       events: Schema.optionalKey(Schema.Array(Schema.String)),
       order: Schema.optionalKey(order),
       duplicates: Schema.optionalKey(Schema.Boolean),
@@ -34,7 +34,7 @@ const Hooks = HttpApiGroup.make("executionHooks").add(
     error: [Invalid, ...denied],
   }),
   HttpApiEndpoint.delete("unbindHooks", "/hooks", {
-    /** All that are bound when absent. */
+    /** All that are bound if absent. */
     query: { events: Schema.optionalKey(Schema.ArrayEnsure(Schema.String)) },
     success: NoContent,
     error: [NotFound, Invalid, ...denied],

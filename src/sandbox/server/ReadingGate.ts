@@ -1,7 +1,7 @@
 /**
  * Where a reading meets the wire: around every route of the contract, inside of faults and outside of the
- * contract's codecs, because an answer of a reading need not fit them. The service behind it knows of one
- * form only.
+ * contract's codecs, because an answer under a reading need not fit them. The service behind it knows only
+ * one form.
  */
 import { Clock, Effect, Layer, Predicate, Result } from "effect"
 import { HttpClientRequest, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -29,7 +29,7 @@ const sent = ({ status, body: { text, contentType } }: EdgeAnswer): Response =>
 
 const parsed = (text: string) => Result.getOrUndefined(Result.try((): unknown => JSON.parse(text)))
 
-/** A start with a token in the other form, made over into the form that the routes read. */
+/** A start with a token in the other form, converted to the form that the routes read. */
 const withNestedToken = <E, R>(request: Request, route: Effect.Effect<Response, E, R>) =>
   Effect.gen(function* () {
     const body = parsed(yield* Effect.orDie(request.text))

@@ -1,7 +1,7 @@
 /**
  * Every kind of result of an execution (section 4.12: "read one kind of result of an execution"; path and
- * answer are this service's own), so that a service without the flow API can still be read completely. There
- * only where the reading has it.
+ * answer are this service's own), so that a service without the flow API can still be read completely.
+ * Present only if the reading has it.
  */
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"

@@ -1,8 +1,8 @@
 /**
- * The embedded service: the remote service itself in small, seeded and event-sourced, on whatever Clock it
- * is given. Every call decides purely on the state at its moment and records what it brought about; no
- * timer runs, so that virtual time, a scaled clock and the machine's own drive it alike. `truth` tells
- * observers what really happened.
+ * The embedded service: the remote service in miniature, seeded and event-sourced, on whatever Clock it is
+ * given. Every call decides purely on the current state and records its effects; no timer runs, so virtual
+ * time, a scaled clock and the machine's own clock drive it alike. `truth` shows observers what really
+ * happened.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { Scope } from "effect"
@@ -34,13 +34,13 @@ import type { Truth } from "../admin/Truth.ts"
 
 export interface SandboxOptions {
   readonly seed: number
-  /** A file that keeps the events; without it the service forgets everything when it stops. */
+  /** A file that keeps the events; without it, the service forgets everything when it stops. */
   readonly journal?: string
   /** Targets of all applications' events; `HookDispatcher` has to run for anything to be delivered. */
   readonly webhooks?: ReadonlyArray<Webhook>
   /** What goes wrong; without it, nothing does. */
   readonly faults?: Faults
-  /** Where the reference leaves room: what it does not say is as today. */
+  /** Where the reference leaves room: what it does not set is as today. */
   readonly reading?: Reading
 }
 
@@ -50,7 +50,7 @@ const openCore = Effect.fnUntraced(function* (
   const state = emptyState()
   const journal = options.journal === undefined ? undefined : yield* openJournal(options.journal)
   for (const event of journal?.events ?? []) applyEvent(state, event)
-  // The replayed events are dropped: what the fold has dropped must not be kept by the journal.
+  // Only `append` is kept, so that the replayed events can be freed.
   const appending = journal && { append: journal.append }
   const known = {
     seed: options.seed,

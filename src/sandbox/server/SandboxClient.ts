@@ -1,7 +1,7 @@
 /**
  * The embedded service without a network: an HttpClient whose requests run through the very routes that the
  * server serves, codecs and gate included, in the caller's fiber and without a Promise in between.
- * Deterministic simulation and fast tests stand on it.
+ * Deterministic simulation and fast tests depend on it.
  */
 import { Effect, Layer } from "effect"
 import type { Scope } from "effect"
@@ -20,7 +20,7 @@ import { routerConfig, SandboxRoutes } from "./SandboxRoutes.ts"
 
 const origin = "https://sandbox.invalid"
 
-/** As a client over HTTP tells it: a fault broke the connection after the request was sent. */
+/** As an HTTP client reports it: a fault broke the connection after the request was sent. */
 const brokenBy = (request: HttpClientRequest.HttpClientRequest, { message }: ConnectionLost) =>
   new HttpClientError.HttpClientError({
     reason: new HttpClientError.TransportError({

@@ -1,5 +1,5 @@
 /**
- * The gate before every endpoint of the embedded service: it asks for the application secret (section 5)
+ * The gate before every endpoint of the embedded service: it requires the application secret (section 5)
  * and answers a request that does not decode with 422 and a list of validation items (section 7).
  */
 import { Context, Effect, Layer, SchemaIssue } from "effect"
@@ -9,14 +9,14 @@ import { secretHeader } from "../../contract/Api.ts"
 import { measureBody } from "../../contract/BodyBounds.ts"
 import type { Application } from "../state/Application.ts"
 
-/** The applications by their secrets: all but the second may tokenize; to each other they are strangers. */
+/** The applications by their secrets: all but the second may tokenize; none can see another's executions. */
 const applications: ReadonlyMap<string, Application> = new Map([
   ["sandbox-app-1", { app_id: "65f0c0ffee00000000000001", mayTokenize: true }],
   ["sandbox-app-2", { app_id: "65f0c0ffee00000000000002", mayTokenize: false }],
   ["sandbox-app-3", { app_id: "65f0c0ffee00000000000003", mayTokenize: true }],
 ])
 
-/** Whose secret it is; undefined for a stranger's. */
+/** The application with this secret; undefined for an unknown one. */
 export const applicationOf = (secret: string | undefined): Application | undefined =>
   secret === undefined ? undefined : applications.get(secret)
 
@@ -42,7 +42,7 @@ export class SandboxGate extends HttpApiMiddleware.Service<SandboxGate, { provid
         ),
       )
       if (!HttpMethod.hasBody(request.method)) return answered
-      // A body that breaks off while it is read is the endpoint's own to answer.
+      // A body that breaks off while it is read is left to the endpoint to answer.
       return Effect.orElseSucceed(request.text, () => "").pipe(
         Effect.flatMap((body) => (isTooDeep(body) ? Effect.succeed(tooDeep) : answered)),
       )
@@ -50,7 +50,7 @@ export class SandboxGate extends HttpApiMiddleware.Service<SandboxGate, { provid
   )
 }
 
-/** Nobody's parameters are nested so deep; every fold over a body calls itself once for each level. */
+/** Real parameters are never nested this deep; every fold over a body recurses once for each level. */
 const depthMax = 64
 
 const isTooDeep = (body: string): boolean => measureBody(Buffer.from(body)).depth > depthMax
@@ -80,7 +80,7 @@ const locationPart = (part: PropertyKey | { readonly key: PropertyKey }): string
   return typeof key === "number" ? key : String(key)
 }
 
-/** One item per thing wrong; the values themselves are not repeated. */
+/** One item per error; the values themselves are not repeated. */
 const invalid = (error: HttpApiError.HttpApiSchemaError) =>
   HttpServerResponse.jsonUnsafe(
     {

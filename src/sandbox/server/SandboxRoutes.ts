@@ -18,7 +18,7 @@ import { CallingApplication, SandboxGate } from "./SandboxGate.ts"
 import { TimeGate } from "./TimeGate.ts"
 import { WidgetRoutes } from "./WidgetRoutes.ts"
 
-/** Section 7: everything that is wrong with a body is told at once. */
+/** Section 7: everything that is wrong with a body is reported at once. */
 const GatedApi = ServiceApi.middleware(SandboxGate).annotate(HttpApi.PayloadParseOptions, { errors: "all" })
 
 const executions = HttpApiBuilder.group(GatedApi, "executions", (handlers) =>

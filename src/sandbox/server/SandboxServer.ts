@@ -1,6 +1,6 @@
 /**
  * The embedded service as a server on this machine. It binds 127.0.0.1 unless told otherwise, prints
- * nothing, and tells its addresses; port 0 takes any free one.
+ * nothing, and returns its addresses; port 0 takes any free port.
  */
 import { Context, Effect, Layer } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
@@ -25,7 +25,7 @@ const addressOf = (server: HttpServer.HttpServer["Service"]): SandboxAddress => 
   return { base_url: `${origin}/api`, flows_url: `${origin}/flows` }
 }
 
-/** The bound addresses; whoever has it knows that the server answers. */
+/** The bound addresses; having them means that the server answers. */
 export class SandboxServer extends Context.Service<SandboxServer, SandboxAddress>()(
   "nightjar/sandbox/SandboxServer",
 ) {

@@ -1,7 +1,7 @@
 /**
  * What a server needs before any route and the service in this process does not: a caller that named this
- * machine, and a body of a bounded size. A page in somebody's browser can make a name of its own point to
- * 127.0.0.1 (DNS rebinding); it cannot make the browser send another Host than that name.
+ * machine, and a body of limited size. A page in somebody's browser can make a name of its own point to
+ * 127.0.0.1 (DNS rebinding), but it cannot make the browser send a Host other than that name.
  */
 import { ByteSize, Duration, Effect } from "effect"
 import {
@@ -13,20 +13,20 @@ import {
 } from "effect/http"
 import { isLoopback } from "../../foundation/Loopback.ts"
 
-/** Far above any start with its certificates, far below what fills a machine. */
+/** Far above any start with its certificates, far below what fills a machine's memory. */
 const bodyBytesMax = 4_000_000
 
-/** A caller that sends slowly holds a connection for so long. */
+/** A caller that sends slowly holds a connection at most this long. */
 export const serverLimits = {
   headersTimeout: Duration.seconds(20),
   requestTimeout: Duration.seconds(60),
 } as const
 
-/** The host of a `Host` header without its port; a caller of HTTP/1.0 need not send one. */
+/** The host of a `Host` header without its port; an HTTP/1.0 caller need not send one. */
 const namesThisMachine = (header: string | undefined): boolean =>
   header === undefined || isLoopback(header.toLowerCase().replace(/:\d{1,5}$/, ""))
 
-/** The rest of the body is not waited for. */
+/** The rest of the body is not awaited. */
 const refuse = (status: 413 | 421, detail: string) =>
   HttpServerResponse.jsonUnsafe({ detail }, { status, headers: { connection: "close" } })
 

@@ -1,11 +1,11 @@
 /**
- * Keeps time from running back over a restart: reads leave no event, but what they told must not become
- * untrue. The journal always holds a time that is later than any that was told.
+ * Keeps time from running backwards over a restart: reads create no event, but what they said must not
+ * become untrue. The journal always holds a time that is later than any that was shown.
  */
 import { Clock, Effect } from "effect"
 import type { SandboxCore } from "../core/SandboxCore.ts"
 
-/** How far ahead time is kept, and the most that a quick restart skips. */
+/** How far ahead time is recorded, and the most that a quick restart skips. */
 const aheadMs = 1_000
 
 /** Writes at most one line for each second of the service's time; undefined without a journal. */

@@ -1,7 +1,7 @@
 /**
- * The service's own interface to flow sessions, `{flows_url}/es-public-administration/v1/widget`, behind the
- * gate: the reference shows what a session's customer brings about, not how a widget is driven. Not part of
- * the contract; a test walks a session with it, step by step.
+ * The service's own interface to flow sessions, `{flows_url}/es-public-administration/v1/widget`, behind
+ * the gate: the reference shows what a session's customer causes, not how a widget is used. Not part of the
+ * contract; a test goes through a session with it, step by step.
  */
 import { Effect, Layer, Schema } from "effect"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"

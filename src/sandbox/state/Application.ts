@@ -1,6 +1,6 @@
 /**
- * An application of the service (section 5): whoever calls with its secret, and what it may do. Executions,
- * sessions and tokens belong to one, and no other sees them.
+ * An application of the service (section 5): the caller with its secret, and what it may do. Executions,
+ * sessions and tokens belong to one, and no other can see them.
  */
 export interface Application {
   readonly app_id: string

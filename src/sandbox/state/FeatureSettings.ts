@@ -1,7 +1,8 @@
 /**
  * The settings of features as the reference lists them (section 4.1): what breaks their types, enumerations
- * or limits is malformed (422); what fits is completed with its defaults and with dates resolved at the time
- * of the start, within the days that the engine keeps. Settings of other names mean nothing here.
+ * or limits is malformed (422); valid settings are completed with their defaults and with dates resolved at
+ * the time of the start, within the days that the engine keeps. Settings with other names have no meaning
+ * here.
  */
 import { Schema } from "effect"
 import { creditRegistryTypes, financialCardTypes, limitsBehaviours } from "../../contract/Vocabulary.ts"
@@ -82,7 +83,7 @@ const judge = (name: string, setting: Setting, input: unknown): ReadonlyArray<Se
   }
 }
 
-/** 4.1: what breaks the reference's own types, enumerations or limits; an empty list where nothing does. */
+/** 4.1: what breaks the reference's own types, enumerations or limits; an empty list if nothing does. */
 export const judgeSettings = (code: string, configurations: Configurations): ReadonlyArray<SettingError> =>
   Object.entries(settingsOf(code)).flatMap(([name, setting]) =>
     Object.hasOwn(configurations, name) ? judge(name, setting, configurations[name]) : [],
@@ -116,13 +117,13 @@ export interface SettledFeature {
   readonly settings: ResolvedSettings
   /** Dates that `limits_behaviour: adapt` moved. */
   readonly adapted: ReadonlyArray<"from_date" | "to_date">
-  /** Dates beyond the limits where `limits_behaviour` is `error`. */
+  /** Dates beyond the limits if `limits_behaviour` is `error`. */
   readonly beyond: ReadonlyArray<"from_date" | "to_date">
 }
 
 /**
- * 4.1: `keepsMonths` is how far back the engine's source goes. Which dates break the limits is not shown; own
- * choice: days before that, and a `from_date` after its `to_date`. A day to come is none of them: there is
+ * 4.1: `keepsMonths` is how far back the engine's source goes. Which dates exceed the limits is not shown;
+ * own choice: days before that, and a `from_date` after its `to_date`. A future day does not: there is just
  * nothing to read yet.
  */
 export const settleFeature = (

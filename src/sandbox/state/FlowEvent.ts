@@ -1,6 +1,6 @@
 /**
  * What happens to a flow session, event by event (sections 2.7, 3.4 and 6.2): it is created, customer and
- * client take steps, somebody reads it. The steps hold plans and keyed hashes, never a login parameter.
+ * client take steps, somebody reads it. The steps contain plans and keyed hashes, never a login parameter.
  */
 import { Schema } from "effect"
 import { ErrorItem, ResultsPlan } from "./ResultsPlan.ts"
@@ -10,13 +10,13 @@ const at = Schema.Finite
 
 /** What the words of a session ask for; durations in milliseconds. */
 export const FlowPlan = Schema.Struct({
-  /** How long the widget waits for a customer who does nothing. */
+  /** How long the widget waits for an inactive customer. */
   idleMs: Schema.Finite,
   /** After the start: reads find the session locked. */
   lockedMs: Schema.Finite,
   /** After the start: the platform ends the session. */
   systemMs: Schema.optionalKey(Schema.Finite),
-  /** Wrongly set up: the start already ends it. */
+  /** Misconfigured: the start already ends it. */
   broken: Schema.Boolean,
   asksConsent: Schema.Boolean,
   company: Schema.Boolean,
@@ -42,7 +42,7 @@ const SignedDocument = Schema.Struct({
   signature_metadata: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
 })
 
-/** One source that the customer connects, and what it will give. */
+/** One source that the customer connects, and what it will return. */
 export const FlowSourcePlan = Schema.Struct({
   source_id: Schema.String,
   engine_reference: Schema.String,
@@ -73,13 +73,13 @@ export const FlowStep = Schema.Union([
 ])
 export type FlowStep = typeof FlowStep.Type
 
-/** A step and its time; those of a standing session may lie ahead. */
+/** A step and its time; those of a standing session may be in the future. */
 export const TakenStep = Schema.Struct({ at, step: FlowStep })
 export type TakenStep = typeof TakenStep.Type
 
 const FlowStepTaken = Schema.TaggedStruct("FlowStepTaken", { at, session_id: Schema.String, step: FlowStep })
 
-/** A standing session was looked at for the first time: its life counts from here. */
+/** A standing session was read for the first time: its life counts from here. */
 const FlowSessionFound = Schema.TaggedStruct("FlowSessionFound", {
   at,
   created: FlowSessionCreated,
@@ -93,9 +93,9 @@ const FlowResultsRead = Schema.TaggedStruct("FlowResultsRead", {
   /** Until when this read holds the session's exclusive lock. */
   heldUntil: at,
 })
-/** Answered 504: the lock was somebody else's. */
+/** Answered 504: somebody else held the lock. */
 const FlowResultsLocked = Schema.TaggedStruct("FlowResultsLocked", { at, session_id: Schema.String })
-/** The caller came back within five seconds (4.10). */
+/** The caller read it again within five seconds (4.10). */
 const FlowResultsRefused = Schema.TaggedStruct("FlowResultsRefused", { at, session_id: Schema.String })
 
 export const flowEventSchemas = [
@@ -107,7 +107,7 @@ export const flowEventSchemas = [
   FlowResultsRefused,
 ] as const
 
-/** An event of a flow session in the journal; those of section 6.2 follow from them. */
+/** An event of a flow session in the journal; those of section 6.2 are derived from them. */
 export type FlowSessionEvent = (typeof flowEventSchemas)[number]["Type"]
 
 const tags: ReadonlySet<string> = new Set([

@@ -1,5 +1,5 @@
 /**
- * How a flow session moves between its status codes and cursors, and which step is allowed when. The
+ * How a flow session moves between its status codes and cursors, and which steps are allowed when. The
  * reference shows the values (section 2.7) and the events (section 6.2) but no transitions (section 3.4):
  * this table is this service's own choice, in this one place.
  */
@@ -10,10 +10,10 @@ export type SessionStatusCode = (typeof sessionStatusCodes)[number]
 export type SessionCursor = (typeof sessionCursors)[number]
 
 export interface FlowMove {
-  /** What brings the session there. */
+  /** What leads to this move. */
   readonly trigger: string
   readonly status: SessionStatusCode
-  /** The last screen with user interaction; `kept` where nobody touched a screen. */
+  /** The last screen with user interaction; `kept` if nobody used a screen. */
   readonly cursor: SessionCursor | "kept"
   /** The session is over: its results are final. */
   readonly closes: boolean
@@ -45,7 +45,7 @@ const close = (
   event: "es-public-administration:ended",
 })
 
-/** Not shown; own choice: every move that there is. */
+/** Not shown; own choice: every possible move. */
 export const flowMoves = {
   created: move("the client creates the session", "READY", "welcome:init"),
   started: move("the customer starts the widget", "READY", "welcome:init", "started"),
@@ -65,7 +65,7 @@ export const flowMoves = {
 } as const satisfies Readonly<Record<string, FlowMove>>
 export type FlowMoveName = keyof typeof flowMoves
 
-/** A stretch of a session's life in which its state does not change. */
+/** A period of a session's life in which its state does not change. */
 export interface FlowPhase {
   readonly from: number
   readonly move: FlowMoveName
@@ -76,7 +76,7 @@ export interface FlowPhase {
   /** The customer is done with the widget. */
   readonly left: boolean
   readonly closed: boolean
-  /** References of the engines that still read. */
+  /** References of the engines that are still reading. */
   readonly working: ReadonlyArray<string>
 }
 
@@ -84,7 +84,7 @@ export interface FlowPhase {
 export type FlowStepName = FlowStep["_tag"]
 
 /**
- * Why a step is not allowed in a phase (409 of the widget); undefined when it is. `engine_reference` is the
+ * Why a step is not allowed in a phase (409 of the widget); undefined if it is. `engine_reference` is the
  * source that a `connect` names.
  */
 export const refusalOf = (

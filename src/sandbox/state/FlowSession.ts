@@ -1,6 +1,6 @@
 /**
- * The flow sessions that stand on their own (those behind executions are the executions' business): what was
- * done to each, and the life that follows from it. The state is a fold of the events.
+ * The flow sessions without an execution (those of executions belong to the executions): the steps taken in
+ * each, and its life derived from them. The state is a fold of the events.
  */
 import type { FlowSessionCreated, FlowSessionEvent, TakenStep } from "./FlowEvent.ts"
 import { flowLifeOf } from "./FlowTimeline.ts"
@@ -13,7 +13,7 @@ export interface FlowReading {
 
 export interface FlowSession extends FlowLife {
   readonly created: FlowSessionCreated
-  /** One that nobody created: it was there when it was first looked at, `foundAt`. */
+  /** A session that nobody created: it existed when it was first read, at `foundAt`. */
   readonly foundAt?: number
   /** In the order of their times. */
   readonly steps: ReadonlyArray<TakenStep>
@@ -45,14 +45,14 @@ export const newFlowSession = (
   heldUntil: Number.NEGATIVE_INFINITY,
 })
 
-/** A standing session's later steps are there already: a new one takes its place between them. */
+/** A standing session's later steps already exist: a new one takes its place between them. */
 const withStep = (session: FlowSession, taken: TakenStep): FlowSession => {
   const later = session.steps.findIndex(({ at }) => at > taken.at)
   const steps = session.steps.toSpliced(later < 0 ? session.steps.length : later, 0, taken)
   return { ...session, steps, ...flowLifeOf({ created: session.created, steps }) }
 }
 
-/** The fold. Events about sessions that are not there are ignored: a journal may have lost its head. */
+/** The fold. Events about sessions that do not exist are ignored: a journal may have lost its beginning. */
 export const applyFlowEvent = (state: FlowState, event: FlowSessionEvent): void => {
   if (event._tag === "FlowSessionCreated") {
     return void state.sessions.set(event.session_id, newFlowSession(event))

@@ -1,7 +1,7 @@
 /**
  * The life of a flow session, computed from how it was created and the steps taken in it: `flowLifeOf` lays
- * it out as phases and sources, `flowMomentOf` reads it at any time, `flowEventsOf` tells when each event of
- * section 6.2 happens. Pure: no timer runs, and a session that nobody looks at costs nothing.
+ * it out as phases and sources, `flowMomentOf` reads it at any time, `flowEventsOf` says when each event of
+ * section 6.2 happens. Pure: no timer runs, and a session that nobody reads costs nothing.
  */
 import type { FlowEventName, StatusReason } from "../../contract/Vocabulary.ts"
 import type { FlowSessionCreated, FlowSourcePlan, TakenStep } from "./FlowEvent.ts"
@@ -31,7 +31,7 @@ export interface FlowInput {
   readonly steps: ReadonlyArray<TakenStep>
 }
 
-/** The customer whose records the sources hold; a session without one is a customer of its own. */
+/** The customer whose records the sources hold; a session without one has an anonymous customer. */
 export const recordsCustomerOf = ({ customer_id, session_id }: FlowSessionCreated): string =>
   customer_id ?? `session-${session_id}`
 
@@ -66,7 +66,7 @@ const endOfSource = ({ phases }: FlowSource) => {
   return last !== undefined && isClosedPhase(last) ? last : undefined
 }
 
-/** When nothing of a source changes any more. */
+/** When a source is final. */
 const settlesAt = (source: FlowSource): number => {
   const { neverFinal, lateMs } = source.started.results
   const end = endOfSource(source)
@@ -86,7 +86,7 @@ const otherEnds: Readonly<Partial<Record<StatusReason, FlowMoveName>>> = {
   USER_CANCELLED: "customer_cancelled",
 }
 
-/** Not shown; own choice: one good source completes the session, else the last one's end tells. */
+/** Not shown; own choice: one successful source completes the session, else the last one's end decides. */
 const outcomeOf = (sources: ReadonlyArray<FlowSource>): FlowMoveName => {
   if (sources.length === 0) return "customer_cancelled"
   if (sources.some((source) => goodEnds.has(endOfSource(source)?.status_reason))) return "completed"
@@ -146,7 +146,7 @@ class Walk {
     this.phases.push({ ...next, ...change })
   }
 
-  /** A customer who does nothing while nothing works: the widget gives up. */
+  /** An inactive customer while no source is working: the widget gives up. */
   idleAt(): number {
     const { started, left, closed, working, from } = this.now
     const isIdle = started && !left && !closed && working.length === 0
@@ -158,7 +158,7 @@ class Walk {
     this.lay(this.idleAt(), good ? "completed" : "timed_out")
   }
 
-  /** Lets pass what happens by itself until `at`. */
+  /** Lets everything happen that happens by itself until `at`. */
   passUntil(at: number) {
     for (;;) {
       if (this.now.closed) return
@@ -232,7 +232,7 @@ class Walk {
   }
 }
 
-/** The sources as the end of the session left them: what still worked then, stopped there. */
+/** The sources as the end of the session left them: those that were still working stopped there. */
 const cutSources = (walk: Walk): ReadonlyArray<FlowSource> => {
   const { closed, from } = walk.now
   if (!closed) return walk.sources
@@ -246,12 +246,12 @@ const cutSources = (walk: Walk): ReadonlyArray<FlowSource> => {
   })
 }
 
-/** Steps are in the order of their times; one that is not allowed where it stands changes nothing. */
+/** Steps are in the order of their times; one that is not allowed at its time changes nothing. */
 export const flowLifeOf = (input: FlowInput): FlowLife => {
   const walk = new Walk(input)
   let at = input.created.at
   for (const taken of input.steps) {
-    // A clock that was set back must not make a step precede the one before it.
+    // A clock that was set back must not put a step before the previous one.
     at = Math.max(at, taken.at)
     walk.passUntil(at)
     walk.step(at, taken)
@@ -265,8 +265,8 @@ export const flowMomentOf = (phases: FlowLife["phases"], at: number): FlowPhase 
   phases.findLast((phase) => phase.from <= at) ?? phases[0]
 
 /**
- * 6.2: every event of the session's life so far and, were no further step taken, to come. `partial` is there
- * at most once; `ended` once, unless a word keeps the session open for ever.
+ * 6.2: every event of the session's life so far and, if no further step is taken, in the future. `partial`
+ * appears at most once; `ended` once, unless a word keeps the session open forever.
  */
 export const flowEventsOf = (
   session: Pick<FlowLife, "phases">,

@@ -1,22 +1,22 @@
 /**
  * What happens to webhooks at the embedded service, as events of its journal: rules bound and unbound, and
- * every attempt to deliver. Payloads are not in it: they are derived again when they are sent.
+ * every attempt to deliver. They contain no payloads: these are derived again when they are sent.
  */
 import { Schema } from "effect"
 
 export const deliveryOrders = ["timely", "shuffled"] as const
 
-/** One binding of events to a target (2.8); `since`: what was raised before is not delivered. */
+/** One binding of events to a target (2.8); `since`: earlier events are not delivered. */
 export const HookRule = Schema.Struct({
   id: Schema.String,
-  /** Absent: every application. */
+  /** If absent, every application. */
   application: Schema.optionalKey(Schema.String),
   events: Schema.Array(Schema.String),
   url: Schema.String,
   enabled: Schema.Boolean,
   since: Schema.Finite,
   order: Schema.Literals(deliveryOrders),
-  /** About half of its deliveries come a second time. */
+  /** About half of its deliveries are sent a second time. */
   duplicates: Schema.Boolean,
 })
 export type HookRule = typeof HookRule.Type
@@ -32,15 +32,15 @@ const attempt = {
   ordinal: Schema.Int,
   rule: Schema.String,
 }
-/** `next_at`: when it is sent once more all the same, a duplicate on request. */
+/** `next_at`: when it is sent once more anyway, as a requested duplicate. */
 const HookDelivered = Schema.TaggedStruct("HookDelivered", {
   ...attempt,
   next_at: Schema.optionalKey(Schema.Finite),
 })
-/** `next_at`: when it is tried again; absent when it is given up. */
+/** `next_at`: when it is tried again; absent if it is given up. */
 const HookFailed = Schema.TaggedStruct("HookFailed", {
   ...attempt,
-  /** Nobody can tell whether it arrived. */
+  /** It is not known whether it arrived. */
   doubtful: Schema.Boolean,
   next_at: Schema.optionalKey(Schema.Finite),
 })

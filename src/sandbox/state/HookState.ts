@@ -1,7 +1,7 @@
 /**
  * The part of the embedded service's state that webhooks need: which rules are bound, and how far each
- * delivery is. A delivery that was never tried leaves no trace here: it follows from the events of its
- * execution and the rules, so that a restart finds it again.
+ * delivery is. A delivery that was never tried leaves no trace here: it is derived from the events of its
+ * execution and the rules, so a restart finds it again.
  */
 import type { HookEvent, HookRule } from "./HookEvent.ts"
 
@@ -13,7 +13,7 @@ export interface DeliveryRecord {
   readonly outcome: "delivered" | "failed" | "doubtful"
   /** Of the newest attempt. */
   readonly at: number
-  /** When it is sent again; a failed one without it is given up. */
+  /** When it is sent again; a failed one without this is given up. */
   readonly nextAt?: number
   /** How often a delivered one was sent again, on request. */
   readonly duplicates: number
@@ -89,7 +89,7 @@ export type DeliverySeen = DeliveryRecord & { readonly subject: string }
 export const deliveriesSeen = (hooks: HookState): ReadonlyArray<DeliverySeen> =>
   [...hooks.deliveries].flatMap(([subject, records]) => records.map((record) => ({ subject, ...record })))
 
-/** The rules that an application's event is delivered by; its own ones come before those of all. */
+/** The rules that an application's event is delivered by; its own ones come before global ones. */
 export const rulesFor = (hooks: HookState, application: string, event: string): ReadonlyArray<HookRule> => {
   if (hooks.rules.size === 0) return []
   const bound = [...hooks.rules.values()].filter(

@@ -1,7 +1,7 @@
 /**
  * The journal of the embedded service: its events as NDJSON in a file that only the owner can read,
  * appended and written before a call is answered, replayed at the next start, so that executions in flight
- * outlive the process. A line is there whole or not at all.
+ * outlive the process. A line is written completely or not at all.
  */
 import { existsSync, readFileSync } from "node:fs"
 import { Effect, Result, Schema } from "effect"
@@ -15,12 +15,12 @@ export class JournalFailed extends Schema.TaggedError<JournalFailed>()("JournalF
   message: Schema.String,
 }) {}
 
-/** Another process keeps its events in this very file. */
+/** Another process is using this journal. */
 export class JournalInUse extends Schema.TaggedError<JournalInUse>()("JournalInUse", {
   path: Schema.String,
 }) {
   override get message(): string {
-    return `another process keeps its state in ${this.path}`
+    return `another process is using the state file ${this.path}`
   }
 }
 
@@ -30,11 +30,11 @@ const TimedLine = Schema.fromJsonString(Schema.Struct({ at: Schema.Finite }))
 
 interface Replayed<Line> {
   readonly lines: ReadonlyArray<Line>
-  /** Bytes of whole lines; what follows is a line that a crash cut short. */
+  /** Bytes of complete lines; the rest is a line that a crash cut short. */
   readonly wholeBytes: number
 }
 
-/** Decodes line by line: a journal may be larger than the longest text there is. */
+/** Decodes line by line: a journal may be larger than the longest string. */
 const replay = <Line>(path: string, schema: Schema.ConstraintDecoder<Line>): Replayed<Line> => {
   if (!existsSync(path)) return { lines: [], wholeBytes: 0 }
   const decode = Schema.decodeUnknownResult(schema)
@@ -89,7 +89,7 @@ export const openJournal = (path: string): Effect.Effect<Journal, JournalFailed,
   })
 
 /**
- * The newest time in a journal, for a clock that must not run behind it; undefined when it holds no event.
+ * The newest time in a journal, for a clock that must not fall behind it; undefined if it contains no event.
  */
 export const newestEventAt = (path: string): Effect.Effect<number | undefined, JournalFailed> =>
   Effect.map(

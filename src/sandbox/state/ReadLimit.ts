@@ -1,19 +1,19 @@
 /**
- * Section 8, once for every session, whether it stands behind an execution or has a widget of its own: one
- * read of its results per five seconds, under an exclusive lock. Pure.
+ * Section 8, once for every session, with or without an execution: one read of its results per five
+ * seconds, under an exclusive lock. Pure.
  */
 
 const resultsIntervalMs = 5_000
 /**
  * Not shown; own choice: a read holds the session's lock for a millisecond per record that it carries, and
- * another one does not wait for it.
+ * another read does not wait for it.
  */
 const heldMsPerRecord = 1
 
-/** What was asked of a session so far; all times in milliseconds since the epoch. */
+/** What was requested of a session so far; all times in milliseconds since the epoch. */
 export interface SessionReads {
   readonly reads: ReadonlyArray<{ readonly at: number }>
-  /** Reads that found the lock with somebody else (504). */
+  /** Reads that found the lock held by somebody else (504). */
   readonly lockedAt: ReadonlyArray<number>
   /** Until when the last read holds the lock. */
   readonly heldUntil: number
@@ -21,11 +21,11 @@ export interface SessionReads {
 
 export const heldUntil = (at: number, records: number): number => at + records * heldMsPerRecord
 
-/** A read and one that found the session locked are requests that count; one that came too soon is none. */
+/** A read, and one that found the session locked, count as requests; one that came too soon does not. */
 const lastRequestAt = ({ reads, lockedAt }: SessionReads): number =>
   Math.max(reads.at(-1)?.at ?? Number.NEGATIVE_INFINITY, lockedAt.at(-1) ?? Number.NEGATIVE_INFINITY)
 
-/** `elsewhere`: whether somebody else holds the lock. A clock that was set back keeps nobody out. */
+/** `elsewhere`: whether somebody else holds the lock. A clock that was set back locks nobody out. */
 export const judgeRead = (
   session: SessionReads,
   at: number,

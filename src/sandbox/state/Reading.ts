@@ -1,11 +1,11 @@
 /**
- * Where the reference leaves room: one key for each place that can be read in several ways and on which a
- * caller could break, with every way that the embedded service can take. A file of `--reading` says which;
- * what it does not say is as `todaysReading` has it.
+ * Where the reference leaves room: one key for each place that can be read in several ways and could break
+ * a caller, with every way that the embedded service can take. A file of `--reading` chooses; for what it
+ * does not set, `todaysReading` applies.
  */
 import { Schema } from "effect"
 
-/** One place: its sections of the reference, what is open there, and the values that it may take. */
+/** One place: its sections of the reference, what is open there, and its possible values. */
 const choice = <const Values extends readonly [string, ...ReadonlyArray<string>]>(
   section: string,
   about: string,
@@ -15,10 +15,10 @@ const choice = <const Values extends readonly [string, ...ReadonlyArray<string>]
 export const Reading = Schema.Struct({
   conflict_external_id: choice(
     "2.5, 4.1",
-    "Whose external id a 409 carries: that of the run in flight, an echo of the request's, none, or null.",
+    "Which external id a 409 carries: that of the run in flight, the request's own, none, or null.",
     ["running", "request", "absent", "null"],
   ),
-  execution_id_form: choice("2.4", "What an execution id looks like: a string, and no more is said.", [
+  execution_id_form: choice("2.4", "What an execution id looks like: the reference only calls it a string.", [
     "uuid",
     "hex",
     "object_id",
@@ -35,12 +35,12 @@ export const Reading = Schema.Struct({
   ),
   challenge_body: choice(
     "2.4, 4.2",
-    "What a 423 carries: the four fields of a challenge, or the full execution state beside them.",
+    "What a 423 carries: the four fields of a challenge, or also the full execution state.",
     ["fields", "state"],
   ),
   optionals: choice(
     "2.4, 2.5",
-    "Fields that are optional and nullable, of states and acceptances: shown, absent, or null.",
+    "Optional, nullable fields of states and acceptances: shown, absent, or null.",
     ["shown", "absent", "null"],
   ),
   form_optionals: choice(
@@ -58,18 +58,18 @@ export const Reading = Schema.Struct({
   ]),
   products_count: choice(
     "2.4",
-    "`products_count`: shown, absent, null, or not of its own type: numbers as texts, half a product more, " +
+    "`products_count`: shown, absent, null, or of another type: numbers as strings, half a product more, " +
       "or a list of `{key, count}`.",
     ["shown", "absent", "null", "text", "float", "list"],
   ),
-  dates: choice(
-    "2.4",
-    "How dates are written (a string): with `Z`, with `+00:00`, or without a zone and meaning UTC.",
-    ["zulu", "offset", "naive"],
-  ),
+  dates: choice("2.4", "How dates are written: with `Z`, with `+00:00`, or without a zone, meaning UTC.", [
+    "zulu",
+    "offset",
+    "naive",
+  ]),
   rejected_state: choice(
     "4.2",
-    "A run that was rejected over its parameters or configurations answers 200: closed or not.",
+    "How a run that was rejected over its parameters or configurations answers: as closed, or as open.",
     ["closed", "open"],
   ),
   limits_behaviour_error: choice(
@@ -79,7 +79,7 @@ export const Reading = Schema.Struct({
   ),
   unknown_engine_start: choice(
     "4.1",
-    "How a start refuses an engine that there is not: 422, or 503 as for any that cannot be used.",
+    "How a start refuses an unknown engine: with 422, or with 503, as for an engine that cannot be used.",
     ["invalid", "unavailable"],
   ),
   abort_effect: choice(
@@ -120,14 +120,14 @@ export const Reading = Schema.Struct({
   tokenized_body: choice(
     "4.12",
     "How a start with a token names it: as `token`, as `token_id` and `token_key` beside the other fields, " +
-      "or not at all: every one is refused (422), or the method is not allowed (405).",
+      "or not at all: it is always refused (422), or the method is not allowed (405).",
     ["token", "flat", "refused", "absent"],
   ),
   token_status: choice("4.12", "Whether a token's status can be read: present, or 404.", [
     "present",
     "absent",
   ]),
-  head: choice("4.12", "Whether an execution can be polled with HEAD: answers, or 405.", [
+  head: choice("4.12", "Whether an execution can be polled with HEAD: it is answered, or 405.", [
     "answers",
     "not_allowed",
   ]),
@@ -135,7 +135,7 @@ export const Reading = Schema.Struct({
 export type Reading = typeof Reading.Type
 export type FullReading = Required<Reading>
 
-/** How the service reads what nobody said otherwise. */
+/** How the service behaves if nothing else is chosen. */
 export const todaysReading: FullReading = {
   conflict_external_id: "running",
   execution_id_form: "uuid",
@@ -166,7 +166,7 @@ export const todaysReading: FullReading = {
 
 export const resolveReading = (reading: Reading = {}): FullReading => ({ ...todaysReading, ...reading })
 
-/** A key as people are told of it; the first of its values is today's. */
+/** A key as shown to people; the first of its values is today's. */
 export interface ReadingChoice {
   readonly key: string
   readonly section: string

@@ -40,7 +40,7 @@ const ago = (count: number, unit: string, at: number): string => {
 const isCalendarDay = (day: string): boolean =>
   !Number.isNaN(Date.parse(`${day}T00:00:00Z`)) && dayOf(Date.parse(`${day}T00:00:00Z`)) === day
 
-/** The day that a text means at `at`, as `YYYY-MM-DD`; undefined where it is neither a date nor a phrase. */
+/** The day that a text means at `at`, as `YYYY-MM-DD`; undefined if it is neither a date nor a phrase. */
 export const readDate = (text: string, at: number): string | undefined => {
   const said = text.trim().toLowerCase()
   if (said === "today") return dayOf(at)

@@ -1,13 +1,13 @@
 /**
- * What the sources of an execution or a flow session will give, as the events keep it: a plan of counts and
- * delays, never a record. Records are made from it when somebody reads them.
+ * What the sources of an execution or a flow session will return, as stored in the events: a plan of counts
+ * and delays, never a record. Records are made from it when they are read.
  */
 import { Schema } from "effect"
 import { featureStatusReasons } from "../../contract/Vocabulary.ts"
 import { ResolvedSettings } from "./FeatureSettings.ts"
 import type { Phase, Timeline } from "./Timeline.ts"
 
-/** Section 7: one thing wrong with what was sent; never the value itself. */
+/** Section 7: one error in what was sent; never the value itself. */
 export const ErrorItem = Schema.Struct({
   loc: Schema.Array(Schema.Union([Schema.String, Schema.Finite])),
   msg: Schema.String,
@@ -15,19 +15,19 @@ export const ErrorItem = Schema.Struct({
 })
 export type ErrorItem = typeof ErrorItem.Type
 
-/** One requested feature and what its source will give. */
+/** One requested feature and what its source will return. */
 export const FeaturePlan = Schema.Struct({
   code: Schema.String,
   records: Schema.Int,
-  /** What a run that ends well says of it. */
+  /** What a run that ends well says about it. */
   outcome: Schema.Literals(featureStatusReasons),
-  /** What the reference's settings of this feature say, where it has any (4.1). */
+  /** The reference's settings for this feature, if it has any (4.1). */
   settings: Schema.optionalKey(ResolvedSettings),
   /** Dates that were moved to the limits of the engine. */
   adapted: Schema.optionalKey(Schema.Array(Schema.String)),
   /** Its protected fields were not unlocked. */
   shielded: Schema.optionalKey(Schema.Boolean),
-  /** What a behaviour word makes of its outcome, while the run works or when it is over. */
+  /** The outcome that a behaviour word sets for it, while the run works or when it is over. */
   said: Schema.optionalKey(Schema.Literals(featureStatusReasons)),
   kinds: Schema.optionalKey(Schema.Array(Schema.String)),
 })
@@ -42,7 +42,7 @@ export const ResultsPlan = Schema.Struct({
   lockedMs: Schema.Finite,
   documents: Schema.Int,
   odd: Schema.Boolean,
-  /** The customer is a company, whatever the seed says. */
+  /** The customer is a company, whatever the seed. */
   company: Schema.optionalKey(Schema.Boolean),
 })
 export type ResultsPlan = typeof ResultsPlan.Type
@@ -52,7 +52,7 @@ export interface Retrieval {
   readonly started: {
     readonly at: number
     readonly session_id: string
-    /** Of several sources in one session. */
+    /** For several sources in one session. */
     readonly source_id?: string
     readonly customer_id: string
     readonly engine_reference: string

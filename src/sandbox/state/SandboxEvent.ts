@@ -1,7 +1,7 @@
 /**
  * What happened at the embedded service, event by event: the state is a fold of these, and the journal is
- * their NDJSON. No event holds a login parameter, an application secret, a ticket or a `token_key`, only
- * keyed hashes of them, and logins sealed under keys that are not in any event.
+ * their NDJSON. No event contains a login parameter, an application secret, a ticket or a `token_key`, only
+ * keyed hashes of them, and logins encrypted under keys that are not in any event.
  */
 import { Schema } from "effect"
 import { HookEvent } from "./HookEvent.ts"
@@ -20,11 +20,11 @@ export const Started = Schema.TaggedStruct("Started", {
   customer_id: Schema.String,
   engine_reference: Schema.String,
   external_execution_id: Schema.optionalKey(Schema.String),
-  /** Somebody else's run, put in the way by a behaviour word. */
+  /** Somebody else's run, created by a behaviour word. */
   foreign: Schema.Boolean,
   timeline: Timeline,
   results: ResultsPlan,
-  /** Keyed hash of the login as it was sent: equal logins are equal here, and nothing else shows. */
+  /** Keyed hash of the login as it was sent: equal logins have equal hashes, and nothing else can be seen. */
   login_key: Schema.String,
   locking_hash: Schema.String,
   /** The token that it was started with (4.12). */
@@ -52,9 +52,9 @@ export const StartRefused = Schema.TaggedStruct("StartRefused", {
   engine_reference: Schema.String,
   external_execution_id: Schema.optionalKey(Schema.String),
   outcome: Schema.Literals(startOutcomes),
-  /** Of a conflict: the run in flight. */
+  /** For a conflict: the run in flight. */
   execution_id: Schema.optionalKey(Schema.String),
-  /** Of a start with a token that the application has. */
+  /** For a start with a token that the application has. */
   token_id: Schema.optionalKey(Schema.String),
 })
 export type StartRefused = typeof StartRefused.Type
@@ -69,10 +69,10 @@ const Resumed = Schema.TaggedStruct("Resumed", {
 const Aborted = Schema.TaggedStruct("Aborted", {
   at,
   execution_id: Schema.String,
-  /** Where a reading has it that the state shows an abort only later. */
+  /** For a reading in which the state shows an abort only later. */
   stops_at: Schema.optionalKey(at),
 })
-/** The engine went away while the run was parked on a challenge. */
+/** The engine became unavailable while the run was waiting for the answer to a challenge. */
 const Parted = Schema.TaggedStruct("Parted", { at, execution_id: Schema.String })
 const Deleted = Schema.TaggedStruct("Deleted", { at, execution_id: Schema.String })
 /** The caller read the final state for the first time. */
@@ -84,19 +84,19 @@ const ResultsRead = Schema.TaggedStruct("ResultsRead", {
   /** Until when this read holds the session's exclusive lock. */
   heldUntil: Schema.optionalKey(at),
 })
-/** Answered 504: the lock was somebody else's. */
+/** Answered 504: somebody else held the lock. */
 const ResultsLocked = Schema.TaggedStruct("ResultsLocked", { at, execution_id: Schema.String })
-/** A final answer of one results source, sent whole: how many records of each sub-family it carried. */
+/** A final answer of one results source, sent completely: how many records of each sub-family it carried. */
 const RecordsDelivered = Schema.TaggedStruct("RecordsDelivered", {
   at,
   execution_id: Schema.String,
   source: Schema.String,
   counts: Schema.Record(Schema.String, Schema.Int),
 })
-/** The caller came back within five seconds (4.10). */
+/** The caller read it again within five seconds (4.10). */
 const ResultsRefused = Schema.TaggedStruct("ResultsRefused", { at, execution_id: Schema.String })
 
-/** Nothing happened; time must not run back behind `at`, whatever happens to the process. */
+/** Nothing happened; time must not go back before `at`, whatever happens to the process. */
 const TimeKept = Schema.TaggedStruct("TimeKept", { at })
 
 export const SandboxEvent = Schema.Union([

@@ -1,7 +1,7 @@
 /**
  * The state of the embedded service: a fold of its events. Decisions read it and return events; only
- * `applyEvent` changes it. An execution is a plan and what was done to it; its records are derived when
- * somebody reads them.
+ * `applyEvent` changes it. An execution is a plan and the actions on it; its records are derived when they
+ * are read.
  */
 import { isFlowSessionEvent } from "./FlowEvent.ts"
 import { applyFlowEvent, emptyFlowState } from "./FlowSession.ts"
@@ -36,7 +36,7 @@ export interface Execution {
   readonly stop?: Stop
   readonly deletedAt?: number
   readonly finalStateReadAt?: number
-  /** Places in the sequence of all events: what came first is not always told by equal times. */
+  /** Positions in the sequence of all events: equal times do not always show what came first. */
   readonly startedSequence: number
   readonly finalStateReadSequence?: number
   readonly session: SessionReads & { readonly reads: ReadonlyArray<ResultsReading> }
@@ -48,7 +48,7 @@ type ErrorItem = Extract<SandboxEvent, { _tag: "Resumed" }>["payload_errors"][nu
 
 export interface SandboxState {
   /**
-   * Every execution there ever was, in the order of their starts; deleted ones stay as a trace for
+   * Every execution there ever was, in the order of their starts; deleted ones are kept as a trace for
    * observers.
    */
   readonly executions: Map<string, Execution>
@@ -60,7 +60,7 @@ export interface SandboxState {
   readonly refusals: Array<StartRefused>
   readonly tokens: TokenState
   readonly hooks: HookState
-  /** Flow sessions of their own. */
+  /** Flow sessions without an execution. */
   readonly flows: FlowState
   /** How many events there were. */
   sequence: number
@@ -82,7 +82,7 @@ const key = (...parts: ReadonlyArray<string>): string => JSON.stringify(parts)
 export const runsOf = (state: SandboxState, application: string, customer: string, engine: string): number =>
   state.runs.get(key(application, customer, engine)) ?? 0
 
-/** What the application can see of an id; deleted ones look as if they never existed (section 7). */
+/** What the application can see under an id; deleted ones look as if they never existed (section 7). */
 export const findExecution = (
   state: SandboxState,
   application: string,
@@ -117,7 +117,7 @@ export const openExecutions = (
 
 export const momentAt = (retrieval: Retrieval, at: number): Moment => momentOf(retrieval.phases, at)
 
-/** When the run is or will be over, were nothing more done to it. */
+/** When the run is or will be over, if nothing more is done to it. */
 export const closesAt = (retrieval: Retrieval): number => {
   const last = retrieval.phases.at(-1)
   return last !== undefined && isClosedPhase(last) ? last.from : Number.POSITIVE_INFINITY
@@ -178,7 +178,7 @@ const sessionAfter = ({ session }: Execution, event: SessionEvent): Execution["s
         heldUntil: event.heldUntil ?? event.at,
       }
 
-/** The fold. Events about executions that are not there are ignored: a journal may have lost its head. */
+/** The fold. Events about executions that do not exist are ignored: a journal may have lost its beginning. */
 export const applyEvent = (state: SandboxState, event: SandboxEvent): void => {
   if (event._tag === "TimeKept") return
   state.sequence += 1

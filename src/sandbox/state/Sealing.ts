@@ -1,8 +1,8 @@
 /**
- * The cryptography behind tickets and tokens (sections 2.6 and 3.3): AES-256-GCM under keys that HKDF-SHA256
- * derives from what only the caller holds. Nothing in here is stored but what the functions return, and
- * nothing that they return opens anything without the ticket or the `token_key`. Every secret seals one text
- * only, so key and nonce may both be derived from it.
+ * The cryptography behind tickets and tokens (sections 2.6 and 3.3): AES-256-GCM under keys that
+ * HKDF-SHA256 derives from what only the caller has. The service stores only what these functions return,
+ * and that opens nothing without the ticket or the `token_key`. Every secret encrypts only one text, so key
+ * and nonce may both be derived from it.
  */
 import { createCipheriv, createDecipheriv, hkdfSync, timingSafeEqual } from "node:crypto"
 
@@ -14,7 +14,7 @@ const prefix = "v1."
 const derive = (secret: string, salt: string, purpose: string, bytes: number): Buffer =>
   Buffer.from(hkdfSync("sha256", secret, salt, `nightjar sandbox: ${purpose}`, bytes))
 
-/** What seals and what it is bound to: another context does not open what was sealed under this one. */
+/** The key and the context it is bound to: with another context, the text cannot be opened. */
 export interface Seal {
   readonly secret: string
   readonly purpose: "ticket" | "token"
@@ -32,7 +32,7 @@ export const sealText = (seal: Seal, text: string): string => {
   return `${prefix}${Buffer.concat(sealed).toString("base64url")}`
 }
 
-/** Undefined where secret or context are others, or the sealed text is damaged. */
+/** Undefined if the secret or the context differs, or the encrypted text is damaged. */
 export const openSealed = (seal: Seal, sealed: string): string | undefined => {
   const bytes = Buffer.from(sealed.slice(prefix.length), "base64url")
   if (!sealed.startsWith(prefix) || bytes.length < tagBytes) return undefined
@@ -47,7 +47,7 @@ export const openSealed = (seal: Seal, sealed: string): string | undefined => {
   }
 }
 
-/** A sealed text whose last byte fell over: it fits its context and opens for nobody. */
+/** An encrypted text with its last byte changed: it fits its context but cannot be opened. */
 export const damageSealed = (sealed: string): string => {
   const bytes = Buffer.from(sealed.slice(prefix.length), "base64url")
   const last = bytes.length - 1
@@ -56,13 +56,13 @@ export const damageSealed = (sealed: string): string => {
 }
 
 /**
- * A ticket for one start: seeded, and yet not to be had from the seed alone, because the login that it
- * protects goes into it.
+ * A ticket for one start: seeded, but not derivable from the seed alone, because the login that it protects
+ * is part of it.
  */
 export const ticketFor = (seed: number, execution_id: string, login: string): string =>
   derive(login, `${seed}.${execution_id}`, "ticket", keyBytes).toString("hex")
 
-/** The caller's half of a token's key: it comes of the ticket, which the service does not keep. */
+/** The caller's half of a token's key: derived from the ticket, which the service does not keep. */
 export const tokenKeyFor = (seed: number, token_id: string, ticket: string): string =>
   derive(ticket, `${seed}.${token_id}`, "token_key", keyBytes).toString("base64url")
 
@@ -70,7 +70,7 @@ export const tokenKeyFor = (seed: number, token_id: string, ticket: string): str
 export const serviceHalfFor = (seed: number, token_id: string): string =>
   derive(String(seed), token_id, "service half", keyBytes).toString("base64url")
 
-/** What is kept of a ticket, and of a `token_key`: enough to know it again, not enough to have it. */
+/** What is kept of a ticket, and of a `token_key`: enough to recognise it, not enough to use it. */
 export const verifierOf = (kind: "ticket" | "token_key", secret: string, salt: string): string =>
   derive(secret, salt, `${kind} verifier`, keyBytes).toString("hex")
 

@@ -1,7 +1,7 @@
 /**
- * Randomness that depends on what is asked, never on when or in which order: a draw is a small generator
- * seeded by the sandbox seed and stable inputs (customer, engine, feature …). Two nights with the same seed
- * therefore see the same service, whatever the interleaving of their calls.
+ * Randomness that depends on what is drawn, never on when or in which order: a draw is a small generator
+ * seeded by the sandbox seed and stable inputs (customer, engine, feature …). Two runs with the same seed
+ * therefore see the same service, whatever the order of their calls.
  */
 import { sha256Hex } from "../../foundation/Sha256.ts"
 import type { FullReading } from "./Reading.ts"
@@ -9,7 +9,7 @@ import type { FullReading } from "./Reading.ts"
 export interface Draw {
   /** In [0, 1). */
   readonly unit: () => number
-  /** Both bounds included. */
+  /** Both limits included. */
   readonly int: (min: number, max: number) => number
   readonly chance: (probability: number) => boolean
   readonly pick: <const Values extends readonly [unknown, ...ReadonlyArray<unknown>]>(
@@ -77,8 +77,8 @@ const idOf = (hex: string, form: "uuid" | "hex" | "object_id"): string => {
 }
 
 /**
- * 2.4: two ids that are never to be taken for one another, even where a reading makes them equal. Today
- * UUID-shaped for executions, ObjectId-shaped for sessions.
+ * 2.4: two ids that must never be confused, even if a reading makes them equal. Today UUID-shaped for
+ * executions, ObjectId-shaped for sessions.
  */
 export const executionIds = (
   { execution_id_form, session_id_form }: IdForms,

@@ -1,7 +1,7 @@
 /**
- * A ticket at its birth (sections 2.6 and 4.1): shown once in the start's answer and known afterwards by its
- * verifier only. The login that it will be exchanged for waits sealed under it, so that whoever reads the
- * events has neither.
+ * A ticket when it is issued (sections 2.6 and 4.1): shown once in the start's answer and afterwards known
+ * only by its verifier. The login that it will be exchanged for waits encrypted under it, so that a reader
+ * of the events has neither.
  */
 import type { StartRequest } from "../../contract/Execution.ts"
 import { sealText, ticketFor, verifierOf } from "./Sealing.ts"

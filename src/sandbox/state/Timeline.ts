@@ -1,8 +1,8 @@
 /**
  * An execution's life, decided when it starts: how long it queues, works, waits for its source, how the
- * login and the run end. `lifeOf` lays that plan out as phases, with the answers and the abort that came
- * since; `momentOf` reads the state at any time from them. Both are pure: nothing runs in the background
- * and no time passes by itself.
+ * login and the run end. `lifeOf` lays that plan out as phases, with any later answers and aborts;
+ * `momentOf` reads the state at any time from them. Both are pure: nothing runs in the background and no
+ * time passes by itself.
  */
 import { Schema } from "effect"
 import { authenticationStatuses, statusReasons, statusReasonsByCode } from "../../contract/Vocabulary.ts"
@@ -10,7 +10,7 @@ import type { StatusCode, StatusReason } from "../../contract/Vocabulary.ts"
 
 export type AuthenticationStatus = (typeof authenticationStatuses)[number]
 
-/** Nothing in a timeline shows a login parameter: the expected answer to a challenge is kept as a hash. */
+/** A timeline reveals no login parameter: the expected answer to a challenge is stored as a hash. */
 export const Timeline = Schema.Struct({
   queueMs: Schema.Finite,
   /** Active work before the login is resolved, and after it. */
@@ -22,26 +22,26 @@ export const Timeline = Schema.Struct({
   login: Schema.Literals(authenticationStatuses),
   end: Schema.Literals(statusReasons),
   interaction: Schema.Boolean,
-  /** Refused over its form or encryption: closes in the moment of its acceptance. */
+  /** Refused because of its form or encryption: closes as soon as it is accepted. */
   stillborn: Schema.Boolean,
   challenge: Schema.optionalKey(
     Schema.Struct({
       codeHash: Schema.String,
       expireMs: Schema.Finite,
       reason: Schema.Literals(["MFA_REQUIRED", "INPUT_REQUIRED"]),
-      /** The feature that asks, after the login was accepted; absent: the login asks. */
+      /** The feature that asks, after the login was accepted; if absent, the login asks. */
       producer: Schema.optionalKey(Schema.String),
-      /** When the person cancels, counted from the challenge. */
+      /** When the customer cancels, counted from the challenge. */
       cancelMs: Schema.optionalKey(Schema.Finite),
     }),
   ),
   unstoppableMs: Schema.Finite,
-  /** The engine is gone once a challenge is answered (4.3, 503). */
+  /** The engine is unavailable once a challenge is answered (4.3, 503). */
   parts: Schema.Boolean,
 })
 export type Timeline = typeof Timeline.Type
 
-/** What ended a run from outside its timeline: the caller's abort, or an engine that went away. */
+/** What ended a run from outside its timeline: the caller's abort, or an engine that became unavailable. */
 export interface Stop {
   readonly at: number
   readonly reason: "CLIENT_CANCELLED" | "ENGINE_UNAVAILABLE"
@@ -56,8 +56,7 @@ export interface ChallengeAnswer {
 }
 
 /**
- * A stretch of an execution's life in which its state does not change. Times are milliseconds since the
- * epoch.
+ * A period of an execution's life in which its state does not change. Times are milliseconds since the epoch.
  */
 export interface Phase {
   readonly from: number
@@ -65,16 +64,16 @@ export interface Phase {
   readonly status_reason: StatusReason
   readonly authentication_status: AuthenticationStatus
   readonly spends: "queue" | "work" | "person" | "source" | "nothing"
-  /** True from the moment the login is with the source, judged or not. */
+  /** True once the login was sent to the source, judged or not. */
   readonly attempted: boolean
-  /** Of ASYNC_WAIT: when the platform goes on by itself. */
+  /** For ASYNC_WAIT: when the platform continues by itself. */
   readonly kicks?: number
   readonly challenge?: { readonly expires: number; readonly wrongAnswers: number }
-  /** The feature whose challenge stands between the run and its records. */
+  /** The feature whose challenge keeps the run from its records. */
   readonly heldBy?: string
 }
 
-/** How long an answered challenge queues again before its source judges it. */
+/** How long an answered challenge is queued again before its source judges it. */
 const requeueMs = 300
 const wrongAnswersMax = 3
 
@@ -89,14 +88,14 @@ export const isOpenReason = (reason: StatusReason): boolean => openCodes.has(sta
 export const isClosedPhase = (phase: Phase): boolean => !openCodes.has(phase.status_code)
 
 /**
- * 2.4: `locking_hash` is there "once a login was attempted" and `authentication_status` is `not-performed`
- * "until a login was tried". Both words are read alike, so that no state contradicts itself: a login counts
- * as tried once its source has judged it. A pending second factor is no verdict yet.
+ * 2.4: `locking_hash` is present "once a login was attempted" and `authentication_status` is `not-performed`
+ * "until a login was tried". Both are read in the same way, so that no state contradicts itself: a login
+ * counts as tried once its source has judged it. A pending second factor is not a verdict yet.
  */
 export const isJudged = ({ authentication_status }: Pick<Phase, "authentication_status">): boolean =>
   authentication_status !== "not-performed"
 
-/** Lays phases one after another and counts active work against the limit. */
+/** Lays out phases one after another and counts active work against the limit. */
 class Course {
   readonly phases: Array<Phase> = []
   at: number
@@ -127,7 +126,7 @@ class Course {
     })
     this.at += ms
   }
-  /** False when the active limit was reached first: the run is then over. */
+  /** False if the active limit was reached first: the run is then over. */
   work(status_reason: StatusReason, ms: number): boolean {
     const spent = Math.min(ms, this.timeoutMs - this.activeMs)
     if (spent > 0) this.lay(status_reason, "work", spent)
@@ -136,7 +135,7 @@ class Course {
     this.close("TIMEOUT")
     return false
   }
-  /** Work with the source's own wait in its middle. */
+  /** Work with the source's own wait in the middle. */
   workAround(status_reason: StatusReason, ms: number, asyncMs: number): boolean {
     if (asyncMs === 0) return this.work(status_reason, ms)
     if (!this.work(status_reason, Math.floor(ms / 2))) return false
@@ -149,8 +148,8 @@ class Course {
 }
 
 /**
- * How often a source asks again is not shown; own choice: the third refused answer ends the run, by what was
- * wrong with it. What cannot be decrypted ends it at once.
+ * How often a source asks again is not shown; own choice: the third refused answer ends the run, by what
+ * was wrong with it. An answer that cannot be decrypted ends it at once.
  */
 const refusedEnd = ({ fault }: ChallengeAnswer, refused: number) => {
   if (fault === "encryption") return "ENCRYPTION_ERROR" as const
@@ -158,7 +157,7 @@ const refusedEnd = ({ fault }: ChallengeAnswer, refused: number) => {
   return fault === "form" ? ("INCORRECT_RESUME_FORMAT" as const) : ("INCORRECT_MFA" as const)
 }
 
-/** Lays the challenge and its answers; false when the run ended over it. */
+/** Lays out the challenge and its answers; false if the run ended during it. */
 const layChallenge = (
   course: Course,
   interaction: boolean,
@@ -184,7 +183,7 @@ const layChallenge = (
     if (answer.right) return true
     const end = refusedEnd(answer, asked + 1)
     if (end !== undefined) {
-      // A login that was accepted stays accepted, whatever one of its features was answered.
+      // An accepted login stays accepted, whatever answers one of its features gets.
       if (end === "INCORRECT_MFA" && planned.producer === undefined) course.authentication = end
       course.close(end)
       return false
@@ -192,7 +191,7 @@ const layChallenge = (
   }
 }
 
-/** The work after the login; the challenge of a feature comes in its middle. */
+/** The work after the login; a feature's challenge comes in the middle of it. */
 const layWork = (course: Course, timeline: Timeline, answers: ReadonlyArray<ChallengeAnswer>): boolean => {
   const { workMs, asyncMs, challenge, interaction } = timeline
   if (challenge?.producer === undefined) return course.workAround("RUNNING", workMs, asyncMs)
@@ -219,7 +218,7 @@ const layLife = (course: Course, timeline: Timeline, answers: ReadonlyArray<Chal
 }
 
 /**
- * The phases of an execution accepted at `startedAt`, in order; zero-length ones are left out but for the
+ * The phases of an execution accepted at `startedAt`, in order; zero-length ones are left out, except the
  * end.
  */
 export const lifeOf = (
@@ -234,7 +233,7 @@ export const lifeOf = (
     (phase, index) => isClosedPhase(phase) || phase.from !== course.phases[index + 1]?.from,
   )
   if (stop === undefined) return phases
-  // A clock that was set back must not make an abort precede its run.
+  // A clock that was set back must not put an abort before its run.
   const stoppedAt = Math.max(stop.at, startedAt)
   const last = phases.findLast((phase) => phase.from <= stoppedAt)
   if (last === undefined || isClosedPhase(last)) return phases
@@ -252,7 +251,7 @@ export const lifeOf = (
   ]
 }
 
-/** A run that was refused at its acceptance or stopped in the queue never saw its engine begin. */
+/** A run that was refused when it was accepted, or stopped in the queue, never saw its engine begin. */
 const isEngineAtWork = (phase: Phase, index: number): boolean =>
   phase.spends !== "queue" &&
   (index > 0 || phase.spends !== "nothing" || phase.attempted) &&
@@ -266,7 +265,7 @@ export interface Moment {
   readonly personMs: number
   /** Work done since the login was accepted. */
   readonly workedMs: number
-  /** When the engine began; undefined while still queued for the first time. */
+  /** When the engine began; undefined as long as the run is queued for the first time. */
   readonly engineStartedAt: number | undefined
 }
 

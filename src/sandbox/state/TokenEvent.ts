@@ -1,18 +1,18 @@
 /**
- * What happened to tickets and tokens (sections 2.6 and 3.3), event by event. What they hold of a login is
- * sealed under a key that the service does not have: neither ticket nor `token_key` is ever in an event.
+ * What happened to tickets and tokens (sections 2.6 and 3.3), event by event. Logins in them are encrypted
+ * under a key that the service does not have: neither ticket nor `token_key` is ever in an event.
  */
 import { Schema } from "effect"
 
 const at = Schema.Finite
 
-/** A start was given a ticket: the login waits, sealed under it, for the exchange. */
+/** A start was given a ticket: the login waits for the exchange, encrypted under it. */
 export const TicketIssued = Schema.TaggedStruct("TicketIssued", {
   at,
   execution_id: Schema.String,
   verifier: Schema.String,
   sealed_login: Schema.String,
-  /** A behaviour word wants what the exchange stores to be unreadable. */
+  /** A behaviour word makes the stored result of the exchange unreadable. */
   unreadable: Schema.Boolean,
 })
 export type TicketIssued = typeof TicketIssued.Type
@@ -43,11 +43,11 @@ const exchangeFaults = [
   "deleted",
   "login_not_accepted",
 ] as const
-/** For observers only: the caller is told none of this (4.6). */
+/** For observers only: the caller gets none of this (4.6). */
 export const ExchangeRefused = Schema.TaggedStruct("ExchangeRefused", {
   at,
   application: Schema.String,
-  /** Of an execution that there is; anything else that a caller sends is not kept. */
+  /** Only for existing executions; anything else that a caller sends is not kept. */
   execution_id: Schema.optionalKey(Schema.String),
   fault: Schema.Literals(exchangeFaults),
 })

@@ -1,7 +1,7 @@
 /**
  * The tickets and tokens of the embedded service as a fold of their events (sections 2.6 and 3.3). Stored
- * credentials are dropped from the state in the moment that a ticket is spent or its execution deleted, that
- * a token is revoked, and with the first event at or after their expiry; no decision ever uses them later.
+ * credentials are dropped from the state as soon as a ticket is used or its execution deleted, a token is
+ * revoked, or the first event occurs at or after their expiry; no decision ever uses them later.
  */
 import { isClosedPhase } from "./Timeline.ts"
 import type { Phase } from "./Timeline.ts"
@@ -9,9 +9,9 @@ import type { ExchangeRefused, TicketExchanged, TokenEvent } from "./TokenEvent.
 
 /** Section 8: 90 days from the exchange; use does not extend it. */
 const tokenLifetimeMs = 90 * 24 * 3_600_000
-/** Ticket lifetime: not shown; own choice: half an hour from the moment in which it becomes exchangeable. */
+/** Ticket lifetime: not shown; own choice: half an hour from the moment it becomes exchangeable. */
 const ticketLifetimeMs = 30 * 60_000
-/** How often the fold looks for tickets that are over: each look goes through those that are pending. */
+/** How often the fold checks for expired tickets: each check goes through the pending ones. */
 const ticketLookMs = 5 * 60_000
 
 export interface PendingTicket {
@@ -41,7 +41,7 @@ export interface TokenState {
   readonly pending: Set<string>
   /** By id, in the order of their exchanges. */
   readonly tokens: Map<string, StoredToken>
-  /** Ids of tokens that are not known to have expired, the eldest first. */
+  /** Ids of tokens that are not known to have expired, oldest first. */
   readonly unexpired: Array<string>
   readonly refusedExchanges: Array<ExchangeRefused>
   ticketsLookedAtMs: number
@@ -56,10 +56,7 @@ export const emptyTokenState = (): TokenState => ({
   ticketsLookedAtMs: Number.NEGATIVE_INFINITY,
 })
 
-/**
- * 2.6 and 6.1: exchangeable from the moment in which the source accepted the login; undefined where it never
- * did or will.
- */
+/** 2.6 and 6.1: exchangeable once the source has accepted the login; undefined if it never did or will. */
 export const ticketWindow = (
   phases: ReadonlyArray<Phase>,
 ): { readonly from: number; readonly until: number } | undefined => {
@@ -81,7 +78,7 @@ const changeToken = (
   if (token !== undefined) tokens.tokens.set(token_id, change(token))
 }
 
-/** Drops what has expired at `at`; `phasesOf` tells the life of a ticket's execution. */
+/** Drops what has expired at `at`; `phasesOf` gives the life of a ticket's execution. */
 export const dropExpired = (
   tokens: TokenState,
   at: number,

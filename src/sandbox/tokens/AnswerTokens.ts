@@ -1,6 +1,6 @@
 /**
  * Tickets and tokens as answers of the contract (sections 4.6, 4.7 and 4.12): a decision, its events
- * recorded, a body. `ticket` and `token_key` pass through to the caller and are in nothing that is kept.
+ * recorded, a body. `ticket` and `token_key` are passed to the caller and never stored.
  */
 import { Clock, Effect } from "effect"
 import type { TokenizedStartRequest } from "../../contract/Token.ts"

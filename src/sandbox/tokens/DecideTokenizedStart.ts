@@ -1,7 +1,8 @@
 /**
  * Decides a start with a token (section 4.12; body and answers not shown). Own choice: the checks are those
  * of 4.1 once the token is known to be the application's and the request fits what it is locked to; a token
- * that opens nothing is accepted and closes at once, because its state is no matter of the request's form.
+ * that opens nothing is accepted and closes at once, because its state has nothing to do with the form of
+ * the request.
  */
 import { Schema } from "effect"
 import { LoginParameters } from "../../contract/Execution.ts"
@@ -60,7 +61,7 @@ const mismatches = (
       : [item(["customer_id"], "not the customer of this token")]),
     ...(request.features ?? []).flatMap((feature, position) => {
       const code = typeof feature === "string" ? feature : feature.code
-      // 4.1: what the engine does not implement is ignored, so it cannot widen anything.
+      // 4.1: what the engine does not implement is ignored, so it cannot widen the list.
       const widens = offered.some((known) => known === code) && !exchanged.features.includes(code)
       return widens ? [item(["features", position], "not among the features of this token")] : []
     }),
@@ -70,8 +71,8 @@ const mismatches = (
 const decodeLogin = Schema.decodeUnknownSync(Schema.fromJsonString(LoginParameters))
 
 /**
- * The start as it would have been with its parameters. A tokenized run gives no ticket (own choice): it
- * would prolong a token whose end use does not move.
+ * The start as it would have been with its parameters. A tokenized run gives no ticket (own choice): that
+ * would extend a token, whose expiry does not depend on use.
  */
 const asParametrised = (
   { token: _token, features, base_configurations, ...request }: TokenizedStartRequest,

@@ -1,7 +1,7 @@
 /**
- * Decides the calls on tickets and tokens (sections 2.6, 3.3, 4.6, 4.7 and 4.12). Pure: state, time and call
- * in; what to answer and which events to record out. A locked token is one whose login a source refused in a
- * run that it started: read from that run's life, so that it locks in the moment of the refusal.
+ * Decides the calls on tickets and tokens (sections 2.6, 3.3, 4.6, 4.7 and 4.12). Pure: from state, time
+ * and call to an answer and the events to record. A locked token is one whose login a source refused in a
+ * run that it started: derived from that run's life, so that it locks at the moment of the refusal.
  */
 import type { Decision } from "../core/SandboxCore.ts"
 import type { Application } from "../state/Application.ts"
@@ -28,7 +28,7 @@ export const isTokenId = (text: string): boolean => /^t10n-[0-9a-f]{32}$/.test(t
 
 type TokenFacts = Omit<TicketExchanged, "_tag" | "at" | "sealed_login" | "verifier" | "login_key">
 
-/** 2.6: the key is derived from both halves, and bound to all that the token is locked to. */
+/** 2.6: the key is derived from both halves, and bound to everything that the token is locked to. */
 const tokenSeal = (token: TokenFacts, token_key: string): Seal => ({
   secret: `${token_key}.${token.service_half}`,
   purpose: "token",
@@ -41,7 +41,7 @@ const tokenSeal = (token: TokenFacts, token_key: string): Seal => ({
   ]),
 })
 
-/** The token that the application can see: another's looks like one that never was (4.7). */
+/** The token that the application can see: another's looks as if it never existed (4.7). */
 export const findToken = (
   state: SandboxState,
   application: string,
@@ -51,7 +51,7 @@ export const findToken = (
   return token?.exchanged.application === application ? token : undefined
 }
 
-/** 3.2: when a run of the token had its login refused, or will, as far as its life is laid out. */
+/** 3.2: when the source refused a login of the token, or will, as far as the run's life is planned. */
 export const locksAt = (state: SandboxState, token: StoredToken): number | undefined => {
   const refusals = token.runs.flatMap((execution_id) => {
     const judged = state.executions
@@ -62,10 +62,10 @@ export const locksAt = (state: SandboxState, token: StoredToken): number | undef
   return refusals.length === 0 ? undefined : Math.min(...refusals)
 }
 
-/** Names of the states: not shown but for the prose of 3.3; own choice. */
+/** Names of the states: only described in 3.3; own choice. */
 type TokenStatus = "active" | "locked" | "revoked" | "expired"
 
-/** 3.3. What is dropped stays so, even if a clock is set back. */
+/** 3.3. A dropped token stays dropped, even if a clock is set back. */
 export const tokenStatusAt = (state: SandboxState, token: StoredToken, at: number): TokenStatus => {
   if (token.revokedAt !== undefined) return "revoked"
   if (at >= token.expiresAt || token.sealed_login === undefined) return "expired"
@@ -89,7 +89,7 @@ interface Exchangeable {
   readonly login: string
 }
 
-/** Every condition of 4.6, or which of them is not met. */
+/** All conditions of 4.6, or the one that is not met. */
 const findExchangeable = (
   state: SandboxState,
   { at, application, request }: ExchangeInput,
@@ -109,7 +109,7 @@ const findExchangeable = (
   return login === undefined ? "wrong_ticket" : { execution, ticket, login }
 }
 
-/** 4.6: the ticket is spent; the login is sealed again, under a key that needs the caller's half. */
+/** 4.6: the ticket is used up; the login is encrypted again, under a key that needs the caller's half. */
 export const decideExchange = (state: SandboxState, input: ExchangeInput): Decision<ExchangeAnswer> => {
   const { seed, at, application, request } = input
   const found = findExchangeable(state, input)
@@ -143,9 +143,7 @@ export const decideExchange = (state: SandboxState, input: ExchangeInput): Decis
   return { answer: { _tag: "Exchanged", token, token_key }, events: [token] }
 }
 
-/**
- * 4.7. Revoking an expired or locked token: not shown; own choice: it is revoked like any other.
- */
+/** 4.7. Revoking an expired or locked token: not shown; own choice: it is revoked like any other. */
 export const decideRevoke = (
   state: SandboxState,
   at: number,

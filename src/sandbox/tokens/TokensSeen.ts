@@ -1,6 +1,6 @@
 /**
  * Tokens as observers of tests see them: where each came from, when its state changes, and what was done
- * with it. Nothing of the stored login is here, and neither half of its key.
+ * with it. It contains neither the stored login nor any half of its key.
  */
 import { locksAt } from "./DecideTokens.ts"
 import type { SandboxState } from "../state/SandboxState.ts"
@@ -15,7 +15,7 @@ export interface TokenSeen {
   readonly execution_id: string
   readonly exchanged_at: number
   readonly expires_at: number
-  /** When a run of it has its login refused, as far as its life is laid out. */
+  /** When the login of one of its runs is refused, as far as the run's life is planned. */
   readonly locks_at?: number
   readonly revoked_at?: number
   /** Whether the stored credentials are still there. */

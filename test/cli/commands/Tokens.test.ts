@@ -180,7 +180,7 @@ const startElsewhere = async (customer_id: string) => {
   return { execution_id, ticket }
 }
 
-describe("two nights over HTTP", () => {
+describe("two runs over HTTP", () => {
   it("log in with parameters and then with the token, and leave neither ticket nor key anywhere", async () => {
     const first = await nightjar(["run", path])
     const plan = await nightjar(["plan", path, "--json"])
@@ -262,7 +262,7 @@ describe("tokens by hand", () => {
     expect([abort.code, travelled.starts.at(-1)]).toEqual([0, "tokenized"])
   }, 120_000)
 
-  it("wait for no night: a locked folder answers with exit code 5, and the list all the same", async () => {
+  it("wait for no run: a locked folder gives exit code 5, and the list still works", async () => {
     await Effect.runPromise(
       Effect.scoped(
         Effect.gen(function* () {

@@ -118,7 +118,7 @@ export const adminSuite = (reach: Reach): void => {
     }).pipe(Effect.provide(reach({ seed: 7 }))),
   )
 
-  it.effect("lists are the newest of a customer or an application, as many as were asked for", () =>
+  it.effect("lists show the newest entries of a customer or an application, as many as requested", () =>
     Effect.gen(function* () {
       const caller = yield* Caller
       for (const customer_id of ["c-1", "c-2", "c-3"]) yield* caller.start("queue-60", { customer_id })
@@ -141,7 +141,7 @@ export const adminSuite = (reach: Reach): void => {
     }).pipe(Effect.provide(reach({ seed: 7 }))),
   )
 
-  it.effect("neither page nor truth holds a login, a secret, a ticket or a token's key", () =>
+  it.effect("neither page nor truth contains a login, a secret, a ticket or a token's key", () =>
     Effect.gen(function* () {
       const caller = yield* Caller
       const started = yield* caller.startTicketed("queue-0+run-0+ok", {

@@ -12,7 +12,7 @@ import { Caller, field, inProcess, textField } from "../server/Caller.ts"
 const truth = Effect.flatMap(Sandbox, (sandbox) => sandbox.truth)
 
 describe("the truth", () => {
-  it.effect("names every rule that the caller broke, and nothing where none was", () =>
+  it.effect("names every rule that the caller broke, and nothing if there is none", () =>
     Effect.gen(function* () {
       const caller = yield* Caller
       const start = (words: string, customer_id: string, external_execution_id: string) =>
@@ -115,7 +115,7 @@ describe("the journal", () => {
       }).pipe(Effect.scoped),
   )
 
-  it.effect("that is damaged in its middle is refused by name", () =>
+  it.effect("that is damaged in the middle is refused by name", () =>
     Effect.gen(function* () {
       const journal = join(yield* folder, "journal.ndjson")
       writeFileSync(journal, "{}\n")

@@ -43,7 +43,7 @@ describe("the catalogue", () => {
     }
   })
 
-  it("keeps what the product's contract says of its engines", () => {
+  it("has what the product's contract says about its engines", () => {
     const bank = findEngine("sandbox-bank:website")
     expect([bank?.category, bank?.features, bank?.defaults, bank?.parameters.required]).toEqual([
       "financial",
@@ -73,7 +73,7 @@ describe("the catalogue", () => {
 })
 
 describe("invented numbers", () => {
-  it("carry the check letters and digits that their kind has", () => {
+  it("have the right check letters and digits", () => {
     expect([dniLetter(12_345_678), cifControl("5881850")]).toEqual(["Z", 1])
     for (let seed = 0; seed < 200; seed += 1) {
       const draw = seeded("numbers", seed)

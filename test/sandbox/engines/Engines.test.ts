@@ -59,7 +59,7 @@ const colors = ["lighter", "light", "main", "dark", "darker", "contrast_text", "
 
 inBothWays("the engines", (told) => {
   told(
-    "are listed where the application can run them now, and nowhere else [listEngines 200]",
+    "are listed if the application can run them now, and only then [listEngines 200]",
     Effect.gen(function* () {
       const first = yield* list()
       const second = yield* list("", "sandbox-app-2")
@@ -113,7 +113,7 @@ inBothWays("the engines", (told) => {
   }
 
   told(
-    "say when the platform last looked at their source [field live.last_ping_date]",
+    "say when the platform last checked their source [field live.last_ping_date]",
     Effect.gen(function* () {
       const [engine] = items(yield* list())
       expect(field(engine, "live", "last_ping_date")).toBe("2026-11-21T09:00:00.000Z")
@@ -172,7 +172,7 @@ inBothWays("the engines", (told) => {
   )
 
   told(
-    "are all online where they are listed, in every spelling of a boolean [filter is_online]",
+    "are all online if they are listed, in every spelling of a boolean [filter is_online]",
     Effect.gen(function* () {
       const all = references(yield* list())
       for (const yes of ["true", "True", "1"]) {
@@ -186,7 +186,7 @@ inBothWays("the engines", (told) => {
   )
 
   told(
-    "refuse filter values outside of their vocabulary, each by name [listEngines 422] [error 17]",
+    "refuse filter values outside their vocabulary, each by name [listEngines 422] [error 17]",
     Effect.gen(function* () {
       const refused = yield* list(
         "?markets=ES&markets=es&features=loans_read&features=loans&features=x&features_mode=xor" +
@@ -237,7 +237,7 @@ inBothWays("the catalogue", (told) => {
   )
 
   told(
-    "counts a maintenance window from the time alone, before 1970 too",
+    "depends only on the time for a maintenance window, before 1970 too",
     Effect.sync(() => {
       const at = (minutes: number) => isInMaintenance(lastTenMinutesOfEveryHour, minutes * 60_000)
       expect([49.99, 50, 59.99, 60, -10, -10.01, -0.01].map(at)).toEqual([

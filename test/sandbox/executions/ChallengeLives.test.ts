@@ -54,7 +54,7 @@ const answeredLife = (
 
 const held = ({ heldBy, challenge }: Phase) => heldBy !== undefined || challenge !== undefined
 
-it("goes forward, closes once, and holds a feature back until its challenge is answered rightly", () => {
+it("goes forward, closes once, and holds a feature back until its challenge is answered correctly", () => {
   fc.assert(
     fc.property(life, ({ run, async, kind, by, cancel, interaction, answers: said, stop }) => {
       const words = `queue-1+run-${run}+async-${async}+${kind}+expire-60${by}${cancel}`

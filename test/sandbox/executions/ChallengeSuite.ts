@@ -25,7 +25,7 @@ export const challengeSuite = (reach: Reach) => {
   })
 
   told(
-    "the run stops, shows a form with `code`, and goes on once the code is answered",
+    "the run stops, shows a form with `code`, and continues once the code is answered",
     Effect.gen(function* () {
       const { caller, id } = yield* challenged
       const asked = yield* caller.read(id)
@@ -54,7 +54,7 @@ export const challengeSuite = (reach: Reach) => {
   )
 
   told(
-    "a wrong code is asked for again with what was wrong; the third one ends the run with INCORRECT_MFA",
+    "a wrong code is requested again with what was wrong; the third one ends the run with INCORRECT_MFA",
     Effect.gen(function* () {
       const { caller, id } = yield* challenged
       const seen = []
@@ -79,7 +79,7 @@ export const challengeSuite = (reach: Reach) => {
   )
 
   told(
-    "an unanswered challenge aborts the run; an answer after that is 410, and elsewhere 400",
+    "an unanswered challenge aborts the run; an answer after that is 410, and otherwise 400",
     Effect.gen(function* () {
       const { caller, id } = yield* challenged
       yield* TestClock.adjust(60_000)
@@ -103,7 +103,7 @@ export const challengeSuite = (reach: Reach) => {
   )
 
   told(
-    "an engine that went away while the run was parked answers 503 and ends it with the same reason",
+    "an engine that became unavailable while the run was waiting answers 503 and ends it with the same reason",
     Effect.gen(function* () {
       const caller = yield* Caller
       const started = yield* caller.start("queue-0+run-20+challenge-1+parted", person)

@@ -144,7 +144,7 @@ inBothWays("a challenge of the login", (told) => {
   )
 
   told(
-    "that the person cancels aborts the run [reason USER_CANCELLED]",
+    "that the customer cancels aborts the run [reason USER_CANCELLED]",
     Effect.gen(function* () {
       const { caller, id } = yield* asked("challenge-4711+cancel-10")
       yield* TestClock.adjust(10_000)
@@ -233,7 +233,7 @@ inBothWays("a challenge of a feature", (told) => {
   )
 
   told(
-    "that is answered wrongly ends the run, the login accepted all the same [feature FEATURE_ACTION_REJECTED]",
+    "that is answered incorrectly ends the run, although the login was accepted [feature FEATURE_ACTION_REJECTED]",
     Effect.gen(function* () {
       const { id } = yield* asked(held)
       yield* TestClock.adjust(18_000)

@@ -74,24 +74,24 @@ const lost = (retrieved: unknown, delivered: unknown, ...families: ReadonlyArray
 describe("deleted unread", () => {
   const three = { [profile]: 3 }
   told(
-    "is no execution whose final results were answered",
+    "is not an execution whose final results were answered",
     { words: "records-3", reads: ["flow"] },
     kept(three),
   )
   told(
-    "is none that two sources answered, of which one is short: they are not added up",
+    "is not one that two sources answered, one of them short: they are not added up",
     { words: "records-3", reads: ["flow", "profile"] },
     kept(three),
   )
   told("is one that nobody read", { words: "records-3", reads: [] }, lost(three, {}, profile))
-  told("is none that has nothing", { words: "records-0", reads: [] }, kept({}))
+  told("is not one without records", { words: "records-0", reads: [] }, kept({}))
   told(
-    "is one of eight profiles of which one was answered",
+    "is one of eight profiles if only one was answered",
     { words: "noflow+records-8", reads: ["flow", "profile"] },
     lost({ [profile]: 8 }, { [profile]: 1 }, profile),
   )
   told(
-    "is none whose only profile was answered",
+    "is not one whose only profile was answered",
     { words: "noflow+records-1", reads: ["profile"] },
     kept({ [profile]: 1 }),
   )
@@ -106,17 +106,17 @@ describe("deleted unread", () => {
     lost(three, {}, profile),
   )
   told(
-    "is none whose results were read again once they were final",
+    "is not one whose results were read again once they were final",
     { words: "records-3+late-5", reads: ["flow", "wait", "flow"] },
     kept(three),
   )
   told(
-    "is one of which a family is missing, whatever the others are",
+    "is one with a missing family, whatever the others are",
     { words: "records-2", more: both, reads: ["profile"] },
     lost({ [profile]: 1, "account:checking": 1 }, { [profile]: 1 }, "account:checking"),
   )
   told(
-    "is none whose families came from several sources, whatever products_count shows",
+    "is not one whose families came from several sources, whatever products_count shows",
     { words: "records-2", more: both, reads: ["profile", "accounts"] },
     kept({ [profile]: 1, "account:checking": 1 }),
     { reading: { flow_api: "absent", result_kinds: "present", products_count: "absent" } },
@@ -128,7 +128,7 @@ describe("deleted unread", () => {
     { reading: { flow_api: "absent", profile: "absent" } },
   )
   told(
-    "is one whose answers were odd records that nobody took",
+    "is one whose answers were odd records that did not arrive",
     { words: "odd+records-1", reads: ["profile"] },
     lost(
       { [profile]: 2, "sandbox_oddity:unheard_of": 2 },
@@ -138,7 +138,7 @@ describe("deleted unread", () => {
     ),
   )
   told(
-    "is none whose odd records were answered, in one list",
+    "is not one whose odd records were answered, in one list",
     { words: "odd+records-1+attach-2", reads: ["flow"] },
     kept({ [profile]: 2, "sandbox_oddity:unheard_of": 2 }),
     { reading: { flow_data: "list" } },
@@ -156,7 +156,7 @@ describe("deleted unread", () => {
       { faults: { faults: [{ on: "readFlowResults", ...fault }] } },
     )
 
-  it.effect("is on the admin page, with what nobody was given", () =>
+  it.effect("is on the admin page, with what nobody received", () =>
     Effect.gen(function* () {
       yield* deleteAfter({ words: "records-3", reads: [] })
       const caller = yield* Caller
@@ -166,7 +166,7 @@ describe("deleted unread", () => {
     }).pipe(Effect.provide(inProcess({ seed: 7 }))),
   )
 
-  it.effect("is told after a restart as before it", () =>
+  it.effect("is reported after a restart as before it", () =>
     Effect.gen(function* () {
       const files = yield* FileSystem.FileSystem
       const journal = `${yield* files.makeTempDirectoryScoped()}/journal.ndjson`

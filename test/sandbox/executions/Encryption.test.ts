@@ -52,7 +52,7 @@ const words = "queue-1+run-2+records-2+end-PARTIAL"
 inBothWays("encrypted parameters", (told) => {
   for (const [name, seal] of Object.entries(seals)) {
     told(
-      `are opened one by one, ${name}::, and mean what they say [field start.parameters] [auth-rule 7]`,
+      `are decrypted one by one, ${name}::, and mean what they say [field start.parameters] [auth-rule 7]`,
       Effect.gen(function* () {
         const key = yield* servedKey
         const state = yield* stateOf({ username: seal(key, words), password: seal(key, "correct") })
@@ -61,7 +61,7 @@ inBothWays("encrypted parameters", (told) => {
     )
 
     told(
-      `are opened as a whole, ${name}:: [field start.parameters] [auth-rule 7]`,
+      `are decrypted as a whole, ${name}:: [field start.parameters] [auth-rule 7]`,
       Effect.gen(function* () {
         const key = yield* servedKey
         const state = yield* stateOf(seal(key, JSON.stringify({ username: words, password: "correct" })))
@@ -105,7 +105,7 @@ inBothWays("encrypted parameters", (told) => {
   }
 
   told(
-    "are judged by the form once opened, and never shown in the clear [reason INCORRECT_PARAMETERS_FORMAT]",
+    "are judged by the form once decrypted, and never shown in clear text [reason INCORRECT_PARAMETERS_FORMAT]",
     Effect.gen(function* () {
       const key = yield* servedKey
       for (const parameters of [
@@ -129,7 +129,7 @@ inBothWays("encrypted parameters", (told) => {
   )
 
   told(
-    "of one login are that login, however they were encrypted [field execution.locking_hash]",
+    "of one login are recognised as that login, however they were encrypted [field execution.locking_hash]",
     Effect.gen(function* () {
       const key = yield* servedKey
       const login = { username: "queue-1+run-2", password: "correct" }
@@ -166,7 +166,7 @@ inBothWays("an encrypted answer to a challenge", (told) => {
 
   for (const [name, seal] of Object.entries(seals)) {
     told(
-      `is opened, by value or as a whole, ${name}:: [resume-rule 2] [auth-rule 7]`,
+      `is decrypted, by value or as a whole, ${name}:: [resume-rule 2] [auth-rule 7]`,
       Effect.gen(function* () {
         const key = yield* servedKey
         for (const body of [{ code: seal(key, "4711") }, seal(key, JSON.stringify({ code: "4711" }))]) {
@@ -199,7 +199,7 @@ inBothWays("an encrypted answer to a challenge", (told) => {
   }
 })
 
-it("whatever is damaged does not open, and nothing throws", () => {
+it("a damaged value does not open, and nothing throws", () => {
   const good = [
     rsa(encryptionKey.public_key, "correct"),
     hybrid(encryptionKey.public_key, '{"password":"correct"}'),

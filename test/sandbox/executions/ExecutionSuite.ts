@@ -15,7 +15,7 @@ export const executionSuite = (reach: Reach) => {
     it.effect(title, () => body.pipe(Effect.provide(reach({ seed: 7 }))))
 
   told(
-    "a run queues, works and ends when its words say so, and tells its times",
+    "a run queues, works and ends when its words say so, and reports its times",
     Effect.gen(function* () {
       yield* TestClock.setTime(Date.UTC(2026, 10, 21, 2))
       const caller = yield* Caller
@@ -206,7 +206,7 @@ export const executionSuite = (reach: Reach) => {
   )
 
   told(
-    "a start that may not be creates nothing: unknown or closed engine, missing person, missing capability",
+    "a start that is not allowed creates nothing: unknown or closed engine, missing person, missing capability",
     Effect.gen(function* () {
       const caller = yield* Caller
       const start = (more: Readonly<Record<string, unknown>>, secret?: string) =>
@@ -306,7 +306,7 @@ export const executionSuite = (reach: Reach) => {
   )
 
   told(
-    "healing words fail the first runs and let later ones go well",
+    "healing words fail the first runs and let later ones succeed",
     Effect.gen(function* () {
       const caller = yield* Caller
       const ends = []
@@ -319,7 +319,7 @@ export const executionSuite = (reach: Reach) => {
   )
 
   told(
-    "somebody else's run stands in the way, is visible, and goes away by itself",
+    "somebody else's run blocks a start, is visible, and ends by itself",
     Effect.gen(function* () {
       const caller = yield* Caller
       const start = caller.start("queue-0+run-0+foreign-30", { external_execution_id: "ours" })
@@ -334,7 +334,7 @@ export const executionSuite = (reach: Reach) => {
   )
 
   told(
-    "HEAD answers GET's status, without a body, wherever an execution stands",
+    "HEAD answers with GET's status, without a body, in every state of an execution",
     Effect.gen(function* () {
       const caller = yield* Caller
       const base_configurations = { customer_interaction_available: true }

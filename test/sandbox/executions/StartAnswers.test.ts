@@ -136,7 +136,7 @@ inBothWays("the state of a run whose request is at fault", (told) => {
     }),
   )
   told(
-    "names nothing where the fault is the platform's [reason BAD_PROXY_CONFIGURATION]",
+    "names nothing if the fault is the platform's [reason BAD_PROXY_CONFIGURATION]",
     Effect.gen(function* () {
       const { parameters, configurations } = yield* ended("end-BAD_PROXY_CONFIGURATION", {})
       expect([parameters, configurations]).toEqual([[], []])

@@ -152,9 +152,9 @@ inBothWays("a closed run", (told) => {
   )
 })
 
-inBothWays("a run that goes on", (told) => {
+inBothWays("a running execution", (told) => {
   told(
-    "has a locking_hash once its login is with the source, and not while it queues [field execution.locking_hash]",
+    "has a locking_hash once its login is with the source, and not while it is queued [field execution.locking_hash]",
     Effect.gen(function* () {
       const caller = yield* Caller
       const started = yield* caller.start("queue-10+run-20")
@@ -243,7 +243,7 @@ inBothWays("an acceptance", (told) => {
 
 inBothWays("the profile of a run", (told) => {
   told(
-    "is there as soon as it was read, in this service's own shape [readProfile 200] [readProfile 404]",
+    "is available as soon as it was read, in this service's own shape [readProfile 200] [readProfile 404]",
     Effect.gen(function* () {
       const caller = yield* Caller
       const started = yield* caller.start("queue-10+run-10+records-3")

@@ -50,7 +50,7 @@ describe("a fault of status", () => {
   )
 })
 
-describe("faults of time", () => {
+describe("time faults", () => {
   const slow = inProcess({
     seed: 7,
     faults: {

@@ -44,7 +44,7 @@ faults:
     )
   })
 
-  it("with several mistakes is told all of them, each where it stands and with the nearest word", () => {
+  it("with several mistakes gets all of them reported, each with its place and the nearest word", () => {
     const source = `sead: 7
 faults:
   - on: startExecutio
@@ -72,7 +72,7 @@ faults:
       "10:51: `retry_after` has a meaning only with `status`",
       "11:5: this does not say what happens: one of `status`, `reset`, `cut`, `malformed`, `hang`, `delay` is missing",
       "12:5: `on` is missing",
-      "13:26: expected a text (in quotes where YAML reads something else)",
+      "13:26: expected a string (quote it if YAML reads it as something else)",
       "13:52: expected a list with at least one item",
       "14:5: `delay` never ends with `hang`: remove one of them",
       "15:5: `rate`, `first` exclude each other; without any, it is every call",
@@ -85,8 +85,8 @@ faults:
     ["[]", ["1:1: expected a mapping"]],
     ["seed: 1\n", ["1:1: `faults` is missing"]],
     ["faults: {}\n", ["1:9: expected a list"]],
-    ["faults:\n\t- on: x\n", ["2:1: tabs cannot indent; use spaces"]],
-  ])("that is no such thing is refused: %j", (source, problems) => {
+    ["faults:\n\t- on: x\n", ["2:1: tabs are not allowed for indentation; use spaces"]],
+  ])("with other content is refused: %j", (source, problems) => {
     expect(told(source)).toEqual(problems)
   })
 
@@ -95,17 +95,17 @@ faults:
     const nine = (word: string) => `[${Array(9).fill(word).join(", ")}]`
     const bomb = names.map((name, n) => `${name}: &${name} ${nine(n === 0 ? "x" : `*${names[n - 1]}`)}`)
     expect(told(`${bomb.join("\n")}\nfaults: *i\n`)).toEqual([
-      "1:20: up to here the file has more than 500000 values, aliases (*) counted as what they stand for",
+      "1:20: up to here the file has more than 500000 values, counting what aliases (*) stand for",
     ])
     const deep = "this is nested too deeply, or an alias (*) contains itself"
     expect(told("faults: &a [*a]\n")).toEqual([`1:13: ${deep}`])
     expect(told(`faults: ${"[".repeat(10_000)}`)).toEqual(["1:75: this is nested too deeply"])
     expect(told("faults: [*b]\n")).toEqual([
-      "1:10: this alias (*) has no anchor (&) before it; put a value that begins with * in quotes",
+      "1:10: this alias (*) has no anchor (&) before it; quote a value that begins with *",
     ])
   })
 
-  it.effect("that is not there is an error at its own name", () =>
+  it.effect("that does not exist is an error with its name", () =>
     Effect.gen(function* () {
       const folder = mkdtempSync(join(tmpdir(), "faults-"))
       const path = join(folder, "none.yaml")
@@ -126,15 +126,13 @@ faults:
 })
 
 describe("a file of faults that would burn time or memory", () => {
-  it("is refused where it becomes too much, before anything of it is made", () => {
+  it("is refused where it becomes too much, before any of it is built", () => {
     const aliases = ["b", "c", "d", "e", "f", "g", "h"].map(
       (name, index) =>
         `${name}: &${name} [${Array.from({ length: 10 }, () => `*${"abcdefg"[index]}`).join()}]`,
     )
     expect(told(["a: &a [1, 1]", ...aliases, "faults: *h"].join("\n"))).toEqual([
-      expect.stringContaining(
-        "the file has more than 500000 values, aliases (*) counted as what they stand for",
-      ),
+      expect.stringContaining("the file has more than 500000 values, counting what aliases (*) stand for"),
     ])
     expect(told(`seed: 1\nfaults: ${"[".repeat(100_000)}`)).toEqual(["2:75: this is nested too deeply"])
     const steps = Array.from({ length: 900 }, (_, depth) => `${" ".repeat(depth)}a:`)

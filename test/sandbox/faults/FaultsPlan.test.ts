@@ -18,7 +18,7 @@ const struck = (faults: Faults, calls: ReadonlyArray<Call>) => {
 const times = (count: number) => Array.from({ length: count }, () => read("c-1"))
 
 describe("the plan of faults", () => {
-  it("strikes the calls that a script numbers, the first few, or all", () => {
+  it("applies to the calls that a script numbers, the first few, or all", () => {
     const plan = (when: object): Faults => ({ faults: [{ on: "*", status: 503, ...when }] })
     const pattern = (when: object) => struck(plan(when), times(6)).map((status) => (status === 503 ? 1 : 0))
     expect([pattern({ script: [2, 5] }), pattern({ first: 3 }), pattern({}), pattern({ rate: 0 })]).toEqual([
@@ -44,7 +44,7 @@ describe("the plan of faults", () => {
     expect(struck(faults, calls)).toEqual([undefined, undefined, 501, 502, 500])
   })
 
-  it("strikes about the share of calls that the rate says, and others with another seed", () => {
+  it("applies to about the share of calls that the rate says, and to others with another seed", () => {
     const plan = (seed: number): Faults => ({ seed, faults: [{ on: "*", rate: 0.1, status: 503 }] })
     const strikes = (seed: number) => struck(plan(seed), times(10_000)).map((status) => status === 503)
     const share = strikes(7).filter(Boolean).length / 10_000

@@ -19,7 +19,7 @@ const outcomeOf = (call: Effect.Effect<Answer>): Effect.Effect<string | number> 
 export const faultsSuite = (reach: Reach): void => {
   const under = (...faults: ReadonlyArray<Fault>) => Effect.provide(reach({ seed: 7, faults: { faults } }))
 
-  it.effect("a status comes instead of the call, or after it where the fault says so", () =>
+  it.effect("a status replaces the call, or follows it if the fault says so", () =>
     Effect.gen(function* () {
       const caller = yield* Caller
       const first = yield* caller.start("queue-60")
@@ -53,7 +53,7 @@ export const faultsSuite = (reach: Reach): void => {
     ),
   )
 
-  it.effect("a body is cut or is no JSON, and the call has taken effect", () =>
+  it.effect("a body is cut or is not JSON, and the call has taken effect", () =>
     Effect.gen(function* () {
       const caller = yield* Caller
       const id = textField(yield* caller.start("queue-60"), "execution_id")

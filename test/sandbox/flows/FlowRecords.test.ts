@@ -268,7 +268,7 @@ describe("records whose shape section 2.7 shows", () => {
     expect(values).toEqual(new Set([true, false]))
   })
 
-  it("are a company's where the session says so, whoever the customer is", () => {
+  it("are a company's if the session says so, whoever the customer is", () => {
     for (let index = 0; index < 30; index += 1) {
       const { records } = sessionOf(`p-${index}`, ["customer_information_read"], "run-0+queue-0", "company")
       expect(records.map(({ type }) => type)).toEqual(["company"])

@@ -85,7 +85,7 @@ const sessionSuite = (reach: Reach) => {
   )
 
   told(
-    "[readFlowResults 412] [readFlowResults 200] [flow-error 2] [flow-rule 1] read from the customer's start on",
+    "[readFlowResults 412] [readFlowResults 200] [flow-error 2] [flow-rule 1] can be read once the customer has started",
     Effect.gen(function* () {
       const { caller, session_id } = yield* walked("", [])
       const before = yield* caller.results(session_id)
@@ -102,7 +102,7 @@ const sessionSuite = (reach: Reach) => {
   )
 
   told(
-    "[readFlowResults 422] [flow-error 3] what is no ObjectId is malformed, with a list of validation items",
+    "[readFlowResults 422] [flow-error 3] an id that is not an ObjectId is malformed, with a list of validation items",
     Effect.gen(function* () {
       const caller = yield* Caller
       for (const id of ["nobody", "5e550000000000000000000g", "5e55", "5e5500000000000000000000ff"]) {
@@ -117,7 +117,7 @@ const sessionSuite = (reach: Reach) => {
   )
 
   told(
-    "[readFlowResults 429] [flow-error 4] [limit 1] one request per five seconds for a session, for each apart",
+    "[readFlowResults 429] [flow-error 4] [limit 1] one request per five seconds for each session separately",
     Effect.gen(function* () {
       const { caller, session_id } = yield* walked("", ["start"])
       const other = yield* walked("", ["start"])
@@ -137,7 +137,7 @@ const sessionSuite = (reach: Reach) => {
   )
 
   told(
-    "[readFlowResults 504] [flow-error 5] [limit 2] while the lock is held; asking counts as a request",
+    "[readFlowResults 504] [flow-error 5] [limit 2] while the lock is held; this counts as a request",
     Effect.gen(function* () {
       const { caller, session_id } = yield* walked("locked-30", ["start"])
       const statuses: Array<number> = []
@@ -248,7 +248,7 @@ const sessionSuite = (reach: Reach) => {
   )
 
   told(
-    "[field consent.accepted_features] an empty list, and no browser fields, where the customer gave none",
+    "[field consent.accepted_features] an empty list, and no browser fields, if the customer gave no consent",
     Effect.gen(function* () {
       const { caller, session_id } = yield* walked("", ["start"])
       yield* caller.step(session_id, "consent", { features: [] })
@@ -301,7 +301,7 @@ const sessionSuite = (reach: Reach) => {
   )
 
   told(
-    "a cancelled session keeps what its sources had given by then, for good",
+    "a cancelled session keeps what its sources had returned by then, for good",
     Effect.gen(function* () {
       const { caller, session_id } = yield* walked("", ["start", "consent", slow, "wait 50"])
       const before = yield* caller.results(session_id)
@@ -352,7 +352,7 @@ const sessionSuite = (reach: Reach) => {
   )
 
   told(
-    "what does not fit the session is invalid, and no answer repeats a parameter",
+    "a step that does not fit the session is invalid, and no answer repeats a parameter",
     Effect.gen(function* () {
       const { caller, session_id } = yield* walked("", ["start"], { features: ["properties_data"] })
       const loc = (answer: unknown) => field(answer, "detail", 0, "loc")
@@ -395,7 +395,7 @@ const sessionSuite = (reach: Reach) => {
   )
 
   told(
-    "a source in the widget may ask for a second factor; a wrong code asks again, the right one goes on",
+    "a source in the widget may ask for a second factor; after a wrong code it asks again, after the right one it continues",
     Effect.gen(function* () {
       const words = "connect queue-0+run-10+records-2+challenge-4711"
       const { caller, session_id } = yield* walked("", ["start", "consent", words, "wait 5"])

@@ -54,7 +54,7 @@ const standingSuite = (reach: Reach) => {
     )
 
   told(
-    "every script shows at the first look what its line says",
+    "every script shows at the first read what its line says",
     Effect.gen(function* () {
       const caller = yield* Caller
       const seen: Record<string, ReadonlyArray<unknown>> = {}
@@ -70,7 +70,7 @@ const standingSuite = (reach: Reach) => {
   )
 
   told(
-    "a life counts from the first look, whenever that is: partial, settling, final, then the same for ever",
+    "a life counts from the first read, whenever that is: partial, settling, final, then the same forever",
     Effect.gen(function* () {
       const caller = yield* Caller
       yield* TestClock.adjust("3 hours")
@@ -90,7 +90,7 @@ const standingSuite = (reach: Reach) => {
   )
 
   told(
-    "[readFlowResults 504] a locked one answers 30 seconds after the first look, like the one without a lock",
+    "[readFlowResults 504] a locked one answers 30 seconds after the first read, like the one without a lock",
     Effect.gen(function* () {
       const caller = yield* Caller
       const statuses: Array<number> = []
@@ -103,7 +103,7 @@ const standingSuite = (reach: Reach) => {
   )
 
   told(
-    "a live one goes from READY to COMPLETED by itself, and can be driven by the widget all the same",
+    "a live one goes from READY to COMPLETED by itself, and can also be driven by the widget",
     Effect.gen(function* () {
       const caller = yield* Caller
       const seen: Array<string> = []
@@ -127,7 +127,7 @@ const standingSuite = (reach: Reach) => {
   )
 
   told(
-    "a step that a test takes in a live one takes its place before those still to come",
+    "a step that a test takes in a live one comes before the steps still to come",
     Effect.gen(function* () {
       const caller = yield* Caller
       yield* walk(idOf("live"), ["consent"])
@@ -159,7 +159,7 @@ const standingSuite = (reach: Reach) => {
   )
 
   told(
-    "the truth tells each session's states, reads, locks and what came too soon",
+    "the truth shows each session's states, reads, locks and early reads",
     Effect.gen(function* () {
       const caller = yield* Caller
       yield* caller.results(idOf("company"))
@@ -216,7 +216,7 @@ for (const [name, reach] of [
 }
 
 describe("the standing sessions", () => {
-  it("have names of their own, a meaning each, and ids that the service takes for ObjectIds", () => {
+  it("have their own names, a meaning each, and ids that the service accepts as ObjectIds", () => {
     const names = standingScripts.map(({ name }) => name)
     expect(new Set(names).size).toBe(names.length)
     expect(standingScripts.filter(({ meaning }) => meaning === "")).toEqual([])
@@ -260,52 +260,60 @@ describe("the standing sessions", () => {
 })
 
 describe("a journal", () => {
-  it.effect("keeps sessions over a restart, their lives and their five seconds, and no parameter", () =>
-    Effect.gen(function* () {
-      yield* TestClock.setTime(nightStart)
-      const folder = mkdtempSync(join(tmpdir(), "flows-"))
-      yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(folder, { recursive: true })))
-      const journal = join(folder, "journal.ndjson")
-      const night = inProcess({ seed: 7, journal })
-      const words = "connect queue-0+run-100+records-9+challenge-4711"
-      const session_id = yield* walked("", ["start", "consent", words, "wait 20", "answer 4711"]).pipe(
-        Effect.map(({ session_id: id }) => id),
-        Effect.provide(night),
-      )
-      const first = yield* Effect.gen(function* () {
-        const caller = yield* Caller
-        yield* walk(session_id, ["wait 30", "leave"])
-        return {
-          own: yield* caller.results(session_id),
-          standing: yield* caller.results(idOf("partial")),
-          seen: (yield* truth).sessions,
+  it.effect(
+    "keeps sessions across a restart, with their lives and their five seconds, and no parameter",
+    () =>
+      Effect.gen(function* () {
+        yield* TestClock.setTime(nightStart)
+        const folder = mkdtempSync(join(tmpdir(), "flows-"))
+        yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(folder, { recursive: true })))
+        const journal = join(folder, "journal.ndjson")
+        const night = inProcess({ seed: 7, journal })
+        const words = "connect queue-0+run-100+records-9+challenge-4711"
+        const session_id = yield* walked("", ["start", "consent", words, "wait 20", "answer 4711"]).pipe(
+          Effect.map(({ session_id: id }) => id),
+          Effect.provide(night),
+        )
+        const first = yield* Effect.gen(function* () {
+          const caller = yield* Caller
+          yield* walk(session_id, ["wait 30", "leave"])
+          return {
+            own: yield* caller.results(session_id),
+            standing: yield* caller.results(idOf("partial")),
+            seen: (yield* truth).sessions,
+          }
+        }).pipe(Effect.provide(night))
+        const again = yield* Effect.gen(function* () {
+          const caller = yield* Caller
+          const { sessions } = yield* truth
+          const soon = yield* caller.results(session_id)
+          yield* TestClock.adjust("1 hour")
+          return {
+            sessions,
+            soon: soon.status,
+            own: yield* caller.results(session_id),
+            standing: yield* caller.results(idOf("partial")),
+          }
+        }).pipe(Effect.provide(night))
+        expect(again.sessions).toEqual(first.seen)
+        expect([field(first.own, "is_closed"), again.soon, field(again.own, "is_closed")]).toEqual([
+          false,
+          429,
+          true,
+        ])
+        expect(recordTexts(again.own).slice(0, 2)).toEqual(recordTexts(first.own).slice(0, 2))
+        expect([field(first.standing, "is_closed"), field(again.standing, "is_closed")]).toEqual([
+          false,
+          true,
+        ])
+        const text = readFileSync(journal, "utf8")
+        expect(text).toContain("FlowStepTaken")
+        for (const secret of ["correct horse", "challenge-4711", "4711", "sandbox-app-1"]) {
+          expect([secret, text.includes(`"${secret}"`) || text.includes(`${secret}+`)]).toEqual([
+            secret,
+            false,
+          ])
         }
-      }).pipe(Effect.provide(night))
-      const again = yield* Effect.gen(function* () {
-        const caller = yield* Caller
-        const { sessions } = yield* truth
-        const soon = yield* caller.results(session_id)
-        yield* TestClock.adjust("1 hour")
-        return {
-          sessions,
-          soon: soon.status,
-          own: yield* caller.results(session_id),
-          standing: yield* caller.results(idOf("partial")),
-        }
-      }).pipe(Effect.provide(night))
-      expect(again.sessions).toEqual(first.seen)
-      expect([field(first.own, "is_closed"), again.soon, field(again.own, "is_closed")]).toEqual([
-        false,
-        429,
-        true,
-      ])
-      expect(recordTexts(again.own).slice(0, 2)).toEqual(recordTexts(first.own).slice(0, 2))
-      expect([field(first.standing, "is_closed"), field(again.standing, "is_closed")]).toEqual([false, true])
-      const text = readFileSync(journal, "utf8")
-      expect(text).toContain("FlowStepTaken")
-      for (const secret of ["correct horse", "challenge-4711", "4711", "sandbox-app-1"]) {
-        expect([secret, text.includes(`"${secret}"`) || text.includes(`${secret}+`)]).toEqual([secret, false])
-      }
-    }).pipe(Effect.scoped),
+      }).pipe(Effect.scoped),
   )
 })

@@ -113,7 +113,7 @@ export const flowSuite = (reach: Reach) => {
   )
 
   told(
-    "results are partial while the run works, and late words keep them partial after it closed",
+    "results are partial while the run works, and `late` words keep them partial after it closes",
     Effect.gen(function* () {
       const caller = yield* Caller
       const started = yield* caller.start("queue-0+run-100+records-10+late-60")
@@ -182,7 +182,7 @@ export const flowSuite = (reach: Reach) => {
   )
 
   told(
-    "the profile endpoint shows the customer's profile, or 404 where none was read",
+    "the profile endpoint shows the customer's profile, or 404 if none was read",
     Effect.gen(function* () {
       const { caller, session_id, execution_id } = yield* finished("ok")
       const profile = yield* caller.call("GET", caller.profileUrl(execution_id))

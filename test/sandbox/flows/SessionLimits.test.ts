@@ -20,9 +20,9 @@ const readAfter = (words: string, seconds: ReadonlyArray<number>) =>
     return { statuses, seen }
   })
 
-inBothWays("the session behind an execution", (told) => {
+inBothWays("the session of an execution", (told) => {
   told(
-    "[readFlowResults 429] [flow-error 4] [limit 1] is read once in five seconds",
+    "[readFlowResults 429] [flow-error 4] [limit 1] can be read once in five seconds",
     Effect.gen(function* () {
       const { statuses } = yield* readAfter("ok", [0, 0, 4.999, 0.001, 5, 2.5, 2.5])
       expect(statuses).toEqual([200, 429, 429, 200, 200, 429, 200])
@@ -30,7 +30,7 @@ inBothWays("the session behind an execution", (told) => {
   )
 
   told(
-    "[readFlowResults 504] [flow-error 5] [limit 2] is locked for a while, and asking then counts as a request",
+    "[readFlowResults 504] [flow-error 5] [limit 2] is locked for a while, and a read then counts as a request",
     Effect.gen(function* () {
       const { statuses, seen } = yield* readAfter("locked-30", [0, 4, 1, 20, 5, 3, 2])
       expect(statuses).toEqual([504, 429, 504, 504, 200, 429, 200])

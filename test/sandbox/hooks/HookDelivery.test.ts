@@ -226,7 +226,7 @@ describe("deliveries", () => {
       { webhooks: [{ url, events: ["ended"], duplicates: true }] },
     ))
 
-  it("sixteen are under way at once and no more, and one at a time for an execution", () =>
+  it("at most sixteen are under way at once, and one at a time for an execution", () =>
     run(
       Effect.gen(function* () {
         const caller = yield* Caller
@@ -276,7 +276,7 @@ describe("deliveries", () => {
       { webhooks: [] },
     ))
 
-  it("nothing of a deleted execution is delivered any more", () =>
+  it("nothing more is delivered for a deleted execution", () =>
     run(
       Effect.gen(function* () {
         const caller = yield* Caller

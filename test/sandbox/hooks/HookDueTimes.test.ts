@@ -32,7 +32,7 @@ class PlainTimes {
   }
 }
 
-test("takes whoever is due, earliest first, whatever was said before", () => {
+test("takes what is due, earliest first, whatever was set before", () => {
   fc.assert(
     fc.property(fc.array(command, { maxLength: 200 }), (commands) => {
       const times = new DueTimes()

@@ -275,7 +275,7 @@ describe("execution events", () => {
       ),
     ))
 
-  it("whatever the end, events and states tell the same", () =>
+  it("whatever the end, events and states agree", () =>
     run(
       Effect.gen(function* () {
         const caller = yield* Caller
@@ -301,7 +301,7 @@ describe("execution events", () => {
       }),
     ))
 
-  testClock.effect("deliveries are made on a TestClock as well", () =>
+  testClock.effect("deliveries also work on a TestClock", () =>
     served(
       Effect.gen(function* () {
         yield* (yield* Caller).start("queue-10+run-20")

@@ -69,7 +69,7 @@ describe("a restart", () => {
       }),
     ))
 
-  it("without its webhook nothing is sent, and what ended before one was bound never is", () =>
+  it("sends nothing without its webhook, and never anything that ended before one was bound", () =>
     inFolder((journal) =>
       Effect.gen(function* () {
         const caller = yield* served(
@@ -93,7 +93,7 @@ describe("a restart", () => {
       }),
     ))
 
-  it("without the webhook that it had, it sends nothing of what was pending", () =>
+  it("sends no pending delivery without the webhook that it had", () =>
     inFolder((journal) =>
       Effect.gen(function* () {
         const started = yield* served(
@@ -117,7 +117,7 @@ describe("a restart", () => {
       }),
     ))
 
-  it("keeps who is told of what, and never a secret", () =>
+  it("keeps who receives what, and never a secret", () =>
     inFolder((journal) =>
       Effect.gen(function* () {
         const hooks = (caller: Caller["Service"]) => `${caller.base_url.replace(/\/api$/, "")}/sandbox/hooks`

@@ -75,7 +75,7 @@ const received = (count: number) =>
     heard()
   })
 
-it("delivers every event with its query, follows no redirect, tries again, and leaves who talks without end", async () => {
+it("delivers every event with its query, follows no redirect, retries, and drops endless answers", async () => {
   const started = await fetch(`${base_url}/executions/init/v1/parametrized`, {
     method: "POST",
     headers: { "X-APP-SECRET": "sandbox-app-1", "content-type": "application/json" },

@@ -31,7 +31,7 @@ const told = (words: string, more: Readonly<Record<string, unknown>> = taxes) =>
     return { caller, answer, news: news() }
   })
 
-describe("flow events of the session behind an execution", () => {
+describe("flow events of the session of an execution", () => {
   it("are `started` when the source lets the customer in, and `ended` with the final results", () =>
     run(
       Effect.gen(function* () {

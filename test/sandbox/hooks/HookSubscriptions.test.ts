@@ -85,7 +85,7 @@ const flowSubscriptions = (reach: Reach) => {
   )
 
   told(
-    "[createFlowHooks 422] [updateFlowHooks 422] [deleteFlowHooks 422] what is no event, no http address or no flag is named, and nothing changes",
+    "[createFlowHooks 422] [updateFlowHooks 422] [deleteFlowHooks 422] an invalid event, URL or flag is named, and nothing changes",
     Effect.gen(function* () {
       const { list, create, update, remove } = yield* flowCalls
       const base_url = "https://a.invalid/"
@@ -123,7 +123,7 @@ const flowSubscriptions = (reach: Reach) => {
   )
 
   told(
-    "[updateFlowHooks 200] [updateFlowHooks 404] an update says what changes and leaves the rest; all of its events have to be there",
+    "[updateFlowHooks 200] [updateFlowHooks 404] an update changes only what it names; all of its events must exist",
     Effect.gen(function* () {
       const { list, create, update } = yield* flowCalls
       yield* create({ events: [consent, ended], base_url: "https://a.invalid/" })
@@ -146,7 +146,7 @@ const flowSubscriptions = (reach: Reach) => {
   )
 
   told(
-    "[deleteFlowHooks 204] [deleteFlowHooks 404] a deletion takes all of its events away or none",
+    "[deleteFlowHooks 204] [deleteFlowHooks 404] a deletion removes all of its events or none",
     Effect.gen(function* () {
       const { list, create, remove } = yield* flowCalls
       yield* create({ events: [...flowEvents], base_url: "https://a.invalid/" })
@@ -190,7 +190,7 @@ const ownSubscriptions = (reach: Reach) => {
     it.effect(title, () => body.pipe(Effect.provide(reach({ seed: 7 }))))
 
   told(
-    "execution events are bound to targets for an application, one each, replaced by the next and taken away",
+    "execution events are bound to targets for an application, one each, replaced by the next and removed",
     Effect.gen(function* () {
       const call = yield* ownCalls
       const url = "https://a.invalid/in?token=1"
@@ -218,7 +218,7 @@ const ownSubscriptions = (reach: Reach) => {
   )
 
   told(
-    "a target that is no http address and an event that is none are refused, and so is whoever has no secret",
+    "an invalid target and an invalid event are refused, and so is a caller without a secret",
     Effect.gen(function* () {
       const call = yield* ownCalls
       const answers = [

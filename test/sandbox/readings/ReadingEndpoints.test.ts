@@ -94,7 +94,7 @@ for (const [name, reach] of [
       504: "SESSION_LOCKED",
     }
     told(
-      "tells its errors by code",
+      "reports its errors by code",
       { flow_error_body: "code" },
       errors((status) => [
         JSON.stringify({ error: { code: codes[status], message: `the session answers ${status}` } }),
@@ -102,12 +102,12 @@ for (const [name, reach] of [
       ]),
     )
     told(
-      "tells its errors as pages",
+      "reports its errors as pages",
       { flow_error_body: "html" },
       errors((status) => [`<html><body><h1>${status}</h1></body></html>`, "text/html"]),
     )
     told(
-      "tells its errors without a body",
+      "reports its errors without a body",
       { flow_error_body: "empty" },
       errors(() => ["", "text/plain"]),
     )
@@ -176,7 +176,7 @@ for (const [name, reach] of [
     has("read every kind of result", { result_kinds: "present" }, { records: 200 })
 
     told(
-      "give the records of one family and say whether they are final",
+      "return the records of one family and say whether they are final",
       { result_kinds: "present", flow_api: "absent" },
       Effect.gen(function* () {
         const caller = yield* Caller

@@ -23,7 +23,7 @@ const anyReading = fc
   .map((values) => decodePart({ ...values }))
 
 describe("a file of a reading", () => {
-  it("says which way the service takes, and leaves the rest as it is today", () => {
+  it("says how the service behaves, and leaves the rest as it is today", () => {
     const source = '# day one\nconflict_external_id: null\noptionals: "null"\nhead: not_allowed\n'
     expect(decodeReading("r.yaml", source)).toEqual(
       Result.succeed({ conflict_external_id: "null", optionals: "null", head: "not_allowed" }),
@@ -32,7 +32,7 @@ describe("a file of a reading", () => {
     expect(resolveReading({ head: "not_allowed" })).toEqual({ ...todaysReading, head: "not_allowed" })
   })
 
-  it("with several mistakes is told all of them, each where it stands and with the nearest word", () => {
+  it("with several mistakes gets all of them reported, each with its place and the nearest word", () => {
     const source = `heads: answers
 optionals: nul
 products_count: { text: true }
@@ -50,7 +50,7 @@ messages:
     expect(told("head: [")).toHaveLength(1)
   })
 
-  it("has today's way as the first of each key's values, and a section for each", () => {
+  it("has today's behaviour as the first of each key's values, and a section for each", () => {
     expect(Object.fromEntries(readingChoices.map(({ key, values }) => [key, values[0]]))).toEqual(
       todaysReading,
     )
@@ -58,7 +58,7 @@ messages:
     expect(readingChoices.filter(({ about }) => !about.endsWith("."))).toEqual([])
   })
 
-  it("says the same after it was written", () => {
+  it("says the same after it is written", () => {
     fc.assert(
       fc.property(anyReading, (reading) => {
         expect(decodeReading("r.yaml", encodeReading(reading))).toEqual(Result.succeed(reading))

@@ -34,7 +34,7 @@ describe("a job with a reading", () => {
         undefined,
         [
           "reading.yaml:1:1: unknown key `flow_ap`; did you mean `flow_api`?",
-          "reading.yaml:2:7: `head` cannot be `never`; known here: answers, not_allowed",
+          "reading.yaml:2:7: `head` cannot be `never`; known names: answers, not_allowed",
         ],
       ])
       writeFileSync(`${folder}/reading.yaml`, "flow_api: absent\n")
@@ -51,7 +51,7 @@ describe("a job with a reading", () => {
 })
 
 describe("a service with a reading and a journal", () => {
-  it.effect("goes on after a restart where it was: ids, ends and an abort that is still to show", () =>
+  it.effect("continues after a restart: ids, ends and an abort that does not show yet", () =>
     Effect.gen(function* () {
       const files = yield* FileSystem.FileSystem
       const journal = `${yield* files.makeTempDirectoryScoped()}/journal.ndjson`

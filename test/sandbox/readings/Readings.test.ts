@@ -75,9 +75,13 @@ for (const [name, reach] of [
     told("ids are a UUID and an ObjectId", {}, forms(uuid, objectId, 200))
     told("an execution id is hex", { execution_id_form: "hex" }, forms(/^[0-9a-f]{32}$/, objectId, 200))
     told("an execution id is an ObjectId", { execution_id_form: "object_id" }, forms(objectId, objectId, 200))
-    told("a session id that is no ObjectId answers 422", { session_id_form: "uuid" }, forms(uuid, uuid, 422))
     told(
-      "any session id is taken",
+      "a session id that is not an ObjectId answers 422",
+      { session_id_form: "uuid" },
+      forms(uuid, uuid, 422),
+    )
+    told(
+      "any session id is accepted",
       { session_id_form: "uuid", flow_session_ids: "any" },
       forms(uuid, uuid, 200),
     )
@@ -158,7 +162,7 @@ for (const [name, reach] of [
 
     const errors = ["configurations_errors", "parameters_errors"] as const
     told(
-      "lists of errors are empty where there are none",
+      "lists of errors are empty if there are none",
       { error_lists: "empty" },
       Effect.gen(function* () {
         const good = yield* state(done)
@@ -169,14 +173,14 @@ for (const [name, reach] of [
       }),
     )
     told(
-      "lists of errors are absent where there are none",
+      "lists of errors are absent if there are none",
       {},
       Effect.gen(function* () {
         expect(names((yield* state(done)).json).filter((one) => one.endsWith("_errors"))).toEqual([])
       }),
     )
     told(
-      "messages are absent where there are none",
+      "messages are absent if there are none",
       { messages: "absent_when_empty" },
       Effect.gen(function* () {
         expect(names((yield* state("queue-9")).json)).not.toContain("messages")
@@ -193,8 +197,8 @@ for (const [name, reach] of [
     told("products are counted", {}, counted({ [key]: 3 }))
     told("products_count is absent", { products_count: "absent" }, counted(undefined))
     told("products_count is null", { products_count: "null" }, counted(null))
-    told("products_count holds texts", { products_count: "text" }, counted({ [key]: "3" }))
-    told("products_count holds halves", { products_count: "float" }, counted({ [key]: 3.5 }))
+    told("products_count contains strings", { products_count: "text" }, counted({ [key]: "3" }))
+    told("products_count contains halves", { products_count: "float" }, counted({ [key]: 3.5 }))
     told("products_count is a list", { products_count: "list" }, counted([{ key, count: 3 }]))
 
     const dated = (date: string) =>
@@ -250,7 +254,7 @@ for (const [name, reach] of [
       }),
     )
     told(
-      "an abort shows a second later, and asking again does not put it off",
+      "an abort shows a second later, and another abort does not delay it",
       { abort_effect: "late" },
       Effect.gen(function* () {
         const caller = yield* Caller
@@ -268,7 +272,7 @@ for (const [name, reach] of [
       }),
     )
     told(
-      "an engine that there is not is unavailable",
+      "an unknown engine is unavailable",
       { unknown_engine_start: "unavailable", retry_after: "seconds" },
       Effect.gen(function* () {
         const answer = yield* (yield* Caller).start(done, { engine_reference: "nobody:website" })

@@ -24,7 +24,7 @@ const failureWith = (journal: string) =>
   )
 
 describe("the state file", () => {
-  it.effect("keeps executions, conflicts, sessions and what was read of them", () =>
+  it.effect("keeps executions, conflicts, sessions and what was read from them", () =>
     Effect.gen(function* () {
       const journal = yield* journalIn
       const service = () => inProcess({ seed: 7, journal })
@@ -57,7 +57,7 @@ describe("the state file", () => {
     }),
   )
 
-  it.effect("holds a time later than whatever was answered, so that a restart takes nothing back", () =>
+  it.effect("holds a time later than any answer, so that a restart takes nothing back", () =>
     Effect.gen(function* () {
       const journal = yield* journalIn
       yield* Effect.gen(function* () {
@@ -123,7 +123,7 @@ describe("the state file", () => {
     }),
   )
 
-  it.effect("is closed to others, even where it was open to them before", () =>
+  it.effect("is closed to others, even if it was open to them before", () =>
     Effect.gen(function* () {
       const journal = yield* journalIn
       writeFileSync(journal, "")
@@ -133,7 +133,7 @@ describe("the state file", () => {
     }),
   )
 
-  it.effect("that cannot be made says so by its name", () =>
+  it.effect("that cannot be created is reported by name", () =>
     Effect.gen(function* () {
       const journal = join(yield* journalIn, "nowhere", "state.ndjson")
       expect(yield* failureWith(journal)).toMatch(

@@ -70,7 +70,7 @@ const start = (service: Service, username: string, customer_id: string) =>
   })
 
 describe("a server with a state file", () => {
-  it("goes on where kill -9 ended it: executions, conflicts, sessions, and its time", async () => {
+  it("continues where kill -9 ended it: executions, conflicts, sessions, and its time", async () => {
     const options = ["--state", state, "--speed", "3000", "--seed", "7"]
     const first = await serving("--port", "0", ...options)
     const open = await start(first, "queue-100000+run-1", "c-open")
@@ -94,14 +94,14 @@ describe("a server with a state file", () => {
     expect(truth.body["executions"]).toMatchObject({ total: 3 })
   }, 60_000)
 
-  it("keeps a second one away from its file, and no other", async () => {
+  it("keeps a second server away from its file, and no other", async () => {
     const first = await serving("--port", "0", "--state", state)
     const second = await launch("--port", "0", "--state", state)
     expect(second).toEqual({
       code: 5,
       stderr:
-        `nightjar: another process keeps its state in ${state} [journal-locked]\n` +
-        "Nothing was started. Wait until it has ended, or give --state another file.\n",
+        `nightjar: another process is using the state file ${state} [journal-locked]\n` +
+        "Nothing was started. Wait until it ends, or give --state another file.\n",
     })
     expect((await call(first, "/admin/truth")).status).toBe(200)
     expect("port" in (await launch("--port", "0", "--state", `${state}.other`))).toBe(true)

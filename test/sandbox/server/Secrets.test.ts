@@ -28,7 +28,7 @@ const endpoints: ReadonlyArray<readonly [name: string, method: Method, path: str
 inBothWays("the application secret", (told) => {
   for (const [name, method, path, body] of endpoints) {
     told(
-      `is asked for by ${name}, and a stranger's is refused [${name} 401] [${name} 403] [auth-rule 1]`,
+      `is required by ${name}, and a stranger's is refused [${name} 401] [${name} 403] [auth-rule 1]`,
       Effect.gen(function* () {
         const caller = yield* Caller
         const started = yield* caller.start("queue-0+run-0")
@@ -53,7 +53,7 @@ inBothWays("the application secret", (told) => {
   }
 
   told(
-    "comes back in no answer [auth-rule 2]",
+    "is never in an answer [auth-rule 2]",
     Effect.gen(function* () {
       const caller = yield* Caller
       const started = yield* caller.start("queue-0+run-0")
@@ -73,7 +73,7 @@ inBothWays("the application secret", (told) => {
 
 inBothWays("the engine directory", (told) => {
   told(
-    "is the same all day, and who polls it in a loop is told apart [limit 10]",
+    "is the same all day, and a caller that polls it in a loop is reported [limit 10]",
     Effect.gen(function* () {
       const caller = yield* Caller
       const { truth } = yield* Sandbox

@@ -82,7 +82,7 @@ describe("a server on this machine", () => {
       }),
     )
 
-    it.effect("refuses a body of two gigabytes at its first bytes, told or not", () =>
+    it.effect("refuses a body of two gigabytes at its first bytes, declared or not", () =>
       Effect.gen(function* () {
         const { base_url } = yield* SandboxServer
         const told = yield* exchange(base_url, [post("Content-Length: 2000000000"), '{"a":"'])
@@ -101,7 +101,7 @@ describe("a server on this machine", () => {
       }),
     )
 
-    it.effect("answers a request that is none without a 5xx", () =>
+    it.effect("answers an invalid request without a 5xx", () =>
       Effect.gen(function* () {
         const { base_url } = yield* SandboxServer
         const lines = [
@@ -152,9 +152,9 @@ describe("a server on this machine", () => {
 const nested = (depth: number, isList: boolean): unknown =>
   Array.from({ length: depth }).reduce<unknown>((inner) => (isList ? [inner] : { a: inner }), 1)
 
-inBothWays("a body that nobody means", (told) => {
+inBothWays("an absurd body", (told) => {
   told(
-    "is invalid where it is nested too deeply, at every endpoint that takes one",
+    "is invalid if it is nested too deeply, at every endpoint that accepts one",
     Effect.gen(function* () {
       const { call, startUrl, base_url, flows_url, executionUrl } = yield* Caller
       const widget = `${flows_url}/es-public-administration/v1/widget`

@@ -18,7 +18,7 @@ for (const [name, reach] of [
 }
 
 describe("the in-process service", () => {
-  it("answers within the caller's own step: no Promise, no timer, so that nights can be simulated", () => {
+  it("answers within the caller's own step: no Promise, no timer, so that runs can be simulated", () => {
     const read = Effect.flatMap(Caller, (caller) => caller.read("nobody")).pipe(
       Effect.provide(inProcess({ seed: 7 })),
     )

@@ -111,7 +111,7 @@ inBothWays("a setting", (told) => {
   )
 
   told(
-    "of driver_data shows what became of the points [setting driver_data.read_point_movements]",
+    "of driver_data shows what happened to the points [setting driver_data.read_point_movements]",
     Effect.gen(function* () {
       const [silent] = (yield* readFeature("driver_data", {})).records
       const [shown] = (yield* readFeature("driver_data", { read_point_movements: true })).records

@@ -161,7 +161,7 @@ const stepsOf = (...steps: ReadonlyArray<readonly [seconds: number, request: num
   })
 
 describe("random walks through the widget", () => {
-  it("keep every promise of a session, whatever is tried when", () => {
+  it("keep every promise of a session, whatever is tried at any time", () => {
     fc.assert(
       fc.property(words, moves, (behaviour, steps) => {
         expect(brokenPromises(walkAtRandom(behaviour, steps))).toEqual([])
@@ -170,7 +170,7 @@ describe("random walks through the widget", () => {
     )
   })
 
-  it("notice a final record that is lost, and a replay that misses an event", () => {
+  it("detect a lost final record, and a replay that misses an event", () => {
     const walk = walkAtRandom("", stepsOf([0, 0], [0, 1], [0, 3], [5, 10], [100, 12]))
     expect(brokenPromises(walk)).toEqual([])
     expect(recordsIn(walk.bodies.at(-1)?.body.data).length).toBe(6)

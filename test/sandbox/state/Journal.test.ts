@@ -13,7 +13,7 @@ const deleted = (execution_id: string) => ({ _tag: "Deleted", at: 0, execution_i
 
 describe("the journal", () => {
   it.effect(
-    "keeps every event of a disk that takes a few bytes at once, and no half of one that it refuses",
+    "keeps every event on a disk that accepts a few bytes at once, and no half of one that it refuses",
     () =>
       Effect.gen(function* () {
         const path = join(mkdtempSync(join(base, "j-")), "state.ndjson")

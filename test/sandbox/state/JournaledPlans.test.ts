@@ -37,7 +37,7 @@ const words = [
   "queue-0+run-10+challenge-4711+expire-600",
 ]
 
-it.effect("what a start decided outlives a restart, and no opened value is written", () =>
+it.effect("what a start decided survives a restart, and no decrypted value is written", () =>
   Effect.gen(function* () {
     const folder = yield* Effect.acquireRelease(
       Effect.sync(() => mkdtempSync(join(tmpdir(), "nightjar-plans-"))),

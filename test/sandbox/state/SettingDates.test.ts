@@ -100,7 +100,7 @@ inBothWays("protected data", (told) => {
   )
 })
 
-describe("a date of a setting", () => {
+describe("a date in a setting", () => {
   it.each([
     ["today", "2026-11-21"],
     ["Yesterday", "2026-11-20"],
@@ -144,7 +144,7 @@ describe("a date of a setting", () => {
     })
   })
 
-  it("breaks the limits from either end, and both move together [settings adapt]", () => {
+  it("may exceed the limits at either end, and both move together [settings adapt]", () => {
     const beyond = (configurations: Settings) => settleFeature("cards_read", configurations, morning, 24)
     expect(beyond({ from_date: "today", to_date: "yesterday" }).beyond).toEqual(["from_date"])
     expect(beyond({ from_date: "2001-01-01", to_date: "2002-01-01" }).beyond).toEqual([
@@ -165,7 +165,7 @@ describe("a date of a setting", () => {
 
 inBothWays("a relative date", (told) => {
   told(
-    "moves with the clock, over one and the same past [settings dates]",
+    "moves with the clock, over the same past [settings dates]",
     Effect.gen(function* () {
       const before = yield* readFeature("supplier_invoices_read", { from_date: "90 days ago" })
       yield* TestClock.adjust("30 days")

@@ -70,7 +70,7 @@ inBothWays("a run", (told) => {
     ["ASYNC_WAIT", "queue-0+run-600+async-600", 600, "AUTH_OK"],
   ] as const) {
     told(
-      `is ${reason} while it goes on [state ONGOING] [reason ${reason}] [auth ${auth}] [readExecution 202]`,
+      `is ${reason} while it is running [state ONGOING] [reason ${reason}] [auth ${auth}] [readExecution 202]`,
       Effect.gen(function* () {
         const state = yield* startAndWait(words, seconds)
         expect([
@@ -85,7 +85,7 @@ inBothWays("a run", (told) => {
       }),
     )
     told(
-      `stays ${reason} where that is its end, and never closes by itself [reason ${reason}]`,
+      `stays ${reason}if that is its end, and never closes by itself [reason ${reason}]`,
       Effect.gen(function* () {
         const state = yield* startAndWait(`queue-0+run-10+end-${reason}`, 1_000)
         expect([state.status, field(state, "status_reason")]).toEqual([202, reason])
@@ -94,7 +94,7 @@ inBothWays("a run", (told) => {
   }
 
   told(
-    "says when it goes on by itself while it waits for its source [field execution.next_kick_date]",
+    "says when it continues by itself while it waits for its source [field execution.next_kick_date]",
     Effect.gen(function* () {
       const state = yield* startAndWait("queue-0+run-0+async-600", 60)
       expect(field(state, "next_kick_date")).toBe("2026-11-21T09:10:00.000Z")
@@ -154,7 +154,7 @@ inBothWays("a run", (told) => {
   )
 
   told(
-    "goes on once its login was accepted, and only then begins to extract [move 8] [auth AUTH_OK] [auth not-performed]",
+    "continues once its login was accepted, and only then begins to extract [move 8] [auth AUTH_OK] [auth not-performed]",
     Effect.gen(function* () {
       const caller = yield* Caller
       const started = yield* caller.start("queue-0+run-20+records-9")

@@ -46,7 +46,7 @@ const livedBy = (phases: ReadonlyArray<Phase>): readonly [Phase, ...ReadonlyArra
 }
 
 describe("the life of an execution", () => {
-  it("is the same for the same seed and words, and other for another seed", () => {
+  it("is the same for the same seed and words, and different for another seed", () => {
     fc.assert(
       fc.property(words, fc.nat(), fc.boolean(), (text, seed, interaction) => {
         expect(planTimeline(inputOf(text, seed, interaction))).toEqual(
@@ -83,7 +83,7 @@ describe("the life of an execution", () => {
     )
   })
 
-  it("says the words' end with the family that the reference gives it, and the login that fits", () => {
+  it("has the end set by the words, with its family in the reference, and a matching login", () => {
     for (const end of statusReasons.filter((reason) => !isOpenReason(reason))) {
       const phases = livedBy(
         lifeOf(planTimeline(inputOf(`queue-1+run-2+end-${end}`, 7, false)), 0, [], undefined),
@@ -99,7 +99,7 @@ describe("the life of an execution", () => {
     }
   })
 
-  it("takes minutes to hours where no word says otherwise, never more than the reference allows", () => {
+  it("takes minutes to hours if no word says otherwise, never more than the reference allows", () => {
     const lives = Array.from({ length: 500 }, (_, seed) => planTimeline(inputOf("ok", seed, false)))
     const queues = lives.map(({ queueMs }) => queueMs / 60_000)
     expect(Math.min(...queues)).toBeGreaterThanOrEqual(1)
@@ -110,7 +110,7 @@ describe("the life of an execution", () => {
 })
 
 describe("the behaviour words", () => {
-  it("all mean something but `ok`, with the arguments that the table shows", () => {
+  it("all mean something except `ok`, with the arguments that the table shows", () => {
     const silent = behaviourWords.filter(({ word }) => {
       const example = word.replace("K-REASON", "2-NETWORK_ERROR").replace("REASON", "TIMEOUT")
       return Object.keys(readBehaviour(example.replace(/-(N|CODE)$/, "-12"))).length === 0
@@ -118,7 +118,7 @@ describe("the behaviour words", () => {
     expect(silent.map(({ word }) => word)).toEqual(["ok"])
   })
 
-  it("read together, later ones winning; what is no word means nothing", () => {
+  it("are read together, later ones winning; unknown words mean nothing", () => {
     expect(readBehaviour("queue-1+run-2.5+end-BLOCKED_USER+queue-3")).toEqual({
       queueMs: 3_000,
       runMs: 2_500,

@@ -55,7 +55,7 @@ describe("the journal", () => {
   })
 
   it.effect(
-    "keeps neither ticket nor token_key nor a value of the login, in any form [auth-rule 5] [token-rule 2]",
+    "contains neither ticket nor token_key nor a value of the login, in any form [auth-rule 5] [token-rule 2]",
     () =>
       Effect.gen(function* () {
         const journal = join(yield* folder, "journal.ndjson")
@@ -124,7 +124,7 @@ describe("the journal", () => {
 })
 
 describe("an encrypted login", () => {
-  it.effect("is stored as it came, and opened for each run of its token", () =>
+  it.effect("is stored as it came, and decrypted for each run of its token", () =>
     Effect.gen(function* () {
       const encrypt = (text: string) =>
         `rsa::${publicEncrypt(

@@ -26,7 +26,7 @@ export const tokenStartSuite = (reach: Reach) => {
     it.effect(title, () => within(body))
 
   told(
-    "a run with a token is as the one with the parameters behind it [startTokenized 202]",
+    "a run with a token is like the one with the parameters behind it [startTokenized 202]",
     Effect.gen(function* () {
       const caller = yield* Caller
       const words = "records-7+attach-2+partial"
@@ -210,7 +210,7 @@ export const tokenStartSuite = (reach: Reach) => {
   )
 
   told(
-    "an engine is asked of a token's start what it is asked of any [startTokenized 400] [startTokenized 503]",
+    "an engine checks a token's start like any other [startTokenized 400] [startTokenized 503]",
     Effect.gen(function* () {
       const caller = yield* Caller
       const always = { customer_id: "c-2", engine_reference: "sandbox-always:website" }
@@ -373,7 +373,7 @@ export const tokenStartSuite = (reach: Reach) => {
   )
 
   told(
-    "a run that is stopped before its login, or ends over a missing person, does not lock its token",
+    "a run that is stopped before its login, or ends because of a missing person, does not lock its token",
     Effect.gen(function* () {
       const caller = yield* Caller
       const { token, token_id } = yield* restingToken("turn-1-BLOCKED_USER")
@@ -404,7 +404,7 @@ export const tokenStartSuite = (reach: Reach) => {
   )
 
   told(
-    "a tokenized run gives no ticket, asked or not, and knows nothing of another's deletion",
+    "a tokenized run gives no ticket, requested or not, and is not affected by another's deletion",
     Effect.gen(function* () {
       const caller = yield* Caller
       const { token, execution_id, token_id } = yield* tokenFor("ok")

@@ -191,7 +191,7 @@ export const tokenSuite = (reach: Reach) => {
   )
 
   told(
-    "a ticket is good for half an hour from the accepted login, even once its run has closed [ticket-rule 1]",
+    "a ticket is valid for half an hour from the accepted login, even once its run has closed [ticket-rule 1]",
     Effect.gen(function* () {
       const caller = yield* Caller
       const exchangeAfter = Effect.fnUntraced(function* (customer_id: string, ms: number) {
@@ -226,7 +226,7 @@ export const tokenSuite = (reach: Reach) => {
   )
 
   told(
-    "a token tells its state to its own application only [readToken 200] [readToken 404] [readToken 422]",
+    "a token shows its state to its own application only [readToken 200] [readToken 404] [readToken 422]",
     Effect.gen(function* () {
       const caller = yield* Caller
       const { token_id, exchanged } = yield* tokenFor("ok")
