@@ -133,6 +133,13 @@ describe("where a secret counts", () => {
       "password",
       ["echo", "free", "word", "own"],
     ],
+    [
+      "a plain word inside of base64",
+      "personal",
+      `x ${base64("u:personal!")}`,
+      "password",
+      ["echo", "free", "word", "own"],
+    ],
     ["words with every joint", "My_data:x@y.z a-b", "a My_data:x@y.z a-b", "password", ["echo", "free"]],
     ["a word with a digit", "personal1", "a personal1", "password", ["echo", "free", "word", "own"]],
     ["a PIN inside a text", "2026", "run.2026-11-20", "password", ["echo"]],
@@ -184,11 +191,11 @@ describe("where a secret counts", () => {
         ]) {
           const known = makeKnownSecrets()
           const alone = makeKnownSecrets()
-          for (const secret of ["maria.77", "personalword"]) {
+          for (const secret of ["maria.77", "personalword", "1a2b"]) {
             alone.hold(secret, highest)
             for (const grade of held) known.hold(secret, grade)
           }
-          for (const text of ["a maria.77", "a personalword", "maria.77", "personalword"])
+          for (const text of ["a maria.77", "a personalword", "maria.77", "personalword", "1a2b"])
             assert.deepStrictEqual(
               places.map((place) => known.clean(text, place)),
               places.map((place) => alone.clean(text, place)),
