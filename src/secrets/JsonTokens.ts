@@ -1,7 +1,7 @@
 /**
- * The strings, numbers and words of a JSON text with what is known of the place they stand at, without parsing
- * it into values: so that a single token can be replaced and all others keep their spelling. The text must be
- * valid JSON; depth costs no stack.
+ * The strings, numbers and words of a JSON text with what is known of the place they stand at, without
+ * parsing it into values: so that a single token can be replaced and all others keep their spelling. The text
+ * must be valid JSON; depth costs no stack.
  */
 
 export interface JsonToken<Around> {
