@@ -46,16 +46,17 @@ export const valueEnd = (text: string, from: number): number => {
   return at
 }
 
-/** Where the member of an object ends whose colon stands at `from` or behind: at a comma or a bracket. */
+/** Where the member of the outermost object ends whose value begins behind `from`: at a comma or with all. */
 const memberEnd = (text: string, from: number): number => {
   let depth = 0
-  for (let at = from; at < text.length; at = text[at] === '"' ? stringEnd(text, at) : at + 1) {
+  let at = from
+  for (; at < text.length; at = text[at] === '"' ? stringEnd(text, at) : at + 1) {
     const character = text[at]
-    if (depth === 0 && (character === "," || character === "}")) return at
+    if (depth === 0 && character === ",") break
     if (character === "{" || character === "[") depth += 1
     else if (character === "}" || character === "]") depth -= 1
   }
-  return text.length
+  return at
 }
 
 interface Level<Around> {
