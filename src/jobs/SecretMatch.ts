@@ -45,16 +45,14 @@ const percentDecoded = (text: string): string =>
 const runs = [
   { of: /[A-Za-z0-9+/]{4,}/g, encoding: "base64" },
   { of: /[A-Za-z0-9_-]{4,}/g, encoding: "base64url" },
-  { of: /(?:[0-9A-Fa-f]{2}){4,}/g, encoding: "hex" },
+  { of: /[0-9A-Fa-f]{8,}/g, encoding: "hex" },
 ] as const
 
 /** Each run of the alphabets, from each place where an encoded text may begin in it. */
 const decodedRuns = (text: string): ReadonlyArray<string> =>
   runs.flatMap(({ of, encoding }) =>
     [...text.matchAll(of)].flatMap(([run]) =>
-      (encoding === "hex" ? [0] : [0, 1, 2, 3]).map((skipped) =>
-        Buffer.from(run.slice(skipped), encoding).toString("utf8"),
-      ),
+      [0, 1, 2, 3].map((skipped) => Buffer.from(run.slice(skipped), encoding).toString("utf8")),
     ),
   )
 
@@ -78,7 +76,7 @@ const makeIndex = (secrets: Iterable<KnownSecret>) => {
     for (const leaf of leavesOf(secret.value)) {
       const text = fold(leaf)
       const known = whole.get(text)
-      if (text === "" || (known !== undefined && rank(known) >= rank(secret))) continue
+      if (known !== undefined && rank(known) >= rank(secret)) continue
       whole.set(text, secret)
       if (known !== undefined || !isInsideSize(text)) continue
       const start = text.slice(0, beginning)
@@ -98,7 +96,8 @@ export const makeSecretFinder = (secrets: Iterable<KnownSecret>) => {
     for (let at = 0; at + beginning <= text.length; at++) {
       for (const length of lengths.get(text.slice(at, at + beginning)) ?? []) {
         const part = text.slice(at, at + length)
-        const secret = part.length === text.length ? undefined : whole.get(part)
+        const isPart = part.length === length && length < text.length
+        const secret = isPart ? whole.get(part) : undefined
         const goesOn = /\d/.test(text.charAt(at - 1)) || /\d/.test(text.charAt(at + length))
         if (secret === undefined || (isDigits(part) && goesOn)) continue
         found.push({ secret, how: "contains", isEncoded, isLong: true })

@@ -59,7 +59,6 @@ const runCommand = Effect.fnUntraced(function* (
       ChildProcess.make("sh", ["-c", command], {
         stdin: "ignore",
         stderr: "ignore",
-        extendEnv: true,
         forceKillAfter: "1 second",
       }),
     )

@@ -11,7 +11,8 @@ import { jsonTokens, stringValue, valueEnd } from "./JsonTokens.ts"
 import type { JsonToken } from "./JsonTokens.ts"
 import { blanked, makeKnownSecrets } from "./KnownSecrets.ts"
 import type { KnownSecrets, Place } from "./KnownSecrets.ts"
-import { isDate, isSecretPlace, placeOf } from "./Places.ts"
+import { isDate, placeOf, spots } from "./Places.ts"
+import type { Spot } from "./Places.ts"
 
 export interface Cleaning {
   /** The top-level field of records, of which nothing is ever blanked; `body`: all of it is records. */
@@ -24,8 +25,8 @@ export interface Cleaning {
 
 /** Shorter ones are words; they are blanked where they stand and nowhere else. */
 const ticketMin = 8
-/** Of the longest one, each character as an escape, in quotes. */
-const writtenMax = 6 * secretCharactersMax + 2
+/** An answer issues one or two; of more than that the spellings alone would fill memory and minutes. */
+const issuedMax = 16
 
 export const cleanBody = (bytes: Uint8Array, known: KnownSecrets, cleaning: Cleaning = {}): Uint8Array => {
   const text = parsedText(bytes, cleaning.text) ?? jsonText(bytes)
@@ -50,11 +51,6 @@ const jsonText = (bytes: Uint8Array): string | undefined => {
   }
 }
 
-function* cleanable(text: string, records: string | undefined): Generator<JsonToken> {
-  for (const token of jsonTokens(text, records))
-    if (records === undefined || token.path[0] !== records) yield token
-}
-
 const cleanJson = (
   bytes: Uint8Array,
   text: string,
@@ -65,13 +61,11 @@ const cleanJson = (
   const pieces: Array<string> = []
   let copied = 0
   let keys = 0
-  for (const token of cleanable(text, records)) {
+  for (const token of jsonTokens(text, spots, records)) {
     const source = text.slice(token.from, token.to)
-    // The key that names the place is the service's own word.
-    const isSecret = isSecretPlace(token.isKey ? token.path.slice(0, -1) : token.path)
-    const kept = isSecret
+    const kept = token.around.isSecret
       ? JSON.stringify(blanked)
-      : cleanToken(token, source, cleaners, place ?? placeOf(token.path, token.isKey))
+      : cleanToken(token, source, cleaners, place ?? placeOf(token))
     if (kept === source) continue
     // Two blanked keys of one map must not become one: the second would hide what the first counted.
     if (token.isKey) keys += 1
@@ -83,33 +77,39 @@ const cleanJson = (
 
 const numbered = (key: string, count: number): string => `${key.slice(0, -1)} ${count}"`
 
+/** A name of a secret's field, or an escape of one of its characters. */
+const issuing = /"(?:ticket|session_token|token_key)"|\\u00[567]/
+
 /** What this very answer issues; it may repeat it elsewhere before anybody holds it. */
 const issuedIn = (text: string, records: string | undefined): ReadonlyArray<KnownSecrets> => {
-  if (!/"(?:ticket|session_token|token_key)"/.test(text)) return []
-  const issued = makeKnownSecrets()
-  for (const token of cleanable(text, records)) {
-    // What is longer than any ticket is blanked where it stands; its spellings alone would fill a memory.
-    const isShort = token.to - token.from <= writtenMax
-    const isTicket = isShort && !token.isKey && isSecretPlace(token.path)
-    const value = isTicket ? readText(text.slice(token.from, token.to)) : ""
-    if (value.length >= ticketMin && value.length <= secretCharactersMax) issued.hold(value, "process")
+  if (!issuing.test(text)) return []
+  const values = new Set<string>()
+  for (const { from, to, around, isKey } of jsonTokens(text, spots, records)) {
+    if (isKey || !around.isSecret) continue
+    const value = readText(text.slice(from, to))
+    // What is longer than any ticket is blanked where it stands.
+    if (value.length >= ticketMin && value.length <= secretCharactersMax) values.add(value)
+    if (values.size === issuedMax) break
   }
+  const issued = makeKnownSecrets()
+  issued.hold([...values], "process")
   return [issued]
 }
 
-/** Empty for what is no string. */
-const readText = (source: string): string => (source.startsWith('"') ? stringValue(source) : "")
+const isText = (source: string): boolean => source[0] === '"'
+/** A number or a word as it is written. */
+const readText = (source: string): string => (isText(source) ? stringValue(source) : source)
 
 const cleanToken = (
-  token: JsonToken,
+  token: JsonToken<Spot>,
   source: string,
   cleaners: ReadonlyArray<KnownSecrets>,
   place: Place,
 ): string => {
-  if (!source.startsWith('"'))
+  if (!isText(source))
     return cleaners.some((known) => known.isSecretNumber(source, place)) ? JSON.stringify(blanked) : source
-  const value = readText(source)
-  if (place !== "echo" && isDate(token.path, value)) return source
+  const value = stringValue(source)
+  if (place !== "echo" && isDate(token, value)) return source
   const kept = cleaners.reduce((text, known) => known.clean(text, place), value)
   return kept === value ? source : JSON.stringify(kept)
 }
@@ -122,13 +122,12 @@ const withoutSecretFields = (text: string): string => {
   let copied = 0
   for (const { 0: field, index } of text.matchAll(secretField)) {
     const from = index + field.length
-    if (from < copied) continue
     const to = valueEnd(text, from)
     if (to === from) continue
     pieces.push(text.slice(copied, from), JSON.stringify(blanked))
     copied = to
   }
-  return copied === 0 ? text : pieces.join("") + text.slice(copied)
+  return pieces.join("") + text.slice(copied)
 }
 
 /** Bytes are searched as Latin-1, so that those around an occurrence stay what they are, UTF-8 or not. */

@@ -31,8 +31,6 @@ export type Place = "echo" | "free" | "word" | "own" | "id"
 
 /** Shorter values would blank half of any text: they count only as a whole string or number. */
 const echoPartMin = 4
-/** Beyond this nothing is held any more; no job comes near it. */
-const secretsMax = 1_000_000
 
 interface Held {
   readonly value: string
@@ -65,19 +63,11 @@ const isCounted = (found: Found, place: Place): boolean => {
 }
 
 /** Whether it counts as a whole text, however short. */
-const isCountedWhole = (secret: Held, place: Place): boolean => {
-  switch (place) {
-    case "echo":
-      return true
-    case "free":
-    case "word":
-      return secret.value.length >= echoPartMin
-    case "own":
-      return secret.value.length >= echoPartMin && secret.grade !== "login" && !isByChance(secret)
-    case "id":
-      return false
-  }
-}
+const isCountedWhole = (secret: Held, place: Place): boolean =>
+  place === "echo" ||
+  (place !== "id" &&
+    secret.value.length >= echoPartMin &&
+    (place !== "own" || (secret.grade !== "login" && !isByChance(secret))))
 
 export interface KnownSecrets {
   /** From now on this is blanked; of lists and mappings each text and number. */
@@ -102,7 +92,6 @@ export const makeKnownSecrets = (): KnownSecrets => {
       if (ranks[grade] > ranks[known.grade]) known.grade = grade
       return
     }
-    if (held.size >= secretsMax) return
     const secret: Held = { value, grade }
     held.set(value, secret)
     for (const spelling of spellingsOf(value)) index.add(spelling, secret)
@@ -122,7 +111,7 @@ export const makeKnownSecrets = (): KnownSecrets => {
       for (const word of named) words.add(word)
     },
     clean: (text, place) => {
-      if (held.size === 0 || text === "" || isPublic(text)) return text
+      if (isPublic(text)) return text
       if (isWholeSecret(text, place)) return blanked
       const spans = index.find(text, (found) => !isPublic(found.about.value) && isCounted(found, place))
       let kept = ""
@@ -131,7 +120,7 @@ export const makeKnownSecrets = (): KnownSecrets => {
         kept += text.slice(from, span.from) + blanked
         from = span.to
       }
-      return spans.length === 0 ? text : kept + text.slice(from)
+      return kept + text.slice(from)
     },
     isSecretNumber: (written, place) =>
       isWholeSecret(written, place) && (place === "echo" || (isDigits(written) && isInsideSize(written))),

@@ -2,7 +2,7 @@
  * Which rule a place in an answer of the service has. Denied by default: a field that is not named here,
  * documented or not, is `free`.
  */
-import { pathKeysMax } from "./JsonTokens.ts"
+import type { JsonToken, Surroundings } from "./JsonTokens.ts"
 import type { Place } from "./KnownSecrets.ts"
 
 /** Whatever stands in them is secret (2.6), known before or not. */
@@ -31,25 +31,36 @@ const idFields: ReadonlySet<string> = new Set([
   "token_id",
 ])
 
-type Path = ReadonlyArray<string>
-
-/** The field that holds a secret, if the place is in one. */
-export const isSecretPlace = (path: Path): boolean => path.some((key) => secretFields.has(key))
-
-/**
- * Where a path is too long to be known whole, an echo is assumed. A key that only names the place is the
- * service's own word; keys below it may be echoes as well.
- */
-export const placeOf = (path: Path, isKey: boolean): Place => {
-  const inside = isKey ? path.slice(0, -1) : path
-  if (path.length >= pathKeysMax - 1 || inside.some((key) => echoing.has(key))) return "echo"
-  if (inside.some((key) => wordFields.has(key))) return "word"
-  const last = inside.at(-1)
-  return !isKey && last !== undefined && idFields.has(last) ? "id" : "free"
+/** What the keys around a token say. */
+export interface Spot {
+  /** Whether one of them names a secret. */
+  readonly isSecret: boolean
+  readonly place: Place
+  /** The innermost. */
+  readonly key: string
 }
+
+const placeBelow = (place: Place, key: string): Place => {
+  if (place === "echo" || echoing.has(key)) return "echo"
+  if (place === "word" || wordFields.has(key)) return "word"
+  return idFields.has(key) ? "id" : "free"
+}
+
+export const spots: Surroundings<Spot> = {
+  top: { isSecret: false, place: "free", key: "" },
+  below: ({ isSecret, place }, key) => ({
+    isSecret: isSecret || secretFields.has(key),
+    place: placeBelow(place, key),
+    key,
+  }),
+}
+
+/** A key is no id, whatever it is below. */
+export const placeOf = ({ around, isKey }: JsonToken<Spot>): Place =>
+  isKey && around.place === "id" ? "free" : around.place
 
 const dateTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}[\d:.]*(?:Z|[+-]\d{2}:?\d{2})?$/
 
 /** A date in a field of dates: somebody's date of birth may stand in it by chance. */
-export const isDate = (path: Path, text: string): boolean =>
-  dateTime.test(text) && /^date(?:_|$)|_date$|_expires$|_at$/.test(path.at(-1) ?? "")
+export const isDate = ({ around, isKey }: JsonToken<Spot>, text: string): boolean =>
+  !isKey && dateTime.test(text) && /^date(?:_|$)|_date$|_expires$|_at$/.test(around.key)

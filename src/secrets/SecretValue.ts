@@ -5,7 +5,6 @@
 
 /** Digits need two more, and no further digit beside them: a PIN of six digits is inside many a date. */
 const insideMin = { text: 6, digits: 8 } as const
-const depthMax = 8
 
 export const isDigits = (text: string): boolean => /^\d+$/.test(text)
 
@@ -20,9 +19,9 @@ export const isPlainWord = (text: string): boolean => /^[A-Za-z_:@. -]+$/.test(t
  * The texts and numbers in a login value, inside lists and mappings too. `true` and `false` are no secrets,
  * wherever they come from.
  */
-export const leavesOf = (value: unknown, depth = 0): ReadonlyArray<string> => {
+export const leavesOf = (value: unknown): ReadonlyArray<string> => {
   if (typeof value === "number" || typeof value === "bigint") return [String(value)]
   if (typeof value === "string") return /^\s*(?:true|false)?\s*$/i.test(value) ? [] : [value]
-  if (typeof value !== "object" || value === null || depth > depthMax) return []
-  return Object.values(value).flatMap((inner) => leavesOf(inner, depth + 1))
+  if (typeof value !== "object" || value === null) return []
+  return Object.values(value).flatMap(leavesOf)
 }

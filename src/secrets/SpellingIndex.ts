@@ -3,15 +3,16 @@
  * number: four characters tell whether anything begins here at all, then only lengths that begin so are
  * looked up. Case is folded, in ASCII only, so that places in the folded text are places in the text.
  */
+import { fold } from "./Spellings.ts"
 import type { Spelling } from "./Spellings.ts"
 
-/** Shorter spellings are not indexed. */
-export const windowSize = 4
+/** Shorter spellings are not found. */
+const windowSize = 4
 /** So much of a spelling is looked up; the rest is compared. */
 const anchorMax = 64
-const filterBits = 22
+/** In words of 32 bits. */
+const filterSize = 131_072
 
-/** A spelling with its text folded. */
 export interface Indexed<About> extends Spelling {
   readonly about: About
 }
@@ -21,56 +22,43 @@ export interface Span {
   to: number
 }
 
-export const fold = (text: string): string => text.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase())
-
-const foldCode = (code: number): number => (code >= 65 && code <= 90 ? code + 32 : code)
-
+/** Of the first characters, with small and capital letters alike. */
 const hashAt = (text: string, at: number): number => {
   let hash = 0
   for (let next = at; next < at + windowSize; next++)
-    hash = Math.imul(hash, 0x01000193) ^ foldCode(text.charCodeAt(next))
-  return hash >>> 0
+    hash = Math.imul(hash, 0x01000193) ^ (text.charCodeAt(next) | 0x20)
+  return hash
 }
 
 const base64 = /[A-Za-z0-9+/_-]/
 
 export class SpellingIndex<About> {
   /** Empty until there is something to find. */
-  #filter = new Uint8Array(0)
+  #filter = new Int32Array(0)
   /** Lengths of anchors by the hash of their beginning: many thousand user names may begin alike. */
-  readonly #lengths = new Map<number, Array<number>>()
+  readonly #lengths = new Map<number, ReadonlyArray<number>>()
   readonly #byAnchor = new Map<string, Array<Indexed<About>>>()
 
   add(spelling: Spelling, about: About): void {
-    if (spelling.text.length < windowSize) return
-    const { isEncoded, before, behind } = spelling
-    const text = fold(spelling.text)
+    const anchor = spelling.text.slice(0, anchorMax)
+    const { text, isEncoded, before, behind } = spelling
     const indexed: Indexed<About> = { text, isEncoded, before, behind, about }
-    const anchor = text.length > anchorMax ? text.slice(0, anchorMax) : text
     const known = this.#byAnchor.get(anchor)
-    if (known !== undefined) {
-      // What differs in its case alone is found by the first.
-      if (!known.some((other) => other.text === text && other.about === about)) known.push(indexed)
-      return
-    }
+    if (known !== undefined) return void known.push(indexed)
     this.#byAnchor.set(anchor, [indexed])
-    const hash = hashAt(text, 0)
-    const bit = hash >>> (32 - filterBits)
-    if (this.#filter.length === 0) this.#filter = new Uint8Array(2 ** (filterBits - 3))
-    this.#filter[bit >> 3] = (this.#filter[bit >> 3] ?? 0) | (1 << (bit & 7))
-    const lengths = this.#lengths.get(hash)
-    if (lengths === undefined) this.#lengths.set(hash, [anchor.length])
-    else if (!lengths.includes(anchor.length)) lengths.push(anchor.length)
+    const hash = hashAt(anchor, 0)
+    if (this.#filter.length === 0) this.#filter = new Int32Array(filterSize)
+    this.#filter[hash >>> 15]! |= 1 << hash
+    const lengths = this.#lengths.get(hash) ?? []
+    if (!lengths.includes(anchor.length)) this.#lengths.set(hash, [...lengths, anchor.length])
   }
 
   /** Where something stands that `counts` in this text; spans that touch are one. */
   find(text: string, counts: (found: Indexed<About>) => boolean): ReadonlyArray<Span> {
     const spans: Array<Span> = []
-    if (this.#filter.length === 0) return spans
     for (let at = 0; at + windowSize <= text.length; at++) {
       const hash = hashAt(text, at)
-      const bit = hash >>> (32 - filterBits)
-      if (((this.#filter[bit >> 3] ?? 0) & (1 << (bit & 7))) === 0) continue
+      if ((this.#filter[hash >>> 15]! & (1 << hash)) === 0) continue
       for (const length of this.#lengths.get(hash) ?? []) this.#findAt(text, at, length, counts, spans)
     }
     return spans
@@ -83,11 +71,9 @@ export class SpellingIndex<About> {
     counts: (found: Indexed<About>) => boolean,
     spans: Array<Span>,
   ): void {
-    if (at + length > text.length) return
     for (const found of this.#byAnchor.get(fold(text.slice(at, at + length))) ?? []) {
       const end = at + found.text.length
-      const isWhole =
-        found.text.length === length || (end <= text.length && fold(text.slice(at, end)) === found.text)
+      const isWhole = fold(text.slice(at, end)) === found.text
       if (isWhole && isAlone(text, at, end, found) && counts(found)) join(spans, widen(text, at, end, found))
     }
   }

@@ -6,6 +6,7 @@
  */
 
 export interface Spelling {
+  /** Folded. */
   readonly text: string
   /** Nobody writes it by chance, and a digit beside it is no part of the same number. */
   readonly isEncoded: boolean
@@ -13,6 +14,9 @@ export interface Spelling {
   readonly before: 0 | 1
   readonly behind: 0 | 1
 }
+
+/** In ASCII only, so that places in the folded text are places in the text. */
+export const fold = (text: string): string => text.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase())
 
 /** Shorter ones are inside any text: of four letters in base64 three are left. */
 const encodedMin = 6
@@ -26,18 +30,13 @@ const escapedJson = (value: string): ReadonlyArray<string> => {
   return [escaped, ascii, escaped.replaceAll("/", "\\/"), ascii.replaceAll("/", "\\/")]
 }
 
-const entities: Readonly<Record<string, ReadonlyArray<string>>> = {
-  "&": ["&amp;"],
-  "<": ["&lt;"],
-  ">": ["&gt;"],
-  '"': ["&quot;", "&#34;"],
-  "'": ["&#39;", "&#x27;"],
-}
-
-const escapedHtml = (value: string): ReadonlyArray<string> =>
-  [0, 1].map((choice) =>
-    value.replaceAll(/[&<>"']/g, (sign) => entities[sign]?.[choice] ?? entities[sign]?.[0] ?? sign),
+/** Every tool has its own way with quotes. */
+const escapedHtml = (value: string): ReadonlyArray<string> => {
+  const escaped = value.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
+  return ["&quot;", "&#34;"].flatMap((double) =>
+    ["&#39;", "&#x27;", "&apos;"].map((single) => escaped.replaceAll('"', double).replaceAll("'", single)),
   )
+}
 
 const inAddresses = (value: string, bytes: Buffer): ReadonlyArray<string> => {
   const component = encodeURIComponent(value.toWellFormed())
@@ -50,8 +49,8 @@ const inAddresses = (value: string, bytes: Buffer): ReadonlyArray<string> => {
 /** The characters that depend on the secret alone when `skipped` bytes of something else stand before it. */
 const inBase64 = (bytes: Buffer, skipped: 0 | 1 | 2): Spelling => {
   const whole = Buffer.concat([Buffer.alloc(skipped), bytes])
-  const from = Math.ceil((skipped * 8) / 6)
-  const to = Math.floor((whole.length * 8) / 6)
+  const from = Math.ceil((skipped * 4) / 3)
+  const to = Math.floor((whole.length * 4) / 3)
   return {
     text: whole.toString("base64").slice(from, to),
     isEncoded: true,
@@ -61,8 +60,7 @@ const inBase64 = (bytes: Buffer, skipped: 0 | 1 | 2): Spelling => {
 }
 
 /** A text that is no ASCII also stands as its bytes read one by one. */
-const withBytes = (text: string): ReadonlyArray<string> =>
-  Buffer.byteLength(text) === text.length ? [text] : [text, Buffer.from(text).toString("latin1")]
+const withBytes = (text: string): ReadonlyArray<string> => [text, Buffer.from(text).toString("latin1")]
 
 const plain = (text: string): Spelling => ({ text, isEncoded: false, before: 0, behind: 0 })
 const encoded = (text: string): Spelling => ({ text, isEncoded: true, before: 0, behind: 0 })
@@ -70,17 +68,16 @@ const encoded = (text: string): Spelling => ({ text, isEncoded: true, before: 0,
 /** Every spelling once. */
 export const spellingsOf = (value: string): ReadonlyArray<Spelling> => {
   const bytes = Buffer.from(value)
-  const base64 = ([0, 1, 2] as const).map((skipped) => inBase64(bytes, skipped))
-  const whole = encoded(bytes.toString("base64").replace(/=+$/, ""))
-  const texts = [value, ...escapedJson(value), ...escapedHtml(value)].flatMap(withBytes)
+  const base64 = [
+    ...([0, 1, 2] as const).map((skipped) => inBase64(bytes, skipped)),
+    encoded(bytes.toString("base64").replace(/=+$/, "")),
+  ]
+  const url = base64.map((one) => ({ ...one, text: one.text.replaceAll("+", "-").replaceAll("/", "_") }))
+  const texts = [...new Set([value, ...escapedJson(value), ...escapedHtml(value)])].flatMap(withBytes)
   const all = [
     ...[...texts, ...inAddresses(value, bytes)].map(plain),
-    ...[...base64, whole, encoded(bytes.toString("hex"))].filter(({ text }) => text.length >= encodedMin),
+    ...[...base64, ...url, encoded(bytes.toString("hex"))].filter(({ text }) => text.length >= encodedMin),
   ]
-  const url = all.flatMap((one) =>
-    one.isEncoded && /[+/]/.test(one.text)
-      ? [{ ...one, text: one.text.replaceAll("+", "-").replaceAll("/", "_") }]
-      : [],
-  )
-  return [...new Map([...url, ...all.toReversed()].map((one) => [one.text, one])).values()]
+  const folded = all.map((one) => ({ ...one, text: fold(one.text) }))
+  return [...new Map(folded.map((one) => [one.text, one])).values()]
 }

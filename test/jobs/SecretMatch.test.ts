@@ -16,6 +16,12 @@ const find = makeSecretFinder([
   kept(""),
   kept({ answers: ["Blue Whale", 7070] }),
   kept("contraseña secreta"),
+  kept("rate%41xx%42"),
+  kept("~~?>secret?"),
+  kept("P1n"),
+  kept("hunter-abc"),
+  kept("hunter-abcdef"),
+  kept("hunter-abcd"),
   plain("madrid"),
   plain("ok"),
 ])
@@ -45,6 +51,18 @@ describe("a text", () => {
     [Buffer.from("Hunter22").toString("hex"), "long: is encoded kept"],
     ["contrase%C3%B1a+secreta", "long: is encoded kept"],
     [Buffer.from("contraseña secreta").toString("base64url"), "long: is encoded kept"],
+    [`xy${base64("Hunter22")}`, "long: is encoded kept"],
+    [`xyz${base64("Hunter22")}`, "long: is encoded kept"],
+    [encodeURIComponent(base64("~~?>secret?")), "long: is encoded kept"],
+    [base64("rate%41xx%42"), "long: is encoded kept"],
+    [base64(encodeURIComponent("contraseña secreta")), "long: is encoded kept"],
+    [`d${Buffer.from("Hunter22").toString("hex")}`, "long: is encoded kept"],
+    [`dead${Buffer.from("Hunter22").toString("hex")}f`, "long: contains encoded kept"],
+    [base64("7070"), "short: is encoded kept"],
+    [base64("P1n"), "nothing"],
+    ["%50%31%6e", "nothing"],
+    ["x hunter-abc y", "long: contains kept"],
+    ["x hunter-abcd y", "long: contains kept"],
     ["2024", "short: is kept"],
     ["261121", "short: is kept"],
     ["build-98765432-a", "long: contains kept"],
@@ -57,6 +75,9 @@ describe("a text", () => {
     ["20261121", "nothing"],
     ["night-261121", "nothing"],
     ["1987654321", "nothing"],
+    ["a987654321", "nothing"],
+    ["198765432a", "nothing"],
+    ["9-98765432-9", "long: contains kept"],
     ["true", "nothing"],
     ["", "nothing"],
     ["{external_execution_id}", "nothing"],
@@ -67,8 +88,30 @@ describe("a text", () => {
     expect(seen(text)).toBe(what)
   })
 
-  it("returns everything that a text contains", () => {
+  it("returns everything that a text contains, each once if it is not encoded, and nothing else", () => {
     expect(find("madrid Hunter22").map(({ secret }) => secret.whose)).toEqual(["plain", "kept"])
+    expect(find("Hunter22").map(({ how }) => how)).toEqual(["is"])
+    expect(find("x hunter-abcdef").map(({ secret }) => secret.value)).toEqual([
+      "hunter-abc",
+      "hunter-abcdef",
+      "hunter-abcd",
+    ])
+  })
+
+  it("belongs to the owner whose password it is, then to the one who keeps it elsewhere, then to the first of equals", () => {
+    const ways = ["value", "reference", "password"] as const
+    for (const one of ways)
+      for (const other of ways) {
+        const [found] = makeSecretFinder([
+          { value: "Hunter22", whose: "first", kept: one },
+          { value: "hunter22", whose: "second", kept: other },
+        ])("hunter22")
+        expect([one, other, found?.secret.whose]).toEqual([
+          one,
+          other,
+          ways.indexOf(other) > ways.indexOf(one) ? "second" : "first",
+        ])
+      }
   })
 
   it("that contains a secret of six letters or more is found, however it is wrapped and encoded", () => {

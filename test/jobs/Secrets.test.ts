@@ -1,7 +1,19 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, expect, it } from "@effect/vitest"
-import { ConfigProvider, Effect, Fiber, FileSystem, Layer, Redacted } from "effect"
+import {
+  ConfigProvider,
+  Effect,
+  Fiber,
+  FileSystem,
+  Layer,
+  PlatformError,
+  Redacted,
+  Sink,
+  Stream,
+} from "effect"
+import { ChildProcessSpawner } from "effect/process"
 import { TestClock } from "effect/testing"
+import { vi } from "vitest"
 import type { SecretReference } from "../../src/jobs/Job.ts"
 import { describeReference, parseReference } from "../../src/jobs/Reference.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
@@ -42,11 +54,33 @@ describe("secrets", () => {
     it.effect("are known as secrets as soon as they are read", () =>
       Effect.gen(function* () {
         const known = makeKnownSecrets()
+        known.hold("hunter2", "login")
         yield* Effect.forEach(
           [{ _tag: "Env", name: "PASSWORD" } as const, exec("echo from-exec-7")],
           value,
         ).pipe(Effect.provideService(KnownSecrets, known))
         expect(known.clean("a hunter2 b from-exec-7", "own")).toBe("a [blanked] b [blanked]")
+      }),
+    )
+
+    it.effect("are at most 65,536 bytes long, in however many pieces a command writes them", () =>
+      Effect.gen(function* () {
+        const writing = (count: number) =>
+          exec(`printf %${count}s x | tr ' ' y; printf %40000s x | tr ' ' z; printf e`)
+        expect(yield* value(writing(25_535))).toBe(
+          `${"x".padStart(25_535, "y")}${"x".padStart(40_000, "z")}e`,
+        )
+        expect((yield* failure(writing(25_536))).message).toBe("exec:…: it is longer than 65536 bytes")
+      }),
+    )
+
+    it.effect("of a command come from this environment, and from no command that was killed", () =>
+      Effect.gen(function* () {
+        vi.stubEnv("NIGHTJAR_TEST_SECRET", "from-outside-7")
+        expect(yield* value(exec('printf %s "$NIGHTJAR_TEST_SECRET"'))).toBe("from-outside-7")
+        vi.unstubAllEnvs()
+        const killed = yield* failure(exec("echo hunter2; kill -9 $$"))
+        expect(killed.message).toBe("exec:…: the command was killed")
       }),
     )
 
@@ -77,6 +111,46 @@ describe("secrets", () => {
     )
   })
 
+  it.effect("say of a machine that refuses them what it refused, and no more", () =>
+    Effect.gen(function* () {
+      const refused = PlatformError.systemError({
+        _tag: "PermissionDenied",
+        module: "hunter2",
+        method: "hunter2",
+        description: "hunter2",
+      })
+      const handle = ChildProcessSpawner.makeHandle({
+        pid: ChildProcessSpawner.ProcessId(1),
+        exitCode: Effect.fail(refused),
+        isRunning: Effect.succeed(false),
+        kill: () => Effect.void,
+        stdin: Sink.drain,
+        stdout: Stream.fail(refused),
+        stderr: Stream.empty,
+        all: Stream.empty,
+        getInputFd: () => Sink.drain,
+        getOutputFd: () => Stream.empty,
+        unref: Effect.succeed(Effect.void),
+      })
+      const told = (spawned: Effect.Effect<typeof handle, PlatformError.PlatformError>) => {
+        const spawner = ChildProcessSpawner.ChildProcessSpawner.of(ChildProcessSpawner.make(() => spawned))
+        const given = Layer.succeed(ChildProcessSpawner.ChildProcessSpawner, spawner)
+        return failure(exec("x")).pipe(Effect.provide(Layer.provide(Secrets.layer, given)))
+      }
+      expect((yield* told(Effect.fail(refused))).message).toBe("exec:…: the command cannot be started")
+      expect((yield* told(Effect.succeed(handle))).message).toBe(
+        "exec:…: the command's output cannot be read",
+      )
+      const unreadable = ConfigProvider.make(() =>
+        Effect.fail(new ConfigProvider.SourceError({ message: "hunter2" })),
+      )
+      const variable = yield* failure({ _tag: "Env", name: "A" }).pipe(
+        Effect.provide(Layer.merge(live, ConfigProvider.layer(unreadable))),
+      )
+      expect(variable.message).toBe("env:A: the environment cannot be read")
+    }),
+  )
+
   it.effect("give a command 30 seconds", () =>
     Effect.gen(function* () {
       const fiber = yield* Effect.forkChild(failure(exec("exec sleep 600")))
@@ -89,7 +163,11 @@ describe("secrets", () => {
 
   it.effect("of a simulated run come from a map", () =>
     Effect.gen(function* () {
-      expect(yield* value({ _tag: "Env", name: "A" })).toBe("hunter2")
+      const known = makeKnownSecrets()
+      known.hold("hunter2", "login")
+      const read = value({ _tag: "Env", name: "A" })
+      expect(yield* read.pipe(Effect.provideService(KnownSecrets, known))).toBe("hunter2")
+      expect(known.clean("a hunter2", "own")).toBe("a [blanked]")
       expect(yield* value(exec("show b"))).toBe("b")
       expect((yield* failure({ _tag: "Env", name: "B" })).message).toBe("env:B: it is not known")
     }).pipe(

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
+import { bodyBounds } from "../../src/contract/BodyBounds.ts"
 import { cleanBody } from "../../src/secrets/CleanBody.ts"
 import type { Cleaning } from "../../src/secrets/CleanBody.ts"
 import { makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
@@ -62,12 +63,17 @@ describe("an answer of the service", () => {
     assert.strictEqual(cleanBody(bytes, holding(["hunter22"]), ofRecords), bytes)
   })
 
-  it("repeats no secret that it issues, and none inside it that was known before", () => {
-    const body = '{"ticket":{"a":["T-12345678"],"T-1234":1},"x":"hunter22 T-12345678 T-12345678x","is":1}'
+  it("has the field of its records under that name, even if it is somebody's password", () => {
+    const body = '{"hunter22":["hunter22"],"n":{"hunter22":1}}'
     assert.strictEqual(
-      cleaned(body, ["hunter22"]),
-      '{"ticket":{"[blanked]":["[blanked]"],"[blanked] 2":"[blanked]"},"x":"[blanked] [blanked] [blanked]x","is":1}',
+      cleaned(body, ["hunter22"], { records: "hunter22" }),
+      '{"hunter22":["hunter22"],"n":{"[blanked]":1}}',
     )
+  })
+
+  it("that consists of records stays as it is, unless it is not JSON", () => {
+    assert.strictEqual(cleaned('{"x":"hunter22"}', ["hunter22"], { records: "body" }), '{"x":"hunter22"}')
+    assert.strictEqual(cleaned('{"x":"hunter22"', ["hunter22"], { records: "body" }), '{"x":"[blanked]"')
   })
 
   it("loses short values only as whole strings, and only where the service repeats what it was sent", () => {
@@ -135,6 +141,54 @@ describe("an answer of the service", () => {
       Buffer.from(cleanBody(cut, holding(["señor pa55"]))),
       Buffer.concat([Buffer.from('{"ticket":"[blanked]","msg":"[blanked] '), Buffer.from([0xff, 0xc3])]),
     )
+  })
+
+  it("that is not JSON loses the values of secret fields, and stays the same bytes without any", () => {
+    const shown = (text: string) => cleaned(text, ["hunter22"])
+    assert.deepStrictEqual(
+      [
+        '"ticket": 12345, "session_token":true} "token_key" \t: "x',
+        '"ticket":{"a":"b"} "ticket": [ "ticket"',
+        '"ticket":"ticket":"x\\\\" y"',
+        '"ticket":"a\\"ticket":7]',
+        '{"ticket":',
+        '"ticket" "x"',
+      ].map(shown),
+      [
+        '"ticket": "[blanked]", "session_token":"[blanked]"} "token_key" \t: "[blanked]"',
+        '"ticket":{"a":"b"} "ticket": [ "ticket"',
+        '"ticket":"[blanked]":"[blanked]" y"',
+        '"ticket":"[blanked]":"[blanked]"]',
+        '{"ticket":',
+        '"ticket" "x"',
+      ],
+    )
+    const bytes = Buffer.from([0x61, 0xff, 0x62])
+    assert.strictEqual(cleanBody(bytes, holding(["hunter22"])), bytes)
+  })
+
+  it("is read as JSON only if its text represents its bytes one to one and breaks no bound", () => {
+    const known = holding(["hunter22"])
+    const said = String.raw`{"x":"\u0068unter22 hunter22"}`
+    const [json, text] = [`{"x":"[blanked] [blanked]"}`, said.replace(" hunter22", " [blanked]")]
+    const shown = (bytes: Uint8Array, given?: string) => Buffer.from(cleanBody(bytes, known, { text: given }))
+    assert.strictEqual(shown(Buffer.from(said)).toString(), json)
+    assert.strictEqual(shown(Buffer.from(said), said).toString(), json)
+    const marked = Buffer.from(`\ufeff${said}`)
+    assert.deepStrictEqual(
+      [shown(marked), shown(marked, said)],
+      [Buffer.from(`\ufeff${text}`), Buffer.from(`\ufeff${text}`)],
+    )
+    const replaced = Buffer.from(said.replace('"}', 'ÿ"}'), "latin1")
+    assert.deepStrictEqual(
+      [shown(replaced), shown(replaced, replaced.toString())],
+      [Buffer.from(text.replace('"}', 'ÿ"}'), "latin1"), Buffer.from(text.replace('"}', 'ÿ"}'), "latin1")],
+    )
+    const depth = bodyBounds.depthMax + 1
+    const around = (inner: string) => `${"[".repeat(depth)}${inner}${"]".repeat(depth)}`
+    assert.isTrue(shown(Buffer.from(around(said))).equals(Buffer.from(around(text))))
+    // Somebody has parsed it: it is not measured again.
+    assert.isTrue(shown(Buffer.from(around(said)), around(said)).equals(Buffer.from(around(json))))
   })
 
   it("contains no form of a secret outside its records, whatever it is and wherever it is [promise 12 landing] [decision 3 blanking]", () => {

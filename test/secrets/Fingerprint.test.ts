@@ -35,6 +35,7 @@ describe("fingerprint", () => {
     expect(canonicalJson({ b: [2, { d: null, c: "x" }], a: undefined, "": true })).toBe(
       '{"":true,"b":[2,{"c":"x","d":null}]}',
     )
+    expect(canonicalJson([undefined, () => 1])).toBe("[null,null]")
     expect(fingerprintLogin(new Uint8Array(32).fill(7), "bank:website", { user: "u", password: "p" })).toBe(
       createHmac("sha256", new Uint8Array(32).fill(7))
         .update('["bank:website",{"password":"p","user":"u"}]')

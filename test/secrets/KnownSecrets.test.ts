@@ -1,8 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Redacted } from "effect"
+import { Effect, Redacted } from "effect"
 import fc from "fast-check"
-import { makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
+import { KnownSecrets, makeKnownSecrets, processSecrets } from "../../src/secrets/KnownSecrets.ts"
 import type { Grade, Place } from "../../src/secrets/KnownSecrets.ts"
+import { leavesOf } from "../../src/secrets/SecretValue.ts"
 
 const holding = (secrets: ReadonlyArray<unknown>, grade: Grade = "password") => {
   const known = makeKnownSecrets()
@@ -13,7 +14,7 @@ const base64 = (text: string) => Buffer.from(text).toString("base64")
 
 describe("a known secret", () => {
   const secret = "jot/K~ñ+\"z'9&<é"
-  const clean = holding([Redacted.make(secret)])
+  const clean = (text: string) => holding([Redacted.make(secret)])(text)
   const spelled: Readonly<Record<string, string>> = {
     "as it is": secret,
     "in capitals": "JOT/K~ñ+\"Z'9&<é",
@@ -65,8 +66,22 @@ describe("a known secret", () => {
   })
 
   it("in lists and mappings is registered one by one; true, false and nothing are not secrets", () => {
-    const known = holding([{ a: ["hunter22", { b: 87654321 }], c: true, d: "", e: null }])
-    assert.strictEqual(known("hunter22 87654321 true"), "[blanked] [blanked] true")
+    const deep = Array.from({ length: 60 }).reduce<unknown>((inner) => ({ a: [inner] }), "deep-down-7")
+    const known = holding([
+      { a: ["hunter22", { b: 87654321, c: 12345678901234567890n }], c: true, d: "", e: null },
+      [deep, " TRUE\n", "false", "  ", undefined, "untrue", "trues"],
+    ])
+    assert.strictEqual(
+      known("hunter22 87654321 12345678901234567890 deep-down-7", "echo"),
+      "[blanked] [blanked] [blanked] [blanked]",
+    )
+    for (const word of ["true", " TRUE\n", "false", "  ", "null", "undefined", ""])
+      assert.strictEqual(known(word, "echo"), word)
+    assert.deepStrictEqual(leavesOf([" True ", "", null, undefined, false, { a: () => 1, b: 2 }, "trues"]), [
+      "2",
+      "trues",
+    ])
+    for (const word of ["untrue", "trues"]) assert.strictEqual(known(word, "echo"), "[blanked]")
   })
 
   it("that is a number is not found inside a longer number", () => {
@@ -76,6 +91,12 @@ describe("a known secret", () => {
       "[blanked] 112345678 123456789 x[blanked]x",
     )
   })
+})
+
+describe("the registry", () => {
+  it.effect("is the one of the process where nobody gives another", () =>
+    Effect.map(KnownSecrets, (known) => assert.strictEqual(known, processSecrets)),
+  )
 })
 
 describe("where a secret counts", () => {
@@ -92,13 +113,55 @@ describe("where a secret counts", () => {
       "password",
       ["echo", "free", "word", "own"],
     ],
+    ["three characters inside a text", "1a2", "x 1a2 y", "password", []],
+    ["three characters as the whole text", "1a2", "1a2", "password", ["echo"]],
+    ["four characters inside a text", "1a2b", "x 1a2b y", "password", ["echo"]],
+    ["four characters as the whole text", "1a2b", "1a2b", "password", ["echo", "free", "word", "own"]],
+    ["five characters inside a text", "1a2b3", "x 1a2b3 y", "password", ["echo"]],
+    ["six characters inside a text", "1a2b3c", "x 1a2b3c y", "password", ["echo", "free", "word", "own"]],
+    ["seven digits inside a text", "1234567", "x 1234567 y", "password", ["echo"]],
+    ["eight digits inside a text", "12345678", "x 12345678 y", "password", ["echo", "free", "word", "own"]],
     ["a long user name inside a text", "maria.77", "x maria.77 y", "login", ["echo", "free", "word"]],
+    ["a user name as the whole text", "ma77", "ma77", "login", ["echo", "free", "word"]],
+    ["a user name in base64", "maria.77", `x ${base64("maria.77")}`, "login", ["echo", "free", "word"]],
     ["a plain word inside a text", "personal", "personal_data:x", "password", ["echo", "free"]],
     ["a plain word as the whole text", "personal", "personal", "password", ["echo", "free", "word"]],
+    [
+      "a plain word in base64",
+      "personal",
+      `x ${base64("personal")}`,
+      "password",
+      ["echo", "free", "word", "own"],
+    ],
+    [
+      "a plain word inside of base64",
+      "personal",
+      `x ${base64("u:personal!")}`,
+      "password",
+      ["echo", "free", "word", "own"],
+    ],
+    ["words with every joint", "My_data:x@y.z a-b", "a My_data:x@y.z a-b", "password", ["echo", "free"]],
+    ["a word with a digit", "personal1", "a personal1", "password", ["echo", "free", "word", "own"]],
     ["a PIN inside a text", "2026", "run.2026-11-20", "password", ["echo"]],
     ["a PIN as the whole text", "2026", "2026", "password", ["echo", "free", "word", "own"]],
     ["a letter as the whole text", "P", "P", "password", ["echo"]],
+    ["a key of three letters as the whole text", "abc", "abc", "process", ["echo"]],
+    ["a key of letters as the whole text", "abcd", "abcd", "process", ["echo", "free", "word", "own"]],
     ["the application secret inside a text", "appsecretword", "x-appsecretword", "process", places],
+    ["the application secret as the whole text", "appsecretword", "appsecretword", "process", places],
+    ["a key of eleven letters", "gppsecretwo", "x-gppsecretwo", "process", ["echo", "free", "word", "own"]],
+    ["a key of twelve letters", "gppsecretwor", "x-gppsecretwor", "process", places],
+    ["a long password", "hunter22hunter", "x-hunter22hunter", "password", places],
+    ["a long password of letters", "hunterhunter", "x-hunterhunter", "password", ["echo", "free"]],
+    ["a long user name", "maria.77.maria", "x-maria.77.maria", "login", ["echo", "free", "word"]],
+    [
+      "a key of 23 hexadecimal signs",
+      "0123456789-abcdef-01234",
+      "x-0123456789-abcdef-01234",
+      "process",
+      ["echo", "free", "word", "own"],
+    ],
+    ["a key of 24 of them", "0123456789-abcdef-012345", "x-0123456789-abcdef-012345", "process", places],
     ["a documented word", "INCORRECT_CREDENTIALS", "INCORRECT_CREDENTIALS", "process", []],
     ["a documented field", "products_count", "a products_count", "password", []],
   ]
@@ -107,13 +170,58 @@ describe("where a secret counts", () => {
       assert.deepStrictEqual(where(secret, text, grade), expected)
     })
 
-  it("a name of the job counts nowhere, and of two grades the highest counts", () => {
+  it("a name of the job counts nowhere, nor does a documented word that contains it", () => {
     const known = makeKnownSecrets()
-    known.hold("customer-77", "process")
-    known.hold("customer-99", "login")
-    known.hold("customer-99", "process")
-    known.name(["customer-77"])
+    known.hold(["customer-77", "customer-99", "bank:web", "INCORRECT_C"], "process")
+    known.name(["customer-77", "bank:website"])
     assert.strictEqual(known.clean("customer-77 customer-99", "own"), "customer-77 [blanked]")
+    assert.strictEqual(known.clean("customer-77", "echo"), "customer-77")
+    assert.strictEqual(known.clean("bank:website", "echo"), "bank:website")
+    assert.strictEqual(known.clean("INCORRECT_CREDENTIALS", "echo"), "INCORRECT_CREDENTIALS")
+    assert.strictEqual(known.clean("bank:website INCORRECT_C", "own"), "[blanked]site [blanked]")
+  })
+
+  it("the highest of two grades counts, whichever comes first", () => {
+    const grades = ["login", "password", "process"] as const
+    for (const [rank, highest] of grades.entries())
+      for (const other of grades.slice(0, rank + 1))
+        for (const held of [
+          [highest, other],
+          [other, highest],
+        ]) {
+          const known = makeKnownSecrets()
+          const alone = makeKnownSecrets()
+          for (const secret of ["maria.77", "personalword", "1a2b"]) {
+            alone.hold(secret, highest)
+            for (const grade of held) known.hold(secret, grade)
+          }
+          for (const text of ["a maria.77", "a personalword", "maria.77", "personalword", "1a2b"])
+            assert.deepStrictEqual(
+              places.map((place) => known.clean(text, place)),
+              places.map((place) => alone.clean(text, place)),
+            )
+        }
+  })
+
+  it("a number counts as a whole, long ones everywhere, short ones where the service repeats", () => {
+    const known = makeKnownSecrets()
+    known.hold(["1234", "1234567", "12345678", "87654321", "-12345.5", "1e3"], "password")
+    known.hold("33333333", "login")
+    known.name(["87654321"])
+    const shown = ["1234", "1234567", "12345678", "87654321", "-12345.5", "1e3", "33333333", "123456789"]
+    assert.deepStrictEqual(
+      shown.map((number) => places.filter((place) => known.isSecretNumber(number, place))),
+      [
+        ["echo"],
+        ["echo"],
+        ["echo", "free", "word", "own"],
+        [],
+        ["echo"],
+        ["echo"],
+        ["echo", "free", "word"],
+        [],
+      ],
+    )
   })
 
   it("no UUID and no hexadecimal id is ever changed by customers' values", () => {
