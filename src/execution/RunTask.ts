@@ -21,22 +21,30 @@ import { dropToken, tokenEndOfRefusal } from "../tokens/TokenEnds.ts"
 import type { StartResult } from "./StartAttempt.ts"
 import type { CallParts } from "./Work.ts"
 
+const notQueued = Effect.die("a task without a preparation is never queued")
+
+/** Nothing of the task is in flight: whatever goes wrong now says nothing of its login. */
+const setWaiting = (book: Book): void => {
+  book.stage = "waiting"
+}
+
 /** Begins one attempt in the slot that was taken for it. */
 export const startTask = Effect.fnUntraced(function* (night: Night, book: Book, candidate: Candidate) {
   const { work } = book
   if (book.isOver) return yield* release(night, candidate.task_id)
-  if (!book.probe) book.stage = "waiting"
-  const prepared = work.prepare === undefined ? undefined : yield* work.prepare
-  if (prepared === undefined || prepared._tag === "Verdict") {
-    yield* settle(night, work.task_id, prepared?.verdict ?? own("NIGHT_OVER"))
+  if (!book.probe) setWaiting(book)
+  const prepared = yield* work.prepare ?? notQueued
+  if (prepared._tag === "Verdict") {
+    // What was started and never answered may run, whatever becomes of a further start.
+    yield* settle(night, work.task_id, book.probe ? own("START_UNKNOWN") : prepared.verdict)
     return yield* release(night, candidate.task_id)
   }
   if (prepared._tag === "Unavailable")
     return yield* defer(night, book, "engine_unavailable", prepared.retry_after)
   book.fingerprint = prepared.fingerprint
-  const instead = book.byParameters ? prepared.withParameters : undefined
+  const { withParameters } = prepared
+  const instead = book.byParameters ? withParameters : undefined
   book.token_id = instead === undefined ? prepared.token?.token_id : undefined
-  book.withParameters = instead === undefined ? prepared.withParameters : undefined
   if (prepared.fingerprint !== candidate.fingerprint) {
     // Only now is it known which login this is: it queues again, so that the same login never runs twice at
     // once.
@@ -54,7 +62,8 @@ export const startTask = Effect.fnUntraced(function* (night: Night, book: Book, 
     return yield* release(night, candidate.task_id)
   }
   yield* tell({ _tag: "Started", task_id: work.task_id })
-  yield* afterStart(night, book, yield* sendStart(night, book, instead ?? prepared.call))
+  const first = yield* sendStart(night, book, instead ?? prepared.call)
+  yield* afterStart(night, book, first, instead === undefined ? withParameters : undefined)
 })
 
 const sendStart = Effect.fnUntraced(function* (night: Night, book: Book, parts: CallParts) {
@@ -76,13 +85,16 @@ const callOf = (parts: CallParts, external_execution_id: string, isHinted: boole
  * A service that takes no start with a token, or wants another form of it, is sent the parameters that the
  * token was made with, where the job has them: nothing ran, and no login was tried.
  */
-const afterStart = Effect.fnUntraced(function* (night: Night, book: Book, first: StartResult) {
-  const { withParameters } = book
+const afterStart = Effect.fnUntraced(function* (
+  night: Night,
+  book: Book,
+  first: StartResult,
+  withParameters: CallParts | undefined,
+) {
   // Where an earlier request of this attempt was lost, it is not known that nothing ran.
   const isFormRefused = first.answer === "refused" && !first.probe && refusesTokenizedStart(first.http_status)
   if (!isFormRefused || withParameters === undefined) return yield* settleStart(night, book, first)
   book.token_id = undefined
-  book.withParameters = undefined
   book.byParameters = true
   book.attempt += 1
   yield* settleStart(night, book, yield* sendStart(night, book, withParameters))
@@ -104,14 +116,14 @@ const settleStart = Effect.fnUntraced(function* (night: Night, book: Book, resul
     case "not_created":
     case "foreign": {
       // Nothing of ours is in flight; the same attempt is started again later, as a probe if one is owed.
-      if (!result.probe) book.stage = "waiting"
+      if (!result.probe) setWaiting(book)
       book.probe = result.probe
       if (result.answer === "foreign") return yield* defer(night, book, "foreign", undefined)
       const why = result.isEngineAway ? "engine_unavailable" : "not_created"
       return yield* defer(night, book, why, result.retry_after)
     }
     case "refused":
-      book.stage = "waiting"
+      setWaiting(book)
       yield* settleRefusal(night, book, result.status_reason)
       return yield* release(night, book.work.task_id)
     case "taken":
