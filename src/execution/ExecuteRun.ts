@@ -101,8 +101,8 @@ const resume = Effect.fnUntraced(function* (night: Night, book: Book) {
   const state = night.run.tasks.get(work.task_id)
   const resumption = resumeTask(state, night.mode)
   if ("attemptsMade" in resumption) book.attemptsMade = resumption.attemptsMade
-  for (const { attempt, closed } of attemptsToReadAgain(state)) {
-    const again = guardedReading(night, work.task_id, readAgain(night, book, attempt, closed), closed)
+  for (const kept of attemptsToReadAgain(state)) {
+    const again = guardedReading(night, work.task_id, readAgain(night, book, kept), kept.closed)
     // What is not read again now stays kept, as it is.
     yield* occupied(night, again, Effect.void)
   }
