@@ -9,8 +9,8 @@ import { own } from "../../src/ends/Ends.ts"
 import type { ProgressEvent } from "../../src/execution/Progress.ts"
 import { lastAnswerWithin } from "../../src/execution/Ending.ts"
 import { hour, idOf, makePlace, night, rules, run_id, second } from "./ScriptedNight.ts"
-import type { Night, NightEnd } from "./ScriptedNight.ts"
-import { accepted, bodyOf, counted, nothing, results, state } from "./ScriptedService.ts"
+import type { Night, NightEnd, Place } from "./ScriptedNight.ts"
+import { accepted, bodyOf, counted, nothing, results, state, unexpected } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 
@@ -55,6 +55,7 @@ const recorded = ({ facts }: NightEnd) =>
 /** What a further process records. */
 const added = (before: NightEnd, after: NightEnd) =>
   after.facts.slice(before.facts.length).filter(({ _tag }) => _tag !== "ResultsRead")
+const bodiesIn = ({ store }: Place) => store.bodies.get(run_id)?.length ?? 0
 const timesOf = ({ calls }: NightEnd, verb: string) =>
   calls.flatMap(([at, what]) => (what === verb ? [at] : []))
 
@@ -123,6 +124,16 @@ describe("a closed execution", () => {
     }),
   )
 
+  it.effect("that counted nothing is kept too where it refuses to say that nothing is there", () =>
+    Effect.gen(function* () {
+      const end = yield* over({ script: { state: () => completedWith(), results: () => unexpected } })
+      expect(recorded(end)).toEqual([
+        kept(1, "RECORDS_UNREACHABLE", [], "flow_results: 418"),
+        settled("RECORDS_UNREACHABLE", "flow_results: 418"),
+      ])
+    }),
+  )
+
   it.effect("whose login was not tried, and whose results cannot be used, costs no login", () =>
     Effect.gen(function* () {
       const closed = state("FAILED", "FAILED", { ...nothingHeld, products_count: accounts(1) })
@@ -171,19 +182,26 @@ describe("a temporary error", () => {
     }),
   )
 
-  it.effect("is not tried again at the very moment of the deadline", () =>
+  it.effect("is not tried again at the very moment of the deadline, only before it", () =>
     Effect.gen(function* () {
       const retry = { max_attempts: 2, base: Duration.zero, max: Duration.zero }
       const script: Script = { state: () => temporary() }
-      const place = makePlace()
-      const free = yield* over({ script, rules: { retry: { ...retry, max_attempts: 1 } }, place })
-      const closedAt = (timesOf(free, "results").at(-1) ?? 0) + 200
-      const told: Array<ProgressEvent> = []
-      const end = yield* over({ told, script, rules: { retry, deadlineAt: closedAt } })
-      expect([recorded(end).at(-1), told.map(({ _tag }) => _tag)]).toEqual([
-        settled("OUT_OF_SERVICE"),
-        ["Started", "Closed", "Settled"],
-      ])
+      const free = yield* over({ script, rules: { retry } })
+      const readAt = (timesOf(free, "results")[0] ?? 0) + 200
+      const starts = []
+      for (let ms = 0; ms < 20; ms += 1) {
+        const told: Array<ProgressEvent> = []
+        const deadlineAt = readAt + ms
+        const end = yield* over({ told, script, rules: { retry, deadlineAt } })
+        const late = told.filter((event) => event._tag === "Waiting" && event.until >= deadlineAt)
+        expect([deadlineAt, late, end.verdict("c-1")]).toEqual([
+          deadlineAt,
+          [],
+          "unfinished OUT_OF_SERVICE service",
+        ])
+        starts.push(end.countOf("start"))
+      }
+      expect([starts[0], starts.at(-1)]).toEqual([1, 2])
     }),
   )
 })
@@ -272,14 +290,22 @@ describe("an execution that is kept at the service", () => {
       const place = makePlace()
       const before = yield* over({ ...more, place, script: first })
       const [since, readsBefore] = [place.world.now(), before.countOf("results")]
+      const bodiesBefore = bodiesIn(place)
       const after = yield* over({ ...more, place, script: again, mode: "collect" })
-      const reads = after.countOf("results") - readsBefore
-      return { before, facts: added(before, after), reads, tookMs: place.world.now() - since }
+      return {
+        before,
+        facts: added(before, after),
+        newFacts: after.facts.length - before.facts.length,
+        newBodies: bodiesIn(place) - bodiesBefore,
+        reads: after.countOf("results") - readsBefore,
+        tookMs: place.world.now() - since,
+      }
     })
 
   it.effect("is told once, and again only where something else is found", () =>
     Effect.gen(function* () {
       const same = yield* twice(holding(1), holding(1))
+      expect([same.newFacts, same.newBodies, same.reads]).toEqual([0, 0, 1])
       expect([recorded(same.before), same.facts]).toEqual([
         [kept(1, "RECORDS_SHORT", [line(1)], short(1)), settled("RECORDS_SHORT", short(1))],
         [],
