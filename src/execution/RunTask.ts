@@ -13,9 +13,10 @@ import { finish } from "./FinishTask.ts"
 import { followAttempt } from "./FollowAttempt.ts"
 import type { OpenExecution } from "./FollowAttempt.ts"
 import { candidateOf, orderOf, release, settle, unstarted } from "./Night.ts"
-import type { Book, Night } from "./Night.ts"
+import type { Book, Failure, Needs, Night } from "./Night.ts"
 import { noteUnavailable } from "./Outage.ts"
 import { tell } from "./Progress.ts"
+import type { AnswerUnusable } from "./Quarantine.ts"
 import { startAttempt } from "./StartAttempt.ts"
 import { dropToken, tokenEndOfRefusal } from "../tokens/TokenEnds.ts"
 import type { StartResult } from "./StartAttempt.ts"
@@ -37,7 +38,7 @@ export const startTask = Effect.fnUntraced(function* (night: Night, book: Book, 
   if (prepared._tag === "Verdict") {
     // What was started and never answered may run, whatever becomes of a further start.
     yield* settle(night, work.task_id, book.probe ? own("START_UNKNOWN") : prepared.verdict)
-    return yield* release(night, candidate.task_id)
+    return yield* leaveSlot(night, book)
   }
   if (prepared._tag === "Unavailable")
     return yield* defer(night, book, "engine_unavailable", prepared.retry_after)
@@ -130,8 +131,9 @@ const settleStart = Effect.fnUntraced(function* (night: Night, book: Book, resul
       // The slot stays taken: an execution may be open at the service, under whatever name.
       return yield* settle(night, book.work.task_id, own("NOT_OURS"))
     case "lost":
+      book.probe = true
       yield* settle(night, book.work.task_id, own("START_UNKNOWN"))
-      return yield* release(night, book.work.task_id)
+      return yield* leaveSlot(night, book)
   }
 })
 
@@ -142,24 +144,35 @@ export const settleRefusal = Effect.fnUntraced(function* (night: Night, book: Bo
   yield* settle(night, book.work.task_id, verdictOfRefusal(status_reason))
 })
 
-const deferredReasons = { foreign: "ALREADY_EXECUTING", not_created: "SERVICE_UNREACHABLE" } as const
+/** Of a start that may run unseen the slot alone is free: nobody else uses its login in this night. */
+const leaveSlot = (night: Night, { work: { task_id }, probe }: Book) =>
+  probe ? Effect.sync(() => night.schedule.abandon(task_id)) : release(night, task_id)
+
+const deferredReasons = {
+  foreign: "ALREADY_EXECUTING",
+  engine_unavailable: "ENGINE_UNAVAILABLE",
+  not_created: "SERVICE_UNREACHABLE",
+} as const
 
 const askedText = (asked: Duration.Duration): string => {
   const seconds = Duration.seconds(Math.ceil(Duration.toSeconds(asked)))
   return `the service asked to wait ${Duration.format(seconds)}`
 }
 
-/** Gives the slot back and queues the same attempt for later, as long as the task may wait at all. */
+/**
+ * Queues the same attempt for later, as long as the task may wait at all, and gives its slot back. A probe waits in
+ * its slot: what it looks for may run, with this customer and this login.
+ */
 const defer = Effect.fnUntraced(function* (
   night: Night,
   book: Book,
-  why: "foreign" | "engine_unavailable" | "not_created",
+  why: keyof typeof deferredReasons,
   asked: Duration.Duration = Duration.zero,
-) {
+): Effect.fn.Return<void, Failure | AnswerUnusable, Needs> {
   const { task_id } = book.work
   const now = yield* Clock.currentTimeMillis
   book.deferredSince ??= now
-  if (why === "engine_unavailable") return yield* noteUnavailable(night, book, asked)
+  if (why === "engine_unavailable" && !book.probe) return yield* noteUnavailable(night, book, asked)
   book.deferrals += 1
   const wait = waitMs(attemptWaits(night.rules.retry), book.deferrals, yield* Random.next, asked)
   const until = now + wait
@@ -171,11 +184,13 @@ const defer = Effect.fnUntraced(function* (
     const verdict = book.probe ? own("START_UNKNOWN") : own(deferredReasons[why])
     const whenAsked = { ...verdict, message: askedText(asked) }
     yield* settle(night, task_id, wait === Duration.toMillis(asked) ? whenAsked : verdict)
-  } else {
-    night.schedule.add(candidateOf(book), until)
-    yield* tell({ _tag: "Waiting", task_id, why: deferredReasons[why], until })
+    return yield* leaveSlot(night, book)
   }
-  yield* release(night, task_id)
+  if (!book.probe) night.schedule.add(candidateOf(book), until)
+  yield* tell({ _tag: "Waiting", task_id, why: deferredReasons[why], until })
+  if (!book.probe) return yield* release(night, task_id)
+  yield* Effect.sleep(wait)
+  yield* startTask(night, book, candidateOf(book))
 })
 
 export const follow = Effect.fnUntraced(function* (night: Night, book: Book, open: OpenExecution) {

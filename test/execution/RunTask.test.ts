@@ -8,6 +8,7 @@ import { makeHintBoard } from "../../src/client/Hints.ts"
 import type { StartCall } from "../../src/client/Service.ts"
 import { own } from "../../src/ends/Ends.ts"
 import type { ProgressEvent } from "../../src/execution/Progress.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
 import type { Prepared } from "../../src/execution/Work.ts"
 import { TokenStore } from "../../src/tokens/TokenStore.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
@@ -325,6 +326,79 @@ describe("a probe that is owed", () => {
           [["one", "ANSWER_UNUSABLE"]],
         ])
       }),
+  )
+})
+
+describe("a login of which nobody knows whether it is in use", () => {
+  const tasks = [
+    { customer: "c-1", fingerprint: "one" },
+    { customer: "c-2", fingerprint: "one" },
+    { customer: "c-3", fingerprint: "two" },
+  ]
+  const blocked = state("AUTH_ERROR", "BLOCKED_USER", { authentication_status: "BLOCKED_USER" })
+  const finding = (...all: ReadonlyArray<Start>): Script => {
+    const ofFirst = answers(...all)
+    return {
+      start: (call, times) =>
+        call.customer_id === "c-1" ? ofFirst(call, times) : accepted(call.customer_id),
+      state: (id) => (id === "e-c-3" ? completed : blocked),
+    }
+  }
+
+  it.effect.each<readonly [string, Start]>([
+    ["throttled", throttled(429, 5 * minute)],
+    ["in the way of somebody else", conflict("theirs", "x")],
+    ["refused a connection", notSent],
+    ["told that the engine is away", away],
+  ])("is not sent for another customer while its probe is owed, which was %s", ([, answer]) =>
+    Effect.gen(function* () {
+      const end = yield* night({ tasks, script: finding(lost, answer) })
+      expect([startsOf(end).length, startsOf(end, "c-2").length, rejectionsOf(end)]).toEqual([
+        3,
+        0,
+        [["one", "BLOCKED_USER"]],
+      ])
+      expect(["c-1", "c-2", "c-3"].map((customer) => end.verdict(customer))).toEqual([
+        "failed BLOCKED_USER customer",
+        "failed BLOCKED_USER customer",
+        "succeeded COMPLETED nobody",
+      ])
+    }),
+  )
+
+  it.effect(
+    "is not sent for another customer before the probe that an earlier process owed, whoever is planned first",
+    () =>
+      Effect.gen(function* () {
+        const keys = { run_id, task_id: idOf("c-1"), attempt: 1 }
+        const facts: ReadonlyArray<Fact> = [
+          { _tag: "StartIntended", ...keys, external_execution_id: "x", fingerprint: "one", probe: false },
+          { _tag: "StartAnswered", ...keys, answer: "lost" },
+        ]
+        const [first, other, third] = tasks
+        const end = yield* night({
+          tasks: [other, third, first].filter((one) => one !== undefined),
+          facts,
+          script: finding(),
+        })
+        expect([startsOf(end).length, startsOf(end, "c-2").length, rejectionsOf(end)]).toEqual([
+          1,
+          0,
+          [["one", "BLOCKED_USER"]],
+        ])
+      }),
+  )
+
+  it.effect("is not sent for another customer in this night where the probe was lost too", () =>
+    Effect.gen(function* () {
+      const end = yield* night({ tasks, rules: { limits: oneSlot }, script: finding(lost, lost) })
+      expect([end.isOver, startsOf(end).length, startsOf(end, "c-2").length]).toEqual([true, 2, 0])
+      expect(["c-1", "c-2", "c-3"].map((customer) => end.verdict(customer))).toEqual([
+        "unfinished START_UNKNOWN engineer",
+        "unfinished ALREADY_EXECUTING service",
+        "succeeded COMPLETED nobody",
+      ])
+    }),
   )
 })
 
