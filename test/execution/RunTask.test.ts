@@ -126,6 +126,23 @@ describe("a start that created nothing", () => {
       }),
   )
 
+  it.effect("and is given up gives its slot and its login to the next task", () =>
+    Effect.gen(function* () {
+      const end = yield* night({
+        tasks: [
+          { customer: "c-1", fingerprint: "one" },
+          { customer: "c-2", fingerprint: "one" },
+        ],
+        rules: { limits: oneSlot, max_wait: Duration.millis(20 * second) },
+        script: { start: answers(notSent) },
+      })
+      expect([endOf(end), end.verdict("c-2")]).toEqual([
+        settledWith("SERVICE_UNREACHABLE"),
+        "succeeded COMPLETED nobody",
+      ])
+    }),
+  )
+
   it.effect("is somebody else's matter no longer than the task may wait", () =>
     Effect.gen(function* () {
       const end = yield* night({
@@ -345,14 +362,17 @@ describe("a login of which nobody knows whether it is in use", () => {
     }
   }
 
-  it.effect.each<readonly [string, Start]>([
-    ["throttled", throttled(429, 5 * minute)],
-    ["in the way of somebody else", conflict("theirs", "x")],
-    ["refused a connection", notSent],
-    ["told that the engine is away", away],
-  ])("is not sent for another customer while its probe is owed, which was %s", ([, answer]) =>
+  it.effect.each<readonly [string, Start, string]>([
+    ["throttled", throttled(429, 5 * minute), "SERVICE_UNREACHABLE"],
+    ["in the way of somebody else", conflict("theirs", "x"), "ALREADY_EXECUTING"],
+    ["refused a connection", notSent, "SERVICE_UNREACHABLE"],
+    ["told that the engine is away", away, "ENGINE_UNAVAILABLE"],
+  ])("is not sent for another customer while its probe is owed, which was %s", ([, answer, why]) =>
     Effect.gen(function* () {
-      const end = yield* night({ tasks, script: finding(lost, answer) })
+      const told: Array<ProgressEvent> = []
+      const end = yield* night({ tasks, told, script: finding(lost, answer) })
+      const [, , again = 0] = startsOf(end)
+      expect(waitsOf(told).map(([said, until]) => [said, Math.ceil(until)])).toEqual([[why, again]])
       expect([startsOf(end).length, startsOf(end, "c-2").length, rejectionsOf(end)]).toEqual([
         3,
         0,
@@ -389,9 +409,12 @@ describe("a login of which nobody knows whether it is in use", () => {
       }),
   )
 
-  it.effect("is not sent for another customer in this night where the probe was lost too", () =>
+  it.effect.each<readonly [string, Start]>([
+    ["was lost too", lost],
+    ["may not be sent in time", throttled(429, 4 * hour)],
+  ])("is not sent for another customer in this night where the probe %s", ([, answer]) =>
     Effect.gen(function* () {
-      const end = yield* night({ tasks, rules: { limits: oneSlot }, script: finding(lost, lost) })
+      const end = yield* night({ tasks, rules: { limits: oneSlot }, script: finding(lost, answer) })
       expect([end.isOver, startsOf(end).length, startsOf(end, "c-2").length]).toEqual([true, 2, 0])
       expect(["c-1", "c-2", "c-3"].map((customer) => end.verdict(customer))).toEqual([
         "unfinished START_UNKNOWN engineer",
