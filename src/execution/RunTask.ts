@@ -160,8 +160,8 @@ const askedText = (asked: Duration.Duration): string => {
 }
 
 /**
- * Queues the same attempt for later, as long as the task may wait at all, and gives its slot back. A probe waits in
- * its slot: what it looks for may run, with this customer and this login.
+ * Queues the same attempt for later, as long as the task may wait at all, and gives its slot back. A probe
+ * waits in its slot: what it looks for may run, with this customer and this login.
  */
 const defer = Effect.fnUntraced(function* (
   night: Night,

@@ -249,6 +249,18 @@ describe("a ticket", () => {
       }),
   )
 
+  it.effect("is no matter of a start that created nothing", () =>
+    Effect.gen(function* () {
+      const place = placeWithStore()
+      const end = yield* run(place, { script: { start: () => refused(400) } })
+      expect([end.verdict("c-1"), ofTokens(end), yield* content(place)]).toEqual([
+        "failed UNEXPECTED_ANSWER engineer",
+        [],
+        nothing,
+      ])
+    }),
+  )
+
   it.effect("whose token is somebody else's is let go, and the token with it", () =>
     Effect.gen(function* () {
       for (const context of [{ customer_id: anId("c-2") }, { engine_reference: anId("tax") }]) {
