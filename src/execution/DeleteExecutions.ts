@@ -98,7 +98,8 @@ const deleteOne = Effect.fnUntraced(function* (
   yield* ledger.append([{ _tag: "DeleteIntended", run_id, task_id, execution_id, landed_sha256 }])
   let answer: DeleteAnswer | CallFailure = "still_running"
   for (let tries = 1; tries <= stillRunningMax && answer === "still_running"; tries++) {
-    const pauseMs = tries > 1 ? waitMs(stillRunningWaits, tries - 1, 0) : 0
+    const grownMs = waitMs(stillRunningWaits, tries - 1, 0)
+    const pauseMs = tries > 1 ? grownMs : 0
     if ((yield* Clock.currentTimeMillis) + pauseMs >= untilAt) break
     yield* Effect.sleep(pauseMs)
     answer = yield* Effect.catch(
@@ -114,5 +115,6 @@ const deletionOf = (answer: DeleteAnswer | CallFailure) => {
   if (answer === "deleted") return { http_status: 204, outcome: "deleted" } as const
   if (answer === "gone") return { http_status: 404, outcome: "gone" } as const
   if (answer === "still_running") return { http_status: 409, outcome: "pending" } as const
-  return { http_status: "http_status" in answer ? (answer.http_status ?? 0) : 0, outcome: "pending" } as const
+  const http_status = "http_status" in answer ? answer.http_status : undefined
+  return { http_status: http_status ?? 0, outcome: "pending" } as const
 }

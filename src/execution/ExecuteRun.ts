@@ -52,8 +52,14 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
     fork: (task) => Effect.asVoid(FiberSet.run(fibers, task)),
     active: 0,
   }
+  const owesProbe = ({ task_id }: TaskWork): boolean => {
+    const resumption = resumeTask(input.run.tasks.get(task_id), input.mode)
+    return resumption._tag === "Start" && resumption.probe
+  }
   const work = Effect.gen(function* () {
-    for (const one of input.works) yield* enlist(night, one)
+    // What may run unseen is looked for first: until then nobody else uses its login.
+    for (const one of input.works.filter(owesProbe)) yield* enlist(night, one)
+    for (const one of input.works.filter((work) => !owesProbe(work))) yield* enlist(night, one)
     for (const session of input.sessions) yield* enlistSession(night, session)
     yield* Effect.raceFirst(dispatch(night), FiberSet.join(fibers))
   })
@@ -101,8 +107,8 @@ const resume = Effect.fnUntraced(function* (night: Night, book: Book) {
   const state = night.run.tasks.get(work.task_id)
   const resumption = resumeTask(state, night.mode)
   if ("attemptsMade" in resumption) book.attemptsMade = resumption.attemptsMade
-  for (const { attempt, closed } of attemptsToReadAgain(state)) {
-    const again = guardedReading(night, work.task_id, readAgain(night, book, attempt, closed), closed)
+  for (const kept of attemptsToReadAgain(state)) {
+    const again = guardedReading(night, work.task_id, readAgain(night, book, kept), kept.closed)
     // What is not read again now stays at the service as it is.
     yield* occupied(night, again, Effect.void)
   }

@@ -3,7 +3,7 @@
  * settled or tried again. Sessions that customers ran alone are only pulled; executions that an earlier
  * process kept at the service are looked at once more.
  */
-import { Clock, Duration, Effect, Queue, Random } from "effect"
+import { Clock, Duration, Effect, Random } from "effect"
 import { attemptKeys } from "../ledger/FactKeys.ts"
 import type { CustomerId, EngineReference, SessionId, TaskId } from "../contract/Ids.ts"
 import type { ProductsCount } from "../contract/ProductsCount.ts"
@@ -24,6 +24,7 @@ import { pullResults } from "./PullResults.ts"
 import { dropToken, tokenEndOf } from "../tokens/TokenEnds.ts"
 import { judgeReadings, unwanted, verdictOf, verdictOfSession } from "./Verdict.ts"
 import type { Reading } from "./Verdict.ts"
+import type { KeptAttempt } from "./TaskResumption.ts"
 import type { SessionWork } from "./Work.ts"
 
 /** Nobody counts what a session holds that its customer ran alone. */
@@ -69,7 +70,6 @@ export const finish = Effect.fnUntraced(function* (
   book.attempt += 1
   night.schedule.add(candidateOf(book), nextAt)
   yield* tell({ _tag: "Waiting", task_id, why: reason, until: nextAt })
-  yield* Queue.offer(night.poke, undefined)
 })
 
 /**
@@ -79,17 +79,14 @@ export const finish = Effect.fnUntraced(function* (
 export const readAgain = Effect.fnUntraced(function* (
   night: Night,
   book: Book,
-  attempt: AttemptState,
-  closed: typeof AttemptClosed.Type,
+  { closed, abort, kept, isEnd }: KeptAttempt,
 ) {
   const reading = yield* keptWhereUnusable(night, readClosed(night, book, closed, true))
-  const { kept } = attempt
   if (reading._tag === "Partial") return
-  if (reading._tag === "Kept" && reading.reason === kept?.reason && reading.message === kept.message) return
+  if (reading._tag === "Kept" && reading.reason === kept.reason && reading.message === kept.message) return
   yield* append(...readingFacts(closed, reading))
-  const task = night.run.tasks.get(book.work.task_id)
-  if (task?.settled?.fact.reason !== kept?.reason || task?.attempts.at(-1) !== attempt) return
-  const { verdict } = endOfAttempt(closed, attempt.abort)
+  if (!isEnd) return
+  const { verdict } = endOfAttempt(closed, abort)
   yield* settle(night, book.work.task_id, verdictOf(verdict, reading))
 })
 

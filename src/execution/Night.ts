@@ -20,7 +20,7 @@ import { externalExecutionId } from "./ExternalId.ts"
 import type { Heads } from "./LookTurns.ts"
 import { tell } from "./Progress.ts"
 import type { Mode } from "./TaskResumption.ts"
-import type { CallParts, Rules, TaskWork } from "./Work.ts"
+import type { Rules, TaskWork } from "./Work.ts"
 
 export type Failure = LedgerFailed | LandingFailed
 export type Needs = Service | Ledger | Landing
@@ -38,8 +38,6 @@ export interface Book {
   token_id: string | undefined
   /** What the task is settled with if nothing more can be done for it. */
   lastVerdict: Verdict | undefined
-  /** The same start without its token, for a service that refuses starts with a token. */
-  withParameters: CallParts | undefined
   /** How far the newest attempt is. `sent`: its start was sent, or may have been; an execution may run. */
   stage: "waiting" | "sent" | "open" | "closed" | "settled"
   /** The closing of the newest attempt, once it is closed. */
@@ -62,7 +60,6 @@ export const openBook = (work: TaskWork): Book => ({
   fingerprint: work.fingerprint,
   token_id: undefined,
   lastVerdict: undefined,
-  withParameters: undefined,
   stage: "waiting",
   closed: undefined,
   isOver: false,

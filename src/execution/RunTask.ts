@@ -13,30 +13,39 @@ import { finish } from "./FinishTask.ts"
 import { followAttempt } from "./FollowAttempt.ts"
 import type { OpenExecution } from "./FollowAttempt.ts"
 import { candidateOf, orderOf, release, settle, unstarted } from "./Night.ts"
-import type { Book, Night } from "./Night.ts"
+import type { Book, Failure, Needs, Night } from "./Night.ts"
 import { noteUnavailable } from "./Outage.ts"
 import { tell } from "./Progress.ts"
+import type { AnswerUnusable } from "./Quarantine.ts"
 import { startAttempt } from "./StartAttempt.ts"
 import { dropToken, tokenEndOfRefusal } from "../tokens/TokenEnds.ts"
 import type { StartResult } from "./StartAttempt.ts"
 import type { CallParts } from "./Work.ts"
 
+const notQueued = Effect.die("a task without a preparation is never queued")
+
+/** Nothing of the task is in flight: whatever goes wrong now says nothing of its login. */
+const setWaiting = (book: Book): void => {
+  book.stage = "waiting"
+}
+
 /** Begins one attempt in the slot that was taken for it. */
 export const startTask = Effect.fnUntraced(function* (night: Night, book: Book, candidate: Candidate) {
   const { work } = book
   if (book.isOver) return yield* release(night, candidate.task_id)
-  if (!book.probe) book.stage = "waiting"
-  const prepared = work.prepare === undefined ? undefined : yield* work.prepare
-  if (prepared === undefined || prepared._tag === "Verdict") {
-    yield* settle(night, work.task_id, prepared?.verdict ?? own("NIGHT_OVER"))
-    return yield* release(night, candidate.task_id)
+  if (!book.probe) setWaiting(book)
+  const prepared = yield* work.prepare ?? notQueued
+  if (prepared._tag === "Verdict") {
+    // What was started and never answered may run, whatever becomes of a further start.
+    yield* settle(night, work.task_id, book.probe ? own("START_UNKNOWN") : prepared.verdict)
+    return yield* leaveSlot(night, book)
   }
   if (prepared._tag === "Unavailable")
     return yield* defer(night, book, "engine_unavailable", prepared.retry_after)
   book.fingerprint = prepared.fingerprint
-  const instead = book.byParameters ? prepared.withParameters : undefined
+  const { withParameters } = prepared
+  const instead = book.byParameters ? withParameters : undefined
   book.token_id = instead === undefined ? prepared.token?.token_id : undefined
-  book.withParameters = instead === undefined ? prepared.withParameters : undefined
   if (prepared.fingerprint !== candidate.fingerprint) {
     // Only now is it known which login this is: it queues again, so that the same login never runs twice at
     // once.
@@ -54,7 +63,8 @@ export const startTask = Effect.fnUntraced(function* (night: Night, book: Book, 
     return yield* release(night, candidate.task_id)
   }
   yield* tell({ _tag: "Started", task_id: work.task_id })
-  yield* afterStart(night, book, yield* sendStart(night, book, instead ?? prepared.call))
+  const first = yield* sendStart(night, book, instead ?? prepared.call)
+  yield* afterStart(night, book, first, instead === undefined ? withParameters : undefined)
 })
 
 const sendStart = Effect.fnUntraced(function* (night: Night, book: Book, parts: CallParts) {
@@ -76,13 +86,16 @@ const callOf = (parts: CallParts, external_execution_id: string, isHinted: boole
  * A service that takes no start with a token, or wants another form of it, is sent the parameters that the
  * token was made with, where the job has them: nothing ran, and no login was tried.
  */
-const afterStart = Effect.fnUntraced(function* (night: Night, book: Book, first: StartResult) {
-  const { withParameters } = book
+const afterStart = Effect.fnUntraced(function* (
+  night: Night,
+  book: Book,
+  first: StartResult,
+  withParameters: CallParts | undefined,
+) {
   // Where an earlier request of this attempt was lost, it is not known that nothing ran.
   const isFormRefused = first.answer === "refused" && !first.probe && refusesTokenizedStart(first.http_status)
   if (!isFormRefused || withParameters === undefined) return yield* settleStart(night, book, first)
   book.token_id = undefined
-  book.withParameters = undefined
   book.byParameters = true
   book.attempt += 1
   yield* settleStart(night, book, yield* sendStart(night, book, withParameters))
@@ -104,22 +117,23 @@ const settleStart = Effect.fnUntraced(function* (night: Night, book: Book, resul
     case "not_created":
     case "foreign": {
       // Nothing of ours is in flight; the same attempt is started again later, as a probe if one is owed.
-      if (!result.probe) book.stage = "waiting"
+      if (!result.probe) setWaiting(book)
       book.probe = result.probe
       if (result.answer === "foreign") return yield* defer(night, book, "foreign", undefined)
       const why = result.isEngineAway ? "engine_unavailable" : "not_created"
       return yield* defer(night, book, why, result.retry_after)
     }
     case "refused":
-      book.stage = "waiting"
+      setWaiting(book)
       yield* settleRefusal(night, book, result.status_reason)
       return yield* release(night, book.work.task_id)
     case "taken":
       // The slot stays taken: an execution may be open at the service, under whatever name.
       return yield* settle(night, book.work.task_id, own("NOT_OURS"))
     case "lost":
+      book.probe = true
       yield* settle(night, book.work.task_id, own("START_UNKNOWN"))
-      return yield* release(night, book.work.task_id)
+      return yield* leaveSlot(night, book)
   }
 })
 
@@ -130,24 +144,35 @@ export const settleRefusal = Effect.fnUntraced(function* (night: Night, book: Bo
   yield* settle(night, book.work.task_id, verdictOfRefusal(status_reason))
 })
 
-const deferredReasons = { foreign: "ALREADY_EXECUTING", not_created: "SERVICE_UNREACHABLE" } as const
+/** Of a start that may run unseen the slot alone is free: nobody else uses its login in this night. */
+const leaveSlot = (night: Night, { work: { task_id }, probe }: Book) =>
+  probe ? Effect.sync(() => night.schedule.abandon(task_id)) : release(night, task_id)
+
+const deferredReasons = {
+  foreign: "ALREADY_EXECUTING",
+  engine_unavailable: "ENGINE_UNAVAILABLE",
+  not_created: "SERVICE_UNREACHABLE",
+} as const
 
 const askedText = (asked: Duration.Duration): string => {
   const seconds = Duration.seconds(Math.ceil(Duration.toSeconds(asked)))
   return `the service asked to wait ${Duration.format(seconds)}`
 }
 
-/** Gives the slot back and queues the same attempt for later, as long as the task may wait at all. */
+/**
+ * Queues the same attempt for later, as long as the task may wait at all, and gives its slot back. A probe
+ * waits in its slot: what it looks for may run, with this customer and this login.
+ */
 const defer = Effect.fnUntraced(function* (
   night: Night,
   book: Book,
-  why: "foreign" | "engine_unavailable" | "not_created",
+  why: keyof typeof deferredReasons,
   asked: Duration.Duration = Duration.zero,
-) {
+): Effect.fn.Return<void, Failure | AnswerUnusable, Needs> {
   const { task_id } = book.work
   const now = yield* Clock.currentTimeMillis
   book.deferredSince ??= now
-  if (why === "engine_unavailable") return yield* noteUnavailable(night, book, asked)
+  if (why === "engine_unavailable" && !book.probe) return yield* noteUnavailable(night, book, asked)
   book.deferrals += 1
   const wait = waitMs(attemptWaits(night.rules.retry), book.deferrals, yield* Random.next, asked)
   const until = now + wait
@@ -159,11 +184,13 @@ const defer = Effect.fnUntraced(function* (
     const verdict = book.probe ? own("START_UNKNOWN") : own(deferredReasons[why])
     const whenAsked = { ...verdict, message: askedText(asked) }
     yield* settle(night, task_id, wait === Duration.toMillis(asked) ? whenAsked : verdict)
-  } else {
-    night.schedule.add(candidateOf(book), until)
-    yield* tell({ _tag: "Waiting", task_id, why: deferredReasons[why], until })
+    return yield* leaveSlot(night, book)
   }
-  yield* release(night, task_id)
+  if (!book.probe) night.schedule.add(candidateOf(book), until)
+  yield* tell({ _tag: "Waiting", task_id, why: deferredReasons[why], until })
+  if (!book.probe) return yield* release(night, task_id)
+  yield* Effect.sleep(wait)
+  yield* startTask(night, book, candidateOf(book))
 })
 
 export const follow = Effect.fnUntraced(function* (night: Night, book: Book, open: OpenExecution) {

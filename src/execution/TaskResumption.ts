@@ -3,7 +3,7 @@
  * tasks new attempts, and never starts a task that was settled for good.
  */
 import type { ExecutionId } from "../contract/Ids.ts"
-import type { AttemptClosed } from "../ledger/Fact.ts"
+import type { AttemptClosed, AttemptKept } from "../ledger/Fact.ts"
 import type { AttemptState, TaskState } from "../ledger/RunState.ts"
 import { refusesTokenizedStart, resumeAttempt } from "./Attempt.ts"
 import type { Resumption } from "./Attempt.ts"
@@ -64,20 +64,28 @@ const lookAgain = ({ attempts }: TaskState, reason: string): TaskResumption => {
     : { _tag: "Nothing" }
 }
 
+/** A closed execution that is kept at the service, and why. */
+export interface KeptAttempt {
+  readonly closed: typeof AttemptClosed.Type
+  readonly abort: AttemptState["abort"]
+  readonly kept: typeof AttemptKept.Type
+  /** It is what its task ended with: what becomes of it becomes of the task. */
+  readonly isEnd: boolean
+}
+
 /**
  * Closed executions of a task that are kept at the service because not all of their records are here: they
  * are read again whenever the run is resumed. Those that `resumeTask` finishes anyway are not included.
  */
-export const attemptsToReadAgain = (
-  task: TaskState | undefined,
-): ReadonlyArray<{ readonly attempt: AttemptState; readonly closed: typeof AttemptClosed.Type }> =>
-  task?.settled === undefined
-    ? []
-    : task.attempts.flatMap((attempt) => {
-        const { closed, drained, kept, deletion } = attempt
-        if (closed === undefined || drained || kept === undefined || deletion !== undefined) return []
-        return [{ attempt, closed: closed.fact }]
-      })
+export const attemptsToReadAgain = (task: TaskState | undefined): ReadonlyArray<KeptAttempt> => {
+  const reason = task?.settled?.fact.reason
+  if (task === undefined || reason === undefined) return []
+  return task.attempts.flatMap(({ attempt, closed, abort, drained, kept, deletion }) => {
+    if (closed === undefined || drained || kept === undefined || deletion !== undefined) return []
+    const isEnd = reason === kept.reason && attempt === task.attempts.at(-1)?.attempt
+    return [{ closed: closed.fact, abort, kept, isEnd }]
+  })
+}
 
 const start = (attempt: number, probe: boolean, attemptsMade: number): TaskResumption => ({
   _tag: "Start",

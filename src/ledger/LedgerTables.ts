@@ -28,7 +28,7 @@ class Damage extends Error {}
 
 /** SQLITE_CORRUPT and SQLITE_NOTADB: SQLite reports that the file is damaged. */
 const damagedCodes: ReadonlySet<unknown> = new Set([11, 26])
-export const isDamage = (cause: unknown): boolean =>
+export const isDamage = (cause: unknown): cause is Error =>
   cause instanceof Damage || (cause instanceof Error && "errcode" in cause && damagedCodes.has(cause.errcode))
 
 /**

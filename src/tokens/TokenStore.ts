@@ -10,6 +10,7 @@ import type { DatabaseSync } from "node:sqlite"
 import type { Access, ExecutionId } from "../contract/Ids.ts"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { LedgerFailed } from "../ledger/Ledger.ts"
+import { isDamage } from "../ledger/LedgerTables.ts"
 import type { NewTicket, NewToken, PendingTicket, StoredToken, TokenStoreOptions } from "./StoredToken.ts"
 import { TokenStoreRefused } from "./TokenSealing.ts"
 import { accessStore, openTokenDatabase, readTokens } from "./TokenTables.ts"
@@ -62,27 +63,21 @@ export interface OpenTokenStore {
 /** `Closed`: this process has no key, and takes and gives no token. */
 export type TokenStoreState = OpenTokenStore | { readonly _tag: "Closed" }
 
-const attempt = <A>(work: () => A) =>
-  Effect.try({
-    try: work,
-    catch: (cause) => {
-      const why = cause instanceof Error ? cause.message : "unknown cause"
-      return new LedgerFailed({ message: `the token store cannot be read or written: ${why}` })
-    },
-  })
+const failed = (verb: string, cause: unknown): LedgerFailed => {
+  const why = cause instanceof Error ? cause.message : String(cause)
+  return new LedgerFailed({ message: `the token store cannot be ${verb}: ${why}` })
+}
 
-/** SQLITE_CORRUPT and SQLITE_NOTADB: no retry and no free space mends the file. */
-const damagedCodes: ReadonlySet<unknown> = new Set([11, 26])
+const attempt = <A>(work: () => A) =>
+  Effect.try({ try: work, catch: (cause) => failed("read or written", cause) })
 
 const openFile = (path: string) =>
   Effect.try({
     try: () => openTokenDatabase(path),
-    catch: (cause) => {
-      const why = cause instanceof Error ? cause.message : "unknown cause"
-      const isDamaged = cause instanceof Error && "errcode" in cause && damagedCodes.has(cause.errcode)
-      if (isDamaged) return new TokenStoreRefused({ message: `${damaged} (${path}: ${why})` })
-      return new LedgerFailed({ message: `the token store cannot be opened: ${why}` })
-    },
+    catch: (cause) =>
+      isDamage(cause)
+        ? new TokenStoreRefused({ message: `${damaged} (${path}: ${cause.message})` })
+        : failed("opened", cause),
   })
 
 const damaged =
@@ -113,7 +108,7 @@ const storeOver = (access: StoreAccess, service: string): OpenTokenStore => ({
   tokensOf: (of) => attempt(() => access.tokensOf(of)),
   tokenKey: ({ name, token_id }) => attempt(() => access.tokenKey(name, token_id)),
   keepToken: (token, token_key, from) =>
-    attempt(() => access.keepToken({ ...token, service, dropped: undefined, hasKey: true }, token_key, from)),
+    attempt(() => access.keepToken({ ...token, service }, token_key, from)),
   dropToken: ({ name, token_id }, reason, keepKey = false) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
       attempt(() => access.dropToken(name, token_id, { reason, at: Math.trunc(now) }, keepKey)),

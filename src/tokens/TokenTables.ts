@@ -89,8 +89,11 @@ const ticketOf = (row: Row): PendingTicket => ({
   tries: Number(row["tries"]),
 })
 
+/** A token that is stored: not dropped, and with its key. */
+type KeptToken = Omit<StoredToken, "dropped" | "hasKey">
+
 /** The entry that an encrypted key belongs to: in any other entry it does not open. */
-const tokenPlace = (token: StoredToken): string =>
+const tokenPlace = (token: KeptToken): string =>
   JSON.stringify([
     "token",
     token.service,
@@ -192,7 +195,7 @@ const accessTokens = (database: DatabaseSync, key: SealingKey, service: string) 
         ? undefined
         : key.open(sealed, tokenPlace(tokenOf(row)))
     },
-    keepToken: (token: StoredToken, token_key: Redacted.Redacted<string>, from: string | undefined) =>
+    keepToken: (token: KeptToken, token_key: Redacted.Redacted<string>, from: string | undefined) =>
       within(database, () => {
         insertToken(database, token, key.seal(token_key, tokenPlace(token)))
         if (from !== undefined) noTicket.run(service, from)
@@ -263,7 +266,7 @@ const dropStatement = `
     WHERE service = ? AND name = ? AND token_id = ?
       AND (dropped_reason IS NULL OR (sealed IS NOT NULL AND NOT ?))`
 
-const insertToken = (database: DatabaseSync, token: StoredToken, sealed: Uint8Array) =>
+const insertToken = (database: DatabaseSync, token: KeptToken, sealed: Uint8Array) =>
   database
     .prepare("INSERT OR REPLACE INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)")
     .run(

@@ -230,6 +230,8 @@ describe("deleting", () => {
     Effect.gen(function* () {
       const late = yield* deleted(1, () => "deleted", 0)
       expect([late.calls, late.written, late.told]).toEqual([[], [], [undefined]])
+      const last = yield* deleted(1, () => "deleted", 1)
+      expect([last.calls, last.told]).toEqual([[[0, "delete", "e-0"]], ["0 pending"]])
       // The second question would leave at the very moment at which no answer is waited for any more.
       const running = yield* deleted(1, () => "still_running", 4_200)
       expect([running.endedAt, running.calls, running.told]).toEqual([
@@ -291,6 +293,15 @@ describe("deleting", () => {
       const number = (id: string) => Number(id.slice("e-".length))
       const { calls } = yield* deleted(100, (id) => (number(id) % 10 === 9 ? "deleted" : lost))
       expect(new Set(calls.map(([, , id]) => id)).size).toBe(100)
+      // The answer is the last one of the sixteen that are asked together: 31 without one follow it, and that
+      // is not enough to give the others up.
+      const defect = (): never => {
+        throw new TypeError("in our own code")
+      }
+      const seldom = yield* deleted(100, (id) =>
+        number(id) === 0 || number(id) > 15 + 31 ? "deleted" : defect(),
+      )
+      expect([seldom.calls.length, seldom.pending]).toEqual([100, 15 + 31])
     }),
   )
 })

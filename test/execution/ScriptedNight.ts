@@ -158,6 +158,8 @@ export interface Night {
   readonly events?: ReadonlyArray<readonly [ms: number, event: EventView]>
   /** What the night tells while it runs goes here. */
   readonly told?: Array<ProgressEvent>
+  /** Hears the same, and may fail over it. */
+  readonly hear?: (event: ProgressEvent) => void
   /** The process is interrupted after this; by default it gets two days. */
   readonly cutAfter?: Duration.Input
   /** The process is killed after so many milliseconds: not even its finalizers run. */
@@ -231,7 +233,11 @@ const runProcess = (given: Night, place: Place) => {
     })
     const { board } = given
     const hinted = board === undefined ? run : Effect.provideService(run, Hints, board.source)
-    const tell = (event: ProgressEvent) => Effect.sync(() => void given.told?.push(event))
+    const tell = (event: ProgressEvent) =>
+      Effect.sync(() => {
+        given.told?.push(event)
+        given.hear?.(event)
+      })
     const execution = Effect.provideService(hinted, Progress, { tell })
     const interruption = Effect.sleep(given.cutAfter ?? "2 days")
     return yield* Effect.raceFirst(Effect.as(execution, true), Effect.as(interruption, false))

@@ -4,7 +4,8 @@ import { Effect, Redacted } from "effect"
 import type { StartAnswer, StartCall, CallFailure } from "../../src/client/Service.ts"
 import type { Prepared } from "../../src/execution/Work.ts"
 import { makePlace, night, ready, second } from "./ScriptedNight.ts"
-import { accepted, lost, refused, throttled } from "./ScriptedService.ts"
+import { accepted, lost, refused, state as stateOf, throttled } from "./ScriptedService.ts"
+import type { Script } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 
 const withToken = (isBehind: boolean): Prepared => {
@@ -20,7 +21,11 @@ const withToken = (isBehind: boolean): Prepared => {
 /** The starts of a night: how each logged in, and under which external id. */
 const startsOf = (
   answers: ReadonlyArray<StartAnswer | CallFailure>,
-  { isBehind = true, cutAfter }: { readonly isBehind?: boolean; readonly cutAfter?: number } = {},
+  {
+    isBehind = true,
+    cutAfter,
+    state,
+  }: { isBehind?: boolean; cutAfter?: number; state?: Script["state"] } = {},
 ) =>
   Effect.gen(function* () {
     const starts: Array<readonly [login: string, external: string]> = []
@@ -29,14 +34,20 @@ const startsOf = (
       return answers[starts.length - 1] ?? accepted("1")
     }
     const tasks = [{ customer: "c-1", fingerprint: "login", prepare: () => withToken(isBehind) }]
-    const given = { tasks, script: { start }, place: makePlace() }
+    const script = { start, ...(state === undefined ? {} : { state }) }
+    const given = { tasks, script, place: makePlace() }
     const first = yield* night({ ...given, ...(cutAfter === undefined ? {} : { cutAfter }) })
     const end = cutAfter === undefined ? first : yield* night(given)
     const externals = [...new Set(starts.map(([, external]) => external))]
-    return {
-      starts: starts.map(([login, external]) => `${login} ${externals.indexOf(external) + 1}`),
-      verdict: end.verdict("c-1"),
-    }
+    const sent = starts.map(([login, external]) => `${login} ${externals.indexOf(external) + 1}`)
+    // What was recorded before each of them left says the same.
+    const recorded = end.facts.flatMap((fact) =>
+      fact._tag === "StartIntended"
+        ? [`${fact.token_id === "t-1" ? "Token" : "Parameters"} ${fact.attempt}`]
+        : [],
+    )
+    expect(recorded).toEqual(sent)
+    return { starts: sent, verdict: end.verdict("c-1") }
   })
 
 const succeeded = "succeeded COMPLETED nobody"
@@ -61,6 +72,25 @@ describe("a start with a token that the service refuses", () => {
       expect(yield* startsOf([refused(422), refused(422)])).toEqual({
         starts: ["Token 1", "Parameters 2"],
         verdict: failed,
+      })
+    }),
+  )
+
+  it.effect("is not followed by a third one if a later attempt's parameters are refused", () =>
+    Effect.gen(function* () {
+      const state = () => stateOf("TEMPORARY_ERROR", "OUT_OF_SERVICE")
+      expect(yield* startsOf([refused(422), accepted("1"), refused(422)], { state })).toEqual({
+        starts: ["Token 1", "Parameters 2", "Parameters 3"],
+        verdict: "failed BAD_CONFIGURATIONS engineer",
+      })
+    }),
+  )
+
+  it.effect("is refused if the refusal is about the token itself", () =>
+    Effect.gen(function* () {
+      expect(yield* startsOf([refused(400, "T10N_REJECTED")])).toEqual({
+        starts: ["Token 1"],
+        verdict: "failed T10N_REJECTED engineer",
       })
     }),
   )

@@ -2,9 +2,10 @@
 import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"
 import { builtInSources, flowResultsSource } from "../../src/contract/ResultsSource.ts"
+import { own } from "../../src/ends/Ends.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
-import { executionsOf } from "../../src/ledger/RunState.ts"
+import { executionsOf, verdictOfTask } from "../../src/ledger/RunState.ts"
 import {
   answered,
   begun,
@@ -271,13 +272,14 @@ describe("the state of a run", () => {
       ["t-1"],
       [undefined],
     ])
+    expect("token_id" in (taskOf([withToken, intended(1)]).attempts[0] ?? {})).toBe(false)
     expect(taskOf([intended(1), answered(1, "accepted"), nameless]).attempts[0]?.session_id).toBe("s-1")
   })
 
   it("contains the endpoints that the run reads from", () => {
-    const own = { ...flowResultsSource, name: "own" }
+    const source = { ...flowResultsSource, name: "own" }
     expect(fold([]).sources).toEqual(builtInSources)
-    expect(fold([{ _tag: "ResultsSourcesSet", run_id, sources: [own] }]).sources).toContainEqual(own)
+    expect(fold([{ _tag: "ResultsSourcesSet", run_id, sources: [source] }]).sources).toContainEqual(source)
   })
 
   it("keeps every note of a task's tickets and tokens, in order", () => {
@@ -289,7 +291,16 @@ describe("the state of a run", () => {
       execution_id: anId("e-1"),
       reason,
     })
-    expect(taskOf([dropped("A"), dropped("B")]).tokens).toEqual([dropped("A"), dropped("B")])
+    const access = { customer_id: anId("c-1"), engine_reference: anId("bank") } as const
+    const token = { run_id, task_id, name: "c-1/bank", token_id: "t-1", ...access } as const
+    const notes: ReadonlyArray<Fact> = [
+      dropped("A"),
+      { _tag: "TokenStored", ...token, features: [], expires_at: 9 },
+      { _tag: "TokenExpiring", ...token, expires_at: 9 },
+      { _tag: "TokenDropped", ...token, reason: "LOCKED" },
+      dropped("B"),
+    ]
+    expect(taskOf(notes).tokens).toEqual(notes)
     expect("tokens" in taskOf([intended(1)])).toBe(false)
   })
 
@@ -298,6 +309,43 @@ describe("the state of a run", () => {
       taskOf([intended(1), answered(1, "accepted"), closed(1), ...deletion(204, "deleted").slice(1)])
         .attempts[0]?.deletion,
     ).toEqual({ asked_at: 6_000, landed_sha256: "", http_status: 204, deleted_at: 6_000, outcome: "deleted" })
+  })
+
+  it("does not take a deletion that was answered and is still pending for one that is over", () => {
+    const over = [intended(1), answered(1, "accepted"), closed(1), drained(1)]
+    expect(taskOf([...over, ...deletion(409, "pending")]).attempts[0]?.deletion).toEqual({
+      asked_at: 7_000,
+      landed_sha256: "ab",
+      http_status: 409,
+      deleted_at: undefined,
+      outcome: "pending",
+    })
+  })
+
+  it("keeps every answer that could not be used, in order, and none where there was none", () => {
+    const refused = (why: string): Fact => ({ _tag: "AnswerRefused", run_id, task_id, what: "start", why })
+    expect(taskOf([refused("one"), refused("two")]).refused).toEqual([refused("one"), refused("two")])
+    expect("refused" in taskOf([intended(1)])).toBe(false)
+  })
+
+  it("keeps the verdict of a task where something is learnt of an execution that was over before", () => {
+    const facts = [intended(1), answered(1, "accepted"), closed(1), settled("failed", "FAILED")]
+    expect(taskOf([...facts, drained(1)]).settled).toEqual(taskOf(facts).settled)
+    expect([taskOf(facts), taskOf([])].map(verdictOfTask)).toEqual([
+      settled("failed", "FAILED"),
+      own("IN_PROGRESS"),
+    ])
+  })
+
+  it("is not changed by what is no matter of a task or its attempts", () => {
+    const ids = { run_id, task_id } as const
+    const access = { customer_id: anId("c-1"), engine_reference: anId("bank") } as const
+    const before = taskOf([intended(1), answered(1, "accepted")])
+    for (const fact of [
+      { _tag: "CredentialRejected", ...ids, fingerprint: "f-1", ...access, reason: "BLOCKED_USER" },
+      { _tag: "TicketIssued", ...ids, attempt: 1, execution_id: anId("e-1") },
+    ] satisfies ReadonlyArray<Fact>)
+      expect(taskOf([intended(1), answered(1, "accepted"), fact])).toStrictEqual(before)
   })
 
   it("replaces what was known of a document and of a deletion, and keeps every read of results", () => {
@@ -353,7 +401,8 @@ describe("the state of a run", () => {
       count([intended(1), answered(1, "not_created")]),
       count([intended(1), answered(1, "foreign")]),
       count([intended(1), answered(1, "refused")]),
-    ]).toEqual([1, 1, 1, 1, 0, 0, 0])
+      count([intended(1), answered(1, "taken")]),
+    ]).toEqual([1, 1, 1, 1, 0, 0, 0, 1])
   })
 
   it("replaces the plan of a task by a later one, without a second task", () => {
@@ -362,6 +411,7 @@ describe("the state of a run", () => {
       features: ["accounts_read"],
     }
     expect(taskOf([better]).planned).toEqual(better)
+    expect(taskOf([intended(1), better]).attempts).toEqual(taskOf([intended(1)]).attempts)
     expect(fold([better]).tasks.size).toBe(1)
   })
 })

@@ -227,6 +227,40 @@ describe("a ticket", () => {
     }),
   )
 
+  it.effect(
+    "that still waits when the run is cut off leaves the task to the next run, which exchanges it",
+    () =>
+      Effect.gen(function* () {
+        const place = placeWithStore()
+        const script: Script = { ...good, exchange: () => throttled(429, 20 * second) }
+        const cut = yield* run(place, { script, rules: { deadlineAt: 10 * second } })
+        expect([cut.verdict("c-1"), cut.countOf("results"), ofTokens(cut)]).toEqual([
+          "unfinished RESULTS_PARTIAL service",
+          0,
+          ["issued"],
+        ])
+        const next = yield* run(place, { script: good })
+        expect([next.verdict("c-1"), next.countOf("start"), ofTokens(next), yield* content(place)]).toEqual([
+          "succeeded COMPLETED nobody",
+          1,
+          ["issued", "stored"],
+          stored,
+        ])
+      }),
+  )
+
+  it.effect("is not exchanged if the start created nothing", () =>
+    Effect.gen(function* () {
+      const place = placeWithStore()
+      const end = yield* run(place, { script: { start: () => refused(400) } })
+      expect([end.verdict("c-1"), ofTokens(end), yield* content(place)]).toEqual([
+        "failed UNEXPECTED_ANSWER engineer",
+        [],
+        nothing,
+      ])
+    }),
+  )
+
   it.effect("whose token is somebody else's is dropped, and the token with it", () =>
     Effect.gen(function* () {
       for (const context of [{ customer_id: anId("c-2") }, { engine_reference: anId("tax") }]) {

@@ -2,7 +2,17 @@
  * The token store: what it keeps, what opens it and what does not, and what a damaged or a half-written file
  * comes to.
  */
-import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import {
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
@@ -14,6 +24,7 @@ import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.t
 import { deriveKey, makeSalt, readKey, TokenStoreRefused } from "../../src/tokens/TokenSealing.ts"
 import { tokenLifetimeMs } from "../../src/tokens/StoredToken.ts"
 import { listTokens, TokenStore } from "../../src/tokens/TokenStore.ts"
+import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
 import type { NewToken, TokenStoreOptions } from "../../src/tokens/StoredToken.ts"
 import type { OpenTokenStore } from "../../src/tokens/TokenStore.ts"
 import { anId } from "../harness/Id.ts"
@@ -190,9 +201,57 @@ describe("the token store", () => {
       const path = newFile()
       writeFileSync(path, "no database at all, but long enough to be taken for one".repeat(100))
       const before = readFileSync(path)
-      const [tag, message] = yield* refusal(within(path, (store) => store.tokens))
-      expect([tag, message]).toEqual(["TokenStoreRefused", expect.stringContaining("is damaged")])
+      const damaged =
+        "the token store is damaged: put a copy of it back, or move it away and let the next night ask for new tokens"
+      expect(yield* refusal(within(path, (store) => store.tokens))).toEqual([
+        "TokenStoreRefused",
+        `${damaged} (${path}: file is not a database)`,
+      ])
       expect(readFileSync(path)).toEqual(before)
+      const torn = newFile()
+      yield* within(torn, (store) => store.tokens)
+      // The header of the file is whole, and the first page behind it is not.
+      const bytes = readFileSync(torn)
+      writeFileSync(torn, bytes.fill(0xff, 100, 200))
+      expect(yield* refusal(within(torn, (store) => store.tokens))).toEqual([
+        "TokenStoreRefused",
+        `${damaged} (${torn}: database disk image is malformed)`,
+      ])
+    }),
+  )
+
+  it.effect("that cannot be opened, read or written for another reason is not called damaged", () =>
+    Effect.gen(function* () {
+      const nowhere = join(folder, "no such folder", "tokens.sqlite")
+      const unopened = yield* refusal(within(nowhere, (store) => store.tokens))
+      expect(unopened).toEqual([
+        "LedgerFailed",
+        "the token store cannot be opened: unable to open database file",
+      ])
+      const database = openTokenDatabase(":memory:")
+      const layer = TokenStore.layerOver(database, { key: keyOne, service })
+      const tokens = Effect.gen(function* () {
+        const store = yield* TokenStore
+        database.close()
+        return store._tag === "Open" ? yield* store.tokens : []
+      })
+      expect(yield* refusal(Effect.provide(tokens, layer))).toEqual([
+        "LedgerFailed",
+        "the token store cannot be read or written: database is not open",
+      ])
+    }),
+  )
+
+  it.effect("is closed once nobody needs it", () =>
+    Effect.gen(function* () {
+      const path = newFile()
+      const isOpen = () =>
+        readdirSync("/proc/self/fd").some((number) => {
+          const link = join("/proc/self/fd", number)
+          return existsSync(link) && readlinkSync(link) === path
+        })
+      expect(yield* within(path, () => Effect.sync(isOpen))).toBe(true)
+      expect(isOpen()).toBe(false)
     }),
   )
 
@@ -257,8 +316,13 @@ describe("the entries", () => {
       const path = newFile()
       yield* within(path, (store) => store.keepTicket(ticket, Redacted.make(ticketValue)))
       yield* TestClock.adjust("7 days")
-      expect(yield* within(path, (store) => store.pendingTicket(anId("e-1")))).toBeDefined()
-      yield* TestClock.adjust("1 minute")
+      yield* TestClock.adjust(ticket.issued_at)
+      expect(yield* within(path, (store) => store.pendingTicket(anId("e-1")))).toEqual({
+        ...ticket,
+        service,
+        tries: 0,
+      })
+      yield* TestClock.adjust("1 millis")
       expect(yield* within(path, (store) => store.pendingTicket(anId("e-1")))).toBeUndefined()
     }),
   )
@@ -284,6 +348,30 @@ describe("the entries", () => {
     }),
   )
 
+  it.effect("that expired are dropped together, with their keys, and the time is kept", () =>
+    Effect.gen(function* () {
+      const path = newFile()
+      const names = ["one", "two", "three"]
+      const tokens = names.map((name) => token({ name, token_id: `t-${name}` }))
+      yield* within(path, (store) =>
+        Effect.forEach(tokens, (one) => store.keepToken(one, Redacted.make(token_key), undefined)),
+      )
+      yield* TestClock.adjust("90 days")
+      yield* within(path, (store) => store.dropExpired(tokens.slice(0, 2)))
+      yield* TestClock.adjust("1 second")
+      const isDropped = yield* within(path, (store) => store.dropToken(tokens[2] ?? token(), "REVOKED"))
+      const kept = yield* listTokens(path)
+      expect([isDropped, kept.map(({ name, dropped, hasKey }) => [name, dropped, hasKey])]).toEqual([
+        true,
+        [
+          ["one", { reason: "EXPIRED", at: tokenLifetimeMs }, false],
+          ["three", { reason: "REVOKED", at: tokenLifetimeMs + 1_000 }, false],
+          ["two", { reason: "EXPIRED", at: tokenLifetimeMs }, false],
+        ],
+      ])
+    }),
+  )
+
   it("are encrypted under a different salt in every store, so that one key opens no other store's file [promise 12 salt]", () => {
     const salts = [newFile(), newFile(), newFile()].map((path) => {
       Effect.runSync(Effect.scoped(within(path, () => Effect.void)))
@@ -306,17 +394,24 @@ describe("the entries", () => {
     "are known as secrets as soon as the store is opened, and as soon as they arrive [promise 12 tickets]",
     () =>
       Effect.gen(function* () {
-        const path = newFile()
-        yield* within(path, (store) =>
-          Effect.andThen(
-            store.keepToken(token(), Redacted.make(token_key), undefined),
-            store.keepTicket(ticket, Redacted.make(ticketValue)),
-          ),
-        )
-        const known = makeKnownSecrets()
-        yield* within(path, () => Effect.void).pipe(Effect.provideService(KnownSecrets, known))
-        const text = [token_key, ticketValue, Redacted.value(keyOne)].join(" ")
-        expect(known.clean(text, "own")).toBe("[blanked] [blanked] [blanked]")
+        const letters = Redacted.make(Buffer.alloc(32, 9).toString("base64url"))
+        // Whatever they look like: what is letters alone may be somebody's password, but these are nobody's.
+        for (const [ofToken, ofTicket, key] of [
+          [token_key, ticketValue, keyOne],
+          ["wholly-letters", "letters-alone", letters],
+        ] as const) {
+          const path = newFile()
+          const keep = (store: OpenTokenStore) =>
+            Effect.andThen(
+              store.keepToken(token(), Redacted.make(ofToken), undefined),
+              store.keepTicket(ticket, Redacted.make(ofTicket)),
+            )
+          yield* within(path, keep, { key })
+          const known = makeKnownSecrets()
+          yield* within(path, () => Effect.void, { key }).pipe(Effect.provideService(KnownSecrets, known))
+          const text = [ofToken, ofTicket, Redacted.value(key)].join(" ")
+          expect(known.clean(text, "own")).toBe("[blanked] [blanked] [blanked]")
+        }
       }),
   )
 
