@@ -3,7 +3,10 @@
  * fold, then to whoever listens. A decision and its events are settled in one synchronous step, so that what
  * was decided upon is what changes.
  */
+import { Clock, Effect } from "effect"
 import type { CallWatch } from "./CallWatch.ts"
+import { CallingApplication } from "../state/Application.ts"
+import type { Application } from "../state/Application.ts"
 import type { Journal } from "../state/Journal.ts"
 import type { FullReading } from "../state/Reading.ts"
 import type { SandboxEvent } from "../state/SandboxEvent.ts"
@@ -30,6 +33,18 @@ export interface SandboxCore {
   /** What leaves no event: reads that were counted, faults that happened. */
   readonly watch: CallWatch
 }
+
+/** What a call is decided upon: the state, the moment in which it came, and who makes it. */
+export interface Look extends Pick<SandboxCore, "seed" | "reading" | "state"> {
+  readonly at: number
+  readonly application: Application
+}
+
+export const lookInto = Effect.fnUntraced(function* ({ seed, reading, state }: SandboxCore) {
+  const at = yield* Clock.currentTimeMillis
+  const look: Look = { seed, reading, state, at, application: yield* CallingApplication }
+  return look
+})
 
 export const recordEvents = (core: SandboxCore, events: ReadonlyArray<SandboxEvent>): void => {
   core.journal?.append(events)

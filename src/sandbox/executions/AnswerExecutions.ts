@@ -2,7 +2,7 @@
  * The calls of the direct execution API as answers of the contract (sections 4.1 to 4.5 and 4.12): a
  * decision, its events recorded, the body read from the state after them.
  */
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import type { StartRequest } from "../../contract/Execution.ts"
 import type { StatusReason } from "../../contract/Vocabulary.ts"
 import { noteStateRead } from "../core/CallWatch.ts"
@@ -14,7 +14,7 @@ import { statusMessage } from "./Messages.ts"
 import { familyBody, profileBody } from "./Results.ts"
 import { withConflictId } from "../readings/ShapeAcceptance.ts"
 import { noteDelivery } from "./NoteDelivery.ts"
-import { recordEvents, settle } from "../core/SandboxCore.ts"
+import { lookInto, recordEvents, settle } from "../core/SandboxCore.ts"
 import type { SandboxCore } from "../core/SandboxCore.ts"
 import { findExecution } from "../state/SandboxState.ts"
 import { acceptanceBody, challengeBody, stateBody } from "./StateBody.ts"
@@ -42,8 +42,7 @@ const idsOf = (core: SandboxCore, execution_id: string) => {
 /** 4.1 and 4.12: what a decided start answers, its events recorded. */
 export const answerStart = Effect.fnUntraced(function* (
   core: SandboxCore,
-  application: Application,
-  request: StartedAs,
+  { application, request }: { readonly application: Application; readonly request: StartedAs },
   decision: StartDecision,
 ) {
   recordEvents(core, decision.events)
@@ -76,26 +75,16 @@ export const answerStart = Effect.fnUntraced(function* (
 })
 
 /** 4.1 */
-export const startExecution = Effect.fnUntraced(function* (
-  core: SandboxCore,
-  application: Application,
-  request: StartRequest,
-) {
-  const now = yield* Clock.currentTimeMillis
-  const { seed, reading } = core
-  const decision = decideStart(core.state, { seed, reading, at: now, application, request })
-  return yield* answerStart(core, application, request, decision)
+export const startExecution = Effect.fnUntraced(function* (core: SandboxCore, request: StartRequest) {
+  const start = { ...(yield* lookInto(core)), request }
+  return yield* answerStart(core, start, decideStart(start))
 })
 
 /** 4.2 */
-export const readExecution = Effect.fnUntraced(function* (
-  core: SandboxCore,
-  { app_id }: Application,
-  execution_id: string,
-) {
-  const now = yield* Clock.currentTimeMillis
-  const answer = settle(core, decideRead(core.state, now, app_id, execution_id))
-  if (answer._tag !== "NotFound") noteStateRead(core.watch, execution_id, now)
+export const readExecution = Effect.fnUntraced(function* (core: SandboxCore, execution_id: string) {
+  const look = yield* lookInto(core)
+  const answer = settle(core, decideRead(look, execution_id))
+  if (answer._tag !== "NotFound") noteStateRead(core.watch, execution_id, look.at)
   switch (answer._tag) {
     case "NotFound":
       return yield* Effect.fail(notFound)
@@ -103,29 +92,25 @@ export const readExecution = Effect.fnUntraced(function* (
       return yield* Effect.fail({
         _tag: answer._tag,
         ...(core.reading.challenge_body === "state"
-          ? stateBody(answer.execution, now, [], core.state.hooks)
+          ? stateBody(answer.execution, look.at, [], core.state.hooks)
           : {}),
         ...challengeBody(answer.execution, answer.expires),
       })
     case "Closed":
       return {
         _tag: answer._tag,
-        ...stateBody(answer.execution, now, core.inputs.get(execution_id) ?? [], core.state.hooks),
+        ...stateBody(answer.execution, look.at, core.inputs.get(execution_id) ?? [], core.state.hooks),
       }
     case "Working":
-      return { _tag: answer._tag, ...stateBody(answer.execution, now, [], core.state.hooks) }
+      return { _tag: answer._tag, ...stateBody(answer.execution, look.at, [], core.state.hooks) }
   }
 })
 
 /** 4.12: a poll has no body to look at, so it does not count as having read the final state. */
-export const pollExecution = Effect.fnUntraced(function* (
-  core: SandboxCore,
-  { app_id }: Application,
-  execution_id: string,
-) {
-  const now = yield* Clock.currentTimeMillis
-  const { _tag } = decideRead(core.state, now, app_id, execution_id).answer
-  if (_tag !== "NotFound") noteStateRead(core.watch, execution_id, now)
+export const pollExecution = Effect.fnUntraced(function* (core: SandboxCore, execution_id: string) {
+  const look = yield* lookInto(core)
+  const { _tag } = decideRead(look, execution_id).answer
+  if (_tag !== "NotFound") noteStateRead(core.watch, execution_id, look.at)
   if (_tag === "Closed") return { _tag }
   if (_tag === "Working") return { _tag }
   return yield* Effect.fail({ _tag })
@@ -147,13 +132,12 @@ const notAnAnswer = {
 /** 4.3 */
 export const resumeExecution = Effect.fnUntraced(function* (
   core: SandboxCore,
-  { app_id }: Application,
   execution_id: string,
   payload: unknown,
 ) {
-  const now = yield* Clock.currentTimeMillis
+  const look = yield* lookInto(core)
   if (!isExecutionId(execution_id)) return yield* Effect.fail(notAnId)
-  const answer = settle(core, decideResume(core.state, core.seed, now, app_id, execution_id, payload))
+  const answer = settle(core, decideResume(look, execution_id, payload))
   switch (answer._tag) {
     case "NotFound":
       return yield* Effect.fail(notFound)
@@ -176,35 +160,21 @@ export const resumeExecution = Effect.fnUntraced(function* (
   }
 })
 
-/** 4.4: how long after its answer an abort shows. */
-const abortLateMs = { at_once: 0, late: 1_000 } as const
-
 /** 4.4 */
-export const abortExecution = Effect.fnUntraced(function* (
-  core: SandboxCore,
-  { app_id }: Application,
-  execution_id: string,
-) {
-  const now = yield* Clock.currentTimeMillis
+export const abortExecution = Effect.fnUntraced(function* (core: SandboxCore, execution_id: string) {
+  const look = yield* lookInto(core)
   if (!isExecutionId(execution_id)) return yield* Effect.fail(notAnId)
-  const _tag = settle(
-    core,
-    decideAbort(core.state, now, app_id, execution_id, abortLateMs[core.reading.abort_effect]),
-  )
+  const _tag = settle(core, decideAbort(look, execution_id))
   if (_tag === "NotFound") return yield* Effect.fail(notFound)
   if (_tag === "Conflict") return yield* Effect.fail({ _tag, detail: "cannot be stopped at the moment" })
   return _tag === "NoContent" ? { _tag } : { _tag }
 })
 
 /** 4.5 */
-export const deleteExecution = Effect.fnUntraced(function* (
-  core: SandboxCore,
-  { app_id }: Application,
-  execution_id: string,
-) {
-  const now = yield* Clock.currentTimeMillis
+export const deleteExecution = Effect.fnUntraced(function* (core: SandboxCore, execution_id: string) {
+  const look = yield* lookInto(core)
   if (!isExecutionId(execution_id)) return yield* Effect.fail(notAnId)
-  const _tag = settle(core, decideDelete(core.state, now, app_id, execution_id))
+  const _tag = settle(core, decideDelete(look, execution_id))
   if (_tag === "NotFound") return yield* Effect.fail(notFound)
   if (_tag === "Conflict") return yield* Effect.fail({ _tag, detail: "still running" })
   core.inputs.delete(execution_id)
@@ -212,30 +182,25 @@ export const deleteExecution = Effect.fnUntraced(function* (
 })
 
 /** 4.12: 404 as well where the run has read no profile. */
-export const readProfile = Effect.fnUntraced(function* (
-  core: SandboxCore,
-  { app_id }: Application,
-  execution_id: string,
-) {
-  const now = yield* Clock.currentTimeMillis
-  const execution = findExecution(core.state, app_id, execution_id)
-  const body = execution === undefined ? undefined : profileBody(core.seed, execution, now)
+export const readProfile = Effect.fnUntraced(function* (core: SandboxCore, execution_id: string) {
+  const look = yield* lookInto(core)
+  const execution = findExecution(look, execution_id)
+  const body = execution === undefined ? undefined : profileBody(core.seed, execution, look.at)
   if (execution === undefined || body === undefined) return yield* Effect.fail(notFound)
-  if (body.is_closed) yield* noteDelivery(core, execution, "profile", now, [body.profile])
+  if (body.is_closed) yield* noteDelivery(core, execution, "profile", look.at, [body.profile])
   return body
 })
 
 /** 4.12, own addition: the records of one family; undefined where there are none. */
 export const readRecords = Effect.fnUntraced(function* (
   core: SandboxCore,
-  { app_id }: Application,
   execution_id: string,
   family: string,
 ) {
-  const now = yield* Clock.currentTimeMillis
-  const execution = findExecution(core.state, app_id, execution_id)
-  const body = execution === undefined ? undefined : familyBody(core.seed, execution, family, now)
+  const look = yield* lookInto(core)
+  const execution = findExecution(look, execution_id)
+  const body = execution === undefined ? undefined : familyBody(core.seed, execution, family, look.at)
   if (execution === undefined || body === undefined) return undefined
-  if (body.is_final) yield* noteDelivery(core, execution, `records/${family}`, now, body.records)
+  if (body.is_final) yield* noteDelivery(core, execution, `records/${family}`, look.at, body.records)
   return body
 })

@@ -2,15 +2,14 @@
  * The widget's calls as answers: a decision, its events recorded, and the session as whoever draws a widget
  * needs it. Own shapes all through, since the reference shows none of this.
  */
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import { consentDocuments } from "../data/Consent.ts"
 import { allowedSteps, decideCreate, decideStep, decideView } from "./DecideWidget.ts"
 import type { CreateRequest, StepAnswer, StepRequest } from "./DecideWidget.ts"
-import type { Application } from "../state/Application.ts"
 import { featuresOf } from "./FlowSources.ts"
 import type { FlowSession } from "../state/FlowSession.ts"
 import { flowEventsOf, flowMomentOf } from "../state/FlowTimeline.ts"
-import { settle } from "../core/SandboxCore.ts"
+import { lookInto, settle } from "../core/SandboxCore.ts"
 import type { SandboxCore } from "../core/SandboxCore.ts"
 import { momentAt } from "../state/SandboxState.ts"
 
@@ -63,33 +62,21 @@ const usualFeatures = featuresOf([
   "es-traffic:website",
 ])
 
-export const createSession = Effect.fnUntraced(function* (
-  core: SandboxCore,
-  { app_id }: Application,
-  request: CreateRequest,
-) {
-  const at = yield* Clock.currentTimeMillis
-  const about = { state: core.state, seed: core.seed, at, application: app_id }
-  return yield* answered(core, settle(core, decideCreate(about, request, usualFeatures)), at)
+export const createSession = Effect.fnUntraced(function* (core: SandboxCore, request: CreateRequest) {
+  const look = yield* lookInto(core)
+  return yield* answered(core, settle(core, decideCreate(look, request, usualFeatures)), look.at)
 })
 
-export const viewSession = Effect.fnUntraced(function* (
-  core: SandboxCore,
-  { app_id }: Application,
-  session_id: string,
-) {
-  const at = yield* Clock.currentTimeMillis
-  const look = { state: core.state, seed: core.seed, at, application: app_id, session_id }
-  return yield* answered(core, settle(core, decideView(look)), at)
+export const viewSession = Effect.fnUntraced(function* (core: SandboxCore, session_id: string) {
+  const look = yield* lookInto(core)
+  return yield* answered(core, settle(core, decideView(look, session_id)), look.at)
 })
 
 export const takeStep = Effect.fnUntraced(function* (
   core: SandboxCore,
-  { app_id }: Application,
   session_id: string,
   request: StepRequest,
 ) {
-  const at = yield* Clock.currentTimeMillis
-  const look = { state: core.state, seed: core.seed, at, application: app_id, session_id }
-  return yield* answered(core, settle(core, decideStep(look, request)), at)
+  const look = yield* lookInto(core)
+  return yield* answered(core, settle(core, decideStep(look, session_id, request)), look.at)
 })

@@ -7,7 +7,7 @@ import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/h
 import { Forbidden, Invalid, NoContent, NotFound, Unauthorized } from "../../contract/Api.ts"
 import { deliveryOrders } from "../state/HookEvent.ts"
 import { Sandbox } from "./Sandbox.ts"
-import { CallingApplication, SandboxGate } from "./SandboxGate.ts"
+import { SandboxGate } from "./SandboxGate.ts"
 
 const order = Schema.Literals(deliveryOrders)
 
@@ -46,11 +46,9 @@ class HookApi extends HttpApi.make("sandbox-hooks").add(Hooks.prefix("/sandbox")
 const hooks = HttpApiBuilder.group(HookApi, "executionHooks", (handlers) =>
   Effect.map(Sandbox, (sandbox) =>
     handlers.handleAll({
-      listHooks: () => Effect.flatMap(CallingApplication, (application) => sandbox.listHooks(application)),
-      bindHooks: ({ payload }) =>
-        Effect.flatMap(CallingApplication, (application) => sandbox.bindHooks(application, payload)),
-      unbindHooks: ({ query }) =>
-        Effect.flatMap(CallingApplication, (application) => sandbox.unbindHooks(application, query.events)),
+      listHooks: () => sandbox.listHooks(),
+      bindHooks: ({ payload }) => sandbox.bindHooks(payload),
+      unbindHooks: ({ query }) => sandbox.unbindHooks(query.events),
     }),
   ),
 )

@@ -6,6 +6,7 @@
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { secretHeader } from "../../contract/Api.ts"
+import { CallingApplication } from "../state/Application.ts"
 import { Sandbox } from "./Sandbox.ts"
 import { applicationOf } from "./SandboxGate.ts"
 
@@ -20,7 +21,11 @@ const answer = ({ readRecords }: Sandbox["Service"]) =>
     if (application === undefined) return refuse(403, "unknown application secret")
     const { params } = yield* HttpRouter.RouteContext
     const { execution_id = "", family = "" } = params
-    const body = yield* readRecords(application, execution_id, family)
+    const body = yield* Effect.provideService(
+      readRecords(execution_id, family),
+      CallingApplication,
+      application,
+    )
     return body === undefined ? refuse(404, "no such results") : HttpServerResponse.jsonUnsafe(body)
   })
 

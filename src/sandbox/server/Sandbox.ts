@@ -14,7 +14,6 @@ import * as Tokens from "../tokens/AnswerTokens.ts"
 import { downloadAttachment, readFlowResults } from "../flows/AnswerFlows.ts"
 import { createSession, takeStep, viewSession } from "../flows/AnswerWidget.ts"
 import { newCallWatch, noteCatalogueRead } from "../core/CallWatch.ts"
-import type { Application } from "../state/Application.ts"
 import type { Faults } from "../faults/Faults.ts"
 import type { Webhook } from "../hooks/Hooks.ts"
 import { openJournal } from "../state/Journal.ts"
@@ -24,7 +23,7 @@ import type { Ids, Owner } from "../admin/OwnerOf.ts"
 import { resolveReading } from "../state/Reading.ts"
 import type { Reading } from "../state/Reading.ts"
 import { outboxOf } from "../hooks/Outbox.ts"
-import { recordEvents } from "../core/SandboxCore.ts"
+import { lookInto, recordEvents } from "../core/SandboxCore.ts"
 import type { Listener, SandboxCore } from "../core/SandboxCore.ts"
 import { applyEvent, emptyState } from "../state/SandboxState.ts"
 import { decideStartHooks } from "../hooks/StartHooks.ts"
@@ -98,8 +97,9 @@ const serviceOf = (core: SandboxCore) => ({
   reading: core.reading,
   keepTime: timeKeeperOf(core),
   owner: (ids: Ids): Owner => ownerOf(core.state, ids),
-  noteCatalogueRead: ({ app_id }: Application) =>
-    Effect.map(Clock.currentTimeMillis, (at) => noteCatalogueRead(core.watch, app_id, at)),
+  noteCatalogueRead: Effect.map(lookInto(core), ({ application, at }) =>
+    noteCatalogueRead(core.watch, application.app_id, at),
+  ),
 })
 
 export class Sandbox extends Context.Service<Sandbox, ReturnType<typeof serviceOf>>()(

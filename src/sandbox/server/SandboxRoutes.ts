@@ -14,7 +14,7 @@ import { FaultGate } from "./FaultGate.ts"
 import { ReadingGate } from "./ReadingGate.ts"
 import { RecordsRoutes } from "./RecordsRoutes.ts"
 import { Sandbox } from "./Sandbox.ts"
-import { CallingApplication, SandboxGate } from "./SandboxGate.ts"
+import { SandboxGate } from "./SandboxGate.ts"
 import { TimeGate } from "./TimeGate.ts"
 import { WidgetRoutes } from "./WidgetRoutes.ts"
 
@@ -24,34 +24,14 @@ const GatedApi = ServiceApi.middleware(SandboxGate).annotate(HttpApi.PayloadPars
 const executions = HttpApiBuilder.group(GatedApi, "executions", (handlers) =>
   Effect.map(Sandbox, (sandbox) =>
     handlers.handleAll({
-      startExecution: ({ payload }) =>
-        Effect.flatMap(CallingApplication, (application) => sandbox.startExecution(application, payload)),
-      startTokenized: ({ payload }) =>
-        Effect.flatMap(CallingApplication, (application) => sandbox.startTokenized(application, payload)),
-      readExecution: ({ params }) =>
-        Effect.flatMap(CallingApplication, (application) =>
-          sandbox.readExecution(application, params.execution_id),
-        ),
-      pollExecution: ({ params }) =>
-        Effect.flatMap(CallingApplication, (application) =>
-          sandbox.pollExecution(application, params.execution_id),
-        ),
-      resumeExecution: ({ params, payload }) =>
-        Effect.flatMap(CallingApplication, (application) =>
-          sandbox.resumeExecution(application, params.execution_id, payload),
-        ),
-      abortExecution: ({ params }) =>
-        Effect.flatMap(CallingApplication, (application) =>
-          sandbox.abortExecution(application, params.execution_id),
-        ),
-      deleteExecution: ({ params }) =>
-        Effect.flatMap(CallingApplication, (application) =>
-          sandbox.deleteExecution(application, params.execution_id),
-        ),
-      readProfile: ({ params }) =>
-        Effect.flatMap(CallingApplication, (application) =>
-          sandbox.readProfile(application, params.execution_id),
-        ),
+      startExecution: ({ payload }) => sandbox.startExecution(payload),
+      startTokenized: ({ payload }) => sandbox.startTokenized(payload),
+      readExecution: ({ params }) => sandbox.readExecution(params.execution_id),
+      pollExecution: ({ params }) => sandbox.pollExecution(params.execution_id),
+      resumeExecution: ({ params, payload }) => sandbox.resumeExecution(params.execution_id, payload),
+      abortExecution: ({ params }) => sandbox.abortExecution(params.execution_id),
+      deleteExecution: ({ params }) => sandbox.deleteExecution(params.execution_id),
+      readProfile: ({ params }) => sandbox.readProfile(params.execution_id),
     }),
   ),
 )
@@ -59,14 +39,9 @@ const executions = HttpApiBuilder.group(GatedApi, "executions", (handlers) =>
 const tokens = HttpApiBuilder.group(GatedApi, "tokens", (handlers) =>
   Effect.map(Sandbox, (sandbox) =>
     handlers.handleAll({
-      exchangeTicket: ({ payload }) =>
-        Effect.flatMap(CallingApplication, (application) => sandbox.exchangeTicket(application, payload)),
-      readToken: ({ params }) =>
-        Effect.flatMap(CallingApplication, (application) => sandbox.readToken(application, params.token_id)),
-      revokeToken: ({ params }) =>
-        Effect.flatMap(CallingApplication, (application) =>
-          sandbox.revokeToken(application, params.token_id),
-        ),
+      exchangeTicket: ({ payload }) => sandbox.exchangeTicket(payload),
+      readToken: ({ params }) => sandbox.readToken(params.token_id),
+      revokeToken: ({ params }) => sandbox.revokeToken(params.token_id),
     }),
   ),
 )
@@ -74,14 +49,10 @@ const tokens = HttpApiBuilder.group(GatedApi, "tokens", (handlers) =>
 const hooks = HttpApiBuilder.group(GatedApi, "hooks", (handlers) =>
   Effect.map(Sandbox, (sandbox) =>
     handlers.handleAll({
-      listFlowHooks: () =>
-        Effect.flatMap(CallingApplication, (application) => sandbox.listFlowHooks(application)),
-      createFlowHooks: ({ payload }) =>
-        Effect.flatMap(CallingApplication, (application) => sandbox.createFlowHooks(application, payload)),
-      updateFlowHooks: ({ payload }) =>
-        Effect.flatMap(CallingApplication, (application) => sandbox.updateFlowHooks(application, payload)),
-      deleteFlowHooks: ({ payload }) =>
-        Effect.flatMap(CallingApplication, (application) => sandbox.deleteFlowHooks(application, payload)),
+      listFlowHooks: () => sandbox.listFlowHooks(),
+      createFlowHooks: ({ payload }) => sandbox.createFlowHooks(payload),
+      updateFlowHooks: ({ payload }) => sandbox.updateFlowHooks(payload),
+      deleteFlowHooks: ({ payload }) => sandbox.deleteFlowHooks(payload),
     }),
   ),
 )
@@ -89,12 +60,8 @@ const hooks = HttpApiBuilder.group(GatedApi, "hooks", (handlers) =>
 const engines = HttpApiBuilder.group(GatedApi, "engines", (handlers) =>
   Effect.map(Sandbox, (sandbox) =>
     handlers.handleAll({
-      listEngines: ({ query }) =>
-        Effect.flatMap(CallingApplication, (application) =>
-          Effect.andThen(sandbox.noteCatalogueRead(application), listEngines(application, query)),
-        ),
-      showEngine: ({ params }) =>
-        Effect.flatMap(CallingApplication, (application) => showEngine(application, params.engine_reference)),
+      listEngines: ({ query }) => Effect.andThen(sandbox.noteCatalogueRead, listEngines(query)),
+      showEngine: ({ params }) => showEngine(params.engine_reference),
     }),
   ),
 )
@@ -102,17 +69,10 @@ const engines = HttpApiBuilder.group(GatedApi, "engines", (handlers) =>
 const flows = HttpApiBuilder.group(GatedApi, "flows", (handlers) =>
   Effect.map(Sandbox, (sandbox) =>
     handlers.handleAll({
-      readFlowResults: ({ params }) =>
-        Effect.flatMap(CallingApplication, (application) =>
-          sandbox.readFlowResults(application, params.session_id),
-        ),
+      readFlowResults: ({ params }) => sandbox.readFlowResults(params.session_id),
       downloadAttachment: ({ params }) =>
-        Effect.flatMap(CallingApplication, (application) =>
-          sandbox.downloadAttachment(application, params.session_id, params.attachment_id),
-        ).pipe(
-          Effect.map(({ bytes, media_type }) =>
-            HttpServerResponse.uint8Array(bytes, { contentType: media_type }),
-          ),
+        Effect.map(sandbox.downloadAttachment(params.session_id, params.attachment_id), (document) =>
+          HttpServerResponse.uint8Array(document.bytes, { contentType: document.media_type }),
         ),
     }),
   ),

@@ -8,7 +8,7 @@ import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema }
 import { Conflict, Forbidden, Invalid, NotFound, Unauthorized } from "../../contract/Api.ts"
 import { features as featureCodes } from "../../contract/Vocabulary.ts"
 import { Sandbox } from "./Sandbox.ts"
-import { CallingApplication, SandboxGate } from "./SandboxGate.ts"
+import { SandboxGate } from "./SandboxGate.ts"
 
 const text = Schema.optionalKey(Schema.String)
 const codes = Schema.optionalKey(Schema.Array(Schema.Literals(featureCodes)))
@@ -78,13 +78,11 @@ class WidgetApi extends HttpApi.make("sandbox-widget")
 
 const widget = HttpApiBuilder.group(WidgetApi, "widget", (handlers) =>
   Effect.map(Sandbox, (sandbox) => {
-    const step = (session_id: string, request: Parameters<typeof sandbox.takeStep>[2]) =>
-      Effect.flatMap(CallingApplication, (application) => sandbox.takeStep(application, session_id, request))
+    const step = (session_id: string, request: Parameters<typeof sandbox.takeStep>[1]) =>
+      sandbox.takeStep(session_id, request)
     return handlers.handleAll({
-      createSession: ({ payload }) =>
-        Effect.flatMap(CallingApplication, (application) => sandbox.createSession(application, payload)),
-      viewSession: ({ params: { session_id } }) =>
-        Effect.flatMap(CallingApplication, (application) => sandbox.viewSession(application, session_id)),
+      createSession: ({ payload }) => sandbox.createSession(payload),
+      viewSession: ({ params: { session_id } }) => sandbox.viewSession(session_id),
       start: ({ params: { session_id }, payload }) => step(session_id, { ...payload, _tag: "start" }),
       consent: ({ params: { session_id }, payload }) => step(session_id, { ...payload, _tag: "consent" }),
       connect: ({ params: { session_id }, payload }) => step(session_id, { ...payload, _tag: "connect" }),

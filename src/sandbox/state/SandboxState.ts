@@ -3,6 +3,7 @@
  * `applyEvent` changes it. An execution is a plan and what was done to it; its records are derived when
  * somebody reads them.
  */
+import type { Application } from "./Application.ts"
 import { isFlowSessionEvent } from "./FlowEvent.ts"
 import { applyFlowEvent, emptyFlowState } from "./FlowSession.ts"
 import type { FlowState } from "./FlowSession.ts"
@@ -82,36 +83,32 @@ const key = (...parts: ReadonlyArray<string>): string => JSON.stringify(parts)
 export const runsOf = (state: SandboxState, application: string, customer: string, engine: string): number =>
   state.runs.get(key(application, customer, engine)) ?? 0
 
+/** The state as one application may see it. */
+interface Asked {
+  readonly state: SandboxState
+  readonly application: Application
+}
+
 /** What the application can see of an id; deleted ones look as if they never existed (section 7). */
 export const findExecution = (
-  state: SandboxState,
-  application: string,
+  { state, application: { app_id } }: Asked,
   execution_id: string,
 ): Execution | undefined => {
   const execution = state.executions.get(execution_id)
-  return execution?.started.application === application && execution.deletedAt === undefined
+  return execution?.started.application === app_id && execution.deletedAt === undefined
     ? execution
     : undefined
 }
 
-export const findSession = (
-  state: SandboxState,
-  application: string,
-  session_id: string,
-): Execution | undefined => {
-  const execution_id = state.bySession.get(session_id)
-  return execution_id === undefined ? undefined : findExecution(state, application, execution_id)
+export const findSession = (asked: Asked, session_id: string): Execution | undefined => {
+  const execution_id = asked.state.bySession.get(session_id)
+  return execution_id === undefined ? undefined : findExecution(asked, execution_id)
 }
 
 /** The customer's executions that are neither deleted nor closed at `at`. */
-export const openExecutions = (
-  state: SandboxState,
-  application: string,
-  customer_id: string,
-  at: number,
-): ReadonlyArray<Execution> =>
-  (state.byCustomer.get(key(application, customer_id)) ?? []).flatMap((execution_id) => {
-    const execution = findExecution(state, application, execution_id)
+export const openExecutions = (asked: Asked, customer_id: string, at: number): ReadonlyArray<Execution> =>
+  (asked.state.byCustomer.get(key(asked.application.app_id, customer_id)) ?? []).flatMap((execution_id) => {
+    const execution = findExecution(asked, execution_id)
     return execution === undefined || momentAt(execution, at).closed ? [] : [execution]
   })
 

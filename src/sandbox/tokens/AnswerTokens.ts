@@ -2,14 +2,13 @@
  * Tickets and tokens as answers of the contract (sections 4.6, 4.7 and 4.12): a decision, its events
  * recorded, a body. `ticket` and `token_key` pass through to the caller and are in nothing that is kept.
  */
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import type { TokenizedStartRequest } from "../../contract/Token.ts"
 import { answerStart } from "../executions/AnswerExecutions.ts"
-import type { Application } from "../state/Application.ts"
 import { decideTokenizedStart, malformedTokenId } from "./DecideTokenizedStart.ts"
 import { decideExchange, decideRevoke, findToken, isTokenId, locksAt, tokenStatusAt } from "./DecideTokens.ts"
 import type { ExchangeInput } from "./DecideTokens.ts"
-import { recordEvents, settle } from "../core/SandboxCore.ts"
+import { lookInto, recordEvents, settle } from "../core/SandboxCore.ts"
 import type { SandboxCore } from "../core/SandboxCore.ts"
 import type { StoredToken } from "../state/TokenState.ts"
 
@@ -19,12 +18,10 @@ const malformed = { _tag: "Invalid", detail: [malformedTokenId(["path", "token_i
 /** 4.12: answers as 4.1 does, and 404 for a token that the application does not have. */
 export const startTokenized = Effect.fnUntraced(function* (
   core: SandboxCore,
-  application: Application,
   request: TokenizedStartRequest,
 ) {
-  const now = yield* Clock.currentTimeMillis
-  const { seed, reading } = core
-  const decision = decideTokenizedStart(core.state, { seed, reading, at: now, application, request })
+  const start = { ...(yield* lookInto(core)), request }
+  const decision = decideTokenizedStart(start)
   if (decision._tag === "NotFound") {
     recordEvents(core, decision.events)
     return yield* Effect.fail(notFound)
@@ -33,7 +30,7 @@ export const startTokenized = Effect.fnUntraced(function* (
     recordEvents(core, decision.events)
     return yield* Effect.fail({ _tag: "Invalid" as const, detail: decision.detail })
   }
-  return yield* answerStart(core, application, request, decision)
+  return yield* answerStart(core, start, decision)
 })
 
 /** 2.6 */
@@ -48,11 +45,9 @@ const contextOf = ({ exchanged }: StoredToken | { readonly exchanged: StoredToke
 /** 4.6: one answer for every failure. */
 export const exchangeTicket = Effect.fnUntraced(function* (
   core: SandboxCore,
-  application: Application,
   request: ExchangeInput["request"],
 ) {
-  const now = yield* Clock.currentTimeMillis
-  const answer = settle(core, decideExchange(core.state, { seed: core.seed, at: now, application, request }))
+  const answer = settle(core, decideExchange({ ...(yield* lookInto(core)), request }))
   if (answer._tag === "Forbidden") {
     return yield* Effect.fail({ _tag: answer._tag, detail: "the ticket cannot be exchanged" })
   }
@@ -68,36 +63,28 @@ const iso = (at: number): string => new Date(at).toISOString()
 const dated = (name: string, at: number | undefined) => (at === undefined ? {} : { [name]: iso(at) })
 
 /** 4.12: the answer is not shown; own choice of its fields. */
-export const readToken = Effect.fnUntraced(function* (
-  core: SandboxCore,
-  { app_id }: Application,
-  token_id: string,
-) {
-  const now = yield* Clock.currentTimeMillis
+export const readToken = Effect.fnUntraced(function* (core: SandboxCore, token_id: string) {
+  const look = yield* lookInto(core)
   if (!isTokenId(token_id)) return yield* Effect.fail(malformed)
-  const token = findToken(core.state, app_id, token_id)
+  const token = findToken(look, token_id)
   if (token === undefined) return yield* Effect.fail(notFound)
   const lockedAt = locksAt(core.state, token)
   return {
     token_id,
-    status: tokenStatusAt(core.state, token, now),
+    status: tokenStatusAt(core.state, token, look.at),
     context: contextOf(token),
     date_created: iso(token.exchanged.at),
     date_expires: iso(token.expiresAt),
-    ...dated("date_locked", lockedAt !== undefined && lockedAt <= now ? lockedAt : undefined),
+    ...dated("date_locked", lockedAt !== undefined && lockedAt <= look.at ? lockedAt : undefined),
     ...dated("date_revoked", token.revokedAt),
   }
 })
 
 /** 4.7 */
-export const revokeToken = Effect.fnUntraced(function* (
-  core: SandboxCore,
-  { app_id }: Application,
-  token_id: string,
-) {
-  const now = yield* Clock.currentTimeMillis
+export const revokeToken = Effect.fnUntraced(function* (core: SandboxCore, token_id: string) {
+  const look = yield* lookInto(core)
   if (!isTokenId(token_id)) return yield* Effect.fail(malformed)
-  const _tag = settle(core, decideRevoke(core.state, now, app_id, token_id))
+  const _tag = settle(core, decideRevoke(look, token_id))
   if (_tag === "NotFound") return yield* Effect.fail(notFound)
   return _tag === "NoContent" ? { _tag } : { _tag }
 })
