@@ -4,7 +4,7 @@
  * application and the engine allow, then conflicts; forms and encryption are judged only after the
  * acceptance.
  */
-import type { StartRequest } from "../../contract/Execution.ts"
+import type { StartRequest, ValidationItem } from "../../contract/Execution.ts"
 import type { StatusReason } from "../../contract/Vocabulary.ts"
 import type { Look } from "../core/SandboxCore.ts"
 import { readBehaviour } from "./Behaviour.ts"
@@ -16,7 +16,7 @@ import { openParameters } from "./Encryption.ts"
 import type { OpenedValues } from "./Encryption.ts"
 import { foreignRun, hadForeignRun } from "./ForeignRun.ts"
 import { findFault, invalidItems, loginHashes, namedByEnd, unknownEngine } from "./JudgeRequest.ts"
-import type { Fault, InvalidItem } from "./JudgeRequest.ts"
+import type { Fault } from "./JudgeRequest.ts"
 import { askedFeatures, planResults } from "./PlanResults.ts"
 import type { AskedFeature } from "./PlanResults.ts"
 import { endOf, planTimeline, stillbornTimeline } from "./PlanTimeline.ts"
@@ -42,7 +42,7 @@ export type StartDecision = { readonly events: ReadonlyArray<SandboxEvent> } & (
   /** The run in flight. */
   | { readonly _tag: "Conflict"; readonly execution_id: string }
   | { readonly _tag: "Unavailable"; readonly detail: string }
-  | { readonly _tag: "Invalid"; readonly detail: ReadonlyArray<InvalidItem> }
+  | { readonly _tag: "Invalid"; readonly detail: ReadonlyArray<ValidationItem> }
 )
 
 /** 4.12: the token that a start came with, and what stands in its way. */

@@ -59,14 +59,12 @@ const bind = (look: Look, event: string, change: RuleChange & Pick<HookRule, "ur
   return { _tag: "HookBound", at, rule }
 }
 
-/** Section 7: one validation item. */
-export type Invalid = Pick<ValidationItem, "loc" | "msg" | "type">
 type Bound =
   | { readonly _tag: "Changed"; readonly rules: ReadonlyArray<HookRule> }
-  | { readonly _tag: "Invalid"; readonly detail: ReadonlyArray<Invalid> }
+  | { readonly _tag: "Invalid"; readonly detail: ReadonlyArray<ValidationItem> }
 export type HooksAnswer = Bound | { readonly _tag: "NotFound" }
 
-const refuse = (detail: ReadonlyArray<Invalid>): Decision<Bound> => ({
+const refuse = (detail: ReadonlyArray<ValidationItem>): Decision<Bound> => ({
   answer: { _tag: "Invalid", detail },
   events: [],
 })
@@ -78,7 +76,7 @@ const changed = (events: ReadonlyArray<HookEvent>): Decision<Bound> => ({
   events,
 })
 
-const value = (loc: ReadonlyArray<string | number>, msg: string, slot = "body"): Invalid => ({
+const value = (loc: ReadonlyArray<string | number>, msg: string, slot = "body"): ValidationItem => ({
   loc: [slot, ...loc],
   msg,
   type: "value_error",
@@ -89,14 +87,14 @@ const findUnknownEvents = (
   events: ReadonlyArray<string>,
   vocabulary: ReadonlyArray<string>,
   slot: "body" | "query" = "body",
-): ReadonlyArray<Invalid> =>
+): ReadonlyArray<ValidationItem> =>
   events.length === 0
     ? [value(["events"], "no event", slot)]
     : events.flatMap((event, index) =>
         vocabulary.includes(event) ? [] : [value(["events", index], "no such event", slot)],
       )
 
-const findBadTarget = (field: string, url: unknown): ReadonlyArray<Invalid> =>
+const findBadTarget = (field: string, url: unknown): ReadonlyArray<ValidationItem> =>
   readTarget(url) === undefined ? [value([field], "an http or https address without a user")] : []
 
 /** 2.8: query parameters in `base_url` are stripped. */
@@ -110,7 +108,7 @@ export interface FlowHookChange {
   readonly [field: string]: unknown
 }
 
-const findBadFlag = (enabled: unknown): ReadonlyArray<Invalid> =>
+const findBadFlag = (enabled: unknown): ReadonlyArray<ValidationItem> =>
   enabled === undefined || typeof enabled === "boolean" ? [] : [value(["enabled"], "a boolean")]
 
 /** 4.11: `base_url` is required and `enabled` true unless said otherwise (own choice). */

@@ -4,6 +4,7 @@
  * of the start, within the days that the engine keeps. Settings of other names mean nothing here.
  */
 import { Schema } from "effect"
+import type { ValidationItem } from "../../contract/Execution.ts"
 import { creditRegistryTypes, financialCardTypes, limitsBehaviours } from "../../contract/Vocabulary.ts"
 import { monthsBefore, readDate } from "./RelativeDate.ts"
 
@@ -47,20 +48,12 @@ const settingsOf = (code: string) => (Object.hasOwn(table, code) ? (table[code] 
 
 type Configurations = Readonly<Record<string, unknown>>
 
-/** One thing wrong with one setting. */
-interface SettingError {
-  readonly loc: ReadonlyArray<string | number>
-  readonly msg: string
-  readonly type: string
-  readonly input: unknown
-}
-
-const among = (name: string, of: ReadonlyArray<string>, value: unknown): ReadonlyArray<SettingError> =>
+const among = (name: string, of: ReadonlyArray<string>, value: unknown): ReadonlyArray<ValidationItem> =>
   typeof value === "string" && of.includes(value)
     ? []
     : [{ loc: [name], msg: `not one of ${of.join(", ")}`, type: "type_error.enum", input: value }]
 
-const judge = (name: string, setting: Setting, input: unknown): ReadonlyArray<SettingError> => {
+const judge = (name: string, setting: Setting, input: unknown): ReadonlyArray<ValidationItem> => {
   const wrong = (msg: string, type: string) => [{ loc: [name], msg, type, input }]
   switch (setting.kind) {
     case "date":
@@ -83,7 +76,7 @@ const judge = (name: string, setting: Setting, input: unknown): ReadonlyArray<Se
 }
 
 /** 4.1: what breaks the reference's own types, enumerations or limits; an empty list where nothing does. */
-export const judgeSettings = (code: string, configurations: Configurations): ReadonlyArray<SettingError> =>
+export const judgeSettings = (code: string, configurations: Configurations): ReadonlyArray<ValidationItem> =>
   Object.entries(settingsOf(code)).flatMap(([name, setting]) =>
     Object.hasOwn(configurations, name) ? judge(name, setting, configurations[name]) : [],
   )

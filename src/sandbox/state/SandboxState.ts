@@ -10,7 +10,7 @@ import type { FlowState } from "./FlowSession.ts"
 import { applyHookEvent, emptyHooks, isHookEvent } from "./HookState.ts"
 import type { SessionReads } from "./ReadLimit.ts"
 import type { HookState } from "./HookState.ts"
-import type { Retrieval } from "./ResultsPlan.ts"
+import type { ErrorItem, Retrieval } from "./ResultsPlan.ts"
 import type { SandboxEvent, Started, StartRefused } from "./SandboxEvent.ts"
 import { isClosedPhase, lifeOf, momentOf } from "./Timeline.ts"
 import type { ChallengeAnswer, Moment, Phase, Stop } from "./Timeline.ts"
@@ -45,7 +45,6 @@ export interface Execution {
   /** What the newest final answer of each results source carried: records by sub-family. */
   readonly delivered: ReadonlyMap<string, Readonly<Record<string, number>>>
 }
-type ErrorItem = Extract<SandboxEvent, { _tag: "Resumed" }>["payload_errors"][number]
 
 export interface SandboxState {
   /**
