@@ -100,7 +100,10 @@ export interface Job {
   readonly after_export: "delete" | "keep"
   readonly share: "none" | "group"
   readonly assignments: ReadonlyArray<Assignment>
-  /** The built-in rows first, as the job's folder changes them; then its own, by name. */
+  /**
+   * The endpoints that results are read from, in the order in which they are asked: the built-in rows first,
+   * as the job's folder changes them; then its own, by name.
+   */
   readonly sources: ReadonlyArray<ResultsSource>
   readonly hooks: ReadonlyArray<HookPair>
   readonly tokens_key: SecretReference | undefined

@@ -34,13 +34,13 @@ import type { Truth } from "../admin/Truth.ts"
 export interface SandboxOptions {
   readonly seed: number
   /** A file that keeps the events; without it the service forgets everything when it stops. */
-  readonly journal?: string
+  readonly journal?: string | undefined
   /** Targets of all applications' events; `HookDispatcher` has to run for anything to be delivered. */
-  readonly webhooks?: ReadonlyArray<Webhook>
+  readonly webhooks?: ReadonlyArray<Webhook> | undefined
   /** What goes wrong; without it, nothing does. */
-  readonly faults?: Faults
+  readonly faults?: Faults | undefined
   /** Where the reference leaves room: what it does not say is as today. */
-  readonly reading?: Reading
+  readonly reading?: Reading | undefined
 }
 
 const openCore = Effect.fnUntraced(function* (
@@ -50,16 +50,15 @@ const openCore = Effect.fnUntraced(function* (
   const journal = options.journal === undefined ? undefined : yield* openJournal(options.journal)
   for (const event of journal?.events ?? []) applyEvent(state, event)
   // The replayed events are dropped: what the fold has dropped must not be kept by the journal.
-  const appending = journal && { append: journal.append }
-  const known = {
+  const core = {
     seed: options.seed,
     reading: resolveReading(options.reading),
     state,
-    journal: appending,
+    journal: journal && { append: journal.append },
     inputs: new Map(),
     listeners: new Set<Listener>(),
+    watch: newCallWatch(options.seed, options.faults),
   }
-  const core = { ...known, watch: newCallWatch(options.seed, options.faults) }
   recordEvents(core, decideStartHooks(state.hooks, yield* Clock.currentTimeMillis, options.webhooks ?? []))
   return core
 })

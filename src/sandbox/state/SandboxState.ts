@@ -7,7 +7,9 @@ import type { Application } from "./Application.ts"
 import { isFlowSessionEvent } from "./FlowEvent.ts"
 import { applyFlowEvent, emptyFlowState } from "./FlowSession.ts"
 import type { FlowState } from "./FlowSession.ts"
-import { applyHookEvent, emptyHooks, isHookEvent } from "./HookState.ts"
+import { isHookEvent } from "./HookEvent.ts"
+import { applyHookEvent, emptyHooks } from "./HookState.ts"
+import { afterLock, afterRead, afterRefusal, unread } from "./ReadLimit.ts"
 import type { SessionReads } from "./ReadLimit.ts"
 import type { HookState } from "./HookState.ts"
 import type { ErrorItem, Retrieval } from "./ResultsPlan.ts"
@@ -25,11 +27,6 @@ import {
 } from "./TokenState.ts"
 import type { TokenState } from "./TokenState.ts"
 
-export interface ResultsReading {
-  readonly at: number
-  readonly is_closed: boolean
-}
-
 export interface Execution {
   readonly started: Started
   readonly phases: readonly [Phase, ...ReadonlyArray<Phase>]
@@ -40,8 +37,7 @@ export interface Execution {
   /** Places in the sequence of all events: what came first is not always told by equal times. */
   readonly startedSequence: number
   readonly finalStateReadSequence?: number
-  readonly session: SessionReads & { readonly reads: ReadonlyArray<ResultsReading> }
-  readonly resultsRefusedAt: ReadonlyArray<number>
+  readonly session: SessionReads
   /** What the newest final answer of each results source carried: records by sub-family. */
   readonly delivered: ReadonlyMap<string, Readonly<Record<string, number>>>
 }
@@ -134,8 +130,7 @@ const applyStarted = (state: SandboxState, started: Started): void => {
     phases: [first, ...rest],
     answers: [],
     startedSequence: state.sequence,
-    session: { reads: [], lockedAt: [], heldUntil: Number.NEGATIVE_INFINITY },
-    resultsRefusedAt: [],
+    session: unread,
     delivered: new Map(),
   })
   state.bySession.set(started.session_id, execution_id)
@@ -162,17 +157,6 @@ const dropFromCustomer = (state: SandboxState, execution: Execution): void => {
   const index = siblings?.indexOf(execution_id) ?? -1
   if (index >= 0) siblings?.splice(index, 1)
 }
-
-type SessionEvent = Extract<SandboxEvent, { _tag: "ResultsRead" | "ResultsLocked" }>
-
-const sessionAfter = ({ session }: Execution, event: SessionEvent): Execution["session"] =>
-  event._tag === "ResultsLocked"
-    ? { ...session, lockedAt: [...session.lockedAt, event.at] }
-    : {
-        ...session,
-        reads: [...session.reads, { at: event.at, is_closed: event.is_closed }],
-        heldUntil: event.heldUntil ?? event.at,
-      }
 
 /** The fold. Events about executions that are not there are ignored: a journal may have lost its head. */
 export const applyEvent = (state: SandboxState, event: SandboxEvent): void => {
@@ -203,14 +187,14 @@ export const applyEvent = (state: SandboxState, event: SandboxEvent): void => {
     case "FinalStateRead":
       return change({ ...execution, finalStateReadAt: event.at, finalStateReadSequence: state.sequence })
     case "ResultsRead":
-      return change({ ...execution, session: sessionAfter(execution, event) })
+      return change({ ...execution, session: afterRead(execution.session, event) })
     case "ResultsLocked":
-      return change({ ...execution, session: sessionAfter(execution, event) })
+      return change({ ...execution, session: afterLock(execution.session, event.at) })
     case "RecordsDelivered": {
       const delivered = new Map(execution.delivered).set(event.source, event.counts)
       return change({ ...execution, delivered })
     }
     case "ResultsRefused":
-      return change({ ...execution, resultsRefusedAt: [...execution.resultsRefusedAt, event.at] })
+      return change({ ...execution, session: afterRefusal(execution.session, event.at) })
   }
 }
