@@ -3,7 +3,7 @@
  * fold, then to whoever listens. A decision and its events are settled in one synchronous step, so that what
  * was decided upon is what changes.
  */
-import { Clock, Effect } from "effect"
+import { Clock, Context, Effect } from "effect"
 import type { CallWatch } from "./CallWatch.ts"
 import { CallingApplication } from "../state/Application.ts"
 import type { Application } from "../state/Application.ts"
@@ -40,10 +40,16 @@ export interface Look extends Pick<SandboxCore, "seed" | "reading" | "state"> {
   readonly application: Application
 }
 
-export const lookInto = Effect.fnUntraced(function* ({ seed, reading, state }: SandboxCore) {
+/** What the handlers of one service share. */
+export class Core extends Context.Service<Core, SandboxCore>()("nightjar/sandbox/Core") {}
+
+/** A call with all that its handler works on. */
+export type Call = SandboxCore & Look
+
+export const beginCall = Effect.gen(function* () {
   const at = yield* Clock.currentTimeMillis
-  const look: Look = { seed, reading, state, at, application: yield* CallingApplication }
-  return look
+  const call: Call = { ...(yield* Core), at, application: yield* CallingApplication }
+  return call
 })
 
 export const recordEvents = (core: SandboxCore, events: ReadonlyArray<SandboxEvent>): void => {

@@ -11,8 +11,8 @@ import { noteDelivery } from "../executions/NoteDelivery.ts"
 import { resultsAreWhole } from "../executions/Progress.ts"
 import { flowResultsBody } from "../executions/Results.ts"
 import { shapeResults } from "../readings/ShapeFlow.ts"
-import { lookInto, recordEvents, settle } from "../core/SandboxCore.ts"
-import type { Look, SandboxCore } from "../core/SandboxCore.ts"
+import { beginCall, recordEvents, settle } from "../core/SandboxCore.ts"
+import type { Call } from "../core/SandboxCore.ts"
 import { findSession } from "../state/SandboxState.ts"
 
 /** Not shown; own choice: the flow API's errors have the shape of most others, `{detail: string}`. */
@@ -27,55 +27,51 @@ const refusals = {
 const isObjectId = (text: string): boolean => /^[0-9a-f]{24}$/i.test(text)
 
 /** 4.10 for a session of its own, behind no execution. */
-const readOwnSession = (core: SandboxCore, look: Look, session_id: string) => {
-  const answer = settle(core, decideFlowResults(look, session_id))
+const readOwnSession = (call: Call, session_id: string) => {
+  const answer = settle(call, decideFlowResults(call, session_id))
   return answer._tag === "FlowResults"
     ? Effect.succeed(
-        shapeResults(core.reading, {
+        shapeResults(call.reading, {
           _tag: answer._tag,
-          ...flowSessionBody(core.seed, answer.session, look.at),
+          ...flowSessionBody(call.seed, answer.session, call.at),
         }),
       )
     : Effect.fail({ _tag: answer._tag, detail: refusals[answer._tag] })
 }
 
 /** 4.10 */
-export const readFlowResults = Effect.fnUntraced(function* (core: SandboxCore, session_id: string) {
-  const look = yield* lookInto(core)
-  if (core.reading.flow_session_ids === "object_id" && !isObjectId(session_id)) {
+export const readFlowResults = Effect.fnUntraced(function* (session_id: string) {
+  const call = yield* beginCall
+  if (call.reading.flow_session_ids === "object_id" && !isObjectId(session_id)) {
     const item = { loc: ["path", "session_id"], msg: "not an ObjectId", type: "value_error" }
     return yield* Effect.fail({ _tag: "Invalid" as const, detail: [item] })
   }
-  if (!core.state.bySession.has(session_id)) return yield* readOwnSession(core, look, session_id)
-  const answer = settle(core, decideResults(look, session_id))
+  if (!call.state.bySession.has(session_id)) return yield* readOwnSession(call, session_id)
+  const answer = settle(call, decideResults(call, session_id))
   if (answer._tag !== "FlowResults") {
     return yield* Effect.fail({ _tag: answer._tag, detail: refusals[answer._tag] })
   }
-  const body = flowResultsBody(core.seed, answer.execution, look.at)
+  const body = flowResultsBody(call.seed, answer.execution, call.at)
   if (body.is_closed)
-    yield* noteDelivery(core, answer.execution, "flow", look.at, Object.values(body.data).flat())
-  return shapeResults(core.reading, { _tag: answer._tag, ...body })
+    yield* noteDelivery(call, answer.execution, "flow", call.at, Object.values(body.data).flat())
+  return shapeResults(call.reading, { _tag: answer._tag, ...body })
 })
 
-const documentsAt = (core: SandboxCore, look: Look, session_id: string) => {
-  const { state, at } = look
+const documentsAt = (call: Call, session_id: string) => {
+  const { state, at } = call
   if (state.bySession.has(session_id)) {
-    const execution = findSession(look, session_id)
+    const execution = findSession(call, session_id)
     return execution !== undefined && resultsAreWhole(execution, at) ? documentsOf(execution) : []
   }
-  const there = findFlowSession(look, session_id)
+  const there = findFlowSession(call, session_id)
   if (there === undefined) return []
-  recordEvents(core, there.found)
+  recordEvents(call, there.found)
   return sessionDocuments(there.session, at)
 }
 
 /** 4.12: a document is there once its session's records are whole. */
-export const downloadAttachment = Effect.fnUntraced(function* (
-  core: SandboxCore,
-  session_id: string,
-  attachment_id: string,
-) {
-  const documents = documentsAt(core, yield* lookInto(core), session_id)
+export const downloadAttachment = Effect.fnUntraced(function* (session_id: string, attachment_id: string) {
+  const documents = documentsAt(yield* beginCall, session_id)
   const document = documents.find((candidate) => candidate.attachment_id === attachment_id)
   if (document === undefined)
     return yield* Effect.fail({ _tag: "NotFound" as const, detail: "no such attachment" })

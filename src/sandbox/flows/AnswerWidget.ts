@@ -9,8 +9,8 @@ import type { CreateRequest, StepAnswer, StepRequest } from "./DecideWidget.ts"
 import { featuresOf } from "./FlowSources.ts"
 import type { FlowSession } from "../state/FlowSession.ts"
 import { flowEventsOf, flowMomentOf } from "../state/FlowTimeline.ts"
-import { lookInto, settle } from "../core/SandboxCore.ts"
-import type { SandboxCore } from "../core/SandboxCore.ts"
+import { beginCall, settle } from "../core/SandboxCore.ts"
+import type { Call, Decision } from "../core/SandboxCore.ts"
 import { momentAt } from "../state/SandboxState.ts"
 
 const iso = (at: number): string => new Date(at).toISOString()
@@ -45,13 +45,14 @@ const sessionView = (session: FlowSession, at: number) => {
   }
 }
 
-const answered = (core: SandboxCore, answer: StepAnswer, at: number) => {
+const answered = (call: Call, decision: Decision<StepAnswer>) => {
+  const answer = settle(call, decision)
   if (answer._tag === "NotFound") return Effect.fail({ ...answer, detail: "session not found" })
   if (answer._tag !== "Taken") return Effect.fail(answer)
-  const session = core.state.flows.sessions.get(answer.session_id)
+  const session = call.state.flows.sessions.get(answer.session_id)
   return session === undefined
     ? Effect.fail({ _tag: "NotFound" as const, detail: "session not found" })
-    : Effect.succeed(sessionView(session, at))
+    : Effect.succeed(sessionView(session, call.at))
 }
 
 /** What a consent form offers when whoever creates the session names nothing. */
@@ -62,21 +63,17 @@ const usualFeatures = featuresOf([
   "es-traffic:website",
 ])
 
-export const createSession = Effect.fnUntraced(function* (core: SandboxCore, request: CreateRequest) {
-  const look = yield* lookInto(core)
-  return yield* answered(core, settle(core, decideCreate(look, request, usualFeatures)), look.at)
+export const createSession = Effect.fnUntraced(function* (request: CreateRequest) {
+  const call = yield* beginCall
+  return yield* answered(call, decideCreate(call, request, usualFeatures))
 })
 
-export const viewSession = Effect.fnUntraced(function* (core: SandboxCore, session_id: string) {
-  const look = yield* lookInto(core)
-  return yield* answered(core, settle(core, decideView(look, session_id)), look.at)
+export const viewSession = Effect.fnUntraced(function* (session_id: string) {
+  const call = yield* beginCall
+  return yield* answered(call, decideView(call, session_id))
 })
 
-export const takeStep = Effect.fnUntraced(function* (
-  core: SandboxCore,
-  session_id: string,
-  request: StepRequest,
-) {
-  const look = yield* lookInto(core)
-  return yield* answered(core, settle(core, decideStep(look, session_id, request)), look.at)
+export const takeStep = Effect.fnUntraced(function* (session_id: string, request: StepRequest) {
+  const call = yield* beginCall
+  return yield* answered(call, decideStep(call, session_id, request))
 })

@@ -14,8 +14,7 @@ import {
   listRules,
 } from "./Hooks.ts"
 import type { FlowHookChange, HooksAnswer, Webhook } from "./Hooks.ts"
-import { lookInto, settle } from "../core/SandboxCore.ts"
-import type { SandboxCore } from "../core/SandboxCore.ts"
+import { beginCall, settle } from "../core/SandboxCore.ts"
 
 const notFound = { _tag: "NotFound" as const, detail: "no such subscription" }
 
@@ -28,25 +27,28 @@ const changedOr = (answer: HooksAnswer): Effect.Effect<Changed, Invalid | typeof
     : Effect.fail(answer._tag === "NotFound" ? notFound : answer)
 
 /** 4.11 */
-export const listFlowHooks = Effect.fnUntraced(function* (core: SandboxCore) {
-  return listRules(yield* lookInto(core), flowEvents).map(flowHookOf)
+export const listFlowHooks = Effect.fnUntraced(function* () {
+  return listRules(yield* beginCall, flowEvents).map(flowHookOf)
 })
 
 /** 4.11: answers what is now bound (own choice). */
-export const createFlowHooks = Effect.fnUntraced(function* (core: SandboxCore, payload: FlowHookChange) {
-  const answer = settle(core, decideCreateFlowHooks(yield* lookInto(core), payload))
+export const createFlowHooks = Effect.fnUntraced(function* (payload: FlowHookChange) {
+  const call = yield* beginCall
+  const answer = settle(call, decideCreateFlowHooks(call, payload))
   return answer._tag === "Changed" ? answer.rules.map(flowHookOf) : yield* Effect.fail(answer)
 })
 
 /** 4.11 */
-export const updateFlowHooks = Effect.fnUntraced(function* (core: SandboxCore, payload: FlowHookChange) {
-  const answer = settle(core, decideUpdateFlowHooks(yield* lookInto(core), payload))
+export const updateFlowHooks = Effect.fnUntraced(function* (payload: FlowHookChange) {
+  const call = yield* beginCall
+  const answer = settle(call, decideUpdateFlowHooks(call, payload))
   return (yield* changedOr(answer)).rules.map(flowHookOf)
 })
 
 /** 4.11 */
-export const deleteFlowHooks = Effect.fnUntraced(function* (core: SandboxCore, { events }: FlowHookChange) {
-  yield* changedOr(settle(core, decideDeleteHooks(yield* lookInto(core), events, flowEvents)))
+export const deleteFlowHooks = Effect.fnUntraced(function* ({ events }: FlowHookChange) {
+  const call = yield* beginCall
+  yield* changedOr(settle(call, decideDeleteHooks(call, events, flowEvents)))
   return { _tag: "NoContent" as const }
 })
 
@@ -58,26 +60,24 @@ const hookOf = ({ events, url, order, duplicates }: HookRule) => ({
 })
 
 /** Own interface: the application's subscriptions to execution events. */
-export const listHooks = Effect.fnUntraced(function* (core: SandboxCore) {
-  return listRules(yield* lookInto(core), engineEvents).map(hookOf)
+export const listHooks = Effect.fnUntraced(function* () {
+  return listRules(yield* beginCall, engineEvents).map(hookOf)
 })
 
 /** Own interface: binds events to a target, or changes where they go. */
-export const bindHooks = Effect.fnUntraced(function* (core: SandboxCore, payload: Webhook) {
-  const answer = settle(core, decideBindHooks(yield* lookInto(core), payload))
+export const bindHooks = Effect.fnUntraced(function* (payload: Webhook) {
+  const call = yield* beginCall
+  const answer = settle(call, decideBindHooks(call, payload))
   if (answer._tag === "Invalid") return yield* Effect.fail(answer)
-  return yield* listHooks(core)
+  return yield* listHooks()
 })
 
 /** Own interface. */
-export const unbindHooks = Effect.fnUntraced(function* (
-  core: SandboxCore,
-  events: ReadonlyArray<string> | undefined,
-) {
-  const look = yield* lookInto(core)
-  const bound = listRules(look, engineEvents).flatMap((rule) => rule.events)
+export const unbindHooks = Effect.fnUntraced(function* (events: ReadonlyArray<string> | undefined) {
+  const call = yield* beginCall
+  const bound = listRules(call, engineEvents).flatMap((rule) => rule.events)
   if (events === undefined && bound.length === 0) return { _tag: "NoContent" as const }
-  const decision = decideDeleteHooks(look, events ?? bound, engineEvents, "query")
-  yield* changedOr(settle(core, decision))
+  const decision = decideDeleteHooks(call, events ?? bound, engineEvents, "query")
+  yield* changedOr(settle(call, decision))
   return { _tag: "NoContent" as const }
 })

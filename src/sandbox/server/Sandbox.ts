@@ -8,12 +8,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { Scope } from "effect"
 import { adminView } from "../admin/AdminView.ts"
 import type { AdminFilter, AdminView } from "../admin/AdminView.ts"
-import * as Executions from "../executions/AnswerExecutions.ts"
-import * as HookAnswers from "../hooks/AnswerHooks.ts"
-import * as Tokens from "../tokens/AnswerTokens.ts"
-import { downloadAttachment, readFlowResults } from "../flows/AnswerFlows.ts"
-import { createSession, takeStep, viewSession } from "../flows/AnswerWidget.ts"
-import { newCallWatch, noteCatalogueRead } from "../core/CallWatch.ts"
+import { newCallWatch } from "../core/CallWatch.ts"
 import type { Faults } from "../faults/Faults.ts"
 import type { Webhook } from "../hooks/Hooks.ts"
 import { openJournal } from "../state/Journal.ts"
@@ -23,7 +18,7 @@ import type { Ids, Owner } from "../admin/OwnerOf.ts"
 import { resolveReading } from "../state/Reading.ts"
 import type { Reading } from "../state/Reading.ts"
 import { outboxOf } from "../hooks/Outbox.ts"
-import { lookInto, recordEvents } from "../core/SandboxCore.ts"
+import { Core, recordEvents } from "../core/SandboxCore.ts"
 import type { Listener, SandboxCore } from "../core/SandboxCore.ts"
 import { applyEvent, emptyState } from "../state/SandboxState.ts"
 import { decideStartHooks } from "../hooks/StartHooks.ts"
@@ -64,30 +59,7 @@ const openCore = Effect.fnUntraced(function* (
 })
 
 const serviceOf = (core: SandboxCore) => ({
-  startExecution: Executions.startExecution.bind(undefined, core),
-  readExecution: Executions.readExecution.bind(undefined, core),
-  pollExecution: Executions.pollExecution.bind(undefined, core),
-  resumeExecution: Executions.resumeExecution.bind(undefined, core),
-  abortExecution: Executions.abortExecution.bind(undefined, core),
-  deleteExecution: Executions.deleteExecution.bind(undefined, core),
-  readProfile: Executions.readProfile.bind(undefined, core),
-  readRecords: Executions.readRecords.bind(undefined, core),
-  startTokenized: Tokens.startTokenized.bind(undefined, core),
-  exchangeTicket: Tokens.exchangeTicket.bind(undefined, core),
-  readToken: Tokens.readToken.bind(undefined, core),
-  revokeToken: Tokens.revokeToken.bind(undefined, core),
-  readFlowResults: readFlowResults.bind(undefined, core),
-  downloadAttachment: downloadAttachment.bind(undefined, core),
-  createSession: createSession.bind(undefined, core),
-  viewSession: viewSession.bind(undefined, core),
-  takeStep: takeStep.bind(undefined, core),
-  listFlowHooks: HookAnswers.listFlowHooks.bind(undefined, core),
-  createFlowHooks: HookAnswers.createFlowHooks.bind(undefined, core),
-  updateFlowHooks: HookAnswers.updateFlowHooks.bind(undefined, core),
-  deleteFlowHooks: HookAnswers.deleteFlowHooks.bind(undefined, core),
-  listHooks: HookAnswers.listHooks.bind(undefined, core),
-  bindHooks: HookAnswers.bindHooks.bind(undefined, core),
-  unbindHooks: HookAnswers.unbindHooks.bind(undefined, core),
+  core,
   outbox: outboxOf(core),
   truth: Effect.sync((): Truth => truthOf(core.state, core.watch)),
   admin: (at: number, filter: AdminFilter): AdminView =>
@@ -96,9 +68,6 @@ const serviceOf = (core: SandboxCore) => ({
   reading: core.reading,
   keepTime: timeKeeperOf(core),
   owner: (ids: Ids): Owner => ownerOf(core.state, ids),
-  noteCatalogueRead: Effect.map(lookInto(core), ({ application, at }) =>
-    noteCatalogueRead(core.watch, application.app_id, at),
-  ),
 })
 
 export class Sandbox extends Context.Service<Sandbox, ReturnType<typeof serviceOf>>()(
@@ -107,3 +76,9 @@ export class Sandbox extends Context.Service<Sandbox, ReturnType<typeof serviceO
   static readonly layer = (options: SandboxOptions): Layer.Layer<Sandbox, JournalFailed> =>
     Layer.effect(Sandbox, Effect.map(openCore(options), serviceOf))
 }
+
+/** What the handlers behind the routes work on. */
+export const coreOfSandbox = Layer.effect(
+  Core,
+  Effect.map(Sandbox, ({ core }) => core),
+)

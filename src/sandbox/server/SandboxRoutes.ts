@@ -3,9 +3,15 @@
  * codecs and behind the gate.
  */
 import { Effect, Layer } from "effect"
-import { HttpServerResponse } from "effect/http"
+import { HttpRouter, HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { ServiceApi } from "../../contract/Api.ts"
+import { noteCatalogueRead } from "../core/CallWatch.ts"
+import { beginCall } from "../core/SandboxCore.ts"
+import * as Executions from "../executions/AnswerExecutions.ts"
+import { downloadAttachment, readFlowResults } from "../flows/AnswerFlows.ts"
+import * as Hooks from "../hooks/AnswerHooks.ts"
+import * as Tokens from "../tokens/AnswerTokens.ts"
 import { AdminRoutes } from "./AdminRoutes.ts"
 import { listEngines, showEngine } from "../engines/AnswerEngines.ts"
 import { EncryptionRoutes } from "./EncryptionRoutes.ts"
@@ -13,7 +19,7 @@ import { HookRoutes } from "./HookRoutes.ts"
 import { FaultGate } from "./FaultGate.ts"
 import { ReadingGate } from "./ReadingGate.ts"
 import { RecordsRoutes } from "./RecordsRoutes.ts"
-import { Sandbox } from "./Sandbox.ts"
+import { coreOfSandbox } from "./Sandbox.ts"
 import { SandboxGate } from "./SandboxGate.ts"
 import { TimeGate } from "./TimeGate.ts"
 import { WidgetRoutes } from "./WidgetRoutes.ts"
@@ -22,60 +28,54 @@ import { WidgetRoutes } from "./WidgetRoutes.ts"
 const GatedApi = ServiceApi.middleware(SandboxGate).annotate(HttpApi.PayloadParseOptions, { errors: "all" })
 
 const executions = HttpApiBuilder.group(GatedApi, "executions", (handlers) =>
-  Effect.map(Sandbox, (sandbox) =>
-    handlers.handleAll({
-      startExecution: ({ payload }) => sandbox.startExecution(payload),
-      startTokenized: ({ payload }) => sandbox.startTokenized(payload),
-      readExecution: ({ params }) => sandbox.readExecution(params.execution_id),
-      pollExecution: ({ params }) => sandbox.pollExecution(params.execution_id),
-      resumeExecution: ({ params, payload }) => sandbox.resumeExecution(params.execution_id, payload),
-      abortExecution: ({ params }) => sandbox.abortExecution(params.execution_id),
-      deleteExecution: ({ params }) => sandbox.deleteExecution(params.execution_id),
-      readProfile: ({ params }) => sandbox.readProfile(params.execution_id),
-    }),
-  ),
+  handlers.handleAll({
+    startExecution: ({ payload }) => Executions.startExecution(payload),
+    startTokenized: ({ payload }) => Tokens.startTokenized(payload),
+    readExecution: ({ params }) => Executions.readExecution(params.execution_id),
+    pollExecution: ({ params }) => Executions.pollExecution(params.execution_id),
+    resumeExecution: ({ params, payload }) => Executions.resumeExecution(params.execution_id, payload),
+    abortExecution: ({ params }) => Executions.abortExecution(params.execution_id),
+    deleteExecution: ({ params }) => Executions.deleteExecution(params.execution_id),
+    readProfile: ({ params }) => Executions.readProfile(params.execution_id),
+  }),
 )
 
 const tokens = HttpApiBuilder.group(GatedApi, "tokens", (handlers) =>
-  Effect.map(Sandbox, (sandbox) =>
-    handlers.handleAll({
-      exchangeTicket: ({ payload }) => sandbox.exchangeTicket(payload),
-      readToken: ({ params }) => sandbox.readToken(params.token_id),
-      revokeToken: ({ params }) => sandbox.revokeToken(params.token_id),
-    }),
-  ),
+  handlers.handleAll({
+    exchangeTicket: ({ payload }) => Tokens.exchangeTicket(payload),
+    readToken: ({ params }) => Tokens.readToken(params.token_id),
+    revokeToken: ({ params }) => Tokens.revokeToken(params.token_id),
+  }),
 )
 
 const hooks = HttpApiBuilder.group(GatedApi, "hooks", (handlers) =>
-  Effect.map(Sandbox, (sandbox) =>
-    handlers.handleAll({
-      listFlowHooks: () => sandbox.listFlowHooks(),
-      createFlowHooks: ({ payload }) => sandbox.createFlowHooks(payload),
-      updateFlowHooks: ({ payload }) => sandbox.updateFlowHooks(payload),
-      deleteFlowHooks: ({ payload }) => sandbox.deleteFlowHooks(payload),
-    }),
-  ),
+  handlers.handleAll({
+    listFlowHooks: () => Hooks.listFlowHooks(),
+    createFlowHooks: ({ payload }) => Hooks.createFlowHooks(payload),
+    updateFlowHooks: ({ payload }) => Hooks.updateFlowHooks(payload),
+    deleteFlowHooks: ({ payload }) => Hooks.deleteFlowHooks(payload),
+  }),
+)
+
+const noteList = Effect.map(beginCall, ({ watch, at, application }) =>
+  noteCatalogueRead(watch, application.app_id, at),
 )
 
 const engines = HttpApiBuilder.group(GatedApi, "engines", (handlers) =>
-  Effect.map(Sandbox, (sandbox) =>
-    handlers.handleAll({
-      listEngines: ({ query }) => Effect.andThen(sandbox.noteCatalogueRead, listEngines(query)),
-      showEngine: ({ params }) => showEngine(params.engine_reference),
-    }),
-  ),
+  handlers.handleAll({
+    listEngines: ({ query }) => Effect.andThen(noteList, listEngines(query)),
+    showEngine: ({ params }) => showEngine(params.engine_reference),
+  }),
 )
 
 const flows = HttpApiBuilder.group(GatedApi, "flows", (handlers) =>
-  Effect.map(Sandbox, (sandbox) =>
-    handlers.handleAll({
-      readFlowResults: ({ params }) => sandbox.readFlowResults(params.session_id),
-      downloadAttachment: ({ params }) =>
-        Effect.map(sandbox.downloadAttachment(params.session_id, params.attachment_id), (document) =>
-          HttpServerResponse.uint8Array(document.bytes, { contentType: document.media_type }),
-        ),
-    }),
-  ),
+  handlers.handleAll({
+    readFlowResults: ({ params }) => readFlowResults(params.session_id),
+    downloadAttachment: ({ params }) =>
+      Effect.map(downloadAttachment(params.session_id, params.attachment_id), (document) =>
+        HttpServerResponse.uint8Array(document.bytes, { contentType: document.media_type }),
+      ),
+  }),
 )
 
 /** Ids are opaque: one that is longer than a router expects is an unknown id, behind the gate. */
@@ -95,5 +95,5 @@ export const SandboxRoutes = {
     HookRoutes.layer,
     RecordsRoutes.layer.pipe(Layer.provide(TimeGate.layer)),
     WidgetRoutes.layer.pipe(Layer.provide(ReadingGate.layer)),
-  ),
+  ).pipe(HttpRouter.provideRequest(coreOfSandbox)),
 }
