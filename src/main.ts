@@ -145,9 +145,9 @@ const embedded = (
         return Sandbox.layer({
           seed: target.seed,
           webhooks: hooksUrl === undefined ? [] : [{ url: hooksUrl }],
-          ...(journal === undefined ? {} : { journal }),
-          ...(faults === undefined ? {} : { faults }),
-          ...(reading === undefined ? {} : { reading }),
+          journal,
+          faults,
+          reading,
         })
       }),
     )
@@ -223,23 +223,15 @@ const tokens = (job: Job, output: string) =>
     Layer.provideMerge(Layer.mergeAll(ledger(output, "read-write"), secrets)),
   )
 
-const sandboxServer = ({ port, host, seed, speed, journal, faults, reading, webhooks }: SandboxServing) =>
+const sandboxServer = ({ port, host, speed, ...options }: SandboxServing) =>
   lazily(async () => {
     const { Sandbox } = await import("./sandbox/server/Sandbox.ts")
     const { SandboxServer } = await import("./sandbox/server/SandboxServer.ts")
     return SandboxServer.layer({ port, host }).pipe(
       Layer.merge(dispatcher(speed)),
-      Layer.provideMerge(
-        Sandbox.layer({
-          seed,
-          webhooks,
-          ...(journal === undefined ? {} : { journal }),
-          ...(faults === undefined ? {} : { faults }),
-          ...(reading === undefined ? {} : { reading }),
-        }),
-      ),
-      Layer.provideMerge(EmbeddedClock.layerServer(speed, journal)),
-      Layer.provideMerge(journal === undefined ? Layer.empty : journalLock(journal)),
+      Layer.provideMerge(Sandbox.layer(options)),
+      Layer.provideMerge(EmbeddedClock.layerServer(speed, options.journal)),
+      Layer.provideMerge(options.journal === undefined ? Layer.empty : journalLock(options.journal)),
     )
   })
 

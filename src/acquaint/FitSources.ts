@@ -6,6 +6,7 @@
 import { Predicate } from "effect"
 import { builtInSources } from "../contract/ResultsSource.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
+import { wrap } from "../report/TextTable.ts"
 import { fieldOf, jsonOf } from "./Calls.ts"
 import type { RecordedCall } from "./Calls.ts"
 import type { Observed } from "./Observe.ts"
@@ -114,16 +115,7 @@ const propose = (source: ResultsSource, input: FitInput): Proposal => {
 
 const lineMax = 100
 
-const comment = (text: string): string => {
-  const lines: Array<string> = ["#"]
-  for (const word of text.split(" ")) {
-    const last = lines.length - 1
-    const line = lines[last] ?? ""
-    if (line.length + 1 + word.length > lineMax) lines.push(`# ${word}`)
-    else lines[last] = `${line} ${word}`
-  }
-  return lines.join("\n")
-}
+const comment = (text: string): string => wrap(text, lineMax, "# ", "# ")
 
 /** In the order in which a person reads a row. */
 const rowKeys = [

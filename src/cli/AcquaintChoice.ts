@@ -6,36 +6,29 @@ import { Effect, Option } from "effect"
 import type { Assignment, Job } from "../jobs/Job.ts"
 import { suggestion } from "../foundation/Nearest.ts"
 import { refuse } from "./Failures.ts"
-import type { Refused } from "./Failures.ts"
 
 const namesMax = 5
 
 const some = (names: ReadonlyArray<string>): string =>
   names.length <= namesMax ? names.join(", ") : `${names.slice(0, namesMax).join(", ")} …`
 
-const pick = (
+const pick = Effect.fnUntraced(function* (
   flag: "customer" | "engine",
   given: Option.Option<string>,
   names: ReadonlyArray<string>,
   whose: string,
-): Effect.Effect<string, Refused> => {
+) {
   if (Option.isSome(given)) {
-    return names.includes(given.value)
-      ? Effect.succeed(given.value)
-      : Effect.fail(
-          refuse("name-unknown", {
-            detail: `--${flag} in ${whose}${suggestion(given.value, names)}`,
-          }),
-        )
+    if (names.includes(given.value)) return given.value
+    const detail = `--${flag} in ${whose}${suggestion(given.value, names)}`
+    return yield* refuse("name-unknown", { detail })
   }
   const [only] = names
-  if (only === undefined) return Effect.fail(refuse("names-missing", { where: whose, what: flag }))
-  return names.length === 1
-    ? Effect.succeed(only)
-    : Effect.fail(
-        refuse("names-ambiguous", { where: whose, count: names.length, what: flag, names: some(names) }),
-      )
-}
+  if (only === undefined) return yield* refuse("names-missing", { where: whose, what: flag })
+  if (names.length === 1) return only
+  const ambiguous = { where: whose, count: names.length, what: flag, names: some(names) }
+  return yield* refuse("names-ambiguous", ambiguous)
+})
 
 const distinct = (names: ReadonlyArray<string>): ReadonlyArray<string> => [...new Set(names)]
 

@@ -18,12 +18,15 @@ export const OutputFlag = GlobalFlag.Setting("output")({
   ),
 })
 
+/** Given or not; there is no `--no-` form of it. */
+export const switchFlag = (name: string, description: string) =>
+  Flag.Boolean(name).pipe(Flag.withoutNegation, Flag.withDescription(description), Flag.withDefault(false))
+
+export const optionalFlag = (name: string, metavar: string, description: string) =>
+  Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.optional)
+
 export const NoProgressFlag = GlobalFlag.Setting("no-progress")({
-  flag: Flag.Boolean("no-progress").pipe(
-    Flag.withoutNegation,
-    Flag.withDescription("Show no progress on stderr"),
-    Flag.withDefault(false),
-  ),
+  flag: switchFlag("no-progress", "Show no progress on stderr"),
 })
 
 /** The output folder of this call. */
@@ -32,11 +35,7 @@ export const outputFolder = Effect.gen(function* () {
   return Option.getOrElse(yield* OutputFlag, () => output)
 })
 
-export const jsonFlag = Flag.Boolean("json").pipe(
-  Flag.withoutNegation,
-  Flag.withDescription("Print JSON"),
-  Flag.withDefault(false),
-)
+export const jsonFlag = switchFlag("json", "Print JSON")
 
 export const jobArguments = Argument.String("JOB").pipe(
   Argument.withDescription("A job file, such as jobs/demo.yaml"),

@@ -3,7 +3,7 @@
  * Every error that a program can fail with has its message here, or the program does not compile; any other
  * failure is a defect, reported without its data.
  */
-import { Effect, Schema } from "effect"
+import { Cause, Effect, Schema } from "effect"
 import { CliError } from "effect/cli"
 import type { HttpServerError } from "effect/http"
 import type { CallFailure } from "../client/Service.ts"
@@ -149,3 +149,10 @@ export const endingOf = (error: unknown): Ending | undefined => {
 /** A defect, in one line; its data may contain anything, so only its kind and place are shown. */
 export const defectEnding = (thrown: unknown): Ending =>
   endingFor("defect", { kind: thrown instanceof Error ? thrown.name : typeof thrown })
+
+/** What a program or a night failed with; a failure that nobody expected is a defect. */
+export const endingOfCause = <E>(cause: Cause.Cause<E>): Ending => {
+  const failure = cause.reasons.find(Cause.isFailReason)
+  if (failure !== undefined) return endingOf(failure.error) ?? defectEnding(failure.error)
+  return defectEnding(Cause.squash(cause))
+}

@@ -13,11 +13,10 @@ import { renderSummary } from "../report/RenderSummary.ts"
 import type { Summary } from "../report/Summary.ts"
 import { summarise } from "../report/Summary.ts"
 import { NoProgressFlag } from "./CommonFlags.ts"
-import { defectEnding, endingOf } from "./Failures.ts"
-import type { Ending } from "./Failures.ts"
+import { endingOfCause } from "./Failures.ts"
 import { note, Output, say, sayJson } from "./Output.ts"
 import { ProgressDisplay } from "./ProgressDisplay.ts"
-import { closeLock, prepareOutput, writeRunFile } from "./RunFolder.ts"
+import { holdOutput, writeRunFile } from "./RunFolder.ts"
 import { toolVersion } from "./Version.ts"
 import { openWebhooks } from "./Webhooks.ts"
 import { Wiring } from "./Wiring.ts"
@@ -37,14 +36,9 @@ export const runNights = Effect.fn("Nights.run")(function* (
   jobs: ReadonlyArray<Job>,
   options: NightsOptions,
 ) {
-  const { lockFolder } = yield* Effect.promise(() => import("../foundation/FolderLock.ts"))
-  yield* prepareOutput(
-    options.output,
-    jobs.map(({ share }) => share),
-  )
+  const shares = jobs.map(({ share }) => share)
   const nights = Effect.gen(function* () {
-    yield* lockFolder(`${options.output}/run.lock`)
-    yield* closeLock(options.output)
+    yield* holdOutput(options.output, shares)
     const { source, url } = yield* openWebhooks(options.webhooks)
     const told: Array<ToldNight> = []
     for (const job of jobs)
@@ -74,12 +68,6 @@ const nightOf = (job: Job, options: NightsOptions, hooksUrl: string | undefined)
       })
     },
   })
-
-export const endingOfCause = <E>(cause: Cause.Cause<E>): Ending => {
-  const failure = cause.reasons.find(Cause.isFailReason)
-  if (failure !== undefined) return endingOf(failure.error) ?? defectEnding(failure.error)
-  return defectEnding(Cause.squash(cause))
-}
 
 /** A run with its summary written; nothing is printed yet. */
 export const summarisedNight = Effect.fnUntraced(function* (job: Job, output: string, options: NightOptions) {

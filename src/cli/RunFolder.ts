@@ -49,8 +49,14 @@ export const prepareOutput = Effect.fnUntraced(function* (output: string, shares
   if (refusal !== undefined) return yield* refusal
 })
 
-/** The lock file belongs to whoever works here and contains nothing. */
-export const closeLock = (output: string) => writing(() => chmodSync(join(output, "run.lock"), 0o600))
+/** Prepares the folder and keeps every other process out of it until the scope ends. */
+export const holdOutput = Effect.fnUntraced(function* (output: string, shares: ReadonlyArray<Share>) {
+  const { lockFolder } = yield* Effect.promise(() => import("../foundation/FolderLock.ts"))
+  yield* prepareOutput(output, shares)
+  yield* lockFolder(`${output}/run.lock`)
+  // The lock file belongs to whoever works here, and contains nothing.
+  yield* writing(() => chmodSync(join(output, "run.lock"), 0o600))
+})
 
 export const runFolder = (output: string, run_id: RunId): string => join(output, "runs", run_id)
 

@@ -4,8 +4,8 @@
  * stack trace is shown only with `--log-level debug`.
  */
 import { Cause, Duration, Effect, Exit, Fiber, Runtime } from "effect"
-import { CliError } from "effect/cli"
-import { defectEnding, endingFor, endingOf } from "./Failures.ts"
+import type { CliError } from "effect/cli"
+import { endingFor, endingOfCause } from "./Failures.ts"
 import type { Ending, Failure } from "./Failures.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import { forTerminal } from "../report/TerminalText.ts"
@@ -28,10 +28,7 @@ const stopWithin = Duration.seconds(20)
 const endingOfExit = <A, E>(exit: Exit.Exit<A, E>): Ending => {
   if (Exit.isSuccess(exit)) return { exit_code: exitCodes.ok, lines: [] }
   if (Cause.hasInterruptsOnly(exit.cause)) return { exit_code: exitCodes.interrupted, lines: [] }
-  const failure = exit.cause.reasons.find(Cause.isFailReason)
-  if (failure === undefined) return defectEnding(Cause.squash(exit.cause))
-  if (CliError.isCliError(failure.error)) return { exit_code: exitCodes.usage, lines: [] }
-  return endingOf(failure.error) ?? defectEnding(failure.error)
+  return endingOfCause(exit.cause)
 }
 
 /** The flag is parsed inside the program, which may have ended before it was. */

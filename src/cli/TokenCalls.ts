@@ -7,7 +7,7 @@ import { Effect, Redacted, Stdio, Stream } from "effect"
 import type { ExecutionId } from "../contract/Ids.ts"
 import { loadJobs } from "./Jobs.ts"
 import { refuse } from "./Failures.ts"
-import { closeLock, prepareOutput } from "./RunFolder.ts"
+import { holdOutput } from "./RunFolder.ts"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { Wiring } from "./Wiring.ts"
 
@@ -24,17 +24,10 @@ const withTokens = Effect.fnUntraced(function* <A, E, R>(
 ) {
   const [job] = yield* loadJobs([path])
   if (job?.tokens_key === undefined) return yield* refuse("token-store-unset")
-  const { lockFolder } = yield* Effect.promise(() => import("../foundation/FolderLock.ts"))
   const wiring = yield* Wiring
-  yield* prepareOutput(output, [job.share])
-  return yield* Effect.scoped(
-    Effect.gen(function* () {
-      yield* lockFolder(`${output}/run.lock`)
-      yield* closeLock(output)
-      return yield* Effect.provide(work, wiring.tokens(job, output))
-    }),
-  )
-})
+  yield* holdOutput(output, [job.share])
+  return yield* Effect.provide(work, wiring.tokens(job, output))
+}, Effect.scoped)
 
 const openedStore = Effect.gen(function* () {
   const { TokenStore } = yield* Effect.promise(() => import("../tokens/TokenStore.ts"))

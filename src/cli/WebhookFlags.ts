@@ -4,6 +4,7 @@
  */
 import { Option } from "effect"
 import { Flag } from "effect/cli"
+import { switchFlag } from "./CommonFlags.ts"
 import { deliveryOrders } from "../sandbox/state/HookEvent.ts"
 import { readTarget } from "../sandbox/hooks/Hooks.ts"
 import type { Webhook } from "../sandbox/hooks/Hooks.ts"
@@ -22,11 +23,7 @@ export const webhookFlags = {
     Flag.withDescription("Order of deliveries"),
     Flag.withDefault("timely"),
   ),
-  webhooksDuplicates: Flag.Boolean("webhooks-duplicates").pipe(
-    Flag.withoutNegation,
-    Flag.withDescription("Deliver about half of the events twice"),
-    Flag.withDefault(false),
-  ),
+  webhooksDuplicates: switchFlag("webhooks-duplicates", "Deliver about half of the events twice"),
 }
 
 export const webhookHelp = `Events (started, action_required, auth_ended, ended, and four of flow sessions)

@@ -3,15 +3,15 @@
  * receiver listens before anything is started and closes after the last run.
  */
 import { Effect, Option } from "effect"
-import { Flag } from "effect/cli"
 import type { ListenAt } from "../client/HookReceiver.ts"
+import { optionalFlag } from "./CommonFlags.ts"
 import { refuse } from "./Failures.ts"
 import { note, warn } from "./Output.ts"
 
-export const webhooksFlag = Flag.String("webhooks").pipe(
-  Flag.withMetavar("[HOST:]PORT"),
-  Flag.withDescription("Receive the service's events here (0: any free port)"),
-  Flag.optional,
+export const webhooksFlag = optionalFlag(
+  "webhooks",
+  "[HOST:]PORT",
+  "Receive the service's events here (0: any free port)",
 )
 
 export const readWebhooksFlag = Effect.fnUntraced(function* (written: Option.Option<string>) {

@@ -17,13 +17,10 @@ import type { TokenStoreRefused } from "../tokens/TokenSealing.ts"
 import type { FormCache } from "../forms/EngineForms.ts"
 import type { Publisher, PublishFailed } from "../publishing/Publisher.ts"
 import type { RecordSchemaInvalid } from "../records/RecordSchema.ts"
-import type { Faults } from "../sandbox/faults/Faults.ts"
 import type { FaultsInvalid } from "../sandbox/faults/FaultsFile.ts"
-import type { Webhook } from "../sandbox/hooks/Hooks.ts"
 import type { JournalFailed, JournalInUse } from "../sandbox/state/Journal.ts"
-import type { Reading } from "../sandbox/state/Reading.ts"
 import type { ReadingInvalid } from "../sandbox/readings/ReadingFile.ts"
-import type { Sandbox } from "../sandbox/server/Sandbox.ts"
+import type { Sandbox, SandboxOptions } from "../sandbox/server/Sandbox.ts"
 import type { SandboxServer } from "../sandbox/server/SandboxServer.ts"
 
 export type PlanServices = Ledger | Service | FormCache | Secrets
@@ -79,13 +76,8 @@ export class Wiring extends Context.Service<
   }
 >()("nightjar/cli/Wiring") {}
 
-export interface SandboxServing {
+export interface SandboxServing extends SandboxOptions {
   readonly port: number
-  readonly seed: number
-  readonly speed: number
-  readonly journal: string | undefined
-  readonly faults: Faults | undefined
-  readonly reading: Reading | undefined
-  readonly webhooks: ReadonlyArray<Webhook>
   readonly host: string
+  readonly speed: number
 }

@@ -116,20 +116,16 @@ const claim = Effect.fnUntraced(function* (
 
 const startFacts = (order: AttemptOrder, started: Started, probe: boolean): ReadonlyArray<Fact> => {
   const { answer, http_status } = started
-  const ids =
-    "execution_id" in started
-      ? {
-          execution_id: started.execution_id,
-          ...(started.session_id === undefined ? {} : { session_id: started.session_id }),
-        }
-      : {}
   const answered: Fact = {
     _tag: "StartAnswered",
     ...attemptKeys(order),
     answer,
     ...(http_status === undefined ? {} : { http_status }),
     ...("status_reason" in started ? { status_reason: started.status_reason } : {}),
-    ...ids,
+    ...("execution_id" in started ? { execution_id: started.execution_id } : {}),
+    ...("session_id" in started && started.session_id !== undefined
+      ? { session_id: started.session_id }
+      : {}),
   }
   if (answer !== "accepted" || !probe) return [answered]
   // The first request may have run without our knowledge.

@@ -5,8 +5,8 @@
 import type { Duration, Effect } from "effect"
 import type { Access, CustomerId, SessionId, TaskId } from "../contract/Ids.ts"
 import type { StartCall } from "../client/Service.ts"
-import type { ResultsSource } from "../contract/ResultsSource.ts"
 import type { Verdict } from "../ends/Ends.ts"
+import type { Job } from "../jobs/Job.ts"
 import type { LedgerFailed } from "../ledger/Ledger.ts"
 import type { Limits } from "../scheduling/Schedule.ts"
 
@@ -51,23 +51,9 @@ export interface SessionWork {
 }
 
 /** The job's rules. */
-export interface Rules {
+export interface Rules extends Pick<Job, "polling" | "retry" | "sources" | "flow_results"> {
   readonly limits: Limits
-  readonly polling: { readonly min: Duration.Duration; readonly max: Duration.Duration }
-  readonly retry: {
-    readonly max_attempts: number
-    readonly base: Duration.Duration
-    readonly max: Duration.Duration
-  }
   readonly max_wait: Duration.Duration
-  /** The endpoints that results are read from, in the order in which they are read. */
-  readonly sources: ReadonlyArray<ResultsSource>
-  readonly flow_results: {
-    readonly enabled: boolean
-    readonly min_interval: Duration.Duration
-    readonly wait_final: Duration.Duration
-    readonly attachments: boolean
-  }
   /** Clock time after which nothing is started and at which open executions are aborted. */
   readonly deadlineAt: number | undefined
 }

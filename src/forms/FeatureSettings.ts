@@ -1,88 +1,14 @@
 /**
- * The settings that each feature takes (section 4.1), as data, and the check of a job's settings against
- * it, so that no execution is spent on finding a typing error. Features that the reference does not list
- * are accepted, and so is every relative date: the reference shows three of them and no grammar.
+ * Checks a job's settings against those that each feature takes (section 4.1), so that no execution is spent
+ * on finding a typing error. Features that the reference does not list are accepted, and so is every relative
+ * date: the reference shows three of them and no grammar.
  */
-import { creditRegistryTypes, financialCardTypes, limitsBehaviours } from "../contract/Vocabulary.ts"
-import type { Feature } from "../contract/Vocabulary.ts"
+import { settingsOf } from "../contract/FeatureSettings.ts"
+import type { Setting } from "../contract/FeatureSettings.ts"
 import { suggestion } from "../foundation/Nearest.ts"
 import type { CompiledForm } from "./CompiledForm.ts"
 import { checkValues } from "./Parameters.ts"
 import type { Findings, Issue } from "./Parameters.ts"
-
-export type Setting =
-  | { readonly type: "date"; readonly default: string }
-  | { readonly type: "boolean"; readonly default: boolean }
-  | { readonly type: "count"; readonly default: number }
-  | { readonly type: "one_of"; readonly values: ReadonlyArray<string>; readonly default: string | undefined }
-  | {
-      readonly type: "some_of"
-      readonly values: ReadonlyArray<string>
-      readonly default: ReadonlyArray<string>
-    }
-
-export type Settings =
-  | { readonly _tag: "Fields"; readonly fields: Readonly<Record<string, Setting>> }
-  /** A settings object is accepted; its fields are not defined. */
-  | { readonly _tag: "Anything" }
-  /** The reference does not say. */
-  | { readonly _tag: "NotListed" }
-
-const date = (phrase: string): Setting => ({ type: "date", default: phrase })
-const flag = (value: boolean): Setting => ({ type: "boolean", default: value })
-const period: Readonly<Record<string, Setting>> = {
-  from_date: date("30 days ago"),
-  to_date: date("today"),
-  limits_behaviour: { type: "one_of", values: limitsBehaviours, default: "error" },
-}
-const fields = (settings: Readonly<Record<string, Setting>>): Settings => ({
-  _tag: "Fields",
-  fields: settings,
-})
-const account = fields({ ...period, read_transactions: flag(false), read_holders: flag(false) })
-const invoices = fields(period)
-const none = fields({})
-
-export const featureSettings: Readonly<Record<Feature, Settings>> = {
-  accounts_read: account,
-  credits_read: account,
-  cards_read: fields({
-    ...period,
-    read_transactions: flag(false),
-    filter_by_type: { type: "some_of", values: financialCardTypes, default: financialCardTypes },
-  }),
-  client_invoices_read: invoices,
-  supplier_invoices_read: invoices,
-  credit_registry_data: fields({
-    preferred_type: { type: "one_of", values: creditRegistryTypes, default: undefined },
-  }),
-  driver_data: fields({ read_point_movements: flag(false) }),
-  labor_check: fields({
-    from_date: date("12 months ago"),
-    work_life_report: flag(true),
-    contribution_base_report: flag(false),
-  }),
-  vehicles_data: fields({ simple_vehicle_report: flag(false) }),
-  yearly_individual_tax: fields({ last_n_years: { type: "count", default: 3 } }),
-  customer_information_read: none,
-  deposits_read: none,
-  direct_debits_read: none,
-  funds_read: none,
-  investment_accounts_read: none,
-  loans_read: none,
-  pensions_read: none,
-  public_document_verification: none,
-  public_pensions: none,
-  source_contracts_read: none,
-  stocks_read: none,
-  academic_data: { _tag: "Anything" },
-  properties_data: { _tag: "Anything" },
-  accounts_certificates: { _tag: "NotListed" },
-  cloud_resource_read: { _tag: "NotListed" },
-}
-
-const settingsByCode: ReadonlyMap<string, Settings> = new Map(Object.entries(featureSettings))
-const settingsOf = (code: string): Settings => settingsByCode.get(code) ?? { _tag: "NotListed" }
 
 /**
  * `form` is the engine's own form for this feature's settings; if it declares a setting, the form decides.
@@ -109,13 +35,20 @@ export const checkSettings = (
   if (known._tag === "Fields" && isBackwards(configurations)) {
     errors.push({ loc: [code, "from_date"], message: "must not be later than `to_date`" })
   }
-  const own = declared === undefined ? undefined : checkValues(declared, configurations)
-  const under = ({ loc, message }: Issue): Issue => ({ loc: [code, ...loc], message })
-  return {
-    errors: [...errors, ...(own?.errors.map(under) ?? [])],
-    warnings: [...warnings, ...(own?.warnings.map(under) ?? [])],
-  }
+  const own = declared === undefined ? [] : [under(code, checkValues(declared, configurations))]
+  return joined([{ errors, warnings }, ...own])
 }
+
+/** The same findings, for values under this name. */
+const under = (name: string, { errors, warnings }: Findings): Findings => {
+  const moved = ({ loc, message }: Issue): Issue => ({ loc: [name, ...loc], message })
+  return { errors: errors.map(moved), warnings: warnings.map(moved) }
+}
+
+const joined = (found: ReadonlyArray<Findings>): Findings => ({
+  errors: found.flatMap(({ errors }) => errors),
+  warnings: found.flatMap(({ warnings }) => warnings),
+})
 
 /** What a start sends besides its login, in the words of the job. */
 export interface AskedSettings {
@@ -139,15 +72,9 @@ export const checkAllSettings = (
   const found = features.map(({ code, configurations: settings }) =>
     checkSettings(code, settings, settings === undefined ? undefined : forms?.features.get(code)),
   )
-  if (forms !== undefined) {
-    const { errors, warnings } = checkValues(forms.configurations, configurations)
-    const under = ({ loc, message }: Issue): Issue => ({ loc: ["configurations", ...loc], message })
-    found.push({ errors: errors.map(under), warnings: warnings.map(under) })
-  }
-  return {
-    errors: found.flatMap(({ errors }) => errors),
-    warnings: found.flatMap(({ warnings }) => warnings),
-  }
+  if (forms !== undefined)
+    found.push(under("configurations", checkValues(forms.configurations, configurations)))
+  return joined(found)
 }
 
 interface Complaint {

@@ -6,6 +6,7 @@
  */
 import { Predicate, Redacted } from "effect"
 import type { Context } from "./Decode.ts"
+import type { Item } from "./Assignments.ts"
 import type { Assignment, HookPair, Job, ParameterSource, SecretReference } from "./Job.ts"
 import type { Customer, JobEngine } from "./JobFile.ts"
 import type { Findings } from "./Problem.ts"
@@ -13,11 +14,6 @@ import { makeSecretFinder } from "./SecretMatch.ts"
 import type { KnownSecret, SecretFound } from "./SecretMatch.ts"
 
 type Path = ReadonlyArray<PropertyKey>
-
-interface Item<A> {
-  readonly index: number
-  readonly value: A
-}
 
 /** Every pair in the file with its place, whether an assignment uses it or not. */
 export const hookPairs = (

@@ -100,7 +100,10 @@ export interface Job {
   readonly after_export: "delete" | "keep"
   readonly share: "none" | "group"
   readonly assignments: ReadonlyArray<Assignment>
-  /** The built-in rows first, as changed by the job's folder; then its own rows, by name. */
+  /**
+   * The endpoints that results are read from, in this order: the built-in rows first, as changed by the job's
+   * folder; then its own rows, by name.
+   */
   readonly sources: ReadonlyArray<ResultsSource>
   readonly hooks: ReadonlyArray<HookPair>
   readonly tokens_key: SecretReference | undefined

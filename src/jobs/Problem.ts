@@ -73,12 +73,5 @@ export const makeFindings = (): Findings => {
 }
 
 /** Files in the order of their first problem; within a file, top to bottom. */
-const inOrder = (problems: ReadonlyArray<Problem>): ReadonlyArray<Problem> => {
-  const byFile = new Map<string, Array<Problem>>()
-  for (const problem of problems) {
-    const same = byFile.get(problem.file)
-    if (same === undefined) byFile.set(problem.file, [problem])
-    else same.push(problem)
-  }
-  return [...byFile.values()].flatMap((same) => same.sort(byPlace))
-}
+const inOrder = (problems: ReadonlyArray<Problem>): ReadonlyArray<Problem> =>
+  [...Map.groupBy(problems, ({ file }) => file).values()].flatMap((same) => same.sort(byPlace))

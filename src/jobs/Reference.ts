@@ -42,6 +42,10 @@ export const describeReference = (reference: SecretReference): string => {
   }
 }
 
+/** Tells references apart; never shown, for it repeats commands. */
+export const keyOfReference = (reference: SecretReference): string =>
+  reference._tag === "Exec" ? `exec:${reference.command}` : describeReference(reference)
+
 const holdsReference = (value: unknown): boolean => {
   if (typeof value === "string") return looksLikeReference(value)
   return typeof value === "object" && value !== null && Object.values(value).some(holdsReference)

@@ -15,37 +15,38 @@ import { isLoopback } from "../foundation/Loopback.ts"
 /** What an editor checks as the value is typed: the rule, or anything with `${` in it. */
 const editorPattern = (pattern: string) => () => ({ pattern: `^(?:${pattern})$|\\$\\{` })
 
+/** A text by its rule, in words for who breaks it and as a pattern for editors. */
+const ruled = (fits: (value: string) => boolean, expected: string, pattern: string) =>
+  Schema.String.check(Schema.makeFilter(fits, { expected, toJsonSchema: editorPattern(pattern) }))
+
 const idRule = `at most ${idCharactersMax} characters`
 export const isIdTooLong = (id: string): boolean => id.length > idCharactersMax
 export const idTooLong = (id: string): string => `expected ${idRule}, got ${id.length}`
 
 export const text = Schema.String.check(Schema.isMinLength(1, { expected: "a non-empty string" }))
 
-export const jobName = Schema.String.check(
-  Schema.makeFilter((value: string) => /^[a-z0-9-]{1,64}$/.test(value), {
-    expected: "a name of a-z, 0-9 and -, at most 64 characters",
-    toJsonSchema: editorPattern("[a-z0-9-]{1,64}"),
-  }),
+export const jobName = ruled(
+  (value) => /^[a-z0-9-]{1,64}$/.test(value),
+  "a name of a-z, 0-9 and -, at most 64 characters",
+  "[a-z0-9-]{1,64}",
 )
 
 /** A duration within limits, both included. */
 export const duration = (minimum: Duration.Input, maximum: Duration.Input) =>
   toDuration(
-    Schema.String.check(
-      Schema.makeFilter(isDurationWithin({ minimum, maximum }), {
-        expected:
-          `a duration from ${String(minimum)} to ${String(maximum)}: a number and a unit ` +
-          "(millis, seconds, minutes, hours, days)",
-        toJsonSchema: editorPattern(durationPattern),
-      }),
+    ruled(
+      isDurationWithin({ minimum, maximum }),
+      `a duration from ${String(minimum)} to ${String(maximum)}: a number and a unit ` +
+        "(millis, seconds, minutes, hours, days)",
+      durationPattern,
     ),
   )
 
 /**
- * Hosts of this very machine, the only ones to which plain http may carry a secret. Names under `localhost`
- * are not included: the network decides how they resolve.
+ * A URL that the secret may be sent to, without its trailing slash; undefined if it is not one. Plain http
+ * may carry a secret only to hosts of this very machine. Names under `localhost` are not included: the
+ * network decides how they resolve.
  */
-/** A URL that the secret may be sent to, without its trailing slash; undefined if it is not one. */
 export const parseServiceUrl = (value: string): string | undefined => {
   const url = URL.parse(value)
   if (url === null || url.hostname === "") return undefined
@@ -64,34 +65,30 @@ export const parseUrlBeside = (base_url: string, value: string): string | undefi
 export const serviceUrlRule =
   "an https:// address without user, query or fragment (plain http only to this machine)"
 
-export const serviceUrl = Schema.String.check(
-  Schema.makeFilter((value: string) => parseServiceUrl(value) !== undefined, {
-    expected: serviceUrlRule,
-    toJsonSchema: editorPattern("https?://.+"),
-  }),
+export const serviceUrl = ruled(
+  (value) => parseServiceUrl(value) !== undefined,
+  serviceUrlRule,
+  "https?://.+",
 )
 
 export const pathRule = ", or a path on base_url's host, such as /api/flows"
 
-export const urlBeside = Schema.String.check(
-  Schema.makeFilter((value: string) => isPath(value) || parseServiceUrl(value) !== undefined, {
-    expected: serviceUrlRule + pathRule,
-    toJsonSchema: editorPattern("https?://.+|/(?:[^/].*)?"),
-  }),
+export const urlBeside = ruled(
+  (value) => isPath(value) || parseServiceUrl(value) !== undefined,
+  serviceUrlRule + pathRule,
+  "https?://.+|/(?:[^/].*)?",
 )
 
-export const reference = Schema.String.check(
-  Schema.makeFilter((value: string) => parseReference(value, "") !== undefined, {
-    expected: "env:NAME, file:PATH or exec:COMMAND: a secret is never written into a job file",
-    toJsonSchema: editorPattern("(?:env:[A-Za-z_][A-Za-z0-9_]*|(?:file|exec):.+)"),
-  }),
+export const reference = ruled(
+  (value) => parseReference(value, "") !== undefined,
+  "env:NAME, file:PATH or exec:COMMAND: a secret is never written into a job file",
+  "(?:env:[A-Za-z_][A-Za-z0-9_]*|(?:file|exec):.+)",
 )
 
-export const deadline = Schema.String.check(
-  Schema.makeFilter((value: string) => /^(?:[01][0-9]|2[0-3]):[0-5][0-9]$/.test(value), {
-    expected: 'a time of day as "HH:MM", from "00:00" to "23:59"',
-    toJsonSchema: editorPattern("(?:[01][0-9]|2[0-3]):[0-5][0-9]"),
-  }),
+export const deadline = ruled(
+  (value) => /^(?:[01][0-9]|2[0-3]):[0-5][0-9]$/.test(value),
+  'a time of day as "HH:MM", from "00:00" to "23:59"',
+  "(?:[01][0-9]|2[0-3]):[0-5][0-9]",
 )
 
 const isTimezone = (value: string): boolean => {

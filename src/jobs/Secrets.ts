@@ -7,7 +7,7 @@ import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { withoutEnd } from "../contract/TextEnds.ts"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import type { SecretReference } from "./Job.ts"
-import { describeReference } from "./Reference.ts"
+import { describeReference, keyOfReference } from "./Reference.ts"
 import { readTextFile } from "../foundation/RegularFile.ts"
 
 /** A reference that leads nowhere; `reference` is safe to show. */
@@ -121,9 +121,7 @@ export class Secrets extends Context.Service<
       Secrets,
       Secrets.of({
         resolve: (reference) => {
-          const spelled =
-            reference._tag === "Exec" ? `exec:${reference.command}` : describeReference(reference)
-          const value = values.get(spelled)
+          const value = values.get(keyOfReference(reference))
           return value === undefined
             ? Effect.fail(
                 new SecretUnavailable({ reference: describeReference(reference), reason: "it is not known" }),

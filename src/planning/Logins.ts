@@ -5,6 +5,7 @@
  */
 import { Effect, Redacted, Result } from "effect"
 import type { Assignment, SecretReference } from "../jobs/Job.ts"
+import { keyOfReference } from "../jobs/Reference.ts"
 import { Secrets } from "../jobs/Secrets.ts"
 import type { SecretUnavailable } from "../jobs/Secrets.ts"
 
@@ -34,7 +35,7 @@ export const resolveReferences = Effect.fn("Planning.resolveReferences")(functio
   for (const { login } of assignments) {
     if (login._tag !== "Parameters") continue
     for (const source of Object.values(login.parameters)) {
-      if (source._tag === "Reference") distinct.set(keyOf(source.reference), source.reference)
+      if (source._tag === "Reference") distinct.set(keyOfReference(source.reference), source.reference)
     }
   }
   const found = yield* Effect.forEach(
@@ -43,19 +44,9 @@ export const resolveReferences = Effect.fn("Planning.resolveReferences")(functio
     { concurrency },
   )
   const secrets: ReadonlyMap<string, Answer> = new Map(found)
-  return ((reference) => secrets.get(keyOf(reference))) satisfies ResolvedReferences as ResolvedReferences
+  return ((reference) =>
+    secrets.get(keyOfReference(reference))) satisfies ResolvedReferences as ResolvedReferences
 })
-
-const keyOf = (reference: SecretReference): string => {
-  switch (reference._tag) {
-    case "Env":
-      return `env:${reference.name}`
-    case "File":
-      return `file:${reference.path}`
-    case "Exec":
-      return `exec:${reference.command}`
-  }
-}
 
 export const assembleLogin = ({ login }: Assignment, resolved: ResolvedReferences): ResolvedLogin => {
   if (login._tag === "Token") return { _tag: "NoParameters" }

@@ -28,8 +28,8 @@ export interface BuildOptions {
 }
 
 /**
- * DuckDB keeps the texts of 2,048 adjacent rows in memory at once. Nearly every run needs a fraction of the first
- * limit; the others are for long texts of several runs that end up in adjacent rows.
+ * DuckDB keeps the texts of 2,048 adjacent rows in memory at once. Nearly every run needs a fraction of the
+ * first limit; the others are for long texts of several runs that end up in adjacent rows.
  */
 export const memoryLimits = ["384MB", "1GB", "4GB"] as const
 export type MemoryLimit = (typeof memoryLimits)[number]
@@ -161,7 +161,7 @@ const numberRuns = (connection: Connection, sequences: ReadonlyMap<string, numbe
     { discard: true },
   )
 
-/** Everything that has no rows, in one transaction: each of five hundred statements would be synced on its own. */
+/** Everything without rows, in one transaction: otherwise each of five hundred statements is synced. */
 const dictionaryOf = (
   { families, manifest }: BuildOptions,
   tables: ReadonlyArray<TableSpec>,

@@ -7,12 +7,8 @@ import { recordTables } from "../records/RecordTables.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { systemTables } from "./SystemTables.ts"
 
-export interface DictionaryColumn {
-  readonly name: string
-  /** DuckDB's name of the type. */
-  readonly type: string
-  readonly comment: string
-}
+/** `type` is DuckDB's name of it. */
+type DictionaryColumn = Pick<ColumnSpec, "name" | "type" | "comment">
 
 export interface DictionaryTable {
   readonly name: string

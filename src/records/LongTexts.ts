@@ -1,7 +1,7 @@
 /**
  * Limits the long texts of a table. DuckDB reads 2,048 rows of a column at once and keeps all their texts in
- * memory. Every row may have a text of up to `shortUnits`; longer ones fill a bucket that each row drains by that
- * amount, so that no 2,048 rows of a run have more than twice `bucketUnits`, whatever the bodies contain.
+ * memory. Every row may have a text of up to `shortUnits`; longer ones fill a bucket that each row drains by
+ * that amount, so that no 2,048 rows of a run have more than twice `bucketUnits`, whatever bodies contain.
  */
 import { BoundBroken } from "../contract/BodyBounds.ts"
 

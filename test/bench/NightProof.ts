@@ -11,6 +11,7 @@ import { identifier, literal } from "../../src/duckdb/SqlText.ts"
 import { SandboxEvent } from "../../src/sandbox/state/SandboxEvent.ts"
 import { applyEvent, emptyState } from "../../src/sandbox/state/SandboxState.ts"
 import { truthOf } from "../../src/sandbox/admin/Truth.ts"
+import { newCallWatch } from "../../src/sandbox/core/CallWatch.ts"
 import type { ExecutionSeen } from "../../src/sandbox/admin/Truth.ts"
 import type { ExpectedNight } from "./NightJob.ts"
 
@@ -28,7 +29,7 @@ export const readServiceSaw = (journal: string): ServiceSaw => {
   const state = emptyState()
   for (const line of readFileSync(journal, "utf8").split("\n"))
     if (line !== "") applyEvent(state, decodeEvent(line))
-  const { executions, ruleBreaks } = truthOf(state)
+  const { executions, ruleBreaks } = truthOf(state, newCallWatch(0, undefined))
   return {
     executions: executions.length,
     inFlightMost: mostAtOnce(executions),

@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs"
 import { parse } from "yaml"
 import * as Vocabulary from "../../src/contract/Vocabulary.ts"
-import { featureSettings } from "../../src/forms/FeatureSettings.ts"
+import { featureSettings } from "../../src/contract/FeatureSettings.ts"
 import { serviceOpenApi } from "../project/openapi.ts"
 import { isObject } from "../project/schemaNodes.ts"
 import { contractObjects } from "./ContractObjects.ts"

@@ -38,7 +38,7 @@ describe("the measure of a body", () => {
       })
     const body = `{"data":[${Array.from({ length: 60_000 }, (_, n) => profile(n)).join()}]}`
     expect(brokenOf(body)).toBeUndefined()
-    expect(brokenOf(JSON.stringify({ pdf: "A".repeat(47 * 1024 * 1024) }))).toBeUndefined()
+    expect(brokenOf(JSON.stringify({ pdf: "A".repeat(23 * 1024 * 1024) }))).toBeUndefined()
   })
 
   for (const [name, text] of [
@@ -58,7 +58,7 @@ describe("the measure of a body", () => {
     expect(brokenOf(deep(bodyBounds.depthMax))).toBeUndefined()
     expect(brokenOf(deep(bodyBounds.depthMax + 1))).toBe("it is nested deeper than 250000 levels")
     expect(brokenOf(`"${"x".repeat(bodyBounds.textBytesMax)}"`)).toBeUndefined()
-    const broken = "one of its texts is longer than 50331648 bytes"
+    const broken = "one of its texts is longer than 25165824 bytes"
     expect(brokenOf(`"${"x".repeat(bodyBounds.textBytesMax + 1)}"`)).toBe(broken)
   })
 

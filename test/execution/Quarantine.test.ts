@@ -212,7 +212,7 @@ describe("a start whose answer cannot be used", () => {
       ])
       expect(known[2]).toMatchObject({
         what: "start",
-        why: expect.stringMatching(/^a defect of the program/),
+        why: expect.stringMatching(/^a defect in the program/),
       })
       const next = yield* night({ tasks: [{ customer: "c-2" }], facts: known.slice(1, 4) })
       expect([next.countOf("start"), next.verdict("c-2")]).toEqual([0, "failed ANSWER_UNUSABLE engineer"])

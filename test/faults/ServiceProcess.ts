@@ -7,6 +7,7 @@ import { Schema } from "effect"
 import { SandboxEvent } from "../../src/sandbox/state/SandboxEvent.ts"
 import { applyEvent, emptyState } from "../../src/sandbox/state/SandboxState.ts"
 import { truthOf } from "../../src/sandbox/admin/Truth.ts"
+import { newCallWatch } from "../../src/sandbox/core/CallWatch.ts"
 import type { Truth } from "../../src/sandbox/admin/Truth.ts"
 import { startProcess } from "./NightjarCommand.ts"
 
@@ -34,7 +35,7 @@ export const readTruth = (journal: string): Truth => {
   const text = existsSync(journal) ? readFileSync(journal, "utf8") : ""
   for (const line of text.slice(0, text.lastIndexOf("\n") + 1).split("\n"))
     if (line !== "") applyEvent(state, decodeEvent(line))
-  return truthOf(state)
+  return truthOf(state, newCallWatch(0, undefined))
 }
 
 export const startService = async (command: string, journal: string): Promise<ServiceProcess> => {

@@ -7,7 +7,7 @@ import { TestClock } from "effect/testing"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { CatalogueFailed, EngineCatalogue, FormCache } from "../../src/forms/EngineForms.ts"
 import type { EngineAnswer, EngineFinding } from "../../src/forms/EngineForms.ts"
-import { FormCheckerInProcess } from "../../src/forms/FormCheckerInProcess.ts"
+import { FormCheckerInProcess } from "../harness/FormCheckerInProcess.ts"
 import { engineDetails, paramsForm } from "../planning/Samples.ts"
 import { anId } from "../harness/Id.ts"
 

@@ -4,7 +4,8 @@
 import { describe, expect, it } from "vitest"
 import { features } from "../../src/contract/Vocabulary.ts"
 import { compileForm } from "../../src/forms/CompiledForm.ts"
-import { checkSettings, featureSettings } from "../../src/forms/FeatureSettings.ts"
+import { featureSettings } from "../../src/contract/FeatureSettings.ts"
+import { checkSettings } from "../../src/forms/FeatureSettings.ts"
 import { configsForm } from "../planning/Samples.ts"
 
 const told = (code: string, settings: Readonly<Record<string, unknown>>) => {

@@ -14,7 +14,7 @@ import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.t
 import { TokenStore } from "../../src/tokens/TokenStore.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
 import { FormCache } from "../../src/forms/EngineForms.ts"
-import { FormCheckerInProcess } from "../../src/forms/FormCheckerInProcess.ts"
+import { FormCheckerInProcess } from "./FormCheckerInProcess.ts"
 import type { Reading } from "../../src/sandbox/state/Reading.ts"
 import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
 import { SandboxClient } from "../../src/sandbox/server/SandboxClient.ts"

@@ -19,7 +19,7 @@ import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.t
 import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
 import type { Recorded } from "../../src/ledger/Fact.ts"
 import { FormCache } from "../../src/forms/EngineForms.ts"
-import { FormCheckerInProcess } from "../../src/forms/FormCheckerInProcess.ts"
+import { FormCheckerInProcess } from "../harness/FormCheckerInProcess.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 import { SandboxClient } from "../../src/sandbox/server/SandboxClient.ts"
 import type { Truth } from "../../src/sandbox/admin/Truth.ts"

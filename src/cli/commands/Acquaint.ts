@@ -5,39 +5,24 @@
  */
 import { join } from "node:path"
 import { Effect, Exit, Layer, Option } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
-import { NoProgressFlag, jsonFlag, outputFolder } from "../CommonFlags.ts"
+import { Argument, Command } from "effect/cli"
+import { NoProgressFlag, jsonFlag, optionalFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
 import { endWith } from "../Failures.ts"
 import type { Assignment, Job } from "../../jobs/Job.ts"
 import { toldWhole } from "../../messages/Catalogue.ts"
 import { loadJobs } from "../Jobs.ts"
 import { note } from "../Output.ts"
-import { closeLock, prepareOutput } from "../RunFolder.ts"
+import { holdOutput } from "../RunFolder.ts"
 import { Wiring } from "../Wiring.ts"
-
-const boolean = (name: string, description: string) =>
-  Flag.Boolean(name).pipe(Flag.withoutNegation, Flag.withDescription(description), Flag.withDefault(false))
 
 const flags = {
   job: Argument.String("JOB").pipe(Argument.withDescription("A job file, such as jobs/demo.yaml")),
-  customer: Flag.String("customer").pipe(
-    Flag.withMetavar("ID"),
-    Flag.withDescription("The customer; required if the job has several"),
-    Flag.optional,
-  ),
-  engine: Flag.String("engine").pipe(
-    Flag.withMetavar("REF"),
-    Flag.withDescription("The engine; required if that customer has several"),
-    Flag.optional,
-  ),
-  write: Flag.String("write").pipe(
-    Flag.withMetavar("DIR"),
-    Flag.withDescription("Folder for results sources (default: beside the calls)"),
-    Flag.optional,
-  ),
-  probeConflict: boolean("probe-conflict", "Send the start twice to see the 409 (may log in twice)"),
-  acceptUncounted: boolean("accept-uncounted", "Write sources that allow deletion without a count"),
-  remove: boolean("delete", "Delete the execution once all of it has been read"),
+  customer: optionalFlag("customer", "ID", "The customer; required if the job has several"),
+  engine: optionalFlag("engine", "REF", "The engine; required if that customer has several"),
+  write: optionalFlag("write", "DIR", "Folder for results sources (default: beside the calls)"),
+  probeConflict: switchFlag("probe-conflict", "Send the start twice to see the 409 (may log in twice)"),
+  acceptUncounted: switchFlag("accept-uncounted", "Write sources that allow deletion without a count"),
+  remove: switchFlag("delete", "Delete the execution once all of it has been read"),
   json: jsonFlag,
 }
 
@@ -87,7 +72,6 @@ const acquainted = Effect.fnUntraced(function* (input: {
   readonly options: Flags
 }) {
   const { whole, assignment, output, options } = input
-  const { lockFolder } = yield* Effect.promise(() => import("../../foundation/FolderLock.ts"))
   const { acquaintedNight, cutDown, recorderFor } = yield* Effect.promise(() => import("../AcquaintRun.ts"))
   const { acquaintFolder, claimSchemas, writeCalls } = yield* Effect.promise(
     () => import("../AcquaintFiles.ts"),
@@ -101,10 +85,8 @@ const acquainted = Effect.fnUntraced(function* (input: {
   const folder = acquaintFolder(output, assignment.customer_id, assignment.engine_reference)
   const own = join(folder, "schemas")
   const schemas = Option.getOrElse(options.write, () => own)
-  yield* prepareOutput(output, [job.share])
   const night = Effect.gen(function* () {
-    yield* lockFolder(`${output}/run.lock`)
-    yield* closeLock(output)
+    yield* holdOutput(output, [job.share])
     yield* claimSchemas(schemas, schemas === own)
     const services = Layer.merge(
       ProgressDisplay.layer(!silent),

@@ -3,7 +3,7 @@
  * job, or the one that flags and NIGHTJAR_* variables name.
  */
 import { Effect, Option, Schema } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Argument, Command } from "effect/cli"
 import { EngineReference } from "../../contract/Ids.ts"
 import type { ServiceTarget } from "../../jobs/Job.ts"
 import type { EngineDetails } from "../../contract/Engine.ts"
@@ -11,40 +11,19 @@ import { suggestion } from "../../foundation/Nearest.ts"
 import { table, wrap } from "../../report/TextTable.ts"
 import { KnownSecrets } from "../../secrets/KnownSecrets.ts"
 import { Settings } from "../Settings.ts"
-import { jsonFlag, outputFolder } from "../CommonFlags.ts"
+import { jsonFlag, optionalFlag, outputFolder } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import { Output, say, sayJson } from "../Output.ts"
 import { Wiring } from "../Wiring.ts"
 
 const serviceFlags = {
-  job: Flag.String("job").pipe(
-    Flag.withMetavar("JOB"),
-    Flag.withDescription("Ask the service of this job file"),
-    Flag.optional,
-  ),
-  base_url: Flag.String("base-url").pipe(
-    Flag.withMetavar("URL"),
-    Flag.withDescription("The direct execution API (default: NIGHTJAR_BASE_URL)"),
-    Flag.optional,
-  ),
-  flows_url: Flag.String("flows-url").pipe(
-    Flag.withMetavar("URL"),
-    Flag.withDescription("The flow API (default: NIGHTJAR_FLOWS_URL)"),
-    Flag.optional,
-  ),
-  app_secret: Flag.String("app-secret").pipe(
-    Flag.withMetavar("env:NAME"),
-    Flag.withDescription("The secret: env:NAME, file:PATH or exec:COMMAND"),
-    Flag.optional,
-  ),
+  job: optionalFlag("job", "JOB", "Ask the service of this job file"),
+  base_url: optionalFlag("base-url", "URL", "The direct execution API (default: NIGHTJAR_BASE_URL)"),
+  flows_url: optionalFlag("flows-url", "URL", "The flow API (default: NIGHTJAR_FLOWS_URL)"),
+  app_secret: optionalFlag("app-secret", "env:NAME", "The secret: env:NAME, file:PATH or exec:COMMAND"),
 }
-interface ServiceFlags {
-  readonly job: Option.Option<string>
-  readonly base_url: Option.Option<string>
-  readonly flows_url: Option.Option<string>
-  readonly app_secret: Option.Option<string>
-}
+type ServiceFlags = Readonly<Record<keyof typeof serviceFlags, Option.Option<string>>>
 
 const targetOf = Effect.fnUntraced(function* (flags: ServiceFlags) {
   if (Option.isSome(flags.job)) {

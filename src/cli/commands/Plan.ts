@@ -133,6 +133,7 @@ const renderPreview = ({ how, collect, plan, over, sources }: Preview, { width }
     ...(withTokens ? [tokenName(task.start) === undefined ? "parameters" : "token"] : []),
   ])
   const header = ["customer", "engine", "features", "engine is", "expected"]
+  const item = (text: string) => wrap(`  ${text}`, width, "", "    ")
   const sections = [
     wrap(
       `${plan.run_id} ${headlines[how]}: ${counted(starting.length, "task")} to start, ` +
@@ -145,27 +146,15 @@ const renderPreview = ({ how, collect, plan, over, sources }: Preview, { width }
     ...(rows.length === 0 ? [] : ["", table(withTokens ? [...header, "login"] : header, rows, { width })]),
     ...(plan.settled.length === 0 ? [] : ["", "Will not start:"]),
     ...plan.settled.map(({ customer_id, engine_reference, outcome, reason, who_acts, message }) =>
-      wrap(
-        `  ${customer_id} ${engine_reference}: ${outcome}, ${reason} (${who_acts}): ${message}`,
-        width,
-        "",
-        "    ",
-      ),
+      item(`${customer_id} ${engine_reference}: ${outcome}, ${reason} (${who_acts}): ${message}`),
     ),
     ...(sources.length === 0 ? [] : ["", "Results sources that differ from the built-in ones:"]),
-    ...sources.map((difference) => wrap(`  ${difference}`, width, "", "    ")),
+    ...sources.map(item),
     ...(plan.conflicts.length === 0 ? [] : ["", "Will run one after the other:"]),
-    ...plan.conflicts.map(({ why, task_ids }) =>
-      wrap(`  ${why.replaceAll("_", " ")}: ${task_ids.join(", ")}`, width, "", "    "),
-    ),
+    ...plan.conflicts.map(({ why, task_ids }) => item(`${why.replaceAll("_", " ")}: ${task_ids.join(", ")}`)),
     ...(plan.warnings.length === 0 ? [] : ["", "Warnings:"]),
     ...plan.warnings.map(({ engine_reference, message, source, count }) =>
-      wrap(
-        `  ${source}: ${engine_reference}: ${message}${count > 1 ? ` (${count} times)` : ""}`,
-        width,
-        "",
-        "    ",
-      ),
+      item(`${source}: ${engine_reference}: ${message}${count > 1 ? ` (${count} times)` : ""}`),
     ),
   ]
   return sections.join("\n")

@@ -6,7 +6,7 @@ import { existsSync } from "node:fs"
 import { Effect, Stdio, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { Connection } from "../../duckdb/DuckDb.ts"
-import { outputFolder } from "../CommonFlags.ts"
+import { outputFolder, switchFlag } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { Output, writeOut } from "../Output.ts"
 import { csvFormat, jsonFormat, tableFormat } from "../QueryFormats.ts"
@@ -50,11 +50,7 @@ export const query = Command.make(
       Flag.withDescription("Output format"),
       Flag.withDefault("table" as const),
     ),
-    json: Flag.Boolean("json").pipe(
-      Flag.withoutNegation,
-      Flag.withDescription("The same as --format json"),
-      Flag.withDefault(false),
-    ),
+    json: switchFlag("json", "The same as --format json"),
   },
   Effect.fn("Query.handle")(function* ({ sql, format: named, json }) {
     const format = json ? "json" : named

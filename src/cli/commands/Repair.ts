@@ -12,7 +12,7 @@ import { endWith } from "../Failures.ts"
 import { requireLedger } from "../LedgerOf.ts"
 import { openedStore, problemsOf } from "../LookAtFolder.ts"
 import { say, sayJson } from "../Output.ts"
-import { closeLock, prepareOutput } from "../RunFolder.ts"
+import { holdOutput } from "../RunFolder.ts"
 import { toolVersion } from "../Version.ts"
 import { Wiring } from "../Wiring.ts"
 
@@ -20,13 +20,10 @@ import { Wiring } from "../Wiring.ts"
 const shareOf = (output: string) => ((statSync(output).mode & 0o050) === 0o050 ? "group" : "none")
 
 const repairs = Effect.fnUntraced(function* (output: string) {
-  const { lockFolder } = yield* Effect.promise(() => import("../../foundation/FolderLock.ts"))
   const { repair: repairStore } = yield* Effect.promise(() => import("../../publishing/Repair.ts"))
   const wiring = yield* Wiring
   const share = shareOf(output)
-  yield* prepareOutput(output, [share])
-  yield* lockFolder(`${output}/run.lock`)
-  yield* closeLock(output)
+  yield* holdOutput(output, [share])
   const services = Layer.mergeAll(
     wiring.landing(output),
     wiring.database,

@@ -9,7 +9,7 @@ import { verdictOfTask } from "../../ledger/RunState.ts"
 import type { RunState, TaskState } from "../../ledger/RunState.ts"
 import { counted } from "../../foundation/Counted.ts"
 import { table } from "../../report/TextTable.ts"
-import { jsonFlag, outputFolder, runArgument } from "../CommonFlags.ts"
+import { jsonFlag, outputFolder, runArgument, switchFlag } from "../CommonFlags.ts"
 import { endWith, refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import { findRun, withLedger } from "../LedgerOf.ts"
@@ -79,20 +79,12 @@ export const rerun = Command.make(
   "rerun",
   {
     run: runArgument,
-    failed: Flag.Boolean("failed").pipe(
-      Flag.withoutNegation,
-      Flag.withDescription("Only tasks whose outcome is `failed`"),
-      Flag.withDefault(false),
-    ),
+    failed: switchFlag("failed", "Only tasks whose outcome is `failed`"),
     only: several("only", "REASON", "Only tasks with this reason"),
     never: several("never", "REASON", "No tasks with this reason"),
     customers: several("customer", "ID", "Only this customer"),
     engines: several("engine", "REF", "Only this engine"),
-    dryRun: Flag.Boolean("dry-run").pipe(
-      Flag.withoutNegation,
-      Flag.withDescription("Show what would run again, without starting it"),
-      Flag.withDefault(false),
-    ),
+    dryRun: switchFlag("dry-run", "Show what would run again, without starting it"),
     webhooks: webhooksFlag,
     json: jsonFlag,
   },

@@ -3,8 +3,8 @@
  * does nothing if the run is already finished, and returns the run's exit code.
  */
 import { Effect } from "effect"
-import { Command, Flag } from "effect/cli"
-import { jobArguments, jsonFlag, outputFolder } from "../CommonFlags.ts"
+import { Command } from "effect/cli"
+import { jobArguments, jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
 import { endWith } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import { readWebhooksFlag, webhooksFlag } from "../Webhooks.ts"
@@ -13,11 +13,7 @@ export const run = Command.make(
   "run",
   {
     jobs: jobArguments,
-    further: Flag.Boolean("new").pipe(
-      Flag.withoutNegation,
-      Flag.withDescription("Start another run even if the last one is unfinished"),
-      Flag.withDefault(false),
-    ),
+    further: switchFlag("new", "Start another run even if the last one is unfinished"),
     webhooks: webhooksFlag,
     json: jsonFlag,
   },

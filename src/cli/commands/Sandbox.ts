@@ -4,6 +4,7 @@
  */
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
+import { optionalFlag } from "../CommonFlags.ts"
 import { behaviourWords } from "../../sandbox/executions/Behaviour.ts"
 import { faultHelp } from "../../sandbox/faults/FaultHelp.ts"
 import { sessionHelp } from "../../sandbox/flows/SessionHelp.ts"
@@ -57,21 +58,9 @@ export const sandbox = Command.make(
       ),
       Flag.withDefault(1),
     ),
-    state: Flag.String("state").pipe(
-      Flag.withMetavar("FILE"),
-      Flag.withDescription("Keep executions across restarts; locks FILE.lock"),
-      Flag.optional,
-    ),
-    faults: Flag.String("faults").pipe(
-      Flag.withMetavar("FILE"),
-      Flag.withDescription("YAML file of faults to inject, described above"),
-      Flag.optional,
-    ),
-    reading: Flag.String("reading").pipe(
-      Flag.withMetavar("FILE"),
-      Flag.withDescription("YAML file of readings, described above"),
-      Flag.optional,
-    ),
+    state: optionalFlag("state", "FILE", "Keep executions across restarts; locks FILE.lock"),
+    faults: optionalFlag("faults", "FILE", "YAML file of faults to inject, described above"),
+    reading: optionalFlag("reading", "FILE", "YAML file of readings, described above"),
     ...webhookFlags,
   },
   Effect.fn("Sandbox.handle")(function* ({ port, host, seed, speed, state, faults, reading, ...hooks }) {

@@ -11,7 +11,7 @@ import type { StoredToken } from "../../tokens/StoredToken.ts"
 import { expiryWarningMs } from "../../tokens/TokenLogin.ts"
 import { counted } from "../../foundation/Counted.ts"
 import { table } from "../../report/TextTable.ts"
-import { jsonFlag, outputFolder } from "../CommonFlags.ts"
+import { jsonFlag, optionalFlag, outputFolder } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { Output, say, sayJson, warn } from "../Output.ts"
 import { exchangeTicket, revokeToken } from "../TokenCalls.ts"
@@ -95,11 +95,7 @@ const exchange = Command.make(
       Flag.withMetavar("env:NAME|file:PATH|-"),
       Flag.withDescription("Where the ticket is; - reads it from stdin"),
     ),
-    name: Flag.String("name").pipe(
-      Flag.withMetavar("NAME"),
-      Flag.withDescription("Default: customer_id/engine_reference"),
-      Flag.optional,
-    ),
+    name: optionalFlag("name", "NAME", "Default: customer_id/engine_reference"),
     json: jsonFlag,
   },
   Effect.fn("Tokens.exchange")(function* ({ job, execution_id, ticket, name, json }) {

@@ -12,7 +12,8 @@ import type { SessionSeen } from "../flows/SessionsSeen.ts"
 import { deliveriesSeen } from "../state/HookState.ts"
 import type { DeliverySeen } from "../state/HookState.ts"
 import { closesAt } from "../state/SandboxState.ts"
-import type { Execution, ResultsReading, SandboxState } from "../state/SandboxState.ts"
+import type { SessionRead } from "../state/ReadLimit.ts"
+import type { Execution, SandboxState } from "../state/SandboxState.ts"
 import type { AuthenticationStatus, Phase } from "../state/Timeline.ts"
 import type { ExchangeRefused } from "../state/TokenEvent.ts"
 import type { RuleBreak } from "./RuleBreak.ts"
@@ -21,17 +22,9 @@ import type { StateReadsSeen, WatchSeen } from "./WatchSeen.ts"
 import { tokensSeen } from "../tokens/TokensSeen.ts"
 import type { TokenSeen } from "../tokens/TokensSeen.ts"
 
-export interface StartRequestSeen {
-  readonly at: number
-  readonly application: string
-  readonly customer_id: string
-  readonly engine_reference: string
-  readonly external_execution_id?: string
+/** `execution_id`: the new execution, or the one in flight that refused it. */
+export type StartRequestSeen = Omit<StartRefused, "_tag" | "outcome"> & {
   readonly outcome: "accepted" | StartRefused["outcome"]
-  /** The new execution, or the one in flight that refused it. */
-  readonly execution_id?: string
-  /** For a start with a token that the application has. */
-  readonly token_id?: string
 }
 
 export interface ExecutionSeen {
@@ -55,7 +48,7 @@ export interface ExecutionSeen {
   readonly final_state_read_at?: number
   /** Since the service began; reads create no event. */
   readonly state_reads?: StateReadsSeen
-  readonly results_reads: ReadonlyArray<ResultsReading>
+  readonly results_reads: ReadonlyArray<SessionRead>
   /** Reads of its results that found the session locked (504). */
   readonly results_locked_at: ReadonlyArray<number>
   /**
@@ -91,8 +84,8 @@ const loginOf = (execution: Execution): ExecutionSeen["login"] => {
   return judged === undefined ? undefined : { at: judged.from, verdict: judged.authentication_status }
 }
 
-const executionSeen = (execution: Execution, watch?: CallWatch): ExecutionSeen => {
-  const reads = watch?.stateReads.get(execution.started.execution_id)
+const executionSeen = (execution: Execution, watch: CallWatch): ExecutionSeen => {
+  const reads = watch.stateReads.get(execution.started.execution_id)
   const { started, finalStateReadAt, stop, deletedAt } = execution
   const login = loginOf(execution)
   const retrieved = retrievedBy(execution)
@@ -151,9 +144,11 @@ const refusalOf = (execution: Execution): Refusals | undefined => {
 }
 
 /** A refused login that was sent again unchanged: institutions lock accounts because of it (section 6.1). */
-const repeatedLogins = (executions: ReadonlyArray<Execution>): ReadonlyArray<RuleBreak> => {
+const repeatedLogins = (
+  pairs: ReadonlyArray<readonly [ExecutionSeen, Execution]>,
+): ReadonlyArray<RuleBreak> => {
   const refusals = new Map<string, Refusals>()
-  return executions.flatMap((execution) => {
+  return pairs.flatMap(([seen, execution]) => {
     const { login_key, at } = execution.started
     const earlier = refusals.get(login_key)
     const refused = refusalOf(execution)
@@ -164,7 +159,7 @@ const repeatedLogins = (executions: ReadonlyArray<Execution>): ReadonlyArray<Rul
       })
     if (earlier === undefined || earlier.at > at) return []
     const answer_read = earlier.readSequence < execution.startedSequence
-    return [{ ...breakOf(executionSeen(execution), "rejected_login_repeated", at), answer_read }]
+    return [{ ...breakOf(seen, "rejected_login_repeated", at), answer_read }]
   })
 }
 
@@ -190,7 +185,7 @@ const breaksOf = (seen: ExecutionSeen, execution: Execution): ReadonlyArray<Rule
   const blind = deleted_at !== undefined && final_state_read_at === undefined
   const touched = [aborted_at, deleted_at, ...seen.results_reads.map(({ at }) => at)]
   return [
-    ...execution.resultsRefusedAt.map((at) => breakOf(seen, "results_read_too_soon", at)),
+    ...execution.session.refusedAt.map((at) => breakOf(seen, "results_read_too_soon", at)),
     ...(blind ? [breakOf(seen, "deleted_before_final_state_read", deleted_at)] : []),
     ...unreadOf(seen),
     ...(seen.foreign
@@ -199,15 +194,16 @@ const breaksOf = (seen: ExecutionSeen, execution: Execution): ReadonlyArray<Rule
   ]
 }
 
-export const truthOf = (state: SandboxState, watch?: CallWatch): Truth => {
-  const all = [...state.executions.values()]
-  const pairs = all.map((execution) => [executionSeen(execution, watch), execution] as const)
+export const truthOf = (state: SandboxState, watch: CallWatch): Truth => {
+  const pairs = [...state.executions.values()].map(
+    (execution) => [executionSeen(execution, watch), execution] as const,
+  )
   const executions = pairs.map(([seen]) => seen)
   const ruleBreaks = [
     ...pairs.flatMap(([seen, execution]) => breaksOf(seen, execution)),
-    ...repeatedLogins(all),
+    ...repeatedLogins(pairs),
     ...flowBreaks(state),
-    ...(watch === undefined ? [] : watchedBreaks(state, watch)),
+    ...watchedBreaks(state, watch),
   ].sort((a, b) => a.at - b.at)
   const tokens = tokensSeen(state)
   const { refusedExchanges } = state.tokens

@@ -48,9 +48,9 @@ const faultsSeen = ({ file, tally, recent }: FaultWatch): FaultsSeen => ({
   recent: [...recent],
 })
 
-export const watchSeen = (watch: CallWatch | undefined): WatchSeen => ({
-  ...(watch?.faults === undefined ? {} : { faults: faultsSeen(watch.faults) }),
-  catalogueReads: [...(watch?.catalogueReads ?? [])].map(([application, { count }]) => ({
+export const watchSeen = (watch: CallWatch): WatchSeen => ({
+  ...(watch.faults === undefined ? {} : { faults: faultsSeen(watch.faults) }),
+  catalogueReads: [...watch.catalogueReads].map(([application, { count }]) => ({
     application,
     count,
   })),

@@ -3,7 +3,10 @@
  * fold, then to listeners. A decision and its events are settled in one synchronous step, so that the state
  * that was decided on is the state that changes.
  */
+import { Clock, Context, Effect } from "effect"
 import type { CallWatch } from "./CallWatch.ts"
+import { CallingApplication } from "../state/Application.ts"
+import type { Application } from "../state/Application.ts"
 import type { Journal } from "../state/Journal.ts"
 import type { FullReading } from "../state/Reading.ts"
 import type { SandboxEvent } from "../state/SandboxEvent.ts"
@@ -30,6 +33,24 @@ export interface SandboxCore {
   /** What creates no event: reads that were counted, faults that happened. */
   readonly watch: CallWatch
 }
+
+/** What a call is decided upon: the state, the moment in which it came, and who makes it. */
+export interface Look extends Pick<SandboxCore, "seed" | "reading" | "state"> {
+  readonly at: number
+  readonly application: Application
+}
+
+/** What the handlers of one service share. */
+export class Core extends Context.Service<Core, SandboxCore>()("nightjar/sandbox/Core") {}
+
+/** A call with all that its handler works on. */
+export type Call = SandboxCore & Look
+
+export const beginCall = Effect.gen(function* () {
+  const at = yield* Clock.currentTimeMillis
+  const call: Call = { ...(yield* Core), at, application: yield* CallingApplication }
+  return call
+})
 
 export const recordEvents = (core: SandboxCore, events: ReadonlyArray<SandboxEvent>): void => {
   core.journal?.append(events)

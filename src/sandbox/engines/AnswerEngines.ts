@@ -5,7 +5,7 @@
 import { Clock, Effect } from "effect"
 import { features, featuresModes, mainCategories } from "../../contract/Vocabulary.ts"
 import { engineDefinitions, findEngine } from "./EngineCatalogue.ts"
-import type { Application } from "../state/Application.ts"
+import { CallingApplication } from "../state/Application.ts"
 import { whyUnavailable } from "./EngineAdmission.ts"
 import type { EngineDefinition } from "./EngineDefinition.ts"
 import { engineDetails, engineView, isEngineReference } from "./EngineViews.ts"
@@ -68,7 +68,8 @@ const matches = (engine: EngineDefinition, filter: EngineFilter): boolean => {
 }
 
 /** 4.8 */
-export const listEngines = Effect.fnUntraced(function* ({ app_id }: Application, filter: EngineFilter) {
+export const listEngines = Effect.fnUntraced(function* (filter: EngineFilter) {
+  const { app_id } = yield* CallingApplication
   const now = yield* Clock.currentTimeMillis
   const detail = rejectedValues(filter)
   if (detail.length > 0) return yield* Effect.fail({ _tag: "Invalid" as const, detail })
@@ -86,7 +87,8 @@ const notAReference = {
 const codes = new Set(engineDefinitions.map(({ reference }) => reference.split(":")[0]))
 
 /** 4.9: a malformed reference answers 422, an unknown one 404, one that cannot run now 503. */
-export const showEngine = Effect.fnUntraced(function* ({ app_id }: Application, reference: string) {
+export const showEngine = Effect.fnUntraced(function* (reference: string) {
+  const { app_id } = yield* CallingApplication
   const now = yield* Clock.currentTimeMillis
   if (!isEngineReference(reference)) {
     return yield* Effect.fail({ _tag: "Invalid" as const, detail: [notAReference] })

@@ -7,17 +7,11 @@ import { Ajv } from "ajv"
 import type { ErrorObject, ValidateFunction } from "ajv"
 import ajvFormats from "ajv-formats"
 import type { FormSchema } from "../../contract/Engine.ts"
-
-/** A validation item without the value that it complains about. */
-export interface FormError {
-  readonly loc: ReadonlyArray<string | number>
-  readonly msg: string
-  readonly type: string
-}
+import type { ErrorItem } from "../state/ResultsPlan.ts"
 
 /** A form's complaint and the value behind it, which leaves memory only in the echo of an answer. */
 export interface FormFinding {
-  readonly error: FormError
+  readonly error: ErrorItem
   readonly input: unknown
 }
 

@@ -4,7 +4,9 @@
  * sources.
  */
 import type { FormSchema } from "../../contract/Engine.ts"
-import { financialCardTypes } from "../../contract/Vocabulary.ts"
+import { definedSettings } from "../../contract/FeatureSettings.ts"
+import type { Setting } from "../../contract/FeatureSettings.ts"
+import { features } from "../../contract/Vocabulary.ts"
 
 type Field = Readonly<Record<string, unknown>>
 
@@ -74,61 +76,59 @@ const inputForm: FormSchema = loginForm(
 export const challengeForm = (reason: "MFA_REQUIRED" | "INPUT_REQUIRED"): FormSchema =>
   reason === "MFA_REQUIRED" ? secondFactorForm : inputForm
 
-/** Dates accept a date or a relative phrase (4.1). */
-const date = (title: string, fallback: string): Field => text(title, { default: fallback })
-const flag = (title: string, fallback = false): Field => ({ type: "boolean", title, default: fallback })
-const window = {
-  from_date: date("Desde", "30 days ago"),
-  to_date: date("Hasta", "today"),
-  limits_behaviour: text("Fuera de límites", { enum: ["error", "adapt"], default: "error" }),
+/** 4.1: what people read above each setting. */
+const titles: Readonly<Record<string, string>> = {
+  from_date: "Desde",
+  to_date: "Hasta",
+  limits_behaviour: "Fuera de límites",
+  read_transactions: "Leer movimientos",
+  read_holders: "Leer titulares",
+  preferred_type: "Tipo de informe",
+  read_point_movements: "Leer movimientos de puntos",
+  work_life_report: "Informe de vida laboral",
+  contribution_base_report: "Informe de bases de cotización",
+  simple_vehicle_report: "Informe reducido",
+  last_n_years: "Últimos ejercicios",
 }
-const accountSettings = settingsForm({
-  ...window,
-  read_transactions: flag("Leer movimientos"),
-  read_holders: flag("Leer titulares"),
-})
 
-const cardTypes = settingsForm(
-  {
-    ...window,
-    read_transactions: flag("Leer movimientos"),
-    filter_by_type: {
-      type: "array",
-      minItems: 1,
-      items: { $ref: "#/$defs/card_type" },
-      default: financialCardTypes,
-    },
-  },
-  [],
-  { card_type: { type: "string", enum: financialCardTypes } },
-)
+/** A setting of the reference as a field; dates accept a date or a relative phrase (4.1). */
+const fieldOf = (name: string, setting: Setting): Field => {
+  const title = titles[name] ?? name
+  switch (setting.type) {
+    case "date":
+      return text(title, { default: setting.default })
+    case "boolean":
+      return { type: "boolean", title, default: setting.default }
+    case "count":
+      return { type: "integer", title, default: setting.default, minimum: 1, maximum: 10 }
+    case "one_of":
+      return text(title, {
+        enum: setting.values,
+        ...(setting.default === undefined ? {} : { default: setting.default }),
+      })
+    case "some_of":
+      return { type: "array", minItems: 1, items: { $ref: "#/$defs/card_type" }, default: setting.default }
+  }
+}
 
-const withSettings: Readonly<Record<string, FormSchema>> = {
-  accounts_read: accountSettings,
-  credits_read: accountSettings,
-  cards_read: cardTypes,
-  client_invoices_read: settingsForm(window),
-  supplier_invoices_read: settingsForm(window),
-  credit_registry_data: settingsForm({
-    preferred_type: text("Tipo de informe", {
-      enum: ["credit_registry_data:es_cirbe_detailed", "credit_registry_data:es_cirbe_aggregated"],
-    }),
-  }),
-  driver_data: settingsForm({ read_point_movements: flag("Leer movimientos de puntos") }),
-  labor_check: settingsForm({
-    from_date: date("Desde", "12 months ago"),
-    work_life_report: flag("Informe de vida laboral", true),
-    contribution_base_report: flag("Informe de bases de cotización"),
-  }),
-  vehicles_data: settingsForm({ simple_vehicle_report: flag("Informe reducido") }),
-  yearly_individual_tax: settingsForm({
-    last_n_years: { type: "integer", title: "Últimos ejercicios", default: 3, minimum: 1, maximum: 10 },
-  }),
+const formOf = (settings: Readonly<Record<string, Setting>>): FormSchema => {
+  const fields = Object.entries(settings).map(([name, setting]) => [name, fieldOf(name, setting)] as const)
+  const cards = Object.values(settings).find((setting) => setting.type === "some_of")
+  return settingsForm(
+    Object.fromEntries(fields),
+    [],
+    cards && { card_type: { type: "string", enum: cards.values } },
+  )
 }
 
 /** One form for all features without settings: each form object is compiled once. */
 const noSettings = settingsForm()
+const forms = new Map<string, FormSchema>(
+  features.map((code) => {
+    const settings = definedSettings(code)
+    return [code, Object.keys(settings).length === 0 ? noSettings : formOf(settings)]
+  }),
+)
 
 /** The settings form of a feature (4.1); a feature with no settings has empty `properties` (2.2). */
-export const featureSettings = (code: string): FormSchema =>
-  Object.hasOwn(withSettings, code) ? (withSettings[code] ?? noSettings) : noSettings
+export const featureSettings = (code: string): FormSchema => forms.get(code) ?? noSettings

@@ -2,7 +2,7 @@
  * The calls of the direct execution API as answers of the contract (sections 4.1 to 4.5 and 4.12): a
  * decision, its events recorded, the body read from the state after them.
  */
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import type { StartRequest } from "../../contract/Execution.ts"
 import type { StatusReason } from "../../contract/Vocabulary.ts"
 import { noteStateRead } from "../core/CallWatch.ts"
@@ -14,8 +14,8 @@ import { statusMessage } from "./Messages.ts"
 import { familyBody, profileBody } from "./Results.ts"
 import { withConflictId } from "../readings/ShapeAcceptance.ts"
 import { noteDelivery } from "./NoteDelivery.ts"
-import { recordEvents, settle } from "../core/SandboxCore.ts"
-import type { SandboxCore } from "../core/SandboxCore.ts"
+import { beginCall, recordEvents, settle } from "../core/SandboxCore.ts"
+import type { Call, SandboxCore } from "../core/SandboxCore.ts"
 import { findExecution } from "../state/SandboxState.ts"
 import { acceptanceBody, challengeBody, stateBody } from "./StateBody.ts"
 import { statusCodeOf } from "../state/Timeline.ts"
@@ -34,26 +34,25 @@ const acceptanceOf = (application: Application, request: StartedAs, status_reaso
   status_reason,
 })
 
-const idsOf = (core: SandboxCore, execution_id: string) => {
-  const execution = core.state.executions.get(execution_id)
+const idsOf = ({ state }: SandboxCore, execution_id: string) => {
+  const execution = state.executions.get(execution_id)
   return execution === undefined ? { execution_id } : acceptanceBody(execution)
 }
 
 /** 4.1 and 4.12: the answer to a decided start, with its events recorded. */
 export const answerStart = Effect.fnUntraced(function* (
-  core: SandboxCore,
-  application: Application,
-  request: StartedAs,
+  start: Call & { readonly request: StartedAs },
   decision: StartDecision,
 ) {
-  recordEvents(core, decision.events)
+  const { application, request } = start
+  recordEvents(start, decision.events)
   switch (decision._tag) {
     case "Accepted":
-      if (decision.inputs.length > 0) core.inputs.set(decision.execution_id, decision.inputs)
+      if (decision.inputs.length > 0) start.inputs.set(decision.execution_id, decision.inputs)
       return {
         _tag: "Accepted" as const,
         ...acceptanceOf(application, request, "ACCEPTED"),
-        ...idsOf(core, decision.execution_id),
+        ...idsOf(start, decision.execution_id),
         ...(decision.ticket === undefined ? {} : { ticket: decision.ticket }),
         ...(decision.session_token === undefined ? {} : { session_token: decision.session_token }),
       }
@@ -61,7 +60,7 @@ export const answerStart = Effect.fnUntraced(function* (
       return yield* Effect.fail({
         _tag: "AlreadyExecuting" as const,
         ...acceptanceOf(application, request, "ALREADY_EXECUTING"),
-        ...withConflictId(core.reading, idsOf(core, decision.execution_id), request),
+        ...withConflictId(start.reading, idsOf(start, decision.execution_id), request),
       })
     case "Refused":
       return yield* Effect.fail({
@@ -76,56 +75,42 @@ export const answerStart = Effect.fnUntraced(function* (
 })
 
 /** 4.1 */
-export const startExecution = Effect.fnUntraced(function* (
-  core: SandboxCore,
-  application: Application,
-  request: StartRequest,
-) {
-  const now = yield* Clock.currentTimeMillis
-  const { seed, reading } = core
-  const decision = decideStart(core.state, { seed, reading, at: now, application, request })
-  return yield* answerStart(core, application, request, decision)
+export const startExecution = Effect.fnUntraced(function* (request: StartRequest) {
+  const start = { ...(yield* beginCall), request }
+  return yield* answerStart(start, decideStart(start))
 })
 
 /** 4.2 */
-export const readExecution = Effect.fnUntraced(function* (
-  core: SandboxCore,
-  { app_id }: Application,
-  execution_id: string,
-) {
-  const now = yield* Clock.currentTimeMillis
-  const answer = settle(core, decideRead(core.state, now, app_id, execution_id))
-  if (answer._tag !== "NotFound") noteStateRead(core.watch, execution_id, now)
+export const readExecution = Effect.fnUntraced(function* (execution_id: string) {
+  const call = yield* beginCall
+  const answer = settle(call, decideRead(call, execution_id))
+  if (answer._tag !== "NotFound") noteStateRead(call.watch, execution_id, call.at)
   switch (answer._tag) {
     case "NotFound":
       return yield* Effect.fail(notFound)
     case "ActionRequired":
       return yield* Effect.fail({
         _tag: answer._tag,
-        ...(core.reading.challenge_body === "state"
-          ? stateBody(answer.execution, now, [], core.state.hooks)
+        ...(call.reading.challenge_body === "state"
+          ? stateBody(answer.execution, call.at, [], call.state.hooks)
           : {}),
         ...challengeBody(answer.execution, answer.expires),
       })
     case "Closed":
       return {
         _tag: answer._tag,
-        ...stateBody(answer.execution, now, core.inputs.get(execution_id) ?? [], core.state.hooks),
+        ...stateBody(answer.execution, call.at, call.inputs.get(execution_id) ?? [], call.state.hooks),
       }
     case "Working":
-      return { _tag: answer._tag, ...stateBody(answer.execution, now, [], core.state.hooks) }
+      return { _tag: answer._tag, ...stateBody(answer.execution, call.at, [], call.state.hooks) }
   }
 })
 
 /** 4.12: a poll has no body, so it does not count as having read the final state. */
-export const pollExecution = Effect.fnUntraced(function* (
-  core: SandboxCore,
-  { app_id }: Application,
-  execution_id: string,
-) {
-  const now = yield* Clock.currentTimeMillis
-  const { _tag } = decideRead(core.state, now, app_id, execution_id).answer
-  if (_tag !== "NotFound") noteStateRead(core.watch, execution_id, now)
+export const pollExecution = Effect.fnUntraced(function* (execution_id: string) {
+  const call = yield* beginCall
+  const { _tag } = decideRead(call, execution_id).answer
+  if (_tag !== "NotFound") noteStateRead(call.watch, execution_id, call.at)
   if (_tag === "Closed") return { _tag }
   if (_tag === "Working") return { _tag }
   return yield* Effect.fail({ _tag })
@@ -145,15 +130,10 @@ const notAnAnswer = {
 }
 
 /** 4.3 */
-export const resumeExecution = Effect.fnUntraced(function* (
-  core: SandboxCore,
-  { app_id }: Application,
-  execution_id: string,
-  payload: unknown,
-) {
-  const now = yield* Clock.currentTimeMillis
+export const resumeExecution = Effect.fnUntraced(function* (execution_id: string, payload: unknown) {
+  const call = yield* beginCall
   if (!isExecutionId(execution_id)) return yield* Effect.fail(notAnId)
-  const answer = settle(core, decideResume(core.state, core.seed, now, app_id, execution_id, payload))
+  const answer = settle(call, decideResume(call, execution_id, payload))
   switch (answer._tag) {
     case "NotFound":
       return yield* Effect.fail(notFound)
@@ -176,66 +156,43 @@ export const resumeExecution = Effect.fnUntraced(function* (
   }
 })
 
-/** 4.4: how long after its answer an abort shows. */
-const abortLateMs = { at_once: 0, late: 1_000 } as const
-
 /** 4.4 */
-export const abortExecution = Effect.fnUntraced(function* (
-  core: SandboxCore,
-  { app_id }: Application,
-  execution_id: string,
-) {
-  const now = yield* Clock.currentTimeMillis
+export const abortExecution = Effect.fnUntraced(function* (execution_id: string) {
+  const call = yield* beginCall
   if (!isExecutionId(execution_id)) return yield* Effect.fail(notAnId)
-  const _tag = settle(
-    core,
-    decideAbort(core.state, now, app_id, execution_id, abortLateMs[core.reading.abort_effect]),
-  )
+  const _tag = settle(call, decideAbort(call, execution_id))
   if (_tag === "NotFound") return yield* Effect.fail(notFound)
   if (_tag === "Conflict") return yield* Effect.fail({ _tag, detail: "cannot be stopped at the moment" })
   return _tag === "NoContent" ? { _tag } : { _tag }
 })
 
 /** 4.5 */
-export const deleteExecution = Effect.fnUntraced(function* (
-  core: SandboxCore,
-  { app_id }: Application,
-  execution_id: string,
-) {
-  const now = yield* Clock.currentTimeMillis
+export const deleteExecution = Effect.fnUntraced(function* (execution_id: string) {
+  const call = yield* beginCall
   if (!isExecutionId(execution_id)) return yield* Effect.fail(notAnId)
-  const _tag = settle(core, decideDelete(core.state, now, app_id, execution_id))
+  const _tag = settle(call, decideDelete(call, execution_id))
   if (_tag === "NotFound") return yield* Effect.fail(notFound)
   if (_tag === "Conflict") return yield* Effect.fail({ _tag, detail: "still running" })
-  core.inputs.delete(execution_id)
+  call.inputs.delete(execution_id)
   return { _tag }
 })
 
 /** 4.12: 404 also if the run has read no profile. */
-export const readProfile = Effect.fnUntraced(function* (
-  core: SandboxCore,
-  { app_id }: Application,
-  execution_id: string,
-) {
-  const now = yield* Clock.currentTimeMillis
-  const execution = findExecution(core.state, app_id, execution_id)
-  const body = execution === undefined ? undefined : profileBody(core.seed, execution, now)
+export const readProfile = Effect.fnUntraced(function* (execution_id: string) {
+  const call = yield* beginCall
+  const execution = findExecution(call, execution_id)
+  const body = execution === undefined ? undefined : profileBody(call.seed, execution, call.at)
   if (execution === undefined || body === undefined) return yield* Effect.fail(notFound)
-  if (body.is_closed) yield* noteDelivery(core, execution, "profile", now, [body.profile])
+  if (body.is_closed) yield* noteDelivery(call, execution, "profile", call.at, [body.profile])
   return body
 })
 
 /** 4.12, own addition: the records of one family; undefined if there are none. */
-export const readRecords = Effect.fnUntraced(function* (
-  core: SandboxCore,
-  { app_id }: Application,
-  execution_id: string,
-  family: string,
-) {
-  const now = yield* Clock.currentTimeMillis
-  const execution = findExecution(core.state, app_id, execution_id)
-  const body = execution === undefined ? undefined : familyBody(core.seed, execution, family, now)
+export const readRecords = Effect.fnUntraced(function* (execution_id: string, family: string) {
+  const call = yield* beginCall
+  const execution = findExecution(call, execution_id)
+  const body = execution === undefined ? undefined : familyBody(call.seed, execution, family, call.at)
   if (execution === undefined || body === undefined) return undefined
-  if (body.is_final) yield* noteDelivery(core, execution, `records/${family}`, now, body.records)
+  if (body.is_final) yield* noteDelivery(call, execution, `records/${family}`, call.at, body.records)
   return body
 })

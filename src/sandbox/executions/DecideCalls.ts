@@ -2,7 +2,7 @@
  * Decides the calls on an existing execution (sections 4.2 to 4.5 and 4.10). Pure: from state, time and
  * call to an answer and the events to record.
  */
-import type { Decision } from "../core/SandboxCore.ts"
+import type { Decision, Look } from "../core/SandboxCore.ts"
 import { checkForm } from "../engines/CheckForm.ts"
 import type { FormFinding } from "../engines/CheckForm.ts"
 import { isSealed, openParameters } from "./Encryption.ts"
@@ -11,7 +11,7 @@ import { challengeHash } from "./PlanTimeline.ts"
 import { heldUntil, judgeRead } from "../state/ReadLimit.ts"
 import { resultsAreFinal, retrievedAt } from "./Progress.ts"
 import { closesAt, findExecution, findSession, momentAt } from "../state/SandboxState.ts"
-import type { Execution, SandboxState } from "../state/SandboxState.ts"
+import type { Execution } from "../state/SandboxState.ts"
 
 const plain = <Answer>(answer: Answer): Decision<Answer> => ({ answer, events: [] })
 
@@ -21,13 +21,9 @@ export type ReadAnswer =
   | { readonly _tag: "NotFound" }
 
 /** 4.2. The first read of a final state is an event: a caller who deletes before it has not read it. */
-export const decideRead = (
-  state: SandboxState,
-  at: number,
-  application: string,
-  execution_id: string,
-): Decision<ReadAnswer> => {
-  const execution = findExecution(state, application, execution_id)
+export const decideRead = (look: Look, execution_id: string): Decision<ReadAnswer> => {
+  const { at } = look
+  const execution = findExecution(look, execution_id)
   if (execution === undefined) return plain({ _tag: "NotFound" })
   const { phase, closed } = momentAt(execution, at)
   if (phase.challenge !== undefined) {
@@ -50,15 +46,9 @@ export type ResumeAnswer =
   | { readonly _tag: "NotFound" }
 
 /** 4.3. The call cannot recognise a wrong value: the source judges it later, as it judges a real one. */
-export const decideResume = (
-  state: SandboxState,
-  seed: number,
-  at: number,
-  application: string,
-  execution_id: string,
-  payload: unknown,
-): Decision<ResumeAnswer> => {
-  const execution = findExecution(state, application, execution_id)
+export const decideResume = (look: Look, execution_id: string, payload: unknown): Decision<ResumeAnswer> => {
+  const { at, seed } = look
+  const execution = findExecution(look, execution_id)
   if (execution === undefined) return plain({ _tag: "NotFound" })
   const { phase, closed } = momentAt(execution, at)
   if (typeof payload === "string" && !isSealed(payload)) return plain({ _tag: "Invalid" })
@@ -92,32 +82,33 @@ const judgeAnswer = (execution: Execution, seed: number, payload: unknown) => {
   return { right, payload_errors: right ? [] : [wrong] }
 }
 
-/** 4.4. `lateMs`: for how long the state does not show it. */
+/** 4.4: for how long the state does not show an abort. */
+const abortLateMs = { at_once: 0, late: 1_000 } as const
+
+/** 4.4 */
 export const decideAbort = (
-  state: SandboxState,
-  at: number,
-  application: string,
+  look: Look,
   execution_id: string,
-  lateMs = 0,
 ): Decision<"NoContent" | "NotModified" | "NotFound" | "Conflict"> => {
-  const execution = findExecution(state, application, execution_id)
+  const { at, reading } = look
+  const execution = findExecution(look, execution_id)
   if (execution === undefined) return plain("NotFound")
   if (momentAt(execution, at).closed) return plain("NotModified")
   // It is already being stopped; another abort does not delay it.
   if (execution.stop !== undefined && execution.stop.at > at) return plain("NoContent")
   if (at < execution.started.at + execution.started.timeline.unstoppableMs) return plain("Conflict")
+  const lateMs = abortLateMs[reading.abort_effect]
   const late = lateMs === 0 ? {} : { stops_at: at + lateMs }
   return { answer: "NoContent", events: [{ _tag: "Aborted", at, execution_id, ...late }] }
 }
 
 /** 4.5 */
 export const decideDelete = (
-  state: SandboxState,
-  at: number,
-  application: string,
+  look: Look,
   execution_id: string,
 ): Decision<"NoContent" | "NotFound" | "Conflict"> => {
-  const execution = findExecution(state, application, execution_id)
+  const { at } = look
+  const execution = findExecution(look, execution_id)
   if (execution === undefined) return plain("NotFound")
   if (!momentAt(execution, at).closed) return plain("Conflict")
   return { answer: "NoContent", events: [{ _tag: "Deleted", at, execution_id }] }
@@ -128,13 +119,9 @@ export type ResultsAnswer =
   | { readonly _tag: "NotFound" | "NeverStarted" | "TooManyRequests" | "LockTimeout" }
 
 /** 4.10. The flow API has a session once its login was accepted; before that nobody started it. */
-export const decideResults = (
-  state: SandboxState,
-  at: number,
-  application: string,
-  session_id: string,
-): Decision<ResultsAnswer> => {
-  const execution = findSession(state, application, session_id)
+export const decideResults = (look: Look, session_id: string): Decision<ResultsAnswer> => {
+  const { at } = look
+  const execution = findSession(look, session_id)
   if (execution === undefined || execution.started.results.session === "unknown") {
     return plain({ _tag: "NotFound" })
   }

@@ -3,9 +3,9 @@
  * to a decision. The checks are in the reference's order: the engine first, then what the application and the
  * engine allow, then conflicts; forms and encryption are judged only after the acceptance.
  */
-import type { StartRequest } from "../../contract/Execution.ts"
+import type { StartRequest, ValidationItem } from "../../contract/Execution.ts"
 import type { StatusReason } from "../../contract/Vocabulary.ts"
-import type { Application } from "../state/Application.ts"
+import type { Look } from "../core/SandboxCore.ts"
 import { readBehaviour } from "./Behaviour.ts"
 import type { Behaviour } from "./Behaviour.ts"
 import { whyUnavailable } from "../engines/EngineAdmission.ts"
@@ -15,14 +15,13 @@ import { openParameters } from "./Encryption.ts"
 import type { OpenedValues } from "./Encryption.ts"
 import { foreignRun, hadForeignRun } from "./ForeignRun.ts"
 import { findFault, invalidItems, loginHashes, namedByEnd, unknownEngine } from "./JudgeRequest.ts"
-import type { Fault, InvalidItem } from "./JudgeRequest.ts"
+import type { Fault } from "./JudgeRequest.ts"
 import { askedFeatures, planResults } from "./PlanResults.ts"
 import type { AskedFeature } from "./PlanResults.ts"
 import { endOf, planTimeline, stillbornTimeline } from "./PlanTimeline.ts"
-import type { FullReading } from "../state/Reading.ts"
 import type { SandboxEvent, Started, StartRefused } from "../state/SandboxEvent.ts"
 import { openExecutions, runsOf } from "../state/SandboxState.ts"
-import type { Execution, SandboxState } from "../state/SandboxState.ts"
+import type { Execution } from "../state/SandboxState.ts"
 import { executionIds, fingerprint } from "../state/Seeded.ts"
 import { issueTicket } from "../state/Tickets.ts"
 
@@ -42,7 +41,7 @@ export type StartDecision = { readonly events: ReadonlyArray<SandboxEvent> } & (
   /** The run in flight. */
   | { readonly _tag: "Conflict"; readonly execution_id: string }
   | { readonly _tag: "Unavailable"; readonly detail: string }
-  | { readonly _tag: "Invalid"; readonly detail: ReadonlyArray<InvalidItem> }
+  | { readonly _tag: "Invalid"; readonly detail: ReadonlyArray<ValidationItem> }
 )
 
 /** 4.12: the token that a start came with, and what prevents it. */
@@ -53,11 +52,7 @@ export interface TokenOfStart {
   readonly fault?: Extract<StatusReason, "T10N_REJECTED" | "T10N_EXCEPTION">
 }
 
-export interface StartInput {
-  readonly seed: number
-  readonly reading: FullReading
-  readonly at: number
-  readonly application: Application
+export interface StartInput extends Look {
   /** For a tokenized start: with the stored login as its parameters, or without any if it cannot be read. */
   readonly request: StartRequest
   readonly token?: TokenOfStart
@@ -73,11 +68,9 @@ const wordsOf = (engine: EngineDefinition, { values }: OpenedValues): Behaviour 
  * 4.1: same customer and engine, unless both external ids are present and differ; or the same external id;
  * or the same token.
  */
-const findConflict = (
-  state: SandboxState,
-  { at, application, request, token }: StartInput,
-): Execution | undefined =>
-  openExecutions(state, application.app_id, request.customer_id, at).find(({ started }) => {
+const findConflict = (input: StartInput): Execution | undefined => {
+  const { at, request, token } = input
+  return openExecutions(input, request.customer_id, at).find(({ started }) => {
     const ours = request.external_execution_id
     const theirs = started.external_execution_id
     if (ours !== undefined && ours === theirs) return true
@@ -85,6 +78,7 @@ const findConflict = (
     if (started.engine_reference !== request.engine_reference) return false
     return started.foreign || ours === undefined || theirs === undefined
   })
+}
 
 const externalId = ({ external_execution_id }: StartRequest) =>
   external_execution_id === undefined ? {} : { external_execution_id }
@@ -124,7 +118,6 @@ const findStartFault = (
 }
 
 const planStart = (
-  state: SandboxState,
   input: StartInput,
   engine: EngineDefinition,
   behaviour: Behaviour,
@@ -132,7 +125,7 @@ const planStart = (
 ) => {
   const { seed, at, request, application, reading } = input
   const { customer_id, engine_reference } = request
-  const ordinal = runsOf(state, application.app_id, customer_id, engine_reference)
+  const ordinal = runsOf(input.state, application.app_id, customer_id, engine_reference)
   const asked = askedFeatures(engine, request)
   const fault = findStartFault(engine, input, asked, opened)
   const timeoutMs = (request.base_configurations?.execution_timeout ?? 1200) * 1000
@@ -158,14 +151,13 @@ const planStart = (
 }
 
 const accept = (
-  state: SandboxState,
   input: StartInput,
   engine: EngineDefinition,
   behaviour: Behaviour,
   opened: OpenedValues,
 ): StartDecision => {
   const { seed, at, request, application, token } = input
-  const { fault, named, timeline, results, ids } = planStart(state, input, engine, behaviour, opened)
+  const { fault, named, timeline, results, ids } = planStart(input, engine, behaviour, opened)
   const ticketed =
     wantsTicket(request) && engine.tokenizes
       ? issueTicket(seed, at, ids.execution_id, request.parameters, behaviour.unreadable ?? false)
@@ -199,8 +191,8 @@ const accept = (
   return { _tag: "Accepted", execution_id, ticket: ticketed?.ticket, session_token, inputs, events }
 }
 
-export const decideStart = (state: SandboxState, input: StartInput): StartDecision => {
-  const { at, application, request, reading } = input
+export const decideStart = (input: StartInput): StartDecision => {
+  const { state, at, application, request, reading } = input
   const malformed = invalidItems(request)
   const engine = findEngine(request.engine_reference)
   if (engine === undefined && malformed.length === 0 && reading.unknown_engine_start === "unavailable") {
@@ -222,7 +214,7 @@ export const decideStart = (state: SandboxState, input: StartInput): StartDecisi
     const events = [refusal(input, "intervention_required")]
     return { _tag: "Refused", reason: "CUSTOMER_INTERVENTION_REQUIRED", events }
   }
-  const conflict = findConflict(state, input)
+  const conflict = findConflict(input)
   if (conflict !== undefined) {
     const { execution_id } = conflict.started
     return { _tag: "Conflict", execution_id, events: [refusal(input, "conflict", execution_id)] }
@@ -236,5 +228,5 @@ export const decideStart = (state: SandboxState, input: StartInput): StartDecisi
     const events = [foreign, refusal(input, "conflict", foreign.execution_id)]
     return { _tag: "Conflict", execution_id: foreign.execution_id, events }
   }
-  return accept(state, input, engine, behaviour, opened)
+  return accept(input, engine, behaviour, opened)
 }

@@ -2,10 +2,10 @@
  * Somebody else's run of a customer on an engine, created by a behaviour word: it answers reads like any
  * other but is not the caller's. There is one per customer and engine.
  */
+import type { Look } from "../core/SandboxCore.ts"
 import type { EngineDefinition } from "../engines/EngineDefinition.ts"
 import { askedFeatures, planResults } from "./PlanResults.ts"
 import { planTimeline } from "./PlanTimeline.ts"
-import type { FullReading } from "../state/Reading.ts"
 import type { Started } from "../state/SandboxEvent.ts"
 import type { SandboxState } from "../state/SandboxState.ts"
 import { executionIds, fingerprint } from "../state/Seeded.ts"
@@ -18,7 +18,7 @@ interface Access {
 
 /** In flight since `at`, for `foreignMs`. */
 export const foreignRun = (
-  { seed, at, reading }: { readonly seed: number; readonly at: number; readonly reading: FullReading },
+  { seed, at, reading }: Look,
   access: Access,
   engine: EngineDefinition,
   foreignMs: number,

@@ -3,7 +3,7 @@
  * enumerations is malformed; encryption, the engine's login form, its settings and its date limits are judged
  * after the start was accepted. Also the keyed hashes by which a login is recognised without being stored.
  */
-import type { StartRequest } from "../../contract/Execution.ts"
+import type { StartRequest, ValidationItem } from "../../contract/Execution.ts"
 import { features } from "../../contract/Vocabulary.ts"
 import type { StatusReason } from "../../contract/Vocabulary.ts"
 import { checkForm } from "../engines/CheckForm.ts"
@@ -17,15 +17,7 @@ import type { AskedFeature } from "./PlanResults.ts"
 import type { FullReading } from "../state/Reading.ts"
 import { fingerprint } from "../state/Seeded.ts"
 
-/** One validation item of a 422 (section 7). */
-export type InvalidItem = {
-  readonly loc: ReadonlyArray<string | number>
-  readonly msg: string
-  readonly type: string
-  readonly input?: unknown
-}
-
-export const unknownEngine: InvalidItem = {
+export const unknownEngine: ValidationItem = {
   loc: ["body", "engine_reference"],
   msg: "no such engine",
   type: "value_error.engine_reference",
@@ -36,7 +28,7 @@ const codes: ReadonlySet<string> = new Set(features)
 const invalidFeature = (
   feature: NonNullable<StartRequest["features"]>[number],
   position: number,
-): ReadonlyArray<InvalidItem> => {
+): ReadonlyArray<ValidationItem> => {
   const bare = typeof feature === "string"
   const code = bare ? feature : feature.code
   const loc = ["body", "features", position]
@@ -52,7 +44,7 @@ const invalidFeature = (
 }
 
 /** 4.1, 422: rules that the types of the body do not express. */
-export const invalidItems = (request: StartRequest): ReadonlyArray<InvalidItem> => {
+export const invalidItems = (request: StartRequest): ReadonlyArray<ValidationItem> => {
   const { parameters, features: asked = [] } = request
   const text = typeof parameters === "string" && !isSealed(parameters)
   const msg = "neither an object nor an encrypted string"

@@ -2,16 +2,15 @@
  * The widget's calls as answers: a decision, its events recorded, and the session as the code that draws a
  * widget needs it. All shapes are our own, since the reference shows none of this.
  */
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import { consentDocuments } from "../data/Consent.ts"
 import { allowedSteps, decideCreate, decideStep, decideView } from "./DecideWidget.ts"
 import type { CreateRequest, StepAnswer, StepRequest } from "./DecideWidget.ts"
-import type { Application } from "../state/Application.ts"
 import { featuresOf } from "./FlowSources.ts"
 import type { FlowSession } from "../state/FlowSession.ts"
 import { flowEventsOf, flowMomentOf } from "../state/FlowTimeline.ts"
-import { settle } from "../core/SandboxCore.ts"
-import type { SandboxCore } from "../core/SandboxCore.ts"
+import { beginCall, settle } from "../core/SandboxCore.ts"
+import type { Call, Decision } from "../core/SandboxCore.ts"
 import { momentAt } from "../state/SandboxState.ts"
 
 const iso = (at: number): string => new Date(at).toISOString()
@@ -46,13 +45,14 @@ const sessionView = (session: FlowSession, at: number) => {
   }
 }
 
-const answered = (core: SandboxCore, answer: StepAnswer, at: number) => {
+const answered = (call: Call, decision: Decision<StepAnswer>) => {
+  const answer = settle(call, decision)
   if (answer._tag === "NotFound") return Effect.fail({ ...answer, detail: "session not found" })
   if (answer._tag !== "Taken") return Effect.fail(answer)
-  const session = core.state.flows.sessions.get(answer.session_id)
+  const session = call.state.flows.sessions.get(answer.session_id)
   return session === undefined
     ? Effect.fail({ _tag: "NotFound" as const, detail: "session not found" })
-    : Effect.succeed(sessionView(session, at))
+    : Effect.succeed(sessionView(session, call.at))
 }
 
 /** What a consent form offers if the session is created without naming features. */
@@ -63,33 +63,17 @@ const usualFeatures = featuresOf([
   "es-traffic:website",
 ])
 
-export const createSession = Effect.fnUntraced(function* (
-  core: SandboxCore,
-  { app_id }: Application,
-  request: CreateRequest,
-) {
-  const at = yield* Clock.currentTimeMillis
-  const about = { state: core.state, seed: core.seed, at, application: app_id }
-  return yield* answered(core, settle(core, decideCreate(about, request, usualFeatures)), at)
+export const createSession = Effect.fnUntraced(function* (request: CreateRequest) {
+  const call = yield* beginCall
+  return yield* answered(call, decideCreate(call, request, usualFeatures))
 })
 
-export const viewSession = Effect.fnUntraced(function* (
-  core: SandboxCore,
-  { app_id }: Application,
-  session_id: string,
-) {
-  const at = yield* Clock.currentTimeMillis
-  const look = { state: core.state, seed: core.seed, at, application: app_id, session_id }
-  return yield* answered(core, settle(core, decideView(look)), at)
+export const viewSession = Effect.fnUntraced(function* (session_id: string) {
+  const call = yield* beginCall
+  return yield* answered(call, decideView(call, session_id))
 })
 
-export const takeStep = Effect.fnUntraced(function* (
-  core: SandboxCore,
-  { app_id }: Application,
-  session_id: string,
-  request: StepRequest,
-) {
-  const at = yield* Clock.currentTimeMillis
-  const look = { state: core.state, seed: core.seed, at, application: app_id, session_id }
-  return yield* answered(core, settle(core, decideStep(look, request)), at)
+export const takeStep = Effect.fnUntraced(function* (session_id: string, request: StepRequest) {
+  const call = yield* beginCall
+  return yield* answered(call, decideStep(call, session_id, request))
 })

@@ -2,39 +2,30 @@
  * Decides a read of a flow session's results (section 4.10), and finds the session that an id names: one
  * that was created, or a standing one, whose life counts from its first read. Pure.
  */
-import type { Decision } from "../core/SandboxCore.ts"
+import type { Decision, Look } from "../core/SandboxCore.ts"
 import { recordsShownAt } from "./FlowBody.ts"
 import type { FlowSessionEvent } from "../state/FlowEvent.ts"
 import { newFlowSession } from "../state/FlowSession.ts"
 import type { FlowSession } from "../state/FlowSession.ts"
 import { flowMomentOf } from "../state/FlowTimeline.ts"
-import type { SandboxState } from "../state/SandboxState.ts"
 import { heldUntil, judgeRead } from "../state/ReadLimit.ts"
 import { planStanding } from "./StandingSessions.ts"
 
-export interface FlowLook {
-  readonly state: SandboxState
-  readonly seed: number
-  readonly at: number
-  readonly application: string
-  readonly session_id: string
-}
-
-export interface FoundSession {
+interface FoundSession {
   readonly session: FlowSession
   /** What the read itself caused. */
   readonly found: ReadonlyArray<FlowSessionEvent>
 }
 
 /** Another application's session looks as if it never existed (sections 5 and 7). */
-export const findFlowSession = (look: FlowLook): FoundSession | undefined => {
-  const { state, seed, at, application, session_id } = look
+export const findFlowSession = (look: Look, session_id: string): FoundSession | undefined => {
+  const { state, seed, at, application } = look
   const known = state.flows.sessions.get(session_id)
   if (known !== undefined) {
-    return known.created.application === application ? { session: known, found: [] } : undefined
+    return known.created.application === application.app_id ? { session: known, found: [] } : undefined
   }
   const standing = planStanding(seed, at, session_id)
-  if (standing === undefined || standing.created.application !== application) return undefined
+  if (standing === undefined || standing.created.application !== application.app_id) return undefined
   const { created, steps } = standing
   return {
     session: newFlowSession(created, steps, at),
@@ -42,7 +33,7 @@ export const findFlowSession = (look: FlowLook): FoundSession | undefined => {
   }
 }
 
-export type FlowResultsAnswer =
+type FlowResultsAnswer =
   | { readonly _tag: "FlowResults"; readonly session: FlowSession }
   | { readonly _tag: "NotFound" | "NeverStarted" | "TooManyRequests" | "LockTimeout" }
 
@@ -51,9 +42,9 @@ const isLockedElsewhere = (session: FlowSession, at: number): boolean => {
   return started !== undefined && at < started.from + session.created.plan.lockedMs
 }
 
-export const decideFlowResults = (look: FlowLook): Decision<FlowResultsAnswer> => {
-  const { at, session_id } = look
-  const there = findFlowSession(look)
+export const decideFlowResults = (look: Look, session_id: string): Decision<FlowResultsAnswer> => {
+  const { at } = look
+  const there = findFlowSession(look, session_id)
   if (there === undefined) return { answer: { _tag: "NotFound" }, events: [] }
   const { session, found } = there
   const phase = flowMomentOf(session.phases, at)

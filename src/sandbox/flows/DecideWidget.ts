@@ -5,9 +5,8 @@
  */
 import { checkForm } from "../engines/CheckForm.ts"
 import { consentDocuments, defaultSignature, givenConsent } from "../data/Consent.ts"
-import type { Decision } from "../core/SandboxCore.ts"
+import type { Decision, Look } from "../core/SandboxCore.ts"
 import { findFlowSession } from "./DecideFlow.ts"
-import type { FlowLook } from "./DecideFlow.ts"
 import { openParameters } from "../executions/Encryption.ts"
 import { whyUnavailable } from "../engines/EngineAdmission.ts"
 import { findEngine } from "../engines/EngineCatalogue.ts"
@@ -66,7 +65,7 @@ const invalid = (loc: ErrorItem["loc"], msg: string): StepRefusal => ({
 })
 
 export const decideCreate = (
-  { state, seed, at, application }: Omit<FlowLook, "session_id">,
+  { state, seed, at, application: { app_id: application } }: Look,
   request: CreateRequest,
   offered: ReadonlyArray<string>,
 ): Decision<StepAnswer> => {
@@ -84,10 +83,10 @@ export const decideCreate = (
 }
 
 /** 4.10 has no such call: code that draws the widget reads the session here. */
-export const decideView = (look: FlowLook): Decision<StepAnswer> => {
-  const there = findFlowSession(look)
+export const decideView = (look: Look, session_id: string): Decision<StepAnswer> => {
+  const there = findFlowSession(look, session_id)
   if (there === undefined) return { answer: { _tag: "NotFound" }, events: [] }
-  return { answer: { _tag: "Taken", session_id: look.session_id }, events: there.found }
+  return { answer: { _tag: "Taken", session_id }, events: there.found }
 }
 
 /** A step ready to be recorded, or why there is none. */
@@ -127,7 +126,7 @@ const acceptedFeatures = (session: FlowSession, at: number): ReadonlyArray<strin
     : session.created.features
 
 const prepareConnect = (
-  { seed, at }: FlowLook,
+  { seed, at }: Look,
   session: FlowSession,
   request: Extract<StepRequest, { _tag: "connect" }>,
 ): Prepared => {
@@ -161,7 +160,7 @@ const prepareConnect = (
   return { _tag: "connect", source: planSource({ seed, at, created, engine, features, words, ordinal }) }
 }
 
-const prepareAnswer = ({ seed, at }: FlowLook, session: FlowSession, code: string): Prepared => {
+const prepareAnswer = ({ seed, at }: Look, session: FlowSession, code: string): Prepared => {
   const asking = session.sources.find(
     (source) => source.started.at <= at && momentAt(source, at).phase.challenge !== undefined,
   )
@@ -171,7 +170,7 @@ const prepareAnswer = ({ seed, at }: FlowLook, session: FlowSession, code: strin
   return { _tag: "answer", source_id: asking.source_id, right, payload_errors: right ? [] : [wrong] }
 }
 
-const prepare = (look: FlowLook, session: FlowSession, request: StepRequest): Prepared => {
+const prepare = (look: Look, session: FlowSession, request: StepRequest): Prepared => {
   switch (request._tag) {
     case "consent":
       return prepareConsent(session, request)
@@ -198,9 +197,9 @@ export const allowedSteps = (session: FlowSession, at: number): ReadonlyArray<Fl
   )
 }
 
-export const decideStep = (look: FlowLook, request: StepRequest): Decision<StepAnswer> => {
-  const { at, session_id } = look
-  const there = findFlowSession(look)
+export const decideStep = (look: Look, session_id: string, request: StepRequest): Decision<StepAnswer> => {
+  const { at } = look
+  const there = findFlowSession(look, session_id)
   if (there === undefined) return { answer: { _tag: "NotFound" }, events: [] }
   const { session, found } = there
   const engine = request._tag === "connect" ? request.engine_reference : undefined

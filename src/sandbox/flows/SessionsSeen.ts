@@ -4,7 +4,8 @@
  */
 import type { FlowEventName } from "../../contract/Vocabulary.ts"
 import type { FlowPhase } from "../state/FlowMoves.ts"
-import type { FlowReading, FlowState } from "../state/FlowSession.ts"
+import type { FlowState } from "../state/FlowSession.ts"
+import type { SessionRead } from "../state/ReadLimit.ts"
 import { flowEventsOf } from "../state/FlowTimeline.ts"
 
 export interface SessionSeen {
@@ -16,7 +17,7 @@ export interface SessionSeen {
   /** So far and, if no further step is taken, in the future. */
   readonly phases: ReadonlyArray<Pick<FlowPhase, "from" | "status" | "cursor" | "started" | "closed">>
   readonly events: ReadonlyArray<{ readonly event: FlowEventName; readonly at: number }>
-  readonly results_reads: ReadonlyArray<FlowReading>
+  readonly results_reads: ReadonlyArray<SessionRead>
   /** Reads that found the session locked (504). */
   readonly locked_at: ReadonlyArray<number>
   /** Reads within five seconds of the last one: the caller broke the limit. */

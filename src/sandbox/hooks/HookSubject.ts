@@ -35,6 +35,23 @@ export interface Subject {
   readonly occasions: ReadonlyArray<Occasion>
 }
 
+/** What every event of a session carries; the customer where one is known. */
+const flowEvent = (
+  about: { readonly application: string; readonly session_id: string; readonly customer_id?: string },
+  event: FlowEventName,
+  at: number,
+  session_status: string,
+): FlowEvent => ({
+  app_id: about.application,
+  session_id: about.session_id,
+  ...(about.customer_id === undefined ? {} : { customer_id: about.customer_id }),
+  event,
+  event_class: "FlowEvent",
+  producer: "es-public-administration",
+  date: new Date(at).toISOString(),
+  session_status,
+})
+
 /**
  * 6.2, own choice: the session of an execution at a public administration belongs to that flow. It starts
  * when its source accepts the login and ends with its final results. No customer uses it: there is no
@@ -42,7 +59,7 @@ export interface Subject {
  * the flow API does not have raises nothing.
  */
 const sessionOccasions = (seed: number, execution: Execution): ReadonlyArray<Occasion> => {
-  const { application, session_id, customer_id, engine_reference, results } = execution.started
+  const { engine_reference, results } = execution.started
   const accepted = execution.phases.find((phase) => phase.authentication_status === "AUTH_OK")
   const isPublic = findEngine(engine_reference)?.category === "public"
   if (!isPublic || results.session !== "answers" || accepted === undefined) return []
@@ -51,17 +68,7 @@ const sessionOccasions = (seed: number, execution: Execution): ReadonlyArray<Occ
     ordinal: 0,
     at,
     status_reason: status,
-    body: (): FlowEvent => ({
-      app_id: application,
-      session_id,
-      customer_id,
-      event,
-      event_class: "FlowEvent",
-      producer: "es-public-administration",
-      date: new Date(at).toISOString(),
-      session_status: status,
-      ...more(),
-    }),
+    body: () => ({ ...flowEvent(execution.started, event, at, status), ...more() }),
   })
   const started = told("es-public-administration:started", accepted.from, "WAITING", () => ({}))
   const endsAt = closesAt(execution) + results.lateMs
@@ -101,25 +108,6 @@ const statusAfter = (session: FlowSession, event: FlowEventName): string => {
   return (session.phases.find(raises) ?? session.phases[0]).status
 }
 
-const flowEventBody = (
-  seed: number,
-  session: FlowSession,
-  { event, at }: { readonly event: FlowEventName; readonly at: number },
-): FlowEvent => {
-  const { application, session_id, customer_id } = session.created
-  return {
-    app_id: application,
-    session_id,
-    ...(customer_id === undefined ? {} : { customer_id }),
-    event,
-    event_class: "FlowEvent",
-    producer: "es-public-administration",
-    date: new Date(at).toISOString(),
-    session_status: statusAfter(session, event),
-    ...(carriesResults.has(event) ? { results: flowSessionBody(seed, session, at) } : {}),
-  }
-}
-
 /** `{status_reason}` is the session's status code (own choice); what came before it was found is past. */
 const flowSubject = (seed: number, session: FlowSession): Subject => ({
   id: session.created.session_id,
@@ -127,13 +115,17 @@ const flowSubject = (seed: number, session: FlowSession): Subject => ({
   extra: {},
   occasions: flowEventsOf(session)
     .filter(({ at }) => session.foundAt === undefined || at >= session.foundAt)
-    .map(({ event, at }) => ({
-      event,
-      ordinal: 0,
-      at,
-      status_reason: statusAfter(session, event),
-      body: () => flowEventBody(seed, session, { event, at }),
-    })),
+    .map(({ event, at }) => {
+      const status = statusAfter(session, event)
+      const results = () => (carriesResults.has(event) ? { results: flowSessionBody(seed, session, at) } : {})
+      return {
+        event,
+        ordinal: 0,
+        at,
+        status_reason: status,
+        body: () => ({ ...flowEvent(session.created, event, at, status), ...results() }),
+      }
+    }),
 })
 
 /** For a deleted execution nothing more is delivered: it is as if it had never existed (own choice). */

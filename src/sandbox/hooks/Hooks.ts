@@ -6,9 +6,8 @@
 import type { FlowHook } from "../../contract/Event.ts"
 import type { ValidationItem } from "../../contract/Execution.ts"
 import { engineEvents, flowEvents } from "../../contract/Vocabulary.ts"
-import type { Decision } from "../core/SandboxCore.ts"
+import type { Decision, Look } from "../core/SandboxCore.ts"
 import type { deliveryOrders, HookEvent, HookRule } from "../state/HookEvent.ts"
-import type { HookState } from "../state/HookState.ts"
 
 /** A target given at start-up: the events of all applications go there. */
 export interface Webhook {
@@ -34,20 +33,18 @@ export const readTarget = (text: unknown): URL | undefined => {
 
 const ruleId = (application: string, event: string): string => `${application}/${event}`
 
-const findRule = (hooks: HookState, application: string, event: string): HookRule | undefined =>
-  hooks.rules.get(ruleId(application, event))
+const findRule = ({ state, application }: Look, event: string): HookRule | undefined =>
+  state.hooks.rules.get(ruleId(application.app_id, event))
 
 /** The changes to a rule; the rest stays as it was. A rule keeps its age: pending deliveries continue. */
 type RuleChange = Partial<Pick<HookRule, "url" | "enabled" | "order" | "duplicates">>
 
-const bind = (
-  hooks: HookState,
-  at: number,
-  application: string,
-  event: string,
-  change: RuleChange & Pick<HookRule, "url">,
-): HookEvent => {
-  const known = findRule(hooks, application, event)
+const bind = (look: Look, event: string, change: RuleChange & Pick<HookRule, "url">): HookEvent => {
+  const {
+    at,
+    application: { app_id: application },
+  } = look
+  const known = findRule(look, event)
   const rule: HookRule = {
     id: ruleId(application, event),
     application,
@@ -62,18 +59,16 @@ const bind = (
   return { _tag: "HookBound", at, rule }
 }
 
-/** Section 7: one validation item. */
-export type Invalid = Pick<ValidationItem, "loc" | "msg" | "type">
-export type HooksAnswer =
+type Bound =
   | { readonly _tag: "Changed"; readonly rules: ReadonlyArray<HookRule> }
-  | { readonly _tag: "Invalid"; readonly detail: ReadonlyArray<Invalid> }
-  | { readonly _tag: "NotFound" }
+  | { readonly _tag: "Invalid"; readonly detail: ReadonlyArray<ValidationItem> }
+export type HooksAnswer = Bound | { readonly _tag: "NotFound" }
 
-const refuse = (detail: ReadonlyArray<Invalid>): Decision<HooksAnswer> => ({
+const refuse = (detail: ReadonlyArray<ValidationItem>): Decision<Bound> => ({
   answer: { _tag: "Invalid", detail },
   events: [],
 })
-const changed = (events: ReadonlyArray<HookEvent>): Decision<HooksAnswer> => ({
+const changed = (events: ReadonlyArray<HookEvent>): Decision<Bound> => ({
   answer: {
     _tag: "Changed",
     rules: events.flatMap((event) => (event._tag === "HookBound" ? [event.rule] : [])),
@@ -81,7 +76,7 @@ const changed = (events: ReadonlyArray<HookEvent>): Decision<HooksAnswer> => ({
   events,
 })
 
-const value = (loc: ReadonlyArray<string | number>, msg: string, slot = "body"): Invalid => ({
+const value = (loc: ReadonlyArray<string | number>, msg: string, slot = "body"): ValidationItem => ({
   loc: [slot, ...loc],
   msg,
   type: "value_error",
@@ -92,14 +87,14 @@ const findUnknownEvents = (
   events: ReadonlyArray<string>,
   vocabulary: ReadonlyArray<string>,
   slot: "body" | "query" = "body",
-): ReadonlyArray<Invalid> =>
+): ReadonlyArray<ValidationItem> =>
   events.length === 0
     ? [value(["events"], "not an event", slot)]
     : events.flatMap((event, index) =>
         vocabulary.includes(event) ? [] : [value(["events", index], "no such event", slot)],
       )
 
-const findBadTarget = (field: string, url: unknown): ReadonlyArray<Invalid> =>
+const findBadTarget = (field: string, url: unknown): ReadonlyArray<ValidationItem> =>
   readTarget(url) === undefined ? [value([field], "an http or https address without a user")] : []
 
 /** 2.8: query parameters in `base_url` are stripped. */
@@ -113,16 +108,14 @@ export interface FlowHookChange {
   readonly [field: string]: unknown
 }
 
-const findBadFlag = (enabled: unknown): ReadonlyArray<Invalid> =>
+const findBadFlag = (enabled: unknown): ReadonlyArray<ValidationItem> =>
   enabled === undefined || typeof enabled === "boolean" ? [] : [value(["enabled"], "a boolean")]
 
 /** 4.11: `base_url` is required and `enabled` true unless said otherwise (own choice). */
 export const decideCreateFlowHooks = (
-  hooks: HookState,
-  at: number,
-  application: string,
+  look: Look,
   { events, base_url, enabled }: FlowHookChange,
-): Decision<HooksAnswer> => {
+): Decision<Bound> => {
   const problems = [
     ...findUnknownEvents(events, flowEvents),
     ...findBadTarget("base_url", base_url),
@@ -131,14 +124,12 @@ export const decideCreateFlowHooks = (
   const url = strippedTarget(base_url)
   if (problems.length > 0 || url === undefined) return refuse(problems)
   const change = { url, enabled: enabled !== false }
-  return changed([...new Set(events)].map((event) => bind(hooks, at, application, event, change)))
+  return changed([...new Set(events)].map((event) => bind(look, event, change)))
 }
 
 /** 4.11: each event must have its subscription; fields that are not given stay as they were (own choice). */
 export const decideUpdateFlowHooks = (
-  hooks: HookState,
-  at: number,
-  application: string,
+  look: Look,
   { events, base_url, enabled }: FlowHookChange,
 ): Decision<HooksAnswer> => {
   const problems = [
@@ -148,12 +139,12 @@ export const decideUpdateFlowHooks = (
   ]
   if (problems.length > 0) return refuse(problems)
   const wanted = [...new Set(events)]
-  const known = wanted.flatMap((event) => findRule(hooks, application, event) ?? [])
+  const known = wanted.flatMap((event) => findRule(look, event) ?? [])
   if (known.length < wanted.length) return { answer: { _tag: "NotFound" }, events: [] }
   const url = strippedTarget(base_url)
   return changed(
     known.map((rule) =>
-      bind(hooks, at, application, rule.events[0] ?? "", {
+      bind(look, rule.events[0] ?? "", {
         url: url ?? rule.url,
         enabled: typeof enabled === "boolean" ? enabled : rule.enabled,
       }),
@@ -163,9 +154,7 @@ export const decideUpdateFlowHooks = (
 
 /** 4.11, and the service's own interface: all of them must exist, otherwise none is removed. */
 export const decideDeleteHooks = (
-  hooks: HookState,
-  at: number,
-  application: string,
+  look: Look,
   events: ReadonlyArray<string>,
   vocabulary: ReadonlyArray<string>,
   slot: "body" | "query" = "body",
@@ -173,37 +162,33 @@ export const decideDeleteHooks = (
   const problems = findUnknownEvents(events, vocabulary, slot)
   if (problems.length > 0) return refuse(problems)
   const wanted = [...new Set(events)]
-  if (wanted.some((event) => findRule(hooks, application, event) === undefined)) {
+  if (wanted.some((event) => findRule(look, event) === undefined)) {
     return { answer: { _tag: "NotFound" }, events: [] }
   }
+  const { at, application } = look
   return changed(
-    wanted.map((event): HookEvent => ({ _tag: "HookUnbound", at, rule: ruleId(application, event) })),
+    wanted.map((event): HookEvent => ({ _tag: "HookUnbound", at, rule: ruleId(application.app_id, event) })),
   )
 }
 
 /** Not shown how execution events are subscribed to; own choice, `PUT {origin}/sandbox/hooks`. */
 export const decideBindHooks = (
-  hooks: HookState,
-  at: number,
-  application: string,
+  look: Look,
   { url, events = engineEvents, order = "timely", duplicates = false }: Webhook,
-): Decision<HooksAnswer> => {
+): Decision<Bound> => {
   const problems = [...findUnknownEvents(events, engineEvents), ...findBadTarget("url", url)]
   if (problems.length > 0) return refuse(problems)
   const change = { url, order, duplicates }
-  return changed([...new Set(events)].map((event) => bind(hooks, at, application, event, change)))
+  return changed([...new Set(events)].map((event) => bind(look, event, change)))
 }
 
 /** The rules of an application in the order of the vocabulary. */
-export const listRules = (
-  hooks: HookState,
-  application: string,
-  vocabulary: ReadonlyArray<string>,
-): ReadonlyArray<HookRule> => vocabulary.flatMap((event) => findRule(hooks, application, event) ?? [])
+export const listRules = (look: Look, vocabulary: ReadonlyArray<string>): ReadonlyArray<HookRule> =>
+  vocabulary.flatMap((event) => findRule(look, event) ?? [])
 
 /** 2.8 */
-export const flowHookOf = (application: string, rule: HookRule): FlowHook => ({
-  app_id: application,
+export const flowHookOf = (rule: HookRule): FlowHook => ({
+  app_id: rule.application ?? "",
   producer: "es-public-administration",
   event: rule.events[0] ?? "",
   enabled: rule.enabled,

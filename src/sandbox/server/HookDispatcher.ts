@@ -6,6 +6,7 @@
 import { Clock, Duration, Effect, Latch, Layer, Option, Stream, Tracer } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import type { HttpClientError, HttpClientResponse } from "effect/http"
+import { codeOf } from "../../foundation/FileCalls.ts"
 import { DueTimes } from "../hooks/DueTimes.ts"
 import type { HookRequest, Outbox } from "../hooks/Outbox.ts"
 import type { Answer, Delivery } from "../hooks/PlanDeliveries.ts"
@@ -29,11 +30,6 @@ const neverConnected: ReadonlySet<string> = new Set([
   "ENETUNREACH",
   "UND_ERR_CONNECT_TIMEOUT",
 ])
-
-const codeOf = (cause: unknown): string => {
-  const code: unknown = typeof cause === "object" && cause !== null ? Reflect.get(cause, "code") : undefined
-  return typeof code === "string" ? code : ""
-}
 
 /** Own choice: an answer that was cut or never came leaves open whether the event arrived. */
 const answerOfFailure = ({ reason }: HttpClientError.HttpClientError): Answer =>

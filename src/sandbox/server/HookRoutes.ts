@@ -2,12 +2,12 @@
  * The service's own interface for subscriptions to execution events, `{origin}/sandbox/hooks`, behind the
  * gate: the reference says that subscribers receive them, not how to subscribe. Not part of the contract.
  */
-import { Effect, Layer, Schema } from "effect"
+import { Layer, Schema } from "effect"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Forbidden, Invalid, NoContent, NotFound, Unauthorized } from "../../contract/Api.ts"
 import { deliveryOrders } from "../state/HookEvent.ts"
-import { Sandbox } from "./Sandbox.ts"
-import { CallingApplication, SandboxGate } from "./SandboxGate.ts"
+import { bindHooks, listHooks, unbindHooks } from "../hooks/AnswerHooks.ts"
+import { SandboxGate } from "./SandboxGate.ts"
 
 const order = Schema.Literals(deliveryOrders)
 
@@ -44,15 +44,11 @@ const Hooks = HttpApiGroup.make("executionHooks").add(
 class HookApi extends HttpApi.make("sandbox-hooks").add(Hooks.prefix("/sandbox")).middleware(SandboxGate) {}
 
 const hooks = HttpApiBuilder.group(HookApi, "executionHooks", (handlers) =>
-  Effect.map(Sandbox, (sandbox) =>
-    handlers.handleAll({
-      listHooks: () => Effect.flatMap(CallingApplication, (application) => sandbox.listHooks(application)),
-      bindHooks: ({ payload }) =>
-        Effect.flatMap(CallingApplication, (application) => sandbox.bindHooks(application, payload)),
-      unbindHooks: ({ query }) =>
-        Effect.flatMap(CallingApplication, (application) => sandbox.unbindHooks(application, query.events)),
-    }),
-  ),
+  handlers.handleAll({
+    listHooks: () => listHooks(),
+    bindHooks: ({ payload }) => bindHooks(payload),
+    unbindHooks: ({ query }) => unbindHooks(query.events),
+  }),
 )
 
 /** Needs the service, a router and the platform's HTTP services. */

@@ -6,12 +6,15 @@
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { secretHeader } from "../../contract/Api.ts"
+import { Core } from "../core/SandboxCore.ts"
+import { readRecords } from "../executions/AnswerExecutions.ts"
+import { CallingApplication } from "../state/Application.ts"
 import { Sandbox } from "./Sandbox.ts"
 import { applicationOf } from "./SandboxGate.ts"
 
 const refuse = (status: number, detail: string) => HttpServerResponse.jsonUnsafe({ detail }, { status })
 
-const answer = ({ readRecords }: Sandbox["Service"]) =>
+const answer = ({ core }: Sandbox["Service"]) =>
   Effect.gen(function* () {
     const { headers } = yield* HttpServerRequest.HttpServerRequest
     const secret = headers[secretHeader.toLowerCase()]
@@ -20,7 +23,10 @@ const answer = ({ readRecords }: Sandbox["Service"]) =>
     if (application === undefined) return refuse(403, "unknown application secret")
     const { params } = yield* HttpRouter.RouteContext
     const { execution_id = "", family = "" } = params
-    const body = yield* readRecords(application, execution_id, family)
+    const body = yield* readRecords(execution_id, family).pipe(
+      Effect.provideService(CallingApplication, application),
+      Effect.provideService(Core, core),
+    )
     return body === undefined ? refuse(404, "no such results") : HttpServerResponse.jsonUnsafe(body)
   })
 

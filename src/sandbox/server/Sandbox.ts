@@ -8,13 +8,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { Scope } from "effect"
 import { adminView } from "../admin/AdminView.ts"
 import type { AdminFilter, AdminView } from "../admin/AdminView.ts"
-import * as Executions from "../executions/AnswerExecutions.ts"
-import * as HookAnswers from "../hooks/AnswerHooks.ts"
-import * as Tokens from "../tokens/AnswerTokens.ts"
-import { downloadAttachment, readFlowResults } from "../flows/AnswerFlows.ts"
-import { createSession, takeStep, viewSession } from "../flows/AnswerWidget.ts"
-import { newCallWatch, noteCatalogueRead } from "../core/CallWatch.ts"
-import type { Application } from "../state/Application.ts"
+import { newCallWatch } from "../core/CallWatch.ts"
 import type { Faults } from "../faults/Faults.ts"
 import type { Webhook } from "../hooks/Hooks.ts"
 import { openJournal } from "../state/Journal.ts"
@@ -24,7 +18,7 @@ import type { Ids, Owner } from "../admin/OwnerOf.ts"
 import { resolveReading } from "../state/Reading.ts"
 import type { Reading } from "../state/Reading.ts"
 import { outboxOf } from "../hooks/Outbox.ts"
-import { recordEvents } from "../core/SandboxCore.ts"
+import { Core, recordEvents } from "../core/SandboxCore.ts"
 import type { Listener, SandboxCore } from "../core/SandboxCore.ts"
 import { applyEvent, emptyState } from "../state/SandboxState.ts"
 import { decideStartHooks } from "../hooks/StartHooks.ts"
@@ -35,13 +29,13 @@ import type { Truth } from "../admin/Truth.ts"
 export interface SandboxOptions {
   readonly seed: number
   /** A file that keeps the events; without it, the service forgets everything when it stops. */
-  readonly journal?: string
+  readonly journal?: string | undefined
   /** Targets of all applications' events; `HookDispatcher` has to run for anything to be delivered. */
-  readonly webhooks?: ReadonlyArray<Webhook>
+  readonly webhooks?: ReadonlyArray<Webhook> | undefined
   /** What goes wrong; without it, nothing does. */
-  readonly faults?: Faults
+  readonly faults?: Faults | undefined
   /** Where the reference leaves room: what it does not set is as today. */
-  readonly reading?: Reading
+  readonly reading?: Reading | undefined
 }
 
 const openCore = Effect.fnUntraced(function* (
@@ -51,45 +45,21 @@ const openCore = Effect.fnUntraced(function* (
   const journal = options.journal === undefined ? undefined : yield* openJournal(options.journal)
   for (const event of journal?.events ?? []) applyEvent(state, event)
   // Only `append` is kept, so that the replayed events can be freed.
-  const appending = journal && { append: journal.append }
-  const known = {
+  const core = {
     seed: options.seed,
     reading: resolveReading(options.reading),
     state,
-    journal: appending,
+    journal: journal && { append: journal.append },
     inputs: new Map(),
     listeners: new Set<Listener>(),
+    watch: newCallWatch(options.seed, options.faults),
   }
-  const core = { ...known, watch: newCallWatch(options.seed, options.faults) }
   recordEvents(core, decideStartHooks(state.hooks, yield* Clock.currentTimeMillis, options.webhooks ?? []))
   return core
 })
 
 const serviceOf = (core: SandboxCore) => ({
-  startExecution: Executions.startExecution.bind(undefined, core),
-  readExecution: Executions.readExecution.bind(undefined, core),
-  pollExecution: Executions.pollExecution.bind(undefined, core),
-  resumeExecution: Executions.resumeExecution.bind(undefined, core),
-  abortExecution: Executions.abortExecution.bind(undefined, core),
-  deleteExecution: Executions.deleteExecution.bind(undefined, core),
-  readProfile: Executions.readProfile.bind(undefined, core),
-  readRecords: Executions.readRecords.bind(undefined, core),
-  startTokenized: Tokens.startTokenized.bind(undefined, core),
-  exchangeTicket: Tokens.exchangeTicket.bind(undefined, core),
-  readToken: Tokens.readToken.bind(undefined, core),
-  revokeToken: Tokens.revokeToken.bind(undefined, core),
-  readFlowResults: readFlowResults.bind(undefined, core),
-  downloadAttachment: downloadAttachment.bind(undefined, core),
-  createSession: createSession.bind(undefined, core),
-  viewSession: viewSession.bind(undefined, core),
-  takeStep: takeStep.bind(undefined, core),
-  listFlowHooks: HookAnswers.listFlowHooks.bind(undefined, core),
-  createFlowHooks: HookAnswers.createFlowHooks.bind(undefined, core),
-  updateFlowHooks: HookAnswers.updateFlowHooks.bind(undefined, core),
-  deleteFlowHooks: HookAnswers.deleteFlowHooks.bind(undefined, core),
-  listHooks: HookAnswers.listHooks.bind(undefined, core),
-  bindHooks: HookAnswers.bindHooks.bind(undefined, core),
-  unbindHooks: HookAnswers.unbindHooks.bind(undefined, core),
+  core,
   outbox: outboxOf(core),
   truth: Effect.sync((): Truth => truthOf(core.state, core.watch)),
   admin: (at: number, filter: AdminFilter): AdminView =>
@@ -98,8 +68,6 @@ const serviceOf = (core: SandboxCore) => ({
   reading: core.reading,
   keepTime: timeKeeperOf(core),
   owner: (ids: Ids): Owner => ownerOf(core.state, ids),
-  noteCatalogueRead: ({ app_id }: Application) =>
-    Effect.map(Clock.currentTimeMillis, (at) => noteCatalogueRead(core.watch, app_id, at)),
 })
 
 export class Sandbox extends Context.Service<Sandbox, ReturnType<typeof serviceOf>>()(
@@ -108,3 +76,9 @@ export class Sandbox extends Context.Service<Sandbox, ReturnType<typeof serviceO
   static readonly layer = (options: SandboxOptions): Layer.Layer<Sandbox, JournalFailed> =>
     Layer.effect(Sandbox, Effect.map(openCore(options), serviceOf))
 }
+
+/** What the handlers behind the routes work on. */
+export const coreOfSandbox = Layer.effect(
+  Core,
+  Effect.map(Sandbox, ({ core }) => core),
+)

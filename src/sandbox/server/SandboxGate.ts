@@ -2,11 +2,12 @@
  * The gate before every endpoint of the embedded service: it requires the application secret (section 5)
  * and answers a request that does not decode with 422 and a list of validation items (section 7).
  */
-import { Context, Effect, Layer, SchemaIssue } from "effect"
+import { Effect, Layer, SchemaIssue } from "effect"
 import { HttpMethod, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError, HttpApiMiddleware } from "effect/http-api"
 import { secretHeader } from "../../contract/Api.ts"
 import { measureBody } from "../../contract/BodyBounds.ts"
+import { CallingApplication } from "../state/Application.ts"
 import type { Application } from "../state/Application.ts"
 
 /** The applications by their secrets: all but the second may tokenize; none can see another's executions. */
@@ -19,11 +20,6 @@ const applications: ReadonlyMap<string, Application> = new Map([
 /** The application with this secret; undefined for an unknown one. */
 export const applicationOf = (secret: string | undefined): Application | undefined =>
   secret === undefined ? undefined : applications.get(secret)
-
-/** The application whose secret a request carries. */
-export class CallingApplication extends Context.Service<CallingApplication, Application>()(
-  "nightjar/sandbox/CallingApplication",
-) {}
 
 export class SandboxGate extends HttpApiMiddleware.Service<SandboxGate, { provides: CallingApplication }>()(
   "nightjar/sandbox/SandboxGate",

@@ -3,9 +3,15 @@
  * codecs and behind the gate.
  */
 import { Effect, Layer } from "effect"
-import { HttpServerResponse } from "effect/http"
+import { HttpRouter, HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { ServiceApi } from "../../contract/Api.ts"
+import { noteCatalogueRead } from "../core/CallWatch.ts"
+import { beginCall } from "../core/SandboxCore.ts"
+import * as Executions from "../executions/AnswerExecutions.ts"
+import { downloadAttachment, readFlowResults } from "../flows/AnswerFlows.ts"
+import * as Hooks from "../hooks/AnswerHooks.ts"
+import * as Tokens from "../tokens/AnswerTokens.ts"
 import { AdminRoutes } from "./AdminRoutes.ts"
 import { listEngines, showEngine } from "../engines/AnswerEngines.ts"
 import { EncryptionRoutes } from "./EncryptionRoutes.ts"
@@ -13,8 +19,8 @@ import { HookRoutes } from "./HookRoutes.ts"
 import { FaultGate } from "./FaultGate.ts"
 import { ReadingGate } from "./ReadingGate.ts"
 import { RecordsRoutes } from "./RecordsRoutes.ts"
-import { Sandbox } from "./Sandbox.ts"
-import { CallingApplication, SandboxGate } from "./SandboxGate.ts"
+import { coreOfSandbox } from "./Sandbox.ts"
+import { SandboxGate } from "./SandboxGate.ts"
 import { TimeGate } from "./TimeGate.ts"
 import { WidgetRoutes } from "./WidgetRoutes.ts"
 
@@ -22,100 +28,54 @@ import { WidgetRoutes } from "./WidgetRoutes.ts"
 const GatedApi = ServiceApi.middleware(SandboxGate).annotate(HttpApi.PayloadParseOptions, { errors: "all" })
 
 const executions = HttpApiBuilder.group(GatedApi, "executions", (handlers) =>
-  Effect.map(Sandbox, (sandbox) =>
-    handlers.handleAll({
-      startExecution: ({ payload }) =>
-        Effect.flatMap(CallingApplication, (application) => sandbox.startExecution(application, payload)),
-      startTokenized: ({ payload }) =>
-        Effect.flatMap(CallingApplication, (application) => sandbox.startTokenized(application, payload)),
-      readExecution: ({ params }) =>
-        Effect.flatMap(CallingApplication, (application) =>
-          sandbox.readExecution(application, params.execution_id),
-        ),
-      pollExecution: ({ params }) =>
-        Effect.flatMap(CallingApplication, (application) =>
-          sandbox.pollExecution(application, params.execution_id),
-        ),
-      resumeExecution: ({ params, payload }) =>
-        Effect.flatMap(CallingApplication, (application) =>
-          sandbox.resumeExecution(application, params.execution_id, payload),
-        ),
-      abortExecution: ({ params }) =>
-        Effect.flatMap(CallingApplication, (application) =>
-          sandbox.abortExecution(application, params.execution_id),
-        ),
-      deleteExecution: ({ params }) =>
-        Effect.flatMap(CallingApplication, (application) =>
-          sandbox.deleteExecution(application, params.execution_id),
-        ),
-      readProfile: ({ params }) =>
-        Effect.flatMap(CallingApplication, (application) =>
-          sandbox.readProfile(application, params.execution_id),
-        ),
-    }),
-  ),
+  handlers.handleAll({
+    startExecution: ({ payload }) => Executions.startExecution(payload),
+    startTokenized: ({ payload }) => Tokens.startTokenized(payload),
+    readExecution: ({ params }) => Executions.readExecution(params.execution_id),
+    pollExecution: ({ params }) => Executions.pollExecution(params.execution_id),
+    resumeExecution: ({ params, payload }) => Executions.resumeExecution(params.execution_id, payload),
+    abortExecution: ({ params }) => Executions.abortExecution(params.execution_id),
+    deleteExecution: ({ params }) => Executions.deleteExecution(params.execution_id),
+    readProfile: ({ params }) => Executions.readProfile(params.execution_id),
+  }),
 )
 
 const tokens = HttpApiBuilder.group(GatedApi, "tokens", (handlers) =>
-  Effect.map(Sandbox, (sandbox) =>
-    handlers.handleAll({
-      exchangeTicket: ({ payload }) =>
-        Effect.flatMap(CallingApplication, (application) => sandbox.exchangeTicket(application, payload)),
-      readToken: ({ params }) =>
-        Effect.flatMap(CallingApplication, (application) => sandbox.readToken(application, params.token_id)),
-      revokeToken: ({ params }) =>
-        Effect.flatMap(CallingApplication, (application) =>
-          sandbox.revokeToken(application, params.token_id),
-        ),
-    }),
-  ),
+  handlers.handleAll({
+    exchangeTicket: ({ payload }) => Tokens.exchangeTicket(payload),
+    readToken: ({ params }) => Tokens.readToken(params.token_id),
+    revokeToken: ({ params }) => Tokens.revokeToken(params.token_id),
+  }),
 )
 
 const hooks = HttpApiBuilder.group(GatedApi, "hooks", (handlers) =>
-  Effect.map(Sandbox, (sandbox) =>
-    handlers.handleAll({
-      listFlowHooks: () =>
-        Effect.flatMap(CallingApplication, (application) => sandbox.listFlowHooks(application)),
-      createFlowHooks: ({ payload }) =>
-        Effect.flatMap(CallingApplication, (application) => sandbox.createFlowHooks(application, payload)),
-      updateFlowHooks: ({ payload }) =>
-        Effect.flatMap(CallingApplication, (application) => sandbox.updateFlowHooks(application, payload)),
-      deleteFlowHooks: ({ payload }) =>
-        Effect.flatMap(CallingApplication, (application) => sandbox.deleteFlowHooks(application, payload)),
-    }),
-  ),
+  handlers.handleAll({
+    listFlowHooks: () => Hooks.listFlowHooks(),
+    createFlowHooks: ({ payload }) => Hooks.createFlowHooks(payload),
+    updateFlowHooks: ({ payload }) => Hooks.updateFlowHooks(payload),
+    deleteFlowHooks: ({ payload }) => Hooks.deleteFlowHooks(payload),
+  }),
+)
+
+const noteList = Effect.map(beginCall, ({ watch, at, application }) =>
+  noteCatalogueRead(watch, application.app_id, at),
 )
 
 const engines = HttpApiBuilder.group(GatedApi, "engines", (handlers) =>
-  Effect.map(Sandbox, (sandbox) =>
-    handlers.handleAll({
-      listEngines: ({ query }) =>
-        Effect.flatMap(CallingApplication, (application) =>
-          Effect.andThen(sandbox.noteCatalogueRead(application), listEngines(application, query)),
-        ),
-      showEngine: ({ params }) =>
-        Effect.flatMap(CallingApplication, (application) => showEngine(application, params.engine_reference)),
-    }),
-  ),
+  handlers.handleAll({
+    listEngines: ({ query }) => Effect.andThen(noteList, listEngines(query)),
+    showEngine: ({ params }) => showEngine(params.engine_reference),
+  }),
 )
 
 const flows = HttpApiBuilder.group(GatedApi, "flows", (handlers) =>
-  Effect.map(Sandbox, (sandbox) =>
-    handlers.handleAll({
-      readFlowResults: ({ params }) =>
-        Effect.flatMap(CallingApplication, (application) =>
-          sandbox.readFlowResults(application, params.session_id),
-        ),
-      downloadAttachment: ({ params }) =>
-        Effect.flatMap(CallingApplication, (application) =>
-          sandbox.downloadAttachment(application, params.session_id, params.attachment_id),
-        ).pipe(
-          Effect.map(({ bytes, media_type }) =>
-            HttpServerResponse.uint8Array(bytes, { contentType: media_type }),
-          ),
-        ),
-    }),
-  ),
+  handlers.handleAll({
+    readFlowResults: ({ params }) => readFlowResults(params.session_id),
+    downloadAttachment: ({ params }) =>
+      Effect.map(downloadAttachment(params.session_id, params.attachment_id), (document) =>
+        HttpServerResponse.uint8Array(document.bytes, { contentType: document.media_type }),
+      ),
+  }),
 )
 
 /** Ids are opaque: one that is longer than a router expects is an unknown id, behind the gate. */
@@ -135,5 +95,5 @@ export const SandboxRoutes = {
     HookRoutes.layer,
     RecordsRoutes.layer.pipe(Layer.provide(TimeGate.layer)),
     WidgetRoutes.layer.pipe(Layer.provide(ReadingGate.layer)),
-  ),
+  ).pipe(HttpRouter.provideRequest(coreOfSandbox)),
 }

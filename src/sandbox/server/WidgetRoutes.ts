@@ -3,12 +3,12 @@
  * the gate: the reference shows what a session's customer causes, not how a widget is used. Not part of the
  * contract; a test goes through a session with it, step by step.
  */
-import { Effect, Layer, Schema } from "effect"
+import { Layer, Schema } from "effect"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { Conflict, Forbidden, Invalid, NotFound, Unauthorized } from "../../contract/Api.ts"
 import { features as featureCodes } from "../../contract/Vocabulary.ts"
-import { Sandbox } from "./Sandbox.ts"
-import { CallingApplication, SandboxGate } from "./SandboxGate.ts"
+import { createSession, takeStep, viewSession } from "../flows/AnswerWidget.ts"
+import { SandboxGate } from "./SandboxGate.ts"
 
 const text = Schema.optionalKey(Schema.String)
 const codes = Schema.optionalKey(Schema.Array(Schema.Literals(featureCodes)))
@@ -77,22 +77,16 @@ class WidgetApi extends HttpApi.make("sandbox-widget")
   .middleware(SandboxGate) {}
 
 const widget = HttpApiBuilder.group(WidgetApi, "widget", (handlers) =>
-  Effect.map(Sandbox, (sandbox) => {
-    const step = (session_id: string, request: Parameters<typeof sandbox.takeStep>[2]) =>
-      Effect.flatMap(CallingApplication, (application) => sandbox.takeStep(application, session_id, request))
-    return handlers.handleAll({
-      createSession: ({ payload }) =>
-        Effect.flatMap(CallingApplication, (application) => sandbox.createSession(application, payload)),
-      viewSession: ({ params: { session_id } }) =>
-        Effect.flatMap(CallingApplication, (application) => sandbox.viewSession(application, session_id)),
-      start: ({ params: { session_id }, payload }) => step(session_id, { ...payload, _tag: "start" }),
-      consent: ({ params: { session_id }, payload }) => step(session_id, { ...payload, _tag: "consent" }),
-      connect: ({ params: { session_id }, payload }) => step(session_id, { ...payload, _tag: "connect" }),
-      answer: ({ params: { session_id }, payload }) => step(session_id, { ...payload, _tag: "answer" }),
-      leave: ({ params: { session_id } }) => step(session_id, { _tag: "leave" }),
-      cancel: ({ params: { session_id } }) => step(session_id, { _tag: "cancel" }),
-      cancelByClient: ({ params: { session_id } }) => step(session_id, { _tag: "client-cancel" }),
-    })
+  handlers.handleAll({
+    createSession: ({ payload }) => createSession(payload),
+    viewSession: ({ params: { session_id } }) => viewSession(session_id),
+    start: ({ params: { session_id }, payload }) => takeStep(session_id, { ...payload, _tag: "start" }),
+    consent: ({ params: { session_id }, payload }) => takeStep(session_id, { ...payload, _tag: "consent" }),
+    connect: ({ params: { session_id }, payload }) => takeStep(session_id, { ...payload, _tag: "connect" }),
+    answer: ({ params: { session_id }, payload }) => takeStep(session_id, { ...payload, _tag: "answer" }),
+    leave: ({ params: { session_id } }) => takeStep(session_id, { _tag: "leave" }),
+    cancel: ({ params: { session_id } }) => takeStep(session_id, { _tag: "cancel" }),
+    cancelByClient: ({ params: { session_id } }) => takeStep(session_id, { _tag: "client-cancel" }),
   }),
 )
 

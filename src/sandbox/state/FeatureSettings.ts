@@ -5,87 +5,43 @@
  * here.
  */
 import { Schema } from "effect"
-import { creditRegistryTypes, financialCardTypes, limitsBehaviours } from "../../contract/Vocabulary.ts"
+import type { ValidationItem } from "../../contract/Execution.ts"
+import { definedSettings } from "../../contract/FeatureSettings.ts"
+import type { Setting } from "../../contract/FeatureSettings.ts"
 import { monthsBefore, readDate } from "./RelativeDate.ts"
-
-type Setting =
-  | { readonly kind: "date"; readonly fallback: string }
-  | { readonly kind: "flag"; readonly fallback: boolean }
-  | { readonly kind: "integer"; readonly fallback: number }
-  | { readonly kind: "one"; readonly of: ReadonlyArray<string> }
-  | { readonly kind: "some"; readonly of: ReadonlyArray<string> }
-
-const flag = (fallback: boolean): Setting => ({ kind: "flag", fallback })
-const window: Readonly<Record<string, Setting>> = {
-  from_date: { kind: "date", fallback: "30 days ago" },
-  to_date: { kind: "date", fallback: "today" },
-  limits_behaviour: { kind: "one", of: limitsBehaviours },
-}
-const accounts = { ...window, read_transactions: flag(false), read_holders: flag(false) }
-
-const table: Readonly<Record<string, Readonly<Record<string, Setting>>>> = {
-  accounts_read: accounts,
-  credits_read: accounts,
-  cards_read: {
-    ...window,
-    read_transactions: flag(false),
-    filter_by_type: { kind: "some", of: financialCardTypes },
-  },
-  client_invoices_read: window,
-  supplier_invoices_read: window,
-  credit_registry_data: { preferred_type: { kind: "one", of: creditRegistryTypes } },
-  driver_data: { read_point_movements: flag(false) },
-  labor_check: {
-    from_date: { kind: "date", fallback: "12 months ago" },
-    work_life_report: flag(true),
-    contribution_base_report: flag(false),
-  },
-  vehicles_data: { simple_vehicle_report: flag(false) },
-  yearly_individual_tax: { last_n_years: { kind: "integer", fallback: 3 } },
-}
-const none: Readonly<Record<string, Setting>> = {}
-const settingsOf = (code: string) => (Object.hasOwn(table, code) ? (table[code] ?? none) : none)
 
 type Configurations = Readonly<Record<string, unknown>>
 
-/** One thing wrong with one setting. */
-interface SettingError {
-  readonly loc: ReadonlyArray<string | number>
-  readonly msg: string
-  readonly type: string
-  readonly input: unknown
-}
-
-const among = (name: string, of: ReadonlyArray<string>, value: unknown): ReadonlyArray<SettingError> =>
+const among = (name: string, of: ReadonlyArray<string>, value: unknown): ReadonlyArray<ValidationItem> =>
   typeof value === "string" && of.includes(value)
     ? []
     : [{ loc: [name], msg: `not one of ${of.join(", ")}`, type: "type_error.enum", input: value }]
 
-const judge = (name: string, setting: Setting, input: unknown): ReadonlyArray<SettingError> => {
+const judge = (name: string, setting: Setting, input: unknown): ReadonlyArray<ValidationItem> => {
   const wrong = (msg: string, type: string) => [{ loc: [name], msg, type, input }]
-  switch (setting.kind) {
+  switch (setting.type) {
     case "date":
       return typeof input === "string" && readDate(input, 0) !== undefined
         ? []
         : wrong("neither a date nor a relative phrase", "value_error.date")
-    case "flag":
+    case "boolean":
       return typeof input === "boolean" ? [] : wrong("not a boolean", "type_error.bool")
-    case "integer":
+    case "count":
       return Number.isSafeInteger(input) ? [] : wrong("not an integer", "type_error.integer")
-    case "one":
-      return among(name, setting.of, input)
-    case "some":
+    case "one_of":
+      return among(name, setting.values, input)
+    case "some_of":
       if (!Array.isArray(input)) return wrong("not a list", "type_error.list")
       if (input.length === 0) return wrong("at least one item", "value_error.list.min_items")
       return input.flatMap((value, index) =>
-        among(name, setting.of, value).map((error) => ({ ...error, loc: [name, index] })),
+        among(name, setting.values, value).map((error) => ({ ...error, loc: [name, index] })),
       )
   }
 }
 
 /** 4.1: what breaks the reference's own types, enumerations or limits; an empty list if nothing does. */
-export const judgeSettings = (code: string, configurations: Configurations): ReadonlyArray<SettingError> =>
-  Object.entries(settingsOf(code)).flatMap(([name, setting]) =>
+export const judgeSettings = (code: string, configurations: Configurations): ReadonlyArray<ValidationItem> =>
+  Object.entries(definedSettings(code)).flatMap(([name, setting]) =>
     Object.hasOwn(configurations, name) ? judge(name, setting, configurations[name]) : [],
   )
 
@@ -105,10 +61,10 @@ export type ResolvedSettings = typeof ResolvedSettings.Type
 
 const completed = (code: string, configurations: Configurations, at: number): ResolvedSettings => {
   const values: Record<string, unknown> = {}
-  for (const [name, setting] of Object.entries(settingsOf(code))) {
+  for (const [name, setting] of Object.entries(definedSettings(code))) {
     const given = configurations[name]
-    if (setting.kind === "date") values[name] = readDate(String(given ?? setting.fallback), at)
-    else if (setting.kind === "flag" || setting.kind === "integer") values[name] = given ?? setting.fallback
+    if (setting.type === "date") values[name] = readDate(String(given ?? setting.default), at)
+    else if (setting.type === "boolean" || setting.type === "count") values[name] = given ?? setting.default
   }
   return values
 }

@@ -98,26 +98,18 @@ const FlowResultsLocked = Schema.TaggedStruct("FlowResultsLocked", { at, session
 /** The caller read it again within five seconds (4.10). */
 const FlowResultsRefused = Schema.TaggedStruct("FlowResultsRefused", { at, session_id: Schema.String })
 
-export const flowEventSchemas = [
+const FlowSessionEvents = Schema.Union([
   FlowSessionCreated,
   FlowSessionFound,
   FlowStepTaken,
   FlowResultsRead,
   FlowResultsLocked,
   FlowResultsRefused,
-] as const
+]).pipe(Schema.toTaggedUnion("_tag"))
+export const flowEventSchemas = FlowSessionEvents.members
 
 /** An event of a flow session in the journal; those of section 6.2 are derived from them. */
-export type FlowSessionEvent = (typeof flowEventSchemas)[number]["Type"]
+export type FlowSessionEvent = typeof FlowSessionEvents.Type
 
-const tags: ReadonlySet<string> = new Set([
-  "FlowSessionCreated",
-  "FlowSessionFound",
-  "FlowStepTaken",
-  "FlowResultsRead",
-  "FlowResultsLocked",
-  "FlowResultsRefused",
-] satisfies ReadonlyArray<FlowSessionEvent["_tag"]>)
-export const isFlowSessionEvent = <Event extends { readonly _tag: string }>(
-  event: Event | FlowSessionEvent,
-): event is FlowSessionEvent => tags.has(event._tag)
+export const isFlowSessionEvent = (event: { readonly _tag: string }): event is FlowSessionEvent =>
+  Object.hasOwn(FlowSessionEvents.cases, event._tag)

@@ -5,23 +5,15 @@
 import type { FlowSessionCreated, FlowSessionEvent, TakenStep } from "./FlowEvent.ts"
 import { flowLifeOf } from "./FlowTimeline.ts"
 import type { FlowLife } from "./FlowTimeline.ts"
+import { afterLock, afterRead, afterRefusal, unread } from "./ReadLimit.ts"
+import type { SessionReads } from "./ReadLimit.ts"
 
-export interface FlowReading {
-  readonly at: number
-  readonly is_closed: boolean
-}
-
-export interface FlowSession extends FlowLife {
+export interface FlowSession extends FlowLife, SessionReads {
   readonly created: FlowSessionCreated
   /** A session that nobody created: it existed when it was first read, at `foundAt`. */
   readonly foundAt?: number
   /** In the order of their times. */
   readonly steps: ReadonlyArray<TakenStep>
-  readonly reads: ReadonlyArray<FlowReading>
-  readonly lockedAt: ReadonlyArray<number>
-  readonly refusedAt: ReadonlyArray<number>
-  /** Until when the last read holds the exclusive lock. */
-  readonly heldUntil: number
 }
 
 export interface FlowState {
@@ -39,10 +31,7 @@ export const newFlowSession = (
   steps,
   ...(foundAt === undefined ? {} : { foundAt }),
   ...flowLifeOf({ created, steps }),
-  reads: [],
-  lockedAt: [],
-  refusedAt: [],
-  heldUntil: Number.NEGATIVE_INFINITY,
+  ...unread,
 })
 
 /** A standing session's later steps already exist: a new one takes its place between them. */
@@ -68,13 +57,11 @@ export const applyFlowEvent = (state: FlowState, event: FlowSessionEvent): void 
   switch (event._tag) {
     case "FlowStepTaken":
       return change(withStep(session, { at, step: event.step }))
-    case "FlowResultsRead": {
-      const reads = [...session.reads, { at, is_closed: event.is_closed }]
-      return change({ ...session, reads, heldUntil: event.heldUntil })
-    }
+    case "FlowResultsRead":
+      return change(afterRead(session, event))
     case "FlowResultsLocked":
-      return change({ ...session, lockedAt: [...session.lockedAt, at] })
+      return change(afterLock(session, at))
     case "FlowResultsRefused":
-      return change({ ...session, refusedAt: [...session.refusedAt, at] })
+      return change(afterRefusal(session, at))
   }
 }

@@ -47,5 +47,11 @@ const HookFailed = Schema.TaggedStruct("HookFailed", {
 /** A duplicate was sent; its answer changes nothing. */
 const HookRepeated = Schema.TaggedStruct("HookRepeated", attempt)
 
-export const HookEvent = Schema.Union([HookBound, HookUnbound, HookDelivered, HookFailed, HookRepeated])
-export type HookEvent = typeof HookEvent.Type
+const HookEvents = Schema.Union([HookBound, HookUnbound, HookDelivered, HookFailed, HookRepeated]).pipe(
+  Schema.toTaggedUnion("_tag"),
+)
+export const hookEventSchemas = HookEvents.members
+export type HookEvent = typeof HookEvents.Type
+
+export const isHookEvent = (event: { readonly _tag: string }): event is HookEvent =>
+  Object.hasOwn(HookEvents.cases, event._tag)

@@ -60,16 +60,6 @@ const recordAfter = (before: DeliveryRecord | undefined, attempted: Attempted): 
   }
 }
 
-const tags: Readonly<Record<HookEvent["_tag"], true>> = {
-  HookBound: true,
-  HookUnbound: true,
-  HookDelivered: true,
-  HookFailed: true,
-  HookRepeated: true,
-}
-export const isHookEvent = (event: { readonly _tag: string }): event is HookEvent =>
-  Object.hasOwn(tags, event._tag)
-
 /** The fold of hook events. */
 export const applyHookEvent = (hooks: HookState, event: HookEvent): void => {
   if (event._tag === "HookBound") return void hooks.rules.set(event.rule.id, event.rule)

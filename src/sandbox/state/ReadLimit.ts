@@ -10,14 +10,43 @@ const resultsIntervalMs = 5_000
  */
 const heldMsPerRecord = 1
 
+export interface SessionRead {
+  readonly at: number
+  readonly is_closed: boolean
+}
+
 /** What was requested of a session so far; all times in milliseconds since the epoch. */
 export interface SessionReads {
-  readonly reads: ReadonlyArray<{ readonly at: number }>
+  readonly reads: ReadonlyArray<SessionRead>
   /** Reads that found the lock held by somebody else (504). */
   readonly lockedAt: ReadonlyArray<number>
+  /** Reads that came too soon. */
+  readonly refusedAt: ReadonlyArray<number>
   /** Until when the last read holds the lock. */
   readonly heldUntil: number
 }
+
+export const unread: SessionReads = {
+  reads: [],
+  lockedAt: [],
+  refusedAt: [],
+  heldUntil: Number.NEGATIVE_INFINITY,
+}
+
+export const afterRead = <Session extends SessionReads>(
+  session: Session,
+  { at, is_closed, heldUntil: until = at }: SessionRead & { readonly heldUntil?: number },
+): Session => ({ ...session, reads: [...session.reads, { at, is_closed }], heldUntil: until })
+
+export const afterLock = <Session extends SessionReads>(session: Session, at: number): Session => ({
+  ...session,
+  lockedAt: [...session.lockedAt, at],
+})
+
+export const afterRefusal = <Session extends SessionReads>(session: Session, at: number): Session => ({
+  ...session,
+  refusedAt: [...session.refusedAt, at],
+})
 
 export const heldUntil = (at: number, records: number): number => at + records * heldMsPerRecord
 

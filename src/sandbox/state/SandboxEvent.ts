@@ -4,11 +4,11 @@
  * keyed hashes of them, and logins encrypted under keys that are not in any event.
  */
 import { Schema } from "effect"
-import { HookEvent } from "./HookEvent.ts"
+import { hookEventSchemas } from "./HookEvent.ts"
 import { flowEventSchemas } from "./FlowEvent.ts"
 import { ErrorItem, ResultsPlan } from "./ResultsPlan.ts"
 import { Timeline } from "./Timeline.ts"
-import { ExchangeRefused, TicketExchanged, TicketIssued, TokenRevoked } from "./TokenEvent.ts"
+import { tokenEventSchemas } from "./TokenEvent.ts"
 
 const at = Schema.Finite
 
@@ -112,11 +112,8 @@ export const SandboxEvent = Schema.Union([
   ResultsLocked,
   ResultsRefused,
   RecordsDelivered,
-  TicketIssued,
-  TicketExchanged,
-  ExchangeRefused,
-  TokenRevoked,
+  ...tokenEventSchemas,
   ...flowEventSchemas,
-  ...HookEvent.members,
+  ...hookEventSchemas,
 ])
 export type SandboxEvent = typeof SandboxEvent.Type

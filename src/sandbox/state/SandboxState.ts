@@ -3,13 +3,16 @@
  * `applyEvent` changes it. An execution is a plan and the actions on it; its records are derived when they
  * are read.
  */
+import type { Application } from "./Application.ts"
 import { isFlowSessionEvent } from "./FlowEvent.ts"
 import { applyFlowEvent, emptyFlowState } from "./FlowSession.ts"
 import type { FlowState } from "./FlowSession.ts"
-import { applyHookEvent, emptyHooks, isHookEvent } from "./HookState.ts"
+import { isHookEvent } from "./HookEvent.ts"
+import { applyHookEvent, emptyHooks } from "./HookState.ts"
+import { afterLock, afterRead, afterRefusal, unread } from "./ReadLimit.ts"
 import type { SessionReads } from "./ReadLimit.ts"
 import type { HookState } from "./HookState.ts"
-import type { Retrieval } from "./ResultsPlan.ts"
+import type { ErrorItem, Retrieval } from "./ResultsPlan.ts"
 import type { SandboxEvent, Started, StartRefused } from "./SandboxEvent.ts"
 import { isClosedPhase, lifeOf, momentOf } from "./Timeline.ts"
 import type { ChallengeAnswer, Moment, Phase, Stop } from "./Timeline.ts"
@@ -24,11 +27,6 @@ import {
 } from "./TokenState.ts"
 import type { TokenState } from "./TokenState.ts"
 
-export interface ResultsReading {
-  readonly at: number
-  readonly is_closed: boolean
-}
-
 export interface Execution {
   readonly started: Started
   readonly phases: readonly [Phase, ...ReadonlyArray<Phase>]
@@ -39,12 +37,10 @@ export interface Execution {
   /** Positions in the sequence of all events: equal times do not always show what came first. */
   readonly startedSequence: number
   readonly finalStateReadSequence?: number
-  readonly session: SessionReads & { readonly reads: ReadonlyArray<ResultsReading> }
-  readonly resultsRefusedAt: ReadonlyArray<number>
+  readonly session: SessionReads
   /** What the newest final answer of each results source carried: records by sub-family. */
   readonly delivered: ReadonlyMap<string, Readonly<Record<string, number>>>
 }
-type ErrorItem = Extract<SandboxEvent, { _tag: "Resumed" }>["payload_errors"][number]
 
 export interface SandboxState {
   /**
@@ -82,36 +78,32 @@ const key = (...parts: ReadonlyArray<string>): string => JSON.stringify(parts)
 export const runsOf = (state: SandboxState, application: string, customer: string, engine: string): number =>
   state.runs.get(key(application, customer, engine)) ?? 0
 
+/** The state as one application sees it. */
+interface Asked {
+  readonly state: SandboxState
+  readonly application: Application
+}
+
 /** What the application can see under an id; deleted ones look as if they never existed (section 7). */
 export const findExecution = (
-  state: SandboxState,
-  application: string,
+  { state, application: { app_id } }: Asked,
   execution_id: string,
 ): Execution | undefined => {
   const execution = state.executions.get(execution_id)
-  return execution?.started.application === application && execution.deletedAt === undefined
+  return execution?.started.application === app_id && execution.deletedAt === undefined
     ? execution
     : undefined
 }
 
-export const findSession = (
-  state: SandboxState,
-  application: string,
-  session_id: string,
-): Execution | undefined => {
-  const execution_id = state.bySession.get(session_id)
-  return execution_id === undefined ? undefined : findExecution(state, application, execution_id)
+export const findSession = (asked: Asked, session_id: string): Execution | undefined => {
+  const execution_id = asked.state.bySession.get(session_id)
+  return execution_id === undefined ? undefined : findExecution(asked, execution_id)
 }
 
 /** The customer's executions that are neither deleted nor closed at `at`. */
-export const openExecutions = (
-  state: SandboxState,
-  application: string,
-  customer_id: string,
-  at: number,
-): ReadonlyArray<Execution> =>
-  (state.byCustomer.get(key(application, customer_id)) ?? []).flatMap((execution_id) => {
-    const execution = findExecution(state, application, execution_id)
+export const openExecutions = (asked: Asked, customer_id: string, at: number): ReadonlyArray<Execution> =>
+  (asked.state.byCustomer.get(key(asked.application.app_id, customer_id)) ?? []).flatMap((execution_id) => {
+    const execution = findExecution(asked, execution_id)
     return execution === undefined || momentAt(execution, at).closed ? [] : [execution]
   })
 
@@ -138,8 +130,7 @@ const applyStarted = (state: SandboxState, started: Started): void => {
     phases: [first, ...rest],
     answers: [],
     startedSequence: state.sequence,
-    session: { reads: [], lockedAt: [], heldUntil: Number.NEGATIVE_INFINITY },
-    resultsRefusedAt: [],
+    session: unread,
     delivered: new Map(),
   })
   state.bySession.set(started.session_id, execution_id)
@@ -166,17 +157,6 @@ const dropFromCustomer = (state: SandboxState, execution: Execution): void => {
   const index = siblings?.indexOf(execution_id) ?? -1
   if (index >= 0) siblings?.splice(index, 1)
 }
-
-type SessionEvent = Extract<SandboxEvent, { _tag: "ResultsRead" | "ResultsLocked" }>
-
-const sessionAfter = ({ session }: Execution, event: SessionEvent): Execution["session"] =>
-  event._tag === "ResultsLocked"
-    ? { ...session, lockedAt: [...session.lockedAt, event.at] }
-    : {
-        ...session,
-        reads: [...session.reads, { at: event.at, is_closed: event.is_closed }],
-        heldUntil: event.heldUntil ?? event.at,
-      }
 
 /** The fold. Events about executions that do not exist are ignored: a journal may have lost its beginning. */
 export const applyEvent = (state: SandboxState, event: SandboxEvent): void => {
@@ -207,14 +187,14 @@ export const applyEvent = (state: SandboxState, event: SandboxEvent): void => {
     case "FinalStateRead":
       return change({ ...execution, finalStateReadAt: event.at, finalStateReadSequence: state.sequence })
     case "ResultsRead":
-      return change({ ...execution, session: sessionAfter(execution, event) })
+      return change({ ...execution, session: afterRead(execution.session, event) })
     case "ResultsLocked":
-      return change({ ...execution, session: sessionAfter(execution, event) })
+      return change({ ...execution, session: afterLock(execution.session, event.at) })
     case "RecordsDelivered": {
       const delivered = new Map(execution.delivered).set(event.source, event.counts)
       return change({ ...execution, delivered })
     }
     case "ResultsRefused":
-      return change({ ...execution, resultsRefusedAt: [...execution.resultsRefusedAt, event.at] })
+      return change({ ...execution, session: afterRefusal(execution.session, event.at) })
   }
 }

@@ -7,7 +7,7 @@ import { Schema } from "effect"
 const at = Schema.Finite
 
 /** A start was given a ticket: the login waits for the exchange, encrypted under it. */
-export const TicketIssued = Schema.TaggedStruct("TicketIssued", {
+const TicketIssued = Schema.TaggedStruct("TicketIssued", {
   at,
   execution_id: Schema.String,
   verifier: Schema.String,
@@ -17,7 +17,7 @@ export const TicketIssued = Schema.TaggedStruct("TicketIssued", {
 })
 export type TicketIssued = typeof TicketIssued.Type
 
-export const TicketExchanged = Schema.TaggedStruct("TicketExchanged", {
+const TicketExchanged = Schema.TaggedStruct("TicketExchanged", {
   at,
   execution_id: Schema.String,
   token_id: Schema.String,
@@ -44,7 +44,7 @@ const exchangeFaults = [
   "login_not_accepted",
 ] as const
 /** For observers only: the caller gets none of this (4.6). */
-export const ExchangeRefused = Schema.TaggedStruct("ExchangeRefused", {
+const ExchangeRefused = Schema.TaggedStruct("ExchangeRefused", {
   at,
   application: Schema.String,
   /** Only for existing executions; anything else that a caller sends is not kept. */
@@ -53,17 +53,13 @@ export const ExchangeRefused = Schema.TaggedStruct("ExchangeRefused", {
 })
 export type ExchangeRefused = typeof ExchangeRefused.Type
 
-export const TokenRevoked = Schema.TaggedStruct("TokenRevoked", { at, token_id: Schema.String })
-export type TokenRevoked = typeof TokenRevoked.Type
+const TokenRevoked = Schema.TaggedStruct("TokenRevoked", { at, token_id: Schema.String })
 
-export type TokenEvent = TicketIssued | TicketExchanged | ExchangeRefused | TokenRevoked
+const TokenEvents = Schema.Union([TicketIssued, TicketExchanged, ExchangeRefused, TokenRevoked]).pipe(
+  Schema.toTaggedUnion("_tag"),
+)
+export const tokenEventSchemas = TokenEvents.members
+export type TokenEvent = typeof TokenEvents.Type
 
-const tags: ReadonlySet<string> = new Set<TokenEvent["_tag"]>([
-  "TicketIssued",
-  "TicketExchanged",
-  "ExchangeRefused",
-  "TokenRevoked",
-])
-export const isTokenEvent = <Event extends { readonly _tag: string }>(
-  event: Event,
-): event is Event & TokenEvent => tags.has(event._tag)
+export const isTokenEvent = (event: { readonly _tag: string }): event is TokenEvent =>
+  Object.hasOwn(TokenEvents.cases, event._tag)

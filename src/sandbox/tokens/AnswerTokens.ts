@@ -2,38 +2,31 @@
  * Tickets and tokens as answers of the contract (sections 4.6, 4.7 and 4.12): a decision, its events
  * recorded, a body. `ticket` and `token_key` are passed to the caller and never stored.
  */
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import type { TokenizedStartRequest } from "../../contract/Token.ts"
 import { answerStart } from "../executions/AnswerExecutions.ts"
-import type { Application } from "../state/Application.ts"
 import { decideTokenizedStart, malformedTokenId } from "./DecideTokenizedStart.ts"
 import { decideExchange, decideRevoke, findToken, isTokenId, locksAt, tokenStatusAt } from "./DecideTokens.ts"
 import type { ExchangeInput } from "./DecideTokens.ts"
-import { recordEvents, settle } from "../core/SandboxCore.ts"
-import type { SandboxCore } from "../core/SandboxCore.ts"
+import { beginCall, recordEvents, settle } from "../core/SandboxCore.ts"
 import type { StoredToken } from "../state/TokenState.ts"
 
 const notFound = { _tag: "NotFound", detail: "no such token" } as const
 const malformed = { _tag: "Invalid", detail: [malformedTokenId(["path", "token_id"])] } as const
 
 /** 4.12: answers as 4.1 does, and 404 for a token that the application does not have. */
-export const startTokenized = Effect.fnUntraced(function* (
-  core: SandboxCore,
-  application: Application,
-  request: TokenizedStartRequest,
-) {
-  const now = yield* Clock.currentTimeMillis
-  const { seed, reading } = core
-  const decision = decideTokenizedStart(core.state, { seed, reading, at: now, application, request })
+export const startTokenized = Effect.fnUntraced(function* (request: TokenizedStartRequest) {
+  const start = { ...(yield* beginCall), request }
+  const decision = decideTokenizedStart(start)
   if (decision._tag === "NotFound") {
-    recordEvents(core, decision.events)
+    recordEvents(start, decision.events)
     return yield* Effect.fail(notFound)
   }
   if (decision._tag === "Mismatched") {
-    recordEvents(core, decision.events)
+    recordEvents(start, decision.events)
     return yield* Effect.fail({ _tag: "Invalid" as const, detail: decision.detail })
   }
-  return yield* answerStart(core, application, request, decision)
+  return yield* answerStart(start, decision)
 })
 
 /** 2.6 */
@@ -46,13 +39,9 @@ const contextOf = ({ exchanged }: StoredToken | { readonly exchanged: StoredToke
 })
 
 /** 4.6: one answer for every failure. */
-export const exchangeTicket = Effect.fnUntraced(function* (
-  core: SandboxCore,
-  application: Application,
-  request: ExchangeInput["request"],
-) {
-  const now = yield* Clock.currentTimeMillis
-  const answer = settle(core, decideExchange(core.state, { seed: core.seed, at: now, application, request }))
+export const exchangeTicket = Effect.fnUntraced(function* (request: ExchangeInput["request"]) {
+  const call = yield* beginCall
+  const answer = settle(call, decideExchange({ ...call, request }))
   if (answer._tag === "Forbidden") {
     return yield* Effect.fail({ _tag: answer._tag, detail: "the ticket cannot be exchanged" })
   }
@@ -68,36 +57,28 @@ const iso = (at: number): string => new Date(at).toISOString()
 const dated = (name: string, at: number | undefined) => (at === undefined ? {} : { [name]: iso(at) })
 
 /** 4.12: the answer is not shown; own choice of its fields. */
-export const readToken = Effect.fnUntraced(function* (
-  core: SandboxCore,
-  { app_id }: Application,
-  token_id: string,
-) {
-  const now = yield* Clock.currentTimeMillis
+export const readToken = Effect.fnUntraced(function* (token_id: string) {
+  const call = yield* beginCall
   if (!isTokenId(token_id)) return yield* Effect.fail(malformed)
-  const token = findToken(core.state, app_id, token_id)
+  const token = findToken(call, token_id)
   if (token === undefined) return yield* Effect.fail(notFound)
-  const lockedAt = locksAt(core.state, token)
+  const lockedAt = locksAt(call.state, token)
   return {
     token_id,
-    status: tokenStatusAt(core.state, token, now),
+    status: tokenStatusAt(call.state, token, call.at),
     context: contextOf(token),
     date_created: iso(token.exchanged.at),
     date_expires: iso(token.expiresAt),
-    ...dated("date_locked", lockedAt !== undefined && lockedAt <= now ? lockedAt : undefined),
+    ...dated("date_locked", lockedAt !== undefined && lockedAt <= call.at ? lockedAt : undefined),
     ...dated("date_revoked", token.revokedAt),
   }
 })
 
 /** 4.7 */
-export const revokeToken = Effect.fnUntraced(function* (
-  core: SandboxCore,
-  { app_id }: Application,
-  token_id: string,
-) {
-  const now = yield* Clock.currentTimeMillis
+export const revokeToken = Effect.fnUntraced(function* (token_id: string) {
+  const call = yield* beginCall
   if (!isTokenId(token_id)) return yield* Effect.fail(malformed)
-  const _tag = settle(core, decideRevoke(core.state, now, app_id, token_id))
+  const _tag = settle(call, decideRevoke(call, token_id))
   if (_tag === "NotFound") return yield* Effect.fail(notFound)
   return _tag === "NoContent" ? { _tag } : { _tag }
 })

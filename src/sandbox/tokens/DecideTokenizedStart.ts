@@ -8,21 +8,15 @@ import { Schema } from "effect"
 import { LoginParameters } from "../../contract/Execution.ts"
 import type { StartRequest, ValidationItem } from "../../contract/Execution.ts"
 import type { TokenizedStartRequest } from "../../contract/Token.ts"
+import type { Look } from "../core/SandboxCore.ts"
 import { decideStart, refusal } from "../executions/DecideStart.ts"
-import type { Application } from "../state/Application.ts"
 import type { StartDecision, StartInput } from "../executions/DecideStart.ts"
 import { findToken, isTokenId, openToken } from "./DecideTokens.ts"
 import { findEngine } from "../engines/EngineCatalogue.ts"
-import type { FullReading } from "../state/Reading.ts"
 import type { SandboxEvent } from "../state/SandboxEvent.ts"
-import type { SandboxState } from "../state/SandboxState.ts"
 import type { StoredToken } from "../state/TokenState.ts"
 
-export interface TokenizedStartInput {
-  readonly seed: number
-  readonly reading: FullReading
-  readonly at: number
-  readonly application: Application
+interface TokenizedStartInput extends Look {
   readonly request: TokenizedStartRequest
 }
 
@@ -85,12 +79,10 @@ const asParametrised = (
   base_configurations: { ...base_configurations, tokenized_access: false },
 })
 
-export const decideTokenizedStart = (
-  state: SandboxState,
-  { seed, reading, at, application, request }: TokenizedStartInput,
-): TokenizedStartDecision => {
+export const decideTokenizedStart = (input: TokenizedStartInput): TokenizedStartDecision => {
+  const { state, at, application, request } = input
   const { token: given, ...asked } = request
-  const unopened: StartInput = { seed, reading, at, application, request: { ...asked, parameters: {} } }
+  const unopened: StartInput = { ...input, request: { ...asked, parameters: {} } }
   if (!application.mayTokenize) {
     return { _tag: "Refused", reason: "T10N_FORBIDDEN", events: [refusal(unopened, "t10n_forbidden")] }
   }
@@ -98,7 +90,7 @@ export const decideTokenizedStart = (
     const detail = [malformedTokenId(["body", "token", "token_id"])]
     return { _tag: "Mismatched", detail, events: [refusal(unopened, "invalid")] }
   }
-  const token = findToken(state, application.app_id, given.token_id)
+  const token = findToken(input, given.token_id)
   if (token === undefined) return { _tag: "NotFound", events: [refusal(unopened, "unknown_token")] }
   const { token_id, login_key, locking_hash } = token.exchanged
   const opened = openToken(state, token, given.token_key, at)
@@ -109,5 +101,5 @@ export const decideTokenizedStart = (
   }
   const detail = mismatches(token, request)
   if (detail.length > 0) return { _tag: "Mismatched", detail, events: [refusal(start, "invalid")] }
-  return decideStart(state, start)
+  return decideStart(start)
 }

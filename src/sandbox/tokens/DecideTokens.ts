@@ -3,8 +3,7 @@
  * and call to an answer and the events to record. A locked token is one whose login a source refused in a
  * run that it started: derived from that run's life, so that it locks at the moment of the refusal.
  */
-import type { Decision } from "../core/SandboxCore.ts"
-import type { Application } from "../state/Application.ts"
+import type { Decision, Look } from "../core/SandboxCore.ts"
 import type { SandboxEvent } from "../state/SandboxEvent.ts"
 import type { Execution, SandboxState } from "../state/SandboxState.ts"
 import {
@@ -42,13 +41,9 @@ const tokenSeal = (token: TokenFacts, token_key: string): Seal => ({
 })
 
 /** The token that the application can see: another's looks as if it never existed (4.7). */
-export const findToken = (
-  state: SandboxState,
-  application: string,
-  token_id: string,
-): StoredToken | undefined => {
+export const findToken = ({ state, application }: Look, token_id: string): StoredToken | undefined => {
   const token = state.tokens.tokens.get(token_id)
-  return token?.exchanged.application === application ? token : undefined
+  return token?.exchanged.application === application.app_id ? token : undefined
 }
 
 /** 3.2: when the source refused a login of the token, or will, as far as the run's life is planned. */
@@ -72,10 +67,7 @@ export const tokenStatusAt = (state: SandboxState, token: StoredToken, at: numbe
   return at >= (locksAt(state, token) ?? Number.POSITIVE_INFINITY) ? "locked" : "active"
 }
 
-export interface ExchangeInput {
-  readonly seed: number
-  readonly at: number
-  readonly application: Application
+export interface ExchangeInput extends Look {
   readonly request: { readonly execution_id: string; readonly ticket: string }
 }
 
@@ -90,10 +82,8 @@ interface Exchangeable {
 }
 
 /** All conditions of 4.6, or the one that is not met. */
-const findExchangeable = (
-  state: SandboxState,
-  { at, application, request }: ExchangeInput,
-): Exchangeable | ExchangeRefused["fault"] => {
+const findExchangeable = (input: ExchangeInput): Exchangeable | ExchangeRefused["fault"] => {
+  const { state, at, application, request } = input
   if (!application.mayTokenize) return "not_enabled"
   const execution = state.executions.get(request.execution_id)
   const ticket = state.tokens.tickets.get(request.execution_id)
@@ -110,9 +100,9 @@ const findExchangeable = (
 }
 
 /** 4.6: the ticket is used up; the login is encrypted again, under a key that needs the caller's half. */
-export const decideExchange = (state: SandboxState, input: ExchangeInput): Decision<ExchangeAnswer> => {
-  const { seed, at, application, request } = input
-  const found = findExchangeable(state, input)
+export const decideExchange = (input: ExchangeInput): Decision<ExchangeAnswer> => {
+  const { state, seed, at, application, request } = input
+  const found = findExchangeable(input)
   if (typeof found === "string") {
     const known = state.executions.has(request.execution_id) ? { execution_id: request.execution_id } : {}
     const refused = { _tag: "ExchangeRefused", at, application: application.app_id, ...known } as const
@@ -145,12 +135,11 @@ export const decideExchange = (state: SandboxState, input: ExchangeInput): Decis
 
 /** 4.7. Revoking an expired or locked token: not shown; own choice: it is revoked like any other. */
 export const decideRevoke = (
-  state: SandboxState,
-  at: number,
-  application: string,
+  look: Look,
   token_id: string,
 ): Decision<"NoContent" | "NotModified" | "NotFound"> => {
-  const token = findToken(state, application, token_id)
+  const { at } = look
+  const token = findToken(look, token_id)
   if (token === undefined) return { answer: "NotFound", events: [] }
   if (token.revokedAt !== undefined) return { answer: "NotModified", events: [] }
   const revoked: SandboxEvent = { _tag: "TokenRevoked", at, token_id }

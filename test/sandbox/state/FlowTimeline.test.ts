@@ -5,6 +5,7 @@ import { Schema } from "effect"
 import * as fc from "fast-check"
 import { flowEvents, sessionCursors, sessionStatusCodes } from "../../../src/contract/Vocabulary.ts"
 import { decideFlowResults } from "../../../src/sandbox/flows/DecideFlow.ts"
+import { todaysReading } from "../../../src/sandbox/state/Reading.ts"
 import { allowedSteps, decideCreate, decideStep } from "../../../src/sandbox/flows/DecideWidget.ts"
 import type { StepRequest } from "../../../src/sandbox/flows/DecideWidget.ts"
 import { flowSessionBody } from "../../../src/sandbox/flows/FlowBody.ts"
@@ -80,7 +81,13 @@ const walkAtRandom = (
     events.push(...decision.events)
     return decision.answer
   }
-  const about = () => ({ state, seed, at, application })
+  const about = () => ({
+    state,
+    seed,
+    reading: todaysReading,
+    at,
+    application: { app_id: application, mayTokenize: true },
+  })
   const created = record(
     decideCreate(about(), { customer_id: "c-1", behaviour }, ["academic_data", ...taxFeatures]),
   )
@@ -94,9 +101,9 @@ const walkAtRandom = (
   for (const { seconds, request } of steps) {
     at += seconds * 1_000
     const allowed = allowedSteps(look(), at)
-    const answer = record(decideStep({ ...about(), session_id }, request))
+    const answer = record(decideStep(about(), session_id, request))
     if (answer._tag === "Taken" || answer._tag === "Invalid") expect(allowed).toContain(request._tag)
-    record(decideFlowResults({ ...about(), session_id }))
+    record(decideFlowResults(about(), session_id))
     look()
   }
   return { state, events, session_id, end: at, bodies }

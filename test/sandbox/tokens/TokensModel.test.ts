@@ -5,6 +5,7 @@
  */
 import * as fc from "fast-check"
 import { expect, it } from "vitest"
+import type { Look } from "../../../src/sandbox/core/SandboxCore.ts"
 import { decideAbort, decideDelete } from "../../../src/sandbox/executions/DecideCalls.ts"
 import { decideStart } from "../../../src/sandbox/executions/DecideStart.ts"
 import { decideTokenizedStart } from "../../../src/sandbox/tokens/DecideTokenizedStart.ts"
@@ -111,9 +112,6 @@ class World {
     for (const event of events) applyEvent(this.state, event)
     this.events.push(...events)
   }
-  applicationOf(app_id: string) {
-    return { app_id, mayTokenize: app_id !== "incapable" }
-  }
   body(customer_id: string, named: boolean) {
     this.names += 1
     return { engine_reference, customer_id, ...(named ? { external_execution_id: `x-${this.names}` } : {}) }
@@ -151,12 +149,18 @@ class World {
   }
 }
 
+/** A call of an application, in this moment of the world. */
+const lookOf = (world: World, app: string): Look => ({
+  seed: 7,
+  reading: todaysReading,
+  state: world.state,
+  at: world.now,
+  application: { app_id: app, mayTokenize: app !== "incapable" },
+})
+
 const start = (world: World, { application: app, customer: who, named, words }: Of<"start">) => {
-  const decision = decideStart(world.state, {
-    seed: 7,
-    reading: todaysReading,
-    at: world.now,
-    application: world.applicationOf(app),
+  const decision = decideStart({
+    ...lookOf(world, app),
     request: {
       ...world.body(who, named),
       parameters: { username: wordsOf[words], password: "correct" },
@@ -178,10 +182,8 @@ const exchange = (world: World, { application: app, index: at, right }: Of<"exch
   const ticketed = world.runs.filter(({ ticket }) => ticket !== undefined)
   const run = ticketed.at(-1 - at)
   if (run?.ticket === undefined) return
-  const { answer, events } = decideExchange(world.state, {
-    seed: 7,
-    at: world.now,
-    application: world.applicationOf(app),
+  const { answer, events } = decideExchange({
+    ...lookOf(world, app),
     request: { execution_id: run.execution_id, ticket: right ? run.ticket : `${run.ticket}0` },
   })
   const inWindow = run.accepted && world.now >= run.judgedAt && world.now < run.judgedAt + 30 * 60_000
@@ -212,11 +214,8 @@ const runToken = (world: World, { application: app, index: at, named, right }: O
   const token = world.tokens.at(-1 - at)
   if (token === undefined) return
   const { token_id, token_key } = token
-  const decision = decideTokenizedStart(world.state, {
-    seed: 7,
-    reading: todaysReading,
-    at: world.now,
-    application: world.applicationOf(app),
+  const decision = decideTokenizedStart({
+    ...lookOf(world, app),
     request: {
       ...world.body(token.customer, named),
       token: { token_id, token_key: right ? token_key : `${token_key}0` },
@@ -241,7 +240,7 @@ const runToken = (world: World, { application: app, index: at, named, right }: O
 const revoke = (world: World, { application: app, index: at }: Of<"revoke">) => {
   const token = world.tokens.at(-1 - at)
   if (token === undefined) return
-  const { answer, events } = decideRevoke(world.state, world.now, app, token.token_id)
+  const { answer, events } = decideRevoke(lookOf(world, app), token.token_id)
   expect(answer).toBe(app !== token.application ? "NotFound" : token.revoked ? "NotModified" : "NoContent")
   world.reached.add(`revoke ${answer} of ${world.statusOf(token)}`)
   if (answer === "NoContent") token.revoked = true
@@ -251,7 +250,7 @@ const revoke = (world: World, { application: app, index: at }: Of<"revoke">) => 
 const abort = (world: World, at: number) => {
   const run = world.runs.at(-1 - at)
   if (run === undefined) return
-  const { answer, events } = decideAbort(world.state, world.now, run.application, run.execution_id)
+  const { answer, events } = decideAbort(lookOf(world, run.application), run.execution_id)
   const open = world.now < run.closesAt
   expect(answer).toBe(run.deleted ? "NotFound" : open ? "NoContent" : "NotModified")
   if (answer === "NoContent") {
@@ -264,7 +263,7 @@ const abort = (world: World, at: number) => {
 const remove = (world: World, at: number) => {
   const run = world.runs.at(-1 - at)
   if (run === undefined) return
-  const { answer, events } = decideDelete(world.state, world.now, run.application, run.execution_id)
+  const { answer, events } = decideDelete(lookOf(world, run.application), run.execution_id)
   expect(answer).toBe(run.deleted ? "NotFound" : world.now < run.closesAt ? "Conflict" : "NoContent")
   if (answer === "NoContent") run.deleted = true
   world.record(events)
