@@ -103,7 +103,11 @@ const oneNight = Effect.fnUntraced(function* (
 const tellNight = Effect.fnUntraced(function* (result: NightResult, summary: Summary) {
   const { out } = yield* Output
   if (result.nothingToDo)
-    yield* say(`${result.run_id} is already finished: nothing to do (\`--new\` forces a further run).`)
+    yield* say(
+      result.exit_code === exitCodes.leftovers
+        ? `${result.run_id} ended at its deadline: nothing more of it is started (\`nightjar rerun\` does).`
+        : `${result.run_id} is already finished: nothing to do (\`--new\` forces a further run).`,
+    )
   yield* say(renderSummary(summary, out))
 })
 

@@ -41,6 +41,8 @@ export const foldProgress = (view: NightView, event: ProgressEvent): boolean => 
       view.waiting.clear()
       view.settled.clear()
       return true
+    case "ServiceAway":
+      return false
     case "Stage":
       view.stage = event.stage
       return event.stage !== "ended"
@@ -104,6 +106,10 @@ export const ProgressDisplay = {
         const every = err.isTerminal ? liveEvery : plainEvery
         const tell = (event: ProgressEvent) =>
           Effect.suspend(() => {
+            if (event._tag === "ServiceAway")
+              return write(
+                `${event.message}: waiting for the service until ${new Date(event.until).toISOString()}\n`,
+              )
             const stage = foldProgress(view, event)
             if (event._tag === "Stage" && event.stage === "ended") return erase
             return stage && !err.isTerminal ? draw : Effect.void

@@ -14,6 +14,8 @@ export type ProgressEvent =
       /** Tasks that were settled before: by the plan, or by an earlier process. */
       readonly over: number
     }
+  /** Before anything starts: the service is tried again until this moment. */
+  | { readonly _tag: "ServiceAway"; readonly message: string; readonly until: number }
   | { readonly _tag: "Started"; readonly task_id: TaskId }
   | { readonly _tag: "Closed"; readonly task_id: TaskId; readonly status_reason: string }
   | { readonly _tag: "Waiting"; readonly task_id: TaskId; readonly why: string; readonly until: number }

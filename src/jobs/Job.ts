@@ -95,6 +95,8 @@ export interface Job {
   }
   /** Local wall-clock time of day, `HH:MM`. */
   readonly deadline: string | undefined
+  /** Local times of day: when the night of a run starts and ends. */
+  readonly night: { readonly starts: string; readonly until: string } | undefined
   /** IANA name; undefined means the machine's. */
   readonly timezone: string | undefined
   readonly after_export: "delete" | "keep"

@@ -234,6 +234,16 @@ export const Session = Schema.Union([
   }),
 ])
 
+export const Night = Schema.Struct({
+  starts: required(deadline, 'Local time of day "HH:MM": from here on a run belongs to this night.'),
+  until: required(
+    deadline,
+    'Local time of day "HH:MM": a service that cannot be reached is waited for until then.',
+  ),
+})
+
+export const MinCustomers = count(1, 10_000_000)
+
 export const AfterExport = Schema.Literals(["delete", "keep"])
 
 export const JobFile = Schema.Struct({
@@ -248,7 +258,12 @@ export const JobFile = Schema.Struct({
     deadline,
     'Local time of day "HH:MM": tasks that cannot finish by then are not started.',
   ),
-  timezone: optional(timezone, "For the deadline and run dates; the machine's when absent."),
+  night: optional(
+    Night,
+    "The hours of the night: every run within them belongs to that night and has its date.",
+  ),
+  min_customers: optional(MinCustomers, "With fewer customers the job is invalid and nothing starts."),
+  timezone: optional(timezone, "For the night, the deadline and run dates; the machine's when absent."),
   after_export: optional(
     AfterExport,
     "Whether executions are deleted at the service once they are published.",

@@ -14,6 +14,7 @@ import { missingKey } from "../foundation/SchemaFindings.ts"
 import { decodePart, unknownKey } from "./Decode.ts"
 import type { Context } from "./Decode.ts"
 import { warnOfResemblance } from "./CustomerId.ts"
+import { checkNumberOfCustomers } from "./EnoughCustomers.ts"
 import { defaults } from "./Defaults.ts"
 import { checkHooks, hookPairs, keysOf, secretsOfLogin } from "./HooksData.ts"
 import type { HookPair, Job, SecretReference } from "./Job.ts"
@@ -86,6 +87,8 @@ const decodeParts = (context: Context, root: Readonly<Record<string, unknown>>) 
     retry: part("retry", Shape.Retry) ?? {},
     flow_results: part("flow_results", Shape.FlowResults) ?? {},
     deadline: part("deadline", deadline),
+    night: part("night", Shape.Night),
+    min_customers: part("min_customers", Shape.MinCustomers),
     timezone: part("timezone", timezone),
     after_export: part("after_export", Shape.AfterExport),
     output: part("output", Shape.Output) ?? {},
@@ -130,6 +133,7 @@ const readSettings = (context: Context, parts: Parts) => {
       attachments: flow_results.attachments ?? true,
     },
     deadline: parts.deadline,
+    night: parts.night,
     timezone: parts.timezone,
     after_export: parts.after_export ?? defaults.after_export,
     share: parts.output.share ?? defaults.share,
@@ -259,12 +263,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string) {
     parts.schemas,
     document.place(["schemas"]),
   )
-  if (!parts.has("customers") && !parts.has("sessions")) {
-    findings.warn(
-      document.place([]),
-      "the job has neither `customers` nor `sessions`: there is nothing to do",
-    )
-  }
+  checkNumberOfCustomers(context, { assignments, sessions }, parts.min_customers)
   const tokens_key = parts.tokens === undefined ? undefined : parseReference(parts.tokens.key, folder)
   const hooks = hookPairs(context, parts.engines, parts.customers)
   yield* checkHooksNow(context, hooks, assignments, keysOf({ service, tokens_key }))

@@ -30,8 +30,10 @@ polling: { min: 2 seconds, max: 1 minute }
 retry: { max_attempts: 3, base: 30 seconds, max: 15 minutes }
 flow_results: { enabled: true, min_interval: 5 seconds, wait_final: 10 minutes, attachments: true }
 
-deadline: "07:00"                       # tasks that cannot finish by then are not started
-timezone: Europe/Madrid                 # for the deadline and run dates; default: the machine's
+night: { starts: "22:30", until: "07:00" } # one run for each night, which keeps its date after midnight
+# deadline: "05:00"                     # nothing is started after it; default: when the night ends
+# min_customers: 100                    # with fewer customers nothing is started
+timezone: Europe/Madrid                 # for night, deadline and run dates; default: the machine's
 after_export: delete                    # delete | keep: executions at the service, once published here
 output: { share: none }                 # none | group: who may read what is published
 

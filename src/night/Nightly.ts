@@ -4,22 +4,20 @@
  * resumed here.
  */
 import { resolve } from "node:path"
-import { Clock, Duration, Effect, Schema } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import type { RunId } from "../contract/Ids.ts"
-import { retryCall } from "../client/Backoff.ts"
-import { Service } from "../client/Service.ts"
 import { deleteExecutions } from "../execution/DeleteExecutions.ts"
 import { cutWithin } from "../execution/Ending.ts"
 import { executeRun } from "../execution/ExecuteRun.ts"
 import { tell } from "../execution/Progress.ts"
 import type { Mode } from "../execution/TaskResumption.ts"
 import type { Job } from "../jobs/Job.ts"
-import type { Fact } from "../ledger/Fact.ts"
+import type { Fact, RunStarted } from "../ledger/Fact.ts"
 import type { LeftOutBody } from "../ledger/LeftOutBody.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { chooseRun } from "../planning/ChooseRun.ts"
-import { localDate } from "../planning/LocalTime.ts"
+import { waitsUntil } from "../planning/NightOf.ts"
 import {
   planJob,
   planningFacts,
@@ -30,15 +28,12 @@ import {
   worksOf,
 } from "./PlanJob.ts"
 import type { JobPlan } from "./PlanJob.ts"
+import { reachService } from "./ReachService.ts"
 import { endTokens } from "../tokens/PlanTokens.ts"
 import { Publisher } from "../publishing/Publisher.ts"
+import { exitCodes } from "../messages/ExitCodes.ts"
 import { exitCodeOf, hasLeftovers, keptExecutions } from "../report/ExitCode.ts"
 import type { RunExitCode } from "../report/ExitCode.ts"
-
-/** Nothing was started: the service refuses the application secret, or cannot be reached. */
-export class ServiceRefused extends Schema.TaggedError<ServiceRefused>()("ServiceRefused", {
-  message: Schema.String,
-}) {}
 
 export interface NightOptions {
   /** Another run in any case, as `--new` and `rerun` require. */
@@ -63,23 +58,22 @@ export interface NightResult {
 export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, options: NightOptions) {
   const ledger = yield* Ledger
   const now = yield* Clock.currentTimeMillis
-  const run_date = localDate(now, job.timezone)
-  const { chosen, collect } = chooseRun({
-    runs: yield* ledger.runs,
-    job: job.name,
-    run_date,
-    now,
-    further: options.further,
-  })
+  const { further } = options
+  const { run_date, chosen, collect } = chooseRun({ runs: yield* ledger.runs, job, now, further })
   if (chosen._tag === "NothingToDo" && collect.length === 0) return yield* finished(chosen.run_id)
-  yield* reachService
+  const begun = startedFact(job, chosen.run_id, run_date, options)
+  const isRecorded = yield* reachService({
+    untilAt: waitsUntil(now, job),
+    ...(chosen._tag === "New" && job.night !== undefined ? { begun } : {}),
+    giveUp: endUnserved(chosen.run_id),
+  })
   for (const run_id of collect) yield* runStages(job, run_id, "collect")
   if (chosen._tag === "NothingToDo") return yield* finished(chosen.run_id)
-  if (chosen._tag === "New") {
-    const plan = yield* beginRun(job, chosen.run_id, run_date, options)
+  if (chosen._tag === "New" && !isRecorded) {
+    const plan = yield* beginRun(job, begun, options)
     return yield* runStages(job, chosen.run_id, "night", plan)
   }
-  yield* ledger.append([{ _tag: "RunResumed", run_id: chosen.run_id }])
+  if (!isRecorded) yield* ledger.append([{ _tag: "RunResumed", run_id: chosen.run_id }])
   return yield* runStages(job, chosen.run_id, "night")
 })
 
@@ -95,34 +89,41 @@ const finished = Effect.fnUntraced(function* (run_id: RunId) {
   return { run_id, exit_code, state, nothingToDo: true } satisfies NightResult as NightResult
 })
 
-/** Before anything starts: a refused secret or an unreachable service must not cost an attempt. */
-const reachService = Effect.gen(function* () {
-  const service = yield* Service
-  yield* retryCall(service.listEngines, { triesMax: 4 }).pipe(
-    Effect.mapError((failure) => new ServiceRefused({ message: failure.message })),
-  )
+const startedFact = (
+  job: Job,
+  run_id: RunId,
+  run_date: string,
+  options: NightOptions,
+): typeof RunStarted.Type => ({
+  _tag: "RunStarted",
+  run_id,
+  job: job.name,
+  // Absolute, so that `rerun` finds the job from any folder.
+  job_path: resolve(job.path),
+  run_date,
+  tool_version: options.toolVersion,
+  ...(options.parent === undefined ? {} : { parent: options.parent }),
+})
+
+/** A run of a night that the service kept from beginning: it has no tasks, and the next `run` resumes it. */
+const endUnserved = Effect.fnUntraced(function* (run_id: RunId) {
+  const ledger = yield* Ledger
+  yield* ledger.append([{ _tag: "RunEnded", run_id, exit_code: exitCodes.refused, leftovers: false }])
+  yield* publishStage(run_id)
+  yield* ledger.append([{ _tag: "OutcomePublished", run_id }])
 })
 
 /** The start and the whole plan are one transaction: a run either exists with all its tasks or not at all. */
 const beginRun = Effect.fnUntraced(function* (
   job: Job,
-  run_id: RunId,
-  run_date: string,
+  begun: typeof RunStarted.Type,
   options: NightOptions,
 ) {
   const ledger = yield* Ledger
+  const { run_id } = begun
   const plan = yield* planJob(job, run_id, options.only)
   yield* ledger.append([
-    {
-      _tag: "RunStarted",
-      run_id,
-      job: job.name,
-      // Absolute, so that `rerun` finds the job from any folder.
-      job_path: resolve(job.path),
-      run_date,
-      tool_version: options.toolVersion,
-      ...(options.parent === undefined ? {} : { parent: options.parent }),
-    },
+    begun,
     ...sourceFacts(job, run_id, undefined),
     ...planningFacts(plan, undefined),
     ...(yield* endTokens(plan, undefined)),
@@ -138,13 +139,13 @@ const runStages = Effect.fn("Nightly.runStages")(function* (
 ) {
   const begunAt = yield* Clock.currentTimeMillis
   const before = mode === "collect" ? yield* loadRun(run_id) : undefined
-  yield* executeStage(job, run_id, mode, plan)
+  yield* executeStage(job, { run_id, mode, begunAt }, plan)
   if (before !== undefined && (yield* isAsBefore(job, run_id, before))) return yield* finished(run_id)
   yield* publishStage(run_id)
   if (job.after_export === "delete") {
     yield* tell({ _tag: "Stage", run_id, stage: "deleting" })
     const run = yield* loadRun(run_id)
-    const { deadlineAt } = rulesOf(job, run.started_at)
+    const { deadlineAt } = rulesOf(job, run.started_at, begunAt)
     yield* deleteExecutions(run, deletingUntil(deadlineAt, begunAt, yield* Clock.currentTimeMillis))
   }
   return yield* endStage(job, run_id)
@@ -166,7 +167,11 @@ const isAsBefore = Effect.fnUntraced(function* (job: Job, run_id: RunId, before:
   return isUnchanged && !hasLeftovers(state, job.after_export)
 })
 
-const executeStage = Effect.fnUntraced(function* (job: Job, run_id: RunId, mode: Mode, begun?: JobPlan) {
+const executeStage = Effect.fnUntraced(function* (
+  job: Job,
+  { run_id, mode, begunAt }: { readonly run_id: RunId; readonly mode: Mode; readonly begunAt: number },
+  begun?: JobPlan,
+) {
   const plan = begun ?? (yield* planAgain(job, run_id, mode))
   const run = yield* loadRun(run_id)
   const over = [...run.tasks.values()].filter(
@@ -177,7 +182,7 @@ const executeStage = Effect.fnUntraced(function* (job: Job, run_id: RunId, mode:
     run,
     works: yield* worksOf(plan, run),
     sessions: sessionsToPull(run),
-    rules: rulesOf(job, run.started_at),
+    rules: rulesOf(job, run.started_at, begunAt),
     mode,
   })
 })

@@ -21,7 +21,7 @@ import type { Grounds, Task, TaskVerdict } from "../planning/Assignment.ts"
 import { FormCache } from "../forms/EngineForms.ts"
 import { fitAssignments, fitTask } from "../planning/FitAssignments.ts"
 import { expectedDuration, expectedDurations } from "../planning/Expectations.ts"
-import { nextTimeOfDay } from "../planning/LocalTime.ts"
+import { deadlineOf } from "../planning/NightOf.ts"
 import { resolveReferences } from "../planning/Logins.ts"
 import { holdLogins, holdPasswords } from "../planning/HeldLogins.ts"
 import { assignmentsBehind, checkedLogins, holdsSecret } from "../planning/HooksData.ts"
@@ -260,13 +260,13 @@ export const sessionsToPull = (run: RunState): ReadonlyArray<SessionWork> =>
     session_id === undefined ? [] : [{ task_id, session_id, customer_id }],
   )
 
-/** The deadline belongs to the run's night: a run that is resumed after it starts nothing more. */
-export const rulesOf = (job: Job, started_at: number): Rules => ({
+/** The deadline belongs to the run, whenever it is resumed. */
+export const rulesOf = (job: Job, started_at: number, now: number): Rules => ({
   limits: job.concurrency,
   polling: job.polling,
   retry: job.retry,
   max_wait: job.execution.max_wait,
   sources: job.sources,
   flow_results: job.flow_results,
-  deadlineAt: job.deadline === undefined ? undefined : nextTimeOfDay(started_at, job.deadline, job.timezone),
+  deadlineAt: deadlineOf(job, { started_at, now }),
 })

@@ -3,7 +3,11 @@
  * and what older runs left at the service is collected first.
  */
 import { RunId } from "../contract/Ids.ts"
+import type { Job } from "../jobs/Job.ts"
 import type { RunHeader } from "../ledger/Ledger.ts"
+import { exitCodes } from "../messages/ExitCodes.ts"
+import { deadlineOf, runDateAt } from "./NightOf.ts"
+import type { JobTimes } from "./NightOf.ts"
 
 /** For how long after their own run executions that are kept at the service are read again by later runs. */
 export const keptReadMaxMs = 30 * 24 * 60 * 60_000
@@ -14,44 +18,68 @@ export const resumeAgeMaxMs = 20 * 60 * 60_000
 export type ChosenRun =
   | { readonly _tag: "New"; readonly run_id: RunId }
   | { readonly _tag: "Resume"; readonly run_id: RunId }
-  /** The run of this date is finished; the command answers with its exit code. */
+  /** The run of this date is finished, or its deadline has passed; the command returns its exit code. */
   | { readonly _tag: "NothingToDo"; readonly run_id: RunId; readonly exit_code: number }
 
 export interface RunChoice {
+  /** The date of the run that is chosen if it is new. */
+  readonly run_date: string
   readonly chosen: ChosenRun
-  /** Other runs of the job with something still at the service, oldest first. */
+  /** Runs of the job that start nothing more but have something still at the service, oldest first. */
   readonly collect: ReadonlyArray<RunId>
 }
 
-/** Unfinished: cut off, or ended with tasks or deletions that another try can finish. */
-const isUnfinished = ({ ended }: RunHeader): boolean => ended === undefined || ended.exit_code === 4
+/** Cut off, ended with tasks or deletions that another try can finish, or never begun at the service. */
+const isUnfinished = ({ ended }: RunHeader): boolean =>
+  ended === undefined || ended.exit_code === exitCodes.leftovers || ended.exit_code === exitCodes.refused
+
+/**
+ * Whether `run` may start tasks of an older run again. A job with `night` resumes the run of this night only.
+ * Otherwise a run is resumed for some hours, but not after its deadline: nothing more of it would start.
+ */
+const isResumable = (job: JobTimes, { at, fact }: RunHeader, run_date: string, now: number): boolean => {
+  if (job.night !== undefined) return fact.run_date === run_date
+  const deadlineAt = deadlineOf(job, { started_at: at, now })
+  return Math.abs(now - at) < resumeAgeMaxMs && (deadlineAt === undefined || now < deadlineAt)
+}
 
 export const chooseRun = (input: {
   readonly runs: ReadonlyArray<RunHeader>
-  readonly job: string
-  readonly run_date: string
+  readonly job: JobTimes & Pick<Job, "name">
   readonly now: number
   /** `--new` and `rerun`: another run in any case. */
   readonly further: boolean
 }): RunChoice => {
-  const { job, run_date, now } = input
-  const ofJob = input.runs.filter((run) => run.fact.job === job)
+  const { job, now } = input
+  const run_date = runDateAt(now, job)
+  const ofJob = input.runs.filter((run) => run.fact.job === job.name)
   const parents = new Set(ofJob.flatMap((run) => run.fact.parent ?? []))
   const open = ofJob.findLast((run) => isUnfinished(run) && !parents.has(run.fact.run_id))
-  const young = open !== undefined && Math.abs(now - open.at) < resumeAgeMaxMs
   const ofDate = ofJob.filter((run) => run.fact.run_date === run_date)
   const newest = ofDate.at(-1)
   const chosen: ChosenRun = input.further
-    ? { _tag: "New", run_id: nextRunId(job, run_date, ofDate) }
-    : young
+    ? { _tag: "New", run_id: nextRunId(job.name, run_date, ofDate) }
+    : open !== undefined && isResumable(job, open, run_date, now)
       ? { _tag: "Resume", run_id: open.fact.run_id }
-      : newest?.ended !== undefined && newest.ended.exit_code !== 4
-        ? { _tag: "NothingToDo", run_id: newest.fact.run_id, exit_code: newest.ended.exit_code }
-        : { _tag: "New", run_id: nextRunId(job, run_date, ofDate) }
+      : newest !== undefined && isOver(job, newest, now)
+        ? {
+            _tag: "NothingToDo",
+            run_id: newest.fact.run_id,
+            exit_code: newest.ended?.exit_code ?? exitCodes.leftovers,
+          }
+        : { _tag: "New", run_id: nextRunId(job.name, run_date, ofDate) }
+  const startsNothing = (run: RunHeader) =>
+    run.fact.run_id !== chosen.run_id || (chosen._tag === "NothingToDo" && isUnfinished(run))
   const collect = ofJob
-    .filter((run) => run.fact.run_id !== chosen.run_id && isToCollect(run, now))
+    .filter((run) => startsNothing(run) && isToCollect(run, now))
     .map((run) => run.fact.run_id)
-  return { chosen, collect }
+  return { run_date, chosen, collect }
+}
+
+/** Finished, or nothing more of it can start. */
+const isOver = (job: JobTimes, run: RunHeader, now: number): boolean => {
+  const deadlineAt = deadlineOf(job, { started_at: run.at, now })
+  return !isUnfinished(run) || (deadlineAt !== undefined && deadlineAt <= now)
 }
 
 const isToCollect = ({ at, ended }: RunHeader, now: number): boolean =>

@@ -15,16 +15,29 @@ const zoned = (atMs: number, timezone: string | undefined): DateTime.Zoned => {
 export const localDate = (atMs: number, timezone: string | undefined): string =>
   DateTime.formatIsoDate(zoned(atMs, timezone))
 
+const atTimeOfDay = (day: DateTime.Zoned, days: number, timeOfDay: string): number => {
+  const [hour = 0, minute = 0] = timeOfDay.split(":").map(Number)
+  const at = DateTime.setParts(DateTime.add(day, { days }), { hour, minute, second: 0, millisecond: 0 })
+  return DateTime.toEpochMillis(at)
+}
+
 /**
  * The first time after `atMs` at which the clocks of the zone show `HH:MM`; milliseconds since the epoch.
  * If they show it twice in a night, the first one is meant; if they skip it, the moment an hour later.
  */
 export const nextTimeOfDay = (atMs: number, timeOfDay: string, timezone: string | undefined): number => {
-  const [hour = 0, minute = 0] = timeOfDay.split(":").map(Number)
   const today = zoned(atMs, timezone)
   for (let days = 0; ; days++) {
-    const at = DateTime.setParts(DateTime.add(today, { days }), { hour, minute, second: 0, millisecond: 0 })
-    const instant = DateTime.toEpochMillis(at)
+    const instant = atTimeOfDay(today, days, timeOfDay)
     if (instant > atMs) return instant
+  }
+}
+
+/** The last time at or before `atMs` at which the clocks show `HH:MM`, by the same rules. */
+export const lastTimeOfDay = (atMs: number, timeOfDay: string, timezone: string | undefined): number => {
+  const today = zoned(atMs, timezone)
+  for (let days = 0; ; days--) {
+    const instant = atTimeOfDay(today, days, timeOfDay)
+    if (instant <= atMs) return instant
   }
 }

@@ -22,6 +22,7 @@ export const exitMeaning: Readonly<Record<number, string>> = {
   0: "every task succeeded, or there was nothing to do",
   3: "the run is over; some tasks need the customer or an engineer and would fail again as they are",
   4: "something is left that a rerun can finish",
+  6: "the service refuses the secret or cannot be reached; nothing was started",
 }
 
 export const renderSummary = (summary: Summary, style: Style): string => {

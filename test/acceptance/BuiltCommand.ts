@@ -32,7 +32,9 @@ const sourceHash = (): string => {
 const removeStale = (): void => {
   const newest = statSync(cache).mtimeMs
   for (const name of globSync("*", { cwd: cache }))
-    if (newest - statSync(join(cache, name)).mtimeMs > staleMs) rmSync(join(cache, name), { recursive: true })
+    // Another process may have put its draft in place in the meantime.
+    if (newest - (statSync(join(cache, name), { throwIfNoEntry: false })?.mtimeMs ?? newest) > staleMs)
+      rmSync(join(cache, name), { recursive: true, force: true })
 }
 
 /** A folder like a checkout, in which only `dist` is of its own. */

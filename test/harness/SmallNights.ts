@@ -63,6 +63,7 @@ export const jobOf = (assignments: ReadonlyArray<Assignment>): Job => ({
     attachments: true,
   },
   deadline: undefined,
+  night: undefined,
   timezone: "UTC",
   after_export: "delete",
   share: "none",

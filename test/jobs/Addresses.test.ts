@@ -8,6 +8,7 @@ import { load } from "./loading.ts"
 
 const jobText = (service: string) => `name: job
 service: { ${service}, app_secret: env:S }
+sessions: [s-1]
 `
 
 const decodeAddresses = Schema.decodeUnknownSync(

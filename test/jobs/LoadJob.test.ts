@@ -8,6 +8,7 @@ service:
   base_url: https://service.example/api/
   flows_url: https://service.example/flows
   app_secret: file:secrets/app
+sessions: [s-1]
 `
 
 describe("a job that loads", () => {
@@ -167,7 +168,7 @@ describe("the environment", () => {
         attachments_url: "http://localhost:9000/flows",
         app_secret: { _tag: "Env", name: "NIGHTJAR_APP_SECRET" },
       }
-      expect((yield* load(smallJob, { environment })).job).toMatchObject({ service })
+      expect((yield* load(`${smallJob}sessions: [s-1]\n`, { environment })).job).toMatchObject({ service })
       expect((yield* load(remote, { environment })).job).toMatchObject({ service })
       const { NIGHTJAR_BASE_URL } = environment
       expect((yield* load(smallJob, { environment: { NIGHTJAR_BASE_URL } })).errors).toEqual([
@@ -304,6 +305,30 @@ customers: [{ id: c-1, engines: [] }, { id: c-2 }, { id: c-3 }, { from: c.csv }]
         `job.yaml:8:9: \`token\` ${needs}`,
         "job.yaml:8:29: a `token` replaces `parameters`: keep one of the two",
         `job.yaml:9:11: \`tokenized_access\` ${needs}`,
+      ])
+    }),
+  )
+
+  it.effect("has fewer customers than it must, or none at all [run customers]", () =>
+    Effect.gen(function* () {
+      const named = (...ids: ReadonlyArray<string>) =>
+        `customers:\n${ids.map((id) => `  - { id: ${id}, parameters: { username: u } }\n`).join("")}`
+      const errorsOf = (more: string, files: Readonly<Record<string, string>> = {}) =>
+        Effect.map(load(smallJob + more, { files }), ({ errors }) => errors)
+      const none = "the job has no customers and no sessions: there is nothing to run"
+      expect(yield* errorsOf("")).toEqual([`job.yaml:1:1: ${none}`])
+      expect(yield* errorsOf("customers:\n  - from: c.csv\n", { "c.csv": "customer_id,username\n" })).toEqual(
+        [`job.yaml:5:3: ${none}`],
+      )
+      expect(yield* errorsOf("sessions: [s-1]\n")).toEqual([])
+      const few = "the job has 2 customers, and at least 3 are required"
+      expect(yield* errorsOf(`min_customers: 3\n${named("c-1", "c-2")}`)).toEqual([`job.yaml:4:16: ${few}`])
+      expect(yield* errorsOf(`min_customers: 2\n${named("c-1", "c-2")}`)).toEqual([])
+      expect(yield* errorsOf("min_customers: 1\nsessions: [s-1]\n")).toEqual([
+        "job.yaml:4:16: the job has 0 customers, and at least 1 is required",
+      ])
+      expect(yield* errorsOf(`min_customers: 0\n${named("c-1")}`)).toEqual([
+        "job.yaml:4:16: expected a whole number from 1 to 10000000",
       ])
     }),
   )

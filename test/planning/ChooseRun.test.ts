@@ -36,8 +36,12 @@ const run = (
       ? undefined
       : { at: now, exit_code: end, leftovers: more.leftovers ?? false, kept: more.kept ?? 0 },
 })
-const choose = (runs: ReadonlyArray<RunHeader>, further = false) =>
-  chooseRun({ runs, job: "job", run_date: "2026-11-21", now, further })
+const job = { name: "job", night: undefined, deadline: undefined, timezone: "UTC" }
+const choose = (runs: ReadonlyArray<RunHeader>, further = false) => {
+  const { run_date, ...choice } = chooseRun({ runs, job, now, further })
+  expect(run_date).toBe("2026-11-21")
+  return choice
+}
 
 const anew = (run_id: string, ...collect: ReadonlyArray<string>) => ({
   chosen: { _tag: "New", run_id },
@@ -109,6 +113,47 @@ describe("run", () => {
   it("resumes a run that seems to begin in the future because the clock was set back [promise 9 clock jumps]", () => {
     expect(choose([run(today, -2 * hour, undefined)])).toEqual(resume(today))
     expect(choose([run(today, -2 * day, undefined)])).toEqual(anew(`${today}.2`, today))
+  })
+})
+
+describe("run with a deadline", () => {
+  const timed = { ...job, deadline: "07:00" }
+  const chooseTimed = (runs: ReadonlyArray<RunHeader>, hours: number) => {
+    const { chosen, collect } = chooseRun({ runs, job: timed, now: now + hours * hour, further: false })
+    return { chosen, collect }
+  }
+
+  it("resumes until the deadline of the run, and only collects after it", () => {
+    const begun = run(today, hour, undefined)
+    expect(chooseTimed([begun], 4)).toEqual(resume(today))
+    expect(chooseTimed([begun], 5)).toEqual({
+      chosen: { _tag: "NothingToDo", run_id: today, exit_code: 4 },
+      collect: [today],
+    })
+    expect(chooseTimed([run(yesterday, 6 * hour, 4)], 5)).toEqual(anew(today))
+  })
+})
+
+describe("run of a job with a night", () => {
+  const nightly = { ...job, night: { starts: "01:00", until: "05:00" } }
+  const chooseNightly = (runs: ReadonlyArray<RunHeader>, hours = 0) => {
+    const { chosen, collect } = chooseRun({ runs, job: nightly, now: now + hours * hour, further: false })
+    return { chosen, collect }
+  }
+
+  it("resumes the run of this night however late it is, and never one of an earlier night", () => {
+    const begun = run(today, hour, 4)
+    expect(chooseNightly([begun], 22.9)).toEqual(resume(today))
+    expect(chooseNightly([begun], 23)).toEqual(anew("job.2026-11-22"))
+    expect(chooseNightly([run(yesterday, 2 * hour, undefined)])).toEqual(anew(today, yesterday))
+  })
+
+  it("begins again what could not begin, and does not repeat what is finished", () => {
+    expect(chooseNightly([run(today, hour, 6)])).toEqual(resume(today))
+    expect(chooseNightly([run(today, hour, 3, { kept: 1 })])).toEqual({
+      chosen: { _tag: "NothingToDo", run_id: today, exit_code: 3 },
+      collect: [],
+    })
   })
 })
 

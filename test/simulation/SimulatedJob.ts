@@ -133,6 +133,7 @@ export const makeJob = (random: () => number, customers: number, tokens: boolean
       wait_final: Duration.millis(10 * minute),
       attachments: true,
     },
+    night: undefined,
     deadline: random() < 0.2 ? pick(random, ["03:00", "07:00"]) : undefined,
     timezone: "Europe/Madrid",
     after_export: random() < 0.9 ? "delete" : "keep",

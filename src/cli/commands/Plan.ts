@@ -7,7 +7,6 @@ import { Command } from "effect/cli"
 import { resumeTask } from "../../execution/TaskResumption.ts"
 import type { Job } from "../../jobs/Job.ts"
 import { chooseRun } from "../../planning/ChooseRun.ts"
-import { localDate } from "../../planning/LocalTime.ts"
 import type { Task } from "../../planning/Assignment.ts"
 import type { Plan } from "../../planning/Plan.ts"
 import type { Style } from "../../report/RenderSummary.ts"
@@ -37,13 +36,7 @@ const previewJob = Effect.fnUntraced(function* (job: Job) {
   const { differences } = yield* Effect.promise(() => import("../../jobs/ResultsSources.ts"))
   const ledger = yield* openedLedger
   const now = yield* Clock.currentTimeMillis
-  const { chosen, collect } = chooseRun({
-    runs: yield* ledger.runs,
-    job: job.name,
-    run_date: localDate(now, job.timezone),
-    now,
-    further: false,
-  })
+  const { chosen, collect } = chooseRun({ runs: yield* ledger.runs, job, now, further: false })
   const { plan } = yield* planJob(job, chosen.run_id, undefined)
   const state = yield* ledger.state(chosen.run_id)
   const over = plan.tasks.filter(

@@ -1,0 +1,171 @@
+/**
+ * A night always takes place: late, early, beside what the one before left over, and once a service that is away
+ * comes back; never twice, and never in the place of the next.
+ */
+import { describe, expect, it } from "vitest"
+import { Clock, Effect, Exit } from "effect"
+import { NotSent, Service } from "../../src/client/Service.ts"
+import { Progress } from "../../src/execution/Progress.ts"
+import type { ProgressEvent } from "../../src/execution/Progress.ts"
+import type { Job } from "../../src/jobs/Job.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { runNight } from "../../src/night/Nightly.ts"
+import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
+import { customer, jobOf, live, makeNights, options } from "../harness/SmallNights.ts"
+
+const minute = 60_000
+const hour = 60 * minute
+/** The nights begin at 22:00 UTC on this day. */
+const first = Date.UTC(2026, 10, 21, 22)
+const at = (day: number, hours: number) => first + (day - 21) * 24 * hour + (hours - 22) * hour
+
+const job: Job = {
+  ...jobOf([customer("c-1", "run-1")]),
+  name: "job",
+  night: { starts: "21:00", until: "05:00" },
+}
+const plain: Job = { ...job, night: undefined }
+
+const sleepUntil = (moment: number) =>
+  Effect.flatMap(Clock.currentTimeMillis, (now) => Effect.sleep(moment - now))
+
+/** The service cannot be reached before this moment. */
+const awayUntil =
+  (moment: number) =>
+  <A, E, R>(work: Effect.Effect<A, E, R>) =>
+    Effect.updateService(work, Service, (service) => ({
+      ...service,
+      listEngines: Effect.flatMap(Clock.currentTimeMillis, (now) =>
+        now < moment ? Effect.fail(new NotSent({ message: "no connection" })) : service.listEngines,
+      ),
+    }))
+
+const night = (of: Job = job, more = {}) =>
+  Effect.map(runNight(of, { ...options, ...more }), ({ run_id, exit_code, nothingToDo }) =>
+    nothingToDo ? `${run_id} ${exit_code} again` : `${run_id} ${exit_code}`,
+  )
+
+const starts = Effect.flatMap(Sandbox, ({ truth }) =>
+  Effect.map(truth, ({ executions }) => executions.length),
+)
+
+describe("a night", () => {
+  it("that is run late does not take the place of the next evening's [run night]", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        yield* sleepUntil(at(22, 0.5))
+        const late = yield* night()
+        const again = yield* night()
+        yield* sleepUntil(at(22, 12))
+        const noon = yield* night()
+        yield* sleepUntil(at(22, 21))
+        return [late, again, noon, yield* night(), yield* starts]
+      }),
+    )
+    expect(told).toEqual([
+      "job.2026-11-21 0",
+      "job.2026-11-21 0 again",
+      "job.2026-11-21 0 again",
+      "job.2026-11-22 0",
+      2,
+    ])
+  })
+
+  it("that was missed is run until the next one starts", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        yield* sleepUntil(at(22, 12))
+        return [yield* night(), yield* starts]
+      }),
+    )
+    expect(told).toEqual(["job.2026-11-21 0", 1])
+  })
+
+  it("waits for a service that is away, says so once, and runs as soon as it is back [run night waits]", () => {
+    const events: Array<ProgressEvent> = []
+    const progress = { tell: (event: ProgressEvent) => Effect.sync(() => void events.push(event)) }
+    const [told, waited] = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const end = yield* night().pipe(awayUntil(at(22, 1)), Effect.provideService(Progress, progress))
+        const { starts } = yield* Effect.flatMap(Sandbox, ({ truth }) => truth)
+        return [end, (starts[0]?.at ?? 0) - at(22, 1)] as const
+      }),
+    )
+    expect(told).toBe("job.2026-11-21 0")
+    expect(waited).toBeLessThan(2 * minute)
+    expect(events.filter(({ _tag }) => _tag === "ServiceAway")).toEqual([
+      { _tag: "ServiceAway", message: "no connection", until: at(22, 5) },
+    ])
+  })
+
+  it("whose service stays away is a run that ends with 6, and is begun again by a later run of the night", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const failed = yield* Effect.exit(night().pipe(awayUntil(at(22, 6))))
+        const ledger = yield* Ledger
+        const runs = (yield* ledger.runs).map((run) => ({
+          run_id: run.fact.run_id,
+          exit_code: run.ended?.exit_code,
+          beganAtOnce: run.at - first < 10 * minute,
+        }))
+        const gaveUp = (yield* Clock.currentTimeMillis) <= at(22, 5)
+        yield* sleepUntil(at(22, 7))
+        return [Exit.isFailure(failed), gaveUp, runs, yield* night(), yield* starts]
+      }),
+    )
+    expect(told).toEqual([
+      true,
+      true,
+      [{ run_id: "job.2026-11-21", exit_code: 6, beganAtOnce: true }],
+      "job.2026-11-21 0",
+      1,
+    ])
+  })
+
+  it("leaves nothing behind where the next one could not begin", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        yield* Effect.exit(night().pipe(awayUntil(at(23, 0))))
+        yield* sleepUntil(at(22, 21))
+        const next = yield* night()
+        const ledger = yield* Ledger
+        return [next, (yield* ledger.runs).map(({ ended }) => ended?.exit_code)]
+      }),
+    )
+    expect(told).toEqual(["job.2026-11-22 0", [6, 0]])
+  })
+})
+
+describe("a job without a night", () => {
+  it("does not wait for a service that is away, and records nothing", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const failed = yield* Effect.exit(night(plain).pipe(awayUntil(at(22, 5))))
+        const waited = (yield* Clock.currentTimeMillis) - first
+        const ledger = yield* Ledger
+        return [Exit.isFailure(failed), waited < 10 * minute, (yield* ledger.runs).length]
+      }),
+    )
+    expect(told).toEqual([true, true, 0])
+  })
+
+  it("begins a new run in the evening after one that ended at its deadline with something left [run deadline]", () => {
+    const timed: Job = { ...plain, deadline: "22:05" }
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const begun = yield* night({ ...timed, assignments: [customer("c-2", "run-900")] })
+        yield* sleepUntil(at(22, 17))
+        const next = yield* night(timed)
+        return [begun, next]
+      }),
+    )
+    expect(told).toEqual(["job.2026-11-21 4", "job.2026-11-22 0"])
+  })
+})

@@ -1,0 +1,102 @@
+/** A night keeps its date from one evening to the next, whatever the calendar and the clocks do in between. */
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import { deadlineOf, runDateAt, waitsUntil } from "../../src/planning/NightOf.ts"
+
+const timezone = "Europe/Madrid"
+const night = { starts: "22:30", until: "07:00" }
+const job = { night, deadline: undefined, timezone }
+const at = (time: string) => Date.parse(time)
+const iso = (ms: number | undefined) => (ms === undefined ? undefined : new Date(ms).toISOString())
+
+describe("the date of a run", () => {
+  it("is that of the evening on which its night started, until the next one starts", () => {
+    expect(
+      [
+        "2026-11-20T21:29:59Z",
+        "2026-11-20T21:30:00Z",
+        "2026-11-20T23:32:00Z",
+        "2026-11-21T05:59:00Z",
+        "2026-11-21T11:00:00Z",
+        "2026-11-21T21:29:59Z",
+        "2026-11-21T21:30:00Z",
+      ].map((time) => runDateAt(at(time), job)),
+    ).toEqual([
+      "2026-11-19",
+      "2026-11-20",
+      "2026-11-20",
+      "2026-11-20",
+      "2026-11-20",
+      "2026-11-20",
+      "2026-11-21",
+    ])
+  })
+
+  it("is the calendar's for a job without a night", () => {
+    const plain = { ...job, night: undefined }
+    expect(
+      ["2026-11-20T22:59:59Z", "2026-11-20T23:00:00Z"].map((time) => runDateAt(at(time), plain)),
+    ).toEqual(["2026-11-20", "2026-11-21"])
+  })
+
+  it("never goes back and skips no day in a year of hours, in any zone and for any hours of the night", () => {
+    const hour = 60 * 60_000
+    const time = fc.integer({ min: 0, max: 95 }).map((quarter) => {
+      return new Date(quarter * 15 * 60_000).toISOString().slice(11, 16)
+    })
+    fc.assert(
+      fc.property(
+        fc.constantFrom(timezone, "America/Bogota", "Australia/Lord_Howe", "America/Santiago", "UTC"),
+        time,
+        time,
+        (zone, starts, until) => {
+          const times = { night: { starts, until }, deadline: undefined, timezone: zone }
+          const dates = new Set<string>()
+          let last = ""
+          for (let now = at("2026-03-01"); now < at("2026-11-30"); now += hour) {
+            const date = runDateAt(now, times)
+            expect(date >= last, `${date} after ${last}`).toBe(true)
+            last = date
+            dates.add(date)
+          }
+          const days = (at(last) - at([...dates][0]!)) / (24 * hour)
+          expect(dates.size).toBe(days + 1)
+        },
+      ),
+      { numRuns: 12, seed: 7 },
+    )
+  })
+})
+
+describe("a night", () => {
+  it("waits for its service until it ends, and not outside its hours", () => {
+    expect(
+      ["2026-11-20T21:30:00Z", "2026-11-21T05:59:59Z", "2026-11-21T06:00:00Z", "2026-11-21T12:00:00Z"].map(
+        (time) => iso(waitsUntil(at(time), job)),
+      ),
+    ).toEqual(["2026-11-21T06:00:00.000Z", "2026-11-21T06:00:00.000Z", undefined, undefined])
+    expect(waitsUntil(at("2026-11-20T22:00:00Z"), { ...job, night: undefined })).toBe(undefined)
+  })
+
+  it("may start executions until it ends or until its deadline, and a late run until the next night", () => {
+    const deadline = (started: string, now: string, more = {}) =>
+      iso(deadlineOf({ ...job, ...more }, { started_at: at(started), now: at(now) }))
+    const begun = "2026-11-20T21:30:00Z"
+    expect(deadline(begun, begun)).toBe("2026-11-21T06:00:00.000Z")
+    expect(deadline(begun, begun, { deadline: "04:00" })).toBe("2026-11-21T03:00:00.000Z")
+    expect(deadline(begun, "2026-11-21T08:00:00Z")).toBe("2026-11-21T21:30:00.000Z")
+    expect(deadline("2026-11-21T08:00:00Z", "2026-11-21T08:00:00Z")).toBe("2026-11-21T21:30:00.000Z")
+    // What an older night left is only collected.
+    expect(deadline(begun, "2026-11-21T21:30:00Z")).toBe("2026-11-21T06:00:00.000Z")
+    expect(deadline(begun, begun, { night: undefined })).toBe(undefined)
+    expect(deadline(begun, "2026-11-21T08:00:00Z", { night: undefined, deadline: "07:00" })).toBe(
+      "2026-11-21T06:00:00.000Z",
+    )
+  })
+
+  it("lasts as long as the clocks say when they change", () => {
+    const until = (time: string) => iso(waitsUntil(at(time), job))
+    expect(until("2026-03-28T21:30:00Z")).toBe("2026-03-29T05:00:00.000Z")
+    expect(until("2026-10-24T20:30:00Z")).toBe("2026-10-25T06:00:00.000Z")
+  })
+})
