@@ -59,9 +59,13 @@ export const lastWordsOf = <A, E>(
   return processSecrets.clean([...lines, ...stack].map((line) => `${line}\n`).join(""), "own")
 }
 
+/** Without a listener, SIGUSR1 opens Node's debugger in a process that holds every password. */
+const refuseDebugger = (): void => void process.on("SIGUSR1", () => undefined)
+
 /** Runs the program to its end and exits with the program's exit code. */
 export const runProcess = (program: Effect.Effect<void, Failure | CliError.CliError>): void => {
   ignoreClosedPipes()
+  refuseDebugger()
   let signalled: Signal | undefined
   Runtime.makeRunMain(({ fiber }) => {
     const stop = (signal: Signal) => {

@@ -18,7 +18,7 @@ export const ownEnds = {
   ),
   DEADLINE_REACHED: Row.serviceActs(
     "The deadline passed before the task could finish.",
-    "`nightjar run` tries again; start earlier if it happens often.",
+    "The next run tries again, `nightjar rerun` tries now; start earlier if it happens often.",
   ),
   START_UNKNOWN: Row.unknown(
     "The answer to the start was lost twice, so it is not known whether it ran.",

@@ -1,6 +1,6 @@
 /**
- * Refuses a job with too few customers before anything starts: an export that came empty, or was cut off, must
- * not pass for a quiet night.
+ * Refuses a job with too few customers before anything starts: an export that came back empty, or was cut
+ * off, must not pass for a quiet night.
  */
 import { counted } from "../foundation/Counted.ts"
 import type { Context } from "./Decode.ts"
@@ -17,7 +17,7 @@ export const checkNumberOfCustomers = (
   if (customersMin !== undefined && customers < customersMin)
     findings.error(
       document.place(["min_customers"]),
-      `the job has ${counted(customers, "customer")}, and at least ${customersMin} ${customersMin === 1 ? "is" : "are"} required`,
+      `the job has ${counted(customers, "customer")}, and \`min_customers\` is ${customersMin}`,
     )
   else if (customers === 0 && sessions.length === 0)
     findings.error(

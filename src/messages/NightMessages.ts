@@ -53,7 +53,7 @@ export const nightMessages = {
   "publishing-failed": stopped("the tables could not be published: {detail}", freeSpace),
   "output-locked": locked(
     "another process is working in this output folder",
-    "Wait until it ends, or give --output another folder.",
+    "Wait until it ends. Another output folder would not know which logins were rejected here.",
     "Nothing was started here.",
   ),
   "journal-locked": locked(

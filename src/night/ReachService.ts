@@ -1,7 +1,7 @@
 /**
- * Before anything starts: a refused secret or an unreachable service must not cost an attempt. The run of a night
- * waits for the service until the night ends. It is recorded as soon as the service fails, so that no night is lost
- * without a trace.
+ * Before anything starts: a refused secret or an unreachable service must not cost an attempt. The run of a
+ * night waits for the service until the night ends. It is recorded as soon as the service fails, so that no
+ * night is lost without a trace.
  */
 import { Effect, Schema } from "effect"
 import { retryCall } from "../client/Backoff.ts"

@@ -238,3 +238,20 @@ describe("an interrupted run", () => {
     ).toBe(1)
   })
 })
+
+describe("a process that holds passwords", () => {
+  it("opens no debugger when it is asked to by a signal", async () => {
+    const path = job("debugged", ["ok+queue-60+run-9+records-1"], 300)
+    for (const program of [main, join(import.meta.dirname, "../../src/main.ts")]) {
+      const child = spawn(process.execPath, [program, "run", path, "--new"], { cwd: root, env: environment })
+      let stderr = ""
+      child.stderr.on("data", (chunk: Buffer) => {
+        if (!stderr.includes("executing") && chunk.includes("executing")) child.kill("SIGUSR1")
+        stderr += chunk.toString()
+      })
+      expect(await new Promise((resolve) => child.on("exit", resolve))).toBe(0)
+      expect(stderr).toContain("executing")
+      expect(stderr).not.toMatch(/debugger/i)
+    }
+  })
+})

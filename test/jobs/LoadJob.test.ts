@@ -321,11 +321,11 @@ customers: [{ id: c-1, engines: [] }, { id: c-2 }, { id: c-3 }, { from: c.csv }]
         [`job.yaml:5:3: ${none}`],
       )
       expect(yield* errorsOf("sessions: [s-1]\n")).toEqual([])
-      const few = "the job has 2 customers, and at least 3 are required"
+      const few = "the job has 2 customers, and `min_customers` is 3"
       expect(yield* errorsOf(`min_customers: 3\n${named("c-1", "c-2")}`)).toEqual([`job.yaml:4:16: ${few}`])
       expect(yield* errorsOf(`min_customers: 2\n${named("c-1", "c-2")}`)).toEqual([])
       expect(yield* errorsOf("min_customers: 1\nsessions: [s-1]\n")).toEqual([
-        "job.yaml:4:16: the job has 0 customers, and at least 1 is required",
+        "job.yaml:4:16: the job has 0 customers, and `min_customers` is 1",
       ])
       expect(yield* errorsOf(`min_customers: 0\n${named("c-1")}`)).toEqual([
         "job.yaml:4:16: expected a whole number from 1 to 10000000",

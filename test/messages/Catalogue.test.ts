@@ -95,7 +95,7 @@ describe("a message", () => {
       "output-locked: error, exit code 5",
       "What happened: another process is working in this output folder",
       "What was kept: Nothing was started here.",
-      "What to do next: Wait until it ends, or give --output another folder.",
+      "What to do next: Wait until it ends. Another output folder would not know which logins were rejected here.",
     ])
     expect(["output-locked", "toString", "c-024"].map(isMessageId)).toEqual([true, false, false])
   })

@@ -10,6 +10,9 @@ import { fileURLToPath } from "node:url"
 import { stripVTControlCharacters } from "node:util"
 import { setFlagsFromString } from "node:v8"
 
+// Without a listener this signal opens Node's debugger in a process that holds every password.
+process.on("SIGUSR1", () => undefined)
+
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
 
 /** A night holds up to 192 connections to each host, and some dozen files; Node itself needs 21. */
