@@ -40,7 +40,11 @@ describe("a job that loads", () => {
     Effect.gen(function* () {
       const { job, errors, warnings } = yield* load(jobTemplate)
       expect({ errors, warnings }).toEqual({ errors: [], warnings: [] })
-      expect(job).toMatchObject({ ...defaultsOfAJob, deadline: "07:00", timezone: "Europe/Madrid" })
+      expect(job).toMatchObject({
+        ...defaultsOfAJob,
+        night: { starts: "22:30", until: "07:00" },
+        timezone: "Europe/Madrid",
+      })
     }),
   )
 
