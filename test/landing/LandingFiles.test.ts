@@ -351,7 +351,11 @@ describe("LandingFiles", () => {
       const root = fresh()
       const landing = yield* Effect.provide(Landing, LandingFiles.layer({ root }))
       for (const id of ["../x", "a/b", "", ".", "a..b", "A", "a\0", "-"]) {
-        assert.strictEqual((yield* Effect.flip(landing.list(anId(id))))._tag, "LandingDamaged")
+        const { _tag, path, message } = yield* Effect.flip(landing.list(anId(id)))
+        assert.deepStrictEqual(
+          [_tag, path, message],
+          ["LandingDamaged", join(root, "landing"), "not a run's id"],
+        )
       }
       const ref = { segment: "../../../etc/passwd", offset: 0, bytes: 1, sha256: "" }
       assert.strictEqual((yield* Effect.flip(landing.read(run, ref)))._tag, "LandingDamaged")
