@@ -8,6 +8,7 @@ import { join } from "node:path"
 import { Effect, Stream } from "effect"
 import { beginSha256 } from "../foundation/Sha256.ts"
 import type { AppendedFile, DurableFiles } from "../foundation/DurableFile.ts"
+import { quietly } from "../foundation/FileCalls.ts"
 import type { LandedAttachment, LandingFailed } from "./Landing.ts"
 import { landingFailed } from "./SegmentWriter.ts"
 
@@ -33,12 +34,10 @@ export const landAttachmentIn = (files: DurableFiles, folder: string, bytesMax: 
     return files.append(join(folder, `${temporaryStart}${process.pid}-${begun}`), "wx", 0o600)
   })
   const close = (file: AppendedFile) =>
-    Effect.ignore(
-      attempt(file.path, () => {
-        file.close()
-        files.remove(file.path)
-      }),
-    )
+    Effect.sync(() => {
+      quietly(() => file.close())
+      quietly(() => files.remove(file.path))
+    })
   return <E>(chunks: Stream.Stream<Uint8Array, E>): Effect.Effect<LandedAttachment, LandingFailed | E> =>
     Effect.acquireUseRelease(
       open,

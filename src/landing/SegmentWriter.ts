@@ -9,7 +9,7 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import { sha256Hex } from "../foundation/Sha256.ts"
 import type { AppendedFile, DurableFiles } from "../foundation/DurableFile.ts"
-import { codeOf, FileFailed } from "../foundation/FileCalls.ts"
+import { codeOf, FileFailed, quietly } from "../foundation/FileCalls.ts"
 import type { LandedRef } from "../ledger/Fact.ts"
 import { encodeHeader, frameEnd } from "./Frame.ts"
 import { LandingFailed } from "./Landing.ts"
@@ -58,24 +58,27 @@ export class SegmentWriter {
    * abandoned.
    */
   append(frames: ReadonlyArray<PendingFrame>): Effect.Effect<ReadonlyArray<LandedRef>, LandingFailed> {
-    const written = Effect.try({
-      try: () => {
-        const segment = this.segment ?? this.begin()
-        this.segment = segment
-        return { segment, refs: this.write(segment, frames) }
-      },
-      catch: (cause) => landingFailed(join(this.folder, this.segment?.name ?? ""), cause),
+    const begun = Effect.try({
+      try: () => (this.segment ??= this.begin()),
+      catch: (cause) => landingFailed(this.folder, cause),
     })
-    return written.pipe(
-      Effect.tap(({ segment: { file } }) =>
-        Effect.mapError(file.sync, (cause) => landingFailed(file.path, cause)),
-      ),
-      Effect.map(({ segment, refs }) => {
-        segment.synced = segment.file.size
+    return Effect.flatMap(begun, (segment) => this.appendTo(segment, frames))
+  }
+
+  private appendTo(
+    segment: Segment,
+    frames: ReadonlyArray<PendingFrame>,
+  ): Effect.Effect<ReadonlyArray<LandedRef>, LandingFailed> {
+    const { file } = segment
+    const failed = (cause: unknown) => landingFailed(file.path, cause)
+    return Effect.try({ try: () => this.write(segment, frames), catch: failed }).pipe(
+      Effect.tap(Effect.mapError(file.sync, failed)),
+      Effect.map((refs) => {
+        segment.synced = file.size
         if (segment.synced >= this.segmentBytesMax) this.close()
         return refs
       }),
-      Effect.tapError(() => Effect.sync(() => this.abandon())),
+      Effect.tapError(() => Effect.sync(() => this.abandon(segment))),
     )
   }
 
@@ -83,27 +86,20 @@ export class SegmentWriter {
    * Cuts off what was never synced, if the disk still allows it; what stays is read as a tail that may be
    * torn.
    */
-  private abandon(): void {
-    const segment = this.segment
-    if (segment === undefined) return
-    try {
-      segment.file.cut(segment.synced)
+  private abandon({ file, synced }: Segment): void {
+    quietly(() => {
+      file.cut(synced)
       // On a full disk, segments without any landed body would pile up.
-      if (segment.synced === 0) this.files.remove(segment.file.path)
-    } catch {
-      // The failure that led here is the one that is reported.
-    }
+      if (synced === 0) this.files.remove(file.path)
+    })
     this.close()
   }
 
+  /** A close that fails after a failed sync adds nothing; what was synced stays synced. */
   close(): void {
     const segment = this.segment
     this.segment = undefined
-    try {
-      segment?.file.close()
-    } catch {
-      // A close that fails after a failed sync adds nothing; what was synced stays synced.
-    }
+    quietly(() => segment?.file.close())
   }
 
   private begin(): Segment {
@@ -115,7 +111,9 @@ export class SegmentWriter {
     try {
       this.files.syncFolder(this.folder)
     } catch (cause) {
-      file.close()
+      quietly(() => file.close())
+      // No body was landed in it, and the next one may find its number free.
+      quietly(() => this.files.remove(file.path))
       throw cause
     }
     return { name, file, synced: 0 }

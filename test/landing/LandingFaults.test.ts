@@ -29,8 +29,10 @@ const calls: FileCalls = {
     return descriptor
   },
   close: (descriptor) => {
+    const path = disk.open.get(descriptor) ?? "?"
     disk.open.delete(descriptor)
     machineCalls.close(descriptor)
+    if (path.includes("/.tmp-")) fail("close")
   },
   sync: (descriptor) => {
     fail("sync")
@@ -119,6 +121,24 @@ describe("a body that is written but not synced", () => {
       assert.deepStrictEqual(yield* listed, ["second"])
     }).pipe(Effect.provide(landingIn({ root })))
   })
+
+  it.effect("leaves no segment, open or empty, whose own entry may be lost", () => {
+    const root = fresh()
+    const folder = join(root, "landing", run)
+    fs.mkdirSync(folder, { recursive: true })
+    return Effect.gen(function* () {
+      for (let times = 0; times < 2; times++) {
+        const failure = yield* failing("sync", land("first"))
+        assert.deepStrictEqual(
+          [failure._tag, failure.path, failure.message],
+          ["LandingFailed", folder, toldOf("sync")],
+        )
+        assert.deepStrictEqual([fs.readdirSync(folder), [...disk.open.values()]], [[], []])
+      }
+      yield* land("second")
+      assert.deepStrictEqual([fs.readdirSync(folder), yield* listed], [["segment-000001.njl"], ["second"]])
+    }).pipe(Effect.provide(landingIn({ root })))
+  })
 })
 
 describe("a document", () => {
@@ -129,10 +149,14 @@ describe("a document", () => {
     const root = fresh()
     return Effect.gen(function* () {
       const synced = disk.data.length
-      const [one, same] = [yield* document("a", "bc"), yield* document("abc")]
-      assert.deepStrictEqual([one, one.bytes], [same, 3])
+      const one = yield* document("a", "bc")
       const folder = join(root, "attachments")
       const file = join(root, one.path)
+      const { ino } = fs.statSync(file)
+      const same = yield* document("abc")
+      assert.deepStrictEqual([one, one.bytes], [same, 3])
+      // The first copy stays, with all names that others may have given it.
+      assert.deepStrictEqual([fs.statSync(file).ino, fs.statSync(folder).mode & 0o777], [ino, 0o700])
       assert.deepStrictEqual(fs.readdirSync(folder), [relative(folder, file)])
       assert.deepStrictEqual([fs.readFileSync(file, "utf8"), fs.statSync(file).mode & 0o777], ["abc", 0o600])
       assert.deepStrictEqual(
@@ -162,6 +186,21 @@ describe("a document", () => {
         assert.deepStrictEqual([...disk.open.values()], [])
       }).pipe(Effect.provide(landingIn({ root })))
     })
+})
+
+describe("a document's half-written copy", () => {
+  const document = Effect.flatMap(Landing, (landing) => landing.landAttachment(Stream.make(bytesOf("a"))))
+  it.effect("that cannot be closed neither takes the document back nor stays", () => {
+    const root = fresh()
+    const names = () => fs.readdirSync(join(root, "attachments"))
+    return Effect.gen(function* () {
+      const tooLong = Effect.provide(document, landingIn({ root, attachmentBytesMax: 0 }))
+      const failure = yield* failing("close", tooLong)
+      assert.deepStrictEqual([failure.message, names()], ["a document may have 0 bytes at most", []])
+      const landed = yield* failing("close", Effect.flip(document))
+      assert.deepStrictEqual([landed.bytes, names().map((name) => `attachments/${name}`)], [1, [landed.path]])
+    }).pipe(Effect.provide(landingIn({ root })))
+  })
 })
 
 describe("files", () => {

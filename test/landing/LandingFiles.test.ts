@@ -14,11 +14,12 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
-import { FileCalls } from "../../src/foundation/FileCalls.ts"
+import { FileCalls, machineCalls } from "../../src/foundation/FileCalls.ts"
+import { encodeHeader } from "../../src/landing/Frame.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import { LandingFiles } from "../../src/landing/LandingFiles.ts"
 import type { LandedRef } from "../../src/ledger/Fact.ts"
-import { faultyCalls, refusal } from "../foundation/FaultyCalls.ts"
+import { faultyCalls, refusal, withCalls } from "../foundation/FaultyCalls.ts"
 import { bytesOf, landingSuite, metaOf, sha256 } from "./landingSuite.ts"
 import { anId } from "../harness/Id.ts"
 
@@ -159,13 +160,37 @@ describe("LandingFiles", () => {
     }),
   )
 
+  it.effect("a header in the middle of a line does not count, though it names its own place", () =>
+    Effect.gen(function* () {
+      const landTwo = (root: string, second: Uint8Array) =>
+        Effect.gen(function* () {
+          const landing = yield* Landing
+          const first = yield* landing.land(metaOf("a"), bytesOf("first"))
+          return [first, yield* landing.land(metaOf("b"), second)] as const
+        }).pipe(Effect.provide(LandingFiles.layer({ root })))
+      const body = Buffer.alloc(1_000, "x")
+      const [, planned] = yield* landTwo(fresh(), body)
+      const at = planned.offset + 1
+      const nothing = sha256(bytesOf(""))
+      body.set(encodeHeader({ njl: 1, at, synced: at, bytes: 0, sha256: nothing, meta: metaOf("c") }), 1)
+      const root = fresh()
+      const [first] = yield* landTwo(root, body)
+      const path = join(root, "landing", run, "segment-000001.njl")
+      writeFileSync(path, readFileSync(path).subarray(0, -1))
+      assert.deepStrictEqual(
+        (yield* listAll(root)).map(({ ref }) => ref),
+        [first],
+      )
+    }),
+  )
+
   it.effect("segments are read in the order of their numbers, and no other file is", () =>
     Effect.gen(function* () {
       const root = fresh()
       const folder = join(root, "landing", run)
       yield* landAll(root, ["a"])
       renameSync(join(folder, "segment-000001.njl"), join(folder, "segment-999999.njl"))
-      writeFileSync(join(folder, "zzz.txt"), "a note")
+      writeFileSync(join(folder, "zzz.txt"), readFileSync(join(folder, "segment-999999.njl")))
       yield* landAll(root, ["b"])
       assert.deepStrictEqual(readdirSync(folder).toSorted(), [
         "segment-1000000.njl",
@@ -179,7 +204,7 @@ describe("LandingFiles", () => {
     }),
   )
 
-  it.effect("a run whose folder cannot be read is damaged, not empty", () =>
+  it.effect("a run whose folder cannot be read is damaged, not empty, and takes no body", () =>
     Effect.gen(function* () {
       const root = fresh()
       mkdirSync(join(root, "landing"))
@@ -188,6 +213,11 @@ describe("LandingFiles", () => {
       assert.deepStrictEqual(
         [failure._tag, failure.path, failure.message.slice(0, 8)],
         ["LandingDamaged", join(root, "landing", run), "ENOTDIR:"],
+      )
+      const refused = yield* Effect.flip(landAll(root, ["a"]))
+      assert.deepStrictEqual(
+        [refused._tag, refused.path, refused.message.slice(0, 8)],
+        ["LandingFailed", join(root, "landing", run), "ENOTDIR:"],
       )
     }),
   )
@@ -203,6 +233,34 @@ describe("LandingFiles", () => {
         ["segment-000001.njl", "segment-000002.njl"],
       )
     }),
+  )
+
+  it.effect("a segment is full at 64 MiB, and a document at 1 GiB, where nothing else is asked for", () =>
+    Effect.gen(function* () {
+      const landing = yield* Landing
+      const meta = metaOf("a")
+      const described = {
+        njl: 1,
+        at: 0,
+        synced: 0,
+        bytes: 10_000_000,
+        sha256: sha256(bytesOf("")),
+        meta,
+      } as const
+      const rest = 64 * 1024 * 1024 - 1 - encodeHeader(described).length - 1
+      const refs = yield* Effect.forEach([rest, 1, 1], (size) => landing.land(meta, new Uint8Array(size)))
+      assert.deepStrictEqual(
+        refs.map(({ segment }) => segment),
+        ["segment-000001.njl", "segment-000001.njl", "segment-000002.njl"],
+      )
+      const tooLong = new Uint8Array(1024 * 1024 * 1024 + 1)
+      const failure = yield* Effect.flip(landing.landAttachment(Stream.make(tooLong)))
+      assert.strictEqual(failure.message, "a document may have 1073741824 bytes at most")
+    }).pipe(
+      Effect.provide(LandingFiles.layer({ root: fresh() })),
+      // Nothing is written: the sizes alone count.
+      withCalls({ ...machineCalls, write: (_, bytes, from) => bytes.length - from }),
+    ),
   )
 
   it.effect("refuses a body that no header can describe, and an id that is not a run's, by name", () =>
@@ -241,16 +299,20 @@ describe("LandingFiles", () => {
           yield* message({ bytes: 6 }),
           yield* message({ bytes: -1 }),
           yield* message({ offset: -1, bytes: 1 }),
+          yield* message({ offset: 0 }),
+          yield* message({ bytes: 5 }),
           yield* message({ segment: "../segment-000001.njl" }),
         ],
         [
           `the body at offset ${ref.offset} is cut`,
           `the body at offset ${ref.offset} is cut`,
           "the body at offset -1 is cut",
+          "the body at offset 0 is not what was landed",
+          `the body at offset ${ref.offset} is not what was landed`,
           "not the position of a landed body",
         ],
       )
-      assert.include(yield* message({ segment: "segment-000009.njl" }), "ENOENT")
+      assert.match(yield* message({ segment: "segment-000009.njl" }), /^ENOENT: /)
     }),
   )
 
@@ -289,7 +351,11 @@ describe("LandingFiles", () => {
       const root = fresh()
       const landing = yield* Effect.provide(Landing, LandingFiles.layer({ root }))
       for (const id of ["../x", "a/b", "", ".", "a..b", "A", "a\0", "-"]) {
-        assert.strictEqual((yield* Effect.flip(landing.list(anId(id))))._tag, "LandingDamaged")
+        const { _tag, path, message } = yield* Effect.flip(landing.list(anId(id)))
+        assert.deepStrictEqual(
+          [_tag, path, message],
+          ["LandingDamaged", join(root, "landing"), "not a run's id"],
+        )
       }
       const ref = { segment: "../../../etc/passwd", offset: 0, bytes: 1, sha256: "" }
       assert.strictEqual((yield* Effect.flip(landing.read(run, ref)))._tag, "LandingDamaged")
@@ -307,8 +373,12 @@ describe("LandingFiles", () => {
           landing.landAttachment(Stream.make(bytesOf("four"), bytesOf("4"))),
         ).pipe(Effect.provide(LandingFiles.layer({ root, attachmentBytesMax: 4 }))),
       )
-      assert.include(failure.message, "4 bytes at most")
+      assert.strictEqual(failure.message, "a document may have 4 bytes at most")
       assert.deepStrictEqual(readdirSync(join(root, "attachments")), [])
+      const whole = yield* Effect.flatMap(Landing, (landing) =>
+        landing.landAttachment(Stream.make(bytesOf("four"))),
+      ).pipe(Effect.provide(LandingFiles.layer({ root, attachmentBytesMax: 4 })))
+      assert.strictEqual(whole.bytes, 4)
     }),
   )
 

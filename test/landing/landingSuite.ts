@@ -69,6 +69,18 @@ export const landingSuite = (name: string, withLayer: () => Layer.Layer<Landing,
       }).pipe(Effect.provide(withLayer())),
     )
 
+    it.effect("lists bodies of every kind", () =>
+      Effect.gen(function* () {
+        const landing = yield* Landing
+        const kinds = ["start", "state", "challenge", "results", "profile", "unusable"] as const
+        yield* settled(Effect.forEach(kinds, (kind) => landing.land({ ...metaOf("t"), kind }, bytesOf(kind))))
+        assert.deepStrictEqual(
+          (yield* landing.list(anId("nightly.2026-11-21"))).map(({ meta }) => meta.kind),
+          [...kinds],
+        )
+      }).pipe(Effect.provide(withLayer())),
+    )
+
     it.effect("refuses a place that holds something else", () =>
       Effect.gen(function* () {
         const landing = yield* Landing
