@@ -7,7 +7,7 @@ import { BoundBroken } from "../contract/BodyBounds.ts"
 
 /** UTF-16 units. */
 const shortUnits = 64 * 1024
-const bucketUnits = 128 * 1024 * 1024
+const bucketUnits = 64 * 1024 * 1024
 
 export class LongTexts {
   #levels = new Map<string, number>()

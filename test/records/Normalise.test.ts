@@ -47,7 +47,7 @@ describe("the normaliser", () => {
       }
     }
     const refused = "other_records could not hold its long texts beside those before them"
-    expect([add(100), add(40), add(36), add(1), add(1, "short")]).toEqual([100, refused, 36, refused, 1])
+    expect([add(50), add(20), add(18), add(1), add(1, "short")]).toEqual([50, refused, 18, refused, 1])
     // Each short row makes room for as much as it could have held itself.
     expect([add(32, "short"), add(2), add(1)]).toEqual([32, 2, refused])
   })

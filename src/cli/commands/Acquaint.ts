@@ -49,12 +49,12 @@ export const acquaint = Command.make(
 ).pipe(
   Command.withShortDescription("Tries one customer at a real service and checks each answer"),
   Command.withDescription(
-    "The first day at a real service: runs one customer on one engine, records\n" +
-      "every call (shapes only: no values of records, no secrets), compares each\n" +
-      "answer with the reference, and writes the reading and the results sources that\n" +
-      "fit. It logs in once, starts one execution, asks for no ticket and deletes\n" +
-      "nothing unless --delete is given. Exit code 0: every answer fits, and a run\n" +
-      "with the written sources loses nothing; 3: something does not fit, or a person\n" +
+    "The first day at a real service: runs one customer on one engine, records\n  " +
+      "every call (shapes only: no values of records, no secrets), compares each\n  " +
+      "answer with the reference, and writes the reading and the results sources that\n  " +
+      "fit. It logs in once, starts one execution, asks for no ticket and deletes\n  " +
+      "nothing unless --delete is given. Exit code 0: every answer fits, and a run\n  " +
+      "with the written sources loses nothing; 3: something does not fit, or a person\n  " +
       "has to act; 4: the execution did not end in time.",
   ),
   Command.withExamples([

@@ -28,7 +28,7 @@ export const run = Command.make(
 ).pipe(
   Command.withShortDescription("Runs each job once, or resumes its unfinished run"),
   Command.withDescription(
-    "Runs each job once: plan, execute, land, normalise, publish, delete.\n" +
+    "Runs each job once: plan, execute, land, normalise, publish, delete.\n  " +
       "An unfinished run is resumed.",
   ),
   Command.withExamples([
