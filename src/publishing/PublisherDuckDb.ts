@@ -7,6 +7,7 @@ import { dirname, join } from "node:path"
 import { Effect, Layer, Semaphore } from "effect"
 import type { FileSystem } from "effect"
 import { sha256Hex } from "../foundation/Sha256.ts"
+import { collectGarbage } from "../foundation/CollectGarbage.ts"
 import type { RunId } from "../contract/Ids.ts"
 import { DuckDb } from "../duckdb/DuckDb.ts"
 import { durableFiles } from "../foundation/DurableFile.ts"
@@ -113,6 +114,8 @@ export const publishRun = Effect.fn("Publisher.publish")(function* (
   const staging = Effect.gen(function* () {
     const derived = yield* deriveRun(picture, { families: store.families, tables: systemTables, sink })
     yield* checkPlaces(store, derived)
+    // The last bodies would stay in memory beside the database that is built next.
+    yield* Effect.sync(collectGarbage)
     const next: Manifest = {
       version,
       amends: false,
