@@ -1,7 +1,7 @@
 /**
- * What follows once an execution is closed: its results are read, what they prove is a fact, and the task is
- * settled or tried again. Sessions that customers ran alone are only pulled; executions that an earlier
- * process kept at the service are looked at once more.
+ * What follows once an execution is closed: its results are read, their proof is recorded, and the task is
+ * settled or tried again. Sessions that customers ran themselves are only read; executions that an earlier
+ * process kept at the service are read once more.
  */
 import { Clock, Duration, Effect, Random } from "effect"
 import { attemptKeys } from "../ledger/FactKeys.ts"
@@ -27,7 +27,7 @@ import type { Reading } from "./Verdict.ts"
 import type { KeptAttempt } from "./TaskResumption.ts"
 import type { SessionWork } from "./Work.ts"
 
-/** Nobody counts what a session holds that its customer ran alone. */
+/** The records of a session that its customer ran are not counted by anybody. */
 const uncounted: ProductsCount = { _tag: "Unknown", why: "no execution counts it" }
 
 export const pullSession = Effect.fnUntraced(function* (night: Night, session: SessionWork) {
@@ -57,7 +57,7 @@ export const finish = Effect.fnUntraced(function* (
   yield* append(...readingFacts(closed, reading))
   const verdict = verdictOf(end.verdict, reading)
   const now = yield* Clock.currentTimeMillis
-  // What is still partial is read to its end before the login is used again.
+  // Partial results are read to their end before the login is used again.
   const again =
     end.retry &&
     reading._tag !== "Partial" &&
@@ -73,8 +73,8 @@ export const finish = Effect.fnUntraced(function* (
 })
 
 /**
- * One more look at an execution that is kept at the service because not all of it is here. What is proved now
- * may be deleted; where it was what the task ended with, the task gets the verdict of its end.
+ * Reads an execution again that is kept at the service because not all of it is here. What is proved now may
+ * be deleted; if the task ended because it was kept, the task gets the verdict of the execution's end.
  */
 export const readAgain = Effect.fnUntraced(function* (
   night: Night,
@@ -107,7 +107,7 @@ const readingFacts = (closed: typeof AttemptClosed.Type, reading: Reading): Read
   }
 }
 
-/** The ticket of a closed run is exchanged now or never; a token whose login failed is used no more. */
+/** The ticket of a closed execution is exchanged now or never; a token whose login failed is dropped. */
 const settleTokens = Effect.fnUntraced(function* (
   night: Night,
   book: Book,
@@ -125,7 +125,7 @@ const countOf = ({ products_count }: typeof AttemptClosed.Type): ProductsCount =
     ? { _tag: "Unknown", why: "the state's products_count is missing or cannot be read" }
     : { _tag: "Counted", counts: products_count }
 
-/** Extraction begins with `AUTH_OK` (3.2); a count, or none that can be read, says that there may be more. */
+/** Extraction begins with `AUTH_OK` (3.2); a count, also an unreadable one, says that there may be more. */
 const mayHold = (closed: typeof AttemptClosed.Type, count: ProductsCount): boolean =>
   count._tag === "Unknown" ||
   countedTotal(count.counts) > 0 ||
@@ -139,7 +139,7 @@ const readClosed = Effect.fnUntraced(function* (
   closed: typeof AttemptClosed.Type,
   quick: boolean,
 ) {
-  // Nothing of it is landed, so that nothing of it is deleted either.
+  // Nothing of it is landed, so nothing of it is deleted either.
   if (closed.landed === undefined) return { _tag: "Gone" } satisfies Reading as Reading
   if (!night.rules.flow_results.enabled) return unwanted
   const count = countOf(closed)
@@ -175,7 +175,7 @@ const pull = (
     sources,
     attempt: closed?.attempt,
     execution_id: closed?.execution_id,
-    // What was closed before this process began may have been asked for by the one before it.
+    // If it was closed before this process began, the previous process may have read it.
     mayHaveBeenRead:
       closed === undefined ||
       state?.attempts.some(

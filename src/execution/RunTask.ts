@@ -24,7 +24,7 @@ import type { CallParts } from "./Work.ts"
 
 const notQueued = Effect.die("a task without a preparation is never queued")
 
-/** Nothing of the task is in flight: whatever goes wrong now says nothing of its login. */
+/** Nothing of the task is in flight: a failure from here on says nothing about its login. */
 const setWaiting = (book: Book): void => {
   book.stage = "waiting"
 }
@@ -36,7 +36,7 @@ export const startTask = Effect.fnUntraced(function* (night: Night, book: Book, 
   if (!book.probe) setWaiting(book)
   const prepared = yield* work.prepare ?? notQueued
   if (prepared._tag === "Verdict") {
-    // What was started and never answered may run, whatever becomes of a further start.
+    // A start that was never answered may be running, whatever happens to a further one.
     yield* settle(night, work.task_id, book.probe ? own("START_UNKNOWN") : prepared.verdict)
     return yield* leaveSlot(night, book)
   }
@@ -83,8 +83,8 @@ const callOf = (parts: CallParts, external_execution_id: string, isHinted: boole
 })
 
 /**
- * A service that takes no start with a token, or wants another form of it, is sent the parameters that the
- * token was made with, where the job has them: nothing ran, and no login was tried.
+ * If the service refuses the form of a start with a token, the parameters that the token was made with are
+ * sent instead, if the job has them: nothing ran, and no login was tried.
  */
 const afterStart = Effect.fnUntraced(function* (
   night: Night,
@@ -92,7 +92,7 @@ const afterStart = Effect.fnUntraced(function* (
   first: StartResult,
   withParameters: CallParts | undefined,
 ) {
-  // Where an earlier request of this attempt was lost, it is not known that nothing ran.
+  // If an earlier request of this attempt was lost, something may have run.
   const isFormRefused = first.answer === "refused" && !first.probe && refusesTokenizedStart(first.http_status)
   if (!isFormRefused || withParameters === undefined) return yield* settleStart(night, book, first)
   book.token_id = undefined
@@ -144,7 +144,7 @@ export const settleRefusal = Effect.fnUntraced(function* (night: Night, book: Bo
   yield* settle(night, book.work.task_id, verdictOfRefusal(status_reason))
 })
 
-/** Of a start that may run unseen the slot alone is free: nobody else uses its login in this night. */
+/** A start that may be running unseen frees only its slot: its login is not used again in this run. */
 const leaveSlot = (night: Night, { work: { task_id }, probe }: Book) =>
   probe ? Effect.sync(() => night.schedule.abandon(task_id)) : release(night, task_id)
 
@@ -160,8 +160,8 @@ const askedText = (asked: Duration.Duration): string => {
 }
 
 /**
- * Queues the same attempt for later, as long as the task may wait at all, and gives its slot back. A probe
- * waits in its slot: what it looks for may run, with this customer and this login.
+ * Queues the same attempt for later, as long as the task may wait, and frees its slot. A probe waits in its
+ * slot: the execution that it looks for may be running with this customer and this login.
  */
 const defer = Effect.fnUntraced(function* (
   night: Night,

@@ -1,8 +1,8 @@
 /**
- * What the service repeats of a secret must not reach this machine's disk or terminal (architecture,
- * decision 3). Every string, number and key of an answer is cleaned but the records in it. Only the tokens
- * concerned are rewritten: every other byte stays, numbers, duplicate keys and white space included, and a
- * body that holds nothing secret is returned as it came. A body that is no JSON is searched as text.
+ * A secret that the service repeats must not reach this machine's disk or terminal. Every string, number and
+ * key of an answer is cleaned, except its records. Only the tokens concerned are rewritten: every other byte
+ * stays, including numbers, duplicate keys and white space; a body without secrets is returned as it came. A
+ * body that is not JSON is searched as text.
  */
 import { isUtf8 } from "node:buffer"
 import { measureLargeBody } from "../contract/BodyBounds.ts"
@@ -15,17 +15,17 @@ import { isDate, placeOf, spots } from "./Places.ts"
 import type { Spot } from "./Places.ts"
 
 export interface Cleaning {
-  /** The top-level field of records, of which nothing is ever blanked; `body`: all of it is records. */
+  /** The top-level field of records, in which nothing is ever blanked; `body`: the whole body is records. */
   readonly records?: string | undefined
-  /** The one rule for all of it, where the answer is none to a login: an engine's form. */
+  /** One rule for all of it, if the answer does not belong to a login: an engine's form. */
   readonly place?: Place
-  /** What the bytes say, where somebody has parsed it already: a large body is not to be read twice. */
+  /** The text of the bytes, if it was parsed already: a large body is not read twice. */
   readonly text?: string | undefined
 }
 
-/** Shorter ones are words; they are blanked where they stand and nowhere else. */
+/** Shorter ones are words; they are blanked in their own field and nowhere else. */
 const ticketMin = 8
-/** An answer issues one or two; of more than that the spellings alone would fill memory and minutes. */
+/** An answer issues one or two; the spellings of many would fill memory and take minutes. */
 const issuedMax = 16
 
 export const cleanBody = (bytes: Uint8Array, known: KnownSecrets, cleaning: Cleaning = {}): Uint8Array => {
@@ -34,7 +34,7 @@ export const cleanBody = (bytes: Uint8Array, known: KnownSecrets, cleaning: Clea
   return cleaning.records === "body" ? bytes : cleanJson(bytes, text, known, cleaning)
 }
 
-/** Valid JSON that stands for its bytes one to one: what a decoder replaced or left out does not. */
+/** Valid JSON that represents its bytes one to one: nothing was replaced or left out by a decoder. */
 const parsedText = (bytes: Uint8Array, text: string | undefined): string | undefined =>
   text !== undefined && isUtf8(bytes) && bytes[0] !== byteOrderMark ? text : undefined
 const byteOrderMark = 0xef
@@ -67,7 +67,7 @@ const cleanJson = (
       ? JSON.stringify(blanked)
       : cleanToken(token, source, cleaners, place ?? placeOf(token))
     if (kept === source) continue
-    // Two blanked keys of one map must not become one: the second would hide what the first counted.
+    // Two blanked keys of one map must not become equal: the second would hide the first one's count.
     if (token.isKey) keys += 1
     pieces.push(text.slice(copied, token.from), token.isKey && keys > 1 ? numbered(kept, keys) : kept)
     copied = token.to
@@ -77,17 +77,17 @@ const cleanJson = (
 
 const numbered = (key: string, count: number): string => `${key.slice(0, -1)} ${count}"`
 
-/** A name of a secret's field, or an escape of one of its characters. */
+/** The name of a secret field, or an escape of one of its characters. */
 const issuing = /"(?:ticket|session_token|token_key)"|\\u00[567]/
 
-/** What this very answer issues; it may repeat it elsewhere before anybody holds it. */
+/** What this answer issues; it may repeat it elsewhere before it is registered. */
 const issuedIn = (text: string, records: string | undefined): ReadonlyArray<KnownSecrets> => {
   if (!issuing.test(text)) return []
   const values = new Set<string>()
   for (const { from, to, around, isKey } of jsonTokens(text, spots, records)) {
     if (isKey || !around.isSecret) continue
     const value = readText(text.slice(from, to))
-    // What is longer than any ticket is blanked where it stands.
+    // A value longer than any ticket is blanked in its own field.
     if (value.length >= ticketMin && value.length <= secretCharactersMax) values.add(value)
     if (values.size === issuedMax) break
   }
@@ -97,7 +97,7 @@ const issuedIn = (text: string, records: string | undefined): ReadonlyArray<Know
 }
 
 const isText = (source: string): boolean => source[0] === '"'
-/** A number or a word as it is written. */
+/** A string's value; a number or a word as it is written. */
 const readText = (source: string): string => (isText(source) ? stringValue(source) : source)
 
 const cleanToken = (
@@ -116,7 +116,7 @@ const cleanToken = (
 
 const secretField = /"(?:ticket|session_token|token_key)"\s{0,64}:\s{0,64}/g
 
-/** Their values go, each found by hand: a pattern over a value of some megabytes overflows the stack. */
+/** Blanks their values, each found by hand: a pattern over a value of some megabytes overflows the stack. */
 const withoutSecretFields = (text: string): string => {
   const pieces: Array<string> = []
   let copied = 0
@@ -130,7 +130,7 @@ const withoutSecretFields = (text: string): string => {
   return pieces.join("") + text.slice(copied)
 }
 
-/** Bytes are searched as Latin-1, so that those around an occurrence stay what they are, UTF-8 or not. */
+/** Bytes are searched as Latin-1, so that those around an occurrence stay unchanged, UTF-8 or not. */
 const cleanText = (bytes: Uint8Array, known: KnownSecrets): Uint8Array => {
   const text = Buffer.from(bytes).toString("latin1")
   const kept = known.clean(withoutSecretFields(text), "echo")

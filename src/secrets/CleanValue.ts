@@ -1,12 +1,12 @@
 /**
- * The same for values that this program writes itself: facts, summaries, reports. Every string and key is
- * cleaned but those under the keys that are named as kept.
+ * Cleans values that this program writes itself: facts, summaries, reports. Every string and key is cleaned,
+ * except those under keys that the caller keeps.
  */
 import type { KnownSecrets, Place } from "./KnownSecrets.ts"
 
 const none: ReadonlySet<string> = new Set()
 
-/** JSON in, the same JSON out, with secrets blanked in it. */
+/** JSON in, the same JSON out with its secrets blanked. */
 export const cleanValue = (
   value: unknown,
   known: KnownSecrets,

@@ -1,12 +1,12 @@
 /**
- * What the credential breaker remembers of a login: a keyed hash of the engine and of everything that is sent
- * to log in. Equal credentials have equal fingerprints, whichever customer they stand for; without the key of
- * the output folder nobody can test a guess against one, so it may stand in the ledger and in reports.
+ * What the credential breaker remembers of a login: a keyed hash of the engine and everything sent to log
+ * in. Equal credentials have equal fingerprints, whoever uses them. Without the output folder's key nobody
+ * can test a guess against one, so it may appear in the ledger and in reports.
  */
 import { createHmac, createSecretKey } from "node:crypto"
 import type { KeyObject } from "node:crypto"
 
-/** Making a key costs six times the hash itself, and a night has one key. */
+/** Making a key costs six times as much as the hash, and a run has one key. */
 const keys = new WeakMap<Uint8Array, KeyObject>()
 const keyOf = (bytes: Uint8Array): KeyObject => {
   const known = keys.get(bytes) ?? createSecretKey(bytes)
@@ -15,7 +15,7 @@ const keyOf = (bytes: Uint8Array): KeyObject => {
 }
 
 /**
- * HMAC-SHA256, hexadecimal. `parameters` are those that are sent: types count, the order of keys does not.
+ * HMAC-SHA256, hexadecimal. `parameters` are those sent: types matter, the order of keys does not.
  */
 export const fingerprintLogin = (
   key: Uint8Array,
@@ -27,8 +27,8 @@ export const fingerprintLogin = (
     .digest("hex")
 
 /**
- * The JSON text of a value with the keys of every object in order; what JSON cannot say is left out, as it
- * is sent.
+ * The JSON text of a value with the keys of every object in order; what JSON cannot express is left out,
+ * as it is when sent.
  */
 export const canonicalJson = (value: unknown): string => {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`

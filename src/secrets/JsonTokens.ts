@@ -1,18 +1,18 @@
 /**
- * The strings, numbers and words of a JSON text with what is known of the place they stand at, without
- * parsing it into values: so that a single token can be replaced and all others keep their spelling. The text
- * must be valid JSON; depth costs no stack.
+ * The strings, numbers and words of a JSON text with what is known about their places, without parsing the
+ * text into values: so that a single token can be replaced while all others keep their spelling. The text
+ * must be valid JSON; depth takes no stack.
  */
 
 export interface JsonToken<Around> {
   readonly from: number
   readonly to: number
-  /** What the keys around it say; a key itself stands in the object that it belongs to. */
+  /** What the keys around it say; a key is in the object that it belongs to. */
   readonly around: Around
   readonly isKey: boolean
 }
 
-/** What is known at the top, and what a key adds to it for all that stands below. Lists add nothing. */
+/** What is known at the top, and what a key adds for everything below it. Lists add nothing. */
 export interface Surroundings<Around> {
   readonly top: Around
   readonly below: (around: Around, key: string) => Around
@@ -34,11 +34,11 @@ const marks: ReadonlySet<number> = new Set(Buffer.from(',:"[]{}'))
 /** What ends a number or a word. */
 const endsWord = (unit: number): boolean => unit <= 0x20 || marks.has(unit)
 
-/** What a JSON string says; only escapes need a parser. */
+/** The value of a JSON string; only escapes need a parser. */
 export const stringValue = (source: string): string =>
   source.includes("\\") ? String(JSON.parse(source)) : source.slice(1, -1)
 
-/** Where the string, number or word at `from` ends; `from` where none stands there. */
+/** Where the string, number or word at `from` ends; `from` if there is none. */
 export const valueEnd = (text: string, from: number): number => {
   if (text.charCodeAt(from) === quote) return stringEnd(text, from)
   let at = from
@@ -46,7 +46,7 @@ export const valueEnd = (text: string, from: number): number => {
   return at
 }
 
-/** Where the member of the outermost object ends whose value begins behind `from`: at a comma or with all. */
+/** Where the outermost object's member ends whose value begins after `from`: at a comma or the end. */
 const memberEnd = (text: string, from: number): number => {
   let depth = 0
   let at = from
@@ -65,7 +65,7 @@ interface Level<Around> {
   readonly isObject: boolean
 }
 
-/** All tokens but one top-level key, `skipped`, and those of its values, which may be most of the text. */
+/** All tokens except one top-level key, `skipped`, and those of its values, which may be most of the text. */
 export function* jsonTokens<Around>(
   text: string,
   { top, below }: Surroundings<Around>,

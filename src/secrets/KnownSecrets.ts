@@ -1,8 +1,8 @@
 /**
- * Every secret that this process has met, in every spelling, and the one rule that says where which of them
- * is blanked. Whoever learns a secret holds it here before it can be repeated; whatever the service says, and
- * whatever is written down or shown, passes here. One registry serves the process, so that an answer about
- * one customer gives away nobody else's password either.
+ * Every secret that this process knows, in every spelling, and the one rule that decides where each is
+ * blanked. A secret is registered here before it can be repeated; everything that the service sends, and
+ * everything that is written or shown, passes through here. The process has one registry, so that an answer
+ * about one customer does not reveal another customer's password either.
  */
 import { Context, Redacted } from "effect"
 import { publicWords } from "./PublicWords.ts"
@@ -14,22 +14,22 @@ import { spellingsOf } from "./Spellings.ts"
 export const blanked = "[blanked]"
 
 /**
- * process: the application secret, keys, tickets and tokens, which nobody but this program knows. password: a
- * login value that somebody keeps elsewhere or that is a password by its name. login: any other login value,
+ * process: the application secret, keys, tickets and tokens, which only this program knows. password: a login
+ * value that is kept outside the job, or whose name says that it is a password. login: any other login value,
  * which may be a choice or a date.
  */
 export type Grade = "process" | "password" | "login"
 const ranks: Readonly<Record<Grade, number>> = { login: 0, password: 1, process: 2 }
 
 /**
- * echo: where the service repeats what it was sent. free: any field without a rule of its own. word: names
- * and codes that decisions rest on, where one person's password must not blank a family of records. own: what
- * is no answer to a login: forms, with the choices that people log in with, and what this program writes in
- * words of its own, which nobody's password may take away. id: what requests are made with.
+ * echo: where the service repeats what it was sent. free: any field without its own rule. word: names and
+ * codes that decisions depend on, where one person's password must not blank a family of records. own: text
+ * that does not answer a login: forms, with the choices that people log in with, and the program's own words,
+ * which nobody's password may blank. id: what requests are made with.
  */
 export type Place = "echo" | "free" | "word" | "own" | "id"
 
-/** Shorter values would blank half of any text: they count only as a whole string or number. */
+/** Shorter values would blank half of any text: they count only as whole strings or numbers. */
 const echoPartMin = 4
 
 interface Held {
@@ -39,10 +39,10 @@ interface Held {
 
 type Found = Indexed<Held>
 
-/** Nothing that an id may hold by chance: a UUID is digits and six letters. */
+/** Nothing that an id may contain by chance: a UUID consists of digits and six letters. */
 const isStrong = ({ text }: Found): boolean => text.length >= (/^[0-9a-f-]+$/.test(text) ? 24 : 12)
 
-/** Whether other people write this down too: then it counts only where a login is repeated. */
+/** Whether other people may write this by chance: then it counts only where a login is repeated. */
 const isByChance = ({ value, grade }: Held): boolean => grade !== "process" && isPlainWord(value)
 
 const isCounted = (found: Found, place: Place): boolean => {
@@ -62,7 +62,7 @@ const isCounted = (found: Found, place: Place): boolean => {
   }
 }
 
-/** Whether it counts as a whole text, however short. */
+/** Whether it counts if it is the whole text, however short. */
 const isCountedWhole = (secret: Held, place: Place): boolean =>
   place === "echo" ||
   (place !== "id" &&
@@ -70,13 +70,13 @@ const isCountedWhole = (secret: Held, place: Place): boolean =>
     (place !== "own" || (secret.grade !== "login" && !isByChance(secret))))
 
 export interface KnownSecrets {
-  /** From now on this is blanked; of lists and mappings each text and number. */
+  /** From now on this is blanked; in lists and mappings, each text and number. */
   readonly hold: (value: unknown, grade: Grade) => void
-  /** Names of ours that are written down anyway: customer ids, engines, fields. They are no secrets. */
+  /** Our own names, which are written down anyway: customer ids, engines, fields. They are not secrets. */
   readonly name: (words: Iterable<string>) => void
-  /** The text with every secret in it blanked; the very text where there is none. */
+  /** The text with every secret in it blanked; the same text if there is none. */
   readonly clean: (text: string, place: Place) => string
-  /** Whether a number, as it is written, is a secret. */
+  /** Whether a number is a secret, as it is written. */
   readonly isSecretNumber: (written: string, place: Place) => boolean
 }
 
@@ -127,10 +127,10 @@ export const makeKnownSecrets = (): KnownSecrets => {
   }
 }
 
-/** What the process's own last words are cleaned with, where no service can be asked any more. */
+/** Cleans the last words of the process, when no service is available any more. */
 export const processSecrets: KnownSecrets = makeKnownSecrets()
 
-/** Tests give each night a registry of its own. */
+/** Tests give each run its own registry. */
 export const KnownSecrets = Context.Reference<KnownSecrets>("nightjar/secrets/KnownSecrets", {
   defaultValue: () => processSecrets,
 })

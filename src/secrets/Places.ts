@@ -1,11 +1,11 @@
 /**
- * Which rule a place in an answer of the service has. Denied by default: a field that is not named here,
- * documented or not, is `free`.
+ * The rule for each place in an answer of the service. A field that is not named here, documented or not, is
+ * `free`.
  */
 import type { JsonToken, Surroundings } from "./JsonTokens.ts"
 import type { Place } from "./KnownSecrets.ts"
 
-/** Whatever stands in them is secret (2.6), known before or not. */
+/** Everything in them is secret (2.6), known before or not. */
 const secretFields: ReadonlySet<string> = new Set(["ticket", "session_token", "token_key"])
 
 /** Sections 2.4 and 7: where the service repeats what it was sent, or talks about it. */
@@ -22,7 +22,7 @@ const wordFields: ReadonlySet<string> = new Set([
   "retrieved_features",
 ])
 
-/** Requests are made with them, and states are told apart by them. */
+/** Requests are made with them, and they tell states apart. */
 const idFields: ReadonlySet<string> = new Set([
   "execution_id",
   "session_id",
@@ -55,12 +55,12 @@ export const spots: Surroundings<Spot> = {
   }),
 }
 
-/** A key is no id, whatever it is below. */
+/** A key is not an id, wherever it is. */
 export const placeOf = ({ around, isKey }: JsonToken<Spot>): Place =>
   isKey && around.place === "id" ? "free" : around.place
 
 const dateTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}[\d:.]*(?:Z|[+-]\d{2}:?\d{2})?$/
 
-/** A date in a field of dates: somebody's date of birth may stand in it by chance. */
+/** A date in a date field: it may be somebody's date of birth by chance. */
 export const isDate = ({ around, isKey }: JsonToken<Spot>, text: string): boolean =>
   !isKey && dateTime.test(text) && /^date(?:_|$)|_date$|_expires$|_at$/.test(around.key)

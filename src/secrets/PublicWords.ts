@@ -1,6 +1,6 @@
 /**
- * Words that are no secrets although somebody may log in with them: what the reference lists and how it names
- * its fields. They stand all over landing, ledger and tables, and decisions rest on them.
+ * Words that are not secrets although somebody may log in with them: the values and field names of the
+ * reference. They are all over landing, ledger and tables, and decisions depend on them.
  */
 import { Schema, SchemaAST } from "effect"
 import { EngineDetails } from "../contract/Engine.ts"
@@ -9,7 +9,7 @@ import { flowResultsFields } from "../contract/FlowResults.ts"
 import { exchangedFields } from "../contract/Token.ts"
 import * as Vocabulary from "../contract/Vocabulary.ts"
 
-/** Every field of a schema, however deep. */
+/** Every field name of a schema, at any depth. */
 const fieldsIn = (ast: SchemaAST.AST): ReadonlyArray<string> => {
   if (SchemaAST.isUnion(ast)) return ast.types.flatMap(fieldsIn)
   if (SchemaAST.isArrays(ast)) return ast.rest.flatMap(fieldsIn)

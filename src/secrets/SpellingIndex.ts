@@ -1,14 +1,14 @@
 /**
- * Finds every spelling of very many secrets in a text in one pass, whose time does not grow with their
- * number: four characters tell whether anything begins here at all, then only lengths that begin so are
- * looked up. Case is folded, in ASCII only, so that places in the folded text are places in the text.
+ * Finds every spelling of many secrets in a text in one pass, whose time does not grow with their number:
+ * four characters show whether any spelling can begin here, and only the lengths that begin with them are
+ * looked up. Case is folded in ASCII only, so that positions in the folded text are positions in the text.
  */
 import { fold } from "./Spellings.ts"
 import type { Spelling } from "./Spellings.ts"
 
 /** Shorter spellings are not found. */
 const windowSize = 4
-/** So much of a spelling is looked up; the rest is compared. */
+/** This much of a spelling is looked up; the rest is compared. */
 const anchorMax = 64
 /** In words of 32 bits. */
 const filterSize = 131_072
@@ -22,7 +22,7 @@ export interface Span {
   to: number
 }
 
-/** Of the first characters, with small and capital letters alike. */
+/** Hash of the first characters; lower and upper case are equal. */
 const hashAt = (text: string, at: number): number => {
   let hash = 0
   for (let next = at; next < at + windowSize; next++)
@@ -35,7 +35,7 @@ const base64 = /[A-Za-z0-9+/_-]/
 export class SpellingIndex<About> {
   /** Empty until there is something to find. */
   #filter = new Int32Array(0)
-  /** Lengths of anchors by the hash of their beginning: many thousand user names may begin alike. */
+  /** Lengths of anchors by the hash of their beginning: thousands of user names may begin alike. */
   readonly #lengths = new Map<number, ReadonlyArray<number>>()
   readonly #byAnchor = new Map<string, Array<Indexed<About>>>()
 
@@ -53,7 +53,7 @@ export class SpellingIndex<About> {
     if (!lengths.includes(anchor.length)) this.#lengths.set(hash, [...lengths, anchor.length])
   }
 
-  /** Where something stands that `counts` in this text; spans that touch are one. */
+  /** Where the text contains a spelling that `counts`; spans that touch become one. */
   find(text: string, counts: (found: Indexed<About>) => boolean): ReadonlyArray<Span> {
     const spans: Array<Span> = []
     for (let at = 0; at + windowSize <= text.length; at++) {
@@ -79,7 +79,7 @@ export class SpellingIndex<About> {
   }
 }
 
-/** A number inside a longer number is another number. */
+/** A number inside a longer number is a different number. */
 const isAlone = (text: string, at: number, end: number, { isEncoded, text: spelled }: Spelling): boolean =>
   isEncoded || !/^\d+$/.test(spelled) || !(isDigitAt(text, at - 1) || isDigitAt(text, end))
 
@@ -92,7 +92,7 @@ const widen = (text: string, at: number, end: number, { before, behind }: Spelli
   return { from: before === 1 && base64.test(text.charAt(at - 1)) ? at - 1 : at, to }
 }
 
-/** Spans come nearly in order: one that begins inside the last one belongs to it. */
+/** Spans come nearly in order: one that begins inside the previous one is merged into it. */
 const join = (spans: Array<Span>, span: Span): void => {
   const last = spans.at(-1)
   if (last === undefined || span.from > last.to) {

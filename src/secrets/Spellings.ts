@@ -1,24 +1,23 @@
 /**
- * How a secret may be spelled where somebody repeats it: as it is, escaped for JSON or HTML, in an address,
- * in hexadecimal, and in base64, there from each of the three places at which it may begin inside a longer
- * text, as a password does in `user:password`. Case is folded by the reader, so that one spelling stands for
- * capitals too.
+ * How a secret may be spelled when it is repeated: as it is, escaped for JSON or HTML, in a URL, in
+ * hexadecimal, and in base64, from each of the three positions at which it may begin inside a longer text, as
+ * a password does in `user:password`. The reader folds case, so one spelling also covers capitals.
  */
 
 export interface Spelling {
   /** Folded. */
   readonly text: string
-  /** Nobody writes it by chance, and a digit beside it is no part of the same number. */
+  /** Nobody writes it by chance, and a digit next to it is not part of the same number. */
   readonly isEncoded: boolean
-  /** Base64 characters before and behind it that hold a rest of the secret's first and last byte. */
+  /** Base64 characters before and after it that contain bits of the secret's first and last byte. */
   readonly before: 0 | 1
   readonly behind: 0 | 1
 }
 
-/** In ASCII only, so that places in the folded text are places in the text. */
+/** In ASCII only, so that positions in the folded text are positions in the text. */
 export const fold = (text: string): string => text.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase())
 
-/** Shorter ones are inside any text: of four letters in base64 three are left. */
+/** Any text contains shorter ones: of four letters, three characters of base64 remain. */
 const encodedMin = 6
 
 const escapedJson = (value: string): ReadonlyArray<string> => {
@@ -30,7 +29,7 @@ const escapedJson = (value: string): ReadonlyArray<string> => {
   return [escaped, ascii, escaped.replaceAll("/", "\\/"), ascii.replaceAll("/", "\\/")]
 }
 
-/** Every tool has its own way with quotes. */
+/** Tools escape quotes in different ways. */
 const escapedHtml = (value: string): ReadonlyArray<string> => {
   const escaped = value.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
   return ["&quot;", "&#34;"].flatMap((double) =>
@@ -46,7 +45,7 @@ const inAddresses = (value: string, bytes: Buffer): ReadonlyArray<string> => {
   return [component, component.replaceAll("%20", "+"), strict, strict.replaceAll("%20", "+"), form, every]
 }
 
-/** The characters that depend on the secret alone when `skipped` bytes of something else stand before it. */
+/** The characters that depend only on the secret if `skipped` other bytes come before it. */
 const inBase64 = (bytes: Buffer, skipped: 0 | 1 | 2): Spelling => {
   const whole = Buffer.concat([Buffer.alloc(skipped), bytes])
   const from = Math.ceil((skipped * 4) / 3)
@@ -59,13 +58,13 @@ const inBase64 = (bytes: Buffer, skipped: 0 | 1 | 2): Spelling => {
   }
 }
 
-/** A text that is no ASCII also stands as its bytes read one by one. */
+/** The text, and its UTF-8 bytes read one by one. */
 const withBytes = (text: string): ReadonlyArray<string> => [text, Buffer.from(text).toString("latin1")]
 
 const plain = (text: string): Spelling => ({ text, isEncoded: false, before: 0, behind: 0 })
 const encoded = (text: string): Spelling => ({ text, isEncoded: true, before: 0, behind: 0 })
 
-/** Every spelling once. */
+/** Each spelling once. */
 export const spellingsOf = (value: string): ReadonlyArray<Spelling> => {
   const bytes = Buffer.from(value)
   const base64 = [

@@ -1,8 +1,8 @@
 /**
  * The token store of an output folder: the customers' stored tokens and the tickets that are not exchanged
- * yet (section 2.6), each secret sealed. SQLite like the ledger, so that each change is whole, durable and as
- * cheap with fifty thousand tokens as with one, but a file of its own: a copied ledger opens no account. Who
- * holds the folder's lock writes; without a key the store can only be listed.
+ * yet (section 2.6), each secret encrypted. SQLite like the ledger, so that each change is atomic, durable
+ * and as cheap with fifty thousand tokens as with one, but in its own file: a copied ledger opens no account.
+ * Only the holder of the folder's lock writes; without a key the store can only be listed.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { Redacted } from "effect"
@@ -16,33 +16,33 @@ import { TokenStoreRefused } from "./TokenSealing.ts"
 import { accessStore, openTokenDatabase, readTokens } from "./TokenTables.ts"
 import type { StoreAccess } from "./TokenTables.ts"
 
-/** A ticket is short lived: what is older was never exchanged and never will be. */
+/** A ticket is short-lived: an older one was never exchanged and never will be. */
 const ticketKeptMs = 7 * 24 * 60 * 60_000
 
 export interface OpenTokenStore {
   readonly _tag: "Open"
   readonly service: string
-  /** Of every service, dropped ones included. */
+  /** Those of every service, including dropped ones. */
   readonly tokens: Effect.Effect<ReadonlyArray<StoredToken>, LedgerFailed>
-  /** The same of one customer on one engine at this service. */
+  /** Those of one customer on one engine at this service. */
   readonly tokensOf: (of: Access) => Effect.Effect<ReadonlyArray<StoredToken>, LedgerFailed>
-  /** Undefined when it is gone, or does not open under this key. */
+  /** Undefined if it is gone, or this key does not open it. */
   readonly tokenKey: (
     token: Pick<StoredToken, "name" | "token_id">,
   ) => Effect.Effect<Redacted.Redacted<string> | undefined, LedgerFailed>
-  /** Keeps a token in the place of an older one of that name, and drops the ticket it came from. */
+  /** Keeps a token instead of an older one of that name, and drops the ticket that it came from. */
   readonly keepToken: (
     token: NewToken,
     token_key: Redacted.Redacted<string>,
     from: string | undefined,
   ) => Effect.Effect<void, LedgerFailed>
-  /** False when there was nothing to drop. `keepKey`: the service may have meant something else. */
+  /** False if there was nothing to drop. `keepKey`: the service may have meant something else. */
   readonly dropToken: (
     token: Pick<StoredToken, "name" | "token_id">,
     reason: string,
     keepKey?: boolean,
   ) => Effect.Effect<boolean, LedgerFailed>
-  /** Drops tokens whose time is over, all at once. */
+  /** Drops expired tokens, all at once. */
   readonly dropExpired: (
     tokens: ReadonlyArray<Pick<StoredToken, "name" | "token_id">>,
   ) => Effect.Effect<void, LedgerFailed>
@@ -60,7 +60,7 @@ export interface OpenTokenStore {
   readonly dropTicket: (execution_id: ExecutionId) => Effect.Effect<void, LedgerFailed>
 }
 
-/** `Closed`: this process has no key, and takes and gives no token. */
+/** `Closed`: this process has no key, and neither stores nor returns tokens. */
 export type TokenStoreState = OpenTokenStore | { readonly _tag: "Closed" }
 
 const failed = (verb: string, cause: unknown): LedgerFailed => {
@@ -95,7 +95,7 @@ const openStore = Effect.fnUntraced(function* (
   yield* attempt(() => access.forgetTickets(Math.trunc(now - ticketKeptMs)))
   const known = yield* KnownSecrets
   known.hold(options.key, "process")
-  // Whatever a body of this night repeats of them, it was issued in an earlier one.
+  // They were issued in an earlier run, and a body of this one may repeat them.
   for (const secret of yield* attempt(() => [...access.tokenKeys(), ...access.ticketValues()]))
     known.hold(secret, "process")
   return storeOver(access, options.service)
@@ -137,9 +137,9 @@ const reference = Context.Reference<TokenStoreState>("nightjar/tokens/TokenStore
   defaultValue: () => closed,
 })
 
-/** A job without `tokens` runs without a store; whoever needs one says so. */
+/** A job without `tokens` runs without a store; commands that need one say so. */
 export const TokenStore = Object.assign(reference, {
-  /** `path` may be ":memory:". Fails where the key is none, or not this store's. */
+  /** `path` may be ":memory:". Fails if the key is missing, or not this store's. */
   layer: (path: string, options: TokenStoreOptions) =>
     Layer.unwrap(
       Effect.gen(function* () {
