@@ -105,7 +105,7 @@ const tellNight = Effect.fnUntraced(function* (result: NightResult, summary: Sum
   if (result.nothingToDo)
     yield* say(
       result.exit_code === exitCodes.leftovers
-        ? `${result.run_id} ended at its deadline: nothing more of it is started (\`nightjar rerun\` does).`
+        ? `${result.run_id} ended at its deadline: \`nightjar rerun\` starts what is left of it.`
         : `${result.run_id} is already finished: nothing to do (\`--new\` forces a further run).`,
     )
   yield* say(renderSummary(summary, out))

@@ -58,8 +58,8 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
   }
   const work = Effect.gen(function* () {
     // What may run unseen is looked for first: until then nobody else uses its login.
-    for (const one of input.works.filter(owesProbe)) yield* enlist(night, one)
-    for (const one of input.works.filter((work) => !owesProbe(work))) yield* enlist(night, one)
+    const works = Map.groupBy(input.works, owesProbe)
+    for (const one of [...(works.get(true) ?? []), ...(works.get(false) ?? [])]) yield* enlist(night, one)
     for (const session of input.sessions) yield* enlistSession(night, session)
     yield* Effect.raceFirst(dispatch(night), FiberSet.join(fibers))
   })

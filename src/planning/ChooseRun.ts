@@ -39,8 +39,12 @@ const isUnfinished = ({ ended }: RunHeader): boolean =>
  */
 const isResumable = (job: JobTimes, { at, fact }: RunHeader, run_date: string, now: number): boolean => {
   if (job.night !== undefined) return fact.run_date === run_date
-  const deadlineAt = deadlineOf(job, { started_at: at, now })
-  return Math.abs(now - at) < resumeAgeMaxMs && (deadlineAt === undefined || now < deadlineAt)
+  return Math.abs(now - at) < resumeAgeMaxMs && !isPastDeadline(job, at, now)
+}
+
+const isPastDeadline = (job: JobTimes, started_at: number, now: number): boolean => {
+  const deadlineAt = deadlineOf(job, { started_at, now })
+  return deadlineAt !== undefined && deadlineAt <= now
 }
 
 export const chooseRun = (input: {
@@ -77,10 +81,8 @@ export const chooseRun = (input: {
 }
 
 /** Finished, or nothing more of it can start. */
-const isOver = (job: JobTimes, run: RunHeader, now: number): boolean => {
-  const deadlineAt = deadlineOf(job, { started_at: run.at, now })
-  return !isUnfinished(run) || (deadlineAt !== undefined && deadlineAt <= now)
-}
+const isOver = (job: JobTimes, run: RunHeader, now: number): boolean =>
+  !isUnfinished(run) || isPastDeadline(job, run.at, now)
 
 const isToCollect = ({ at, ended }: RunHeader, now: number): boolean =>
   ended === undefined || ended.leftovers || (ended.kept > 0 && now - at < keptReadMaxMs)

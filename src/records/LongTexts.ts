@@ -16,8 +16,7 @@ export class LongTexts {
   add(table: string, units: number): void {
     const level = Math.max(0, (this.#levels.get(table) ?? 0) - shortUnits)
     const filled = units > shortUnits ? level + units : level
-    if (filled > bucketUnits)
-      throw new BoundBroken(`${table} could not hold its long texts beside those before them`)
+    if (filled > bucketUnits) throw new BoundBroken(`${table} has no room left for its long texts`)
     this.#levels.set(table, filled)
   }
 

@@ -13,6 +13,17 @@ const withoutTimes = (told: ReadonlyArray<ProgressEvent>) =>
 const timesIn = (told: ReadonlyArray<ProgressEvent>) =>
   told.flatMap((event) => (event._tag === "Waiting" ? [event.until] : []))
 
+/** The last start came when the first wait was over, and within a second of it. */
+const expectStartAfterWait = (
+  calls: Awaited<Effect.Success<ReturnType<typeof night>>>["calls"],
+  told: ReadonlyArray<ProgressEvent>,
+): void => {
+  const next = calls.findLast(([, verb]) => verb === "start")?.[0] ?? 0
+  const [until = 0] = timesIn(told)
+  expect(next - until).toBeGreaterThanOrEqual(0)
+  expect(next - until).toBeLessThan(second)
+}
+
 describe("a run reports", () => {
   it.effect("when a task starts, closes, waits for another try and is settled", () =>
     Effect.gen(function* () {
@@ -32,10 +43,7 @@ describe("a run reports", () => {
         { _tag: "Closed", task_id, status_reason: "COMPLETED" },
         settled,
       ])
-      const next = end.calls.findLast(([, verb]) => verb === "start")?.[0] ?? 0
-      const [until = 0] = timesIn(told)
-      expect(next - until).toBeGreaterThanOrEqual(0)
-      expect(next - until).toBeLessThan(second)
+      expectStartAfterWait(end.calls, told)
     }),
   )
 
@@ -53,10 +61,7 @@ describe("a run reports", () => {
         { _tag: "Closed", task_id, status_reason: "COMPLETED" },
         settled,
       ])
-      const next = end.calls.findLast(([, verb]) => verb === "start")?.[0] ?? 0
-      const [until = 0] = timesIn(told)
-      expect(next - until).toBeGreaterThanOrEqual(0)
-      expect(next - until).toBeLessThan(second)
+      expectStartAfterWait(end.calls, told)
     }),
   )
 })

@@ -46,7 +46,7 @@ describe("the normaliser", () => {
         return refused instanceof BoundBroken ? refused.message : refused
       }
     }
-    const refused = "other_records could not hold its long texts beside those before them"
+    const refused = "other_records has no room left for its long texts"
     expect([add(50), add(20), add(18), add(1), add(1, "short")]).toEqual([50, refused, 18, refused, 1])
     // Each short row makes room for as much as it could have held itself.
     expect([add(32, "short"), add(2), add(1)]).toEqual([32, 2, refused])
