@@ -19,6 +19,7 @@ import type { LedgerFailed } from "../ledger/Ledger.ts"
 import { afterwards, catalogue, happened, messageOf, told, withId } from "../messages/Catalogue.ts"
 import type { MessageId, ValuesOf } from "../messages/Catalogue.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
+import type { TooFewCustomers } from "../night/ChooseNight.ts"
 import type { ServiceRefused } from "../night/ReachService.ts"
 import type { PublishFailed } from "../publishing/Publisher.ts"
 import type { RecordSchemaInvalid } from "../records/RecordSchema.ts"
@@ -82,6 +83,7 @@ export type Failure =
   | ServiceRefused
   | ServiceSettingsRefused
   | TokenStoreRefused
+  | TooFewCustomers
 
 const detailOf = ({ message }: { readonly message: string }) => ({
   detail: message === "" ? "no reason given" : message,
@@ -112,6 +114,13 @@ const endings: {
   ReadingInvalid: ({ message }) => problemsEnding("reading-invalid", message.split("\n")),
   RecordSchemaInvalid: ({ message }) => problemsEnding("record-schema-invalid", message.split("\n")),
   SecretUnavailable: (error) => endingFor("secret-unavailable", detailOf(error)),
+  TooFewCustomers: ({ customers, before, run_id, share }) =>
+    endingFor("customers-missing", {
+      customers: counted(customers, "customer"),
+      run_id,
+      before: counted(before, "customer"),
+      share: `${Math.round(share * 100)}%`,
+    }),
   TokenStoreRefused: (error) => endingFor("token-store-refused", detailOf(error)),
   ServiceSettingsRefused: (error) => endingFor("service-settings-invalid", detailOf(error)),
   ReceiverRefused: (error) => endingFor("webhooks-unavailable", detailOf(error)),

@@ -7,6 +7,7 @@ import { Effect, Option } from "effect"
 import { RunId } from "../contract/Ids.ts"
 import { suggestion } from "../foundation/Nearest.ts"
 import type { Ledger } from "../ledger/Ledger.ts"
+import { nightAround } from "../ledger/WholeNight.ts"
 import { outputFolder } from "./CommonFlags.ts"
 import { refuse } from "./Failures.ts"
 import { lostLedger } from "./OutputGuard.ts"
@@ -55,4 +56,10 @@ export const findRun = Effect.fnUntraced(function* (named: Option.Option<string>
   if (!ids.includes(run_id)) return yield* refuse("run-unknown", { suggestion: suggestion(run_id, ids) })
   const state = yield* ledger.state(run_id)
   return state ?? (yield* refuse("run-incomplete", { run_id }))
+})
+
+/** The same run, with all runs of its night. */
+export const findNight = Effect.fnUntraced(function* (named: Option.Option<string>) {
+  const state = yield* findRun(named)
+  return { state, night: yield* nightAround(yield* openedLedger, state) }
 })

@@ -73,7 +73,7 @@ const nightOf = (job: Job, options: NightsOptions, hooksUrl: string | undefined)
 export const summarisedNight = Effect.fnUntraced(function* (job: Job, output: string, options: NightOptions) {
   const { runNight } = yield* Effect.promise(() => import("../night/Nightly.ts"))
   const result = yield* runNight(job, options)
-  const summary = summarise(result.state)
+  const summary = summarise(result.state, result.night)
   const folder = { output, run_id: result.run_id, share: job.share }
   yield* writeRunFile(folder, "summary.json", `${JSON.stringify(summary, null, 2)}\n`)
   return { result, summary }
@@ -105,7 +105,7 @@ const tellNight = Effect.fnUntraced(function* (result: NightResult, summary: Sum
   if (result.nothingToDo)
     yield* say(
       result.exit_code === exitCodes.leftovers
-        ? `${result.run_id} ended at its deadline: \`nightjar rerun\` starts what is left of it.`
+        ? `${result.run_id} starts nothing more: \`nightjar rerun\` starts what is left of its night.`
         : `${result.run_id} is already finished: nothing to do (\`--new\` forces a further run).`,
     )
   yield* say(renderSummary(summary, out))

@@ -55,6 +55,8 @@ export const engineerActs = kind("failed", "engineer")
 export const serviceActs = kind("unfinished", "service")
 /** The service must act, and may have done so before the run ends. */
 export const temporary = kind("unfinished", "service", { retry: true })
+/** Nothing was sent; once it is corrected, the same run sends it. */
+export const correctable = kind("unfinished", "engineer")
 /** It is not known whether anything ran. */
 export const unknown = kind("unfinished", "engineer")
 /** The source refused the login. */

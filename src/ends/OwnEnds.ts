@@ -76,9 +76,15 @@ export const ownEnds = {
     "The service does not know the session, or the customer never started it.",
     "Correct the session's id in the job.",
   ),
-  SECRET_UNAVAILABLE: Row.engineerActs(
+  /** Nothing was sent: the run is unfinished, so that it begins once the secret is there. */
+  SECRET_UNAVAILABLE: Row.correctable(
     "A secret of the login could not be resolved.",
-    "Set it; `nightjar doctor JOB` names what is missing.",
+    "Set it (`nightjar doctor JOB` names what is missing), then `nightjar run` starts the task.",
+  ),
+  /** The job was changed while its run was unfinished. */
+  NOT_IN_JOB: Row.skipped(
+    "The job no longer names the task.",
+    "If that is a mistake, name it in the job again, then run `nightjar rerun`.",
   ),
   TOKENS_UNAVAILABLE: Row.engineerActs(
     "The task needs the token store, but the job names no key for it.",

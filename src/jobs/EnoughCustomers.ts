@@ -5,6 +5,13 @@
 import { counted } from "../foundation/Counted.ts"
 import type { Context } from "./Decode.ts"
 import type { Job } from "./Job.ts"
+import type { MinCustomers } from "./JobFile.ts"
+
+/** Both forms of `min_customers` as one. */
+export const fewestCustomers = (
+  written: typeof MinCustomers.Type | undefined,
+): Exclude<typeof MinCustomers.Type, number> =>
+  typeof written === "number" ? { number: written } : (written ?? {})
 
 export const checkNumberOfCustomers = (
   { document, findings }: Context,

@@ -97,6 +97,8 @@ export interface Job {
   readonly deadline: string | undefined
   /** Local times of day: when the night of a run starts and ends. */
   readonly night: { readonly starts: string; readonly until: string } | undefined
+  /** A new run needs this share of the customers of the run before it, from 0 to 1. */
+  readonly customersShareMin?: number
   /** IANA name; undefined means the machine's. */
   readonly timezone: string | undefined
   readonly after_export: "delete" | "keep"

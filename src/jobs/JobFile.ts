@@ -242,7 +242,17 @@ export const Night = Schema.Struct({
   ),
 })
 
-export const MinCustomers = count(1, 10_000_000)
+const customers = count(1, 10_000_000)
+const percent = Schema.String.check(
+  Schema.isPattern(/^(?:[1-9]\d?|100)%$/, { expected: 'a percentage from "1%" to "100%"' }),
+)
+export const MinCustomers = Schema.Union([
+  customers,
+  Schema.Struct({
+    number: optional(customers, "With fewer customers the job is invalid and nothing starts."),
+    of_last_night: optional(percent, "With a smaller share of the last run's, nothing starts."),
+  }),
+])
 
 export const AfterExport = Schema.Literals(["delete", "keep"])
 
@@ -262,7 +272,7 @@ export const JobFile = Schema.Struct({
     Night,
     "The hours of the night: every run within them belongs to that night and has its date.",
   ),
-  min_customers: optional(MinCustomers, "With fewer customers the job is invalid and nothing starts."),
+  min_customers: optional(MinCustomers, "With fewer customers nothing starts."),
   timezone: optional(timezone, "For the night, the deadline and run dates; the machine's when absent."),
   after_export: optional(
     AfterExport,

@@ -14,7 +14,7 @@ import { missingKey } from "../foundation/SchemaFindings.ts"
 import { decodePart, unknownKey } from "./Decode.ts"
 import type { Context } from "./Decode.ts"
 import { warnOfResemblance } from "./CustomerId.ts"
-import { checkNumberOfCustomers } from "./EnoughCustomers.ts"
+import { checkNumberOfCustomers, fewestCustomers } from "./EnoughCustomers.ts"
 import { defaults } from "./Defaults.ts"
 import { checkHooks, hookPairs, keysOf, secretsOfLogin } from "./HooksData.ts"
 import type { HookPair, Job, SecretReference } from "./Job.ts"
@@ -263,7 +263,8 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string) {
     parts.schemas,
     document.place(["schemas"]),
   )
-  checkNumberOfCustomers(context, { assignments, sessions }, parts.min_customers)
+  const { number: customersMin, of_last_night } = fewestCustomers(parts.min_customers)
+  checkNumberOfCustomers(context, { assignments, sessions }, customersMin)
   const tokens_key = parts.tokens === undefined ? undefined : parseReference(parts.tokens.key, folder)
   const hooks = hookPairs(context, parts.engines, parts.customers)
   yield* checkHooksNow(context, hooks, assignments, keysOf({ service, tokens_key }))
@@ -274,6 +275,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string) {
     path,
     service,
     ...settings,
+    ...(of_last_night === undefined ? {} : { customersShareMin: Number.parseInt(of_last_night, 10) / 100 }),
     assignments,
     sources,
     hooks,

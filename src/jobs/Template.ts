@@ -32,7 +32,7 @@ flow_results: { enabled: true, min_interval: 5 seconds, wait_final: 10 minutes, 
 
 night: { starts: "22:30", until: "07:00" } # one run for each night, which keeps its date after midnight
 # deadline: "05:00"                     # nothing is started after it; default: when the night ends
-# min_customers: 100                    # with fewer customers nothing is started
+# min_customers: { number: 100, of_last_night: 90% }   # with fewer customers nothing is started
 timezone: Europe/Madrid                 # for night, deadline and run dates; default: the machine's
 after_export: delete                    # delete | keep: executions at the service, once published here
 output: { share: none }                 # none | group: who may read what is published

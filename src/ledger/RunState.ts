@@ -110,5 +110,11 @@ export const executionsOf = ({ attempts }: Pick<TaskState, "attempts">): Readonl
   )
 const mayHaveRun: ReadonlySet<string | undefined> = new Set([undefined, "lost", "taken"])
 
+/** What a task is about, across runs: `<customer_id>/<engine_reference>`, or `session/<session_id>`. */
+export const subjectOf = ({
+  planned: { customer_id, engine_reference, session_id },
+}: Pick<TaskState, "planned">): string =>
+  session_id === undefined ? `${customer_id}/${engine_reference}` : `session/${session_id}`
+
 /** What a task is settled with; one that is not settled is in progress. */
 export const verdictOfTask = ({ settled }: TaskState): Verdict => settled?.fact ?? own("IN_PROGRESS")

@@ -16,6 +16,10 @@ export const commandMessages = {
     "{problems} in the job files",
     "Correct them. `nightjar validate` checks job files offline, `nightjar plan` checks their secrets too.",
   ),
+  "customers-missing": refusal(
+    "the job names {customers}, and {run_id} had {before}: `min_customers` asks for {share} of them",
+    "Check the customers of the job. If it is right, lower `of_last_night` for one run.",
+  ),
   "job-name-taken": refusal(
     "{path} and {other} both define the job `{name}`",
     "Rename one of them: a job's name is the first part of its run ids.",

@@ -16,15 +16,17 @@ import type { Fact, RunStarted } from "../ledger/Fact.ts"
 import type { LeftOutBody } from "../ledger/LeftOutBody.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
-import { chooseRun } from "../planning/ChooseRun.ts"
+import { subjectOf } from "../ledger/RunState.ts"
+import { nightAround, nightExitCode } from "../ledger/WholeNight.ts"
 import { waitsUntil } from "../planning/NightOf.ts"
+import { chooseNight } from "./ChooseNight.ts"
 import {
   planJob,
   planningFacts,
+  removedFacts,
   rulesOf,
   sessionsToPull,
   sourceFacts,
-  subjectOf,
   worksOf,
 } from "./PlanJob.ts"
 import type { JobPlan } from "./PlanJob.ts"
@@ -33,7 +35,6 @@ import { endTokens } from "../tokens/PlanTokens.ts"
 import { Publisher } from "../publishing/Publisher.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import { exitCodeOf, hasLeftovers, keptExecutions } from "../report/ExitCode.ts"
-import type { RunExitCode } from "../report/ExitCode.ts"
 
 export interface NightOptions {
   /** Another run in any case, as `--new` and `rerun` require. */
@@ -47,7 +48,11 @@ export interface NightOptions {
 
 export interface NightResult {
   readonly run_id: RunId
-  readonly exit_code: RunExitCode
+  /** Of the whole night, reruns included; a run that was forced or is a rerun answers for itself. */
+  readonly exit_code: number
+  /** All runs of the night, oldest first. */
+  readonly night: ReadonlyArray<RunState>
+  /** The run itself. */
   readonly state: RunState
   readonly nothingToDo: boolean
 }
@@ -59,9 +64,9 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
   const ledger = yield* Ledger
   const now = yield* Clock.currentTimeMillis
   const { further } = options
-  const { run_date, chosen, collect } = chooseRun({ runs: yield* ledger.runs, job, now, further })
+  const { run_date, chosen, collect, parent, only } = yield* chooseNight(job, options)
   if (chosen._tag === "NothingToDo" && collect.length === 0) return yield* finished(chosen.run_id)
-  const begun = startedFact(job, chosen.run_id, run_date, options)
+  const begun = startedFact(job, chosen.run_id, run_date, { ...options, parent })
   const isRecorded = yield* reachService({
     untilAt: waitsUntil(now, job),
     ...(chosen._tag === "New" && job.night !== undefined ? { begun } : {}),
@@ -70,8 +75,9 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
   for (const run_id of collect) yield* runStages(job, run_id, "collect")
   if (chosen._tag === "NothingToDo") return yield* finished(chosen.run_id)
   if (chosen._tag === "New" && !isRecorded) {
-    const plan = yield* beginRun(job, begun, options)
-    return yield* runStages(job, chosen.run_id, "night", plan)
+    const plan = yield* beginRun(job, begun, only)
+    const result = yield* runStages(job, chosen.run_id, "night", plan)
+    return further ? { ...result, exit_code: ownExitCode(result.state) } : result
   }
   if (!isRecorded) yield* ledger.append([{ _tag: "RunResumed", run_id: chosen.run_id }])
   return yield* runStages(job, chosen.run_id, "night")
@@ -84,9 +90,16 @@ const loadRun = Effect.fnUntraced(function* (run_id: RunId) {
 })
 
 const finished = Effect.fnUntraced(function* (run_id: RunId) {
-  const state = yield* loadRun(run_id)
-  const exit_code = (state.ended?.exit_code ?? 4) as RunExitCode
-  return { run_id, exit_code, state, nothingToDo: true } satisfies NightResult as NightResult
+  return yield* resultOf(yield* loadRun(run_id), true)
+})
+
+const ownExitCode = ({ ended }: RunState): number => ended?.exit_code ?? exitCodes.leftovers
+
+const resultOf = Effect.fnUntraced(function* (state: RunState, nothingToDo: boolean) {
+  const night = yield* nightAround(yield* Ledger, state)
+  const exit_code = nightExitCode(night) ?? exitCodes.leftovers
+  const { run_id } = state.started
+  return { run_id, exit_code, night, state, nothingToDo } satisfies NightResult as NightResult
 })
 
 const startedFact = (
@@ -117,11 +130,11 @@ const endUnserved = Effect.fnUntraced(function* (run_id: RunId) {
 const beginRun = Effect.fnUntraced(function* (
   job: Job,
   begun: typeof RunStarted.Type,
-  options: NightOptions,
+  only: NightOptions["only"],
 ) {
   const ledger = yield* Ledger
   const { run_id } = begun
-  const plan = yield* planJob(job, run_id, options.only)
+  const plan = yield* planJob(job, run_id, only)
   yield* ledger.append([
     begun,
     ...sourceFacts(job, run_id, undefined),
@@ -200,7 +213,12 @@ const planAgain = Effect.fnUntraced(function* (job: Job, run_id: RunId, mode: Mo
     mayGrow ? undefined : new Set([...run.tasks.values()].map(subjectOf)),
   )
   yield* ledger.append(sourceFacts(job, run_id, run))
-  if (mode === "night") yield* ledger.append([...planningFacts(plan, run), ...(yield* endTokens(plan, run))])
+  if (mode === "night")
+    yield* ledger.append([
+      ...planningFacts(plan, run),
+      ...removedFacts(job, run),
+      ...(yield* endTokens(plan, run)),
+    ])
   return plan
 })
 
@@ -257,10 +275,5 @@ const endStage = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
     )
   yield* ledger.append([{ _tag: "OutcomePublished", run_id }])
   yield* tell({ _tag: "Stage", run_id, stage: "ended" })
-  return {
-    run_id,
-    exit_code,
-    state: yield* loadRun(run_id),
-    nothingToDo: false,
-  } satisfies NightResult as NightResult
+  return yield* resultOf(yield* loadRun(run_id), false)
 })

@@ -7,12 +7,13 @@ import { accessOf } from "../contract/Ids.ts"
 import type { RunId } from "../contract/Ids.ts"
 import type { Prepared, Rules, SessionWork, TaskWork } from "../execution/Work.ts"
 import { builtInSources } from "../contract/ResultsSource.ts"
-import { beforeStart } from "../ends/Ends.ts"
+import { beforeStart, own } from "../ends/Ends.ts"
 import type { Reason } from "../ends/Ends.ts"
 import type { Job } from "../jobs/Job.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { foldRun } from "../ledger/FoldRun.ts"
+import { subjectOf } from "../ledger/RunState.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { TokenStore } from "../tokens/TokenStore.ts"
 import type { TokenStoreState } from "../tokens/TokenStore.ts"
@@ -53,10 +54,6 @@ const learnDurations = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
   )
   return expectedDurations(states.filter((state) => state !== undefined))
 })
-
-/** What a task is about, across runs: `<customer_id>/<engine_reference>`, or `session/<session_id>`. */
-export const subjectOf = ({ planned: { customer_id, engine_reference, session_id } }: TaskState): string =>
-  session_id === undefined ? `${customer_id}/${engine_reference}` : `session/${session_id}`
 
 /** Plans what a job names: all of it, or the subjects in `only`. */
 export const planJob = Effect.fn("PlanJob.planJob")(function* (
@@ -125,6 +122,24 @@ export const planningFacts = ({ plan }: JobPlan, known: RunState | undefined): R
     if (isIdle(known?.tasks.get(verdict.task_id))) facts.push(settledBefore(run_id, verdict))
   return facts
 }
+
+/** What a job names, as `subjectOf` names it. */
+export const subjectsOf = (job: Pick<Job, "assignments" | "sessions">): ReadonlySet<string> =>
+  new Set([
+    ...job.assignments.map((one) => `${one.customer_id}/${one.engine_reference}`),
+    ...job.sessions.map(({ session_id }) => `session/${session_id}`),
+  ])
+
+/** Verdicts on tasks that are still to be started, and that the job no longer names. */
+export const removedFacts = (job: Job, { started: { run_id }, tasks }: RunState): ReadonlyArray<Fact> => {
+  const named = subjectsOf(job)
+  return [...tasks.values()]
+    .filter((task) => !named.has(subjectOf(task)) && isOpen(task) && isIdle(task))
+    .map(({ planned: { task_id } }) => ({ _tag: "TaskSettled", run_id, task_id, ...own("NOT_IN_JOB") }))
+}
+
+const isOpen = ({ settled }: TaskState): boolean =>
+  settled === undefined || settled.fact.outcome === "unfinished"
 
 /** Where results are read from, unless the run already knows. */
 export const sourceFacts = (job: Job, run_id: RunId, known: RunState | undefined): ReadonlyArray<Fact> => {

@@ -6,6 +6,7 @@ import { RunId } from "../contract/Ids.ts"
 import type { Job } from "../jobs/Job.ts"
 import type { RunHeader } from "../ledger/Ledger.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
+import { runsOfNight } from "../ledger/WholeNight.ts"
 import { deadlineOf, runDateAt } from "./NightOf.ts"
 import type { JobTimes } from "./NightOf.ts"
 
@@ -35,11 +36,18 @@ const isUnfinished = ({ ended }: RunHeader): boolean =>
 
 /**
  * Whether `run` may start tasks of an older run again. A job with `night` resumes the run of this night only.
- * Otherwise a run is resumed for some hours, but not after its deadline: nothing more of it would start.
+ * Otherwise a run is resumed for some hours, but not after its deadline: nothing more of it would start. A
+ * rerun is as old as the first run of its date, so that it never takes the place of the next night's run.
  */
-const isResumable = (job: JobTimes, { at, fact }: RunHeader, run_date: string, now: number): boolean => {
+export const isResumable = (
+  job: JobTimes,
+  { at, fact }: RunHeader,
+  first: RunHeader | undefined,
+  { run_date, now }: { readonly run_date: string; readonly now: number },
+): boolean => {
   if (job.night !== undefined) return fact.run_date === run_date
-  return Math.abs(now - at) < resumeAgeMaxMs && !isPastDeadline(job, at, now)
+  const begunAt = fact.parent === undefined ? at : (first?.at ?? at)
+  return Math.abs(now - begunAt) < resumeAgeMaxMs && !isPastDeadline(job, at, now)
 }
 
 const isPastDeadline = (job: JobTimes, started_at: number, now: number): boolean => {
@@ -53,17 +61,20 @@ export const chooseRun = (input: {
   readonly now: number
   /** `--new` and `rerun`: another run in any case. */
   readonly further: boolean
+  /** The run that is rerun: the further run belongs to the same night, whenever it begins. */
+  readonly parent?: string | undefined
 }): RunChoice => {
   const { job, now } = input
-  const run_date = runDateAt(now, job)
   const ofJob = input.runs.filter((run) => run.fact.job === job.name)
+  const run_date =
+    ofJob.find(({ fact }) => fact.run_id === input.parent)?.fact.run_date ?? runDateAt(now, job)
   const parents = new Set(ofJob.flatMap((run) => run.fact.parent ?? []))
   const open = ofJob.findLast((run) => isUnfinished(run) && !parents.has(run.fact.run_id))
   const ofDate = ofJob.filter((run) => run.fact.run_date === run_date)
   const newest = ofDate.at(-1)
   const chosen: ChosenRun = input.further
     ? { _tag: "New", run_id: nextRunId(job.name, run_date, ofDate) }
-    : open !== undefined && isResumable(job, open, run_date, now)
+    : open !== undefined && isResumable(job, open, runsOfNight(ofJob, open.fact)[0], { run_date, now })
       ? { _tag: "Resume", run_id: open.fact.run_id }
       : newest !== undefined && isOver(job, newest, now)
         ? {
@@ -88,7 +99,7 @@ const isToCollect = ({ at, ended }: RunHeader, now: number): boolean =>
   ended === undefined || ended.leftovers || (ended.kept > 0 && now - at < keptReadMaxMs)
 
 /** `<job>.<date>`, then `.2`, `.3` … */
-const nextRunId = (job: string, run_date: string, ofDate: ReadonlyArray<RunHeader>): RunId => {
+export const nextRunId = (job: string, run_date: string, ofDate: ReadonlyArray<RunHeader>): RunId => {
   const taken = new Set(ofDate.map((run) => run.fact.run_id))
   const first = RunId.make(`${job}.${run_date}`)
   if (!taken.has(first)) return first

@@ -3,7 +3,7 @@
  * left. Fits any terminal; without one, there are no colours and no line breaks inside sentences.
  */
 import { actionNeeded, outcomes } from "../ends/EndRow.ts"
-import type { Summary, Trouble } from "./Summary.ts"
+import type { NightSummary, Summary, Trouble } from "./Summary.ts"
 import { counted } from "../foundation/Counted.ts"
 import { plain, span, wrap } from "./TextTable.ts"
 
@@ -37,8 +37,28 @@ export const renderSummary = (summary: Summary, style: Style): string => {
   }
   const rest = [...deletionLines(summary), ...summary.warnings.map((text) => `Warning: ${text}`)]
   if (rest.length > 0) lines.push("", ...rest.map((text) => wrap(text, style.width, "", "  ")))
+  if (summary.night !== undefined) lines.push("", ...nightLines(summary.night, style))
   return lines.join("\n")
 }
+
+/** The whole night, if it had several runs. */
+const nightLines = (night: NightSummary, style: Style): ReadonlyArray<string> => {
+  const { runs, tasks, exit_code } = night
+  const told = `${counted(tasks, "task")} in ${counted(runs.length, "run")}: ${toldOutcomes(night)}.`
+  const code = exit_code === undefined ? "One of its runs has not ended." : meaningOf(exit_code)
+  return [wrap(`The whole night: ${told} ${code}`, style.width, "", "  ")]
+}
+
+const meaningOf = (exit_code: number): string => {
+  const meaning = exitMeaning[exit_code]
+  return `Exit code ${exit_code}${meaning === undefined ? "" : `: ${meaning}`}.`
+}
+
+const toldOutcomes = ({ outcomes: counts }: Pick<Summary, "outcomes">): string =>
+  outcomes
+    .filter((outcome) => counts[outcome] > 0)
+    .map((outcome) => `${counts[outcome]} ${outcome}`)
+    .join(", ") || "none"
 
 const headline = ({ run_id, elapsed_ms, exit_code }: Summary, style: Style): string => {
   const took = elapsed_ms === undefined ? "not ended" : `took ${span(elapsed_ms)}`
@@ -55,10 +75,7 @@ const outcomeColours = {
 } as const
 
 const counts = (summary: Summary, style: Style): ReadonlyArray<string> => {
-  const told = outcomes
-    .filter((outcome) => summary.outcomes[outcome] > 0)
-    .map((outcome) => `${summary.outcomes[outcome]} ${outcome}`)
-  const lines = wrap(`${counted(summary.tasks, "task")}: ${told.join(", ") || "none"}`, style.width, "", "  ")
+  const lines = wrap(`${counted(summary.tasks, "task")}: ${toldOutcomes(summary)}`, style.width, "", "  ")
   const painted = outcomes.reduce(
     (text, outcome) => text.replace(` ${outcome}`, ` ${paint(style, outcomeColours[outcome], outcome)}`),
     lines,
@@ -90,9 +107,8 @@ const deletionLines = ({ deletions, exit_code }: Summary): ReadonlyArray<string>
     ...(pending > 0 ? [`${pending} not deleted yet`] : []),
     ...(kept > 0 ? [`${kept} kept there on purpose`] : []),
   ]
-  const code = exit_code === undefined ? undefined : exitMeaning[exit_code]
   return [
     ...(parts.length > 0 ? [`Executions: ${parts.join(", ")}.`] : []),
-    ...(code === undefined ? [] : [`Exit code ${exit_code}: ${code}.`]),
+    ...(exit_code === undefined ? [] : [meaningOf(exit_code)]),
   ]
 }

@@ -8,6 +8,7 @@ import { rowOf } from "../ends/Ends.ts"
 import { shortfallOf, surplusOf } from "../execution/DrainProof.ts"
 import { verdictOfTask } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState, TokenNote } from "../ledger/RunState.ts"
+import { newestTasks, nightExitCode } from "../ledger/WholeNight.ts"
 import { dayOf } from "../tokens/TokenLogin.ts"
 import { cutText } from "../contract/TextBounds.ts"
 import { told } from "../messages/Catalogue.ts"
@@ -26,6 +27,16 @@ export interface Trouble {
   /** What the reason means, and what to do next: one or two sentences each. */
   readonly means: string
   readonly advice: string
+}
+
+/** All runs of a night together: each task as the newest run that had it left it. */
+export interface NightSummary {
+  /** Oldest first. */
+  readonly runs: ReadonlyArray<RunId>
+  readonly tasks: number
+  readonly outcomes: Readonly<Record<Outcome, number>>
+  /** Undefined while one of the runs has not ended. */
+  readonly exit_code: number | undefined
 }
 
 export interface Summary {
@@ -49,12 +60,15 @@ export interface Summary {
   readonly orphans_suspected: ReadonlyArray<string>
   readonly published_version: number | undefined
   readonly warnings: ReadonlyArray<string>
+  /** Absent if the run is the only one of its night. */
+  readonly night?: NightSummary
 }
 
 const examplesMax = 3
 const actorsInOrder: ReadonlyArray<WhoActs> = ["customer", "engineer", "service"]
 
-export const summarise = (run: RunState): Summary => {
+/** Of a run; with the other runs of its night, of these too. */
+export const summarise = (run: RunState, night: ReadonlyArray<RunState> = [run]): Summary => {
   const tasks = [...run.tasks.values()]
   const attempts = tasks.flatMap((task) => task.attempts.map((attempt) => ({ task, attempt })))
   const orphans = attempts.filter(({ attempt }) => attempt.orphanSuspected)
@@ -73,16 +87,7 @@ export const summarise = (run: RunState): Summary => {
     elapsed_ms: run.ended === undefined ? undefined : Math.max(0, run.ended.at - run.started_at),
     exit_code: run.ended?.exit_code,
     tasks: tasks.length,
-    outcomes: countBy(
-      tasks.map((task) => verdictOfTask(task).outcome),
-      {
-        succeeded: 0,
-        partial: 0,
-        failed: 0,
-        skipped: 0,
-        unfinished: 0,
-      },
-    ),
+    outcomes: outcomesOf(tasks),
     executions: attempts.filter(({ attempt }) => attempt.execution_id !== undefined).length,
     records_counted: tasks.reduce((sum, task) => sum + countedBy(task), 0),
     attachments,
@@ -95,8 +100,25 @@ export const summarise = (run: RunState): Summary => {
       ...gapWarnings(run.published?.fact.without ?? []),
       ...leftOutWarnings(run),
     ],
+    ...(night.length < 2 ? {} : { night: summariseNight(night) }),
   }
 }
+
+const summariseNight = (night: ReadonlyArray<RunState>): NightSummary => {
+  const tasks = [...newestTasks(night).values()]
+  return {
+    runs: night.map(({ started }) => started.run_id),
+    tasks: tasks.length,
+    outcomes: outcomesOf(tasks),
+    exit_code: nightExitCode(night),
+  }
+}
+
+const outcomesOf = (tasks: ReadonlyArray<TaskState>): Summary["outcomes"] =>
+  countBy(
+    tasks.map((task) => verdictOfTask(task).outcome),
+    { succeeded: 0, partial: 0, failed: 0, skipped: 0, unfinished: 0 },
+  )
 
 const countBy = <K extends string>(values: ReadonlyArray<K>, zeros: Readonly<Record<K, number>>) => {
   const counts: Record<K, number> = { ...zeros }

@@ -11,7 +11,7 @@ import { PublishFailed } from "../../src/publishing/Publisher.ts"
 import { joinedExitCode } from "../../src/cli/Nights.ts"
 import { emptyView, foldProgress, renderView } from "../../src/cli/ProgressDisplay.ts"
 import { csvFormat, harmless, jsonFormat, tableFormat } from "../../src/cli/QueryFormats.ts"
-import { selectTasks, unknownNames } from "../../src/cli/commands/Rerun.ts"
+import { selectTasks, tasksMeant, unknownNames } from "../../src/cli/commands/Rerun.ts"
 import { LedgerFailed } from "../../src/ledger/Ledger.ts"
 import { idOf, planned, runOf, settled } from "../report/Samples.ts"
 import { anId } from "../harness/Id.ts"
@@ -90,9 +90,10 @@ describe("rerun", () => {
     settled("b", "failed", "TIMEOUT", "engineer"),
     settled("c", "partial", "PARTIAL", "engineer"),
   )
+  const tasks = [...run.tasks.values()]
   const all = { failed: false, only: [], never: [], customers: [], engines: [] }
   const ids = (selection: Partial<Parameters<typeof selectTasks>[1]>) =>
-    selectTasks(run, { ...all, ...selection }).map((task) => task.planned.task_id)
+    selectTasks(tasks, { ...all, ...selection }).map((task) => task.planned.task_id)
 
   it("covers everything that did not succeed, what never ended included", () => {
     expect(ids({})).toEqual([idOf("b"), idOf("c"), idOf("d")])
@@ -106,8 +107,24 @@ describe("rerun", () => {
     expect(ids({ engines: ["other:website"] })).toEqual([])
   })
 
+  it("means the whole night unless it names a run, and never what a later run finished", () => {
+    const second = runOf(
+      planned("b"),
+      planned("c"),
+      settled("b", "succeeded", "COMPLETED", "nobody"),
+      settled("c", "failed", "TIMEOUT", "engineer"),
+    )
+    const left = (of: typeof run, isNamed: boolean) =>
+      selectTasks(tasksMeant([run, second], of, isNamed), all).map(
+        ({ planned: { customer_id }, settled: end }) => `${customer_id} ${end?.fact.reason ?? "open"}`,
+      )
+    expect(left(second, false)).toEqual(["c TIMEOUT", "d open"])
+    expect(left(run, true)).toEqual(["c PARTIAL", "d open"])
+    expect(left(second, true)).toEqual(["c TIMEOUT"])
+  })
+
   it("suggests names for a misspelt one", () => {
-    expect(unknownNames(run, { ...all, only: ["TIMEOT"], customers: ["a"] })).toEqual([
+    expect(unknownNames(run.started.run_id, tasks, { ...all, only: ["TIMEOT"], customers: ["a"] })).toEqual([
       "--only in demo.2026-11-21; did you mean `TIMEOUT`?",
     ])
   })

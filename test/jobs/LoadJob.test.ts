@@ -331,9 +331,13 @@ customers: [{ id: c-1, engines: [] }, { id: c-2 }, { id: c-3 }, { from: c.csv }]
       expect(yield* errorsOf("min_customers: 1\nsessions: [s-1]\n")).toEqual([
         "job.yaml:4:16: the job has 0 customers, and `min_customers` is 1",
       ])
-      expect(yield* errorsOf(`min_customers: 0\n${named("c-1")}`)).toEqual([
-        "job.yaml:4:16: expected a whole number from 1 to 10000000",
-      ])
+      expect(
+        yield* errorsOf(`min_customers: { number: 3, of_last_night: 90% }\n${named("c-1", "c-2")}`),
+      ).toEqual([`job.yaml:4:16: ${few}`])
+      const shared = `min_customers: { of_last_night: 90% }\n${named("c-1")}`
+      expect(yield* load(smallJob + shared)).toMatchObject({ job: { customersShareMin: 0.9 } })
+      expect(yield* errorsOf(`min_customers: 0\n${named("c-1")}`)).toHaveLength(1)
+      expect(yield* errorsOf(`min_customers: { of_last_night: 101% }\n${named("c-1")}`)).toHaveLength(1)
     }),
   )
 

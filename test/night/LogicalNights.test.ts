@@ -11,6 +11,7 @@ import type { Job } from "../../src/jobs/Job.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { runNight } from "../../src/night/Nightly.ts"
 import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
+import { anId } from "../harness/Id.ts"
 import { customer, jobOf, live, makeNights, options } from "../harness/SmallNights.ts"
 
 const minute = 60_000
@@ -167,5 +168,134 @@ describe("a job without a night", () => {
       }),
     )
     expect(told).toEqual(["job.2026-11-21 4", "job.2026-11-22 0"])
+  })
+})
+
+describe("a night and its reruns", () => {
+  const ok = (id: string) => customer(id, "run-1")
+  const timeout = (id: string) => customer(id, "run-1+end-TIMEOUT")
+  const away = (id: string) => customer(id, "run-1+end-NETWORK_ERROR")
+  const named = (...assignments: Job["assignments"]): Job => ({
+    ...job,
+    retry: { ...job.retry, max_attempts: 1 },
+    assignments,
+  })
+  const rerun = (of: Job, parent: string, ...ids: ReadonlyArray<string>) =>
+    night(of, { further: true, parent, only: new Set(ids.map((id) => `${id}/sandbox-bank:website`)) })
+
+  it("have one date: a rerun at noon does not take the place of the next night [run rerun date]", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const begun = yield* night({ ...named(ok("c-1"), timeout("c-2")), night: undefined })
+        yield* sleepUntil(at(22, 12))
+        const again = yield* rerun(
+          { ...named(ok("c-1"), away("c-2")), night: undefined },
+          "job.2026-11-21",
+          "c-2",
+        )
+        yield* sleepUntil(at(22, 22))
+        return [begun, again, yield* night({ ...named(ok("c-1"), ok("c-2")), night: undefined })]
+      }),
+    )
+    expect(told).toEqual(["job.2026-11-21 3", "job.2026-11-21.2 4", "job.2026-11-22 0"])
+  })
+
+  it("have one exit code: a rerun ends with its own, `run` with that of the whole night [exit night]", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const begun = yield* night(named(ok("c-1"), timeout("c-2"), away("c-3")))
+        const mended = named(ok("c-1"), ok("c-2"), ok("c-3"))
+        const partly = yield* rerun(mended, "job.2026-11-21", "c-3")
+        const again = yield* night(mended)
+        const whole = yield* rerun(mended, "job.2026-11-21.2", "c-2")
+        return [begun, partly, again, whole, yield* night(mended), yield* starts]
+      }),
+    )
+    expect(told).toEqual([
+      "job.2026-11-21 4",
+      "job.2026-11-21.2 0",
+      "job.2026-11-21.2 3 again",
+      "job.2026-11-21.3 0",
+      "job.2026-11-21.3 0 again",
+      5,
+    ])
+  })
+
+  it("are finished by `run`, which starts only what none of them has finished [run rest of the night]", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        yield* night(named(ok("c-1"), away("c-2"), away("c-3")))
+        const before = yield* starts
+        const mended = named(ok("c-1"), ok("c-2"), ok("c-3"))
+        const partly = yield* rerun(mended, "job.2026-11-21", "c-2")
+        const rest = yield* night(mended)
+        return [partly, rest, yield* night(mended), (yield* starts) - before]
+      }),
+    )
+    expect(told).toEqual(["job.2026-11-21.2 0", "job.2026-11-21.3 0", "job.2026-11-21.3 0 again", 2])
+  })
+
+  it("leave a customer that the job no longer names, and say so once", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const begun = yield* night(named(ok("c-1"), away("c-2")))
+        const resumed = yield* night(named(ok("c-1")))
+        const ledger = yield* Ledger
+        const state = yield* ledger.state(anId("job.2026-11-21"))
+        const ends = [...(state?.tasks.values() ?? [])].map(({ settled }) => settled?.fact.reason)
+        return [begun, resumed, ends, yield* night(named(ok("c-1")))]
+      }),
+    )
+    expect(told).toEqual([
+      "job.2026-11-21 4",
+      "job.2026-11-21 3",
+      ["COMPLETED", "NOT_IN_JOB"],
+      "job.2026-11-21 3 again",
+    ])
+  })
+
+  it("begin a task whose secret was missing as soon as it is there [secret missing]", () => {
+    const missing = { _tag: "Reference", reference: { _tag: "Env", name: "MISSING" } } as const
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const { login, ...rest } = ok("c-1")
+        if (login._tag !== "Parameters") return []
+        const parameters = { ...login.parameters, password: missing }
+        const without = yield* night(named({ ...rest, login: { ...login, parameters } }))
+        const sent = yield* starts
+        return [without, sent, yield* night(named(ok("c-1"))), yield* starts]
+      }),
+    )
+    expect(told).toEqual(["job.2026-11-21 4", 0, "job.2026-11-21 0", 1])
+  })
+
+  it("does not begin with far fewer customers than the night before [run share of customers]", () => {
+    const share: Partial<Job> = { customersShareMin: 0.9 }
+    const ids = Array.from({ length: 10 }, (_, index) => `c-${index}`)
+    const of = (number: number): Job => ({ ...named(...ids.slice(0, number).map(ok)), ...share })
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const first = yield* night(of(10))
+        yield* sleepUntil(at(22, 22))
+        const cut = yield* Effect.flip(night(of(8)))
+        const before = yield* starts
+        const enough = yield* night(of(9))
+        yield* sleepUntil(at(23, 22))
+        return [first, cut, before, enough, yield* night(of(9))]
+      }),
+    )
+    expect(told).toMatchObject([
+      "job.2026-11-21 0",
+      { _tag: "TooFewCustomers", customers: 8, before: 10, run_id: "job.2026-11-21" },
+      10,
+      "job.2026-11-22 0",
+      "job.2026-11-23 0",
+    ])
   })
 })

@@ -123,7 +123,7 @@ describe("a job that asks for tokenized access", () => {
 
   it("no longer needs its parameters once it has a token", () => {
     expect(outcomeOf(decide([stored()], asked, unresolved))).toBe("token t-1")
-    expect(outcomeOf(decide([], asked, unresolved))).toBe("failed SECRET_UNAVAILABLE engineer")
+    expect(outcomeOf(decide([], asked, unresolved))).toBe("unfinished SECRET_UNAVAILABLE engineer")
   })
 
   it("is settled if no store is open, and uses no token if it does not ask for one", () => {

@@ -2,16 +2,17 @@
  * `nightjar plan JOB…`: what `run` would start now, without starting anything: tasks, conflicts, which
  * tasks are skipped and why, form errors, and the expected duration.
  */
-import { Clock, Duration, Effect, Layer } from "effect"
+import { Duration, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import { resumeTask } from "../../execution/TaskResumption.ts"
 import type { Job } from "../../jobs/Job.ts"
-import { chooseRun } from "../../planning/ChooseRun.ts"
 import type { Task } from "../../planning/Assignment.ts"
 import type { Plan } from "../../planning/Plan.ts"
 import type { Style } from "../../report/RenderSummary.ts"
 import { counted } from "../../foundation/Counted.ts"
 import { span, table, wrap } from "../../report/TextTable.ts"
+import { nightAround, nightExitCode } from "../../ledger/WholeNight.ts"
+import { exitCodes } from "../../messages/ExitCodes.ts"
 import { jobArguments, jsonFlag, outputFolder } from "../CommonFlags.ts"
 import { loadJobs } from "../Jobs.ts"
 import { openedLedger, refuseLostLedger } from "../LedgerOf.ts"
@@ -21,6 +22,8 @@ import { Wiring } from "../Wiring.ts"
 interface Preview {
   readonly job: Job
   readonly how: "new" | "resume" | "nothing"
+  /** Nothing starts by itself, but `rerun` can finish something. */
+  readonly isLeft: boolean
   readonly collect: ReadonlyArray<string>
   readonly plan: Plan
   /** Tasks of the plan that are already over in the run that would be resumed. */
@@ -33,12 +36,17 @@ const hows = { New: "new", Resume: "resume", NothingToDo: "nothing" } as const
 
 const previewJob = Effect.fnUntraced(function* (job: Job) {
   const { planJob } = yield* Effect.promise(() => import("../../night/PlanJob.ts"))
+  const { chooseNight } = yield* Effect.promise(() => import("../../night/ChooseNight.ts"))
   const { differences } = yield* Effect.promise(() => import("../../jobs/ResultsSources.ts"))
   const ledger = yield* openedLedger
-  const now = yield* Clock.currentTimeMillis
-  const { chosen, collect } = chooseRun({ runs: yield* ledger.runs, job, now, further: false })
-  const { plan } = yield* planJob(job, chosen.run_id, undefined)
+  const asked = { further: false, parent: undefined, only: undefined }
+  const { chosen, collect, only } = yield* chooseNight(job, asked)
+  const { plan } = yield* planJob(job, chosen.run_id, only)
   const state = yield* ledger.state(chosen.run_id)
+  const isLeft =
+    chosen._tag === "NothingToDo" && state !== undefined
+      ? nightExitCode(yield* nightAround(ledger, state)) === exitCodes.leftovers
+      : false
   const over = plan.tasks.filter(
     ({ task_id }) =>
       chosen._tag === "NothingToDo" || resumeTask(state?.tasks.get(task_id), "night")._tag === "Nothing",
@@ -46,6 +54,7 @@ const previewJob = Effect.fnUntraced(function* (job: Job) {
   return {
     job,
     how: hows[chosen._tag],
+    isLeft,
     collect,
     plan,
     over: new Set(over.map(({ task_id }) => task_id)),
@@ -114,7 +123,10 @@ const headlines = {
   nothing: "is finished: `run` would do nothing (`--new` starts another run)",
 } as const
 
-const renderPreview = ({ how, collect, plan, over, sources }: Preview, { width }: Style): string => {
+const leftHeadline = "starts nothing more: `nightjar rerun` starts what is left of its night"
+
+const renderPreview = (preview: Preview, { width }: Style): string => {
+  const { how, isLeft, collect, plan, over, sources } = preview
   const starting = plan.tasks.filter(({ task_id }) => !over.has(task_id))
   const withTokens = starting.some((task) => tokenName(task.start) !== undefined)
   const rows = starting.map((task) => [
@@ -127,9 +139,10 @@ const renderPreview = ({ how, collect, plan, over, sources }: Preview, { width }
   ])
   const header = ["customer", "engine", "features", "engine is", "expected"]
   const item = (text: string) => wrap(`  ${text}`, width, "", "    ")
+  const headline = isLeft ? leftHeadline : headlines[how]
   const sections = [
     wrap(
-      `${plan.run_id} ${headlines[how]}: ${counted(starting.length, "task")} to start, ` +
+      `${plan.run_id} ${headline}: ${counted(starting.length, "task")} to start, ` +
         `${over.size} already finished, ${plan.settled.length} that will not start, ` +
         `${counted(plan.sessions.length, "session")} to read; ` +
         `takes at least ${span(Duration.toMillis(plan.expected))}`,

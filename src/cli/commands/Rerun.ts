@@ -2,17 +2,18 @@
  * `nightjar rerun [RUN]`: runs again the tasks that did not succeed in an earlier run, with that run as the
  * parent. The job is loaded again from its file, so that corrections apply.
  */
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { suggestion } from "../../foundation/Nearest.ts"
-import { verdictOfTask } from "../../ledger/RunState.ts"
+import { subjectOf, verdictOfTask } from "../../ledger/RunState.ts"
 import type { RunState, TaskState } from "../../ledger/RunState.ts"
+import { newestTasks } from "../../ledger/WholeNight.ts"
 import { counted } from "../../foundation/Counted.ts"
 import { table } from "../../report/TextTable.ts"
 import { jsonFlag, outputFolder, runArgument, switchFlag } from "../CommonFlags.ts"
 import { endWith, refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
-import { findRun, withLedger } from "../LedgerOf.ts"
+import { findNight, withLedger } from "../LedgerOf.ts"
 import { Output, say, sayJson } from "../Output.ts"
 import { readWebhooksFlag, webhooksFlag } from "../Webhooks.ts"
 
@@ -24,9 +25,12 @@ export interface Selection {
   readonly engines: ReadonlyArray<string>
 }
 
-/** Tasks of a run that did not succeed and match the selection, flow sessions included: pure. */
-export const selectTasks = (run: RunState, selection: Selection): ReadonlyArray<TaskState> =>
-  [...run.tasks.values()].filter((task) => {
+/** Tasks that did not succeed and match the selection, flow sessions included: pure. */
+export const selectTasks = (
+  tasks: ReadonlyArray<TaskState>,
+  selection: Selection,
+): ReadonlyArray<TaskState> =>
+  tasks.filter((task) => {
     const { customer_id, engine_reference } = task.planned
     const outcome = verdictOfTask(task).outcome
     const reason = task.settled?.fact.reason ?? ""
@@ -40,15 +44,35 @@ export const selectTasks = (run: RunState, selection: Selection): ReadonlyArray<
     )
   })
 
+/**
+ * The tasks of a run, or of its whole night if no run was named; not those that a later run of the night
+ * finished: their logins are not sent again without need.
+ */
+export const tasksMeant = (
+  night: ReadonlyArray<RunState>,
+  run: RunState,
+  isNamed: boolean,
+): ReadonlyArray<TaskState> => {
+  const newest = newestTasks(night)
+  if (!isNamed) return [...newest.values()]
+  return [...run.tasks.values()].filter((task) => {
+    const last = newest.get(subjectOf(task))
+    return last === undefined || last === task || verdictOfTask(last).outcome !== "succeeded"
+  })
+}
+
 /** A misspelt name would silently select nothing. */
-export const unknownNames = (run: RunState, selection: Selection): ReadonlyArray<string> => {
-  const tasks = [...run.tasks.values()]
+export const unknownNames = (
+  run_id: string,
+  tasks: ReadonlyArray<TaskState>,
+  selection: Selection,
+): ReadonlyArray<string> => {
   const names = (of: (task: TaskState) => string | undefined) =>
     new Set(tasks.flatMap((task) => of(task) ?? []))
   const check = (flag: string, given: ReadonlyArray<string>, known: ReadonlySet<string>) =>
     given
       .filter((name) => !known.has(name))
-      .map((name) => `--${flag} in ${run.started.run_id}${suggestion(name, [...known])}`)
+      .map((name) => `--${flag} in ${run_id}${suggestion(name, [...known])}`)
   return [
     ...check(
       "only",
@@ -90,11 +114,12 @@ export const rerun = Command.make(
   },
   Effect.fn("Rerun.handle")(function* ({ run, dryRun, json, webhooks: listenAt, ...selection }) {
     const webhooks = yield* readWebhooksFlag(listenAt)
-    const state = yield* withLedger(findRun(run))
-    const unknown = unknownNames(state, selection)
-    if (unknown.length > 0) return yield* refuse("name-unknown", { detail: unknown.join("; ") })
-    const tasks = selectTasks(state, selection)
+    const { state, night } = yield* withLedger(findNight(run))
     const { run_id, job: name, job_path } = state.started
+    const meant = tasksMeant(night, state, Option.isSome(run))
+    const unknown = unknownNames(run_id, meant, selection)
+    if (unknown.length > 0) return yield* refuse("name-unknown", { detail: unknown.join("; ") })
+    const tasks = selectTasks(meant, selection)
     if (dryRun) return yield* tellSelection(state, tasks, json)
     if (tasks.length === 0) {
       if (json) return yield* sayJson([])
@@ -103,7 +128,6 @@ export const rerun = Command.make(
     const [job] = yield* loadJobs([job_path])
     if (job === undefined || job.name !== name) return yield* refuse("job-moved", { path: job_path, name })
     const { runNights } = yield* Effect.promise(() => import("../Nights.ts"))
-    const { subjectOf } = yield* Effect.promise(() => import("../../night/PlanJob.ts"))
     const only = new Set(tasks.map(subjectOf))
     const output = yield* outputFolder
     const options = { output, json, further: true, webhooks, parent: run_id, only }

@@ -6,11 +6,12 @@ import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { executionsOf } from "../../ledger/RunState.ts"
 import type { TaskState } from "../../ledger/RunState.ts"
+import { newestTasks } from "../../ledger/WholeNight.ts"
 import { renderSummary } from "../../report/RenderSummary.ts"
 import { summarise } from "../../report/Summary.ts"
 import { table } from "../../report/TextTable.ts"
-import { jsonFlag, runArgument } from "../CommonFlags.ts"
-import { findRun, withLedger } from "../LedgerOf.ts"
+import { jsonFlag, runArgument, switchFlag } from "../CommonFlags.ts"
+import { findNight, withLedger } from "../LedgerOf.ts"
 import { Output, say, sayJson } from "../Output.ts"
 
 const taskRow = (task: TaskState) => {
@@ -32,11 +33,15 @@ const taskRow = (task: TaskState) => {
 
 export const status = Command.make(
   "status",
-  { run: runArgument, json: jsonFlag },
-  Effect.fn("Status.handle")(function* ({ run, json }) {
-    const state = yield* withLedger(findRun(run))
-    const tasks = [...state.tasks.values()].map(taskRow)
-    const summary = summarise(state)
+  {
+    run: runArgument,
+    whole: switchFlag("night", "All tasks of the run's night, each as its newest run left it"),
+    json: jsonFlag,
+  },
+  Effect.fn("Status.handle")(function* ({ run, whole, json }) {
+    const { state, night } = yield* withLedger(findNight(run))
+    const tasks = [...(whole ? newestTasks(night) : state.tasks).values()].map(taskRow)
+    const summary = summarise(state, night)
     if (json) return yield* sayJson({ ...summary, tasks })
     const { out } = yield* Output
     const rows = tasks.map((task) => [

@@ -1,0 +1,61 @@
+/**
+ * All runs of one night as one: the first run, its reruns and forced further runs. The newest run that had a
+ * task decides about it; what the earlier ones did stays part of the night.
+ */
+import { Effect } from "effect"
+import { exitOf } from "../ends/EndRow.ts"
+import { exitCodes } from "../messages/ExitCodes.ts"
+import type { Ledger, RunHeader } from "./Ledger.ts"
+import { subjectOf, verdictOfTask } from "./RunState.ts"
+import type { RunState, TaskState } from "./RunState.ts"
+
+/** The headers of the runs that belong to the same night as this run, oldest first. */
+export const runsOfNight = (
+  runs: ReadonlyArray<RunHeader>,
+  { job, run_date }: Pick<RunHeader["fact"], "job" | "run_date">,
+): ReadonlyArray<RunHeader> => runs.filter(({ fact }) => fact.job === job && fact.run_date === run_date)
+
+/** The states of these runs, in their order. */
+export const statesOf = Effect.fnUntraced(function* (
+  ledger: Ledger["Service"],
+  headers: ReadonlyArray<RunHeader>,
+) {
+  const states: Array<RunState> = []
+  for (const { fact } of headers) {
+    const state = yield* ledger.state(fact.run_id)
+    if (state !== undefined) states.push(state)
+  }
+  return states
+})
+
+/** All runs of the night that a run belongs to, oldest first. */
+export const nightAround = Effect.fnUntraced(function* (ledger: Ledger["Service"], run: RunState) {
+  const headers = runsOfNight(yield* ledger.runs, run.started)
+  return headers.length < 2 ? [run] : yield* statesOf(ledger, headers)
+})
+
+/** Each task of the night as the newest run that had it left it, by subject. */
+export const newestTasks = (runs: ReadonlyArray<RunState>): ReadonlyMap<string, TaskState> =>
+  new Map(runs.flatMap(({ tasks }) => [...tasks.values()].map((task) => [subjectOf(task), task] as const)))
+
+/** Bodies that are missing from the tables, of tasks that no later run ran again. */
+const isWhole = (runs: ReadonlyArray<RunState>): boolean => {
+  const newest = new Set([...newestTasks(runs).values()].map(({ planned }) => planned.task_id))
+  return runs.every(({ published }) =>
+    (published?.fact.left_out ?? []).every(({ task_id }) => !newest.has(task_id)),
+  )
+}
+
+/** The exit code of a night; undefined while one of its runs has not ended. */
+export const nightExitCode = (runs: ReadonlyArray<RunState>): number | undefined => {
+  const ends = runs.map(({ ended }) => ended)
+  if (runs.length === 1 || ends.includes(undefined))
+    return ends.includes(undefined) ? undefined : ends[0]?.exit_code
+  const codes = [...newestTasks(runs).values()].map((task) => exitOf(verdictOfTask(task).outcome))
+  if (codes.includes(exitCodes.leftovers) || ends.some((ended) => ended?.leftovers))
+    return exitCodes.leftovers
+  if (codes.length === 0) return ends.at(-1)?.exit_code
+  return isWhole(runs) && codes.every((code) => code === exitCodes.ok)
+    ? exitCodes.ok
+    : exitCodes.peopleMustAct
+}

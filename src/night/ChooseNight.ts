@@ -1,0 +1,97 @@
+/**
+ * What `run` does now, for `run` and `plan` alike: which run it begins or resumes, and what older runs left.
+ * If a night was rerun in part, `run` goes on with the tasks that none of its runs has finished.
+ */
+import { Clock, Effect, Schema } from "effect"
+import { RunId } from "../contract/Ids.ts"
+import { resumeTask } from "../execution/TaskResumption.ts"
+import type { Job } from "../jobs/Job.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import type { RunHeader } from "../ledger/Ledger.ts"
+import type { RunState } from "../ledger/RunState.ts"
+import { newestTasks, runsOfNight, statesOf } from "../ledger/WholeNight.ts"
+import { chooseRun, isResumable, nextRunId } from "../planning/ChooseRun.ts"
+import type { RunChoice } from "../planning/ChooseRun.ts"
+import { subjectsOf } from "./PlanJob.ts"
+
+export interface NightChoice extends RunChoice {
+  /** The run that a new one is a rerun of. */
+  readonly parent: string | undefined
+  /** What a new run is limited to, as `subjectOf` names it. */
+  readonly only: ReadonlySet<string> | undefined
+}
+
+/** What `run` would start if it resumed the run of the task; a start that was lost is left to a person. */
+const canStart = (job: Job, runs: ReadonlyArray<RunState>): ReadonlyArray<string> => {
+  const named = subjectsOf(job)
+  return [...newestTasks(runs)].flatMap(([subject, task]) =>
+    named.has(subject) && resumeTask(task, "night")._tag === "Start" ? [subject] : [],
+  )
+}
+
+/** The job names far fewer customers than the run before: an export that was cut off, or a mistake. */
+export class TooFewCustomers extends Schema.TaggedError<TooFewCustomers>()("TooFewCustomers", {
+  customers: Schema.Int,
+  before: Schema.Int,
+  run_id: RunId,
+  share: Schema.Finite,
+}) {}
+
+const numberOfCustomers = (ids: Iterable<string | undefined>): number =>
+  [...new Set(ids)].filter((id) => id !== undefined).length
+
+/** Compared with the newest run that planned something; reruns are not compared. */
+const checkShare = Effect.fnUntraced(function* (job: Job, runs: ReadonlyArray<RunHeader>) {
+  const share = job.customersShareMin
+  if (share === undefined) return
+  const ledger = yield* Ledger
+  for (const { fact } of runs.toReversed()) {
+    if (fact.job !== job.name || fact.parent !== undefined) continue
+    const tasks = [...((yield* ledger.state(fact.run_id))?.tasks.values() ?? [])]
+    const before = numberOfCustomers(
+      tasks.map(({ planned }) => (planned.session_id === undefined ? planned.customer_id : undefined)),
+    )
+    if (before === 0) continue
+    const customers = numberOfCustomers(job.assignments.map(({ customer_id }) => customer_id))
+    if (customers >= before * share) return
+    return yield* new TooFewCustomers({ customers, before, run_id: fact.run_id, share })
+  }
+})
+
+interface Asked extends Pick<NightChoice, "parent" | "only"> {
+  /** `--new` and `rerun`: another run in any case. */
+  readonly further: boolean
+}
+
+export const chooseNight = Effect.fn("ChooseNight.choose")(function* (job: Job, asked: Asked) {
+  const ledger = yield* Ledger
+  const choice = yield* chooseAmong(job, asked, yield* ledger.runs)
+  if (choice.parent === undefined && choice.chosen._tag !== "NothingToDo")
+    yield* checkShare(job, yield* ledger.runs)
+  return choice
+})
+
+const chooseAmong = Effect.fnUntraced(function* (job: Job, asked: Asked, runs: ReadonlyArray<RunHeader>) {
+  const ledger = yield* Ledger
+  const now = yield* Clock.currentTimeMillis
+  const { further, parent, only } = asked
+  const choice = chooseRun({ runs, job, now, further, parent })
+  const unchanged: NightChoice = { ...choice, parent, only }
+  if (further || choice.chosen._tag === "Resume") return unchanged
+  const ofJob = runs.filter(({ fact }) => fact.job === job.name)
+  const newest = ofJob.at(-1)
+  if (newest?.fact.parent === undefined) return unchanged
+  const { run_date } = newest.fact
+  const night = runsOfNight(ofJob, newest.fact)
+  if (!isResumable(job, newest, night[0], { run_date: choice.run_date, now })) return unchanged
+  const left = canStart(job, yield* statesOf(ledger, night))
+  if (left.length === 0) return unchanged
+  const rest: NightChoice = {
+    run_date,
+    chosen: { _tag: "New", run_id: nextRunId(job.name, run_date, night) },
+    collect: choice.collect,
+    parent: newest.fact.run_id,
+    only: new Set(left),
+  }
+  return rest
+})
