@@ -26,6 +26,7 @@ export const keptFields: ReadonlySet<string> = new Set([
   "job",
   "job_path",
   "run_date",
+  "missed",
   "tool_version",
   "answer",
   "kind",

@@ -37,6 +37,8 @@ export const RunStarted = Schema.TaggedStruct("RunStarted", {
   run_date: Schema.String,
   parent: Schema.optionalKey(Schema.String),
   tool_version: Schema.String,
+  /** Dates of nights since the run before that had no run; the newest ones, if there were many. */
+  missed: Schema.optionalKey(Schema.Array(Schema.String)),
 })
 /** The endpoints that results of this run are read from, from now on; without it, the built-in ones. */
 export const ResultsSourcesSet = Schema.TaggedStruct("ResultsSourcesSet", {

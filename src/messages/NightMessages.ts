@@ -90,6 +90,10 @@ export const nightMessages = {
     "{executions} still in flight at the service",
     "`nightjar run` collects, publishes and deletes them.",
   ),
+  "nights-missed": warning(
+    "{nights} before this one had no run: {dates}",
+    "Check that the machine was on and that the schedule fires. This run reads what the sources still have.",
+  ),
   "start-repeated": warning(
     "{starts} sent again because the answer was lost: the first may have run at the service",
     explained,

@@ -12,6 +12,7 @@ import type { RunState } from "../ledger/RunState.ts"
 import { newestTasks, runsOfNight, statesOf } from "../ledger/WholeNight.ts"
 import { chooseRun, isResumable, nextRunId } from "../planning/ChooseRun.ts"
 import type { RunChoice } from "../planning/ChooseRun.ts"
+import { missedBetween } from "../planning/NightOf.ts"
 import { subjectsOf } from "./PlanJob.ts"
 
 export interface NightChoice extends RunChoice {
@@ -19,6 +20,8 @@ export interface NightChoice extends RunChoice {
   readonly parent: string | undefined
   /** What a new run is limited to, as `subjectOf` names it. */
   readonly only: ReadonlySet<string> | undefined
+  /** Nights without a run since the one before, oldest first. */
+  readonly missed?: ReadonlyArray<string>
 }
 
 /** What `run` would start if it resumed the run of the task; a start that was lost is left to a person. */
@@ -66,10 +69,23 @@ interface Asked extends Pick<NightChoice, "parent" | "only"> {
 export const chooseNight = Effect.fn("ChooseNight.choose")(function* (job: Job, asked: Asked) {
   const ledger = yield* Ledger
   const choice = yield* chooseAmong(job, asked, yield* ledger.runs)
-  if (choice.parent === undefined && choice.chosen._tag !== "NothingToDo")
-    yield* checkShare(job, yield* ledger.runs)
-  return choice
+  if (choice.parent !== undefined || choice.chosen._tag === "NothingToDo") return choice
+  const runs = yield* ledger.runs
+  yield* checkShare(job, runs)
+  return { ...choice, missed: missedNights(job, choice, runs) } satisfies NightChoice as NightChoice
 })
+
+/** Only a job with `night` says that there is one each day. */
+const missedNights = (
+  job: Job,
+  { run_date, chosen }: RunChoice,
+  runs: ReadonlyArray<RunHeader>,
+): ReadonlyArray<string> => {
+  const last = runs.findLast(({ fact }) => fact.job === job.name)
+  return chosen._tag !== "New" || job.night === undefined || last === undefined
+    ? []
+    : missedBetween(last.fact.run_date, run_date)
+}
 
 const chooseAmong = Effect.fnUntraced(function* (job: Job, asked: Asked, runs: ReadonlyArray<RunHeader>) {
   const ledger = yield* Ledger

@@ -64,9 +64,9 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
   const ledger = yield* Ledger
   const now = yield* Clock.currentTimeMillis
   const { further } = options
-  const { run_date, chosen, collect, parent, only } = yield* chooseNight(job, options)
+  const { run_date, chosen, collect, parent, only, missed = [] } = yield* chooseNight(job, options)
   if (chosen._tag === "NothingToDo" && collect.length === 0) return yield* finished(chosen.run_id)
-  const begun = startedFact(job, chosen.run_id, run_date, { ...options, parent })
+  const begun = startedFact(job, { run_id: chosen.run_id, run_date, missed }, { ...options, parent })
   const isRecorded = yield* reachService({
     untilAt: waitsUntil(now, job),
     ...(chosen._tag === "New" && job.night !== undefined ? { begun } : {}),
@@ -104,9 +104,12 @@ const resultOf = Effect.fnUntraced(function* (state: RunState, nothingToDo: bool
 
 const startedFact = (
   job: Job,
-  run_id: RunId,
-  run_date: string,
-  options: NightOptions,
+  {
+    run_id,
+    run_date,
+    missed,
+  }: { readonly run_id: RunId; readonly run_date: string; readonly missed: ReadonlyArray<string> },
+  options: Pick<NightOptions, "parent" | "toolVersion">,
 ): typeof RunStarted.Type => ({
   _tag: "RunStarted",
   run_id,
@@ -116,6 +119,7 @@ const startedFact = (
   run_date,
   tool_version: options.toolVersion,
   ...(options.parent === undefined ? {} : { parent: options.parent }),
+  ...(missed.length === 0 ? {} : { missed }),
 })
 
 /** A run of a night that the service kept from beginning: it has no tasks, and the next `run` resumes it. */

@@ -56,3 +56,15 @@ export const deadlineOf = (
   const own = nextTimeOfDay(startsAt, deadline ?? night.until, timezone)
   return own <= run.now && run.now < nextStartsAt ? nextStartsAt : own
 }
+
+const dayMs = 24 * 60 * 60_000
+const missedMax = 31
+
+/** The dates between those of two runs, each of which should have had its own; the newest ones if many. */
+export const missedBetween = (before: string, run_date: string): ReadonlyArray<string> => {
+  const [from, to] = [Date.parse(before), Date.parse(run_date)]
+  const days = Math.min(Math.round((to - from) / dayMs) - 1, missedMax)
+  return Array.from({ length: Math.max(0, days) }, (_, index) =>
+    new Date(to - (days - index) * dayMs).toISOString().slice(0, 10),
+  )
+}

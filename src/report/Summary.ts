@@ -12,7 +12,7 @@ import { newestTasks, nightExitCode } from "../ledger/WholeNight.ts"
 import { dayOf } from "../tokens/TokenLogin.ts"
 import { cutText } from "../contract/TextBounds.ts"
 import { told } from "../messages/Catalogue.ts"
-import { counted } from "../foundation/Counted.ts"
+import { counted, listed } from "../foundation/Counted.ts"
 
 /** Tasks with one reason; `who_acts` is never `nobody` here. */
 export interface Trouble {
@@ -96,6 +96,7 @@ export const summarise = (run: RunState, night: ReadonlyArray<RunState> = [run])
     orphans_suspected: orphans.map(({ task }) => task.planned.task_id),
     published_version: run.published?.fact.version,
     warnings: [
+      ...missedWarnings(run.started.missed ?? []),
       ...warningsOf(tasks, attachments, orphans.length),
       ...gapWarnings(run.published?.fact.without ?? []),
       ...leftOutWarnings(run),
@@ -255,13 +256,15 @@ const recordWarnings = (attempts: ReadonlyArray<AttemptState>): ReadonlyArray<st
   ]
 }
 
+/** Nights before this one that had no run. */
+const missedWarnings = (dates: ReadonlyArray<string>): ReadonlyArray<string> =>
+  dates.length === 0
+    ? []
+    : [told("nights-missed", { nights: counted(dates.length, "night"), dates: listed(dates, examplesMax) })]
+
 /** Tables of earlier runs that could not be published again completely. */
-const gapWarnings = (without: ReadonlyArray<string>): ReadonlyArray<string> => {
-  if (without.length === 0) return []
-  const more = without.length > examplesMax ? ` and ${without.length - examplesMax} more` : ""
-  const runs = `${without.slice(0, examplesMax).join(", ")}${more}`
-  return [told("tables-incomplete", { runs })]
-}
+const gapWarnings = (without: ReadonlyArray<string>): ReadonlyArray<string> =>
+  without.length === 0 ? [] : [told("tables-incomplete", { runs: listed(without, examplesMax) })]
 
 /** Bodies that are landed but not in the tables; the first is named. */
 const leftOutWarnings = ({ started, published }: RunState): ReadonlyArray<string> => {

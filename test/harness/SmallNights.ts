@@ -75,8 +75,8 @@ export const jobOf = (assignments: ReadonlyArray<Assignment>): Job => ({
 })
 
 /** One place in which nights follow each other, a day apart. */
-export const makeNights = (reading: Reading = {}) => {
-  const world = World.make({ startMs: start, seed: 1 })
+export const makeNights = (reading: Reading = {}, startMs = start) => {
+  const world = World.make({ startMs, seed: 1 })
   const addresses = { base_url: SandboxClient.base_url, flows_url: SandboxClient.flows_url }
   const ledger = Ledger.layerOver(openLedger({ path: ":memory:" }))
   const landing = LandingMemory.layer(LandingMemory.makeStore())

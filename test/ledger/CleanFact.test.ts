@@ -57,6 +57,7 @@ describe("a fact", () => {
       "job",
       "job_path",
       "landed_sha256",
+      "missed",
       "name",
       "parent",
       "path",

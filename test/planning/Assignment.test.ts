@@ -70,6 +70,8 @@ const failed = (reason: string, message: string) =>
   ({ outcome: "failed", reason: said(reason), who_acts: "engineer", message }) as const
 const skipped = (reason: string, message: string) =>
   ({ ...failed(reason, message), outcome: "skipped" }) as const
+const correctable = (reason: string, message: string) =>
+  ({ ...failed(reason, message), outcome: "unfinished" }) as const
 const tokens = failed("TOKENS_UNAVAILABLE", "the token store is not open: the job needs `tokens: { key }`")
 
 const cases: ReadonlyArray<Case> = [
@@ -115,7 +117,7 @@ const cases: ReadonlyArray<Case> = [
   {
     title: "a missing secret",
     login: { _tag: "Unresolved", missing: ["password: env:P: the environment has no such variable"] },
-    verdict: failed(
+    verdict: correctable(
       "SECRET_UNAVAILABLE",
       "cannot be resolved: password: env:P: the environment has no such variable",
     ),
