@@ -7,23 +7,42 @@ import { Duration } from "effect"
 import type { EngineReference, TaskId } from "../contract/Ids.ts"
 import type { RunState } from "../ledger/RunState.ts"
 
-/** From acceptance to closed. */
+/** What executions of earlier runs took, from acceptance to closed: milliseconds, in ascending order. */
+export interface PastDurations {
+  readonly byEngine: ReadonlyMap<string, ReadonlyArray<number>>
+  /** Over all engines. */
+  readonly all: ReadonlyArray<number>
+  /** From the last execution's end to the run's: reading, publishing, deleting. */
+  readonly closing: number
+}
+
+/** The medians of these. */
 export interface Expectations {
   readonly byEngine: ReadonlyMap<string, Duration.Duration>
   /** Over all engines; undefined before the first run. */
   readonly overall: Duration.Duration | undefined
+  readonly past: PastDurations
 }
 
-export const noExpectations: Expectations = { byEngine: new Map(), overall: undefined }
+export const noExpectations: Expectations = {
+  byEngine: new Map(),
+  overall: undefined,
+  past: { byEngine: new Map(), all: [], closing: 0 },
+}
 
-/** The median per engine of the executions that closed by themselves; aborted ones say nothing. */
-export const expectedDurations = (runs: Iterable<RunState>): Expectations => {
+const ascending = (values: ReadonlyArray<number>) => values.toSorted((a, b) => a - b)
+
+/** Of the executions that closed by themselves; aborted ones say nothing. */
+const pastDurations = (runs: ReadonlyArray<RunState>): PastDurations => {
   const all: Array<number> = []
   const byEngine = new Map<string, Array<number>>()
+  const closings: Array<number> = []
   for (const run of runs) {
+    let lastClosed = 0
     for (const { planned, attempts } of run.tasks.values()) {
       if (planned.engine_reference === undefined) continue
       for (const { accepted_at, closed, abort } of attempts) {
+        lastClosed = Math.max(lastClosed, closed?.at ?? 0)
         if (accepted_at === undefined || closed === undefined || abort !== undefined) continue
         const duration = closed.at - accepted_at
         // A clock that was set back between two runs leaves impossible durations.
@@ -34,25 +53,38 @@ export const expectedDurations = (runs: Iterable<RunState>): Expectations => {
         else same.push(duration)
       }
     }
+    if (run.ended !== undefined && lastClosed > 0) closings.push(Math.max(0, run.ended.at - lastClosed))
   }
   return {
+    byEngine: new Map([...byEngine].map(([engine, durations]) => [engine, ascending(durations)])),
+    all: ascending(all),
+    closing: middleOf(ascending(closings)) ?? 0,
+  }
+}
+
+export const expectedDurations = (runs: ReadonlyArray<RunState>): Expectations => {
+  const past = pastDurations(runs)
+  return {
     byEngine: new Map(
-      [...byEngine].flatMap(([engine, durations]) => {
+      [...past.byEngine].flatMap(([engine, durations]) => {
         const middle = median(durations)
         return middle === undefined ? [] : [[engine, middle] as const]
       }),
     ),
-    overall: median(all),
+    overall: median(past.all),
+    past,
   }
 }
 
-const median = (values: ReadonlyArray<number>): Duration.Duration | undefined => {
-  const sorted = values.toSorted((a, b) => a - b)
+const middleOf = (sorted: ReadonlyArray<number>): number | undefined => {
   const upper = sorted[Math.floor(sorted.length / 2)]
   const lower = sorted[Math.floor((sorted.length - 1) / 2)]
-  return upper === undefined || lower === undefined
-    ? undefined
-    : Duration.millis(Math.round((upper + lower) / 2))
+  return upper === undefined || lower === undefined ? undefined : Math.round((upper + lower) / 2)
+}
+
+const median = (sorted: ReadonlyArray<number>): Duration.Duration | undefined => {
+  const middle = middleOf(sorted)
+  return middle === undefined ? undefined : Duration.millis(middle)
 }
 
 /** What one execution will take; an engine that never ran counts as an average one. */

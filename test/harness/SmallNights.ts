@@ -75,7 +75,7 @@ export const jobOf = (assignments: ReadonlyArray<Assignment>): Job => ({
 })
 
 /** One place in which nights follow each other, a day apart. */
-export const makeNights = (reading: Reading = {}, startMs = start) => {
+export const makeNights = (reading: Reading = {}, startMs = start, seed = 5) => {
   const world = World.make({ startMs, seed: 1 })
   const addresses = { base_url: SandboxClient.base_url, flows_url: SandboxClient.flows_url }
   const ledger = Ledger.layerOver(openLedger({ path: ":memory:" }))
@@ -99,7 +99,7 @@ export const makeNights = (reading: Reading = {}, startMs = start) => {
     Layer.provideMerge(Layer.mergeAll(ledger, landing)),
     Layer.provideMerge(TokenStore.layerOver(database, { key, service: "sandbox" })),
     Layer.provide(SandboxClient.layer),
-    Layer.provideMerge(Sandbox.layer({ seed: 5, reading })),
+    Layer.provideMerge(Sandbox.layer({ seed, reading })),
   )
   return { world, layers, history }
 }

@@ -208,6 +208,14 @@ describe("expected durations", () => {
         ["b", Duration.millis(100)],
       ]),
       overall: Duration.millis(25),
+      past: {
+        byEngine: new Map([
+          ["a", [10, 20, 30]],
+          ["b", [100]],
+        ]),
+        all: [10, 20, 30, 100],
+        closing: 0,
+      },
     })
     const week = Duration.days(7)
     expect([expectations, noExpectations].map((known) => expectedDuration(known, anId("c"), week))).toEqual([

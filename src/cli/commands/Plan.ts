@@ -1,36 +1,22 @@
 /**
  * `nightjar plan JOB…`: what `run` would start now, without starting anything: tasks, conflicts, which
- * tasks are skipped and why, form errors, and the expected duration.
+ * tasks are skipped and why, form errors, and when the run will end.
  */
-import { Duration, Effect, Layer } from "effect"
+import { Clock, Duration, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import { resumeTask } from "../../execution/TaskResumption.ts"
 import type { Job } from "../../jobs/Job.ts"
-import type { Task } from "../../planning/Assignment.ts"
-import type { Plan } from "../../planning/Plan.ts"
-import type { Style } from "../../report/RenderSummary.ts"
-import { counted } from "../../foundation/Counted.ts"
-import { span, table, wrap } from "../../report/TextTable.ts"
+import { expectedCalls, expectEnd } from "../../planning/ExpectedEnd.ts"
+import { deadlineOf } from "../../planning/NightOf.ts"
 import { nightAround, nightExitCode } from "../../ledger/WholeNight.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
-import { jobArguments, jsonFlag, outputFolder } from "../CommonFlags.ts"
+import { jobArguments, jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
 import { loadJobs } from "../Jobs.ts"
 import { openedLedger, refuseLostLedger } from "../LedgerOf.ts"
 import { Output, say, sayJson } from "../Output.ts"
+import { renderPreview, tokenName } from "../PlanText.ts"
+import type { Preview } from "../PlanText.ts"
 import { Wiring } from "../Wiring.ts"
-
-interface Preview {
-  readonly job: Job
-  readonly how: "new" | "resume" | "nothing"
-  /** Nothing starts by itself, but `rerun` can finish something. */
-  readonly isLeft: boolean
-  readonly collect: ReadonlyArray<string>
-  readonly plan: Plan
-  /** Tasks of the plan that are already over in the run that would be resumed. */
-  readonly over: ReadonlySet<string>
-  /** How the job's results sources differ from the built-in ones, one line each. */
-  readonly sources: ReadonlyArray<string>
-}
 
 const hows = { New: "new", Resume: "resume", NothingToDo: "nothing" } as const
 
@@ -41,7 +27,7 @@ const previewJob = Effect.fnUntraced(function* (job: Job) {
   const ledger = yield* openedLedger
   const asked = { further: false, parent: undefined, only: undefined }
   const { chosen, collect, only } = yield* chooseNight(job, asked)
-  const { plan } = yield* planJob(job, chosen.run_id, only)
+  const { plan, learnt } = yield* planJob(job, chosen.run_id, only)
   const state = yield* ledger.state(chosen.run_id)
   const isLeft =
     chosen._tag === "NothingToDo" && state !== undefined
@@ -51,21 +37,30 @@ const previewJob = Effect.fnUntraced(function* (job: Job) {
     ({ task_id }) =>
       chosen._tag === "NothingToDo" || resumeTask(state?.tasks.get(task_id), "night")._tag === "Nothing",
   )
+  const now = yield* Clock.currentTimeMillis
+  const overIds = new Set<string>(over.map(({ task_id }) => task_id))
+  const starting = plan.tasks.filter(({ task_id }) => !overIds.has(task_id))
+  const deadlineAt = deadlineOf(job, { started_at: state?.started_at ?? now, now })
+  const deadlineIn = deadlineAt === undefined ? undefined : deadlineAt - now
   return {
     job,
     how: hows[chosen._tag],
     isLeft,
     collect,
     plan,
-    over: new Set(over.map(({ task_id }) => task_id)),
+    over: overIds,
+    end: starting.length === 0 ? undefined : expectEnd(starting, job.concurrency, learnt.past, deadlineIn),
+    calls: expectedCalls(starting, job.polling),
+    now,
+    deadlineAt,
     sources: differences(job.sources),
   } satisfies Preview as Preview
 })
 
 export const plan = Command.make(
   "plan",
-  { jobs: jobArguments, json: jsonFlag },
-  Effect.fn("Plan.handle")(function* ({ jobs, json }) {
+  { jobs: jobArguments, all: switchFlag("all", "Every task, however many there are"), json: jsonFlag },
+  Effect.fn("Plan.handle")(function* ({ jobs, all, json }) {
     const output = yield* outputFolder
     yield* refuseLostLedger(output)
     const wiring = yield* Wiring
@@ -77,16 +72,12 @@ export const plan = Command.make(
       ),
     )
     if (json) return yield* sayJson(previews.map(previewJson))
-    for (const preview of previews) yield* say(renderPreview(preview, out))
+    for (const preview of previews) yield* say(renderPreview(preview, out, all))
   }),
 ).pipe(Command.withDescription("Shows what `run` would start, without starting anything"))
 
-/** The stored token that logs in; undefined if parameters do. */
-const tokenName = ({ login }: Task["start"]): string | undefined =>
-  login._tag === "Token" ? login.token.name : undefined
-
 /** Only the fingerprint of a login, or the name of its token. */
-const previewJson = ({ job, how, collect, plan, over }: Preview) => ({
+const previewJson = ({ job, how, collect, plan, over, end, calls, deadlineAt, now }: Preview) => ({
   job: job.name,
   run_id: plan.run_id,
   how,
@@ -115,53 +106,15 @@ const previewJson = ({ job, how, collect, plan, over }: Preview) => ({
   conflicts: plan.conflicts,
   warnings: plan.warnings,
   expected_ms: Duration.toMillis(plan.expected),
+  expected_end:
+    end === undefined
+      ? null
+      : {
+          p50: new Date(now + Duration.toMillis(end.p50)).toISOString(),
+          p95: new Date(now + Duration.toMillis(end.p95)).toISOString(),
+          late: end.late,
+          late_p95: end.maybeLate,
+        },
+  deadline: deadlineAt === undefined ? null : new Date(deadlineAt).toISOString(),
+  requests: calls,
 })
-
-const headlines = {
-  new: "would start",
-  resume: "would be resumed",
-  nothing: "is finished: `run` would do nothing (`--new` starts another run)",
-} as const
-
-const leftHeadline = "starts nothing more: `nightjar rerun` starts what is left of its night"
-
-const renderPreview = (preview: Preview, { width }: Style): string => {
-  const { how, isLeft, collect, plan, over, sources } = preview
-  const starting = plan.tasks.filter(({ task_id }) => !over.has(task_id))
-  const withTokens = starting.some((task) => tokenName(task.start) !== undefined)
-  const rows = starting.map((task) => [
-    task.customer_id,
-    task.engine_reference,
-    task.features.map(({ code }) => code).join(" ") || "(the engine's defaults)",
-    task.availability,
-    span(Duration.toMillis(task.expected)),
-    ...(withTokens ? [tokenName(task.start) === undefined ? "parameters" : "token"] : []),
-  ])
-  const header = ["customer", "engine", "features", "engine is", "expected"]
-  const item = (text: string) => wrap(`  ${text}`, width, "", "    ")
-  const headline = isLeft ? leftHeadline : headlines[how]
-  const sections = [
-    wrap(
-      `${plan.run_id} ${headline}: ${counted(starting.length, "task")} to start, ` +
-        `${over.size} already finished, ${plan.settled.length} that will not start, ` +
-        `${counted(plan.sessions.length, "session")} to read; ` +
-        `takes at least ${span(Duration.toMillis(plan.expected))}`,
-      width,
-    ),
-    ...collect.map((run_id) => wrap(`First, what ${run_id} left at the service is collected.`, width)),
-    ...(rows.length === 0 ? [] : ["", table(withTokens ? [...header, "login"] : header, rows, { width })]),
-    ...(plan.settled.length === 0 ? [] : ["", "Will not start:"]),
-    ...plan.settled.map(({ customer_id, engine_reference, outcome, reason, who_acts, message }) =>
-      item(`${customer_id} ${engine_reference}: ${outcome}, ${reason} (${who_acts}): ${message}`),
-    ),
-    ...(sources.length === 0 ? [] : ["", "Results sources that differ from the built-in ones:"]),
-    ...sources.map(item),
-    ...(plan.conflicts.length === 0 ? [] : ["", "Will run one after the other:"]),
-    ...plan.conflicts.map(({ why, task_ids }) => item(`${why.replaceAll("_", " ")}: ${task_ids.join(", ")}`)),
-    ...(plan.warnings.length === 0 ? [] : ["", "Warnings:"]),
-    ...plan.warnings.map(({ engine_reference, message, source, count }) =>
-      item(`${source}: ${engine_reference}: ${message}${count > 1 ? ` (${count} times)` : ""}`),
-    ),
-  ]
-  return sections.join("\n")
-}

@@ -1,0 +1,163 @@
+/**
+ * A plan for people: what would start, when it will end, what will not start and why. A plan of a few tasks is
+ * shown task by task, a large one by engine, reason and count, unless everything is asked for.
+ */
+import { Duration } from "effect"
+import { counted } from "../foundation/Counted.ts"
+import type { Job } from "../jobs/Job.ts"
+import type { Task, TaskVerdict } from "../planning/Assignment.ts"
+import type { ExpectedEnd } from "../planning/ExpectedEnd.ts"
+import type { Conflict, Plan } from "../planning/Plan.ts"
+import type { Style } from "../report/RenderSummary.ts"
+import { span, table, wrap } from "../report/TextTable.ts"
+
+export interface Preview {
+  readonly job: Job
+  readonly how: "new" | "resume" | "nothing"
+  /** Nothing starts by itself, but `rerun` can finish something. */
+  readonly isLeft: boolean
+  readonly collect: ReadonlyArray<string>
+  readonly plan: Plan
+  /** Tasks of the plan that are already over in the run that would be resumed. */
+  readonly over: ReadonlySet<string>
+  /** Undefined before the first run of the job. */
+  readonly end: ExpectedEnd | undefined
+  /** About how many requests the service gets. */
+  readonly calls: number
+  /** Milliseconds since the epoch. */
+  readonly now: number
+  readonly deadlineAt: number | undefined
+  /** How the job's results sources differ from the built-in ones, one line each. */
+  readonly sources: ReadonlyArray<string>
+}
+
+/** Up to here each task has a line. */
+const tasksShownMax = 50
+const groupsShownMax = 10
+const examplesMax = 3
+
+const headlines = {
+  new: "would start",
+  resume: "would be resumed",
+  nothing: "is finished: `run` would do nothing (`--new` starts another run)",
+} as const
+const leftHeadline = "starts nothing more: `nightjar rerun` starts what is left of its night"
+
+/** The stored token that logs in; undefined if parameters do. */
+export const tokenName = ({ login }: Task["start"]): string | undefined =>
+  login._tag === "Token" ? login.token.name : undefined
+
+const item = (text: string, width: number) => wrap(`  ${text}`, width, "", "    ")
+
+/** The first lines, and how many more there are. */
+const shortened = (lines: ReadonlyArray<string>, max: number): ReadonlyArray<string> =>
+  lines.length <= max ? lines : [...lines.slice(0, max), `and ${lines.length - max} more (\`--all\`)`]
+
+const examplesOf = (names: ReadonlyArray<string>): string =>
+  `${names.slice(0, examplesMax).join(", ")}${
+    names.length > examplesMax ? ` and ${names.length - examplesMax} more` : ""
+  }`
+
+const titled = (title: string, lines: ReadonlyArray<string>, width: number): ReadonlyArray<string> =>
+  lines.length === 0 ? [] : ["", title, ...lines.map((line) => item(line, width))]
+
+const taskRows = (tasks: ReadonlyArray<Task>, width: number): string => {
+  const withTokens = tasks.some((task) => tokenName(task.start) !== undefined)
+  const rows = tasks.map((task) => [
+    task.customer_id,
+    task.engine_reference,
+    task.features.map(({ code }) => code).join(" ") || "(the engine's defaults)",
+    task.availability,
+    span(Duration.toMillis(task.expected)),
+    ...(withTokens ? [tokenName(task.start) === undefined ? "parameters" : "token"] : []),
+  ])
+  const header = ["customer", "engine", "features", "engine is", "expected"]
+  return table(withTokens ? [...header, "login"] : header, rows, { width })
+}
+
+const engineRows = (tasks: ReadonlyArray<Task>, width: number): string => {
+  const byEngine = Map.groupBy(tasks, ({ engine_reference }) => engine_reference)
+  const rows = [...byEngine].map(([engine, own]) => [
+    engine,
+    String(own.length),
+    own[0]?.availability ?? "",
+    span(Duration.toMillis(own[0]?.expected ?? Duration.zero)),
+  ])
+  return table(["engine", "tasks", "engine is", "expected each"], rows, { width, right: new Set([1]) })
+}
+
+const verdictLines = (settled: ReadonlyArray<TaskVerdict>, all: boolean): ReadonlyArray<string> => {
+  const nameOf = ({ customer_id, engine_reference }: TaskVerdict) => `${customer_id} ${engine_reference}`
+  if (all || settled.length <= tasksShownMax)
+    return settled.map((verdict) => {
+      const { outcome, reason, who_acts, message } = verdict
+      return `${nameOf(verdict)}: ${outcome}, ${reason} (${who_acts}): ${message}`
+    })
+  const groups = Map.groupBy(
+    settled,
+    ({ outcome, reason, who_acts }) => `${outcome}, ${reason} (${who_acts})`,
+  )
+  return [...groups].map(
+    ([what, own]) => `${counted(own.length, "task")} ${what}: ${examplesOf(own.map(nameOf))}`,
+  )
+}
+
+/** The longest chains come first: they decide when their customers are done. */
+const conflictLines = ({ tasks, conflicts }: Plan, all: boolean): ReadonlyArray<string> => {
+  const expected = new Map(tasks.map(({ task_id, expected: each }) => [task_id, Duration.toMillis(each)]))
+  const lengthOf = ({ task_ids }: Conflict) => task_ids.reduce((sum, id) => sum + (expected.get(id) ?? 0), 0)
+  const lines = conflicts
+    .map((conflict) => ({ conflict, length: lengthOf(conflict) }))
+    .toSorted((a, b) => b.length - a.length)
+    .map(({ conflict: { why, task_ids }, length }) => {
+      const names = all ? task_ids.join(", ") : examplesOf(task_ids)
+      return `${why.replaceAll("_", " ")}, ${span(length)}: ${names}`
+    })
+  return all ? lines : shortened(lines, groupsShownMax)
+}
+
+/** `22:30`, in the job's time zone. */
+const timeOfDay = (atMs: number, timeZone: string | undefined): string =>
+  new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone }).format(atMs)
+
+const endLines = ({ end, calls, now, deadlineAt, job: { timezone } }: Preview): ReadonlyArray<string> => {
+  if (end === undefined) return []
+  const at = (after: Duration.Duration) => timeOfDay(now + Duration.toMillis(after), timezone)
+  const { p50, p95, late, maybeLate } = end
+  const when =
+    `Expected end: ${at(p50)}, in ${span(Duration.toMillis(p50))}; 19 times out of 20 before ${at(p95)}. ` +
+    `About ${counted(calls, "request")} to the service.`
+  if (deadlineAt === undefined) return [when]
+  const deadline = `Deadline: ${timeOfDay(deadlineAt, timezone)}.`
+  const after =
+    maybeLate === 0
+      ? "Everything should be over before it."
+      : `${counted(late, "task")} will probably not be over before it, ${maybeLate} in a bad night.`
+  return [when, `${deadline} ${after}`]
+}
+
+export const renderPreview = (preview: Preview, { width }: Style, all: boolean): string => {
+  const { how, isLeft, collect, plan, over, sources } = preview
+  const starting = plan.tasks.filter(({ task_id }) => !over.has(task_id))
+  const headline =
+    `${plan.run_id} ${isLeft ? leftHeadline : headlines[how]}: ${counted(starting.length, "task")} to start, ` +
+    `${over.size} already finished, ${plan.settled.length} that will not start, ` +
+    `${counted(plan.sessions.length, "session")} to read; ` +
+    `takes at least ${span(Duration.toMillis(plan.expected))}`
+  const first = collect.map((run_id) => `First, what ${run_id} left at the service is collected.`)
+  const warnings = plan.warnings.map(
+    ({ engine_reference, message, source, count }) =>
+      `${source}: ${engine_reference}: ${message}${count > 1 ? ` (${count} times)` : ""}`,
+  )
+  const isLong = !all && starting.length > tasksShownMax
+  const rows = isLong ? engineRows(starting, width) : taskRows(starting, width)
+  return [
+    ...[headline, ...endLines(preview), ...first].map((line) => wrap(line, width)),
+    ...(starting.length === 0 ? [] : ["", rows]),
+    ...(isLong ? ["", wrap("`--all` shows every task.", width)] : []),
+    ...titled("Will not start:", verdictLines(plan.settled, all), width),
+    ...titled("Results sources that differ from the built-in ones:", sources, width),
+    ...titled("Will run one after the other:", conflictLines(plan, all), width),
+    ...titled("Warnings:", all ? warnings : shortened(warnings, tasksShownMax), width),
+  ].join("\n")
+}

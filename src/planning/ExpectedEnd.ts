@@ -1,0 +1,130 @@
+/**
+ * When a run will end, by what earlier runs took: pure. The plan is executed many times over by the run's own
+ * schedule, each time with other durations drawn from those of its engines, so that limits, conflicts and the
+ * slowest executions count as they will.
+ */
+import { Duration } from "effect"
+import { DelayQueue } from "../foundation/DelayQueue.ts"
+import { sha256Hex } from "../foundation/Sha256.ts"
+import { nextLookInMs } from "../scheduling/Polling.ts"
+import type { PollingRules } from "../scheduling/Polling.ts"
+import { Schedule } from "../scheduling/Schedule.ts"
+import type { Candidate, Limits } from "../scheduling/Schedule.ts"
+import type { PastDurations } from "./Expectations.ts"
+
+export interface ExpectedEnd {
+  /** Half of the rehearsals end within this time, and 95 of a hundred. */
+  readonly p50: Duration.Duration
+  readonly p95: Duration.Duration
+  /** Tasks that end after the deadline in most rehearsals, and in more than one of twenty. */
+  readonly late: number
+  readonly maybeLate: number
+}
+
+/** Fewer for a large run: they agree with each other anyway. */
+const rehearsalsMax = 41
+const rehearsalsMin = 5
+const stepsMax = 400_000
+
+const goldenRatio = 0.618_033_988_749_895
+
+/** Between 0 and 1, the same for a task in every plan, and spread evenly over the rehearsals. */
+const drawOf = (task_id: string): ((rehearsal: number) => number) => {
+  const first = Number.parseInt(sha256Hex(task_id).slice(0, 12), 16) / 2 ** 48
+  return (rehearsal) => (first + rehearsal * goldenRatio) % 1
+}
+
+/** The value below which this share of the sorted values lies, between its two neighbours. */
+export const quantile = (sorted: ReadonlyArray<number>, share: number): number | undefined => {
+  const place = share * (sorted.length - 1)
+  const below = sorted[Math.floor(place)]
+  const above = sorted[Math.ceil(place)]
+  return below === undefined || above === undefined ? undefined : below + (above - below) * (place % 1)
+}
+
+/** When each task ends if they take this long, in milliseconds from now; in no order. */
+const rehearse = (
+  candidates: ReadonlyArray<Candidate>,
+  limits: Limits,
+  durationOf: (index: number) => number,
+): ReadonlyArray<number> => {
+  const schedule = new Schedule(limits)
+  const indexes = new Map(candidates.map(({ task_id }, index) => [task_id, index]))
+  for (const candidate of candidates) schedule.add(candidate)
+  const running = new DelayQueue<Candidate>()
+  const ends: Array<number> = []
+  let now = 0
+  for (;;) {
+    for (let next = schedule.take(now); next !== undefined; next = schedule.take(now))
+      running.add(next, now + durationOf(indexes.get(next.task_id) ?? 0))
+    if (running.nextAt === undefined) return ends
+    now = running.nextAt
+    for (let done = running.takeDue(now); done !== undefined; done = running.takeDue(now)) {
+      schedule.release(done.task_id)
+      ends.push(now)
+    }
+  }
+}
+
+/** Undefined if no earlier run says how long an execution takes. */
+export const expectEnd = (
+  tasks: ReadonlyArray<Candidate>,
+  limits: Limits,
+  { byEngine, all, closing }: PastDurations,
+  deadlineIn: number | undefined,
+): ExpectedEnd | undefined => {
+  if (all.length === 0) return undefined
+  const draws = tasks.map(({ task_id }) => drawOf(task_id))
+  const durations = tasks.map(({ engine_reference }) => byEngine.get(engine_reference) ?? all)
+  const rehearsals = Math.max(
+    rehearsalsMin,
+    Math.min(rehearsalsMax, Math.floor(stepsMax / Math.max(1, tasks.length))),
+  )
+  const ends: Array<number> = []
+  const late: Array<number> = []
+  for (let rehearsal = 0; rehearsal < rehearsals; rehearsal++) {
+    const finished = rehearse(tasks, limits, (index) =>
+      Math.max(1, quantile(durations[index] ?? all, draws[index]?.(rehearsal) ?? 0) ?? 0),
+    )
+    ends.push(finished.reduce((latest, end) => Math.max(latest, end), 0) + closing)
+    late.push(finished.filter((end) => deadlineIn !== undefined && end > deadlineIn).length)
+  }
+  const at = (values: Array<number>, share: number) =>
+    Math.round(
+      quantile(
+        values.toSorted((a, b) => a - b),
+        share,
+      ) ?? 0,
+    )
+  return {
+    p50: Duration.millis(at(ends, 0.5)),
+    p95: Duration.millis(at(ends, 0.95)),
+    late: at(late, 0.5),
+    maybeLate: at(late, 0.95),
+  }
+}
+
+/** Requests for one execution besides its polls: start, results, deletion. */
+const callsBesidePolls = 3
+
+/** About how many requests the service gets if executions take what they usually take. */
+export const expectedCalls = (
+  tasks: ReadonlyArray<{ readonly expected: Duration.Duration }>,
+  polling: PollingRules,
+): number => {
+  const polls = new Map<number, number>()
+  let calls = 0
+  for (const { expected } of tasks) {
+    const expectedMs = Duration.toMillis(expected)
+    const known = polls.get(expectedMs) ?? pollsWithin(polling, expectedMs)
+    polls.set(expectedMs, known)
+    calls += known + callsBesidePolls
+  }
+  return calls
+}
+
+const pollsWithin = (polling: PollingRules, expectedMs: number): number => {
+  let count = 0
+  for (let waited = 0; waited < expectedMs; count++) waited += nextLookInMs(polling, waited)
+  return count
+}

@@ -1,0 +1,139 @@
+/** A plan as people read it: a large one fits a screen, and everything is there when it is asked for. */
+import { describe, expect, it } from "vitest"
+import { Duration, Redacted } from "effect"
+import { renderPreview } from "../../src/cli/PlanText.ts"
+import type { Preview } from "../../src/cli/PlanText.ts"
+import type { Task, TaskVerdict } from "../../src/planning/Assignment.ts"
+import { said } from "../ends/Said.ts"
+import { anId } from "../harness/Id.ts"
+import { jobOf } from "../harness/SmallNights.ts"
+
+const taskOf = (index: number): Task => ({
+  task_id: anId(`job.2026-11-21/c-${index}/bank-${index % 2}`),
+  customer_id: anId(`c-${index}`),
+  engine_reference: anId(`bank-${index % 2}`),
+  features: [],
+  lacking: [],
+  start: {
+    login: { _tag: "Parameters", parameters: Redacted.make({}), tokenized_access: false },
+    configurations: {},
+    hooks_extra_data: {},
+  },
+  fingerprint: `f-${index}`,
+  fitted: true,
+  availability: "ready",
+  expected: Duration.minutes(index % 2 === 0 ? 2 : 5),
+  source: "job.yaml:1:1",
+})
+const verdictOf = (index: number): TaskVerdict => ({
+  task_id: anId(`job.2026-11-21/d-${index}/ghost`),
+  customer_id: anId(`d-${index}`),
+  engine_reference: anId("ghost"),
+  features: [],
+  outcome: "skipped",
+  reason: said("ENGINE_UNKNOWN"),
+  who_acts: "engineer",
+  message: "the service has no such engine",
+})
+
+const now = Date.UTC(2026, 10, 21, 22)
+const previewOf = (tasks: number, verdicts: number, more: Partial<Preview> = {}): Preview => {
+  const all = Array.from({ length: tasks }, (_, index) => taskOf(index))
+  return {
+    job: { ...jobOf([]), timezone: "Europe/Madrid" },
+    how: "new",
+    isLeft: false,
+    collect: [],
+    plan: {
+      run_id: anId("job.2026-11-21"),
+      tasks: all,
+      settled: Array.from({ length: verdicts }, (_, index) => verdictOf(index)),
+      sessions: [],
+      warnings: [],
+      expiring: [],
+      expired: [],
+      conflicts: Array.from({ length: Math.floor(tasks / 250) }, (_, index) => ({
+        why: "same_credentials",
+        task_ids: all.slice(index * 100, index * 100 + (index + 1) * 4).map(({ task_id }) => task_id),
+      })),
+      expected: Duration.minutes(40),
+    },
+    over: new Set(),
+    end: undefined,
+    calls: 0,
+    now,
+    deadlineAt: undefined,
+    sources: [],
+    ...more,
+  }
+}
+const told = (preview: Preview, all = false, width = 80) =>
+  renderPreview(preview, { width, colour: false }, all).split("\n")
+
+describe("a plan of three thousand tasks", () => {
+  const end = { p50: Duration.hours(3), p95: Duration.minutes(250), late: 4, maybeLate: 31 }
+  const preview = previewOf(3_000, 120, { end, calls: 61_000, deadlineAt: now + 4 * 60 * 60_000 })
+
+  it("is told by engine, reason and count, with its end and what will not be over by the deadline", () => {
+    expect(told(preview)).toEqual(
+      [
+        "job.2026-11-21 would start: 3000 tasks to start, 0 already finished, 120 that",
+        "will not start, 0 sessions to read; takes at least 40 min",
+        "Expected end: 02:00, in 3 h 0 min; 19 times out of 20 before 03:10. About 61000",
+        "requests to the service.",
+        "Deadline: 03:00. 4 tasks will probably not be over before it, 31 in a bad night.",
+        "",
+        "engine  tasks  engine is  expected each",
+        "bank-0   1500  ready      2 min 0 s",
+        "bank-1   1500  ready      5 min 0 s",
+        "",
+        "`--all` shows every task.",
+        "",
+        "Will not start:",
+        "  120 tasks skipped, ENGINE_UNKNOWN (engineer): d-0 ghost, d-1 ghost, d-2 ghost",
+        "    and 117 more",
+        "",
+        "Will run one after the other:",
+      ].concat(told(preview).slice(17)),
+    )
+    expect(told(preview).length).toBeLessThan(70)
+    expect(Math.max(...told(preview).map(({ length }) => length))).toBeLessThanOrEqual(80)
+    expect(told(preview)[17]).toBe("  same credentials, 2 h 48 min: job.2026-11-21/c-1100/bank-0,")
+  })
+
+  it("is told whole when all of it is asked for", () => {
+    const lines = told(preview, true, Infinity)
+    expect(lines.filter((line) => /^c-\d+ +bank/.test(line))).toHaveLength(3_000)
+    expect(lines.filter((line) => /^ {2}d-\d+ ghost: skipped, ENGINE_UNKNOWN/.test(line))).toHaveLength(120)
+  })
+})
+
+describe("a plan of a few tasks", () => {
+  it("is told task by task, and says nothing about an end that is not known", () => {
+    expect(told(previewOf(2, 1, { collect: ["job.2026-11-20"] }))).toEqual([
+      "job.2026-11-21 would start: 2 tasks to start, 0 already finished, 1 that will",
+      "not start, 0 sessions to read; takes at least 40 min",
+      "First, what job.2026-11-20 left at the service is collected.",
+      "",
+      "customer  engine  features                 engine is  expected",
+      "c-0       bank-0  (the engine's defaults)  ready      2 min 0 s",
+      "c-1       bank-1  (the engine's defaults)  ready      5 min 0 s",
+      "",
+      "Will not start:",
+      "  d-0 ghost: skipped, ENGINE_UNKNOWN (engineer): the service has no such engine",
+    ])
+  })
+
+  it("of a night that ended with something left says how to finish it", () => {
+    const preview = previewOf(1, 0, {
+      how: "nothing",
+      isLeft: true,
+      over: new Set(["job.2026-11-21/c-0/bank-0"]),
+    })
+    expect(told(preview)).toEqual([
+      "job.2026-11-21 starts nothing more: `nightjar rerun` starts what is left of its",
+      "night: 0 tasks to start, 1 already finished, 0 that will not start, 0 sessions",
+      "to read; takes at least 40 min",
+    ])
+  })
+})
