@@ -1,6 +1,6 @@
 /**
- * A plan for people: what would start, when it will end, what will not start and why. A plan of a few tasks is
- * shown task by task, a large one by engine, reason and count, unless everything is asked for.
+ * A plan for people: what would start, when it will end, what will not start and why. A small plan is shown
+ * task by task, a large one by engine, reason and count, unless everything is asked for.
  */
 import { Duration } from "effect"
 import { counted } from "../foundation/Counted.ts"
@@ -139,8 +139,9 @@ const endLines = ({ end, calls, now, deadlineAt, job: { timezone } }: Preview): 
 export const renderPreview = (preview: Preview, { width }: Style, all: boolean): string => {
   const { how, isLeft, collect, plan, over, sources } = preview
   const starting = plan.tasks.filter(({ task_id }) => !over.has(task_id))
+  const what = isLeft ? leftHeadline : headlines[how]
   const headline =
-    `${plan.run_id} ${isLeft ? leftHeadline : headlines[how]}: ${counted(starting.length, "task")} to start, ` +
+    `${plan.run_id} ${what}: ${counted(starting.length, "task")} to start, ` +
     `${over.size} already finished, ${plan.settled.length} that will not start, ` +
     `${counted(plan.sessions.length, "session")} to read; ` +
     `takes at least ${span(Duration.toMillis(plan.expected))}`

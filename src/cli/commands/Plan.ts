@@ -6,7 +6,6 @@ import { Clock, Duration, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import { resumeTask } from "../../execution/TaskResumption.ts"
 import type { Job } from "../../jobs/Job.ts"
-import { expectedCalls, expectEnd } from "../../planning/ExpectedEnd.ts"
 import { deadlineOf } from "../../planning/NightOf.ts"
 import { nightAround, nightExitCode } from "../../ledger/WholeNight.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
@@ -24,6 +23,7 @@ const previewJob = Effect.fnUntraced(function* (job: Job) {
   const { planJob } = yield* Effect.promise(() => import("../../night/PlanJob.ts"))
   const { chooseNight } = yield* Effect.promise(() => import("../../night/ChooseNight.ts"))
   const { differences } = yield* Effect.promise(() => import("../../jobs/ResultsSources.ts"))
+  const { expectedCalls, expectEnd } = yield* Effect.promise(() => import("../../planning/ExpectedEnd.ts"))
   const ledger = yield* openedLedger
   const asked = { further: false, parent: undefined, only: undefined }
   const { chosen, collect, only } = yield* chooseNight(job, asked)
