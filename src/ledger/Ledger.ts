@@ -13,7 +13,8 @@ import { Fact } from "./Fact.ts"
 import type { CredentialRejected, Recorded, RunStarted } from "./Fact.ts"
 import { foldRun } from "./FoldRun.ts"
 import { accessLedger, isDamage, makeTables } from "./LedgerTables.ts"
-import type { CachedForm, NewFact, StoredFact } from "./LedgerTables.ts"
+import type { CachedForm } from "./LedgerForms.ts"
+import type { NewFact, StoredFact, TaskOfRun } from "./LedgerTables.ts"
 import type { RunState } from "./RunState.ts"
 
 /** The ledger could not be read or written; nothing may be started or deleted without it. */
@@ -59,6 +60,10 @@ export class Ledger extends Context.Service<
      * recent run is kept: only facts since then are read, whoever wrote them.
      */
     readonly state: (run_id: RunId) => Effect.Effect<RunState | undefined, LedgerFailed>
+    /** The tasks of a customer, an execution or a session, over all runs, in no order. */
+    readonly tasksNaming: (id: string) => Effect.Effect<ReadonlyArray<TaskOfRun>, LedgerFailed>
+    /** All facts of one task, in order. */
+    readonly factsOfTask: (task: TaskOfRun) => Effect.Effect<ReadonlyArray<Recorded>, LedgerFailed>
     /** Facts that belong to no run: manual actions, in order. */
     readonly byHand: Effect.Effect<ReadonlyArray<Recorded>, LedgerFailed>
     /** The beginning and the end of every run, oldest first. */
@@ -165,6 +170,8 @@ const makeLedger = (database: DatabaseSync, known: KnownSecrets): Ledger["Servic
         carried = state
         return state
       }),
+    tasksNaming: (id) => attempt(() => tables.tasksNaming(id)),
+    factsOfTask: ({ run_id, task_id }) => attempt(() => read(tables.ofTask(run_id, task_id))),
     byHand: attempt(() => read(tables.ofNoRun())),
     runs: attempt(() => foldHeaders(read(tables.headers()))),
     rejections: attempt(() => foldRejections(read(tables.rejections()))),

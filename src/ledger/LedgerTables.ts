@@ -6,19 +6,12 @@
 import { randomBytes } from "node:crypto"
 import type { DatabaseSync } from "node:sqlite"
 import { sha256 } from "../foundation/Sha256.ts"
-import { TaskId } from "../contract/Ids.ts"
-import type { EngineReference, ExecutionId, RunId } from "../contract/Ids.ts"
+import { RunId, TaskId } from "../contract/Ids.ts"
+import type { ExecutionId } from "../contract/Ids.ts"
 import { beginning, linkOf } from "./FactChain.ts"
 import type { ChainedRow } from "./FactChain.ts"
+import { accessForms } from "./LedgerForms.ts"
 import { within } from "./Transaction.ts"
-
-export interface CachedForm {
-  readonly engine_reference: EngineReference
-  /** Milliseconds since the epoch. */
-  readonly fetched_at: number
-  /** The detail view as JSON text. */
-  readonly body: string
-}
 
 export type NewFact = Omit<ChainedRow, "seq">
 export type StoredFact = Pick<ChainedRow, "seq" | "at" | "body">
@@ -41,6 +34,10 @@ const indexed =
 /** Which attempt an execution id belongs to. */
 const started = "tag = 'StartAnswered'"
 const executionIdOf = "json_extract(body, '$.execution_id')"
+const sessionIdOf = "json_extract(body, '$.session_id')"
+/** Which runs know a customer. */
+const planned = "tag = 'TaskPlanned'"
+const customerIdOf = "json_extract(body, '$.customer_id')"
 
 const tables = `
   CREATE TABLE IF NOT EXISTS facts (
@@ -55,6 +52,9 @@ const tables = `
   CREATE INDEX IF NOT EXISTS facts_by_run ON facts (run_id, seq);
   CREATE INDEX IF NOT EXISTS facts_by_tag ON facts (tag, seq) WHERE ${indexed};
   CREATE INDEX IF NOT EXISTS facts_by_execution ON facts (${executionIdOf}) WHERE ${started};
+  CREATE INDEX IF NOT EXISTS facts_by_session ON facts (${sessionIdOf}) WHERE ${started};
+  CREATE INDEX IF NOT EXISTS facts_by_customer ON facts (${customerIdOf}) WHERE ${planned};
+  CREATE INDEX IF NOT EXISTS facts_by_pulled_session ON facts (${sessionIdOf}) WHERE ${planned};
   CREATE TABLE IF NOT EXISTS engine_forms (
     engine_reference TEXT PRIMARY KEY, fetched_at INTEGER NOT NULL, body TEXT NOT NULL, sha256 BLOB
   ) STRICT;
@@ -137,6 +137,7 @@ export const accessLedger = (database: DatabaseSync) => {
   const select = (condition: string) =>
     database.prepare(`SELECT ${columns}, ${links} FROM facts WHERE ${condition} ORDER BY seq`)
   const ofRun = select("run_id = ? AND seq > ?")
+  const ofTask = select("run_id = ? AND task_id = ?")
   const ofNoRun = select("run_id IS NULL")
   const ofTags = (...tags: ReadonlyArray<string>) =>
     select(`${indexed} AND tag IN (${tags.map((tag) => `'${tag}'`).join(", ")})`)
@@ -157,6 +158,8 @@ export const accessLedger = (database: DatabaseSync) => {
     headers: () => checked(headers.all()),
     rejections: () => checked(rejections.all()),
     ownerOf: ownerIn(database),
+    tasksNaming: tasksIn(database),
+    ofTask: (run_id: RunId, task_id: string) => checked(ofTask.all(run_id, task_id)),
     fingerprintKey: () => fingerprintKeyIn(database),
     problems: () => problemsIn(database),
   }
@@ -182,6 +185,11 @@ const appending = (database: DatabaseSync) => {
         insert.run(seq, row.at, row.tag, row.run_id, row.task_id, row.body, chain)
       }
     })
+}
+
+export interface TaskOfRun {
+  readonly run_id: RunId
+  readonly task_id: TaskId
 }
 
 interface Owner {
@@ -210,28 +218,23 @@ const ownerIn = (database: DatabaseSync) => {
   }
 }
 
-/** A cached form that has changed is not used: it is fetched again. */
-const accessForms = (database: DatabaseSync) => ({
-  cachedForm: (engine_reference: EngineReference): CachedForm | undefined => {
-    const row = database
-      .prepare("SELECT * FROM engine_forms WHERE engine_reference = ?")
-      .get(engine_reference)
-    if (row === undefined) return undefined
-    const [fetched_at, body, hash] = [Number(row["fetched_at"]), String(row["body"]), row["sha256"]]
-    const isWhole = hash instanceof Uint8Array && sha256(formText(fetched_at, body)).equals(hash)
-    return isWhole ? { engine_reference, fetched_at, body } : undefined
-  },
-  cacheForm: ({ engine_reference, fetched_at, body }: CachedForm) => {
-    const at = Math.trunc(fetched_at)
-    database
-      .prepare(
-        `INSERT OR REPLACE INTO engine_forms (engine_reference, fetched_at, body, sha256)
-          VALUES (?, ?, ?, ?)`,
-      )
-      .run(engine_reference, at, body, sha256(formText(at, body)))
-  },
-})
-const formText = (fetched_at: number, body: string): string => `${fetched_at} ${body}`
+/** By index only, so that it costs the same after a thousand nights. */
+const tasksIn = (database: DatabaseSync) => {
+  const where = [
+    `${planned} AND ${customerIdOf} = ?1`,
+    `${planned} AND ${sessionIdOf} = ?1`,
+    `${started} AND ${executionIdOf} = ?1`,
+    `${started} AND ${sessionIdOf} = ?1`,
+  ]
+  const named = database.prepare(
+    where.map((condition) => `SELECT run_id, task_id FROM facts WHERE ${condition}`).join(" UNION "),
+  )
+  return (id: string): ReadonlyArray<TaskOfRun> =>
+    named.all(id).map((row) => ({
+      run_id: RunId.make(String(row["run_id"])),
+      task_id: TaskId.make(String(row["task_id"])),
+    }))
+}
 
 const fingerprintKeyIn = (database: DatabaseSync): Uint8Array => {
   if (keyIn(database, "fingerprint") === undefined)

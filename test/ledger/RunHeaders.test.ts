@@ -32,3 +32,39 @@ layer(Ledger.layer({ path: ":memory:" }))((it) => {
     }),
   )
 })
+
+layer(Ledger.layer({ path: ":memory:" }))((it) => {
+  it.effect("the tasks of a customer, an execution or a session are found by its id, with their facts", () =>
+    Effect.gen(function* () {
+      const ledger = yield* Ledger
+      const planned = (run: AnyId, more: { readonly customer_id?: AnyId; readonly session_id?: AnyId }) =>
+        ({ _tag: "TaskPlanned", run_id: run, task_id: anId(`${run}/t`), features: [], ...more }) as const
+      const [first, second] = [anId("nightly.2026-11-20"), anId("nightly.2026-11-21")]
+      yield* ledger.append([
+        begin(first),
+        planned(first, { customer_id: anId("c-1") }),
+        begin(second),
+        planned(second, { customer_id: anId("c-1"), session_id: anId("s-1") }),
+        {
+          _tag: "StartAnswered",
+          run_id: second,
+          task_id: anId(`${second}/t`),
+          attempt: 1,
+          answer: "accepted",
+          execution_id: anId("e-1"),
+          session_id: anId("s-2"),
+        },
+      ])
+      const found = yield* Effect.forEach(["c-1", "e-1", "s-1", "s-2", "c-2"], (id) => ledger.tasksNaming(id))
+      expect(found.map((tasks) => tasks.map(({ run_id }) => run_id).toSorted())).toEqual([
+        [first, second],
+        [second],
+        [second],
+        [second],
+        [],
+      ])
+      const facts = yield* ledger.factsOfTask({ run_id: second, task_id: anId(`${second}/t`) })
+      expect(facts.map(({ fact }) => fact._tag)).toEqual(["TaskPlanned", "StartAnswered"])
+    }),
+  )
+})

@@ -7,27 +7,59 @@ import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import type { EndRow } from "../../ends/EndRow.ts"
 import { knownEnd, rowOf } from "../../ends/Ends.ts"
+import { counted } from "../../foundation/Counted.ts"
+import { TaskId } from "../../contract/Ids.ts"
 import type { RunId } from "../../contract/Ids.ts"
 import type { Recorded } from "../../ledger/Fact.ts"
+import type { TaskOfRun } from "../../ledger/LedgerTables.ts"
 import { entryLines, isMessageId, messageOf } from "../../messages/Catalogue.ts"
 import type { MessageId } from "../../messages/Catalogue.ts"
 import { endJson, renderEnd } from "../../report/RenderEnd.ts"
 import { factsAbout, renderRecorded } from "../../report/Timeline.ts"
 import { wrap } from "../../report/TextTable.ts"
-import { jsonFlag } from "../CommonFlags.ts"
+import { jsonFlag, switchFlag } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { hasLedger, openedLedger, withLedger } from "../LedgerOf.ts"
 import { Output, say, sayJson } from "../Output.ts"
 
-const gather = Effect.fnUntraced(function* (id: string) {
+interface About {
+  readonly run_id: RunId | undefined
+  readonly task_id: string
+  readonly facts: ReadonlyArray<Recorded>
+}
+
+/** Of a customer that is in every night; `--all` shows the others too. */
+const runsShownMax = 10
+
+/** The tasks that an id names, newest first: by index, else in every run, for ids that are in no index. */
+const tasksAbout = Effect.fnUntraced(function* (id: string) {
   const ledger = yield* openedLedger
-  const found: Array<{ run_id: RunId | undefined; task_id: string; facts: ReadonlyArray<Recorded> }> = []
-  for (const { fact } of yield* ledger.runs)
-    for (const [task_id, facts] of factsAbout(yield* ledger.facts(fact.run_id), id))
-      found.push({ run_id: fact.run_id, task_id, facts })
+  const runs = (yield* ledger.runs).map(({ fact }) => fact.run_id).toReversed()
+  const run_id = runs.find((one) => id.startsWith(`${one}/`))
+  const indexed =
+    run_id === undefined ? yield* ledger.tasksNaming(id) : [{ run_id, task_id: TaskId.make(id) }]
+  if (indexed.length > 0) return indexed.toSorted((a, b) => runs.indexOf(a.run_id) - runs.indexOf(b.run_id))
+  const scanned: Array<TaskOfRun> = []
+  for (const run_id of runs)
+    for (const task_id of factsAbout(yield* ledger.facts(run_id), id).keys())
+      scanned.push({ run_id, task_id: TaskId.make(task_id) })
+  return scanned
+})
+
+const gather = Effect.fnUntraced(function* (id: string, all: boolean) {
+  const ledger = yield* openedLedger
+  const tasks = yield* tasksAbout(id)
+  const newest = new Set(
+    [...new Set(tasks.map(({ run_id }) => run_id))].slice(0, all ? Infinity : runsShownMax),
+  )
+  const found: Array<About> = []
+  for (const task of tasks.filter(({ run_id }) => newest.has(run_id)).toReversed()) {
+    const facts = yield* ledger.factsOfTask(task)
+    if (facts.length > 0) found.push({ ...task, facts })
+  }
   const byHand = (yield* ledger.byHand).filter(({ fact }) => "customer_id" in fact && fact.customer_id === id)
   if (byHand.length > 0) found.push({ run_id: undefined, task_id: `by hand: ${id}`, facts: byHand })
-  return found
+  return { found, older: new Set(tasks.map(({ run_id }) => run_id)).size - newest.size }
 })
 
 export const explain = Command.make(
@@ -36,13 +68,15 @@ export const explain = Command.make(
     id: Argument.String("ID").pipe(
       Argument.withDescription("A task, customer, execution, session or message id, or a reason"),
     ),
+    all: switchFlag("all", "All runs, not only the ten newest that know the id"),
     json: jsonFlag,
   },
-  Effect.fn("Explain.handle")(function* ({ id, json }) {
+  Effect.fn("Explain.handle")(function* ({ id, all, json }) {
     if (isMessageId(id)) return yield* explainMessage(id, json)
     const end = knownEnd(id)
     // A reason can be explained without any run.
-    const found = end === undefined || (yield* hasLedger) ? yield* withLedger(gather(id)) : []
+    const isLedgerMeant = end === undefined || (yield* hasLedger)
+    const { found, older } = isLedgerMeant ? yield* withLedger(gather(id, all)) : { found: [], older: 0 }
     if (found.length === 0 && end !== undefined) return yield* tellEnd(id, end, json)
     if (found.length === 0) return yield* refuse("id-unknown")
     if (json)
@@ -76,6 +110,8 @@ export const explain = Command.make(
       }
       yield* say("")
     }
+    if (older > 0)
+      yield* say(wrap(`${counted(older, "older run")} not shown: \`--all\` shows all.`, out.width))
   }),
 ).pipe(
   Command.withDescription("Explains any id, reason or message"),
