@@ -52,6 +52,9 @@ export const isOutOfMemory = ({ message }: PublishFailed): boolean => message.in
 const versionMacro = (version: number) =>
   `CREATE OR REPLACE MACRO published_version() AS ${Math.trunc(version)}`
 
+/** Files of an older version lack the run's date; their path has it, in every version. */
+const dateInPath = "CAST(regexp_extract(filename, '.*/run_date=([0-9-]+)/', 1) AS DATE)"
+
 /** A source of one table's rows with exactly its columns; a column that no file has yet is NULL. */
 const rowsFrom = Effect.fnUntraced(function* (
   connection: Connection,
@@ -62,7 +65,8 @@ const rowsFrom = Effect.fnUntraced(function* (
   const source = `read_parquet([${list}], union_by_name = true, hive_partitioning = false)`
   const present = new Set((yield* connection.columnTypes(`SELECT * FROM ${source}`)).map(({ name }) => name))
   const columns = spec.columns.map(({ name, type }) => {
-    const value = present.has(name) ? identifier(name) : "NULL"
+    const found = present.has(name) ? identifier(name) : "NULL"
+    const value = name === "run_date" ? `coalesce(${found}, ${dateInPath})` : found
     return `CAST(${value} AS ${type}) AS ${identifier(name)}`
   })
   return `SELECT ${columns.join(", ")} FROM ${source}`

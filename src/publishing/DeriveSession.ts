@@ -14,7 +14,9 @@ import { builtInSources, isFinal, recordsIn, sourceNameOf } from "../contract/Re
 import type { ResultsSource } from "../contract/ResultsSource.ts"
 import { Landing } from "../landing/Landing.ts"
 import type { LandedBody } from "../landing/Landing.ts"
-import type { Beside, Counts, Normaliser } from "../records/Normalise.ts"
+import type { Lineage } from "../records/Lineage.ts"
+import type { Counts } from "../records/Counts.ts"
+import type { Beside, Normaliser } from "../records/Normalise.ts"
 import { parseBody } from "../records/ParseBody.ts"
 import type { ParsedBody } from "../records/ParseBody.ts"
 import { tallyOf } from "../records/Tally.ts"
@@ -64,8 +66,12 @@ interface AddedBody {
   readonly finding: SourceFinding
 }
 
-const lineageOf = (run_id: RunId, { task, session_id, execution_id }: SessionPicture) => ({
+const lineageOf = (
+  { run_id, run_date }: RunPicture["state"]["started"],
+  { task, session_id, execution_id }: SessionPicture,
+): Lineage => ({
   run_id,
+  run_date,
   task_id: task.planned.task_id,
   execution_id: execution_id ?? null,
   session_id,
@@ -102,7 +108,7 @@ const addBody = Effect.fnUntraced(function* (
   const source = sourceOf(state.sources, body)
   let bytes = yield* readBody(run_id, body)
   const collect = bytes.length > largeBytes ? collectGarbage : () => undefined
-  const lineage = lineageOf(run_id, session)
+  const lineage = lineageOf(state.started, session)
   const added = leftOut.unless(
     body,
     (): AddedBody => {

@@ -10,19 +10,28 @@ import type { Cell } from "./ColumnData.ts"
 import { TableBuilder } from "./Columns.ts"
 import type { TableSpec } from "./Columns.ts"
 import { compileFamily, isMisfit } from "./CompileFamily.ts"
-import { findRecords, namesOf, pathText } from "./FindRecords.ts"
+import { nothingCounted } from "./Counts.ts"
+import type { Counts } from "./Counts.ts"
+import { findRecords, isBelow, namesOf, pathText } from "./FindRecords.ts"
 import type { FoundRecord } from "./FindRecords.ts"
 import { jsonText } from "./JsonText.ts"
 import { lineageCells } from "./Lineage.ts"
 import type { Lineage } from "./Lineage.ts"
 import { LongTexts } from "./LongTexts.ts"
 import { parseBody } from "./ParseBody.ts"
-import { canonicalText, ownerOf, recordDepthMax, recordIds } from "./RecordIdentity.ts"
+import {
+  canonicalText,
+  identityTexts,
+  ownerOf,
+  recordDepthMax,
+  recordIds,
+  writtenTexts,
+} from "./RecordIdentity.ts"
+import type { FetchedOf, RecordIds } from "./RecordIdentity.ts"
 import { recordsIn } from "../contract/ResultsSource.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
 import type { RecordFamily } from "./RecordSchema.ts"
 import { tallyOf } from "./Tally.ts"
-import type { Tally } from "./Tally.ts"
 import {
   childTable,
   familyTable,
@@ -30,26 +39,6 @@ import {
   recordTables,
   rejectedRecordsTable,
 } from "./RecordTables.ts"
-
-/** What happened to the records of one body. */
-export interface Counts {
-  /** Objects with `product` and `sub_family`, nested ones included. */
-  readonly records: number
-  /** Of those: in the table of their family, in `other_records`, in `rejected_records`. */
-  readonly inTables: number
-  readonly other: number
-  readonly rejected: number
-  /** Of those: already in the tables, from another body of the same session. */
-  readonly repeated: number
-  /** All of them, including repeated ones. */
-  readonly tally: Tally
-  /** Records that were stored, by product. */
-  readonly byProduct: ReadonlyMap<string, number>
-  /** Rows of `rejected_records` for values in place of records, or for an unreadable body. */
-  readonly strays: number
-  /** Rows written to each family's table, by table; children not counted. */
-  readonly byTable: Readonly<Record<string, number>>
-}
 
 export interface Flushed {
   readonly spec: TableSpec
@@ -69,6 +58,10 @@ export interface Beside {
   /** Families that another body has completely: this body only repeats them. */
   readonly isHeld: (sub_family: string) => boolean
 }
+
+/** Times of fetching of a record whose family says nothing else. */
+const fetchedFields: ReadonlyArray<string> = ["fetch_date"]
+const noFields: ReadonlyArray<string> = []
 
 /** Values that are not records are reported, but cut: a few of them must not fill the database. */
 const strayTextMax = 65_536
@@ -125,8 +118,8 @@ export class Normaliser {
 
   /** One rejected row for a body that cannot be read at all. */
   refuse(lineage: Lineage, reason: string): Counts {
-    const id = recordIds(ownerOf(lineage))("", reason)
-    this.#reject(lineage, id, null, null, reason, "", null)
+    const ids = recordIds(ownerOf(lineage))("", { whole: reason, content: reason })
+    this.#reject(lineage, ids, null, null, reason, "", null)
     return { ...nothingCounted, strays: 1 }
   }
 
@@ -150,14 +143,16 @@ export class Normaliser {
 
   #add(lineage: Lineage, data: unknown, beside: NotedBeside | undefined): Counts {
     const { records, strays } = findRecords(data)
-    const idOf = recordIds(ownerOf(lineage))
+    const idsOf = recordIds(ownerOf(lineage))
     const byTable: Record<string, number> = {}
     const byProduct = new Map<string, number>()
     let other = 0
     let rejected = 0
     let repeated = 0
-    for (const record of records) {
-      const table = this.#route(lineage, record, idOf, beside)
+    for (let i = 0; i < records.length; i++) {
+      const record = records[i]!
+      const nests = isBelow(records[i + 1]?.place, record.place)
+      const table = this.#route(lineage, record, nests, idsOf, beside)
       if (table === undefined) {
         repeated++
         continue
@@ -169,10 +164,11 @@ export class Normaliser {
     }
     for (const { value, reason, place } of strays) {
       const text = jsonText(value)
-      const id = idOf("", canonicalText(value) ?? text)
+      const whole = canonicalText(value) ?? text
+      const ids = idsOf("", { whole, content: canonicalText(value, this.#fetchedOf) ?? text })
       const isLong = text.length > strayTextMax
       const told = isLong ? `${reason}; its ${text.length} characters are in landing` : reason
-      this.#reject(lineage, id, ...namesOf(value), told, pathText(place), isLong ? null : text)
+      this.#reject(lineage, ids, ...namesOf(value), told, pathText(place), isLong ? null : text)
     }
     const inTables = records.length - other - rejected - repeated
     const placed = { inTables, other, rejected, repeated, byTable, byProduct }
@@ -183,20 +179,22 @@ export class Normaliser {
   #route(
     lineage: Lineage,
     record: FoundRecord,
-    idOf: ReturnType<typeof recordIds>,
+    nests: boolean,
+    idsOf: ReturnType<typeof recordIds>,
     beside: NotedBeside | undefined,
   ): string | undefined {
     const { value, product, sub_family, place } = record
-    const text = canonicalText(value)
-    const id = idOf(sub_family, text ?? jsonText(value))
+    const texts = identityTexts(value, this.#fetchedOf, nests)
+    const ids = idsOf(sub_family, texts ?? writtenTexts(value, this.#fetchedOf))
+    const { record_id } = ids
     if (beside !== undefined) {
-      if (beside.seen.has(id) || beside.isHeld(sub_family)) return undefined
-      beside.seen.add(id)
-      beside.note(id)
+      if (beside.seen.has(record_id) || beside.isHeld(sub_family)) return undefined
+      beside.seen.add(record_id)
+      beside.note(record_id)
     }
-    if (text === undefined) {
+    if (texts === undefined) {
       const reason = `nested deeper than ${recordDepthMax} levels`
-      this.#reject(lineage, id, product, sub_family, reason, pathText(place), jsonText(value))
+      this.#reject(lineage, ids, product, sub_family, reason, pathText(place), jsonText(value))
       return rejectedRecordsTable.name
     }
     const route = this.#routes.get(product)?.get(sub_family)
@@ -204,17 +202,17 @@ export class Normaliser {
       const { fetch_date } = value
       const whole = jsonText(value)
       const cells: ReadonlyArray<Cell> = [product, sub_family, timestampCell(fetch_date) ?? null, whole]
-      this.#append(this.#other, lineageCells(lineage, id), cells)
+      this.#append(this.#other, lineageCells(lineage, ids), cells)
       return otherRecordsTable.name
     }
     const result = route.compiled(value, place)
     if (isMisfit(result)) {
       const { reason } = result
-      this.#reject(lineage, id, product, sub_family, reason, pathText(result.place), jsonText(value))
+      this.#reject(lineage, ids, product, sub_family, reason, pathText(result.place), jsonText(value))
       return rejectedRecordsTable.name
     }
     const { own, children } = result
-    const first = lineageCells(lineage, id)
+    const first = lineageCells(lineage, ids)
     this.#append(route.own, first, own)
     for (let i = 0; i < children.length; i++) {
       for (const cells of children[i]!) this.#append(route.children[i]!, first, cells)
@@ -224,14 +222,14 @@ export class Normaliser {
 
   #reject(
     lineage: Lineage,
-    id: string,
+    ids: RecordIds,
     product: string | null,
     sub_family: string | null,
     reason: string,
     path: string,
     whole: string | null,
   ): void {
-    this.#append(this.#rejected, lineageCells(lineage, id), [product, sub_family, reason, path, whole])
+    this.#append(this.#rejected, lineageCells(lineage, ids), [product, sub_family, reason, path, whole])
   }
 
   #append(builder: TableBuilder, lineage: ReadonlyArray<Cell>, cells: ReadonlyArray<Cell>): void {
@@ -242,6 +240,12 @@ export class Normaliser {
     this.#longTexts.add(builder.spec.name, units)
     this.#textUnits += units
     this.#rows++
+  }
+
+  /** A record, or half of one, has times of fetching; other objects have none. */
+  readonly #fetchedOf: FetchedOf = ({ product, sub_family }) => {
+    if (product === undefined && sub_family === undefined) return noFields
+    return fetchedFields
   }
 
   /** The builders by table name. Code that takes their rows directly must not also use `flush`. */
@@ -266,18 +270,6 @@ export class Normaliser {
     this.#rows = 0
     this.#textUnits = 0
   }
-}
-
-const nothingCounted: Counts = {
-  records: 0,
-  inTables: 0,
-  other: 0,
-  rejected: 0,
-  repeated: 0,
-  strays: 0,
-  byTable: {},
-  byProduct: new Map(),
-  tally: tallyOf([]),
 }
 
 export const makeNormaliser = (families: ReadonlyArray<RecordFamily>): Normaliser => new Normaliser(families)

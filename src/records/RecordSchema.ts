@@ -104,12 +104,14 @@ export class RecordSchemaInvalid extends Schema.TaggedError<RecordSchemaInvalid>
 // Column names that the tables use themselves.
 const lineageNames = [
   "run_id",
+  "run_date",
   "task_id",
   "execution_id",
   "session_id",
   "customer_id",
   "engine_reference",
   "record_id",
+  "content_id",
   "position",
   "extra",
   "product",

@@ -9,12 +9,14 @@ import type { RecordChild, RecordColumn, RecordFamily } from "./RecordSchema.ts"
 
 const lineage: ReadonlyArray<ColumnSpec> = [
   { ...required("run_id", "VARCHAR", "The run that read the record."), repeats: true },
+  required("run_date", "DATE", "The date of that run."),
   required("task_id", "VARCHAR", "The task that read the record."),
   column("execution_id", "VARCHAR", "The remote execution; NULL for a session that was only read."),
   column("session_id", "VARCHAR", "The flow session whose results contained the record."),
   column("customer_id", "VARCHAR", "The customer that the record belongs to."),
   { ...column("engine_reference", "VARCHAR", "The engine that retrieved it."), repeats: true },
-  required("record_id", "VARCHAR", "The same in every run in which the record has the same content."),
+  required("record_id", "VARCHAR", "The same in every run in which the record arrives exactly the same."),
+  required("content_id", "VARCHAR", "Like record_id, but times of fetching do not count: see what changed."),
 ]
 
 const product = required("product", "VARCHAR", "Product of the record, as the service names it.")

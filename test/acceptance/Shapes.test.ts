@@ -386,8 +386,8 @@ describe("the tables", () => {
   it("begin with the lineage columns, in their order, and a child adds `position`", async () => {
     for (const table of ["customer_profiles", "emails", "addresses", "higher_education", "other_records"]) {
       const names = (await place.rows(`DESCRIBE ${table}`)).map(({ column_name }) => column_name)
-      expect(names.slice(0, 7)).toEqual(recordColumns)
-      if (table === "emails" || table === "addresses") expect(names[7]).toBe("position")
+      expect(names.slice(0, 9)).toEqual(recordColumns)
+      if (table === "emails" || table === "addresses") expect(names[9]).toBe("position")
     }
   })
 

@@ -77,6 +77,8 @@ const plainCell = (name: string, type: string, value: Json, names: Names): Json 
   if (value === null) return null
   if (type === "TIMESTAMPTZ" || type === "TIMESTAMP WITH TIME ZONE") return "<time>"
   if (name === "run_date") return "<date>"
+  // Made of what stands in the row beside it, and of remote ids.
+  if (name === "content_id") return "<content>"
   if (receiptColumns.has(name)) return "<receipt>"
   if (name === "record_id") return names.records.get(text(value)) ?? "<unknown record>"
   return typeof value === "string" ? plainText(value, type === "JSON", names) : value

@@ -57,6 +57,7 @@ describe("the normaliser", () => {
     expect(row).toEqual({
       ...lineage,
       record_id: expect.stringMatching(idPattern),
+      content_id: expect.stringMatching(idPattern),
       product: "customer_information",
       sub_family: "customer_information:user_profile",
       fetch_date: "2026-11-20 02:04:05.123456+00",
@@ -75,7 +76,7 @@ describe("the normaliser", () => {
       member_since: "2011-02-03",
       extra: '{"loyalty_points":9}',
     })
-    const child = { ...lineage, record_id: row!["record_id"] }
+    const child = { ...lineage, record_id: row!["record_id"], content_id: row!["content_id"] }
     expect(await rowsOf([profile], "identification_numbers")).toEqual([
       {
         ...child,
@@ -146,6 +147,7 @@ describe("the normaliser", () => {
       {
         ...lineage,
         record_id: expect.stringMatching(idPattern),
+        content_id: expect.stringMatching(idPattern),
         product: "x",
         sub_family: "x:y",
         fetch_date: "2026-11-20 00:00:00+00",
@@ -186,6 +188,7 @@ describe("the normaliser", () => {
     expect(row).toEqual({
       ...lineage,
       record_id: expect.stringMatching(idPattern),
+      content_id: expect.stringMatching(idPattern),
       product: profile.product,
       sub_family: profile.sub_family,
       reason: "expected INTEGER, got text",
@@ -228,6 +231,42 @@ describe("the normaliser", () => {
     const pulled = { ...lineage, engine_reference: null, execution_id: null }
     expect(ids([degree], pulled)).toEqual(ids([degree], { ...pulled, customer_id: null, run_id: anId("r2") }))
     expect(ids([degree], pulled)).not.toEqual(ids([degree], { ...pulled, session_id: anId("s-9") }))
+  })
+
+  it("gives a record the same content_id as long as only its times of fetching change", () => {
+    const ids = (data: unknown, table = "higher_education") => {
+      const normaliser = makeNormaliser(families)
+      normaliser.add(lineage, data)
+      return (flushedRows(normaliser)[table] ?? []).map((row) => [row["record_id"], row["content_id"]])
+    }
+    const later = { fetch_date: "2026-11-21T03:04:05Z" }
+    const content = (...from: Parameters<typeof ids>) => ids(...from).map(([, content_id]) => content_id)
+    const [[record_id, content_id] = []] = ids([degree])
+    const [[laterRecord, laterContent] = []] = ids([{ ...degree, ...later }])
+    expect([laterRecord === record_id, laterContent === content_id]).toEqual([false, true])
+    expect(content([{ ...degree, total_credits: "61" }])).not.toEqual([content_id])
+    // Two records that differ only in their times are still two.
+    const both = content([degree, { ...degree, ...later }])
+    expect([new Set(both).size, both[0]]).toEqual([2, content_id])
+    const movement = { product: "a", sub_family: "a:movement", fetch_date: "2026-11-20", amount: 1 }
+    const account = { product: "a", sub_family: "a:account", fetch_date: "2026-11-20", held: [movement] }
+    const nextNight = { ...account, ...later, held: [{ ...movement, ...later }] }
+    expect(content([nextNight], "other_records")).toEqual(content([account], "other_records"))
+    expect(content([{ ...account, held: [] }], "other_records")).not.toEqual(
+      content([account], "other_records").slice(0, 1),
+    )
+    // A date of fetching of something that is no record is a field like any other.
+    const plain = { ...degree, visit: { fetch_date: "2026-11-20" } }
+    expect(content([{ ...plain, visit: later }])).not.toEqual(content([plain]))
+    const half = { product: "a", fetch_date: "2026-11-20", n: 1 }
+    expect(content([{ ...half, ...later }, degree], "rejected_records")).toEqual(
+      content([half, degree], "rejected_records"),
+    )
+    let deep: unknown = 1
+    for (let i = 0; i < 40; i++) deep = [deep]
+    expect(content([{ ...degree, ...later, deep }], "rejected_records")).toEqual(
+      content([{ ...degree, deep }], "rejected_records"),
+    )
   })
 
   it("reads `data` of results, and a profile body with or without it", () => {

@@ -40,10 +40,11 @@ describe("record schemas", () => {
       ["other_records", undefined],
       ["rejected_records", undefined],
     ])
-    const lineage = "run_id task_id execution_id session_id customer_id engine_reference record_id"
+    const lineage =
+      "run_id run_date task_id execution_id session_id customer_id engine_reference record_id content_id"
     for (const { spec } of tables) {
       const names = spec.columns.map(({ name }) => name)
-      expect(names.slice(0, 7).join(" ")).toBe(lineage)
+      expect(names.slice(0, 9).join(" ")).toBe(lineage)
       expect(new Set(names).size).toBe(names.length)
       expect(
         [spec.comment, ...spec.columns.map(({ comment }) => comment)].filter((text) => text === ""),
@@ -52,7 +53,7 @@ describe("record schemas", () => {
     const columns = (table: string) =>
       tables
         .find(({ spec }) => spec.name === table)!
-        .spec.columns.slice(7)
+        .spec.columns.slice(9)
         .map(({ name }) => name)
         .join(" ")
     expect(columns("emails")).toBe("position email")
