@@ -2,6 +2,7 @@
  * What became of the records of one body, in numbers: every record found is counted in exactly one place, so
  * that whoever publishes can compare what was found with what was written.
  */
+import type { MisfitCount, RejectedCount } from "./Misfits.ts"
 import { tallyOf } from "./Tally.ts"
 import type { Tally } from "./Tally.ts"
 
@@ -23,6 +24,10 @@ export interface Counts {
   readonly strays: number
   /** Rows written to each family's table, by table; children not counted. */
   readonly byTable: Readonly<Record<string, number>>
+  /** Values of records in tables that did not fit their columns. */
+  readonly misfits: ReadonlyArray<MisfitCount>
+  /** Rejected records by the table that they would have gone to, and strays. */
+  readonly refusedFor: ReadonlyArray<RejectedCount>
 }
 
 export const nothingCounted: Counts = {
@@ -33,6 +38,8 @@ export const nothingCounted: Counts = {
   repeated: 0,
   strays: 0,
   byTable: {},
+  misfits: [],
+  refusedFor: [],
   byProduct: new Map(),
   tally: tallyOf([]),
 }

@@ -37,6 +37,24 @@ const Name = Schema.String.check(
 )
 const Text = Schema.NonEmptyString
 
+/** What happens to a record that does not fit; `refuses` says how they differ. */
+const Mode = Schema.Literals(["evolve", "discard_value", "quarantine", "freeze"])
+export type Mode = typeof Mode.Type
+
+/**
+ * What a mode refuses a record for, and whether it counts fields that the schema does not have. Whatever the
+ * mode, a record is refused if a time of fetching or the business key cannot be read, if a child is no list,
+ * or if an item of a list of objects is no object.
+ */
+export const refuses: Readonly<
+  Record<Mode, { readonly misfits: boolean; readonly unknownFields: boolean; readonly notesUnknown: boolean }>
+> = {
+  evolve: { misfits: false, unknownFields: false, notesUnknown: false },
+  discard_value: { misfits: false, unknownFields: false, notesUnknown: true },
+  quarantine: { misfits: true, unknownFields: false, notesUnknown: false },
+  freeze: { misfits: true, unknownFields: true, notesUnknown: false },
+}
+
 const columnFields = { type: TypeOfColumn, comment: Text }
 const Column = Schema.Struct({ ...columnFields, required: Schema.optionalKey(Schema.Boolean) })
 const Columns = Schema.Record(Schema.String, Column)
@@ -64,6 +82,15 @@ const RecordSchemaFile = Schema.Struct({
    * succeeded.
    */
   features: Schema.Array(Text).check(Schema.isMinLength(1)),
+  /**
+   * The columns that tell the records of one customer, engine and `sub_family` apart, over nights; none: there
+   * is one such record.
+   */
+  key: Schema.optionalKey(Schema.Array(Text)),
+  /** Columns that are times of fetching: they do not count for `content_id`. Default: `fetch_date`. */
+  fetched: Schema.optionalKey(Schema.Array(Text)),
+  /** Default: `evolve`. */
+  mode: Schema.optionalKey(Mode),
   columns: Columns,
   children: Schema.optionalKey(Schema.Record(Schema.String, Child)),
 })
@@ -74,6 +101,8 @@ export interface RecordColumn {
   readonly type: ColumnType
   readonly comment: string
   readonly required: boolean
+  /** A time of fetching, or a part of the business key: a record without it cannot be placed in time. */
+  readonly identifies: boolean
 }
 
 /** A list in a record that has its own table; its items are objects, or plain values of one column. */
@@ -92,6 +121,10 @@ export interface RecordFamily {
   readonly product: string
   readonly subFamilies: ReadonlyArray<string>
   readonly features: ReadonlyArray<string>
+  /** Columns; see `RecordSchemaFile`. */
+  readonly key: ReadonlyArray<string>
+  readonly fetched: ReadonlyArray<string>
+  readonly mode: Mode
   readonly columns: ReadonlyArray<RecordColumn>
   readonly children: ReadonlyArray<RecordChild>
 }
@@ -113,6 +146,7 @@ const lineageNames = [
   "record_id",
   "content_id",
   "position",
+  "misfits",
   "extra",
   "product",
   "sub_family",
@@ -120,7 +154,7 @@ const lineageNames = [
 
 const nameTroubles = (file: RecordSchemaFile): ReadonlyArray<Finding> => {
   const troubles: Array<Finding> = []
-  const tell = (path: ReadonlyArray<string>, message: string) => troubles.push({ path, at: "value", message })
+  const tell = (path: Finding["path"], message: string) => troubles.push({ path, at: "value", message })
   const children = Object.entries(file.children ?? {})
   const check = (names: ReadonlyArray<string>, path: ReadonlyArray<string>): void => {
     for (const name of names) {
@@ -135,6 +169,10 @@ const nameTroubles = (file: RecordSchemaFile): ReadonlyArray<Finding> => {
     children.map(([field]) => field),
     ["children"],
   )
+  for (const list of ["key", "fetched"] as const) {
+    for (const [at, name] of (file[list] ?? []).entries())
+      if (!Object.hasOwn(file.columns, name)) tell([list, at], `${name} is no column of this table`)
+  }
   for (const [field, child] of children) {
     const path = ["children", field]
     if (Object.hasOwn(file.columns, field)) {
@@ -149,21 +187,36 @@ const nameTroubles = (file: RecordSchemaFile): ReadonlyArray<Finding> => {
   return troubles
 }
 
-const columnsOf = (columns: RecordSchemaFile["columns"]): ReadonlyArray<RecordColumn> =>
+/** Times of fetching, if the schema says nothing else. */
+export const defaultFetched: ReadonlyArray<string> = ["fetch_date"]
+
+const columnsOf = (
+  columns: RecordSchemaFile["columns"],
+  identifying: ReadonlyArray<string> = [],
+): ReadonlyArray<RecordColumn> =>
   Object.entries(columns).map(([name, { type, comment, required }]) => ({
     name,
     type: type as ColumnType,
     comment,
     required: required === true,
+    identifies: identifying.includes(name),
   }))
 
-const familyOf = (file: RecordSchemaFile): RecordFamily => ({
+const familyOf = ({
+  key = [],
+  fetched = defaultFetched,
+  mode = "evolve",
+  ...file
+}: RecordSchemaFile): RecordFamily => ({
+  key,
+  fetched,
+  mode,
   table: file.table,
   comment: file.comment,
   product: file.product,
   subFamilies: file.sub_families,
   features: file.features,
-  columns: columnsOf(file.columns),
+  columns: columnsOf(file.columns, [...key, ...fetched]),
   children: Object.entries(file.children ?? {}).map(([field, child]) => ({
     field,
     table: child.table ?? field,

@@ -40,6 +40,29 @@ describe("record schemas", () => {
       ["other_records", undefined],
       ["rejected_records", undefined],
     ])
+    expect(families.map(({ key, fetched, mode }) => [key, fetched, mode])).toEqual([
+      [["type"], ["fetch_date"], "evolve"],
+      [["qualification_name", "institution_name"], ["fetch_date"], "evolve"],
+      [["qualification_name", "institution_name"], ["fetch_date"], "evolve"],
+    ])
+    // What a record may lack, or have in a form that does not fit, may be NULL in its table.
+    expect(
+      tables.slice(0, 7).map(({ spec }) =>
+        spec.columns
+          .slice(9)
+          .filter(({ nullable }) => !nullable)
+          .map(({ name }) => name)
+          .join(" "),
+      ),
+    ).toEqual([
+      "product sub_family fetch_date type",
+      "position",
+      "position",
+      "position",
+      "position",
+      "product sub_family fetch_date qualification_name institution_name",
+      "product sub_family",
+    ])
     const lineage =
       "run_id run_date task_id execution_id session_id customer_id engine_reference record_id content_id"
     for (const { spec } of tables) {
@@ -56,9 +79,11 @@ describe("record schemas", () => {
         .spec.columns.slice(9)
         .map(({ name }) => name)
         .join(" ")
-    expect(columns("emails")).toBe("position email")
-    expect(columns("phones")).toBe("position phone")
-    expect(columns("identification_numbers")).toBe("position type value validated country valid_until extra")
+    expect(columns("emails")).toBe("position email misfits extra")
+    expect(columns("phones")).toBe("position phone misfits extra")
+    expect(columns("identification_numbers")).toBe(
+      "position type value validated country valid_until misfits extra",
+    )
     expect(columns("other_records")).toBe("product sub_family fetch_date record")
     expect(columns("rejected_records")).toBe("product sub_family reason path record")
   })
@@ -78,6 +103,13 @@ describe("record schemas", () => {
     expect(wrong(good.replace("table: cars", "table: [cars"))).toMatch(/^f\.yaml:2:\d+: /)
     expect(wrong(`${good}children:\n  tyres: { comment: Tyres. }\n`)).toMatch(
       /^f\.yaml:9:\d+: expected either columns or item$/,
+    )
+    expect(wrong(good.replace("columns:", "key: [plate, colour]\ncolumns:"))).toMatch(
+      /^f\.yaml:6:14: colour is no column of this table$/,
+    )
+    expect(wrong(good.replace("columns:", "mode: strict\ncolumns:"))).toMatch(/^f\.yaml:6:7: /)
+    expect(wrong(good.replace("plate:", "misfits:"))).toMatch(
+      /^f\.yaml:7:\d+: misfits is a column that every/,
     )
     expect(wrong("")).toBe("f.yaml:1:1: expected a mapping")
     expect(wrong(`${good}features: ${"[".repeat(10_000)}`)).toMatch(
