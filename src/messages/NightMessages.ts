@@ -113,6 +113,21 @@ export const nightMessages = {
     "`nightjar repair` derives them again from landing.",
     "The run was published without them.",
   ),
+  "values-misfit": warning(
+    "{values} did not fit the type of the column: {columns}",
+    "Look at the rows whose `misfits` is not NULL; if the source has changed, change the record schema.",
+    "The records are in their tables: the column is NULL, and `extra` has the value as it arrived.",
+  ),
+  "records-rejected": warning(
+    "{records} rejected, which belong to {tables}",
+    "Look at `reason` and `path` in `rejected_records`; if the source has changed, change the record schema.",
+    "The records are in `rejected_records`, whole.",
+  ),
+  "values-stray": warning(
+    "{values} in the results that are not records or cannot be read",
+    "Look at the rows of `rejected_records` whose product or sub_family is NULL.",
+    "The values are in `rejected_records`, and the answers are landed as they arrived.",
+  ),
   "answers-left-out": warning(
     "{answers} not in the tables: {where}: {reason}",
     "Report it: the tables need a newer version or another record schema, then `nightjar repair`.",

@@ -208,7 +208,7 @@ const publishStage = Effect.fnUntraced(function* (run_id: RunId) {
   const ledger = yield* Ledger
   const publisher = yield* Publisher
   yield* tell({ _tag: "Stage", run_id, stage: "publishing" })
-  const { version, receipts, left_out, without = [] } = yield* publisher.publish(run_id)
+  const { version, receipts, left_out, misfits, rejected, without = [] } = yield* publisher.publish(run_id)
   const published: Fact = {
     _tag: "RunPublished",
     run_id,
@@ -216,6 +216,8 @@ const publishStage = Effect.fnUntraced(function* (run_id: RunId) {
     receipts,
     ...(without.length === 0 ? {} : { without }),
     ...(left_out.length === 0 ? {} : { left_out }),
+    ...(misfits.length === 0 ? {} : { misfits }),
+    ...(rejected.length === 0 ? {} : { rejected }),
   }
   yield* ledger.append([published, ...keptFacts(yield* loadRun(run_id), left_out)])
 })

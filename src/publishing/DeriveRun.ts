@@ -14,6 +14,7 @@ import { proveDrain } from "../execution/DrainProof.ts"
 import { executionsOf } from "../ledger/RunState.ts"
 import type { AttemptState, TaskState } from "../ledger/RunState.ts"
 import type { TableSpec } from "../records/Columns.ts"
+import { addUpMisfits, addUpRejected } from "../records/Misfits.ts"
 import type { Flushed } from "../records/Normalise.ts"
 import type { ParsedBody } from "../records/ParseBody.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
@@ -57,6 +58,8 @@ export interface Derived {
   readonly rows: Readonly<Record<string, number>>
   readonly findings: ReadonlyMap<string, SessionFindings>
   readonly left_out: Published["left_out"]
+  readonly misfits: Published["misfits"]
+  readonly rejected: Published["rejected"]
 }
 
 /**
@@ -88,8 +91,15 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
     if (tables.isFull) for (const flushed of tables.flush()) yield* options.sink(flushed)
   }
   for (const flushed of tables.flush()) yield* options.sink(flushed)
-  const left_out = tables.leftOut.bodies
-  return { receipts, rows: tables.rows, findings: tables.found, left_out } satisfies Derived as Derived
+  const counts = [...tables.found.values()].map((found) => found.counts)
+  return {
+    receipts,
+    rows: tables.rows,
+    findings: tables.found,
+    left_out: tables.leftOut.bodies,
+    misfits: addUpMisfits(counts.flatMap(({ misfits }) => misfits)),
+    rejected: addUpRejected(counts.flatMap(({ refusedFor }) => refusedFor)),
+  } satisfies Derived as Derived
 })
 
 /** What is reported about a task that was left out: its executions, and that it is not covered. */

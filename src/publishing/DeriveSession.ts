@@ -16,6 +16,7 @@ import { Landing } from "../landing/Landing.ts"
 import type { LandedBody } from "../landing/Landing.ts"
 import type { Lineage } from "../records/Lineage.ts"
 import type { Counts } from "../records/Counts.ts"
+import { addUpMisfits, addUpRejected } from "../records/Misfits.ts"
 import type { Beside, Normaliser } from "../records/Normalise.ts"
 import { parseBody } from "../records/ParseBody.ts"
 import type { ParsedBody } from "../records/ParseBody.ts"
@@ -29,7 +30,7 @@ import { isObject } from "./TakeFields.ts"
 
 /** What the bodies of a session said, besides their rows; enough to derive coverage again without reading. */
 export interface SessionFindings {
-  readonly counts: Pick<Counts, "records" | "inTables" | "other" | "rejected" | "strays" | "byTable">
+  readonly counts: Omit<Counts, "repeated" | "tally" | "byProduct">
   readonly byProduct: ReadonlyMap<string, number>
   readonly retrieved: ReadonlyArray<string>
   /** What each endpoint's newest body holds, and whether it is final. */
@@ -183,6 +184,8 @@ export const findingsOf = (added: ReadonlyArray<AddedBody>): SessionFindings => 
       other,
       rejected: sum(added, (counts) => counts.rejected),
       strays: sum(added, (counts) => counts.strays),
+      misfits: addUpMisfits(added.flatMap(({ counts }) => counts.misfits)),
+      refusedFor: addUpRejected(added.flatMap(({ counts }) => counts.refusedFor)),
       byTable: Object.fromEntries(addUp(added.map(({ counts }) => Object.entries(counts.byTable)))),
     },
     // Needed only if some records have no table of their own.

@@ -7,6 +7,7 @@ import { Context, Schema } from "effect"
 import type { Effect } from "effect"
 import type { ExecutionId, RunId } from "../contract/Ids.ts"
 import type { LeftOutBody } from "../ledger/LeftOutBody.ts"
+import type { MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
 
 /** Publishing did not happen; the previous version is still in place, and nothing may be deleted remotely. */
 export class PublishFailed extends Schema.TaggedError<PublishFailed>()("PublishFailed", {
@@ -32,6 +33,9 @@ export interface Published {
   readonly without?: ReadonlyArray<string>
   /** Landed bodies that are not in the tables, because they could not be used. */
   readonly left_out: ReadonlyArray<LeftOutBody>
+  /** Values of this run that did not fit their columns, and its rejected records. */
+  readonly misfits: ReadonlyArray<MisfitCount>
+  readonly rejected: ReadonlyArray<RejectedCount>
 }
 
 export class Publisher extends Context.Service<

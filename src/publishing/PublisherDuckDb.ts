@@ -136,6 +136,8 @@ export const publishRun = Effect.fn("Publisher.publish")(function* (
     rows,
     receipts: derived.receipts,
     left_out: derived.left_out,
+    misfits: derived.misfits,
+    rejected: derived.rejected,
     without,
   } satisfies Published as Published
 })

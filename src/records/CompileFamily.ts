@@ -13,7 +13,7 @@ import { pathText } from "./FindRecords.ts"
 import type { Place } from "./FindRecords.ts"
 import { jsonText } from "./JsonText.ts"
 import { addUpMisfits } from "./Misfits.ts"
-import type { MisfitCount } from "./Misfits.ts"
+import type { MisfitCount } from "../ledger/TableNotes.ts"
 import { refuses } from "./RecordSchema.ts"
 import type { RecordChild, RecordColumn, RecordFamily } from "./RecordSchema.ts"
 

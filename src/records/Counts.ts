@@ -2,7 +2,7 @@
  * What became of the records of one body, in numbers: every record found is counted in exactly one place, so
  * that whoever publishes can compare what was found with what was written.
  */
-import type { MisfitCount, RejectedCount } from "./Misfits.ts"
+import type { MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
 import { tallyOf } from "./Tally.ts"
 import type { Tally } from "./Tally.ts"
 

@@ -1,20 +1,8 @@
 /**
- * How many values did not fit their columns, by table and column, and how many records were rejected: what a
- * person has to know about tables that are complete in rows, but not in every cell.
+ * Counts of what did not fit: values by table and column, rejected records by table. Added up per record,
+ * per body and per run, so that a person learns which column to look at, however many rows there are.
  */
-
-/** `column` is `extra` for fields that the schema does not have, if its mode notes them. */
-export interface MisfitCount {
-  readonly table: string
-  readonly column: string
-  readonly count: number
-}
-
-/** `table` is null for values that are not records, and for bodies that cannot be read. */
-export interface RejectedCount {
-  readonly table: string | null
-  readonly count: number
-}
+import type { MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
 
 /** One count per table and column, in the order in which they first appear. */
 export const addUpMisfits = (all: Iterable<MisfitCount>): ReadonlyArray<MisfitCount> => {
@@ -27,6 +15,7 @@ export const addUpMisfits = (all: Iterable<MisfitCount>): ReadonlyArray<MisfitCo
   return [...sums.values()]
 }
 
+/** One count per table, without those of nothing. */
 export const addUpRejected = (all: Iterable<RejectedCount>): ReadonlyArray<RejectedCount> => {
   const sums = new Map<string | null, number>()
   for (const { table, count } of all) sums.set(table, count + (sums.get(table) ?? 0))

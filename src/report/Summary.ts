@@ -8,9 +8,11 @@ import { rowOf } from "../ends/Ends.ts"
 import { shortfallOf, surplusOf } from "../execution/DrainProof.ts"
 import { verdictOfTask } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState, TokenNote } from "../ledger/RunState.ts"
+import type { MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
 import { dayOf } from "../tokens/TokenLogin.ts"
 import { cutText } from "../contract/TextBounds.ts"
 import { told } from "../messages/Catalogue.ts"
+import { tableWarnings } from "./TableWarnings.ts"
 import { counted } from "../foundation/Counted.ts"
 
 /** Tasks with one reason; `who_acts` is never `nobody` here. */
@@ -48,6 +50,10 @@ export interface Summary {
   readonly deletions: { readonly done: number; readonly pending: number; readonly kept: number }
   readonly orphans_suspected: ReadonlyArray<string>
   readonly published_version: number | undefined
+  /** Values of the run that did not fit their columns: NULL there, and kept in `extra`. */
+  readonly misfits: ReadonlyArray<MisfitCount>
+  /** Records of the run that are in `rejected_records`; `table` is where they would have gone. */
+  readonly rejected: ReadonlyArray<RejectedCount>
   readonly warnings: ReadonlyArray<string>
 }
 
@@ -90,11 +96,9 @@ export const summarise = (run: RunState): Summary => {
     deletions: deletionsOf(tasks),
     orphans_suspected: orphans.map(({ task }) => task.planned.task_id),
     published_version: run.published?.fact.version,
-    warnings: [
-      ...warningsOf(tasks, attachments, orphans.length),
-      ...gapWarnings(run.published?.fact.without ?? []),
-      ...leftOutWarnings(run),
-    ],
+    misfits: run.published?.fact.misfits ?? [],
+    rejected: run.published?.fact.rejected ?? [],
+    warnings: [...warningsOf(tasks, attachments, orphans.length), ...tableWarnings(run)],
   }
 }
 
@@ -231,24 +235,6 @@ const recordWarnings = (attempts: ReadonlyArray<AttemptState>): ReadonlyArray<st
         ]
       : []),
   ]
-}
-
-/** Tables of earlier runs that could not be published again completely. */
-const gapWarnings = (without: ReadonlyArray<string>): ReadonlyArray<string> => {
-  if (without.length === 0) return []
-  const more = without.length > examplesMax ? ` and ${without.length - examplesMax} more` : ""
-  const runs = `${without.slice(0, examplesMax).join(", ")}${more}`
-  return [told("tables-incomplete", { runs })]
-}
-
-/** Bodies that are landed but not in the tables; the first is named. */
-const leftOutWarnings = ({ started, published }: RunState): ReadonlyArray<string> => {
-  const { left_out = [] } = published?.fact ?? {}
-  const [first] = left_out
-  if (first === undefined) return []
-  const where = `landing/${started.run_id}/${first.where}`
-  const answers = counted(left_out.length, "answer")
-  return [told("answers-left-out", { answers, where, reason: first.reason })]
 }
 
 const warningsOf = (

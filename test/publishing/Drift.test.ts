@@ -53,4 +53,36 @@ describe("tables of a changing world", () => {
       }).pipe(Effect.provide(layers(root)))
     }),
   )
+
+  it.live("keep every profile in `_latest` when one field changes its type", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        const profiles = Array.from({ length: 20 }, (_, n) => profileOf(`Ana ${n}`))
+        yield* night("2026-11-20", ...profiles)
+        const published = yield* night("2026-11-21", ...profiles.map((each) => ({ ...each, gender: 2 })))
+        assert.deepStrictEqual(
+          [published.misfits, published.rejected],
+          [[{ table: "customer_profiles", column: "gender", count: 20 }], []],
+        )
+        assert.deepStrictEqual(
+          yield* rowsOf(
+            root,
+            `SELECT run_date::VARCHAR AS run_date, gender, extra->>'gender' AS kept, misfits,
+               count(*)::INTEGER AS rows
+             FROM customer_profiles_latest GROUP BY ALL`,
+          ),
+          [
+            {
+              run_date: "2026-11-21",
+              gender: null,
+              kept: "2",
+              misfits: ["gender: expected VARCHAR, got number"],
+              rows: 20,
+            },
+          ],
+        )
+      }).pipe(Effect.provide(layers(root)))
+    }),
+  )
 })
