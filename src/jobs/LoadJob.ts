@@ -234,6 +234,8 @@ const checkHooksNow = Effect.fnUntraced(function* (
   checkHooks(pairs, [...secrets, ...ours], findings)
 })
 
+const besideJob = (folder: string, path: string) => (isAbsolute(path) ? path : join(folder, path))
+
 /** A file's path as given; references and files in it are relative to its folder. */
 export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string) {
   const source = yield* readSource(path)
@@ -274,6 +276,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string) {
     path,
     service,
     ...settings,
+    ...(parts.schemas === undefined ? {} : { schemas: besideJob(folder, parts.schemas) }),
     assignments,
     sources,
     hooks,

@@ -11,7 +11,7 @@ import { abortCauses, SettledReason } from "../ends/Ends.ts"
 import type { Reason } from "../ends/Ends.ts"
 import { access, attempt, task } from "./FactKeys.ts"
 import { LeftOutBody } from "./LeftOutBody.ts"
-import { MisfitCount, RejectedCount } from "./TableNotes.ts"
+import { tableNotes } from "./TableNotes.ts"
 import {
   TicketDropped,
   TicketIssued,
@@ -236,8 +236,7 @@ export const RunPublished = Schema.TaggedStruct("RunPublished", {
     }),
   ),
   left_out: Schema.optionalKey(Schema.Array(LeftOutBody)),
-  misfits: Schema.optionalKey(Schema.Array(MisfitCount)),
-  rejected: Schema.optionalKey(Schema.Array(RejectedCount)),
+  ...tableNotes,
 })
 export const DeleteIntended = Schema.TaggedStruct("DeleteIntended", {
   ...task,

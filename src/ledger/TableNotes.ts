@@ -5,7 +5,7 @@
 import { Schema } from "effect"
 
 /** How many values did not fit a column; `column` is `extra` for fields that a schema does not have. */
-export const MisfitCount = Schema.Struct({
+const MisfitCount = Schema.Struct({
   table: Schema.String,
   column: Schema.String,
   count: Schema.Int,
@@ -16,5 +16,15 @@ export type MisfitCount = typeof MisfitCount.Type
  * How many records were rejected, by the table they would have gone to; `table` is null for values that are
  * not records and for bodies that cannot be read.
  */
-export const RejectedCount = Schema.Struct({ table: Schema.NullOr(Schema.String), count: Schema.Int })
+const RejectedCount = Schema.Struct({ table: Schema.NullOr(Schema.String), count: Schema.Int })
 export type RejectedCount = typeof RejectedCount.Type
+
+/** Fields of the fact of a publication. */
+export const tableNotes = {
+  misfits: Schema.optionalKey(Schema.Array(MisfitCount)),
+  rejected: Schema.optionalKey(Schema.Array(RejectedCount)),
+  /** Values of earlier runs that do not fit a type that has changed since. */
+  unfit: Schema.optionalKey(Schema.Array(MisfitCount)),
+  /** Tables whose record schema is in no folder any more; the kept one was used. */
+  gone: Schema.optionalKey(Schema.Array(Schema.String)),
+}

@@ -9,10 +9,13 @@ import type { RunId } from "../contract/Ids.ts"
 import { DuckDb } from "../duckdb/DuckDb.ts"
 import type { Connection } from "../duckdb/DuckDb.ts"
 import { identifier, literal } from "../duckdb/SqlText.ts"
+import type { MisfitCount } from "../ledger/TableNotes.ts"
 import type { TableSpec } from "../records/Columns.ts"
+import { addUpMisfits } from "../records/Misfits.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { latestViews, publishedTables } from "./DataDictionary.ts"
 import type { LatestView } from "./DataDictionary.ts"
+import { castColumns, filesAlike } from "./FileColumns.ts"
 import { filesOf } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { PublishFailed } from "./Publisher.ts"
@@ -52,10 +55,7 @@ export const isOutOfMemory = ({ message }: PublishFailed): boolean => message.in
 const versionMacro = (version: number) =>
   `CREATE OR REPLACE MACRO published_version() AS ${Math.trunc(version)}`
 
-/** Files of an older version lack the run's date; their path has it, in every version. */
-const dateInPath = "CAST(regexp_extract(filename, '.*/run_date=([0-9-]+)/', 1) AS DATE)"
-
-/** A source of one table's rows with exactly its columns; a column that no file has yet is NULL. */
+/** A source of rows with exactly the columns of a table, and how many values do not fit a changed type. */
 const rowsFrom = Effect.fnUntraced(function* (
   connection: Connection,
   spec: TableSpec,
@@ -63,13 +63,23 @@ const rowsFrom = Effect.fnUntraced(function* (
 ) {
   const list = paths.map(literal).join(", ")
   const source = `read_parquet([${list}], union_by_name = true, hive_partitioning = false)`
-  const present = new Set((yield* connection.columnTypes(`SELECT * FROM ${source}`)).map(({ name }) => name))
-  const columns = spec.columns.map(({ name, type }) => {
-    const found = present.has(name) ? identifier(name) : "NULL"
-    const value = name === "run_date" ? `coalesce(${found}, ${dateInPath})` : found
-    return `CAST(${value} AS ${type}) AS ${identifier(name)}`
-  })
-  return `SELECT ${columns.join(", ")} FROM ${source}`
+  const columns = castColumns(spec, yield* connection.columnTypes(`SELECT * FROM ${source}`))
+  const select = columns.map(({ name, value }) => `${value} AS ${identifier(name)}`)
+  const unsure = columns.filter(({ mayMisfit }) => mayMisfit)
+  const counts = unsure.map(
+    ({ name, value }) => `(count(${identifier(name)}) - count(${value}))::INTEGER AS ${identifier(name)}`,
+  )
+  const [lost] =
+    counts.length === 0 ? [] : yield* connection.rows(`SELECT ${counts.join(", ")} FROM ${source}`)
+  const unfit = unsure.map(({ name }) => ({
+    table: spec.name,
+    column: name,
+    count: Number(lost?.[name] ?? 0),
+  }))
+  return {
+    sql: `SELECT ${select.join(", ")} FROM ${source}`,
+    unfit: unfit.filter(({ count }) => count > 0),
+  }
 })
 
 const emptyTable = ({ name, columns }: TableSpec) => {
@@ -182,7 +192,7 @@ const dictionaryOf = (
   "COMMIT",
 ]
 
-/** Builds everything anew at a path that does not exist yet. */
+/** Builds everything anew at a path that does not exist yet; returns what does not fit a changed type. */
 export const buildDatabase = Effect.fn("Publishing.buildDatabase")(
   function* (
     options: BuildOptions & {
@@ -192,17 +202,27 @@ export const buildDatabase = Effect.fn("Publishing.buildDatabase")(
     },
   ) {
     const connection = yield* openDatabase(options.path, "read-write", options.memoryLimit)
-    const byTable = Map.groupBy(filesOf(options.manifest), ({ table }) => table)
-    const tables = publishedTables(options.families)
-    const filled = new Set(byTable.keys())
+    const { manifest, families, root, standsAt } = options
+    const tables = publishedTables(families)
+    const filled = new Set(filesOf(manifest).map(({ table }) => table))
+    const unfit: Array<MisfitCount> = []
     for (const spec of tables.filter(({ name }) => filled.has(name))) {
-      const paths = (byTable.get(spec.name) ?? []).map((file) => join(options.root, options.standsAt(file)))
-      const rows = yield* rowsFrom(connection, spec, paths)
+      const alike = filesAlike(manifest, families, spec.name)
+      const parts = yield* Effect.forEach(alike, (files) =>
+        rowsFrom(
+          connection,
+          spec,
+          files.map((file) => join(root, standsAt(file))),
+        ),
+      )
+      unfit.push(...parts.flatMap((part) => part.unfit))
+      const rows = parts.map(({ sql }) => sql).join(" UNION ALL ")
       yield* connection.run(`CREATE TABLE ${identifier(spec.name)} AS ${rows}`)
     }
     yield* connection.run(dictionaryOf(options, tables, filled).join(";"))
     yield* numberRuns(connection, options.sequences)
     yield* checkCounts(connection, options)
+    return addUpMisfits(unfit)
   },
   Effect.scoped,
   Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
@@ -219,9 +239,8 @@ export const amendDatabase = Effect.fn("Publishing.amendDatabase")(
       const own = files.filter(({ table }) => table === spec.name)
       if (own.length === 0) continue
       const paths = own.map((file) => join(options.root, options.standsAt(file)))
-      yield* connection.run(
-        `INSERT INTO ${identifier(spec.name)} ${yield* rowsFrom(connection, spec, paths)}`,
-      )
+      const { sql } = yield* rowsFrom(connection, spec, paths)
+      yield* connection.run(`INSERT INTO ${identifier(spec.name)} ${sql}`)
     }
     yield* connection.run(versionMacro(options.manifest.version))
     yield* connection.run("COMMIT")

@@ -36,6 +36,10 @@ export interface Published {
   /** Values of this run that did not fit their columns, and its rejected records. */
   readonly misfits: ReadonlyArray<MisfitCount>
   readonly rejected: ReadonlyArray<RejectedCount>
+  /** Values of earlier runs that do not fit a type that has changed since. */
+  readonly unfit?: ReadonlyArray<MisfitCount>
+  /** Tables whose record schema is in no folder any more; the kept one was used. */
+  readonly gone?: ReadonlyArray<string>
 }
 
 export class Publisher extends Context.Service<

@@ -52,7 +52,7 @@ const compileColumn =
     type: column.type,
     required: column.required,
     refuses: column.identifies || refuses[family.mode].misfits,
-    convert: converter(column.type),
+    convert: converter(column.type, column.takesNumbers),
   })
 
 /** A list reports the item that is wrong, everything else itself. */

@@ -103,6 +103,8 @@ export interface RecordColumn {
   readonly required: boolean
   /** A time of fetching, or a part of the business key: a record without it cannot be placed in time. */
   readonly identifies: boolean
+  /** A text that an earlier schema declared as a number: numbers are kept as they are written. */
+  readonly takesNumbers?: boolean
 }
 
 /** A list in a record that has its own table; its items are objects, or plain values of one column. */

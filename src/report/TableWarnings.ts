@@ -33,12 +33,15 @@ const sum = (counts: ReadonlyArray<{ readonly count: number }>): number =>
   counts.reduce((total, { count }) => total + count, 0)
 
 /** One line per table, the columns with the most misfits first. */
-const misfitWarnings = (misfits: ReadonlyArray<MisfitCount>): ReadonlyArray<string> =>
+const misfitWarnings = (
+  id: "values-misfit" | "values-unfit",
+  misfits: ReadonlyArray<MisfitCount>,
+): ReadonlyArray<string> =>
   [...Map.groupBy(misfits, ({ table }) => table)].map(([table, own]) => {
     const columns = own
       .toSorted((a, b) => b.count - a.count)
       .map(({ column, count }) => `${table}.${column} (${count})`)
-    return told("values-misfit", { values: counted(sum(own), "value"), columns: several(columns) })
+    return told(id, { values: counted(sum(own), "value"), columns: several(columns) })
   })
 
 const rejectedWarnings = (rejected: ReadonlyArray<RejectedCount>): ReadonlyArray<string> => {
@@ -56,11 +59,13 @@ const rejectedWarnings = (rejected: ReadonlyArray<RejectedCount>): ReadonlyArray
 }
 
 export const tableWarnings = (run: RunState): ReadonlyArray<string> => {
-  const { without = [], misfits = [], rejected = [] } = run.published?.fact ?? {}
+  const { without = [], misfits = [], rejected = [], unfit = [], gone = [] } = run.published?.fact ?? {}
   return [
     ...gapWarnings(without),
     ...leftOutWarnings(run),
-    ...misfitWarnings(misfits),
+    ...misfitWarnings("values-misfit", misfits),
     ...rejectedWarnings(rejected),
+    ...misfitWarnings("values-unfit", unfit),
+    ...(gone.length === 0 ? [] : [told("schemas-gone", { tables: several(gone) })]),
   ]
 }

@@ -1,9 +1,12 @@
 import { Effect } from "effect"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
+import { checkJobs } from "../../src/cli/Jobs.ts"
+import { renderProblem } from "../../src/foundation/FileProblem.ts"
 import { loadRecordSchemas } from "../../src/records/LoadRecordSchemas.ts"
 import { parseRecordSchema } from "../../src/records/RecordSchema.ts"
 import { recordTables } from "../../src/records/RecordTables.ts"
@@ -141,6 +144,44 @@ describe("record schemas", () => {
           "/c.yaml:1:1: vehicles / vehicles:car belongs to /a.yaml already",
         ].join("\n"),
       )
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
+
+  it("of a job are checked with it, before anything is started", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "schemas-"))
+    const job = `name: small
+service: sandbox
+schemas: ./own
+engines: [sandbox-bank:website]
+customers: [{ id: c-1, parameters: { username: ok, password: "env:PW" } }]
+`
+    try {
+      mkdirSync(join(folder, "own/records"), { recursive: true })
+      writeFileSync(join(folder, "job.yaml"), job)
+      const check = async () => {
+        const [one] = await Effect.runPromise(
+          Effect.provide(checkJobs([join(folder, "job.yaml")]), NodeServices.layer),
+        )
+        return [
+          one?.job?.schemas?.replace(folder, ""),
+          one?.errors.map((error) => renderProblem(error).replaceAll(folder, "")),
+        ]
+      }
+      expect(await check()).toEqual(["/own", []])
+      writeFileSync(join(folder, "own/records/cars.yaml"), good)
+      expect(await check()).toEqual(["/own", []])
+      writeFileSync(join(folder, "own/records/cars.yml"), good)
+      expect(await check()).toEqual([
+        undefined,
+        [
+          "/own/records/cars.yml:1:1: table cars belongs to /own/records/cars.yaml already",
+          "/own/records/cars.yml:1:1: vehicles / vehicles:car belongs to /own/records/cars.yaml already",
+        ],
+      ])
+      writeFileSync(join(folder, "own/records/cars.yml"), good.replace("plate:", "Plate:"))
+      expect(await check()).toEqual([undefined, ["/own/records/cars.yml:7:3: expected a name in snake_case"]])
     } finally {
       rmSync(folder, { recursive: true })
     }
