@@ -114,9 +114,10 @@ export const nightMessages = {
     "The run was published without them.",
   ),
   "values-misfit": warning(
-    "{values} did not fit the type of the column: {columns}",
+    "{values} did not fit the record schema: {columns}",
     "Look at the rows whose `misfits` is not NULL; if the source has changed, change the record schema.",
-    "The records are in their tables: the column is NULL, and `extra` has the value as it arrived.",
+    "The records are in their tables: the column is NULL, and `extra` has the value as it arrived, or the " +
+      "field that the schema does not have.",
   ),
   "records-rejected": warning(
     "{records} rejected, which belong to {tables}",

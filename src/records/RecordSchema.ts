@@ -83,8 +83,8 @@ const RecordSchemaFile = Schema.Struct({
    */
   features: Schema.Array(Text).check(Schema.isMinLength(1)),
   /**
-   * The columns that tell the records of one customer, engine and `sub_family` apart, over nights; none: there
-   * is one such record.
+   * The columns that tell the records of one customer, engine and `sub_family` apart, over nights; none:
+   * there is one such record.
    */
   key: Schema.optionalKey(Schema.Array(Text)),
   /** Columns that are times of fetching: they do not count for `content_id`. Default: `fetch_date`. */

@@ -261,7 +261,7 @@ describe("a source that sends another type than the schema expects", () => {
       succeeded: 1,
       misfits: [{ table: "customer_profiles", column: "gender", count: 3 }],
       rejected: [],
-      warnings: ["3 values did not fit the type of the column: customer_profiles.gender (3) [values-misfit]"],
+      warnings: ["3 values did not fit the record schema: customer_profiles.gender (3) [values-misfit]"],
     })
   })
 

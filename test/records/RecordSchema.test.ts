@@ -181,7 +181,10 @@ customers: [{ id: c-1, parameters: { username: ok, password: "env:PW" } }]
         ],
       ])
       writeFileSync(join(folder, "own/records/cars.yml"), good.replace("plate:", "Plate:"))
-      expect(await check()).toEqual([undefined, ["/own/records/cars.yml:7:3: expected a name in snake_case"]])
+      expect(await check()).toEqual([
+        undefined,
+        ["/own/records/cars.yml:7:10: expected a name in snake_case"],
+      ])
     } finally {
       rmSync(folder, { recursive: true })
     }
