@@ -55,44 +55,62 @@ export const refuses: Readonly<
   freeze: { misfits: true, unknownFields: true, notesUnknown: false },
 }
 
-const columnFields = { type: TypeOfColumn, comment: Text }
-const Column = Schema.Struct({ ...columnFields, required: Schema.optionalKey(Schema.Boolean) })
+const required = <S extends Schema.Top>(schema: S, description: string) =>
+  schema.pipe(Schema.annotateKey<S>({ description }))
+const optional = <S extends Schema.Top>(schema: S, description: string) =>
+  Schema.optionalKey(schema).pipe(Schema.annotateKey<Schema.optionalKey<S>>({ description }))
+
+const columnFields = {
+  type: required(TypeOfColumn, `${plainColumnTypes.join(", ")} or DECIMAL(p,s).`),
+  comment: required(Text, "What the column holds, for whoever reads the tables."),
+}
+const Column = Schema.Struct({
+  ...columnFields,
+  required: optional(Schema.Boolean, "The field must be present and not null; if it is not, it is a misfit."),
+})
 const Columns = Schema.Record(Schema.String, Column)
 
 const Child = Schema.Struct({
-  comment: Text,
-  /** The field must be present, even if only as an empty list. */
-  required: Schema.optionalKey(Schema.Boolean),
-  /** If the table does not have the field's name. */
-  table: Schema.optionalKey(Name),
-  /** For a list of objects. */
-  columns: Schema.optionalKey(Columns),
-  /** For a list of plain values. */
-  item: Schema.optionalKey(Schema.Struct({ name: Name, ...columnFields })),
+  comment: required(Text, "What the table holds."),
+  required: optional(Schema.Boolean, "The field must be present, even if only as an empty list."),
+  table: optional(Name, "If the table does not have the field's name."),
+  columns: optional(Columns, "For a list of objects: their fields."),
+  item: optional(
+    Schema.Struct({ name: required(Name, "Name of the column."), ...columnFields }),
+    "For a list of plain values.",
+  ),
 })
 
 /** A file in `schemas/records` as it is written. */
-const RecordSchemaFile = Schema.Struct({
-  table: Name,
-  comment: Text,
-  product: Text,
-  sub_families: Schema.Array(Text).check(Schema.isMinLength(1)),
-  /**
-   * Feature codes that feed the table: its `_latest` view shows the newest run in which one of them
-   * succeeded.
-   */
-  features: Schema.Array(Text).check(Schema.isMinLength(1)),
-  /**
-   * The columns that tell the records of one customer, engine and `sub_family` apart, over nights; none:
-   * there is one such record.
-   */
-  key: Schema.optionalKey(Schema.Array(Text)),
-  /** Columns that are times of fetching: they do not count for `content_id`. Default: `fetch_date`. */
-  fetched: Schema.optionalKey(Schema.Array(Text)),
-  /** Default: `evolve`. */
-  mode: Schema.optionalKey(Mode),
-  columns: Columns,
-  children: Schema.optionalKey(Schema.Record(Schema.String, Child)),
+export const RecordSchemaFile = Schema.Struct({
+  table: required(Name, "Name of the table."),
+  comment: required(Text, "What the table holds."),
+  product: required(Text, "The `product` of the records."),
+  sub_families: required(
+    Schema.Array(Text).check(Schema.isMinLength(1)),
+    "Their `sub_family`: one of these.",
+  ),
+  features: required(
+    Schema.Array(Text).check(Schema.isMinLength(1)),
+    "Feature codes that feed the table: `_latest` shows the newest run in which one of them succeeded.",
+  ),
+  key: optional(
+    Schema.Array(Text),
+    "Columns that tell the records of one customer, engine and sub_family apart. Default: there is one.",
+  ),
+  fetched: optional(
+    Schema.Array(Text),
+    "Columns that are times of fetching; they do not count for content_id. Default: fetch_date.",
+  ),
+  mode: optional(Mode, "What happens to a record that does not fit. Default: evolve."),
+  columns: required(Columns, "The record's own fields, each with a column of its name."),
+  children: optional(
+    Schema.Record(Schema.String, Child),
+    "Lists in the record that have tables of their own.",
+  ),
+}).annotate({
+  title: "Nightjar record schema",
+  description: "Turns the records of one family into a table.",
 })
 type RecordSchemaFile = typeof RecordSchemaFile.Type
 

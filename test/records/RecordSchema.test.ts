@@ -1,16 +1,19 @@
 import { Effect } from "effect"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { Ajv2020 } from "ajv/dist/2020.js"
 import { describe, expect, it } from "vitest"
+import { parse } from "yaml"
 import { checkJobs } from "../../src/cli/Jobs.ts"
 import { renderProblem } from "../../src/foundation/FileProblem.ts"
 import { loadRecordSchemas } from "../../src/records/LoadRecordSchemas.ts"
+import { recordJsonSchema } from "../../src/records/RecordJsonSchema.ts"
 import { parseRecordSchema } from "../../src/records/RecordSchema.ts"
 import { recordTables } from "../../src/records/RecordTables.ts"
-import { families } from "./families.ts"
+import { families, schemasFolder } from "./families.ts"
 
 const wrong = (text: string) =>
   Effect.runSync(
@@ -121,6 +124,21 @@ describe("record schemas", () => {
     expect(wrong("columns: &a { x: *a }")).toBe(
       "f.yaml:1:18: this is nested too deeply, or an alias (*) contains itself",
     )
+  })
+
+  it("are written as their page shows", () => {
+    const page = readFileSync(join(schemasFolder, "../records.md"), "utf8")
+    const [, example = ""] = /```yaml\n(.*?)```/s.exec(page) ?? []
+    expect(wrong(example)).toBe("accepted")
+  })
+
+  it("are described for editors by a JSON Schema that accepts every file of the program, and no other key", () => {
+    const accepts = new Ajv2020().compile(recordJsonSchema())
+    const files = readdirSync(schemasFolder).map((name) => readFileSync(join(schemasFolder, name), "utf8"))
+    expect([...files, good].map((text) => accepts(parse(text)))).toEqual([true, true, true, true])
+    expect(accepts(parse(good.replace("columns:", "mode: freeze\ncolumns:")))).toBe(true)
+    expect(accepts(parse(good.replace("columns:", "mode: strict\ncolumns:")))).toBe(false)
+    expect(accepts(parse(good.replace("comment: Plate.", "commment: Plate.")))).toBe(false)
   })
 
   it("may not claim one table or one sub_family twice", async () => {
