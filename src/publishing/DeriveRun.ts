@@ -70,7 +70,7 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
   picture: RunPicture,
   options: DeriveOptions,
 ) {
-  const tables = new RunTables(options.families, options.tables)
+  const tables = new RunTables(options.families, options.tables, picture.state.started.run_date)
   const sessions = Map.groupBy(picture.sessions, ({ task }) => task.planned.task_id)
   const receipts: Array<Published["receipts"][number]> = []
   tables.add(ledgerRows(picture.state))
@@ -267,6 +267,7 @@ const taskFindings = (
     ),
     byTable: found.length === 0 ? undefined : byTable,
     byProduct,
+    delivered: found.length < read.length ? undefined : deliveredBy(found),
     products_count: isObject(counts)
       ? Object.entries(counts).flatMap(([key, count]) =>
           typeof count === "number" && Number.isSafeInteger(count) ? [[key, count] as const] : [],
@@ -276,6 +277,14 @@ const taskFindings = (
     session_id: (read.at(-1) ?? sessions.at(-1))?.session_id,
     as_of: read.at(-1)?.body?.meta.received_at,
   }
+}
+
+/** Products of all records; undefined if there may be others. */
+const deliveredBy = (found: ReadonlyArray<SessionFindings>): TaskFindings["delivered"] => {
+  const sources = found.flatMap((one) => one.sources)
+  const isKnown = sources.length > 0 && sources.every(({ isFinal }) => isFinal)
+  if (!isKnown || found.some(({ counts }) => counts.strays > 0)) return undefined
+  return new Set(sources.flatMap(({ tally }) => [...tally.byProduct.keys()]))
 }
 
 /**

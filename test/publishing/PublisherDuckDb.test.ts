@@ -108,6 +108,7 @@ describe("PublisherDuckDb", () => {
         )
         const first = {
           run_id,
+          run_date: "2026-11-20",
           task_id: anId(`${run_id}/c-1/${engine}`),
           customer_id: anId("c-1"),
           engine_reference: engine,
@@ -142,7 +143,16 @@ describe("PublisherDuckDb", () => {
             extra: '{"errors_count":"none","flavour":"new"}',
           },
         ])
-        const execution = { run_id, execution_id: anId("e-1") }
+        const execution = { ...first, execution_id: anId("e-1") }
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM execution_features"), [
+          {
+            ...execution,
+            code: "customer_information_read",
+            status_reason: "FEATURE_COMPLETED",
+            status_message: null,
+            position: 0,
+          },
+        ])
         assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM execution_errors"), [
           {
             ...execution,
@@ -180,10 +190,8 @@ describe("PublisherDuckDb", () => {
         )
         assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM sessions"), [
           {
-            run_id,
+            ...execution,
             session_id: anId("s-1"),
-            execution_id: anId("e-1"),
-            customer_id: anId("c-1"),
             status_code: "COMPLETED",
             cursor: "es-public-administration:bye:completed",
             is_closed: true,
@@ -195,7 +203,7 @@ describe("PublisherDuckDb", () => {
         ])
         assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM consent_documents"), [
           {
-            run_id,
+            ...execution,
             session_id: anId("s-1"),
             document_id: "../d'1",
             version: "1",

@@ -42,6 +42,7 @@ const nothing: TaskFindings = {
   featureReasons: new Map(),
   byTable: undefined,
   byProduct: new Map(),
+  delivered: undefined,
   products_count: undefined,
   retrieved: [],
   session_id: undefined,
@@ -108,6 +109,34 @@ describe("coverage", () => {
     ])
   })
 
+  it("zero records are told from an unknown number", () => {
+    const records = (findings: Partial<TaskFindings>) =>
+      outcomes(folded([settled("COMPLETED", "succeeded")]), { byTable: new Map(), ...findings }).map(
+        (row) => row[4],
+      )
+    const read = (...products: ReadonlyArray<string>) => ({
+      byProduct: new Map(products.map((product) => [product, 2])),
+      delivered: new Set(products),
+    })
+    assert.deepStrictEqual(
+      [
+        records(read()),
+        records(read("accounts")),
+        // A record of a product that no feature names could belong to `x`, or to `accounts_read`.
+        records(read("something")),
+        records({ ...read(), delivered: undefined }),
+        records({ ...read(), byTable: undefined }),
+      ],
+      [
+        [0, 0],
+        [2, 0],
+        [undefined, undefined],
+        [undefined, undefined],
+        [undefined, undefined],
+      ],
+    )
+  })
+
   it("counts the records of the product with the feature's name if no schema names the feature", () => {
     const findings = {
       byTable: new Map(),
@@ -150,10 +179,11 @@ describe("sessions", () => {
       [
         "sessions",
         {
-          run_id,
+          ...task,
           session_id: anId("s-1"),
           execution_id: undefined,
           customer_id: anId("c-1"),
+          engine_reference: anId("bank"),
           is_closed: true,
           pulled_at: 7,
           records: 0,
