@@ -21,6 +21,7 @@ import type { Beside, Normaliser } from "../records/Normalise.ts"
 import { parseBody } from "../records/ParseBody.ts"
 import type { ParsedBody } from "../records/ParseBody.ts"
 import { tallyOf } from "../records/Tally.ts"
+import { documentRows } from "./DocumentRows.ts"
 import type { TableRow } from "./ExecutionRows.ts"
 import type { LeftOut } from "./LeftOut.ts"
 import { PublishFailed } from "./Publisher.ts"
@@ -199,10 +200,16 @@ export const rowsOfSession = (
   run_id: RunId,
   session: SessionPicture,
   added: ReadonlyArray<AddedBody>,
-): ReadonlyArray<TableRow> =>
-  sessionRows(
+): ReadonlyArray<TableRow> => [
+  ...sessionRows(
     run_id,
     session,
     added[0]?.value,
     added.length === 0 ? undefined : sum(added, (counts) => counts.records - counts.repeated),
-  )
+  ),
+  ...documentRows(
+    run_id,
+    session,
+    added.map(({ finding, value }) => dataOf(finding.source, value)),
+  ),
+]

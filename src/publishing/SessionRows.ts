@@ -36,7 +36,7 @@ export const retrievedFeatures = (body: unknown): ReadonlyArray<string> | undefi
 }
 
 /** What every row about a session begins with. */
-const sessionCells = (run_id: RunId, { task, session_id, execution_id }: SessionPicture): Row => {
+export const sessionCells = (run_id: RunId, { task, session_id, execution_id }: SessionPicture): Row => {
   const { task_id, customer_id, engine_reference } = task.planned
   return { run_id, task_id, session_id, execution_id, customer_id, engine_reference }
 }

@@ -76,3 +76,21 @@ export const attachmentsTable = table(
     text("status", "downloaded, missing, refused or failed."),
   ],
 )
+
+export const documentsTable = table(
+  "documents",
+  "Every document that the results name, one row per session and document. Its link to a record and its " +
+    "title are what the results say beside its identifier; the reference shows no more.",
+  ["task_id", "session_id", "attachment_id"],
+  [
+    ...ofSession,
+    text("record_id", "The record that names the document; NULL if it is named outside of any record."),
+    text("attachment_id", "Identifier of the document at the service."),
+    text("title", "The `title`, `name` or `description` of the object that names the document."),
+    text("media_type", "Media type according to the download, otherwise to the object that names it."),
+    column("bytes", "BIGINT", "Size; NULL if it was not downloaded."),
+    text("sha256", "SHA-256 of the content."),
+    text("path", "Where the document is, relative to the output folder."),
+    text("status", "downloaded, missing, refused, failed or not_requested."),
+  ],
+)

@@ -5,7 +5,13 @@
  */
 import { column, required } from "../records/Columns.ts"
 import type { ColumnSpec } from "../records/Columns.ts"
-import { attachmentsTable, consentDocumentsTable, consentsTable, sessionsTable } from "./SessionTables.ts"
+import {
+  attachmentsTable,
+  consentDocumentsTable,
+  consentsTable,
+  documentsTable,
+  sessionsTable,
+} from "./SessionTables.ts"
 import {
   actor,
   customer,
@@ -245,6 +251,7 @@ export const systemTables: ReadonlyArray<SystemTable> = [
   consentsTable,
   consentDocumentsTable,
   attachmentsTable,
+  documentsTable,
   deletionsTable,
   coverageTable,
 ]
