@@ -23,7 +23,7 @@ const statusOf = ({ ended }: RunState): string =>
   ended === undefined ? "running" : ended.leftovers ? "unfinished" : "finished"
 
 const runRow = (run: RunState): Row => {
-  const { started, started_at, ended } = run
+  const { started, started_at, ended, stages } = run
   const tasks = [...run.tasks.values()].map((task) => verdictOfTask(task).outcome)
   const counts = outcomes.map((outcome): readonly [string, Cell] => [
     outcome,
@@ -42,6 +42,11 @@ const runRow = (run: RunState): Row => {
     tool_version: started.tool_version,
     parent: started.parent,
     sequence: run.sequence,
+    resumed_at: stages.resumed,
+    executed_at: stages.executed,
+    published_at: stages.published,
+    deleted_at: stages.deleted,
+    collected_at: stages.collected,
   }
 }
 

@@ -40,7 +40,7 @@ export const runsTable = table(
     column(
       "ended_at",
       "TIMESTAMPTZ",
-      "When the run last ended; NULL while it is running or was interrupted.",
+      "When the run ended; NULL while it is running or was interrupted. Only resuming a run moves it.",
     ),
     required("status", "VARCHAR", "running; finished; unfinished: ended with something left at the service."),
     required("tasks", "INTEGER", "Number of planned tasks."),
@@ -53,6 +53,14 @@ export const runsTable = table(
     required("tool_version", "VARCHAR", "Version of the program that began the run."),
     column("parent", "VARCHAR", "The run that this run is a rerun of."),
     column("sequence", "BIGINT", "Increases with every run, even if the clock was set back."),
+    time("resumed_at", "When the run was last resumed; NULL if it never was."),
+    time("executed_at", "When the last of its tasks was settled before the run ended."),
+    time("published_at", "When its tables were last published before the run ended."),
+    time(
+      "deleted_at",
+      "When the service last answered a deletion before the run ended; NULL if there was none.",
+    ),
+    time("collected_at", "When a later run last published what was still open at the end; NULL if none did."),
   ],
 )
 
