@@ -65,6 +65,8 @@ export const layoutOf = (root: string) => ({
   schemas: join(root, "schemas"),
   database: join(root, "nightjar.duckdb"),
   build: join(root, "nightjar.duckdb.build"),
+  /** Of which each database begins as a copy. */
+  empty: join(root, "published/empty"),
   previous: join(root, "published/previous"),
   previousManifest: join(root, "published/previous/manifest.json"),
   previousDatabase: join(root, "published/previous/nightjar.duckdb"),

@@ -16,6 +16,9 @@ export class PublishFailed extends Schema.TaggedError<PublishFailed>()("PublishF
   damaged: Schema.optionalKey(Schema.Boolean),
 }) {}
 
+export const databaseFailed = (failure: { readonly message: string }) =>
+  new PublishFailed({ message: `the database: ${failure.message}` })
+
 export interface Published {
   readonly version: number
   /** Rows of this run in each table, by table name. */

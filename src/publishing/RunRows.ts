@@ -45,7 +45,7 @@ const runRow = (run: RunState): Row => {
     resumed_at: stages.resumed,
     executed_at: stages.executed,
     published_at: stages.published,
-    deleted_at: stages.deleted,
+    deletions_at: stages.deleted,
     collected_at: stages.collected,
   }
 }

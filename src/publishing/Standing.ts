@@ -12,6 +12,7 @@ import { DuckDb } from "../duckdb/DuckDb.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { buildDatabase, isOutOfMemory, memoryLimits } from "./BuildDatabase.ts"
 import type { MemoryLimit } from "./BuildDatabase.ts"
+import { placeEmptyDatabase } from "./EmptyDatabase.ts"
 import { filesOf } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { filesBelow, fileStep } from "./OutputFiles.ts"
@@ -137,6 +138,7 @@ export const buildStanding = Effect.fnUntraced(function* (
   const earlier = filesOf(manifest).filter(({ path }) => !fresh.has(path))
   const buildWithin = Effect.fnUntraced(function* (gaps: ReadonlyArray<Gap>, memoryLimit: MemoryLimit) {
     yield* fileStep(() => clearBuild(store))
+    yield* placeEmptyDatabase(store)
     return yield* buildDatabase({
       memoryLimit,
       path: store.layout.build,

@@ -57,7 +57,7 @@ export const runsTable = table(
     time("executed_at", "When the last of its tasks was settled before the run ended."),
     time("published_at", "When its tables were last published before the run ended."),
     time(
-      "deleted_at",
+      "deletions_at",
       "When the service last answered a deletion before the run ended; NULL if there was none.",
     ),
     time("collected_at", "When a later run last published what was still open at the end; NULL if none did."),
@@ -236,7 +236,7 @@ export const coverageTable = table(
       "records",
       "INTEGER",
       "Number of records published. 0: its tables are known and got none, or every record of the final " +
-        "results belongs to another feature. NULL: not known, because nothing was read or a record may be its own.",
+        "results belongs to another feature. NULL: not known, as nothing was read or a record may be its own.",
     ),
     column(
       "counted",

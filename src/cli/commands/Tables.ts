@@ -32,7 +32,7 @@ export const tables = Command.make(
     const { out } = yield* Output
     for (const one of chosen) {
       yield* say(wrap(`${one.name} (${one.kind}): ${one.comment}`, out.width))
-      if (one.kind === "view" && Option.isNone(name)) continue
+      if (one.kind !== "table" && Option.isNone(name)) continue
       const rows = one.columns.map((column) => ["", column.name, column.type, column.comment])
       yield* say(`${table(["", "column", "type", "meaning"], rows, { width: out.width })}\n`)
     }
