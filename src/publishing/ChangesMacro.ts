@@ -118,7 +118,8 @@ export const changesMacro = (families: ReadonlyArray<RecordFamily>): View => ({
   name: "changes",
   comment:
     "What was added, changed or gone between two runs or dates: " +
-    "SELECT * FROM changes('2026-11-20', '2026-11-21'). A date stands for its last run. A record is gone only if the feature that feeds it succeeded later.",
+    "SELECT * FROM changes('2026-11-20', '2026-11-21'). A date stands for its last run. " +
+    "A record is gone only if the feature that feeds it succeeded later.",
   columns: changeColumns,
   sql: changesSql(families),
 })

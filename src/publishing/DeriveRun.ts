@@ -34,7 +34,7 @@ import { RunTables } from "./RunTables.ts"
 import type { PublishFailed, Published } from "./Publisher.ts"
 import { framesOf } from "./RunPicture.ts"
 import type { RunPicture, SessionPicture } from "./RunPicture.ts"
-import { ledgerRows } from "./RunRows.ts"
+import { engineRows, ledgerRows } from "./RunRows.ts"
 import { taskFindings } from "./TaskFindings.ts"
 import { coverageTable, executionsTable } from "./SystemTables.ts"
 import { isObject } from "./TakeFields.ts"
@@ -74,6 +74,7 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
   const sessions = Map.groupBy(picture.sessions, ({ task }) => task.planned.task_id)
   const receipts: Array<Published["receipts"][number]> = []
   tables.add(ledgerRows(picture.state))
+  tables.add(engineRows(picture))
   for (const task of picture.state.tasks.values()) {
     const own = sessions.get(task.planned.task_id) ?? []
     const mark = tables.mark()

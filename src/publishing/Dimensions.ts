@@ -5,6 +5,7 @@
 import { column } from "../records/Columns.ts"
 import type { ColumnSpec } from "../records/Columns.ts"
 import { actor, customer, engine, outcome, text, time } from "./SystemColumns.ts"
+import { engineFields } from "./SystemTables.ts"
 import { aloneSql, runsInOrder } from "./View.ts"
 import type { View } from "./View.ts"
 
@@ -34,6 +35,29 @@ const customers: View = {
       list_sort(list(DISTINCT o.job)) AS jobs, arg_max(t.run_id, o.nth) AS last_run_id
     FROM tasks AS t JOIN ordered AS o USING (run_id)
     WHERE t.customer_id IS NOT NULL GROUP BY t.customer_id`,
+}
+
+const engines: View = {
+  name: "engines",
+  comment: "Every engine of any run, one row each, with what the catalogue last said. Key: engine_reference.",
+  columns: [
+    engine,
+    ...engineFields,
+    date("first_seen", "Date of the first run with the engine."),
+    date("last_seen", "Date of the last run with the engine."),
+  ],
+  sql: `WITH ordered AS (${runsInOrder}),
+    described AS (
+      SELECT d.* FROM engine_descriptions AS d JOIN ordered AS o USING (run_id)
+      QUALIFY row_number() OVER (PARTITION BY d.engine_reference ORDER BY o.nth DESC) = 1
+    ),
+    seen AS (
+      SELECT engine_reference, min(run_date) AS first_seen, max(run_date) AS last_seen
+      FROM tasks WHERE engine_reference IS NOT NULL GROUP BY engine_reference
+    )
+    SELECT s.engine_reference, ${engineFields.map(({ name }) => `d.${name}`).join(", ")},
+      s.first_seen, s.last_seen
+    FROM seen AS s LEFT JOIN described AS d USING (engine_reference)`,
 }
 
 const features: View = {
@@ -107,4 +131,4 @@ const coverageCurrent: View = {
 }
 
 /** In this order: later ones refer to earlier ones. */
-export const dimensions: ReadonlyArray<View> = [customers, features, coverageCurrent]
+export const dimensions: ReadonlyArray<View> = [customers, engines, features, coverageCurrent]

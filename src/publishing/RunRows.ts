@@ -10,7 +10,15 @@ import { executionsOf, verdictOfTask } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 import type { TableRow } from "./ExecutionRows.ts"
 import { attachmentsTable } from "./SessionTables.ts"
-import { deletionsTable, runsTable, tasksTable } from "./SystemTables.ts"
+import {
+  deletionsTable,
+  engineDescriptionsTable,
+  engineFields,
+  runsTable,
+  tasksTable,
+} from "./SystemTables.ts"
+import type { RunPicture } from "./RunPicture.ts"
+import { isObject, takeFields } from "./TakeFields.ts"
 import type { Row } from "./TakeFields.ts"
 
 /** As shown in tables: a task that is not settled has no reason yet. */
@@ -132,6 +140,18 @@ const deletionRows = (run_id: RunId, task: TaskState): ReadonlyArray<TableRow> =
       ...proofCells(proof),
     }
     return [[deletionsTable.name, row]]
+  })
+
+/** The details were checked before they were kept; only the fields that have a column are taken. */
+export const engineRows = ({
+  state,
+  engines,
+}: Pick<RunPicture, "state" | "engines">): ReadonlyArray<TableRow> =>
+  engines.map(({ engine_reference, fetched_at, body }) => {
+    const details: unknown = JSON.parse(body)
+    const { cells } = takeFields(engineFields, isObject(details) ? details : {})
+    const first = { run_id: state.started.run_id, engine_reference, read_at: fetched_at }
+    return [engineDescriptionsTable.name, { ...cells, ...first }]
   })
 
 export const ledgerRows = (run: RunState): ReadonlyArray<TableRow> => {

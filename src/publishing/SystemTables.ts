@@ -236,7 +236,7 @@ export const coverageTable = table(
       "records",
       "INTEGER",
       "Number of records published. 0: its tables are known and got none, or every record of the final " +
-        "results belongs to another feature. NULL: not known, as nothing was read or a record may be its own.",
+        "results belongs to another feature. NULL: not known: nothing was read, or a record may be its own.",
     ),
     column(
       "counted",
@@ -245,6 +245,26 @@ export const coverageTable = table(
     ),
     time("as_of", "When the results arrived or the task was settled."),
   ],
+)
+
+/** As the service names them (section 2.2). */
+export const engineFields: ReadonlyArray<ColumnSpec> = [
+  text("name", "Name of the engine."),
+  text("engine_version", "Version of the engine."),
+  text("engine_alternative", "website, mobile, api or other."),
+  text("main_category", "financial, public, commercial, cloud or other."),
+  column("sub_categories", "VARCHAR[]", "Values of the form <category>:<name>."),
+  column("markets", "VARCHAR[]", "Country codes."),
+  text("status", "draft, implementing, published, partial or maintenance."),
+  text("action_required_frequency", "How often the source asks for the customer in person."),
+  text("website", "Address of the source."),
+]
+
+export const engineDescriptionsTable = table(
+  "engine_descriptions",
+  "What the catalogue says about each engine of a run; none for an engine whose details were never read.",
+  ["engine_reference"],
+  [engine, ...engineFields, time("read_at", "When the service was last asked before this row was written.")],
 )
 
 export const systemTables: ReadonlyArray<SystemTable> = [
@@ -262,6 +282,7 @@ export const systemTables: ReadonlyArray<SystemTable> = [
   documentsTable,
   deletionsTable,
   coverageTable,
+  engineDescriptionsTable,
 ]
 
 /** Those that deletions and the end of a run change. */

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { identifier } from "../../src/duckdb/SqlText.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
 import { publishedTables } from "../../src/publishing/DataDictionary.ts"
 import { openStore } from "../../src/publishing/PublisherDuckDb.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
@@ -80,31 +81,33 @@ const cellsOf = (root: string, sql: string) =>
 const latest = "SELECT run_id, sub_family, record FROM other_records_latest ORDER BY sub_family"
 
 describe("published tables and views", () => {
-  it.live("keep what a failed feature could not read, and drop what a repeated night no longer has", () =>
-    inTables((root) =>
-      Effect.gen(function* () {
-        yield* firstNight
-        yield* secondNight
-        const read = JSON.stringify(account("2"))
-        assert.deepStrictEqual(yield* cellsOf(root, latest), [
-          [second, "bank:account", read],
-          [first, "card:debit", JSON.stringify(card)],
-        ])
-        yield* secondNightAgain
-        assert.deepStrictEqual(yield* cellsOf(root, latest), [[rerun, "bank:account", read]])
-        assert.deepStrictEqual(
-          yield* cellsOf(
-            root,
-            `SELECT p.customer_id, p.run_id, e.email, p.is_current_customer
+  it.live(
+    "keep what a failed feature could not read, and drop what a repeated night no longer has [decision 10 current]",
+    () =>
+      inTables((root) =>
+        Effect.gen(function* () {
+          yield* firstNight
+          yield* secondNight
+          const read = JSON.stringify(account("2"))
+          assert.deepStrictEqual(yield* cellsOf(root, latest), [
+            [second, "bank:account", read],
+            [first, "card:debit", JSON.stringify(card)],
+          ])
+          yield* secondNightAgain
+          assert.deepStrictEqual(yield* cellsOf(root, latest), [[rerun, "bank:account", read]])
+          assert.deepStrictEqual(
+            yield* cellsOf(
+              root,
+              `SELECT p.customer_id, p.run_id, e.email, p.is_current_customer
              FROM customer_profiles_latest AS p JOIN emails_latest AS e USING (record_id) ORDER BY 1`,
-          ),
-          [
-            ["c-1", rerun, "new@example.test", true],
-            ["c-2", first, "Bob@example.test", false],
-          ],
-        )
-      }),
-    ),
+            ),
+            [
+              ["c-1", rerun, "new@example.test", true],
+              ["c-2", first, "Bob@example.test", false],
+            ],
+          )
+        }),
+      ),
   )
 
   it.live("tell since when a record is as it is, and what changed between two nights, but for times", () =>
@@ -155,44 +158,61 @@ describe("published tables and views", () => {
     ),
   )
 
-  it.live("tell who left, which features there are, and how fresh everything is; no key repeats", () =>
-    inTables((root) =>
-      Effect.gen(function* () {
-        yield* firstNight
-        yield* secondNight
-        assert.deepStrictEqual(yield* cellsOf(root, "SELECT * FROM customers ORDER BY 1"), [
-          ["c-1", "2026-11-20", "2026-11-21", true, ["nightly"], second],
-          ["c-2", "2026-11-20", "2026-11-20", false, ["nightly"], first],
-        ])
-        assert.deepStrictEqual(yield* cellsOf(root, "SELECT * FROM features ORDER BY 1"), [
-          ["accounts_read", [engine], "2026-11-20", "2026-11-21"],
-          ["cards_read", [engine], "2026-11-20", "2026-11-21"],
-          ["customer_information_read", [engine], "2026-11-20", "2026-11-21"],
-        ])
-        assert.deepStrictEqual(
-          yield* cellsOf(
-            root,
-            `SELECT customer_id, feature, outcome, records, fresh_date, age_days, is_current_customer
+  it.live(
+    "tell who left, which features there are, and how fresh everything is; no key repeats [decision 10 leavers]",
+    () =>
+      inTables((root) =>
+        Effect.gen(function* () {
+          yield* firstNight
+          const body = JSON.stringify({ name: "Tax agency", markets: ["ES"], status: 7 })
+          const ledger = yield* Ledger
+          yield* ledger.cacheForm({ engine_reference: anId(engine), fetched_at: 1, body })
+          yield* secondNight
+          assert.deepStrictEqual(yield* cellsOf(root, "SELECT * FROM customers ORDER BY 1"), [
+            ["c-1", "2026-11-20", "2026-11-21", true, ["nightly"], second],
+            ["c-2", "2026-11-20", "2026-11-20", false, ["nightly"], first],
+          ])
+          assert.deepStrictEqual(
+            yield* rowsOf(root, "SELECT engine_reference, name, markets, first_seen, last_seen FROM engines"),
+            [
+              {
+                engine_reference: engine,
+                name: "Tax agency",
+                markets: ["ES"],
+                first_seen: "2026-11-20",
+                last_seen: "2026-11-21",
+              },
+            ],
+          )
+          assert.deepStrictEqual(yield* cellsOf(root, "SELECT * FROM features ORDER BY 1"), [
+            ["accounts_read", [engine], "2026-11-20", "2026-11-21"],
+            ["cards_read", [engine], "2026-11-20", "2026-11-21"],
+            ["customer_information_read", [engine], "2026-11-20", "2026-11-21"],
+          ])
+          assert.deepStrictEqual(
+            yield* cellsOf(
+              root,
+              `SELECT customer_id, feature, outcome, records, fresh_date, age_days, is_current_customer
              FROM coverage_current WHERE feature <> 'accounts_read' ORDER BY ALL`,
-          ),
-          [
-            ["c-1", "cards_read", "failed", 0, "2026-11-20", 1, true],
-            ["c-1", "customer_information_read", "succeeded", 1, "2026-11-21", 0, true],
-            ["c-2", "cards_read", "succeeded", 0, "2026-11-20", 1, false],
-            ["c-2", "customer_information_read", "succeeded", 1, "2026-11-20", 1, false],
-          ],
-        )
-        // A rerun asks for a part of the customers: the others have not left.
-        yield* night(rerun, { "c-2": ["COMPLETED", profileOf("Bob")] }, second)
-        const here = "SELECT customer_id FROM customers WHERE is_current"
-        assert.deepStrictEqual(yield* cellsOf(root, here), [["c-1"]])
-        const { families } = yield* openStore(publisherOptions(root))
-        for (const { name, key } of publishedTables(families)) {
-          if (key.length === 0) continue
-          const repeated = `SELECT ${key.map(identifier).join(", ")} FROM ${name} GROUP BY ALL HAVING count(*) > 1`
-          assert.deepStrictEqual(yield* cellsOf(root, repeated), [], name)
-        }
-      }),
-    ),
+            ),
+            [
+              ["c-1", "cards_read", "failed", 0, "2026-11-20", 1, true],
+              ["c-1", "customer_information_read", "succeeded", 1, "2026-11-21", 0, true],
+              ["c-2", "cards_read", "succeeded", 0, "2026-11-20", 1, false],
+              ["c-2", "customer_information_read", "succeeded", 1, "2026-11-20", 1, false],
+            ],
+          )
+          // A rerun asks for a part of the customers: the others have not left.
+          yield* night(rerun, { "c-2": ["COMPLETED", profileOf("Bob")] }, second)
+          const here = "SELECT customer_id FROM customers WHERE is_current"
+          assert.deepStrictEqual(yield* cellsOf(root, here), [["c-1"]])
+          const { families } = yield* openStore(publisherOptions(root))
+          for (const { name, key } of publishedTables(families)) {
+            if (key.length === 0) continue
+            const repeated = `SELECT ${key.map(identifier).join(", ")} FROM ${name} GROUP BY ALL HAVING count(*) > 1`
+            assert.deepStrictEqual(yield* cellsOf(root, repeated), [], name)
+          }
+        }),
+      ),
   )
 })
