@@ -1,7 +1,7 @@
 /**
- * Builds the published database from Parquet files: real tables with the declared types, comments on every
- * table, view and column, and the `_latest` views; then compares the counts of every table and run with the
- * manifest. A file that does not match the manifest is never published.
+ * Fills the published database from Parquet files, in the tables that the empty one has, and compares the
+ * counts of every table and run with the manifest. A file that does not match the manifest is never
+ * published.
  */
 import { join } from "node:path"
 import { Effect } from "effect"

@@ -36,7 +36,7 @@ const keyOf = ({ name, columns }: TableSpec): ReadonlyArray<string> =>
 /** All tables: those of the system, then those of records. */
 export const publishedTables = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<SystemTable> => [
   ...systemTables,
-  ...recordTables(families).map(({ spec }) => ({ ...spec, key: keyOf(spec) })),
+  ...recordTables(families).map(({ spec }) => ({ ...spec, comment: withAdvice(spec), key: keyOf(spec) })),
 ]
 
 /** All views, each after those that it refers to. */
@@ -50,6 +50,10 @@ const columnsOf = (columns: ReadonlyArray<ColumnSpec>): ReadonlyArray<Dictionary
 
 const withKey = ({ comment, key }: SystemTable): string =>
   key.length === 0 ? comment : `${comment} Key: ${key.join(", ")}.`
+
+/** Which rows to count: those of a table itself are of every run. */
+const withAdvice = ({ name, comment }: TableSpec): string =>
+  `${comment} Has the rows of every run, reruns of a date included; what is current is in ${name}_latest.`
 
 export const dataDictionary = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<DictionaryTable> => [
   ...publishedTables(families).map((spec): DictionaryTable => ({
