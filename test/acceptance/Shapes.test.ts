@@ -420,6 +420,20 @@ describe("the tables", () => {
     ])
   })
 
+  it("name their keys in their comments, and no key repeats", async () => {
+    const tables = await place.rows("SELECT table_name, comment FROM duckdb_tables() WHERE NOT internal")
+    const keys = tables.flatMap(({ table_name, comment }) => {
+      const [, key] = /Key: ([a-z_, ]+)\.$/.exec(String(comment)) ?? []
+      return key === undefined ? [] : [[String(table_name), key] as const]
+    })
+    expect(keys.length).toBe(tables.length - 1)
+    for (const [name, key] of keys)
+      expect([
+        name,
+        ...(await place.rows(`SELECT ${key} FROM ${name} GROUP BY ALL HAVING count(*) > 1`)),
+      ]).toEqual([name])
+  })
+
   it("have a view of the newest records for each record table", async () => {
     const views = (await place.rows("SELECT view_name AS v FROM duckdb_views() WHERE NOT internal")).map(
       ({ v }) => v,

@@ -1,5 +1,14 @@
 import { createHash } from "node:crypto"
-import { appendFileSync, cpSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -378,6 +387,30 @@ describe("PublisherDuckDb", () => {
           ["Failure: Ana, then Ana", "Failure: Ana, then Ana+Bea", "Failure: Ana+Bea, then Ana+Bea"],
         )
       }).pipe(Effect.provide(DuckDb.layer)),
+  )
+
+  it.live("makes the empty database again if the one that each version begins with is damaged", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* oneNight
+        yield* publish(run_id)
+        const kept = join(root, "published/empty")
+        const [name = ""] = filesBelow(kept)
+        const bytes = readFileSync(join(kept, name))
+        writeFileSync(join(kept, name), bytes.subarray(0, bytes.length / 2))
+        yield* publish(run_id)
+        assert.deepStrictEqual(yield* namesIn(root), ["Ana"])
+        const hashes = filesBelow(kept).map((one) => {
+          const hash = createHash("sha256")
+            .update(readFileSync(join(kept, one)))
+            .digest("hex")
+          return one.endsWith(`-${hash}.duckdb`)
+        })
+        assert.deepStrictEqual(hashes, [true])
+        assert.deepStrictEqual(yield* problems(root), [])
+      }).pipe(Effect.provide(layers(root)))
+    }),
   )
 
   it.live("takes more memory for the database if the first limit is too little", () =>
