@@ -23,7 +23,7 @@ const newestFactAt = Effect.fnUntraced(function* (known: Ledger["Service"]) {
   const runs = yield* known.runs
   const open = runs.filter((run, index) => run.ended === undefined || index === runs.length - 1)
   const facts = yield* Effect.forEach(open, ({ fact }) => known.facts(fact.run_id))
-  const ends = runs.map(({ at, ended }) => ended?.at ?? at)
+  const ends = runs.map(({ newest_at }) => newest_at)
   return Math.max(0, ...ends, ...facts.map((ofRun) => ofRun.at(-1)?.at ?? 0))
 })
 

@@ -2,6 +2,7 @@
  * Job files as commands use them: all are loaded before anything is done with one, every problem is
  * reported at once, warnings go to stderr.
  */
+import { join } from "node:path"
 import { Effect } from "effect"
 import { counted } from "../foundation/Counted.ts"
 import type { Job } from "../jobs/Job.ts"
@@ -41,10 +42,30 @@ const problemsOfService = Effect.fnUntraced(function* ({ service }: Job) {
   ]
 })
 
-const checkService = (checked: CheckedJob) =>
+/** A line of `RecordSchemaInvalid`, `file:line:column: what is wrong`, as a problem. */
+const problemOfLine = (text: string): Problem => {
+  const [, file = "", line = "1", column = "1", message = text] = /^(.*?):(\d+):(\d+): (.*)$/.exec(text) ?? []
+  return { file, line: Number(line), column: Number(column), message }
+}
+
+/** Problems in a job's own record schemas. */
+const problemsOfSchemas = Effect.fnUntraced(function* ({ schemas }: Job) {
+  if (schemas === undefined) return []
+  const { readOwnSchemas } = yield* Effect.promise(() => import("../records/SchemasInForce.ts"))
+  return yield* Effect.match(readOwnSchemas(join(schemas, "records")), {
+    onSuccess: (): ReadonlyArray<Problem> => [],
+    onFailure: ({ message }) => message.split("\n").map(problemOfLine),
+  })
+})
+
+const problemsOfFiles = Effect.fnUntraced(function* (job: Job) {
+  return [...(yield* problemsOfService(job)), ...(yield* problemsOfSchemas(job))]
+})
+
+const checkFiles = (checked: CheckedJob) =>
   checked.job === undefined
     ? Effect.succeed(checked)
-    : Effect.map(problemsOfService(checked.job), (errors): CheckedJob =>
+    : Effect.map(problemsOfFiles(checked.job), (errors): CheckedJob =>
         errors.length === 0 ? checked : { ...checked, job: undefined, errors },
       )
 
@@ -61,7 +82,7 @@ export const checkJobs = Effect.fnUntraced(function* (paths: ReadonlyArray<strin
           warnings,
         }),
       }),
-      Effect.flatMap(checkService),
+      Effect.flatMap(checkFiles),
     ),
   )
 })

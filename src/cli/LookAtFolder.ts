@@ -19,6 +19,17 @@ export const openedStore = Effect.fnUntraced(function* (output: string, share: J
   return yield* openStore({ root: output, schemasFolder: recordSchemas, share, toolVersion })
 })
 
+/** The record families of what is published, or those of the program if nothing is. */
+export const familiesOf = Effect.fnUntraced(function* (output: string) {
+  const wiring = yield* Wiring
+  const { layoutOf, readManifest } = yield* Effect.promise(() => import("../publishing/Manifest.ts"))
+  const { schemasOfTables } = yield* Effect.promise(() => import("../records/SchemasInForce.ts"))
+  const layout = layoutOf(output)
+  const folders = { package: wiring.recordSchemas, own: undefined, kept: layout.schemas }
+  const manifest = yield* Effect.sync(() => readManifest(layout.manifest))
+  return (yield* schemasOfTables(folders, manifest?.schemas)).families
+})
+
 /** All problems of a folder that has a ledger. */
 export const problemsOf = Effect.fnUntraced(function* (output: string) {
   const wiring = yield* Wiring

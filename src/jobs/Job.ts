@@ -103,6 +103,8 @@ export interface Job {
   readonly timezone: string | undefined
   readonly after_export: "delete" | "keep"
   readonly share: "none" | "group"
+  /** The folder with the job's own record schemas, in `records/`, and results sources. */
+  readonly schemas?: string
   readonly assignments: ReadonlyArray<Assignment>
   /**
    * The endpoints that results are read from, in this order: the built-in rows first, as changed by the job's

@@ -284,7 +284,7 @@ export const JobFile = Schema.Struct({
   customers: optional(Schema.Array(Customer), "The customers, inline or from files."),
   schemas: optional(
     text,
-    "A folder beside the job file; each file results/*.yaml in it is a results source.",
+    "A folder beside the job file: records/*.yaml are record schemas, results/*.yaml results sources.",
   ),
   tokens: optional(Tokens, "The encrypted token store."),
   sessions: optional(

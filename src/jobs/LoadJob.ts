@@ -234,6 +234,8 @@ const checkHooksNow = Effect.fnUntraced(function* (
   checkHooks(pairs, [...secrets, ...ours], findings)
 })
 
+const besideJob = (folder: string, path: string) => (isAbsolute(path) ? path : join(folder, path))
+
 /** A file's path as given; references and files in it are relative to its folder. */
 export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string) {
   const source = yield* readSource(path)
@@ -276,6 +278,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string) {
     service,
     ...settings,
     ...(of_last_night === undefined ? {} : { customersShareMin: Number.parseInt(of_last_night, 10) / 100 }),
+    ...(parts.schemas === undefined ? {} : { schemas: besideJob(folder, parts.schemas) }),
     assignments,
     sources,
     hooks,

@@ -63,7 +63,8 @@ customers:
   # - { from: customers.csv, references: [password] }
 
 # A folder beside this file: each results/NAME.yaml defines a results source; \`flow_results.yaml\` and
-# \`profile.yaml\` change the built-in sources with these names, any other file adds a source.
+# \`profile.yaml\` change the built-in sources with these names, any other file adds a source. Each
+# records/NAME.yaml is a record schema: it replaces the program's for the same table, or adds one.
 # schemas: ./schemas
 
 tokens: { key: env:NIGHTJAR_TOKEN_KEY } # opens the encrypted token store

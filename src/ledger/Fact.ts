@@ -11,6 +11,7 @@ import { abortCauses, SettledReason } from "../ends/Ends.ts"
 import type { Reason } from "../ends/Ends.ts"
 import { access, attempt, task } from "./FactKeys.ts"
 import { LeftOutBody } from "./LeftOutBody.ts"
+import { tableNotes } from "./TableNotes.ts"
 import {
   TicketDropped,
   TicketIssued,
@@ -237,6 +238,7 @@ export const RunPublished = Schema.TaggedStruct("RunPublished", {
     }),
   ),
   left_out: Schema.optionalKey(Schema.Array(LeftOutBody)),
+  ...tableNotes,
 })
 export const DeleteIntended = Schema.TaggedStruct("DeleteIntended", {
   ...task,

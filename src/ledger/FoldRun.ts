@@ -6,8 +6,8 @@
 import { builtInSources, withEarlier } from "../contract/ResultsSource.ts"
 import { emptyAttempt, foldAttempt, startAgain } from "./AttemptFold.ts"
 import { foldDeletion } from "./Deletion.ts"
-import type { Fact, Recorded, RunStarted, TaskPlanned } from "./Fact.ts"
-import type { At, AttemptState, RunState, TaskState } from "./RunState.ts"
+import type { Fact, Recorded, RunEnded, RunStarted, TaskPlanned } from "./Fact.ts"
+import type { At, AttemptState, RunState, Stages, TaskState } from "./RunState.ts"
 
 /** Folds the facts of one run that follow `before`; undefined if they contain no beginning. */
 export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState | undefined => {
@@ -18,17 +18,17 @@ export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState 
   }
   let published = before?.published
   let ended = before?.ended
+  let stages = before?.stages ?? {}
   let sources = before?.sources ?? builtInSources
   let newest = before?.newest ?? 0
   const tasks = new Map(before?.tasks)
   for (const { seq, at, fact } of facts) {
     newest = seq
+    stages = foldStages(stages, { at, fact }, ended !== undefined)
     if (fact._tag === "RunStarted") started = { seq, at, fact }
     else if (fact._tag === "RunPublished") published = { seq, at, fact }
-    else if (fact._tag === "RunEnded") {
-      const { exit_code, leftovers, kept = 0 } = fact
-      ended = { at, exit_code, leftovers, kept }
-    } else if (fact._tag === "ResultsSourcesSet") sources = withEarlier(fact.sources, sources)
+    else if (fact._tag === "RunEnded") ended = endedBy(ended, { at, fact })
+    else if (fact._tag === "ResultsSourcesSet") sources = withEarlier(fact.sources, sources)
     else if (fact._tag === "RunResumed") ended = undefined
     else if (fact._tag === "TaskPlanned") tasks.set(fact.task_id, planTask(tasks.get(fact.task_id), fact, at))
     else if ("task_id" in fact && fact.task_id !== undefined) {
@@ -38,7 +38,25 @@ export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState 
   }
   if (started === undefined) return undefined
   const { seq: sequence, at: started_at, fact } = started
-  return { started: fact, started_at, sequence, newest, tasks, sources, published, ended }
+  return { started: fact, started_at, sequence, newest, tasks, sources, published, stages, ended }
+}
+
+/** What a run that ended before only adds later, when it is collected, does not move its end. */
+export const endedBy = (
+  before: RunState["ended"],
+  { at, fact: { exit_code, leftovers, kept = 0 } }: Omit<At<typeof RunEnded.Type>, "seq">,
+): RunState["ended"] => ({ at: before?.at ?? at, exit_code, leftovers, kept })
+
+const foldStages = (
+  stages: Stages,
+  { at, fact }: { readonly at: number; readonly fact: Fact },
+  isOver: boolean,
+): Stages => {
+  if (fact._tag === "RunResumed") return { ...stages, resumed: at }
+  if (isOver) return fact._tag === "RunPublished" ? { ...stages, collected: at } : stages
+  if (fact._tag === "TaskSettled") return { ...stages, executed: at }
+  if (fact._tag === "RunPublished") return { ...stages, published: at }
+  return fact._tag === "DeleteAnswered" ? { ...stages, deleted: at } : stages
 }
 
 const planTask = (known: TaskState | undefined, planned: typeof TaskPlanned.Type, at: number): TaskState =>

@@ -11,7 +11,7 @@ import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { cleanFact } from "./CleanFact.ts"
 import { Fact } from "./Fact.ts"
 import type { CredentialRejected, Recorded, RunStarted } from "./Fact.ts"
-import { foldRun } from "./FoldRun.ts"
+import { endedBy, foldRun } from "./FoldRun.ts"
 import { accessLedger, isDamage, makeTables } from "./LedgerTables.ts"
 import type { CachedForm } from "./LedgerForms.ts"
 import type { NewFact, StoredFact, TaskOfRun } from "./LedgerTables.ts"
@@ -38,6 +38,8 @@ export type RecordedAs<F extends Fact> = Omit<Recorded, "fact"> & { readonly fac
  */
 export interface RunHeader extends RecordedAs<typeof RunStarted.Type> {
   readonly ended: RunState["ended"]
+  /** When something was last added to it: its end, or what was collected after that. */
+  readonly newest_at: number
 }
 
 export class Ledger extends Context.Service<
@@ -216,15 +218,14 @@ const foldHeaders = (rows: ReadonlyArray<Recorded>): ReadonlyArray<RunHeader> =>
   const headers = new Map<string, RunHeader>()
   const ends = new Map<string, RunHeader["ended"]>()
   for (const { seq, at, fact } of rows) {
-    if (fact._tag === "RunStarted") headers.set(fact.run_id, { seq, at, fact, ended: undefined })
-    else if (fact._tag === "RunEnded") {
-      const { exit_code, leftovers, kept = 0 } = fact
-      ends.set(fact.run_id, { at, exit_code, leftovers, kept })
-    } else if (fact._tag === "RunResumed" || fact._tag === "OutcomePublished") {
+    if (fact._tag === "RunStarted")
+      headers.set(fact.run_id, { seq, at, fact, ended: undefined, newest_at: at })
+    else if (fact._tag === "RunEnded") ends.set(fact.run_id, endedBy(ends.get(fact.run_id), { at, fact }))
+    else if (fact._tag === "RunResumed" || fact._tag === "OutcomePublished") {
       const header = headers.get(fact.run_id)
       if (header === undefined) continue
-      const ended = fact._tag === "RunResumed" ? undefined : ends.get(fact.run_id)
-      headers.set(fact.run_id, { ...header, ended })
+      if (fact._tag === "RunResumed") ends.delete(fact.run_id)
+      headers.set(fact.run_id, { ...header, ended: ends.get(fact.run_id), newest_at: at })
     }
   }
   return [...headers.values()]

@@ -82,6 +82,15 @@ export interface TaskState {
   readonly attemptsBefore: number
 }
 
+/** When each stage was last over, in milliseconds; what is collected after the end moves only `collected`. */
+export interface Stages {
+  readonly resumed?: number
+  readonly executed?: number
+  readonly published?: number
+  readonly deleted?: number
+  readonly collected?: number
+}
+
 export interface RunState {
   readonly started: typeof RunStarted.Type
   readonly started_at: number
@@ -94,6 +103,8 @@ export interface RunState {
   /** The endpoints that its results are read from. */
   readonly sources: ReadonlyArray<ResultsSource>
   readonly published: At<typeof RunPublished.Type> | undefined
+  readonly stages: Stages
+  /** `at` is when it first ended, or first after it was resumed: collecting it later does not move that. */
   readonly ended:
     | { readonly at: number; readonly exit_code: number; readonly leftovers: boolean; readonly kept: number }
     | undefined

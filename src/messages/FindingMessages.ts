@@ -23,6 +23,14 @@ export const findingMessages = {
     "published, but not in the ledger",
     "Restore the copy of ledger.sqlite that belongs to these tables.",
   ),
+  "table-without-schema": finding(
+    "published, but its record schema is gone: its rows are not in the database",
+    "Put the file of the schema back, in the program's folder or the job's, then run `nightjar repair`.",
+  ),
+  "schema-missing": finding(
+    "the kept record schema is missing",
+    "The next publication keeps it again, unless its file is gone from its folder as well: restore a copy.",
+  ),
   "manifest-lost": finding("the manifest is missing or cannot be read", repair),
   "receipt-missing": finding("deleted without a receipt", report),
   "receipt-mismatch": finding("the receipt of its deletion does not match the landed bodies", report),

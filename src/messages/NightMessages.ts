@@ -117,6 +117,32 @@ export const nightMessages = {
     "`nightjar repair` derives them again from landing.",
     "The run was published without them.",
   ),
+  "values-misfit": warning(
+    "{values} did not fit the record schema: {columns}",
+    "Look at the rows whose `misfits` is not NULL; if the source has changed, change the record schema.",
+    "The records are in their tables: the column is NULL, and `extra` has the value as it arrived, or the " +
+      "field that the schema does not have.",
+  ),
+  "records-rejected": warning(
+    "{records} rejected, which belong to {tables}",
+    "Look at `reason` and `path` in `rejected_records`; if the source has changed, change the record schema.",
+    "The records are in `rejected_records`, whole.",
+  ),
+  "values-stray": warning(
+    "{values} in the results that are not records or cannot be read",
+    "Look at the rows of `rejected_records` whose product or sub_family is NULL.",
+    "The values are in `rejected_records`, and the answers are landed as they arrived.",
+  ),
+  "values-unfit": warning(
+    "{values} of earlier runs do not fit the type that the column has now: {columns}",
+    "`nightjar repair` derives the tables of earlier runs again from landing.",
+    "The column is NULL in these rows; the answers are landed as they arrived.",
+  ),
+  "schemas-gone": warning(
+    "no record schema for {tables} in the program or beside the job",
+    "Put the file back, or add one to `records/` in the folder that the job names as `schemas`.",
+    "The schema kept in the output folder was used: no record is missing.",
+  ),
   "answers-left-out": warning(
     "{answers} not in the tables: {where}: {reason}",
     "Report it: the tables need a newer version or another record schema, then `nightjar repair`.",

@@ -230,7 +230,8 @@ const publishStage = Effect.fnUntraced(function* (run_id: RunId) {
   const ledger = yield* Ledger
   const publisher = yield* Publisher
   yield* tell({ _tag: "Stage", run_id, stage: "publishing" })
-  const { version, receipts, left_out, without = [] } = yield* publisher.publish(run_id)
+  const { version, receipts, left_out, ...notes } = yield* publisher.publish(run_id)
+  const { misfits, rejected, unfit = [], gone = [], without = [] } = notes
   const published: Fact = {
     _tag: "RunPublished",
     run_id,
@@ -238,6 +239,10 @@ const publishStage = Effect.fnUntraced(function* (run_id: RunId) {
     receipts,
     ...(without.length === 0 ? {} : { without }),
     ...(left_out.length === 0 ? {} : { left_out }),
+    ...(misfits.length === 0 ? {} : { misfits }),
+    ...(rejected.length === 0 ? {} : { rejected }),
+    ...(unfit.length === 0 ? {} : { unfit }),
+    ...(gone.length === 0 ? {} : { gone }),
   }
   yield* ledger.append([published, ...keptFacts(yield* loadRun(run_id), left_out)])
 })

@@ -1,7 +1,7 @@
 /**
- * Builds the published database from Parquet files: real tables with the declared types, comments on every
- * table, view and column, and the `_latest` views; then compares the counts of every table and run with the
- * manifest. A file that does not match the manifest is never published.
+ * Fills the published database from Parquet files, in the tables that the empty one has, and compares the
+ * counts of every table and run with the manifest. A file that does not match the manifest is never
+ * published.
  */
 import { join } from "node:path"
 import { Effect } from "effect"
@@ -9,13 +9,15 @@ import type { RunId } from "../contract/Ids.ts"
 import { DuckDb } from "../duckdb/DuckDb.ts"
 import type { Connection } from "../duckdb/DuckDb.ts"
 import { identifier, literal } from "../duckdb/SqlText.ts"
+import type { MisfitCount } from "../ledger/TableNotes.ts"
 import type { TableSpec } from "../records/Columns.ts"
+import { addUpMisfits } from "../records/Misfits.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
-import { latestViews, publishedTables } from "./DataDictionary.ts"
-import type { LatestView } from "./DataDictionary.ts"
+import { publishedTables } from "./DataDictionary.ts"
+import { castColumns, filesAlike } from "./FileColumns.ts"
 import { filesOf } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
-import { PublishFailed } from "./Publisher.ts"
+import { databaseFailed, PublishFailed } from "./Publisher.ts"
 import { runsTable } from "./SystemTables.ts"
 
 export interface BuildOptions {
@@ -44,15 +46,12 @@ export const openDatabase = Effect.fnUntraced(function* (
   return yield* duckdb.open({ path, access, threads: 1, memoryLimit })
 })
 
-export const databaseFailed = (failure: { readonly message: string }) =>
-  new PublishFailed({ message: `the database: ${failure.message}` })
-
 export const isOutOfMemory = ({ message }: PublishFailed): boolean => message.includes("Out of Memory Error")
 
 const versionMacro = (version: number) =>
   `CREATE OR REPLACE MACRO published_version() AS ${Math.trunc(version)}`
 
-/** A source of one table's rows with exactly its columns; a column that no file has yet is NULL. */
+/** A source of rows with exactly the columns of a table, and how many values do not fit a changed type. */
 const rowsFrom = Effect.fnUntraced(function* (
   connection: Connection,
   spec: TableSpec,
@@ -60,47 +59,24 @@ const rowsFrom = Effect.fnUntraced(function* (
 ) {
   const list = paths.map(literal).join(", ")
   const source = `read_parquet([${list}], union_by_name = true, hive_partitioning = false)`
-  const present = new Set((yield* connection.columnTypes(`SELECT * FROM ${source}`)).map(({ name }) => name))
-  const columns = spec.columns.map(({ name, type }) => {
-    const value = present.has(name) ? identifier(name) : "NULL"
-    return `CAST(${value} AS ${type}) AS ${identifier(name)}`
-  })
-  return `SELECT ${columns.join(", ")} FROM ${source}`
+  const columns = castColumns(spec, yield* connection.columnTypes(`SELECT * FROM ${source}`))
+  const select = columns.map(({ name, value }) => `${value} AS ${identifier(name)}`)
+  const unsure = columns.filter(({ mayMisfit }) => mayMisfit)
+  const counts = unsure.map(
+    ({ name, value }) => `(count(${identifier(name)}) - count(${value}))::INTEGER AS ${identifier(name)}`,
+  )
+  const [lost] =
+    counts.length === 0 ? [] : yield* connection.rows(`SELECT ${counts.join(", ")} FROM ${source}`)
+  const unfit = unsure.map(({ name }) => ({
+    table: spec.name,
+    column: name,
+    count: Number(lost?.[name] ?? 0),
+  }))
+  return {
+    sql: `SELECT ${select.join(", ")} FROM ${source}`,
+    unfit: unfit.filter(({ count }) => count > 0),
+  }
 })
-
-const emptyTable = ({ name, columns }: TableSpec) => {
-  const declared = columns.map((each) => `${identifier(each.name)} ${each.type}`)
-  return `CREATE TABLE ${identifier(name)} (${declared.join(", ")})`
-}
-
-const comments = (
-  kind: "TABLE" | "VIEW",
-  name: string,
-  comment: string,
-  { columns }: TableSpec,
-): ReadonlyArray<string> => [
-  `COMMENT ON ${kind} ${identifier(name)} IS ${literal(comment)}`,
-  ...columns.map(
-    (each) => `COMMENT ON COLUMN ${identifier(name)}.${identifier(each.name)} IS ${literal(each.comment)}`,
-  ),
-]
-
-/** Sessions that were only read have no engine: each of them is its own newest. */
-const latestView = ({ name, table, features }: LatestView): string => {
-  const fed = features === undefined ? "" : `AND feature IN (${features.map(literal).join(", ")})`
-  return `CREATE VIEW ${identifier(name)} AS
-    SELECT r.* FROM ${identifier(table.name)} AS r JOIN (
-      SELECT c.customer_id, c.engine_reference,
-        CASE WHEN c.engine_reference IS NULL THEN c.session_id END AS session_id,
-        arg_max(c.run_id, (coalesce(runs.sequence, 0), runs.started_at, c.run_id)) AS run_id
-      FROM coverage AS c JOIN runs USING (run_id)
-      WHERE c.outcome = 'succeeded' ${fed}
-      GROUP BY ALL
-    ) AS newest ON r.run_id = newest.run_id
-      AND r.customer_id IS NOT DISTINCT FROM newest.customer_id
-      AND r.engine_reference IS NOT DISTINCT FROM newest.engine_reference
-      AND (r.engine_reference IS NOT NULL OR r.session_id = newest.session_id)`
-}
 
 /** Rows of each table by run must be equal in the manifest and in the database. */
 const checkCounts = Effect.fnUntraced(function* (
@@ -161,24 +137,13 @@ const numberRuns = (connection: Connection, sequences: ReadonlyMap<string, numbe
     { discard: true },
   )
 
-/** Everything without rows, in one transaction: otherwise each of five hundred statements is synced. */
-const dictionaryOf = (
-  { families, manifest }: BuildOptions,
-  tables: ReadonlyArray<TableSpec>,
-  filled: ReadonlySet<string>,
-) => [
-  "BEGIN",
-  ...tables.filter(({ name }) => !filled.has(name)).map(emptyTable),
-  ...tables.flatMap((spec) => comments("TABLE", spec.name, spec.comment, spec)),
-  ...latestViews(families).flatMap((view) => [
-    latestView(view),
-    ...comments("VIEW", view.name, view.comment, view.table),
-  ]),
-  versionMacro(manifest.version),
-  "COMMIT",
-]
+/**
+ * Bytes of Parquet whose tables share a transaction: every transaction is logged and synced, and what is
+ * not committed yet stays in memory.
+ */
+const sharedBytesMax = 1024 * 1024
 
-/** Builds everything anew at a path that does not exist yet. */
+/** Fills the empty database at this path with everything; returns what does not fit a changed type. */
 export const buildDatabase = Effect.fn("Publishing.buildDatabase")(
   function* (
     options: BuildOptions & {
@@ -188,17 +153,36 @@ export const buildDatabase = Effect.fn("Publishing.buildDatabase")(
     },
   ) {
     const connection = yield* openDatabase(options.path, "read-write", options.memoryLimit)
-    const byTable = Map.groupBy(filesOf(options.manifest), ({ table }) => table)
-    const tables = publishedTables(options.families)
-    const filled = new Set(byTable.keys())
-    for (const spec of tables.filter(({ name }) => filled.has(name))) {
-      const paths = (byTable.get(spec.name) ?? []).map((file) => join(options.root, options.standsAt(file)))
-      const rows = yield* rowsFrom(connection, spec, paths)
-      yield* connection.run(`CREATE TABLE ${identifier(spec.name)} AS ${rows}`)
+    const { manifest, families, root, standsAt } = options
+    const bytesOf = new Map<string, number>()
+    for (const { table, bytes } of filesOf(manifest)) bytesOf.set(table, (bytesOf.get(table) ?? 0) + bytes)
+    const unfit: Array<MisfitCount> = []
+    let open = 0
+    yield* connection.run("BEGIN")
+    for (const spec of publishedTables(families)) {
+      const bytes = bytesOf.get(spec.name)
+      if (bytes === undefined) continue
+      if (open > 0 && open + bytes > sharedBytesMax) {
+        yield* connection.run("COMMIT; BEGIN")
+        open = 0
+      }
+      open += bytes
+      const alike = filesAlike(manifest, families, spec.name)
+      const parts = yield* Effect.forEach(alike, (files) =>
+        rowsFrom(
+          connection,
+          spec,
+          files.map((file) => join(root, standsAt(file))),
+        ),
+      )
+      unfit.push(...parts.flatMap((part) => part.unfit))
+      const rows = parts.map(({ sql }) => sql).join(" UNION ALL ")
+      yield* connection.run(`INSERT INTO ${identifier(spec.name)} ${rows}`)
     }
-    yield* connection.run(dictionaryOf(options, tables, filled).join(";"))
+    yield* connection.run(`${versionMacro(options.manifest.version)}; COMMIT`)
     yield* numberRuns(connection, options.sequences)
     yield* checkCounts(connection, options)
+    return addUpMisfits(unfit)
   },
   Effect.scoped,
   Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
@@ -215,9 +199,8 @@ export const amendDatabase = Effect.fn("Publishing.amendDatabase")(
       const own = files.filter(({ table }) => table === spec.name)
       if (own.length === 0) continue
       const paths = own.map((file) => join(options.root, options.standsAt(file)))
-      yield* connection.run(
-        `INSERT INTO ${identifier(spec.name)} ${yield* rowsFrom(connection, spec, paths)}`,
-      )
+      const { sql } = yield* rowsFrom(connection, spec, paths)
+      yield* connection.run(`INSERT INTO ${identifier(spec.name)} ${sql}`)
     }
     yield* connection.run(versionMacro(options.manifest.version))
     yield* connection.run("COMMIT")

@@ -1,8 +1,7 @@
 /**
  * The outcome of each customer, engine and feature in a run. Pure. A feature's own outcome counts if the
- * state gave one; otherwise, or if the state only says that the execution stopped, its task's does. A
- * feature is fed by the families whose schema names it; without one, by the product with its name
- * (`labor_check`), without a final `_read`.
+ * state gave one; otherwise, or if the state only says that the execution stopped, its task's does. Zero
+ * records are told from an unknown number: see `recordsOf`.
  */
 import type { RunId, SessionId } from "../contract/Ids.ts"
 import { notInTables } from "../ends/Ends.ts"
@@ -10,6 +9,7 @@ import type { Reason, Verdict } from "../ends/Ends.ts"
 import { featureEnd } from "../ends/FeatureEnds.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { productKey } from "./ExecutionRows.ts"
+import { productsOf } from "./FeatureProducts.ts"
 import { settlementOf } from "./RunRows.ts"
 import type { TaskState } from "../ledger/RunState.ts"
 import type { Row } from "./TakeFields.ts"
@@ -22,6 +22,8 @@ export interface TaskFindings {
   readonly byTable: ReadonlyMap<string, number> | undefined
   /** Rows of `other_records`, by product. */
   readonly byProduct: ReadonlyMap<string, number>
+  /** Products of all records, if every result is final and nothing in it was unreadable. */
+  readonly delivered: ReadonlySet<string> | undefined
   readonly products_count: ReadonlyArray<readonly [key: string, count: number]> | undefined
   readonly retrieved: ReadonlyArray<string>
   readonly session_id: SessionId | undefined
@@ -53,19 +55,33 @@ const settle = (task: TaskState, reason: string | undefined, findings: TaskFindi
   return { outcome: own.outcome, reason, who_acts: own.who_acts }
 }
 
-const namesake = (feature: string): string => feature.replace(/_read$/, "")
-
-const recordsOf = (feature: string, families: ReadonlyArray<RecordFamily>, findings: TaskFindings) => {
-  if (findings.byTable === undefined) return undefined
-  const own = families.filter(({ features }) => features.includes(feature))
-  if (own.length > 0) return own.reduce((sum, { table }) => sum + (findings.byTable?.get(table) ?? 0), 0)
-  return findings.byProduct.get(feature) ?? findings.byProduct.get(namesake(feature))
+/** A feature, the others of its task, and the schemas that say what they feed. */
+interface Asked {
+  readonly feature: string
+  readonly others: ReadonlyArray<string>
+  readonly families: ReadonlyArray<RecordFamily>
 }
 
-const countedOf = (feature: string, families: ReadonlyArray<RecordFamily>, findings: TaskFindings) => {
+/**
+ * Zero if the feature's tables are known and empty, or if every record of final results belongs to another
+ * feature; undefined if a record could be its own.
+ */
+const recordsOf = ({ feature, others, families }: Asked, findings: TaskFindings) => {
+  const { byTable, byProduct, delivered } = findings
+  if (byTable === undefined) return undefined
+  const own = families.filter(({ features }) => features.includes(feature))
+  if (own.length > 0) return own.reduce((sum, { table }) => sum + (byTable.get(table) ?? 0), 0)
+  const named = productsOf(feature, families).find((product) => byProduct.has(product))
+  if (named !== undefined) return byProduct.get(named)
+  if (delivered === undefined) return undefined
+  const elsewhere = new Set(others.flatMap((other) => productsOf(other, families)))
+  return [...delivered].every((product) => elsewhere.has(product)) ? 0 : undefined
+}
+
+const countedOf = ({ feature, families }: Asked, findings: TaskFindings) => {
   if (findings.products_count === undefined) return undefined
   const own = families.filter(({ features }) => features.includes(feature)).map(({ product }) => product)
-  const names = new Set(own.length > 0 ? own : [feature, namesake(feature)])
+  const names = new Set(own.length > 0 ? own : productsOf(feature, families))
   const counts = findings.products_count.filter(([key]) => {
     const parts = productKey(key)
     return parts !== undefined && (names.has(parts.product) || names.has(parts.family))
@@ -85,14 +101,17 @@ export const coverageRows = (
   const first = { run_id, task_id, session_id: findings.session_id, customer_id, engine_reference }
   const as_of = findings.as_of ?? task.settled?.at
   if (codes.size === 0) return [{ ...first, ...cellsOf(wholeOf(task, findings)), as_of }]
-  return [...codes].map((feature) => ({
-    ...first,
-    feature,
-    ...cellsOf(settle(task, findings.featureReasons.get(feature), findings)),
-    records: recordsOf(feature, families, findings),
-    counted: countedOf(feature, families, findings),
-    as_of,
-  }))
+  return [...codes].map((feature) => {
+    const asked = { feature, others: [...codes].filter((code) => code !== feature), families }
+    return {
+      ...first,
+      feature,
+      ...cellsOf(settle(task, findings.featureReasons.get(feature), findings)),
+      records: recordsOf(asked, findings),
+      counted: countedOf(asked, findings),
+      as_of,
+    }
+  })
 }
 
 const cellsOf = ({ outcome, reason, who_acts }: Settlement): Row => ({ outcome, reason, who_acts })

@@ -3,59 +3,72 @@
  * database's comments and `nightjar tables` both come from here.
  */
 import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
-import { recordTables } from "../records/RecordTables.ts"
+import { recordTables, rejectedRecordsTable } from "../records/RecordTables.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
+import { changesMacro } from "./ChangesMacro.ts"
+import { dimensions } from "./Dimensions.ts"
+import { recordViews } from "./RecordViews.ts"
+import type { SystemTable } from "./SystemColumns.ts"
 import { systemTables } from "./SystemTables.ts"
+import type { View } from "./View.ts"
 
 /** `type` is DuckDB's name of it. */
 type DictionaryColumn = Pick<ColumnSpec, "name" | "type" | "comment">
 
 export interface DictionaryTable {
   readonly name: string
-  readonly kind: "table" | "view"
+  readonly kind: "table" | "view" | "macro"
   readonly comment: string
   readonly columns: ReadonlyArray<DictionaryColumn>
 }
 
-/** A view of record rows that are current for each customer and engine. */
-export interface LatestView {
-  readonly name: string
-  readonly table: TableSpec
-  /** Undefined: every feature feeds the table. */
-  readonly features: ReadonlyArray<string> | undefined
-  readonly comment: string
-}
+/**
+ * A record is identified within its session, because two attempts may read the same one. Values in place of
+ * records may repeat between the endpoints of a session, so `rejected_records` has no key.
+ */
+const recordKey = ["run_id", "task_id", "session_id", "record_id"]
+
+const keyOf = ({ name, columns }: TableSpec): ReadonlyArray<string> =>
+  name === rejectedRecordsTable.name
+    ? []
+    : [...recordKey, ...columns.flatMap((each) => (each.name === "position" ? [each.name] : []))]
 
 /** All tables: those of the system, then those of records. */
-export const publishedTables = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<TableSpec> => [
+export const publishedTables = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<SystemTable> => [
   ...systemTables,
-  ...recordTables(families).map(({ spec }) => spec),
+  ...recordTables(families).map(({ spec }) => ({ ...spec, comment: withAdvice(spec), key: keyOf(spec) })),
 ]
 
-export const latestViews = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<LatestView> =>
-  recordTables(families).map(({ spec, features }) => ({
-    name: `${spec.name}_latest`,
-    table: spec,
-    features,
-    comment:
-      `Rows of ${spec.name} of the newest run in which a feature feeding it succeeded, ` +
-      "for each customer and engine.",
-  }))
+/** All views, each after those that it refers to. */
+export const publishedViews = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<View> => [
+  ...dimensions,
+  ...recordViews(families),
+]
 
 const columnsOf = (columns: ReadonlyArray<ColumnSpec>): ReadonlyArray<DictionaryColumn> =>
   columns.map(({ name, type, comment }) => ({ name, type, comment }))
 
+const withKey = ({ comment, key }: SystemTable): string =>
+  key.length === 0 ? comment : `${comment} Key: ${key.join(", ")}.`
+
+/** Which rows to count: those of a table itself are of every run. */
+const withAdvice = ({ name, comment }: TableSpec): string =>
+  `${comment} Has the rows of every run, reruns of a date included; what is current is in ${name}_latest.`
+
 export const dataDictionary = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<DictionaryTable> => [
-  ...publishedTables(families).map(({ name, comment, columns }): DictionaryTable => ({
-    name,
+  ...publishedTables(families).map((spec): DictionaryTable => ({
+    name: spec.name,
     kind: "table",
-    comment,
-    columns: columnsOf(columns),
+    comment: withKey(spec),
+    columns: columnsOf(spec.columns),
   })),
-  ...latestViews(families).map(({ name, comment, table }): DictionaryTable => ({
-    name,
-    kind: "view",
-    comment,
-    columns: columnsOf(table.columns),
-  })),
+  ...publishedViews(families).map((view) => viewEntry("view", view)),
+  viewEntry("macro", changesMacro(families)),
 ]
+
+const viewEntry = (kind: "view" | "macro", { name, comment, columns }: View): DictionaryTable => ({
+  name,
+  kind,
+  comment,
+  columns: columnsOf(columns),
+})

@@ -14,6 +14,7 @@ import { proveDrain } from "../execution/DrainProof.ts"
 import { executionsOf } from "../ledger/RunState.ts"
 import type { AttemptState, TaskState } from "../ledger/RunState.ts"
 import type { TableSpec } from "../records/Columns.ts"
+import { addUpMisfits, addUpRejected } from "../records/Misfits.ts"
 import type { Flushed } from "../records/Normalise.ts"
 import type { ParsedBody } from "../records/ParseBody.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
@@ -27,16 +28,16 @@ import {
 } from "./DeriveSession.ts"
 import type { SessionFindings, SessionTables } from "./DeriveSession.ts"
 import { coverageRows } from "./CoverageRows.ts"
-import type { TaskFindings } from "./CoverageRows.ts"
 import { executionRow, stateRows } from "./ExecutionRows.ts"
 import type { TableRow } from "./ExecutionRows.ts"
 import { RunTables } from "./RunTables.ts"
 import type { PublishFailed, Published } from "./Publisher.ts"
 import { framesOf } from "./RunPicture.ts"
 import type { RunPicture, SessionPicture } from "./RunPicture.ts"
-import { ledgerRows } from "./RunRows.ts"
+import { engineRows, ledgerRows } from "./RunRows.ts"
+import { taskFindings } from "./TaskFindings.ts"
 import { coverageTable, executionsTable } from "./SystemTables.ts"
-import { isObject, objectsOf } from "./TakeFields.ts"
+import { isObject } from "./TakeFields.ts"
 import type { Json } from "./TakeFields.ts"
 
 export interface DeriveOptions {
@@ -57,6 +58,8 @@ export interface Derived {
   readonly rows: Readonly<Record<string, number>>
   readonly findings: ReadonlyMap<string, SessionFindings>
   readonly left_out: Published["left_out"]
+  readonly misfits: Published["misfits"]
+  readonly rejected: Published["rejected"]
 }
 
 /**
@@ -67,10 +70,11 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
   picture: RunPicture,
   options: DeriveOptions,
 ) {
-  const tables = new RunTables(options.families, options.tables)
+  const tables = new RunTables(options.families, options.tables, picture.state.started.run_date)
   const sessions = Map.groupBy(picture.sessions, ({ task }) => task.planned.task_id)
   const receipts: Array<Published["receipts"][number]> = []
   tables.add(ledgerRows(picture.state))
+  tables.add(engineRows(picture))
   for (const task of picture.state.tasks.values()) {
     const own = sessions.get(task.planned.task_id) ?? []
     const mark = tables.mark()
@@ -88,8 +92,15 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
     if (tables.isFull) for (const flushed of tables.flush()) yield* options.sink(flushed)
   }
   for (const flushed of tables.flush()) yield* options.sink(flushed)
-  const left_out = tables.leftOut.bodies
-  return { receipts, rows: tables.rows, findings: tables.found, left_out } satisfies Derived as Derived
+  const counts = [...tables.found.values()].map((found) => found.counts)
+  return {
+    receipts,
+    rows: tables.rows,
+    findings: tables.found,
+    left_out: tables.leftOut.bodies,
+    misfits: addUpMisfits(counts.flatMap(({ misfits }) => misfits)),
+    rejected: addUpRejected(counts.flatMap(({ refusedFor }) => refusedFor)),
+  } satisfies Derived as Derived
 })
 
 /** What is reported about a task that was left out: its executions, and that it is not covered. */
@@ -232,41 +243,6 @@ const addSession = Effect.fnUntraced(function* (
   )
   tables.add(rows)
 })
-
-const taskFindings = (
-  tables: RunTables,
-  sessions: ReadonlyArray<SessionPicture>,
-  state: Json | undefined,
-): Omit<TaskFindings, "isLeftOut"> => {
-  const read = sessions.filter(({ body }) => body !== undefined)
-  const found = read.flatMap((session) => tables.found.get(findingsKey(session)) ?? [])
-  const byTable = new Map<string, number>()
-  const byProduct = new Map<string, number>()
-  const add = (sums: Map<string, number>, name: string, count: number) =>
-    sums.set(name, (sums.get(name) ?? 0) + count)
-  for (const { counts, byProduct: products } of found) {
-    for (const [table, count] of Object.entries(counts.byTable)) add(byTable, table, count)
-    for (const [product, count] of products) add(byProduct, product, count)
-  }
-  const counts = state?.["products_count"]
-  return {
-    featureReasons: new Map(
-      objectsOf(state?.["features"]).flatMap(([, { code, status_reason }]) =>
-        typeof code === "string" && typeof status_reason === "string" ? [[code, status_reason] as const] : [],
-      ),
-    ),
-    byTable: found.length === 0 ? undefined : byTable,
-    byProduct,
-    products_count: isObject(counts)
-      ? Object.entries(counts).flatMap(([key, count]) =>
-          typeof count === "number" && Number.isSafeInteger(count) ? [[key, count] as const] : [],
-        )
-      : undefined,
-    retrieved: found.flatMap(({ retrieved }) => retrieved),
-    session_id: (read.at(-1) ?? sessions.at(-1))?.session_id,
-    as_of: read.at(-1)?.body?.meta.received_at,
-  }
-}
 
 /**
  * One per execution whose final state is landed: the hash over the sorted hashes of everything landed for

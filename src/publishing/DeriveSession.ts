@@ -14,10 +14,14 @@ import { builtInSources, isFinal, recordsIn, sourceNameOf } from "../contract/Re
 import type { ResultsSource } from "../contract/ResultsSource.ts"
 import { Landing } from "../landing/Landing.ts"
 import type { LandedBody } from "../landing/Landing.ts"
-import type { Beside, Counts, Normaliser } from "../records/Normalise.ts"
+import type { Lineage } from "../records/Lineage.ts"
+import type { Counts } from "../records/Counts.ts"
+import { addUpMisfits, addUpRejected } from "../records/Misfits.ts"
+import type { Beside, Normaliser } from "../records/Normalise.ts"
 import { parseBody } from "../records/ParseBody.ts"
 import type { ParsedBody } from "../records/ParseBody.ts"
 import { tallyOf } from "../records/Tally.ts"
+import { documentRows } from "./DocumentRows.ts"
 import type { TableRow } from "./ExecutionRows.ts"
 import type { LeftOut } from "./LeftOut.ts"
 import { PublishFailed } from "./Publisher.ts"
@@ -27,7 +31,7 @@ import { isObject } from "./TakeFields.ts"
 
 /** What the bodies of a session said, besides their rows; enough to derive coverage again without reading. */
 export interface SessionFindings {
-  readonly counts: Pick<Counts, "records" | "inTables" | "other" | "rejected" | "strays" | "byTable">
+  readonly counts: Omit<Counts, "repeated" | "tally" | "byProduct">
   readonly byProduct: ReadonlyMap<string, number>
   readonly retrieved: ReadonlyArray<string>
   /** What each endpoint's newest body holds, and whether it is final. */
@@ -64,8 +68,12 @@ interface AddedBody {
   readonly finding: SourceFinding
 }
 
-const lineageOf = (run_id: RunId, { task, session_id, execution_id }: SessionPicture) => ({
+const lineageOf = (
+  { run_id, run_date }: RunPicture["state"]["started"],
+  { task, session_id, execution_id }: SessionPicture,
+): Lineage => ({
   run_id,
+  run_date,
   task_id: task.planned.task_id,
   execution_id: execution_id ?? null,
   session_id,
@@ -102,7 +110,7 @@ const addBody = Effect.fnUntraced(function* (
   const source = sourceOf(state.sources, body)
   let bytes = yield* readBody(run_id, body)
   const collect = bytes.length > largeBytes ? collectGarbage : () => undefined
-  const lineage = lineageOf(run_id, session)
+  const lineage = lineageOf(state.started, session)
   const added = leftOut.unless(
     body,
     (): AddedBody => {
@@ -177,6 +185,8 @@ export const findingsOf = (added: ReadonlyArray<AddedBody>): SessionFindings => 
       other,
       rejected: sum(added, (counts) => counts.rejected),
       strays: sum(added, (counts) => counts.strays),
+      misfits: addUpMisfits(added.flatMap(({ counts }) => counts.misfits)),
+      refusedFor: addUpRejected(added.flatMap(({ counts }) => counts.refusedFor)),
       byTable: Object.fromEntries(addUp(added.map(({ counts }) => Object.entries(counts.byTable)))),
     },
     // Needed only if some records have no table of their own.
@@ -190,10 +200,16 @@ export const rowsOfSession = (
   run_id: RunId,
   session: SessionPicture,
   added: ReadonlyArray<AddedBody>,
-): ReadonlyArray<TableRow> =>
-  sessionRows(
+): ReadonlyArray<TableRow> => [
+  ...sessionRows(
     run_id,
     session,
     added[0]?.value,
     added.length === 0 ? undefined : sum(added, (counts) => counts.records - counts.repeated),
-  )
+  ),
+  ...documentRows(
+    run_id,
+    session,
+    added.map(({ finding, value }) => dataOf(finding.source, value)),
+  ),
+]

@@ -11,6 +11,8 @@ import {
   executionErrorsTable,
   executionFeaturesTable,
   executionMessagesTable,
+  featureFields,
+  messageFields,
   productsCountTable,
   stateColumns,
 } from "./SystemTables.ts"
@@ -77,14 +79,15 @@ const wholeNumber = (value: unknown): Cell =>
 /** Rows of the tables beside `executions`. */
 export const stateRows = (facts: AttemptFacts, body: Json): ReadonlyArray<TableRow> => {
   const { run_id, task, attempt } = facts
-  const first = { run_id, execution_id: attempt.execution_id }
+  const { task_id, customer_id, engine_reference } = task.planned
+  const first = { run_id, task_id, execution_id: attempt.execution_id, customer_id, engine_reference }
   const rows: Array<TableRow> = []
-  for (const [, feature] of objectsOf(body["features"])) {
-    const { cells } = takeFields(executionFeaturesTable.columns.slice(2), feature)
-    rows.push([executionFeaturesTable.name, { ...first, ...cells }])
+  for (const [position, feature] of objectsOf(body["features"])) {
+    const { cells } = takeFields(featureFields, feature)
+    rows.push([executionFeaturesTable.name, { ...first, ...cells, position }])
   }
   for (const [position, message] of objectsOf(body["messages"])) {
-    const { cells } = takeFields(executionMessagesTable.columns.slice(3), message)
+    const { cells } = takeFields(messageFields, message)
     const loc = textsOf(message["loc"])
     rows.push([executionMessagesTable.name, { ...first, ...cells, position, loc }])
   }
@@ -94,12 +97,9 @@ export const stateRows = (facts: AttemptFacts, body: Json): ReadonlyArray<TableR
     }
   }
   if (isObject(body["products_count"])) {
-    const { customer_id, engine_reference } = task.planned
     for (const [key, value] of Object.entries(body["products_count"])) {
       const row = {
         ...first,
-        customer_id,
-        engine_reference,
         key: cutText(key),
         ...productKey(cutText(key)),
         count: wholeNumber(value),

@@ -17,13 +17,23 @@ const ManifestFile = Schema.Struct({
 })
 export type ManifestFile = typeof ManifestFile.Type
 
+const SchemaVersions = Schema.optionalKey(Schema.Record(Schema.String, Schema.Int))
+
 export const Manifest = Schema.Struct({
   version: Schema.Int,
+  /** Version of each record table's schema below `schemas/`; absent in manifests of older versions. */
+  schemas: SchemaVersions,
   /** True when the version only adds the outcome of deletions to the one before. */
   amends: Schema.Boolean,
   runs: Schema.Record(
     Schema.String,
-    Schema.Struct({ run_date: Schema.String, version: Schema.Int, files: Schema.Array(ManifestFile) }),
+    Schema.Struct({
+      run_date: Schema.String,
+      version: Schema.Int,
+      /** Those with which the run's records were derived. */
+      schemas: SchemaVersions,
+      files: Schema.Array(ManifestFile),
+    }),
   ),
 })
 export type Manifest = typeof Manifest.Type
@@ -51,8 +61,12 @@ export const layoutOf = (root: string) => ({
   manifest: join(root, "tables/manifest.json"),
   /** The version that is being put into place; if it exists, the next publication finishes it first. */
   next: join(root, "tables/manifest.next.json"),
+  /** The record schemas of everything published, each text once. */
+  schemas: join(root, "schemas"),
   database: join(root, "nightjar.duckdb"),
   build: join(root, "nightjar.duckdb.build"),
+  /** Of which each database begins as a copy. */
+  empty: join(root, "published/empty"),
   previous: join(root, "published/previous"),
   previousManifest: join(root, "published/previous/manifest.json"),
   previousDatabase: join(root, "published/previous/nightjar.duckdb"),

@@ -7,6 +7,7 @@ import { Context, Schema } from "effect"
 import type { Effect } from "effect"
 import type { ExecutionId, RunId } from "../contract/Ids.ts"
 import type { LeftOutBody } from "../ledger/LeftOutBody.ts"
+import type { MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
 
 /** Publishing did not happen; the previous version is still in place, and nothing may be deleted remotely. */
 export class PublishFailed extends Schema.TaggedError<PublishFailed>()("PublishFailed", {
@@ -14,6 +15,9 @@ export class PublishFailed extends Schema.TaggedError<PublishFailed>()("PublishF
   /** Landing or ledger has changed since it was written: neither waiting nor free space helps. */
   damaged: Schema.optionalKey(Schema.Boolean),
 }) {}
+
+export const databaseFailed = (failure: { readonly message: string }) =>
+  new PublishFailed({ message: `the database: ${failure.message}` })
 
 export interface Published {
   readonly version: number
@@ -32,6 +36,13 @@ export interface Published {
   readonly without?: ReadonlyArray<string>
   /** Landed bodies that are not in the tables, because they could not be used. */
   readonly left_out: ReadonlyArray<LeftOutBody>
+  /** Values of this run that did not fit their columns, and its rejected records. */
+  readonly misfits: ReadonlyArray<MisfitCount>
+  readonly rejected: ReadonlyArray<RejectedCount>
+  /** Values of earlier runs that do not fit a type that has changed since. */
+  readonly unfit?: ReadonlyArray<MisfitCount>
+  /** Tables whose record schema is in no folder any more; the kept one was used. */
+  readonly gone?: ReadonlyArray<string>
 }
 
 export class Publisher extends Context.Service<

@@ -14,7 +14,8 @@ import { durableFiles } from "../foundation/DurableFile.ts"
 import { Landing } from "../landing/Landing.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { isRunId } from "../ledger/RunId.ts"
-import { loadRecordSchemas } from "../records/LoadRecordSchemas.ts"
+import { schemasForJob, schemasOfTables } from "../records/SchemasInForce.ts"
+import type { SchemaFolders, SchemasInForce } from "../records/SchemasInForce.ts"
 import type { Flushed } from "../records/Normalise.ts"
 import { parquetBytes } from "../records/Parquet.ts"
 import type { RecordSchemaInvalid } from "../records/RecordSchema.ts"
@@ -24,7 +25,8 @@ import { publishedTables } from "./DataDictionary.ts"
 import { deriveRun } from "./DeriveRun.ts"
 import type { Derived } from "./DeriveRun.ts"
 import type { SessionFindings } from "./DeriveSession.ts"
-import { layoutOf, modesOf } from "./Manifest.ts"
+import { keepSchemas } from "./KeepSchemas.ts"
+import { layoutOf, modesOf, readManifest } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { fileStep } from "./OutputFiles.ts"
 import { Publisher, PublishFailed } from "./Publisher.ts"
@@ -39,8 +41,10 @@ import { outcomeTables, systemTables } from "./SystemTables.ts"
 export interface PublisherOptions {
   /** The output folder. */
   readonly root: string
-  /** Where the record schemas are. */
+  /** Where the program's own record schemas are. */
   readonly schemasFolder: string
+  /** Where the job's are, if it has any. */
+  readonly ownSchemas?: string
   readonly share: "none" | "group"
   readonly toolVersion: string
 }
@@ -116,15 +120,17 @@ export const publishRun = Effect.fn("Publisher.publish")(function* (
     yield* checkPlaces(store, derived)
     // The last bodies would stay in memory beside the database that is built next.
     yield* Effect.sync(collectGarbage)
+    const schemas = yield* keepSchemas(store)
     const next: Manifest = {
       version,
       amends: false,
-      runs: { ...current.runs, [run_id]: { run_date, version, files: written } },
+      schemas,
+      runs: { ...current.runs, [run_id]: { run_date, version, schemas, files: written } },
     }
-    const gaps = yield* buildStanding(store, next, new Set(written.map(({ path }) => path)))
-    return { derived, next, without: runsWithout(next, gaps) }
+    const { gaps, unfit } = yield* buildStanding(store, next, new Set(written.map(({ path }) => path)))
+    return { derived, next, unfit, without: runsWithout(next, gaps) }
   })
-  const { derived, next, without } = yield* discarding(store, current)(staging)
+  const { derived, next, unfit, without } = yield* discarding(store, current)(staging)
   yield* commit(store, next)
   memory.run_id = run_id
   memory.findings = derived.findings
@@ -136,6 +142,10 @@ export const publishRun = Effect.fn("Publisher.publish")(function* (
     rows,
     receipts: derived.receipts,
     left_out: derived.left_out,
+    misfits: derived.misfits,
+    rejected: derived.rejected,
+    unfit,
+    gone: store.schemas.gone,
     without,
   } satisfies Published as Published
 })
@@ -164,6 +174,7 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
     const next: Manifest = {
       version,
       amends: true,
+      ...(current.schemas === undefined ? {} : { schemas: current.schemas }),
       runs: { ...current.runs, [run_id]: { ...known, version, files } },
     }
     yield* fileStep(() => store.files.copy(store.layout.database, store.layout.build))
@@ -177,12 +188,34 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
   yield* commit(store, yield* discarding(store, current)(staging))
 })
 
-/** The store of an output folder, for publishing, verify and repair. */
-export const openStore = Effect.fnUntraced(function* (options: PublisherOptions) {
-  const families = yield* loadRecordSchemas(options.schemasFolder)
+const foldersOf = ({ root, schemasFolder, ownSchemas }: PublisherOptions): SchemaFolders => ({
+  package: schemasFolder,
+  own: ownSchemas,
+  kept: layoutOf(root).schemas,
+})
+
+const storeWith = Effect.fnUntraced(function* (options: PublisherOptions, schemas: SchemasInForce) {
   const files = yield* durableFiles
-  const store: Store = { layout: layoutOf(options.root), modes: modesOf(options.share), files, families }
+  const { families } = schemas
+  const store: Store = {
+    layout: layoutOf(options.root),
+    modes: modesOf(options.share),
+    files,
+    families,
+    schemas,
+  }
   return store
+})
+
+/** The store of an output folder as it is published, for verify and repair. */
+export const openStore = Effect.fnUntraced(function* (options: PublisherOptions) {
+  const manifest = yield* fileStep(() => readManifest(layoutOf(options.root).manifest))
+  return yield* storeWith(options, yield* schemasOfTables(foldersOf(options), manifest?.schemas))
+})
+
+/** The same for a job that is about to run: with the schemas that its folders have now. */
+const openStoreOfJob = Effect.fnUntraced(function* (options: PublisherOptions) {
+  return yield* storeWith(options, yield* schemasForJob(foldersOf(options)))
 })
 
 export const PublisherDuckDb = {
@@ -196,7 +229,7 @@ export const PublisherDuckDb = {
     Layer.effect(
       Publisher,
       Effect.gen(function* () {
-        const store = yield* openStore(options)
+        const store = yield* openStoreOfJob(options)
         const context = yield* Effect.context<Ledger | Landing | DuckDb>()
         const memory: Memory = { run_id: undefined, findings: new Map() }
         // One version at a time: each is built on the one before.

@@ -80,6 +80,8 @@ const publishIn = (store: PublishedStore, families: ReadonlyArray<RecordFamily>)
       rows,
       receipts: derived.receipts,
       left_out: derived.left_out,
+      misfits: derived.misfits,
+      rejected: derived.rejected,
     } satisfies Published as Published
   })
 

@@ -8,6 +8,7 @@ import { Effect } from "effect"
 import type { RunId } from "../contract/Ids.ts"
 import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import { recover, swapDatabase } from "./Commit.ts"
+import { isOfOtherSchemas } from "./KeepSchemas.ts"
 import { readManifest } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
 import { fileStep } from "./OutputFiles.ts"
@@ -50,7 +51,7 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store, to
   return { done, left } satisfies Repaired as Repaired
 })
 
-/** Runs that were published and are incomplete in the tables. */
+/** Runs that were published and are incomplete in the tables, or derived with schemas that have changed. */
 const runsToDerive = Effect.fnUntraced(function* (store: Store, manifest: Manifest | undefined) {
   const ledger = yield* Ledger
   const failed = ({ message }: { readonly message: string }) => new PublishFailed({ message })
@@ -61,7 +62,9 @@ const runsToDerive = Effect.fnUntraced(function* (store: Store, manifest: Manife
     if (state?.published === undefined) continue
     const known = manifest?.runs[fact.run_id]
     const isWhole =
-      known !== undefined && (yield* fileStep(() => gapsIn(store, known.files, true))).length === 0
+      known !== undefined &&
+      !isOfOtherSchemas(known, manifest?.schemas) &&
+      (yield* fileStep(() => gapsIn(store, known.files, true))).length === 0
     if (!isWhole) due.push(fact.run_id)
   }
   return due

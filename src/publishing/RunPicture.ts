@@ -11,6 +11,7 @@ import type { ResultsSource } from "../contract/ResultsSource.ts"
 import { sourceNameOf } from "../contract/ResultsSource.ts"
 import type { LandedRef } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
+import type { CachedForm } from "../ledger/LedgerForms.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 import { PublishFailed } from "./Publisher.ts"
 
@@ -31,6 +32,8 @@ export interface SessionPicture {
 
 export interface RunPicture {
   readonly state: RunState
+  /** What the service last said about the engines of its tasks. */
+  readonly engines: ReadonlyArray<CachedForm>
   readonly frames: ReadonlyArray<LandedBody>
   readonly framesByTask: ReadonlyMap<string, ReadonlyArray<LandedBody>>
   /** By execution: the state body that was landed last. */
@@ -93,7 +96,11 @@ const newestBySource = (
   return sources.flatMap(({ name }) => newest.get(name) ?? [])
 }
 
-const pictureOf = (state: RunState, frames: ReadonlyArray<LandedBody>): RunPicture => {
+const pictureOf = (
+  state: RunState,
+  frames: ReadonlyArray<LandedBody>,
+  engines: ReadonlyArray<CachedForm>,
+): RunPicture => {
   const stateOf = new Map<string, LandedBody>()
   for (const frame of frames) {
     // Landed when a run is over, which a service may also say in a 202 (4.2): `is_closed` decides.
@@ -101,7 +108,7 @@ const pictureOf = (state: RunState, frames: ReadonlyArray<LandedBody>): RunPictu
     if (kind === "state" && execution_id !== undefined) stateOf.set(execution_id, frame)
   }
   const framesByTask = Map.groupBy(frames, ({ meta }) => meta.task_id)
-  return { state, frames, framesByTask, stateOf, sessions: sessionsOf(state, frames) }
+  return { state, engines, frames, framesByTask, stateOf, sessions: sessionsOf(state, frames) }
 }
 
 /** All frames about one attempt: its start, states, challenges, and its session's results. */
@@ -135,5 +142,16 @@ export const loadPicture = Effect.fn("Publishing.loadPicture")(function* (run_id
       message: `${where}: no body at offset ${missing.offset}, which the ledger refers to`,
     })
   }
-  return pictureOf(state, frames)
+  const references = new Set(
+    [...state.tasks.values()].flatMap(({ planned }) => planned.engine_reference ?? []),
+  )
+  const forms = yield* Effect.mapError(
+    Effect.forEach(references, (reference) => ledger.cachedForm(reference)),
+    ({ message }) => new PublishFailed({ message: `the ledger: ${message}` }),
+  )
+  return pictureOf(
+    state,
+    frames,
+    forms.filter((form) => form !== undefined),
+  )
 })

@@ -2,14 +2,23 @@
  * Rows that follow from the ledger alone: the run, its tasks, attachments and deletions. Pure. A task that
  * is not settled is unfinished.
  */
-import type { RunId } from "../contract/Ids.ts"
+import type { ExecutionId, RunId, SessionId } from "../contract/Ids.ts"
 import type { Cell } from "../records/Columns.ts"
 import { dateCell } from "../records/Cells.ts"
 import { outcomes } from "../ends/EndRow.ts"
 import { executionsOf, verdictOfTask } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 import type { TableRow } from "./ExecutionRows.ts"
-import { attachmentsTable, deletionsTable, runsTable, tasksTable } from "./SystemTables.ts"
+import { attachmentsTable } from "./SessionTables.ts"
+import {
+  deletionsTable,
+  engineDescriptionsTable,
+  engineFields,
+  runsTable,
+  tasksTable,
+} from "./SystemTables.ts"
+import type { RunPicture } from "./RunPicture.ts"
+import { isObject, takeFields } from "./TakeFields.ts"
 import type { Row } from "./TakeFields.ts"
 
 /** As shown in tables: a task that is not settled has no reason yet. */
@@ -22,7 +31,7 @@ const statusOf = ({ ended }: RunState): string =>
   ended === undefined ? "running" : ended.leftovers ? "unfinished" : "finished"
 
 const runRow = (run: RunState): Row => {
-  const { started, started_at, ended } = run
+  const { started, started_at, ended, stages } = run
   const tasks = [...run.tasks.values()].map((task) => verdictOfTask(task).outcome)
   const counts = outcomes.map((outcome): readonly [string, Cell] => [
     outcome,
@@ -41,6 +50,11 @@ const runRow = (run: RunState): Row => {
     tool_version: started.tool_version,
     parent: started.parent,
     sequence: run.sequence,
+    resumed_at: stages.resumed,
+    executed_at: stages.executed,
+    published_at: stages.published,
+    deletions_at: stages.deleted,
+    collected_at: stages.collected,
   }
 }
 
@@ -65,13 +79,21 @@ const taskRow = (run_id: RunId, task: TaskState): Row => {
   }
 }
 
+/** The execution of a session, as its newest reading or its start named it. */
+const executionBehind = ({ results, attempts }: TaskState, session_id: SessionId): ExecutionId | undefined =>
+  results.findLast(({ fact }) => fact.session_id === session_id)?.fact.execution_id ??
+  attempts.findLast((attempt) => attempt.session_id === session_id)?.execution_id
+
 const attachmentRows = (run_id: RunId, task: TaskState): ReadonlyArray<TableRow> =>
   task.attachments.map(({ session_id, attachment_id, media_type, bytes, sha256, path, status }) => [
     attachmentsTable.name,
     {
       run_id,
+      task_id: task.planned.task_id,
       session_id,
+      execution_id: executionBehind(task, session_id),
       customer_id: task.planned.customer_id,
+      engine_reference: task.planned.engine_reference,
       attachment_id,
       media_type,
       bytes,
@@ -101,12 +123,13 @@ const proofCells = (proof: AttemptState["proof"]): Row => {
 const deletionRows = (run_id: RunId, task: TaskState): ReadonlyArray<TableRow> =>
   task.attempts.flatMap(({ execution_id, deletion, proof }): ReadonlyArray<TableRow> => {
     if (deletion === undefined) return []
-    const { customer_id, engine_reference } = task.planned
+    const { task_id, customer_id, engine_reference } = task.planned
     const { asked_at, outcome, landed_sha256 } = deletion
     // 0 stands for a request that got no answer.
     const http_status = deletion.http_status === 0 ? null : deletion.http_status
     const row = {
       run_id,
+      task_id,
       execution_id,
       customer_id,
       engine_reference,
@@ -117,6 +140,18 @@ const deletionRows = (run_id: RunId, task: TaskState): ReadonlyArray<TableRow> =
       ...proofCells(proof),
     }
     return [[deletionsTable.name, row]]
+  })
+
+/** The details were checked before they were kept; only the fields that have a column are taken. */
+export const engineRows = ({
+  state,
+  engines,
+}: Pick<RunPicture, "state" | "engines">): ReadonlyArray<TableRow> =>
+  engines.map(({ engine_reference, fetched_at, body }) => {
+    const details: unknown = JSON.parse(body)
+    const { cells } = takeFields(engineFields, isObject(details) ? details : {})
+    const first = { run_id: state.started.run_id, engine_reference, read_at: fetched_at }
+    return [engineDescriptionsTable.name, { ...cells, ...first }]
   })
 
 export const ledgerRows = (run: RunState): ReadonlyArray<TableRow> => {

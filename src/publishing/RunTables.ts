@@ -2,8 +2,9 @@
  * The builders of all tables of one run, what was found in each session, and what had to be left out.
  * Everything added since a mark can be removed again.
  */
+import { dateCell } from "../records/Cells.ts"
 import { TableBuilder } from "../records/Columns.ts"
-import type { TableSpec } from "../records/Columns.ts"
+import type { Cell, TableSpec } from "../records/Columns.ts"
 import { makeNormaliser } from "../records/Normalise.ts"
 import type { Flushed, Normaliser } from "../records/Normalise.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
@@ -28,7 +29,11 @@ export class RunTables {
   readonly leftOut = new LeftOut()
   #pending = 0
 
-  constructor(families: ReadonlyArray<RecordFamily>, specs: ReadonlyArray<TableSpec>) {
+  /** `run_date` is in every row, whoever makes it. */
+  readonly #run_date: Cell
+
+  constructor(families: ReadonlyArray<RecordFamily>, specs: ReadonlyArray<TableSpec>, run_date: string) {
+    this.#run_date = dateCell(run_date) ?? null
     this.normaliser = makeNormaliser(families)
     this.#builders = new Map(specs.map((spec) => [spec.name, new TableBuilder(spec)]))
   }
@@ -65,7 +70,7 @@ export class RunTables {
     for (const [table, row] of rows) {
       const builder = this.#builders.get(table)
       if (builder === undefined) continue
-      builder.appendRow(row)
+      builder.appendRow({ run_date: this.#run_date, ...row })
       this.#pending += 1
     }
   }

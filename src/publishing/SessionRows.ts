@@ -6,7 +6,13 @@
 import type { RunId } from "../contract/Ids.ts"
 import { sessionCursors, sessionStatusCodes } from "../contract/Vocabulary.ts"
 import type { SessionPicture } from "./RunPicture.ts"
-import { consentDocumentsTable, consentsTable, sessionsTable } from "./SystemTables.ts"
+import {
+  consentDocumentFields,
+  consentDocumentsTable,
+  consentFields,
+  consentsTable,
+  sessionsTable,
+} from "./SessionTables.ts"
 import { extraOf, isObject, takeFields } from "./TakeFields.ts"
 import type { Json, Row } from "./TakeFields.ts"
 import type { TableRow } from "./ExecutionRows.ts"
@@ -29,6 +35,12 @@ export const retrievedFeatures = (body: unknown): ReadonlyArray<string> | undefi
   return Array.isArray(features) && features.every((code) => typeof code === "string") ? features : undefined
 }
 
+/** What every row about a session begins with. */
+export const sessionCells = (run_id: RunId, { task, session_id, execution_id }: SessionPicture): Row => {
+  const { task_id, customer_id, engine_reference } = task.planned
+  return { run_id, task_id, session_id, execution_id, customer_id, engine_reference }
+}
+
 /** `body` is the newest body's value; `records` is how many were found in it. */
 export const sessionRows = (
   run_id: RunId,
@@ -36,14 +48,12 @@ export const sessionRows = (
   body: unknown,
   records: number | undefined,
 ): ReadonlyArray<TableRow> => {
-  const first = { run_id, session_id: session.session_id }
+  const first = sessionCells(run_id, session)
   // A profile body without `data` is the record itself.
   const results =
     isObject(body) && (session.body?.meta.kind === "results" || "data" in body) ? body : undefined
   const row: Row = {
     ...first,
-    execution_id: session.execution_id,
-    customer_id: session.task.planned.customer_id,
     is_closed: session.is_closed,
     pulled_at: session.body?.meta.received_at ?? session.read_at,
     records,
@@ -76,13 +86,11 @@ const consentRows = (first: Row, consent: unknown): ReadonlyArray<TableRow> => {
   const documents = consent["accepted_documents"]
   const isMap = isObject(documents)
   const elsewhere = new Set(isMap || documents === null ? ["accepted_documents"] : [])
-  const columns = consentsTable.columns.slice(2).filter(({ name }) => name !== "extra")
-  const taken = takeFields(columns, consent, elsewhere)
+  const taken = takeFields(consentFields, consent, elsewhere)
   const rows: Array<TableRow> = [[consentsTable.name, { ...first, ...taken.cells, extra: taken.extra }]]
   if (!isMap) return rows
-  const fields = consentDocumentsTable.columns.slice(3).filter(({ name }) => name !== "extra")
   for (const [document_id, document] of Object.entries(documents)) {
-    const one = takeFields(fields, isObject(document) ? document : { value: document })
+    const one = takeFields(consentDocumentFields, isObject(document) ? document : { value: document })
     rows.push([consentDocumentsTable.name, { ...first, document_id, ...one.cells, extra: one.extra }])
   }
   return rows

@@ -12,6 +12,7 @@ import { DuckDb } from "../duckdb/DuckDb.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { buildDatabase, isOutOfMemory, memoryLimits } from "./BuildDatabase.ts"
 import type { MemoryLimit } from "./BuildDatabase.ts"
+import { placeEmptyDatabase } from "./EmptyDatabase.ts"
 import { filesOf } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { filesBelow, fileStep } from "./OutputFiles.ts"
@@ -120,8 +121,9 @@ export const clearBuild = ({ layout, files }: Store): void => {
 }
 
 /**
- * Builds the database from all intact files of a manifest, and returns what had to be left out. `fresh` are
- * files that still have temporary names: without them there is nothing to publish.
+ * Builds the database from all intact files of a manifest, and returns what had to be left out: files, and
+ * values that do not fit a type that has changed. `fresh` are files that still have temporary names: without
+ * them there is nothing to publish.
  */
 export const buildStanding = Effect.fnUntraced(function* (
   store: Store,
@@ -136,7 +138,8 @@ export const buildStanding = Effect.fnUntraced(function* (
   const earlier = filesOf(manifest).filter(({ path }) => !fresh.has(path))
   const buildWithin = Effect.fnUntraced(function* (gaps: ReadonlyArray<Gap>, memoryLimit: MemoryLimit) {
     yield* fileStep(() => clearBuild(store))
-    yield* buildDatabase({
+    yield* placeEmptyDatabase(store)
+    return yield* buildDatabase({
       memoryLimit,
       path: store.layout.build,
       root: store.layout.root,
@@ -155,10 +158,9 @@ export const buildStanding = Effect.fnUntraced(function* (
       )
   const missing = yield* fileStep(() => gapsIn(store, earlier, false))
   const built = yield* Effect.result(build(missing))
-  if (built._tag === "Success") return missing
+  if (built._tag === "Success") return { gaps: missing, unfit: built.success }
   // An existing file may contain something other than what was published.
   const gaps = yield* fileStep(() => gapsIn(store, earlier, true))
   if (gaps.length === missing.length) return yield* built.failure
-  yield* build(gaps)
-  return gaps
+  return { gaps, unfit: yield* build(gaps) }
 })

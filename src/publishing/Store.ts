@@ -4,6 +4,7 @@
  */
 import type { DurableFiles } from "../foundation/DurableFile.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
+import type { SchemasInForce } from "../records/SchemasInForce.ts"
 import type { Layout, Modes } from "./Manifest.ts"
 
 export interface Store {
@@ -11,6 +12,7 @@ export interface Store {
   readonly modes: Modes
   readonly files: DurableFiles
   readonly families: ReadonlyArray<RecordFamily>
+  readonly schemas: Pick<SchemasInForce, "texts" | "gone">
 }
 
 /** The name of a file that is written but not published yet; no glob for Parquet files matches it. */

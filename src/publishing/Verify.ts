@@ -21,6 +21,8 @@ import { countDifferences, databaseVersion, openDatabase } from "./BuildDatabase
 import { strayFiles } from "./Commit.ts"
 import { receiptOf } from "./DeriveRun.ts"
 import { proveAgain } from "./ProveAgain.ts"
+import { publishedTables } from "./DataDictionary.ts"
+import { keptName } from "../records/SchemasInForce.ts"
 import { filesOf, nothingPublished, readManifest } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
 import { filesBelow, fileStep } from "./OutputFiles.ts"
@@ -173,6 +175,21 @@ const isLess = (now: ReadonlyArray<ProofLine>, then: ReadonlyArray<ProofLine>): 
   return then.some((line) => (landed.get(line.family) ?? 0) < line.landed)
 }
 
+/** Every published table has a schema, and the ones that the manifest names are kept. */
+const schemaProblems = ({ layout, families }: Store, manifest: Manifest): ReadonlyArray<Problem> => {
+  const known = new Set(publishedTables(families).map(({ name }) => name))
+  const tables = new Set(filesOf(manifest).map(({ table }) => table))
+  const kept = Object.entries(manifest.schemas ?? {}).map(([table, version]) => keptName(table, version))
+  return [
+    ...[...tables]
+      .filter((table) => !known.has(table))
+      .map((table) => problemOf(`tables/${table}`, "table-without-schema")),
+    ...kept
+      .filter((name) => !existsSync(join(layout.schemas, name)))
+      .map((name) => problemOf(`schemas/${name}`, "schema-missing")),
+  ]
+}
+
 const fileProblems = (store: Store, manifest: Manifest) =>
   fileStep(() => {
     const { layout } = store
@@ -180,6 +197,7 @@ const fileProblems = (store: Store, manifest: Manifest) =>
     const strays = strayFiles(store, manifest).filter((path) => path !== "tables/manifest.next.json")
     return [
       ...cut,
+      ...schemaProblems(store, manifest),
       ...gapsIn(store, filesOf(manifest), true).map(({ path, state }) =>
         problemOf(path, "file-differs", { state }),
       ),

@@ -67,6 +67,8 @@ export const timestampCell: Convert = (value) => {
 }
 
 const textCell: Convert = (value) => (typeof value === "string" ? value : undefined)
+const textOrNumberCell: Convert = (value) =>
+  typeof value === "number" ? String(value) : value instanceof ExactNumber ? value.text : textCell(value)
 const booleanCell: Convert = (value) => (typeof value === "boolean" ? value : undefined)
 const integerCell: Convert = (value) =>
   typeof value === "number" && (value | 0) === value ? value : undefined
@@ -98,10 +100,10 @@ const decimalCell = (type: ColumnType): Convert => {
 const textsCell: Convert = (value) =>
   Array.isArray(value) && value.every((each) => typeof each === "string") ? value : undefined
 
-export const converter = (type: ColumnType): Convert => {
+export const converter = (type: ColumnType, takesNumbers = false): Convert => {
   switch (type) {
     case "VARCHAR":
-      return textCell
+      return takesNumbers ? textOrNumberCell : textCell
     case "BOOLEAN":
       return booleanCell
     case "INTEGER":

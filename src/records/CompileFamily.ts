@@ -1,13 +1,20 @@
 /**
  * A record family -> a function from a record to the cells of its row and of its children's rows, or to the
- * first thing that is wrong with it. Nothing is written before the whole record has been checked.
+ * first thing for which its schema refuses it. A value that does not fit its column leaves the record where
+ * it is: the column is NULL, `extra` keeps the value as it arrived, `misfits` says why, and it is counted.
+ * Nothing is written before the whole record has been checked.
  */
+import { counted } from "../foundation/Counted.ts"
 import { converter, misfitReason } from "./Cells.ts"
 import type { Convert } from "./Cells.ts"
 import type { Cell, ColumnType } from "./ColumnData.ts"
 import { ExactNumber } from "./ExactNumber.ts"
+import { pathText } from "./FindRecords.ts"
 import type { Place } from "./FindRecords.ts"
 import { jsonText } from "./JsonText.ts"
+import { addUpMisfits } from "./Misfits.ts"
+import type { MisfitCount } from "../ledger/TableNotes.ts"
+import { refuses } from "./RecordSchema.ts"
 import type { RecordChild, RecordColumn, RecordFamily } from "./RecordSchema.ts"
 
 type Json = Readonly<Record<string, unknown>>
@@ -19,10 +26,12 @@ interface Misfit {
 }
 
 interface RecordCells {
-  /** `product`, `sub_family`, fields in the order of the family's columns, then `extra`. */
+  /** `product`, `sub_family`, fields in the order of the family's columns, `misfits`, `extra`. */
   readonly own: ReadonlyArray<Cell>
-  /** Per child: per item its position, its fields, and for objects `extra`. */
+  /** Per child: per item its position, its fields, `misfits`, `extra`. */
   readonly children: ReadonlyArray<ReadonlyArray<ReadonlyArray<Cell>>>
+  /** What the record and its children's items have that does not fit, added up; usually nothing. */
+  readonly misfits: ReadonlyArray<MisfitCount>
 }
 
 export const isMisfit = (result: RecordCells | Misfit): result is Misfit => "reason" in result
@@ -31,18 +40,23 @@ interface CompiledColumn {
   readonly name: string
   readonly type: ColumnType
   readonly required: boolean
+  /** A record is refused if the value does not fit, or is required and missing. */
+  readonly refuses: boolean
   readonly convert: Convert
 }
 
-const compileColumn = ({ name, type, required }: RecordColumn): CompiledColumn => ({
-  name,
-  type,
-  required,
-  convert: converter(type),
-})
+const compileColumn =
+  (family: RecordFamily) =>
+  (column: RecordColumn): CompiledColumn => ({
+    name: column.name,
+    type: column.type,
+    required: column.required,
+    refuses: column.identifies || refuses[family.mode].misfits,
+    convert: converter(column.type, column.takesNumbers),
+  })
 
 /** A list reports the item that is wrong, everything else itself. */
-const misfit = (type: ColumnType, value: unknown, place: Place): Misfit => {
+const misfit = (type: ColumnType | "list", value: unknown, place: Place): Misfit => {
   if (type === "VARCHAR[]" && Array.isArray(value)) {
     const key = value.findIndex((item) => typeof item !== "string")
     return { reason: misfitReason("VARCHAR", value[key]), place: { above: place, key } }
@@ -50,50 +64,101 @@ const misfit = (type: ColumnType, value: unknown, place: Place): Misfit => {
   return { reason: misfitReason(type, value), place }
 }
 
-interface Fields {
-  /** Appends a cell per column and `extra`; undefined if all is well. */
-  (value: Json, cells: Array<Cell>, place: Place): Misfit | undefined
+/** `gender: expected VARCHAR, got number`; never the value. */
+const told = (name: string, type: ColumnType | "list", value: unknown): string => {
+  const { reason, place } = misfit(type, value, { above: undefined, key: name })
+  return `${pathText(place)}: ${reason}`
 }
 
-/** `elsewhere`: fields of the object that are stored, but not in a column of this table. */
-const compileFields = (columns: ReadonlyArray<RecordColumn>, elsewhere: ReadonlyArray<string>): Fields => {
-  const compiled = columns.map(compileColumn)
-  const known = new Set([...columns.map(({ name }) => name), ...elsewhere])
-  return (value, cells, place) => {
+/** Fields of an object that are stored, but not in a column of its table. */
+interface Elsewhere {
+  readonly name: string
+  readonly required: boolean
+}
+
+interface Fields {
+  /** Appends a cell per column, `misfits` and `extra`; returns why the record is refused, if it is. */
+  (value: Json, cells: Array<Cell>, place: Place, misfits: Array<MisfitCount>): Misfit | undefined
+}
+
+const unknownField = "a field that the schema does not have"
+
+/** `table` is where they go. */
+const compileFields = (
+  family: RecordFamily,
+  table: string,
+  columns: ReadonlyArray<RecordColumn>,
+  elsewhere: ReadonlyArray<Elsewhere>,
+): Fields => {
+  const compiled = columns.map(compileColumn(family))
+  const known = new Set([...columns, ...elsewhere].map(({ name }) => name))
+  const mode = refuses[family.mode]
+  const restOf = (value: Json, unfit: ReadonlyMap<string, string>, cells: Array<Cell>): number => {
+    // `fromEntries` defines fields, so a key named __proto__ is a key like any other.
+    const rest = Object.keys(value).filter((key) => !known.has(key) || unfit.has(key))
+    const unknown = rest.filter((key) => !known.has(key)).length
+    const noted = mode.notesUnknown && unknown > 0 ? [`extra: ${counted(unknown, "unknown field")}`] : []
+    const texts = [...unfit.values(), ...noted]
+    cells.push(texts.length === 0 ? null : texts)
+    cells.push(rest.length === 0 ? null : jsonText(Object.fromEntries(rest.map((key) => [key, value[key]]))))
+    return unknown
+  }
+  return (value, cells, place, misfits) => {
     let present = 0
+    let unfit: Map<string, string> | undefined
     for (let i = 0; i < compiled.length; i++) {
-      const { name, type, required, convert } = compiled[i]!
+      const { name, type, required, convert, refuses: isRefused } = compiled[i]!
       const field = value[name]
-      if (field === undefined || field === null) {
-        if (field === null) present++
-        if (required) return misfit(type, field, { above: place, key: name })
-        cells.push(null)
+      const isMissing = field === undefined || field === null
+      const cell = isMissing ? (required ? undefined : null) : convert(field)
+      if (cell !== undefined) {
+        if (field !== undefined) present++
+        cells.push(cell)
         continue
       }
-      const cell = convert(field)
-      if (cell === undefined) return misfit(type, field, { above: place, key: name })
-      present++
-      cells.push(cell)
+      if (isRefused) return misfit(type, field, { above: place, key: name })
+      unfit ??= new Map()
+      unfit.set(name, told(name, type, field))
+      cells.push(null)
     }
-    for (let i = 0; i < elsewhere.length; i++) if (value[elsewhere[i]!] !== undefined) present++
+    for (let i = 0; i < elsewhere.length; i++) {
+      const { name, required } = elsewhere[i]!
+      const field = value[name]
+      if (!required || (field !== undefined && field !== null)) {
+        if (field !== undefined) present++
+        continue
+      }
+      if (mode.misfits) return misfit("list", field, { above: place, key: name })
+      unfit ??= new Map()
+      unfit.set(name, told(name, "list", field))
+    }
     const keys = Object.keys(value)
-    if (keys.length === present) cells.push(null)
-    else {
-      // `fromEntries` defines fields, so a key named __proto__ is a key like any other.
-      const rest = keys.filter((key) => !known.has(key)).map((key) => [key, value[key]] as const)
-      cells.push(jsonText(Object.fromEntries(rest)))
+    if (unfit === undefined && keys.length === present) {
+      cells.push(null, null)
+      return undefined
     }
+    unfit ??= new Map()
+    const unknown = restOf(value, unfit, cells)
+    if (unknown > 0 && mode.unknownFields)
+      return { reason: unknownField, place: { above: place, key: keys.find((key) => !known.has(key))! } }
+    for (const name of unfit.keys()) misfits.push({ table, column: name, count: 1 })
+    if (unknown > 0 && mode.notesUnknown) misfits.push({ table, column: "extra", count: unknown })
     return undefined
   }
 }
 
 interface Items {
-  (list: ReadonlyArray<unknown>, rows: Array<ReadonlyArray<Cell>>, place: Place): Misfit | undefined
+  (
+    list: ReadonlyArray<unknown>,
+    rows: Array<ReadonlyArray<Cell>>,
+    place: Place,
+    misfits: Array<MisfitCount>,
+  ): Misfit | undefined
 }
 
-const compileObjects = (child: RecordChild): Items => {
-  const fields = compileFields(child.columns, [])
-  return (list, rows, place) => {
+const compileObjects = (family: RecordFamily, child: RecordChild): Items => {
+  const fields = compileFields(family, child.table, child.columns, [])
+  return (list, rows, place, misfits) => {
     for (let position = 0; position < list.length; position++) {
       const item = list[position]
       const at: Place = { above: place, key: position }
@@ -101,7 +166,7 @@ const compileObjects = (child: RecordChild): Items => {
         return { reason: misfitReason("object", item), place: at }
       }
       const cells: Array<Cell> = [position]
-      const trouble = fields(item as Json, cells, at)
+      const trouble = fields(item as Json, cells, at, misfits)
       if (trouble !== undefined) return trouble
       rows.push(cells)
     }
@@ -109,14 +174,20 @@ const compileObjects = (child: RecordChild): Items => {
   }
 }
 
-const compileValues = (child: RecordChild): Items => {
-  const { type, convert } = compileColumn(child.columns[0]!)
-  return (list, rows, place) => {
+/** A plain value has no fields: in `extra`, a misfit has the name of its column. */
+const compileValues = (family: RecordFamily, child: RecordChild): Items => {
+  const { name, type, convert, refuses: isRefused } = compileColumn(family)(child.columns[0]!)
+  return (list, rows, place, misfits) => {
     for (let position = 0; position < list.length; position++) {
       const item = list[position]
       const cell = item === null || item === undefined ? undefined : convert(item)
-      if (cell === undefined) return misfit(type, item, { above: place, key: position })
-      rows.push([position, cell])
+      if (cell !== undefined) {
+        rows.push([position, cell, null, null])
+        continue
+      }
+      if (isRefused) return misfit(type, item, { above: place, key: position })
+      rows.push([position, null, [told(name, type, item)], jsonText({ [name]: item })])
+      misfits.push({ table: child.table, column: name, count: 1 })
     }
     return undefined
   }
@@ -127,29 +198,30 @@ const noRows: ReadonlyArray<ReadonlyArray<Cell>> = []
 export const compileFamily = (
   family: RecordFamily,
 ): ((record: Json, place: Place) => RecordCells | Misfit) => {
-  const elsewhere = ["product", "sub_family", ...family.children.map(({ field }) => field)]
-  const fields = compileFields(family.columns, elsewhere)
+  const lists = family.children.map(({ field, required }) => ({ name: field, required }))
+  const names = ["product", "sub_family"].map((name) => ({ name, required: false }))
+  const fields = compileFields(family, family.table, family.columns, [...names, ...lists])
   const children = family.children.map((child) => ({
     field: child.field,
-    required: child.required,
-    items: child.items === "objects" ? compileObjects(child) : compileValues(child),
+    items: child.items === "objects" ? compileObjects(family, child) : compileValues(family, child),
   }))
   return (record, place) => {
     const own: Array<Cell> = [record["product"] as string, record["sub_family"] as string]
-    const trouble = fields(record, own, place)
+    const misfits: Array<MisfitCount> = []
+    const trouble = fields(record, own, place, misfits)
     if (trouble !== undefined) return trouble
     const childRows: Array<ReadonlyArray<ReadonlyArray<Cell>>> = []
     for (let i = 0; i < children.length; i++) {
-      const { field, required, items } = children[i]!
+      const { field, items } = children[i]!
       const list = record[field]
       if (Array.isArray(list)) {
         const rows: Array<ReadonlyArray<Cell>> = []
-        const wrong = items(list, rows, { above: place, key: field })
+        const wrong = items(list, rows, { above: place, key: field }, misfits)
         if (wrong !== undefined) return wrong
         childRows.push(rows)
-      } else if ((list === undefined || list === null) && !required) childRows.push(noRows)
+      } else if (list === undefined || list === null) childRows.push(noRows)
       else return { reason: misfitReason("list", list), place: { above: place, key: field } }
     }
-    return { own, children: childRows }
+    return { own, children: childRows, misfits: misfits.length === 0 ? misfits : addUpMisfits(misfits) }
   }
 }

@@ -48,6 +48,16 @@ export const pathText = (place: Place): string => {
   return (isCut ? `…${path.slice(-pathUnitsMax)}` : path).toWellFormed()
 }
 
+/** Whether a place is somewhere below another of the same walk, no deeper than a record can be. */
+export const isBelow = (place: Place | undefined, outer: Place): boolean => {
+  let above = place?.above
+  for (let steps = 0; above !== undefined && steps < recordDepthMax; steps++) {
+    if (above === outer) return true
+    above = above.above
+  }
+  return false
+}
+
 interface Frame {
   readonly value: object
   readonly keys: ReadonlyArray<string> | undefined

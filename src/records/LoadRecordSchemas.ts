@@ -1,6 +1,6 @@
 /**
- * All record families of a folder, in the order of their file names. Two files must not claim the same
- * table or `sub_family`: every record belongs to exactly one family.
+ * The record schemas of a folder, in the order of their file names. Two files that are in force together
+ * must not claim the same table or `sub_family`: every record belongs to exactly one family.
  */
 import { Effect, FileSystem } from "effect"
 import { RecordSchemaInvalid, parseRecordSchema } from "./RecordSchema.ts"
@@ -31,24 +31,51 @@ const clashes = (
   return troubles
 }
 
-/** `folder` is where the `.yaml` files are; the caller knows, in the sources as in a bundle. */
-export const loadRecordSchemas = Effect.fn("Records.loadSchemas")(function* (folder: string) {
+/** A schema's file as it is written, and the family that it describes. */
+export interface ReadSchema {
+  readonly path: string
+  /** The file's name in its folder. */
+  readonly name: string
+  readonly text: string
+  readonly family: RecordFamily
+}
+
+/** All schemas of a folder, in the order of their files' names. */
+export const readRecordSchemas = Effect.fn("Records.readSchemas")(function* (
+  folder: string,
+  isSchema: (name: string) => boolean = (name) => name.endsWith(".yaml"),
+) {
   const files = yield* FileSystem.FileSystem
   const unreadable = (path: string) => (cause: { readonly message: string }) =>
     new RecordSchemaInvalid({ message: `${path}:1:1: cannot be read: ${cause.message}` })
   const names = (yield* files.readDirectory(folder).pipe(Effect.mapError(unreadable(folder))))
-    .filter((name) => name.endsWith(".yaml"))
+    .filter(isSchema)
     .sort()
-  const families = yield* Effect.forEach(names, (name) =>
+  return yield* Effect.forEach(names, (name) =>
     Effect.gen(function* () {
       const path = `${folder}/${name}`
       const text = yield* readTextFile(path, bytesMax).pipe(
         Effect.mapError((message) => unreadable(path)({ message })),
       )
-      return [path, yield* parseRecordSchema(path, text)] as const
+      const read: ReadSchema = { path, name, text, family: yield* parseRecordSchema(path, text) }
+      return read
     }),
   )
-  const troubles = clashes(families)
-  if (troubles.length > 0) return yield* new RecordSchemaInvalid({ message: troubles.join("\n") })
-  return families.map(([, family]) => family)
+})
+
+/** Fails with every clash between schemas that are to be in force together. */
+export const refuseClashes = (
+  schemas: ReadonlyArray<ReadSchema>,
+): Effect.Effect<void, RecordSchemaInvalid> => {
+  const troubles = clashes(schemas.map(({ path, family }) => [path, family] as const))
+  return troubles.length === 0
+    ? Effect.void
+    : Effect.fail(new RecordSchemaInvalid({ message: troubles.join("\n") }))
+}
+
+/** `folder` is where the `.yaml` files are; the caller knows, in the sources as in a bundle. */
+export const loadRecordSchemas = Effect.fn("Records.loadSchemas")(function* (folder: string) {
+  const schemas = yield* readRecordSchemas(folder)
+  yield* refuseClashes(schemas)
+  return schemas.map(({ family }) => family)
 })

@@ -1,55 +1,41 @@
 /**
  * Bodies in, rows out: every record of a body becomes a row of its family's table and of its children's, a
- * row of `other_records` when no family claims it, or a row of `rejected_records` when it breaks its
- * schema: the whole record, with the reason and the path, and without affecting its neighbours. Rows found
- * = rows written; nothing is dropped.
+ * row of `other_records` when no family claims it, or a row of `rejected_records` when its schema refuses
+ * it: the whole record, with the reason and the path, and without affecting its neighbours. Rows found =
+ * rows written; nothing is dropped.
  */
 import type { Table } from "apache-arrow"
 import { timestampCell } from "./Cells.ts"
 import type { Cell } from "./ColumnData.ts"
 import { TableBuilder } from "./Columns.ts"
 import type { TableSpec } from "./Columns.ts"
-import { compileFamily, isMisfit } from "./CompileFamily.ts"
-import { findRecords, namesOf, pathText } from "./FindRecords.ts"
+import { isMisfit } from "./CompileFamily.ts"
+import { nothingCounted } from "./Counts.ts"
+import type { Counts } from "./Counts.ts"
+import { findRecords, isBelow, namesOf, pathText } from "./FindRecords.ts"
 import type { FoundRecord } from "./FindRecords.ts"
 import { jsonText } from "./JsonText.ts"
 import { lineageCells } from "./Lineage.ts"
 import type { Lineage } from "./Lineage.ts"
 import { LongTexts } from "./LongTexts.ts"
 import { parseBody } from "./ParseBody.ts"
-import { canonicalText, ownerOf, recordDepthMax, recordIds } from "./RecordIdentity.ts"
+import {
+  canonicalText,
+  identityTexts,
+  ownerOf,
+  recordDepthMax,
+  recordIds,
+  writtenTexts,
+} from "./RecordIdentity.ts"
+import type { RecordIds } from "./RecordIdentity.ts"
 import { recordsIn } from "../contract/ResultsSource.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
 import type { RecordFamily } from "./RecordSchema.ts"
+import { addUpMisfits, addUpRejected } from "./Misfits.ts"
+import type { MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
+import { Routes } from "./Routes.ts"
 import { tallyOf } from "./Tally.ts"
-import type { Tally } from "./Tally.ts"
-import {
-  childTable,
-  familyTable,
-  otherRecordsTable,
-  recordTables,
-  rejectedRecordsTable,
-} from "./RecordTables.ts"
-
-/** What happened to the records of one body. */
-export interface Counts {
-  /** Objects with `product` and `sub_family`, nested ones included. */
-  readonly records: number
-  /** Of those: in the table of their family, in `other_records`, in `rejected_records`. */
-  readonly inTables: number
-  readonly other: number
-  readonly rejected: number
-  /** Of those: already in the tables, from another body of the same session. */
-  readonly repeated: number
-  /** All of them, including repeated ones. */
-  readonly tally: Tally
-  /** Records that were stored, by product. */
-  readonly byProduct: ReadonlyMap<string, number>
-  /** Rows of `rejected_records` for values in place of records, or for an unreadable body. */
-  readonly strays: number
-  /** Rows written to each family's table, by table; children not counted. */
-  readonly byTable: Readonly<Record<string, number>>
-}
+import { otherRecordsTable, recordTables, rejectedRecordsTable } from "./RecordTables.ts"
 
 export interface Flushed {
   readonly spec: TableSpec
@@ -78,16 +64,16 @@ interface NotedBeside extends Beside {
   readonly note: (id: string) => void
 }
 
-interface Route {
-  readonly table: string
-  readonly compiled: ReturnType<typeof compileFamily>
-  readonly own: TableBuilder
-  readonly children: ReadonlyArray<TableBuilder>
-}
+/** Where a record was written; `refusedFor` is the table that it would have gone to. */
+type Placement =
+  | { readonly _tag: "InTable"; readonly table: string; readonly misfits: ReadonlyArray<MisfitCount> }
+  | { readonly _tag: "Other" }
+  | { readonly _tag: "Rejected"; readonly refusedFor: string }
+  | { readonly _tag: "Repeated" }
 
 export class Normaliser {
   readonly #builders: ReadonlyMap<string, TableBuilder>
-  readonly #routes: ReadonlyMap<string, ReadonlyMap<string, Route>>
+  readonly #routes: Routes
   readonly #other: TableBuilder
   readonly #rejected: TableBuilder
   #rows = 0
@@ -97,20 +83,8 @@ export class Normaliser {
   constructor(families: ReadonlyArray<RecordFamily>) {
     const builders = new Map(recordTables(families).map(({ spec }) => [spec.name, new TableBuilder(spec)]))
     const builder = (name: string): TableBuilder => builders.get(name)!
-    const routes = new Map<string, Map<string, Route>>()
-    for (const family of families) {
-      const route: Route = {
-        table: family.table,
-        compiled: compileFamily(family),
-        own: builder(familyTable(family).name),
-        children: family.children.map((child) => builder(childTable(child).name)),
-      }
-      const bySubFamily = routes.get(family.product) ?? new Map<string, Route>()
-      for (const subFamily of family.subFamilies) bySubFamily.set(subFamily, route)
-      routes.set(family.product, bySubFamily)
-    }
     this.#builders = builders
-    this.#routes = routes
+    this.#routes = new Routes(families, builder)
     this.#other = builder(otherRecordsTable.name)
     this.#rejected = builder(rejectedRecordsTable.name)
   }
@@ -125,9 +99,9 @@ export class Normaliser {
 
   /** One rejected row for a body that cannot be read at all. */
   refuse(lineage: Lineage, reason: string): Counts {
-    const id = recordIds(ownerOf(lineage))("", reason)
-    this.#reject(lineage, id, null, null, reason, "", null)
-    return { ...nothingCounted, strays: 1 }
+    const ids = recordIds(ownerOf(lineage))("", { whole: reason, content: reason })
+    this.#reject(lineage, ids, null, null, reason, "", null)
+    return { ...nothingCounted, strays: 1, refusedFor: [{ table: null, count: 1 }] }
   }
 
   /** Adds all records of one body's `data`; if one throws, none of them. */
@@ -150,88 +124,110 @@ export class Normaliser {
 
   #add(lineage: Lineage, data: unknown, beside: NotedBeside | undefined): Counts {
     const { records, strays } = findRecords(data)
-    const idOf = recordIds(ownerOf(lineage))
+    const idsOf = recordIds(ownerOf(lineage))
     const byTable: Record<string, number> = {}
     const byProduct = new Map<string, number>()
-    let other = 0
-    let rejected = 0
-    let repeated = 0
-    for (const record of records) {
-      const table = this.#route(lineage, record, idOf, beside)
-      if (table === undefined) {
+    const misfits: Array<MisfitCount> = []
+    const refusedFor: Array<RejectedCount> = []
+    let [other, rejected, repeated] = [0, 0, 0]
+    for (let i = 0; i < records.length; i++) {
+      const record = records[i]!
+      const nests = isBelow(records[i + 1]?.place, record.place)
+      const placed = this.#route(lineage, record, nests, idsOf, beside)
+      if (placed._tag === "Repeated") {
         repeated++
         continue
       }
       byProduct.set(record.product, (byProduct.get(record.product) ?? 0) + 1)
-      if (table === otherRecordsTable.name) other++
-      else if (table === rejectedRecordsTable.name) rejected++
-      else byTable[table] = (byTable[table] ?? 0) + 1
+      if (placed._tag === "Other") other++
+      else if (placed._tag === "Rejected") {
+        rejected++
+        refusedFor.push({ table: placed.refusedFor, count: 1 })
+      } else {
+        byTable[placed.table] = (byTable[placed.table] ?? 0) + 1
+        misfits.push(...placed.misfits)
+      }
     }
     for (const { value, reason, place } of strays) {
       const text = jsonText(value)
-      const id = idOf("", canonicalText(value) ?? text)
+      const whole = canonicalText(value) ?? text
+      const ids = idsOf("", { whole, content: canonicalText(value, this.#routes.fetchedOf) ?? text })
       const isLong = text.length > strayTextMax
       const told = isLong ? `${reason}; its ${text.length} characters are in landing` : reason
-      this.#reject(lineage, id, ...namesOf(value), told, pathText(place), isLong ? null : text)
+      this.#reject(lineage, ids, ...namesOf(value), told, pathText(place), isLong ? null : text)
     }
     const inTables = records.length - other - rejected - repeated
-    const placed = { inTables, other, rejected, repeated, byTable, byProduct }
-    return { records: records.length, ...placed, strays: strays.length, tally: tallyOf(records) }
+    return {
+      records: records.length,
+      inTables,
+      other,
+      rejected,
+      repeated,
+      byTable,
+      byProduct,
+      strays: strays.length,
+      tally: tallyOf(records),
+      misfits: addUpMisfits(misfits),
+      refusedFor: addUpRejected([...refusedFor, { table: null, count: strays.length }]),
+    }
   }
 
-  /** Writes one record's rows and returns their table; undefined if it is already in the tables. */
+  /** Writes one record's rows and returns where, unless it is already in the tables. */
   #route(
     lineage: Lineage,
     record: FoundRecord,
-    idOf: ReturnType<typeof recordIds>,
+    nests: boolean,
+    idsOf: ReturnType<typeof recordIds>,
     beside: NotedBeside | undefined,
-  ): string | undefined {
+  ): Placement {
     const { value, product, sub_family, place } = record
-    const text = canonicalText(value)
-    const id = idOf(sub_family, text ?? jsonText(value))
+    const texts = identityTexts(value, this.#routes.fetchedOf, nests)
+    const ids = idsOf(sub_family, texts ?? writtenTexts(value, this.#routes.fetchedOf))
+    const { record_id } = ids
     if (beside !== undefined) {
-      if (beside.seen.has(id) || beside.isHeld(sub_family)) return undefined
-      beside.seen.add(id)
-      beside.note(id)
+      if (beside.seen.has(record_id) || beside.isHeld(sub_family)) return { _tag: "Repeated" }
+      beside.seen.add(record_id)
+      beside.note(record_id)
     }
-    if (text === undefined) {
+    const route = this.#routes.find(product, sub_family)
+    const refusedFor = route?.table ?? otherRecordsTable.name
+    if (texts === undefined) {
       const reason = `nested deeper than ${recordDepthMax} levels`
-      this.#reject(lineage, id, product, sub_family, reason, pathText(place), jsonText(value))
-      return rejectedRecordsTable.name
+      this.#reject(lineage, ids, product, sub_family, reason, pathText(place), jsonText(value))
+      return { _tag: "Rejected", refusedFor }
     }
-    const route = this.#routes.get(product)?.get(sub_family)
     if (route === undefined) {
       const { fetch_date } = value
       const whole = jsonText(value)
       const cells: ReadonlyArray<Cell> = [product, sub_family, timestampCell(fetch_date) ?? null, whole]
-      this.#append(this.#other, lineageCells(lineage, id), cells)
-      return otherRecordsTable.name
+      this.#append(this.#other, lineageCells(lineage, ids), cells)
+      return { _tag: "Other" }
     }
     const result = route.compiled(value, place)
     if (isMisfit(result)) {
       const { reason } = result
-      this.#reject(lineage, id, product, sub_family, reason, pathText(result.place), jsonText(value))
-      return rejectedRecordsTable.name
+      this.#reject(lineage, ids, product, sub_family, reason, pathText(result.place), jsonText(value))
+      return { _tag: "Rejected", refusedFor }
     }
-    const { own, children } = result
-    const first = lineageCells(lineage, id)
+    const { own, children, misfits } = result
+    const first = lineageCells(lineage, ids)
     this.#append(route.own, first, own)
     for (let i = 0; i < children.length; i++) {
       for (const cells of children[i]!) this.#append(route.children[i]!, first, cells)
     }
-    return route.table
+    return { _tag: "InTable", table: route.table, misfits }
   }
 
   #reject(
     lineage: Lineage,
-    id: string,
+    ids: RecordIds,
     product: string | null,
     sub_family: string | null,
     reason: string,
     path: string,
     whole: string | null,
   ): void {
-    this.#append(this.#rejected, lineageCells(lineage, id), [product, sub_family, reason, path, whole])
+    this.#append(this.#rejected, lineageCells(lineage, ids), [product, sub_family, reason, path, whole])
   }
 
   #append(builder: TableBuilder, lineage: ReadonlyArray<Cell>, cells: ReadonlyArray<Cell>): void {
@@ -266,18 +262,6 @@ export class Normaliser {
     this.#rows = 0
     this.#textUnits = 0
   }
-}
-
-const nothingCounted: Counts = {
-  records: 0,
-  inTables: 0,
-  other: 0,
-  rejected: 0,
-  repeated: 0,
-  strays: 0,
-  byTable: {},
-  byProduct: new Map(),
-  tally: tallyOf([]),
 }
 
 export const makeNormaliser = (families: ReadonlyArray<RecordFamily>): Normaliser => new Normaliser(families)

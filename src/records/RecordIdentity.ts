@@ -1,11 +1,13 @@
 /**
  * What makes a record the same record in another run: customer and engine (or session), `sub_family`, and
  * its whole content, with sorted keys. The hash of that is `record_id`; equal records of one body are
- * distinguished by their number in it.
+ * distinguished by their number in it. `content_id` is the same without the times of fetching, so that it
+ * stays while nothing but the time of the visit changes.
  */
 import { hash } from "node:crypto"
 import type { CustomerId, EngineReference, SessionId } from "../contract/Ids.ts"
 import { ExactNumber, decimalIdentity } from "./ExactNumber.ts"
+import { jsonText } from "./JsonText.ts"
 
 /** A record with objects nested deeper than this is rejected: real ones have three levels. */
 export const recordDepthMax = 32
@@ -35,11 +37,18 @@ const shapeOf = (keys: ReadonlyArray<string>): Shape => {
   return shape
 }
 
+type Json = Readonly<Record<string, unknown>>
+
+/** The fields of an object that say when it was fetched. */
+export type FetchedOf = (value: Json) => ReadonlyArray<string>
+
+const nothingFetched: FetchedOf = () => []
+
 /**
  * One text per value: keys sorted, strings with their length before them so that nothing has to be escaped,
  * numbers by value. undefined if the value is nested deeper than `recordDepthMax`.
  */
-export const canonicalText = (value: unknown, depth = 0): string | undefined => {
+export const canonicalText = (value: unknown, fetchedOf = nothingFetched, depth = 0): string | undefined => {
   if (typeof value === "string") return `${value.length}:${value}`
   if (typeof value !== "object" || value === null) {
     // A value is either always a plain number or always an exact one, so the two need no common form.
@@ -50,33 +59,87 @@ export const canonicalText = (value: unknown, depth = 0): string | undefined => 
   if (Array.isArray(value)) {
     let text = "["
     for (let i = 0; i < value.length; i++) {
-      const inner = canonicalText(value[i], depth + 1)
+      const inner = canonicalText(value[i], fetchedOf, depth + 1)
       if (inner === undefined) return undefined
       text += inner
     }
     return `${text}]`
   }
   const { sorted, labels } = shapeOf(Object.keys(value))
+  const fetched = fetchedOf(value as Json)
   let text = "{"
   for (let i = 0; i < sorted.length; i++) {
-    const inner = canonicalText((value as Readonly<Record<string, unknown>>)[sorted[i]!], depth + 1)
+    const inner = canonicalText((value as Json)[sorted[i]!], fetchedOf, depth + 1)
     if (inner === undefined) return undefined
-    text += labels[i]! + inner
+    if (!fetched.includes(sorted[i]!)) text += labels[i]! + inner
   }
   return `${text}}`
+}
+
+/** A record's canonical text, and the same without its times of fetching. */
+export interface IdentityTexts {
+  readonly whole: string
+  readonly content: string
+}
+
+/**
+ * undefined if the record is nested too deep. `nests`: there are records in it, whose times of fetching are
+ * left out as well.
+ */
+export const identityTexts = (
+  record: Json,
+  fetchedOf: FetchedOf,
+  nests: boolean,
+): IdentityTexts | undefined => {
+  if (nests) {
+    const [whole, content] = [canonicalText(record), canonicalText(record, fetchedOf)]
+    return whole === undefined || content === undefined ? undefined : { whole, content }
+  }
+  // Both in one pass: every field is read once.
+  const { sorted, labels } = shapeOf(Object.keys(record))
+  const fetched = fetchedOf(record)
+  let [whole, content] = ["{", "{"]
+  for (let i = 0; i < sorted.length; i++) {
+    const inner = canonicalText(record[sorted[i]!], nothingFetched, 1)
+    if (inner === undefined) return undefined
+    const part = labels[i]! + inner
+    whole += part
+    if (!fetched.includes(sorted[i]!)) content += part
+  }
+  return { whole: `${whole}}`, content: `${content}}` }
 }
 
 /** 128 bits of SHA-256, as hexadecimal digits. */
 const digest = (text: string): string => hash("sha256", text, "hex").slice(0, 32)
 
-/** Assigns the ids of the records of one body; each body needs its own. */
-export const recordIds = (owner: string): ((sub_family: string, text: string) => string) => {
+/** The texts of a record that is nested too deep for the canonical ones: as it is written. */
+export const writtenTexts = (record: Json, fetchedOf: FetchedOf): IdentityTexts => {
+  const fetched = fetchedOf(record)
+  const lasting = Object.entries(record).filter(([name]) => !fetched.includes(name))
+  return { whole: jsonText(record), content: jsonText(Object.fromEntries(lasting)) }
+}
+
+export interface RecordIds {
+  readonly record_id: string
+  readonly content_id: string
+}
+
+/** Tells equal texts of one body apart. */
+const numbered = (): ((base: string) => string) => {
   const seen = new Map<string, number>()
-  return (sub_family, text) => {
-    const base = digest(`${owner.length}:${owner}${sub_family.length}:${sub_family}${text}`)
+  return (base) => {
     const occurrence = seen.get(base) ?? 0
     seen.set(base, occurrence + 1)
     return occurrence === 0 ? base : digest(`${base}/${occurrence}`)
+  }
+}
+
+/** Assigns the ids of the records of one body; each body needs its own. */
+export const recordIds = (owner: string): ((sub_family: string, texts: IdentityTexts) => RecordIds) => {
+  const [recordId, contentId] = [numbered(), numbered()]
+  return (sub_family, { whole, content }) => {
+    const first = `${owner.length}:${owner}${sub_family.length}:${sub_family}`
+    return { record_id: recordId(digest(first + whole)), content_id: contentId(digest(first + content)) }
   }
 }
 

@@ -37,35 +37,80 @@ const Name = Schema.String.check(
 )
 const Text = Schema.NonEmptyString
 
-const columnFields = { type: TypeOfColumn, comment: Text }
-const Column = Schema.Struct({ ...columnFields, required: Schema.optionalKey(Schema.Boolean) })
+/** What happens to a record that does not fit; `refuses` says how they differ. */
+const Mode = Schema.Literals(["evolve", "discard_value", "quarantine", "freeze"])
+export type Mode = typeof Mode.Type
+
+/**
+ * What a mode refuses a record for, and whether it counts fields that the schema does not have. Whatever the
+ * mode, a record is refused if a time of fetching or the business key cannot be read, if a child is no list,
+ * or if an item of a list of objects is no object.
+ */
+export const refuses: Readonly<
+  Record<Mode, { readonly misfits: boolean; readonly unknownFields: boolean; readonly notesUnknown: boolean }>
+> = {
+  evolve: { misfits: false, unknownFields: false, notesUnknown: false },
+  discard_value: { misfits: false, unknownFields: false, notesUnknown: true },
+  quarantine: { misfits: true, unknownFields: false, notesUnknown: false },
+  freeze: { misfits: true, unknownFields: true, notesUnknown: false },
+}
+
+const required = <S extends Schema.Top>(schema: S, description: string) =>
+  schema.pipe(Schema.annotateKey<S>({ description }))
+const optional = <S extends Schema.Top>(schema: S, description: string) =>
+  Schema.optionalKey(schema).pipe(Schema.annotateKey<Schema.optionalKey<S>>({ description }))
+
+const columnFields = {
+  type: required(TypeOfColumn, `${plainColumnTypes.join(", ")} or DECIMAL(p,s).`),
+  comment: required(Text, "What the column holds, for whoever reads the tables."),
+}
+const Column = Schema.Struct({
+  ...columnFields,
+  required: optional(Schema.Boolean, "The field must be present and not null; if it is not, it is a misfit."),
+})
 const Columns = Schema.Record(Schema.String, Column)
 
 const Child = Schema.Struct({
-  comment: Text,
-  /** The field must be present, even if only as an empty list. */
-  required: Schema.optionalKey(Schema.Boolean),
-  /** If the table does not have the field's name. */
-  table: Schema.optionalKey(Name),
-  /** For a list of objects. */
-  columns: Schema.optionalKey(Columns),
-  /** For a list of plain values. */
-  item: Schema.optionalKey(Schema.Struct({ name: Name, ...columnFields })),
+  comment: required(Text, "What the table holds."),
+  required: optional(Schema.Boolean, "The field must be present, even if only as an empty list."),
+  table: optional(Name, "If the table does not have the field's name."),
+  columns: optional(Columns, "For a list of objects: their fields."),
+  item: optional(
+    Schema.Struct({ name: required(Name, "Name of the column."), ...columnFields }),
+    "For a list of plain values.",
+  ),
 })
 
 /** A file in `schemas/records` as it is written. */
-const RecordSchemaFile = Schema.Struct({
-  table: Name,
-  comment: Text,
-  product: Text,
-  sub_families: Schema.Array(Text).check(Schema.isMinLength(1)),
-  /**
-   * Feature codes that feed the table: its `_latest` view shows the newest run in which one of them
-   * succeeded.
-   */
-  features: Schema.Array(Text).check(Schema.isMinLength(1)),
-  columns: Columns,
-  children: Schema.optionalKey(Schema.Record(Schema.String, Child)),
+export const RecordSchemaFile = Schema.Struct({
+  table: required(Name, "Name of the table."),
+  comment: required(Text, "What the table holds."),
+  product: required(Text, "The `product` of the records."),
+  sub_families: required(
+    Schema.Array(Text).check(Schema.isMinLength(1)),
+    "Their `sub_family`: one of these.",
+  ),
+  features: required(
+    Schema.Array(Text).check(Schema.isMinLength(1)),
+    "Feature codes that feed the table: `_latest` shows the newest run in which one of them succeeded.",
+  ),
+  key: optional(
+    Schema.Array(Text),
+    "Columns that tell the records of one customer, engine and sub_family apart. Default: there is one.",
+  ),
+  fetched: optional(
+    Schema.Array(Text),
+    "Columns that are times of fetching; they do not count for content_id. Default: fetch_date.",
+  ),
+  mode: optional(Mode, "What happens to a record that does not fit. Default: evolve."),
+  columns: required(Columns, "The record's own fields, each with a column of its name."),
+  children: optional(
+    Schema.Record(Schema.String, Child),
+    "Lists in the record that have tables of their own.",
+  ),
+}).annotate({
+  title: "Nightjar record schema",
+  description: "Turns the records of one family into a table.",
 })
 type RecordSchemaFile = typeof RecordSchemaFile.Type
 
@@ -74,6 +119,10 @@ export interface RecordColumn {
   readonly type: ColumnType
   readonly comment: string
   readonly required: boolean
+  /** A time of fetching, or a part of the business key: a record without it cannot be placed in time. */
+  readonly identifies: boolean
+  /** A text that an earlier schema declared as a number: numbers are kept as they are written. */
+  readonly takesNumbers?: boolean
 }
 
 /** A list in a record that has its own table; its items are objects, or plain values of one column. */
@@ -92,6 +141,10 @@ export interface RecordFamily {
   readonly product: string
   readonly subFamilies: ReadonlyArray<string>
   readonly features: ReadonlyArray<string>
+  /** Columns; see `RecordSchemaFile`. */
+  readonly key: ReadonlyArray<string>
+  readonly fetched: ReadonlyArray<string>
+  readonly mode: Mode
   readonly columns: ReadonlyArray<RecordColumn>
   readonly children: ReadonlyArray<RecordChild>
 }
@@ -104,13 +157,16 @@ export class RecordSchemaInvalid extends Schema.TaggedError<RecordSchemaInvalid>
 // Column names that the tables use themselves.
 const lineageNames = [
   "run_id",
+  "run_date",
   "task_id",
   "execution_id",
   "session_id",
   "customer_id",
   "engine_reference",
   "record_id",
+  "content_id",
   "position",
+  "misfits",
   "extra",
   "product",
   "sub_family",
@@ -118,7 +174,7 @@ const lineageNames = [
 
 const nameTroubles = (file: RecordSchemaFile): ReadonlyArray<Finding> => {
   const troubles: Array<Finding> = []
-  const tell = (path: ReadonlyArray<string>, message: string) => troubles.push({ path, at: "value", message })
+  const tell = (path: Finding["path"], message: string) => troubles.push({ path, at: "value", message })
   const children = Object.entries(file.children ?? {})
   const check = (names: ReadonlyArray<string>, path: ReadonlyArray<string>): void => {
     for (const name of names) {
@@ -133,6 +189,10 @@ const nameTroubles = (file: RecordSchemaFile): ReadonlyArray<Finding> => {
     children.map(([field]) => field),
     ["children"],
   )
+  for (const list of ["key", "fetched"] as const) {
+    for (const [at, name] of (file[list] ?? []).entries())
+      if (!Object.hasOwn(file.columns, name)) tell([list, at], `${name} is no column of this table`)
+  }
   for (const [field, child] of children) {
     const path = ["children", field]
     if (Object.hasOwn(file.columns, field)) {
@@ -147,21 +207,36 @@ const nameTroubles = (file: RecordSchemaFile): ReadonlyArray<Finding> => {
   return troubles
 }
 
-const columnsOf = (columns: RecordSchemaFile["columns"]): ReadonlyArray<RecordColumn> =>
+/** Times of fetching, if the schema says nothing else. */
+export const defaultFetched: ReadonlyArray<string> = ["fetch_date"]
+
+const columnsOf = (
+  columns: RecordSchemaFile["columns"],
+  identifying: ReadonlyArray<string> = [],
+): ReadonlyArray<RecordColumn> =>
   Object.entries(columns).map(([name, { type, comment, required }]) => ({
     name,
     type: type as ColumnType,
     comment,
     required: required === true,
+    identifies: identifying.includes(name),
   }))
 
-const familyOf = (file: RecordSchemaFile): RecordFamily => ({
+const familyOf = ({
+  key = [],
+  fetched = defaultFetched,
+  mode = "evolve",
+  ...file
+}: RecordSchemaFile): RecordFamily => ({
+  key,
+  fetched,
+  mode,
   table: file.table,
   comment: file.comment,
   product: file.product,
   subFamilies: file.sub_families,
   features: file.features,
-  columns: columnsOf(file.columns),
+  columns: columnsOf(file.columns, [...key, ...fetched]),
   children: Object.entries(file.children ?? {}).map(([field, child]) => ({
     field,
     table: child.table ?? field,

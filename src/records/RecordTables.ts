@@ -1,7 +1,7 @@
 /**
  * The tables that records go to, with a comment for every table and column: one per family, one per child
  * list, and two for records without a family or with errors. Order of columns: lineage, `position`
- * (children), the record's own fields, `extra`.
+ * (children), the record's own fields, `misfits`, `extra`.
  */
 import { column, required } from "./Columns.ts"
 import type { ColumnSpec, TableSpec } from "./Columns.ts"
@@ -9,23 +9,35 @@ import type { RecordChild, RecordColumn, RecordFamily } from "./RecordSchema.ts"
 
 const lineage: ReadonlyArray<ColumnSpec> = [
   { ...required("run_id", "VARCHAR", "The run that read the record."), repeats: true },
+  required("run_date", "DATE", "The date of that run."),
   required("task_id", "VARCHAR", "The task that read the record."),
   column("execution_id", "VARCHAR", "The remote execution; NULL for a session that was only read."),
   column("session_id", "VARCHAR", "The flow session whose results contained the record."),
   column("customer_id", "VARCHAR", "The customer that the record belongs to."),
   { ...column("engine_reference", "VARCHAR", "The engine that retrieved it."), repeats: true },
-  required("record_id", "VARCHAR", "The same in every run in which the record has the same content."),
+  required("record_id", "VARCHAR", "The same in every run in which the record arrives exactly the same."),
+  required("content_id", "VARCHAR", "Like record_id, but times of fetching do not count: see what changed."),
 ]
 
 const product = required("product", "VARCHAR", "Product of the record, as the service names it.")
 const subFamily = required("sub_family", "VARCHAR", "Family of the record, as the service names it.")
-const extra = column("extra", "JSON", "Fields that have no column; NULL if there are none.")
+const misfits = column(
+  "misfits",
+  "VARCHAR[]",
+  "What did not fit its column, as column: reason. Those columns are NULL, and extra has the values.",
+)
+const extra = column(
+  "extra",
+  "JSON",
+  "Fields without a column, and under a column's name the value that did not fit; NULL if there are none.",
+)
 
-const specOf = ({ name, type, comment, required: isRequired }: RecordColumn): ColumnSpec => ({
+/** Even a required column is NULL where a value did not fit, unless the record is refused for it. */
+const specOf = ({ name, type, comment, required: isRequired, identifies }: RecordColumn): ColumnSpec => ({
   name,
   type,
   comment,
-  nullable: !isRequired,
+  nullable: !(isRequired && identifies),
 })
 
 export const familyTable = (family: RecordFamily): TableSpec => ({
@@ -36,6 +48,7 @@ export const familyTable = (family: RecordFamily): TableSpec => ({
     { ...product, repeats: true },
     { ...subFamily, repeats: true },
     ...family.columns.map(specOf),
+    misfits,
     extra,
   ],
 })
@@ -47,8 +60,8 @@ export const childTable = (child: RecordChild): TableSpec => ({
     ...lineage,
     required("position", "INTEGER", "Position in the record's list, from 0."),
     ...child.columns.map(specOf),
-    // A plain value has no fields that could be left over.
-    ...(child.items === "objects" ? [extra] : []),
+    misfits,
+    extra,
   ],
 })
 

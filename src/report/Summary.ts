@@ -9,9 +9,11 @@ import { shortfallOf, surplusOf } from "../execution/DrainProof.ts"
 import { verdictOfTask } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState, TokenNote } from "../ledger/RunState.ts"
 import { newestTasks, nightExitCode } from "../ledger/WholeNight.ts"
+import type { MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
 import { dayOf } from "../tokens/TokenLogin.ts"
 import { cutText } from "../contract/TextBounds.ts"
 import { told } from "../messages/Catalogue.ts"
+import { tableWarnings } from "./TableWarnings.ts"
 import { counted, listed } from "../foundation/Counted.ts"
 
 /** Tasks with one reason; `who_acts` is never `nobody` here. */
@@ -59,6 +61,10 @@ export interface Summary {
   readonly deletions: { readonly done: number; readonly pending: number; readonly kept: number }
   readonly orphans_suspected: ReadonlyArray<string>
   readonly published_version: number | undefined
+  /** Values of the run that did not fit their columns: NULL there, and kept in `extra`. */
+  readonly misfits: ReadonlyArray<MisfitCount>
+  /** Records of the run that are in `rejected_records`; `table` is where they would have gone. */
+  readonly rejected: ReadonlyArray<RejectedCount>
   readonly warnings: ReadonlyArray<string>
   /** Absent if the run is the only one of its night. */
   readonly night?: NightSummary
@@ -95,11 +101,12 @@ export const summarise = (run: RunState, night: ReadonlyArray<RunState> = [run])
     deletions: deletionsOf(tasks),
     orphans_suspected: orphans.map(({ task }) => task.planned.task_id),
     published_version: run.published?.fact.version,
+    misfits: run.published?.fact.misfits ?? [],
+    rejected: run.published?.fact.rejected ?? [],
     warnings: [
       ...missedWarnings(run.started.missed ?? []),
       ...warningsOf(tasks, attachments, orphans.length),
-      ...gapWarnings(run.published?.fact.without ?? []),
-      ...leftOutWarnings(run),
+      ...tableWarnings(run),
     ],
     ...(night.length < 2 ? {} : { night: summariseNight(night) }),
   }
@@ -261,20 +268,6 @@ const missedWarnings = (dates: ReadonlyArray<string>): ReadonlyArray<string> =>
   dates.length === 0
     ? []
     : [told("nights-missed", { nights: counted(dates.length, "night"), dates: listed(dates, examplesMax) })]
-
-/** Tables of earlier runs that could not be published again completely. */
-const gapWarnings = (without: ReadonlyArray<string>): ReadonlyArray<string> =>
-  without.length === 0 ? [] : [told("tables-incomplete", { runs: listed(without, examplesMax) })]
-
-/** Bodies that are landed but not in the tables; the first is named. */
-const leftOutWarnings = ({ started, published }: RunState): ReadonlyArray<string> => {
-  const { left_out = [] } = published?.fact ?? {}
-  const [first] = left_out
-  if (first === undefined) return []
-  const where = `landing/${started.run_id}/${first.where}`
-  const answers = counted(left_out.length, "answer")
-  return [told("answers-left-out", { answers, where, reason: first.reason })]
-}
 
 const warningsOf = (
   tasks: ReadonlyArray<TaskState>,

@@ -3,12 +3,14 @@
  */
 export const recordColumns = [
   "run_id",
+  "run_date",
   "task_id",
   "execution_id",
   "session_id",
   "customer_id",
   "engine_reference",
   "record_id",
+  "content_id",
 ]
 const words = (text: string): ReadonlyArray<string> => text.split(/[\s,]+/).filter((word) => word !== "")
 const record = (text: string) => [...recordColumns, ...words(text)]

@@ -386,8 +386,8 @@ describe("the tables", () => {
   it("begin with the lineage columns, in their order, and a child adds `position`", async () => {
     for (const table of ["customer_profiles", "emails", "addresses", "higher_education", "other_records"]) {
       const names = (await place.rows(`DESCRIBE ${table}`)).map(({ column_name }) => column_name)
-      expect(names.slice(0, 7)).toEqual(recordColumns)
-      if (table === "emails" || table === "addresses") expect(names[7]).toBe("position")
+      expect(names.slice(0, 9)).toEqual(recordColumns)
+      if (table === "emails" || table === "addresses") expect(names[9]).toBe("position")
     }
   })
 
@@ -418,6 +418,20 @@ describe("the tables", () => {
       "JSON",
       "TIMESTAMP WITH TIME ZONE",
     ])
+  })
+
+  it("name their keys in their comments, and no key repeats", async () => {
+    const tables = await place.rows("SELECT table_name, comment FROM duckdb_tables() WHERE NOT internal")
+    const keys = tables.flatMap(({ table_name, comment }) => {
+      const [, key] = /Key: ([a-z_, ]+)\.$/.exec(String(comment)) ?? []
+      return key === undefined ? [] : [[String(table_name), key] as const]
+    })
+    expect(keys.length).toBe(tables.length - 1)
+    for (const [name, key] of keys)
+      expect([
+        name,
+        ...(await place.rows(`SELECT ${key} FROM ${name} GROUP BY ALL HAVING count(*) > 1`)),
+      ]).toEqual([name])
   })
 
   it("have a view of the newest records for each record table", async () => {

@@ -59,11 +59,11 @@ export interface Published {
 const numberOf = (connection: Connection, sql: string) =>
   Effect.map(connection.rows(`SELECT (${sql})::INTEGER AS n`), ([row]) => Number(row?.["n"]))
 
-/** Record tables are those with a record_id and no position; every record is in exactly one of them. */
+/** Record tables are those with a content_id and no position; every record is in exactly one of them. */
 const countRecords = Effect.fnUntraced(function* (connection: Connection) {
   const tables = yield* connection.rows(
     "SELECT table_name FROM duckdb_columns() WHERE table_name IN (SELECT table_name FROM duckdb_tables()) " +
-      "GROUP BY 1 HAVING bool_or(column_name = 'record_id') AND NOT bool_or(column_name = 'position')",
+      "GROUP BY 1 HAVING bool_or(column_name = 'content_id') AND NOT bool_or(column_name = 'position')",
   )
   const counts = yield* Effect.forEach(tables, ({ table_name }) =>
     numberOf(connection, `SELECT count(*) FROM ${identifier(String(table_name))}`),

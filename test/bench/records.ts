@@ -72,6 +72,7 @@ const bodiesOf = (profiles: number): ReadonlyArray<Uint8Array> =>
 
 const lineage = (n: number) => ({
   run_id: anId("nightly.2026-11-20"),
+  run_date: "2026-11-20",
   task_id: anId(`nightly.2026-11-20/c-${n}/es-tax-agency:website`),
   execution_id: anId(`65f0c0ffee65f0c0${n}`),
   session_id: anId(`75f0c0ffee65f0c0${n}`),

@@ -38,6 +38,7 @@ const watchedFiles = [
   "nightjar.duckdb.build.wal",
   "tables/manifest.next.json.tmp",
   "tables/manifest.next.json",
+  "published/empty",
   "published/previous",
   "nightjar.duckdb",
   "tables/manifest.json",

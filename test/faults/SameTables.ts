@@ -17,6 +17,7 @@ export interface Comparison {
 type Row = Readonly<Record<string, Json>>
 const emptyTable: TableRows = { columns: [], rows: [] }
 
+const documentTables: ReadonlySet<string> = new Set(["attachments", "documents"])
 /** Whose content depends on the session's id at the embedded service. */
 const documentColumns: ReadonlySet<string> = new Set(["attachment_id", "bytes", "sha256", "path"])
 /** Hashes over what the service sent, times included; and our own ids, which hang on the folder's key. */
@@ -77,6 +78,8 @@ const plainCell = (name: string, type: string, value: Json, names: Names): Json 
   if (value === null) return null
   if (type === "TIMESTAMPTZ" || type === "TIMESTAMP WITH TIME ZONE") return "<time>"
   if (name === "run_date") return "<date>"
+  // Made of what stands in the row beside it, and of remote ids.
+  if (name === "content_id") return "<content>"
   if (receiptColumns.has(name)) return "<receipt>"
   if (name === "record_id") return names.records.get(text(value)) ?? "<unknown record>"
   return typeof value === "string" ? plainText(value, type === "JSON", names) : value
@@ -91,7 +94,9 @@ const plainRow = (
 ): string => {
   const cells = columns.map(({ name, type }): Json => {
     const value = row[name] ?? null
-    if (tableName === "attachments" && documentColumns.has(name)) return value === null ? null : "<document>"
+    if (documentTables.has(tableName) && documentColumns.has(name))
+      return value === null ? null : "<document>"
+    if (tableName === "documents" && name === "record_id") return value === null ? null : "<record>"
     if (tableName === "deletions" && answerColumns.has(name) && away.has(value)) return "<away>"
     if (orphaned && (name === "attempts" || name === "attempt")) return "<attempts>"
     return plainCell(name, type, value, names)
@@ -126,7 +131,9 @@ const plainTables = (tables: Tables, comparison: Comparison): ReadonlyMap<string
   for (const name of parentsFirst(tables)) {
     const { columns, rows } = table(tables, name)
     const isParent =
-      columns.some((each) => each.name === "record_id") && !columns.some((each) => each.name === "position")
+      name !== "documents" &&
+      columns.some((each) => each.name === "record_id") &&
+      !columns.some((each) => each.name === "position")
     const lines = ofJob(rows, comparison.job)
       .filter((row) => counts(name, row, names, comparison))
       .map((row) => {

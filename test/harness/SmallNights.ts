@@ -10,6 +10,7 @@ import type { Assignment, Job, JobFeature } from "../../src/jobs/Job.ts"
 import { Secrets } from "../../src/jobs/Secrets.ts"
 import { LandingMemory } from "../../src/landing/LandingMemory.ts"
 import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
+import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
 import { TokenStore } from "../../src/tokens/TokenStore.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
@@ -74,14 +75,24 @@ export const jobOf = (assignments: ReadonlyArray<Assignment>): Job => ({
   sessions: [],
 })
 
+interface NightsOptions {
+  readonly startMs?: number | undefined
+  /** Of the embedded service. */
+  readonly seed?: number
+  readonly families?: ReadonlyArray<RecordFamily>
+}
+
 /** One place in which nights follow each other, a day apart. */
-export const makeNights = (reading: Reading = {}, startMs = start, seed = 5) => {
+export const makeNights = (
+  reading: Reading = {},
+  { startMs = start, seed = 5, families = [] }: NightsOptions = {},
+) => {
   const world = World.make({ startMs, seed: 1 })
   const addresses = { base_url: SandboxClient.base_url, flows_url: SandboxClient.flows_url }
   const ledger = Ledger.layerOver(openLedger({ path: ":memory:" }))
   const landing = LandingMemory.layer(LandingMemory.makeStore())
   const history = SimulatedPublisher.makeHistory()
-  const publisher = SimulatedPublisher.layer(history, [], () => world.now())
+  const publisher = SimulatedPublisher.layer(history, families, () => world.now())
   const database = openTokenDatabase(":memory:")
   const key = Redacted.make("5c".repeat(32))
   const layers = Layer.mergeAll(

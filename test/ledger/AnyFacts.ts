@@ -22,6 +22,7 @@ const valueOf = (ast: SchemaAST.AST, name: string): fc.Arbitrary<unknown> => {
   if (SchemaAST.isString(ast)) return fc.constantFrom(...(pools[name] ?? [`${name}-1`, `${name}-2`]))
   if (SchemaAST.isNumber(ast)) return fc.integer({ min: 1, max: 2 })
   if (SchemaAST.isBoolean(ast)) return fc.boolean()
+  if (SchemaAST.isNull(ast)) return fc.constant(null)
   if (!SchemaAST.isObjects(ast)) throw new Error(`no values of ${ast._tag}`)
   if (ast.indexSignatures.length > 0) return fc.constant({})
   const fields = ast.propertySignatures.map(({ name: key, type }) => [String(key), type] as const)

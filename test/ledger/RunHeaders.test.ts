@@ -1,6 +1,8 @@
 /** When a run counts as over: the tables must say it before anybody relies on it. */
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { anId, type AnyId } from "../harness/Id.ts"
 
@@ -65,6 +67,34 @@ layer(Ledger.layer({ path: ":memory:" }))((it) => {
       ])
       const facts = yield* ledger.factsOfTask({ run_id: second, task_id: anId(`${second}/t`) })
       expect(facts.map(({ fact }) => fact._tag)).toEqual(["TaskPlanned", "StartAnswered"])
+    }),
+  )
+})
+
+layer(Ledger.layer({ path: ":memory:" }))((it) => {
+  it.effect("a run that is collected later ended when it did, with the newest exit code", () =>
+    Effect.gen(function* () {
+      const ledger = yield* Ledger
+      const run_id = anId("nightly.2026-11-20")
+      const header = Effect.map(ledger.runs, ([run]) => [run?.ended, run?.newest_at] as const)
+      yield* TestClock.setTime(1_000)
+      yield* ledger.append([begin(run_id)])
+      const end = (exit_code: number): ReadonlyArray<Fact> => [
+        { _tag: "RunEnded", run_id, exit_code, leftovers: exit_code === 4 },
+        { _tag: "OutcomePublished", run_id },
+      ]
+      yield* TestClock.setTime(12_000)
+      yield* ledger.append(end(4))
+      yield* TestClock.setTime(700_000_000)
+      const published: Fact = { _tag: "RunPublished", run_id, version: 2, receipts: [] }
+      yield* ledger.append([published, ...end(0)])
+      const ended = { at: 12_000, exit_code: 0, leftovers: false, kept: 0 }
+      expect(yield* header).toEqual([ended, 700_000_000])
+      const state = yield* ledger.state(run_id)
+      expect([state?.ended, state?.stages]).toEqual([ended, { collected: 700_000_000 }])
+      yield* TestClock.setTime(800_000_000)
+      yield* ledger.append([{ _tag: "RunResumed", run_id }, ...end(3)])
+      expect(yield* header).toEqual([{ ...ended, at: 800_000_000, exit_code: 3 }, 800_000_000])
     }),
   )
 })

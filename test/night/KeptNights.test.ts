@@ -8,12 +8,14 @@ import { runNight } from "../../src/night/Nightly.ts"
 import { builtInSources } from "../../src/contract/ResultsSource.ts"
 import type { ResultsSource } from "../../src/contract/ResultsSource.ts"
 import type { Job } from "../../src/jobs/Job.ts"
+import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { summarise } from "../../src/report/Summary.ts"
 import type { Reading } from "../../src/sandbox/state/Reading.ts"
 import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
 import { customer, features, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
 import { anId } from "../harness/Id.ts"
+import { families } from "../records/families.ts"
 
 /** A job of one customer without tokens. */
 const jobFor = (words: string, ...codes: ReadonlyArray<string>): Job => {
@@ -236,5 +238,40 @@ describe("a kept execution", () => {
     )
     expect(looks.seen).toEqual([looks.before, looks.before, looks.before])
     expect(looks.starts).toBe(4)
+  })
+})
+
+describe("a source that sends another type than the schema expects", () => {
+  /** What the schema expects of the genders that the service sends. */
+  const nightWith = (change: Partial<RecordFamily["columns"][number]>) => {
+    const changed = families.map((family) => ({
+      ...family,
+      columns: family.columns.map((each) => (each.name === "gender" ? { ...each, ...change } : each)),
+    }))
+    const night = Effect.map(runNight(jobFor("records-3"), options), ({ exit_code, state }) => {
+      const { outcomes, misfits, rejected, warnings } = summarise(state)
+      return { exit_code, succeeded: outcomes.succeeded, misfits, rejected, warnings }
+    })
+    return live(makeNights({}, { families: changed }), night)
+  }
+
+  it("is a warning that names table, column and count, for people and programs, and nothing else", () => {
+    expect(nightWith({ type: "INTEGER" })).toEqual({
+      exit_code: 0,
+      succeeded: 1,
+      misfits: [{ table: "customer_profiles", column: "gender", count: 3 }],
+      rejected: [],
+      warnings: ["3 values did not fit the record schema: customer_profiles.gender (3) [values-misfit]"],
+    })
+  })
+
+  it("is a warning that counts the rejected records, if a key cannot be read", () => {
+    expect(nightWith({ type: "INTEGER", identifies: true })).toEqual({
+      exit_code: 0,
+      succeeded: 1,
+      misfits: [],
+      rejected: [{ table: "customer_profiles", count: 3 }],
+      warnings: ["3 records rejected, which belong to customer_profiles (3) [records-rejected]"],
+    })
   })
 })

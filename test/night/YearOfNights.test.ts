@@ -50,7 +50,7 @@ interface Told {
 
 /** One evening after the other, from the first day on. */
 const liveNights = (startMs: number, days: number) => {
-  const { world, layers } = makeNights({}, startMs)
+  const { world, layers } = makeNights({}, { startMs })
   const told: Array<Told> = []
   const nights = Effect.gen(function* () {
     const service = yield* Service

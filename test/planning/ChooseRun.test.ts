@@ -35,6 +35,7 @@ const run = (
     end === undefined
       ? undefined
       : { at: now, exit_code: end, leftovers: more.leftovers ?? false, kept: more.kept ?? 0 },
+  newest_at: now,
 })
 const job = { name: "job", night: undefined, deadline: undefined, timezone: "UTC" }
 const choose = (runs: ReadonlyArray<RunHeader>, further = false) => {

@@ -79,7 +79,7 @@ const errorOf = (seed: number): number => {
     name: "job",
     concurrency: { max_in_flight: 10, per_engine: 10 },
   }
-  const world = makeNights({}, undefined, seed)
+  const world = makeNights({}, { seed })
   return live(
     world,
     Effect.gen(function* () {

@@ -46,6 +46,7 @@ const proved = (
     const stateOf = stateBody === undefined ? [] : [[anId("e-1"), yield* land("state", stateBody)] as const]
     const picture = {
       state,
+      engines: [],
       frames: [],
       framesByTask: new Map(),
       stateOf: new Map(stateOf),

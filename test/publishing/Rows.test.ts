@@ -2,9 +2,12 @@ import { assert, describe, it } from "@effect/vitest"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import type { TaskState } from "../../src/ledger/RunState.ts"
+import { documentRows } from "../../src/publishing/DocumentRows.ts"
 import { coverageRows } from "../../src/publishing/CoverageRows.ts"
 import type { TaskFindings } from "../../src/publishing/CoverageRows.ts"
 import { executionRow, productKey } from "../../src/publishing/ExecutionRows.ts"
+
+import { canonicalText, recordIds } from "../../src/records/RecordIdentity.ts"
 import { sessionRows } from "../../src/publishing/SessionRows.ts"
 import { said } from "../ends/Said.ts"
 import { anId } from "../harness/Id.ts"
@@ -42,6 +45,7 @@ const nothing: TaskFindings = {
   featureReasons: new Map(),
   byTable: undefined,
   byProduct: new Map(),
+  delivered: undefined,
   products_count: undefined,
   retrieved: [],
   session_id: undefined,
@@ -108,6 +112,34 @@ describe("coverage", () => {
     ])
   })
 
+  it("zero records are told from an unknown number", () => {
+    const records = (findings: Partial<TaskFindings>) =>
+      outcomes(folded([settled("COMPLETED", "succeeded")]), { byTable: new Map(), ...findings }).map(
+        (row) => row[4],
+      )
+    const read = (...products: ReadonlyArray<string>) => ({
+      byProduct: new Map(products.map((product) => [product, 2])),
+      delivered: new Set(products),
+    })
+    assert.deepStrictEqual(
+      [
+        records(read()),
+        records(read("accounts")),
+        // A record of a product that no feature names could belong to `x`, or to `accounts_read`.
+        records(read("something")),
+        records({ ...read(), delivered: undefined }),
+        records({ ...read(), byTable: undefined }),
+      ],
+      [
+        [0, 0],
+        [2, 0],
+        [undefined, undefined],
+        [undefined, undefined],
+        [undefined, undefined],
+      ],
+    )
+  })
+
   it("counts the records of the product with the feature's name if no schema names the feature", () => {
     const findings = {
       byTable: new Map(),
@@ -124,20 +156,66 @@ describe("coverage", () => {
   })
 })
 
-describe("sessions", () => {
-  const session = {
-    task: folded([]),
-    session_id: anId("s-1"),
-    execution_id: undefined,
-    read_at: 5,
-    is_closed: true,
-    body: {
-      ref: { segment: "s", offset: 0, bytes: 1, sha256: "h" },
-      meta: { kind: "results" as const, ...task, http_status: 200, received_at: 7 },
-    },
-    bodies: [],
+const session = {
+  task: folded([]),
+  session_id: anId("s-1"),
+  execution_id: undefined,
+  read_at: 5,
+  is_closed: true,
+  body: {
+    ref: { segment: "s", offset: 0, bytes: 1, sha256: "h" },
+    meta: { kind: "results" as const, ...task, http_status: 200, received_at: 7 },
+  },
+  bodies: [],
+}
+
+describe("documents", () => {
+  const rows = (bodies: ReadonlyArray<unknown>, attachments: TaskState["attachments"] = []) =>
+    documentRows(run_id, { ...session, task: { ...session.task, attachments } }, bodies).map(([, row]) => [
+      row["attachment_id"],
+      row["title"],
+      row["record_id"],
+      row["media_type"],
+      row["status"],
+    ])
+  const record = { product: "labor_check", sub_family: "labor_check:report", name: "Work life" }
+  const idOf = (value: object, nth = 0) => {
+    const whole = canonicalText(value) ?? ""
+    const ids = recordIds("c-1/bank")
+    return Array.from({ length: nth + 1 }, () => ids("labor_check:report", { whole, content: whole }))[nth]
+      ?.record_id
   }
 
+  it("are linked to the record that names them, which may be one of two equal ones", () => {
+    const first = { ...record, report_attachments: ["a-1", 7, "a-2"] }
+    const second = { ...record, nested: { title: "Annex", attachment_id: "a-3" } }
+    assert.deepStrictEqual(rows([{ labor: [first, second, { ...second }] }]), [
+      ["a-1", "Work life", idOf(first), undefined, "not_requested"],
+      ["a-2", "Work life", idOf(first), undefined, "not_requested"],
+      ["a-3", "Annex", idOf(second), undefined, "not_requested"],
+    ])
+    assert.notStrictEqual(idOf(second), idOf(second, 1))
+  })
+
+  it("appear once, with what any naming says and what became of the download, even if no body names them", () => {
+    const about = { _tag: "AttachmentRead" as const, ...task, session_id: anId("s-1") }
+    const facts = [
+      { ...about, attachment_id: "a-1", status: "downloaded" as const, media_type: "application/pdf" },
+      { ...about, attachment_id: "old", status: "missing" as const },
+      { ...about, session_id: anId("other"), attachment_id: "x", status: "missing" as const },
+    ]
+    const listed = { title: "Report", media_type: "text/html", attachment_id: "a-1" }
+    const data = { documents: [listed, { attachment_id: "a-2", media_type: "text/html" }] }
+    const bearing = { ...record, attachment: "a-1" }
+    assert.deepStrictEqual(rows([data, { labor: [bearing] }], facts), [
+      ["a-1", "Report", idOf(bearing), "application/pdf", "downloaded"],
+      ["a-2", undefined, undefined, "text/html", "not_requested"],
+      ["old", undefined, undefined, undefined, "missing"],
+    ])
+  })
+})
+
+describe("sessions", () => {
   it("recognises status and cursor by their values, whatever the fields are called, and keeps all else [decision 10 session fields]", () => {
     const body = {
       data: [],
@@ -150,10 +228,11 @@ describe("sessions", () => {
       [
         "sessions",
         {
-          run_id,
+          ...task,
           session_id: anId("s-1"),
           execution_id: undefined,
           customer_id: anId("c-1"),
+          engine_reference: anId("bank"),
           is_closed: true,
           pulled_at: 7,
           records: 0,

@@ -26,6 +26,11 @@ export const lossOf = (normaliser: Normaliser, bytes: Uint8Array): string | unde
     ["places", counts.inTables + counts.other + counts.rejected, found],
     ["other_records", added("other_records"), counts.other],
     ["rejected_records", added("rejected_records"), counts.rejected + counts.strays],
+    [
+      "refusals",
+      counts.refusedFor.reduce((sum, { count }) => sum + count, 0),
+      counts.rejected + counts.strays,
+    ],
     ["tables", families.reduce((sum, { table }) => sum + added(table), 0), counts.inTables],
   ]
   const wrong = sums.filter(([, is, expected]) => is !== expected)

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest"
 import { flowResultsSource, profileSource, recordsIn } from "../../src/contract/ResultsSource.ts"
 import { BoundBroken } from "../../src/contract/BodyBounds.ts"
 import { makeNormaliser } from "../../src/records/Normalise.ts"
+import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 import { degree, families, flushedRows, lineage, profile, readBack } from "./families.ts"
 import { anId } from "../harness/Id.ts"
 
@@ -57,6 +58,7 @@ describe("the normaliser", () => {
     expect(row).toEqual({
       ...lineage,
       record_id: expect.stringMatching(idPattern),
+      content_id: expect.stringMatching(idPattern),
       product: "customer_information",
       sub_family: "customer_information:user_profile",
       fetch_date: "2026-11-20 02:04:05.123456+00",
@@ -73,9 +75,10 @@ describe("the normaliser", () => {
       number_of_children: 2,
       language: "es",
       member_since: "2011-02-03",
+      misfits: null,
       extra: '{"loyalty_points":9}',
     })
-    const child = { ...lineage, record_id: row!["record_id"] }
+    const child = { ...lineage, record_id: row!["record_id"], content_id: row!["content_id"] }
     expect(await rowsOf([profile], "identification_numbers")).toEqual([
       {
         ...child,
@@ -85,6 +88,7 @@ describe("the normaliser", () => {
         validated: true,
         country: "ES",
         valid_until: "2031-05-01",
+        misfits: null,
         extra: null,
       },
       {
@@ -95,12 +99,13 @@ describe("the normaliser", () => {
         validated: false,
         country: null,
         valid_until: null,
+        misfits: null,
         extra: '{"issued_by":{"office":3}}',
       },
     ])
     expect(await rowsOf([profile], "emails")).toEqual([
-      { ...child, position: 0, email: "a@example.org" },
-      { ...child, position: 1, email: "b@example.org" },
+      { ...child, position: 0, email: "a@example.org", misfits: null, extra: null },
+      { ...child, position: 1, email: "b@example.org", misfits: null, extra: null },
     ])
     expect(await rowsOf([profile], "phones")).toEqual([])
     expect(await rowsOf([profile], "addresses")).toEqual([
@@ -115,6 +120,7 @@ describe("the normaliser", () => {
         state: null,
         country: "ES",
         zip_code: null,
+        misfits: null,
         extra: null,
       },
     ])
@@ -138,6 +144,8 @@ describe("the normaliser", () => {
       strays: 0,
       byTable: {},
       byProduct: new Map([["x", 1]]),
+      misfits: [],
+      refusedFor: [],
       tally: { bySubFamily: new Map([["x:y", 1]]), byProduct: new Map([["x", 1]]) },
     })
     const { spec, table } = [...normaliser.flush()][0]!
@@ -146,6 +154,7 @@ describe("the normaliser", () => {
       {
         ...lineage,
         record_id: expect.stringMatching(idPattern),
+        content_id: expect.stringMatching(idPattern),
         product: "x",
         sub_family: "x:y",
         fetch_date: "2026-11-20 00:00:00+00",
@@ -154,44 +163,131 @@ describe("the normaliser", () => {
     ])
   })
 
-  it("rejects a whole record that breaks its schema, with the path, without affecting its neighbours [promise 11 schemas]", () => {
-    const numbers = profile.identification_numbers
-    expect(rejectionOf({ ...profile, birth_date: "yesterday" })).toEqual([
-      ["data[1].birth_date", "expected DATE, got another text"],
-    ])
-    expect(rejectionOf({ ...profile, gender: null })).toEqual([["data[1].gender", "required, and missing"]])
-    expect(rejectionOf({ ...profile, emails: ["a", null] })).toEqual([
-      ["data[1].emails[1]", "required, and missing"],
-    ])
-    expect(rejectionOf({ ...profile, phones: "one" })).toEqual([
-      ["data[1].phones", "expected list, got text"],
-    ])
-    expect(rejectionOf({ ...profile, addresses: [[]] })).toEqual([
-      ["data[1].addresses[0]", "expected object, got list"],
-    ])
-    expect(
-      rejectionOf({ ...profile, identification_numbers: [numbers[0], { ...numbers[1], validated: 1 }] }),
-    ).toEqual([["data[1].identification_numbers[1].validated", "expected BOOLEAN, got number"]])
-    expect(rejectionOf({ ...degree, total_credits: "sixty" })).toEqual([
-      ["data[1].total_credits", "expected DECIMAL(18,6), got another text"],
-    ])
-    expect(rejectionOf({ ...profile, sub_family: 7 })).toEqual([
-      ["data[1]", "a record needs sub_family as text"],
-    ])
+  it("rejects a whole record whose time or key cannot be read, or whose child is no list, with the path, without affecting its neighbours [promise 11 schemas]", () => {
+    const rejections: ReadonlyArray<readonly [record: unknown, path: string, reason: string]> = [
+      [
+        { ...profile, fetch_date: "yesterday" },
+        "data[1].fetch_date",
+        "expected TIMESTAMPTZ, got another text",
+      ],
+      [{ ...profile, fetch_date: null }, "data[1].fetch_date", "required, and missing"],
+      [{ ...profile, type: 7 }, "data[1].type", "expected VARCHAR, got number"],
+      [{ ...degree, institution_name: {} }, "data[1].institution_name", "expected VARCHAR, got object"],
+      [{ ...profile, phones: "one" }, "data[1].phones", "expected list, got text"],
+      [{ ...profile, addresses: [[]] }, "data[1].addresses[0]", "expected object, got list"],
+      [{ ...profile, sub_family: 7 }, "data[1]", "a record needs sub_family as text"],
+    ]
+    for (const [record, path, reason] of rejections) expect(rejectionOf(record)).toEqual([[path, reason]])
   })
 
   it("keeps a rejected record whole", async () => {
-    const broken = { ...profile, number_of_children: "two" }
+    const broken = { ...profile, fetch_date: "soon" }
     const [row] = await rowsOf([broken], "rejected_records")
     expect(row).toEqual({
       ...lineage,
       record_id: expect.stringMatching(idPattern),
+      content_id: expect.stringMatching(idPattern),
       product: profile.product,
       sub_family: profile.sub_family,
-      reason: "expected INTEGER, got text",
-      path: "data[0].number_of_children",
+      reason: "expected TIMESTAMPTZ, got another text",
+      path: "data[0].fetch_date",
       record: JSON.stringify(broken),
     })
+  })
+
+  it("keeps values that do not fit in `extra`, as they arrived, with the reasons, and counts them", async () => {
+    const numbers = profile.identification_numbers
+    const changed = {
+      ...profile,
+      gender: 7,
+      birth_date: "yesterday",
+      civil_status: null,
+      emails: ["a", 3, null],
+      phones: null,
+      addresses: undefined,
+      identification_numbers: [numbers[0], { ...numbers[1], validated: 1 }],
+    }
+    const normaliser = makeNormaliser(families)
+    const counts = normaliser.add(lineage, [changed, { ...profile, gender: 8 }])
+    expect([counts.inTables, counts.rejected]).toEqual([2, 0])
+    expect(counts.misfits).toEqual([
+      { table: "customer_profiles", column: "birth_date", count: 1 },
+      { table: "customer_profiles", column: "gender", count: 2 },
+      { table: "customer_profiles", column: "civil_status", count: 1 },
+      { table: "customer_profiles", column: "phones", count: 1 },
+      { table: "customer_profiles", column: "addresses", count: 1 },
+      { table: "identification_numbers", column: "validated", count: 1 },
+      { table: "emails", column: "email", count: 2 },
+    ])
+    const [row] = await rowsOf([changed], "customer_profiles")
+    expect(row).toMatchObject({
+      name: "María",
+      gender: null,
+      birth_date: null,
+      civil_status: null,
+      misfits: [
+        "birth_date: expected DATE, got another text",
+        "gender: expected VARCHAR, got number",
+        "civil_status: required, and missing",
+        "phones: required, and missing",
+        "addresses: required, and missing",
+      ],
+      extra: '{"birth_date":"yesterday","gender":7,"civil_status":null,"phones":null,"loyalty_points":9}',
+    })
+    const childrenOf = async (table: string, ...names: ReadonlyArray<string>) =>
+      (await rowsOf([changed], table)).map((each) => names.map((name) => each[name]))
+    expect(await childrenOf("emails", "position", "email", "misfits", "extra")).toEqual([
+      [0, "a", null, null],
+      [1, null, ["email: expected VARCHAR, got number"], '{"email":3}'],
+      [2, null, ["email: required, and missing"], '{"email":null}'],
+    ])
+    expect(await childrenOf("identification_numbers", "validated", "misfits", "extra")).toEqual([
+      [true, null, null],
+      [null, ["validated: expected BOOLEAN, got number"], '{"validated":1,"issued_by":{"office":3}}'],
+    ])
+    expect(await rowsOf([changed], "rejected_records")).toEqual([])
+  })
+
+  it("does with misfits and unknown fields what the mode of the schema says", () => {
+    const placesIn = (mode: RecordFamily["mode"], ...records: ReadonlyArray<unknown>) => {
+      const normaliser = makeNormaliser(families.map((family) => ({ ...family, mode })))
+      const { inTables, misfits } = normaliser.add(lineage, records)
+      const { rejected_records = [] } = flushedRows(normaliser)
+      return [
+        inTables,
+        misfits.map(({ table, column, count }) => `${table}.${column} ${count}`),
+        rejected_records.map(({ path, reason }) => `${String(path)}: ${String(reason)}`),
+      ]
+    }
+    const misfit = { ...degree, total_credits: "sixty" }
+    const unknown = { ...degree, dean: "Ada", campus: 1 }
+    expect(placesIn("evolve", misfit, unknown)).toEqual([2, ["higher_education.total_credits 1"], []])
+    expect(placesIn("discard_value", misfit, unknown)).toEqual([
+      2,
+      ["higher_education.total_credits 1", "higher_education.extra 2"],
+      [],
+    ])
+    const refused = "data[0].total_credits: expected DECIMAL(18,6), got another text"
+    expect(placesIn("quarantine", misfit, unknown)).toEqual([1, [], [refused]])
+    const notKnown = "data[1].dean: a field that the schema does not have"
+    expect(placesIn("freeze", misfit, unknown, degree)).toEqual([1, [], [refused, notKnown]])
+    const { loyalty_points: _, ...known } = profile
+    const strange = { ...known, emails: [1] }
+    expect(placesIn("freeze", strange)).toEqual([
+      0,
+      [],
+      ["data[0].identification_numbers[1].issued_by: a field that the schema does not have"],
+    ])
+    expect(placesIn("quarantine", strange)).toEqual([
+      0,
+      [],
+      ["data[0].emails[0]: expected VARCHAR, got number"],
+    ])
+    expect(placesIn("quarantine", { ...profile, phones: null })).toEqual([
+      0,
+      [],
+      ["data[0].phones: required, and missing"],
+    ])
   })
 
   it("rejects a whole record that is nested too deep, and still accepts the next one", async () => {
@@ -228,6 +324,42 @@ describe("the normaliser", () => {
     const pulled = { ...lineage, engine_reference: null, execution_id: null }
     expect(ids([degree], pulled)).toEqual(ids([degree], { ...pulled, customer_id: null, run_id: anId("r2") }))
     expect(ids([degree], pulled)).not.toEqual(ids([degree], { ...pulled, session_id: anId("s-9") }))
+  })
+
+  it("gives a record the same content_id as long as only its times of fetching change [decision 10 content]", () => {
+    const ids = (data: unknown, table = "higher_education") => {
+      const normaliser = makeNormaliser(families)
+      normaliser.add(lineage, data)
+      return (flushedRows(normaliser)[table] ?? []).map((row) => [row["record_id"], row["content_id"]])
+    }
+    const later = { fetch_date: "2026-11-21T03:04:05Z" }
+    const content = (...from: Parameters<typeof ids>) => ids(...from).map(([, content_id]) => content_id)
+    const [[record_id, content_id] = []] = ids([degree])
+    const [[laterRecord, laterContent] = []] = ids([{ ...degree, ...later }])
+    expect([laterRecord === record_id, laterContent === content_id]).toEqual([false, true])
+    expect(content([{ ...degree, total_credits: "61" }])).not.toEqual([content_id])
+    // Two records that differ only in their times are still two.
+    const both = content([degree, { ...degree, ...later }])
+    expect([new Set(both).size, both[0]]).toEqual([2, content_id])
+    const movement = { product: "a", sub_family: "a:movement", fetch_date: "2026-11-20", amount: 1 }
+    const account = { product: "a", sub_family: "a:account", fetch_date: "2026-11-20", held: [movement] }
+    const nextNight = { ...account, ...later, held: [{ ...movement, ...later }] }
+    expect(content([nextNight], "other_records")).toEqual(content([account], "other_records"))
+    expect(content([{ ...account, held: [] }], "other_records")).not.toEqual(
+      content([account], "other_records").slice(0, 1),
+    )
+    // A date of fetching of something that is no record is a field like any other.
+    const plain = { ...degree, visit: { fetch_date: "2026-11-20" } }
+    expect(content([{ ...plain, visit: later }])).not.toEqual(content([plain]))
+    const half = { product: "a", fetch_date: "2026-11-20", n: 1 }
+    expect(content([{ ...half, ...later }, degree], "rejected_records")).toEqual(
+      content([half, degree], "rejected_records"),
+    )
+    let deep: unknown = 1
+    for (let i = 0; i < 40; i++) deep = [deep]
+    expect(content([{ ...degree, ...later, deep }], "rejected_records")).toEqual(
+      content([{ ...degree, deep }], "rejected_records"),
+    )
   })
 
   it("reads `data` of results, and a profile body with or without it", () => {

@@ -1,13 +1,19 @@
 import { Effect } from "effect"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { Ajv2020 } from "ajv/dist/2020.js"
 import { describe, expect, it } from "vitest"
+import { parse } from "yaml"
+import { checkJobs } from "../../src/cli/Jobs.ts"
+import { renderProblem } from "../../src/foundation/FileProblem.ts"
 import { loadRecordSchemas } from "../../src/records/LoadRecordSchemas.ts"
+import { recordJsonSchema } from "../../src/records/RecordJsonSchema.ts"
 import { parseRecordSchema } from "../../src/records/RecordSchema.ts"
 import { recordTables } from "../../src/records/RecordTables.ts"
-import { families } from "./families.ts"
+import { families, schemasFolder } from "./families.ts"
 
 const wrong = (text: string) =>
   Effect.runSync(
@@ -40,10 +46,34 @@ describe("record schemas", () => {
       ["other_records", undefined],
       ["rejected_records", undefined],
     ])
-    const lineage = "run_id task_id execution_id session_id customer_id engine_reference record_id"
+    expect(families.map(({ key, fetched, mode }) => [key, fetched, mode])).toEqual([
+      [["type"], ["fetch_date"], "evolve"],
+      [["qualification_name", "institution_name"], ["fetch_date"], "evolve"],
+      [["qualification_name", "institution_name"], ["fetch_date"], "evolve"],
+    ])
+    // What a record may lack, or have in a form that does not fit, may be NULL in its table.
+    expect(
+      tables.slice(0, 7).map(({ spec }) =>
+        spec.columns
+          .slice(9)
+          .filter(({ nullable }) => !nullable)
+          .map(({ name }) => name)
+          .join(" "),
+      ),
+    ).toEqual([
+      "product sub_family fetch_date type",
+      "position",
+      "position",
+      "position",
+      "position",
+      "product sub_family fetch_date qualification_name institution_name",
+      "product sub_family",
+    ])
+    const lineage =
+      "run_id run_date task_id execution_id session_id customer_id engine_reference record_id content_id"
     for (const { spec } of tables) {
       const names = spec.columns.map(({ name }) => name)
-      expect(names.slice(0, 7).join(" ")).toBe(lineage)
+      expect(names.slice(0, 9).join(" ")).toBe(lineage)
       expect(new Set(names).size).toBe(names.length)
       expect(
         [spec.comment, ...spec.columns.map(({ comment }) => comment)].filter((text) => text === ""),
@@ -52,12 +82,14 @@ describe("record schemas", () => {
     const columns = (table: string) =>
       tables
         .find(({ spec }) => spec.name === table)!
-        .spec.columns.slice(7)
+        .spec.columns.slice(9)
         .map(({ name }) => name)
         .join(" ")
-    expect(columns("emails")).toBe("position email")
-    expect(columns("phones")).toBe("position phone")
-    expect(columns("identification_numbers")).toBe("position type value validated country valid_until extra")
+    expect(columns("emails")).toBe("position email misfits extra")
+    expect(columns("phones")).toBe("position phone misfits extra")
+    expect(columns("identification_numbers")).toBe(
+      "position type value validated country valid_until misfits extra",
+    )
     expect(columns("other_records")).toBe("product sub_family fetch_date record")
     expect(columns("rejected_records")).toBe("product sub_family reason path record")
   })
@@ -78,6 +110,13 @@ describe("record schemas", () => {
     expect(wrong(`${good}children:\n  tyres: { comment: Tyres. }\n`)).toMatch(
       /^f\.yaml:9:\d+: expected either columns or item$/,
     )
+    expect(wrong(good.replace("columns:", "key: [plate, colour]\ncolumns:"))).toMatch(
+      /^f\.yaml:6:14: colour is no column of this table$/,
+    )
+    expect(wrong(good.replace("columns:", "mode: strict\ncolumns:"))).toMatch(/^f\.yaml:6:7: /)
+    expect(wrong(good.replace("plate:", "misfits:"))).toMatch(
+      /^f\.yaml:7:\d+: misfits is a column that every/,
+    )
     expect(wrong("")).toBe("f.yaml:1:1: expected a mapping")
     expect(wrong(`${good}features: ${"[".repeat(10_000)}`)).toMatch(
       /^f\.yaml:\d+:\d+: this is nested too deeply$/,
@@ -85,6 +124,21 @@ describe("record schemas", () => {
     expect(wrong("columns: &a { x: *a }")).toBe(
       "f.yaml:1:18: this is nested too deeply, or an alias (*) contains itself",
     )
+  })
+
+  it("are written as their page shows", () => {
+    const page = readFileSync(join(schemasFolder, "../records.md"), "utf8")
+    const [, example = ""] = /```yaml\n(.*?)```/s.exec(page) ?? []
+    expect(wrong(example)).toBe("accepted")
+  })
+
+  it("are described for editors by a JSON Schema that accepts every file of the program, and no other key", () => {
+    const accepts = new Ajv2020().compile(recordJsonSchema())
+    const files = readdirSync(schemasFolder).map((name) => readFileSync(join(schemasFolder, name), "utf8"))
+    expect([...files, good].map((text) => accepts(parse(text)))).toEqual([true, true, true, true])
+    expect(accepts(parse(good.replace("columns:", "mode: freeze\ncolumns:")))).toBe(true)
+    expect(accepts(parse(good.replace("columns:", "mode: strict\ncolumns:")))).toBe(false)
+    expect(accepts(parse(good.replace("comment: Plate.", "commment: Plate.")))).toBe(false)
   })
 
   it("may not claim one table or one sub_family twice", async () => {
@@ -108,6 +162,47 @@ describe("record schemas", () => {
           "/c.yaml:1:1: vehicles / vehicles:car belongs to /a.yaml already",
         ].join("\n"),
       )
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
+
+  it("of a job are checked with it, before anything is started", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "schemas-"))
+    const job = `name: small
+service: sandbox
+schemas: ./own
+engines: [sandbox-bank:website]
+customers: [{ id: c-1, parameters: { username: ok, password: "env:PW" } }]
+`
+    try {
+      mkdirSync(join(folder, "own/records"), { recursive: true })
+      writeFileSync(join(folder, "job.yaml"), job)
+      const check = async () => {
+        const [one] = await Effect.runPromise(
+          Effect.provide(checkJobs([join(folder, "job.yaml")]), NodeServices.layer),
+        )
+        return [
+          one?.job?.schemas?.replace(folder, ""),
+          one?.errors.map((error) => renderProblem(error).replaceAll(folder, "")),
+        ]
+      }
+      expect(await check()).toEqual(["/own", []])
+      writeFileSync(join(folder, "own/records/cars.yaml"), good)
+      expect(await check()).toEqual(["/own", []])
+      writeFileSync(join(folder, "own/records/cars.yml"), good)
+      expect(await check()).toEqual([
+        undefined,
+        [
+          "/own/records/cars.yml:1:1: table cars belongs to /own/records/cars.yaml already",
+          "/own/records/cars.yml:1:1: vehicles / vehicles:car belongs to /own/records/cars.yaml already",
+        ],
+      ])
+      writeFileSync(join(folder, "own/records/cars.yml"), good.replace("plate:", "Plate:"))
+      expect(await check()).toEqual([
+        undefined,
+        ["/own/records/cars.yml:7:10: expected a name in snake_case"],
+      ])
     } finally {
       rmSync(folder, { recursive: true })
     }

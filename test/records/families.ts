@@ -21,6 +21,7 @@ export const families = await Effect.runPromise(
 
 export const lineage: Lineage = {
   run_id: anId("nightly.2026-11-20"),
+  run_date: "2026-11-20",
   task_id: anId("nightly.2026-11-20/c-0001/es-tax-agency:website"),
   execution_id: anId("e-1"),
   session_id: anId("s-1"),

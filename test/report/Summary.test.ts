@@ -73,6 +73,8 @@ describe("summary", () => {
       deletions: { done: 1, pending: 0, kept: 0 },
       orphans_suspected: [],
       published_version: undefined,
+      misfits: [],
+      rejected: [],
       warnings: [],
     })
   })
@@ -122,6 +124,41 @@ describe("answers that are not in the tables", () => {
       `2 answers not in the tables: landing/${run_id}/${where}: the body cannot be used: it is too deep [answers-left-out]`,
     ])
     expect(exitCodeOf(run, "keep")).toBe(3)
+  })
+})
+
+describe("values and records that do not fit", () => {
+  it("are warnings by table, with the columns that have most of them, and change no exit code", () => {
+    const misfits = ["gender", "birth_date", "language", "alias"].map((column, at) => ({
+      table: "customer_profiles",
+      column,
+      count: 10 + at,
+    }))
+    const rejected = [
+      { table: null, count: 2 },
+      { table: "customer_profiles", count: 1 },
+      { table: "higher_education", count: 4 },
+    ]
+    const run = runOf(planned("a"), settled("a", "succeeded", "COMPLETED", "nobody"), {
+      _tag: "RunPublished",
+      run_id,
+      version: 1,
+      receipts: [],
+      misfits: [...misfits, { table: "emails", column: "email", count: 1 }],
+      rejected,
+    })
+    const summary = summarise(run)
+    expect([summary.misfits.length, summary.rejected]).toEqual([5, rejected])
+    const columns = ["alias (13)", "language (12)", "birth_date (11)"].map(
+      (each) => `customer_profiles.${each}`,
+    )
+    expect(summary.warnings).toEqual([
+      `46 values did not fit the record schema: ${columns.join(", ")} and 1 more [values-misfit]`,
+      "1 value did not fit the record schema: emails.email (1) [values-misfit]",
+      "5 records rejected, which belong to higher_education (4), customer_profiles (1) [records-rejected]",
+      "2 values in the results that are not records or cannot be read [values-stray]",
+    ])
+    expect(exitCodeOf(run, "keep")).toBe(0)
   })
 })
 

@@ -1,15 +1,15 @@
 /**
  * `nightjar tables [TABLE]`: the data dictionary: every published table and view with its columns, from the
- * same source as the database's comments.
+ * same source as the database's comments; before anything is published, with the program's own schemas.
  */
 import { Effect, Option } from "effect"
 import { Argument, Command } from "effect/cli"
 import { suggestion } from "../../foundation/Nearest.ts"
 import { table, wrap } from "../../report/TextTable.ts"
-import { jsonFlag } from "../CommonFlags.ts"
+import { jsonFlag, outputFolder } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
+import { familiesOf } from "../LookAtFolder.ts"
 import { Output, say, sayJson } from "../Output.ts"
-import { Wiring } from "../Wiring.ts"
 
 export const tables = Command.make(
   "tables",
@@ -21,10 +21,8 @@ export const tables = Command.make(
     json: jsonFlag,
   },
   Effect.fn("Tables.handle")(function* ({ name, json }) {
-    const { recordSchemas } = yield* Wiring
     const { dataDictionary } = yield* Effect.promise(() => import("../../publishing/DataDictionary.ts"))
-    const { loadRecordSchemas } = yield* Effect.promise(() => import("../../records/LoadRecordSchemas.ts"))
-    const all = dataDictionary(yield* loadRecordSchemas(recordSchemas))
+    const all = dataDictionary(yield* familiesOf(yield* outputFolder))
     const chosen = all.filter((one) => Option.isNone(name) || one.name === name.value)
     if (chosen.length === 0 && Option.isSome(name)) {
       const names = all.map((one) => one.name)
@@ -34,7 +32,7 @@ export const tables = Command.make(
     const { out } = yield* Output
     for (const one of chosen) {
       yield* say(wrap(`${one.name} (${one.kind}): ${one.comment}`, out.width))
-      if (one.kind === "view" && Option.isNone(name)) continue
+      if (one.kind !== "table" && Option.isNone(name)) continue
       const rows = one.columns.map((column) => ["", column.name, column.type, column.comment])
       yield* say(`${table(["", "column", "type", "meaning"], rows, { width: out.width })}\n`)
     }

@@ -1,0 +1,30 @@
+/**
+ * What a publication says about the tables besides their rows: values that did not fit their columns, and
+ * records that were rejected. It is part of the fact of a publication, so that the summary reports it.
+ */
+import { Schema } from "effect"
+
+/** How many values did not fit a column; `column` is `extra` for fields that a schema does not have. */
+const MisfitCount = Schema.Struct({
+  table: Schema.String,
+  column: Schema.String,
+  count: Schema.Int,
+})
+export type MisfitCount = typeof MisfitCount.Type
+
+/**
+ * How many records were rejected, by the table they would have gone to; `table` is null for values that are
+ * not records and for bodies that cannot be read.
+ */
+const RejectedCount = Schema.Struct({ table: Schema.NullOr(Schema.String), count: Schema.Int })
+export type RejectedCount = typeof RejectedCount.Type
+
+/** Fields of the fact of a publication. */
+export const tableNotes = {
+  misfits: Schema.optionalKey(Schema.Array(MisfitCount)),
+  rejected: Schema.optionalKey(Schema.Array(RejectedCount)),
+  /** Values of earlier runs that do not fit a type that has changed since. */
+  unfit: Schema.optionalKey(Schema.Array(MisfitCount)),
+  /** Tables whose record schema is in no folder any more; the kept one was used. */
+  gone: Schema.optionalKey(Schema.Array(Schema.String)),
+}

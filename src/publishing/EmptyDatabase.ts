@@ -1,0 +1,84 @@
+/**
+ * Every table, view and comment without any row: hundreds of statements that depend on the record schemas
+ * alone. They run once for a set of schemas; each version of the database begins as a copy of the file. Its
+ * name holds the hash of the statements and of its own bytes, so another or a damaged one is made again.
+ */
+import { readFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { Effect } from "effect"
+import { sha256Hex } from "../foundation/Sha256.ts"
+import { DuckDb } from "../duckdb/DuckDb.ts"
+import { identifier, literal } from "../duckdb/SqlText.ts"
+import type { TableSpec } from "../records/Columns.ts"
+import type { RecordFamily } from "../records/RecordSchema.ts"
+import { changesMacro } from "./ChangesMacro.ts"
+import { dataDictionary, publishedTables, publishedViews } from "./DataDictionary.ts"
+import type { DictionaryTable } from "./DataDictionary.ts"
+import { filesBelow, fileStep } from "./OutputFiles.ts"
+import { databaseFailed } from "./Publisher.ts"
+import type { Store } from "./Store.ts"
+import type { View } from "./View.ts"
+
+const tableSql = ({ name, columns }: TableSpec): string => {
+  const declared = columns.map((each) => `${identifier(each.name)} ${each.type}`)
+  return `CREATE TABLE ${identifier(name)} (${declared.join(", ")})`
+}
+
+/** The columns of a macro's result cannot have comments; `nightjar tables` describes them. */
+const commentsOf = ({ kind, name, comment, columns }: DictionaryTable): ReadonlyArray<string> => [
+  `COMMENT ON ${kind === "macro" ? "MACRO TABLE" : kind} ${identifier(name)} IS ${literal(comment)}`,
+  ...(kind === "macro" ? [] : columns).map(
+    (each) => `COMMENT ON COLUMN ${identifier(name)}.${identifier(each.name)} IS ${literal(each.comment)}`,
+  ),
+]
+
+const macroSql = ({ name, sql }: View): string =>
+  `CREATE MACRO ${identifier(name)}(earlier, later) AS TABLE ${sql}`
+
+/** In one transaction: otherwise each statement is synced. */
+const statementsOf = (families: ReadonlyArray<RecordFamily>): string =>
+  [
+    "BEGIN",
+    ...publishedTables(families).map(tableSql),
+    ...publishedViews(families).map(({ name, sql }) => `CREATE VIEW ${identifier(name)} AS ${sql}`),
+    macroSql(changesMacro(families)),
+    ...dataDictionary(families).flatMap(commentsOf),
+    "COMMIT",
+  ].join(";\n")
+
+/** The bytes of the kept file; undefined if there is none for these statements, or if it is damaged. */
+const keptBytes = (folder: string, beginning: string) =>
+  fileStep(() => {
+    for (const name of filesBelow(folder)) {
+      if (!name.startsWith(beginning)) continue
+      const bytes = readFileSync(join(folder, name))
+      if (name === nameOf(beginning, bytes)) return bytes
+    }
+    return undefined
+  })
+
+const nameOf = (beginning: string, bytes: Uint8Array): string => `${beginning}${sha256Hex(bytes)}.duckdb`
+
+/** Puts an empty database where the next version is built; nothing may be there yet. */
+export const placeEmptyDatabase = Effect.fn("Publishing.placeEmptyDatabase")(
+  function* ({ layout, files, modes, families }: Store) {
+    const statements = statementsOf(families)
+    const beginning = `${sha256Hex(statements).slice(0, 16)}-`
+    const kept = yield* keptBytes(layout.empty, beginning)
+    if (kept !== undefined) return yield* fileStep(() => files.write(layout.build, kept, modes.file))
+    const duckdb = yield* DuckDb
+    yield* Effect.scoped(
+      Effect.flatMap(duckdb.open({ path: layout.build, access: "read-write", threads: 1 }), (connection) =>
+        connection.run(statements),
+      ),
+    )
+    yield* fileStep(() => {
+      const bytes = readFileSync(layout.build)
+      files.remove(layout.empty)
+      files.makeFolder(dirname(layout.empty), modes.folder)
+      files.makeFolder(layout.empty, modes.folder)
+      files.replace(join(layout.empty, nameOf(beginning, bytes)), bytes, modes.file)
+    })
+  },
+  Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
+)

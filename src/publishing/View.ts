@@ -1,0 +1,30 @@
+/**
+ * A published view: its definition, and the columns that dictionary and comments describe. A view costs a
+ * statement for itself and one for each column's comment, and nothing that grows with the history.
+ */
+import { literal } from "../duckdb/SqlText.ts"
+import type { ColumnSpec } from "../records/Columns.ts"
+
+export interface View {
+  readonly name: string
+  readonly comment: string
+  readonly columns: ReadonlyArray<ColumnSpec>
+  /** A query with exactly these columns. */
+  readonly sql: string
+}
+
+/** Runs in the order in which they began, whatever their dates and clocks; the first has number 1. */
+export const runsInOrder =
+  "SELECT run_id, run_date, " +
+  "row_number() OVER (ORDER BY coalesce(sequence, 0), started_at, run_id) AS nth FROM runs"
+
+/** Sessions that were only read have no engine: each of them is its own newest. */
+export const aloneSql = (table: string): string =>
+  `CASE WHEN ${table}.engine_reference IS NULL THEN ${table}.session_id END`
+
+/** Equal, or both NULL, in each of these columns. */
+export const sameSql = (left: string, right: string, columns: ReadonlyArray<string>): string =>
+  columns.map((name) => `${left}.${name} IS NOT DISTINCT FROM ${right}.${name}`).join(" AND ")
+
+export const valuesSql = (rows: ReadonlyArray<ReadonlyArray<string>>): string =>
+  `VALUES ${rows.map((row) => `(${row.map(literal).join(", ")})`).join(", ")}`

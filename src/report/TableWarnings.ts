@@ -1,0 +1,71 @@
+/**
+ * What a publication says about the tables, for people: runs whose files are missing, answers that are not
+ * in the tables, columns whose values did not fit, records that were rejected. All of it comes from the
+ * fact of the newest publication.
+ */
+import { counted, listed } from "../foundation/Counted.ts"
+import type { RunState } from "../ledger/RunState.ts"
+import type { MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
+import { told } from "../messages/Catalogue.ts"
+
+const namedMax = 3
+
+/** Tables of earlier runs that could not be published again completely. */
+const gapWarnings = (without: ReadonlyArray<string>): ReadonlyArray<string> =>
+  without.length === 0 ? [] : [told("tables-incomplete", { runs: listed(without, namedMax) })]
+
+/** Bodies that are landed but not in the tables; the first is named. */
+const leftOutWarnings = ({ started, published }: RunState): ReadonlyArray<string> => {
+  const { left_out = [] } = published?.fact ?? {}
+  const [first] = left_out
+  if (first === undefined) return []
+  const where = `landing/${started.run_id}/${first.where}`
+  const answers = counted(left_out.length, "answer")
+  return [told("answers-left-out", { answers, where, reason: first.reason })]
+}
+
+const sum = (counts: ReadonlyArray<{ readonly count: number }>): number =>
+  counts.reduce((total, { count }) => total + count, 0)
+
+/** One line per table, the columns with the most misfits first. */
+const misfitWarnings = (
+  id: "values-misfit" | "values-unfit",
+  misfits: ReadonlyArray<MisfitCount>,
+): ReadonlyArray<string> =>
+  [...Map.groupBy(misfits, ({ table }) => table)].map(([table, own]) => {
+    const columns = own
+      .toSorted((a, b) => b.count - a.count)
+      .map(({ column, count }) => `${table}.${column} (${count})`)
+    return told(id, { values: counted(sum(own), "value"), columns: listed(columns, namedMax) })
+  })
+
+const rejectedWarnings = (rejected: ReadonlyArray<RejectedCount>): ReadonlyArray<string> => {
+  const records = rejected.filter(({ table }) => table !== null)
+  const strays = rejected.filter(({ table }) => table === null)
+  const tables = records
+    .toSorted((a, b) => b.count - a.count)
+    .map(({ table, count }) => `${table ?? ""} (${count})`)
+  return [
+    ...(records.length === 0
+      ? []
+      : [
+          told("records-rejected", {
+            records: counted(sum(records), "record"),
+            tables: listed(tables, namedMax),
+          }),
+        ]),
+    ...(strays.length === 0 ? [] : [told("values-stray", { values: counted(sum(strays), "value") })]),
+  ]
+}
+
+export const tableWarnings = (run: RunState): ReadonlyArray<string> => {
+  const { without = [], misfits = [], rejected = [], unfit = [], gone = [] } = run.published?.fact ?? {}
+  return [
+    ...gapWarnings(without),
+    ...leftOutWarnings(run),
+    ...misfitWarnings("values-misfit", misfits),
+    ...rejectedWarnings(rejected),
+    ...misfitWarnings("values-unfit", unfit),
+    ...(gone.length === 0 ? [] : [told("schemas-gone", { tables: listed(gone, namedMax) })]),
+  ]
+}
