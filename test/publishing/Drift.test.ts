@@ -155,33 +155,35 @@ const place = Effect.map(folder, (base) => {
 })
 
 describe("a record schema", () => {
-  it.live("that is gone from its folder is still used, with a warning, and nothing is lost", () =>
-    Effect.gen(function* () {
-      const { file, night: nightOf, accounts, problems, root, ...rest } = yield* place
-      rest.write("VARCHAR")
-      assert.deepStrictEqual((yield* nightOf("2026-11-20", "1.10")).gone, [])
-      rmSync(file)
-      assert.deepStrictEqual((yield* nightOf("2026-11-21", "2.20")).gone, ["accounts"])
-      assert.deepStrictEqual(yield* accounts, [
-        { d: "2026-11-20", balance: "1.10", extra: null },
-        { d: "2026-11-21", balance: "2.20", extra: null },
-      ])
-      assert.deepStrictEqual(yield* problems, [])
-      const kept = join(root, "schemas")
-      assert.deepStrictEqual(
-        readdirSync(kept).toSorted(),
-        ["accounts", "customer_profiles", "higher_education", "secondary_education"].map(
-          (table) => `${table}.v1.yaml`,
-        ),
-      )
-      assert.strictEqual(readFileSync(join(kept, "accounts.v1.yaml"), "utf8"), accountsSchema("VARCHAR"))
-      // Gone from the output folder as well: now it is known that rows are missing.
-      rmSync(join(kept, "accounts.v1.yaml"))
-      assert.deepStrictEqual(yield* problems, [
-        ["table-without-schema", "tables/accounts"],
-        ["schema-missing", "schemas/accounts.v1.yaml"],
-      ])
-    }),
+  it.live(
+    "that is gone from its folder is still used, with a warning, and nothing is lost [decision 10 kept schemas]",
+    () =>
+      Effect.gen(function* () {
+        const { file, night: nightOf, accounts, problems, root, ...rest } = yield* place
+        rest.write("VARCHAR")
+        assert.deepStrictEqual((yield* nightOf("2026-11-20", "1.10")).gone, [])
+        rmSync(file)
+        assert.deepStrictEqual((yield* nightOf("2026-11-21", "2.20")).gone, ["accounts"])
+        assert.deepStrictEqual(yield* accounts, [
+          { d: "2026-11-20", balance: "1.10", extra: null },
+          { d: "2026-11-21", balance: "2.20", extra: null },
+        ])
+        assert.deepStrictEqual(yield* problems, [])
+        const kept = join(root, "schemas")
+        assert.deepStrictEqual(
+          readdirSync(kept).toSorted(),
+          ["accounts", "customer_profiles", "higher_education", "secondary_education"].map(
+            (table) => `${table}.v1.yaml`,
+          ),
+        )
+        assert.strictEqual(readFileSync(join(kept, "accounts.v1.yaml"), "utf8"), accountsSchema("VARCHAR"))
+        // Gone from the output folder as well: now it is known that rows are missing.
+        rmSync(join(kept, "accounts.v1.yaml"))
+        assert.deepStrictEqual(yield* problems, [
+          ["table-without-schema", "tables/accounts"],
+          ["schema-missing", "schemas/accounts.v1.yaml"],
+        ])
+      }),
   )
 
   it.live("that makes numbers of texts blocks no table: what does not fit is NULL, told, and repaired", () =>
