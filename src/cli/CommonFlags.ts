@@ -18,6 +18,14 @@ export const OutputFlag = GlobalFlag.Setting("output")({
   ),
 })
 
+export const EnvFileFlag = GlobalFlag.Setting("env-file")({
+  flag: Flag.String("env-file").pipe(
+    Flag.withMetavar("FILE"),
+    Flag.withDescription("Variables for a job's env:NAME (default: .env beside the job)"),
+    Flag.optional,
+  ),
+})
+
 /** Given or not; there is no `--no-` form of it. */
 export const switchFlag = (name: string, description: string) =>
   Flag.Boolean(name).pipe(Flag.withoutNegation, Flag.withDescription(description), Flag.withDefault(false))

@@ -4,7 +4,7 @@
  */
 import { CliConfig, Command, GlobalFlag } from "effect/cli"
 import { acquaint } from "./commands/Acquaint.ts"
-import { NoProgressFlag, OutputFlag } from "./CommonFlags.ts"
+import { EnvFileFlag, NoProgressFlag, OutputFlag } from "./CommonFlags.ts"
 import { credentials } from "./commands/Credentials.ts"
 import { demo } from "./commands/Demo.ts"
 import { doctor } from "./commands/Doctor.ts"
@@ -49,7 +49,7 @@ export const nightjar = Command.make("nightjar").pipe(
     sandbox,
     acquaint,
   ]),
-  Command.withGlobalFlags([OutputFlag, NoProgressFlag]),
+  Command.withGlobalFlags([OutputFlag, EnvFileFlag, NoProgressFlag]),
 )
 
 /** The built-in flags of this command line; no wizard: nobody can answer it at night. */

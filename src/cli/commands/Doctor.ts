@@ -5,7 +5,7 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs"
 import { Clock, Effect } from "effect"
 import { Argument, Command } from "effect/cli"
-import type { Job, SecretReference } from "../../jobs/Job.ts"
+import type { Job } from "../../jobs/Job.ts"
 import { endsSoon } from "../../tokens/TokenLogin.ts"
 import { counted } from "../../foundation/Counted.ts"
 import { table } from "../../report/TextTable.ts"
@@ -107,22 +107,11 @@ const problemsCheck = (problems: ReadonlyArray<Problem>): Check => {
   return failed("files and tables", "folder-disagrees", { where, problem, more })
 }
 
-const referencesOf = (job: Job): ReadonlyArray<SecretReference> => [
-  ...(job.service._tag === "Remote" ? [job.service.app_secret] : []),
-  ...(job.tokens_key === undefined ? [] : [job.tokens_key]),
-  ...job.assignments.flatMap(({ login }) =>
-    login._tag === "Parameters"
-      ? Object.values(login.parameters).flatMap((source) =>
-          source._tag === "Reference" ? [source.reference] : [],
-        )
-      : [],
-  ),
-]
-
 const told = 5
 
 const secretsCheck = Effect.fnUntraced(function* (job: Job) {
   const { Secrets } = yield* Effect.promise(() => import("../../jobs/Secrets.ts"))
+  const { referencesOf } = yield* Effect.promise(() => import("../../jobs/EnvFile.ts"))
   const { resolve } = yield* Secrets
   const what = `${job.path}: secrets`
   const distinct = new Map(referencesOf(job).map((reference) => [JSON.stringify(reference), reference]))
