@@ -17,6 +17,7 @@ import { query } from "./commands/Query.ts"
 import { rerun } from "./commands/Rerun.ts"
 import { run } from "./commands/Run.ts"
 import { sandbox } from "./commands/Sandbox.ts"
+import { schedule } from "./commands/Schedule.ts"
 import { runs } from "./commands/Runs.ts"
 import { status } from "./commands/Status.ts"
 import { tables } from "./commands/Tables.ts"
@@ -36,6 +37,7 @@ export const nightjar = Command.make("nightjar").pipe(
     plan,
     run,
     rerun,
+    schedule,
     status,
     runs,
     explain,

@@ -7,8 +7,14 @@ import { commandMessages } from "./CommandMessages.ts"
 import { findingMessages } from "./FindingMessages.ts"
 import type { Message } from "./Message.ts"
 import { nightMessages } from "./NightMessages.ts"
+import { timerMessages } from "./TimerMessages.ts"
 
-export const catalogue = { ...commandMessages, ...nightMessages, ...findingMessages } as const
+export const catalogue = {
+  ...commandMessages,
+  ...timerMessages,
+  ...nightMessages,
+  ...findingMessages,
+} as const
 
 export type MessageId = keyof typeof catalogue
 
