@@ -97,13 +97,20 @@ const seenBy = <E, R>(through: Through | undefined, client: Layer.Layer<HttpClie
         return Layer.effect(HttpClient.HttpClient, Effect.map(HttpClient.HttpClient, through))
       }).pipe(Layer.provide(client))
 
+type RemoteTarget = Extract<ServiceTarget, { _tag: "Remote" }>
+
+const connectionsTo = (target: RemoteTarget) =>
+  lazily(async () => {
+    const acceptAnyCertificate = target.accept_any_certificate === true
+    return (await import("./client/NodeClient.ts")).NodeClient.layer({ acceptAnyCertificate })
+  })
+
 /** The service over HTTP: paced, on a clock that never jumps. */
-const remote = (target: Extract<ServiceTarget, { _tag: "Remote" }>, through?: Through) =>
+const remote = (target: RemoteTarget, through?: Through) =>
   lazily(async () => {
     const { Secrets } = await import("./jobs/Secrets.ts")
     const { ServiceHttp } = await import("./client/ServiceHttp.ts")
     const { ServicePaced, ServicePause } = await import("./client/ServicePaced.ts")
-    const { NodeClient } = await import("./client/NodeClient.ts")
     const { SteadyClock } = await import("./foundation/SteadyClock.ts")
     const http = Layer.unwrap(
       Effect.gen(function* () {
@@ -113,14 +120,18 @@ const remote = (target: Extract<ServiceTarget, { _tag: "Remote" }>, through?: Th
         return ServiceHttp.layer({ base_url, flows_url, attachments_url, app_secret })
       }),
     )
-    const connections = { acceptAnyCertificate: target.accept_any_certificate === true }
     return ServicePaced.layer(target).pipe(
       Layer.provide(http),
       Layer.provide(ServicePause.layer()),
-      Layer.provide(seenBy(through, NodeClient.layer(connections))),
+      Layer.provide(seenBy(through, connectionsTo(target))),
       Layer.provideMerge(SteadyClock.layer),
     )
   })
+
+const subscriptions = (target: RemoteTarget) =>
+  lazily(async () => (await import("./client/Subscriptions.ts")).Subscriptions.layer(target)).pipe(
+    Layer.provide(Layer.merge(secrets, connectionsTo(target))),
+  )
 
 /** The embedded service in this process; without a journal it forgets, which is enough for a plan. */
 const embedded = (
@@ -260,6 +271,7 @@ const wiring = Layer.succeed(
     plan,
     catalogue: catalogueOnly,
     tokens,
+    subscriptions,
     tokenStore: (job, output) => tokenStore(job, output, "look").pipe(Layer.provide(secrets)),
     ledger,
     landing,
@@ -274,13 +286,13 @@ const wiring = Layer.succeed(
 const output = Layer.unwrap(Effect.map(Settings, ({ noColor }) => Output.layer(noColor)))
 
 /** Causes are logged with everything they contain. */
-const cleanLine = (line: string): string => processSecrets.clean(line, "own")
+const cleanLog = Logger.map(Logger.formatLogFmt, (line) => processSecrets.clean(line, "own"))
 
 const live = Layer.mergeAll(
   wiring,
   Presenter.layer,
   NightjarFlags.layer,
-  Logger.layer([Logger.withConsoleError(Logger.map(Logger.formatLogFmt, cleanLine))]),
+  Logger.layer([Logger.withConsoleError(cleanLog)]),
   output.pipe(Layer.provideMerge(Settings.layer)),
 ).pipe(Layer.provideMerge(NodeServices.layer))
 

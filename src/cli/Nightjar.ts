@@ -10,6 +10,7 @@ import { demo } from "./commands/Demo.ts"
 import { doctor } from "./commands/Doctor.ts"
 import { engines } from "./commands/Engines.ts"
 import { explain } from "./commands/Explain.ts"
+import { hooks } from "./commands/Hooks.ts"
 import { init } from "./commands/Init.ts"
 import { plan } from "./commands/Plan.ts"
 import { repair } from "./commands/Repair.ts"
@@ -47,6 +48,7 @@ export const nightjar = Command.make("nightjar").pipe(
     repair,
     credentials,
     tokens,
+    hooks,
     engines,
     sandbox,
     acquaint,

@@ -7,6 +7,7 @@ import { Context } from "effect"
 import type { Layer } from "effect"
 import type { HttpClient, HttpServerError } from "effect/http"
 import type { Service } from "../client/Service.ts"
+import type { Subscriptions } from "../client/Subscriptions.ts"
 import type { ServiceSettingsRefused } from "../client/ServiceSettings.ts"
 import type { DuckDb } from "../duckdb/DuckDb.ts"
 import type { Job, ServiceTarget } from "../jobs/Job.ts"
@@ -63,6 +64,10 @@ export class Wiring extends Context.Service<
       job: Job,
       output: string,
     ) => Layer.Layer<never, TokenStoreRefused | SecretUnavailable | LedgerFailed>
+    /** The application's subscriptions at a remote service, over connections of their own. */
+    readonly subscriptions: (
+      target: Extract<ServiceTarget, { _tag: "Remote" }>,
+    ) => Layer.Layer<Subscriptions, ServiceSettingsRefused | SecretUnavailable>
     readonly ledger: (output: string, access: "read-only" | "read-write") => Layer.Layer<Ledger, LedgerFailed>
     readonly landing: (output: string) => Layer.Layer<Landing, LandingFailed>
     readonly secrets: Layer.Layer<Secrets>

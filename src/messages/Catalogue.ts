@@ -5,6 +5,7 @@
  */
 import { commandMessages } from "./CommandMessages.ts"
 import { findingMessages } from "./FindingMessages.ts"
+import { hookMessages } from "./HookMessages.ts"
 import type { Message } from "./Message.ts"
 import { nightMessages } from "./NightMessages.ts"
 import { timerMessages } from "./TimerMessages.ts"
@@ -12,6 +13,7 @@ import { timerMessages } from "./TimerMessages.ts"
 export const catalogue = {
   ...commandMessages,
   ...timerMessages,
+  ...hookMessages,
   ...nightMessages,
   ...findingMessages,
 } as const

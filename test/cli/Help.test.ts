@@ -29,9 +29,10 @@ const names =
   "demo init validate doctor plan run rerun schedule status runs explain query tables verify repair sandbox"
 const commands = [
   [],
-  ...`${names} acquaint credentials tokens engines`.split(" ").map((name) => [name]),
+  ...`${names} acquaint credentials tokens hooks engines`.split(" ").map((name) => [name]),
   ...["list", "release"].map((name) => ["credentials", name]),
   ...["list", "exchange", "revoke"].map((name) => ["tokens", name]),
+  ...["list", "subscribe", "remove"].map((name) => ["hooks", name]),
   ...["list", "show"].map((name) => ["engines", name]),
 ]
 

@@ -11,6 +11,7 @@ import { messageOf, told, toldWhole } from "../../src/messages/Catalogue.ts"
 import { commandMessages } from "../../src/messages/CommandMessages.ts"
 import { findingMessages } from "../../src/messages/FindingMessages.ts"
 import type { Message } from "../../src/messages/Message.ts"
+import { hookMessages } from "../../src/messages/HookMessages.ts"
 import { nightMessages } from "../../src/messages/NightMessages.ts"
 import { timerMessages } from "../../src/messages/TimerMessages.ts"
 import { problemOf } from "../../src/messages/Problem.ts"
@@ -48,8 +49,8 @@ describe("the catalogue", () => {
   })
 
   it("contains every id once", () => {
-    const all = [commandMessages, timerMessages, nightMessages, findingMessages].flatMap((part) =>
-      Object.keys(part),
+    const all = [commandMessages, hookMessages, timerMessages, nightMessages, findingMessages].flatMap(
+      (part) => Object.keys(part),
     )
     expect(all.toSorted()).toEqual(ids.toSorted())
   })
