@@ -14,7 +14,7 @@ import { Presenter } from "./cli/Presenter.ts"
 import { runProcess } from "./cli/RunProcess.ts"
 import { toolVersion } from "./cli/Version.ts"
 import { Wiring } from "./cli/Wiring.ts"
-import type { PlanServices, PlanUnwired, SandboxServing, Through } from "./cli/Wiring.ts"
+import type { PlanServices, PlanUnwired, RemoteTarget, SandboxServing, Through } from "./cli/Wiring.ts"
 import type { Service } from "./client/Service.ts"
 import type { Job, ServiceTarget } from "./jobs/Job.ts"
 import type { Secrets } from "./jobs/Secrets.ts"
@@ -96,8 +96,6 @@ const seenBy = <E, R>(through: Through | undefined, client: Layer.Layer<HttpClie
         const { HttpClient } = await import("effect/http")
         return Layer.effect(HttpClient.HttpClient, Effect.map(HttpClient.HttpClient, through))
       }).pipe(Layer.provide(client))
-
-type RemoteTarget = Extract<ServiceTarget, { _tag: "Remote" }>
 
 const connectionsTo = (target: RemoteTarget) =>
   lazily(async () => {
@@ -194,9 +192,9 @@ const serviceOf = (
 ): Layer.Layer<Service, PlanUnwired, Secrets | Ledger> =>
   target._tag === "Remote" ? remote(target, through) : embedded(target, journal, hooksUrl, through)
 
-const plan = (target: ServiceTarget, output: string): Layer.Layer<PlanServices, PlanUnwired> =>
+const plan: Wiring["Service"]["plan"] = (target, output, through) =>
   catalogue.pipe(
-    Layer.provideMerge(serviceOf(target, undefined)),
+    Layer.provideMerge(serviceOf(target, undefined, undefined, through)),
     Layer.provideMerge(Layer.mergeAll(ledgerOrEmpty(output), secrets)),
   )
 
