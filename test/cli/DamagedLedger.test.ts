@@ -166,3 +166,33 @@ describe("a ledger of a newer version", () => {
       expect(nightjar(folder, ...command)).toEqual(refusal(detail(seq)))
   })
 })
+
+describe("`doctor` over a folder that works", () => {
+  const lines = (folder: string) =>
+    JSON.parse(nightjar(folder, "doctor", "--json").stdout) as ReadonlyArray<{
+      readonly what: string
+      readonly says: string
+      readonly id?: string
+    }>
+  const lineOf = (folder: string, what: string) => lines(folder).find((line) => line.what === what)
+
+  it("says for how many nights its disk is enough, and that nothing is left at the service", () => {
+    expect(lineOf(template, "free space")?.says).toMatch(
+      /^\d+\.\d GiB free, enough for (?:\d+|more than 1000) nights$/,
+    )
+    expect(lineOf(template, "left at the service")).toMatchObject({ verdict: "ok", says: "nothing" })
+  })
+
+  it("names a run that was cut off and has left something at the service", () => {
+    const folder = damaged((path) => {
+      const database = new DatabaseSync(path)
+      database.exec("DELETE FROM facts WHERE seq >= (SELECT seq FROM facts WHERE tag = 'RunEnded')")
+      database.close()
+    })
+    expect(lineOf(folder, "left at the service")).toMatchObject({
+      verdict: "warning",
+      says: expect.stringMatching(/^1 run left something at the service, small\.\S+ before all others$/),
+      id: "runs-left-open",
+    })
+  })
+})
