@@ -9,7 +9,7 @@ import { Settings } from "./Settings.ts"
 export const OutputFlag = GlobalFlag.Setting("output")({
   flag: Flag.String("output").pipe(
     Flag.withMetavar("DIR"),
-    Flag.withDescription("The output folder (default: NIGHTJAR_OUTPUT, else output)"),
+    Flag.withDescription("The output folder (default: NIGHTJAR_OUTPUT, or output)"),
     Flag.filter(
       (path) => path !== "",
       () => "a folder's name",
@@ -21,7 +21,7 @@ export const OutputFlag = GlobalFlag.Setting("output")({
 export const EnvFileFlag = GlobalFlag.Setting("env-file")({
   flag: Flag.String("env-file").pipe(
     Flag.withMetavar("FILE"),
-    Flag.withDescription("Variables for a job's env:NAME (default: .env beside the job)"),
+    Flag.withDescription("Variables of the job (default: .env beside the job)"),
     Flag.optional,
   ),
 })
