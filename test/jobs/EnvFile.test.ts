@@ -97,13 +97,15 @@ describe("the .env beside a job", () => {
     }),
   )
 
-  it.effect("is refused with its mode and the command that mends it, if others can read it", () =>
-    Effect.gen(function* () {
-      write(".env", written, 0o640)
-      const reason =
-        "other users can read or change this file (mode 0640), so it is not used: run `chmod 600 .env`"
-      expect(yield* look({})).toEqual([`.env:1:1: ${reason}`])
-    }),
+  it.effect(
+    "[promise 12 variables] is refused with its mode and the command that mends it, if others can read it",
+    () =>
+      Effect.gen(function* () {
+        write(".env", written, 0o640)
+        const reason =
+          "other users can read or change this file (mode 0640), so it is not used: run `chmod 600 .env`"
+        expect(yield* look({})).toEqual([`.env:1:1: ${reason}`])
+      }),
   )
 
   it.effect("does not matter, whatever its mode, to a job that takes nothing from it", () =>
