@@ -164,6 +164,28 @@ describe("a file named by --env-file", () => {
   )
 })
 
+describe("a variable that was found in a file", () => {
+  it.effect(
+    "is taken from the environment if it is set there later, and a file opened later is refused",
+    () =>
+      Effect.gen(function* () {
+        const file = write(".env", "U=from the file\n")
+        const { resolve } = yield* Secrets
+        const reference = { _tag: "Env", name: "U", file } as const
+        const environment = ConfigProvider.fromEnvRecord({ U: "from the environment" })
+        const value = yield* resolve(reference).pipe(
+          Effect.provideService(ConfigProvider.ConfigProvider, environment),
+        )
+        expect(Redacted.value(value)).toBe("from the environment")
+        write(".env", "U=from the file\n", 0o644)
+        const { message } = yield* Effect.flip(resolve(reference)).pipe(
+          Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord({})),
+        )
+        expect(message).toContain("(mode 0644), so it is not used")
+      }).pipe(Effect.provide(live)),
+  )
+})
+
 describe("a reference to a file", () => {
   it.effect("may lead into the folder of systemd's credentials", () =>
     Effect.gen(function* () {
