@@ -21,6 +21,7 @@ const rooms = [
   "forms",
   "tokens",
   "planning",
+  "timers",
   "landing",
   "records",
   "execution",
@@ -50,7 +51,15 @@ const sandboxRooms = [
 type SandboxRoom = (typeof sandboxRooms)[number]
 
 /** The rooms that decide and never touch the machine: what they need of it comes through services. */
-const pureRooms: ReadonlyArray<Room> = ["contract", "ends", "planning", "scheduling", "execution", "report"]
+const pureRooms: ReadonlyArray<Room> = [
+  "contract",
+  "ends",
+  "planning",
+  "timers",
+  "scheduling",
+  "execution",
+  "report",
+]
 /** The rooms that read and write tables. */
 const tableRooms: ReadonlyArray<Room> = ["duckdb", "jobs", "records", "publishing", "cli"]
 /** The rooms with a file of SQLite: facts, tokens, and the lock of a folder. */

@@ -14,7 +14,7 @@ import { Presenter } from "./cli/Presenter.ts"
 import { runProcess } from "./cli/RunProcess.ts"
 import { toolVersion } from "./cli/Version.ts"
 import { Wiring } from "./cli/Wiring.ts"
-import type { PlanServices, PlanUnwired, SandboxServing, Through } from "./cli/Wiring.ts"
+import type { PlanServices, PlanUnwired, RemoteTarget, SandboxServing, Through } from "./cli/Wiring.ts"
 import type { Service } from "./client/Service.ts"
 import type { Job, ServiceTarget } from "./jobs/Job.ts"
 import type { Secrets } from "./jobs/Secrets.ts"
@@ -99,13 +99,18 @@ const seenBy = <E, R>(through: Through | undefined, client: Layer.Layer<HttpClie
         return Layer.effect(HttpClient.HttpClient, Effect.map(HttpClient.HttpClient, through))
       }).pipe(Layer.provide(client))
 
+const connectionsTo = (target: RemoteTarget) =>
+  lazily(async () => {
+    const acceptAnyCertificate = target.accept_any_certificate === true
+    return (await import("./client/NodeClient.ts")).NodeClient.layer({ acceptAnyCertificate })
+  })
+
 /** The service over HTTP: paced, on a clock that never jumps. */
-const remote = (target: Extract<ServiceTarget, { _tag: "Remote" }>, through?: Through) =>
+const remote = (target: RemoteTarget, through?: Through) =>
   lazily(async () => {
     const { Secrets } = await import("./jobs/Secrets.ts")
     const { ServiceHttp } = await import("./client/ServiceHttp.ts")
     const { ServicePaced, ServicePause } = await import("./client/ServicePaced.ts")
-    const { NodeClient } = await import("./client/NodeClient.ts")
     const { SteadyClock } = await import("./foundation/SteadyClock.ts")
     const http = Layer.unwrap(
       Effect.gen(function* () {
@@ -115,14 +120,18 @@ const remote = (target: Extract<ServiceTarget, { _tag: "Remote" }>, through?: Th
         return ServiceHttp.layer({ base_url, flows_url, attachments_url, app_secret })
       }),
     )
-    const connections = { acceptAnyCertificate: target.accept_any_certificate === true }
     return ServicePaced.layer(target).pipe(
       Layer.provide(http),
       Layer.provide(ServicePause.layer()),
-      Layer.provide(seenBy(through, NodeClient.layer(connections))),
+      Layer.provide(seenBy(through, connectionsTo(target))),
       Layer.provideMerge(SteadyClock.layer),
     )
   })
+
+const subscriptions = (target: RemoteTarget) =>
+  lazily(async () => (await import("./client/Subscriptions.ts")).Subscriptions.layer(target)).pipe(
+    Layer.provide(Layer.merge(secrets, connectionsTo(target))),
+  )
 
 /** The embedded service in this process; without a journal it forgets, which is enough for a plan. */
 const embedded = (
@@ -185,9 +194,9 @@ const serviceOf = (
 ): Layer.Layer<Service, PlanUnwired, Secrets | Ledger> =>
   target._tag === "Remote" ? remote(target, through) : embedded(target, journal, hooksUrl, through)
 
-const plan = (target: ServiceTarget, output: string): Layer.Layer<PlanServices, PlanUnwired> =>
+const plan: Wiring["Service"]["plan"] = (target, output, through) =>
   catalogue.pipe(
-    Layer.provideMerge(serviceOf(target, undefined)),
+    Layer.provideMerge(serviceOf(target, undefined, undefined, through)),
     Layer.provideMerge(Layer.mergeAll(ledgerOrEmpty(output), secrets)),
   )
 
@@ -229,31 +238,14 @@ const sandboxServer = ({ port, host, speed, ...options }: SandboxServing) =>
   lazily(async () => {
     const { Sandbox } = await import("./sandbox/server/Sandbox.ts")
     const { SandboxServer } = await import("./sandbox/server/SandboxServer.ts")
+    const { lockJournal } = await import("./sandbox/state/JournalLock.ts")
     return SandboxServer.layer({ port, host }).pipe(
       Layer.merge(dispatcher(speed)),
       Layer.provideMerge(Sandbox.layer(options)),
       Layer.provideMerge(EmbeddedClock.layerServer(speed, options.journal)),
-      Layer.provideMerge(options.journal === undefined ? Layer.empty : journalLock(options.journal)),
+      Layer.provideMerge(options.journal === undefined ? Layer.empty : lockJournal(options.journal)),
     )
   })
-
-/** One process per journal; taken before any of it is read. */
-const journalLock = (path: string) =>
-  Layer.unwrap(
-    Effect.gen(function* () {
-      const { lockFolder } = yield* Effect.promise(() => import("./foundation/FolderLock.ts"))
-      const { JournalFailed, JournalInUse } = yield* Effect.promise(
-        () => import("./sandbox/state/Journal.ts"),
-      )
-      return Layer.effectDiscard(
-        Effect.mapError(lockFolder(`${path}.lock`), (failure) =>
-          failure._tag === "FolderLocked"
-            ? new JournalInUse({ path })
-            : new JournalFailed({ path, message: `${path}.lock: it cannot be made or written` }),
-        ),
-      )
-    }),
-  )
 
 const wiring = Layer.succeed(
   Wiring,
@@ -262,6 +254,7 @@ const wiring = Layer.succeed(
     plan,
     catalogue: catalogueOnly,
     tokens,
+    subscriptions,
     tokenStore: (job, output) => tokenStore(job, output, "look").pipe(Layer.provide(secrets)),
     ledger,
     landing,
@@ -276,13 +269,13 @@ const wiring = Layer.succeed(
 const output = Layer.unwrap(Effect.map(Settings, ({ noColor }) => Output.layer(noColor)))
 
 /** Causes are logged with everything they contain. */
-const cleanLine = (line: string): string => processSecrets.clean(line, "own")
+const cleanLog = Logger.map(Logger.formatLogFmt, (line) => processSecrets.clean(line, "own"))
 
 const live = Layer.mergeAll(
   wiring,
   Presenter.layer,
   NightjarFlags.layer,
-  Logger.layer([Logger.withConsoleError(Logger.map(Logger.formatLogFmt, cleanLine))]),
+  Logger.layer([Logger.withConsoleError(cleanLog)]),
   output.pipe(Layer.provideMerge(Settings.layer)),
 ).pipe(Layer.provideMerge(NodeServices.layer))
 

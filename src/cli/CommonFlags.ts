@@ -9,11 +9,19 @@ import { Settings } from "./Settings.ts"
 export const OutputFlag = GlobalFlag.Setting("output")({
   flag: Flag.String("output").pipe(
     Flag.withMetavar("DIR"),
-    Flag.withDescription("The output folder (default: NIGHTJAR_OUTPUT, else output)"),
+    Flag.withDescription("The output folder (default: NIGHTJAR_OUTPUT, or output)"),
     Flag.filter(
       (path) => path !== "",
       () => "a folder's name",
     ),
+    Flag.optional,
+  ),
+})
+
+export const EnvFileFlag = GlobalFlag.Setting("env-file")({
+  flag: Flag.String("env-file").pipe(
+    Flag.withMetavar("FILE"),
+    Flag.withDescription("Variables of the job (default: .env beside the job)"),
     Flag.optional,
   ),
 })

@@ -23,6 +23,7 @@ import type { TooFewCustomers } from "../night/ChooseNight.ts"
 import type { ServiceRefused } from "../night/ReachService.ts"
 import type { PublishFailed } from "../publishing/Publisher.ts"
 import type { RecordSchemaInvalid } from "../records/RecordSchema.ts"
+import { toolVersion } from "./Version.ts"
 import { counted } from "../foundation/Counted.ts"
 import type { FaultsInvalid } from "../sandbox/faults/FaultsFile.ts"
 import type { ReadingInvalid } from "../sandbox/readings/ReadingFile.ts"
@@ -135,8 +136,11 @@ const endings: {
   JournalFailed: (error) => endingFor("journal-unusable", detailOf(error)),
   JournalInUse: ({ path }) => endingFor("journal-locked", { path }),
   ServeError: () => endingFor("port-unavailable"),
-  LedgerFailed: (error) =>
-    endingFor(error.damaged === true ? "ledger-damaged" : "ledger-unusable", detailOf(error)),
+  LedgerFailed: (error) => {
+    if (error.written_by !== undefined)
+      return endingFor("ledger-newer", { ...detailOf(error), version: toolVersion })
+    return endingFor(error.damaged === true ? "ledger-damaged" : "ledger-unusable", detailOf(error))
+  },
   LockFailed: (error) => endingFor("lock-unusable", detailOf(error)),
   LandingFailed: (error) => endingFor("landing-failed", { ...detailOf(error), path: error.path }),
   LandingDamaged: (error) => endingFor("landing-damaged", { ...detailOf(error), path: error.path }),

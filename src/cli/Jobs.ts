@@ -3,11 +3,12 @@
  * reported at once, warnings go to stderr.
  */
 import { join } from "node:path"
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
 import { counted } from "../foundation/Counted.ts"
 import type { Job } from "../jobs/Job.ts"
 import { renderProblem } from "../foundation/FileProblem.ts"
 import type { Problem } from "../foundation/FileProblem.ts"
+import { EnvFileFlag } from "./CommonFlags.ts"
 import { refuse } from "./Failures.ts"
 import { note } from "./Output.ts"
 
@@ -71,8 +72,9 @@ const checkFiles = (checked: CheckedJob) =>
 
 export const checkJobs = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
   const { loadJob } = yield* Effect.promise(() => import("../jobs/LoadJob.ts"))
+  const envFile = Option.getOrUndefined(Option.flatten(yield* Effect.serviceOption(EnvFileFlag)))
   return yield* Effect.forEach(paths, (path) =>
-    loadJob(path).pipe(
+    loadJob(path, envFile).pipe(
       Effect.match({
         onSuccess: ({ job, warnings }): CheckedJob => ({ path, job, errors: [], warnings }),
         onFailure: ({ problems, warnings }): CheckedJob => ({

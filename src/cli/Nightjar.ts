@@ -4,12 +4,13 @@
  */
 import { CliConfig, Command, GlobalFlag } from "effect/cli"
 import { acquaint } from "./commands/Acquaint.ts"
-import { NoProgressFlag, OutputFlag } from "./CommonFlags.ts"
+import { EnvFileFlag, NoProgressFlag, OutputFlag } from "./CommonFlags.ts"
 import { credentials } from "./commands/Credentials.ts"
 import { demo } from "./commands/Demo.ts"
 import { doctor } from "./commands/Doctor.ts"
 import { engines } from "./commands/Engines.ts"
 import { explain } from "./commands/Explain.ts"
+import { hooks } from "./commands/Hooks.ts"
 import { init } from "./commands/Init.ts"
 import { plan } from "./commands/Plan.ts"
 import { repair } from "./commands/Repair.ts"
@@ -17,6 +18,7 @@ import { query } from "./commands/Query.ts"
 import { rerun } from "./commands/Rerun.ts"
 import { run } from "./commands/Run.ts"
 import { sandbox } from "./commands/Sandbox.ts"
+import { schedule } from "./commands/Schedule.ts"
 import { runs } from "./commands/Runs.ts"
 import { status } from "./commands/Status.ts"
 import { tables } from "./commands/Tables.ts"
@@ -36,6 +38,7 @@ export const nightjar = Command.make("nightjar").pipe(
     plan,
     run,
     rerun,
+    schedule,
     status,
     runs,
     explain,
@@ -45,11 +48,12 @@ export const nightjar = Command.make("nightjar").pipe(
     repair,
     credentials,
     tokens,
+    hooks,
     engines,
     sandbox,
     acquaint,
   ]),
-  Command.withGlobalFlags([OutputFlag, NoProgressFlag]),
+  Command.withGlobalFlags([OutputFlag, EnvFileFlag, NoProgressFlag]),
 )
 
 /** The built-in flags of this command line; no wizard: nobody can answer it at night. */

@@ -6,6 +6,7 @@ import { Console, Effect } from "effect"
 import { CliOutput } from "effect/cli"
 import type { CliError } from "effect/cli"
 import { told } from "../messages/Catalogue.ts"
+import { layOutHelp } from "./HelpLayout.ts"
 import { plain } from "../report/TextTable.ts"
 
 const meant = (suggestions: ReadonlyArray<string>): string =>
@@ -42,6 +43,8 @@ const expected = (text: string): string =>
 export const Presenter = {
   layer: CliOutput.layerPresenter({
     present: Effect.fnUntraced(function* (event: CliOutput.Presenter.Event) {
+      if (event._tag === "Help")
+        return yield* CliOutput.defaultPresenter.present({ ...event, helpDoc: layOutHelp(event.helpDoc) })
       if (event._tag !== "InvalidInvocation") return yield* CliOutput.defaultPresenter.present(event)
       const lines = event.errors.map((error) => `nightjar: ${told("usage-wrong", { mistake: tell(error) })}`)
       yield* Console.error([...new Set(lines), `See \`${event.commandPath.join(" ")} --help\`.`].join("\n"))

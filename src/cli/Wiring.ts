@@ -7,6 +7,7 @@ import { Context } from "effect"
 import type { Layer } from "effect"
 import type { HttpClient, HttpServerError } from "effect/http"
 import type { Service } from "../client/Service.ts"
+import type { Subscriptions } from "../client/Subscriptions.ts"
 import type { ServiceSettingsRefused } from "../client/ServiceSettings.ts"
 import type { DuckDb } from "../duckdb/DuckDb.ts"
 import type { Job, ServiceTarget } from "../jobs/Job.ts"
@@ -36,6 +37,8 @@ export type PlanUnwired =
 export type TokensUnwired = PlanUnwired | TokenStoreRefused
 export type NightUnwired = TokensUnwired | LandingFailed | PublishFailed | RecordSchemaInvalid
 
+export type RemoteTarget = Extract<ServiceTarget, { _tag: "Remote" }>
+
 export type Through = (client: HttpClient.HttpClient) => HttpClient.HttpClient
 
 export class Wiring extends Context.Service<
@@ -53,7 +56,11 @@ export class Wiring extends Context.Service<
       through?: Through,
     ) => Layer.Layer<NightServices, NightUnwired>
     /** Only reads; if there is no ledger yet, an empty one in memory. */
-    readonly plan: (target: ServiceTarget, output: string) => Layer.Layer<PlanServices, PlanUnwired>
+    readonly plan: (
+      target: ServiceTarget,
+      output: string,
+      through?: Through,
+    ) => Layer.Layer<PlanServices, PlanUnwired>
     /** The same for `engines`: it reads cached forms and stores none. */
     readonly catalogue: (target: ServiceTarget, output: string) => Layer.Layer<PlanServices, PlanUnwired>
     /** What the calls about tickets and tokens need; the folder is already locked. */
@@ -63,6 +70,10 @@ export class Wiring extends Context.Service<
       job: Job,
       output: string,
     ) => Layer.Layer<never, TokenStoreRefused | SecretUnavailable | LedgerFailed>
+    /** The application's subscriptions at a remote service, over connections of their own. */
+    readonly subscriptions: (
+      target: RemoteTarget,
+    ) => Layer.Layer<Subscriptions, ServiceSettingsRefused | SecretUnavailable>
     readonly ledger: (output: string, access: "read-only" | "read-write") => Layer.Layer<Ledger, LedgerFailed>
     readonly landing: (output: string) => Layer.Layer<Landing, LandingFailed>
     readonly secrets: Layer.Layer<Secrets>

@@ -186,7 +186,7 @@ const answerAttachment = Effect.fnUntraced(function* (answer: Answer) {
   return answer.http_status === 404 ? { _tag: "Missing" as const } : yield* answer.undocumented
 })
 
-const requestHeaders = (secret: string) =>
+export const requestHeaders = (secret: string) =>
   Headers.fromInput({
     [secretHeader]: secret,
     accept: "application/json, */*;q=0.1",

@@ -10,7 +10,8 @@ import type { Place } from "../foundation/FileProblem.ts"
 
 /** A setting of the job file that is known only at run time. The text is safe to show, not the value. */
 export type SecretReference =
-  | { readonly _tag: "Env"; readonly name: string }
+  /** `file`: the file of variables that has it, because the environment did not. */
+  | { readonly _tag: "Env"; readonly name: string; readonly file?: string }
   | { readonly _tag: "File"; readonly path: string }
   | { readonly _tag: "Exec"; readonly command: string }
 
@@ -74,6 +75,8 @@ export interface Job {
   readonly name: string
   /** The file's path as given, for messages and for `rerun`. */
   readonly path: string
+  /** The file of variables that belongs to the job, if there is one. */
+  readonly env_file?: string
   readonly service: ServiceTarget
   readonly execution: {
     readonly execution_timeout: Duration.Duration

@@ -4,7 +4,7 @@
  * repeats a value.
  */
 import { dirname, isAbsolute, join } from "node:path"
-import { ConfigProvider, Duration, Effect, Predicate, Schema } from "effect"
+import { Duration, Effect, Predicate, Schema } from "effect"
 import { CustomerId, SessionId } from "../contract/Ids.ts"
 import * as Assignments from "./Assignments.ts"
 import type { Item } from "./Assignments.ts"
@@ -16,6 +16,8 @@ import type { Context } from "./Decode.ts"
 import { warnOfResemblance } from "./CustomerId.ts"
 import { checkNumberOfCustomers, fewestCustomers } from "./EnoughCustomers.ts"
 import { defaults } from "./Defaults.ts"
+import { bindVariables, makeEnvironment, readVariables } from "./EnvFile.ts"
+import type { Environment } from "./EnvFile.ts"
 import { checkHooks, hookPairs, keysOf, secretsOfLogin } from "./HooksData.ts"
 import type { HookPair, Job, SecretReference } from "./Job.ts"
 import { readDocument, variablesIn } from "./JobDocument.ts"
@@ -43,17 +45,6 @@ const readSource = (path: string) =>
       return new JobInvalid({ problems: [{ file: path, line: 1, column: 1, message }], warnings: [] })
     }),
   )
-
-/** The variables among `names` that are set. */
-const readEnvironment = Effect.fnUntraced(function* (names: Iterable<string>) {
-  const provider = yield* ConfigProvider.ConfigProvider
-  const values = new Map<string, string>()
-  for (const name of names) {
-    const node = yield* provider.load([name]).pipe(Effect.orElseSucceed(() => undefined))
-    if (node?.value !== undefined) values.set(name, node.value)
-  }
-  return values
-})
 
 /** Decodes each part and each item of a list on its own, so that one mistake does not hide the others. */
 const decodeParts = (context: Context, root: Readonly<Record<string, unknown>>) => {
@@ -209,6 +200,7 @@ const checkHooksNow = Effect.fnUntraced(function* (
   pairs: ReadonlyArray<HookPair>,
   assignments: Job["assignments"],
   keys: ReturnType<typeof keysOf>,
+  lookUp: Environment["lookUp"],
 ) {
   if (pairs.length === 0) return
   const sources = assignments.flatMap(({ login }) =>
@@ -219,7 +211,7 @@ const checkHooksNow = Effect.fnUntraced(function* (
     ...keys.map(({ reference }) => reference),
   ]
   const names = references.flatMap((one) => (one._tag === "Env" ? [one.name] : []))
-  const environment = yield* readEnvironment(new Set(names))
+  const environment = yield* lookUp(new Set(names))
   const valueOf = (one: SecretReference) => (one._tag === "Env" ? environment.get(one.name) : undefined)
   const secrets = assignments.flatMap((assignment) =>
     secretsOfLogin(assignment, (source) =>
@@ -236,11 +228,17 @@ const checkHooksNow = Effect.fnUntraced(function* (
 
 const besideJob = (folder: string, path: string) => (isAbsolute(path) ? path : join(folder, path))
 
-/** A file's path as given; references and files in it are relative to its folder. */
-export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string) {
+/**
+ * A file's path as given; references and files in it are relative to its folder. `envFile`: the file of
+ * variables, if it is not the `.env` in that folder.
+ */
+export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, envFile?: string) {
   const source = yield* readSource(path)
   const findings = makeFindings()
-  const environment = yield* readEnvironment([...variablesIn(source), ...Object.values(overrides)])
+  const folder = dirname(path)
+  const variables = yield* readVariables({ folder, given: envFile }, findings)
+  const known = makeEnvironment(variables)
+  const environment = yield* known.lookUp([...variablesIn(source), ...Object.values(overrides)])
   const schema = Shape.JobFile.ast
   const document = readDocument({ file: path, source, schema, environment, findings })
   const context: Context = { document, findings }
@@ -251,7 +249,6 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string) {
     findings.error(document.place([]), "a job file is a mapping of keys to values")
     return yield* invalid()
   }
-  const folder = dirname(path)
   const parts = decodeParts(context, root)
   const service =
     parts.service === undefined && parts.has("service")
@@ -261,7 +258,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string) {
   const assignments = yield* bindCustomers(context, parts, folder)
   const sessions = readSessions(context, parts.sessions)
   const sources = yield* loadResultsSources(
-    { findings, folder, environmentOf: (text) => readEnvironment(variablesIn(text)) },
+    { findings, folder, environmentOf: (text) => known.lookUp(variablesIn(text)) },
     parts.schemas,
     document.place(["schemas"]),
   )
@@ -269,7 +266,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string) {
   checkNumberOfCustomers(context, { assignments, sessions }, customersMin)
   const tokens_key = parts.tokens === undefined ? undefined : parseReference(parts.tokens.key, folder)
   const hooks = hookPairs(context, parts.engines, parts.customers)
-  yield* checkHooksNow(context, hooks, assignments, keysOf({ service, tokens_key }))
+  yield* checkHooksNow(context, hooks, assignments, keysOf({ service, tokens_key }), known.lookUp)
   if (findings.errors().length > 0 || parts.name === undefined || service === undefined)
     return yield* invalid()
   const job: Job = {
@@ -285,6 +282,9 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string) {
     tokens_key,
     sessions,
   }
-  const loaded: LoadedJob = { job, warnings: findings.warnings() }
-  return loaded
+  const warnings = findings.warnings()
+  const bound = yield* bindVariables(job, known, envFile !== undefined).pipe(
+    Effect.mapError((problem) => new JobInvalid({ problems: [problem], warnings })),
+  )
+  return { job: bound, warnings } satisfies LoadedJob as LoadedJob
 })

@@ -43,8 +43,11 @@ export const describeReference = (reference: SecretReference): string => {
 }
 
 /** Tells references apart; never shown, for it repeats commands. */
-export const keyOfReference = (reference: SecretReference): string =>
-  reference._tag === "Exec" ? `exec:${reference.command}` : describeReference(reference)
+export const keyOfReference = (reference: SecretReference): string => {
+  if (reference._tag === "Exec") return `exec:${reference.command}`
+  const from = reference._tag === "Env" && reference.file !== undefined ? ` in ${reference.file}` : ""
+  return `${describeReference(reference)}${from}`
+}
 
 const holdsReference = (value: unknown): boolean => {
   if (typeof value === "string") return looksLikeReference(value)

@@ -6,6 +6,8 @@ import { ConfigProvider, Context, Duration, Effect, Layer, Redacted, Schema, Str
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { withoutEnd } from "../contract/TextEnds.ts"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
+import { openToOthers, readEnvFile } from "./EnvFile.ts"
+import type { EnvFile } from "./EnvFile.ts"
 import type { SecretReference } from "./Job.ts"
 import { describeReference, keyOfReference } from "./Reference.ts"
 import { readTextFile } from "../foundation/RegularFile.ts"
@@ -42,13 +44,27 @@ const readText = <E>(stream: Stream.Stream<Uint8Array, E>, onError: (error: E) =
     Effect.map(({ chunks }) => Buffer.concat(chunks).toString("utf8")),
   )
 
-const fromEnvironment = Effect.fnUntraced(function* (name: string) {
-  const provider = yield* ConfigProvider.ConfigProvider
-  const node = yield* provider.load([name]).pipe(Effect.mapError(() => "the environment cannot be read"))
-  if (node?.value === undefined)
-    return yield* Effect.fail("the environment has no such variable, or an empty one")
-  return node.value
-})
+/** Each file of variables is read once: a job may name thousands of its variables. */
+const makeFromFile = () => {
+  const files = new Map<string, EnvFile>()
+  return Effect.fnUntraced(function* (path: string, name: string) {
+    const file = files.get(path) ?? (yield* readEnvFile(path))
+    if (file.openMode !== undefined) return yield* Effect.fail(openToOthers(path, file.openMode))
+    files.set(path, file)
+    return file.variables.get(name)
+  })
+}
+
+const makeFromEnvironment = (fromFile: ReturnType<typeof makeFromFile>) =>
+  Effect.fnUntraced(function* ({ name, file }: Extract<SecretReference, { _tag: "Env" }>) {
+    const provider = yield* ConfigProvider.ConfigProvider
+    const node = yield* provider.load([name]).pipe(Effect.mapError(() => "the environment cannot be read"))
+    if (node?.value !== undefined) return node.value
+    const absent = "the environment has no such variable, or an empty one"
+    if (file === undefined) return yield* Effect.fail(absent)
+    const value = yield* fromFile(file, name).pipe(Effect.mapError((reason) => `${file}: ${reason}`))
+    return value ?? (yield* Effect.fail(`${absent}, and ${file} has none either`))
+  })
 
 const runCommand = Effect.fnUntraced(function* (
   spawner: ChildProcessSpawner.ChildProcessSpawner["Service"],
@@ -69,10 +85,11 @@ const runCommand = Effect.fnUntraced(function* (
 })
 
 const makeResolve = (spawner: ChildProcessSpawner.ChildProcessSpawner["Service"]): Resolve => {
+  const fromEnvironment = makeFromEnvironment(makeFromFile())
   const read = (reference: SecretReference): Effect.Effect<string, string> => {
     switch (reference._tag) {
       case "Env":
-        return fromEnvironment(reference.name)
+        return fromEnvironment(reference)
       case "File":
         return readTextFile(reference.path, bytesMax).pipe(
           Effect.mapError((reason) => `it cannot be read (${reason})`),

@@ -12,6 +12,7 @@ import { cleanFact } from "./CleanFact.ts"
 import { Fact } from "./Fact.ts"
 import type { CredentialRejected, Recorded, RunStarted } from "./Fact.ts"
 import { endedBy, foldRun } from "./FoldRun.ts"
+import { markFormat, NewerLedger, refuseNewer, unknownFact } from "./LedgerVersion.ts"
 import { accessLedger, isDamage, makeTables } from "./LedgerTables.ts"
 import type { CachedForm } from "./LedgerForms.ts"
 import type { NewFact, StoredFact, TaskOfRun } from "./LedgerTables.ts"
@@ -22,6 +23,8 @@ export class LedgerFailed extends Schema.TaggedError<LedgerFailed>()("LedgerFail
   message: Schema.String,
   /** The content of the file has changed since it was written: neither waiting nor free space helps. */
   damaged: Schema.optionalKey(Schema.Boolean),
+  /** A newer version of the program wrote it: this one, or `unknown`. */
+  written_by: Schema.optionalKey(Schema.String),
 }) {}
 
 /** An attempt whose start was answered with an execution id. */
@@ -111,6 +114,7 @@ const attempt = <A>(read: () => A) =>
     try: read,
     catch: (cause) => {
       const message = cause instanceof Error ? cause.message : String(cause)
+      if (cause instanceof NewerLedger) return new LedgerFailed({ message, written_by: cause.written_by })
       return new LedgerFailed(isDamage(cause) ? { message, damaged: true } : { message })
     },
   })
@@ -118,11 +122,13 @@ const attempt = <A>(read: () => A) =>
 /** `path` may be ":memory:"; a read-only ledger must already exist. */
 export const openLedger = (options: { readonly path: string; readonly readOnly?: boolean }): DatabaseSync => {
   const database = new DatabaseSync(options.path, { readOnly: options.readOnly ?? false, timeout: 10_000 })
-  if (options.readOnly === true) return database
   try {
+    refuseNewer(database)
+    if (options.readOnly === true) return database
     if (options.path !== ":memory:") chmodSync(options.path, 0o600)
     database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")
     makeTables(database)
+    markFormat(database)
     return database
   } catch (cause) {
     database.close()
@@ -133,8 +139,17 @@ export const openLedger = (options: { readonly path: string; readonly readOnly?:
 const decodeFact = Schema.decodeUnknownSync(Fact)
 const encodeFact = Schema.encodeSync(Fact)
 
-const read = (rows: ReadonlyArray<StoredFact>): ReadonlyArray<Recorded> =>
-  rows.map(({ seq, at, body }) => ({ seq, at, fact: decodeFact(JSON.parse(body)) }))
+/** Every row is as it was written, so one that cannot be decoded was written by another version. */
+const readerOf =
+  (database: DatabaseSync) =>
+  (rows: ReadonlyArray<StoredFact>): ReadonlyArray<Recorded> =>
+    rows.map(({ seq, at, body }) => {
+      try {
+        return { seq, at, fact: decodeFact(JSON.parse(body)) }
+      } catch {
+        throw unknownFact(database, seq)
+      }
+    })
 
 const rowOf = (fact: Fact, at: number): NewFact => ({
   at,
@@ -150,6 +165,7 @@ const isSameAttempt = (one: AttemptOf, other: AttemptOf): boolean =>
 
 const makeLedger = (database: DatabaseSync, known: KnownSecrets): Ledger["Service"] => {
   const tables = accessLedger(database)
+  const read = readerOf(database)
   // A claim becomes a fact a moment later; until then only this process can know about it.
   const claimed = new Map<string, ExecutionClaim>()
   let carried: RunState | undefined

@@ -5,10 +5,18 @@
  */
 import { commandMessages } from "./CommandMessages.ts"
 import { findingMessages } from "./FindingMessages.ts"
+import { hookMessages } from "./HookMessages.ts"
 import type { Message } from "./Message.ts"
 import { nightMessages } from "./NightMessages.ts"
+import { timerMessages } from "./TimerMessages.ts"
 
-export const catalogue = { ...commandMessages, ...nightMessages, ...findingMessages } as const
+export const catalogue = {
+  ...commandMessages,
+  ...timerMessages,
+  ...hookMessages,
+  ...nightMessages,
+  ...findingMessages,
+} as const
 
 export type MessageId = keyof typeof catalogue
 

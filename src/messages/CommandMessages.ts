@@ -39,6 +39,10 @@ export const commandMessages = {
     "{path} no longer defines the job `{name}`",
     "Restore the job to that file, or start it with `nightjar run`.",
   ),
+  "job-file-gone": refusal(
+    "{path}, the job file of {run_id}, does not exist",
+    "Give --job FILE: where it is now. A path that is not absolute is relative to the current folder.",
+  ),
   "faults-invalid": refusal(
     "{problems} in the faults file",
     "Correct the file. `nightjar sandbox --help` describes its keys.",
@@ -97,6 +101,11 @@ export const commandMessages = {
     "the ledger is damaged: {detail}",
     "Restore a copy of ledger.sqlite. `nightjar verify` lists everything that is damaged.",
     "Nothing more was started, and everything landed is kept.",
+  ),
+  "ledger-newer": refusal(
+    "the ledger was written by a newer nightjar than this one, {version}: {detail}",
+    "Use that version, or a newer one, with this output folder.",
+    "Nothing was started, and the ledger was not changed.",
   ),
   "nothing-ran": refusal(
     "no run has been started in {output} yet",

@@ -60,6 +60,26 @@ export const findingMessages = {
     "{space} free, which may be too little for a run",
     "Free some space before the next run.",
   ),
+  "space-for-nights": finding(
+    "{space} free: room for {nights} like the last ones",
+    "Free some space, or move the output folder to a larger disk.",
+  ),
+  "files-open-to-others": finding(
+    "other users can read private files in {output}: {names}",
+    "Close them: `chmod -R go= FILE` for each of them.",
+  ),
+  "runs-left-open": finding(
+    "{runs} left something at the service, {oldest} before all others",
+    "Run the job again with `nightjar run`: it collects and deletes what older runs left.",
+  ),
+  "clock-differs": finding(
+    "this machine's clock is {seconds} {way} the service's",
+    "Set the clock (`timedatectl set-ntp true`): nights, deadlines and the expiry of tokens depend on it.",
+  ),
+  "hooks-disabled": finding(
+    "subscribed at the service, but switched off: {events}",
+    "`nightjar hooks subscribe JOB URL` switches them on again.",
+  ),
   "ledger-absent": finding(
     "the ledger of {output} is missing, but the folder contains {found}",
     "Restore a copy of ledger.sqlite, or start with an empty folder.",

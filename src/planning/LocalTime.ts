@@ -15,6 +15,12 @@ const zoned = (atMs: number, timezone: string | undefined): DateTime.Zoned => {
 export const localDate = (atMs: number, timezone: string | undefined): string =>
   DateTime.formatIsoDate(zoned(atMs, timezone))
 
+/** `HH:MM` in the zone. */
+export const localTime = (atMs: number, timezone: string | undefined): string => {
+  const { hour, minute } = DateTime.toParts(zoned(atMs, timezone))
+  return [hour, minute].map((part) => String(part).padStart(2, "0")).join(":")
+}
+
 const atTimeOfDay = (day: DateTime.Zoned, days: number, timeOfDay: string): number => {
   const [hour = 0, minute = 0] = timeOfDay.split(":").map(Number)
   const at = DateTime.setParts(DateTime.add(day, { days }), { hour, minute, second: 0, millisecond: 0 })

@@ -2,7 +2,7 @@
  * Nights over time, as processes: killed and taken up, repeated, forced, rerun, found by the next night, overlapping,
  * refused, interrupted, two in one command. The fake counts every start, so that none is ever made twice.
  */
-import { readdirSync, statSync } from "node:fs"
+import { readdirSync, renameSync, statSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
@@ -264,6 +264,26 @@ describe("`rerun`", () => {
     expect(await night.place.json("status")).toMatchObject({ run_id: runs[1]?.["run_id"] })
     const status = await night.place.nightjar("status", String(runs[0]?.["run_id"]))
     expect([status.code, status.stdout.includes("BLOCKED_USER")]).toEqual([0, true])
+  })
+
+  it("says where the job file was if it was moved, and takes it from where it is", async () => {
+    const { place } = night
+    const first = String((await runsOf(night))[0]?.["run_id"])
+    const [before, now] = ["job.yaml", "moved.yaml"].map((name) => join(place.folder, name))
+    renameSync(before ?? "", now ?? "")
+    try {
+      const half = ["rerun", first, "--customer", "half"]
+      const gone = await place.nightjar(...half)
+      expect([gone.code, gone.stderr]).toEqual([
+        2,
+        `nightjar: ${before}, the job file of ${first}, does not exist [job-file-gone]\nNothing was started. Give ` +
+          "--job FILE: where it is now. A path that is not absolute is relative to the current folder.\n",
+      ])
+      expect((await place.nightjar(...half, "--job", "moved.yaml")).code).toBe(3)
+      expect(startsOf(night)["half"]).toBe(2)
+    } finally {
+      renameSync(now ?? "", before ?? "")
+    }
   })
 
   it("never sends a rejected login again unchanged, even on request", async () => {

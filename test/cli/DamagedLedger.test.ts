@@ -113,3 +113,86 @@ describe("a ledger that is", () => {
     expect(readFileSync(join(folder, ".nightjar"), "utf8")).toContain("nightjar output folder")
   }, 120_000)
 })
+
+describe("a ledger of a newer version", () => {
+  const version = nightjar(template, "--version").stdout.trim().replace("nightjar v", "")
+  const newest = "the newest run in it was written by version 9.1.0"
+  const written = (database: DatabaseSync): void => {
+    database.exec("UPDATE facts SET chain = NULL")
+    database.exec(
+      `UPDATE facts SET body = json_set(body, '$.tool_version', '9.1.0') WHERE tag = 'RunStarted'`,
+    )
+  }
+  const refusal = (detail: string) => ({
+    status: 2,
+    stdout: "",
+    stderr:
+      `nightjar: the ledger was written by a newer nightjar than this one, ${version}: ${detail} ` +
+      "[ledger-newer]\nNothing was started, and the ledger was not changed. Use that version, or a newer one, " +
+      "with this output folder.\n",
+  })
+
+  it.each([
+    [
+      "by its format",
+      (database: DatabaseSync) => database.exec("PRAGMA user_version = 2"),
+      () => `the ledger has format 2; ${newest}`,
+    ],
+    [
+      "by a fact of a kind that this one does not know",
+      (database: DatabaseSync) =>
+        database.exec(`UPDATE facts SET body = '{"_tag":"NightPaused"}' WHERE tag = 'OutcomePublished'`),
+      (seq: unknown) => `this version cannot read fact ${seq}; ${newest}`,
+    ],
+    [
+      "by a fact with a value that this one does not know",
+      (database: DatabaseSync) =>
+        database.exec("UPDATE facts SET body = json_set(body, '$.exit_code', 'x') WHERE tag = 'RunEnded'"),
+      (seq: unknown) => `this version cannot read fact ${seq}; ${newest}`,
+    ],
+  ])("is refused %s, and both versions are named", (_, change, detail) => {
+    let seq: unknown
+    const folder = damaged((path) => {
+      const database = new DatabaseSync(path)
+      written(database)
+      seq = database
+        .prepare("SELECT seq FROM facts WHERE tag = ?")
+        .get(String(change).includes("OutcomePublished") ? "OutcomePublished" : "RunEnded")?.["seq"]
+      change(database)
+      database.exec("PRAGMA wal_checkpoint(TRUNCATE)")
+      database.close()
+    })
+    for (const command of [["runs"], ["status"], ["run", job]])
+      expect(nightjar(folder, ...command)).toEqual(refusal(detail(seq)))
+  })
+})
+
+describe("`doctor` over a folder that works", () => {
+  const lines = (folder: string) =>
+    JSON.parse(nightjar(folder, "doctor", "--json").stdout) as ReadonlyArray<{
+      readonly what: string
+      readonly says: string
+      readonly id?: string
+    }>
+  const lineOf = (folder: string, what: string) => lines(folder).find((line) => line.what === what)
+
+  it("says for how many nights its disk is enough, and that nothing is left at the service", () => {
+    expect(lineOf(template, "free space")?.says).toMatch(
+      /^\d+\.\d GiB free, enough for (?:\d+|more than 1000) nights$/,
+    )
+    expect(lineOf(template, "left at the service")).toMatchObject({ verdict: "ok", says: "nothing" })
+  })
+
+  it("names a run that was cut off and has left something at the service", () => {
+    const folder = damaged((path) => {
+      const database = new DatabaseSync(path)
+      database.exec("DELETE FROM facts WHERE seq >= (SELECT seq FROM facts WHERE tag = 'RunEnded')")
+      database.close()
+    })
+    expect(lineOf(folder, "left at the service")).toMatchObject({
+      verdict: "warning",
+      says: expect.stringMatching(/^1 run left something at the service, small\.\S+ before all others$/),
+      id: "runs-left-open",
+    })
+  })
+})

@@ -11,7 +11,9 @@ import { messageOf, told, toldWhole } from "../../src/messages/Catalogue.ts"
 import { commandMessages } from "../../src/messages/CommandMessages.ts"
 import { findingMessages } from "../../src/messages/FindingMessages.ts"
 import type { Message } from "../../src/messages/Message.ts"
+import { hookMessages } from "../../src/messages/HookMessages.ts"
 import { nightMessages } from "../../src/messages/NightMessages.ts"
+import { timerMessages } from "../../src/messages/TimerMessages.ts"
 import { problemOf } from "../../src/messages/Problem.ts"
 
 const src = fileURLToPath(new URL("../../src/", import.meta.url))
@@ -47,7 +49,9 @@ describe("the catalogue", () => {
   })
 
   it("contains every id once", () => {
-    const all = [commandMessages, nightMessages, findingMessages].flatMap((part) => Object.keys(part))
+    const all = [commandMessages, hookMessages, timerMessages, nightMessages, findingMessages].flatMap(
+      (part) => Object.keys(part),
+    )
     expect(all.toSorted()).toEqual(ids.toSorted())
   })
 

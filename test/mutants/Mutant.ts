@@ -27,6 +27,7 @@ export const rooms = {
   execution: ["src/execution/*.ts"],
   scheduling: ["src/scheduling/*.ts"],
   planning: ["src/planning/*.ts"],
+  timers: ["src/timers/*.ts"],
   ledger: ["src/ledger/*.ts"],
   landing: ["src/landing/*.ts"],
   records: ["src/records/*.ts"],

@@ -15,13 +15,13 @@ const folder = mkdtempSync(join(tmpdir(), "boundaries-"))
 /** The order of the rooms, written down a second time on purpose. */
 const order = (
   "foundation contract messages sandbox secrets duckdb jobs ends ledger scheduling client forms tokens planning " +
-  "landing " +
+  "timers landing " +
   "records execution publishing report night acquaint cli"
 ).split(" ")
 const inside = "state engines data faults readings core executions tokens flows hooks admin server".split(" ")
 const above = (room: string) =>
   room === "sandbox" ? ["foundation", "contract"] : order.slice(0, order.indexOf(room))
-const pure = ["contract", "ends", "planning", "scheduling", "execution", "report"]
+const pure = ["contract", "ends", "planning", "timers", "scheduling", "execution", "report"]
 const ofTables = ["duckdb", "jobs", "records", "publishing", "cli"]
 const ofSqlite = ["ledger", "tokens", "foundation"]
 

@@ -3,10 +3,21 @@
  * yet.
  */
 import { spawnSync } from "node:child_process"
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { kubernetesText } from "../../src/timers/Kubernetes.ts"
 import { bundle } from "./bundle.ts"
 
 const root = mkdtempSync(join(tmpdir(), "bundle-"))
@@ -60,7 +71,10 @@ describe("bundle", () => {
   it("says which version is needed on an old Node, and exits 2", () => {
     const run = onOldNode(["status"])
     expect([run.status, run.stdout]).toEqual([2, ""])
-    expect(run.stderr).toMatch(/^nightjar needs Node 22\.19 or newer, and this is v.*\n$/)
+    expect(run.stderr).toBe(
+      `nightjar needs Node 22.19 or newer, and this is ${process.version}. Nothing was started. ` +
+        "Put a newer one on PATH, or run `npm ci` in a checkout: it brings its own.\n",
+    )
   })
 
   it("says how many open files it needs if there are fewer, and exits 2", () => {
@@ -136,5 +150,63 @@ describe("the licences beside the command", () => {
     await expect(bundle(checkout)).rejects.toThrow(
       "nameless@1.2.3 brings no licence text: bundle another package, or none",
     )
+  })
+})
+
+describe("what is shipped", () => {
+  const checkout = fileURLToPath(new URL("../../", import.meta.url))
+  const place = mkdtempSync(join(tmpdir(), "shipped-"))
+  afterAll(() => rmSync(place, { recursive: true, force: true }))
+
+  it("as a package has neither variables nor secrets of this machine in it", () => {
+    copyFileSync(join(checkout, "package.json"), join(place, "package.json"))
+    const files = [
+      "dist/nightjar.js",
+      "schemas/ends.md",
+      "jobs/demo.yaml",
+      "jobs/.env",
+      "jobs/secrets/a.pin",
+      ".env",
+    ]
+    for (const file of [...files, "output/ledger.sqlite"]) {
+      mkdirSync(dirname(join(place, file)), { recursive: true })
+      writeFileSync(join(place, file), "x")
+    }
+    const pack = ["pack", "--dry-run", "--json", "--ignore-scripts"]
+    const { stdout } = spawnSync("npm", pack, { cwd: place, encoding: "utf8" })
+    const [{ files: packed }] = JSON.parse(stdout) as [
+      { readonly files: ReadonlyArray<{ readonly path: string }> },
+    ]
+    expect(packed.map(({ path }) => path).toSorted()).toEqual([
+      "dist/nightjar.js",
+      "jobs/demo.yaml",
+      "package.json",
+      "schemas/ends.md",
+    ])
+  })
+
+  it("as an image runs as the user and from the paths that a CronJob names", () => {
+    const dockerfile = readFileSync(join(checkout, ".github/Dockerfile"), "utf8")
+    const timer = { job: "small", job_path: "", output: "", env_file: undefined, folder: "", command: [] }
+    const text = kubernetesText({
+      timer: {
+        ...timer,
+        path: undefined,
+        credentials: [],
+        times: ["22:30"],
+        timezone: "UTC",
+        machine_zone: "UTC",
+      },
+      variables: [],
+      files: ["small.yaml"],
+      image: "nightjar:1",
+      hasSources: false,
+    })
+    const user = /^USER (\d+):(\d+)$/m.exec(dockerfile)
+    expect([user?.[1], user?.[2]]).toEqual([
+      /runAsUser: (\d+)/.exec(text)?.[1],
+      /runAsGroup: (\d+)/.exec(text)?.[1],
+    ])
+    expect(/^WORKDIR (\/var\S+)$/m.exec(dockerfile)?.[1]).toBe(/mountPath: (\/var\S+)/.exec(text)?.[1])
   })
 })

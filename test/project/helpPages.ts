@@ -11,12 +11,12 @@ import { Effect, Layer } from "effect"
 import { CliOutput, Command } from "effect/cli"
 import type { HelpDoc } from "effect/cli"
 
+const formatter = CliOutput.defaultFormatter({ colors: true })
+
 interface CommandLine {
   readonly nightjar: Command.Command<"nightjar", unknown, unknown>
   readonly NightjarFlags: { readonly layer: Layer.Layer<never> }
 }
-
-const formatter = CliOutput.defaultFormatter({ colors: true })
 
 /** Below a page: the commands that it lists. */
 const namesBelow = (doc: HelpDoc.HelpDoc): ReadonlyArray<string> =>
@@ -33,6 +33,9 @@ export const helpPages = async (root: string): Promise<Readonly<Record<string, s
   const { toolVersion } = (await import(pathToFileURL(roomOf("Version.ts")).href)) as {
     readonly toolVersion: string
   }
+  const { layOutHelp } = (await import(pathToFileURL(roomOf("HelpLayout.ts")).href)) as {
+    readonly layOutHelp: (doc: HelpDoc.HelpDoc) => HelpDoc.HelpDoc
+  }
   const pages: Record<string, string> = {}
 
   const ask = async (path: ReadonlyArray<string>, flag: "--help" | "--version"): Promise<void> => {
@@ -44,7 +47,7 @@ export const helpPages = async (root: string): Promise<Readonly<Record<string, s
           if (event._tag === "Version")
             pages[args.join(" ")] = formatter.formatVersion(event.name, event.version)
           if (event._tag !== "Help") return
-          pages[args.join(" ")] = formatter.formatHelpDoc(event.helpDoc)
+          pages[args.join(" ")] = formatter.formatHelpDoc(layOutHelp(event.helpDoc))
           below = namesBelow(event.helpDoc)
         }),
     })

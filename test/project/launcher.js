@@ -28,7 +28,7 @@ if (major > 22 || (major === 22 && minor >= 19)) {
   else {
     process.stderr.write(
       `nightjar needs Node 22.19 or newer, and this is ${process.version}. ` +
-        "Put a newer one on PATH, or run `npm ci` in the checkout: it brings its own.\n",
+        "Nothing was started. Put a newer one on PATH, or run `npm ci` in a checkout: it brings its own.\n",
     )
     process.exitCode = 2
   }

@@ -2,52 +2,36 @@
  * `nightjar doctor [JOB…]`: checks everything that a run depends on, before the run: machine, output
  * folder, ledger, secrets, service. Starts nothing and sends no login.
  */
-import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs"
+import { accessSync, constants, existsSync, statSync } from "node:fs"
 import { Clock, Effect } from "effect"
 import { Argument, Command } from "effect/cli"
-import type { Job, SecretReference } from "../../jobs/Job.ts"
+import type { Job } from "../../jobs/Job.ts"
 import { endsSoon } from "../../tokens/TokenLogin.ts"
 import { counted } from "../../foundation/Counted.ts"
 import { table } from "../../report/TextTable.ts"
-import { happened, withId } from "../../messages/Catalogue.ts"
-import type { MessageId, ValuesOf } from "../../messages/Catalogue.ts"
+import { withId } from "../../messages/Catalogue.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
 import type { Problem } from "../../messages/Problem.ts"
+import { failed, ok, warning } from "../Check.ts"
+import type { Check } from "../Check.ts"
 import { jsonFlag, outputFolder } from "../CommonFlags.ts"
 import { endWith } from "../Failures.ts"
+import { leftoversCheck, modesCheck, spaceCheck } from "../FolderHealth.ts"
 import { loadJobs } from "../Jobs.ts"
 import { openedLedger } from "../LedgerOf.ts"
 import { problemsOf } from "../LookAtFolder.ts"
 import { lostLedger, refusalOf } from "../OutputGuard.ts"
 import { Output, say, sayJson } from "../Output.ts"
+import { serviceChecks } from "../ServiceHealth.ts"
+import { toolVersion } from "../Version.ts"
 import { Wiring } from "../Wiring.ts"
-
-interface Check {
-  readonly what: string
-  readonly verdict: "ok" | "warning" | "failed"
-  readonly says: string
-  /** Only for lines that are not ok. */
-  readonly id?: MessageId
-}
-const ok = (what: string, says: string): Check => ({ what, verdict: "ok", says })
-const found =
-  (verdict: "warning" | "failed") =>
-  <Id extends MessageId>(what: string, id: Id, ...values: ValuesOf<Id>): Check => ({
-    what,
-    verdict,
-    says: happened(id, ...values),
-    id,
-  })
-const warning = found("warning")
-const failed = found("failed")
-
-const freeBytesMin = 1024 ** 3
 
 const machineChecks = (): ReadonlyArray<Check> => {
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
   const recent = major > 22 || (major === 22 && minor >= 19)
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
   return [
+    ok("nightjar", toolVersion),
     recent ? ok("node", process.version) : failed("node", "node-too-old", { version: process.version }),
     ok("time zone", `${zone}; a job's \`timezone\` overrides it`),
   ]
@@ -66,28 +50,30 @@ const folderChecks = (output: string): ReadonlyArray<Check> => {
   const refusal = refusalOf(output)
   if (refusal !== undefined) return [failed(what, "output-foreign", { detail: refusal.message })]
   const mode = statSync(output).mode & 0o777
-  const { bavail, bsize } = statfsSync(output)
-  const free = bavail * bsize
-  const space = `${(free / 1024 ** 3).toFixed(1)} GiB`
   return [
     (mode & 0o007) === 0
       ? ok(what, `${output}, mode ${modeText(mode)}`)
       : warning(what, "output-open-to-others", { output, mode: modeText(mode) }),
-    free >= freeBytesMin ? ok("free space", `${space} free`) : warning("free space", "space-low", { space }),
+    modesCheck(output),
   ]
 }
 
-/** Ledger, landing and tables, checked as by `verify`. */
+/** Ledger, landing and tables, checked as by `verify`, and whether the disk holds the next nights. */
 const contentChecks = Effect.fnUntraced(function* (output: string) {
   const lost = lostLedger(output)
-  if (lost !== undefined) return [failed("ledger", "ledger-absent", { output, found: lost })]
-  if (!existsSync(`${output}/ledger.sqlite`)) return [ok("ledger", "none yet")]
+  const space = existsSync(output) ? [spaceCheck(output, [])] : []
+  if (lost !== undefined) return [...space, failed("ledger", "ledger-absent", { output, found: lost })]
+  if (!existsSync(`${output}/ledger.sqlite`)) return [...space, ok("ledger", "none yet")]
   const wiring = yield* Wiring
   const runs = yield* Effect.flatMap(openedLedger, (ledger) => ledger.runs).pipe(
     Effect.provide(wiring.ledger(output, "read-only")),
     Effect.match({
-      onSuccess: (all) => ok("ledger", counted(all.length, "run")),
-      onFailure: ({ message }) => failed("ledger", "ledger-unreadable", { detail: message }),
+      onSuccess: (all) => [
+        spaceCheck(output, all),
+        ok("ledger", counted(all.length, "run")),
+        leftoversCheck(all),
+      ],
+      onFailure: ({ message }) => [...space, failed("ledger", "ledger-unreadable", { detail: message })],
     }),
   )
   const checked = yield* problemsOf(output).pipe(
@@ -96,7 +82,7 @@ const contentChecks = Effect.fnUntraced(function* (output: string) {
       onFailure: ({ message }) => failed("files and tables", "folder-unchecked", { output, why: message }),
     }),
   )
-  return [runs, checked]
+  return [...runs, checked]
 })
 
 const problemsCheck = (problems: ReadonlyArray<Problem>): Check => {
@@ -107,22 +93,11 @@ const problemsCheck = (problems: ReadonlyArray<Problem>): Check => {
   return failed("files and tables", "folder-disagrees", { where, problem, more })
 }
 
-const referencesOf = (job: Job): ReadonlyArray<SecretReference> => [
-  ...(job.service._tag === "Remote" ? [job.service.app_secret] : []),
-  ...(job.tokens_key === undefined ? [] : [job.tokens_key]),
-  ...job.assignments.flatMap(({ login }) =>
-    login._tag === "Parameters"
-      ? Object.values(login.parameters).flatMap((source) =>
-          source._tag === "Reference" ? [source.reference] : [],
-        )
-      : [],
-  ),
-]
-
 const told = 5
 
 const secretsCheck = Effect.fnUntraced(function* (job: Job) {
   const { Secrets } = yield* Effect.promise(() => import("../../jobs/Secrets.ts"))
+  const { referencesOf } = yield* Effect.promise(() => import("../../jobs/EnvFile.ts"))
   const { resolve } = yield* Secrets
   const what = `${job.path}: secrets`
   const distinct = new Map(referencesOf(job).map((reference) => [JSON.stringify(reference), reference]))
@@ -133,7 +108,8 @@ const secretsCheck = Effect.fnUntraced(function* (job: Job) {
     { concurrency: 8 },
   )
   const missing = answers.flat()
-  if (missing.length === 0) return ok(what, `${counted(distinct.size, "reference")} resolved`)
+  const from = job.env_file === undefined ? "" : `, also from ${job.env_file}`
+  if (missing.length === 0) return ok(what, `${counted(distinct.size, "reference")} resolved${from}`)
   const more = missing.length > told ? `; and ${missing.length - told} more` : ""
   const detail = `${missing.slice(0, told).join("; ")}${more}`
   return failed(what, "secrets-unavailable", { detail })
@@ -166,20 +142,6 @@ const tokensCheck = Effect.fnUntraced(function* (job: Job, output: string) {
   )
 })
 
-const serviceCheck = Effect.fnUntraced(function* (job: Job, output: string) {
-  const wiring = yield* Wiring
-  const { Service } = yield* Effect.promise(() => import("../../client/Service.ts"))
-  const what = `${job.path}: service`
-  const where = job.service._tag === "Remote" ? new URL(job.service.base_url).host : "the embedded service"
-  return yield* Effect.flatMap(Service, (service) => service.listEngines).pipe(
-    Effect.provide(wiring.plan(job.service, output)),
-    Effect.match({
-      onSuccess: () => ok(what, `${where} answers and takes the application secret`),
-      onFailure: ({ message }) => failed(what, "service-unusable", { detail: message }),
-    }),
-  )
-})
-
 export const doctor = Command.make(
   "doctor",
   {
@@ -195,8 +157,8 @@ export const doctor = Command.make(
     const loaded = jobs.length === 0 ? [] : yield* loadJobs(jobs)
     const ofJobs = yield* Effect.forEach(loaded, (job) =>
       Effect.map(
-        Effect.all([secretsCheck(job), tokensCheck(job, output), serviceCheck(job, output)]),
-        ([secrets, tokens, service]) => [secrets, ...tokens, service],
+        Effect.all([secretsCheck(job), tokensCheck(job, output), serviceChecks(job, output)]),
+        ([secrets, tokens, service]) => [secrets, ...tokens, ...service],
       ),
     ).pipe(Effect.provide(wiring.secrets))
     const checks = [

@@ -2,6 +2,8 @@
  * `nightjar rerun [RUN]`: runs again the tasks that did not succeed in an earlier run, with that run as the
  * parent. The job is loaded again from its file, so that corrections apply.
  */
+import { existsSync } from "node:fs"
+import { resolve } from "node:path"
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { suggestion } from "../../foundation/Nearest.ts"
@@ -10,7 +12,7 @@ import type { RunState, TaskState } from "../../ledger/RunState.ts"
 import { newestTasks } from "../../ledger/WholeNight.ts"
 import { counted } from "../../foundation/Counted.ts"
 import { table } from "../../report/TextTable.ts"
-import { jsonFlag, outputFolder, runArgument, switchFlag } from "../CommonFlags.ts"
+import { jsonFlag, optionalFlag, outputFolder, runArgument, switchFlag } from "../CommonFlags.ts"
 import { endWith, refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import { findNight, withLedger } from "../LedgerOf.ts"
@@ -108,14 +110,16 @@ export const rerun = Command.make(
     never: several("never", "REASON", "No tasks with this reason"),
     customers: several("customer", "ID", "Only this customer"),
     engines: several("engine", "REF", "Only this engine"),
+    moved: optionalFlag("job", "FILE", "Where the run's job file is now, if it was moved"),
     dryRun: switchFlag("dry-run", "Show what would run again, without starting it"),
     webhooks: webhooksFlag,
     json: jsonFlag,
   },
-  Effect.fn("Rerun.handle")(function* ({ run, dryRun, json, webhooks: listenAt, ...selection }) {
+  Effect.fn("Rerun.handle")(function* ({ run, dryRun, json, moved, webhooks: listenAt, ...selection }) {
     const webhooks = yield* readWebhooksFlag(listenAt)
     const { state, night } = yield* withLedger(findNight(run))
-    const { run_id, job: name, job_path } = state.started
+    const { run_id, job: name } = state.started
+    const path = Option.getOrElse(moved, () => state.started.job_path)
     const meant = tasksMeant(night, state, Option.isSome(run))
     const unknown = unknownNames(run_id, meant, selection)
     if (unknown.length > 0) return yield* refuse("name-unknown", { detail: unknown.join("; ") })
@@ -125,8 +129,10 @@ export const rerun = Command.make(
       if (json) return yield* sayJson([])
       return yield* say(`No task of ${run_id} matches: nothing to rerun.`)
     }
-    const [job] = yield* loadJobs([job_path])
-    if (job === undefined || job.name !== name) return yield* refuse("job-moved", { path: job_path, name })
+    // The folder of the output, or the job, may be elsewhere than when the run was started.
+    if (!existsSync(path)) return yield* refuse("job-file-gone", { path: resolve(path), run_id })
+    const [job] = yield* loadJobs([path])
+    if (job === undefined || job.name !== name) return yield* refuse("job-moved", { path, name })
     const { runNights } = yield* Effect.promise(() => import("../Nights.ts"))
     const only = new Set(tasks.map(subjectOf))
     const output = yield* outputFolder

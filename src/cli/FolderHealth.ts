@@ -1,0 +1,93 @@
+/**
+ * What `doctor` finds out about an output folder beside its contents: whether its disk holds the next nights,
+ * who can read its private files, and which runs have left something at the service. Bounded by the newest
+ * runs, however many there are.
+ */
+import { readdirSync, statfsSync, statSync } from "node:fs"
+import { join } from "node:path"
+import { counted } from "../foundation/Counted.ts"
+import type { RunHeader } from "../ledger/Ledger.ts"
+import { failed, ok, warning } from "./Check.ts"
+import type { Check } from "./Check.ts"
+
+/** With less than this, even a small run may not fit. */
+const freeBytesMin = 1024 ** 3
+/** The nights that the growth is measured from, and those that have to fit. */
+const nightsMeasured = 7
+const nightsMin = 14
+
+const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
+
+/** A run's folder holds files only, one level deep or two. */
+const folderBytes = (folder: string): number =>
+  readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .map((name) => sizeOf(join(folder, name)))
+    .reduce((sum, size) => sum + size, 0)
+
+const landedBytes = (output: string, run_id: string): number => {
+  const folder = join(output, "landing", run_id)
+  return statSync(folder, { throwIfNoEntry: false }) === undefined ? 0 : folderBytes(folder)
+}
+
+const gibibytes = (bytes: number): string => `${(bytes / 1024 ** 3).toFixed(1)} GiB`
+
+/**
+ * A night lands its bodies, publishes about as much again, and builds the new database beside the old one.
+ * Runs that landed nothing say nothing about the next one.
+ */
+export const nightsThatFit = (measured: {
+  readonly freeBytes: number
+  readonly databaseBytes: number
+  readonly landed: ReadonlyArray<number>
+}): number | undefined => {
+  const nights = measured.landed.filter((bytes) => bytes > 0)
+  if (nights.length === 0) return undefined
+  const perNight = (2 * nights.reduce((sum, bytes) => sum + bytes, 0)) / nights.length
+  return Math.max(0, Math.floor((measured.freeBytes - measured.databaseBytes) / perNight))
+}
+
+export const spaceCheck = (output: string, runs: ReadonlyArray<RunHeader>): Check => {
+  const what = "free space"
+  const { bavail, bsize } = statfsSync(output)
+  const freeBytes = bavail * bsize
+  const space = gibibytes(freeBytes)
+  if (freeBytes < freeBytesMin) return warning(what, "space-low", { space })
+  const nights = nightsThatFit({
+    freeBytes,
+    databaseBytes: sizeOf(join(output, "nightjar.duckdb")),
+    landed: runs.slice(-nightsMeasured).map(({ fact }) => landedBytes(output, fact.run_id)),
+  })
+  if (nights === undefined) return ok(what, `${space} free`)
+  return nights < nightsMin
+    ? warning(what, "space-for-nights", { space, nights: counted(nights, "night") })
+    : ok(what, `${space} free, enough for ${nights > 1_000 ? "more than 1000 nights" : `${nights} nights`}`)
+}
+
+const privateFiles = ["ledger.sqlite", "tokens.sqlite", "landing", "attachments"]
+
+/** Who may read what is never shared, whatever the job shares. */
+export const modesCheck = (output: string): Check => {
+  const what = "private files"
+  const open = privateFiles.flatMap((name) => {
+    const mode = statSync(join(output, name), { throwIfNoEntry: false })?.mode
+    if (mode === undefined || (mode & 0o077) === 0) return []
+    return [`${name} (${(mode & 0o777).toString(8).padStart(4, "0")})`]
+  })
+  return open.length === 0
+    ? ok(what, "only their owner can read them")
+    : failed(what, "files-open-to-others", { output, names: open.join(", ") })
+}
+
+/** The newest runs only: what is older than a month is no longer read again. */
+const runsMax = 100
+
+export const leftoversCheck = (runs: ReadonlyArray<RunHeader>): Check => {
+  const what = "left at the service"
+  const newest = runs.slice(-runsMax)
+  const open = newest.filter(({ ended }) => ended === undefined || ended.leftovers)
+  const [oldest] = open
+  if (oldest !== undefined)
+    return warning(what, "runs-left-open", { runs: counted(open.length, "run"), oldest: oldest.fact.run_id })
+  const kept = newest.reduce((sum, { ended }) => sum + (ended?.kept ?? 0), 0)
+  return ok(what, kept === 0 ? "nothing" : `${counted(kept, "execution")} kept on purpose`)
+}

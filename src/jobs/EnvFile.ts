@@ -1,0 +1,174 @@
+/**
+ * The file of variables that belongs to a job: `.env` beside it, or the one that `--env-file` names. A timer
+ * starts without the variables of anybody's shell, so a job may keep them in a file that only its owner can
+ * read. Where the environment has a variable too, the environment's value counts.
+ */
+import { stat } from "node:fs/promises"
+import { dirname, join, resolve } from "node:path"
+import { parseEnv } from "node:util"
+import { ConfigProvider, Effect } from "effect"
+import { codeOf } from "../foundation/FileCalls.ts"
+import { readTextFile } from "../foundation/RegularFile.ts"
+import type { Problem } from "../foundation/FileProblem.ts"
+import type { Findings } from "./Problem.ts"
+import type { Assignment, Job, ParameterSource, SecretReference } from "./Job.ts"
+
+/** As much as a job file. */
+const bytesMax = 64_000_000
+/** What its owner may do with it; nobody else may do anything. */
+const othersMask = 0o077
+
+export interface EnvFile {
+  readonly path: string
+  /** Those that are not empty. */
+  readonly variables: ReadonlyMap<string, string>
+  /** The file's mode, such as `0644`, if other users can read or change it. */
+  readonly openMode: string | undefined
+}
+
+/** The variables among `names` that the environment of this process has. */
+const readProcess = Effect.fnUntraced(function* (names: Iterable<string>) {
+  const provider = yield* ConfigProvider.ConfigProvider
+  const values = new Map<string, string>()
+  for (const name of names) {
+    const node = yield* provider.load([name]).pipe(Effect.orElseSucceed(() => undefined))
+    if (node?.value !== undefined) values.set(name, node.value)
+  }
+  return values
+})
+
+/** systemd closes that folder itself, and shows other modes for the files in it. */
+const isCredential = Effect.fnUntraced(function* (path: string) {
+  const name = "CREDENTIALS_DIRECTORY"
+  const folder = (yield* readProcess([name])).get(name)
+  return folder !== undefined && dirname(resolve(path)) === resolve(folder)
+})
+
+/** Fails with a reason that repeats nothing of the file. */
+export const readEnvFile = Effect.fnUntraced(function* (path: string) {
+  const text = yield* readTextFile(path, bytesMax)
+  const mode = yield* Effect.tryPromise({
+    try: async () => (await stat(path)).mode & 0o777,
+    catch: (cause) => codeOf(cause),
+  })
+  const isOpen = (mode & othersMask) !== 0 && !(yield* isCredential(path))
+  const written = Object.entries(parseEnv(text)).flatMap(([name, value]) =>
+    value === undefined || value === "" ? [] : [[name, value] as const],
+  )
+  const openMode = isOpen ? mode.toString(8).padStart(4, "0") : undefined
+  return { path, variables: new Map(written), openMode } satisfies EnvFile as EnvFile
+})
+
+/** Why the variables of a file are not used, and what to do about it. */
+export const openToOthers = (path: string, mode: string): string =>
+  `other users can read or change this file (mode ${mode}), so it is not used: run \`chmod 600 ${path}\``
+
+/** A folder of that name holds a Python environment, as a rule. */
+const isThere = (path: string) =>
+  Effect.promise(() =>
+    stat(path).then(
+      (found) => !found.isDirectory(),
+      (cause) => codeOf(cause) !== "ENOENT" && codeOf(cause) !== "ENOTDIR",
+    ),
+  )
+
+const atTop = (file: string, message: string): Problem => ({ file, line: 1, column: 1, message })
+
+/**
+ * The file that `--env-file` names, else the `.env` beside the job; nothing if there is none, or if it cannot
+ * be read, which then is among the findings.
+ */
+export const readVariables = Effect.fnUntraced(function* (
+  { folder, given }: { readonly folder: string; readonly given: string | undefined },
+  findings: Findings,
+) {
+  const path = given ?? join(folder, ".env")
+  if (given === undefined && !(yield* isThere(path))) return undefined
+  return yield* readEnvFile(path).pipe(
+    Effect.catch((reason) => {
+      const { message, ...place } = atTop(path, `this file of variables cannot be read (${reason})`)
+      findings.error(place, message)
+      return Effect.succeed(undefined)
+    }),
+  )
+})
+
+/** What a job finds when it asks for variables: the environment's, else the file's. */
+export const makeEnvironment = (file: EnvFile | undefined) => {
+  /** Names whose value came from the file. */
+  const taken = new Set<string>()
+  const lookUp = Effect.fnUntraced(function* (names: Iterable<string>) {
+    const wanted = [...names]
+    const values = yield* readProcess(wanted)
+    for (const name of wanted) {
+      const written = values.has(name) ? undefined : file?.variables.get(name)
+      if (written === undefined) continue
+      taken.add(name)
+      values.set(name, written)
+    }
+    return values
+  })
+  return { file, lookUp, taken }
+}
+
+export type Environment = ReturnType<typeof makeEnvironment>
+
+/** The sources of a login's parameters; a token has none. */
+const sourcesOf = ({ login }: Assignment): ReadonlyArray<ParameterSource> =>
+  login._tag === "Token" ? [] : Object.values(login.parameters)
+
+const isReference = (source: ParameterSource) => source._tag === "Reference"
+
+/** Every reference of a job, repeated ones included. */
+export const referencesOf = (
+  job: Pick<Job, "service" | "tokens_key" | "assignments">,
+): ReadonlyArray<SecretReference> => [
+  ...(job.service._tag === "Remote" ? [job.service.app_secret] : []),
+  ...(job.tokens_key === undefined ? [] : [job.tokens_key]),
+  ...job.assignments.flatMap((one) =>
+    sourcesOf(one)
+      .filter(isReference)
+      .map(({ reference }) => reference),
+  ),
+]
+
+/** The names of variables that the references of a job need. */
+export const variablesOf = (job: Parameters<typeof referencesOf>[0]): ReadonlySet<string> =>
+  new Set(referencesOf(job).flatMap((one) => (one._tag === "Env" ? [one.name] : [])))
+
+/** The same job, its references to variables of the file naming the file: pure. */
+const bindEnvFile = (job: Job, path: string, names: ReadonlySet<string>): Job => {
+  const bind = (one: SecretReference): SecretReference =>
+    one._tag === "Env" && names.has(one.name) ? { ...one, file: path } : one
+  const bindSource = (source: ParameterSource): ParameterSource =>
+    isReference(source) ? { ...source, reference: bind(source.reference) } : source
+  const bindLogin = ({ login, ...rest }: Assignment): Assignment => {
+    if (login._tag === "Token") return { ...rest, login }
+    const bound = Object.entries(login.parameters).map(([key, source]) => [key, bindSource(source)] as const)
+    return { ...rest, login: { ...login, parameters: Object.fromEntries(bound) } }
+  }
+  const { service, tokens_key } = job
+  return {
+    ...job,
+    service: service._tag === "Remote" ? { ...service, app_secret: bind(service.app_secret) } : service,
+    tokens_key: tokens_key === undefined ? undefined : bind(tokens_key),
+    assignments: job.assignments.map(bindLogin),
+    env_file: path,
+  }
+}
+
+/**
+ * The job with its variables bound to their file. A file that others can read is refused if the job takes
+ * anything from it, or if it was named on purpose.
+ */
+export const bindVariables = Effect.fnUntraced(function* (
+  job: Job,
+  { file, lookUp, taken }: Environment,
+  isNamed: boolean,
+) {
+  if (file === undefined) return job
+  yield* lookUp(variablesOf(job))
+  const { path, openMode } = file
+  if (openMode === undefined || (taken.size === 0 && !isNamed)) return bindEnvFile(job, path, taken)
+  return yield* Effect.fail(atTop(path, openToOthers(path, openMode)))
+})

@@ -1,0 +1,15 @@
+/**
+ * One process per journal: the lock is taken before any of it is read, and kept until the layer closes.
+ */
+import { Effect, Layer } from "effect"
+import { lockFolder } from "../../foundation/FolderLock.ts"
+import { JournalFailed, JournalInUse } from "./Journal.ts"
+
+export const lockJournal = (path: string) =>
+  Layer.effectDiscard(
+    Effect.mapError(lockFolder(`${path}.lock`), (failure) =>
+      failure._tag === "FolderLocked"
+        ? new JournalInUse({ path })
+        : new JournalFailed({ path, message: `${path}.lock: it cannot be made or written` }),
+    ),
+  )

@@ -1,0 +1,150 @@
+/**
+ * `nightjar doctor` against a service whose clock and subscriptions are scripted, and over folders that are not in
+ * order: every line that is not ok, whole, and the exit code.
+ */
+import { chmodSync, mkdirSync } from "node:fs"
+import { createServer } from "node:http"
+import type { Server } from "node:http"
+import type { AddressInfo } from "node:net"
+import { join } from "node:path"
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { nightsThatFit } from "../../src/cli/FolderHealth.ts"
+import { Workplace } from "./Nightjar.ts"
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+
+let place: Workplace
+let server: Server
+let secondsAhead: number
+let subscriptions: unknown
+const asked: Array<string> = []
+
+beforeEach(async () => {
+  place = new Workplace()
+  secondsAhead = 0
+  subscriptions = []
+  asked.length = 0
+  server = createServer((request, response) => {
+    asked.push(`${request.method} ${request.url}`)
+    const date = new Date(Date.now() + secondsAhead * 1_000).toUTCString()
+    const body = request.url === "/flows/hooks/list" ? subscriptions : []
+    response.writeHead(body === undefined ? 404 : 200, { "content-type": "application/json", date })
+    response.end(JSON.stringify(body ?? {}))
+  })
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const root = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  place.write(
+    "job.yaml",
+    `name: small\nservice: { base_url: "${root}/api", flows_url: "${root}/flows", app_secret: env:APP }\n` +
+      "engines: [sandbox-bank:website]\ncustomers: [{ id: c-1, parameters: { username: env:U } }]\n",
+  )
+  place.write(".env", "APP=an-app-secret\nU=somebody\n")
+  chmodSync(join(place.folder, ".env"), 0o600)
+})
+afterEach(async () => {
+  await new Promise((resolve) => server.close(resolve))
+  place.remove()
+})
+
+interface Line {
+  readonly what: string
+  readonly verdict: string
+  readonly says: string
+  readonly id?: string
+}
+const doctor = async () => {
+  const { code, stdout } = await place.nightjar("doctor", "job.yaml", "--json")
+  const lines = JSON.parse(stdout) as ReadonlyArray<Line>
+  return {
+    code,
+    ofJob: lines.filter(({ what }) => what.startsWith("job.yaml")).map(({ what, says }) => [what, says]),
+    others: lines.filter(({ verdict }) => verdict !== "ok"),
+  }
+}
+
+describe("`doctor`", () => {
+  it("takes secrets from the file beside the job, and asks the service only what changes nothing", async () => {
+    const host = `127.0.0.1:${(server.address() as AddressInfo).port}`
+    expect(await doctor()).toEqual({
+      code: 0,
+      ofJob: [
+        ["job.yaml: secrets", "2 references resolved, also from .env"],
+        ["job.yaml: service", `${host} answers and takes the application secret`],
+        ["job.yaml: clock", "agrees with the service's"],
+        ["job.yaml: flow events", "none is subscribed"],
+      ],
+      others: [],
+    })
+    expect(asked).toEqual(["GET /api/config/engines/list", "GET /flows/hooks/list"])
+  })
+
+  it.each([
+    [90, "behind"],
+    [-90, "ahead of"],
+  ])("names a clock that differs from the service's by %d seconds", async (seconds, way) => {
+    secondsAhead = seconds
+    const { code, others } = await doctor()
+    expect([code, others.map(({ says, ...rest }) => ({ ...rest, says: says.replace(/\d+/, "N") }))]).toEqual([
+      0,
+      [
+        {
+          what: "job.yaml: clock",
+          verdict: "warning",
+          says: `this machine's clock is N seconds ${way} the service's`,
+          id: "clock-differs",
+        },
+      ],
+    ])
+    expect(Math.abs(Number(/\d+/.exec(others[0]?.says ?? "")?.[0]) - 90)).toBeLessThanOrEqual(10)
+  })
+
+  it("names subscriptions that are switched off, and needs no service that lists them", async () => {
+    subscriptions = [
+      { event: "es-public-administration:ended", base_url: "https://x.example/", enabled: false },
+      { event: "es-public-administration:started", base_url: "https://x.example/", enabled: true },
+    ]
+    expect((await doctor()).others).toEqual([
+      {
+        what: "job.yaml: flow events",
+        verdict: "warning",
+        says: "subscribed at the service, but switched off: es-public-administration:ended",
+        id: "hooks-disabled",
+      },
+    ])
+    subscriptions = undefined
+    expect((await doctor()).ofJob.at(-1)).toEqual([
+      "job.yaml: flow events",
+      "the service does not list subscriptions",
+    ])
+  })
+
+  it("names private files that other users can read, and fails", async () => {
+    mkdirSync(join(place.output, "landing"), { recursive: true, mode: 0o755 })
+    chmodSync(place.output, 0o700)
+    place.write(
+      "output/.nightjar",
+      "nightjar output folder\nNightjar writes everything else in this folder.\n",
+    )
+    const { code, others } = await doctor()
+    expect([code, others.filter(({ id }) => id === "files-open-to-others")]).toEqual([
+      2,
+      [
+        {
+          what: "private files",
+          verdict: "failed",
+          says: "other users can read private files in output: landing (0755)",
+          id: "files-open-to-others",
+        },
+      ],
+    ])
+  })
+})
+
+describe("the nights that still fit on the disk", () => {
+  it("are measured from nights that landed something: twice their bodies, and the database once more", () => {
+    const landed = [100, 0, 300]
+    expect(nightsThatFit({ freeBytes: 5_000, databaseBytes: 1_000, landed })).toBe(10)
+    expect(nightsThatFit({ freeBytes: 500, databaseBytes: 1_000, landed })).toBe(0)
+    expect(nightsThatFit({ freeBytes: 500, databaseBytes: 0, landed: [0] })).toBeUndefined()
+  })
+})

@@ -1,0 +1,276 @@
+/**
+ * `nightjar schedule` as an operator meets it: what it prints, what it refuses, and what it installs by way of the
+ * machine's own `systemctl` and `crontab`, which stand-ins take the place of here.
+ */
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { parseAllDocuments } from "yaml"
+import { Workplace } from "./Nightjar.ts"
+import type { Ended } from "./Nightjar.ts"
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+const job = (rest = 'night: { starts: "22:30", until: "07:00" }') => `name: nightly
+service:
+  base_url: https://\${HOST}/api
+  flows_url: https://service.example/flows
+  app_secret: env:APP
+${rest}
+timezone: Europe/Madrid
+engines: [bank:website]
+customers:
+  - { id: one, parameters: { username: somebody, password: env:P, pin: file:secrets/one.pin } }
+`
+
+let place: Workplace
+beforeEach(() => {
+  place = new Workplace()
+  const home = join(place.folder, "home")
+  mkdirSync(home)
+  Object.assign(place.environment, {
+    HOME: home,
+    TZ: "Europe/Madrid",
+    PATH: `${join(place.folder, "bin")}:/usr/bin:/bin`,
+  })
+  place.write("job.yaml", job())
+  place.write(".env", "APP=a\nP=p\nHOST=service.example\n")
+  chmodSync(join(place.folder, ".env"), 0o600)
+})
+afterEach(() => place.remove())
+
+/** A command that notes how it was called. */
+const standIn = (name: string, script: string): void => {
+  const bin = join(place.folder, "bin")
+  mkdirSync(bin, { recursive: true })
+  writeFileSync(join(bin, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 })
+}
+const noted = (name: string): string => {
+  const path = join(place.folder, name)
+  return existsSync(path) ? readFileSync(path, "utf8") : ""
+}
+/** What a command said, without this machine's paths. */
+const plainly = ({ code, stdout, stderr }: Ended) => ({
+  code,
+  stdout: stdout.replaceAll(place.folder, "DIR").replaceAll(/\S+\/nightjar\.js/g, "NIGHTJAR"),
+  stderr: stderr.replaceAll(place.folder, "DIR"),
+})
+const schedule = async (...args: ReadonlyArray<string>) =>
+  plainly(await place.nightjar("schedule", "job.yaml", ...args))
+
+const refused = (id: string, line: string, afterwards: string) => ({
+  code: 2,
+  stdout: "",
+  stderr: `nightjar: ${line} [${id}]\n${afterwards}\n`,
+})
+
+describe("a timer that is printed", () => {
+  it("has the night, the paths and the variables of the job", async () => {
+    const { code, stdout, stderr } = await schedule("--cron", "--output", "out")
+    expect([code, stderr]).toEqual([0, ""])
+    expect(stdout.split("\n").find((line) => /^\d/.test(line))).toBe(
+      `30 0,2,4,22 * * * umask 077 && cd DIR && { ${process.execPath} NIGHTJAR run DIR/job.yaml ` +
+        "--output DIR/out --env-file DIR/.env --no-progress >>DIR/out.log 2>&1 || case $? in 3|5) ;; *) " +
+        'echo "nightjar: the run of nightly ended with exit code $?, see "DIR/out.log ;; esac; }',
+    )
+  })
+
+  it("is for one kind of timer, for a time that the job or --at gives", async () => {
+    const nothing = "Nothing was written."
+    const one = `${nothing} Give one of --systemd, --cron and --kubernetes.`
+    const kind = refused("timer-kind-missing", "which kind of timer is meant is not clear", one)
+    expect([await schedule(), await schedule("--cron", "--systemd")]).toEqual([kind, kind])
+    expect(await schedule("--cron", "--at", "23:00")).toEqual(
+      refused(
+        "timer-time-twice",
+        "the job `nightly` starts at 22:30, as its `night` says, and --at gives another time",
+        `${nothing} Leave --at out, or change the \`night\` of the job.`,
+      ),
+    )
+    place.write("job.yaml", job('deadline: "07:00"'))
+    expect(await schedule("--cron")).toEqual(
+      refused(
+        "timer-time-missing",
+        "the job `nightly` does not say when it runs",
+        `${nothing} Add \`night: { starts: "22:30", until: "07:00" }\` to the job, or give --at HH:MM.`,
+      ),
+    )
+    const { code, stdout } = await schedule("--systemd", "--at", "23:05")
+    expect([code, stdout.match(/^OnCalendar=.*$/gm)]).toEqual([
+      0,
+      ["OnCalendar=*-*-* 23:05:00 Europe/Madrid"],
+    ])
+    expect((await schedule("--cron", "--at", "25:00")).stderr).toContain("--at: expected")
+  })
+
+  it("is refused while the file of variables lacks one that the job needs, whatever this shell has", async () => {
+    place.environment["P"] = "p"
+    place.environment["HOST"] = "service.example"
+    place.write(".env", "APP=a\nHOST=service.example\n")
+    expect(await schedule("--systemd")).toEqual(
+      refused(
+        "timer-variables-missing",
+        "DIR/.env does not have these variables of the job: P",
+        "Nothing was written. Add a line NAME=value for each of them: a timer has none of the variables of a shell.",
+      ),
+    )
+    place.write(".env", "APP=a\nP=p\n")
+    const { code, stderr } = await schedule("--systemd")
+    expect([code, stderr.split("\n").slice(0, 2)]).toEqual([
+      2,
+      [
+        "job.yaml:3:13: the environment has no variable HOST, or an empty one",
+        "warning: the job was read with the variables of DIR/.env only, since a timer has none of this shell's " +
+          "[timer-environment]",
+      ],
+    ])
+  })
+
+  it("reads systemd's credentials where systemd puts them, and cron has none", async () => {
+    place.write("job.yaml", job().replace("file:secrets/one.pin", "'file:${CREDENTIALS_DIRECTORY}/pin'"))
+    const { code, stdout } = await schedule("--systemd")
+    expect([code, stdout.match(/^LoadCredential=.*$/gm)]).toEqual([
+      0,
+      ["LoadCredential=env:DIR/.env", "LoadCredential=pin:DIR/home/.config/credstore/pin"],
+    ])
+    expect(await schedule("--cron")).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("the environment has no variable CREDENTIALS_DIRECTORY"),
+    })
+  })
+
+  it("is for Kubernetes a CronJob with every variable and file of the job", async () => {
+    const { code, stdout } = await schedule("--kubernetes")
+    const documents = parseAllDocuments(stdout).map((one) => JSON.stringify(one.toJS()))
+    const names = [...(documents[1] ?? "").matchAll(/"key":"([^"]*)"/g)].map(([, name]) => name)
+    expect([code, names]).toEqual([0, ["APP", "HOST", "P", "job.yaml", "secrets_one.pin"]])
+    place.write("job.yaml", job().replace("file:secrets/one.pin", "file:/etc/one.pin"))
+    expect(await schedule("--kubernetes")).toEqual(
+      refused(
+        "timer-file-outside",
+        "/etc/one.pin is not inside the job's folder, and a CronJob mounts only what is",
+        "Nothing was written. Move it into the folder, and name it in the job relative to the job file.",
+      ),
+    )
+    expect((await schedule("--kubernetes", "--install")).stderr).toContain("[timer-not-installable]")
+  })
+
+  it("is with --json a list of files", async () => {
+    const files = (await place.json("schedule", "job.yaml", "--systemd")) as ReadonlyArray<{ name: string }>
+    expect(files.map(({ name }) => name)).toEqual([
+      "nightjar-nightly.timer",
+      "nightjar-nightly.service",
+      "nightjar-nightly-alarm.service",
+    ])
+  })
+})
+
+describe("`--systemd --install`", () => {
+  const units = "home/.config/systemd/user"
+
+  it("writes units that only this user can read, enables them, and says how to undo that; twice is once", async () => {
+    standIn("systemctl", `echo "$*" >> ${place.folder}/called`)
+    const first = await schedule("--systemd", "--install")
+    const again = await schedule("--systemd", "--install")
+    expect(first).toEqual({
+      code: 0,
+      stderr: "",
+      stdout: `Written:
+  DIR/${units}/nightjar-nightly.timer
+  DIR/${units}/nightjar-nightly.service
+  DIR/${units}/nightjar-nightly-alarm.service
+nightjar-nightly.timer is enabled. It runs while you are logged out only after \`loginctl enable-linger\`.
+To undo: systemctl --user disable --now nightjar-nightly.timer, then delete the files above.
+`,
+    })
+    expect(again).toEqual(first)
+    const called = "--user daemon-reload\n--user enable --now nightjar-nightly.timer\n"
+    expect(noted("called")).toBe(called + called)
+    const files = readdirSync(join(place.folder, units))
+    const modes = files.map((name) => statSync(join(place.folder, units, name)).mode & 0o777)
+    expect([files.length, modes]).toEqual([3, [0o600, 0o600, 0o600]])
+  })
+
+  it("writes nothing if one of the files is somebody else's", async () => {
+    standIn("systemctl", `echo "$*" >> ${place.folder}/called`)
+    mkdirSync(join(place.folder, units), { recursive: true })
+    place.write(`${units}/nightjar-nightly.service`, "[Unit]\n")
+    expect(await schedule("--systemd", "--install")).toEqual(
+      refused(
+        "timer-not-ours",
+        `DIR/${units}/nightjar-nightly.service was not written by nightjar`,
+        "Nothing was written. Move that file away, or write the timer by hand from what is printed without --install.",
+      ),
+    )
+    expect([readdirSync(join(place.folder, units)), noted("called")]).toEqual([
+      ["nightjar-nightly.service"],
+      "",
+    ])
+  })
+
+  it("says which command to run if systemd does not answer", async () => {
+    standIn("systemctl", "echo 'Failed to connect to bus' >&2; exit 1")
+    const { code, stderr } = await schedule("--systemd", "--install")
+    expect([code, stderr]).toEqual([
+      2,
+      "nightjar: the command `systemctl --user daemon-reload` did not succeed (exit code 1: Failed to connect to bus) " +
+        "[timer-not-enabled]\nThe units were written and are not enabled. Run it yourself in a session of the user " +
+        "whose timer it is. Without systemd, use --cron.\n",
+    ])
+  })
+})
+
+describe("`--cron --install`", () => {
+  /** A crontab in a file, as the real command keeps it. */
+  const crontab = () =>
+    standIn(
+      "crontab",
+      `case $1 in
+-l) cat ${place.folder}/tab 2>/dev/null || { echo "no crontab for me" >&2; exit 1; } ;;
+-) cat > ${place.folder}/tab ;;
+esac`,
+    )
+
+  it("adds the job's lines to the crontab, replaces them later, and says how to undo that", async () => {
+    crontab()
+    place.write("tab", "@daily other\n")
+    const { code, stdout } = await schedule("--cron", "--install")
+    const lines = noted("tab")
+      .replaceAll(place.folder, "DIR")
+      .replaceAll(/\S+\/nightjar\.js/g, "NIGHTJAR")
+    const block = lines.slice("@daily other\n".length)
+    expect([code, stdout]).toEqual([
+      0,
+      `The crontab now has the lines of nightly:\n${block}To undo: crontab -e, then delete these lines.\n`,
+    ])
+    place.write("job.yaml", job().replace("22:30", "23:30"))
+    await schedule("--cron", "--install")
+    expect(
+      noted("tab")
+        .split("\n")
+        .filter((line) => /^[\d@]/.test(line)),
+    ).toEqual(["@daily other", expect.stringMatching(/^30 1,3,5,23 \* \* \* umask/)])
+  })
+
+  it("begins a crontab where there is none", async () => {
+    crontab()
+    expect((await schedule("--cron", "--install")).code).toBe(0)
+    expect(noted("tab")).toMatch(/^# nightjar nightly: begin/)
+  })
+
+  it("changes nothing if cron does not answer, or if the job's lines have no end", async () => {
+    crontab()
+    place.write("tab", "# nightjar nightly: begin (written by `nightjar schedule`)\n@daily other\n")
+    const damaged = await schedule("--cron", "--install")
+    expect([damaged.code, damaged.stderr]).toEqual([
+      2,
+      "nightjar: the lines of the job `nightly` in the crontab have no end [timer-lines-damaged]\nThe crontab was " +
+        "not changed. Correct them with `crontab -e`: delete them, or restore the line that ends with `: end`.\n",
+    ])
+    standIn("crontab", "echo 'you may not' >&2; exit 1")
+    expect((await schedule("--cron", "--install")).stderr).toContain(
+      "`crontab -l` did not succeed (exit code 1: you may not) [crontab-unusable]",
+    )
+    expect(noted("tab")).toContain("@daily other")
+  })
+})

@@ -1,0 +1,207 @@
+/**
+ * Variables from the file beside a job: who wins, who may read the file, and what a refusal says.
+ */
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { afterEach, beforeEach, describe, expect, it } from "@effect/vitest"
+import { ConfigProvider, Effect, Layer, Redacted } from "effect"
+import { Secrets } from "../../src/jobs/Secrets.ts"
+import { loadJob } from "../../src/jobs/LoadJob.ts"
+import { referencesOf } from "../../src/jobs/EnvFile.ts"
+import { renderProblem } from "../../src/foundation/FileProblem.ts"
+import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
+
+const job = `name: small
+service:
+  base_url: https://\${HOST}/api
+  flows_url: https://service.example/flows
+  app_secret: env:APP
+engines: [bank:website]
+customers:
+  - { id: one, parameters: { username: env:U, password: env:P } }
+`
+const written = `# made by hand
+export APP='app secret # 1'
+U=one
+P="line 1
+line 2"
+HOST=service.example
+EMPTY=
+`
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "env-file-"))
+})
+afterEach(() => rmSync(folder, { recursive: true }))
+
+const write = (name: string, text: string, mode = 0o600): string => {
+  const path = join(folder, name)
+  writeFileSync(path, text)
+  chmodSync(path, mode)
+  return path
+}
+
+const live = Layer.provideMerge(Secrets.layer, NodeServices.layer)
+
+/** The values of all references, or the problems; and what is blanked from now on. */
+const look = (environment: Readonly<Record<string, string>>, envFile?: string) => {
+  const known = makeKnownSecrets()
+  return Effect.gen(function* () {
+    const loaded = yield* loadJob(write("job.yaml", job, 0o644), envFile)
+    const { resolve } = yield* Secrets
+    const values = yield* Effect.forEach(referencesOf(loaded.job), (one) =>
+      Effect.map(resolve(one), Redacted.value),
+    )
+    const { service } = loaded.job
+    return { values, base_url: service._tag === "Remote" ? service.base_url : "", known }
+  }).pipe(
+    Effect.catch((error) =>
+      Effect.succeed(
+        error._tag === "JobInvalid"
+          ? error.problems.map((problem) => renderProblem(problem).replaceAll(`${folder}/`, ""))
+          : [error.message.replaceAll(`${folder}/`, "")],
+      ),
+    ),
+    Effect.provide(live),
+    Effect.provideService(KnownSecrets, known),
+    Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord({ ...environment })),
+  )
+}
+
+const fromFile = {
+  values: ["app secret # 1", "one", "line 1\nline 2"],
+  base_url: "https://service.example/api",
+}
+
+describe("the .env beside a job", () => {
+  it.effect("gives the job every variable that the environment lacks, and its values are secrets", () =>
+    Effect.gen(function* () {
+      write(".env", written)
+      const found = yield* look({})
+      expect(found).toMatchObject(fromFile)
+      expect("known" in found ? found.known.clean("app secret # 1", "own") : found).toBe("[blanked]")
+    }),
+  )
+
+  it.effect("never replaces a variable of the environment", () =>
+    Effect.gen(function* () {
+      write(".env", written)
+      const found = yield* look({ APP: "other", HOST: "other.example" })
+      expect(found).toMatchObject({
+        values: ["other", "one", "line 1\nline 2"],
+        base_url: "https://other.example/api",
+      })
+    }),
+  )
+
+  it.effect(
+    "[promise 12 variables] is refused with its mode and the command that mends it, if others can read it",
+    () =>
+      Effect.gen(function* () {
+        write(".env", written, 0o640)
+        const reason =
+          "other users can read or change this file (mode 0640), so it is not used: run `chmod 600 .env`"
+        expect(yield* look({})).toEqual([`.env:1:1: ${reason}`])
+      }),
+  )
+
+  it.effect("does not matter, whatever its mode, to a job that takes nothing from it", () =>
+    Effect.gen(function* () {
+      write(".env", "OTHER=1\nAPP=from the file\n", 0o644)
+      const environment = { APP: "a", U: "u", P: "p", HOST: "h.example" }
+      expect(yield* look(environment)).toMatchObject({ values: ["a", "u", "p"] })
+    }),
+  )
+
+  it.effect("may be a folder, such as a Python environment: then there is no file", () =>
+    Effect.gen(function* () {
+      mkdirSync(join(folder, ".env"))
+      const environment = { APP: "a", U: "u", P: "p", HOST: "h.example" }
+      expect(yield* look(environment)).toMatchObject({ values: ["a", "u", "p"] })
+      expect(yield* look({ ...environment, P: "" })).toEqual([
+        "env:P: the environment has no such variable, or an empty one",
+      ])
+    }),
+  )
+
+  it.effect("has no variable that is empty", () =>
+    Effect.gen(function* () {
+      write(".env", written.replace("U=one", "U="))
+      expect(yield* look({})).toEqual(["env:U: the environment has no such variable, or an empty one"])
+    }),
+  )
+})
+
+describe("a file named by --env-file", () => {
+  it.effect("takes the place of the .env beside the job", () =>
+    Effect.gen(function* () {
+      write(".env", "APP=wrong\n")
+      expect(yield* look({}, write("night.env", written))).toMatchObject(fromFile)
+    }),
+  )
+
+  it.effect("has to be there, and closed to others even if nothing is taken from it", () =>
+    Effect.gen(function* () {
+      const environment = { APP: "a", U: "u", P: "p", HOST: "h.example" }
+      expect(yield* look(environment, join(folder, "gone.env"))).toEqual([
+        "gone.env:1:1: this file of variables cannot be read (ENOENT)",
+      ])
+      expect(yield* look(environment, write("night.env", "", 0o644))).toEqual([
+        "night.env:1:1: other users can read or change this file (mode 0644), so it is not used: " +
+          "run `chmod 600 night.env`",
+      ])
+    }),
+  )
+
+  it.effect("may be a systemd credential, whose mode is systemd's own", () =>
+    Effect.gen(function* () {
+      const path = write("env", written, 0o440)
+      expect(yield* look({ CREDENTIALS_DIRECTORY: folder }, path)).toMatchObject(fromFile)
+    }),
+  )
+})
+
+describe("a variable that was found in a file", () => {
+  it.effect(
+    "is taken from the environment if it is set there later, and a file opened later is refused",
+    () =>
+      Effect.gen(function* () {
+        const file = write(".env", "U=from the file\n")
+        const { resolve } = yield* Secrets
+        const reference = { _tag: "Env", name: "U", file } as const
+        const environment = ConfigProvider.fromEnvRecord({ U: "from the environment" })
+        const value = yield* resolve(reference).pipe(
+          Effect.provideService(ConfigProvider.ConfigProvider, environment),
+        )
+        expect(Redacted.value(value)).toBe("from the environment")
+        write(".env", "U=from the file\n", 0o644)
+        const { message } = yield* Effect.flip(resolve(reference)).pipe(
+          Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord({})),
+        )
+        expect(message).toContain("(mode 0644), so it is not used")
+      }).pipe(Effect.provide(live)),
+  )
+})
+
+describe("a reference to a file", () => {
+  it.effect("may lead into the folder of systemd's credentials", () =>
+    Effect.gen(function* () {
+      write("pin", "4711\n")
+      const { job: loaded } = yield* loadJob(
+        write("job.yaml", job.replace("env:P", "'file:${CREDENTIALS_DIRECTORY}/pin'")),
+      )
+      const { resolve } = yield* Secrets
+      const [, , pin] = referencesOf(loaded)
+      expect(pin === undefined ? pin : Redacted.value(yield* resolve(pin))).toBe("4711")
+    }).pipe(
+      Effect.provide(live),
+      Effect.provideService(
+        ConfigProvider.ConfigProvider,
+        ConfigProvider.fromEnvRecord({ CREDENTIALS_DIRECTORY: folder, HOST: "h.example" }),
+      ),
+    ),
+  )
+})
