@@ -17,6 +17,7 @@ import { endingOfCause } from "./Failures.ts"
 import { note, Output, say, sayJson } from "./Output.ts"
 import { ProgressDisplay } from "./ProgressDisplay.ts"
 import { holdOutput, writeRunFile } from "./RunFolder.ts"
+import { reportAfterRun } from "./RunReport.ts"
 import { toolVersion } from "./Version.ts"
 import { openWebhooks } from "./Webhooks.ts"
 import { Wiring } from "./Wiring.ts"
@@ -94,6 +95,7 @@ const oneNight = Effect.fnUntraced(function* (
     toolVersion,
   }).pipe(Effect.provide(Layer.merge(ProgressDisplay.layer(!silent), wiring.night(job, output, hooksUrl))))
   if (!options.json) yield* tellNight(result, summary)
+  if (!result.nothingToDo) yield* reportAfterRun({ output, run_id: result.run_id, share: job.share })
   return {
     exit_code: result.exit_code,
     json: { ...summary, nothing_to_do: result.nothingToDo },

@@ -112,3 +112,9 @@ const mayHaveRun: ReadonlySet<string | undefined> = new Set([undefined, "lost", 
 
 /** What a task is settled with; one that is not settled is in progress. */
 export const verdictOfTask = ({ settled }: TaskState): Verdict => settled?.fact ?? own("IN_PROGRESS")
+
+/** What a task is about, across runs: `<customer_id>/<engine_reference>`, or `session/<session_id>`. */
+export const subjectOf = ({
+  planned: { customer_id, engine_reference, session_id },
+}: Pick<TaskState, "planned">): string =>
+  session_id === undefined ? `${customer_id}/${engine_reference}` : `session/${session_id}`

@@ -15,18 +15,11 @@ import type { Job } from "../jobs/Job.ts"
 import type { Fact, RunStarted } from "../ledger/Fact.ts"
 import type { LeftOutBody } from "../ledger/LeftOutBody.ts"
 import { Ledger } from "../ledger/Ledger.ts"
+import { subjectOf } from "../ledger/RunState.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { chooseRun } from "../planning/ChooseRun.ts"
 import { waitsUntil } from "../planning/NightOf.ts"
-import {
-  planJob,
-  planningFacts,
-  rulesOf,
-  sessionsToPull,
-  sourceFacts,
-  subjectOf,
-  worksOf,
-} from "./PlanJob.ts"
+import { planJob, planningFacts, rulesOf, sessionsToPull, sourceFacts, worksOf } from "./PlanJob.ts"
 import type { JobPlan } from "./PlanJob.ts"
 import { reachService } from "./ReachService.ts"
 import { endTokens } from "../tokens/PlanTokens.ts"

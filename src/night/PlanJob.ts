@@ -54,10 +54,6 @@ const learnDurations = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
   return expectedDurations(states.filter((state) => state !== undefined))
 })
 
-/** What a task is about, across runs: `<customer_id>/<engine_reference>`, or `session/<session_id>`. */
-export const subjectOf = ({ planned: { customer_id, engine_reference, session_id } }: TaskState): string =>
-  session_id === undefined ? `${customer_id}/${engine_reference}` : `session/${session_id}`
-
 /** Plans what a job names: all of it, or the subjects in `only`. */
 export const planJob = Effect.fn("PlanJob.planJob")(function* (
   job: Job,

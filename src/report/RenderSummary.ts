@@ -25,6 +25,10 @@ export const exitMeaning: Readonly<Record<number, string>> = {
   6: "the service refuses the secret or cannot be reached; nothing was started",
 }
 
+/** What this run's exit code means; undefined while it has none. */
+export const meaningOfExit = ({ exit_code }: Summary): string | undefined =>
+  exit_code === undefined ? undefined : exitMeaning[exit_code]
+
 export const renderSummary = (summary: Summary, style: Style): string => {
   const lines = [headline(summary, style), ...counts(summary, style)]
   for (const actor of ["customer", "engineer", "service", "nobody"] as const) {
@@ -83,14 +87,15 @@ const troubleLines = (trouble: Trouble, style: Style): ReadonlyArray<string> => 
   ]
 }
 
-const deletionLines = ({ deletions, exit_code }: Summary): ReadonlyArray<string> => {
-  const { done, pending, kept } = deletions
+const deletionLines = (summary: Summary): ReadonlyArray<string> => {
+  const { exit_code } = summary
+  const { done, pending, kept } = summary.deletions
   const parts = [
     ...(done > 0 ? [`${done} deleted at the service`] : []),
     ...(pending > 0 ? [`${pending} not deleted yet`] : []),
     ...(kept > 0 ? [`${kept} kept there on purpose`] : []),
   ]
-  const code = exit_code === undefined ? undefined : exitMeaning[exit_code]
+  const code = meaningOfExit(summary)
   return [
     ...(parts.length > 0 ? [`Executions: ${parts.join(", ")}.`] : []),
     ...(code === undefined ? [] : [`Exit code ${exit_code}: ${code}.`]),

@@ -5,7 +5,7 @@
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import { suggestion } from "../../foundation/Nearest.ts"
-import { verdictOfTask } from "../../ledger/RunState.ts"
+import { subjectOf, verdictOfTask } from "../../ledger/RunState.ts"
 import type { RunState, TaskState } from "../../ledger/RunState.ts"
 import { counted } from "../../foundation/Counted.ts"
 import { table } from "../../report/TextTable.ts"
@@ -103,7 +103,6 @@ export const rerun = Command.make(
     const [job] = yield* loadJobs([job_path])
     if (job === undefined || job.name !== name) return yield* refuse("job-moved", { path: job_path, name })
     const { runNights } = yield* Effect.promise(() => import("../Nights.ts"))
-    const { subjectOf } = yield* Effect.promise(() => import("../../night/PlanJob.ts"))
     const only = new Set(tasks.map(subjectOf))
     const output = yield* outputFolder
     const options = { output, json, further: true, webhooks, parent: run_id, only }
