@@ -101,6 +101,8 @@ export interface Job {
   readonly timezone: string | undefined
   readonly after_export: "delete" | "keep"
   readonly share: "none" | "group"
+  /** Which trouble ends a run with exit code 3: any, or only what the run before did not have. */
+  readonly exit_on: "any" | "new"
   readonly assignments: ReadonlyArray<Assignment>
   /**
    * The endpoints that results are read from, in this order: the built-in rows first, as changed by the job's

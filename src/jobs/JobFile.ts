@@ -246,6 +246,8 @@ export const MinCustomers = count(1, 10_000_000)
 
 export const AfterExport = Schema.Literals(["delete", "keep"])
 
+export const ExitOn = Schema.Literals(["any", "new"])
+
 export const JobFile = Schema.Struct({
   name: required(jobName, "a-z, 0-9 and -; every run_id begins with it."),
   service: optional(Service, "The service to run against; `sandbox` is the embedded one."),
@@ -270,6 +272,12 @@ export const JobFile = Schema.Struct({
     defaults.after_export,
   ),
   output: optional(Output, "Who may read the output."),
+  exit_on: optional(
+    ExitOn,
+    "Which trouble ends a run with exit code 3: any, or only what is new since the run before; " +
+      "4 (something is left) stays.",
+    defaults.exit_on,
+  ),
   engines: optional(Schema.Array(JobEngine), "The engines of the job."),
   customers: optional(Schema.Array(Customer), "The customers, inline or from files."),
   schemas: optional(

@@ -92,6 +92,7 @@ const decodeParts = (context: Context, root: Readonly<Record<string, unknown>>) 
     timezone: part("timezone", timezone),
     after_export: part("after_export", Shape.AfterExport),
     output: part("output", Shape.Output) ?? {},
+    exit_on: part("exit_on", Shape.ExitOn),
     engines: list("engines", Shape.JobEngine),
     customers: list("customers", Shape.Customer),
     schemas: part("schemas", text),
@@ -137,6 +138,7 @@ const readSettings = (context: Context, parts: Parts) => {
     timezone: parts.timezone,
     after_export: parts.after_export ?? defaults.after_export,
     share: parts.output.share ?? defaults.share,
+    exit_on: parts.exit_on ?? defaults.exit_on,
   }
   const { document, findings } = context
   if (Duration.isGreaterThan(settings.polling.min, settings.polling.max)) {

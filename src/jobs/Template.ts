@@ -36,6 +36,7 @@ night: { starts: "22:30", until: "07:00" } # one run for each night, which keeps
 timezone: Europe/Madrid                 # for night, deadline and run dates; default: the machine's
 after_export: delete                    # delete | keep: executions at the service, once published here
 output: { share: none }                 # none | group: who may read what is published
+exit_on: any                            # any | new: new ends with 0 if all trouble was there the night before
 
 engines:
   - reference: es-tax-agency:website

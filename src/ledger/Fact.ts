@@ -9,6 +9,7 @@ import { ResultsSource } from "../contract/ResultsSource.ts"
 import { actors, outcomes } from "../ends/EndRow.ts"
 import { abortCauses, SettledReason } from "../ends/Ends.ts"
 import type { Reason } from "../ends/Ends.ts"
+import { ChangeCounts } from "./ChangeCounts.ts"
 import { access, attempt, task } from "./FactKeys.ts"
 import { LeftOutBody } from "./LeftOutBody.ts"
 import {
@@ -254,6 +255,8 @@ export const RunEnded = Schema.TaggedStruct("RunEnded", {
   leftovers: Schema.Boolean,
   /** Executions that are kept at the service because it is not proved that all of them is here. */
   kept: Schema.optionalKey(Schema.Int),
+  /** Absent for the first run of a job, and in ledgers from before it was recorded. */
+  changes: Schema.optionalKey(ChangeCounts),
 })
 /** The tables contain how the run ended: without this fact the run is not finished and is resumed. */
 export const OutcomePublished = Schema.TaggedStruct("OutcomePublished", { run_id: RunId })

@@ -26,8 +26,8 @@ export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState 
     if (fact._tag === "RunStarted") started = { seq, at, fact }
     else if (fact._tag === "RunPublished") published = { seq, at, fact }
     else if (fact._tag === "RunEnded") {
-      const { exit_code, leftovers, kept = 0 } = fact
-      ended = { at, exit_code, leftovers, kept }
+      const { exit_code, leftovers, kept = 0, changes } = fact
+      ended = { at, exit_code, leftovers, kept, ...(changes === undefined ? {} : { changes }) }
     } else if (fact._tag === "ResultsSourcesSet") sources = withEarlier(fact.sources, sources)
     else if (fact._tag === "RunResumed") ended = undefined
     else if (fact._tag === "TaskPlanned") tasks.set(fact.task_id, planTask(tasks.get(fact.task_id), fact, at))

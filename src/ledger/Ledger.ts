@@ -211,8 +211,9 @@ const foldHeaders = (rows: ReadonlyArray<Recorded>): ReadonlyArray<RunHeader> =>
   for (const { seq, at, fact } of rows) {
     if (fact._tag === "RunStarted") headers.set(fact.run_id, { seq, at, fact, ended: undefined })
     else if (fact._tag === "RunEnded") {
-      const { exit_code, leftovers, kept = 0 } = fact
-      ends.set(fact.run_id, { at, exit_code, leftovers, kept })
+      const { exit_code, leftovers, kept = 0, changes } = fact
+      const compared = changes === undefined ? {} : { changes }
+      ends.set(fact.run_id, { at, exit_code, leftovers, kept, ...compared })
     } else if (fact._tag === "RunResumed" || fact._tag === "OutcomePublished") {
       const header = headers.get(fact.run_id)
       if (header === undefined) continue

@@ -6,6 +6,7 @@ import type { ExecutionId, SessionId } from "../contract/Ids.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
 import { own } from "../ends/Ends.ts"
 import type { Verdict } from "../ends/Ends.ts"
+import type { ChangeCounts } from "./ChangeCounts.ts"
 import type { Deletion } from "./Deletion.ts"
 import type {
   AbortIntended,
@@ -95,7 +96,13 @@ export interface RunState {
   readonly sources: ReadonlyArray<ResultsSource>
   readonly published: At<typeof RunPublished.Type> | undefined
   readonly ended:
-    | { readonly at: number; readonly exit_code: number; readonly leftovers: boolean; readonly kept: number }
+    | {
+        readonly at: number
+        readonly exit_code: number
+        readonly leftovers: boolean
+        readonly kept: number
+        readonly changes?: typeof ChangeCounts.Type
+      }
     | undefined
 }
 

@@ -21,11 +21,13 @@ import { chooseRun } from "../planning/ChooseRun.ts"
 import { waitsUntil } from "../planning/NightOf.ts"
 import { planJob, planningFacts, rulesOf, sessionsToPull, sourceFacts, worksOf } from "./PlanJob.ts"
 import type { JobPlan } from "./PlanJob.ts"
+import { earlierRuns } from "./EarlierRuns.ts"
 import { reachService } from "./ReachService.ts"
 import { endTokens } from "../tokens/PlanTokens.ts"
 import { Publisher } from "../publishing/Publisher.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
-import { exitCodeOf, hasLeftovers, keptExecutions } from "../report/ExitCode.ts"
+import { countChanges, compareRun } from "../report/Changes.ts"
+import { alarmCodeOf, hasLeftovers, keptExecutions } from "../report/ExitCode.ts"
 import type { RunExitCode } from "../report/ExitCode.ts"
 
 export interface NightOptions {
@@ -229,6 +231,13 @@ const keptFacts = (
     },
   )
 
+/** An older run that cannot be read any more is no reason to leave this one without its end. */
+const changesOf = (state: RunState) =>
+  earlierRuns(state.started.run_id).pipe(
+    Effect.map((before) => countChanges(compareRun(state, before))),
+    Effect.orElseSucceed(() => undefined),
+  )
+
 /**
  * The end is a fact before it is published, so that the tables contain it. It only counts once it is
  * published: after a kill in between, the next `run` resumes this one.
@@ -237,10 +246,12 @@ const endStage = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
   const ledger = yield* Ledger
   const publisher = yield* Publisher
   const state = yield* loadRun(run_id)
-  const exit_code = exitCodeOf(state, job.after_export)
+  const changes = yield* changesOf(state)
+  const exit_code = alarmCodeOf(state, job, changes)
   const leftovers = hasLeftovers(state, job.after_export)
   const kept = keptExecutions(state).length
-  yield* ledger.append([{ _tag: "RunEnded", run_id, exit_code, leftovers, kept }])
+  const compared = changes === undefined ? {} : { changes }
+  yield* ledger.append([{ _tag: "RunEnded", run_id, exit_code, leftovers, kept, ...compared }])
   yield* publisher
     .publishOutcome(run_id)
     .pipe(

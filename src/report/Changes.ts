@@ -7,6 +7,7 @@ import type { RunId } from "../contract/Ids.ts"
 import type { Outcome, WhoActs } from "../ends/EndRow.ts"
 import { subjectOf, verdictOfTask } from "../ledger/RunState.ts"
 import type { RunState } from "../ledger/RunState.ts"
+import type { ChangeCounts } from "../ledger/ChangeCounts.ts"
 import type { RunHeader } from "../ledger/Ledger.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 
@@ -81,6 +82,8 @@ export const runsBefore = (headers: ReadonlyArray<RunHeader>, run_id: string): R
   return found.toReversed()
 }
 
+export type RunChanges = typeof ChangeCounts.Type
+
 /** A run compared with the runs before it. */
 export interface Comparison {
   /** The newest run before it; undefined for the first run of a job. */
@@ -98,13 +101,8 @@ export const compareRun = (run: RunState, before: ReadonlyArray<RunState>): Comp
   }
 }
 
-/** The counts, as the run's end records them. */
-export interface ChangeCounts extends Readonly<Record<ChangeKind, number>> {
-  readonly since: string
-}
-
-/** Undefined for the first run of a job: there is nothing to compare it with. */
-export const countChanges = ({ since, changes }: Comparison): ChangeCounts | undefined =>
+/** The counts, as the run's end records them. Undefined for the first run of a job: there is nothing to compare it with. */
+export const countChanges = ({ since, changes }: Comparison): RunChanges | undefined =>
   since === undefined
     ? undefined
     : { since, new: changes.new.length, still: changes.still.length, mended: changes.mended.length }

@@ -3,6 +3,7 @@
  * left. Fits any terminal; without one, there are no colours and no line breaks inside sentences.
  */
 import { actionNeeded, outcomes } from "../ends/EndRow.ts"
+import { changeKinds } from "./Changes.ts"
 import type { Summary, Trouble } from "./Summary.ts"
 import { counted } from "../foundation/Counted.ts"
 import { plain, span, wrap } from "./TextTable.ts"
@@ -26,8 +27,20 @@ export const exitMeaning: Readonly<Record<number, string>> = {
 }
 
 /** What this run's exit code means; undefined while it has none. */
-export const meaningOfExit = ({ exit_code }: Summary): string | undefined =>
-  exit_code === undefined ? undefined : exitMeaning[exit_code]
+export const meaningOfExit = ({ exit_code, troubles, changes }: Summary): string | undefined => {
+  if (exit_code === undefined) return undefined
+  // Only `exit_on: new` ends with 0 in spite of trouble.
+  if (exit_code === 0 && troubles.length > 0)
+    return `nothing is new: all trouble was there after ${changes?.since ?? "the run before"} (\`exit_on: new\`)`
+  return exitMeaning[exit_code]
+}
+
+/** `2 new, 3 still, 1 mended since nightly-spain.2026-11-21`; undefined if there is nothing to say. */
+export const tellChanges = (changes: Summary["changes"]): string | undefined => {
+  if (changes === null) return undefined
+  const told = changeKinds.flatMap((kind) => (changes[kind] > 0 ? [`${changes[kind]} ${kind}`] : []))
+  return told.length === 0 ? undefined : `${told.join(", ")} since ${changes.since}`
+}
 
 export const renderSummary = (summary: Summary, style: Style): string => {
   const lines = [headline(summary, style), ...counts(summary, style)]
@@ -73,7 +86,12 @@ const counts = (summary: Summary, style: Style): ReadonlyArray<string> => {
     `${counted(summary.records_counted, "product")} counted`,
     ...(downloaded > 0 ? [counted(downloaded, "attachment")] : []),
   ]
-  return [painted, wrap(brought.join(", "), style.width, "", "  ")]
+  const changes = tellChanges(summary.changes)
+  return [
+    painted,
+    ...(changes === undefined ? [] : [wrap(changes, style.width, "", "  ")]),
+    wrap(brought.join(", "), style.width, "", "  "),
+  ]
 }
 
 const troubleLines = (trouble: Trouble, style: Style): ReadonlyArray<string> => {

@@ -67,6 +67,7 @@ export const jobOf = (assignments: ReadonlyArray<Assignment>): Job => ({
   timezone: "UTC",
   after_export: "delete",
   share: "none",
+  exit_on: "any",
   assignments,
   sources: builtInSources,
   hooks: [],

@@ -88,6 +88,7 @@ export const defaultsOfAJob = {
   },
   after_export: "delete",
   share: "none",
+  exit_on: "any",
   sources: builtInSources,
 }
 

@@ -318,7 +318,7 @@ describe("the page", () => {
     expect(style).not.toMatch(/url\(|@import/)
   })
 
-  it("shows hostile ids, reasons and messages as text, in markup and in data", () => {
+  it("shows hostile ids, reasons and messages as text, in markup and in data [promise 13 report]", () => {
     const page = nightPage(40)
     expect([page.includes("<img"), page.includes("\u202e"), page.split("</script>").length]).toEqual([
       false,
