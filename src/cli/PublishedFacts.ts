@@ -1,6 +1,6 @@
 /**
- * What a report takes from the published tables: durations and failures per engine over the last runs of the job,
- * and the coverage of its own run. One look at the database, however many runs it holds.
+ * What a report takes from the published tables: durations and failures per engine over the last runs of the
+ * job, and the coverage of its own run. One look at the database, however many runs it holds.
  */
 import { existsSync } from "node:fs"
 import { Effect, Schema } from "effect"
@@ -20,7 +20,8 @@ const enginesSql = `
     ORDER BY started_at DESC, run_id DESC LIMIT ${runsMax}
   ), timed AS (
     SELECT run_id, chosen.started_at AS night, engine_reference, outcome,
-      CASE WHEN closed_at >= tasks.started_at THEN epoch_ms(closed_at) - epoch_ms(tasks.started_at) END AS took
+      CASE WHEN closed_at >= tasks.started_at
+        THEN epoch_ms(closed_at) - epoch_ms(tasks.started_at) END AS took
     FROM tasks JOIN chosen USING (run_id) WHERE engine_reference IS NOT NULL
   )
   SELECT run_id, engine_reference, count(*)::INTEGER AS tasks,

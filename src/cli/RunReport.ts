@@ -1,7 +1,7 @@
 /**
- * `runs/<run_id>/report.html` and `worklist.csv`: made from the ledger and the published tables, by `report` on
- * request and at the end of each run. At that end nothing depends on it any more: if it cannot be written, a
- * warning is all that follows.
+ * `runs/<run_id>/report.html` and `worklist.csv`: made from the ledger and the published tables, by `report`
+ * on request and at the end of each run. At that end nothing depends on it any more: if it cannot be written,
+ * a warning is all that follows.
  */
 import { Cause, Duration, Effect } from "effect"
 import type { RunId } from "../contract/Ids.ts"
@@ -38,7 +38,7 @@ export const writeReport = Effect.fn("RunReport.write")(function* (target: Repor
   const ledger = yield* openedLedger
   const { earlierRuns } = yield* Effect.promise(() => import("../night/EarlierRuns.ts"))
   const facts = yield* ledger.facts(run_id)
-  const before = yield* earlierRuns(run_id)
+  const { before } = yield* earlierRuns(run_id)
   const job = (yield* ledger.runs).find(({ fact }) => fact.run_id === run_id)?.fact.job ?? ""
   // Without the tables, the report says so, and contains everything else.
   const published = yield* publishedFacts(output, { job, run_id }).pipe(Effect.orElseSucceed(() => undefined))

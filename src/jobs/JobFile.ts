@@ -5,6 +5,7 @@
  */
 import { Schema } from "effect"
 import { defaults } from "./Defaults.ts"
+import { NotifyEntry } from "./Notify.ts"
 import { looksLikeReference } from "./Reference.ts"
 import {
   customerId,
@@ -278,6 +279,7 @@ export const JobFile = Schema.Struct({
       "4 (something is left) stays.",
     defaults.exit_on,
   ),
+  notify: optional(Schema.Array(NotifyEntry), "Who is told of a run; no customer data is sent."),
   engines: optional(Schema.Array(JobEngine), "The engines of the job."),
   customers: optional(Schema.Array(Customer), "The customers, inline or from files."),
   schemas: optional(

@@ -22,6 +22,7 @@ import { readDocument, variablesIn } from "./JobDocument.ts"
 import * as Shape from "./JobFile.ts"
 import { JobInvalid, makeFindings } from "./Problem.ts"
 import type { Problem } from "../foundation/FileProblem.ts"
+import { NotifyEntry, readReceivers } from "./Notify.ts"
 import { parseReference } from "./Reference.ts"
 import { readTextFile } from "../foundation/RegularFile.ts"
 import { loadResultsSources } from "./ResultsSources.ts"
@@ -93,6 +94,7 @@ const decodeParts = (context: Context, root: Readonly<Record<string, unknown>>) 
     after_export: part("after_export", Shape.AfterExport),
     output: part("output", Shape.Output) ?? {},
     exit_on: part("exit_on", Shape.ExitOn),
+    notify: list("notify", NotifyEntry),
     engines: list("engines", Shape.JobEngine),
     customers: list("customers", Shape.Customer),
     schemas: part("schemas", text),
@@ -258,6 +260,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string) {
       ? undefined
       : resolveTarget(context, parts.service, { environment, folder })
   const settings = readSettings(context, parts)
+  const notify = readReceivers(context, parts.notify, folder, settings)
   const assignments = yield* bindCustomers(context, parts, folder)
   const sessions = readSessions(context, parts.sessions)
   const sources = yield* loadResultsSources(
@@ -276,6 +279,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string) {
     path,
     service,
     ...settings,
+    notify,
     assignments,
     sources,
     hooks,

@@ -26,7 +26,7 @@ import { reachService } from "./ReachService.ts"
 import { endTokens } from "../tokens/PlanTokens.ts"
 import { Publisher } from "../publishing/Publisher.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
-import { countChanges, compareRun } from "../report/Changes.ts"
+import { compareRun, countChanges, hasRecovered } from "../report/Changes.ts"
 import { alarmCodeOf, hasLeftovers, keptExecutions } from "../report/ExitCode.ts"
 import type { RunExitCode } from "../report/ExitCode.ts"
 
@@ -44,6 +44,8 @@ export interface NightResult {
   readonly run_id: RunId
   readonly exit_code: RunExitCode
   readonly state: RunState
+  /** There was trouble before this run, and now there is none. */
+  readonly recovered: boolean
   readonly nothingToDo: boolean
 }
 
@@ -81,7 +83,13 @@ const loadRun = Effect.fnUntraced(function* (run_id: RunId) {
 const finished = Effect.fnUntraced(function* (run_id: RunId) {
   const state = yield* loadRun(run_id)
   const exit_code = (state.ended?.exit_code ?? 4) as RunExitCode
-  return { run_id, exit_code, state, nothingToDo: true } satisfies NightResult as NightResult
+  return {
+    run_id,
+    exit_code,
+    state,
+    recovered: false,
+    nothingToDo: true,
+  } satisfies NightResult as NightResult
 })
 
 const startedFact = (
@@ -234,8 +242,11 @@ const keptFacts = (
 /** An older run that cannot be read any more is no reason to leave this one without its end. */
 const changesOf = (state: RunState) =>
   earlierRuns(state.started.run_id).pipe(
-    Effect.map((before) => countChanges(compareRun(state, before))),
-    Effect.orElseSucceed(() => undefined),
+    Effect.map(({ before, previous }) => ({
+      changes: countChanges(compareRun(state, before)),
+      recovered: hasRecovered(state, before, previous),
+    })),
+    Effect.orElseSucceed(() => ({ changes: undefined, recovered: false })),
   )
 
 /**
@@ -246,7 +257,7 @@ const endStage = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
   const ledger = yield* Ledger
   const publisher = yield* Publisher
   const state = yield* loadRun(run_id)
-  const changes = yield* changesOf(state)
+  const { changes, recovered } = yield* changesOf(state)
   const exit_code = alarmCodeOf(state, job, changes)
   const leftovers = hasLeftovers(state, job.after_export)
   const kept = keptExecutions(state).length
@@ -265,6 +276,7 @@ const endStage = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
     run_id,
     exit_code,
     state: yield* loadRun(run_id),
+    recovered,
     nothingToDo: false,
   } satisfies NightResult as NightResult
 })

@@ -1,7 +1,7 @@
 /**
  * What a run changed: trouble that is new, trouble that was there before, and what is mended. Pure. A run is
- * compared with how each customer and engine stood before it: the last complete run of the job, and the reruns
- * after it.
+ * compared with how each customer and engine stood before it: the last complete run of the job, and the
+ * reruns after it.
  */
 import type { RunId } from "../contract/Ids.ts"
 import type { Outcome, WhoActs } from "../ends/EndRow.ts"
@@ -24,8 +24,8 @@ export type ChangeKind = (typeof changeKinds)[number]
 
 /**
  * Subjects, as `subjectOf` names them. `new`: trouble, and before there was none, or another reason. `still`:
- * the same reason as before. `mended`: trouble before, success now. Subjects that only one side knows count as
- * having had no trouble before, and are not mended by being absent.
+ * the same reason as before. `mended`: trouble before, success now. Subjects that only one side knows count
+ * as having had no trouble before, and are not mended by being absent.
  */
 export type Changes = Readonly<Record<ChangeKind, ReadonlyArray<string>>>
 
@@ -82,6 +82,24 @@ export const runsBefore = (headers: ReadonlyArray<RunHeader>, run_id: string): R
   return found.toReversed()
 }
 
+/**
+ * Whether trouble is over with this run: somebody or the run before had trouble, and now everybody is well.
+ * After a rerun, everybody includes those whom it did not run again.
+ */
+export const hasRecovered = (
+  run: RunState,
+  before: ReadonlyArray<RunState>,
+  previous: RunHeader | undefined,
+): boolean => {
+  const isWell = (standings: Standings) =>
+    [...standings.values()].every(({ outcome }) => outcome === "succeeded")
+  const earlier = standingsAfter(before)
+  const own = standingsOf(run)
+  const now = run.started.parent === undefined ? own : new Map([...earlier, ...own])
+  const wasWell = previous?.ended?.exit_code === exitCodes.ok && isWell(earlier)
+  return previous !== undefined && isWell(now) && !wasWell
+}
+
 export type RunChanges = typeof ChangeCounts.Type
 
 /** A run compared with the runs before it. */
@@ -101,7 +119,10 @@ export const compareRun = (run: RunState, before: ReadonlyArray<RunState>): Comp
   }
 }
 
-/** The counts, as the run's end records them. Undefined for the first run of a job: there is nothing to compare it with. */
+/**
+ * The counts, as the run's end records them. Undefined for the first run of a job: there is nothing to
+ * compare it with.
+ */
 export const countChanges = ({ since, changes }: Comparison): RunChanges | undefined =>
   since === undefined
     ? undefined

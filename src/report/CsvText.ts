@@ -1,6 +1,6 @@
 /**
- * Text as CSV that no spreadsheet takes for a formula: whatever a cell contains, opening the file shows it and
- * runs nothing.
+ * Text as CSV that no spreadsheet takes for a formula: whatever a cell contains, opening the file shows it
+ * and runs nothing.
  */
 
 /** White space and invisible characters: spreadsheets skip them to find the first sign. */

@@ -1,10 +1,13 @@
 /**
  * What happened at the service, folded from a run's facts for its report: each execution with the times at
- * which it was asked for, accepted, seen running and closed, and how often the service was asked for what. Pure.
+ * which it was asked for, accepted, seen running and closed, and how often the service was asked for what.
+ * Pure.
  */
 import type { Fact, Recorded } from "../ledger/Fact.ts"
 
-/** All times in milliseconds since the epoch, in order: a clock that was set back moves none before another. */
+/**
+ * All times in milliseconds since the epoch, in order: a clock that was set back moves none before another.
+ */
 export interface ExecutionSpan {
   readonly task_id: string
   readonly attempt: number
@@ -124,7 +127,9 @@ export interface CallCount {
   readonly count: number
 }
 
-/** What the ledger knows of calls: those that decided something. Reads that showed nothing new leave no fact. */
+/**
+ * What the ledger knows of calls: those that decided something. Reads that showed nothing new leave no fact.
+ */
 const callOf = (fact: Fact): string | undefined => {
   switch (fact._tag) {
     case "StartIntended":

@@ -24,9 +24,9 @@ export const exitCodeOf = (run: RunState, after_export: "delete" | "keep"): RunE
 }
 
 /**
- * The same for a job that decides which trouble is an alarm. With `exit_on: new`, trouble that the run before had
- * too, for the same reason, ends with 0; something left, a body that is not in the tables, and a run that cannot
- * be compared do not.
+ * The same for a job that decides which trouble is an alarm. With `exit_on: new`, trouble that the run before
+ * had too, for the same reason, ends with 0; something left, a body that is not in the tables, and a run that
+ * cannot be compared do not.
  */
 export const alarmCodeOf = (
   run: RunState,

@@ -1,6 +1,7 @@
 /**
- * HTML in which every value is text: a template escapes whatever is put into it, unless it was made by a template
- * too. Control and direction characters are shown as `\u202e`, so that no id or message reorders a line.
+ * HTML in which every value is text: a template escapes whatever is put into it, unless it was made by a
+ * template too. Control and direction characters are shown as `\u202e`, so that no id or message reorders a
+ * line.
  */
 import { cutText } from "../contract/TextBounds.ts"
 import { forTerminal } from "./TerminalText.ts"

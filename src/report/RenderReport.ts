@@ -1,6 +1,7 @@
 /**
- * The report of a run as one HTML file that needs nothing else: its style and its small script are inside, and the
- * page may load nothing from anywhere, whatever a value in it contains (Content-Security-Policy). Pure.
+ * The report of a run as one HTML file that needs nothing else: its style and its small script are inside,
+ * and the page may load nothing from anywhere, whatever a value in it contains (Content-Security-Policy).
+ * Pure.
  */
 import { sha256 } from "../foundation/Sha256.ts"
 import { Html, html, nothing } from "./Html.ts"

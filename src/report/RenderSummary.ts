@@ -30,8 +30,10 @@ export const exitMeaning: Readonly<Record<number, string>> = {
 export const meaningOfExit = ({ exit_code, troubles, changes }: Summary): string | undefined => {
   if (exit_code === undefined) return undefined
   // Only `exit_on: new` ends with 0 in spite of trouble.
-  if (exit_code === 0 && troubles.length > 0)
-    return `nothing is new: all trouble was there after ${changes?.since ?? "the run before"} (\`exit_on: new\`)`
+  if (exit_code === 0 && troubles.length > 0) {
+    const since = changes?.since ?? "the run before"
+    return `nothing is new: all trouble was there after ${since} (\`exit_on: new\`)`
+  }
   return exitMeaning[exit_code]
 }
 

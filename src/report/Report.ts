@@ -1,7 +1,7 @@
 /**
  * Everything that the report of a run says, as a value: a pure fold of the run's facts, of the runs before it
- * and of what the published tables know. `RenderReport.ts` turns it into a page. Like the summary, it contains
- * ids, reasons and messages, never a value of a parameter.
+ * and of what the published tables know. `RenderReport.ts` turns it into a page. Like the summary, it
+ * contains ids, reasons and messages, never a value of a parameter.
  */
 import type { Outcome } from "../ends/EndRow.ts"
 import { rowOf } from "../ends/Ends.ts"
@@ -18,7 +18,9 @@ import type { Summary } from "./Summary.ts"
 import { groupsOf, worklistOf } from "./Worklist.ts"
 import type { WorkGroup, WorkRow } from "./Worklist.ts"
 
-/** One engine in one run, from the published tables; times from the first start of a task to its last close. */
+/**
+ * One engine in one run, from the published tables; times from the first start of a task to its last close.
+ */
 export interface EngineNight {
   readonly run_id: string
   readonly engine_reference: string

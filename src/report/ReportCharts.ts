@@ -1,7 +1,7 @@
 /**
- * The report's charts as SVG: the load over the run, single executions, and lines over the last runs. Written by
- * hand, because the three of them are rectangles and polylines, and a chart library would be larger than the page.
- * Each has a text for readers who do not see it; colours come from the page's style.
+ * The report's charts as SVG: the load over the run, single executions, and lines over the last runs. Written
+ * by hand, because the three of them are rectangles and polylines, and a chart library would be larger than
+ * the page. Each has a text for readers who do not see it; colours come from the page's style.
  */
 import type { EngineNight, TimelineRow } from "./Report.ts"
 import { loadOver } from "./Executions.ts"
@@ -154,7 +154,8 @@ export const engineSpark = (nights: ReadonlyArray<EngineNight>): Html => {
       : [rect("bad", index * step + 0.5, sparkHeight, step - 1, Math.max(1, (12 * not_succeeded) / tasks))],
   )
   const newest = nights.at(-1)
-  const label = `Over ${nights.length} runs; the newest: half within ${duration(newest?.p50_ms)}, 95 % within ${duration(newest?.p95_ms)}.`
+  const within = `half within ${duration(newest?.p50_ms)}, 95 % within ${duration(newest?.p95_ms)}`
+  const label = `Over ${nights.length} runs; the newest: ${within}.`
   return html`<svg
     class="spark"
     viewBox="0 0 ${sparkWidth} ${sparkHeight + 14}"

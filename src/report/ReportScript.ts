@@ -1,6 +1,6 @@
 /**
- * What the report's script adds, and nothing that the page needs: the worklist can be filtered and sorted, and
- * the timeline zoomed by buttons, keys and dragging. It reads the page and its data, and asks nobody.
+ * What the report's script adds, and nothing that the page needs: the worklist can be filtered and sorted,
+ * and the timeline zoomed by buttons, keys and dragging. It reads the page and its data, and asks nobody.
  */
 
 export const reportScript = `
@@ -36,7 +36,8 @@ const source=$("executions"),canvas=$("zoom");
 if(source&&canvas){
   const {begin,end,engines,zone,rows}=JSON.parse(source.textContent);
   const whole=Math.max(1,Math.round((end-begin)/100)),pen=canvas.getContext("2d"),said=$("said");
-  const time=new Intl.DateTimeFormat("en-GB",{timeZone:zone,hour:"2-digit",minute:"2-digit",second:"2-digit"});
+  const time=new Intl.DateTimeFormat("en-GB",{
+timeZone:zone,hour:"2-digit",minute:"2-digit",second:"2-digit"});
   const at=(tenth)=>time.format(begin+tenth*100);
   let from=0,to=whole,visible=[],drag;
   canvas.hidden=false;document.documentElement.classList.add("script");
@@ -56,7 +57,8 @@ if(source&&canvas){
     });
     pen.fillStyle=colour("--soft");pen.font="12px system-ui,sans-serif";
     if(size>=13){pen.strokeStyle=colour("--page");pen.fillStyle=colour("--text");pen.lineWidth=3;
-      visible.forEach((row,index)=>{const words=row[6]+" "+engines[row[0]],left=Math.max(4,x(row[1])+4),y=index*size+size*.7;
+      visible.forEach((row,index)=>{
+const words=row[6]+" "+engines[row[0]],left=Math.max(4,x(row[1])+4),y=index*size+size*.7;
         pen.strokeText(words,left,y);pen.fillText(words,left,y)});
       pen.fillStyle=colour("--soft")}
     pen.textAlign="left";pen.fillText(at(from),2,h-5);
@@ -68,9 +70,11 @@ if(source&&canvas){
   const zoom=(factor)=>{const middle=(from+to)/2,half=(to-from)/2*factor;show(middle-half,middle+half)};
   const move=(part)=>{const by=(to-from)*part;show(from+by,to+by)};
   const acts={in:()=>zoom(.5),out:()=>zoom(2),left:()=>move(-.25),right:()=>move(.25),all:()=>show(0,whole)};
-  for(const button of document.querySelectorAll("[data-act]"))button.addEventListener("click",acts[button.dataset.act]);
+  for(const button of document.querySelectorAll("[data-act]"))
+    button.addEventListener("click",acts[button.dataset.act]);
   const keys={"+":"in","=":"in","-":"out",ArrowLeft:"left",ArrowRight:"right","0":"all"};
-  canvas.addEventListener("keydown",(event)=>{const act=keys[event.key];if(act){event.preventDefault();acts[act]()}});
+  canvas.addEventListener("keydown",(event)=>{const act=keys[event.key];if(act){event.preventDefault();
+acts[act]()}});
   const tenth=(event)=>from+(to-from)*event.offsetX/canvas.clientWidth;
   canvas.addEventListener("pointerdown",(event)=>{drag=tenth(event)});
   canvas.addEventListener("pointerup",(event)=>{

@@ -1,6 +1,6 @@
 /**
- * The sections of the report about what to do: how the run ended, what is new, still there or mended, and the whole
- * worklist. From a `Report` to HTML, pure.
+ * The sections of the report about what to do: how the run ended, what is new, still there or mended, and the
+ * whole worklist. From a `Report` to HTML, pure.
  */
 import { counted } from "../foundation/Counted.ts"
 import { actionNeeded, outcomes } from "../ends/EndRow.ts"
@@ -109,6 +109,7 @@ export const changesSection = ({ groups, since, summary }: Report): Html => {
     since === undefined
       ? html`<p>This is the first run of the job: there is nothing to compare it with.</p>`
       : html`<p>Compared with how each customer and engine stood after <code>${since}</code>.</p>`
+  const titleOf = (kind: ChangeKind) => (since === undefined ? "To do" : changeTitles[kind])
   const none = groups.some(({ change }) => change !== "mended")
     ? nothing
     : html`<p>Nobody has to do anything.</p>`
@@ -121,9 +122,7 @@ export const changesSection = ({ groups, since, summary }: Report): Html => {
           </ul>`
   return html`<section id="changes">
     <h2>What to do</h2>
-    ${compared}${none}
-    ${changeKinds.map((kind) => changeBlock(kind, groups, since === undefined ? "To do" : changeTitles[kind]))}
-    ${warnings}
+    ${compared}${none} ${changeKinds.map((kind) => changeBlock(kind, groups, titleOf(kind)))} ${warnings}
   </section>`
 }
 

@@ -1,13 +1,15 @@
 /**
- * How the report looks: one style for phone, desktop and paper, light and dark by the reader's own setting. Text
- * has a contrast of 4.5 to 1 at least, charts of 3 to 1 (WCAG 2.2 AA); colour is never the only sign.
+ * How the report looks: one style for phone, desktop and paper, light and dark by the reader's own setting.
+ * Text has a contrast of 4.5 to 1 at least, charts of 3 to 1 (WCAG 2.2 AA); colour is never the only sign.
  */
 
 export const reportStyle = `
 :root{color-scheme:light dark;--page:#fff;--text:#1c2128;--soft:#57606a;--line:#d0d7de;--panel:#f6f8fa;
---link:#0550ae;--running:#2f6fd0;--queued:#7d5bbe;--waiting:#a15c00;--bad:#c0252d;--good:#1a7f37;--warn:#8a5a00}
+--link:#0550ae;--running:#2f6fd0;--queued:#7d5bbe;--waiting:#a15c00;--bad:#c0252d;--good:#1a7f37;
+--warn:#8a5a00}
 @media (prefers-color-scheme:dark){:root{--page:#0e1217;--text:#e6edf3;--soft:#9aa5b1;--line:#343b44;
---panel:#161b22;--link:#79b8ff;--running:#5a9cff;--queued:#b392f0;--waiting:#e09a3a;--bad:#ff7b72;--good:#56d364;
+--panel:#161b22;--link:#79b8ff;--running:#5a9cff;--queued:#b392f0;--waiting:#e09a3a;--bad:#ff7b72;
+--good:#56d364;
 --warn:#e3b341}}
 *{box-sizing:border-box}
 body{margin:0 auto;max-width:72rem;padding:1rem;background:var(--page);color:var(--text);
@@ -23,13 +25,17 @@ a{color:var(--link)}
 .skip:focus{left:1rem;top:.5rem;background:var(--page);padding:.25rem .5rem}
 nav{display:flex;flex-wrap:wrap;gap:.25rem .9rem;margin:.75rem 0}
 .status{display:inline-block;border:2px solid;border-radius:.4rem;padding:.1rem .55rem;font-weight:700}
-.code0,.good{color:var(--good)}.code3,.code4,.warn{color:var(--warn)}.code1,.code6,.trouble{color:var(--bad)}
-.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(8.5rem,1fr));gap:.6rem;margin:1rem 0;padding:0}
-.tiles li{list-style:none;background:var(--panel);border:1px solid var(--line);border-radius:.5rem;padding:.5rem .75rem}
+.code0,.good{color:var(--good)}.code3,.code4,.warn{color:var(--warn)}.code1,.code6,.trouble{
+color:var(--bad)}
+.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(8.5rem,1fr));gap:.6rem;margin:1rem 0;
+padding:0}
+.tiles li{list-style:none;background:var(--panel);border:1px solid var(--line);border-radius:.5rem;
+padding:.5rem .75rem}
 .tiles b{display:block;font-size:1.5rem;line-height:1.2;font-variant-numeric:tabular-nums}
 code{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"Liberation Mono",monospace;font-size:.92em;
 overflow-wrap:anywhere}
-.command{display:block;background:var(--panel);border:1px solid var(--line);border-radius:.5rem;padding:.6rem .75rem;
+.command{display:block;background:var(--panel);border:1px solid var(--line);border-radius:.5rem;
+padding:.6rem .75rem;
 margin:.5rem 0;user-select:all}
 .scroll{overflow-x:auto;max-width:100%}
 .tall{max-height:32rem;overflow-y:auto}
@@ -39,16 +45,19 @@ td{overflow-wrap:anywhere;min-width:8.5rem}
 th{white-space:nowrap;color:var(--soft);font-weight:600}
 .tall thead th{position:sticky;top:0;background:var(--page)}
 .n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap;min-width:0}
-th button,.tools button{font:inherit;color:inherit;background:none;border:1px solid transparent;border-radius:.3rem;
+th button,.tools button{font:inherit;color:inherit;background:none;border:1px solid transparent;
+border-radius:.3rem;
 cursor:pointer;padding:0 .3rem;min-height:1.75rem}
 .tools button{border-color:var(--line);background:var(--panel);min-width:2.5rem}
 .tools{display:flex;flex-wrap:wrap;gap:.4rem;align-items:center;margin:.5rem 0}
 .tools label{display:flex;gap:.35rem;align-items:center}
-input,select{font:inherit;color:inherit;background:var(--page);border:1px solid var(--soft);border-radius:.3rem;
+input,select{font:inherit;color:inherit;background:var(--page);border:1px solid var(--soft);
+border-radius:.3rem;
 padding:.15rem .4rem;max-width:100%}
 .groups{padding:0;margin:.5rem 0}
 .groups li{list-style:none;border-left:4px solid var(--line);padding:.1rem 0 .1rem .75rem;margin:.75rem 0}
-.groups li.new{border-color:var(--bad)}.groups li.still{border-color:var(--warn)}.groups li.mended{border-color:var(--good)}
+.groups li.new{border-color:var(--bad)}.groups li.still{border-color:var(--warn)}.groups li.mended{
+border-color:var(--good)}
 .groups p{margin:.1rem 0;overflow-wrap:anywhere}
 .stack td:last-child{min-width:18rem}
 .chart,canvas{display:block;width:100%;height:auto;background:var(--panel);border:1px solid var(--line);
@@ -69,13 +78,17 @@ polyline{fill:none;stroke-width:1.8}
 output{display:block;min-height:1.5rem}
 [hidden]{display:none!important}
 @media (max-width:40rem){.chart{min-width:44rem}
-.stack thead{position:absolute;left:-99rem}.stack tr{display:block;padding:.5rem 0;border-bottom:1px solid var(--line)}
-.stack td,.stack td:last-child{min-width:0;display:grid;grid-template-columns:7.5rem 1fr;border:0;padding:.1rem 0;text-align:left}
+.stack thead{position:absolute;left:-99rem}.stack tr{display:block;padding:.5rem 0;
+border-bottom:1px solid var(--line)}
+.stack td,.stack td:last-child{min-width:0;display:grid;grid-template-columns:7.5rem 1fr;border:0;
+padding:.1rem 0;text-align:left}
 .stack td:empty{display:none}
 .stack td::before{content:attr(data-name);color:var(--soft)}}
 @media screen{.script .plain{display:none}}
-@media print{:root{--page:#fff;--text:#000;--soft:#444;--line:#bbb;--panel:#fff}body{max-width:none;padding:0;font-size:10pt}
-nav,.tools,canvas,output,.skip{display:none!important}.tall{max-height:none;overflow:visible}.scroll{overflow:visible}
+@media print{:root{--page:#fff;--text:#000;--soft:#444;--line:#bbb;--panel:#fff}body{max-width:none;
+padding:0;font-size:10pt}
+nav,.tools,canvas,output,.skip{display:none!important}.tall{max-height:none;overflow:visible}.scroll{
+overflow:visible}
 h2,h3{break-after:avoid}tr,.groups li,svg{break-inside:avoid}thead{display:table-header-group}}
 @media (prefers-reduced-motion:no-preference){html{scroll-behavior:smooth}}
 `.trim()

@@ -1,5 +1,6 @@
 /**
- * The report's tables: the engines over the last runs, coverage, calls and deletions. From a `Report` to HTML, pure.
+ * The report's tables: the engines over the last runs, coverage, calls and deletions. From a `Report` to
+ * HTML, pure.
  */
 import { outcomes } from "../ends/EndRow.ts"
 import type { Outcome } from "../ends/EndRow.ts"
@@ -18,6 +19,12 @@ const byEngine = (nights: ReadonlyArray<EngineNight>): ReadonlyMap<string, Reado
   }
   return found
 }
+
+const lineLegend = [
+  chip("running", "half within (solid line)"),
+  chip("waiting", "95 % within (dashed line)"),
+  chip("bad", "not succeeded (bars below)"),
+]
 
 const unreadable = html`<p>The published tables could not be read.</p>`
 
@@ -47,7 +54,7 @@ export const enginesSection = ({ published }: Report): Html => {
               outcome.
             </p>
             <ul class="legend">
-              ${chip("running", "half within (solid line)")}${chip("waiting", "95 % within (dashed line)")}${chip("bad", "not succeeded (bars below)")}
+              ${lineLegend}
             </ul>
             <div class="scroll" tabindex="0" role="region" aria-label="Engines">
               <table>

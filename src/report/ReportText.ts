@@ -1,5 +1,6 @@
 /**
- * The words that the report's sections share: times in one zone, durations, shares, and what each change is called.
+ * The words that the report's sections share: times in one zone, durations, shares, and what each change is
+ * called.
  */
 import { span } from "./TextTable.ts"
 import type { ChangeKind } from "./Changes.ts"

@@ -40,7 +40,9 @@ export interface Summary {
   readonly ended_at: string | undefined
   readonly elapsed_ms: number | undefined
   readonly exit_code: number | undefined
-  /** Tasks with new trouble, with the same as before, and mended, since the run before; null for a first run. */
+  /**
+   * Tasks with new trouble, with the same as before, and mended, since the run before; null for a first run.
+   */
   readonly changes: RunChanges | null
   readonly tasks: number
   readonly outcomes: Readonly<Record<Outcome, number>>

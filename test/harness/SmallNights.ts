@@ -68,6 +68,7 @@ export const jobOf = (assignments: ReadonlyArray<Assignment>): Job => ({
   after_export: "delete",
   share: "none",
   exit_on: "any",
+  notify: [],
   assignments,
   sources: builtInSources,
   hooks: [],

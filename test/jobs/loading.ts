@@ -89,6 +89,7 @@ export const defaultsOfAJob = {
   after_export: "delete",
   share: "none",
   exit_on: "any",
+  notify: [],
   sources: builtInSources,
 }
 

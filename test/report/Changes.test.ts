@@ -3,7 +3,13 @@ import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { outcomes } from "../../src/ends/EndRow.ts"
 import type { RunHeader } from "../../src/ledger/Ledger.ts"
-import { changesBetween, compareRun, runsBefore, standingsAfter } from "../../src/report/Changes.ts"
+import {
+  changesBetween,
+  compareRun,
+  hasRecovered,
+  runsBefore,
+  standingsAfter,
+} from "../../src/report/Changes.ts"
 import type { Standing, Standings } from "../../src/report/Changes.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
@@ -182,5 +188,31 @@ describe("how everybody stood before a run", () => {
     ])
     const { since, changes } = compareRun(stateOf("now", { a: "COMPLETED", b: "TIMEOUT", c: "FAILED" }), runs)
     expect([since, changes]).toEqual(["night.2", { new: ["c/e"], still: ["b/e"], mended: [] }])
+  })
+})
+
+describe("a job has recovered", () => {
+  const well = { a: "COMPLETED", b: "COMPLETED" }
+  const ill = stateOf("night", { a: "FAILED", b: "TIMEOUT" })
+  const rerun = (ends: Readonly<Record<string, string>>) => {
+    const state = stateOf("night.2", ends)
+    return { ...state, started: { ...state.started, parent: "night" } }
+  }
+
+  it("once everybody is well after trouble, be it of customers or of a night that did not happen", () => {
+    expect([
+      hasRecovered(stateOf("now", well), [ill], header("night", 3)),
+      hasRecovered(stateOf("now", well), [stateOf("night", well)], header("unserved", 6)),
+      hasRecovered(stateOf("now", { a: "COMPLETED" }), [ill], header("night", 0)),
+    ]).toEqual([true, true, true])
+  })
+
+  it("not in a first run, not from health, and not while somebody is left out of a rerun", () => {
+    expect([
+      hasRecovered(stateOf("now", well), [], undefined),
+      hasRecovered(stateOf("now", well), [stateOf("night", well)], header("night", 0)),
+      hasRecovered(rerun({ a: "COMPLETED" }), [ill], header("night", 3)),
+      hasRecovered(rerun(well), [ill], header("night", 3)),
+    ]).toEqual([false, false, false, true])
   })
 })

@@ -140,6 +140,7 @@ export const makeJob = (random: () => number, customers: number, tokens: boolean
     after_export: random() < 0.9 ? "delete" : "keep",
     share: "none",
     exit_on: "any",
+    notify: [],
     assignments: Array.from({ length: customers }, (_, index) => assignment(random, index, logins, tokens)),
     sources: builtInSources,
     hooks: [],

@@ -1,6 +1,6 @@
 /**
- * `nightjar report [RUN]`: writes a run's HTML report and its worklist again and names them. Reads only the ledger
- * and the published tables, so that it does not disturb a run in progress.
+ * `nightjar report [RUN]`: writes a run's HTML report and its worklist again and names them. Reads only the
+ * ledger and the published tables, so that it does not disturb a run in progress.
  */
 import { statSync } from "node:fs"
 import { Effect } from "effect"
