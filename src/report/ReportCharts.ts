@@ -3,6 +3,7 @@
  * by hand, because the three of them are rectangles and polylines, and a chart library would be larger than
  * the page. Each has a text for readers who do not see it; colours come from the page's style.
  */
+import { counted } from "../foundation/Counted.ts"
 import type { EngineNight, TimelineRow } from "./Report.ts"
 import { loadOver } from "./Executions.ts"
 import { Html, html } from "./Html.ts"
@@ -118,7 +119,7 @@ export const executionBars = (rows: ReadonlyArray<TimelineRow>, window: Window, 
     const what = `${one.customer} ${one.engine_reference}: ${duration(closed_at - asked_at)}, ${outcome}`
     return html`<g><title>${what}</title>${parts}</g>`
   })
-  const label = `${rows.length} executions, each from its start to its end.`
+  const label = `${counted(rows.length, "execution")}, each from its start to its end.`
   return html`<svg class="chart" viewBox="0 0 ${width} ${height + 20}" role="img" aria-label="${label}">
     ${axis(window, height, clock)}${bars}
   </svg>`
@@ -155,7 +156,7 @@ export const engineSpark = (nights: ReadonlyArray<EngineNight>): Html => {
   )
   const newest = nights.at(-1)
   const within = `half within ${duration(newest?.p50_ms)}, 95 % within ${duration(newest?.p95_ms)}`
-  const label = `Over ${nights.length} runs; the newest: ${within}.`
+  const label = `Over ${counted(nights.length, "run")}; the newest: ${within}.`
   return html`<svg
     class="spark"
     viewBox="0 0 ${sparkWidth} ${sparkHeight + 14}"

@@ -7,6 +7,9 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { eventsOf, noticeOf } from "../../src/notify/Notice.ts"
+import { summarise } from "../../src/report/Summary.ts"
+import { planned, runOf, settled } from "../report/Samples.ts"
 import { command } from "../acceptance/BuiltCommand.ts"
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
@@ -90,8 +93,34 @@ const notices = () =>
     .filter((one) => one.asked.startsWith("POST /hook"))
     .map(({ body }) => JSON.parse(body) as Record<string, unknown>)
 
+describe("a notice", () => {
+  it("names no customer and no reason that the table does not list [exit notify]", () => {
+    const summary = summarise(
+      runOf(
+        planned("c-1"),
+        planned("c-2"),
+        settled("c-1", "failed", "MARIA_GARCIA_BLOCKED", "engineer", { message: "for maria@example.com" }),
+        settled("c-2", "failed", "MARIA_LOCKED", "engineer"),
+      ),
+    )
+    const ending = { job: "demo", exit_code: 3, summary, recovered: false }
+    const notice = noticeOf(eventsOf(ending), ending)
+    expect(notice.events).toEqual(["failed", "new_trouble"])
+    expect(notice.troubles).toEqual([
+      {
+        reason: "UNLISTED",
+        outcome: "failed",
+        who_acts: "engineer",
+        count: 2,
+        what_to_do: "Find out what it means; `nightjar credentials release` allows the login again.",
+      },
+    ])
+    expect(/c-\d|bank:website|maria/i.test(JSON.stringify(notice))).toBe(false)
+  })
+})
+
 describe("receivers", () => {
-  it("are told at once, each in its form, and dead ones cost a line and seconds [exit notify]", async () => {
+  it("are told at once, each in its form, and dead ones cost a line and seconds", async () => {
     received.length = 0
     const path = jobFile(
       "many",
