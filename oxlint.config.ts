@@ -27,6 +27,7 @@ const rooms = [
   "execution",
   "publishing",
   "report",
+  "notify",
   "night",
   "acquaint",
   "cli",

@@ -41,6 +41,10 @@ const secrets = lazily(async () => (await import("./jobs/Secrets.ts")).Secrets.l
   Layer.provide(NodeServices.layer),
 )
 
+const receivers = lazily(async () => (await import("./client/NodeClient.ts")).NodeClient.layer()).pipe(
+  Layer.merge(secrets),
+)
+
 const ledger = (output: string, access: "read-only" | "read-write") =>
   lazily(async () => {
     const { Ledger } = await import("./ledger/Ledger.ts")
@@ -259,6 +263,7 @@ const wiring = Layer.succeed(
     ledger,
     landing,
     secrets,
+    receivers,
     database,
     packageFolder,
     recordSchemas,

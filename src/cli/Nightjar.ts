@@ -15,6 +15,7 @@ import { init } from "./commands/Init.ts"
 import { plan } from "./commands/Plan.ts"
 import { repair } from "./commands/Repair.ts"
 import { query } from "./commands/Query.ts"
+import { report } from "./commands/Report.ts"
 import { rerun } from "./commands/Rerun.ts"
 import { run } from "./commands/Run.ts"
 import { sandbox } from "./commands/Sandbox.ts"
@@ -42,6 +43,7 @@ export const nightjar = Command.make("nightjar").pipe(
     status,
     runs,
     explain,
+    report,
     query,
     tables,
     verify,

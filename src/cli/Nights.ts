@@ -2,7 +2,7 @@
  * Runs one night after another in a locked output folder, each with the services of its job, and writes and
  * prints each summary. `run`, `rerun` and `demo` are this with different options.
  */
-import { Cause, Effect, Layer } from "effect"
+import { Cause, Clock, Effect, Layer } from "effect"
 import type { ListenAt } from "../client/HookReceiver.ts"
 import { Hints } from "../client/Hints.ts"
 import type { Job } from "../jobs/Job.ts"
@@ -12,11 +12,14 @@ import type { NightOptions, NightResult } from "../night/Nightly.ts"
 import { renderSummary } from "../report/RenderSummary.ts"
 import type { Summary } from "../report/Summary.ts"
 import { summarise } from "../report/Summary.ts"
+import { announced, watchedForLate } from "./Notices.ts"
+import type { Ending } from "./Notices.ts"
 import { NoProgressFlag } from "./CommonFlags.ts"
 import { endingOfCause } from "./Failures.ts"
 import { note, Output, say, sayJson } from "./Output.ts"
 import { ProgressDisplay } from "./ProgressDisplay.ts"
 import { holdOutput, writeRunFile } from "./RunFolder.ts"
+import { reportAfterRun } from "./RunReport.ts"
 import { toolVersion } from "./Version.ts"
 import { openWebhooks } from "./Webhooks.ts"
 import { Wiring } from "./Wiring.ts"
@@ -42,7 +45,7 @@ export const runNights = Effect.fn("Nights.run")(function* (
     const { source, url } = yield* openWebhooks(options.webhooks)
     const told: Array<ToldNight> = []
     for (const job of jobs)
-      told.push(yield* nightOf(job, options, url).pipe(Effect.provideService(Hints, source)))
+      told.push(yield* nightOf(job, options, url).pipe(announced(job), Effect.provideService(Hints, source)))
     if (options.json) yield* sayJson(told.flatMap(({ json }) => (json === undefined ? [] : [json])))
     return joinedExitCode(told.map(({ exit_code }) => exit_code))
   })
@@ -51,6 +54,7 @@ export const runNights = Effect.fn("Nights.run")(function* (
 
 interface ToldNight {
   readonly exit_code: number
+  readonly ending: Ending
   readonly json?: Summary & { readonly nothing_to_do: boolean }
 }
 
@@ -64,7 +68,11 @@ const nightOf = (job: Job, options: NightsOptions, hooksUrl: string | undefined)
         const ending = endingOfCause(cause)
         for (const line of ending.lines) yield* note(line)
         yield* Effect.logDebug(cause)
-        return { exit_code: ending.exit_code } satisfies ToldNight as ToldNight
+        const { exit_code } = ending
+        return {
+          exit_code,
+          ending: { job: job.name, exit_code, summary: undefined, recovered: false },
+        } satisfies ToldNight as ToldNight
       })
     },
   })
@@ -92,10 +100,16 @@ const oneNight = Effect.fnUntraced(function* (
     parent,
     only,
     toolVersion,
-  }).pipe(Effect.provide(Layer.merge(ProgressDisplay.layer(!silent), wiring.night(job, output, hooksUrl))))
+  }).pipe(
+    watchedForLate(job, yield* Clock.Clock),
+    Effect.provide(Layer.merge(ProgressDisplay.layer(!silent), wiring.night(job, output, hooksUrl))),
+  )
   if (!options.json) yield* tellNight(result, summary)
+  if (!result.nothingToDo) yield* reportAfterRun({ output, run_id: result.run_id, share: job.share })
+  const { exit_code, recovered } = result
   return {
-    exit_code: result.exit_code,
+    exit_code,
+    ending: result.nothingToDo ? undefined : { job: job.name, exit_code, summary, recovered },
     json: { ...summary, nothing_to_do: result.nothingToDo },
   } satisfies ToldNight as ToldNight
 })

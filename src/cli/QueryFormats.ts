@@ -4,6 +4,7 @@
  */
 import type { Column, QueryResult } from "../duckdb/DuckDb.ts"
 import type { Json } from "../duckdb/JsonValue.ts"
+import { csvLine, harmless } from "../report/CsvText.ts"
 import { table } from "../report/TextTable.ts"
 
 export interface TextFormat {
@@ -17,31 +18,13 @@ const asText = (cell: Json): string =>
 
 const numeric = /^(?:U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\))$/
 
-/** White space and invisible characters: spreadsheets skip them to find the first sign. */
-const unseen = /^[\p{Cc}\p{Cf}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]+/u
-/** Characters that look like a minus but are not one in Unicode, or become one when typed. */
-const formula = /^[=+\-@\u2010-\u2015\u2212\u2795\u2796]/u
-
-/**
- * Spreadsheets evaluate text that begins with a sign, full-width ones included; an apostrophe makes it
- * plain text. Later lines of the text and numbers stay as they are.
- */
-export const harmless = (text: string): string => {
-  if (/^[\t\r\n]/.test(text)) return `'${text}`
-  const seen = text.replace(unseen, "").slice(0, 4).normalize("NFKC")
-  return formula.test(seen) ? `'${text}` : text
-}
-
-const quoted = (text: string): string => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text)
-
 export const csvFormat = (columns: ReadonlyArray<Column>): TextFormat => {
   const isNumber = columns.map(({ type }) => numeric.test(type))
-  const line = (cells: ReadonlyArray<string>) => `${cells.map(quoted).join(",")}\r\n`
   const cellText = (cell: Json, index: number) =>
     typeof cell === "number" || isNumber[index] === true ? asText(cell) : harmless(asText(cell))
   return {
-    begin: line(columns.map(({ name }) => harmless(name))),
-    chunk: (rows) => rows.map((row) => line(row.map(cellText))).join(""),
+    begin: csvLine(columns.map(({ name }) => harmless(name))),
+    chunk: (rows) => rows.map((row) => csvLine(row.map(cellText))).join(""),
     end: () => "",
   }
 }

@@ -77,6 +77,8 @@ export class Wiring extends Context.Service<
     readonly ledger: (output: string, access: "read-only" | "read-write") => Layer.Layer<Ledger, LedgerFailed>
     readonly landing: (output: string) => Layer.Layer<Landing, LandingFailed>
     readonly secrets: Layer.Layer<Secrets>
+    /** What telling the receivers of a job needs, with connections of its own. */
+    readonly receivers: Layer.Layer<HttpClient.HttpClient | Secrets>
     readonly database: Layer.Layer<DuckDb>
     /** Where the program's own files are: `jobs/demo.yaml`, `schemas/`. */
     readonly packageFolder: string

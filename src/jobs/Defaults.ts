@@ -18,4 +18,5 @@ export const defaults = {
   wait_final: "10 minutes",
   after_export: "delete",
   share: "none",
+  exit_on: "any",
 } as const

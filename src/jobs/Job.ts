@@ -71,6 +71,30 @@ export interface HookPair {
   readonly place: Place
 }
 
+export const notifyEvents = ["failed", "late", "new_trouble", "recovered"] as const
+/** What a run may be told of. */
+export type NotifyEvent = (typeof notifyEvents)[number]
+
+/**
+ * Who is told of a run: an address, a watchdog that expects a ping, a program. `name` is its place in the
+ * job.
+ */
+export type Receiver =
+  | {
+      readonly _tag: "Url"
+      readonly name: string
+      readonly on: ReadonlyArray<NotifyEvent>
+      readonly address: SecretReference
+      readonly format: "json" | "slack"
+    }
+  | { readonly _tag: "Ping"; readonly name: string; readonly address: SecretReference }
+  | {
+      readonly _tag: "Command"
+      readonly name: string
+      readonly on: ReadonlyArray<NotifyEvent>
+      readonly argv: ReadonlyArray<string>
+    }
+
 export interface Job {
   readonly name: string
   /** The file's path as given, for messages and for `rerun`. */
@@ -108,6 +132,9 @@ export interface Job {
   readonly share: "none" | "group"
   /** The folder with the job's own record schemas, in `records/`, and results sources. */
   readonly schemas?: string
+  /** Which trouble ends a run with exit code 3: any, or only what the run before did not have. */
+  readonly exit_on: "any" | "new"
+  readonly notify: ReadonlyArray<Receiver>
   readonly assignments: ReadonlyArray<Assignment>
   /**
    * The endpoints that results are read from, in this order: the built-in rows first, as changed by the job's

@@ -5,7 +5,9 @@
  */
 import { Schema } from "effect"
 import { defaults } from "./Defaults.ts"
+import { NotifyEntry } from "./Notify.ts"
 import { looksLikeReference } from "./Reference.ts"
+import { count, optional, optionalDuration, required } from "./ShapeKeys.ts"
 import {
   customerId,
   deadline,
@@ -18,27 +20,6 @@ import {
   timezone,
   urlBeside,
 } from "./Scalars.ts"
-
-/** `defaultValue` is only for editors; loading applies it. */
-const optional = <S extends Schema.Top>(schema: S, description: string, defaultValue?: S["Type"]) =>
-  Schema.optionalKey(schema).pipe(
-    Schema.annotateKey<Schema.optionalKey<S>>({
-      description,
-      ...(defaultValue === undefined ? {} : { default: defaultValue }),
-    }),
-  )
-
-/** Flipped, because an editor needs the text in the file, not the duration that it becomes. */
-const optionalDuration = (between: ReturnType<typeof duration>, description: string, defaultValue: string) =>
-  Schema.flip(optional(Schema.flip(between), description, defaultValue))
-
-const required = <S extends Schema.Top>(schema: S, description: string) =>
-  schema.pipe(Schema.annotateKey<S>({ description }))
-
-const count = (minimum: number, maximum: number) =>
-  Schema.Int.check(
-    Schema.isBetween({ minimum, maximum }, { expected: `a whole number from ${minimum} to ${maximum}` }),
-  )
 
 const AnyMap = Schema.Record(Schema.String, Schema.Unknown)
 
@@ -256,6 +237,8 @@ export const MinCustomers = Schema.Union([
 
 export const AfterExport = Schema.Literals(["delete", "keep"])
 
+export const ExitOn = Schema.Literals(["any", "new"])
+
 export const JobFile = Schema.Struct({
   name: required(jobName, "a-z, 0-9 and -; every run_id begins with it."),
   service: optional(Service, "The service to run against; `sandbox` is the embedded one."),
@@ -280,6 +263,13 @@ export const JobFile = Schema.Struct({
     defaults.after_export,
   ),
   output: optional(Output, "Who may read the output."),
+  exit_on: optional(
+    ExitOn,
+    "Which trouble ends a run with exit code 3: any, or only what is new since the run before; " +
+      "4 (something is left) stays.",
+    defaults.exit_on,
+  ),
+  notify: optional(Schema.Array(NotifyEntry), "Who is told of a run; no customer data is sent."),
   engines: optional(Schema.Array(JobEngine), "The engines of the job."),
   customers: optional(Schema.Array(Customer), "The customers, inline or from files."),
   schemas: optional(

@@ -24,6 +24,7 @@ import { readDocument, variablesIn } from "./JobDocument.ts"
 import * as Shape from "./JobFile.ts"
 import { JobInvalid, makeFindings } from "./Problem.ts"
 import type { Problem } from "../foundation/FileProblem.ts"
+import { NotifyEntry, readReceivers } from "./Notify.ts"
 import { parseReference } from "./Reference.ts"
 import { readTextFile } from "../foundation/RegularFile.ts"
 import { loadResultsSources } from "./ResultsSources.ts"
@@ -83,6 +84,8 @@ const decodeParts = (context: Context, root: Readonly<Record<string, unknown>>) 
     timezone: part("timezone", timezone),
     after_export: part("after_export", Shape.AfterExport),
     output: part("output", Shape.Output) ?? {},
+    exit_on: part("exit_on", Shape.ExitOn),
+    notify: list("notify", NotifyEntry),
     engines: list("engines", Shape.JobEngine),
     customers: list("customers", Shape.Customer),
     schemas: part("schemas", text),
@@ -128,6 +131,7 @@ const readSettings = (context: Context, parts: Parts) => {
     timezone: parts.timezone,
     after_export: parts.after_export ?? defaults.after_export,
     share: parts.output.share ?? defaults.share,
+    exit_on: parts.exit_on ?? defaults.exit_on,
   }
   const { document, findings } = context
   if (Duration.isGreaterThan(settings.polling.min, settings.polling.max)) {
@@ -255,6 +259,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
       ? undefined
       : resolveTarget(context, parts.service, { environment, folder })
   const settings = readSettings(context, parts)
+  const notify = readReceivers(context, parts.notify, folder, settings)
   const assignments = yield* bindCustomers(context, parts, folder)
   const sessions = readSessions(context, parts.sessions)
   const sources = yield* loadResultsSources(
@@ -276,6 +281,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
     ...settings,
     ...(of_last_night === undefined ? {} : { customersShareMin: Number.parseInt(of_last_night, 10) / 100 }),
     ...(parts.schemas === undefined ? {} : { schemas: besideJob(folder, parts.schemas) }),
+    notify,
     assignments,
     sources,
     hooks,

@@ -43,15 +43,21 @@ export const duration = (minimum: Duration.Input, maximum: Duration.Input) =>
   )
 
 /**
- * A URL that the secret may be sent to, without its trailing slash; undefined if it is not one. Plain http
- * may carry a secret only to hosts of this very machine. Names under `localhost` are not included: the
- * network decides how they resolve.
+ * Whether nobody on the way can read what is sent there. Plain http only to hosts of this very machine. Names
+ * under `localhost` are not included: the network decides how they resolve.
+ */
+export const isSafeAddress = (url: URL): boolean =>
+  url.hostname !== "" &&
+  url.username === "" &&
+  url.password === "" &&
+  (url.protocol === "https:" || (url.protocol === "http:" && isLoopback(url.hostname)))
+
+/**
+ * A URL that the secret may be sent to, without its trailing slash; undefined if it is not one.
  */
 export const parseServiceUrl = (value: string): string | undefined => {
   const url = URL.parse(value)
-  if (url === null || url.hostname === "") return undefined
-  if (url.protocol !== "https:" && !(url.protocol === "http:" && isLoopback(url.hostname))) return undefined
-  if (url.username !== "" || url.password !== "" || /[?#\s]/.test(value)) return undefined
+  if (url === null || !isSafeAddress(url) || /[?#\s]/.test(value)) return undefined
   return withoutEnd(url.href, "/")
 }
 

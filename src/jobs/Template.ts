@@ -33,9 +33,13 @@ flow_results: { enabled: true, min_interval: 5 seconds, wait_final: 10 minutes, 
 night: { starts: "22:30", until: "07:00" } # one run for each night, which keeps its date after midnight
 # deadline: "05:00"                     # nothing is started after it; default: when the night ends
 # min_customers: { number: 100, of_last_night: 90% }   # with fewer customers nothing is started
+# notify:                               # no customer data is sent; addresses are secrets
+#   - { on: [failed, late, new_trouble, recovered], url: env:ALERT_URL }     # format: slack sends { text }
+#   - { ping: env:HEALTHCHECK_URL }     # at the beginning and the end of each run
 timezone: Europe/Madrid                 # for night, deadline and run dates; default: the machine's
 after_export: delete                    # delete | keep: executions at the service, once published here
 output: { share: none }                 # none | group: who may read what is published
+exit_on: any                            # any | new: new ends with 0 if all trouble was there the night before
 
 engines:
   - reference: es-tax-agency:website

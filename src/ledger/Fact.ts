@@ -10,8 +10,7 @@ import { actors, outcomes } from "../ends/EndRow.ts"
 import { abortCauses, SettledReason } from "../ends/Ends.ts"
 import type { Reason } from "../ends/Ends.ts"
 import { access, attempt, task } from "./FactKeys.ts"
-import { LeftOutBody } from "./LeftOutBody.ts"
-import { tableNotes } from "./TableNotes.ts"
+import { OutcomePublished, RunEnded, RunPublished, RunResumed, RunStarted } from "./RunFacts.ts"
 import {
   TicketDropped,
   TicketIssued,
@@ -30,24 +29,11 @@ export const LandedRef = Schema.Struct({
 })
 export type LandedRef = typeof LandedRef.Type
 
-/** A run began; `job_path` is where `rerun` finds the job again. */
-export const RunStarted = Schema.TaggedStruct("RunStarted", {
-  run_id: RunId,
-  job: Schema.String,
-  job_path: Schema.String,
-  run_date: Schema.String,
-  parent: Schema.optionalKey(Schema.String),
-  tool_version: Schema.String,
-  /** Dates of nights since the run before that had no run; the newest ones, if there were many. */
-  missed: Schema.optionalKey(Schema.Array(Schema.String)),
-})
 /** The endpoints that results of this run are read from, from now on; without it, the built-in ones. */
 export const ResultsSourcesSet = Schema.TaggedStruct("ResultsSourcesSet", {
   run_id: RunId,
   sources: Schema.Array(ResultsSource),
 })
-/** The process resumed the run; its unfinished tasks get new attempts. */
-export const RunResumed = Schema.TaggedStruct("RunResumed", { run_id: RunId })
 export const TaskPlanned = Schema.TaggedStruct("TaskPlanned", {
   ...task,
   customer_id: Schema.optionalKey(CustomerId),
@@ -220,26 +206,6 @@ export const CredentialRejected = Schema.TaggedStruct("CredentialRejected", {
   reason: Schema.String,
 })
 export const CredentialReleased = Schema.TaggedStruct("CredentialReleased", { fingerprint: Schema.String })
-/** Everything landed so far is in the published tables of this version, except what is left out. */
-export const RunPublished = Schema.TaggedStruct("RunPublished", {
-  run_id: RunId,
-  version: Schema.Int,
-  /** Earlier runs with rows missing from this version, because files of theirs are missing or changed. */
-  without: Schema.optionalKey(Schema.Array(Schema.String)),
-  /**
-   * One receipt per execution whose bodies were read back, hashed and published; `whole` if those bodies
-   * alone prove that everything counted is here.
-   */
-  receipts: Schema.Array(
-    Schema.Struct({
-      execution_id: ExecutionId,
-      landed_sha256: Schema.String,
-      whole: Schema.optionalKey(Schema.Boolean),
-    }),
-  ),
-  left_out: Schema.optionalKey(Schema.Array(LeftOutBody)),
-  ...tableNotes,
-})
 export const DeleteIntended = Schema.TaggedStruct("DeleteIntended", {
   ...task,
   execution_id: ExecutionId,
@@ -251,16 +217,6 @@ export const DeleteAnswered = Schema.TaggedStruct("DeleteAnswered", {
   http_status: Schema.Int,
   outcome: Schema.Literals(["deleted", "gone", "pending"]),
 })
-export const RunEnded = Schema.TaggedStruct("RunEnded", {
-  run_id: RunId,
-  exit_code: Schema.Int,
-  /** Something of this run is still at the service: in flight, partial, or to be deleted. */
-  leftovers: Schema.Boolean,
-  /** Executions that are kept at the service because it is not proved that all of them is here. */
-  kept: Schema.optionalKey(Schema.Int),
-})
-/** The tables contain how the run ended: without this fact the run is not finished and is resumed. */
-export const OutcomePublished = Schema.TaggedStruct("OutcomePublished", { run_id: RunId })
 
 export const Fact = Schema.Union([
   RunStarted,

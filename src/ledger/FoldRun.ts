@@ -6,7 +6,8 @@
 import { builtInSources, withEarlier } from "../contract/ResultsSource.ts"
 import { emptyAttempt, foldAttempt, startAgain } from "./AttemptFold.ts"
 import { foldDeletion } from "./Deletion.ts"
-import type { Fact, Recorded, RunEnded, RunStarted, TaskPlanned } from "./Fact.ts"
+import type { Fact, Recorded, TaskPlanned } from "./Fact.ts"
+import type { RunEnded, RunStarted } from "./RunFacts.ts"
 import type { At, AttemptState, RunState, Stages, TaskState } from "./RunState.ts"
 
 /** Folds the facts of one run that follow `before`; undefined if they contain no beginning. */
@@ -44,8 +45,14 @@ export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState 
 /** What a run that ended before only adds later, when it is collected, does not move its end. */
 export const endedBy = (
   before: RunState["ended"],
-  { at, fact: { exit_code, leftovers, kept = 0 } }: Omit<At<typeof RunEnded.Type>, "seq">,
-): RunState["ended"] => ({ at: before?.at ?? at, exit_code, leftovers, kept })
+  { at, fact: { exit_code, leftovers, kept = 0, changes } }: Omit<At<typeof RunEnded.Type>, "seq">,
+): RunState["ended"] => ({
+  at: before?.at ?? at,
+  exit_code,
+  leftovers,
+  kept,
+  ...(changes === undefined ? {} : { changes }),
+})
 
 const foldStages = (
   stages: Stages,

@@ -6,6 +6,7 @@ import type { ExecutionId, SessionId } from "../contract/Ids.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
 import { own } from "../ends/Ends.ts"
 import type { Verdict } from "../ends/Ends.ts"
+import type { ChangeCounts } from "./ChangeCounts.ts"
 import type { Deletion } from "./Deletion.ts"
 import type {
   AbortIntended,
@@ -15,12 +16,11 @@ import type {
   AttemptDrained,
   AttemptKept,
   ResultsRead,
-  RunPublished,
-  RunStarted,
   StartAnswered,
   TaskPlanned,
   TaskSettled,
 } from "./Fact.ts"
+import type { RunPublished, RunStarted } from "./RunFacts.ts"
 import type { TicketDropped, TokenDropped, TokenExpiring, TokenStored } from "./TokenFacts.ts"
 
 /** A fact with its place in the ledger, which orders facts whatever the clocks said. */
@@ -106,7 +106,13 @@ export interface RunState {
   readonly stages: Stages
   /** `at` is when it first ended, or first after it was resumed: collecting it later does not move that. */
   readonly ended:
-    | { readonly at: number; readonly exit_code: number; readonly leftovers: boolean; readonly kept: number }
+    | {
+        readonly at: number
+        readonly exit_code: number
+        readonly leftovers: boolean
+        readonly kept: number
+        readonly changes?: typeof ChangeCounts.Type
+      }
     | undefined
 }
 
@@ -121,11 +127,11 @@ export const executionsOf = ({ attempts }: Pick<TaskState, "attempts">): Readonl
   )
 const mayHaveRun: ReadonlySet<string | undefined> = new Set([undefined, "lost", "taken"])
 
+/** What a task is settled with; one that is not settled is in progress. */
+export const verdictOfTask = ({ settled }: TaskState): Verdict => settled?.fact ?? own("IN_PROGRESS")
+
 /** What a task is about, across runs: `<customer_id>/<engine_reference>`, or `session/<session_id>`. */
 export const subjectOf = ({
   planned: { customer_id, engine_reference, session_id },
 }: Pick<TaskState, "planned">): string =>
   session_id === undefined ? `${customer_id}/${engine_reference}` : `session/${session_id}`
-
-/** What a task is settled with; one that is not settled is in progress. */
-export const verdictOfTask = ({ settled }: TaskState): Verdict => settled?.fact ?? own("IN_PROGRESS")

@@ -55,6 +55,8 @@ export const nightExitCode = (runs: ReadonlyArray<RunState>): number | undefined
   if (codes.includes(exitCodes.leftovers) || ends.some((ended) => ended?.leftovers))
     return exitCodes.leftovers
   if (codes.length === 0) return ends.at(-1)?.exit_code
+  // With `exit_on: new` a run ends with 0 in spite of trouble that is not new.
+  if (ends.every((ended) => ended?.exit_code === exitCodes.ok)) return exitCodes.ok
   return isWhole(runs) && codes.every((code) => code === exitCodes.ok)
     ? exitCodes.ok
     : exitCodes.peopleMustAct

@@ -86,6 +86,16 @@ export const nightMessages = {
     "the service refused {starts} with a stored token",
     "No action needed if the job has parameters: they were sent instead. Otherwise, exchange a new ticket.",
   ),
+  "notice-undelivered": warning(
+    "{receiver} of the job could not be told: {why}",
+    "Check the address or the command, and its receiver. `nightjar status` shows how the run ended.",
+    "The run and its exit code are as they are.",
+  ),
+  "report-unwritten": warning(
+    "{path} could not be written: {why}",
+    "`nightjar report` writes it again.",
+    "The run and its exit code are as they are; everything else of it is written.",
+  ),
   "executions-in-flight": warning(
     "{executions} still in flight at the service",
     "`nightjar run` collects, publishes and deletes them.",

@@ -12,11 +12,10 @@ import { executeRun } from "../execution/ExecuteRun.ts"
 import { tell } from "../execution/Progress.ts"
 import type { Mode } from "../execution/TaskResumption.ts"
 import type { Job } from "../jobs/Job.ts"
-import type { Fact, RunStarted } from "../ledger/Fact.ts"
-import type { LeftOutBody } from "../ledger/LeftOutBody.ts"
+import type { RunStarted } from "../ledger/RunFacts.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import type { RunState } from "../ledger/RunState.ts"
 import { subjectOf } from "../ledger/RunState.ts"
+import type { RunState } from "../ledger/RunState.ts"
 import { nightAround, nightExitCode } from "../ledger/WholeNight.ts"
 import { waitsUntil } from "../planning/NightOf.ts"
 import { chooseNight } from "./ChooseNight.ts"
@@ -30,11 +29,14 @@ import {
   worksOf,
 } from "./PlanJob.ts"
 import type { JobPlan } from "./PlanJob.ts"
+import { earlierRuns } from "./EarlierRuns.ts"
+import { publishStage, runIn } from "./PublishRun.ts"
 import { reachService } from "./ReachService.ts"
 import { endTokens } from "../tokens/PlanTokens.ts"
 import { Publisher } from "../publishing/Publisher.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
-import { exitCodeOf, hasLeftovers, keptExecutions } from "../report/ExitCode.ts"
+import { compareRun, countChanges, hasRecovered } from "../report/Changes.ts"
+import { alarmCodeOf, hasLeftovers, keptExecutions } from "../report/ExitCode.ts"
 
 export interface NightOptions {
   /** Another run in any case, as `--new` and `rerun` require. */
@@ -54,6 +56,8 @@ export interface NightResult {
   readonly night: ReadonlyArray<RunState>
   /** The run itself. */
   readonly state: RunState
+  /** There was trouble before this run, and now there is none. */
+  readonly recovered: boolean
   readonly nothingToDo: boolean
 }
 
@@ -83,11 +87,7 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
   return yield* runStages(job, chosen.run_id, "night")
 })
 
-const loadRun = Effect.fnUntraced(function* (run_id: RunId) {
-  const ledger = yield* Ledger
-  const state = yield* ledger.state(run_id)
-  return state ?? (yield* Effect.die(new Error(`the ledger has no run ${run_id}`)))
-})
+const loadRun = (run_id: RunId) => Effect.flatMap(Ledger, (ledger) => runIn(ledger, run_id))
 
 const finished = Effect.fnUntraced(function* (run_id: RunId) {
   return yield* resultOf(yield* loadRun(run_id), true)
@@ -95,11 +95,11 @@ const finished = Effect.fnUntraced(function* (run_id: RunId) {
 
 const ownExitCode = ({ ended }: RunState): number => ended?.exit_code ?? exitCodes.leftovers
 
-const resultOf = Effect.fnUntraced(function* (state: RunState, nothingToDo: boolean) {
+const resultOf = Effect.fnUntraced(function* (state: RunState, nothingToDo: boolean, recovered = false) {
   const night = yield* nightAround(yield* Ledger, state)
   const exit_code = nightExitCode(night) ?? exitCodes.leftovers
   const { run_id } = state.started
-  return { run_id, exit_code, night, state, nothingToDo } satisfies NightResult as NightResult
+  return { run_id, exit_code, night, state, recovered, nothingToDo } satisfies NightResult as NightResult
 })
 
 const startedFact = (
@@ -226,41 +226,14 @@ const planAgain = Effect.fnUntraced(function* (job: Job, run_id: RunId, mode: Mo
   return plan
 })
 
-const publishStage = Effect.fnUntraced(function* (run_id: RunId) {
-  const ledger = yield* Ledger
-  const publisher = yield* Publisher
-  yield* tell({ _tag: "Stage", run_id, stage: "publishing" })
-  const { version, receipts, left_out, ...notes } = yield* publisher.publish(run_id)
-  const { misfits, rejected, unfit = [], gone = [], without = [] } = notes
-  const published: Fact = {
-    _tag: "RunPublished",
-    run_id,
-    version,
-    receipts,
-    ...(without.length === 0 ? {} : { without }),
-    ...(left_out.length === 0 ? {} : { left_out }),
-    ...(misfits.length === 0 ? {} : { misfits }),
-    ...(rejected.length === 0 ? {} : { rejected }),
-    ...(unfit.length === 0 ? {} : { unfit }),
-    ...(gone.length === 0 ? {} : { gone }),
-  }
-  yield* ledger.append([published, ...keptFacts(yield* loadRun(run_id), left_out)])
-})
-
-/** An execution with a body that could not be published stays at the service, whatever was proved before. */
-const keptFacts = (
-  { started: { run_id }, tasks }: RunState,
-  left_out: ReadonlyArray<LeftOutBody>,
-): ReadonlyArray<Fact> =>
-  [...new Map(left_out.map((one) => [one.execution_id, one])).values()].flatMap(
-    (one): ReadonlyArray<Fact> => {
-      const { task_id, execution_id, where, reason } = one
-      const of = tasks.get(task_id)?.attempts.find((one) => one.execution_id === execution_id)
-      if (of?.closed === undefined || execution_id === undefined || !of.drained) return []
-      const message = `landing/${run_id}/${where} is not in the tables: ${reason}`
-      const ids = { run_id, task_id, attempt: of.attempt, execution_id }
-      return [{ _tag: "AttemptKept", ...ids, reason: "ANSWER_UNUSABLE", families: [], message }]
-    },
+/** An older run that cannot be read any more is no reason to leave this one without its end. */
+const changesOf = (state: RunState) =>
+  earlierRuns(state.started.run_id).pipe(
+    Effect.map(({ before, previous }) => ({
+      changes: countChanges(compareRun(state, before)),
+      recovered: hasRecovered(state, before, previous),
+    })),
+    Effect.orElseSucceed(() => ({ changes: undefined, recovered: false })),
   )
 
 /**
@@ -271,10 +244,12 @@ const endStage = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
   const ledger = yield* Ledger
   const publisher = yield* Publisher
   const state = yield* loadRun(run_id)
-  const exit_code = exitCodeOf(state, job.after_export)
+  const { changes, recovered } = yield* changesOf(state)
+  const exit_code = alarmCodeOf(state, job, changes)
   const leftovers = hasLeftovers(state, job.after_export)
   const kept = keptExecutions(state).length
-  yield* ledger.append([{ _tag: "RunEnded", run_id, exit_code, leftovers, kept }])
+  const compared = changes === undefined ? {} : { changes }
+  yield* ledger.append([{ _tag: "RunEnded", run_id, exit_code, leftovers, kept, ...compared }])
   yield* publisher
     .publishOutcome(run_id)
     .pipe(
@@ -284,5 +259,5 @@ const endStage = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
     )
   yield* ledger.append([{ _tag: "OutcomePublished", run_id }])
   yield* tell({ _tag: "Stage", run_id, stage: "ended" })
-  return yield* resultOf(yield* loadRun(run_id), false)
+  return yield* resultOf(yield* loadRun(run_id), false, recovered)
 })

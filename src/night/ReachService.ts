@@ -8,7 +8,7 @@ import { retryCall } from "../client/Backoff.ts"
 import type { RetryOptions } from "../client/Backoff.ts"
 import { Service } from "../client/Service.ts"
 import { tell } from "../execution/Progress.ts"
-import type { RunStarted } from "../ledger/Fact.ts"
+import type { RunStarted } from "../ledger/RunFacts.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 
 /** Nothing was started: the service refuses the application secret, or cannot be reached. */

@@ -6,6 +6,8 @@ import { exitOf } from "../ends/EndRow.ts"
 import { pendingDeletions } from "../execution/DeleteExecutions.ts"
 import { verdictOfTask } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
+import type { Job } from "../jobs/Job.ts"
+import type { RunChanges } from "./Changes.ts"
 
 /**
  * 0: everything succeeded. 3: some tasks need the customer or an engineer. 4: something is left that a
@@ -19,6 +21,21 @@ export const exitCodeOf = (run: RunState, after_export: "delete" | "keep"): RunE
   if (after_export === "delete" && pendingDeletions(run) > 0) return 4
   const isWhole = (run.published?.fact.left_out ?? []).length === 0
   return isWhole && codes.every((code) => code === 0) ? 0 : 3
+}
+
+/**
+ * The same for a job that decides which trouble is an alarm. With `exit_on: new`, trouble that the run before
+ * had too, for the same reason, ends with 0; something left, a body that is not in the tables, and a run that
+ * cannot be compared do not.
+ */
+export const alarmCodeOf = (
+  run: RunState,
+  { after_export, exit_on }: Pick<Job, "after_export" | "exit_on">,
+  changes: RunChanges | undefined,
+): RunExitCode => {
+  const code = exitCodeOf(run, after_export)
+  const isWhole = (run.published?.fact.left_out ?? []).length === 0
+  return exit_on === "new" && code === 3 && isWhole && changes?.new === 0 ? 0 : code
 }
 
 /** Whether the service still has something of this run that a later run has to collect or delete. */

@@ -3,6 +3,7 @@
  * left. Fits any terminal; without one, there are no colours and no line breaks inside sentences.
  */
 import { actionNeeded, outcomes } from "../ends/EndRow.ts"
+import { changeKinds } from "./Changes.ts"
 import type { NightSummary, Summary, Trouble } from "./Summary.ts"
 import { counted } from "../foundation/Counted.ts"
 import { plain, span, wrap } from "./TextTable.ts"
@@ -23,6 +24,24 @@ export const exitMeaning: Readonly<Record<number, string>> = {
   3: "the run is over; some tasks need the customer or an engineer and would fail again as they are",
   4: "something is left that a rerun can finish",
   6: "the service refuses the secret or cannot be reached; nothing was started",
+}
+
+/** What this run's exit code means; undefined while it has none. */
+export const meaningOfExit = ({ exit_code, troubles, changes }: Summary): string | undefined => {
+  if (exit_code === undefined) return undefined
+  // Only `exit_on: new` ends with 0 in spite of trouble.
+  if (exit_code === 0 && troubles.length > 0) {
+    const since = changes?.since ?? "the run before"
+    return `nothing is new: all trouble was there after ${since} (\`exit_on: new\`)`
+  }
+  return exitMeaning[exit_code]
+}
+
+/** `2 new, 3 still, 1 mended since nightly-spain.2026-11-21`; undefined if there is nothing to say. */
+export const tellChanges = (changes: Summary["changes"]): string | undefined => {
+  if (changes === null) return undefined
+  const told = changeKinds.flatMap((kind) => (changes[kind] > 0 ? [`${changes[kind]} ${kind}`] : []))
+  return told.length === 0 ? undefined : `${told.join(", ")} since ${changes.since}`
 }
 
 export const renderSummary = (summary: Summary, style: Style): string => {
@@ -86,7 +105,12 @@ const counts = (summary: Summary, style: Style): ReadonlyArray<string> => {
     `${counted(summary.records_counted, "product")} counted`,
     ...(downloaded > 0 ? [counted(downloaded, "attachment")] : []),
   ]
-  return [painted, wrap(brought.join(", "), style.width, "", "  ")]
+  const changes = tellChanges(summary.changes)
+  return [
+    painted,
+    ...(changes === undefined ? [] : [wrap(changes, style.width, "", "  ")]),
+    wrap(brought.join(", "), style.width, "", "  "),
+  ]
 }
 
 const troubleLines = (trouble: Trouble, style: Style): ReadonlyArray<string> => {
@@ -100,15 +124,17 @@ const troubleLines = (trouble: Trouble, style: Style): ReadonlyArray<string> => 
   ]
 }
 
-const deletionLines = ({ deletions, exit_code }: Summary): ReadonlyArray<string> => {
-  const { done, pending, kept } = deletions
+const deletionLines = (summary: Summary): ReadonlyArray<string> => {
+  const { exit_code } = summary
+  const { done, pending, kept } = summary.deletions
   const parts = [
     ...(done > 0 ? [`${done} deleted at the service`] : []),
     ...(pending > 0 ? [`${pending} not deleted yet`] : []),
     ...(kept > 0 ? [`${kept} kept there on purpose`] : []),
   ]
+  const code = meaningOfExit(summary)
   return [
     ...(parts.length > 0 ? [`Executions: ${parts.join(", ")}.`] : []),
-    ...(exit_code === undefined ? [] : [meaningOf(exit_code)]),
+    ...(code === undefined ? [] : [`Exit code ${exit_code}: ${code}.`]),
   ]
 }

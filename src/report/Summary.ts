@@ -2,6 +2,7 @@
  * The result of a run, for people and programs: a pure fold of its state. Counts, then what did not succeed
  * by who must act, then what is left at the service. Contains ids and reasons, never a value of a parameter.
  */
+import type { RunChanges } from "./Changes.ts"
 import type { RunId } from "../contract/Ids.ts"
 import type { Outcome, WhoActs } from "../ends/EndRow.ts"
 import { rowOf } from "../ends/Ends.ts"
@@ -52,6 +53,10 @@ export interface Summary {
   readonly ended_at: string | undefined
   readonly elapsed_ms: number | undefined
   readonly exit_code: number | undefined
+  /**
+   * Tasks with new trouble, with the same as before, and mended, since the run before; null for a first run.
+   */
+  readonly changes: RunChanges | null
   readonly tasks: number
   readonly outcomes: Readonly<Record<Outcome, number>>
   readonly executions: number
@@ -92,6 +97,7 @@ export const summarise = (run: RunState, night: ReadonlyArray<RunState> = [run])
     ended_at: run.ended === undefined ? undefined : new Date(run.ended.at).toISOString(),
     elapsed_ms: run.ended === undefined ? undefined : Math.max(0, run.ended.at - run.started_at),
     exit_code: run.ended?.exit_code,
+    changes: run.ended?.changes ?? null,
     tasks: tasks.length,
     outcomes: outcomesOf(tasks),
     executions: attempts.filter(({ attempt }) => attempt.execution_id !== undefined).length,

@@ -4,7 +4,7 @@
  */
 import { anId } from "../harness/Id.ts"
 import { spawn, spawnSync } from "node:child_process"
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -78,6 +78,8 @@ describe("a run", () => {
       "nightjar.duckdb",
       `${folder}/log.ndjson`,
       `${folder}/summary.json`,
+      `${folder}/report.html`,
+      `${folder}/worklist.csv`,
     ]
     expect(files.map(mode)).toEqual(files.map(() => 0o600))
     const log = readFileSync(join(output, folder, "log.ndjson"), "utf8")
@@ -113,6 +115,54 @@ describe("a run", () => {
     }>
     expect(rejected.length).toBe(1)
     expect(nightjar("credentials", "release", rejected[0]?.fingerprint ?? "").status).toBe(0)
+  })
+})
+
+describe("the report of a run", () => {
+  it("is written at the run's end and again on request, with what a job shares open to its group", () => {
+    const path = job("reported", ["ok+queue-1+run-2", "end-TIMEOUT+queue-1+run-2"])
+    writeFileSync(join(root, path), `${readFileSync(join(root, path), "utf8")}output: { share: group }\n`)
+    const folder = join(root, "shared")
+    expect(nightjar("run", path, "--no-progress", "--output", folder).status).toBe(3)
+    const run = readdirSync(join(folder, "runs"))[0] ?? ""
+    const files = ["report.html", "worklist.csv"].map((name) => join(folder, "runs", run, name))
+    const modes = () => files.map((file) => statSync(file).mode & 0o777)
+    expect(modes()).toEqual([0o640, 0o640])
+    const [page, worklist] = files.map((file) => readFileSync(file, "utf8"))
+    expect([page?.includes(`<h1>${run}</h1>`), worklist?.split("\r\n").length]).toEqual([true, 3])
+    for (const file of files) rmSync(file)
+    expect(nightjar("report", "--output", folder)).toEqual({
+      status: 0,
+      stdout: `${files.join("\n")}\n`,
+      stderr: "",
+    })
+    expect([modes(), readFileSync(files[0] ?? "", "utf8")]).toEqual([[0o640, 0o640], page])
+    expect(JSON.parse(nightjar("report", run, "--json", "--output", folder).stdout)).toEqual({
+      run_id: run,
+      report: files[0],
+      worklist: files[1],
+      worklist_rows: 1,
+    })
+    rmSync(join(folder, "nightjar.duckdb"))
+    writeFileSync(join(folder, "nightjar.duckdb"), "no database")
+    expect(nightjar("report", "--output", folder).status).toBe(0)
+    expect(readFileSync(files[0] ?? "", "utf8")).toContain("The published tables could not be read.")
+  })
+
+  it("costs a warning if it cannot be written, and nothing else", () => {
+    const path = job("blocked", ["ok+queue-1+run-2"])
+    const folder = join(root, "blocked")
+    expect(nightjar("run", path, "--no-progress", "--output", folder).status).toBe(0)
+    const [run = ""] = readdirSync(join(folder, "runs"))
+    const report = join(folder, "runs", `${run}.2`, "report.html")
+    mkdirSync(join(report, "in-the-way"), { recursive: true })
+    const { status, stdout, stderr } = nightjar("run", path, "--new", "--no-progress", "--output", folder)
+    expect([status, stdout.includes("1 task: 1 succeeded")]).toEqual([0, true])
+    expect(stderr).toBe(
+      `warning: ${report} could not be written: the output folder cannot be written: ${report}: ` +
+        "cannot rename: illegal operation on a directory (EISDIR); the previous version is unchanged [output-unwritable] " +
+        "[report-unwritten]\n",
+    )
   })
 })
 

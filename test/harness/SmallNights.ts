@@ -68,6 +68,8 @@ export const jobOf = (assignments: ReadonlyArray<Assignment>): Job => ({
   timezone: "UTC",
   after_export: "delete",
   share: "none",
+  exit_on: "any",
+  notify: [],
   assignments,
   sources: builtInSources,
   hooks: [],

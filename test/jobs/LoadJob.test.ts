@@ -202,6 +202,69 @@ describe("the environment", () => {
   )
 })
 
+describe("who is told of a run", () => {
+  it.effect("is an address, a ping or a command, with every event when none is named", () =>
+    Effect.gen(function* () {
+      const { job, errors, warnings } =
+        yield* load(`${smallJob}customers: [{ id: c-1, parameters: { username: u } }]
+deadline: "07:00"
+notify:
+  - { url: "env:ALERT_URL", format: slack, on: [late] }
+  - { ping: "file:ping.url" }
+  - { command: [page, --night] }
+`)
+      expect([errors, warnings]).toEqual([[], []])
+      expect(job).toMatchObject({
+        notify: [
+          {
+            _tag: "Url",
+            name: "notify[0]",
+            on: ["late"],
+            address: { _tag: "Env", name: "ALERT_URL" },
+            format: "slack",
+          },
+          { _tag: "Ping", name: "notify[1]", address: { _tag: "File", path: "ping.url" } },
+          {
+            _tag: "Command",
+            name: "notify[2]",
+            on: ["failed", "late", "new_trouble", "recovered"],
+            argv: ["page", "--night"],
+          },
+        ],
+      })
+    }),
+  )
+
+  it.effect(
+    "is refused with a literal address, with two ways at once, and warned about what is never told",
+    () =>
+      Effect.gen(function* () {
+        const { errors, warnings } =
+          yield* load(`${smallJob}customers: [{ id: c-1, parameters: { username: u } }]
+notify:
+  - { url: "https://hooks.example/T0/secret" }
+  - { url: "env:A", ping: "env:B" }
+  - { on: [failed] }
+  - { ping: "env:A", on: [failed], format: json }
+  - { command: [], on: [late] }
+  - { url: "env:A", on: [faild] }
+`)
+        expect(errors).toEqual([
+          "job.yaml:6:12: expected env:NAME, file:PATH or exec:COMMAND: a secret is never written into a job file",
+          "job.yaml:7:5: an entry has one of `url`, `ping` and `command`",
+          "job.yaml:8:5: an entry has one of `url`, `ping` and `command`",
+          "job.yaml:9:5: `format` belongs to `url`",
+          "job.yaml:9:5: `on` does not belong to `ping`, which is told of every run's beginning and end",
+          "job.yaml:10:5: `command` names no program",
+          "job.yaml:11:26: expected `failed` or `late` or `new_trouble` or `recovered`",
+        ])
+        expect(warnings).toEqual([
+          "job.yaml:10:24: `late` is never told: the job has neither `night` nor `deadline`",
+        ])
+      }),
+  )
+})
+
 describe("a job that is refused", () => {
   it.effect("reports everything at once, in order, at the line and column of each", () =>
     Effect.gen(function* () {

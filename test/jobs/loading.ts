@@ -88,6 +88,8 @@ export const defaultsOfAJob = {
   },
   after_export: "delete",
   share: "none",
+  exit_on: "any",
+  notify: [],
   sources: builtInSources,
 }
 

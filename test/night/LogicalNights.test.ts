@@ -12,7 +12,7 @@ import { Ledger } from "../../src/ledger/Ledger.ts"
 import { runNight } from "../../src/night/Nightly.ts"
 import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
 import { anId } from "../harness/Id.ts"
-import { customer, jobOf, live, makeNights, options } from "../harness/SmallNights.ts"
+import { customer, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
 
 const minute = 60_000
 const hour = 60 * minute
@@ -49,6 +49,62 @@ const night = (of: Job = job, more = {}) =>
 const starts = Effect.flatMap(Sandbox, ({ truth }) =>
   Effect.map(truth, ({ executions }) => executions.length),
 )
+
+describe("the exit code of a job that only new trouble may alarm", () => {
+  const nightly = (exit_on: Job["exit_on"], ...customers: Job["assignments"]): Job => ({
+    ...jobOf(customers),
+    name: "job",
+    exit_on,
+  })
+  const failing = customer("c-1", "end-TIMEOUT+run-1")
+  const other = customer("c-2", "end-FAILED+run-1")
+  const counts = Effect.gen(function* () {
+    const { runs } = yield* Ledger
+    return (yield* runs).map(({ fact, ended }) => {
+      const { since = "", ...changes } = ended?.changes ?? {}
+      return [fact.run_id, ended?.exit_code, since, Object.values(changes).join(" ")].join(", ")
+    })
+  })
+  const after = (...jobs: ReadonlyArray<Job>) =>
+    live(
+      makeNights(),
+      Effect.gen(function* () {
+        for (const one of jobs) {
+          yield* night(one)
+          yield* wait(1)
+        }
+        return yield* counts
+      }),
+    )
+
+  it("is 3 on the first night, 0 while all trouble is the same, 3 for another, and 0 once it is mended [exit on new]", () => {
+    expect(
+      after(
+        nightly("new", failing),
+        nightly("new", failing),
+        nightly("new", failing, other),
+        nightly("new", customer("c-1", "run-1"), other),
+      ),
+    ).toEqual([
+      "job.2026-11-21, 3, , ",
+      "job.2026-11-22, 0, job.2026-11-21, 0 1 0",
+      "job.2026-11-23, 3, job.2026-11-22, 1 1 0",
+      "job.2026-11-25, 0, job.2026-11-23, 0 1 1",
+    ])
+  })
+
+  it("is 3 every night without it, and 4 with it too while a rerun can finish something", () => {
+    expect(after(nightly("any", failing), nightly("any", failing))).toEqual([
+      "job.2026-11-21, 3, , ",
+      "job.2026-11-22, 3, job.2026-11-21, 0 1 0",
+    ])
+    const away = customer("c-3", "end-OUT_OF_SERVICE+run-1")
+    expect(after(nightly("new", away), nightly("new", away)).map((line) => line.split(", ")[1])).toEqual([
+      "4",
+      "4",
+    ])
+  })
+})
 
 describe("a night", () => {
   it("that is run late does not take the place of the next evening's [run night]", () => {

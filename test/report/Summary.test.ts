@@ -43,6 +43,7 @@ describe("summary", () => {
       ended_at: "2026-11-21T02:00:18.000Z",
       elapsed_ms: 18_000,
       exit_code: 3,
+      changes: null,
       tasks: 6,
       outcomes: { succeeded: 1, partial: 0, failed: 4, skipped: 1, unfinished: 0 },
       executions: 1,
@@ -194,6 +195,23 @@ Exit code 3: the run is over; some tasks need the customer or an engineer and wo
         renderSummary(summarise(night()), { width: Infinity, colour: false }).replaceAll(/\s+/g, " "),
       )
     }
+  })
+
+  it("says in one line what changed since the run before, and why an old trouble is no alarm", () => {
+    const changes = { since: "demo.2026-11-20", new: 0, still: 2, mended: 1 }
+    const run = runOf(planned("a"), settled("a", "failed", "BLOCKED_USER", "customer"), {
+      _tag: "RunEnded",
+      run_id,
+      exit_code: 0,
+      leftovers: false,
+      changes,
+    })
+    const lines = renderSummary(summarise(run), { width: Infinity, colour: false }).split("\n")
+    expect([lines[2], lines.at(-1)]).toEqual([
+      "2 still, 1 mended since demo.2026-11-20",
+      "Exit code 0: nothing is new: all trouble was there after demo.2026-11-20 (`exit_on: new`).",
+    ])
+    expect(summarise(run).changes).toEqual(changes)
   })
 
   it("is short even if the service gave a reason or a message of three million characters", () => {

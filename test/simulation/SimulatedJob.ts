@@ -139,6 +139,8 @@ export const makeJob = (random: () => number, customers: number, tokens: boolean
     timezone: "Europe/Madrid",
     after_export: random() < 0.9 ? "delete" : "keep",
     share: "none",
+    exit_on: "any",
+    notify: [],
     assignments: Array.from({ length: customers }, (_, index) => assignment(random, index, logins, tokens)),
     sources: builtInSources,
     hooks: [],

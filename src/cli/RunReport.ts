@@ -1,0 +1,82 @@
+/**
+ * `runs/<run_id>/report.html` and `worklist.csv`: made from the ledger and the published tables, by `report`
+ * on request and at the end of each run. At that end nothing depends on it any more: if it cannot be written,
+ * a warning is all that follows.
+ */
+import { Cause, Duration, Effect } from "effect"
+import type { RunId } from "../contract/Ids.ts"
+import type { Job } from "../jobs/Job.ts"
+import { renderReport } from "../report/RenderReport.ts"
+import { reportOf } from "../report/Report.ts"
+import { worklistCsv } from "../report/Worklist.ts"
+import { endingOfCause, refuse } from "./Failures.ts"
+import { openedLedger } from "./LedgerOf.ts"
+import { warn } from "./Output.ts"
+import { publishedFacts } from "./PublishedFacts.ts"
+import { runFolder, writeRunFile } from "./RunFolder.ts"
+import { Wiring } from "./Wiring.ts"
+
+export interface ReportTarget {
+  readonly output: string
+  readonly run_id: RunId
+  readonly share: Job["share"]
+}
+
+/** The zone of this machine, or of TZ: the report says which one it shows. */
+const machineZone = (): string => new Intl.DateTimeFormat().resolvedOptions().timeZone
+
+export interface WrittenReport {
+  readonly run_id: RunId
+  readonly report: string
+  readonly worklist: string
+  readonly worklist_rows: number
+}
+
+/** Needs a ledger that may be read-only; returns the paths of both files. */
+export const writeReport = Effect.fn("RunReport.write")(function* (target: ReportTarget) {
+  const { output, run_id } = target
+  const ledger = yield* openedLedger
+  const { earlierRuns } = yield* Effect.promise(() => import("../night/EarlierRuns.ts"))
+  const facts = yield* ledger.facts(run_id)
+  const { before } = yield* earlierRuns(run_id)
+  const job = (yield* ledger.runs).find(({ fact }) => fact.run_id === run_id)?.fact.job ?? ""
+  // Without the tables, the report says so, and contains everything else.
+  const published = yield* publishedFacts(output, { job, run_id }).pipe(Effect.orElseSucceed(() => undefined))
+  const report = reportOf({ facts, before, published, timezone: machineZone() })
+  if (report === undefined) return yield* refuse("run-incomplete", { run_id })
+  yield* writeRunFile(target, "worklist.csv", worklistCsv(report.worklist))
+  yield* writeRunFile(target, "report.html", renderReport(report))
+  const folder = runFolder(output, run_id)
+  const written: WrittenReport = {
+    run_id,
+    report: `${folder}/report.html`,
+    worklist: `${folder}/worklist.csv`,
+    worklist_rows: report.worklist.length,
+  }
+  return written
+})
+
+/** A run of 10,000 executions takes a second or two. */
+const writtenWithin = Duration.minutes(1)
+
+/** After everything that a run is for: whatever goes wrong here costs a warning. */
+export const reportAfterRun = Effect.fnUntraced(function* (target: ReportTarget) {
+  const wiring = yield* Wiring
+  const path = `${runFolder(target.output, target.run_id)}/report.html`
+  const unwritten = (why: string) => warn("report-unwritten", { path, why })
+  yield* writeReport(target).pipe(
+    Effect.provide(wiring.ledger(target.output, "read-only")),
+    Effect.timeoutOrElse({
+      duration: writtenWithin,
+      orElse: () => unwritten(`it was not ready within ${Duration.format(writtenWithin)}`),
+    }),
+    Effect.catchCause((cause) =>
+      Cause.hasInterruptsOnly(cause)
+        ? Effect.interrupt
+        : Effect.andThen(
+            unwritten(endingOfCause(cause).lines[0]?.replace(/^nightjar: /, "") ?? "no reason given"),
+            Effect.logDebug(cause),
+          ),
+    ),
+  )
+})

@@ -1,0 +1,104 @@
+/**
+ * `notify` in a job file: who is told of a run, and of what. An address may be all that is needed to write to
+ * a channel, so it is a reference to a secret; a command stands in the job file, word for word.
+ */
+import { Predicate, Schema } from "effect"
+import type { Context } from "./Decode.ts"
+import { notifyEvents } from "./Job.ts"
+import type { Job, NotifyEvent, Receiver } from "./Job.ts"
+import { parseReference } from "./Reference.ts"
+import { reference, text } from "./Scalars.ts"
+
+const optional = <S extends Schema.Top>(schema: S, description: string) =>
+  Schema.optionalKey(schema).pipe(Schema.annotateKey<Schema.optionalKey<S>>({ description }))
+
+/** One entry of `notify`. */
+export const NotifyEntry = Schema.Struct({
+  on: optional(
+    Schema.Array(Schema.Literals(notifyEvents)),
+    "failed: an exit code other than 0; late: not ended when the night or the deadline is over; " +
+      "new_trouble: trouble that the run before did not have; recovered: the trouble is over. " +
+      "All of them when absent.",
+  ),
+  url: optional(reference, "An address that gets the notice as JSON: env:NAME, file:PATH or exec:COMMAND."),
+  format: optional(
+    Schema.Literals(["json", "slack"]),
+    "What is sent to `url`: json (the default) has everything, slack is { text }.",
+  ),
+  ping: optional(
+    reference,
+    "An address in the manner of Healthchecks: /start at the beginning, the address itself after " +
+      "exit code 0, /fail after any other.",
+  ),
+  command: optional(
+    Schema.Array(text),
+    "A program and its arguments, which gets the notice as JSON on stdin.",
+  ),
+})
+
+type Entry = typeof NotifyEntry.Type
+interface Item {
+  readonly index: number
+  readonly value: Entry
+}
+
+/** More than anybody watches. */
+const receiversMax = 10
+
+/** Counted as written: an address with a mistake is reported already. */
+const waysWritten = ({ document }: Context, index: number): number => {
+  const { root } = document
+  const list: unknown = Predicate.isObject(root) ? root["notify"] : undefined
+  const entry: unknown = Array.isArray(list) ? list[index] : undefined
+  return Predicate.isObject(entry)
+    ? ["url", "ping", "command"].filter((key) => Object.hasOwn(entry, key)).length
+    : 0
+}
+
+/** The receivers of a job; what is wrong with one goes to the findings. */
+export const readReceivers = (
+  context: Context,
+  items: ReadonlyArray<Item>,
+  folder: string,
+  times: Pick<Job, "night" | "deadline">,
+): ReadonlyArray<Receiver> => {
+  const { document, findings } = context
+  if (items.length > receiversMax)
+    findings.error(document.place(["notify"], "key"), `\`notify\` has more than ${receiversMax} entries`)
+  return items.flatMap(({ index, value }) => {
+    const { on = notifyEvents, url, ping, command, format } = value
+    const complain = (message: string) => findings.error(document.place(["notify", index]), message)
+    if (command?.length === 0) complain("`command` names no program")
+    if (waysWritten(context, index) !== 1)
+      return (complain("an entry has one of `url`, `ping` and `command`"), [])
+    if (format !== undefined && url === undefined) complain("`format` belongs to `url`")
+    if (ping !== undefined && value.on !== undefined)
+      complain("`on` does not belong to `ping`, which is told of every run's beginning and end")
+    if (value.on?.includes("late") === true && times.night === undefined && times.deadline === undefined)
+      findings.warn(
+        document.place(["notify", index, "on"]),
+        "`late` is never told: the job has neither `night` nor `deadline`",
+      )
+    return receiverOf({ on, url, ping, command, format }, index, folder)
+  })
+}
+
+const receiverOf = (
+  {
+    on,
+    url,
+    ping,
+    command,
+    format = "json",
+  }: { on: ReadonlyArray<NotifyEvent> } & {
+    readonly [Key in Exclude<keyof Entry, "on">]: Entry[Key] | undefined
+  },
+  index: number,
+  folder: string,
+): ReadonlyArray<Receiver> => {
+  const name = `notify[${index}]`
+  if (command !== undefined) return command.length === 0 ? [] : [{ _tag: "Command", name, on, argv: command }]
+  const address = parseReference(url ?? ping ?? "", folder)
+  if (address === undefined) return []
+  return [url === undefined ? { _tag: "Ping", name, address } : { _tag: "Url", name, on, address, format }]
+}

@@ -1,0 +1,55 @@
+/**
+ * The facts of a run as a whole: its beginning, its publications and its end. What happens to its tasks is in
+ * `Fact.ts`.
+ */
+import { Schema } from "effect"
+import { ExecutionId, RunId } from "../contract/Ids.ts"
+import { ChangeCounts } from "./ChangeCounts.ts"
+import { LeftOutBody } from "./LeftOutBody.ts"
+import { tableNotes } from "./TableNotes.ts"
+
+/** A run began; `job_path` is where `rerun` finds the job again. */
+export const RunStarted = Schema.TaggedStruct("RunStarted", {
+  run_id: RunId,
+  job: Schema.String,
+  job_path: Schema.String,
+  run_date: Schema.String,
+  parent: Schema.optionalKey(Schema.String),
+  tool_version: Schema.String,
+  /** Dates of nights since the run before that had no run; the newest ones, if there were many. */
+  missed: Schema.optionalKey(Schema.Array(Schema.String)),
+})
+/** The process resumed the run; its unfinished tasks get new attempts. */
+export const RunResumed = Schema.TaggedStruct("RunResumed", { run_id: RunId })
+/** Everything landed so far is in the published tables of this version, except what is left out. */
+export const RunPublished = Schema.TaggedStruct("RunPublished", {
+  run_id: RunId,
+  version: Schema.Int,
+  /** Earlier runs with rows missing from this version, because files of theirs are missing or changed. */
+  without: Schema.optionalKey(Schema.Array(Schema.String)),
+  /**
+   * One receipt per execution whose bodies were read back, hashed and published; `whole` if those bodies
+   * alone prove that everything counted is here.
+   */
+  receipts: Schema.Array(
+    Schema.Struct({
+      execution_id: ExecutionId,
+      landed_sha256: Schema.String,
+      whole: Schema.optionalKey(Schema.Boolean),
+    }),
+  ),
+  left_out: Schema.optionalKey(Schema.Array(LeftOutBody)),
+  ...tableNotes,
+})
+export const RunEnded = Schema.TaggedStruct("RunEnded", {
+  run_id: RunId,
+  exit_code: Schema.Int,
+  /** Something of this run is still at the service: in flight, partial, or to be deleted. */
+  leftovers: Schema.Boolean,
+  /** Executions that are kept at the service because it is not proved that all of them is here. */
+  kept: Schema.optionalKey(Schema.Int),
+  /** Absent for the first run of a job, and in ledgers from before it was recorded. */
+  changes: Schema.optionalKey(ChangeCounts),
+})
+/** The tables contain how the run ended: without this fact the run is not finished and is resumed. */
+export const OutcomePublished = Schema.TaggedStruct("OutcomePublished", { run_id: RunId })

@@ -1,0 +1,129 @@
+/**
+ * What a run changed: trouble that is new, trouble that was there before, and what is mended. Pure. A run is
+ * compared with how each customer and engine stood before it: the last complete run of the job, and the
+ * reruns after it.
+ */
+import type { RunId } from "../contract/Ids.ts"
+import type { Outcome, WhoActs } from "../ends/EndRow.ts"
+import { subjectOf, verdictOfTask } from "../ledger/RunState.ts"
+import type { RunState } from "../ledger/RunState.ts"
+import type { ChangeCounts } from "../ledger/ChangeCounts.ts"
+import type { RunHeader } from "../ledger/Ledger.ts"
+import { exitCodes } from "../messages/ExitCodes.ts"
+
+/** How one customer stands on one engine (or one flow session). */
+export interface Standing {
+  readonly outcome: Outcome
+  readonly reason: string
+  readonly who_acts: WhoActs
+}
+export type Standings = ReadonlyMap<string, Standing>
+
+export const changeKinds = ["new", "still", "mended"] as const
+export type ChangeKind = (typeof changeKinds)[number]
+
+/**
+ * Subjects, as `subjectOf` names them. `new`: trouble, and before there was none, or another reason. `still`:
+ * the same reason as before. `mended`: trouble before, success now. Subjects that only one side knows count
+ * as having had no trouble before, and are not mended by being absent.
+ */
+export type Changes = Readonly<Record<ChangeKind, ReadonlyArray<string>>>
+
+export const changesBetween = (before: Standings, now: Standings): Changes => {
+  const changes: Record<ChangeKind, Array<string>> = { new: [], still: [], mended: [] }
+  for (const [subject, { outcome, reason }] of now) {
+    const earlier = before.get(subject)
+    const hadTrouble = earlier !== undefined && earlier.outcome !== "succeeded"
+    if (outcome === "succeeded") {
+      if (hadTrouble) changes.mended.push(subject)
+    } else if (hadTrouble && earlier.reason === reason) changes.still.push(subject)
+    else changes.new.push(subject)
+  }
+  return changes
+}
+
+export const standingsOf = (run: RunState): Standings =>
+  new Map(
+    [...run.tasks.values()].map((task) => {
+      const { outcome, reason, who_acts } = verdictOfTask(task)
+      return [subjectOf(task), { outcome, reason, who_acts }]
+    }),
+  )
+
+/** How everybody stood after these runs, oldest first; a task that was never settled says nothing. */
+export const standingsAfter = (runs: ReadonlyArray<RunState>): Standings => {
+  const standings = new Map<string, Standing>()
+  for (const run of runs)
+    for (const task of run.tasks.values()) {
+      if (task.settled === undefined) continue
+      const { outcome, reason, who_acts } = task.settled.fact
+      standings.set(subjectOf(task), { outcome, reason, who_acts })
+    }
+  return standings
+}
+
+/** A job that is rerun more often than this between two nights is compared with its last few reruns only. */
+const runsMax = 8
+
+/**
+ * The runs that a run is compared with, oldest first: back to the last one that was meant to be complete and
+ * has ended. A night that the service kept from beginning says nothing about anybody.
+ */
+export const runsBefore = (headers: ReadonlyArray<RunHeader>, run_id: string): ReadonlyArray<RunHeader> => {
+  const at = headers.findIndex(({ fact }) => fact.run_id === run_id)
+  const job = headers[at]?.fact.job
+  const found: Array<RunHeader> = []
+  for (const header of headers.slice(0, Math.max(0, at)).toReversed()) {
+    if (header.fact.job !== job || header.ended?.exit_code === exitCodes.refused) continue
+    found.push(header)
+    const isComplete = header.fact.parent === undefined && header.ended !== undefined
+    if (isComplete || found.length === runsMax) break
+  }
+  return found.toReversed()
+}
+
+/**
+ * Whether trouble is over with this run: somebody or the run before had trouble, and now everybody is well.
+ * After a rerun, everybody includes those whom it did not run again.
+ */
+export const hasRecovered = (
+  run: RunState,
+  before: ReadonlyArray<RunState>,
+  previous: RunHeader | undefined,
+): boolean => {
+  const isWell = (standings: Standings) =>
+    [...standings.values()].every(({ outcome }) => outcome === "succeeded")
+  const earlier = standingsAfter(before)
+  const own = standingsOf(run)
+  const now = run.started.parent === undefined ? own : new Map([...earlier, ...own])
+  const wasWell = previous?.ended?.exit_code === exitCodes.ok && isWell(earlier)
+  return previous !== undefined && isWell(now) && !wasWell
+}
+
+export type RunChanges = typeof ChangeCounts.Type
+
+/** A run compared with the runs before it. */
+export interface Comparison {
+  /** The newest run before it; undefined for the first run of a job. */
+  readonly since: RunId | undefined
+  readonly before: Standings
+  readonly changes: Changes
+}
+
+export const compareRun = (run: RunState, before: ReadonlyArray<RunState>): Comparison => {
+  const standings = standingsAfter(before)
+  return {
+    since: before.at(-1)?.started.run_id,
+    before: standings,
+    changes: changesBetween(standings, standingsOf(run)),
+  }
+}
+
+/**
+ * The counts, as the run's end records them. Undefined for the first run of a job: there is nothing to
+ * compare it with.
+ */
+export const countChanges = ({ since, changes }: Comparison): RunChanges | undefined =>
+  since === undefined
+    ? undefined
+    : { since, new: changes.new.length, still: changes.still.length, mended: changes.mended.length }

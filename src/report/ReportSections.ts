@@ -1,0 +1,183 @@
+/**
+ * The sections of the report about what to do: how the run ended, what is new, still there or mended, and the
+ * whole worklist. From a `Report` to HTML, pure.
+ */
+import { counted } from "../foundation/Counted.ts"
+import { actionNeeded, outcomes } from "../ends/EndRow.ts"
+import { changeKinds } from "./Changes.ts"
+import type { ChangeKind } from "./Changes.ts"
+import { html, nothing, prose } from "./Html.ts"
+import type { Html } from "./Html.ts"
+import { meaningOfExit } from "./RenderSummary.ts"
+import type { Report } from "./Report.ts"
+import { changeTitles, duration } from "./ReportText.ts"
+import type { Clock } from "./ReportText.ts"
+import { nameOf } from "./Worklist.ts"
+import type { WorkGroup } from "./Worklist.ts"
+
+const tile = (value: number | string, label: string, className = "") =>
+  html`<li><b class="${className}">${value}</b>${label}</li>`
+
+const outcomeClasses = {
+  succeeded: "good",
+  partial: "warn",
+  failed: "trouble",
+  skipped: "warn",
+  unfinished: "warn",
+} as const
+
+export const headSection = ({ summary, timezone, since, worklist, finish }: Report, clock: Clock): Html => {
+  const { run_id, exit_code, started_at, ended_at, elapsed_ms, parent } = summary
+  const ended =
+    ended_at === undefined || elapsed_ms === undefined
+      ? "not ended yet"
+      : `ended ${clock.moment(Date.parse(ended_at))}, took ${duration(elapsed_ms)}`
+  const status =
+    exit_code === undefined
+      ? html`<p><span class="status code4">Not ended</span></p>`
+      : html`<p>
+          <span class="status code${exit_code}">Exit code ${exit_code}</span> ${meaningOfExit(summary) ?? ""}.
+        </p>`
+  const changes = changeKinds.map((kind) =>
+    tile(
+      worklist.filter(({ change }) => change === kind).length,
+      changeTitles[kind].toLowerCase(),
+      kind === "mended" ? "good" : kind === "new" ? "trouble" : "warn",
+    ),
+  )
+  return html`<header>
+    <h1>${run_id}</h1>
+    ${status}
+    <p class="soft">
+      Started ${clock.moment(Date.parse(started_at))}, ${ended}. Times in ${timezone}.
+      ${parent === undefined ? "" : ` A rerun of ${parent}.`}
+    </p>
+    <ul class="tiles">
+      ${tile(summary.tasks, "tasks")}${outcomes
+        .filter((outcome) => summary.outcomes[outcome] > 0)
+        .map((outcome) => tile(summary.outcomes[outcome], outcome, outcomeClasses[outcome]))}
+      ${since === undefined ? nothing : changes}${tile(summary.records_counted, "products counted")}
+    </ul>
+    <p>${prose(finish.why)}</p>
+    ${finish.command === undefined ? nothing : html`<code class="command">${finish.command}</code>`}
+  </header>`
+}
+
+const groupItem = ({ change, count, outcome, ...group }: WorkGroup): Html => {
+  const more = count > group.examples.length ? ` and ${count - group.examples.length} more` : ""
+  const subjects = `${group.examples.join(", ")}${more}`
+  return change === "mended"
+    ? html`<li class="mended">
+        <p><b>${count}</b> had <code>${group.reason}</code></p>
+        <p class="soft">${subjects}</p>
+      </li>`
+    : html`<li class="${change}">
+        <p><b>${count}</b> <code>${group.reason}</code> (${outcome})</p>
+        <p class="soft">${subjects}</p>
+        <p>${prose(`${group.means} ${group.what_to_do}`)}</p>
+      </li>`
+}
+
+const actors = ["customer", "engineer", "service", "nobody"] as const
+
+const capital = (text: string): string => text.replace(/^./, (letter) => letter.toUpperCase())
+
+const changeBlock = (kind: ChangeKind, groups: ReadonlyArray<WorkGroup>, title: string): Html => {
+  const of = groups.filter(({ change }) => change === kind)
+  if (of.length === 0) return nothing
+  const total = of.reduce((sum, { count }) => sum + count, 0)
+  const head = html`<h3>${title}: ${counted(total, "task")}</h3>`
+  if (kind === "mended")
+    return html`${head}
+      <ul class="groups">
+        ${of.map(groupItem)}
+      </ul>`
+  const parts = actors.map((actor) => {
+    const acting = of.filter(({ who_acts }) => who_acts === actor)
+    return acting.length === 0
+      ? nothing
+      : html`<p><b>${capital(actionNeeded[actor])}</b></p>
+          <ul class="groups">
+            ${acting.map(groupItem)}
+          </ul>`
+  })
+  return html`${head}${parts}`
+}
+
+export const changesSection = ({ groups, since, summary }: Report): Html => {
+  const compared =
+    since === undefined
+      ? html`<p>This is the first run of the job: there is nothing to compare it with.</p>`
+      : html`<p>Compared with how each customer and engine stood after <code>${since}</code>.</p>`
+  const titleOf = (kind: ChangeKind) => (since === undefined ? "To do" : changeTitles[kind])
+  const none = groups.some(({ change }) => change !== "mended")
+    ? nothing
+    : html`<p>Nobody has to do anything.</p>`
+  const warnings =
+    summary.warnings.length === 0
+      ? nothing
+      : html`<h3>Warnings</h3>
+          <ul>
+            ${summary.warnings.map((warning) => html`<li>${prose(warning)}</li>`)}
+          </ul>`
+  return html`<section id="changes">
+    <h2>What to do</h2>
+    ${compared}${none} ${changeKinds.map((kind) => changeBlock(kind, groups, titleOf(kind)))} ${warnings}
+  </section>`
+}
+
+/** More rows are in the CSV only. */
+export const worklistRowsMax = 5_000
+
+export const worklistSection = ({ worklist }: Report): Html => {
+  if (worklist.length === 0) return nothing
+  const shown = worklist.slice(0, worklistRowsMax)
+  const rest = worklist.length - shown.length
+  const rows = shown.map(
+    (row) =>
+      html`<tr data-actor="${row.who_acts}">
+        <td data-name="change">${row.change}</td>
+        <td data-name="who acts">${row.who_acts}</td>
+        <td data-name="customer, engine">${nameOf(row)}</td>
+        <td data-name="outcome">${row.outcome}</td>
+        <td data-name="reason"><code>${row.reason}</code></td>
+        <td data-name="what to do">
+          ${row.message === "" ? "" : `“${row.message}” `}${prose(row.what_to_do)}
+        </td>
+      </tr>`,
+  )
+  return html`<section id="work">
+    <h2>Worklist</h2>
+    <p>
+      ${counted(worklist.length, "row")}, also as <a href="worklist.csv" download>worklist.csv</a>.
+      ${rest > 0 ? `The last ${counted(rest, "row")} stand only there.` : ""}
+    </p>
+    <div class="tools" hidden>
+      <label>Filter <input id="filter" type="search" /></label>
+      <label
+        >Who acts
+        <select id="actor">
+          <option value="">everybody</option>
+          ${actors.map((actor) => html`<option>${actor}</option>`)}
+        </select></label
+      ><output id="shown" aria-live="polite"></output>
+    </div>
+    <div class="scroll tall" tabindex="0" role="region" aria-label="Worklist">
+      <table id="worklist" class="stack">
+        <thead>
+          <tr>
+            <th scope="col">change</th>
+            <th scope="col">who acts</th>
+            <th scope="col">customer, engine</th>
+            <th scope="col">outcome</th>
+            <th scope="col">reason</th>
+            <th scope="col">what to do</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${rows}
+        </tbody>
+      </table>
+    </div>
+  </section>`
+}
