@@ -27,7 +27,8 @@ const enginesSql = `
   SELECT run_id, engine_reference, count(*)::INTEGER AS tasks,
     count(*) FILTER (outcome <> 'succeeded')::INTEGER AS not_succeeded,
     quantile_cont(took, 0.5)::DOUBLE AS p50_ms, quantile_cont(took, 0.95)::DOUBLE AS p95_ms
-  FROM timed GROUP BY ALL, night ORDER BY night, run_id, engine_reference LIMIT ${rowsMax}`
+  FROM timed GROUP BY run_id, night, engine_reference
+  ORDER BY night, run_id, engine_reference LIMIT ${rowsMax}`
 
 const coverageSql = `
   SELECT engine_reference, coalesce(feature, '') AS feature, outcome, count(*)::INTEGER AS customers

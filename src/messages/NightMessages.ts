@@ -134,7 +134,7 @@ export const nightMessages = {
       "field that the schema does not have.",
   ),
   "records-rejected": warning(
-    "{records} rejected, which belong to {tables}",
+    "{records} rejected by the record schema of {tables}",
     "Look at `reason` and `path` in `rejected_records`; if the source has changed, change the record schema.",
     "The records are in `rejected_records`, whole.",
   ),

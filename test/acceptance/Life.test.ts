@@ -2,7 +2,7 @@
  * Nights over time, as processes: killed and taken up, repeated, forced, rerun, found by the next night, overlapping,
  * refused, interrupted, two in one command. The fake counts every start, so that none is ever made twice.
  */
-import { readdirSync, renameSync, statSync } from "node:fs"
+import { readdirSync, readFileSync, renameSync, statSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
@@ -264,6 +264,18 @@ describe("`rerun`", () => {
     expect(await night.place.json("status")).toMatchObject({ run_id: runs[1]?.["run_id"] })
     const status = await night.place.nightjar("status", String(runs[0]?.["run_id"]))
     expect([status.code, status.stdout.includes("BLOCKED_USER")]).toEqual([0, true])
+  })
+
+  it("and the run before it have reports with engines and coverage from the published tables", async () => {
+    const { place } = night
+    const pages = (await runsOf(night)).map(({ run_id }) =>
+      readFileSync(join(place.output, "runs", String(run_id), "report.html"), "utf8"),
+    )
+    expect(pages.length).toBeGreaterThan(1)
+    for (const page of pages) {
+      expect(page).not.toContain("could not be read")
+      expect(page.split("Engines over the last runs").at(-1)).toContain("fake-bank:website")
+    }
   })
 
   it("says where the job file was if it was moved, and takes it from where it is", async () => {

@@ -271,7 +271,7 @@ describe("a source that sends another type than the schema expects", () => {
       succeeded: 1,
       misfits: [],
       rejected: [{ table: "customer_profiles", count: 3 }],
-      warnings: ["3 records rejected, which belong to customer_profiles (3) [records-rejected]"],
+      warnings: ["3 records rejected by the record schema of customer_profiles (3) [records-rejected]"],
     })
   })
 })

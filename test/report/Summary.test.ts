@@ -156,7 +156,7 @@ describe("values and records that do not fit", () => {
     expect(summary.warnings).toEqual([
       `46 values did not fit the record schema: ${columns.join(", ")} and 1 more [values-misfit]`,
       "1 value did not fit the record schema: emails.email (1) [values-misfit]",
-      "5 records rejected, which belong to higher_education (4), customer_profiles (1) [records-rejected]",
+      "5 records rejected by the record schema of higher_education (4), customer_profiles (1) [records-rejected]",
       "2 values in the results that are not records or cannot be read [values-stray]",
     ])
     expect(exitCodeOf(run, "keep")).toBe(0)

@@ -1,5 +1,6 @@
 /**
- * One process per journal: the lock is taken before any of it is read, and kept until the layer closes.
+ * One process per journal: the lock is taken before any of it is read, and kept until the embedded service
+ * ends.
  */
 import { Effect, Layer } from "effect"
 import { lockFolder } from "../../foundation/FolderLock.ts"
