@@ -6,17 +6,15 @@
 import { Predicate } from "effect"
 import { CustomerId, EngineReference } from "../contract/Ids.ts"
 import { features as knownFeatures } from "../contract/Vocabulary.ts"
-import type { CustomerRow } from "./CustomersFile.ts"
 import { warnOfLoginId, warnOfResemblance } from "./CustomerId.ts"
 import type { Context } from "./Decode.ts"
 import { missingKey } from "../foundation/SchemaFindings.ts"
 import type { Assignment, JobFeature, Login, ParameterSource } from "./Job.ts"
 import type { Customer, CustomerEngine, JobEngine } from "./JobFile.ts"
 import { nearestName } from "../foundation/Nearest.ts"
-import { judgeCustomerId } from "./PersonalData.ts"
+import type { Findings } from "./Problem.ts"
 import type { Place } from "../foundation/FileProblem.ts"
 import { readParameter } from "./Reference.ts"
-import { idTooLong, isIdTooLong, personalDataReason } from "./Scalars.ts"
 
 type Path = ReadonlyArray<PropertyKey>
 
@@ -37,6 +35,13 @@ type Written = Exclude<typeof CustomerEngine.Type, string>
 const placeText = (place: Place): string => `${place.file}:${place.line}:${place.column}`
 
 /** Codes outside section 2.1 are accepted with a warning: the service may know more than the reference. */
+export const warnOfFeature = (findings: Findings, place: Place, code: string): void => {
+  if (knownFeatures.some((known) => known === code)) return
+  const near = nearestName(code, knownFeatures)
+  const hint = near === undefined ? "" : `; did you mean \`${near}\`?`
+  findings.warn(place, `\`${code}\` is not a feature that the reference lists${hint}`)
+}
+
 const readFeatures = ({ document, findings }: Context, features: Features, path: Path): Array<JobFeature> => {
   const seen = new Set<string>()
   return features.map((feature, index): JobFeature => {
@@ -44,11 +49,7 @@ const readFeatures = ({ document, findings }: Context, features: Features, path:
     const at = Predicate.isString(feature) ? [...path, index] : [...path, index, "code"]
     if (seen.has(code)) findings.error(document.place(at), `the feature \`${code}\` is listed twice`)
     seen.add(code)
-    if (!knownFeatures.some((known) => known === code)) {
-      const near = nearestName(code, knownFeatures)
-      const hint = near === undefined ? "" : `; did you mean \`${near}\`?`
-      findings.warn(document.place(at), `\`${code}\` is not a feature that the reference lists${hint}`)
-    }
+    warnOfFeature(findings, document.place(at), code)
     return { code, configurations: Predicate.isString(feature) ? undefined : feature.configurations }
   })
 }
@@ -123,7 +124,7 @@ export interface Binding {
 
 export const emptyBinding = (): Binding => ({ assignments: [], places: new Map(), tokens: new Map() })
 
-const add = (
+export const add = (
   { context, hasTokens }: Surroundings,
   binding: Binding,
   place: Place,
@@ -160,7 +161,11 @@ const add = (
 }
 
 /** For a file's rows, which may be many, missing engines are reported once. */
-const everyEngine = (surroundings: Surroundings, place: Place, group?: "rows"): Iterable<EngineSettings> => {
+export const everyEngine = (
+  surroundings: Surroundings,
+  place: Place,
+  group?: "rows",
+): Iterable<EngineSettings> => {
   if (!surroundings.namesEngines) {
     const message = "this customer has no `engines`, and the job names none either"
     surroundings.context.findings.error(place, message, group)
@@ -246,34 +251,6 @@ export const bindInline = (
   })
 }
 
-/** A customer of a file. */
-export const bindRow = (
-  surroundings: Surroundings,
-  binding: Binding,
-  row: CustomerRow,
-  tokenized_access: boolean,
-): void => {
-  const { findings } = surroundings.context
-  const verdict = judgeCustomerId(row.customer_id)
-  if (verdict._tag === "Certain") findings.error(row.place, `expected ${personalDataReason(verdict.kind)}`)
-  for (const id of [row.customer_id, row.engine_reference ?? ""])
-    if (isIdTooLong(id)) findings.error(row.place, idTooLong(id))
-  warnOfResemblance(surroundings.context, row.customer_id, row.place)
-  warnOfLoginId(surroundings.context, row.customer_id, row.parameters, row.place)
-  const login: Login = { _tag: "Parameters", parameters: row.parameters, tokenized_access }
-  const reference = row.engine_reference
-  const named = reference === undefined ? undefined : surroundings.engines.get(reference)
-  const plain = { features: [], configurations: {}, hooks_extra_data: {} }
-  const engines =
-    reference === undefined
-      ? everyEngine(surroundings, row.place, "rows")
-      : [named ?? { engine_reference: reference, ...plain }]
-  const source = `${row.place.file}:${row.place.line}`
-  for (const engine of engines) {
-    add(surroundings, binding, row.place, { customer_id: row.customer_id, ...engine, login, source })
-  }
-}
-
 /** A customer is either written out or a file of customers. */
 export const checkCustomer = (context: Context, { index, value }: Item<typeof Customer.Type>): boolean => {
   const { document, findings } = context
@@ -283,9 +260,12 @@ export const checkCustomer = (context: Context, { index, value }: Item<typeof Cu
     return false
   }
   if (value.from === undefined) {
-    if (value.references === undefined) return true
-    const place = document.place([...path, "references"], "key")
-    findings.error(place, "`references` names columns of a file: it belongs beside `from`")
+    const key = (["references", "features_column", "token_column"] as const).find(
+      (name) => value[name] !== undefined,
+    )
+    if (key === undefined) return true
+    const place = document.place([...path, key], "key")
+    findings.error(place, `\`${key}\` names columns of a file: it belongs beside \`from\``)
     return false
   }
   for (const key of ["id", "parameters", "engines"] as const) {

@@ -9,11 +9,11 @@ import { Effect, Predicate, Result, Stream } from "effect"
 import { CustomerId, EngineReference } from "../contract/Ids.ts"
 import { cellsMax, CsvReader } from "./Csv.ts"
 import type { CsvRow } from "./Csv.ts"
+import { checkColumns, codesIn, engineColumn, idColumn, textColumns } from "./CustomerColumns.ts"
+import type { NamedColumns } from "./CustomerColumns.ts"
 import type { Cells } from "./DataCells.ts"
 import type { ParameterSource } from "./Job.ts"
-import { nearestName } from "../foundation/Nearest.ts"
 import type { Place } from "../foundation/FileProblem.ts"
-import type { Findings } from "./Problem.ts"
 import { checkFile, streamFile } from "../foundation/RegularFile.ts"
 
 export interface CustomerRow {
@@ -21,18 +21,19 @@ export interface CustomerRow {
   readonly customer_id: CustomerId
   readonly engine_reference: EngineReference | undefined
   readonly parameters: Readonly<Record<string, ParameterSource>>
+  /** The row's own features; undefined: those of the job. */
+  readonly features?: ReadonlyArray<string>
+  /** The name of a stored token. */
+  readonly token?: string
 }
 
-export interface CustomersSource {
+export interface CustomersSource extends NamedColumns {
   /** The path to open, and the path to show. */
   readonly path: string
   readonly cells: Cells
-  readonly findings: Findings
   readonly onRow: (row: CustomerRow) => void
 }
 
-const idColumn = "customer_id"
-const engineColumn = "engine_reference"
 /** Far more than a million customers need, and less than a mistake that fills a disk. */
 const bytesMax = 500_000_000
 
@@ -49,6 +50,7 @@ const takeRow = (
 ): void => {
   const { findings } = source
   const parameters: Array<readonly [string, ParameterSource]> = []
+  const own: Array<readonly [string, ReadonlyArray<string>]> = []
   const named: Record<typeof idColumn | typeof engineColumn, string | undefined> = {
     customer_id: undefined,
     engine_reference: undefined,
@@ -60,9 +62,16 @@ const takeRow = (
       else findings.error(placeOf(column), `\`${column}\` must be a string`)
       continue
     }
+    if (column === source.features_column || column === source.token_column) {
+      own.push([column, codesIn(source.findings, value, placeOf(column))])
+      continue
+    }
     const parameter = source.cells.read(column, value, placeOf(column))
     if (parameter !== undefined) parameters.push([column, parameter])
   }
+  const ownOf = (column: string | undefined) => own.find(([name]) => name === column)?.[1] ?? []
+  const features = ownOf(source.features_column)
+  const [token] = ownOf(source.token_column)
   if (named.customer_id === undefined) {
     findings.error(placeOf(idColumn), `\`${idColumn}\` is empty or missing`)
     return
@@ -73,26 +82,9 @@ const takeRow = (
     engine_reference:
       named.engine_reference === undefined ? undefined : EngineReference.make(named.engine_reference),
     parameters: Object.fromEntries(parameters),
+    ...(features.length === 0 ? {} : { features }),
+    ...(token === undefined ? {} : { token }),
   })
-}
-
-/** Whether the columns can be read as customers at all. */
-const checkColumns = (
-  source: CustomersSource,
-  columns: ReadonlyArray<string>,
-  placeOf: (index: number) => Place,
-): boolean => {
-  const twice = columns.findIndex((column, index) => columns.indexOf(column) !== index)
-  if (twice >= 0) source.findings.error(placeOf(twice), "a column of this name already exists")
-  const unnamed = columns.indexOf("")
-  if (unnamed >= 0) source.findings.error(placeOf(unnamed), "this column has no name")
-  const known = columns.includes(idColumn)
-  if (!known) {
-    const near = nearestName(idColumn, columns)
-    const hint = near === undefined ? "" : `; is it \`${near}\`?`
-    source.findings.error(placeOf(0), `there is no column \`${idColumn}\`${hint}`)
-  }
-  return known && twice < 0 && unnamed < 0
 }
 
 /** The text of a UTF-8 file; an invalid byte is one error and ends the reading. */
@@ -227,7 +219,7 @@ const readParquet = (source: CustomersSource) =>
   Effect.gen(function* () {
     const { readParquetRows } = yield* Effect.promise(() => import("./ParquetRows.ts"))
     const read = yield* Effect.result(
-      readParquetRows(source.path, [idColumn, engineColumn], { rowsMax, columnsMax: cellsMax, bytesMax }),
+      readParquetRows(source.path, textColumns(source), { rowsMax, columnsMax: cellsMax, bytesMax }),
     )
     if (Result.isFailure(read)) {
       return source.findings.error({ file: source.path, line: 1, column: 1 }, read.failure)

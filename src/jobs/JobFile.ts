@@ -195,6 +195,8 @@ export const Customer = Schema.Struct({
     Schema.Array(text),
     "Columns of the file that hold references (env:NAME or file:PATH); all other cells are sent as they are.",
   ),
+  features_column: optional(text, "The column of the file with the features of each row, if they differ."),
+  token_column: optional(text, "The column of the file that names a stored token instead of parameters."),
   parameters,
   tokenized_access: tokenizedAccess,
   engines: optional(

@@ -8,6 +8,7 @@ import { Duration, Effect, Predicate, Schema } from "effect"
 import { CustomerId, SessionId } from "../contract/Ids.ts"
 import * as Assignments from "./Assignments.ts"
 import type { Item } from "./Assignments.ts"
+import { bindRow } from "./BindRow.ts"
 import { readCustomersFile } from "./CustomersFile.ts"
 import { makeCells } from "./DataCells.ts"
 import { missingKey } from "../foundation/SchemaFindings.ts"
@@ -155,7 +156,7 @@ const bindCustomers = Effect.fnUntraced(function* (context: Context, parts: Part
   for (const item of parts.customers) {
     if (context.findings.isFull()) break
     if (!Assignments.checkCustomer(context, item)) continue
-    const { id, from, references, tokenized_access } = item.value
+    const { id, from, references, tokenized_access, features_column, token_column } = item.value
     if (from === undefined) {
       if (id !== undefined)
         Assignments.bindInline(surroundings, binding, { ...item, value: { ...item.value, id } })
@@ -171,8 +172,10 @@ const bindCustomers = Effect.fnUntraced(function* (context: Context, parts: Part
       {
         path: isAbsolute(from) ? from : join(folder, from),
         cells: makeCells({ references, folder, findings, from: fromPlace }),
+        features_column,
+        token_column,
         findings,
-        onRow: (row) => Assignments.bindRow(surroundings, binding, row, tokenized_access ?? false),
+        onRow: (row) => bindRow(surroundings, binding, row, tokenized_access ?? false),
       },
       document.place(["customers", item.index, "from"]),
     )

@@ -64,7 +64,7 @@ customers:
         token: c0001-bank               # a stored token instead of parameters
   # csv, parquet or ndjson: columns customer_id, engine_reference (optional) and one per parameter
   # Cells are sent as they are, except in columns that hold references (env:NAME or file:PATH)
-  # - { from: customers.csv, references: [password] }
+  # - { from: customers.csv, references: [password] }   # features_column, token_column: a row's own
 
 # A folder beside this file: each results/NAME.yaml defines a results source; \`flow_results.yaml\` and
 # \`profile.yaml\` change the built-in sources with these names, any other file adds a source. Each

@@ -376,6 +376,32 @@ customers: [{ id: c-1, engines: [] }, { id: c-2 }, { id: c-3 }, { from: c.csv }]
     }),
   )
 
+  it.effect("takes features and stored tokens from columns that it names", () =>
+    Effect.gen(function* () {
+      const job = (more: string) =>
+        `tokens: { key: env:KEY }\ncustomers:\n  - { from: c.csv, features_column: wants, token_column: ticket${more} }\n`
+      const csv = "customer_id,username,wants,ticket\nc-1,u,accounts_read cards_read,\nc-2,,,c2-bank\n"
+      expect(yield* load(smallJob + job(""), { files: { "c.csv": csv } })).toMatchObject({
+        errors: [],
+        job: {
+          assignments: [
+            {
+              customer_id: "c-1",
+              features: [{ code: "accounts_read" }, { code: "cards_read" }],
+              login: { _tag: "Parameters", parameters: { username: {} } },
+            },
+            { customer_id: "c-2", login: { _tag: "Token", name: "c2-bank" } },
+          ],
+        },
+      })
+      const wrong = "customer_id,username,ticket\nc-1,u,c1-bank\n"
+      expect((yield* load(smallJob + job(""), { files: { "c.csv": wrong } })).errors).toEqual([
+        "c.csv:1:1: there is no column `wants`, which the job names",
+        "c.csv:2:1: a token replaces the parameters of this row: leave one of the two empty",
+      ])
+    }),
+  )
+
   it.effect("has fewer customers than it must, or none at all [run customers]", () =>
     Effect.gen(function* () {
       const named = (...ids: ReadonlyArray<string>) =>

@@ -1,0 +1,52 @@
+/**
+ * The columns of a file of customers that are no login parameters: the ids, and what the job names besides.
+ */
+import { Predicate } from "effect"
+import type { Place } from "../foundation/FileProblem.ts"
+import { nearestName } from "../foundation/Nearest.ts"
+import type { Findings } from "./Problem.ts"
+
+/** Columns that the job names, and where problems go. */
+export interface NamedColumns {
+  readonly features_column?: string | undefined
+  readonly token_column?: string | undefined
+  readonly findings: Findings
+}
+
+export const idColumn = "customer_id"
+export const engineColumn = "engine_reference"
+
+/** Whether the columns can be read as customers at all. */
+export const checkColumns = (
+  source: NamedColumns,
+  columns: ReadonlyArray<string>,
+  placeOf: (index: number) => Place,
+): boolean => {
+  const twice = columns.findIndex((column, index) => columns.indexOf(column) !== index)
+  if (twice >= 0) source.findings.error(placeOf(twice), "a column of this name already exists")
+  const unnamed = columns.indexOf("")
+  if (unnamed >= 0) source.findings.error(placeOf(unnamed), "this column has no name")
+  for (const column of [source.features_column, source.token_column])
+    if (column !== undefined && !columns.includes(column))
+      source.findings.error(placeOf(0), `there is no column \`${column}\`, which the job names`)
+  const known = columns.includes(idColumn)
+  if (!known) {
+    const near = nearestName(idColumn, columns)
+    const hint = near === undefined ? "" : `; is it \`${near}\`?`
+    source.findings.error(placeOf(0), `there is no column \`${idColumn}\`${hint}`)
+  }
+  return known && twice < 0 && unnamed < 0
+}
+
+/** Their values are texts, whatever their type in the file. */
+export const textColumns = ({ features_column, token_column }: NamedColumns) =>
+  [idColumn, engineColumn, features_column, token_column].filter((column) => column !== undefined)
+
+/** `a b`, `a, b`, `a;b` or a list of strings. */
+export const codesIn = (findings: Findings, value: unknown, place: Place): ReadonlyArray<string> => {
+  if (Predicate.isNullish(value)) return []
+  const texts = Array.isArray(value) ? value : [value]
+  if (texts.every(Predicate.isString)) return texts.flatMap((text) => text.split(/[\s,;]+/).filter(Boolean))
+  findings.error(place, "expected a text, or a list of texts")
+  return []
+}
