@@ -1,5 +1,5 @@
 /**
- * Binds a customer of a file to its engines: those of its row, or every engine of the job. A row may carry its
+ * Binds a customer of a file to its engines: those of its row, or every engine of the job. A row may have its
  * own features, and a stored token instead of parameters, in columns that the job names.
  */
 import { CustomerId } from "../contract/Ids.ts"

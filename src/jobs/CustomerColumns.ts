@@ -1,5 +1,6 @@
 /**
- * The columns of a file of customers that are no login parameters: the ids, and what the job names besides.
+ * The columns of a file of customers that are no login parameters: the ids of customer and engine, and those
+ * that the job names for features and stored tokens.
  */
 import { Predicate } from "effect"
 import type { Place } from "../foundation/FileProblem.ts"
