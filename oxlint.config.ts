@@ -26,6 +26,7 @@ const rooms = [
   "execution",
   "publishing",
   "report",
+  "keeping",
   "night",
   "acquaint",
   "cli",

@@ -4,6 +4,7 @@
  */
 import { CliConfig, Command, GlobalFlag } from "effect/cli"
 import { acquaint } from "./commands/Acquaint.ts"
+import { backup } from "./commands/Backup.ts"
 import { NoProgressFlag, OutputFlag } from "./CommonFlags.ts"
 import { credentials } from "./commands/Credentials.ts"
 import { demo } from "./commands/Demo.ts"
@@ -43,6 +44,7 @@ export const nightjar = Command.make("nightjar").pipe(
     tables,
     verify,
     repair,
+    backup,
     credentials,
     tokens,
     engines,

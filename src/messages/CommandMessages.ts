@@ -88,6 +88,16 @@ export const commandMessages = {
     "the output folder {output} cannot be used ({why})",
     "Correct its permissions, or give --output another folder.",
   ),
+  "backup-not-empty": refusal(
+    "{folder} is not empty",
+    "Name an empty folder or a new one.",
+    "Nothing was copied.",
+  ),
+  "backup-inside": refusal(
+    "{folder} is inside the output folder",
+    "Name a folder elsewhere, if possible on another disk.",
+    "Nothing was copied.",
+  ),
   "ledger-missing": refusal(
     "the ledger of {output} is missing, but the folder contains {found}",
     restoreLedger,
