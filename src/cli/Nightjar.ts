@@ -13,6 +13,7 @@ import { engines } from "./commands/Engines.ts"
 import { explain } from "./commands/Explain.ts"
 import { init } from "./commands/Init.ts"
 import { plan } from "./commands/Plan.ts"
+import { rebuild } from "./commands/Rebuild.ts"
 import { repair } from "./commands/Repair.ts"
 import { query } from "./commands/Query.ts"
 import { rerun } from "./commands/Rerun.ts"
@@ -44,6 +45,7 @@ export const nightjar = Command.make("nightjar").pipe(
     tables,
     verify,
     repair,
+    rebuild,
     backup,
     credentials,
     tokens,

@@ -94,10 +94,28 @@ export interface Memory {
 }
 
 /** A failure before the commit leaves nothing behind; what cannot be removed now is removed next time. */
-const discarding =
+export const discarding =
   (store: Store, manifest: Manifest) =>
   <A, R>(staging: Effect.Effect<A, PublishFailed, R>) =>
     Effect.onError(staging, () => Effect.ignore(clearStrays(store, manifest)))
+
+/** Derives the tables of one run again and writes them under temporary names, for a manifest to list. */
+export const stageRun = Effect.fn("Publisher.stageRun")(function* (
+  store: Store,
+  toolVersion: string,
+  run_id: RunId,
+  version: number,
+) {
+  const picture = yield* loadPicture(run_id)
+  const { run_date } = picture.state.started
+  yield* checkNames(run_id, run_date)
+  const { written, sink } = fileSink(store, picture, version, toolVersion)
+  const derived = yield* deriveRun(picture, { families: store.families, tables: systemTables, sink })
+  yield* checkPlaces(store, derived)
+  // The last bodies would stay in memory beside the database that is built next.
+  yield* Effect.sync(collectGarbage)
+  return { derived, entry: { run_date, version, files: written } }
+})
 
 export const publishRun = Effect.fn("Publisher.publish")(function* (
   store: Store,
@@ -106,22 +124,11 @@ export const publishRun = Effect.fn("Publisher.publish")(function* (
   run_id: RunId,
 ) {
   const current = yield* recover(store)
-  const picture = yield* loadPicture(run_id)
-  const { run_date } = picture.state.started
-  yield* checkNames(run_id, run_date)
   const version = current.version + 1
-  const { written, sink } = fileSink(store, picture, version, toolVersion)
   const staging = Effect.gen(function* () {
-    const derived = yield* deriveRun(picture, { families: store.families, tables: systemTables, sink })
-    yield* checkPlaces(store, derived)
-    // The last bodies would stay in memory beside the database that is built next.
-    yield* Effect.sync(collectGarbage)
-    const next: Manifest = {
-      version,
-      amends: false,
-      runs: { ...current.runs, [run_id]: { run_date, version, files: written } },
-    }
-    const gaps = yield* buildStanding(store, next, new Set(written.map(({ path }) => path)))
+    const { derived, entry } = yield* stageRun(store, toolVersion, run_id, version)
+    const next: Manifest = { version, amends: false, runs: { ...current.runs, [run_id]: entry } }
+    const gaps = yield* buildStanding(store, next, new Set(entry.files.map(({ path }) => path)))
     return { derived, next, without: runsWithout(next, gaps) }
   })
   const { derived, next, without } = yield* discarding(store, current)(staging)

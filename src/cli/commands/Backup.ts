@@ -87,9 +87,9 @@ export const backup = Command.make(
     "Copies the output folder to DIR and checks the copy; a run may work meanwhile.\n\n" +
       "To restore, use the copy as the output folder. It does not know what happened\n" +
       "after it was made: bodies that landed later and were deleted at the service are\n" +
-      "not in it, and logins that were rejected later are tried once more. Versions of\n" +
-      "the tables kept for `nightjar rollback` are not copied.",
+      "not in it, and logins that were rejected later are tried once more.",
   ),
+  Command.withShortDescription("Copies the output folder, and checks the copy"),
   Command.withExamples([
     { command: "nightjar backup /backup/monday", description: "A copy in a new folder" },
     { command: "nightjar status --output /backup/monday", description: "Read the copy" },
