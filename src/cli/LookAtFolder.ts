@@ -16,7 +16,9 @@ const markerProblems = (output: string): ReadonlyArray<Problem> =>
 export const openedStore = Effect.fnUntraced(function* (output: string, share: Job["share"] = "none") {
   const { recordSchemas } = yield* Wiring
   const { openStore } = yield* Effect.promise(() => import("../publishing/PublisherDuckDb.ts"))
-  return yield* openStore({ root: output, schemasFolder: recordSchemas, share, toolVersion })
+  // Only a run applies the job's `retain`.
+  const versionsKept = Number.POSITIVE_INFINITY
+  return yield* openStore({ root: output, schemasFolder: recordSchemas, share, toolVersion, versionsKept })
 })
 
 /** All problems of a folder that has a ledger. */

@@ -17,6 +17,7 @@ import { rebuild } from "./commands/Rebuild.ts"
 import { repair } from "./commands/Repair.ts"
 import { query } from "./commands/Query.ts"
 import { rerun } from "./commands/Rerun.ts"
+import { rollback } from "./commands/Rollback.ts"
 import { run } from "./commands/Run.ts"
 import { sandbox } from "./commands/Sandbox.ts"
 import { runs } from "./commands/Runs.ts"
@@ -46,6 +47,7 @@ export const nightjar = Command.make("nightjar").pipe(
     verify,
     repair,
     rebuild,
+    rollback,
     backup,
     credentials,
     tokens,

@@ -98,6 +98,16 @@ export const commandMessages = {
     "Name a folder elsewhere, if possible on another disk.",
     "Nothing was copied.",
   ),
+  "no-earlier-version": refusal(
+    "no earlier version of the tables is kept in {output}",
+    "`nightjar rebuild` derives all tables again from landing.",
+    "The tables were not changed.",
+  ),
+  "earlier-version-incomplete": refusal(
+    "a file of version {version} is {state}: {path}",
+    "Restore a copy of the file, or run `nightjar rebuild`: it derives all tables again from landing.",
+    "The tables were not changed.",
+  ),
   "ledger-missing": refusal(
     "the ledger of {output} is missing, but the folder contains {found}",
     restoreLedger,

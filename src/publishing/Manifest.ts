@@ -21,6 +21,11 @@ export const Manifest = Schema.Struct({
   version: Schema.Int,
   /** True when the version only adds the outcome of deletions to the one before. */
   amends: Schema.Boolean,
+  /**
+   * Present if a rollback put this version into place: whose tables it has, and the version that it
+   * replaced, which the next publication continues from.
+   */
+  returned: Schema.optionalKey(Schema.Struct({ to: Schema.Int, from: Schema.Int })),
   runs: Schema.Record(
     Schema.String,
     Schema.Struct({ run_date: Schema.String, version: Schema.Int, files: Schema.Array(ManifestFile) }),
@@ -54,7 +59,6 @@ export const layoutOf = (root: string) => ({
   database: join(root, "nightjar.duckdb"),
   build: join(root, "nightjar.duckdb.build"),
   previous: join(root, "published/previous"),
-  previousManifest: join(root, "published/previous/manifest.json"),
   previousDatabase: join(root, "published/previous/nightjar.duckdb"),
 })
 export type Layout = ReturnType<typeof layoutOf>

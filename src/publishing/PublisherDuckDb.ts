@@ -24,6 +24,7 @@ import { publishedTables } from "./DataDictionary.ts"
 import { deriveRun } from "./DeriveRun.ts"
 import type { Derived } from "./DeriveRun.ts"
 import type { SessionFindings } from "./DeriveSession.ts"
+import { newestDerived } from "./KeptVersions.ts"
 import { layoutOf, modesOf } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { fileStep } from "./OutputFiles.ts"
@@ -42,6 +43,8 @@ export interface PublisherOptions {
   /** Where the record schemas are. */
   readonly schemasFolder: string
   readonly share: "none" | "group"
+  /** Earlier versions that stay restorable after a publication; 3 if it is not given. */
+  readonly versionsKept?: number | undefined
   readonly toolVersion: string
 }
 
@@ -124,10 +127,11 @@ export const publishRun = Effect.fn("Publisher.publish")(function* (
   run_id: RunId,
 ) {
   const current = yield* recover(store)
+  const { runs } = newestDerived(store, current)
   const version = current.version + 1
   const staging = Effect.gen(function* () {
     const { derived, entry } = yield* stageRun(store, toolVersion, run_id, version)
-    const next: Manifest = { version, amends: false, runs: { ...current.runs, [run_id]: entry } }
+    const next: Manifest = { version, amends: false, runs: { ...runs, [run_id]: entry } }
     const gaps = yield* buildStanding(store, next, new Set(entry.files.map(({ path }) => path)))
     return { derived, next, without: runsWithout(next, gaps) }
   })
@@ -154,6 +158,11 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
   run_id: RunId,
 ) {
   const current = yield* recover(store)
+  // The database has the tables of an earlier version.
+  if (current.returned !== undefined) {
+    yield* publishRun(store, toolVersion, memory, run_id)
+    return
+  }
   const known = current.runs[run_id]
   if (known === undefined) return yield* new PublishFailed({ message: `run ${run_id} is not published yet` })
   const picture = yield* loadPicture(run_id)
@@ -184,11 +193,15 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
   yield* commit(store, yield* discarding(store, current)(staging))
 })
 
+/** A version costs the Parquet files that were replaced since: nothing, unless a run is published again. */
+const versionsKeptDefault = 3
+
 /** The store of an output folder, for publishing, verify and repair. */
 export const openStore = Effect.fnUntraced(function* (options: PublisherOptions) {
   const families = yield* loadRecordSchemas(options.schemasFolder)
   const files = yield* durableFiles
-  const store: Store = { layout: layoutOf(options.root), modes: modesOf(options.share), files, families }
+  const { root, share, versionsKept = versionsKeptDefault } = options
+  const store: Store = { layout: layoutOf(root), modes: modesOf(share), files, families, versionsKept }
   return store
 })
 

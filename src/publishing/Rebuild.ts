@@ -9,6 +9,7 @@ import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import { clearStrays, commit, recover } from "./Commit.ts"
 import { compareRows } from "./CompareRows.ts"
 import type { RowChange } from "./CompareRows.ts"
+import { newestDerived, placeIn } from "./KeptVersions.ts"
 import { filesOf } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
 import { PublishFailed } from "./Publisher.ts"
@@ -60,7 +61,7 @@ export const rebuild = Effect.fn("Publishing.rebuild")(function* (
 /** All runs that the ledger calls published, oldest first; a run without a readable body stays as it is. */
 const stageAll = Effect.fnUntraced(function* (store: Store, toolVersion: string, current: Manifest) {
   const version = current.version + 1
-  const runs: Record<string, Manifest["runs"][string]> = { ...current.runs }
+  const runs: Record<string, Manifest["runs"][string]> = { ...newestDerived(store, current).runs }
   const kept: Array<Rebuilt["kept"][number]> = []
   const fresh = new Set<string>()
   for (const run_id of yield* publishedRuns) {
@@ -90,15 +91,17 @@ const publishedRuns = Effect.gen(function* () {
 })
 
 const changesOf = Effect.fnUntraced(function* (store: Store, current: Manifest, { next, fresh }: Staged) {
-  const gaps = new Set(gapsIn(store, filesOf(current), false).map(({ path }) => path))
+  const base = newestDerived(store, current)
+  const standsAt = placeIn(store)
+  const gaps = new Set(gapsIn(store, filesOf(base), false, standsAt).map(({ path }) => path))
   const changes: Array<Rebuilt["changes"][number]> = []
   for (const [run_id, { files, version }] of Object.entries(next.runs)) {
     if (version !== next.version) continue
-    const before = (current.runs[run_id]?.files ?? []).filter(({ path }) => !gaps.has(path))
+    const before = (base.runs[run_id]?.files ?? []).filter(({ path }) => !gaps.has(path))
     const differ = yield* compareRows(
       store.layout.root,
       store.families,
-      { files: before, standsAt: ({ path }) => path },
+      { files: before, standsAt },
       { files, standsAt: ({ path }) => (fresh.has(path) ? temporary(path) : path) },
     )
     changes.push(...differ.map((change) => ({ run_id, ...change })))

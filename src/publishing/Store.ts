@@ -11,6 +11,8 @@ export interface Store {
   readonly modes: Modes
   readonly files: DurableFiles
   readonly families: ReadonlyArray<RecordFamily>
+  /** Earlier versions that stay restorable after a publication. */
+  readonly versionsKept: number
 }
 
 /** The name of a file that is written but not published yet; no glob for Parquet files matches it. */

@@ -21,6 +21,7 @@ import { countDifferences, databaseVersion, openDatabase } from "./BuildDatabase
 import { strayFiles } from "./Commit.ts"
 import { receiptOf } from "./DeriveRun.ts"
 import { proveAgain } from "./ProveAgain.ts"
+import { newestDerived, placeIn } from "./KeptVersions.ts"
 import { filesOf, nothingPublished, readManifest } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
 import { filesBelow, fileStep } from "./OutputFiles.ts"
@@ -40,6 +41,7 @@ export const verify = Effect.fn("Publishing.verify")(function* (store: Store) {
   const [damage, runs] = looked.success
   const problems = damage.map((detail) => problemOf(ledgerName, "facts-damaged", { detail }))
   const accepted = new Map<string, string>()
+  const newest = manifest && (yield* fileStep(() => newestDerived(store, manifest)))
   for (const { fact } of runs) {
     // A damaged fact in it was already reported.
     if (damage.length > 0 && (yield* Effect.result(ledger.facts(fact.run_id)))._tag === "Failure") continue
@@ -47,10 +49,12 @@ export const verify = Effect.fn("Publishing.verify")(function* (store: Store) {
     problems.push(...found.problems)
     if (found.picture === undefined) continue
     // A run in progress has nothing published yet.
-    if (manifest?.runs[fact.run_id] === undefined) {
+    if (newest?.runs[fact.run_id] === undefined) {
       if (!isLost && found.picture.state.published !== undefined)
         problems.push(problemOf(fact.run_id, "run-not-in-manifest"))
-    } else for (const id of acceptedOf(found.picture)) accepted.set(id, fact.run_id)
+      // After a rollback, the database rightly has the executions of an earlier version.
+    } else if (manifest?.returned === undefined)
+      for (const id of acceptedOf(found.picture)) accepted.set(id, fact.run_id)
   }
   const known = new Set<string>(runs.map(({ fact }) => fact.run_id))
   for (const run_id of Object.keys(manifest?.runs ?? {}))
@@ -178,10 +182,18 @@ const fileProblems = (store: Store, manifest: Manifest) =>
     const { layout } = store
     const cut = existsSync(layout.next) ? [problemOf("tables", "publication-interrupted")] : []
     const strays = strayFiles(store, manifest).filter((path) => path !== "tables/manifest.next.json")
+    const { returned } = manifest
+    const newest = newestDerived(store, manifest)
+    const listed = new Set(filesOf(manifest).map(({ path }) => path))
+    // Of the version that a rollback replaced: the next publication continues from it.
+    const further = filesOf(newest).filter(({ path }) => !listed.has(path))
     return [
       ...cut,
-      ...gapsIn(store, filesOf(manifest), true).map(({ path, state }) =>
-        problemOf(path, "file-differs", { state }),
+      ...(returned !== undefined && newest === manifest
+        ? [problemOf("published/previous", "newest-version-lost", { version: returned.from })]
+        : []),
+      ...[...gapsIn(store, filesOf(manifest), true), ...gapsIn(store, further, true, placeIn(store))].map(
+        ({ path, state }) => problemOf(path, "file-differs", { state }),
       ),
       ...strays.map((where) => problemOf(where, "file-unlisted")),
     ]
