@@ -60,10 +60,12 @@ const database = lazily(async () => (await import("./duckdb/DuckDb.ts")).DuckDb.
 const landing = (output: string) =>
   lazily(async () => (await import("./landing/LandingFiles.ts")).LandingFiles.layer({ root: output }))
 
-const publisher = (output: string, share: Job["share"]) =>
+const publisher = (output: string, { share, retain }: Job) =>
   lazily(async () => {
     const { PublisherDuckDb } = await import("./publishing/PublisherDuckDb.ts")
-    return PublisherDuckDb.layer({ root: output, schemasFolder: recordSchemas, share, toolVersion })
+    const versionsKept = retain?.snapshots
+    const options = { root: output, schemasFolder: recordSchemas, share, versionsKept, toolVersion }
+    return PublisherDuckDb.layer(options)
   }).pipe(Layer.provide(Layer.merge(database, NodeServices.layer)))
 
 /** The name under which the tokens of a service are kept: each service has its own. */
@@ -208,7 +210,7 @@ const keepingNoForms = lazily(async () => {
 const night = (job: Job, output: string, hooksUrl?: string, through?: Through) =>
   catalogue.pipe(
     Layer.provideMerge(serviceOf(job.service, journalPath(output), hooksUrl, through)),
-    Layer.provideMerge(publisher(output, job.share)),
+    Layer.provideMerge(publisher(output, job)),
     Layer.provideMerge(landing(output)),
     Layer.provideMerge(
       lazily(async () => (await import("./cli/NightLog.ts")).NightLog.layer(output, job.share)),

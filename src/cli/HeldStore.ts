@@ -13,7 +13,7 @@ import { holdOutput } from "./RunFolder.ts"
 import { Wiring } from "./Wiring.ts"
 
 /** What is shared with the group stays shared. */
-const shareOf = (output: string) => ((statSync(output).mode & 0o050) === 0o050 ? "group" : "none")
+export const shareOf = (output: string) => ((statSync(output).mode & 0o050) === 0o050 ? "group" : "none")
 
 export const inHeldStore = Effect.fnUntraced(function* <A, E, R>(
   output: string,

@@ -15,6 +15,7 @@ import { init } from "./commands/Init.ts"
 import { plan } from "./commands/Plan.ts"
 import { rebuild } from "./commands/Rebuild.ts"
 import { repair } from "./commands/Repair.ts"
+import { prune } from "./commands/Prune.ts"
 import { query } from "./commands/Query.ts"
 import { rerun } from "./commands/Rerun.ts"
 import { rollback } from "./commands/Rollback.ts"
@@ -49,6 +50,7 @@ export const nightjar = Command.make("nightjar").pipe(
     rebuild,
     rollback,
     backup,
+    prune,
     credentials,
     tokens,
     engines,

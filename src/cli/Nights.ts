@@ -16,6 +16,7 @@ import { NoProgressFlag } from "./CommonFlags.ts"
 import { endingOfCause } from "./Failures.ts"
 import { note, Output, say, sayJson } from "./Output.ts"
 import { ProgressDisplay } from "./ProgressDisplay.ts"
+import { pruneAfterNight } from "./PruneJobs.ts"
 import { holdOutput, writeRunFile } from "./RunFolder.ts"
 import { toolVersion } from "./Version.ts"
 import { openWebhooks } from "./Webhooks.ts"
@@ -94,6 +95,7 @@ const oneNight = Effect.fnUntraced(function* (
     toolVersion,
   }).pipe(Effect.provide(Layer.merge(ProgressDisplay.layer(!silent), wiring.night(job, output, hooksUrl))))
   if (!options.json) yield* tellNight(result, summary)
+  yield* Effect.provide(pruneAfterNight(output, job), wiring.ledger(output, "read-write"))
   return {
     exit_code: result.exit_code,
     json: { ...summary, nothing_to_do: result.nothingToDo },

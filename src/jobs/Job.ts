@@ -103,6 +103,14 @@ export interface Job {
   readonly timezone: string | undefined
   readonly after_export: "delete" | "keep"
   readonly share: "none" | "group"
+  /** Without it, files of runs are kept. */
+  readonly retain?: {
+    readonly landing?: Duration.Duration
+    readonly attachments?: Duration.Duration
+    readonly logs?: Duration.Duration
+    /** Earlier versions of the tables. */
+    readonly snapshots?: number
+  }
   readonly assignments: ReadonlyArray<Assignment>
   /**
    * The endpoints that results are read from, in this order: the built-in rows first, as changed by the job's

@@ -5,6 +5,8 @@
  */
 import { Schema } from "effect"
 import { defaults } from "./Defaults.ts"
+import { count, optional, optionalDuration, required } from "./Fields.ts"
+import { Retain } from "./Retain.ts"
 import { looksLikeReference } from "./Reference.ts"
 import {
   customerId,
@@ -18,27 +20,6 @@ import {
   timezone,
   urlBeside,
 } from "./Scalars.ts"
-
-/** `defaultValue` is only for editors; loading applies it. */
-const optional = <S extends Schema.Top>(schema: S, description: string, defaultValue?: S["Type"]) =>
-  Schema.optionalKey(schema).pipe(
-    Schema.annotateKey<Schema.optionalKey<S>>({
-      description,
-      ...(defaultValue === undefined ? {} : { default: defaultValue }),
-    }),
-  )
-
-/** Flipped, because an editor needs the text in the file, not the duration that it becomes. */
-const optionalDuration = (between: ReturnType<typeof duration>, description: string, defaultValue: string) =>
-  Schema.flip(optional(Schema.flip(between), description, defaultValue))
-
-const required = <S extends Schema.Top>(schema: S, description: string) =>
-  schema.pipe(Schema.annotateKey<S>({ description }))
-
-const count = (minimum: number, maximum: number) =>
-  Schema.Int.check(
-    Schema.isBetween({ minimum, maximum }, { expected: `a whole number from ${minimum} to ${maximum}` }),
-  )
 
 const AnyMap = Schema.Record(Schema.String, Schema.Unknown)
 
@@ -280,6 +261,7 @@ export const JobFile = Schema.Struct({
     defaults.after_export,
   ),
   output: optional(Output, "Who may read the output."),
+  retain: optional(Retain, "How long files are kept; what is not named here is kept."),
   engines: optional(Schema.Array(JobEngine), "The engines of the job."),
   customers: optional(Schema.Array(Customer), "The customers, inline or from files."),
   schemas: optional(

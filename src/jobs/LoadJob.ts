@@ -24,6 +24,7 @@ import { JobInvalid, makeFindings } from "./Problem.ts"
 import type { Problem } from "../foundation/FileProblem.ts"
 import { parseReference } from "./Reference.ts"
 import { readTextFile } from "../foundation/RegularFile.ts"
+import { Retain } from "./Retain.ts"
 import { loadResultsSources } from "./ResultsSources.ts"
 import { deadline, jobName, text, timezone } from "./Scalars.ts"
 import { overrides, resolveTarget } from "./Target.ts"
@@ -92,6 +93,7 @@ const decodeParts = (context: Context, root: Readonly<Record<string, unknown>>) 
     timezone: part("timezone", timezone),
     after_export: part("after_export", Shape.AfterExport),
     output: part("output", Shape.Output) ?? {},
+    retain: part("retain", Retain),
     engines: list("engines", Shape.JobEngine),
     customers: list("customers", Shape.Customer),
     schemas: part("schemas", text),
@@ -137,6 +139,7 @@ const readSettings = (context: Context, parts: Parts) => {
     timezone: parts.timezone,
     after_export: parts.after_export ?? defaults.after_export,
     share: parts.output.share ?? defaults.share,
+    ...(parts.retain === undefined ? {} : { retain: parts.retain }),
   }
   const { document, findings } = context
   if (Duration.isGreaterThan(settings.polling.min, settings.polling.max)) {

@@ -36,6 +36,7 @@ night: { starts: "22:30", until: "07:00" } # one run for each night, which keeps
 timezone: Europe/Madrid                 # for night, deadline and run dates; default: the machine's
 after_export: delete                    # delete | keep: executions at the service, once published here
 output: { share: none }                 # none | group: who may read what is published
+# retain: { landing: 90 days, attachments: 400 days, logs: 30 days, snapshots: 7 }   # default: kept
 
 engines:
   - reference: es-tax-agency:website

@@ -11,14 +11,8 @@ import { abortCauses, SettledReason } from "../ends/Ends.ts"
 import type { Reason } from "../ends/Ends.ts"
 import { access, attempt, task } from "./FactKeys.ts"
 import { LeftOutBody } from "./LeftOutBody.ts"
-import {
-  TicketDropped,
-  TicketIssued,
-  TokenDropped,
-  TokenExpiring,
-  TokenRevoked,
-  TokenStored,
-} from "./TokenFacts.ts"
+import { AttachmentsPruned, LandingPruned } from "./PruneFacts.ts"
+import { tokenFacts } from "./TokenFacts.ts"
 
 /** Where a landed body is: enough to find it, and to prove that it is the same. */
 export const LandedRef = Schema.Struct({
@@ -280,17 +274,14 @@ export const Fact = Schema.Union([
   TaskSettled,
   CredentialRejected,
   CredentialReleased,
-  TicketIssued,
-  TicketDropped,
-  TokenStored,
-  TokenExpiring,
-  TokenDropped,
-  TokenRevoked,
+  ...tokenFacts,
   RunPublished,
   DeleteIntended,
   DeleteAnswered,
   RunEnded,
   OutcomePublished,
+  LandingPruned,
+  AttachmentsPruned,
 ])
 export type Fact = typeof Fact.Type
 /** A fact with its place in the ledger and its time, milliseconds since the epoch. */

@@ -108,6 +108,11 @@ export const commandMessages = {
     "Restore a copy of the file, or run `nightjar rebuild`: it derives all tables again from landing.",
     "The tables were not changed.",
   ),
+  "retain-unset": refusal(
+    "no job says with `retain` how long files are kept",
+    "Add it to the job, such as `retain: { landing: 90 days }`.",
+    "Nothing was removed.",
+  ),
   "ledger-missing": refusal(
     "the ledger of {output} is missing, but the folder contains {found}",
     restoreLedger,

@@ -25,7 +25,12 @@ export interface Rebuilt {
   readonly runs: number
   readonly changes: ReadonlyArray<RowChange & { readonly run_id: string }>
   /** Runs that keep their tables, and why. */
-  readonly kept: ReadonlyArray<{ readonly run_id: string; readonly reason: string }>
+  readonly kept: ReadonlyArray<{
+    readonly run_id: string
+    readonly reason: string
+    /** Its bodies were removed by age: nobody has to act. */
+    readonly pruned: boolean
+  }>
 }
 
 interface Staged {
@@ -64,12 +69,17 @@ const stageAll = Effect.fnUntraced(function* (store: Store, toolVersion: string,
   const runs: Record<string, Manifest["runs"][string]> = { ...newestDerived(store, current).runs }
   const kept: Array<Rebuilt["kept"][number]> = []
   const fresh = new Set<string>()
+  const ledger = yield* Ledger
+  const { landing: pruned } = yield* Effect.mapError(
+    ledger.pruned,
+    ({ message }) => new PublishFailed({ message }),
+  )
   for (const run_id of yield* publishedRuns) {
     const staged = yield* Effect.result(stageRun(store, toolVersion, run_id, version))
     if (staged._tag === "Failure") {
       // A full disk must not look like a run that cannot be read.
       if (staged.failure.damaged !== true) return yield* staged.failure
-      kept.push({ run_id, reason: staged.failure.message })
+      kept.push({ run_id, reason: staged.failure.message, pruned: pruned.has(run_id) })
       continue
     }
     const { entry } = staged.success

@@ -26,7 +26,7 @@ const helpOf = (args: ReadonlyArray<string>) =>
   }).pipe(Effect.provide(Layer.merge(NodeServices.layer, TestConsole.layer)))
 
 const names =
-  "demo init validate doctor plan run rerun status runs explain query tables verify repair rebuild rollback backup sandbox"
+  "demo init validate doctor plan run rerun status runs explain query tables verify repair rebuild rollback backup prune sandbox"
 const commands = [
   [],
   ...`${names} acquaint credentials tokens engines`.split(" ").map((name) => [name]),

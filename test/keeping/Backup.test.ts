@@ -94,22 +94,24 @@ const copyWhile = (from: string, to: string, passing: RegExp, moment: string) =>
 }
 
 describe("a copy of an output folder", () => {
-  it.live("holds all that its ledger names, for its owner only, although bodies land meanwhile", () =>
-    Effect.gen(function* () {
-      const at = yield* moments
-      // A process was cut off while it wrote a frame.
-      appendFileSync(join(at("published"), `landing/${first}/segment-000001.njl`), '{"njl":1,"at":')
-      const holds = yield* copyWhile(at("published"), at("copy"), /segment-000001/, at("landed"))
-      assert.deepStrictEqual(yield* problemsOf(at("copy")), [])
-      assert.deepStrictEqual(yield* namesIn(at("copy")), ["Ana"])
-      assert.deepInclude(holds, { version: 1 })
-      const modes = (readdirSync(at("copy"), { recursive: true }) as ReadonlyArray<string>).map((path) => {
-        const found = statSync(join(at("copy"), path))
-        return [found.isDirectory(), found.mode & 0o777].join()
-      })
-      assert.sameMembers([...new Set(modes)], ["true,448", "false,384"])
-      assert.includeMembers(readdirSync(at("copy")), ["ledger.sqlite", "tokens.sqlite", "nightjar.duckdb"])
-    }).pipe(Effect.scoped),
+  it.live(
+    "holds all that its ledger names, for its owner only, although bodies land meanwhile [promise 6 copy]",
+    () =>
+      Effect.gen(function* () {
+        const at = yield* moments
+        // A process was cut off while it wrote a frame.
+        appendFileSync(join(at("published"), `landing/${first}/segment-000001.njl`), '{"njl":1,"at":')
+        const holds = yield* copyWhile(at("published"), at("copy"), /segment-000001/, at("landed"))
+        assert.deepStrictEqual(yield* problemsOf(at("copy")), [])
+        assert.deepStrictEqual(yield* namesIn(at("copy")), ["Ana"])
+        assert.deepInclude(holds, { version: 1 })
+        const modes = (readdirSync(at("copy"), { recursive: true }) as ReadonlyArray<string>).map((path) => {
+          const found = statSync(join(at("copy"), path))
+          return [found.isDirectory(), found.mode & 0o777].join()
+        })
+        assert.sameMembers([...new Set(modes)], ["true,448", "false,384"])
+        assert.includeMembers(readdirSync(at("copy")), ["ledger.sqlite", "tokens.sqlite", "nightjar.duckdb"])
+      }).pipe(Effect.scoped),
   )
 
   it.live("of which a version is published meanwhile has the tables that belong to its ledger", () =>

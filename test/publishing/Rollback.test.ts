@@ -55,31 +55,33 @@ const versionIn = (root: string) =>
 const rolledBack = { _tag: "RolledBack" as const }
 
 describe("rollback", () => {
-  it.live("publishes the version before, and the next publication continues from the newest", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      yield* Effect.gen(function* () {
-        yield* nights(3)
-        const [once, twice] = [yield* back(root), yield* namesIn(root)]
-        assert.deepStrictEqual(once, { ...rolledBack, version: 4, to: 2, from: 3, without: [runOf(22)] })
-        assert.strictEqual(twice, "Ana Bea")
-        assert.deepStrictEqual(yield* problems(root), [])
-        const again = yield* back(root)
-        assert.deepStrictEqual(again, {
-          ...rolledBack,
-          version: 5,
-          to: 1,
-          from: 3,
-          without: [runOf(21), runOf(22)],
-        })
-        assert.deepStrictEqual([yield* namesIn(root), yield* versionIn(root)], ["Ana", 5])
-        assert.deepStrictEqual(yield* problems(root), [])
-        assert.deepStrictEqual(yield* back(root), { _tag: "NoEarlierVersion" })
-        yield* night(23)
-        assert.deepStrictEqual([yield* namesIn(root), yield* versionIn(root)], ["Ana Bea Cleo Dora", 6])
-        assert.deepStrictEqual(yield* problems(root), [])
-      }).pipe(Effect.provide(layers(root)))
-    }).pipe(Effect.scoped),
+  it.live(
+    "publishes the version before, and the next publication continues from the newest [promise 6 rollback]",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        yield* Effect.gen(function* () {
+          yield* nights(3)
+          const [once, twice] = [yield* back(root), yield* namesIn(root)]
+          assert.deepStrictEqual(once, { ...rolledBack, version: 4, to: 2, from: 3, without: [runOf(22)] })
+          assert.strictEqual(twice, "Ana Bea")
+          assert.deepStrictEqual(yield* problems(root), [])
+          const again = yield* back(root)
+          assert.deepStrictEqual(again, {
+            ...rolledBack,
+            version: 5,
+            to: 1,
+            from: 3,
+            without: [runOf(21), runOf(22)],
+          })
+          assert.deepStrictEqual([yield* namesIn(root), yield* versionIn(root)], ["Ana", 5])
+          assert.deepStrictEqual(yield* problems(root), [])
+          assert.deepStrictEqual(yield* back(root), { _tag: "NoEarlierVersion" })
+          yield* night(23)
+          assert.deepStrictEqual([yield* namesIn(root), yield* versionIn(root)], ["Ana Bea Cleo Dora", 6])
+          assert.deepStrictEqual(yield* problems(root), [])
+        }).pipe(Effect.provide(layers(root)))
+      }).pipe(Effect.scoped),
   )
 
   it.live("of a run that was published twice puts its earlier rows back; `rebuild` ends it", () =>

@@ -53,7 +53,8 @@ export const rebuild = Command.make(
     const rebuilt = yield* rebuilds(output, !dryRun)
     if (json) yield* sayJson({ ...rebuilt, version: rebuilt.version ?? null })
     else yield* tell(rebuilt)
-    yield* endWith(rebuilt.kept.length === 0 ? exitCodes.ok : exitCodes.peopleMustAct)
+    const isOk = rebuilt.kept.every(({ pruned }) => pruned)
+    yield* endWith(isOk ? exitCodes.ok : exitCodes.peopleMustAct)
   }),
 ).pipe(
   Command.withDescription(
@@ -61,7 +62,8 @@ export const rebuild = Command.make(
       "For tables that are complete but no longer as the record schemas describe them,\n" +
       "such as after a schema was added or changed. `nightjar repair` is for tables\n" +
       "that are missing or damaged, and derives only those. A run whose landed bodies\n" +
-      "cannot be read keeps its tables as they are, and the exit code is 3.",
+      "were pruned or cannot be read keeps its tables as they are; if they cannot be\n" +
+      "read, the exit code is 3.",
   ),
   Command.withShortDescription("Derives all tables again from landed data"),
   Command.withExamples([{ command: "nightjar rebuild --dry-run", description: "Which rows would differ" }]),

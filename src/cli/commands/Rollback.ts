@@ -35,10 +35,11 @@ export const rollback = Command.make(
 ).pipe(
   Command.withDescription(
     "Publishes the tables of the previous version again\n\n" +
-      "Again goes one version further back. Nothing is lost: the newest version is kept,\n" +
-      "and the next publication, by `nightjar run` or `nightjar rebuild`, continues from\n" +
-      "it. The ledger, landing and the executions at the service are not changed. Three\n" +
-      "earlier versions are kept.",
+      "A second time, it goes one version further back. Nothing is lost: the newest\n" +
+      "version is kept, and the next publication, by `nightjar run` or `nightjar\n" +
+      "rebuild`, continues from it. The ledger, landing and the executions at the\n" +
+      "service are not changed. Three earlier versions are kept, or as many as\n" +
+      "`retain.snapshots` in the job says.",
   ),
   Command.withShortDescription("Publishes the tables of the previous version again"),
 )

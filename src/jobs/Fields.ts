@@ -1,0 +1,30 @@
+/**
+ * How a key of a job file is written down: its rule, what an editor says about it, and the default that the
+ * editor shows.
+ */
+import { Schema } from "effect"
+import type { duration } from "./Scalars.ts"
+
+/** `defaultValue` is only for editors; loading applies it. */
+export const optional = <S extends Schema.Top>(schema: S, description: string, defaultValue?: S["Type"]) =>
+  Schema.optionalKey(schema).pipe(
+    Schema.annotateKey<Schema.optionalKey<S>>({
+      description,
+      ...(defaultValue === undefined ? {} : { default: defaultValue }),
+    }),
+  )
+
+/** Flipped, because an editor needs the text in the file, not the duration that it becomes. */
+export const optionalDuration = (
+  between: ReturnType<typeof duration>,
+  description: string,
+  defaultValue?: string,
+) => Schema.flip(optional(Schema.flip(between), description, defaultValue))
+
+export const required = <S extends Schema.Top>(schema: S, description: string) =>
+  schema.pipe(Schema.annotateKey<S>({ description }))
+
+export const count = (minimum: number, maximum: number) =>
+  Schema.Int.check(
+    Schema.isBetween({ minimum, maximum }, { expected: `a whole number from ${minimum} to ${maximum}` }),
+  )
