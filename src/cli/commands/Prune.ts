@@ -49,7 +49,7 @@ export const prune = Command.make(
   "prune",
   {
     jobs: Argument.String("JOB").pipe(
-      Argument.withDescription("Job files (default: every job of the output folder)"),
+      Argument.withDescription("Job files (default: all jobs that ran here)"),
       Argument.variadic(),
     ),
     dryRun: switchFlag("dry-run", "Show what would be removed, without removing it"),
