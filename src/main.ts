@@ -57,8 +57,8 @@ const ledgerOrEmpty = (output: string) =>
 
 const database = lazily(async () => (await import("./duckdb/DuckDb.ts")).DuckDb.layer)
 
-const landing = (output: string) =>
-  lazily(async () => (await import("./landing/LandingFiles.ts")).LandingFiles.layer({ root: output }))
+const landing = (output: string, access: "read-only" | "read-write") =>
+  lazily(async () => (await import("./landing/LandingFiles.ts")).LandingFiles.layer({ root: output, access }))
 
 const publisher = (output: string, { share, retain }: Job) =>
   lazily(async () => {
@@ -211,7 +211,7 @@ const night = (job: Job, output: string, hooksUrl?: string, through?: Through) =
   catalogue.pipe(
     Layer.provideMerge(serviceOf(job.service, journalPath(output), hooksUrl, through)),
     Layer.provideMerge(publisher(output, job)),
-    Layer.provideMerge(landing(output)),
+    Layer.provideMerge(landing(output, "read-write")),
     Layer.provideMerge(
       lazily(async () => (await import("./cli/NightLog.ts")).NightLog.layer(output, job.share)),
     ),

@@ -23,7 +23,7 @@ export const inHeldStore = Effect.fnUntraced(function* <A, E, R>(
   const share = shareOf(output)
   yield* holdOutput(output, [share])
   const services = Layer.mergeAll(
-    wiring.landing(output),
+    wiring.landing(output, "read-write"),
     wiring.database,
     wiring.ledger(output, "read-write"),
   )

@@ -26,7 +26,11 @@ export const problemsOf = Effect.fnUntraced(function* (output: string) {
   const wiring = yield* Wiring
   const { verify, verifyTables } = yield* Effect.promise(() => import("../publishing/Verify.ts"))
   const store = yield* openedStore(output)
-  const services = Layer.mergeAll(wiring.landing(output), wiring.database, wiring.ledger(output, "read-only"))
+  const services = Layer.mergeAll(
+    wiring.landing(output, "read-only"),
+    wiring.database,
+    wiring.ledger(output, "read-only"),
+  )
   const looked = verify(store).pipe(
     Effect.provide(services),
     // Its ledger cannot be read; what is published can still be checked.

@@ -64,7 +64,10 @@ export class Wiring extends Context.Service<
       output: string,
     ) => Layer.Layer<never, TokenStoreRefused | SecretUnavailable | LedgerFailed>
     readonly ledger: (output: string, access: "read-only" | "read-write") => Layer.Layer<Ledger, LedgerFailed>
-    readonly landing: (output: string) => Layer.Layer<Landing, LandingFailed>
+    readonly landing: (
+      output: string,
+      access: "read-only" | "read-write",
+    ) => Layer.Layer<Landing, LandingFailed>
     readonly secrets: Layer.Layer<Secrets>
     readonly database: Layer.Layer<DuckDb>
     /** Where the program's own files are: `jobs/demo.yaml`, `schemas/`. */

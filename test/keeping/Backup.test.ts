@@ -2,7 +2,17 @@
  * Copies of an output folder that changes while it is copied: what the copied ledger calls landed or published is in
  * the copy, and what was cut off is no output folder.
  */
-import { appendFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs"
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -183,6 +193,10 @@ describe("a copy made during a run", () => {
       assert.match(status.stdout, /three .*sandbox-bank:website/)
       const finished = await place.nightjar("run", "job.yaml", "--output", "copy")
       assert.strictEqual(finished.code, 0)
+      // Of a document that a run is downloading.
+      const half = join(place.output, "attachments/.tmp-1-1")
+      mkdirSync(join(place.output, "attachments"), { recursive: true })
+      writeFileSync(half, "half")
       const verified = await Promise.all([
         place.nightjar("verify", "--output", "copy"),
         place.nightjar("verify"),
@@ -191,6 +205,7 @@ describe("a copy made during a run", () => {
         verified.map(({ stdout }) => stdout),
         ["Files, ledger and tables agree.\n", "Files, ledger and tables agree.\n"],
       )
+      assert.isTrue(existsSync(half))
     } finally {
       place.remove()
     }
