@@ -22,7 +22,7 @@ import type { PendingFrame } from "./SegmentWriter.ts"
 export interface LandingFilesOptions {
   /** The output folder. */
   readonly root: string
-  /** Whoever only reads leaves half-written documents alone: a run may be writing them. Default read-write. */
+  /** Whoever only reads leaves half-written documents alone: a run may be writing them. */
   readonly access?: "read-only" | "read-write"
   /** A segment that has reached this size is followed by a new one. Default 64 MiB. */
   readonly segmentBytesMax?: number
