@@ -2,7 +2,7 @@
  * A version that is put back: readers get its tables, nothing of the newest one is lost, and whatever stops the
  * rollback, one of the two is published whole.
  */
-import { cpSync, existsSync, mkdirSync, readdirSync, rmSync } from "node:fs"
+import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, truncateSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -12,6 +12,7 @@ import { Ledger } from "../../src/ledger/Ledger.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
 import { openStore } from "../../src/publishing/PublisherDuckDb.ts"
 import { rebuild } from "../../src/publishing/Rebuild.ts"
+import type { Rebuilt } from "../../src/publishing/Rebuild.ts"
 import { repair } from "../../src/publishing/Repair.ts"
 import { rollback } from "../../src/publishing/Rollback.ts"
 import { verify } from "../../src/publishing/Verify.ts"
@@ -26,6 +27,7 @@ import {
   rowsOf,
   succeed,
 } from "./night.ts"
+import { Workplace } from "../acceptance/Nightjar.ts"
 import { anId } from "../harness/Id.ts"
 
 const runOf = (day: number) => `nightly.2026-11-${day}`
@@ -184,5 +186,53 @@ describe("rollback", () => {
         assert.isFalse(existsSync(join(root, "published/previous/tables")))
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),
+  )
+})
+
+describe("the commands `rollback` and `rebuild`", () => {
+  it.live(
+    "say what readers get, what is kept and what differs",
+    () =>
+      Effect.gen(function* () {
+        const place = new Workplace()
+        yield* Effect.addFinalizer(() => Effect.sync(() => place.remove()))
+        mkdirSync(join(place.output, "runs"), { recursive: true })
+        yield* Effect.provide(nights(2), layers(place.output))
+        const nightjar = (...args: ReadonlyArray<string>) => Effect.promise(() => place.nightjar(...args))
+        assert.deepStrictEqual(yield* nightjar("rollback"), {
+          code: 0,
+          stderr: "",
+          stdout:
+            "Version 3 is published: it has the tables of version 1.\n" +
+            `Runs that are not in it: ${runOf(21)}.\n` +
+            "Version 2 is kept: the next publication continues from it and ends the rollback.\n",
+        })
+        assert.deepStrictEqual(yield* nightjar("verify"), {
+          code: 0,
+          stderr: "",
+          stdout:
+            "Files, ledger and tables agree.\n" +
+            "After a rollback, they are the tables of version 1; the next publication continues from version 2.\n",
+        })
+        const none = yield* nightjar("rollback")
+        assert.deepStrictEqual(
+          [none.code, none.stdout, /\[no-earlier-version\]/.test(none.stderr)],
+          [2, "", true],
+        )
+        const derived = "The tables of 2 runs were derived again from landing: every row is as before."
+        assert.deepStrictEqual(yield* nightjar("rebuild", "--dry-run"), {
+          code: 0,
+          stderr: "",
+          stdout: `${derived} Nothing was published.\n`,
+        })
+        truncateSync(join(place.output, `landing/${runOf(20)}/segment-000001.njl`), 100)
+        const half = yield* nightjar("rebuild", "--json")
+        const told = JSON.parse(half.stdout) as Rebuilt
+        assert.deepInclude(told, { version: 4, runs: 1, changes: [] })
+        assert.deepStrictEqual([half.code, told.kept.map(({ run_id }) => run_id)], [3, [runOf(20)]])
+        const damaged = yield* nightjar("rebuild")
+        assert.match(damaged.stdout, new RegExp(`\n${runOf(20)} keeps its tables: .*segment-000001.njl`))
+      }).pipe(Effect.scoped),
+    120_000,
   )
 })
