@@ -61,15 +61,15 @@ const ledgerOrEmpty = (output: string) =>
 
 const database = lazily(async () => (await import("./duckdb/DuckDb.ts")).DuckDb.layer)
 
-const landing = (output: string) =>
-  lazily(async () => (await import("./landing/LandingFiles.ts")).LandingFiles.layer({ root: output }))
+const landing = (output: string, access: "read-only" | "read-write") =>
+  lazily(async () => (await import("./landing/LandingFiles.ts")).LandingFiles.layer({ root: output, access }))
 
-const publisher = (output: string, { share, schemas }: Job) =>
+const publisher = (output: string, { share, schemas, retain }: Job) =>
   lazily(async () => {
     const { PublisherDuckDb } = await import("./publishing/PublisherDuckDb.ts")
     const own = schemas === undefined ? {} : { ownSchemas: join(schemas, "records") }
     const folders = { root: output, schemasFolder: recordSchemas, ...own }
-    return PublisherDuckDb.layer({ ...folders, share, toolVersion })
+    return PublisherDuckDb.layer({ ...folders, share, versionsKept: retain?.snapshots, toolVersion })
   }).pipe(Layer.provide(Layer.merge(database, NodeServices.layer)))
 
 /** The name under which the tokens of a service are kept: each service has its own. */
@@ -224,7 +224,7 @@ const night = (job: Job, output: string, hooksUrl?: string, through?: Through) =
   catalogue.pipe(
     Layer.provideMerge(serviceOf(job.service, journalPath(output), hooksUrl, through)),
     Layer.provideMerge(publisher(output, job)),
-    Layer.provideMerge(landing(output)),
+    Layer.provideMerge(landing(output, "read-write")),
     Layer.provideMerge(
       lazily(async () => (await import("./cli/NightLog.ts")).NightLog.layer(output, job.share)),
     ),

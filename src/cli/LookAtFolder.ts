@@ -16,7 +16,9 @@ const markerProblems = (output: string): ReadonlyArray<Problem> =>
 export const openedStore = Effect.fnUntraced(function* (output: string, share: Job["share"] = "none") {
   const { recordSchemas } = yield* Wiring
   const { openStore } = yield* Effect.promise(() => import("../publishing/PublisherDuckDb.ts"))
-  return yield* openStore({ root: output, schemasFolder: recordSchemas, share, toolVersion })
+  // Only a run applies the job's `retain`.
+  const versionsKept = Number.POSITIVE_INFINITY
+  return yield* openStore({ root: output, schemasFolder: recordSchemas, share, toolVersion, versionsKept })
 })
 
 /** The record families of what is published, or those of the program if nothing is. */
@@ -35,7 +37,11 @@ export const problemsOf = Effect.fnUntraced(function* (output: string) {
   const wiring = yield* Wiring
   const { verify, verifyTables } = yield* Effect.promise(() => import("../publishing/Verify.ts"))
   const store = yield* openedStore(output)
-  const services = Layer.mergeAll(wiring.landing(output), wiring.database, wiring.ledger(output, "read-only"))
+  const services = Layer.mergeAll(
+    wiring.landing(output, "read-only"),
+    wiring.database,
+    wiring.ledger(output, "read-only"),
+  )
   const looked = verify(store).pipe(
     Effect.provide(services),
     // Its ledger cannot be read; what is published can still be checked.

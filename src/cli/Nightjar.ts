@@ -4,6 +4,7 @@
  */
 import { CliConfig, Command, GlobalFlag } from "effect/cli"
 import { acquaint } from "./commands/Acquaint.ts"
+import { backup } from "./commands/Backup.ts"
 import { EnvFileFlag, NoProgressFlag, OutputFlag } from "./CommonFlags.ts"
 import { credentials } from "./commands/Credentials.ts"
 import { demo } from "./commands/Demo.ts"
@@ -13,10 +14,13 @@ import { explain } from "./commands/Explain.ts"
 import { hooks } from "./commands/Hooks.ts"
 import { init } from "./commands/Init.ts"
 import { plan } from "./commands/Plan.ts"
+import { rebuild } from "./commands/Rebuild.ts"
 import { repair } from "./commands/Repair.ts"
+import { prune } from "./commands/Prune.ts"
 import { query } from "./commands/Query.ts"
 import { report } from "./commands/Report.ts"
 import { rerun } from "./commands/Rerun.ts"
+import { rollback } from "./commands/Rollback.ts"
 import { run } from "./commands/Run.ts"
 import { sandbox } from "./commands/Sandbox.ts"
 import { schedule } from "./commands/Schedule.ts"
@@ -48,6 +52,10 @@ export const nightjar = Command.make("nightjar").pipe(
     tables,
     verify,
     repair,
+    rebuild,
+    rollback,
+    backup,
+    prune,
     credentials,
     tokens,
     hooks,

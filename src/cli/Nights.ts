@@ -18,6 +18,7 @@ import { NoProgressFlag } from "./CommonFlags.ts"
 import { endingOfCause } from "./Failures.ts"
 import { note, Output, say, sayJson } from "./Output.ts"
 import { ProgressDisplay } from "./ProgressDisplay.ts"
+import { pruneAfterNight } from "./PruneJobs.ts"
 import { holdOutput, writeRunFile } from "./RunFolder.ts"
 import { reportAfterRun } from "./RunReport.ts"
 import { toolVersion } from "./Version.ts"
@@ -106,6 +107,7 @@ const oneNight = Effect.fnUntraced(function* (
   )
   if (!options.json) yield* tellNight(result, summary)
   if (!result.nothingToDo) yield* reportAfterRun({ output, run_id: result.run_id, share: job.share })
+  yield* Effect.provide(pruneAfterNight(output, job), wiring.ledger(output, "read-write"))
   const { exit_code, recovered } = result
   return {
     exit_code,

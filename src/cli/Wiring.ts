@@ -75,7 +75,10 @@ export class Wiring extends Context.Service<
       target: RemoteTarget,
     ) => Layer.Layer<Subscriptions, ServiceSettingsRefused | SecretUnavailable>
     readonly ledger: (output: string, access: "read-only" | "read-write") => Layer.Layer<Ledger, LedgerFailed>
-    readonly landing: (output: string) => Layer.Layer<Landing, LandingFailed>
+    readonly landing: (
+      output: string,
+      access: "read-only" | "read-write",
+    ) => Layer.Layer<Landing, LandingFailed>
     readonly secrets: Layer.Layer<Secrets>
     /** What telling the receivers of a job needs, with connections of its own. */
     readonly receivers: Layer.Layer<HttpClient.HttpClient | Secrets>

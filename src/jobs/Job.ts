@@ -135,6 +135,14 @@ export interface Job {
   /** Which trouble ends a run with exit code 3: any, or only what the run before did not have. */
   readonly exit_on: "any" | "new"
   readonly notify: ReadonlyArray<Receiver>
+  /** Without it, files of runs are kept. */
+  readonly retain?: {
+    readonly landing?: Duration.Duration
+    readonly attachments?: Duration.Duration
+    readonly logs?: Duration.Duration
+    /** Earlier versions of the tables. */
+    readonly snapshots?: number
+  }
   readonly assignments: ReadonlyArray<Assignment>
   /**
    * The endpoints that results are read from, in this order: the built-in rows first, as changed by the job's

@@ -4,15 +4,12 @@
  * repeats a value.
  */
 import { dirname, isAbsolute, join } from "node:path"
-import { Duration, Effect, Predicate, Schema } from "effect"
+import { Duration, Effect, Predicate } from "effect"
 import { CustomerId, SessionId } from "../contract/Ids.ts"
 import * as Assignments from "./Assignments.ts"
-import type { Item } from "./Assignments.ts"
 import { bindRow } from "./BindRow.ts"
 import { readCustomersFile } from "./CustomersFile.ts"
 import { makeCells } from "./DataCells.ts"
-import { missingKey } from "../foundation/SchemaFindings.ts"
-import { decodePart, unknownKey } from "./Decode.ts"
 import type { Context } from "./Decode.ts"
 import { warnOfResemblance } from "./CustomerId.ts"
 import { checkNumberOfCustomers, fewestCustomers } from "./EnoughCustomers.ts"
@@ -23,13 +20,14 @@ import { checkHooks, hookPairs, keysOf, secretsOfLogin } from "./HooksData.ts"
 import type { HookPair, Job, SecretReference } from "./Job.ts"
 import { readDocument, variablesIn } from "./JobDocument.ts"
 import * as Shape from "./JobFile.ts"
+import { decodeParts } from "./JobParts.ts"
+import type { Parts } from "./JobParts.ts"
 import { JobInvalid, makeFindings } from "./Problem.ts"
 import type { Problem } from "../foundation/FileProblem.ts"
-import { NotifyEntry, readReceivers } from "./Notify.ts"
+import { readReceivers } from "./Notify.ts"
 import { parseReference } from "./Reference.ts"
 import { readTextFile } from "../foundation/RegularFile.ts"
 import { loadResultsSources } from "./ResultsSources.ts"
-import { deadline, jobName, text, timezone } from "./Scalars.ts"
 import { overrides, resolveTarget } from "./Target.ts"
 
 export interface LoadedJob {
@@ -47,55 +45,6 @@ const readSource = (path: string) =>
       return new JobInvalid({ problems: [{ file: path, line: 1, column: 1, message }], warnings: [] })
     }),
   )
-
-/** Decodes each part and each item of a list on its own, so that one mistake does not hide the others. */
-const decodeParts = (context: Context, root: Readonly<Record<string, unknown>>) => {
-  const known = Object.keys(Shape.JobFile.fields)
-  for (const key of Object.keys(root)) {
-    if (known.includes(key)) continue
-    context.findings.error(context.document.place([key], "key"), unknownKey(key, known))
-  }
-  type Key = keyof typeof Shape.JobFile.fields
-  const part = <S extends Schema.ConstraintDecoder<unknown>>(key: Key, schema: S) =>
-    Object.hasOwn(root, key) ? decodePart(context, schema, root[key], [key]) : undefined
-  const list = <S extends Schema.ConstraintDecoder<unknown>>(key: Key, schema: S): Array<Item<S["Type"]>> => {
-    const items = part(key, Schema.Array(Schema.Unknown)) ?? []
-    return items.flatMap((item, index) => {
-      if (context.findings.isFull()) return []
-      const value = decodePart(context, schema, item, [key, index])
-      return value === undefined ? [] : [{ index, value }]
-    })
-  }
-  if (!Object.hasOwn(root, "name")) context.findings.error(context.document.place([]), missingKey("name"))
-  return {
-    has: (key: Key) => Object.hasOwn(root, key),
-    namesEngines: !Array.isArray(root["engines"])
-      ? Object.hasOwn(root, "engines")
-      : root["engines"].length > 0,
-    name: part("name", jobName),
-    service: part("service", Shape.Service),
-    execution: part("execution", Shape.Execution) ?? {},
-    concurrency: part("concurrency", Shape.Concurrency) ?? {},
-    polling: part("polling", Shape.Polling) ?? {},
-    retry: part("retry", Shape.Retry) ?? {},
-    flow_results: part("flow_results", Shape.FlowResults) ?? {},
-    deadline: part("deadline", deadline),
-    night: part("night", Shape.Night),
-    min_customers: part("min_customers", Shape.MinCustomers),
-    timezone: part("timezone", timezone),
-    after_export: part("after_export", Shape.AfterExport),
-    output: part("output", Shape.Output) ?? {},
-    exit_on: part("exit_on", Shape.ExitOn),
-    notify: list("notify", NotifyEntry),
-    engines: list("engines", Shape.JobEngine),
-    customers: list("customers", Shape.Customer),
-    schemas: part("schemas", text),
-    tokens: part("tokens", Shape.Tokens),
-    sessions: list("sessions", Shape.Session),
-  }
-}
-
-type Parts = ReturnType<typeof decodeParts>
 
 const durationOr = (otherwise: Duration.Input, written = Duration.fromInputUnsafe(otherwise)) => written
 
@@ -133,6 +82,7 @@ const readSettings = (context: Context, parts: Parts) => {
     after_export: parts.after_export ?? defaults.after_export,
     share: parts.output.share ?? defaults.share,
     exit_on: parts.exit_on ?? defaults.exit_on,
+    ...(parts.retain === undefined ? {} : { retain: parts.retain }),
   }
   const { document, findings } = context
   if (Duration.isGreaterThan(settings.polling.min, settings.polling.max)) {

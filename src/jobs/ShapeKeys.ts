@@ -18,7 +18,7 @@ export const optional = <S extends Schema.Top>(schema: S, description: string, d
 export const optionalDuration = (
   between: ReturnType<typeof duration>,
   description: string,
-  defaultValue: string,
+  defaultValue?: string,
 ) => Schema.flip(optional(Schema.flip(between), description, defaultValue))
 
 export const required = <S extends Schema.Top>(schema: S, description: string) =>

@@ -22,6 +22,8 @@ import type { PendingFrame } from "./SegmentWriter.ts"
 export interface LandingFilesOptions {
   /** The output folder. */
   readonly root: string
+  /** Whoever only reads leaves half-written documents alone: a run may be writing them. */
+  readonly access?: "read-only" | "read-write"
   /** A segment that has reached this size is followed by a new one. Default 64 MiB. */
   readonly segmentBytesMax?: number
   /** A longer document is refused. Default 1 GiB. */
@@ -48,7 +50,7 @@ export const LandingFiles = {
         const landing = join(options.root, "landing")
         const attachments = join(options.root, "attachments")
         const files = yield* durableFiles
-        yield* cleanAttachments(files, attachments)
+        if (options.access !== "read-only") yield* cleanAttachments(files, attachments)
         const land = yield* groupCommit(landing, options.segmentBytesMax ?? segmentBytesDefault)
         return Landing.of({
           land,

@@ -10,15 +10,9 @@ import { actors, outcomes } from "../ends/EndRow.ts"
 import { abortCauses, SettledReason } from "../ends/Ends.ts"
 import type { Reason } from "../ends/Ends.ts"
 import { access, attempt, task } from "./FactKeys.ts"
+import { AttachmentsPruned, LandingPruned } from "./PruneFacts.ts"
 import { OutcomePublished, RunEnded, RunPublished, RunResumed, RunStarted } from "./RunFacts.ts"
-import {
-  TicketDropped,
-  TicketIssued,
-  TokenDropped,
-  TokenExpiring,
-  TokenRevoked,
-  TokenStored,
-} from "./TokenFacts.ts"
+import { tokenFacts } from "./TokenFacts.ts"
 
 /** Where a landed body is: enough to find it, and to prove that it is the same. */
 export const LandedRef = Schema.Struct({
@@ -238,17 +232,14 @@ export const Fact = Schema.Union([
   TaskSettled,
   CredentialRejected,
   CredentialReleased,
-  TicketIssued,
-  TicketDropped,
-  TokenStored,
-  TokenExpiring,
-  TokenDropped,
-  TokenRevoked,
+  ...tokenFacts,
   RunPublished,
   DeleteIntended,
   DeleteAnswered,
   RunEnded,
   OutcomePublished,
+  LandingPruned,
+  AttachmentsPruned,
 ])
 export type Fact = typeof Fact.Type
 /** A fact with its place in the ledger and its time, milliseconds since the epoch. */

@@ -17,6 +17,7 @@ import { markFormat, NewerLedger, refuseNewer, unknownFact } from "./LedgerVersi
 import { accessLedger, isDamage, makeTables } from "./LedgerTables.ts"
 import type { CachedForm } from "./LedgerForms.ts"
 import type { NewFact, StoredFact, TaskOfRun } from "./LedgerTables.ts"
+import type { Pruned } from "./PruneFacts.ts"
 import type { RunState } from "./RunState.ts"
 
 /** The ledger could not be read or written; nothing may be started or deleted without it. */
@@ -85,6 +86,10 @@ export class Ledger extends Context.Service<
     readonly cacheForm: (form: CachedForm) => Effect.Effect<void, LedgerFailed>
     /** 32 random bytes, created once per output folder: fingerprints mean nothing elsewhere. */
     readonly fingerprintKey: Effect.Effect<Uint8Array, LedgerFailed>
+    /** What was removed here by age. */
+    readonly pruned: Effect.Effect<Pruned, LedgerFailed>
+    /** The runs that have downloaded the document with this SHA-256. */
+    readonly runsWithDocument: (sha256: string) => Effect.Effect<ReadonlyArray<string>, LedgerFailed>
     /** Checks the whole file: what in it has changed since it was written. Empty if nothing has. */
     readonly problems: Effect.Effect<ReadonlyArray<string>, LedgerFailed>
   }
@@ -197,6 +202,8 @@ const makeLedger = (database: DatabaseSync, known: KnownSecrets): Ledger["Servic
     cachedForm: (engine_reference) => attempt(() => tables.cachedForm(engine_reference)),
     cacheForm: (form) => attempt(() => tables.cacheForm(form)),
     fingerprintKey: attempt(() => tables.fingerprintKey()),
+    pruned: attempt(() => foldPruned(read(tables.pruned()))),
+    runsWithDocument: (sha256) => attempt(() => tables.runsWithDocument(sha256)),
     problems: attempt(() => tables.problems()),
   })
 }
@@ -255,6 +262,14 @@ const foldRejections = (rows: ReadonlyArray<Recorded>) => {
     else if (row.fact._tag === "CredentialReleased") open.delete(row.fact.fingerprint)
   }
   return open
+}
+
+const foldPruned = (rows: ReadonlyArray<Recorded>): Pruned => {
+  const [landing, attachments] = [new Map<string, number>(), new Map<string, number>()]
+  for (const { at, fact } of rows)
+    if (fact._tag === "LandingPruned") landing.set(fact.run_id, at)
+    else if (fact._tag === "AttachmentsPruned") attachments.set(fact.run_id, at)
+  return { landing, attachments }
 }
 
 /** Writes facts to the current ledger. */

@@ -31,6 +31,10 @@ export const isDamage = (cause: unknown): cause is Error =>
 const indexed =
   "tag IN ('RunStarted', 'RunResumed', 'RunEnded', 'OutcomePublished', " +
   "'CredentialRejected', 'CredentialReleased')"
+const pruned = "tag IN ('LandingPruned', 'AttachmentsPruned')"
+/** Which runs have downloaded a document. */
+const downloaded = "tag = 'AttachmentRead'"
+const documentOf = "json_extract(body, '$.sha256')"
 /** Which attempt an execution id belongs to. */
 const started = "tag = 'StartAnswered'"
 const executionIdOf = "json_extract(body, '$.execution_id')"
@@ -51,6 +55,8 @@ const tables = `
   ) STRICT;
   CREATE INDEX IF NOT EXISTS facts_by_run ON facts (run_id, seq);
   CREATE INDEX IF NOT EXISTS facts_by_tag ON facts (tag, seq) WHERE ${indexed};
+  CREATE INDEX IF NOT EXISTS facts_of_pruning ON facts (seq) WHERE ${pruned};
+  CREATE INDEX IF NOT EXISTS facts_by_document ON facts (${documentOf}) WHERE ${downloaded};
   CREATE INDEX IF NOT EXISTS facts_by_execution ON facts (${executionIdOf}) WHERE ${started};
   CREATE INDEX IF NOT EXISTS facts_by_session ON facts (${sessionIdOf}) WHERE ${started};
   CREATE INDEX IF NOT EXISTS facts_by_customer ON facts (${customerIdOf}) WHERE ${planned};
@@ -143,6 +149,10 @@ export const accessLedger = (database: DatabaseSync) => {
     select(`${indexed} AND tag IN (${tags.map((tag) => `'${tag}'`).join(", ")})`)
   const headers = ofTags("RunStarted", "RunResumed", "RunEnded", "OutcomePublished")
   const rejections = ofTags("CredentialRejected", "CredentialReleased")
+  const ofPruning = select(pruned)
+  const ofDocument = database.prepare(
+    `SELECT DISTINCT run_id FROM facts WHERE ${downloaded} AND ${documentOf} = ? ORDER BY run_id`,
+  )
   const checked = (rows: ReadonlyArray<Row>): ReadonlyArray<StoredFact> =>
     rows.map((row) => {
       const fact = factOf(row)
@@ -157,6 +167,9 @@ export const accessLedger = (database: DatabaseSync) => {
     ofNoRun: () => checked(ofNoRun.all()),
     headers: () => checked(headers.all()),
     rejections: () => checked(rejections.all()),
+    pruned: () => checked(ofPruning.all()),
+    /** The runs that have downloaded the document with this hash. */
+    runsWithDocument: (sha256: string) => ofDocument.all(sha256).map((row) => String(row["run_id"])),
     ownerOf: ownerIn(database),
     tasksNaming: tasksIn(database),
     ofTask: (run_id: RunId, task_id: string) => checked(ofTask.all(run_id, task_id)),

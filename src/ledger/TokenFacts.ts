@@ -45,3 +45,12 @@ export const TokenDropped = Schema.TaggedStruct("TokenDropped", {
 })
 /** Revoked by hand (4.7). */
 export const TokenRevoked = Schema.TaggedStruct("TokenRevoked", token)
+
+export const tokenFacts = [
+  TicketIssued,
+  TicketDropped,
+  TokenStored,
+  TokenExpiring,
+  TokenDropped,
+  TokenRevoked,
+] as const

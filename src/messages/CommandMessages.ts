@@ -92,6 +92,31 @@ export const commandMessages = {
     "the output folder {output} cannot be used ({why})",
     "Correct its permissions, or give --output another folder.",
   ),
+  "backup-not-empty": refusal(
+    "{folder} is not empty",
+    "Name an empty folder or a new one.",
+    "Nothing was copied.",
+  ),
+  "backup-inside": refusal(
+    "{folder} is inside the output folder",
+    "Name a folder elsewhere, if possible on another disk.",
+    "Nothing was copied.",
+  ),
+  "no-earlier-version": refusal(
+    "no earlier version of the tables is kept in {output}",
+    "`nightjar rebuild` derives all tables again from landing.",
+    "The tables were not changed.",
+  ),
+  "earlier-version-incomplete": refusal(
+    "a file of version {version} is {state}: {path}",
+    "Restore a copy of the file, or run `nightjar rebuild`: it derives all tables again from landing.",
+    "The tables were not changed.",
+  ),
+  "retain-unset": refusal(
+    "no job says with `retain` how long files are kept",
+    "Add it to the job, such as `retain: { landing: 90 days }`.",
+    "Nothing was removed.",
+  ),
   "ledger-missing": refusal(
     "the ledger of {output} is missing, but the folder contains {found}",
     restoreLedger,

@@ -32,6 +32,7 @@ export const findingMessages = {
     "The next publication keeps it again, unless its file is gone from its folder as well: restore a copy.",
   ),
   "manifest-lost": finding("the manifest is missing or cannot be read", repair),
+  "newest-version-lost": finding("version {version}, which a rollback replaced, is missing", repair),
   "receipt-missing": finding("deleted without a receipt", report),
   "receipt-mismatch": finding("the receipt of its deletion does not match the landed bodies", report),
   "deleted-unproved": finding("deleted, but landing does not contain all of it: {missing}", report),

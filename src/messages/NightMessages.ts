@@ -51,6 +51,21 @@ export const nightMessages = {
   "landing-damaged": stopped("a landed body is damaged: {detail} ({path})", putBack),
   "publishing-damaged": stopped("damaged data prevents publishing: {detail}", putBack),
   "publishing-failed": stopped("the tables could not be published: {detail}", freeSpace),
+  "backup-failed": stopped(
+    "the output folder could not be copied: {detail}",
+    "Check the free space and the permissions of both folders; then run the command again.",
+    "Nothing in the output folder was changed, and the unfinished copy was removed.",
+  ),
+  "backup-unsettled": stopped(
+    "a version of the tables was being published during the whole copy",
+    "Run the command again; if no run is in progress, run `nightjar repair` before.",
+    "Nothing in the output folder was changed, and the unfinished copy was removed.",
+  ),
+  "prune-stopped": stopped(
+    "what is older than `retain` allows could not be removed: {why}",
+    "Check the permissions of the output folder; then run the command again.",
+    "What was removed is recorded in the ledger.",
+  ),
   "output-locked": locked(
     "another process is working in this output folder",
     "Wait until it ends. Another output folder would not know which logins were rejected here.",
@@ -68,6 +83,10 @@ export const nightMessages = {
   "port-unavailable": unserved(
     "the server cannot listen on this address and port",
     "Give --port another number; 0 takes any free port.",
+  ),
+  "prune-failed": warning(
+    "what is older than `retain` allows was not removed: {why}",
+    "The next run tries again, and so does `nightjar prune`.",
   ),
   "demo-unexpected": warning(
     "the demo run did not end as expected",

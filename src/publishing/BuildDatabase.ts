@@ -210,6 +210,16 @@ export const amendDatabase = Effect.fn("Publishing.amendDatabase")(
   Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
 )
 
+/** Gives a copy of an earlier version its new number. */
+export const renumberDatabase = Effect.fnUntraced(
+  function* (path: string, version: number) {
+    const connection = yield* openDatabase(path, "read-write")
+    yield* connection.run(versionMacro(version))
+  },
+  Effect.scoped,
+  Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
+)
+
 /** The version recorded in a database file; undefined if there is no readable one. */
 export const databaseVersion = Effect.fnUntraced(
   function* (path: string) {

@@ -1,14 +1,15 @@
 /**
  * Puts a finished version into place. Everything new is first written and synced under temporary names; the
  * one moment that counts is the rename of `manifest.next.json`. A crash before it leaves the old version;
- * after it, the remaining steps are simply repeated: each is idempotent. The previous version is kept under
- * `published/previous/`.
+ * after it, the remaining steps are simply repeated: each is idempotent. Earlier versions are kept for
+ * `nightjar rollback` (`KeptVersions.ts`).
  */
 import { existsSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Effect } from "effect"
 import { DuckDb } from "../duckdb/DuckDb.ts"
 import { databaseVersion } from "./BuildDatabase.ts"
+import { keepVersion, keptVersions, restorableFiles, sweepKept, trimVersions } from "./KeptVersions.ts"
 import { filesOf, manifestText, nothingPublished, readManifest } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { filesBelow, fileStep } from "./OutputFiles.ts"
@@ -32,8 +33,10 @@ const rollForward = Effect.fnUntraced(function* (store: Store, next: Manifest) {
   const { layout, files } = store
   const current = yield* fileStep(() => readManifest(layout.manifest) ?? nothingPublished)
   if (current.version !== next.version) {
-    if (!next.amends) yield* keepPrevious(store, current)
+    if (!next.amends) yield* keepVersion(store, current)
+    yield* trimVersions(store, next)
     yield* moveFiles(store, current, next)
+    yield* sweepKept(store)
     if (yield* fileStep(() => existsSync(layout.build))) yield* swapDatabase(store)
     yield* replace(store, layout.manifest, manifestText(next))
   }
@@ -43,28 +46,11 @@ const rollForward = Effect.fnUntraced(function* (store: Store, next: Manifest) {
   })
 })
 
-/** From here on, `published/previous` is the version that is being replaced. */
-const keepPrevious = (store: Store, current: Manifest) =>
-  Effect.gen(function* () {
-    const { layout, files, modes } = store
-    if (current.version === 0) return
-    const kept = yield* fileStep(() => readManifest(layout.previousManifest))
-    if (kept?.version === current.version) return
-    yield* fileStep(() => {
-      files.remove(layout.previous)
-      files.makeFolder(dirname(layout.previous), modes.folder)
-      files.makeFolder(layout.previous, modes.folder)
-      if (existsSync(layout.database)) files.link(layout.database, layout.previousDatabase)
-    })
-    yield* replace(store, layout.previousManifest, manifestText(current))
-  })
-
 const moveFiles = (store: Store, current: Manifest, next: Manifest) =>
   fileStep(() => {
     const { layout, files, modes } = store
     const staying = new Set(filesOf(next).map(({ path }) => path))
-    const kept = readManifest(layout.previousManifest) ?? nothingPublished
-    const restorable = new Set(filesOf(kept).map(({ path }) => path))
+    const restorable = restorableFiles(store)
     const folders = new Set<string>([layout.tables])
     for (const { path } of filesOf(current)) {
       const stands = join(layout.root, path)
@@ -79,8 +65,11 @@ const moveFiles = (store: Store, current: Manifest, next: Manifest) =>
     }
     for (const { path } of filesOf(next)) {
       const finished = join(layout.root, path)
-      if (!existsSync(temporary(finished))) continue
-      files.rename(temporary(finished), finished)
+      const from = [temporary(finished), join(layout.previous, path)].find((place) => existsSync(place))
+      if (from === undefined || (existsSync(finished) && from !== temporary(finished))) continue
+      files.makeFolder(dirname(finished), modes.folder)
+      files.rename(from, finished)
+      folders.add(dirname(from))
       folders.add(dirname(finished))
     }
     for (const folder of folders) files.syncFolder(folder)
@@ -112,7 +101,10 @@ const standingManifest = Effect.fnUntraced(function* (store: Store) {
   const { layout } = store
   const manifest = yield* fileStep(() => readManifest(layout.manifest))
   if (manifest !== undefined) return manifest
-  const found = yield* readOffFiles(store)
+  const newest = keptVersions(store).at(-1)?.version ?? 0
+  const read = yield* readOffFiles(store)
+  // Numbers of versions only grow, also after a rollback whose manifest was lost.
+  const found = { ...read, version: read.version === 0 ? 0 : Math.max(read.version, newest + 1) }
   if (found.version > 0) yield* replace(store, layout.manifest, manifestText(found))
   return found
 })

@@ -25,6 +25,11 @@ export const Manifest = Schema.Struct({
   schemas: SchemaVersions,
   /** True when the version only adds the outcome of deletions to the one before. */
   amends: Schema.Boolean,
+  /**
+   * Present if a rollback put this version into place: whose tables it has, and the version that it
+   * replaced, which the next publication continues from.
+   */
+  returned: Schema.optionalKey(Schema.Struct({ to: Schema.Int, from: Schema.Int })),
   runs: Schema.Record(
     Schema.String,
     Schema.Struct({
@@ -68,7 +73,6 @@ export const layoutOf = (root: string) => ({
   /** Of which each database begins as a copy. */
   empty: join(root, "published/empty"),
   previous: join(root, "published/previous"),
-  previousManifest: join(root, "published/previous/manifest.json"),
   previousDatabase: join(root, "published/previous/nightjar.duckdb"),
 })
 export type Layout = ReturnType<typeof layoutOf>

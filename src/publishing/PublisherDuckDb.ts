@@ -26,6 +26,7 @@ import { deriveRun } from "./DeriveRun.ts"
 import type { Derived } from "./DeriveRun.ts"
 import type { SessionFindings } from "./DeriveSession.ts"
 import { keepSchemas } from "./KeepSchemas.ts"
+import { newestDerived } from "./KeptVersions.ts"
 import { layoutOf, modesOf, readManifest } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { fileStep } from "./OutputFiles.ts"
@@ -46,6 +47,8 @@ export interface PublisherOptions {
   /** Where the job's are, if it has any. */
   readonly ownSchemas?: string
   readonly share: "none" | "group"
+  /** Earlier versions that stay restorable after a publication; 3 if it is not given. */
+  readonly versionsKept?: number | undefined
   readonly toolVersion: string
 }
 
@@ -98,10 +101,28 @@ export interface Memory {
 }
 
 /** A failure before the commit leaves nothing behind; what cannot be removed now is removed next time. */
-const discarding =
+export const discarding =
   (store: Store, manifest: Manifest) =>
   <A, R>(staging: Effect.Effect<A, PublishFailed, R>) =>
     Effect.onError(staging, () => Effect.ignore(clearStrays(store, manifest)))
+
+/** Derives the tables of one run again and writes them under temporary names, for a manifest to list. */
+export const stageRun = Effect.fn("Publisher.stageRun")(function* (
+  store: Store,
+  toolVersion: string,
+  run_id: RunId,
+  version: number,
+) {
+  const picture = yield* loadPicture(run_id)
+  const { run_date } = picture.state.started
+  yield* checkNames(run_id, run_date)
+  const { written, sink } = fileSink(store, picture, version, toolVersion)
+  const derived = yield* deriveRun(picture, { families: store.families, tables: systemTables, sink })
+  yield* checkPlaces(store, derived)
+  // The last bodies would stay in memory beside the database that is built next.
+  yield* Effect.sync(collectGarbage)
+  return { derived, entry: { run_date, version, files: written } }
+})
 
 export const publishRun = Effect.fn("Publisher.publish")(function* (
   store: Store,
@@ -110,24 +131,19 @@ export const publishRun = Effect.fn("Publisher.publish")(function* (
   run_id: RunId,
 ) {
   const current = yield* recover(store)
-  const picture = yield* loadPicture(run_id)
-  const { run_date } = picture.state.started
-  yield* checkNames(run_id, run_date)
+  const { runs } = newestDerived(store, current)
   const version = current.version + 1
-  const { written, sink } = fileSink(store, picture, version, toolVersion)
   const staging = Effect.gen(function* () {
-    const derived = yield* deriveRun(picture, { families: store.families, tables: systemTables, sink })
-    yield* checkPlaces(store, derived)
-    // The last bodies would stay in memory beside the database that is built next.
-    yield* Effect.sync(collectGarbage)
     const schemas = yield* keepSchemas(store)
+    const { derived, entry } = yield* stageRun(store, toolVersion, run_id, version)
     const next: Manifest = {
       version,
       amends: false,
       schemas,
-      runs: { ...current.runs, [run_id]: { run_date, version, schemas, files: written } },
+      runs: { ...runs, [run_id]: { ...entry, schemas } },
     }
-    const { gaps, unfit } = yield* buildStanding(store, next, new Set(written.map(({ path }) => path)))
+    const fresh = new Set(entry.files.map(({ path }) => path))
+    const { gaps, unfit } = yield* buildStanding(store, next, fresh)
     return { derived, next, unfit, without: runsWithout(next, gaps) }
   })
   const { derived, next, unfit, without } = yield* discarding(store, current)(staging)
@@ -157,6 +173,11 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
   run_id: RunId,
 ) {
   const current = yield* recover(store)
+  // The database has the tables of an earlier version.
+  if (current.returned !== undefined) {
+    yield* publishRun(store, toolVersion, memory, run_id)
+    return
+  }
   const known = current.runs[run_id]
   if (known === undefined) return yield* new PublishFailed({ message: `run ${run_id} is not published yet` })
   const picture = yield* loadPicture(run_id)
@@ -188,6 +209,9 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
   yield* commit(store, yield* discarding(store, current)(staging))
 })
 
+/** A version costs the Parquet files that were replaced since: nothing, unless a run is published again. */
+const versionsKeptDefault = 3
+
 const foldersOf = ({ root, schemasFolder, ownSchemas }: PublisherOptions): SchemaFolders => ({
   package: schemasFolder,
   own: ownSchemas,
@@ -203,6 +227,7 @@ const storeWith = Effect.fnUntraced(function* (options: PublisherOptions, schema
     files,
     families,
     schemas,
+    versionsKept: options.versionsKept ?? versionsKeptDefault,
   }
   return store
 })

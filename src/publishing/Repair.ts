@@ -9,6 +9,7 @@ import type { RunId } from "../contract/Ids.ts"
 import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import { recover, swapDatabase } from "./Commit.ts"
 import { isOfOtherSchemas } from "./KeepSchemas.ts"
+import { newestDerived, placeIn } from "./KeptVersions.ts"
 import { readManifest } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
 import { fileStep } from "./OutputFiles.ts"
@@ -39,7 +40,8 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store, to
   const stands = yield* fileStep(() => readManifest(layout.manifest))
   if (!hadManifest && stands !== undefined)
     done.push("tables/manifest.json: restored from the files of the tables")
-  for (const run_id of yield* runsToDerive(store, stands)) {
+  const newest = stands && newestDerived(store, stands)
+  for (const run_id of yield* runsToDerive(store, newest)) {
     const derived = yield* Effect.result(
       publishRun(store, toolVersion, { run_id: undefined, findings: new Map() }, run_id),
     )
@@ -47,6 +49,9 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store, to
       done.push(`${run_id}: its tables were derived again from landing/${run_id}`)
     else left.push(`${run_id}: its tables cannot be derived again: ${derived.failure.message}`)
   }
+  const isForward = (yield* fileStep(() => readManifest(layout.manifest)))?.returned === undefined
+  if (stands?.returned !== undefined && isForward)
+    done.push("tables: the newest version is published again, which ends the rollback")
   if (yield* buildAgain(store)) done.push("nightjar.duckdb: rebuilt from the files of the tables")
   return { done, left } satisfies Repaired as Repaired
 })
@@ -64,7 +69,7 @@ const runsToDerive = Effect.fnUntraced(function* (store: Store, manifest: Manife
     const isWhole =
       known !== undefined &&
       !isOfOtherSchemas(known, manifest?.schemas) &&
-      (yield* fileStep(() => gapsIn(store, known.files, true))).length === 0
+      (yield* fileStep(() => gapsIn(store, known.files, true, placeIn(store)))).length === 0
     if (!isWhole) due.push(fact.run_id)
   }
   return due

@@ -123,6 +123,10 @@ export const framesOf = (
       : meta.execution_id === execution_id,
   )
 
+/** Why a run cannot be derived again, although nothing is damaged. */
+export const prunedText = (at: number): string =>
+  `its landed bodies were pruned on ${new Date(at).toISOString().slice(0, 10)}`
+
 export const loadPicture = Effect.fn("Publishing.loadPicture")(function* (run_id: RunId) {
   const ledger = yield* Ledger
   const landing = yield* Landing
@@ -132,6 +136,9 @@ export const loadPicture = Effect.fn("Publishing.loadPicture")(function* (run_id
     ({ message, damaged = false }) => new PublishFailed({ message: `the ledger: ${message}`, damaged }),
   )
   if (state === undefined) return yield* failed({ message: `the ledger has no run ${run_id}` })
+  const { landing: pruned } = yield* Effect.mapError(ledger.pruned, failed)
+  const prunedAt = pruned.get(run_id)
+  if (prunedAt !== undefined) return yield* failed({ message: prunedText(prunedAt) })
   const frames = yield* landing
     .list(run_id)
     .pipe(Effect.mapError(({ path, message }) => failed({ message: `${path}: ${message}` })))

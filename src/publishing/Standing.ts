@@ -13,6 +13,7 @@ import { Ledger } from "../ledger/Ledger.ts"
 import { buildDatabase, isOutOfMemory, memoryLimits } from "./BuildDatabase.ts"
 import type { MemoryLimit } from "./BuildDatabase.ts"
 import { placeEmptyDatabase } from "./EmptyDatabase.ts"
+import { placeIn } from "./KeptVersions.ts"
 import { filesOf } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { filesBelow, fileStep } from "./OutputFiles.ts"
@@ -30,9 +31,11 @@ export const gapsIn = (
   { layout }: Pick<Store, "layout">,
   published: ReadonlyArray<ManifestFile>,
   thoroughly: boolean,
+  standsAt = ({ path }: ManifestFile): string => path,
 ): ReadonlyArray<Gap> =>
-  published.flatMap(({ path, bytes, sha256 }): ReadonlyArray<Gap> => {
-    const stands = join(layout.root, path)
+  published.flatMap((file): ReadonlyArray<Gap> => {
+    const { path, bytes, sha256 } = file
+    const stands = join(layout.root, standsAt(file))
     if (!existsSync(stands)) return [{ path, state: "missing" }]
     if (!thoroughly) return []
     const found = readFileSync(stands)
@@ -135,6 +138,7 @@ export const buildStanding = Effect.fnUntraced(function* (
     ledger.runs,
     ({ message, damaged = false }) => new PublishFailed({ message: `the ledger: ${message}`, damaged }),
   )
+  const standsAt = placeIn(store)
   const earlier = filesOf(manifest).filter(({ path }) => !fresh.has(path))
   const buildWithin = Effect.fnUntraced(function* (gaps: ReadonlyArray<Gap>, memoryLimit: MemoryLimit) {
     yield* fileStep(() => clearBuild(store))
@@ -145,7 +149,7 @@ export const buildStanding = Effect.fnUntraced(function* (
       root: store.layout.root,
       manifest: withoutGaps(manifest, gaps),
       families: store.families,
-      standsAt: ({ path }) => (fresh.has(path) ? temporary(path) : path),
+      standsAt: (file) => (fresh.has(file.path) ? temporary(file.path) : standsAt(file)),
       sequences: new Map(runs.map(({ seq, fact }) => [fact.run_id, seq])),
     })
   })
@@ -156,11 +160,11 @@ export const buildStanding = Effect.fnUntraced(function* (
         (building, more) => Effect.catchIf(building, isOutOfMemory, () => buildWithin(gaps, more)),
         buildWithin(gaps, memoryLimits[0]),
       )
-  const missing = yield* fileStep(() => gapsIn(store, earlier, false))
+  const missing = yield* fileStep(() => gapsIn(store, earlier, false, standsAt))
   const built = yield* Effect.result(build(missing))
   if (built._tag === "Success") return { gaps: missing, unfit: built.success }
   // An existing file may contain something other than what was published.
-  const gaps = yield* fileStep(() => gapsIn(store, earlier, true))
+  const gaps = yield* fileStep(() => gapsIn(store, earlier, true, standsAt))
   if (gaps.length === missing.length) return yield* built.failure
   return { gaps, unfit: yield* build(gaps) }
 })

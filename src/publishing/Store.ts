@@ -13,6 +13,8 @@ export interface Store {
   readonly files: DurableFiles
   readonly families: ReadonlyArray<RecordFamily>
   readonly schemas: Pick<SchemasInForce, "texts" | "gone">
+  /** Earlier versions that stay restorable after a publication. */
+  readonly versionsKept: number
 }
 
 /** The name of a file that is written but not published yet; no glob for Parquet files matches it. */

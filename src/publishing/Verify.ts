@@ -17,12 +17,14 @@ import { problemOf } from "../messages/Problem.ts"
 import type { Problem } from "../messages/Problem.ts"
 import type { ProofLine } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
+import type { RunState } from "../ledger/RunState.ts"
 import { countDifferences, databaseVersion, openDatabase } from "./BuildDatabase.ts"
 import { strayFiles } from "./Commit.ts"
 import { receiptOf } from "./DeriveRun.ts"
 import { proveAgain } from "./ProveAgain.ts"
 import { publishedTables } from "./DataDictionary.ts"
 import { keptName } from "../records/SchemasInForce.ts"
+import { newestDerived, placeIn } from "./KeptVersions.ts"
 import { filesOf, nothingPublished, readManifest } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
 import { filesBelow, fileStep } from "./OutputFiles.ts"
@@ -42,17 +44,24 @@ export const verify = Effect.fn("Publishing.verify")(function* (store: Store) {
   const [damage, runs] = looked.success
   const problems = damage.map((detail) => problemOf(ledgerName, "facts-damaged", { detail }))
   const accepted = new Map<string, string>()
+  const pruned = yield* ledger.pruned
+  const newest = manifest && (yield* fileStep(() => newestDerived(store, manifest)))
   for (const { fact } of runs) {
     // A damaged fact in it was already reported.
     if (damage.length > 0 && (yield* Effect.result(ledger.facts(fact.run_id)))._tag === "Failure") continue
-    const found = yield* runProblems(store, fact.run_id)
+    const found = pruned.landing.has(fact.run_id)
+      ? { problems: [], state: yield* ledger.state(fact.run_id) }
+      : yield* runProblems(fact.run_id)
     problems.push(...found.problems)
-    if (found.picture === undefined) continue
+    if (found.state === undefined) continue
+    if (!pruned.attachments.has(fact.run_id)) problems.push(...(yield* documentProblems(store, found.state)))
     // A run in progress has nothing published yet.
-    if (manifest?.runs[fact.run_id] === undefined) {
-      if (!isLost && found.picture.state.published !== undefined)
+    if (newest?.runs[fact.run_id] === undefined) {
+      if (!isLost && found.state.published !== undefined)
         problems.push(problemOf(fact.run_id, "run-not-in-manifest"))
-    } else for (const id of acceptedOf(found.picture)) accepted.set(id, fact.run_id)
+      // After a rollback, the database rightly has the executions of an earlier version.
+    } else if (manifest?.returned === undefined)
+      for (const id of acceptedOf(found.state)) accepted.set(id, fact.run_id)
   }
   const known = new Set<string>(runs.map(({ fact }) => fact.run_id))
   for (const run_id of Object.keys(manifest?.runs ?? {}))
@@ -88,26 +97,26 @@ const publishedProblems = Effect.fnUntraced(function* (
   return problems
 })
 
-/** Bodies, documents and deletions of one run; without a picture, nothing more can be checked. */
-const runProblems = Effect.fnUntraced(function* (store: Store, run_id: RunId) {
+/** Bodies and deletions of one run; without a state, nothing more can be checked. */
+const runProblems = Effect.fnUntraced(function* (run_id: RunId) {
   const loaded = yield* Effect.result(loadPicture(run_id))
   if (loaded._tag === "Failure")
     return {
       problems: [problemOf(`landing/${run_id}`, "landing-unreadable", { detail: loaded.failure.message })],
-      picture: undefined,
+      state: undefined,
     }
   const picture = loaded.success
   const damaged = yield* bodyProblems(picture)
-  const problems = [...damaged, ...(yield* documentProblems(store, picture)), ...deletionProblems(picture)]
+  const problems = [...damaged, ...deletionProblems(picture)]
   // What a damaged body contained is not known; the damage was already reported.
   if (damaged.length === 0) problems.push(...(yield* proofProblems(picture)))
-  return { problems, picture }
+  return { problems, state: picture.state }
 })
 
 /** Every document that was downloaded exists and matches its name. */
-const documentProblems = ({ layout }: Store, { state }: RunPicture) =>
+const documentProblems = ({ layout }: Store, { tasks }: RunState) =>
   fileStep(() =>
-    [...state.tasks.values()].flatMap(({ attachments }) =>
+    [...tasks.values()].flatMap(({ attachments }) =>
       attachments.flatMap(({ status, path, sha256 }): ReadonlyArray<Problem> => {
         if (status !== "downloaded" || path === undefined) return []
         const stands = join(layout.root, path)
@@ -118,9 +127,9 @@ const documentProblems = ({ layout }: Store, { state }: RunPicture) =>
     ),
   )
 
-const acceptedOf = ({ state }: RunPicture): ReadonlyArray<string> => {
+const acceptedOf = ({ tasks, ...state }: RunState): ReadonlyArray<string> => {
   const published = state.published?.seq ?? -Infinity
-  return [...state.tasks.values()].flatMap(({ attempts }) =>
+  return [...tasks.values()].flatMap(({ attempts }) =>
     attempts.flatMap(({ execution_id, closed }) =>
       execution_id !== undefined && closed !== undefined && closed.seq < published ? [execution_id] : [],
     ),
@@ -195,11 +204,19 @@ const fileProblems = (store: Store, manifest: Manifest) =>
     const { layout } = store
     const cut = existsSync(layout.next) ? [problemOf("tables", "publication-interrupted")] : []
     const strays = strayFiles(store, manifest).filter((path) => path !== "tables/manifest.next.json")
+    const { returned } = manifest
+    const newest = newestDerived(store, manifest)
+    const listed = new Set(filesOf(manifest).map(({ path }) => path))
+    // Of the version that a rollback replaced: the next publication continues from it.
+    const further = filesOf(newest).filter(({ path }) => !listed.has(path))
     return [
       ...cut,
       ...schemaProblems(store, manifest),
-      ...gapsIn(store, filesOf(manifest), true).map(({ path, state }) =>
-        problemOf(path, "file-differs", { state }),
+      ...(returned !== undefined && newest === manifest
+        ? [problemOf("published/previous", "newest-version-lost", { version: returned.from })]
+        : []),
+      ...[...gapsIn(store, filesOf(manifest), true), ...gapsIn(store, further, true, placeIn(store))].map(
+        ({ path, state }) => problemOf(path, "file-differs", { state }),
       ),
       ...strays.map((where) => problemOf(where, "file-unlisted")),
     ]

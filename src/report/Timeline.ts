@@ -83,6 +83,10 @@ const sentence = (fact: Fact): string => {
       return `execution ${fact.execution_id}: ${fact.outcome} (${fact.http_status})`
     case "RunEnded":
       return `run ended with exit code ${fact.exit_code}${fact.leftovers ? leftBehind : ""}`
+    case "LandingPruned":
+      return `the landed bodies of ${fact.run_id} were removed by age, ${fact.bytes} bytes`
+    case "AttachmentsPruned":
+      return `the documents of ${fact.run_id} were removed by age, ${fact.bytes} bytes`
     case "OutcomePublished":
       return "the outcome is published"
   }

@@ -382,6 +382,19 @@ describe("LandingFiles", () => {
     }),
   )
 
+  it.effect("leaves the half-written document of a run alone if it only reads", () =>
+    Effect.gen(function* () {
+      const root = fresh()
+      mkdirSync(join(root, "attachments"), { mode: 0o700 })
+      writeFileSync(join(root, "attachments", ".tmp-1-1"), "half")
+      const listed = yield* Effect.provide(
+        Effect.flatMap(Landing, (landing) => landing.list(run)),
+        LandingFiles.layer({ root, access: "read-only" }),
+      )
+      assert.deepStrictEqual([listed, readdirSync(join(root, "attachments"))], [[], [".tmp-1-1"]])
+    }),
+  )
+
   it.live("a disk that fails at any step loses no landed body, and later bodies land again", () =>
     Effect.gen(function* () {
       const landSome = Effect.fnUntraced(function* (root: string, calls: FileCalls) {

@@ -2,35 +2,22 @@
  * `nightjar repair`: repairs the output folder as far as possible from what is landed and published, and
  * names what only a backup can restore. It makes no call to the service and deletes nothing there.
  */
-import { statSync } from "node:fs"
-import { Effect, Layer } from "effect"
+import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { withId } from "../../messages/Catalogue.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
 import { jsonFlag, outputFolder } from "../CommonFlags.ts"
 import { endWith } from "../Failures.ts"
 import { requireLedger } from "../LedgerOf.ts"
-import { openedStore, problemsOf } from "../LookAtFolder.ts"
+import { inHeldStore } from "../HeldStore.ts"
+import { problemsOf } from "../LookAtFolder.ts"
 import { say, sayJson } from "../Output.ts"
-import { holdOutput } from "../RunFolder.ts"
 import { toolVersion } from "../Version.ts"
-import { Wiring } from "../Wiring.ts"
-
-/** What is shared with the group stays shared. */
-const shareOf = (output: string) => ((statSync(output).mode & 0o050) === 0o050 ? "group" : "none")
 
 const repairs = Effect.fnUntraced(function* (output: string) {
   const { repair: repairStore } = yield* Effect.promise(() => import("../../publishing/Repair.ts"))
-  const wiring = yield* Wiring
-  const share = shareOf(output)
-  yield* holdOutput(output, [share])
-  const services = Layer.mergeAll(
-    wiring.landing(output),
-    wiring.database,
-    wiring.ledger(output, "read-write"),
-  )
-  return yield* Effect.provide(repairStore(yield* openedStore(output, share), toolVersion), services)
-}, Effect.scoped)
+  return yield* inHeldStore(output, (store) => repairStore(store, toolVersion))
+})
 
 export const repair = Command.make(
   "repair",

@@ -14,6 +14,13 @@ import { requireLedger } from "../LedgerOf.ts"
 import { problemsOf } from "../LookAtFolder.ts"
 import { Output, say, sayJson } from "../Output.ts"
 
+const publishedIn = Effect.fnUntraced(function* (output: string) {
+  const { layoutOf, nothingPublished, readManifest } = yield* Effect.promise(
+    () => import("../../publishing/Manifest.ts"),
+  )
+  return readManifest(layoutOf(output).manifest) ?? nothingPublished
+})
+
 export const verify = Command.make(
   "verify",
   { json: jsonFlag },
@@ -22,8 +29,15 @@ export const verify = Command.make(
     yield* requireLedger(output)
     const problems = yield* problemsOf(output)
     if (json) yield* sayJson(problems)
-    else if (problems.length === 0) yield* say("Files, ledger and tables agree.")
-    else {
+    else if (problems.length === 0) {
+      yield* say("Files, ledger and tables agree.")
+      const { returned } = yield* publishedIn(output)
+      if (returned !== undefined)
+        yield* say(
+          `After a rollback, they are the tables of version ${returned.to}; the next publication continues ` +
+            `from version ${returned.from}.`,
+        )
+    } else {
       const { out } = yield* Output
       yield* say(`${counted(problems.length, "disagreement")} between files, ledger and tables:`)
       const rows = problems.map(({ id, where, problem, next }) => [where, withId(id, problem), next])

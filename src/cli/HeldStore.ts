@@ -1,0 +1,32 @@
+/**
+ * What is published, for commands that change it: the folder is held, so that no run and no other command
+ * works in it at the same time.
+ */
+import { statSync } from "node:fs"
+import { Effect, Layer } from "effect"
+import type { DuckDb } from "../duckdb/DuckDb.ts"
+import type { Landing } from "../landing/Landing.ts"
+import type { Ledger } from "../ledger/Ledger.ts"
+import type { Store } from "../publishing/Store.ts"
+import { openedStore } from "./LookAtFolder.ts"
+import { holdOutput } from "./RunFolder.ts"
+import { Wiring } from "./Wiring.ts"
+
+/** What is shared with the group stays shared. */
+export const shareOf = (output: string) => ((statSync(output).mode & 0o050) === 0o050 ? "group" : "none")
+
+export const inHeldStore = Effect.fnUntraced(function* <A, E, R>(
+  output: string,
+  work: (store: Store) => Effect.Effect<A, E, R | Landing | DuckDb | Ledger>,
+) {
+  const wiring = yield* Wiring
+  const share = shareOf(output)
+  yield* holdOutput(output, [share])
+  const services = Layer.mergeAll(
+    wiring.landing(output, "read-write"),
+    wiring.database,
+    wiring.ledger(output, "read-write"),
+  )
+  const store = yield* openedStore(output, share)
+  return yield* Effect.provide(work(store), services)
+}, Effect.scoped)

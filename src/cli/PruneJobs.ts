@@ -1,0 +1,57 @@
+/**
+ * Applies `retain` of jobs to the output folder, for `prune` and at the end of each night. At night it is the
+ * least important step: it waits for nobody, and a failure costs a warning.
+ */
+import { Clock, Effect } from "effect"
+import { bytesText } from "../foundation/BytesText.ts"
+import { counted } from "../foundation/Counted.ts"
+import type { Job } from "../jobs/Job.ts"
+import type { PruneOptions, PruneResult, PruneRules } from "../keeping/Prune.ts"
+import { openedStore } from "./LookAtFolder.ts"
+import { note, warn } from "./Output.ts"
+import { keepUnpruned } from "./PruneLock.ts"
+
+/** After a year without `retain`, the first night must not spend its morning on it. */
+const runsAtNightMax = 100
+
+export const rulesOf = (job: Job): PruneRules => {
+  const { landing, attachments, logs } = job.retain ?? {}
+  return {
+    job: job.name,
+    ...(landing === undefined ? {} : { landing }),
+    ...(attachments === undefined ? {} : { attachments }),
+    ...(logs === undefined ? {} : { logs }),
+  }
+}
+
+export const sizeOf = ({ removed }: PruneResult): string =>
+  bytesText(removed.reduce((sum, { bytes }) => sum + bytes, 0))
+
+/** The folder is already held. */
+export const pruneJobs = Effect.fnUntraced(function* (
+  output: string,
+  jobs: ReadonlyArray<Job>,
+  options: Pick<PruneOptions, "isDry" | "runsMax">,
+) {
+  const { prune } = yield* Effect.promise(() => import("../keeping/Prune.ts"))
+  yield* keepUnpruned(output)
+  const store = yield* openedStore(output)
+  return yield* prune(store, jobs.map(rulesOf), { ...options, now: yield* Clock.currentTimeMillis })
+}, Effect.scoped)
+
+/** Never fails. */
+export const pruneAfterNight = Effect.fnUntraced(function* (output: string, job: Job) {
+  const { landing, attachments, logs } = job.retain ?? {}
+  if (landing === undefined && attachments === undefined && logs === undefined) return
+  yield* pruneJobs(output, [job], { isDry: false, runsMax: runsAtNightMax }).pipe(
+    Effect.matchEffect({
+      onSuccess: (result) =>
+        result.removed.length === 0
+          ? Effect.void
+          : note(`Removed by age (\`retain\`): ${sizeOf(result)} of ${counted(runsIn(result), "run")}.`),
+      onFailure: ({ message }) => warn("prune-failed", { why: message }),
+    }),
+  )
+})
+
+const runsIn = ({ removed }: PruneResult): number => new Set(removed.map(({ run_id }) => run_id)).size

@@ -1,0 +1,80 @@
+/**
+ * `nightjar prune [JOB…]`: removes what is older than `retain` of the jobs allows. Makes no call to the
+ * service.
+ */
+import { Effect } from "effect"
+import { Argument, Command } from "effect/cli"
+import { bytesText } from "../../foundation/BytesText.ts"
+import type { Job } from "../../jobs/Job.ts"
+import type { PruneFailed, PruneResult } from "../../keeping/Prune.ts"
+import { table } from "../../report/TextTable.ts"
+import { jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
+import { refuse } from "../Failures.ts"
+import { loadJobs } from "../Jobs.ts"
+import { openedLedger, requireLedger, withLedger } from "../LedgerOf.ts"
+import { Output, say, sayJson } from "../Output.ts"
+import { pruneJobs, sizeOf } from "../PruneJobs.ts"
+import { holdOutput } from "../RunFolder.ts"
+import { shareOf } from "../HeldStore.ts"
+import { Wiring } from "../Wiring.ts"
+
+/** Where each job of the output folder was last started from. */
+const knownPaths = Effect.gen(function* () {
+  const runs = yield* withLedger(Effect.flatMap(openedLedger, (ledger) => ledger.runs))
+  return [...new Map(runs.map(({ fact }) => [fact.job, fact.job_path])).values()]
+})
+
+const prunes = Effect.fnUntraced(function* (output: string, jobs: ReadonlyArray<Job>, isDry: boolean) {
+  const wiring = yield* Wiring
+  yield* holdOutput(output, [shareOf(output)])
+  return yield* pruneJobs(output, jobs, { isDry, runsMax: Number.POSITIVE_INFINITY }).pipe(
+    Effect.provide(wiring.ledger(output, "read-write")),
+    Effect.catchTag("PruneFailed", ({ message }: PruneFailed) => refuse("prune-stopped", { why: message })),
+  )
+}, Effect.scoped)
+
+const tell = Effect.fnUntraced(function* (result: PruneResult, isDry: boolean) {
+  const { removed, kept } = result
+  const { out } = yield* Output
+  if (removed.length === 0) yield* say("Nothing is older than `retain` allows, or it is still needed.")
+  else {
+    yield* say(isDry ? `This would be removed, ${sizeOf(result)}:` : `Removed, ${sizeOf(result)}:`)
+    const rows = removed.map(({ run_id, what, bytes }) => [run_id, what, bytesText(bytes)])
+    yield* say(table(["run", "what", "size"], rows, { width: out.width }))
+  }
+  for (const { run_id, what, reason } of kept) yield* say(`${run_id} keeps its ${what}: ${reason}`)
+})
+
+export const prune = Command.make(
+  "prune",
+  {
+    jobs: Argument.String("JOB").pipe(
+      Argument.withDescription("Job files (default: all jobs that ran here)"),
+      Argument.variadic(),
+    ),
+    dryRun: switchFlag("dry-run", "Show what would be removed, without removing it"),
+    json: jsonFlag,
+  },
+  Effect.fn("Prune.handle")(function* ({ jobs: paths, dryRun, json }) {
+    const output = yield* outputFolder
+    yield* requireLedger(output)
+    const jobs = yield* loadJobs(paths.length === 0 ? yield* knownPaths : paths)
+    if (jobs.every(({ retain }) => retain === undefined)) return yield* refuse("retain-unset")
+    const result = yield* prunes(output, jobs, dryRun)
+    if (json) yield* sayJson(result)
+    else yield* tell(result, dryRun)
+  }),
+).pipe(
+  Command.withDescription(
+    "Removes what is older than `retain` in the job allows\n\n" +
+      "Landed bodies, documents and logs of runs that ended long enough ago. A run\n" +
+      "that is unfinished, of which something is at the service, or whose tables are\n" +
+      "not published and intact, keeps its files. Each run of a job does the same at\n" +
+      "its end; `snapshots` is applied by each publication. A run without landed bodies\n" +
+      "keeps its tables, but they can no longer be derived again.",
+  ),
+  Command.withShortDescription("Removes what is older than `retain` in the job allows"),
+  Command.withExamples([
+    { command: "nightjar prune --dry-run", description: "What would be removed, and its size" },
+  ]),
+)

@@ -1,0 +1,70 @@
+/**
+ * `nightjar rebuild`: derives all tables again from the landed bodies, with the record schemas of today.
+ * `repair` derives only what is missing or damaged. Makes no call to the service.
+ */
+import { Effect } from "effect"
+import { Command } from "effect/cli"
+import { counted } from "../../foundation/Counted.ts"
+import { exitCodes } from "../../messages/ExitCodes.ts"
+import type { Rebuilt } from "../../publishing/Rebuild.ts"
+import { table } from "../../report/TextTable.ts"
+import { jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
+import { endWith } from "../Failures.ts"
+import { inHeldStore } from "../HeldStore.ts"
+import { requireLedger } from "../LedgerOf.ts"
+import { Output, say, sayJson } from "../Output.ts"
+import { toolVersion } from "../Version.ts"
+
+const rebuilds = Effect.fnUntraced(function* (output: string, publishes: boolean) {
+  const { rebuild: rebuildStore } = yield* Effect.promise(() => import("../../publishing/Rebuild.ts"))
+  return yield* inHeldStore(output, (store) => rebuildStore(store, toolVersion, publishes))
+})
+
+const headOf = ({ version, runs, changes }: Rebuilt): string => {
+  const derived = `The tables of ${counted(runs, "run")} were derived again from landing`
+  const differ = changes.length === 0 ? "every row is as before" : "these tables differ"
+  return version === undefined
+    ? `${derived}: ${differ}. Nothing was published.`
+    : `${derived}: ${differ}. Version ${version} is published.`
+}
+
+const tell = Effect.fnUntraced(function* (rebuilt: Rebuilt) {
+  const { out } = yield* Output
+  yield* say(headOf(rebuilt))
+  const rows = rebuilt.changes.map(({ run_id, table: name, ...counts }) => [
+    run_id,
+    name,
+    ...[counts.before, counts.after, counts.added, counts.gone].map(String),
+  ])
+  const columns = ["run", "table", "rows before", "after", "added", "gone"]
+  if (rows.length > 0) yield* say(table(columns, rows, { width: out.width }))
+  for (const { run_id, reason } of rebuilt.kept) yield* say(`${run_id} keeps its tables: ${reason}`)
+})
+
+export const rebuild = Command.make(
+  "rebuild",
+  {
+    dryRun: switchFlag("dry-run", "Show which rows would differ, without publishing"),
+    json: jsonFlag,
+  },
+  Effect.fn("Rebuild.handle")(function* ({ dryRun, json }) {
+    const output = yield* outputFolder
+    yield* requireLedger(output)
+    const rebuilt = yield* rebuilds(output, !dryRun)
+    if (json) yield* sayJson({ ...rebuilt, version: rebuilt.version ?? null })
+    else yield* tell(rebuilt)
+    const isOk = rebuilt.kept.every(({ pruned }) => pruned)
+    yield* endWith(isOk ? exitCodes.ok : exitCodes.peopleMustAct)
+  }),
+).pipe(
+  Command.withDescription(
+    "Derives all tables again from landing and publishes them as a new version\n\n" +
+      "For tables that are complete but no longer as the record schemas describe them,\n" +
+      "such as after a schema was added or changed. `nightjar repair` is for tables\n" +
+      "that are missing or damaged, and derives only those. A run whose landed bodies\n" +
+      "were pruned or cannot be read keeps its tables as they are; if they cannot be\n" +
+      "read, the exit code is 3.",
+  ),
+  Command.withShortDescription("Derives all tables again from landed data"),
+  Command.withExamples([{ command: "nightjar rebuild --dry-run", description: "Which rows would differ" }]),
+)

@@ -1,0 +1,203 @@
+/**
+ * Removes what is older than a job's `retain` says: landed bodies, documents, logs, run by run. Each removal
+ * is a fact before the first file goes, and is finished later if it was cut off. A run that is not over, or
+ * of which anything is at the service or not intact in the tables, keeps its files whatever their age.
+ */
+import { existsSync, statSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { Duration, Effect, Schema } from "effect"
+import type { RunId } from "../contract/Ids.ts"
+import type { DurableFiles } from "../foundation/DurableFile.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import type { RunHeader } from "../ledger/Ledger.ts"
+import type { Pruned } from "../ledger/PruneFacts.ts"
+import type { RunState } from "../ledger/RunState.ts"
+import { newestDerived, placeIn } from "../publishing/KeptVersions.ts"
+import { readManifest } from "../publishing/Manifest.ts"
+import { filesBelow } from "../publishing/OutputFiles.ts"
+import { gapsIn } from "../publishing/Standing.ts"
+import type { Store } from "../publishing/Store.ts"
+import { reasonToKeep } from "./MayPrune.ts"
+
+/** A file could not be removed; what was removed before is recorded. */
+export class PruneFailed extends Schema.TaggedError<PruneFailed>()("PruneFailed", {
+  message: Schema.String,
+}) {}
+
+export interface PruneRules {
+  readonly job: string
+  readonly landing?: Duration.Duration
+  readonly attachments?: Duration.Duration
+  readonly logs?: Duration.Duration
+}
+
+export interface PruneOptions {
+  /** Milliseconds since the epoch. */
+  readonly now: number
+  /** Only says what would be removed. */
+  readonly isDry: boolean
+  /** The most runs of which something is removed, oldest first. */
+  readonly runsMax: number
+}
+
+type What = "landing" | "attachments" | "log"
+
+export interface PruneResult {
+  readonly removed: ReadonlyArray<{ readonly run_id: RunId; readonly what: What; readonly bytes: number }>
+  /** Old enough, but still needed. */
+  readonly kept: ReadonlyArray<{ readonly run_id: RunId; readonly what: What; readonly reason: string }>
+}
+
+interface Work {
+  readonly store: Store
+  readonly pruned: Pruned
+  readonly isDry: boolean
+  readonly removed: Array<PruneResult["removed"][number]>
+  readonly kept: Array<PruneResult["kept"][number]>
+}
+
+const step = <A>(work: () => A) =>
+  Effect.try({
+    try: work,
+    catch: (cause) => new PruneFailed({ message: cause instanceof Error ? cause.message : String(cause) }),
+  })
+
+const landingOf = ({ layout }: Store, run_id: string) => join(layout.root, "landing", run_id)
+const logOf = ({ layout }: Store, run_id: string) => join(layout.root, "runs", run_id, "log.ndjson")
+
+/** The caller holds the folder, so no run works in it. */
+export const prune = Effect.fn("Keeping.prune")(function* (
+  store: Store,
+  rules: ReadonlyArray<PruneRules>,
+  { now, isDry, runsMax }: PruneOptions,
+) {
+  const ledger = yield* Ledger
+  const [pruned, runs] = [yield* ledger.pruned, yield* ledger.runs]
+  const work: Work = { store, pruned, isDry, removed: [], kept: [] }
+  if (!isDry) yield* finishInterrupted(store, pruned)
+  const byJob = new Map(rules.map((rule) => [rule.job, rule]))
+  for (const header of runs) {
+    if (new Set(work.removed.map(({ run_id }) => run_id)).size >= runsMax) break
+    const rule = byJob.get(header.fact.job)
+    if (rule !== undefined) yield* pruneRun(work, header, rule, now)
+  }
+  return { removed: work.removed, kept: work.kept } satisfies PruneResult as PruneResult
+})
+
+const pruneRun = Effect.fnUntraced(function* (work: Work, header: RunHeader, rule: PruneRules, now: number) {
+  const { store, pruned } = work
+  const { run_id } = header.fact
+  const isOld = (age: Duration.Duration | undefined): boolean =>
+    age !== undefined && header.ended !== undefined && header.ended.at + Duration.toMillis(age) <= now
+  const landing = isOld(rule.landing) && !pruned.landing.has(run_id) && existsSync(landingOf(store, run_id))
+  const attachments = isOld(rule.attachments) && !pruned.attachments.has(run_id)
+  if (landing || attachments) {
+    const ledger = yield* Ledger
+    const state = yield* ledger.state(run_id)
+    if (state !== undefined && landing) yield* pruneLanding(work, state)
+    if (state !== undefined && attachments) yield* pruneAttachments(work, state)
+  }
+  // Last: a log notes the facts about the others.
+  if (isOld(rule.logs)) yield* pruneLog(work, run_id)
+})
+
+const pruneLanding = Effect.fnUntraced(function* (work: Work, state: RunState) {
+  const { store, isDry } = work
+  const { run_id } = state.started
+  const reason = reasonToKeep(state) ?? (yield* step(() => gapOf(store, run_id)))
+  if (reason !== undefined) {
+    work.kept.push({ run_id, what: "landing", reason })
+    return
+  }
+  const folder = landingOf(store, run_id)
+  const bytes = yield* step(() => bytesOf(filesBelow(folder).map((name) => join(folder, name))))
+  if (!isDry) {
+    const ledger = yield* Ledger
+    yield* ledger.append([{ _tag: "LandingPruned", run_id, bytes }])
+    yield* step(() => removeFrom(store.files, [folder]))
+  }
+  work.removed.push({ run_id, what: "landing", bytes })
+})
+
+/** Nobody could derive tables again that are damaged before landing goes. */
+const gapOf = (store: Store, run_id: RunId): string | undefined => {
+  const manifest = readManifest(store.layout.manifest)
+  const files = manifest && newestDerived(store, manifest).runs[run_id]?.files
+  if (files === undefined) return "its tables are not published"
+  const [gap] = gapsIn(store, files, true, placeIn(store))
+  return gap === undefined ? undefined : `${gap.path} is ${gap.state}`
+}
+
+const pruneAttachments = Effect.fnUntraced(function* (work: Work, state: RunState) {
+  const { store, pruned, isDry } = work
+  const { run_id } = state.started
+  if (downloadsOf(state).size === 0) return
+  const reason = reasonToKeep(state)
+  if (reason !== undefined) {
+    work.kept.push({ run_id, what: "attachments", reason })
+    return
+  }
+  const taken = new Set(work.removed.flatMap((one) => (one.what === "attachments" ? [one.run_id] : [])))
+  const isDone = (run: string) => run === run_id || pruned.attachments.has(run) || taken.has(run as RunId)
+  const paths = yield* unsharedDocuments(store, state, isDone)
+  const bytes = yield* step(() => bytesOf(paths))
+  if (!isDry) {
+    const ledger = yield* Ledger
+    yield* ledger.append([{ _tag: "AttachmentsPruned", run_id, bytes }])
+    yield* step(() => removeFrom(store.files, paths))
+  }
+  work.removed.push({ run_id, what: "attachments", bytes })
+})
+
+/** The documents of a run that no other run needs. */
+const unsharedDocuments = Effect.fnUntraced(function* (
+  { layout }: Store,
+  state: RunState,
+  isDone: (run_id: string) => boolean,
+) {
+  const ledger = yield* Ledger
+  const paths: Array<string> = []
+  for (const [sha256, path] of downloadsOf(state))
+    if ((yield* ledger.runsWithDocument(sha256)).every(isDone)) paths.push(join(layout.root, path))
+  return paths
+})
+
+const downloadsOf = ({ tasks }: RunState): ReadonlyMap<string, string> =>
+  new Map(
+    [...tasks.values()].flatMap(({ attachments }) =>
+      attachments.flatMap(({ sha256, path }) =>
+        sha256 === undefined || path === undefined ? [] : [[sha256, path] as const],
+      ),
+    ),
+  )
+
+const pruneLog = Effect.fnUntraced(function* ({ store, isDry, removed }: Work, run_id: RunId) {
+  const path = logOf(store, run_id)
+  if (!existsSync(path)) return
+  const bytes = yield* step(() => bytesOf([path]))
+  if (!isDry) yield* step(() => removeFrom(store.files, [path]))
+  removed.push({ run_id, what: "log", bytes })
+})
+
+/** Folders whose removal was recorded and cut off; of documents, only the last run's may be left. */
+const finishInterrupted = Effect.fnUntraced(function* (store: Store, pruned: Pruned) {
+  const folders = [...pruned.landing.keys()].map((run_id) => landingOf(store, run_id))
+  yield* step(() => removeFrom(store.files, folders))
+  const last = [...pruned.attachments.keys()].at(-1)
+  if (last === undefined) return
+  const ledger = yield* Ledger
+  const state = (yield* ledger.runs).find(({ fact }) => fact.run_id === last)
+  const found = state && (yield* ledger.state(state.fact.run_id))
+  if (found === undefined) return
+  const paths = yield* unsharedDocuments(store, found, (run_id) => pruned.attachments.has(run_id))
+  yield* step(() => removeFrom(store.files, paths))
+})
+
+const bytesOf = (paths: ReadonlyArray<string>): number =>
+  paths.reduce((sum, path) => sum + (statSync(path, { throwIfNoEntry: false })?.size ?? 0), 0)
+
+const removeFrom = (files: DurableFiles, paths: ReadonlyArray<string>): void => {
+  const there = paths.filter((path) => existsSync(path))
+  for (const path of there) files.remove(path)
+  for (const folder of new Set(there.map((path) => dirname(path)))) files.syncFolder(folder)
+}

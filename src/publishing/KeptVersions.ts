@@ -1,0 +1,86 @@
+/**
+ * Earlier versions that `nightjar rollback` can put back, under `published/previous/`: their manifests, and
+ * the Parquet files that the current version no longer has. A file that both have is kept once, so a version
+ * costs what was replaced since. Only the newest of them keeps its database; others are built from files.
+ */
+import { existsSync, readdirSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { filesOf, manifestText, readManifest } from "./Manifest.ts"
+import type { Layout, Manifest } from "./Manifest.ts"
+import { filesBelow, fileStep } from "./OutputFiles.ts"
+import { temporary } from "./Store.ts"
+import type { Store } from "./Store.ts"
+
+interface Kept {
+  readonly path: string
+  readonly manifest: Manifest
+}
+
+const keptIn = (layout: Layout): ReadonlyArray<Kept> =>
+  existsSync(layout.previous)
+    ? readdirSync(layout.previous)
+        .filter((name) => name.endsWith(".json"))
+        .flatMap((name) => {
+          const path = join(layout.previous, name)
+          const manifest = readManifest(path)
+          return manifest === undefined ? [] : [{ path, manifest }]
+        })
+        .toSorted((one, other) => one.manifest.version - other.manifest.version)
+    : []
+
+/** Oldest first. */
+export const keptVersions = ({ layout }: Pick<Store, "layout">): ReadonlyArray<Manifest> =>
+  keptIn(layout).map(({ manifest }) => manifest)
+
+/**
+ * What the next publication continues from: the current version, or the one that a rollback replaced. A lost
+ * one is derived again by `repair`.
+ */
+export const newestDerived = (store: Pick<Store, "layout">, current: Manifest): Manifest => {
+  const { returned } = current
+  if (returned === undefined) return current
+  return keptVersions(store).find(({ version }) => version === returned.from) ?? current
+}
+
+/** Where a file of a current or kept version is, below the output folder. */
+export const placeIn =
+  ({ layout }: Pick<Store, "layout">) =>
+  ({ path }: { readonly path: string }): string =>
+    existsSync(join(layout.root, path)) || !existsSync(join(layout.previous, path))
+      ? path
+      : join("published/previous", path)
+
+/** Keeps the version that is being replaced; one that a rollback put back is kept already. */
+export const keepVersion = (store: Store, current: Manifest) =>
+  fileStep(() => {
+    const { layout, files, modes } = store
+    if (current.version === 0 || current.returned !== undefined) return
+    if (keptVersions(store).some(({ version }) => version === current.version)) return
+    files.makeFolder(dirname(layout.previous), modes.folder)
+    files.makeFolder(layout.previous, modes.folder)
+    files.remove(layout.previousDatabase)
+    if (existsSync(layout.database)) files.link(layout.database, layout.previousDatabase)
+    const path = join(layout.previous, `${current.version}.json`)
+    files.replace(path, manifestText(current), modes.file, temporary(path))
+  })
+
+/** Forgets the oldest versions; the one that a rollback replaced is needed by the next publication. */
+export const trimVersions = ({ layout, files, versionsKept }: Store, next: Manifest) =>
+  fileStep(() => {
+    const kept = keptIn(layout)
+    const excess = kept.slice(0, Math.max(0, kept.length - versionsKept))
+    for (const { path, manifest } of excess) if (manifest.version !== next.returned?.from) files.remove(path)
+  })
+
+/** Paths of all files that a kept version needs. */
+export const restorableFiles = (store: Pick<Store, "layout">): ReadonlySet<string> =>
+  new Set(keptVersions(store).flatMap((manifest) => filesOf(manifest).map(({ path }) => path)))
+
+/** Removes files that no kept version needs. */
+export const sweepKept = (store: Store) =>
+  fileStep(() => {
+    const { layout, files } = store
+    const restorable = restorableFiles(store)
+    for (const path of filesBelow(join(layout.previous, "tables")).map((name) => `tables/${name}`))
+      if (!restorable.has(path)) files.remove(join(layout.previous, path))
+  })

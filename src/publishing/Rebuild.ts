@@ -1,0 +1,128 @@
+/**
+ * Derives the tables of every published run again from its landed bodies, with the record schemas of today,
+ * and publishes all of them as one new version; or only says what that would change. A run whose bodies
+ * cannot be read keeps its tables as they are.
+ */
+import { Effect } from "effect"
+import type { RunId } from "../contract/Ids.ts"
+import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
+import { clearStrays, commit, recover } from "./Commit.ts"
+import { compareRows } from "./CompareRows.ts"
+import type { RowChange } from "./CompareRows.ts"
+import { keepSchemas } from "./KeepSchemas.ts"
+import { newestDerived, placeIn } from "./KeptVersions.ts"
+import { filesOf } from "./Manifest.ts"
+import type { Manifest } from "./Manifest.ts"
+import { PublishFailed } from "./Publisher.ts"
+import { discarding, stageRun } from "./PublisherDuckDb.ts"
+import { buildStanding, gapsIn } from "./Standing.ts"
+import { temporary } from "./Store.ts"
+import type { Store } from "./Store.ts"
+
+export interface Rebuilt {
+  /** The version with the tables; undefined if nothing was published. */
+  readonly version: number | undefined
+  /** Runs whose tables were derived again. */
+  readonly runs: number
+  readonly changes: ReadonlyArray<RowChange & { readonly run_id: string }>
+  /** Runs that keep their tables, and why. */
+  readonly kept: ReadonlyArray<{
+    readonly run_id: string
+    readonly reason: string
+    /** Its bodies were removed by age: nobody has to act. */
+    readonly pruned: boolean
+  }>
+}
+
+interface Staged {
+  readonly next: Manifest
+  readonly fresh: ReadonlySet<string>
+  readonly kept: Rebuilt["kept"]
+}
+
+export const rebuild = Effect.fn("Publishing.rebuild")(function* (
+  store: Store,
+  toolVersion: string,
+  publishes: boolean,
+) {
+  const ledger = yield* Ledger
+  const damage = yield* ledger.problems
+  if (damage.length > 0) return yield* new LedgerFailed({ message: damage.join("; "), damaged: true })
+  const current = yield* recover(store)
+  const staging = Effect.gen(function* () {
+    // A comparison leaves no trace, not even of schemas.
+    const schemas = publishes ? yield* keepSchemas(store) : {}
+    const staged = yield* stageAll(store, { toolVersion, schemas }, current)
+    const changes = yield* changesOf(store, current, staged)
+    if (publishes && staged.fresh.size > 0) yield* buildStanding(store, staged.next, staged.fresh)
+    return { ...staged, changes }
+  })
+  const { next, fresh, kept, changes } = yield* discarding(store, current)(staging)
+  const isPublished = publishes && fresh.size > 0
+  if (isPublished) yield* commit(store, next)
+  // What was only compared, and what a run left that could not be derived to its end.
+  yield* clearStrays(store, isPublished ? next : current)
+  const runs = Object.values(next.runs).filter(({ version }) => version === next.version).length
+  return { version: isPublished ? next.version : undefined, runs, changes, kept } satisfies Rebuilt as Rebuilt
+})
+
+/** All runs that the ledger calls published, oldest first; a run without a readable body stays as it is. */
+const stageAll = Effect.fnUntraced(function* (
+  store: Store,
+  { toolVersion, schemas }: { readonly toolVersion: string; readonly schemas: Manifest["schemas"] },
+  current: Manifest,
+) {
+  const version = current.version + 1
+  const runs: Record<string, Manifest["runs"][string]> = { ...newestDerived(store, current).runs }
+  const kept: Array<Rebuilt["kept"][number]> = []
+  const fresh = new Set<string>()
+  const ledger = yield* Ledger
+  const { landing: pruned } = yield* Effect.mapError(
+    ledger.pruned,
+    ({ message }) => new PublishFailed({ message }),
+  )
+  for (const run_id of yield* publishedRuns) {
+    const staged = yield* Effect.result(stageRun(store, toolVersion, run_id, version))
+    if (staged._tag === "Failure") {
+      // A full disk must not look like a run that cannot be read.
+      if (staged.failure.damaged !== true) return yield* staged.failure
+      kept.push({ run_id, reason: staged.failure.message, pruned: pruned.has(run_id) })
+      continue
+    }
+    const { entry } = staged.success
+    runs[run_id] = { ...entry, ...(schemas === undefined ? {} : { schemas }) }
+    for (const { path } of entry.files) fresh.add(path)
+  }
+  const ofVersion = schemas === undefined ? {} : { schemas }
+  return { next: { version, amends: false, ...ofVersion, runs }, fresh, kept } satisfies Staged as Staged
+})
+
+const publishedRuns = Effect.gen(function* () {
+  const ledger = yield* Ledger
+  const failed = ({ message }: { readonly message: string }) => new PublishFailed({ message })
+  const published: Array<RunId> = []
+  for (const { fact } of yield* Effect.mapError(ledger.runs, failed)) {
+    const state = yield* Effect.mapError(ledger.state(fact.run_id), failed)
+    if (state?.published !== undefined) published.push(fact.run_id)
+  }
+  return published as ReadonlyArray<RunId>
+})
+
+const changesOf = Effect.fnUntraced(function* (store: Store, current: Manifest, { next, fresh }: Staged) {
+  const base = newestDerived(store, current)
+  const standsAt = placeIn(store)
+  const gaps = new Set(gapsIn(store, filesOf(base), false, standsAt).map(({ path }) => path))
+  const changes: Array<Rebuilt["changes"][number]> = []
+  for (const [run_id, { files, version }] of Object.entries(next.runs)) {
+    if (version !== next.version) continue
+    const before = (base.runs[run_id]?.files ?? []).filter(({ path }) => !gaps.has(path))
+    const differ = yield* compareRows(
+      store.layout.root,
+      store.families,
+      { files: before, standsAt },
+      { files, standsAt: ({ path }) => (fresh.has(path) ? temporary(path) : path) },
+    )
+    changes.push(...differ.map((change) => ({ run_id, ...change })))
+  }
+  return changes
+})

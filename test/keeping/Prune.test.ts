@@ -1,0 +1,302 @@
+/**
+ * What is removed by age, and what stays whatever its age: landing is the only lossless copy, so each reason to keep it
+ * is tried, and what was removed is known as pruned, not as lost.
+ */
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect, Stream } from "effect"
+import { FileCalls, machineCalls } from "../../src/foundation/FileCalls.ts"
+import { prune } from "../../src/keeping/Prune.ts"
+import type { PruneRules } from "../../src/keeping/Prune.ts"
+import { Landing } from "../../src/landing/Landing.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { Publisher } from "../../src/publishing/Publisher.ts"
+import { openStore } from "../../src/publishing/PublisherDuckDb.ts"
+import { rebuild } from "../../src/publishing/Rebuild.ts"
+import { repair } from "../../src/publishing/Repair.ts"
+import { filesBelow } from "../../src/publishing/OutputFiles.ts"
+import { verify } from "../../src/publishing/Verify.ts"
+import { Workplace } from "../acceptance/Nightjar.ts"
+import { anId } from "../harness/Id.ts"
+import {
+  append,
+  begin,
+  engine,
+  folder,
+  layers,
+  profileOf,
+  publisherOptions,
+  resultsOf,
+  rowsOf,
+  succeed,
+} from "../publishing/night.ts"
+
+const run_id = "nightly.2026-11-20"
+const later = "nightly.2026-11-21"
+const days = (count: number) => Duration.days(count)
+
+const taskOf = (run: string) => ({
+  run_id: anId(run),
+  task_id: anId(`${run}/c-1/${engine}`),
+})
+
+const publish = Effect.fnUntraced(function* (run: string) {
+  const publisher = yield* Publisher
+  const { version, receipts } = yield* publisher.publish(anId(run))
+  yield* append([{ _tag: "RunPublished", run_id: anId(run), version, receipts }])
+  return receipts
+})
+
+const ends = (run: string, more: Partial<Extract<Fact, { _tag: "RunEnded" }>> = {}) =>
+  append([
+    { _tag: "RunEnded", run_id: anId(run), exit_code: 0, leftovers: false, kept: 0, ...more },
+    { _tag: "OutcomePublished", run_id: anId(run) },
+  ])
+
+const deletes = (run: string, id: string, landed_sha256: string) => {
+  const execution = { ...taskOf(run), execution_id: anId(`e-${id}`) }
+  return append([
+    { _tag: "DeleteIntended", ...execution, landed_sha256 },
+    { _tag: "DeleteAnswered", ...execution, http_status: 204, outcome: "deleted" },
+  ])
+}
+
+const document = (run: string, id: string, text: string) =>
+  Effect.gen(function* () {
+    const landing = yield* Landing
+    const landed = yield* landing.landAttachment(Stream.make(new TextEncoder().encode(text)))
+    const session_id = anId(`s-${id}`)
+    yield* append([
+      {
+        _tag: "AttachmentRead",
+        ...taskOf(run),
+        session_id,
+        attachment_id: text,
+        status: "downloaded",
+        ...landed,
+      },
+    ])
+    return landed.path
+  })
+
+/** A whole night that left nothing at the service. */
+const night = Effect.fnUntraced(function* (run: string, id: string, ...documents: ReadonlyArray<string>) {
+  yield* append([begin(run, run.slice("nightly.".length))])
+  yield* succeed(run, id, "c-1", resultsOf(profileOf(`name-${id}`)))
+  const paths: Array<string> = []
+  for (const text of documents) paths.push(yield* document(run, id, text))
+  const [receipt] = yield* publish(run)
+  yield* deletes(run, id, receipt?.landed_sha256 ?? "")
+  yield* ends(run)
+  return paths
+})
+
+const storeOf = (root: string) => openStore(publisherOptions(root))
+const soon = () => Date.now() + Duration.toMillis(days(100))
+const pruned = Effect.fnUntraced(function* (root: string, rules: Partial<PruneRules>, isDry = false) {
+  const store = yield* storeOf(root)
+  return yield* prune(store, [{ job: "nightly", ...rules }], { now: soon(), isDry, runsMax: 100 })
+})
+const problems = (root: string) => Effect.flatMap(storeOf(root), verify)
+const bytesBelow = (folder: string) => filesBelow(folder).length
+
+describe("prune", () => {
+  it.live("removes old landing and says so; tables stay, and nothing calls it missing", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* night(run_id, "1")
+        const landing = join(root, "landing", run_id)
+        const dry = yield* pruned(root, { landing: days(90) }, true)
+        assert.deepStrictEqual([bytesBelow(landing), (yield* (yield* Ledger).pruned).landing.size], [1, 0])
+        assert.deepStrictEqual(yield* pruned(root, { landing: days(101) }), { removed: [], kept: [] })
+        const { removed, kept } = yield* pruned(root, { landing: days(90) })
+        assert.deepStrictEqual({ removed, kept }, dry)
+        assert.deepStrictEqual(
+          removed.map(({ bytes, ...one }) => ({ ...one, some: bytes > 1_000 })),
+          [{ run_id: anId(run_id), what: "landing", some: true }],
+        )
+        assert.deepStrictEqual(readdirSync(join(root, "landing")), [])
+        assert.deepStrictEqual(yield* problems(root), [])
+        const names = yield* rowsOf(root, "SELECT name FROM customer_profiles")
+        assert.deepStrictEqual(names, [{ name: "name-1" }])
+        assert.deepStrictEqual(yield* pruned(root, { landing: days(90) }), { removed: [], kept: [] })
+        const today = new Date().toISOString().slice(0, 10)
+        const reason = `its landed bodies were pruned on ${today}`
+        const { runs, kept: keeps } = yield* rebuild(yield* storeOf(root), "0.1.0", true)
+        assert.deepStrictEqual([runs, keeps], [0, [{ run_id: anId(run_id), reason, pruned: true }]])
+        rmSync(join(root, "tables/customer_profiles"), { recursive: true })
+        assert.deepStrictEqual((yield* repair(yield* storeOf(root), "0.1.0")).left, [
+          `${run_id}: its tables cannot be derived again: ${reason}`,
+        ])
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  const first = succeed(run_id, "1", "c-1", resultsOf(profileOf("Ana")))
+  const deleted = Effect.flatMap(publish(run_id), ([receipt]) =>
+    deletes(run_id, "1", receipt?.landed_sha256 ?? ""),
+  )
+  it.live.each([
+    ["is unfinished", Effect.andThen(first, deleted), undefined],
+    [
+      "was interrupted after its end",
+      Effect.andThen(
+        Effect.andThen(first, deleted),
+        Effect.andThen(ends(run_id), append([{ _tag: "RunResumed", run_id: anId(run_id) }])),
+      ),
+      undefined,
+    ],
+    [
+      "left an execution at the service",
+      Effect.andThen(Effect.andThen(first, publish(run_id)), ends(run_id)),
+      "something of it is still at the service",
+    ],
+    [
+      "has leftovers",
+      Effect.andThen(Effect.andThen(first, deleted), ends(run_id, { leftovers: true })),
+      "something of it is still at the service",
+    ],
+    [
+      "has landed more since it was published",
+      Effect.gen(function* () {
+        yield* first
+        yield* deleted
+        yield* succeed(run_id, "2", "c-1", resultsOf(profileOf("Bea")))
+        yield* deletes(run_id, "2", "x")
+        yield* ends(run_id)
+      }),
+      "not all of it is published",
+    ],
+    [
+      "has a body that is not in the tables",
+      Effect.gen(function* () {
+        yield* first
+        yield* deleted
+        const where = { ...taskOf(run_id), where: "segment-000001.njl:1", reason: "too deep" }
+        const left_out = [{ ...where, kind: "results" as const }]
+        yield* append([{ _tag: "RunPublished", run_id: anId(run_id), version: 1, receipts: [], left_out }])
+        yield* ends(run_id)
+      }),
+      "some of its bodies are not in the tables",
+    ],
+  ] as const)("keeps the landing of a run that %s [promise 5 pruned]", ([, work, reason]) =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* append([begin(run_id, "2026-11-20")])
+        yield* work
+        const kept = reason === undefined ? [] : [{ run_id: anId(run_id), what: "landing" as const, reason }]
+        assert.deepStrictEqual(yield* pruned(root, { landing: days(1) }), { removed: [], kept })
+        assert.isTrue(existsSync(join(root, "landing", run_id, "segment-000001.njl")))
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("keeps the landing of a run whose tables are damaged [promise 5 last copy]", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* night(run_id, "1")
+        const path = `tables/customer_profiles/run_date=2026-11-20/${run_id}-v1.parquet`
+        writeFileSync(join(root, path), "something else")
+        assert.deepStrictEqual(yield* pruned(root, { landing: days(1) }), {
+          removed: [],
+          kept: [{ run_id: anId(run_id), what: "landing", reason: `${path} is damaged` }],
+        })
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("removes a document with the last run that needs it, and logs alone", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        const [own = "", shared = ""] = yield* night(run_id, "1", "own", "shared")
+        yield* append([{ ...begin(later, "2026-11-21"), job: "other" } as Fact])
+        yield* succeed(later, "2", "c-1", resultsOf(profileOf("Bea")))
+        yield* document(later, "2", "shared")
+        const [receipt] = yield* publish(later)
+        yield* deletes(later, "2", receipt?.landed_sha256 ?? "")
+        yield* ends(later)
+        mkdirSync(join(root, "runs", run_id), { recursive: true })
+        writeFileSync(join(root, "runs", run_id, "log.ndjson"), "12345\n")
+        writeFileSync(join(root, "runs", run_id, "summary.json"), "{}\n")
+        const there = () => [own, shared].map((path) => existsSync(join(root, path)))
+        assert.deepStrictEqual((yield* pruned(root, { attachments: days(1), logs: days(1) })).removed, [
+          { run_id: anId(run_id), what: "attachments", bytes: 3 },
+          { run_id: anId(run_id), what: "log", bytes: 6 },
+        ])
+        assert.deepStrictEqual([there(), yield* problems(root)], [[false, true], []])
+        assert.deepStrictEqual(readdirSync(join(root, "runs", run_id)), ["summary.json"])
+        const { removed } = yield* pruned(root, { job: "other", attachments: days(1) })
+        assert.deepStrictEqual(removed, [{ run_id: anId(later), what: "attachments", bytes: 6 }])
+        assert.deepStrictEqual([there(), yield* problems(root)], [[false, false], []])
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("that was cut off is finished by the next one", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        const [path = ""] = yield* night(run_id, "1", "a document")
+        const refusing: FileCalls = {
+          ...machineCalls,
+          remove: () => {
+            throw new Error("cut off")
+          },
+        }
+        const stopped = (rules: Partial<PruneRules>) =>
+          Effect.flip(Effect.provideService(pruned(root, rules), FileCalls, refusing))
+        assert.match((yield* stopped({ attachments: days(1) })).message, /cut off/)
+        assert.match((yield* stopped({ landing: days(1) })).message, /cut off/)
+        const there = () => [path, `landing/${run_id}`].map((one) => existsSync(join(root, one)))
+        assert.deepStrictEqual([there(), yield* problems(root)], [[true, true], []])
+        yield* pruned(root, { landing: days(1), attachments: days(1) })
+        assert.deepStrictEqual([there(), yield* problems(root)], [[false, false], []])
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+})
+
+describe("a run with `retain`", () => {
+  // The first night is lived at the beginning of time: the clock of this test starts there.
+  it.effect(
+    "removes at its end what is old enough, and `prune` finds nothing more",
+    () =>
+      Effect.gen(function* () {
+        const place = new Workplace()
+        yield* Effect.addFinalizer(() => Effect.sync(() => place.remove()))
+        mkdirSync(join(place.output, "runs"), { recursive: true })
+        yield* Effect.provide(night(run_id, "1"), layers(place.output))
+        const job = (retain: string) =>
+          place.write(
+            "job.yaml",
+            `name: nightly\nservice: { sandbox: { speed: 200 } }\nengines: [sandbox-bank:website]\n${retain}` +
+              "customers: [{ id: one, parameters: { username: queue-1+run-1+ok, password: pppp } }]\n",
+          )
+        const nightjar = (...args: ReadonlyArray<string>) => Effect.promise(() => place.nightjar(...args))
+        job("")
+        const unset = yield* nightjar("prune", "job.yaml")
+        assert.deepStrictEqual([unset.code, unset.stderr.includes("[retain-unset]")], [2, true])
+        job("retain: { landing: 30 days, snapshots: 1 }\n")
+        const dry = yield* nightjar("prune", "job.yaml", "--dry-run")
+        assert.match(dry.stdout, /^This would be removed, .* kB:\n[^]*nightly\.2026-11-20 +landing/)
+        const run = yield* nightjar("run", "job.yaml")
+        assert.strictEqual(run.code, 0)
+        assert.match(run.stderr, /Removed by age \(`retain`\): [0-9.]+ kB of 1 run\.\n$/)
+        assert.notInclude(readdirSync(join(place.output, "landing")), run_id)
+        assert.lengthOf(readdirSync(join(place.output, "landing")), 1)
+        const again = yield* nightjar("prune", "job.yaml")
+        assert.deepStrictEqual(
+          [again.code, again.stdout],
+          [0, "Nothing is older than `retain` allows, or it is still needed.\n"],
+        )
+        assert.strictEqual((yield* nightjar("verify")).stdout, "Files, ledger and tables agree.\n")
+      }).pipe(Effect.scoped),
+    120_000,
+  )
+})

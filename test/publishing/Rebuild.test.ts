@@ -1,0 +1,161 @@
+/**
+ * Tables derived again from landed bodies: equal under equal schemas, different where a schema changed, all in one
+ * version or not at all.
+ */
+import { cpSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { FileCalls, machineCalls } from "../../src/foundation/FileCalls.ts"
+import { Publisher } from "../../src/publishing/Publisher.ts"
+import { openStore } from "../../src/publishing/PublisherDuckDb.ts"
+import { rebuild } from "../../src/publishing/Rebuild.ts"
+import { verify } from "../../src/publishing/Verify.ts"
+import {
+  account,
+  append,
+  begin,
+  folder,
+  layers,
+  profileOf,
+  publisherOptions,
+  resultsOf,
+  rowsOf,
+  schemasFolder,
+  succeed,
+} from "./night.ts"
+import { anId } from "../harness/Id.ts"
+
+const first = "nightly.2026-11-20"
+const second = "nightly.2026-11-21"
+
+const night = Effect.fnUntraced(function* (run_id: string, id: string, name: string) {
+  yield* append([begin(run_id, run_id.slice("nightly.".length))])
+  yield* succeed(run_id, id, "c-1", resultsOf(profileOf(name), account))
+  const publisher = yield* Publisher
+  const { version, receipts } = yield* publisher.publish(anId(run_id))
+  yield* append([{ _tag: "RunPublished", run_id: anId(run_id), version, receipts }])
+})
+const nights = Effect.andThen(night(first, "1", "Ana"), night(second, "2", "Bea"))
+
+/** The schemas of the package with one column less in the profiles. */
+const withoutGender = (root: string): string => {
+  const schemasOwn = join(root, "schemas-own")
+  mkdirSync(schemasOwn)
+  cpSync(schemasFolder, schemasOwn, { recursive: true })
+  const path = join(schemasOwn, "customer_profiles.yaml")
+  const text = readFileSync(path, "utf8")
+  const without = text.replace(/^ +gender:.*\n/m, "")
+  assert.notStrictEqual(without, text)
+  writeFileSync(path, without)
+  return schemasOwn
+}
+
+const storeOf = (root: string, schemas = schemasFolder) =>
+  openStore({ ...publisherOptions(root), schemasFolder: schemas })
+const rebuilt = Effect.fnUntraced(function* (root: string, publishes: boolean, schemas = schemasFolder) {
+  return yield* rebuild(yield* storeOf(root, schemas), "0.1.0", publishes)
+})
+const tables = ["runs", "tasks", "executions", "coverage", "customer_profiles", "emails", "other_records"]
+const everything = Effect.fnUntraced(function* (root: string) {
+  const all: Array<unknown> = []
+  for (const table of tables) all.push(yield* rowsOf(root, `SELECT * FROM ${table} ORDER BY ALL`))
+  return all
+})
+const versionIn = (root: string) => rowsOf(root, "SELECT published_version() AS version")
+
+describe("rebuild", () => {
+  it.live("under equal schemas publishes equal rows as one new version", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* nights
+        const before = yield* everything(root)
+        assert.deepStrictEqual(yield* rebuilt(root, true), { version: 3, runs: 2, changes: [], kept: [] })
+        assert.deepStrictEqual(yield* everything(root), before)
+        assert.deepStrictEqual(yield* versionIn(root), [{ version: 3 }])
+        assert.deepStrictEqual(yield* verify(yield* storeOf(root)), [])
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("under a changed schema says which rows differ, and with --dry-run changes nothing", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* nights
+        const before = yield* everything(root)
+        const schemas = withoutGender(root)
+        const profiles = { table: "customer_profiles", before: 1, after: 1, added: 1, gone: 1 }
+        const changes = [
+          { run_id: first, ...profiles },
+          { run_id: second, ...profiles },
+        ]
+        const dry = yield* rebuilt(root, false, schemas)
+        assert.deepStrictEqual(dry, { version: undefined, runs: 2, changes, kept: [] })
+        assert.deepStrictEqual(yield* everything(root), before)
+        assert.deepStrictEqual(yield* verify(yield* storeOf(root)), [])
+        const published = yield* rebuilt(root, true, schemas)
+        assert.deepStrictEqual(published, { version: 3, runs: 2, changes, kept: [] })
+        assert.deepStrictEqual(
+          yield* rowsOf(
+            root,
+            "SELECT name, json(extra)->>'gender' AS gender FROM customer_profiles ORDER BY ALL",
+          ),
+          [
+            { name: "Ana", gender: "female" },
+            { name: "Bea", gender: "female" },
+          ],
+        )
+        assert.deepStrictEqual(yield* verify(yield* storeOf(root, schemas)), [])
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("leaves a run whose bodies cannot be read as it is published", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* nights
+        const before = yield* everything(root)
+        truncateSync(join(root, `landing/${first}/segment-000001.njl`), 100)
+        const { version, runs, changes, kept } = yield* rebuilt(root, true)
+        assert.deepStrictEqual({ version, runs, changes }, { version: 3, runs: 1, changes: [] })
+        assert.deepStrictEqual(
+          kept.map(({ run_id }) => run_id),
+          [first],
+        )
+        assert.deepStrictEqual(yield* everything(root), before)
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("that is stopped by the disk before its end leaves the version before, readable", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const before = yield* Effect.provide(Effect.andThen(nights, everything(root)), layers(root))
+      let written = 0
+      const full: FileCalls = {
+        ...machineCalls,
+        write: (descriptor, bytes, from) => {
+          written += 1
+          if (written > 20)
+            throw Object.assign(new Error("ENOSPC: no space left on device"), { code: "ENOSPC" })
+          return machineCalls.write(descriptor, bytes, from)
+        },
+      }
+      const failure = yield* rebuilt(root, true).pipe(
+        Effect.provideService(FileCalls, full),
+        Effect.flip,
+        Effect.provide(layers(root)),
+      )
+      assert.match(failure.message, /no space left on device/)
+      yield* Effect.gen(function* () {
+        assert.deepStrictEqual(yield* everything(root), before)
+        assert.deepStrictEqual(yield* verify(yield* storeOf(root)), [])
+        rmSync(join(root, "nightjar.duckdb"))
+        assert.deepInclude(yield* rebuilt(root, true), { version: 3, changes: [] })
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+})
