@@ -2,15 +2,14 @@
  * Whether files of a run may be removed by age: pure. Landing is the only lossless copy, so it stays as long
  * as anything of the run is open, at the service, or nowhere but in landing.
  */
-import { keptExecutions } from "../report/ExitCode.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 
 /** Why the run's landed bodies and documents stay; undefined if they may be removed. */
 export const reasonToKeep = (run: RunState): string | undefined => {
   const tasks = [...run.tasks.values()]
   if (run.ended === undefined) return "it is not finished"
-  if (run.ended.leftovers || run.ended.kept > 0 || keptExecutions(run).length > 0 || tasks.some(isAtService))
-    return "something of it is still at the service"
+  // Leftovers are also flow sessions that are read and not executed.
+  if (run.ended.leftovers || tasks.some(isAtService)) return "something of it is still at the service"
   const published = run.published
   if (published === undefined || tasks.some((task) => newestBody(task) > published.seq))
     return "not all of it is published"

@@ -6,6 +6,7 @@ import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Stream } from "effect"
+import { TestClock } from "effect/testing"
 import { FileCalls, machineCalls } from "../../src/foundation/FileCalls.ts"
 import { prune } from "../../src/keeping/Prune.ts"
 import type { PruneRules } from "../../src/keeping/Prune.ts"
@@ -171,6 +172,22 @@ describe("prune", () => {
       "not all of it is published",
     ],
     [
+      "has read more results since it was published",
+      Effect.gen(function* () {
+        yield* first
+        yield* deleted
+        const read = {
+          ...taskOf(run_id),
+          session_id: anId("s-1"),
+          http_status: 200,
+          kind: "results" as const,
+        }
+        yield* append([{ _tag: "ResultsRead", ...read, is_closed: true }])
+        yield* ends(run_id)
+      }),
+      "not all of it is published",
+    ],
+    [
       "has a body that is not in the tables",
       Effect.gen(function* () {
         yield* first
@@ -210,6 +227,29 @@ describe("prune", () => {
     }).pipe(Effect.scoped),
   )
 
+  it.effect("counts from the end of a run, and a stranger's execution keeps nothing", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* append([begin(run_id, "2026-11-20")])
+        yield* first
+        yield* publish(run_id)
+        yield* append([{ _tag: "AttemptDisowned", ...taskOf(run_id), attempt: 1, execution_id: anId("e-1") }])
+        yield* TestClock.adjust(days(10))
+        yield* ends(run_id)
+        const store = yield* storeOf(root)
+        const after = (count: number) =>
+          prune(store, [{ job: "nightly", landing: days(90) }], {
+            now: Duration.toMillis(days(count)),
+            isDry: false,
+            runsMax: 100,
+          })
+        assert.deepStrictEqual(yield* after(99), { removed: [], kept: [] })
+        assert.lengthOf((yield* after(100)).removed, 1)
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+
   it.live("removes a document with the last run that needs it, and logs alone", () =>
     Effect.gen(function* () {
       const root = yield* folder
@@ -225,6 +265,9 @@ describe("prune", () => {
         writeFileSync(join(root, "runs", run_id, "log.ndjson"), "12345\n")
         writeFileSync(join(root, "runs", run_id, "summary.json"), "{}\n")
         const there = () => [own, shared].map((path) => existsSync(join(root, path)))
+        const dry = yield* pruned(root, { attachments: days(1), logs: days(1) }, true)
+        assert.deepStrictEqual([dry.removed.length, there()], [2, [true, true]])
+        assert.include(readdirSync(join(root, "runs", run_id)), "log.ndjson")
         assert.deepStrictEqual((yield* pruned(root, { attachments: days(1), logs: days(1) })).removed, [
           { run_id: anId(run_id), what: "attachments", bytes: 3 },
           { run_id: anId(run_id), what: "log", bytes: 6 },

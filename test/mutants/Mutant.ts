@@ -32,6 +32,7 @@ export const rooms = {
   landing: ["src/landing/*.ts"],
   records: ["src/records/*.ts"],
   publishing: ["src/publishing/*.ts"],
+  keeping: ["src/keeping/*.ts"],
   ends: ["src/ends/*.ts"],
   tokens: ["src/tokens/*.ts", "src/ledger/TokenFacts.ts"],
   secrets: ["src/secrets/*.ts", "src/jobs/Secret*.ts"],
