@@ -14,6 +14,8 @@ import { Output } from "./Output.ts"
 export interface NightView {
   run_id: string
   stage: "executing" | "publishing" | "deleting" | "ended"
+  /** What the operator asked for, if the run does not start what it could. */
+  held: "paused" | "draining" | undefined
   tasks: number
   /** Tasks that were already over when this process resumed the run. */
   over: number
@@ -25,6 +27,7 @@ export interface NightView {
 export const emptyView = (): NightView => ({
   run_id: "",
   stage: "executing",
+  held: undefined,
   tasks: 0,
   over: 0,
   open: new Set(),
@@ -36,13 +39,18 @@ export const emptyView = (): NightView => ({
 export const foldProgress = (view: NightView, event: ProgressEvent): boolean => {
   switch (event._tag) {
     case "Planned":
-      Object.assign(view, { run_id: event.run_id, stage: "executing", tasks: event.tasks, over: event.over })
+      Object.assign(view, { run_id: event.run_id, stage: "executing", held: undefined })
+      Object.assign(view, { tasks: event.tasks, over: event.over })
       view.open.clear()
       view.waiting.clear()
       view.settled.clear()
       return true
     case "ServiceAway":
       return false
+    case "Steered":
+      if (event.order === "limit") return false
+      view.held = event.order === "pause" ? "paused" : event.order === "drain" ? "draining" : undefined
+      return true
     case "Stage":
       view.stage = event.stage
       return event.stage !== "ended"
@@ -69,6 +77,7 @@ export const renderView = (view: NightView, elapsedMs: number): string => {
   const counts = new Map<Outcome, number>()
   for (const outcome of view.settled.values()) counts.set(outcome, (counts.get(outcome) ?? 0) + 1)
   const parts = [
+    ...(view.held !== undefined && view.stage === "executing" ? [view.held] : []),
     `${view.stage} ${view.over + view.settled.size}/${view.tasks}`,
     ...(view.open.size > 0 ? [`${view.open.size} running`] : []),
     ...(view.waiting.size > 0 ? [`${view.waiting.size} waiting`] : []),

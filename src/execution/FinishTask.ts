@@ -67,6 +67,7 @@ export const finish = Effect.fnUntraced(function* (
   if (!again || book.work.prepare === undefined || nextAt >= (night.rules.deadlineAt ?? Infinity))
     return yield* settle(night, task_id, verdict)
   book.lastVerdict = verdict
+  book.startedAt = undefined
   book.attempt += 1
   night.schedule.add(candidateOf(book), nextAt)
   yield* tell({ _tag: "Waiting", task_id, why: reason, until: nextAt })

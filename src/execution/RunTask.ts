@@ -27,6 +27,7 @@ const notQueued = Effect.die("a task without a preparation is never queued")
 /** Nothing of the task is in flight: a failure from here on says nothing about its login. */
 const setWaiting = (book: Book): void => {
   book.stage = "waiting"
+  book.startedAt = undefined
 }
 
 /** Begins one attempt in the slot that was taken for it. */
@@ -69,6 +70,7 @@ export const startTask = Effect.fnUntraced(function* (night: Night, book: Book, 
 
 const sendStart = Effect.fnUntraced(function* (night: Night, book: Book, parts: CallParts) {
   book.stage = "sent"
+  book.startedAt = yield* Clock.currentTimeMillis
   book.closed = undefined
   book.login.status = undefined
   const order = orderOf(night, book)
@@ -195,6 +197,7 @@ const defer = Effect.fnUntraced(function* (
 
 export const follow = Effect.fnUntraced(function* (night: Night, book: Book, open: OpenExecution) {
   book.stage = "open"
+  book.startedAt = open.accepted_at
   const followed = yield* followAttempt(orderOf(night, book), open, night.heads)
   if (followed._tag === "Closed") return yield* finish(night, book, followed.closed, followed.abort)
   // The slot stays taken: an execution may still be open at the service.

@@ -10,6 +10,7 @@ import { actors, outcomes } from "../ends/EndRow.ts"
 import { abortCauses, SettledReason } from "../ends/Ends.ts"
 import type { Reason } from "../ends/Ends.ts"
 import { access, attempt, task } from "./FactKeys.ts"
+import { RunSteered } from "./LiveFacts.ts"
 import { OutcomePublished, RunEnded, RunPublished, RunResumed, RunStarted } from "./RunFacts.ts"
 import {
   TicketDropped,
@@ -222,6 +223,7 @@ export const Fact = Schema.Union([
   RunStarted,
   ResultsSourcesSet,
   RunResumed,
+  RunSteered,
   TaskPlanned,
   StartIntended,
   StartAnswered,

@@ -4,6 +4,7 @@
  */
 import { sourceNameOf } from "../contract/ResultsSource.ts"
 import type { AttemptDrained, Fact, Recorded } from "../ledger/Fact.ts"
+import type { RunSteered } from "../ledger/LiveFacts.ts"
 import { actionNeeded } from "../ends/EndRow.ts"
 import { dayOf } from "../tokens/TokenLogin.ts"
 
@@ -43,6 +44,8 @@ const sentence = (fact: Fact): string => {
     }
     case "RunResumed":
       return `run ${fact.run_id} was resumed`
+    case "RunSteered":
+      return steered(fact)
     case "TaskPlanned": {
       const features = fact.features.join(", ") || "the engine's default features"
       return `planned: ${features}${maybe("; login %", short(fact.fingerprint))}`
@@ -85,6 +88,21 @@ const sentence = (fact: Fact): string => {
       return `run ended with exit code ${fact.exit_code}${fact.leftovers ? leftBehind : ""}`
     case "OutcomePublished":
       return "the outcome is published"
+  }
+}
+
+const steered = ({ order, because, ...limits }: typeof RunSteered.Type): string => {
+  switch (order) {
+    case "pause":
+      return "the run was paused: it starts nothing until it is resumed"
+    case "resume":
+      return "the run was resumed after a pause"
+    case "drain":
+      return because === undefined
+        ? "the run is drained: it starts nothing more"
+        : "the run is drained, because its pause took too long: it starts nothing more"
+    case "limit":
+      return `the limits are now ${limits.max_in_flight} in flight and ${limits.per_engine} per engine`
   }
 }
 

@@ -2,7 +2,7 @@
  * `nightjar status [RUN]`: a run's tasks and its summary. Read-only, so that it does not disturb a run in
  * progress.
  */
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
 import { Command } from "effect/cli"
 import { executionsOf } from "../../ledger/RunState.ts"
 import type { TaskState } from "../../ledger/RunState.ts"
@@ -10,9 +10,9 @@ import { newestTasks } from "../../ledger/WholeNight.ts"
 import { renderSummary } from "../../report/RenderSummary.ts"
 import { summarise } from "../../report/Summary.ts"
 import { table } from "../../report/TextTable.ts"
-import { jsonFlag, runArgument, switchFlag } from "../CommonFlags.ts"
+import { jsonFlag, outputFolder, runArgument, switchFlag } from "../CommonFlags.ts"
 import { findNight, withLedger } from "../LedgerOf.ts"
-import { Output, say, sayJson } from "../Output.ts"
+import { note, Output, say, sayJson } from "../Output.ts"
 
 const taskRow = (task: TaskState) => {
   const { planned, settled, attempts } = task
@@ -36,9 +36,17 @@ export const status = Command.make(
   {
     run: runArgument,
     whole: switchFlag("night", "All tasks of the run's night, each as its newest run left it"),
+    watch: switchFlag("watch", "Follow the run while it executes; then the same"),
     json: jsonFlag,
   },
-  Effect.fn("Status.handle")(function* ({ run, whole, json }) {
+  Effect.fn("Status.handle")(function* ({ run, whole, watch, json }) {
+    if (watch) {
+      const output = yield* outputFolder
+      const { watchNight } = yield* Effect.promise(() => import("../WatchNight.ts"))
+      const watched = yield* watchNight(output, json)
+      if (Option.isSome(watched) && json) return
+      if (Option.isNone(watched)) yield* note(`No run is executing in ${output}.`)
+    }
     const { state, night } = yield* withLedger(findNight(run))
     const tasks = [...(whole ? newestTasks(night) : state.tasks).values()].map(taskRow)
     const summary = summarise(state, night)
