@@ -106,3 +106,10 @@ export const askNight = Effect.fn("NightDesk.ask")(function* (output: string, as
   const line = yield* askLine(output, socketName, writeAsked(asked))
   return yield* readAnswer(line)
 })
+
+/** The night that runs here; none if there is none, or only one that is not executing yet. */
+export const runningNight = (output: string) =>
+  askNight(output, { _tag: "Look" }).pipe(
+    Effect.map((answer) => (answer._tag === "Night" ? Option.some(answer.night) : Option.none())),
+    Effect.orElseSucceed(() => Option.none<NightPicture>()),
+  )

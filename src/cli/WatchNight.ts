@@ -8,7 +8,7 @@ import type { NightPicture } from "../execution/NightPicture.ts"
 import { renderNight, renderNightLine } from "../report/RenderNight.ts"
 import { cleanValue } from "../secrets/CleanValue.ts"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
-import { askNight } from "./NightDesk.ts"
+import { runningNight } from "./NightDesk.ts"
 import { Output, writeOut } from "./Output.ts"
 
 const frameEvery = Duration.seconds(1)
@@ -22,13 +22,6 @@ const leave = `${escape}?25h${escape}?1049l`
 /** One frame: written over the last one, so that nothing flickers. */
 const frame = (lines: ReadonlyArray<string>): string =>
   `${escape}H${lines.map((line) => `${line}${escape}K`).join("\r\n")}${escape}J`
-
-/** The night that runs here; none if there is none, or only one that is not executing yet. */
-export const runningNight = (output: string) =>
-  askNight(output, { _tag: "Look" }).pipe(
-    Effect.map((answer) => (answer._tag === "Night" ? Option.some(answer.night) : Option.none())),
-    Effect.orElseSucceed(() => Option.none<NightPicture>()),
-  )
 
 /** Returns the run that was watched, once it is over; none if there was nothing to watch. */
 export const watchNight = Effect.fn("WatchNight.watch")(function* (output: string, json: boolean) {

@@ -15,6 +15,7 @@ import type { Book, Failure, Night, NightTask } from "./Night.ts"
 import { takePicture } from "./NightPicture.ts"
 import { tell } from "./Progress.ts"
 import { endLongPause, steer, Steering } from "./Steering.ts"
+import { noting, noTroubles } from "./Troubles.ts"
 import { finish, pullSession, readAgain } from "./FinishTask.ts"
 import { AnswerUnusable } from "./Quarantine.ts"
 import { guarded, guardedReading } from "./SettleUnusable.ts"
@@ -64,6 +65,7 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
     ),
     settledHere: new Set(),
     controls: { state: "running", pausedUntil: undefined, asked: [] },
+    troubles: noTroubles(),
   }
   const clock = yield* Clock.Clock
   yield* (yield* Steering).hold({
@@ -85,7 +87,9 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
     for (const session of input.sessions) yield* enlistSession(night, session)
     yield* Effect.raceFirst(dispatch(night), FiberSet.join(fibers))
   })
-  yield* Effect.provideService(work, Service, serviceUntil(service, ending?.lastAnswerAt ?? Infinity))
+  const { run_id, troubles } = night
+  const noted = noting(service, troubles, { run_id, told: Queue.offer(night.poke, undefined) })
+  yield* Effect.provideService(work, Service, serviceUntil(noted, ending?.lastAnswerAt ?? Infinity))
 }, Effect.scoped)
 
 /** The tasks of the run, and those that the job has named since it began. */
@@ -103,13 +107,13 @@ const tasksOf = ({
   ...works.filter(({ task_id }) => !run.tasks.has(task_id)),
 ]
 
-/** What the operator asked for is a fact before anything else happens. */
+/** What the operator asked for, and what became known, is in the ledger before anything else happens. */
 const obeyOrders = Effect.fnUntraced(function* (night: Night, now: number) {
-  const { controls, run_id } = night
+  const { controls, troubles } = night
   endLongPause(night, now)
-  const asked = controls.asked.splice(0)
-  if (asked.length > 0) yield* append(...asked)
-  for (const { order } of asked) yield* tell({ _tag: "Steered", run_id, order })
+  const facts = [...controls.asked.splice(0), ...troubles.news.splice(0)]
+  if (facts.length > 0) yield* append(...facts)
+  for (const fact of facts) yield* tell({ _tag: "Noted", fact })
   if (controls.state === "draining") yield* settleWaiting(night, night.schedule.drain(), "RUN_DRAINED")
 })
 

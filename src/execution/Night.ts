@@ -11,7 +11,7 @@ import type { Outcome } from "../ends/EndRow.ts"
 import type { Verdict } from "../ends/Ends.ts"
 import type { Landing, LandingFailed } from "../landing/Landing.ts"
 import type { AttemptClosed } from "../ledger/Fact.ts"
-import { Ledger } from "../ledger/Ledger.ts"
+import { append, Ledger } from "../ledger/Ledger.ts"
 import type { LedgerFailed } from "../ledger/Ledger.ts"
 import type { RunSteered } from "../ledger/LiveFacts.ts"
 import type { RunState } from "../ledger/RunState.ts"
@@ -22,6 +22,7 @@ import { externalExecutionId } from "./ExternalId.ts"
 import type { Heads } from "./LookTurns.ts"
 import { tell } from "./Progress.ts"
 import type { Mode } from "./TaskResumption.ts"
+import type { Troubles } from "./Troubles.ts"
 import type { Rules, TaskWork } from "./Work.ts"
 
 export type Failure = LedgerFailed | LandingFailed
@@ -116,6 +117,7 @@ export interface Night {
   readonly ends: Map<string, Outcome>
   readonly settledHere: Set<string>
   readonly controls: Controls
+  readonly troubles: Troubles
 }
 
 /** What the operator asked of the night. */
@@ -224,6 +226,18 @@ export const settleAll = Effect.fnUntraced(function* (
   }
   for (const { task_id, verdict } of settlements)
     yield* tell({ _tag: "Settled", task_id, outcome: verdict.outcome, reason: verdict.reason })
+})
+
+/** The task is tried again later, but not before this time (milliseconds). */
+export const noteWait = Effect.fnUntraced(function* (
+  { run_id }: Night,
+  task_id: TaskId,
+  reason: string,
+  until: number,
+) {
+  const at = new Date(Math.trunc(until)).toISOString()
+  yield* append({ _tag: "TaskWaits", run_id, task_id, reason, until: at })
+  yield* tell({ _tag: "Waiting", task_id, why: reason, until })
 })
 
 /** Settles tasks that were removed from the schedule before they could start. */

@@ -10,6 +10,7 @@ import { estimateNight } from "../planning/Expectations.ts"
 import type { ExpectedTask } from "../planning/Expectations.ts"
 import type { WaitsFor } from "../scheduling/Schedule.ts"
 import type { Night, NightTask } from "./Night.ts"
+import type { Troubles } from "./Troubles.ts"
 
 const Count = Schema.Int
 /** Milliseconds since the epoch, by the night's own clock. */
@@ -48,6 +49,12 @@ export const NightPicture = Schema.Struct({
   deadline_at: Schema.optionalKey(Moment),
   /** By what earlier runs took; absent if that is not known for every task that is left. */
   expected_end_at: Schema.optionalKey(Moment),
+  /** What the last calls showed; the moments are those of the first call that failed. */
+  service: Schema.Struct({
+    last_answer_at: Schema.optionalKey(Moment),
+    silent_since: Schema.optionalKey(Moment),
+    throttled_since: Schema.optionalKey(Moment),
+  }),
   limits: LimitsPicture,
   job_limits: LimitsPicture,
   total: EnginePicture,
@@ -139,6 +146,12 @@ const leftOf = (night: Night, task_id: string, now: number): ExpectedTask | unde
   return { task_id: book.work.task_id, engine_reference, expected: left }
 }
 
+const servicePicture = ({ lastAnswerAt, silent, throttled }: Troubles): NightPicture["service"] => ({
+  ...(lastAnswerAt === undefined ? {} : { last_answer_at: lastAnswerAt }),
+  ...(silent?.isTold === true ? { silent_since: silent.since } : {}),
+  ...(throttled === undefined ? {} : { throttled_since: throttled.since }),
+})
+
 /** The night as it is now. */
 export const takePicture = (night: Night, now: number): NightPicture => {
   const waiting = new Map(night.schedule.whatWaits(now).map(([{ task_id }, why]) => [task_id as string, why]))
@@ -186,6 +199,7 @@ export const takePicture = (night: Night, now: number): NightPicture => {
     ...(isExpected && left.length > 0 && state === "running"
       ? { expected_end_at: now + Duration.toMillis(estimateNight(left, limits)) }
       : {}),
+    service: servicePicture(night.troubles),
     limits,
     job_limits: night.rules.limits,
     total: rowPicture("total", total, elapsedMs),

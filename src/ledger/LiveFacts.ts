@@ -1,9 +1,10 @@
 /**
- * Facts about a run while it executes that belong to none of its tasks: what the operator asked for. They
- * explain how tasks ended.
+ * Facts about a run while it executes: what the operator asked for, when the service or an engine was away,
+ * and what its tasks wait for. They decide nothing, and explain why something started late or not at all.
  */
 import { Schema } from "effect"
-import { RunId } from "../contract/Ids.ts"
+import { EngineReference, RunId } from "../contract/Ids.ts"
+import { task } from "./FactKeys.ts"
 
 const steeringOrders = ["pause", "resume", "drain", "limit"] as const
 /** What the operator asked of the running night: it explains why tasks did not start. */
@@ -15,4 +16,27 @@ export const RunSteered = Schema.TaggedStruct("RunSteered", {
   per_engine: Schema.optionalKey(Schema.Int),
   /** Nobody asked: the longest pause was over. */
   because: Schema.optionalKey(Schema.Literal("pause_over")),
+})
+
+const trouble = {
+  run_id: RunId,
+  /** silent: the service does not answer. throttled: it asks for fewer calls. engine: it takes no start. */
+  trouble: Schema.Literals(["silent", "throttled", "engine"]),
+  engine_reference: Schema.optionalKey(EngineReference),
+  /** Of the first call that failed, as in `log.ndjson`. */
+  since: Schema.String,
+}
+export const TroubleBegan = Schema.TaggedStruct("TroubleBegan", { ...trouble, message: Schema.String })
+export const TroubleEnded = Schema.TaggedStruct("TroubleEnded", {
+  ...trouble,
+  /** Calls that failed meanwhile. */
+  failures: Schema.Int,
+})
+export type Trouble = typeof TroubleBegan.Type | typeof TroubleEnded.Type
+
+/** A task is tried again later, because of this reason. */
+export const TaskWaits = Schema.TaggedStruct("TaskWaits", {
+  ...task,
+  reason: Schema.String,
+  until: Schema.String,
 })

@@ -49,6 +49,16 @@ const times = (night: NightPicture, at: (ms: number) => string): string => {
   ])
 }
 
+const serviceText = ({ service, at: now }: NightPicture, at: (ms: number) => string): string => {
+  const { last_answer_at, silent_since, throttled_since } = service
+  if (silent_since !== undefined)
+    return `the service has not answered since ${at(silent_since)} (${span(now - silent_since)})`
+  if (throttled_since !== undefined)
+    return `the service has asked for fewer calls since ${at(throttled_since)}`
+  if (last_answer_at === undefined) return "the service has not been called yet"
+  return `the service answers; last ${span(now - last_answer_at)} ago`
+}
+
 /** From this width on there is room for the rate; from the next one on, for the name of the slowest task. */
 const rateMin = 100
 const nameMin = 120
@@ -105,6 +115,7 @@ export const renderNight = (night: NightPicture, screen: Screen): ReadonlyArray<
       `${total.queued} queued`,
     `${waitingOf(total)} waiting${waiting === "" ? "" : `: ${waiting}`}`,
     times(night, at),
+    serviceText(night, at),
     "",
   ].map((line) => cut(line, width))
   const room = Math.max(1, height - head.length - 1)

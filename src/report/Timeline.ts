@@ -4,8 +4,9 @@
  */
 import { sourceNameOf } from "../contract/ResultsSource.ts"
 import type { AttemptDrained, Fact, Recorded } from "../ledger/Fact.ts"
-import type { RunSteered } from "../ledger/LiveFacts.ts"
+import type { RunSteered, Trouble } from "../ledger/LiveFacts.ts"
 import { actionNeeded } from "../ends/EndRow.ts"
+import { counted as times } from "../foundation/Counted.ts"
 import { dayOf } from "../tokens/TokenLogin.ts"
 
 export const renderRecorded = ({ at, fact }: Recorded): string =>
@@ -46,6 +47,11 @@ const sentence = (fact: Fact): string => {
       return `run ${fact.run_id} was resumed`
     case "RunSteered":
       return steered(fact)
+    case "TroubleBegan":
+    case "TroubleEnded":
+      return trouble(fact)
+    case "TaskWaits":
+      return `waits until ${fact.until.slice(0, 19).replace("T", " ")} and is tried again: ${fact.reason}`
     case "TaskPlanned": {
       const features = fact.features.join(", ") || "the engine's default features"
       return `planned: ${features}${maybe("; login %", short(fact.fingerprint))}`
@@ -105,6 +111,21 @@ const steered = ({ order, because, ...limits }: typeof RunSteered.Type): string 
       return `the limits are now ${limits.max_in_flight} in flight and ${limits.per_engine} per engine`
   }
 }
+
+const trouble = (fact: Trouble): string => {
+  const who = fact.trouble === "engine" ? `engine ${fact.engine_reference}` : "the service"
+  const since = `since ${fact.since.slice(11, 19)}`
+  if (fact._tag === "TroubleBegan") {
+    const what = { silent: "not answered", throttled: "asked for fewer calls", engine: "been away" }
+    return `${who} has ${what[fact.trouble]} ${since}: ${fact.message}`
+  }
+  const what = { silent: "answers again", throttled: "takes all calls again", engine: "takes starts again" }
+  return `${who} ${what[fact.trouble]} (trouble ${since}, ${times(fact.failures, "failed call")})`
+}
+
+/** For a line on its own, such as one on stderr. */
+export const runFactText = (fact: typeof RunSteered.Type | Trouble): string =>
+  fact._tag === "RunSteered" ? steered(fact) : trouble(fact)
 
 const proofs = {
   counted: ": all counted records are here",

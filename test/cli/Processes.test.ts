@@ -329,6 +329,7 @@ describe("a running night", () => {
       )
     })
     expect(code).toBe(4)
+    expect(said[4]?.stdout).toMatch(/^steered\S+ +\S+ +running/m)
     expect(said.map(({ status }) => status)).toEqual([0, 2, 0, 0, 0, 0])
     expect(said[0]?.stdout).toMatch(
       /^steered\S+ is now paused: 1 task not started, 2 running tasks are followed/,
@@ -346,7 +347,9 @@ describe("a running night", () => {
       .split("\n")
     const orders = log.map((line) => JSON.parse(line)).filter(({ fact }) => fact === "RunSteered")
     expect(orders.map(({ order }) => order)).toEqual(["pause", "limit", "resume", "drain"])
-    expect(stderr).toMatch(/paused, executing 0\/3.*draining, executing 0\/3/s)
+    expect(stderr).toMatch(
+      /the run was paused: .*\nthe limits are now 2 in flight and 1 per engine\n.*the run is drained: /s,
+    )
     expect(ask("status", "--json").stdout).toContain("RUN_DRAINED")
     const rest = ask("run", path, "--no-progress", "--json")
     expect([rest.status, JSON.parse(rest.stdout)]).toMatchObject([0, [{ outcomes: { succeeded: 3 } }]])
@@ -362,6 +365,8 @@ describe("a running night", () => {
     })
     const watched = ask("status", "--watch")
     expect([watched.status, watched.stderr]).toEqual([0, `No run is executing in ${folder}.\n`])
+    expect(watched.stdout).toMatch(/No process is working on killed\S+: `nightjar run` resumes it\.\n$/)
+    expect(ask("runs").stdout).toMatch(/^killed\S+ +\S+ +not ended$/m)
     const again: Array<number | null> = []
     const { code } = await running(path, () => again.push(ask("pause").status, ask("resume").status))
     expect([code, again]).toEqual([0, [0, 0]])

@@ -26,6 +26,7 @@ const picture: NightPicture = {
   state: "running",
   deadline_at: at + 450 * minute,
   expected_end_at: at + 90 * minute,
+  service: { last_answer_at: at - 3_000 },
   limits: { max_in_flight: 40, per_engine: 20 },
   job_limits: { max_in_flight: 100, per_engine: 20 },
   total: engine("total", { tasks: 1_620, queued: 800, waiting: { time: 3, engine: 120, conflict: 2 } }),
@@ -54,6 +55,7 @@ describe("the running night", () => {
 20 running (at most 40, and 20 per engine), 800 queued
 125 waiting: 3 to be tried again, 120 for an engine, 2 for another task
 610.5 tasks per hour, expected end 01:00, deadline 07:00
+the service answers; last 3 s ago
 
 engine                   tasks  queued  waiting  running  done  not ok  slowest
 es-bank:api               1500     800        5       20   675      25  47 min
@@ -63,7 +65,7 @@ es-social-security:web…    120       0      120        0     0       0  offlin
   it("shows rates and the slowest task on 200 columns", () => {
     expect(
       renderNight(picture, { ...screen, width: 199 })
-        .slice(8)
+        .slice(9)
         .join("\n"),
     ).toBe(`engine                      tasks  queued  waiting  running  done  not ok  per hour  slowest
 es-bank:api                  1500     800        5       20   675      25     610.5  47 min  c-0012/es-bank:api
@@ -84,10 +86,23 @@ es-social-security:website    120       0      120        0     0       0       
     ])
   })
 
+  it("says since when the service has not answered, or asks for fewer calls", () => {
+    const line = (service: NightPicture["service"]) => renderNight({ ...picture, service }, screen)[7]
+    expect([
+      line({ last_answer_at: at, silent_since: at - 45_000, throttled_since: at - 60_000 }),
+      line({ last_answer_at: at, throttled_since: at - 60_000 }),
+      line({}),
+    ]).toEqual([
+      "the service has not answered since 23:29 (45 s)",
+      "the service has asked for fewer calls since 23:29",
+      "the service has not been called yet",
+    ])
+  })
+
   it("never needs more lines or columns than there are, and counts what is hidden", () => {
     const engines = Array.from({ length: 60 }, (_, index) => engine(`engine-${index}:website`))
     const shown = renderNight({ ...picture, engines }, screen)
-    expect([shown.length, shown.at(-1)]).toEqual([24, "and 46 more engines"])
+    expect([shown.length, shown.at(-1)]).toEqual([24, "and 47 more engines"])
     for (const width of [20, 40, 79, 199])
       for (const height of [1, 5, 10, 50]) {
         const lines = renderNight({ ...picture, engines }, { ...screen, width, height })

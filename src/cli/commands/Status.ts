@@ -12,6 +12,7 @@ import { summarise } from "../../report/Summary.ts"
 import { table } from "../../report/TextTable.ts"
 import { jsonFlag, outputFolder, runArgument, switchFlag } from "../CommonFlags.ts"
 import { findNight, withLedger } from "../LedgerOf.ts"
+import { runningNight } from "../NightDesk.ts"
 import { note, Output, say, sayJson } from "../Output.ts"
 
 const taskRow = (task: TaskState) => {
@@ -50,7 +51,9 @@ export const status = Command.make(
     const { state, night } = yield* withLedger(findNight(run))
     const tasks = [...(whole ? newestTasks(night) : state.tasks).values()].map(taskRow)
     const summary = summarise(state, night)
-    if (json) return yield* sayJson({ ...summary, tasks })
+    const { run_id } = state.started
+    const running = Option.exists(yield* runningNight(yield* outputFolder), (one) => one.run_id === run_id)
+    if (json) return yield* sayJson({ ...summary, running, tasks })
     const { out } = yield* Output
     const rows = tasks.map((task) => [
       task.customer_id ?? task.session_id ?? "",
@@ -64,5 +67,8 @@ export const status = Command.make(
     yield* say(table(header, rows, { width: out.width, right: new Set([4]) }))
     yield* say("")
     yield* say(renderSummary(summary, out))
+    if (running) yield* say(`${run_id} is running: \`nightjar status --watch\` follows it.`)
+    else if (state.ended === undefined)
+      yield* say(`No process is working on ${run_id}: \`nightjar run\` resumes it.`)
   }),
 ).pipe(Command.withDescription("Lists a run's tasks with outcome and reason"))
