@@ -113,39 +113,41 @@ describe("an order", () => {
     }),
   )
 
-  it.effect("to drain starts nothing more, not even a second try, and cannot be taken back", () =>
-    Effect.gen(function* () {
-      const { end, answers } = yield* steered(
-        [
-          [minute, { _tag: "Drain" }],
-          [minute, { _tag: "Drain" }],
-          [minute, { _tag: "Resume" }],
-          [minute, { _tag: "Limit", per_engine: 1 }],
-        ],
-        {
-          tasks: customers(4),
-          script: {
-            state: (id, times) =>
-              times < 12
-                ? working
-                : id.startsWith("e-c-0")
-                  ? state("TEMPORARY_ERROR", "OUT_OF_SERVICE")
-                  : completed,
+  it.effect(
+    "to drain starts nothing more, not even a second try, and cannot be taken back [end RUN_DRAINED]",
+    () =>
+      Effect.gen(function* () {
+        const { end, answers } = yield* steered(
+          [
+            [minute, { _tag: "Drain" }],
+            [minute, { _tag: "Drain" }],
+            [minute, { _tag: "Resume" }],
+            [minute, { _tag: "Limit", per_engine: 1 }],
+          ],
+          {
+            tasks: customers(4),
+            script: {
+              state: (id, times) =>
+                times < 12
+                  ? working
+                  : id.startsWith("e-c-0")
+                    ? state("TEMPORARY_ERROR", "OUT_OF_SERVICE")
+                    : completed,
+            },
+            rules: { polling, limits },
           },
-          rules: { polling, limits },
-        },
-      )
-      expect(changes(answers)).toEqual([true, false, "draining", "draining"])
-      expect([end.isOver, end.countOf("start")]).toEqual([true, 2])
-      expect(customers(4).map(({ customer }) => end.verdict(customer))).toEqual([
-        "unfinished OUT_OF_SERVICE service",
-        "succeeded COMPLETED nobody",
-        "unfinished RUN_DRAINED engineer",
-        "unfinished RUN_DRAINED engineer",
-      ])
-      const place = (tag: string) => end.facts.findIndex(({ _tag }) => _tag === tag)
-      expect(place("RunSteered")).toBeLessThan(place("TaskSettled"))
-    }),
+        )
+        expect(changes(answers)).toEqual([true, false, "draining", "draining"])
+        expect([end.isOver, end.countOf("start")]).toEqual([true, 2])
+        expect(customers(4).map(({ customer }) => end.verdict(customer))).toEqual([
+          "unfinished OUT_OF_SERVICE service",
+          "succeeded COMPLETED nobody",
+          "unfinished RUN_DRAINED engineer",
+          "unfinished RUN_DRAINED engineer",
+        ])
+        const place = (tag: string) => end.facts.findIndex(({ _tag }) => _tag === tag)
+        expect(place("RunSteered")).toBeLessThan(place("TaskSettled"))
+      }),
   )
 
   it.effect("to change limits counts from the next start, in both directions, up to the job's own", () =>

@@ -41,7 +41,7 @@ const raw = (folder: string, text: string) =>
   })
 
 describe("a line socket", () => {
-  it("answers each caller once, is private, and leaves nothing behind", async () => {
+  it("answers each caller once, is private, and leaves nothing behind [promise 12 socket]", async () => {
     const folder = folderOf("plain")
     const seen = await served(
       folder,
