@@ -12,8 +12,10 @@ import { engines } from "./commands/Engines.ts"
 import { explain } from "./commands/Explain.ts"
 import { hooks } from "./commands/Hooks.ts"
 import { init } from "./commands/Init.ts"
+import { limit } from "./commands/Limit.ts"
 import { plan } from "./commands/Plan.ts"
 import { repair } from "./commands/Repair.ts"
+import { drain, pause, resume } from "./commands/Steer.ts"
 import { query } from "./commands/Query.ts"
 import { report } from "./commands/Report.ts"
 import { rerun } from "./commands/Rerun.ts"
@@ -42,6 +44,10 @@ export const nightjar = Command.make("nightjar").pipe(
     schedule,
     status,
     runs,
+    pause,
+    resume,
+    drain,
+    limit,
     explain,
     report,
     query,

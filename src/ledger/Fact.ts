@@ -10,6 +10,7 @@ import { actors, outcomes } from "../ends/EndRow.ts"
 import { abortCauses, SettledReason } from "../ends/Ends.ts"
 import type { Reason } from "../ends/Ends.ts"
 import { access, attempt, task } from "./FactKeys.ts"
+import { RunSteered, TaskWaits, TroubleBegan, TroubleEnded } from "./LiveFacts.ts"
 import { OutcomePublished, RunEnded, RunPublished, RunResumed, RunStarted } from "./RunFacts.ts"
 import {
   TicketDropped,
@@ -100,9 +101,7 @@ export const AbortIntended = Schema.TaggedStruct("AbortIntended", {
   execution_id: ExecutionId,
   why: Schema.Literals(abortCauses),
 })
-/**
- * The execution is over and its last state is landed; `landed` is absent when the service no longer knows it.
- */
+/** The execution is over and its last state landed; `landed` is absent if the service no longer knows it. */
 export const AttemptClosed = Schema.TaggedStruct("AttemptClosed", {
   ...attempt,
   execution_id: ExecutionId,
@@ -222,6 +221,10 @@ export const Fact = Schema.Union([
   RunStarted,
   ResultsSourcesSet,
   RunResumed,
+  RunSteered,
+  TroubleBegan,
+  TroubleEnded,
+  TaskWaits,
   TaskPlanned,
   StartIntended,
   StartAnswered,
