@@ -13,10 +13,12 @@ import { engines } from "./commands/Engines.ts"
 import { explain } from "./commands/Explain.ts"
 import { hooks } from "./commands/Hooks.ts"
 import { init } from "./commands/Init.ts"
+import { limit } from "./commands/Limit.ts"
 import { plan } from "./commands/Plan.ts"
 import { rebuild } from "./commands/Rebuild.ts"
 import { repair } from "./commands/Repair.ts"
 import { prune } from "./commands/Prune.ts"
+import { drain, pause, resume } from "./commands/Steer.ts"
 import { query } from "./commands/Query.ts"
 import { report } from "./commands/Report.ts"
 import { rerun } from "./commands/Rerun.ts"
@@ -46,6 +48,10 @@ export const nightjar = Command.make("nightjar").pipe(
     schedule,
     status,
     runs,
+    pause,
+    resume,
+    drain,
+    limit,
     explain,
     report,
     query,

@@ -16,6 +16,7 @@ import { announced, watchedForLate } from "./Notices.ts"
 import type { Ending } from "./Notices.ts"
 import { NoProgressFlag } from "./CommonFlags.ts"
 import { endingOfCause } from "./Failures.ts"
+import { NightDesk } from "./NightDesk.ts"
 import { note, Output, say, sayJson } from "./Output.ts"
 import { ProgressDisplay } from "./ProgressDisplay.ts"
 import { pruneAfterNight } from "./PruneJobs.ts"
@@ -96,6 +97,7 @@ const oneNight = Effect.fnUntraced(function* (
   const wiring = yield* Wiring
   const silent = yield* NoProgressFlag
   const { further, parent, only, output } = options
+  const watched = Layer.provideMerge(NightDesk.layer(output), ProgressDisplay.layer(!silent))
   const { result, summary } = yield* summarisedNight(job, output, {
     further,
     parent,
@@ -103,7 +105,7 @@ const oneNight = Effect.fnUntraced(function* (
     toolVersion,
   }).pipe(
     watchedForLate(job, yield* Clock.Clock),
-    Effect.provide(Layer.merge(ProgressDisplay.layer(!silent), wiring.night(job, output, hooksUrl))),
+    Effect.provide(Layer.merge(watched, wiring.night(job, output, hooksUrl))),
   )
   if (!options.json) yield* tellNight(result, summary)
   if (!result.nothingToDo) yield* reportAfterRun({ output, run_id: result.run_id, share: job.share })

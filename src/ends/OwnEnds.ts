@@ -20,6 +20,11 @@ export const ownEnds = {
     "The deadline passed before the task could finish.",
     "The next run tries again, `nightjar rerun` tries now; start earlier if it happens often.",
   ),
+  /** The operator asked the run to start nothing more. */
+  RUN_DRAINED: Row.correctable(
+    "The run was drained (`nightjar drain`) before the task could start or be tried again.",
+    "`nightjar run` starts it.",
+  ),
   START_UNKNOWN: Row.unknown(
     "The answer to the start was lost twice, so it is not known whether it ran.",
     "The next run starts it again; `nightjar rerun` starts it now.",

@@ -4,8 +4,9 @@
  * the service for the next run.
  */
 import { Clock, Duration, Effect } from "effect"
-import { AnswerLost, NotSent, Service } from "../client/Service.ts"
-import type { CallFailure } from "../client/Service.ts"
+import { everyCall } from "../client/EveryCall.ts"
+import { AnswerLost, NotSent } from "../client/Service.ts"
+import type { CallFailure, Service } from "../client/Service.ts"
 
 /**
  * How long a run whose time is up may still talk to the service: to stop an execution and see it stopped
@@ -48,19 +49,5 @@ export const answeredBy = <A, R, E = never>(
       })
 
 /** The service for a run that is ending: every call is abandoned at that time. */
-export const serviceUntil = (service: Service["Service"], untilAt: number): Service["Service"] => {
-  const by = <A, E = never>(call: Effect.Effect<A, CallFailure | E>) => answeredBy(call, untilAt)
-  return Service.of({
-    startExecution: (call, leaving) => by(service.startExecution(call, leaving)),
-    readExecution: (execution_id) => by(service.readExecution(execution_id)),
-    pollExecution: (execution_id) => by(service.pollExecution(execution_id)),
-    abortExecution: (execution_id) => by(service.abortExecution(execution_id)),
-    deleteExecution: (execution_id) => by(service.deleteExecution(execution_id)),
-    readResults: (source, ids) => by(service.readResults(source, ids)),
-    downloadAttachment: (session_id, id) => by(service.downloadAttachment(session_id, id)),
-    exchangeTicket: (execution_id, ticket) => by(service.exchangeTicket(execution_id, ticket)),
-    revokeToken: (token_id) => by(service.revokeToken(token_id)),
-    listEngines: by(service.listEngines),
-    showEngine: (engine_reference) => by(service.showEngine(engine_reference)),
-  })
-}
+export const serviceUntil = (service: Service["Service"], untilAt: number): Service["Service"] =>
+  everyCall(service, (call) => answeredBy(call, untilAt))

@@ -6,12 +6,16 @@
 import { Clock, Effect, FiberSet, Queue } from "effect"
 import { Service } from "../client/Service.ts"
 import { own } from "../ends/Ends.ts"
-import { Ledger } from "../ledger/Ledger.ts"
+import { append, Ledger } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { Schedule } from "../scheduling/Schedule.ts"
 import { endingOf, serviceUntil } from "./Ending.ts"
 import { candidateOf, cutOff, occupied, openBook, settle, settleWaiting, unstarted } from "./Night.ts"
-import type { Book, Failure, Night } from "./Night.ts"
+import type { Book, Failure, Night, NightTask } from "./Night.ts"
+import { takePicture } from "./NightPicture.ts"
+import { tell } from "./Progress.ts"
+import { endLongPause, steer, Steering } from "./Steering.ts"
+import { noting, noTroubles } from "./Troubles.ts"
 import { finish, pullSession, readAgain } from "./FinishTask.ts"
 import { AnswerUnusable } from "./Quarantine.ts"
 import { guarded, guardedReading } from "./SettleUnusable.ts"
@@ -33,7 +37,8 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
 }) {
   const ledger = yield* Ledger
   const service = yield* Service
-  const ending = endingOf(input.rules.deadlineAt, yield* Clock.currentTimeMillis)
+  const begunAt = yield* Clock.currentTimeMillis
+  const ending = endingOf(input.rules.deadlineAt, begunAt)
   const rejections = yield* ledger.rejections
   const fibers = yield* FiberSet.make<void, Failure>()
   const night: Night = {
@@ -51,7 +56,26 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
     poke: yield* Queue.sliding<void>(1),
     fork: (task) => Effect.asVoid(FiberSet.run(fibers, task)),
     active: 0,
+    begunAt,
+    tasks: tasksOf(input),
+    ends: new Map(
+      [...input.run.tasks].flatMap(([task_id, { settled }]) =>
+        settled === undefined ? [] : [[task_id, settled.fact.outcome]],
+      ),
+    ),
+    settledHere: new Set(),
+    controls: { state: "running", pausedUntil: undefined, asked: [] },
+    troubles: noTroubles(),
   }
+  const clock = yield* Clock.Clock
+  yield* (yield* Steering).hold({
+    look: () => takePicture(night, clock.currentTimeMillisUnsafe()),
+    steer: (order) => {
+      const steered = steer(night, order, clock.currentTimeMillisUnsafe())
+      Queue.offerUnsafe(night.poke, undefined)
+      return steered
+    },
+  })
   const owesProbe = ({ task_id }: TaskWork): boolean => {
     const resumption = resumeTask(input.run.tasks.get(task_id), input.mode)
     return resumption._tag === "Start" && resumption.probe
@@ -63,8 +87,35 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
     for (const session of input.sessions) yield* enlistSession(night, session)
     yield* Effect.raceFirst(dispatch(night), FiberSet.join(fibers))
   })
-  yield* Effect.provideService(work, Service, serviceUntil(service, ending?.lastAnswerAt ?? Infinity))
+  const { run_id, troubles } = night
+  const noted = noting(service, troubles, { run_id, told: Queue.offer(night.poke, undefined) })
+  yield* Effect.provideService(work, Service, serviceUntil(noted, ending?.lastAnswerAt ?? Infinity))
 }, Effect.scoped)
+
+/** The tasks of the run, and those that the job has named since it began. */
+const tasksOf = ({
+  run,
+  works,
+}: {
+  readonly run: RunState
+  readonly works: ReadonlyArray<TaskWork>
+}): ReadonlyArray<NightTask> => [
+  ...[...run.tasks.values()].map(({ planned: { task_id, engine_reference } }) => ({
+    task_id,
+    engine_reference,
+  })),
+  ...works.filter(({ task_id }) => !run.tasks.has(task_id)),
+]
+
+/** What the operator asked for, and what became known, is in the ledger before anything else happens. */
+const obeyOrders = Effect.fnUntraced(function* (night: Night, now: number) {
+  const { controls, troubles } = night
+  endLongPause(night, now)
+  const facts = [...controls.asked.splice(0), ...troubles.news.splice(0)]
+  if (facts.length > 0) yield* append(...facts)
+  for (const fact of facts) yield* tell({ _tag: "Noted", fact })
+  if (controls.state === "draining") yield* settleWaiting(night, night.schedule.drain(), "RUN_DRAINED")
+})
 
 /** The loop: starts every task that may start, then sleeps until a task moves or a time comes. */
 const dispatch = Effect.fnUntraced(function* (night: Night) {
@@ -73,21 +124,25 @@ const dispatch = Effect.fnUntraced(function* (night: Night) {
     const now = yield* Clock.currentTimeMillis
     if (rules.deadlineAt !== undefined && now >= rules.deadlineAt)
       yield* settleWaiting(night, schedule.drain(), "DEADLINE_REACHED")
-    for (let next = schedule.take(now); next !== undefined; next = schedule.take(now)) {
+    yield* obeyOrders(night, now)
+    const take = () => (night.controls.state === "running" ? schedule.take(now) : undefined)
+    for (let next = take(); next !== undefined; next = take()) {
       const candidate = next
       const book = night.books.get(candidate.task_id)
       if (book !== undefined)
         yield* occupied(night, guarded(night, book, startTask(night, book, candidate)), cutOff(night, book))
     }
-    if (night.active === 0) {
+    const { state, pausedUntil } = night.controls
+    if (night.active === 0 && state === "running") {
       if (schedule.waiting === 0) return
       // Only an execution that could not be stopped is in the way: it will not move in this run.
       if (schedule.nextWake(now) === undefined)
         yield* settleWaiting(night, schedule.drain(), "ALREADY_EXECUTING")
       if (schedule.waiting === 0) return
     }
+    if (night.active === 0 && schedule.waiting === 0) return
     const wakeAt = Math.min(
-      schedule.nextWake(now) ?? Infinity,
+      state === "running" ? (schedule.nextWake(now) ?? Infinity) : (pausedUntil ?? Infinity),
       schedule.waiting > 0 ? (rules.deadlineAt ?? Infinity) : Infinity,
     )
     const poked = Queue.take(night.poke)
@@ -98,6 +153,8 @@ const dispatch = Effect.fnUntraced(function* (night: Night) {
 /** Decides where a task continues, and queues or forks it. */
 const enlist = (night: Night, work: TaskWork) => {
   const book = openBook(work)
+  if (resumeTask(night.run.tasks.get(work.task_id), night.mode)._tag !== "Nothing")
+    night.ends.delete(work.task_id)
   night.books.set(work.task_id, book)
   return guarded(night, book, resume(night, book))
 }
@@ -166,6 +223,7 @@ const enlistSession = Effect.fnUntraced(function* (night: Night, session: Sessio
   const state = night.run.tasks.get(session.task_id)
   const settled = state?.settled?.fact
   if (settled !== undefined && settled.outcome !== "unfinished") return
+  night.ends.delete(session.task_id)
   const partial = settle(night, session.task_id, own("RESULTS_PARTIAL"))
   yield* occupied(night, guardedReading(night, session.task_id, pullSession(night, session)), partial)
 })

@@ -17,7 +17,7 @@ import { append } from "../ledger/Ledger.ts"
 import { endOfAttempt } from "../ends/Ends.ts"
 import { exchangeTicket, forgetTicket } from "../tokens/ExchangeTicket.ts"
 import { keptWhereUnusable } from "./SettleUnusable.ts"
-import { candidateOf, orderOf, release, settle } from "./Night.ts"
+import { candidateOf, noteWait, orderOf, release, settle } from "./Night.ts"
 import type { Book, Night } from "./Night.ts"
 import { tell } from "./Progress.ts"
 import { pullResults } from "./PullResults.ts"
@@ -67,9 +67,10 @@ export const finish = Effect.fnUntraced(function* (
   if (!again || book.work.prepare === undefined || nextAt >= (night.rules.deadlineAt ?? Infinity))
     return yield* settle(night, task_id, verdict)
   book.lastVerdict = verdict
+  book.startedAt = undefined
   book.attempt += 1
   night.schedule.add(candidateOf(book), nextAt)
-  yield* tell({ _tag: "Waiting", task_id, why: reason, until: nextAt })
+  yield* noteWait(night, task_id, reason, nextAt)
 })
 
 /**

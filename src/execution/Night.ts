@@ -4,14 +4,16 @@
  */
 import { Clock, Effect, Option, Queue } from "effect"
 import { accessOf } from "../contract/Ids.ts"
-import type { RunId, TaskId } from "../contract/Ids.ts"
+import type { EngineReference, RunId, TaskId } from "../contract/Ids.ts"
 import type { Service } from "../client/Service.ts"
 import { own } from "../ends/Ends.ts"
+import type { Outcome } from "../ends/EndRow.ts"
 import type { Verdict } from "../ends/Ends.ts"
 import type { Landing, LandingFailed } from "../landing/Landing.ts"
 import type { AttemptClosed } from "../ledger/Fact.ts"
-import { Ledger } from "../ledger/Ledger.ts"
+import { append, Ledger } from "../ledger/Ledger.ts"
 import type { LedgerFailed } from "../ledger/Ledger.ts"
+import type { RunSteered } from "../ledger/LiveFacts.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import type { Candidate, Schedule } from "../scheduling/Schedule.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
@@ -20,6 +22,7 @@ import { externalExecutionId } from "./ExternalId.ts"
 import type { Heads } from "./LookTurns.ts"
 import { tell } from "./Progress.ts"
 import type { Mode } from "./TaskResumption.ts"
+import type { Troubles } from "./Troubles.ts"
 import type { Rules, TaskWork } from "./Work.ts"
 
 export type Failure = LedgerFailed | LandingFailed
@@ -45,6 +48,8 @@ export interface Book {
   /** An answer could not be used: the task is over, whatever is still waiting for it. */
   isOver: boolean
   readonly login: { status: string | undefined }
+  /** When the newest attempt was started (milliseconds); for those who look on. */
+  startedAt: number | undefined
   /** Sent with parameters although a token is stored: the attempt's probe must log in the same way. */
   byParameters: boolean
 }
@@ -64,6 +69,7 @@ export const openBook = (work: TaskWork): Book => ({
   closed: undefined,
   isOver: false,
   login: { status: undefined },
+  startedAt: undefined,
   byParameters: false,
 })
 
@@ -76,6 +82,12 @@ export interface Outage {
   readonly findings: number
   /** A task was asked to wait longer than we wait for the engine; a second such answer counts for all. */
   readonly isPutOff: boolean
+}
+
+/** A task or a session of the run, with its engine. */
+export interface NightTask {
+  readonly task_id: TaskId
+  readonly engine_reference: EngineReference | undefined
 }
 
 export interface Night {
@@ -97,6 +109,24 @@ export interface Night {
   readonly poke: Queue.Queue<void>
   readonly fork: (task: Effect.Effect<void, Failure, Needs>) => Effect.Effect<void, never, Needs>
   active: number
+  /** When this process began to execute (milliseconds). */
+  readonly begunAt: number
+  /** Every task of the run, each once. */
+  readonly tasks: ReadonlyArray<NightTask>
+  /** Tasks that are over so far, and those among them that this process settled. */
+  readonly ends: Map<string, Outcome>
+  readonly settledHere: Set<string>
+  readonly controls: Controls
+  readonly troubles: Troubles
+}
+
+/** What the operator asked of the night. */
+export interface Controls {
+  state: "running" | "paused" | "draining"
+  /** When a pause ends at the latest (milliseconds). */
+  pausedUntil: number | undefined
+  /** What was asked and is not in the ledger yet. */
+  readonly asked: Array<typeof RunSteered.Type>
 }
 
 /** A start that still needs its probe stays unknown; otherwise the last end of the task counts. */
@@ -174,16 +204,23 @@ export const candidateOf = (book: Book): Candidate => ({
 export const settle = (night: Night, task_id: TaskId, verdict: Verdict) =>
   settleAll(night, [{ task_id, verdict }])
 
+export const noteEnd = ({ ends, settledHere }: Night, task_id: TaskId, outcome: Outcome): void => {
+  ends.set(task_id, outcome)
+  settledHere.add(task_id)
+}
+
 /** Settles many tasks in one transaction: the end of a run must not cost one sync per task. */
 export const settleAll = Effect.fnUntraced(function* (
-  { run_id, books }: Night,
+  night: Night,
   settlements: ReadonlyArray<{ readonly task_id: TaskId; readonly verdict: Verdict }>,
 ) {
+  const { run_id, books } = night
   const ledger = yield* Ledger
   yield* ledger.append(
     settlements.map(({ task_id, verdict }) => ({ _tag: "TaskSettled", run_id, task_id, ...verdict })),
   )
-  for (const { task_id } of settlements) {
+  for (const { task_id, verdict } of settlements) {
+    noteEnd(night, task_id, verdict.outcome)
     const book = books.get(task_id)
     if (book !== undefined) book.stage = "settled"
   }
@@ -191,11 +228,23 @@ export const settleAll = Effect.fnUntraced(function* (
     yield* tell({ _tag: "Settled", task_id, outcome: verdict.outcome, reason: verdict.reason })
 })
 
+/** The task is tried again later, but not before this time (milliseconds). */
+export const noteWait = Effect.fnUntraced(function* (
+  { run_id }: Night,
+  task_id: TaskId,
+  reason: string,
+  until: number,
+) {
+  const at = new Date(Math.trunc(until)).toISOString()
+  yield* append({ _tag: "TaskWaits", run_id, task_id, reason, until: at })
+  yield* tell({ _tag: "Waiting", task_id, why: reason, until })
+})
+
 /** Settles tasks that were removed from the schedule before they could start. */
 export const settleWaiting = (
   night: Night,
   waiting: ReadonlyArray<Candidate>,
-  reason: "DEADLINE_REACHED" | "ALREADY_EXECUTING" | "ENGINE_UNAVAILABLE",
+  reason: "DEADLINE_REACHED" | "RUN_DRAINED" | "ALREADY_EXECUTING" | "ENGINE_UNAVAILABLE",
 ) =>
   settleAll(
     night,

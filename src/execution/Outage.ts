@@ -5,11 +5,27 @@
  * task.
  */
 import { Clock, Duration, Effect, Random } from "effect"
+import type { EngineReference } from "../contract/Ids.ts"
 import { waitMs } from "../foundation/Waits.ts"
 import { attemptWaits } from "../scheduling/Polling.ts"
 import { candidateOf, release, settleWaiting } from "./Night.ts"
 import type { Book, Night } from "./Night.ts"
 import { tell } from "./Progress.ts"
+import { began, ended } from "./Troubles.ts"
+
+const awayText = (asked: Duration.Duration): string =>
+  `it takes no start${Duration.isZero(asked) ? "" : `, and asks to wait ${Duration.format(asked)}`}`
+
+/** The engine takes starts again. */
+export const noteAvailable = (night: Night, engine_reference: EngineReference): void => {
+  const known = night.outages.get(engine_reference)
+  if (known === undefined) return
+  night.outages.delete(engine_reference)
+  const { since, findings } = known
+  night.troubles.news.push(
+    ended(night.run_id, "engine", { since, failures: findings, engine: engine_reference }),
+  )
+}
 
 /** A task found its engine away: it releases its slot and waits with all other tasks of that engine. */
 export const noteUnavailable = Effect.fnUntraced(function* (
@@ -28,6 +44,10 @@ export const noteUnavailable = Effect.fnUntraced(function* (
   const engineLastAt = Math.min(known.since + maxWaitMs, rules.deadlineAt ?? Infinity)
   const asksTooMuch = askedUntil > engineLastAt
   const findings = isNews ? known.findings + 1 : known.findings
+  if (known.findings === 0)
+    night.troubles.news.push(
+      began(night.run_id, "engine", { since: now, message: awayText(asked), engine: engine_reference }),
+    )
   night.outages.set(engine_reference, { ...known, findings, isPutOff: known.isPutOff || asksTooMuch })
   const wait = waitMs(attemptWaits(rules.retry), findings, yield* Random.next)
   const nextAt = isNews ? now + wait : closedUntil

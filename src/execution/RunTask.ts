@@ -12,9 +12,9 @@ import { own, verdictOfRefusal, verdictOfRejected } from "../ends/Ends.ts"
 import { finish } from "./FinishTask.ts"
 import { followAttempt } from "./FollowAttempt.ts"
 import type { OpenExecution } from "./FollowAttempt.ts"
-import { candidateOf, orderOf, release, settle, unstarted } from "./Night.ts"
+import { candidateOf, noteWait, orderOf, release, settle, unstarted } from "./Night.ts"
 import type { Book, Failure, Needs, Night } from "./Night.ts"
-import { noteUnavailable } from "./Outage.ts"
+import { noteAvailable, noteUnavailable } from "./Outage.ts"
 import { tell } from "./Progress.ts"
 import type { AnswerUnusable } from "./Quarantine.ts"
 import { startAttempt } from "./StartAttempt.ts"
@@ -27,6 +27,7 @@ const notQueued = Effect.die("a task without a preparation is never queued")
 /** Nothing of the task is in flight: a failure from here on says nothing about its login. */
 const setWaiting = (book: Book): void => {
   book.stage = "waiting"
+  book.startedAt = undefined
 }
 
 /** Begins one attempt in the slot that was taken for it. */
@@ -69,6 +70,7 @@ export const startTask = Effect.fnUntraced(function* (night: Night, book: Book, 
 
 const sendStart = Effect.fnUntraced(function* (night: Night, book: Book, parts: CallParts) {
   book.stage = "sent"
+  book.startedAt = yield* Clock.currentTimeMillis
   book.closed = undefined
   book.login.status = undefined
   const order = orderOf(night, book)
@@ -110,7 +112,7 @@ const settleStart = Effect.fnUntraced(function* (night: Night, book: Book, resul
       book.deferrals = 0
       book.probe = false
       book.attemptsMade += 1
-      night.outages.delete(book.work.engine_reference)
+      noteAvailable(night, book.work.engine_reference)
       const accepted_at = yield* Clock.currentTimeMillis
       return yield* follow(night, book, { execution_id, session_id, accepted_at })
     }
@@ -187,7 +189,7 @@ const defer = Effect.fnUntraced(function* (
     return yield* leaveSlot(night, book)
   }
   if (!book.probe) night.schedule.add(candidateOf(book), until)
-  yield* tell({ _tag: "Waiting", task_id, why: deferredReasons[why], until })
+  yield* noteWait(night, task_id, deferredReasons[why], until)
   if (!book.probe) return yield* release(night, task_id)
   yield* Effect.sleep(wait)
   yield* startTask(night, book, candidateOf(book))
@@ -195,6 +197,7 @@ const defer = Effect.fnUntraced(function* (
 
 export const follow = Effect.fnUntraced(function* (night: Night, book: Book, open: OpenExecution) {
   book.stage = "open"
+  book.startedAt = open.accepted_at
   const followed = yield* followAttempt(orderOf(night, book), open, night.heads)
   if (followed._tag === "Closed") return yield* finish(night, book, followed.closed, followed.abort)
   // The slot stays taken: an execution may still be open at the service.

@@ -12,7 +12,7 @@ import type { Reason } from "../ends/Ends.ts"
 import type { AttemptClosed, Fact } from "../ledger/Fact.ts"
 import { attemptKeys } from "../ledger/FactKeys.ts"
 import type { Failure, Night, Book } from "./Night.ts"
-import { release } from "./Night.ts"
+import { noteEnd, release } from "./Night.ts"
 import { append } from "../ledger/Ledger.ts"
 import { tell } from "./Progress.ts"
 import { AnswerUnusable, defectOf, defectText, unusableText } from "./Quarantine.ts"
@@ -77,13 +77,14 @@ const settleUnusable = Effect.fnUntraced(function* (night: Night, book: Book, fa
 })
 
 const settleWith = Effect.fnUntraced(function* (
-  { run_id }: Night,
+  night: Night,
   task_id: TaskId,
   message: string,
   beside: ReadonlyArray<Fact>,
 ) {
   const verdict = { ...own("ANSWER_UNUSABLE"), message: cutText(message) }
-  yield* append(...beside, { _tag: "TaskSettled", run_id, task_id, ...verdict })
+  yield* append(...beside, { _tag: "TaskSettled", run_id: night.run_id, task_id, ...verdict })
+  noteEnd(night, task_id, verdict.outcome)
   yield* tell({ _tag: "Settled", task_id, outcome: verdict.outcome, reason: verdict.reason })
 })
 

@@ -30,6 +30,11 @@ export class DelayQueue<A> {
     return this.#heap[0]?.value
   }
 
+  /** Everything that waits, in no order. */
+  values(): ReadonlyArray<A> {
+    return this.#heap.map(({ value }) => value)
+  }
+
   add(value: A, at: number): void {
     this.#rise({ value, at, order: this.#order++ })
   }

@@ -1,6 +1,7 @@
 /**
  * The system calls that change files, few and small, so that a test can make each of them fail or fall
- * short, and the one error that says which of them failed, where and why. Only `DurableFile.ts` calls them.
+ * short, and the one error that says which of them failed, where and why. Only `DurableFile.ts` calls them,
+ * and `LineSocket.ts`, which keeps nothing.
  */
 import * as fs from "node:fs"
 import { Context, Effect, Schema } from "effect"

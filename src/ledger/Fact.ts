@@ -10,6 +10,7 @@ import { actors, outcomes } from "../ends/EndRow.ts"
 import { abortCauses, SettledReason } from "../ends/Ends.ts"
 import type { Reason } from "../ends/Ends.ts"
 import { access, attempt, task } from "./FactKeys.ts"
+import { RunSteered, TaskWaits, TroubleBegan, TroubleEnded } from "./LiveFacts.ts"
 import { AttachmentsPruned, LandingPruned } from "./PruneFacts.ts"
 import { OutcomePublished, RunEnded, RunPublished, RunResumed, RunStarted } from "./RunFacts.ts"
 import { tokenFacts } from "./TokenFacts.ts"
@@ -94,9 +95,7 @@ export const AbortIntended = Schema.TaggedStruct("AbortIntended", {
   execution_id: ExecutionId,
   why: Schema.Literals(abortCauses),
 })
-/**
- * The execution is over and its last state is landed; `landed` is absent when the service no longer knows it.
- */
+/** The execution is over and its last state landed; `landed` is absent if the service no longer knows it. */
 export const AttemptClosed = Schema.TaggedStruct("AttemptClosed", {
   ...attempt,
   execution_id: ExecutionId,
@@ -216,6 +215,10 @@ export const Fact = Schema.Union([
   RunStarted,
   ResultsSourcesSet,
   RunResumed,
+  RunSteered,
+  TroubleBegan,
+  TroubleEnded,
+  TaskWaits,
   TaskPlanned,
   StartIntended,
   StartAnswered,

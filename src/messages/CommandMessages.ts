@@ -4,6 +4,7 @@
  */
 import { nothingStarted, refusal } from "./Message.ts"
 
+const nothingChanged = "Nothing was changed."
 const emptyFolder = "Give --output a folder that is empty or does not exist yet."
 const restoreLedger =
   "Restore a copy of ledger.sqlite. Without a copy, move the folder away and start with an empty one: " +
@@ -136,6 +137,36 @@ export const commandMessages = {
     "no run has been started in {output} yet",
     "Start one with `nightjar run JOB`, or name another folder with --output.",
     nothingStarted,
+  ),
+  "night-not-running": refusal(
+    "no run is executing in {output}",
+    "`nightjar runs` lists all runs; --output names another folder.",
+    nothingChanged,
+  ),
+  "night-not-executing": refusal(
+    "the run in {output} is not executing tasks: it waits for the service, plans, publishes or deletes",
+    "`nightjar status --watch` shows its tasks once they are executed.",
+    nothingChanged,
+  ),
+  "night-draining": refusal(
+    "{run_id} is draining: it starts nothing more",
+    "Wait until it ends; `nightjar run` then starts what is left.",
+    nothingChanged,
+  ),
+  "limit-above-job": refusal(
+    "the job allows {max_in_flight} in flight and {per_engine} per engine, and `limit` allows no more",
+    "Give a lower number, or change `concurrency` in the job for the next run.",
+    nothingChanged,
+  ),
+  "limit-invalid": refusal(
+    "a limit is max_in_flight=N or per_engine=N, each at most once, with N from 1 to 100000",
+    "Example: `nightjar limit max_in_flight=50 per_engine=5`.",
+    nothingChanged,
+  ),
+  "night-other-version": refusal(
+    "the run in {output} is of another version of nightjar and does not understand this command",
+    "Use the version that started the run; ctrl-C ends the run, and `nightjar run` resumes it.",
+    nothingChanged,
   ),
   "run-unknown": refusal("there is no such run{suggestion}", "`nightjar runs` lists all runs."),
   "run-incomplete": refusal(

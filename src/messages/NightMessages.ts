@@ -93,6 +93,10 @@ export const nightMessages = {
     "Report it with the summary above.",
     "All tables and landed bodies of the run are kept.",
   ),
+  "night-unwatched": warning(
+    "the run cannot be watched or steered: {detail}",
+    "No action needed. `nightjar status` shows what is recorded; ctrl-C ends the run, and `run` resumes it.",
+  ),
   "webhooks-exposed": warning(
     "anyone who can reach {host} can send events to it: senders are not authenticated",
     "Bind --webhooks to 127.0.0.1, or let only the service reach it.",

@@ -4,7 +4,9 @@
  */
 import { sourceNameOf } from "../contract/ResultsSource.ts"
 import type { AttemptDrained, Fact, Recorded } from "../ledger/Fact.ts"
+import type { RunSteered, Trouble } from "../ledger/LiveFacts.ts"
 import { actionNeeded } from "../ends/EndRow.ts"
+import { counted as times } from "../foundation/Counted.ts"
 import { dayOf } from "../tokens/TokenLogin.ts"
 
 export const renderRecorded = ({ at, fact }: Recorded): string =>
@@ -43,6 +45,13 @@ const sentence = (fact: Fact): string => {
     }
     case "RunResumed":
       return `run ${fact.run_id} was resumed`
+    case "RunSteered":
+      return steered(fact)
+    case "TroubleBegan":
+    case "TroubleEnded":
+      return trouble(fact)
+    case "TaskWaits":
+      return `waits until ${fact.until.slice(0, 19).replace("T", " ")} and is tried again: ${fact.reason}`
     case "TaskPlanned": {
       const features = fact.features.join(", ") || "the engine's default features"
       return `planned: ${features}${maybe("; login %", short(fact.fingerprint))}`
@@ -91,6 +100,36 @@ const sentence = (fact: Fact): string => {
       return "the outcome is published"
   }
 }
+
+const steered = ({ order, because, ...limits }: typeof RunSteered.Type): string => {
+  switch (order) {
+    case "pause":
+      return "the run was paused: it starts nothing until it is resumed"
+    case "resume":
+      return "the run was resumed after a pause"
+    case "drain":
+      return because === undefined
+        ? "the run is drained: it starts nothing more"
+        : "the run is drained, because its pause took too long: it starts nothing more"
+    case "limit":
+      return `the limits are now ${limits.max_in_flight} in flight and ${limits.per_engine} per engine`
+  }
+}
+
+const trouble = (fact: Trouble): string => {
+  const who = fact.trouble === "engine" ? `engine ${fact.engine_reference}` : "the service"
+  const since = `since ${fact.since.slice(11, 19)}`
+  if (fact._tag === "TroubleBegan") {
+    const what = { silent: "not answered", throttled: "asked for fewer calls", engine: "been away" }
+    return `${who} has ${what[fact.trouble]} ${since}: ${fact.message}`
+  }
+  const what = { silent: "answers again", throttled: "takes all calls again", engine: "takes starts again" }
+  return `${who} ${what[fact.trouble]} (trouble ${since}, ${times(fact.failures, "failed call")})`
+}
+
+/** For a line on its own, such as one on stderr. */
+export const runFactText = (fact: typeof RunSteered.Type | Trouble): string =>
+  fact._tag === "RunSteered" ? steered(fact) : trouble(fact)
 
 const proofs = {
   counted: ": all counted records are here",

@@ -18,6 +18,9 @@ export interface Limits {
   readonly per_engine: number
 }
 
+/** Why a candidate is not started yet: no free slot, its time, its engine, or what it conflicts with. */
+export type WaitsFor = "slot" | "time" | "engine" | "conflict"
+
 /** First in, first out, with a way back to the front; taking is constant in time. */
 interface Line {
   /** Candidates that came back, the next one last. */
@@ -28,7 +31,7 @@ interface Line {
 }
 
 export class Schedule {
-  readonly #limits: Limits
+  #limits: Limits
   /** Engines with candidates; the one that was served last comes last. */
   readonly #ready = new Map<EngineReference, Line>()
   readonly #delayed = new DelayQueue<Candidate>()
@@ -51,6 +54,15 @@ export class Schedule {
 
   get inFlight(): number {
     return this.#inFlight.size
+  }
+
+  get limits(): Limits {
+    return this.#limits
+  }
+
+  /** What is already in flight above a lower limit stays; nothing is taken until there is room again. */
+  setLimits(limits: Limits): void {
+    this.#limits = limits
   }
 
   /** Queues a candidate; it is not offered before `notBefore` (milliseconds, the caller's clock). */
@@ -151,6 +163,19 @@ export class Schedule {
     return wake
   }
 
+  /** Every candidate that is waiting here, and why. */
+  whatWaits(now: number): ReadonlyArray<readonly [candidate: Candidate, waitsFor: WaitsFor]> {
+    const all: Array<readonly [Candidate, WaitsFor]> = []
+    const put = (candidates: ReadonlyArray<Candidate>, waitsFor: WaitsFor) => {
+      for (const one of candidates) all.push([one, waitsFor])
+    }
+    for (const [engine, line] of this.#ready)
+      put(inLine(line), this.closedUntil(engine) > now ? "engine" : "slot")
+    for (const line of this.#parked.values()) put(inLine(line), "conflict")
+    put(this.#delayed.values(), "time")
+    return all
+  }
+
   #line(engine: EngineReference): Line {
     const known = this.#ready.get(engine)
     if (known !== undefined) return known
@@ -187,6 +212,8 @@ const newLine = (): Line => ({ front: [], rest: [], gone: 0 })
 
 /** Fewer than this are not worth moving the others. */
 const forgottenMin = 1_000
+
+const inLine = ({ front, rest, gone }: Line): ReadonlyArray<Candidate> => [...front, ...rest.slice(gone)]
 
 const hasNext = (line: Line): boolean => line.front.length > 0 || line.gone < line.rest.length
 

@@ -9,6 +9,7 @@ import { defectEnding, Ended, endingOf, refuse } from "../../src/cli/Failures.ts
 import { LandingDamaged } from "../../src/landing/Landing.ts"
 import { PublishFailed } from "../../src/publishing/Publisher.ts"
 import { joinedExitCode } from "../../src/cli/Nights.ts"
+import type { ProgressEvent } from "../../src/execution/Progress.ts"
 import { emptyView, foldProgress, renderView } from "../../src/cli/ProgressDisplay.ts"
 import { csvFormat, jsonFormat, tableFormat } from "../../src/cli/QueryFormats.ts"
 import { harmless } from "../../src/report/CsvText.ts"
@@ -250,5 +251,34 @@ describe("progress", () => {
     expect(stages).toEqual([true, false, false, false, false, false])
     expect(renderView(view, 61_000)).toBe("executing 3/5, 1 running, 1 waiting, 1 failed, 1 min 1 s  demo.1")
     expect(foldProgress(view, { _tag: "Stage", run_id: anId("demo.1"), stage: "publishing" })).toBe(true)
+  })
+
+  it("shows a pause, and what is wrong at the service as long as it is", () => {
+    const view = emptyView()
+    const run_id = anId("demo.1")
+    foldProgress(view, { _tag: "Planned", run_id, tasks: 5, over: 0 })
+    const shown = (...facts: ReadonlyArray<Extract<ProgressEvent, { _tag: "Noted" }>["fact"]>) => {
+      for (const fact of facts) foldProgress(view, { _tag: "Noted", fact })
+      return renderView(view, 1_000)
+    }
+    const away = { run_id, trouble: "silent", since: "2026-11-21T23:10:05.000Z" } as const
+    const engine = { ...away, trouble: "engine", engine_reference: anId("bank") } as const
+    expect([
+      shown(
+        { _tag: "RunSteered", run_id, order: "pause" },
+        { _tag: "TroubleBegan", ...away, message: "cut" },
+      ),
+      shown(
+        { _tag: "RunSteered", run_id, order: "resume" },
+        { _tag: "TroubleBegan", ...engine, message: "it takes no start" },
+      ),
+      shown({ _tag: "TroubleEnded", ...away, failures: 4 }, { _tag: "RunSteered", run_id, order: "drain" }),
+      shown({ _tag: "TroubleEnded", ...engine, failures: 1 }),
+    ]).toEqual([
+      "paused, executing 0/5, no answer since 23:10:05, 1 s  demo.1",
+      "executing 0/5, no answer since 23:10:05, bank away since 23:10:05, 1 s  demo.1",
+      "draining, executing 0/5, bank away since 23:10:05, 1 s  demo.1",
+      "draining, executing 0/5, 1 s  demo.1",
+    ])
   })
 })

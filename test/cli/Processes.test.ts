@@ -289,6 +289,97 @@ describe("an interrupted run", () => {
   })
 })
 
+describe("a running night", () => {
+  const usernames = ["ok+queue-900+run-30+records-1", "ok+queue-900+run-31+records-1", "ok+queue-900+run-32"]
+  const folder = join(root, "watched")
+  const ask = (...args: ReadonlyArray<string>) => nightjar(...args, "--output", folder)
+  /** Calls `then` once the run executes; resolves with its exit code. */
+  const running = async (path: string, then: (child: ReturnType<typeof spawn>) => void) => {
+    const child = spawn(process.execPath, [main, "run", path, "--output", folder], {
+      cwd: root,
+      env: environment,
+    })
+    let stderr = ""
+    child.stderr.on("data", (chunk: Buffer) => {
+      if (!stderr.includes("executing") && chunk.includes("executing")) then(child)
+      stderr += chunk.toString()
+    })
+    const code = await new Promise((resolve) => child.on("exit", resolve))
+    return { code, stderr }
+  }
+  const run_id = `steered.${new Date().toISOString().slice(0, 10)}`
+
+  it("answers others: what it does, a pause, limits and a drain, after which the next run does the rest", async () => {
+    const path = job("steered", usernames, 60)
+    writeFileSync(
+      join(root, path),
+      `${readFileSync(join(root, path), "utf8")}concurrency: { max_in_flight: 2, per_engine: 2 }\ntimezone: UTC\n`,
+    )
+    const said: Array<ReturnType<typeof nightjar>> = []
+    const seen: Array<unknown> = []
+    const { code, stderr } = await running(path, () => {
+      said.push(ask("pause"), ask("limit", "max_in_flight=3"), ask("limit", "per_engine=1"), ask("resume"))
+      seen.push(statSync(join(folder, "nightjar.sock")).mode & 0o777)
+      said.push(ask("runs"), ask("drain"))
+      seen.push(
+        ask("status", "--watch", "--json")
+          .stdout.split("\n")
+          .slice(0, -1)
+          .map((line) => JSON.parse(line)),
+      )
+    })
+    expect(code).toBe(4)
+    expect(said[4]?.stdout).toMatch(/^steered\S+ +\S+ +running/m)
+    expect(said.map(({ status }) => status)).toEqual([0, 2, 0, 0, 0, 0])
+    expect(said[0]?.stdout).toMatch(
+      /^steered\S+ is now paused: 1 task not started, 2 running tasks are followed/,
+    )
+    expect(said[1]?.stderr).toMatch(/allows 2 in flight and 2 per engine.*\[limit-above-job\]/)
+    expect(said[2]?.stdout).toContain("now has at most 2 in flight and 1 per engine.")
+    expect(said[3]?.stdout).toContain("starts tasks again: 1 task left.")
+    expect(said[5]?.stdout).toContain("it starts nothing more")
+    const [mode, pictures] = seen as [number, ReadonlyArray<{ state: string; total: object }>]
+    expect(mode).toBe(0o600)
+    expect(pictures[0]).toMatchObject({ state: "draining", total: { tasks: 3, queued: 0, running: 2 } })
+    expect(JSON.stringify([pictures, said, stderr])).not.toContain(canary)
+    const log = readFileSync(join(folder, "runs", run_id, "log.ndjson"), "utf8")
+      .trim()
+      .split("\n")
+    const orders = log.map((line) => JSON.parse(line)).filter(({ fact }) => fact === "RunSteered")
+    expect(orders.map(({ order }) => order)).toEqual(["pause", "limit", "resume", "drain"])
+    expect(stderr).toMatch(
+      /the run was paused: .*\nthe limits are now 2 in flight and 1 per engine\n.*the run is drained: /s,
+    )
+    expect(ask("status", "--json").stdout).toContain("RUN_DRAINED")
+    const rest = ask("run", path, "--no-progress", "--json")
+    expect([rest.status, JSON.parse(rest.stdout)]).toMatchObject([0, [{ outcomes: { succeeded: 3 } }]])
+  })
+
+  it("that was killed is no running night, and the next one is", async () => {
+    const path = job("killed", usernames.slice(0, 1), 60)
+    await running(path, (child) => child.kill("SIGKILL"))
+    expect(statSync(join(folder, "nightjar.sock")).isSocket()).toBe(true)
+    expect(ask("pause")).toMatchObject({
+      status: 2,
+      stderr: `nightjar: no run is executing in ${folder} [night-not-running]\nNothing was changed. \`nightjar runs\` lists all runs; --output names another folder.\n`,
+    })
+    const watched = ask("status", "--watch")
+    expect([watched.status, watched.stderr]).toEqual([0, `No run is executing in ${folder}.\n`])
+    expect(watched.stdout).toMatch(/No process is working on killed\S+: `nightjar run` resumes it\.\n$/)
+    expect(ask("runs").stdout).toMatch(/^killed\S+ +\S+ +not ended$/m)
+    const again: Array<number | null> = []
+    const { code } = await running(path, () => again.push(ask("pause").status, ask("resume").status))
+    expect([code, again]).toEqual([0, [0, 0]])
+    expect(statSync(folder).mode & 0o777).toBe(0o700)
+    expect(() => statSync(join(folder, "nightjar.sock"))).toThrow("ENOENT")
+  })
+
+  it("refuses a limit that is none, before anybody is asked", () => {
+    for (const given of ["per_engine=0", "per_engine", "speed=3", "per_engine=1 per_engine=2"])
+      expect(ask("limit", ...given.split(" "))).toMatchObject({ status: 2, stdout: "" })
+  })
+})
+
 describe("a process that holds passwords", () => {
   it("opens no debugger when it is asked to by a signal", async () => {
     const path = job("debugged", ["ok+queue-60+run-9+records-1"], 300)

@@ -151,6 +151,7 @@ describe("one of our own ends", () => {
       IN_PROGRESS: service,
       NIGHT_OVER: service,
       DEADLINE_REACHED: service,
+      RUN_DRAINED: ["unfinished", "engineer"],
       START_UNKNOWN: ["unfinished", "engineer"],
       UNEXPECTED_ANSWER: engineer,
       SERVICE_UNREACHABLE: service,

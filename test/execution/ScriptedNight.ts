@@ -12,6 +12,8 @@ import { executeRun } from "../../src/execution/ExecuteRun.ts"
 import type { Failure } from "../../src/execution/Night.ts"
 import { Progress } from "../../src/execution/Progress.ts"
 import type { ProgressEvent } from "../../src/execution/Progress.ts"
+import { Steering } from "../../src/execution/Steering.ts"
+import type { SteerableNight } from "../../src/execution/Steering.ts"
 import type { Mode } from "../../src/execution/TaskResumption.ts"
 import type { Prepared, Rules, TaskWork } from "../../src/execution/Work.ts"
 import type { Landing } from "../../src/landing/Landing.ts"
@@ -160,6 +162,10 @@ export interface Night {
   readonly told?: Array<ProgressEvent>
   /** Hears the same, and may fail over it. */
   readonly hear?: (event: ProgressEvent) => void
+  /** Whoever looks on gets the night before it starts anything. */
+  readonly hold?: (night: SteerableNight) => void
+  /** What happens at these milliseconds, counted from the process's beginning. */
+  readonly acts?: ReadonlyArray<readonly [ms: number, act: () => void]>
   /** The process is interrupted after this; by default it gets two days. */
   readonly cutAfter?: Duration.Input
   /** The process is killed after so many milliseconds: not even its finalizers run. */
@@ -183,6 +189,7 @@ export const night = (given: Night): Effect.Effect<NightEnd, Failure> =>
     const { world } = place
     const process = world.spawn("night", runProcess(given, place))
     for (const [ms, event] of given.events ?? []) world.at(world.now() + ms, () => given.board?.offer(event))
+    for (const [ms, act] of given.acts ?? []) world.at(world.now() + ms, act)
     const isKilled = () => given.killAfter !== undefined && !process.alive()
     if (given.killAfter !== undefined) world.at(world.now() + given.killAfter, process.kill)
     world.runUntil(() => process.exit() !== undefined || isKilled())
@@ -238,7 +245,11 @@ const runProcess = (given: Night, place: Place) => {
         given.told?.push(event)
         given.hear?.(event)
       })
-    const execution = Effect.provideService(hinted, Progress, { tell })
+    const hold = (held: SteerableNight) => Effect.sync(() => given.hold?.(held))
+    const execution = hinted.pipe(
+      Effect.provideService(Progress, { tell }),
+      Effect.provideService(Steering, { hold }),
+    )
     const interruption = Effect.sleep(given.cutAfter ?? "2 days")
     return yield* Effect.raceFirst(Effect.as(execution, true), Effect.as(interruption, false))
   }).pipe(

@@ -1,5 +1,6 @@
 /** Which facts an id names, and how they read. */
 import { describe, expect, it } from "vitest"
+import { anId } from "../harness/Id.ts"
 import { factsAbout, renderRecorded } from "../../src/report/Timeline.ts"
 import { executed, idOf, planned, recorded, run_id, settled, started } from "./Samples.ts"
 
@@ -37,6 +38,41 @@ describe("renderRecorded", () => {
         "10 bytes landed in segment-000001.njl at 0",
       "2026-11-21 02:00:06  settled: failed, BLOCKED_USER, action needed from the customer: why",
       "2026-11-21 02:00:07  run ended with exit code 3; something is left at the service",
+    ])
+  })
+})
+
+describe("what happened to a run as a whole", () => {
+  it("reads as a sentence, in the timeline as on stderr", () => {
+    const of = { run_id, since: "2026-11-21T23:10:05.000Z" }
+    const engine_reference = anId("bank")
+    const told = recorded([
+      { _tag: "RunSteered", run_id, order: "pause" },
+      { _tag: "RunSteered", run_id, order: "resume" },
+      { _tag: "RunSteered", run_id, order: "limit", max_in_flight: 9, per_engine: 2 },
+      { _tag: "RunSteered", run_id, order: "drain" },
+      { _tag: "RunSteered", run_id, order: "drain", because: "pause_over" },
+      { _tag: "TroubleBegan", ...of, trouble: "silent", message: "refused connection" },
+      { _tag: "TroubleEnded", ...of, trouble: "silent", failures: 9 },
+      { _tag: "TroubleBegan", ...of, trouble: "throttled", message: "429" },
+      { _tag: "TroubleEnded", ...of, trouble: "throttled", failures: 1 },
+      { _tag: "TroubleBegan", ...of, trouble: "engine", engine_reference, message: "it takes no start" },
+      { _tag: "TroubleEnded", ...of, trouble: "engine", engine_reference, failures: 2 },
+      { _tag: "TaskWaits", run_id, task_id: idOf("a"), reason: "TIMEOUT", until: "2026-11-21T23:40:00.000Z" },
+    ])
+    expect(told.map((one) => renderRecorded(one).slice(21))).toEqual([
+      "the run was paused: it starts nothing until it is resumed",
+      "the run was resumed after a pause",
+      "the limits are now 9 in flight and 2 per engine",
+      "the run is drained: it starts nothing more",
+      "the run is drained, because its pause took too long: it starts nothing more",
+      "the service has not answered since 23:10:05: refused connection",
+      "the service answers again (trouble since 23:10:05, 9 failed calls)",
+      "the service has asked for fewer calls since 23:10:05: 429",
+      "the service takes all calls again (trouble since 23:10:05, 1 failed call)",
+      "engine bank has been away since 23:10:05: it takes no start",
+      "engine bank takes starts again (trouble since 23:10:05, 2 failed calls)",
+      "waits until 2026-11-21 23:40:00 and is tried again: TIMEOUT",
     ])
   })
 })

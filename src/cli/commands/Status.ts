@@ -2,7 +2,7 @@
  * `nightjar status [RUN]`: a run's tasks and its summary. Read-only, so that it does not disturb a run in
  * progress.
  */
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
 import { Command } from "effect/cli"
 import { executionsOf } from "../../ledger/RunState.ts"
 import type { TaskState } from "../../ledger/RunState.ts"
@@ -10,9 +10,10 @@ import { newestTasks } from "../../ledger/WholeNight.ts"
 import { renderSummary } from "../../report/RenderSummary.ts"
 import { summarise } from "../../report/Summary.ts"
 import { table } from "../../report/TextTable.ts"
-import { jsonFlag, runArgument, switchFlag } from "../CommonFlags.ts"
+import { jsonFlag, outputFolder, runArgument, switchFlag } from "../CommonFlags.ts"
 import { findNight, withLedger } from "../LedgerOf.ts"
-import { Output, say, sayJson } from "../Output.ts"
+import { runningNight } from "../NightDesk.ts"
+import { note, Output, say, sayJson } from "../Output.ts"
 
 const taskRow = (task: TaskState) => {
   const { planned, settled, attempts } = task
@@ -36,13 +37,23 @@ export const status = Command.make(
   {
     run: runArgument,
     whole: switchFlag("night", "All tasks of the run's night, each as its newest run left it"),
+    watch: switchFlag("watch", "Follow the run while it executes; then the same"),
     json: jsonFlag,
   },
-  Effect.fn("Status.handle")(function* ({ run, whole, json }) {
+  Effect.fn("Status.handle")(function* ({ run, whole, watch, json }) {
+    if (watch) {
+      const output = yield* outputFolder
+      const { watchNight } = yield* Effect.promise(() => import("../WatchNight.ts"))
+      const watched = yield* watchNight(output, json)
+      if (Option.isSome(watched) && json) return
+      if (Option.isNone(watched)) yield* note(`No run is executing in ${output}.`)
+    }
     const { state, night } = yield* withLedger(findNight(run))
     const tasks = [...(whole ? newestTasks(night) : state.tasks).values()].map(taskRow)
     const summary = summarise(state, night)
-    if (json) return yield* sayJson({ ...summary, tasks })
+    const { run_id } = state.started
+    const running = Option.exists(yield* runningNight(yield* outputFolder), (one) => one.run_id === run_id)
+    if (json) return yield* sayJson({ ...summary, running, tasks })
     const { out } = yield* Output
     const rows = tasks.map((task) => [
       task.customer_id ?? task.session_id ?? "",
@@ -56,5 +67,8 @@ export const status = Command.make(
     yield* say(table(header, rows, { width: out.width, right: new Set([4]) }))
     yield* say("")
     yield* say(renderSummary(summary, out))
+    if (running) yield* say(`${run_id} is running: \`nightjar status --watch\` follows it.`)
+    else if (state.ended === undefined)
+      yield* say(`No process is working on ${run_id}: \`nightjar run\` resumes it.`)
   }),
 ).pipe(Command.withDescription("Lists a run's tasks with outcome and reason"))

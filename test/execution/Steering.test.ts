@@ -1,0 +1,274 @@
+/** What an operator sees of the running night, and what his orders change: only what starts, never what runs. */
+import { describe, expect, it } from "@effect/vitest"
+import { Duration, Effect, Schema } from "effect"
+import * as fc from "fast-check"
+import { outcomes } from "../../src/ends/EndRow.ts"
+import { NightPicture } from "../../src/execution/NightPicture.ts"
+import type { EnginePicture } from "../../src/execution/NightPicture.ts"
+import { pauseMax } from "../../src/execution/Steering.ts"
+import type { Order, SteerableNight, Steered } from "../../src/execution/Steering.ts"
+import { hour, idOf, minute, night } from "./ScriptedNight.ts"
+import type { Night, NightTask } from "./ScriptedNight.ts"
+import { accepted, completed, conflict, state, working } from "./ScriptedService.ts"
+import type { Call, Script } from "./ScriptedService.ts"
+
+const customers = (count: number): ReadonlyArray<NightTask> =>
+  Array.from({ length: count }, (_, index) => ({ customer: `c-${index}` }))
+
+/** An execution is looked at each minute, and over after twelve. */
+const polling = { min: Duration.minutes(1), max: Duration.minutes(1) }
+const slow: Script = { state: (_, times) => (times < 12 ? working : completed) }
+
+/** A night with orders at their times; returns the answers beside the end. */
+const steered = (
+  orders: ReadonlyArray<readonly [ms: number, order: Order]>,
+  given: Night,
+  everyTenMinutes: (seen: NightPicture) => void = () => undefined,
+) => {
+  const answers: Array<Steered> = []
+  let held: SteerableNight | undefined
+  return Effect.map(
+    night({
+      ...given,
+      hold: (one) => {
+        held = one
+      },
+      acts: [
+        ...orders.map(([ms, order]) => [ms, () => void answers.push(held!.steer(order))] as const),
+        ...Array.from(
+          { length: 14 },
+          (_, index) => [index * 10 * minute + 30_000, () => everyTenMinutes(held!.look())] as const,
+        ),
+      ],
+    }),
+    (end) => ({ end, answers }),
+  )
+}
+
+const startTimes = (calls: ReadonlyArray<Call>) =>
+  calls.filter(([, verb]) => verb === "start").map(([ms]) => ms)
+const changes = (answers: ReadonlyArray<Steered>) =>
+  answers.map((one) => (one._tag === "Steered" ? one.changed : one.why))
+const limits = { max_in_flight: 2, per_engine: 20 }
+
+describe("an order", () => {
+  it.effect("to pause keeps tasks from starting until the night is resumed; what runs is followed", () =>
+    Effect.gen(function* () {
+      const { end, answers } = yield* steered(
+        [
+          [minute, { _tag: "Pause" }],
+          [minute, { _tag: "Pause" }],
+          [3 * hour, { _tag: "Resume" }],
+        ],
+        { tasks: customers(4), script: slow, rules: { polling, limits } },
+      )
+      expect(changes(answers)).toEqual([true, false, true])
+      const times = startTimes(end.calls)
+      expect(times.slice(0, 2).every((ms) => ms < minute)).toBe(true)
+      expect(times.slice(2).every((ms) => ms >= 3 * hour && ms < 3 * hour + minute)).toBe(true)
+      expect(times.length).toBe(4)
+      expect(end.facts.filter(({ _tag }) => _tag === "RunSteered")).toMatchObject([
+        { order: "pause" },
+        { order: "resume" },
+      ])
+      expect(new Set(customers(4).map(({ customer }) => end.verdict(customer)))).toEqual(
+        new Set(["succeeded COMPLETED nobody"]),
+      )
+    }),
+  )
+
+  it.effect("to pause does not move the deadline", () =>
+    Effect.gen(function* () {
+      const { end } = yield* steered([[minute, { _tag: "Pause" }]], {
+        tasks: customers(3),
+        script: slow,
+        rules: { polling, limits, deadlineAt: hour },
+      })
+      expect([end.isOver, end.countOf("start"), end.verdict("c-2")]).toEqual([
+        true,
+        2,
+        "unfinished DEADLINE_REACHED service",
+      ])
+    }),
+  )
+
+  it.effect("to pause becomes a drain if nobody resumes the night", () =>
+    Effect.gen(function* () {
+      const { end } = yield* steered([[minute, { _tag: "Pause" }]], {
+        tasks: customers(3),
+        script: slow,
+        rules: { polling, limits },
+      })
+      expect([end.isOver, end.countOf("start"), end.verdict("c-2")]).toEqual([
+        true,
+        2,
+        "unfinished RUN_DRAINED engineer",
+      ])
+      const settled = end.state.tasks.get(idOf("c-2"))?.settled
+      expect(settled?.at).toBe(minute + Duration.toMillis(pauseMax))
+      expect(end.facts.filter(({ _tag }) => _tag === "RunSteered")).toMatchObject([
+        { order: "pause" },
+        { order: "drain", because: "pause_over" },
+      ])
+    }),
+  )
+
+  it.effect(
+    "to drain starts nothing more, not even a second try, and cannot be taken back [end RUN_DRAINED]",
+    () =>
+      Effect.gen(function* () {
+        const { end, answers } = yield* steered(
+          [
+            [minute, { _tag: "Drain" }],
+            [minute, { _tag: "Drain" }],
+            [minute, { _tag: "Resume" }],
+            [minute, { _tag: "Limit", per_engine: 1 }],
+          ],
+          {
+            tasks: customers(4),
+            script: {
+              state: (id, times) =>
+                times < 12
+                  ? working
+                  : id.startsWith("e-c-0")
+                    ? state("TEMPORARY_ERROR", "OUT_OF_SERVICE")
+                    : completed,
+            },
+            rules: { polling, limits },
+          },
+        )
+        expect(changes(answers)).toEqual([true, false, "draining", "draining"])
+        expect([end.isOver, end.countOf("start")]).toEqual([true, 2])
+        expect(customers(4).map(({ customer }) => end.verdict(customer))).toEqual([
+          "unfinished OUT_OF_SERVICE service",
+          "succeeded COMPLETED nobody",
+          "unfinished RUN_DRAINED engineer",
+          "unfinished RUN_DRAINED engineer",
+        ])
+        const place = (tag: string) => end.facts.findIndex(({ _tag }) => _tag === tag)
+        expect(place("RunSteered")).toBeLessThan(place("TaskSettled"))
+      }),
+  )
+
+  it.effect("to change limits counts from the next start, in both directions, up to the job's own", () =>
+    Effect.gen(function* () {
+      const running: Array<number> = []
+      const { end, answers } = yield* steered(
+        [
+          [minute, { _tag: "Limit", max_in_flight: 1 }],
+          [minute, { _tag: "Limit", max_in_flight: 1 }],
+          [2 * hour, { _tag: "Limit", max_in_flight: 4 }],
+          [2 * hour, { _tag: "Limit", max_in_flight: 5 }],
+          [2 * hour, { _tag: "Limit", per_engine: 21 }],
+        ],
+        {
+          tasks: customers(40),
+          script: slow,
+          rules: { polling, limits: { max_in_flight: 4, per_engine: 20 } },
+        },
+        ({ total }) => running.push(total.running),
+      )
+      expect(changes(answers)).toEqual([true, false, true, "above_job", "above_job"])
+      const [first, ...later] = running
+      expect([first, new Set(later.slice(1, 10)), later[12]]).toEqual([4, new Set([1]), 4])
+      expect(end.facts.filter(({ _tag }) => _tag === "RunSteered")).toMatchObject([
+        { order: "limit", max_in_flight: 1, per_engine: 20 },
+        { order: "limit", max_in_flight: 4, per_engine: 20 },
+      ])
+      expect(end.isOver).toBe(true)
+    }),
+  )
+})
+
+const placesOf = ({ queued, waiting, running, done }: EnginePicture): number =>
+  queued +
+  waiting.time +
+  waiting.engine +
+  waiting.conflict +
+  running +
+  outcomes.reduce((sum, outcome) => sum + done[outcome], 0)
+
+/** What the service may do with a task, as a word. */
+const fates = ["ok", "slow", "busy", "away", "again", "wrong"] as const
+type Fate = (typeof fates)[number]
+const fateOf = (id: string): Fate | undefined => fates.find((fate) => id.includes(fate))
+
+const script: Script = {
+  start: (call, times) =>
+    fateOf(call.customer_id) === "busy" && times < 3
+      ? conflict("theirs", "x")
+      : fateOf(call.customer_id) === "away" && times < 3
+        ? { _tag: "EngineUnavailable" }
+        : accepted(`${call.customer_id}-${times}`),
+  state: (id, times) => {
+    switch (fateOf(id)) {
+      case "slow":
+        return times < 9 ? working : completed
+      case "again":
+        return state("TEMPORARY_ERROR", "OUT_OF_SERVICE")
+      case "wrong":
+        return state("AUTH_ERROR", "INCORRECT_CREDENTIALS")
+      default:
+        return completed
+    }
+  },
+}
+
+describe("the picture of a night", () => {
+  it("counts every task once at every moment, per engine and in total, and survives the wire", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.record({ fate: fc.constantFrom(...fates), engine: fc.nat(2), login: fc.nat(5) }), {
+          minLength: 1,
+          maxLength: 25,
+        }),
+        fc.integer({ min: 1, max: 5 }),
+        fc.array(fc.constantFrom("Pause", "Resume", "Look", "Look"), { maxLength: 12 }),
+        async (drafts, max_in_flight, acts) => {
+          const pictures: Array<NightPicture> = []
+          let held: SteerableNight | undefined
+          const look = () => {
+            if (held !== undefined) pictures.push(held.look())
+          }
+          const end = await Effect.runPromise(
+            night({
+              tasks: drafts.map(({ fate, engine, login }, index) => ({
+                customer: `${fate}-${index}`,
+                engine: `e${engine}`,
+                fingerprint: `l${login}`,
+              })),
+              sessions: ["s-1"],
+              rules: { limits: { max_in_flight, per_engine: 2 }, deadlineAt: 9 * hour },
+              script,
+              hold: (one) => {
+                held = one
+              },
+              hear: look,
+              acts: acts.map((act, index) => [
+                index * 7 * minute,
+                () => (act === "Look" ? look() : held?.steer({ _tag: act as "Pause" | "Resume" })),
+              ]),
+            }),
+          )
+          look()
+          expect(pictures.length).toBeGreaterThan(0)
+          for (const one of pictures) {
+            expect([one.total, ...one.engines].map(placesOf)).toEqual(
+              [one.total, ...one.engines].map(({ tasks }) => tasks),
+            )
+            expect(one.total.tasks).toBe(drafts.length + 1)
+          }
+          const last = pictures.at(-1)
+          expect(last?.total.running).toBe(0)
+          const settled = [...end.state.tasks.values()].flatMap((task) => task.settled?.fact.outcome ?? [])
+          expect(outcomes.map((outcome) => last?.total.done[outcome])).toEqual(
+            outcomes.map((outcome) => settled.filter((one) => one === outcome).length),
+          )
+          const wire = Schema.fromJsonString(NightPicture)
+          expect(last && Schema.decodeSync(wire)(Schema.encodeSync(wire)(last))).toEqual(last)
+        },
+      ),
+      { numRuns: 40 },
+    )
+  })
+})
