@@ -11,6 +11,7 @@ import { doctor } from "./commands/Doctor.ts"
 import { engines } from "./commands/Engines.ts"
 import { explain } from "./commands/Explain.ts"
 import { hooks } from "./commands/Hooks.ts"
+import { infer } from "./commands/Infer.ts"
 import { init } from "./commands/Init.ts"
 import { plan } from "./commands/Plan.ts"
 import { repair } from "./commands/Repair.ts"
@@ -46,6 +47,7 @@ export const nightjar = Command.make("nightjar").pipe(
     report,
     query,
     tables,
+    infer,
     verify,
     repair,
     credentials,

@@ -133,6 +133,7 @@ describe.concurrent("a read-only command", () => {
       [
         ["status"],
         ["query", "SELECT 1 FROM tasks"],
+        ["infer"],
         ["explain", "x"],
         ["rerun", "--dry-run"],
         ["credentials", "list"],
