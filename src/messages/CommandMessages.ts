@@ -144,6 +144,11 @@ export const commandMessages = {
     "Correct the statement. `nightjar tables` describes every table and column.",
     "Nothing was changed: queries only read.",
   ),
+  "excel-safe-without-csv": refusal(
+    "--excel-safe is for --format csv, not for {format}",
+    "Add --format csv, or leave --excel-safe out: no other format changes a text.",
+    "Nothing was written.",
+  ),
   "terminal-refused": refusal(
     "--format {format} writes binary data, which a terminal cannot show",
     "Write it to a file: add `> result.{format}`.",

@@ -15,12 +15,17 @@ import { Wiring } from "../Wiring.ts"
 const formats = ["table", "csv", "json", "arrow", "parquet"] as const
 type Format = (typeof formats)[number]
 
-const streamText = Effect.fnUntraced(function* (connection: Connection, sql: string, format: Format) {
+const streamText = Effect.fnUntraced(function* (
+  connection: Connection,
+  sql: string,
+  format: Format,
+  excelSafe: boolean,
+) {
   const { out } = yield* Output
   const { columns, chunks } = yield* connection.stream(sql)
   const text =
     format === "csv"
-      ? csvFormat(columns)
+      ? csvFormat(columns, excelSafe)
       : format === "json"
         ? jsonFormat(columns)
         : tableFormat(columns, out.width)
@@ -51,9 +56,11 @@ export const query = Command.make(
       Flag.withDefault("table" as const),
     ),
     json: switchFlag("json", "The same as --format json"),
+    excelSafe: switchFlag("excel-safe", "In csv, put ' before texts that a spreadsheet would run"),
   },
-  Effect.fn("Query.handle")(function* ({ sql, format: named, json }) {
+  Effect.fn("Query.handle")(function* ({ sql, format: named, json, excelSafe }) {
     const format = json ? "json" : named
+    if (excelSafe && format !== "csv") return yield* refuse("excel-safe-without-csv", { format })
     const output = yield* outputFolder
     const wiring = yield* Wiring
     const path = `${output}/nightjar.duckdb`
@@ -63,7 +70,7 @@ export const query = Command.make(
       const database = yield* DuckDb
       const connection = yield* database.open({ path, access: "read-only", externalAccess: false })
       const isText = format === "table" || format === "csv" || format === "json"
-      yield* isText ? streamText(connection, sql, format) : writeBytes(connection, sql, format)
+      yield* isText ? streamText(connection, sql, format, excelSafe) : writeBytes(connection, sql, format)
     }).pipe(Effect.scoped, Effect.provide(wiring.database))
   }),
 ).pipe(
