@@ -144,6 +144,17 @@ export const commandMessages = {
     "Correct the statement. `nightjar tables` describes every table and column.",
     "Nothing was changed: queries only read.",
   ),
+  "query-missing": refusal(
+    "no query was given",
+    'Give one statement in quotes, such as `nightjar query "SELECT * FROM runs"`, or a saved query, such as ' +
+      "`nightjar query @missing`. `nightjar query --list` lists the saved ones.",
+    "Nothing was read.",
+  ),
+  "saved-query-unknown": refusal(
+    "there is no such saved query{suggestion}",
+    "`nightjar query --list` lists the saved queries.",
+    "Nothing was read.",
+  ),
   "excel-safe-without-csv": refusal(
     "--excel-safe is for --format csv, not for {format}",
     "Add --format csv, or leave --excel-safe out: no other format changes a text.",
