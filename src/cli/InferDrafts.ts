@@ -21,11 +21,11 @@ const recordsMax = 200_000
 /** Far more kinds of records than any service has. */
 const kindsMax = 10_000
 
+const columns = "run_date, run_id, task_id, session_id, customer_id, product, sub_family, record"
 const sourceSql = `(
-  SELECT 'other_records' AS source, run_date, run_id, task_id, session_id, customer_id, product, sub_family, record
-  FROM other_records
+  SELECT 'other_records' AS source, ${columns} FROM other_records
   UNION ALL
-  SELECT 'rejected_records', run_date, run_id, task_id, session_id, customer_id, product, sub_family, record
+  SELECT 'rejected_records', ${columns}
   FROM rejected_records WHERE record IS NOT NULL AND json_type(record) = 'OBJECT'
 )`
 

@@ -18,7 +18,7 @@ const asText = (cell: Json): string =>
 
 const numeric = /^(?:U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\))$/
 
-/** `excelSafe`: texts that a spreadsheet would run begin with an apostrophe, telephone numbers with a + too. */
+/** `excelSafe`: an apostrophe stands before texts that a spreadsheet would run, `+34600123123` too. */
 export const csvFormat = (columns: ReadonlyArray<Column>, excelSafe: boolean): TextFormat => {
   const text = excelSafe ? harmless : (each: string) => each
   const isNumber = columns.map(({ type }) => numeric.test(type))

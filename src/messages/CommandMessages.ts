@@ -146,8 +146,8 @@ export const commandMessages = {
   ),
   "query-missing": refusal(
     "no query was given",
-    'Give one statement in quotes, such as `nightjar query "SELECT * FROM runs"`, or a saved query, such as ' +
-      "`nightjar query @missing`. `nightjar query --list` lists the saved ones.",
+    'Give one statement in quotes, such as `nightjar query "SELECT * FROM runs"`, or a saved query, ' +
+      "such as `nightjar query @missing`. `nightjar query --list` lists the saved ones.",
     "Nothing was read.",
   ),
   "saved-query-unknown": refusal(

@@ -63,11 +63,12 @@ const propertyOf =
 
 const uniqueKey = ({ name }: TableSpec, key: ReadonlyArray<string>): Quality => {
   const columns = key.map(identifier).join(", ")
+  const repeated = `SELECT ${columns} FROM ${identifier(name)} GROUP BY ALL HAVING count(*) > 1`
   return {
     description: "No two rows have the same key.",
     dimension: "uniqueness",
     type: "sql",
-    query: `SELECT count(*) FROM (SELECT ${columns} FROM ${identifier(name)} GROUP BY ALL HAVING count(*) > 1)`,
+    query: `SELECT count(*) FROM (${repeated})`,
     mustBe: 0,
   }
 }

@@ -241,7 +241,7 @@ export const reviseSchema = (family: RecordFamily, object: SeenObject): Draft =>
       ...changed.map(({ name }) => `${name} is JSON now: the rejected values are of another type.`),
       ...lost.map(
         ({ field, table }) =>
-          `${field} is a column now, because it was not always a list of such items; the table ${table} is gone.`,
+          `${field} is a column now, because it was not always such a list; the table ${table} is gone.`,
       ),
       ...notesOn("Fields", object, ["product", "sub_family"]),
     ],

@@ -3,6 +3,7 @@
  * types take every value of it, and which few values it had. Memory depends on the number of fields, not of
  * records. Types are tried with the converters that fill the tables, so a type found here takes those values.
  */
+import { Predicate } from "effect"
 import { converter } from "./Cells.ts"
 import type { ColumnType } from "./ColumnData.ts"
 import { ExactNumber } from "./ExactNumber.ts"
@@ -21,7 +22,7 @@ const numbers = ["BOOLEAN", "INTEGER", "BIGINT"] as const
 const texts = ["DATE", "TIMESTAMPTZ", "VARCHAR"] as const
 
 const isObject = (value: unknown): value is Fields =>
-  typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof ExactNumber)
+  Predicate.isObject(value) && !(value instanceof ExactNumber)
 
 /** `12.50` as text is an amount, `1250` may be an id; an exponent is no amount. */
 const textDecimal = /^-?(0|[1-9]\d*)\.(\d+)$/

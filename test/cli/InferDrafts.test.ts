@@ -298,7 +298,7 @@ describe("the draft of a schema that rejected records", () => {
     expect(notes).toEqual([
       "This is the schema in force, changed so that it takes the records that it rejected.",
       "id is JSON now: the rejected values are of another type.",
-      "latest is a column now, because it was not always a list of such items; the table newest is gone.",
+      "latest is a column now, because it was not always such a list; the table newest is gone.",
     ])
   })
 })

@@ -52,8 +52,8 @@ export const infer = Command.make(
       yield* say(`${index === 0 ? "" : "---\n"}${yaml.trimEnd()}`)
     if (drafts.length > 0)
       yield* note(
-        `${counted(drafts.length, "draft")}. Put each in a file of its own in records/ of the job's \`schemas\` ` +
-          "folder; --product and --sub-family choose one.",
+        `${counted(drafts.length, "draft")}. Put each in a file of its own in records/ of the job's ` +
+          "`schemas` folder; --product and --sub-family choose one.",
       )
   }),
 ).pipe(

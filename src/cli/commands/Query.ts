@@ -67,7 +67,7 @@ export const query = Command.make(
     ),
     list: switchFlag("list", "List the saved queries"),
     format: Flag.Literals("format", formats).pipe(
-      Flag.withDescription("Output format; table cuts a cell after 1,000 characters"),
+      Flag.withDescription("Output format"),
       Flag.withDefault("table" as const),
     ),
     json: switchFlag("json", "The same as --format json"),
@@ -92,7 +92,10 @@ export const query = Command.make(
     }).pipe(Effect.scoped, Effect.provide(wiring.database))
   }),
 ).pipe(
-  Command.withDescription("Runs SQL over the published tables (see `nightjar tables`)"),
+  Command.withDescription(
+    "Runs SQL over the published tables (see `nightjar tables`).\n" +
+      "The format table cuts a cell after 1,000 characters, the others cut nothing.",
+  ),
   Command.withExamples([
     {
       command: 'nightjar query "SELECT outcome, count(*) AS tasks FROM tasks GROUP BY ALL"',

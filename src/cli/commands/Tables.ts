@@ -38,7 +38,7 @@ export const tables = Command.make(
       Argument.optional,
     ),
     format: Flag.Literals("format", ["text", "odcs"]).pipe(
-      Flag.withDescription("odcs: a data contract (Open Data Contract Standard), as YAML"),
+      Flag.withDescription("odcs: a data contract, as YAML"),
       Flag.withDefault("text" as const),
     ),
     json: jsonFlag,
