@@ -202,6 +202,17 @@ const revisedChild = (
   }
 }
 
+const kindNames = ["product", "sub_family"]
+
+/** Quarantine is what is left of freeze if there are fields that cannot be columns. */
+const modeFor = (mode: Mode, taken: ReadonlyArray<RecordChild>, object: SeenObject): Mode => {
+  const notes = [
+    ...notesOn("", object, kindNames),
+    ...taken.flatMap(({ field }) => notesOn("", object.fields.get(field)?.itemObjects ?? new SeenObject())),
+  ]
+  return mode === "freeze" && notes.length > 0 ? "quarantine" : mode
+}
+
 /** For records that a family's schema rejected. */
 export const reviseSchema = (family: RecordFamily, object: SeenObject): Draft => {
   const taken = family.children.filter(
@@ -213,6 +224,7 @@ export const reviseSchema = (family: RecordFamily, object: SeenObject): Draft =>
     ...revised(family.mode, family.columns, object, known, "record"),
     ...Object.fromEntries(lost.map(({ field, comment }) => [field, column("JSON", comment, false)])),
   }
+  const mode = modeFor(family.mode, taken, object)
   const changed = family.columns.filter(({ name, type }) => columns[name]?.type !== type)
   return {
     file: {
@@ -223,7 +235,7 @@ export const reviseSchema = (family: RecordFamily, object: SeenObject): Draft =>
       features: family.features,
       ...(family.key.length === 0 ? {} : { key: family.key }),
       fetched: family.fetched.filter((name) => Object.hasOwn(columns, name)),
-      mode: family.mode,
+      mode,
       columns,
       ...(taken.length === 0
         ? {}
@@ -243,7 +255,10 @@ export const reviseSchema = (family: RecordFamily, object: SeenObject): Draft =>
         ({ field, table }) =>
           `${field} is a column now, because it was not always such a list; the table ${table} is gone.`,
       ),
-      ...notesOn("Fields", object, ["product", "sub_family"]),
+      ...(mode === family.mode
+        ? []
+        : ["mode is quarantine now: freeze would reject fields without a column."]),
+      ...notesOn("Fields", object, kindNames),
     ],
   }
 }

@@ -144,6 +144,7 @@ describe.concurrent("a read-only command", () => {
       [2, false],
       [2, false],
       [2, false],
+      [2, false],
       [0, false],
     ])
   })

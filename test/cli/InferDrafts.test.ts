@@ -267,9 +267,7 @@ describe("the draft of a schema that rejected records", () => {
         records,
         fc.constantFrom("evolve", "discard_value", "quarantine", "freeze"),
         (written, mode) => {
-          const names = (value: unknown): boolean =>
-            JSON.stringify(value)?.search(/Odd Name|__proto__|position/) === -1
-          const read = asRead(written.filter((each) => mode !== "freeze" || names(each)))
+          const read = asRead(written)
           const family = strict(mode)
           const seen = observerOf(family)
           for (const [at, each] of read.entries()) seen.add(each, `c-${at}`)
