@@ -12,6 +12,7 @@ import { doctor } from "./commands/Doctor.ts"
 import { engines } from "./commands/Engines.ts"
 import { explain } from "./commands/Explain.ts"
 import { hooks } from "./commands/Hooks.ts"
+import { infer } from "./commands/Infer.ts"
 import { init } from "./commands/Init.ts"
 import { limit } from "./commands/Limit.ts"
 import { plan } from "./commands/Plan.ts"
@@ -56,6 +57,7 @@ export const nightjar = Command.make("nightjar").pipe(
     report,
     query,
     tables,
+    infer,
     verify,
     repair,
     rebuild,

@@ -1,6 +1,6 @@
 /**
- * Query results as text, chunk by chunk: an aligned table, CSV that no spreadsheet takes for a formula,
- * JSON. At most one chunk of rows is in memory.
+ * Query results as text, chunk by chunk: an aligned table, CSV with every value as it is (or, if asked for,
+ * with none that a spreadsheet takes for a formula), JSON. At most one chunk of rows is in memory.
  */
 import type { Column, QueryResult } from "../duckdb/DuckDb.ts"
 import type { Json } from "../duckdb/JsonValue.ts"
@@ -18,12 +18,14 @@ const asText = (cell: Json): string =>
 
 const numeric = /^(?:U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\))$/
 
-export const csvFormat = (columns: ReadonlyArray<Column>): TextFormat => {
+/** `excelSafe`: an apostrophe stands before texts that a spreadsheet would run, `+34600123123` too. */
+export const csvFormat = (columns: ReadonlyArray<Column>, excelSafe: boolean): TextFormat => {
+  const text = excelSafe ? harmless : (each: string) => each
   const isNumber = columns.map(({ type }) => numeric.test(type))
   const cellText = (cell: Json, index: number) =>
-    typeof cell === "number" || isNumber[index] === true ? asText(cell) : harmless(asText(cell))
+    typeof cell === "number" || isNumber[index] === true ? asText(cell) : text(asText(cell))
   return {
-    begin: csvLine(columns.map(({ name }) => harmless(name))),
+    begin: csvLine(columns.map(({ name }) => text(name))),
     chunk: (rows) => rows.map((row) => csvLine(row.map(cellText))).join(""),
     end: () => "",
   }

@@ -1,8 +1,8 @@
 /**
  * A query's result as an Arrow IPC stream, for readers that want types instead of text. DuckDB has no Arrow
  * output without an extension, so its vectors are copied into Arrow's buffers, batch by batch. Integers,
- * decimals, dates and times keep their types and every digit; types without an Arrow equivalent here
- * (structs, maps, intervals) become text.
+ * decimals, dates and times keep their types and every digit (a HUGEINT, which is what sum() returns, is a
+ * DECIMAL(38,0)); types without an Arrow equivalent here (structs, maps, intervals) become text.
  */
 import {
   DuckDBArrayValue,
@@ -46,6 +46,7 @@ import {
 import type { DataType } from "apache-arrow"
 import { Effect, Stream } from "effect"
 import type { Connection } from "./DuckDb.ts"
+import { failureOf } from "./DuckDbFailed.ts"
 import type { DuckDbFailed } from "./DuckDbFailed.ts"
 import { jsonValue } from "./JsonValue.ts"
 import type { Parameter } from "./Parameter.ts"
@@ -70,7 +71,14 @@ export const queryArrow = (
       const schema = new Schema(
         columns.map(({ name }, index) => new Field(name, arrows[index]?.type ?? new Utf8(), true)),
       )
-      const batches = yield* Stream.runCollect(Stream.map(chunks, (chunk) => batchOf(schema, arrows, chunk)))
+      const batches = yield* Stream.runCollect(
+        Stream.mapEffect(chunks, (chunk) =>
+          Effect.try({
+            try: () => batchOf(schema, arrows, chunk),
+            catch: (cause) => failureOf(sql, cause),
+          }),
+        ),
+      )
       return tableToIPC(new Table(schema, batches), "stream")
     }),
   )
@@ -89,6 +97,9 @@ const arrowOf = (type: DuckDBType): Arrow => {
       return { type: new Bool(), fill: fillBool }
     case DuckDBTypeId.DECIMAL:
       return decimalArrow(type.width, type.scale)
+    case DuckDBTypeId.HUGEINT:
+    case DuckDBTypeId.UHUGEINT:
+      return decimalArrow(digitsMax, 0)
     case DuckDBTypeId.LIST:
     case DuckDBTypeId.ARRAY:
       return listArrow(arrowOf(type.valueType))
@@ -209,13 +220,25 @@ const integerOf = (value: DuckDBValue): bigint => {
   return value instanceof DuckDBTimestampTZValue || value instanceof DuckDBTimestampValue ? value.micros : 0n
 }
 
+/** A decimal of 128 bits has no more. */
+const digitsMax = 38
+const hugeMax = 10n ** BigInt(digitsMax)
+
+const scaledOf = (value: DuckDBValue): bigint => {
+  if (value instanceof DuckDBDecimalValue) return value.value
+  if (typeof value !== "bigint") return 0n
+  if (value >= hugeMax || value <= -hugeMax)
+    throw new RangeError(`an integer has more than ${digitsMax} digits; cast the column to VARCHAR`)
+  return value
+}
+
 /** 128 bits, little-endian, two's complement, of the value scaled up to an integer. */
 const decimalArrow = (width: number, scale: number): Arrow => {
   const type = new Decimal(scale, width, 128)
   const fill = (values: Values): Data => {
     const words = new BigUint64Array(values.length * 2)
     values.forEach((value, index) => {
-      const scaled = value instanceof DuckDBDecimalValue ? value.value : 0n
+      const scaled = scaledOf(value)
       words[index * 2] = BigInt.asUintN(64, scaled)
       words[index * 2 + 1] = BigInt.asUintN(64, scaled >> 64n)
     })

@@ -4,7 +4,6 @@
  * open blocks its customer and its login, and releases its slot.
  */
 import { Cause, Effect, Result } from "effect"
-import { accessOf } from "../contract/Ids.ts"
 import type { TaskId } from "../contract/Ids.ts"
 import { cutText } from "../contract/TextBounds.ts"
 import { own } from "../ends/Ends.ts"
@@ -104,6 +103,8 @@ const unknownLogin = (night: Night, book: Book): ReadonlyArray<Fact> => {
   if (!isUnknown || fingerprint === undefined || night.rejected.has(fingerprint)) return []
   const reason: Reason = "ANSWER_UNUSABLE"
   night.rejected.set(fingerprint, reason)
-  const of = { run_id: night.run_id, task_id: work.task_id, fingerprint, ...accessOf(work) }
+  // Nothing that the task itself needed may be needed here.
+  const { customer_id, engine_reference, task_id } = work
+  const of = { run_id: night.run_id, task_id, fingerprint, customer_id, engine_reference }
   return [{ _tag: "CredentialRejected", ...of, reason }]
 }

@@ -2,7 +2,7 @@
  * Errors of wrong usage, job files and settings (exit code 2): found before anything is started. None of them
  * repeats an argument that may be a secret.
  */
-import { nothingStarted, refusal } from "./Message.ts"
+import { nothingStarted, refusal, warning } from "./Message.ts"
 
 const nothingChanged = "Nothing was changed."
 const emptyFolder = "Give --output a folder that is empty or does not exist yet."
@@ -181,6 +181,16 @@ export const commandMessages = {
   "names-missing": refusal("{where} has no {what}", "Add one to the job, or name another job."),
   "names-ambiguous": refusal("{where} has {count} {what}s ({names})", "Choose one with --{what}."),
   "table-unknown": refusal("there is no such table{suggestion}", "`nightjar tables` lists all tables."),
+  "family-unknown": refusal(
+    "no record without a schema has this product and sub_family{suggestion}",
+    "`nightjar infer` without --product and --sub-family drafts a schema for each family that has none.",
+    "Nothing was changed.",
+  ),
+  "records-have-schema": warning(
+    "{records} in `other_records`, though their family has a schema by now",
+    "`nightjar repair` derives earlier runs again, with the schemas of the newest publication.",
+    "The records are in `other_records`, whole.",
+  ),
   "nothing-published": refusal(
     "nothing is published in {output} yet",
     "`nightjar run JOB` publishes the tables; --output names another folder.",
@@ -189,6 +199,22 @@ export const commandMessages = {
     "the query failed: {detail}",
     "Correct the statement. `nightjar tables` describes every table and column.",
     "Nothing was changed: queries only read.",
+  ),
+  "query-missing": refusal(
+    "no query was given",
+    'Give one statement in quotes, such as `nightjar query "SELECT * FROM runs"`, or a saved query, ' +
+      "such as `nightjar query @missing`. `nightjar query --list` lists the saved ones.",
+    "Nothing was read.",
+  ),
+  "saved-query-unknown": refusal(
+    "there is no such saved query{suggestion}",
+    "`nightjar query --list` lists the saved queries.",
+    "Nothing was read.",
+  ),
+  "excel-safe-without-csv": refusal(
+    "--excel-safe is for --format csv, not for {format}",
+    "Add --format csv, or leave --excel-safe out: no other format changes a text.",
+    "Nothing was written.",
   ),
   "terminal-refused": refusal(
     "--format {format} writes binary data, which a terminal cannot show",

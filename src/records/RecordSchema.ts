@@ -112,7 +112,7 @@ export const RecordSchemaFile = Schema.Struct({
   title: "Nightjar record schema",
   description: "Turns the records of one family into a table.",
 })
-type RecordSchemaFile = typeof RecordSchemaFile.Type
+export type RecordSchemaFile = typeof RecordSchemaFile.Type
 
 export interface RecordColumn {
   readonly name: string
@@ -171,6 +171,9 @@ const lineageNames = [
   "product",
   "sub_family",
 ]
+
+/** Whether a field can have a column or a table of its name. */
+export const isColumnName = (name: string): boolean => isName(name) && !lineageNames.includes(name)
 
 const nameTroubles = (file: RecordSchemaFile): ReadonlyArray<Finding> => {
   const troubles: Array<Finding> = []

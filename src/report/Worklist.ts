@@ -116,6 +116,6 @@ const columns = [
   "task_id",
 ] as const satisfies ReadonlyArray<keyof WorkRow>
 
-/** The same escaping as `query --format csv`: no spreadsheet takes a cell for a formula. */
+/** The same escaping as `query --format csv --excel-safe`: no spreadsheet takes a cell for a formula. */
 export const worklistCsv = (rows: ReadonlyArray<WorkRow>): string =>
   [columns, ...rows.map((row) => columns.map((column) => harmless(row[column])))].map(csvLine).join("")

@@ -137,12 +137,14 @@ describe.concurrent("a read-only command", () => {
       [
         ["status"],
         ["query", "SELECT 1 FROM tasks"],
+        ["infer"],
         ["explain", "x"],
         ["rerun", "--dry-run"],
         ["credentials", "list"],
       ].map((args) => place.nightjar(...args, "--output", "empty")),
     )
     expect(asked.map(({ code, stderr }) => [code, /defect/.test(stderr)])).toEqual([
+      [2, false],
       [2, false],
       [2, false],
       [2, false],

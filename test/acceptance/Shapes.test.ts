@@ -540,6 +540,21 @@ describe("`query`", () => {
     expect(parquet?.stdout).toMatch(/^PAR1[\s\S]*PAR1$/)
   })
 
+  it("changes no value in CSV unless `--excel-safe` asks for it", async () => {
+    const phone = "SELECT '+34600123123' AS phone"
+    const [exact, safe, wrong] = await Promise.all([
+      place.nightjar("query", phone, "--format", "csv"),
+      place.nightjar("query", phone, "--format", "csv", "--excel-safe"),
+      place.nightjar("query", phone, "--excel-safe"),
+    ])
+    expect([exact.stdout, safe.stdout, wrong.code, wrong.stdout]).toEqual([
+      "phone\r\n+34600123123\r\n",
+      "phone\r\n'+34600123123\r\n",
+      2,
+      "",
+    ])
+  })
+
   it("only reads, and exits 2 on wrong SQL", async () => {
     const [write, wrong] = await Promise.all([
       place.nightjar("query", "DELETE FROM tasks"),

@@ -147,14 +147,22 @@ describe("query formats", () => {
     { name: "amount", type: "DECIMAL(18,2)" },
   ]
 
-  it("CSV keeps numbers, quotes what needs it, and begins no text with a spreadsheet formula", () => {
-    const { begin, chunk } = csvFormat(columns)
+  const csvOf = (excelSafe: boolean) => {
+    const { begin, chunk } = csvFormat(columns, excelSafe)
     const rows = [
       ["=1+1", "-5.00"],
-      ["-cmd", null],
+      ["+34 600 123 123", null],
       ['a,"b"\n', "1.00"],
     ]
-    expect(begin + chunk(rows)).toBe('name,amount\r\n\'=1+1,-5.00\r\n\'-cmd,\r\n"a,""b""\n",1.00\r\n')
+    return begin + chunk(rows)
+  }
+
+  it("CSV has every value as it is, and quotes what needs it", () => {
+    expect(csvOf(false)).toBe('name,amount\r\n=1+1,-5.00\r\n+34 600 123 123,\r\n"a,""b""\n",1.00\r\n')
+  })
+
+  it("CSV for spreadsheets keeps numbers, and begins no text with a formula", () => {
+    expect(csvOf(true)).toBe('name,amount\r\n\'=1+1,-5.00\r\n\'+34 600 123 123,\r\n"a,""b""\n",1.00\r\n')
   })
 
   it("no cell ever begins with = + - @ or a control character [promise 13 spreadsheets]", () => {

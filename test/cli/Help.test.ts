@@ -26,7 +26,7 @@ const helpOf = (args: ReadonlyArray<string>) =>
   )
 
 const names =
-  "demo init validate doctor plan run rerun schedule status runs explain query tables verify repair rebuild rollback backup prune sandbox"
+  "demo init validate doctor plan run rerun schedule status runs explain query tables infer verify repair rebuild rollback backup prune sandbox"
 const commands = [
   [],
   ...`${names} acquaint credentials tokens hooks engines`.split(" ").map((name) => [name]),

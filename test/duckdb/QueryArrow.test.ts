@@ -1,6 +1,10 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { tableFromIPC } from "apache-arrow"
 import { Effect } from "effect"
+import { parquetOf } from "../../src/cli/QueryParquet.ts"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
 import { queryArrow } from "../../src/duckdb/QueryArrow.ts"
 
@@ -59,6 +63,44 @@ describe("queryArrow", () => {
         [-110n, 0n, 12_345_678_901_234_567_890_123_456_789_012n],
       )
     }).pipe(Effect.scoped, Effect.provide(DuckDb.layer)),
+  )
+
+  it.effect(
+    "keeps sums as numbers, in Parquet too, and refuses one with more digits than a decimal has",
+    () =>
+      Effect.gen(function* () {
+        const open = yield* connection
+        const bytes = yield* queryArrow(
+          open,
+          `SELECT sum(n) AS total, sum(amount) AS paid, max(n)::UHUGEINT AS most, sum(n) FILTER (false) AS nothing
+         FROM (VALUES (9223372036854775807, 1.10::DECIMAL(18,2)), (9223372036854775807, 2.20)) v(n, amount)`,
+        )
+        const folder = mkdtempSync(join(tmpdir(), "nightjar-arrow-"))
+        const file = join(folder, "sums.parquet")
+        yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(folder, { recursive: true })))
+        writeFileSync(file, parquetOf(bytes))
+        assert.deepStrictEqual(
+          yield* open.rows(
+            "SELECT *, typeof(total) AS t, typeof(paid) AS p, typeof(most) AS m FROM read_parquet(?)",
+            [file],
+          ),
+          [
+            {
+              total: "18446744073709551614",
+              paid: "3.30",
+              most: "9223372036854775807",
+              nothing: null,
+              t: "DECIMAL(38,0)",
+              p: "DECIMAL(38,2)",
+              m: "DECIMAL(38,0)",
+            },
+          ],
+        )
+        const tooLong = yield* Effect.flip(
+          queryArrow(open, "SELECT 170141183460469231731687303715884105727::HUGEINT AS n"),
+        )
+        assert.strictEqual(tooLong.message, "an integer has more than 38 digits; cast the column to VARCHAR")
+      }).pipe(Effect.scoped, Effect.provide(DuckDb.layer)),
   )
 
   it.effect("handles many batches, and a result without rows but with columns", () =>

@@ -1,26 +1,34 @@
 /**
- * `nightjar query SQL`: SQL over the published tables, read-only and without access to any other file. Text
- * formats are streamed; Arrow and Parquet are for programs and are written to a file or a pipe.
+ * `nightjar query SQL`: SQL over the published tables, read-only and without access to any other file, or a
+ * query that comes with the program (`@missing`). Text formats are streamed; Arrow and Parquet are for
+ * programs and are written to a file or a pipe.
  */
 import { existsSync } from "node:fs"
-import { Effect, Stdio, Stream } from "effect"
+import { Effect, Option, Stdio, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { Connection } from "../../duckdb/DuckDb.ts"
 import { outputFolder, switchFlag } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
-import { Output, writeOut } from "../Output.ts"
+import { table } from "../../report/TextTable.ts"
+import { Output, say, sayJson, writeOut } from "../Output.ts"
 import { csvFormat, jsonFormat, tableFormat } from "../QueryFormats.ts"
+import { savedQueries, sqlOf } from "../SavedQueries.ts"
 import { Wiring } from "../Wiring.ts"
 
 const formats = ["table", "csv", "json", "arrow", "parquet"] as const
 type Format = (typeof formats)[number]
 
-const streamText = Effect.fnUntraced(function* (connection: Connection, sql: string, format: Format) {
+const streamText = Effect.fnUntraced(function* (
+  connection: Connection,
+  sql: string,
+  format: Format,
+  excelSafe: boolean,
+) {
   const { out } = yield* Output
   const { columns, chunks } = yield* connection.stream(sql)
   const text =
     format === "csv"
-      ? csvFormat(columns)
+      ? csvFormat(columns, excelSafe)
       : format === "json"
         ? jsonFormat(columns)
         : tableFormat(columns, out.width)
@@ -42,18 +50,35 @@ const writeBytes = Effect.fnUntraced(function* (connection: Connection, sql: str
   yield* writeOut(Stream.make(parquetOf(arrow)))
 })
 
+const listSaved = Effect.fnUntraced(function* (json: boolean) {
+  const saved = yield* savedQueries
+  if (json) return yield* sayJson(saved)
+  const { out } = yield* Output
+  const rows = saved.map(({ name, description }) => [`@${name}`, description])
+  yield* say(table(["query", "answers"], rows, { width: out.width }))
+})
+
 export const query = Command.make(
   "query",
   {
-    sql: Argument.String("SQL").pipe(Argument.withDescription("One statement, in quotes")),
+    sql: Argument.String("SQL").pipe(
+      Argument.withDescription("One statement, in quotes, or @NAME of a saved query"),
+      Argument.optional,
+    ),
+    list: switchFlag("list", "List the saved queries"),
     format: Flag.Literals("format", formats).pipe(
       Flag.withDescription("Output format"),
       Flag.withDefault("table" as const),
     ),
     json: switchFlag("json", "The same as --format json"),
+    excelSafe: switchFlag("excel-safe", "In csv, put ' before texts that a spreadsheet would run"),
   },
-  Effect.fn("Query.handle")(function* ({ sql, format: named, json }) {
+  Effect.fn("Query.handle")(function* ({ sql: given, list, format: named, json, excelSafe }) {
     const format = json ? "json" : named
+    if (list) return yield* listSaved(format === "json")
+    if (Option.isNone(given)) return yield* refuse("query-missing")
+    const sql = yield* sqlOf(given.value)
+    if (excelSafe && format !== "csv") return yield* refuse("excel-safe-without-csv", { format })
     const output = yield* outputFolder
     const wiring = yield* Wiring
     const path = `${output}/nightjar.duckdb`
@@ -63,15 +88,19 @@ export const query = Command.make(
       const database = yield* DuckDb
       const connection = yield* database.open({ path, access: "read-only", externalAccess: false })
       const isText = format === "table" || format === "csv" || format === "json"
-      yield* isText ? streamText(connection, sql, format) : writeBytes(connection, sql, format)
+      yield* isText ? streamText(connection, sql, format, excelSafe) : writeBytes(connection, sql, format)
     }).pipe(Effect.scoped, Effect.provide(wiring.database))
   }),
 ).pipe(
-  Command.withDescription("Runs SQL over the published tables (see `nightjar tables`)"),
+  Command.withDescription(
+    "Runs SQL over the published tables (see `nightjar tables`).\n" +
+      "The format table cuts a cell after 1,000 characters, the others cut nothing.",
+  ),
   Command.withExamples([
     {
       command: 'nightjar query "SELECT outcome, count(*) AS tasks FROM tasks GROUP BY ALL"',
       description: "How the tasks of all runs ended",
     },
+    { command: "nightjar query @missing", description: "Who is missing and why; --list names the others" },
   ]),
 )

@@ -1,15 +1,34 @@
 /**
  * `nightjar tables [TABLE]`: the data dictionary: every published table and view with its columns, from the
- * same source as the database's comments; before anything is published, with the program's own schemas.
+ * same source as the database's comments; before anything is published, with the program's own schemas. The
+ * same as a data contract with `--format odcs`.
  */
 import { Effect, Option } from "effect"
-import { Argument, Command } from "effect/cli"
+import { Argument, Command, Flag } from "effect/cli"
+import type { RecordFamily } from "../../records/RecordSchema.ts"
 import { suggestion } from "../../foundation/Nearest.ts"
 import { table, wrap } from "../../report/TextTable.ts"
 import { jsonFlag, outputFolder } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { familiesOf } from "../LookAtFolder.ts"
 import { Output, say, sayJson } from "../Output.ts"
+import { toolVersion } from "../Version.ts"
+
+/** A Data Contract Standard document of the tables that were chosen, as YAML or JSON. */
+const sayContract = Effect.fnUntraced(function* (
+  families: ReadonlyArray<RecordFamily>,
+  names: ReadonlyArray<string>,
+  json: boolean,
+) {
+  const { contractObjects, dataContract } = yield* Effect.promise(
+    () => import("../../publishing/DataContract.ts"),
+  )
+  const objects = contractObjects(families).filter(({ name }) => names.includes(name))
+  const contract = dataContract(objects, toolVersion)
+  if (json) return yield* sayJson(contract)
+  const { stringify } = yield* Effect.promise(() => import("yaml"))
+  yield* say(stringify(contract, { lineWidth: 0, aliasDuplicateObjects: false }).trimEnd())
+})
 
 export const tables = Command.make(
   "tables",
@@ -18,16 +37,27 @@ export const tables = Command.make(
       Argument.withDescription("One table (default: all of them)"),
       Argument.optional,
     ),
+    format: Flag.Literals("format", ["text", "odcs"]).pipe(
+      Flag.withDescription("odcs: a data contract, as YAML"),
+      Flag.withDefault("text" as const),
+    ),
     json: jsonFlag,
   },
-  Effect.fn("Tables.handle")(function* ({ name, json }) {
+  Effect.fn("Tables.handle")(function* ({ name, format, json }) {
     const { dataDictionary } = yield* Effect.promise(() => import("../../publishing/DataDictionary.ts"))
-    const all = dataDictionary(yield* familiesOf(yield* outputFolder))
+    const families = yield* familiesOf(yield* outputFolder)
+    const all = dataDictionary(families)
     const chosen = all.filter((one) => Option.isNone(name) || one.name === name.value)
     if (chosen.length === 0 && Option.isSome(name)) {
       const names = all.map((one) => one.name)
       return yield* refuse("table-unknown", { suggestion: suggestion(name.value, names) })
     }
+    if (format === "odcs")
+      return yield* sayContract(
+        families,
+        chosen.map((one) => one.name),
+        json,
+      )
     if (json) return yield* sayJson(chosen)
     const { out } = yield* Output
     for (const one of chosen) {

@@ -1,0 +1,8 @@
+-- Freshness of each feature on each engine: customers, how old their data is, and who never had any.
+SELECT engine_reference, feature, count(*) AS customers,
+  count(*) FILTER (age_days = 0) AS fresh, max(age_days) AS oldest_days,
+  count(*) FILTER (fresh_date IS NULL) AS never
+FROM coverage_current
+WHERE is_current_customer IS NOT FALSE
+GROUP BY ALL
+ORDER BY ALL

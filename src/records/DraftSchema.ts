@@ -1,0 +1,264 @@
+/**
+ * A record schema drafted from what was seen of records: the narrowest types that take every value, what is
+ * required, tables for lists. A draft takes each record that it was drafted from without a misfit. If the
+ * records were rejected by a schema, the draft is that schema, changed as little as they need.
+ */
+import { counted, listed } from "../foundation/Counted.ts"
+import type { ColumnType } from "./ColumnData.ts"
+import { isColumnName, refuses } from "./RecordSchema.ts"
+import type { Mode, RecordChild, RecordColumn, RecordFamily, RecordSchemaFile } from "./RecordSchema.ts"
+import type { KeyCandidates } from "./KeyCandidates.ts"
+import { SeenField, SeenObject } from "./SeenFields.ts"
+import type { KnownTypes } from "./SeenFields.ts"
+
+type Columns = RecordSchemaFile["columns"]
+type Child = NonNullable<RecordSchemaFile["children"]>[string]
+
+export interface Draft {
+  readonly file: RecordSchemaFile
+  /** For whoever completes it; each becomes a comment of its own. */
+  readonly notes: ReadonlyArray<string>
+}
+
+const column = (type: ColumnType, comment: string, required: boolean): Columns[string] => ({
+  type,
+  ...(required ? { required: true } : {}),
+  comment,
+})
+
+const commentOf = (seen: SeenField, count: number, noun: string): string => {
+  const of = counted(count, noun)
+  const words = seen.words === undefined ? "" : `; values: ${seen.words.join(", ")}`
+  return seen.present === 0 ? `Always null in ${of}.` : `In ${seen.present} of ${of}${words}.`
+}
+
+/** The columns of fields that have none yet. */
+const newColumns = (object: SeenObject, fields: ReadonlyArray<string>, noun: string): Columns => {
+  return Object.fromEntries(
+    fields.flatMap((name) => {
+      const seen = object.fields.get(name)
+      if (seen === undefined) return []
+      const isRequired = seen.present === object.count
+      return [[name, column(seen.type, commentOf(seen, object.count, noun), isRequired)] as const]
+    }),
+  )
+}
+
+const namesIn = (object: SeenObject): ReadonlyArray<string> => [...object.fields.keys()].filter(isColumnName)
+
+/** Fields that cannot be columns. The two names of a record's kind have columns already. */
+const notesOn = (
+  where: string,
+  object: SeenObject,
+  known: ReadonlyArray<string> = [],
+): ReadonlyArray<string> => {
+  const others = [...object.fields.keys()].filter((name) => !isColumnName(name) && !known.includes(name))
+  const names = listed(
+    others.map((name) => JSON.stringify(name.slice(0, 60))),
+    10,
+  )
+  return [
+    ...(others.length === 0
+      ? []
+      : [`${where}: in \`extra\`, because their names cannot be columns: ${names}.`]),
+    ...(object.hasMore ? [`${where}: there are more fields than these; the others stay in \`extra\`.`] : []),
+  ]
+}
+
+/** A list with a table of its own, if every value is one. */
+const childOf = (table: string, field: string, seen: SeenField, records: number): Child | undefined => {
+  const required = seen.present === records ? { required: true } : {}
+  const comment = `${field} of ${table}, one row each.`
+  const named = { table: `${table}_${field}`, comment, ...required }
+  // The views of current and of earlier rows have these names.
+  if (!isColumnName(named.table) || field === "latest" || field === "history") return undefined
+  const objects = seen.itemObjects
+  if (objects !== undefined) return { ...named, columns: newColumns(objects, namesIn(objects), "item") }
+  const values = seen.itemValues
+  if (values === undefined) return undefined
+  const item = { name: "value", type: values.type, comment: commentOf(values, values.present, "item") }
+  return { ...named, item }
+}
+
+const childNotes = (children: Readonly<Record<string, Child>>, object: SeenObject): ReadonlyArray<string> =>
+  Object.keys(children).flatMap((field) => {
+    const items = object.fields.get(field)?.itemObjects
+    return items === undefined ? [] : notesOn(field, items)
+  })
+
+interface Described {
+  readonly table: string
+  readonly product: string
+  readonly sub_families: ReadonlyArray<string>
+  readonly features: ReadonlyArray<string>
+}
+
+/** For records of a family without a schema. */
+export const draftSchema = (described: Described, object: SeenObject, keys: KeyCandidates): Draft => {
+  const { table, product } = described
+  const names = namesIn(object)
+  const children: Record<string, Child> = {}
+  for (const name of names) {
+    const child = childOf(table, name, object.fields.get(name) ?? new SeenField(), object.count)
+    if (child !== undefined) children[name] = child
+  }
+  const columns = newColumns(
+    object,
+    names.filter((name) => !Object.hasOwn(children, name)),
+    "record",
+  )
+  const key = keys.best(
+    Object.entries(columns).map(([name, { type, required }]) => ({
+      name,
+      type: type as ColumnType,
+      required: required === true,
+    })),
+  )
+  const proposed = "key is proposed: no two records of one answer share it. Check that it stays over nights."
+  return {
+    file: {
+      table,
+      comment: `${product}, one row each.`,
+      product,
+      sub_families: described.sub_families,
+      features: described.features,
+      ...(key === undefined ? {} : { key: [key] }),
+      columns,
+      ...(Object.keys(children).length === 0 ? {} : { children }),
+    },
+    notes: [
+      ...(key === undefined ? [] : [proposed]),
+      ...notesOn("Fields", object, ["product", "sub_family"]),
+      ...childNotes(children, object),
+    ],
+  }
+}
+
+const typesOf = (columns: ReadonlyArray<RecordColumn>): ReadonlyMap<string, KnownTypes> =>
+  new Map(columns.map(({ name, type }) => [name, { type }]))
+
+const itemType = ({ items, columns }: RecordChild): ColumnType | undefined =>
+  items === "values" ? columns[0]?.type : undefined
+
+/** The type that every item must have. */
+const strictItem = (mode: Mode, child: RecordChild): ColumnType | undefined =>
+  refuses[mode].misfits ? itemType(child) : undefined
+
+/** Sees records of a family that has a schema: its own types are tried first. */
+export const observerOf = (family: RecordFamily): SeenObject =>
+  new SeenObject(
+    new Map([
+      ...typesOf(family.columns),
+      ...family.children.map((child): [string, KnownTypes] => {
+        const item = itemType(child)
+        return [child.field, item === undefined ? { fields: typesOf(child.columns) } : { item }]
+      }),
+    ]),
+  )
+
+/** Each column takes what it took, and what records were rejected for. */
+const revised = (
+  mode: Mode,
+  own: ReadonlyArray<RecordColumn>,
+  object: SeenObject,
+  known: ReadonlyArray<string>,
+  noun: string,
+): Columns => ({
+  ...Object.fromEntries(
+    own.map(({ name, type, comment, required, identifies }) => {
+      const isStrict = identifies || refuses[mode].misfits
+      const seen = isStrict ? object.fields.get(name) : undefined
+      const isRequired = required && (!isStrict || (seen?.present ?? 0) === object.count)
+      return [name, column(seen?.fits(type) === false ? "JSON" : type, comment, isRequired)] as const
+    }),
+  ),
+  ...(refuses[mode].unknownFields
+    ? newColumns(
+        object,
+        namesIn(object).filter((name) => !known.includes(name)),
+        noun,
+      )
+    : {}),
+})
+
+const revisedChild = (
+  mode: Mode,
+  child: RecordChild,
+  seen: SeenField | undefined,
+  records: number,
+): Child => {
+  const [only] = child.columns
+  const named = {
+    ...(child.table === child.field ? {} : { table: child.table }),
+    comment: child.comment,
+    ...(child.required && (!refuses[mode].misfits || seen?.present === records) ? { required: true } : {}),
+  }
+  if (itemType(child) !== undefined && only !== undefined)
+    return { ...named, item: { name: only.name, type: only.type, comment: only.comment } }
+  const names = child.columns.map(({ name }) => name)
+  return {
+    ...named,
+    columns: revised(mode, child.columns, seen?.itemObjects ?? new SeenObject(), names, "item"),
+  }
+}
+
+const kindNames = ["product", "sub_family"]
+
+/** Quarantine is what is left of freeze if there are fields that cannot be columns. */
+const modeFor = (mode: Mode, taken: ReadonlyArray<RecordChild>, object: SeenObject): Mode => {
+  const notes = [
+    ...notesOn("", object, kindNames),
+    ...taken.flatMap(({ field }) => notesOn("", object.fields.get(field)?.itemObjects ?? new SeenObject())),
+  ]
+  return mode === "freeze" && notes.length > 0 ? "quarantine" : mode
+}
+
+/** For records that a family's schema rejected. */
+export const reviseSchema = (family: RecordFamily, object: SeenObject): Draft => {
+  const taken = family.children.filter(
+    (child) => object.fields.get(child.field)?.takesList(child.items, strictItem(family.mode, child)) ?? true,
+  )
+  const lost = family.children.filter((child) => !taken.includes(child))
+  const known = [...family.columns.map(({ name }) => name), ...family.children.map(({ field }) => field)]
+  const columns = {
+    ...revised(family.mode, family.columns, object, known, "record"),
+    ...Object.fromEntries(lost.map(({ field, comment }) => [field, column("JSON", comment, false)])),
+  }
+  const mode = modeFor(family.mode, taken, object)
+  const changed = family.columns.filter(({ name, type }) => columns[name]?.type !== type)
+  return {
+    file: {
+      table: family.table,
+      comment: family.comment,
+      product: family.product,
+      sub_families: family.subFamilies,
+      features: family.features,
+      ...(family.key.length === 0 ? {} : { key: family.key }),
+      fetched: family.fetched.filter((name) => Object.hasOwn(columns, name)),
+      mode,
+      columns,
+      ...(taken.length === 0
+        ? {}
+        : {
+            children: Object.fromEntries(
+              taken.map((child) => [
+                child.field,
+                revisedChild(family.mode, child, object.fields.get(child.field), object.count),
+              ]),
+            ),
+          }),
+    },
+    notes: [
+      "This is the schema in force, changed so that it takes the records that it rejected.",
+      ...changed.map(({ name }) => `${name} is JSON now: the rejected values are of another type.`),
+      ...lost.map(
+        ({ field, table }) =>
+          `${field} is a column now, because it was not always such a list; the table ${table} is gone.`,
+      ),
+      ...(mode === family.mode
+        ? []
+        : ["mode is quarantine now: freeze would reject fields without a column."]),
+      ...notesOn("Fields", object, kindNames),
+    ],
+  }
+}

@@ -1,0 +1,387 @@
+/**
+ * Drafts of record schemas: each is a schema that our own parser takes, and takes the records that it was drafted from
+ * without a misfit, those that a schema rejected too.
+ */
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, expect, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import fc from "fast-check"
+import { inferDrafts, looseKinds, basesOf, tableName } from "../../src/cli/InferDrafts.ts"
+import { DuckDb } from "../../src/duckdb/DuckDb.ts"
+import { PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
+import { Publisher } from "../../src/publishing/Publisher.ts"
+import { feedersOf } from "../../src/publishing/FeatureProducts.ts"
+import { compileFamily, isMisfit } from "../../src/records/CompileFamily.ts"
+import { draftSchema, observerOf, reviseSchema } from "../../src/records/DraftSchema.ts"
+import { draftText } from "../../src/records/DraftText.ts"
+import { KeyCandidates } from "../../src/records/KeyCandidates.ts"
+import { parseBody } from "../../src/records/ParseBody.ts"
+import { parseRecordSchema } from "../../src/records/RecordSchema.ts"
+import type { RecordFamily } from "../../src/records/RecordSchema.ts"
+import { SeenObject } from "../../src/records/SeenFields.ts"
+import { anId } from "../harness/Id.ts"
+import { families } from "../records/families.ts"
+import {
+  append,
+  begin,
+  folder,
+  foundation,
+  publisherOptions,
+  resultsOf,
+  rowsOf,
+  succeed,
+} from "../publishing/night.ts"
+
+type Fields = Readonly<Record<string, unknown>>
+
+const kind = { product: "p", sub_family: "p:one" }
+const described = { table: "things", product: "p", sub_families: ["p:one"], features: ["things_read"] }
+
+/** As a body delivers them: numbers too long for a double are exact. */
+const asRead = (records: ReadonlyArray<Fields>): ReadonlyArray<Fields> => {
+  const parsed = parseBody(new TextEncoder().encode(JSON.stringify(records)))
+  if (parsed._tag === "UnreadableBody") throw new Error(parsed.reason)
+  return parsed.value as ReadonlyArray<Fields>
+}
+
+const draftFrom = (records: ReadonlyArray<Fields>, customerOf = (at: number) => `c-${at}`) => {
+  const object = new SeenObject()
+  const keys = new KeyCandidates()
+  for (const [at, record] of records.entries()) {
+    object.add(record, customerOf(at))
+    keys.add("one answer", record)
+  }
+  return draftSchema(described, object, keys)
+}
+const familyOf = (draft: Parameters<typeof draftText>[0]): RecordFamily =>
+  Effect.runSync(
+    Effect.flatMap(draftText(draft, "Drafted."), (text) => parseRecordSchema("things.yaml", text)),
+  )
+
+/** What a family says to records: why each was refused, or its misfits. */
+const troubles = (family: RecordFamily, records: ReadonlyArray<Fields>) => {
+  const take = compileFamily(family)
+  return records.flatMap((record) => {
+    const taken = take(record, { above: undefined, key: "record" })
+    return isMisfit(taken) ? [taken.reason] : taken.misfits.map(({ table, column }) => `${table}.${column}`)
+  })
+}
+
+const word = fc.constantFrom(
+  "id",
+  "amount",
+  "day",
+  "list",
+  "position",
+  "Odd Name",
+  "__proto__",
+  "product",
+  "latest",
+)
+const scalar = fc.oneof(
+  fc.constantFrom(
+    "2026-01-31",
+    "2026-01-31T10:00:00Z",
+    "12.50",
+    "007",
+    "",
+    "EUR",
+    "# no: comment",
+    "\u2028\n- x",
+  ),
+  fc.string(),
+  fc.boolean(),
+  fc.integer(),
+  fc.double({ noNaN: true }),
+  fc.bigInt({ min: -(10n ** 40n), max: 10n ** 40n }).map((each) => Number(each)),
+  fc.constant(null),
+)
+const object = fc.dictionary(word, scalar, { maxKeys: 4 })
+const field = fc.oneof(scalar, object, fc.array(scalar, { maxLength: 3 }), fc.array(object, { maxLength: 3 }))
+const record = fc.dictionary(word, field, { maxKeys: 6 }).map((fields): Fields => ({ ...fields, ...kind }))
+const records = fc.array(record, { minLength: 1, maxLength: 6 })
+
+describe("a draft", () => {
+  it("is a schema, and takes each record that it was drafted from without a misfit", () => {
+    fc.assert(
+      fc.property(records, (written) => {
+        const read = asRead(written)
+        expect(troubles(familyOf(draftFrom(read)), read)).toEqual([])
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it("has the narrowest types, what is required, lists as tables and a key", () => {
+    const read = [
+      {
+        iban: "ES1",
+        balance: "10.50",
+        rate: 0.125,
+        day: "2026-01-31",
+        seen: "2026-01-31T10:00Z",
+        days: 3,
+        n: 2 ** 40,
+      },
+      {
+        iban: "ES2",
+        balance: 7,
+        rate: 1,
+        day: "2026-02-28",
+        seen: "2026-01-31 10:00",
+        days: 4,
+        n: 1,
+        code: "0042",
+      },
+    ].map((fields, at) => ({
+      ...kind,
+      ...fields,
+      open: true,
+      mixed: at === 0 ? "one" : 1,
+      holder: { name: "Ana" },
+      labels: ["a", "b"],
+      lines: at === 0 ? [] : [{ line: 0, text: "x" }, { line: 1 }],
+      nothing: null,
+      "Not A Name": 1,
+    }))
+    const { file, notes } = draftFrom(read, () => "one customer")
+    const shown = Object.entries(file.columns).map(
+      ([name, { type, required }]) => `${name} ${type}${required === true ? " required" : ""}`,
+    )
+    expect(shown).toEqual([
+      "iban VARCHAR required",
+      "balance DECIMAL(18,2) required",
+      "rate DECIMAL(18,3) required",
+      "day DATE required",
+      "seen TIMESTAMPTZ required",
+      "days INTEGER required",
+      "n BIGINT required",
+      "open BOOLEAN required",
+      "mixed JSON required",
+      "holder JSON required",
+      "nothing JSON",
+      "code VARCHAR",
+    ])
+    expect(file.key).toEqual(["iban"])
+    expect(file.children).toEqual({
+      labels: {
+        table: "things_labels",
+        comment: "labels of things, one row each.",
+        required: true,
+        item: { name: "value", type: "VARCHAR", comment: "In 4 of 4 items." },
+      },
+      lines: {
+        table: "things_lines",
+        comment: "lines of things, one row each.",
+        required: true,
+        columns: {
+          line: { type: "INTEGER", required: true, comment: "In 2 of 2 items." },
+          text: { type: "VARCHAR", comment: "In 1 of 2 items." },
+        },
+      },
+    })
+    expect(notes).toEqual([
+      "key is proposed: no two records of one answer share it. Check that it stays over nights.",
+      'Fields: in `extra`, because their names cannot be columns: "Not A Name".',
+    ])
+  })
+
+  it("lists the values of a column only if they are codes that three customers share", () => {
+    const commentsOf = (values: ReadonlyArray<string>, customers: number) => {
+      const read = values.flatMap((value) => Array.from({ length: customers }, () => ({ ...kind, value })))
+      return draftFrom(read, (at) => `c-${at % customers}`).file.columns["value"]?.comment
+    }
+    expect([
+      commentsOf(["EUR", "USD"], 3),
+      commentsOf(["EUR", "USD"], 2),
+      commentsOf(["Ana María", "Luis"], 3),
+      commentsOf(["600123123"], 3),
+      commentsOf(
+        Array.from({ length: 13 }, (_, n) => `code-${n}`),
+        3,
+      ),
+    ]).toEqual([
+      "In 6 of 6 records; values: EUR, USD.",
+      ...[4, 6, 3, 39].map((n) => `In ${n} of ${n} records.`),
+    ])
+  })
+
+  it("names the features that may feed its records", () => {
+    const asked = [
+      { feature: "accounts_read", tasks: 2 },
+      { feature: "cloud_resource_read", tasks: 2 },
+      { feature: "cards_read", tasks: 1 },
+    ]
+    expect([
+      feedersOf("cards", 2, asked, [], []),
+      feedersOf("cloud_resources", 2, asked, ["accounts"], []),
+      feedersOf("oddities", 2, asked, [], []),
+      feedersOf("oddities", 0, [], [], []),
+    ]).toEqual([["cards_read"], ["cloud_resource_read"], ["accounts_read", "cloud_resource_read"], []])
+  })
+
+  it("has a table that no other table or view has", () => {
+    const basis = {
+      product: "1 Cuentas & más",
+      sub_families: ["a:b"],
+      sources: [],
+      records: 1,
+      family: undefined,
+    }
+    const names = ["cuentas_m_s", "cuentas_m_s_a_b"]
+    expect([
+      tableName(basis, new Set()),
+      tableName(basis, new Set(names.slice(0, 1))),
+      tableName(basis, new Set(names)),
+    ]).toEqual(["cuentas_m_s", "cuentas_m_s_a_b", "cuentas_m_s_2"])
+  })
+})
+
+const strict = (mode: string): RecordFamily =>
+  Effect.runSync(
+    parseRecordSchema(
+      "things.yaml",
+      `table: things
+comment: Things.
+product: p
+sub_families: ["p:one"]
+features: [things_read]
+key: [id]
+mode: ${mode}
+columns:
+  fetch_date: { type: TIMESTAMPTZ, required: true, comment: When. }
+  id: { type: INTEGER, required: true, comment: Its number. }
+  amount: { type: "DECIMAL(5,2)", required: true, comment: How much. }
+children:
+  list: { comment: A list., required: true, columns: { day: { type: DATE, comment: The day. } } }
+  latest: { comment: Values., table: newest, item: { name: value, type: INTEGER, comment: A value. } }
+`,
+    ),
+  )
+
+describe("the draft of a schema that rejected records", () => {
+  it("takes them without a refusal, in every mode", () => {
+    fc.assert(
+      fc.property(
+        records,
+        fc.constantFrom("evolve", "discard_value", "quarantine", "freeze"),
+        (written, mode) => {
+          const read = asRead(written)
+          const family = strict(mode)
+          const seen = observerOf(family)
+          for (const [at, each] of read.entries()) seen.add(each, `c-${at}`)
+          const refused = troubles(familyOf(reviseSchema(family, seen)), read).filter(
+            (each) => !/^\w+\.\w+$/.test(each),
+          )
+          expect(refused).toEqual([])
+        },
+      ),
+      { numRuns: 300 },
+    )
+  })
+
+  it("is that schema, with only what they need changed", () => {
+    const family = strict("evolve")
+    const seen = observerOf(family)
+    seen.add(
+      { fetch_date: "2026-01-31T10:00Z", id: "seven", amount: "much", list: [{ day: 1 }], latest: 3 },
+      "c-1",
+    )
+    const { file, notes } = reviseSchema(family, seen)
+    expect([
+      Object.entries(file.columns).map(([name, { type }]) => `${name} ${type}`),
+      Object.keys(file.children ?? {}),
+    ]).toEqual([["fetch_date TIMESTAMPTZ", "id JSON", "amount DECIMAL(5,2)", "latest JSON"], ["list"]])
+    expect(notes).toEqual([
+      "This is the schema in force, changed so that it takes the records that it rejected.",
+      "id is JSON now: the rejected values are of another type.",
+      "latest is a column now, because it was not always such a list; the table newest is gone.",
+    ])
+  })
+})
+
+describe("drafts of what is published", () => {
+  it.live(
+    "put into the job's schemas, take in the next run what other_records and rejected_records held",
+    () =>
+      Effect.gen(function* () {
+        const base = yield* folder
+        const root = join(base, "output")
+        const own = join(base, "own")
+        mkdirSync(root)
+        mkdirSync(own)
+        const at = "2026-11-20T03:04:05Z"
+        const accounts = ["1.50", "2.25"].map((balance, n) => ({
+          product: "accounts",
+          sub_family: "bank:account",
+          fetch_date: at,
+          iban: `ES${n}`,
+          balance,
+          holders: [{ name: "Ana" }, { name: "Luis", share: 0.5 }],
+        }))
+        const profile = {
+          product: "customer_information",
+          sub_family: "customer_information:user_profile",
+          fetch_date: at,
+          type: "person",
+          gender: "female",
+          civil_status: "single",
+          emails: "ana@example.com",
+          identification_numbers: [],
+          phones: [],
+          addresses: [],
+        }
+        const night = (date: string) =>
+          Effect.gen(function* () {
+            const run_id = `nightly.${date}`
+            yield* append([begin(run_id, date)])
+            yield* succeed(run_id, date, "c-1", resultsOf(...accounts, profile))
+            const publisher = yield* Publisher
+            const { version, receipts } = yield* publisher.publish(anId(run_id))
+            yield* append([{ _tag: "RunPublished", run_id: anId(run_id), version, receipts }])
+          }).pipe(
+            Effect.provide(
+              PublisherDuckDb.layer({ ...publisherOptions(root), ownSchemas: own }).pipe(
+                Layer.provideMerge(foundation(root)),
+              ),
+            ),
+          )
+        yield* night("2026-11-20")
+        yield* Effect.gen(function* () {
+          const database = yield* DuckDb
+          const connection = yield* database.open({
+            path: join(root, "nightjar.duckdb"),
+            access: "read-only",
+          })
+          const kinds = yield* looseKinds(connection)
+          for (const { table, yaml } of yield* inferDrafts(
+            connection,
+            basesOf(kinds, families).bases,
+            families,
+          ))
+            writeFileSync(join(own, `${table}.yaml`), yaml)
+        }).pipe(Effect.scoped, Effect.provide(DuckDb.layer))
+        yield* night("2026-11-21")
+        const rows = yield* rowsOf(
+          root,
+          `SELECT 'accounts' AS held_by, iban AS what, balance::VARCHAR AS also, misfits FROM accounts
+         UNION ALL SELECT 'holders', name, share::VARCHAR, misfits FROM accounts_holders WHERE run_date = '2026-11-21'
+         UNION ALL SELECT 'profiles', gender, emails::VARCHAR, misfits FROM customer_profiles
+         UNION ALL SELECT 'other', iban, NULL, NULL FROM
+           (SELECT record->>'iban' AS iban FROM other_records WHERE run_date = '2026-11-21')
+         UNION ALL SELECT 'rejected', path, NULL, NULL FROM rejected_records WHERE run_date = '2026-11-21'
+         ORDER BY ALL`,
+        ).pipe(Effect.provide(DuckDb.layer))
+        assert.deepStrictEqual(rows, [
+          { held_by: "accounts", what: "ES0", also: "1.50", misfits: null },
+          { held_by: "accounts", what: "ES1", also: "2.25", misfits: null },
+          { held_by: "holders", what: "Ana", also: null, misfits: null },
+          { held_by: "holders", what: "Ana", also: null, misfits: null },
+          { held_by: "holders", what: "Luis", also: "0.50", misfits: null },
+          { held_by: "holders", what: "Luis", also: "0.50", misfits: null },
+          { held_by: "profiles", what: "female", also: '"ana@example.com"', misfits: null },
+        ])
+      }),
+  )
+})

@@ -1,0 +1,103 @@
+/** The queries that come with the program, each on the same two published nights. */
+import { fileURLToPath } from "node:url"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { readSavedQueries } from "../../src/cli/SavedQueries.ts"
+import { Publisher } from "../../src/publishing/Publisher.ts"
+import { anId } from "../harness/Id.ts"
+import {
+  append,
+  begin,
+  engine,
+  folder,
+  layers,
+  profileOf,
+  resultsOf,
+  rowsOf,
+  stateOf,
+  succeed,
+} from "../publishing/night.ts"
+
+const queries = readSavedQueries(fileURLToPath(new URL("../../", import.meta.url)))
+
+const account = (balance: string) => ({ product: "accounts", sub_family: "bank:account", balance })
+
+/** The outcome of cards, and the records that came. */
+const night = Effect.fnUntraced(function* (
+  date: string,
+  customers: Readonly<Record<string, readonly ["COMPLETED" | "FAILED", ...data: ReadonlyArray<object>]>>,
+) {
+  const run_id = `nightly.${date}`
+  yield* append([begin(run_id, date)])
+  for (const [customer, [cards, ...data]] of Object.entries(customers)) {
+    const id = `${run_id}-${customer}`
+    const features = [
+      { code: "customer_information_read", status_reason: "FEATURE_COMPLETED" },
+      { code: "accounts_read", status_reason: "FEATURE_COMPLETED" },
+      { code: "cards_read", status_reason: `FEATURE_${cards}` },
+    ]
+    const state = stateOf(id, customer, { features, products_count: { "account:checking@accounts": 3 } })
+    yield* succeed(run_id, id, customer, resultsOf(...data), state)
+  }
+  yield* Effect.flatMap(Publisher, (publisher) => publisher.publish(anId(run_id)))
+})
+
+describe("the saved queries", () => {
+  it("are ten, each with what it answers in one line", () => {
+    assert.deepStrictEqual(
+      queries.map(({ name, description }) => [name, /^[A-Z].{20,110}\.$/.test(description)]),
+      "changed counted documents former freshness missing rejected reliability slowest unschemed"
+        .split(" ")
+        .map((name) => [name, true]),
+    )
+  })
+
+  it.live("answer from two nights with a change, a failure, a rejected record and a customer who left", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* night("2026-11-20", {
+          "c-1": ["COMPLETED", profileOf("Ana"), account("1")],
+          "c-2": ["COMPLETED", profileOf("Bob")],
+        })
+        yield* night("2026-11-21", {
+          "c-1": ["FAILED", { ...profileOf("Eva"), emails: "a list?" }, account("2")],
+        })
+        const found = yield* Effect.forEach(queries, ({ name, sql }) =>
+          Effect.map(
+            rowsOf(root, sql),
+            (rows) =>
+              [name, rows.map((row) => Object.values(row).join(" | ").replaceAll(engine, "bank"))] as const,
+          ),
+        )
+        assert.deepStrictEqual(Object.fromEntries(found), {
+          changed: [
+            "customer_profiles | gone | customer_information | customer_information:user_profile |  | 1 | 1",
+            "other_records | added | accounts | bank:account |  | 1 | 1",
+            "other_records | gone | accounts | bank:account |  | 1 | 1",
+          ],
+          counted: [
+            "c-2 | bank | accounts_read | 3 | 0 | 3 | succeeded | FEATURE_COMPLETED | nightly.2026-11-20",
+            "c-1 | bank | accounts_read | 3 | 1 | 2 | succeeded | FEATURE_COMPLETED | nightly.2026-11-21",
+            "c-2 | bank | customer_information_read | 0 | 1 | -1 | succeeded | FEATURE_COMPLETED | nightly.2026-11-20",
+          ],
+          documents: [],
+          former: ["c-2 | nightly | 2026-11-20 | 2026-11-20 | nightly.2026-11-20"],
+          freshness: [
+            "bank | accounts_read | 1 | 1 | 0 | 0",
+            "bank | cards_read | 1 | 0 | 1 | 0",
+            "bank | customer_information_read | 1 | 1 | 0 | 0",
+          ],
+          missing: ["c-1 | bank | cards_read | failed | FEATURE_FAILED | engineer | 2026-11-20 | 1"],
+          rejected: [
+            "customer_information | customer_information:user_profile | expected list, got text | data[].emails | " +
+              "1 | 1 | nightly.2026-11-21",
+          ],
+          reliability: ["bank | 2026-11-16 | 3 | 3 | 100 | 0"],
+          slowest: ["c-1 | bank | 0 | 1 | succeeded | COMPLETED | nightly.2026-11-21/c-1/bank"],
+          unschemed: ["accounts | bank:account | 2 | 1 | 2026-11-20 | 2026-11-21"],
+        })
+      }).pipe(Effect.provide(layers(root)))
+    }),
+  )
+})
