@@ -105,6 +105,8 @@ const copyTables = Effect.fnUntraced(function* (place: Place, manifest: Manifest
     filesOf(manifest).map(({ path }) => path),
   )
   yield* step(() => files.remove(layoutOf(to).database))
+  // The record schemas of the tables: each file is written once and never changed.
+  yield* copyFiles(place, below(from, "schemas").filter(isFinished))
   yield* copyFiles(place, ["nightjar.duckdb", "tables/manifest.json"])
   return yield* step(() => {
     if (versionStanding(from)?.version !== manifest.version) return undefined
@@ -177,7 +179,7 @@ const copyIfThere = (files: DurableFiles, source: string, copy: string): void =>
   }
 }
 
-const copied = ["landing", "attachments", "tables", "runs", "acquaint"]
+const copied = ["landing", "attachments", "tables", "schemas", "runs", "acquaint"]
 
 /** The folder was empty before, so all of this is the copy's. */
 const removeCopy = ({ files, to }: Place): void => {
@@ -196,6 +198,10 @@ const holdsOf = (to: string, version: number): BackupHolds => {
     landing: part(below(to, "landing")),
     attachments: part(below(to, "attachments")),
     tables: part([...below(to, "tables").filter((path) => path.endsWith(".parquet")), "nightjar.duckdb"]),
-    other: part([...below(to, "runs"), ...below(to, "acquaint"), "tokens.sqlite", "sandbox.ndjson"]),
+    other: part([
+      ...["schemas", "runs", "acquaint"].flatMap((folder) => below(to, folder)),
+      "tokens.sqlite",
+      "sandbox.ndjson",
+    ]),
   }
 }
