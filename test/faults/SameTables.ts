@@ -74,8 +74,11 @@ const plainText = (value: string, isJson: boolean, names: Names): string => {
   return isJson ? named.replaceAll(timePattern, '"<time>"') : named
 }
 
+/** Only a night that was disturbed has these times. */
+const disturbedTimes: ReadonlySet<string> = new Set(["resumed_at", "collected_at"])
+
 const plainCell = (name: string, type: string, value: Json, names: Names): Json => {
-  if (value === null) return null
+  if (value === null || disturbedTimes.has(name)) return null
   if (type === "TIMESTAMPTZ" || type === "TIMESTAMP WITH TIME ZONE") return "<time>"
   if (name === "run_date") return "<date>"
   // Made of what stands in the row beside it, and of remote ids.
