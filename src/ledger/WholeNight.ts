@@ -5,7 +5,8 @@
 import { Effect } from "effect"
 import { exitOf } from "../ends/EndRow.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
-import type { Ledger, RunHeader } from "./Ledger.ts"
+import type { RunHeader } from "./FoldLedger.ts"
+import type { Ledger } from "./Ledger.ts"
 import { subjectOf, verdictOfTask } from "./RunState.ts"
 import type { RunState, TaskState } from "./RunState.ts"
 

@@ -8,7 +8,7 @@ import type { Outcome, WhoActs } from "../ends/EndRow.ts"
 import { subjectOf, verdictOfTask } from "../ledger/RunState.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import type { ChangeCounts } from "../ledger/ChangeCounts.ts"
-import type { RunHeader } from "../ledger/Ledger.ts"
+import type { RunHeader } from "../ledger/FoldLedger.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 
 /** How one customer stands on one engine (or one flow session). */

@@ -92,12 +92,34 @@ const sentence = (fact: Fact): string => {
       return `execution ${fact.execution_id}: ${fact.outcome} (${fact.http_status})`
     case "RunEnded":
       return `run ended with exit code ${fact.exit_code}${fact.leftovers ? leftBehind : ""}`
+    case "OutcomePublished":
+      return "the outcome is published"
+    case "LandingPruned":
+    case "AttachmentsPruned":
+    case "FactForgotten":
+    case "CustomerForgotten":
+    case "ForgetFinished":
+      return removal(fact)
+  }
+}
+
+type Removal = Extract<
+  Fact,
+  { _tag: "LandingPruned" | "AttachmentsPruned" | "FactForgotten" | "CustomerForgotten" | "ForgetFinished" }
+>
+
+const removal = (fact: Removal): string => {
+  switch (fact._tag) {
     case "LandingPruned":
       return `the landed bodies of ${fact.run_id} were removed by age, ${fact.bytes} bytes`
     case "AttachmentsPruned":
       return `the documents of ${fact.run_id} were removed by age, ${fact.bytes} bytes`
-    case "OutcomePublished":
-      return "the outcome is published"
+    case "FactForgotten":
+      return `a fact about a customer who was removed: receipt ${fact.receipt}`
+    case "CustomerForgotten":
+      return `a customer was removed from ${times(fact.runs, "run")}: receipt ${fact.receipt}`
+    case "ForgetFinished":
+      return `the removal with the receipt ${fact.receipt} is finished`
   }
 }
 

@@ -1,6 +1,6 @@
 /** Which run a command works on, and what it brings home first. */
 import { describe, expect, it } from "vitest"
-import type { RunHeader } from "../../src/ledger/Ledger.ts"
+import type { RunHeader } from "../../src/ledger/FoldLedger.ts"
 import { chooseRun } from "../../src/planning/ChooseRun.ts"
 import { anId } from "../harness/Id.ts"
 
