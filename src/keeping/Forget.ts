@@ -1,6 +1,6 @@
 /**
- * Removes a customer from the output folder. The ledger comes first, in one transaction with the receipt: from
- * then on nothing refers to the rest, so that every later step may be cut off and repeated, and runs and
+ * Removes a customer from the output folder. The ledger comes first, in one transaction with the receipt:
+ * from then on nothing refers to the rest, so that every later step may be cut off and repeated, and runs and
  * readers find a whole folder in between. What is needed to find the rest is in a file that goes last.
  */
 import { join } from "node:path"

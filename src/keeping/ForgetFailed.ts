@@ -1,5 +1,6 @@
 /**
- * Why a removal stopped. What was done so far is done, and the same command continues.
+ * Why a removal stopped: what the machine refused, or damage that hides whose data is where. What was done so
+ * far is done, and the same command continues.
  */
 import { Effect, Schema } from "effect"
 import { LandingDamaged } from "../landing/Landing.ts"

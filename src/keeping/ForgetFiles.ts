@@ -1,6 +1,6 @@
 /**
- * A customer leaves the files that are neither ledger, landing nor tables: documents, logs, summaries, reports,
- * recordings, and the journal of the embedded service. Each step may be repeated.
+ * A customer leaves the files that are neither ledger, landing nor tables: documents, logs, summaries,
+ * reports, recordings, and the journal of the embedded service. Each step may be repeated.
  */
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { dirname, join } from "node:path"

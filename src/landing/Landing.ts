@@ -9,8 +9,8 @@ import { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } fr
 import { LandedRef } from "../ledger/Fact.ts"
 
 /**
- * `unusable`: what was kept of an answer that its task could not use, for any call. `forgotten`: blanks in the
- * place of a body of a customer who was removed; such a frame is in no list.
+ * `unusable`: what was kept of an answer that its task could not use, for any call. `forgotten`: blanks in
+ * the place of a body of a customer who was removed; such a frame is in no list.
  */
 export const bodyKinds = [
   "start",

@@ -17,7 +17,7 @@ export interface Replacement {
 /** Rows that are held in memory at once. */
 const rowsAtOnce = 10_000
 
-/** `rowOf` builds a row from what the database returns; `receiptOf` builds the fact that is added at the end. */
+/** `rowOf` builds a row from what the database returns; `added` the fact that goes to the end, if any. */
 export const replaceFacts = (
   database: DatabaseSync,
   columns: string,

@@ -1,6 +1,6 @@
 /**
- * The key for logins and external ids, in the ledger's file beside its hash: a flipped bit in it must not decide
- * whether a login is sent again.
+ * The key for logins and external ids, in the ledger's file beside its hash: a flipped bit in it must not
+ * decide whether a login is sent again.
  */
 import { randomBytes } from "node:crypto"
 import type { DatabaseSync } from "node:sqlite"

@@ -1,5 +1,5 @@
 /**
- * Removes a customer's rows from the tables: from the current version and from every kept one. Files with such
+ * Removes a customer's rows from the tables: from the current version and every kept one. Files with such
  * rows are written again without them, under new names, and stand first where kept versions have their files;
  * then each kept version names the new ones; then the current version is replaced by one that names them
  * too, which deletes the old files. Each version is whole at any moment, and a repeated call finishes what
@@ -160,7 +160,7 @@ const writeAgain = Effect.fnUntraced(
   Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
 )
 
-/** All files of a table of a run have the number of one version, so that a lost manifest can be read off them. */
+/** All files of a table of a run have one version's number: a lost manifest can be read off them. */
 const freePath = (
   { run_id, run_date }: Group,
   table: string,

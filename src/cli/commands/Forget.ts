@@ -20,7 +20,6 @@ import { openedStore } from "../LookAtFolder.ts"
 import { say, sayJson, warn } from "../Output.ts"
 import { keepUnpruned } from "../PruneLock.ts"
 import { holdOutput } from "../RunFolder.ts"
-import { writeReport } from "../RunReport.ts"
 import { toolVersion } from "../Version.ts"
 import { Wiring } from "../Wiring.ts"
 
@@ -82,6 +81,7 @@ const forgets = Effect.fnUntraced(function* (
   const counts: ForgetCounts = { ...found.plan.counts, deleted, given_up, left_at_service: leftOf(remote) }
   const plan: ForgetPlan = { ...found.plan, counts }
   const { forget: forgetIn } = yield* keeping
+  const { writeReport } = yield* Effect.promise(() => import("../RunReport.ts"))
   const result = yield* inFolder(
     output,
     Effect.gen(function* () {
@@ -93,6 +93,8 @@ const forgets = Effect.fnUntraced(function* (
   return { receipt: plan.receipt, ...counts, ...result }
 })
 
+const tokensToo = "executions or tokens"
+
 const lines = (counts: ForgetCounts): ReadonlyArray<string> => [
   `  runs          ${counted(counts.runs, "run")}, ${counted(counts.facts, "fact")} of the ledger`,
   `  landing       ${counted(counts.bodies, "body", "bodies")}`,
@@ -103,8 +105,8 @@ const lines = (counts: ForgetCounts): ReadonlyArray<string> => [
 ]
 
 const elsewhere =
-  "Not touched: copies that `nightjar backup` made, files that were exported, the job's own files, and what " +
-  "records of other customers say."
+  "Not touched: copies that `nightjar backup` made, files that were exported, the job's own files, and\n" +
+  "what records of other customers say."
 
 const tellFound = Effect.fnUntraced(function* (plan: ForgetPlan, remote: Remote) {
   yield* say(["This would be removed:", ...lines(plan.counts)].join("\n"))
@@ -121,12 +123,10 @@ const tell = Effect.fnUntraced(function* (result: Result) {
   if (result.given_up > 0)
     yield* say(`Of ${counted(result.given_up, "execution")} not all was proved to be here: it is given up.`)
   if (result.left_at_service > 0)
-    yield* say(
-      `Left at the service: ${counted(result.left_at_service, "execution or token", "executions and tokens")}.`,
-    )
+    yield* say(`Left at the service: ${counted(result.left_at_service, "execution or token", tokensToo)}.`)
   if (result.logins_kept > 0)
     yield* say(
-      `Still not sent again: ${counted(result.logins_kept, "rejected login")}, known by a keyed fingerprint only.`,
+      `Still not sent again: ${counted(result.logins_kept, "rejected login")}, by keyed fingerprint only.`,
     )
   yield* say(elsewhere)
   yield* say(`Receipt: ${result.receipt}, in the ledger and without the customer's id.`)
