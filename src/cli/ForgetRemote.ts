@@ -102,23 +102,23 @@ export const jobsOf = Effect.fnUntraced(function* ({ paths }: Remote, given: Rea
   return [...named, ...found.filter(({ name }) => paths.has(name))]
 })
 
+/** Before anything is removed: without these jobs, nobody can ask the service. */
+export const requireJobs = Effect.fnUntraced(function* (remote: Remote, jobs: ReadonlyArray<Job>) {
+  const missing = [...new Set(remote.runs.map(({ job }) => job))].filter(
+    (name) => !jobs.some((job) => job.name === name),
+  )
+  const isKeyMissing = remote.tokens.length > 0 && jobs.every(({ tokens_key }) => tokens_key === undefined)
+  if (missing.length === 0 && !isKeyMissing) return
+  const names = missing.length > 0 ? missing.join(", ") : "the job with their key"
+  return yield* refuse("forget-job-needed", { left: leftText(remote), jobs: names })
+})
+
 /** Deletes at the service of each job what its runs left there. The folder is held. */
 export const deleteRemote = Effect.fnUntraced(function* (
   output: string,
   remote: Remote,
   jobs: ReadonlyArray<Job>,
 ) {
-  const missing = [...new Set(remote.runs.map(({ job }) => job))].filter(
-    (name) => !jobs.some((job) => job.name === name),
-  )
-  if (
-    missing.length > 0 ||
-    (remote.tokens.length > 0 && jobs.every(({ tokens_key }) => tokens_key === undefined))
-  )
-    return yield* refuse("forget-job-needed", {
-      left: leftText(remote),
-      jobs: missing.length > 0 ? missing.join(", ") : "the job with their key",
-    })
   const wiring = yield* Wiring
   for (const job of jobs) {
     const runs = remote.runs.filter((run) => run.job === job.name)

@@ -10,9 +10,10 @@ import { counted } from "../../foundation/Counted.ts"
 import type { ForgetFailed } from "../../keeping/ForgetFailed.ts"
 import type { ForgetPlan } from "../../keeping/ForgetPlan.ts"
 import type { ForgetCounts } from "../../ledger/ForgetFacts.ts"
+import type { Store } from "../../publishing/Store.ts"
 import { jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
-import { deleteRemote, jobsOf, leftOf, leftText, remoteOf } from "../ForgetRemote.ts"
+import { deleteRemote, jobsOf, leftOf, leftText, remoteOf, requireJobs } from "../ForgetRemote.ts"
 import type { Remote } from "../ForgetRemote.ts"
 import { shareOf } from "../HeldStore.ts"
 import { requireLedger } from "../LedgerOf.ts"
@@ -52,7 +53,7 @@ const lookFor = Effect.fnUntraced(function* (output: string, customer_id: Custom
 /** Deletes at the service; what is left there afterwards ends the command, unless it may stay. */
 const clearService = Effect.fnUntraced(function* (
   output: string,
-  { plan, remote }: { readonly plan: ForgetPlan; readonly remote: Remote },
+  { store, plan, remote }: { readonly store: Store; readonly plan: ForgetPlan; readonly remote: Remote },
   given: ReadonlyArray<string>,
   isHereOnly: boolean,
 ) {
@@ -60,7 +61,12 @@ const clearService = Effect.fnUntraced(function* (
   for (const job of jobs)
     if (job.assignments.some(({ customer_id }) => customer_id === plan.customer_id))
       yield* warn("customer-still-in-job", { path: job.path })
-  if (isHereOnly || leftOf(remote) === 0) return remote
+  const isDue = !isHereOnly && leftOf(remote) > 0
+  if (isDue) yield* requireJobs(remote, jobs)
+  const { keepPlan } = yield* Effect.promise(() => import("../../keeping/ForgetPlan.ts"))
+  // The intent: from here on the same command continues, whatever happens.
+  yield* keepPlan(store, plan)
+  if (!isDue) return remote
   yield* deleteRemote(output, remote, jobs)
   const after = yield* inFolder(output, remoteOf(output, plan))
   return leftOf(after) === 0 ? after : yield* refuse("forget-pending", { left: leftText(after) })
@@ -73,9 +79,6 @@ const forgets = Effect.fnUntraced(function* (
 ) {
   const found = yield* lookFor(output, customer_id)
   const { store } = found
-  const { keepPlan } = yield* Effect.promise(() => import("../../keeping/ForgetPlan.ts"))
-  // The intent: from here on the same command continues, whatever happens.
-  yield* keepPlan(store, found.plan)
   const remote = yield* clearService(output, found, jobs, hereOnly)
   const { deleted, given_up } = remote
   const counts: ForgetCounts = { ...found.plan.counts, deleted, given_up, left_at_service: leftOf(remote) }
