@@ -153,8 +153,6 @@ const dispatch = Effect.fnUntraced(function* (night: Night) {
 /** Decides where a task continues, and queues or forks it. */
 const enlist = (night: Night, work: TaskWork) => {
   const book = openBook(work)
-  if (resumeTask(night.run.tasks.get(work.task_id), night.mode)._tag !== "Nothing")
-    night.ends.delete(work.task_id)
   night.books.set(work.task_id, book)
   return guarded(night, book, resume(night, book))
 }
@@ -163,6 +161,7 @@ const resume = Effect.fnUntraced(function* (night: Night, book: Book) {
   const { work } = book
   const state = night.run.tasks.get(work.task_id)
   const resumption = resumeTask(state, night.mode)
+  if (resumption._tag !== "Nothing") night.ends.delete(work.task_id)
   if ("attemptsMade" in resumption) book.attemptsMade = resumption.attemptsMade
   for (const kept of attemptsToReadAgain(state)) {
     const again = guardedReading(night, work.task_id, readAgain(night, book, kept), kept.closed)

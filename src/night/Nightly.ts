@@ -68,23 +68,22 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
   const ledger = yield* Ledger
   const now = yield* Clock.currentTimeMillis
   const { further } = options
-  const { run_date, chosen, collect, parent, only, missed = [] } = yield* chooseNight(job, options)
+  const { run_date, chosen, collect, parent, only, missed } = yield* chooseNight(job, options)
   if (chosen._tag === "NothingToDo" && collect.length === 0) return yield* finished(chosen.run_id)
   const begun = startedFact(job, { run_id: chosen.run_id, run_date, missed }, { ...options, parent })
+  // A rerun needs no trace: its night has one, and the next `run` starts what the rerun was to start.
+  const leavesTrace = chosen._tag === "New" && job.night !== undefined && parent === undefined
   const isRecorded = yield* reachService({
     untilAt: waitsUntil(now, job),
-    ...(chosen._tag === "New" && job.night !== undefined ? { begun } : {}),
+    ...(leavesTrace ? { begun } : {}),
     giveUp: endUnserved(chosen.run_id),
   })
   for (const run_id of collect) yield* runStages(job, run_id, "collect")
   if (chosen._tag === "NothingToDo") return yield* finished(chosen.run_id)
-  if (chosen._tag === "New" && !isRecorded) {
-    const plan = yield* beginRun(job, begun, only)
-    const result = yield* runStages(job, chosen.run_id, "night", plan)
-    return further ? { ...result, exit_code: ownExitCode(result.state) } : result
-  }
-  if (!isRecorded) yield* ledger.append([{ _tag: "RunResumed", run_id: chosen.run_id }])
-  return yield* runStages(job, chosen.run_id, "night")
+  const plan = chosen._tag === "New" && !isRecorded ? yield* beginRun(job, begun, only) : undefined
+  if (chosen._tag === "Resume") yield* ledger.append([{ _tag: "RunResumed", run_id: chosen.run_id }])
+  const result = yield* runStages(job, chosen.run_id, "night", plan)
+  return further ? { ...result, exit_code: ownExitCode(result.state) } : result
 })
 
 const loadRun = (run_id: RunId) => Effect.flatMap(Ledger, (ledger) => runIn(ledger, run_id))
