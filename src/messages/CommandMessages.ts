@@ -216,6 +216,16 @@ export const commandMessages = {
     "Add --format csv, or leave --excel-safe out: no other format changes a text.",
     "Nothing was written.",
   ),
+  "workbook-too-wide": refusal(
+    "the result has more than {columnsMax} columns, which no Excel sheet can hold",
+    "Select fewer columns, or use --format parquet.",
+    "Nothing was written.",
+  ),
+  "cells-cut": warning(
+    "{cells} with more than 32,767 characters, the most that Excel takes: cut, and ending with …",
+    "Use --format csv or parquet for the whole texts.",
+    "The published tables hold the whole texts.",
+  ),
   "terminal-refused": refusal(
     "--format {format} writes binary data, which a terminal cannot show",
     "Write it to a file: add `> result.{format}`.",

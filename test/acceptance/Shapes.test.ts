@@ -522,13 +522,13 @@ describe("the files", () => {
 describe("`query`", () => {
   const sql = "SELECT customer_id, attempts FROM tasks WHERE customer_id IN ('full', 'none') ORDER BY 1"
   it("prints every format", async () => {
-    const [table, csv, json, arrow, parquet] = await Promise.all(
-      ["table", "csv", "json", "arrow", "parquet"].map((format) =>
+    const [table, csv, json, arrow, parquet, xlsx] = await Promise.all(
+      ["table", "csv", "json", "arrow", "parquet", "xlsx"].map((format) =>
         place.nightjar("query", sql, "--format", format),
       ),
     )
-    expect([table, csv, json, arrow, parquet].map((one) => [one?.code, one?.stderr])).toEqual(
-      Array.from({ length: 5 }, () => [0, ""]),
+    expect([table, csv, json, arrow, parquet, xlsx].map((one) => [one?.code, one?.stderr])).toEqual(
+      Array.from({ length: 6 }, () => [0, ""]),
     )
     expect(table?.stdout).toMatch(/customer_id\s.*attempts[\s\S]*full\s/)
     expect(csv?.stdout).toBe("customer_id,attempts\r\nfull,1\r\nnone,1\r\n")
@@ -538,6 +538,7 @@ describe("`query`", () => {
     ])
     expect(arrow?.stdout).toContain("customer_id")
     expect(parquet?.stdout).toMatch(/^PAR1[\s\S]*PAR1$/)
+    expect(xlsx?.stdout).toMatch(/^PK[\s\S]*xl\/worksheets\/sheet1\.xml/)
   })
 
   it("changes no value in CSV unless `--excel-safe` asks for it", async () => {
