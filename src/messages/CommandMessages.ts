@@ -181,6 +181,16 @@ export const commandMessages = {
   "names-missing": refusal("{where} has no {what}", "Add one to the job, or name another job."),
   "names-ambiguous": refusal("{where} has {count} {what}s ({names})", "Choose one with --{what}."),
   "table-unknown": refusal("there is no such table{suggestion}", "`nightjar tables` lists all tables."),
+  "page-of-all-tables": refusal(
+    "--html writes a page of all tables",
+    "Leave out TABLE and --format.",
+    "Nothing was written.",
+  ),
+  "page-unwritable": refusal(
+    "{path} cannot be written ({why})",
+    "Name a file in a folder that exists and that you may write to.",
+    "Nothing was written.",
+  ),
   "family-unknown": refusal(
     "no record without a schema has this product and sub_family{suggestion}",
     "`nightjar infer` without --product and --sub-family drafts a schema for each family that has none.",

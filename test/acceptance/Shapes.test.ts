@@ -541,6 +541,32 @@ describe("`query`", () => {
     expect(xlsx?.stdout).toMatch(/^PK[\s\S]*xl\/worksheets\/sheet1\.xml/)
   })
 
+  it("shares its folder with a page of all tables, which holds counts and no value", async () => {
+    const file = join(place.folder, "tables.html")
+    const [written, folder, named] = await Promise.all([
+      place.nightjar("tables", "--html", file),
+      place.nightjar("tables", "--html", place.output),
+      place.nightjar("tables", "runs", "--html", file),
+    ])
+    expect([written, folder, named].map(({ code, stdout }) => [code, stdout])).toEqual([
+      [0, `${file}\n`],
+      [2, ""],
+      [2, ""],
+    ])
+    expect(folder.stderr).toContain("it is not a file")
+    const page = readFileSync(file, "utf8")
+    const tables = await place.rows("SELECT table_name AS name, comment FROM duckdb_tables() ORDER BY 1")
+    const ids = [...page.matchAll(/<h3 id="(\w+)">/g)].map(([, id]) => id)
+    expect(tables.filter(({ name }) => !ids.includes(String(name)))).toEqual([])
+    const [{ n } = { n: 0 }] = await place.rows("SELECT count(*)::INT AS n FROM customer_profiles")
+    expect(page).toContain(
+      `<td data-name="Table"><a href="#customer_profiles"><code>customer_profiles</code></a></td>\n<td class="n" data-name="Rows">${String(n)}</td>`,
+    )
+    const values = await place.rows("SELECT email AS value FROM emails UNION SELECT session_id FROM sessions")
+    expect(values.length).toBeGreaterThan(3)
+    expect(values.filter(({ value }) => page.includes(String(value)))).toEqual([])
+  })
+
   it("changes no value in CSV unless `--excel-safe` asks for it", async () => {
     const phone = "SELECT '+34600123123' AS phone"
     const [exact, safe, wrong] = await Promise.all([

@@ -4,6 +4,7 @@ import { Effect } from "effect"
 import { identifier } from "../../src/duckdb/SqlText.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { publishedTables } from "../../src/publishing/DataDictionary.ts"
+import { relationsOf } from "../../src/publishing/Relations.ts"
 import { openStore } from "../../src/publishing/PublisherDuckDb.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
 import { anId } from "../harness/Id.ts"
@@ -211,6 +212,19 @@ describe("published tables and views", () => {
             if (key.length === 0) continue
             const repeated = `SELECT ${key.map(identifier).join(", ")} FROM ${name} GROUP BY ALL HAVING count(*) > 1`
             assert.deepStrictEqual(yield* cellsOf(root, repeated), [], name)
+          }
+          const relations = relationsOf(families)
+          const below = relations.map(({ table }) => table)
+          assert.deepStrictEqual(
+            ["runs", ...below].toSorted(),
+            publishedTables(families)
+              .map(({ name }) => name)
+              .toSorted(),
+          )
+          for (const { table, of, columns } of relations) {
+            const alone = `SELECT * FROM ${table} ANTI JOIN ${of} USING (${columns.join(", ")})
+              WHERE ${columns.map((one) => `${table}.${one} IS NOT NULL`).join(" AND ")}`
+            assert.deepStrictEqual(yield* cellsOf(root, alone), [], `${table} of ${of}`)
           }
         }),
       ),

@@ -4,7 +4,10 @@ import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { executionSpans, loadOver } from "../../src/report/Executions.ts"
 import { html, jsonText } from "../../src/report/Html.ts"
-import { contentPolicy, renderReport } from "../../src/report/RenderReport.ts"
+import { contentPolicy } from "../../src/report/PageHead.ts"
+import { renderReport } from "../../src/report/RenderReport.ts"
+import { reportScript } from "../../src/report/ReportScript.ts"
+import { reportStyle } from "../../src/report/ReportStyle.ts"
 import { ticksOf } from "../../src/report/ReportCharts.ts"
 import { reportOf } from "../../src/report/Report.ts"
 import type { Report } from "../../src/report/Report.ts"
@@ -300,7 +303,7 @@ describe("the page", () => {
     const page = nightPage(8)
       .replace(/<style>[^]*?<\/style>/, "<style></style>")
       .replace(/<script>[^]*?<\/script>/, "<script></script>")
-      .replace(contentPolicy, "POLICY")
+      .replace(contentPolicy({ style: reportStyle, script: reportScript }), "POLICY")
     // Delete the file to have it written anew.
     await expect(page).toMatchFileSnapshot("small-night.txt")
   })

@@ -3,7 +3,6 @@
  * query that comes with the program (`@missing`). Text formats and workbooks are streamed; what a terminal
  * cannot show is written to a file or a pipe.
  */
-import { existsSync } from "node:fs"
 import { Effect, Option, Stdio, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { Connection } from "../../duckdb/DuckDb.ts"
@@ -13,9 +12,9 @@ import { outputFolder, switchFlag } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { table } from "../../report/TextTable.ts"
 import { Output, say, sayJson, warn, writeOut } from "../Output.ts"
+import { withPublished } from "../PublishedDatabase.ts"
 import { csvFormat, jsonFormat, tableFormat } from "../QueryFormats.ts"
 import { savedQueries, sqlOf } from "../SavedQueries.ts"
-import { Wiring } from "../Wiring.ts"
 
 const formats = ["table", "csv", "json", "arrow", "parquet", "xlsx"] as const
 type Format = (typeof formats)[number]
@@ -85,7 +84,7 @@ export const query = Command.make(
     ),
     list: switchFlag("list", "List the saved queries"),
     format: Flag.Literals("format", formats).pipe(
-      Flag.withDescription("Output format"),
+      Flag.withDescription("Format"),
       Flag.withDefault("table" as const),
     ),
     json: switchFlag("json", "The same as --format json"),
@@ -98,22 +97,20 @@ export const query = Command.make(
     const sql = yield* sqlOf(given.value)
     if (excelSafe && format !== "csv") return yield* refuse("excel-safe-without-csv", { format })
     const output = yield* outputFolder
-    const wiring = yield* Wiring
-    const path = `${output}/nightjar.duckdb`
-    if (!existsSync(path)) return yield* refuse("nothing-published", { output })
-    yield* Effect.gen(function* () {
-      const { DuckDb } = yield* Effect.promise(() => import("../../duckdb/DuckDb.ts"))
-      const database = yield* DuckDb
-      const connection = yield* database.open({ path, access: "read-only", externalAccess: false })
-      const isText = format === "table" || format === "csv" || format === "json"
-      yield* isText ? streamText(connection, sql, format, excelSafe) : writeBytes(connection, sql, format)
-    }).pipe(Effect.scoped, Effect.provide(wiring.database))
+    const isText = format === "table" || format === "csv" || format === "json"
+    const printed = yield* withPublished(output, (connection) =>
+      Effect.as(
+        isText ? streamText(connection, sql, format, excelSafe) : writeBytes(connection, sql, format),
+        true,
+      ),
+    )
+    if (printed === undefined) return yield* refuse("nothing-published", { output })
   }),
 ).pipe(
   Command.withDescription(
     "Runs SQL over the published tables (see `nightjar tables`).\n" +
-      "Format table cuts a cell after 1,000 characters, and xlsx after 32,767 (Excel's limit);\n" +
-      "the others cut nothing. Times in xlsx are UTC.",
+      "Format table cuts a cell after 1,000 characters, and xlsx after 32,767, as many\n" +
+      "as Excel takes; the others cut nothing. Times in xlsx are UTC.",
   ),
   Command.withExamples([
     {

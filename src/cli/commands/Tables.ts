@@ -1,14 +1,18 @@
 /**
  * `nightjar tables [TABLE]`: the data dictionary: every published table and view with its columns, from the
  * same source as the database's comments; before anything is published, with the program's own schemas. The
- * same as a data contract with `--format odcs`.
+ * same as a data contract with `--format odcs`, or as a page with what is published of each (`--html`).
  */
-import { Effect, Option } from "effect"
+import { lstatSync } from "node:fs"
+import { Clock, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { RecordFamily } from "../../records/RecordSchema.ts"
+import { codeOf } from "../../foundation/FileCalls.ts"
+import { durableFiles } from "../../foundation/DurableFile.ts"
 import { suggestion } from "../../foundation/Nearest.ts"
+import { machineZone } from "../../report/ReportText.ts"
 import { table, wrap } from "../../report/TextTable.ts"
-import { jsonFlag, outputFolder } from "../CommonFlags.ts"
+import { jsonFlag, optionalFlag, outputFolder } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { familiesOf } from "../LookAtFolder.ts"
 import { Output, say, sayJson } from "../Output.ts"
@@ -30,6 +34,42 @@ const sayContract = Effect.fnUntraced(function* (
   yield* say(stringify(contract, { lineWidth: 0, aliasDuplicateObjects: false }).trimEnd())
 })
 
+/** Only a page that is not there yet, or a file, is written: never a device, a link or a folder. */
+const writePage = Effect.fnUntraced(function* (path: string, page: string) {
+  const files = yield* durableFiles
+  if (lstatSync(path, { throwIfNoEntry: false })?.isFile() === false)
+    return yield* refuse("page-unwritable", { path, why: "it is not a file" })
+  yield* Effect.try({
+    try: () => files.replace(path, page, 0o600),
+    catch: (cause) => refuse("page-unwritable", { path, why: codeOf(cause) }),
+  })
+})
+
+/** A page of all tables, for a file; it says the same of each, and how full and fresh it is. */
+const tablesPage = Effect.fnUntraced(function* (output: string, families: ReadonlyArray<RecordFamily>) {
+  const { publishedTables, dataDictionary } = yield* Effect.promise(
+    () => import("../../publishing/DataDictionary.ts"),
+  )
+  const { relationsOf } = yield* Effect.promise(() => import("../../publishing/Relations.ts"))
+  const { renderTablesPage } = yield* Effect.promise(() => import("../../report/TablesPage.ts"))
+  const { tableFigures } = yield* Effect.promise(() => import("../TableFigures.ts"))
+  const specs = publishedTables(families)
+  const figures = yield* tableFigures(
+    output,
+    specs.map(({ name }) => name),
+  )
+  return renderTablesPage({
+    toolVersion,
+    madeAt: yield* Clock.currentTimeMillis,
+    timezone: machineZone(),
+    tables: specs.map((spec) => ({ ...spec, figures: figures?.get(spec.name) })),
+    views: dataDictionary(families).flatMap((one) =>
+      one.kind === "table" ? [] : [{ ...one, kind: one.kind }],
+    ),
+    relations: relationsOf(families),
+  })
+})
+
 export const tables = Command.make(
   "tables",
   {
@@ -41,11 +81,18 @@ export const tables = Command.make(
       Flag.withDescription("odcs: a data contract, as YAML"),
       Flag.withDefault("text" as const),
     ),
+    html: optionalFlag("html", "FILE", "Write a page of all tables, with how full and fresh each is"),
     json: jsonFlag,
   },
-  Effect.fn("Tables.handle")(function* ({ name, format, json }) {
+  Effect.fn("Tables.handle")(function* ({ name, format, html, json }) {
     const { dataDictionary } = yield* Effect.promise(() => import("../../publishing/DataDictionary.ts"))
-    const families = yield* familiesOf(yield* outputFolder)
+    const output = yield* outputFolder
+    const families = yield* familiesOf(output)
+    if (Option.isSome(html)) {
+      if (Option.isSome(name) || format !== "text") return yield* refuse("page-of-all-tables")
+      yield* writePage(html.value, yield* tablesPage(output, families))
+      return yield* json ? sayJson({ path: html.value }) : say(html.value)
+    }
     const all = dataDictionary(families)
     const chosen = all.filter((one) => Option.isNone(name) || one.name === name.value)
     if (chosen.length === 0 && Option.isSome(name)) {
