@@ -5,6 +5,7 @@
  */
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
+import { listed } from "../foundation/Counted.ts"
 import type { DurableFiles } from "../foundation/DurableFile.ts"
 import { refuse } from "./Failures.ts"
 import type { Refused } from "./Failures.ts"
@@ -43,9 +44,7 @@ export const refusalOf = (output: string): Refused | undefined => {
   if ((mode & stickyBit) !== 0) return refuse("output-shared", { output, mode: mode.toString(8) })
   const strange = [...entries].filter((name) => !harmless.has(name) && !name.startsWith(markerName))
   if (strange.length === 0) return undefined
-  const more = strange.length > entriesTold ? ` and ${strange.length - entriesTold} more` : ""
-  const told = strange.toSorted().slice(0, entriesTold).join(", ")
-  return refuse("output-not-ours", { output, entries: `${told}${more}` })
+  return refuse("output-not-ours", { output, entries: listed(strange.toSorted(), entriesTold) })
 }
 
 /**

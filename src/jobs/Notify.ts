@@ -8,9 +8,7 @@ import { notifyEvents } from "./Job.ts"
 import type { Job, NotifyEvent, Receiver } from "./Job.ts"
 import { parseReference } from "./Reference.ts"
 import { reference, text } from "./Scalars.ts"
-
-const optional = <S extends Schema.Top>(schema: S, description: string) =>
-  Schema.optionalKey(schema).pipe(Schema.annotateKey<Schema.optionalKey<S>>({ description }))
+import { optional } from "./ShapeKeys.ts"
 
 /** One entry of `notify`. */
 export const NotifyEntry = Schema.Struct({
