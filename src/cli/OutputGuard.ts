@@ -32,11 +32,18 @@ export const markerState = (output: string): MarkerState => {
 /** An output folder of a version that had no marker. */
 const isOlder = (entries: ReadonlySet<string>): boolean => entries.has("ledger.sqlite") && entries.has("runs")
 
+/** Undefined for a folder, and where nothing is yet. */
+export const refusalOfFile = (output: string): Refused | undefined =>
+  existsSync(output) && !statSync(output).isDirectory()
+    ? refuse("output-not-a-folder", { output })
+    : undefined
+
 /** Why the folder must not be touched; undefined if it is ours or may become so. */
 export const refusalOf = (output: string): Refused | undefined => {
   if (!existsSync(output)) return undefined
+  const file = refusalOfFile(output)
+  if (file !== undefined) return file
   const found = statSync(output)
-  if (!found.isDirectory()) return refuse("output-not-a-folder", { output })
   const entries = new Set(readdirSync(output))
   if (entries.has(markerName) && markerState(output) === "marked") return undefined
   if (isOlder(entries)) return undefined

@@ -14,7 +14,7 @@ import type { NamedColumns } from "./CustomerColumns.ts"
 import type { Cells } from "./DataCells.ts"
 import type { ParameterSource } from "./Job.ts"
 import type { Place } from "../foundation/FileProblem.ts"
-import { checkFile, streamFile } from "../foundation/RegularFile.ts"
+import { checkFile, noSuchFile, streamFile } from "../foundation/RegularFile.ts"
 
 export interface CustomerRow {
   readonly place: Place
@@ -264,7 +264,7 @@ export const readCustomersFile = Effect.fn("CustomersFile.read")(function* (
   // A file that cannot be opened has no lines: the job file is what to correct.
   const checked = yield* Effect.result(checkFile(path, bytesMax))
   if (Result.isFailure(checked)) {
-    const missing = checked.failure === "ENOENT"
+    const missing = checked.failure === noSuchFile
     const message = missing
       ? `there is no file \`${path}\``
       : `\`${path}\` cannot be read (${checked.failure})`

@@ -185,7 +185,7 @@ describe("a file named by --env-file", () => {
     Effect.gen(function* () {
       const environment = { APP: "a", U: "u", P: "p", HOST: "h.example" }
       expect(yield* look(environment, join(folder, "gone.env"))).toEqual([
-        "gone.env:1:1: this file of variables cannot be read (ENOENT)",
+        "gone.env:1:1: this file of variables cannot be read (there is no such file)",
       ])
       expect(yield* look(environment, write("night.env", "", 0o644))).toEqual([
         "night.env:1:1: other users can read or change this file (mode 0644), so it is not used: " +

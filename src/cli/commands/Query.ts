@@ -11,6 +11,7 @@ import { outputFolder, switchFlag } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { table } from "../../report/TextTable.ts"
 import { Output, say, sayJson, writeOut } from "../Output.ts"
+import { refusalOfFile } from "../OutputGuard.ts"
 import { csvFormat, jsonFormat, tableFormat } from "../QueryFormats.ts"
 import { savedQueries, sqlOf } from "../SavedQueries.ts"
 import { Wiring } from "../Wiring.ts"
@@ -76,12 +77,14 @@ export const query = Command.make(
   Effect.fn("Query.handle")(function* ({ sql: given, list, format: named, json, excelSafe }) {
     const format = json ? "json" : named
     if (list) return yield* listSaved(format === "json")
-    if (Option.isNone(given)) return yield* refuse("query-missing")
+    if (Option.isNone(given) || /^[\s;]*$/.test(given.value)) return yield* refuse("query-missing")
     const sql = yield* sqlOf(given.value)
     if (excelSafe && format !== "csv") return yield* refuse("excel-safe-without-csv", { format })
     const output = yield* outputFolder
     const wiring = yield* Wiring
     const path = `${output}/nightjar.duckdb`
+    const file = refusalOfFile(output)
+    if (file !== undefined) return yield* file
     if (!existsSync(path)) return yield* refuse("nothing-published", { output })
     yield* Effect.gen(function* () {
       const { DuckDb } = yield* Effect.promise(() => import("../../duckdb/DuckDb.ts"))
