@@ -138,7 +138,7 @@ describe("the .env beside a job", () => {
 describe("the addresses of `notify`", () => {
   const told = `${job}notify: [{ url: env:ALERT }, { ping: env:WATCHDOG }, { command: [logger] }]\n`
 
-  it.effect("are taken from the file too: a timer has no other variables to tell anybody with", () =>
+  it.effect("[exit notify variables] are taken from the file too: a timer has no other variables", () =>
     Effect.gen(function* () {
       const file = write(".env", `${written}ALERT=https://alert.example\nWATCHDOG=https://dog.example\n`)
       const { job: loaded } = yield* loadJob(write("job.yaml", told, 0o644))
