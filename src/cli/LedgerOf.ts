@@ -19,7 +19,10 @@ export const openedLedger = Effect.flatMap(
   (room) => room.Ledger,
 )
 
-/** Nothing is read from a file in the folder's place. An empty ledger in place of a lost one would claim that nothing ever ran. */
+/**
+ * A file is no output folder, and an empty ledger in place of a lost one would claim that nothing ever ran:
+ * both are refused.
+ */
 export const refuseLostLedger = Effect.fnUntraced(function* (output: string) {
   const file = refusalOfFile(output)
   if (file !== undefined) return yield* file
