@@ -75,6 +75,20 @@ describe("a timer that is printed", () => {
     )
   })
 
+  it("has the PATH of this shell only if the job starts programs: for a secret, or to tell somebody", async () => {
+    const pathOf = async (rest: string) => {
+      place.write("job.yaml", job(`night: { starts: "22:30", until: "07:00" }\n${rest}`))
+      const { stdout } = await schedule("--cron")
+      return / PATH=(\S+) /.exec(stdout)?.[1]?.replaceAll("'", "")
+    }
+    const path = "DIR/bin:/usr/bin:/bin"
+    expect([
+      await pathOf(""),
+      await pathOf("tokens: { key: exec:cat key }"),
+      await pathOf("notify: [{ command: [tell-us] }]"),
+    ]).toEqual([undefined, path, path])
+  })
+
   it("is for one kind of timer, for a time that the job or --at gives", async () => {
     const nothing = "Nothing was written."
     const one = `${nothing} Give one of --systemd, --cron and --kubernetes.`
@@ -114,6 +128,10 @@ describe("a timer that is printed", () => {
         "Nothing was written. Add a line NAME=value for each of them: a timer has none of the variables of a shell.",
       ),
     )
+    place.write("job.yaml", job("notify: [{ url: env:ALERT, on: [failed] }]"))
+    place.write(".env", "APP=a\nP=p\nHOST=service.example\n")
+    expect((await schedule("--systemd", "--at", "22:30")).stderr).toContain("variables of the job: ALERT [")
+    place.write("job.yaml", job())
     place.write(".env", "APP=a\nP=p\n")
     const { code, stderr } = await schedule("--systemd")
     expect([code, stderr.split("\n").slice(0, 2)]).toEqual([

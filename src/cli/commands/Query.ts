@@ -12,6 +12,7 @@ import { outputFolder, switchFlag } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { table } from "../../report/TextTable.ts"
 import { Output, say, sayJson, warn, writeOut } from "../Output.ts"
+import { refusalOfFile } from "../OutputGuard.ts"
 import { withPublished } from "../PublishedDatabase.ts"
 import { csvFormat, jsonFormat, tableFormat } from "../QueryFormats.ts"
 import { savedQueries, sqlOf } from "../SavedQueries.ts"
@@ -93,10 +94,12 @@ export const query = Command.make(
   Effect.fn("Query.handle")(function* ({ sql: given, list, format: named, json, excelSafe }) {
     const format = json ? "json" : named
     if (list) return yield* listSaved(format === "json")
-    if (Option.isNone(given)) return yield* refuse("query-missing")
+    if (Option.isNone(given) || /^[\s;]*$/.test(given.value)) return yield* refuse("query-missing")
     const sql = yield* sqlOf(given.value)
     if (excelSafe && format !== "csv") return yield* refuse("excel-safe-without-csv", { format })
     const output = yield* outputFolder
+    const file = refusalOfFile(output)
+    if (file !== undefined) return yield* file
     const isText = format === "table" || format === "csv" || format === "json"
     const printed = yield* withPublished(output, (connection) =>
       Effect.as(
