@@ -117,11 +117,14 @@ export type Environment = ReturnType<typeof makeEnvironment>
 const sourcesOf = ({ login }: Assignment): ReadonlyArray<ParameterSource> =>
   login._tag === "Token" ? [] : Object.values(login.parameters)
 
+const addressesOf = ({ notify }: Pick<Job, "notify">): ReadonlyArray<SecretReference> =>
+  notify.flatMap((one) => (one._tag === "Command" ? [] : [one.address]))
+
 const isReference = (source: ParameterSource) => source._tag === "Reference"
 
 /** Every reference of a job, repeated ones included. */
 export const referencesOf = (
-  job: Pick<Job, "service" | "tokens_key" | "assignments">,
+  job: Pick<Job, "service" | "tokens_key" | "assignments" | "notify">,
 ): ReadonlyArray<SecretReference> => [
   ...(job.service._tag === "Remote" ? [job.service.app_secret] : []),
   ...(job.tokens_key === undefined ? [] : [job.tokens_key]),
@@ -130,6 +133,7 @@ export const referencesOf = (
       .filter(isReference)
       .map(({ reference }) => reference),
   ),
+  ...addressesOf(job),
 ]
 
 /** The names of variables that the references of a job need. */
@@ -147,12 +151,13 @@ const bindEnvFile = (job: Job, path: string, names: ReadonlySet<string>): Job =>
     const bound = Object.entries(login.parameters).map(([key, source]) => [key, bindSource(source)] as const)
     return { ...rest, login: { ...login, parameters: Object.fromEntries(bound) } }
   }
-  const { service, tokens_key } = job
+  const { service, tokens_key, notify } = job
   return {
     ...job,
     service: service._tag === "Remote" ? { ...service, app_secret: bind(service.app_secret) } : service,
     tokens_key: tokens_key === undefined ? undefined : bind(tokens_key),
     assignments: job.assignments.map(bindLogin),
+    notify: notify.map((one) => (one._tag === "Command" ? one : { ...one, address: bind(one.address) })),
     env_file: path,
   }
 }
