@@ -236,7 +236,7 @@ describe("a CronJob", () => {
     variables: ["APP", "PASSWORD"],
     files: ["nightly.yaml", "secrets/it's.pin"],
     image: "nightjar:1.2.3",
-    hasSources: true,
+    schemas: "schemas",
   }
   const text = kubernetesText(cluster)
   const secret = (name: string) => ({
@@ -251,7 +251,7 @@ describe("a CronJob", () => {
         "--from-file='secrets_it_s.pin=secrets/it'\\''s.pin'",
       "#   kubectl create secret generic nightjar-nightly-variables --from-env-file=/srv/jobs/.env",
       "# kubectl takes each line of that file as it is, quotation marks included.",
-      "# The job has results sources of its own: mount its `schemas` folder too.",
+      "# The job has schemas of its own: mount the folder schemas too, as /etc/nightjar/schemas.",
       "# The volume has to be a disk, not a network file system: the ledger is a database.",
     ])
   })

@@ -7,7 +7,6 @@ import { statSync } from "node:fs"
 import { basename, dirname, isAbsolute, relative, resolve } from "node:path"
 import { Clock, ConfigProvider, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { builtInSources } from "../../contract/ResultsSource.ts"
 import type { Job } from "../../jobs/Job.ts"
 import type { Timer } from "../../timers/Timer.ts"
 import type { TimerFile } from "../../timers/Systemd.ts"
@@ -85,7 +84,8 @@ const timerOf = Effect.fnUntraced(function* (job: Job, times: ReadonlyArray<stri
   const credentials = references.flatMap((one) =>
     one._tag === "File" && one.path.startsWith(under) ? [one.path.slice(under.length)] : [],
   )
-  const needsPath = references.some(({ _tag }) => _tag === "Exec")
+  const needsPath =
+    references.some(({ _tag }) => _tag === "Exec") || job.notify.some(({ _tag }) => _tag === "Command")
   return {
     job: job.name,
     job_path: resolve(job.path),
@@ -131,7 +131,7 @@ const clusterText = Effect.fnUntraced(function* (job: Job, timer: Timer, asked: 
     variables: [...new Set([...set.keys(), ...variablesOf(job)])].toSorted(),
     files: yield* filesOf(job),
     image: `nightjar:${toolVersion}`,
-    hasSources: job.sources.length > builtInSources.length,
+    schemas: job.schemas === undefined ? undefined : relative(dirname(job.path), job.schemas),
   })
 })
 
