@@ -22,6 +22,7 @@ import { backup } from "../../src/keeping/Backup.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
 import { openStore } from "../../src/publishing/PublisherDuckDb.ts"
+import { rollback } from "../../src/publishing/Rollback.ts"
 import { verify } from "../../src/publishing/Verify.ts"
 import { Workplace } from "../acceptance/Nightjar.ts"
 import { anId } from "../harness/Id.ts"
@@ -40,6 +41,7 @@ import {
 
 const first = "nightly.2026-11-20"
 const second = "nightly.2026-11-21"
+const third = "nightly.2026-11-22"
 
 const publish = Effect.fnUntraced(function* (run_id: string) {
   const publisher = yield* Publisher
@@ -131,6 +133,25 @@ describe("a copy of an output folder", () => {
       assert.deepStrictEqual(yield* problemsOf(at("copy")), [])
       assert.deepStrictEqual(yield* namesIn(at("copy")), ["Ana", "Bea"])
       assert.deepInclude(holds, { version: 2 })
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("after a rollback holds the version that the next publication continues from", () =>
+    Effect.gen(function* () {
+      const at = yield* moments
+      const live = at("again")
+      yield* Effect.provide(Effect.flatMap(openStore(publisherOptions(live)), rollback), layers(live))
+      yield* Effect.provide(backup(live, at("copy")), layers(live))
+      assert.deepStrictEqual([yield* problemsOf(at("copy")), yield* namesIn(at("copy"))], [[], ["Ana"]])
+      yield* Effect.gen(function* () {
+        yield* append([begin(third, "2026-11-22")])
+        yield* succeed(third, "3", "c-1", resultsOf(profileOf("Cia")))
+        yield* publish(third)
+      }).pipe(Effect.provide(layers(at("copy"))))
+      assert.deepStrictEqual(
+        [yield* problemsOf(at("copy")), yield* namesIn(at("copy"))],
+        [[], ["Ana", "Bea", "Cia"]],
+      )
     }).pipe(Effect.scoped),
   )
 
