@@ -94,7 +94,7 @@ export const commandMessages = {
     "Correct its permissions, or give --output another folder.",
   ),
   "backup-not-empty": refusal(
-    "{folder} is not empty",
+    "{folder} is not an empty folder",
     "Name an empty folder or a new one.",
     "Nothing was copied.",
   ),

@@ -281,6 +281,27 @@ describe("prune", () => {
     }).pipe(Effect.scoped),
   )
 
+  it.live("looks once at a run without documents, and at no more runs than it may", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* night(run_id, "1")
+        yield* night(later, "2", "a document")
+        const store = yield* storeOf(root)
+        const next = (isDry: boolean) =>
+          prune(store, [{ job: "nightly", attachments: days(1) }], { now: soon(), isDry, runsMax: 1 })
+        const noted = Effect.flatMap(Ledger, (ledger) => ledger.pruned)
+        const looks = [yield* next(true), yield* next(false), yield* next(false), yield* next(false)]
+        const removed = [{ run_id: anId(later), what: "attachments" as const, bytes: 10 }]
+        assert.deepStrictEqual(
+          looks.map((one) => one.removed),
+          [[], [], removed, []],
+        )
+        assert.deepStrictEqual([...(yield* noted).attachments.keys()], [run_id, later])
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+
   it.live("that was cut off is finished by the next one", () =>
     Effect.gen(function* () {
       const root = yield* folder
