@@ -5,6 +5,7 @@
  */
 import type { Outcome } from "../ends/EndRow.ts"
 import { rowOf } from "../ends/Ends.ts"
+import { shellWord } from "../foundation/ShellWord.ts"
 import { foldRun } from "../ledger/FoldRun.ts"
 import type { Recorded } from "../ledger/Fact.ts"
 import type { RunState } from "../ledger/RunState.ts"
@@ -185,7 +186,3 @@ export const finishOf = (run: RunState, { exit_code, run_id, job_path, troubles 
     why: "It collects what is still at the service and runs again what did not finish.",
   }
 }
-
-/** One word of a POSIX shell, whatever it contains. */
-const shellWord = (text: string): string =>
-  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`

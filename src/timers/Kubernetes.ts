@@ -4,7 +4,8 @@
  */
 import { posix } from "node:path"
 import { stringify } from "yaml"
-import { argumentsOf, cronFields, shellWord } from "./Timer.ts"
+import { shellWord } from "../foundation/ShellWord.ts"
+import { argumentsOf, cronFields } from "./Timer.ts"
 import type { Timer } from "./Timer.ts"
 
 export interface ClusterJob {

@@ -102,7 +102,3 @@ export const argumentsOf = (
   ...(env_file === undefined ? [] : ["--env-file", env_file]),
   "--no-progress",
 ]
-
-/** One word of a POSIX shell, whatever it contains. */
-export const shellWord = (word: string): string =>
-  /^[A-Za-z0-9_\-.,:/@=+]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`

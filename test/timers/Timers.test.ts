@@ -9,10 +9,11 @@ import { join } from "node:path"
 import { Cron, Result } from "effect"
 import { describe, expect, it } from "vitest"
 import { parseAllDocuments } from "yaml"
+import { shellWord } from "../../src/foundation/ShellWord.ts"
 import { cronBlock, withBlock } from "../../src/timers/Crontab.ts"
 import { kubernetesText } from "../../src/timers/Kubernetes.ts"
 import { systemdUnits } from "../../src/timers/Systemd.ts"
-import { cronFields, shellWord, startsOf, timesElsewhere } from "../../src/timers/Timer.ts"
+import { cronFields, startsOf, timesElsewhere } from "../../src/timers/Timer.ts"
 import type { Timer } from "../../src/timers/Timer.ts"
 
 const timer: Timer = {
