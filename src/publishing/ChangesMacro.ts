@@ -94,7 +94,7 @@ const onlyIn = (here: string, there: string): string => `
   FROM (SELECT *, coalesce(CAST(record_key AS VARCHAR), content_id) AS pair_key FROM ${here}) AS l
   WHERE NOT EXISTS (SELECT 1 FROM ${there} AS o WHERE ${sameSql("o", "l", [...subject, "content_id"])})`
 
-/** Records that were rejected at the later time and not at the earlier one; what could not be read is NULL. */
+/** What was rejected at the later time and not at the earlier one; a name that cannot be read is NULL. */
 const refusedSql = `
   SELECT DISTINCT customer_id, engine_reference, alone, product, sub_family
   FROM (${versionsSql(rejectedRecordsTable.name, whole)}) AS v, moments

@@ -144,7 +144,8 @@ const secretsOf = ({ timer, files, variables, schemas }: ClusterJob, name: strin
     ...(schemas === undefined
       ? []
       : [
-          `# The job has schemas of its own: mount the folder ${schemas} too, as ${posix.join(jobFolder, schemas)}.`,
+          "# The job has schemas of its own: mount the folder " +
+            `${schemas} too, as ${posix.join(jobFolder, schemas)}.`,
         ]),
     "# The volume has to be a disk, not a network file system: the ledger is a database.",
   ]

@@ -13,7 +13,6 @@ import type { PruneRules } from "../../src/keeping/Prune.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
-import { Publisher } from "../../src/publishing/Publisher.ts"
 import { openStore } from "../../src/publishing/PublisherDuckDb.ts"
 import { rebuild } from "../../src/publishing/Rebuild.ts"
 import { repair } from "../../src/publishing/Repair.ts"
@@ -28,6 +27,7 @@ import {
   folder,
   layers,
   profileOf,
+  publish,
   publisherOptions,
   resultsOf,
   rowsOf,
@@ -41,13 +41,6 @@ const days = (count: number) => Duration.days(count)
 const taskOf = (run: string) => ({
   run_id: anId(run),
   task_id: anId(`${run}/c-1/${engine}`),
-})
-
-const publish = Effect.fnUntraced(function* (run: string) {
-  const publisher = yield* Publisher
-  const { version, receipts } = yield* publisher.publish(anId(run))
-  yield* append([{ _tag: "RunPublished", run_id: anId(run), version, receipts }])
-  return receipts
 })
 
 const ends = (run: string, more: Partial<Extract<Fact, { _tag: "RunEnded" }>> = {}) =>
@@ -88,8 +81,8 @@ const night = Effect.fnUntraced(function* (run: string, id: string, ...documents
   yield* succeed(run, id, "c-1", resultsOf(profileOf(`name-${id}`)))
   const paths: Array<string> = []
   for (const text of documents) paths.push(yield* document(run, id, text))
-  const [receipt] = yield* publish(run)
-  yield* deletes(run, id, receipt?.landed_sha256 ?? "")
+  const { receipts } = yield* publish(run)
+  yield* deletes(run, id, receipts[0]?.landed_sha256 ?? "")
   yield* ends(run)
   return paths
 })
@@ -137,8 +130,8 @@ describe("prune", () => {
   )
 
   const first = succeed(run_id, "1", "c-1", resultsOf(profileOf("Ana")))
-  const deleted = Effect.flatMap(publish(run_id), ([receipt]) =>
-    deletes(run_id, "1", receipt?.landed_sha256 ?? ""),
+  const deleted = Effect.flatMap(publish(run_id), ({ receipts }) =>
+    deletes(run_id, "1", receipts[0]?.landed_sha256 ?? ""),
   )
   it.live.each([
     ["is unfinished", Effect.andThen(first, deleted), undefined],
@@ -258,8 +251,8 @@ describe("prune", () => {
         yield* append([{ ...begin(later, "2026-11-21"), job: "other" } as Fact])
         yield* succeed(later, "2", "c-1", resultsOf(profileOf("Bea")))
         yield* document(later, "2", "shared")
-        const [receipt] = yield* publish(later)
-        yield* deletes(later, "2", receipt?.landed_sha256 ?? "")
+        const { receipts } = yield* publish(later)
+        yield* deletes(later, "2", receipts[0]?.landed_sha256 ?? "")
         yield* ends(later)
         mkdirSync(join(root, "runs", run_id), { recursive: true })
         writeFileSync(join(root, "runs", run_id, "log.ndjson"), "12345\n")

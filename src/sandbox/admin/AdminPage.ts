@@ -50,7 +50,8 @@ const section = <Row>(
 ): string =>
   total === 0
     ? ""
-    : `<section><h2>${escapeHtml(title)} <small>${escapeHtml(count)}</small></h2>${table(rows, columns)}</section>`
+    : `<section><h2>${escapeHtml(title)} <small>${escapeHtml(count)}</small></h2>` +
+      `${table(rows, columns)}</section>`
 
 const kindOf = (row: ExecutionRow) => {
   if (row.is_closed !== true) return "open"
