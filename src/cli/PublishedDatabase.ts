@@ -1,4 +1,7 @@
-/** The published database, opened for reading; each command that looks into the tables uses it. */
+/**
+ * The published database, opened for reading: every command that looks into the tables uses it. Nothing but
+ * this file can be reached from the statements.
+ */
 import { existsSync } from "node:fs"
 import { Effect } from "effect"
 import type { Connection } from "../duckdb/DuckDb.ts"

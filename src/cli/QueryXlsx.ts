@@ -30,9 +30,7 @@ const latest = Date.UTC(10_000, 0, 1)
  * What XML cannot contain, or a reader might drop, in the spelling of ECMA-376 (22.9.2.19), `_xHHHH_`; so is
  * an underscore that would begin such a spelling.
  */
-const unwritable =
-  // oxlint-disable-next-line no-control-regex
-  /_(?=x[0-9a-f]{4}_)|[\0-\x08\v\f\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffd-\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/gi
+const unwritable = /_(?=x[0-9a-f]{4}_)|(?![\t\n\r])\p{Cc}|\p{Cs}|[\ufdd0-\ufdef\ufffd-\uffff]/giu
 
 const escaped = (character: string): string =>
   `_x${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}_`

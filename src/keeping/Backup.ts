@@ -10,6 +10,7 @@ import { copyDatabase } from "../foundation/CopyDatabase.ts"
 import { durableFiles } from "../foundation/DurableFile.ts"
 import type { DurableFiles } from "../foundation/DurableFile.ts"
 import { codeOf, quietly } from "../foundation/FileCalls.ts"
+import { replacedFiles } from "../publishing/KeptVersions.ts"
 import { filesOf, layoutOf, nothingPublished, readManifest } from "../publishing/Manifest.ts"
 import type { Manifest } from "../publishing/Manifest.ts"
 import { filesBelow } from "../publishing/OutputFiles.ts"
@@ -104,7 +105,11 @@ const copyTables = Effect.fnUntraced(function* (place: Place, manifest: Manifest
     place,
     filesOf(manifest).map(({ path }) => path),
   )
-  yield* step(() => files.remove(layoutOf(to).database))
+  yield* step(() => {
+    files.remove(layoutOf(to).database)
+    files.remove(layoutOf(to).previous)
+  })
+  yield* copyFiles(place, yield* step(() => replacedFiles({ layout: layoutOf(from) }, manifest)))
   // The record schemas of the tables: each file is written once and never changed.
   yield* copyFiles(place, below(from, "schemas").filter(isFinished))
   yield* copyFiles(place, ["nightjar.duckdb", "tables/manifest.json"])
@@ -179,7 +184,7 @@ const copyIfThere = (files: DurableFiles, source: string, copy: string): void =>
   }
 }
 
-const copied = ["landing", "attachments", "tables", "schemas", "runs", "acquaint"]
+const copied = ["landing", "attachments", "tables", "published", "schemas", "runs", "acquaint"]
 
 /** The folder was empty before, so all of this is the copy's. */
 const removeCopy = ({ files, to }: Place): void => {
@@ -192,12 +197,13 @@ const holdsOf = (to: string, version: number): BackupHolds => {
     const there = paths.map((path) => join(to, path)).filter((path) => existsSync(path))
     return { files: there.length, bytes: there.reduce((sum, path) => sum + statSync(path).size, 0) }
   }
+  const tables = [...below(to, "tables"), ...below(to, "published")]
   return {
     version,
     ledger: part(["ledger.sqlite"]),
     landing: part(below(to, "landing")),
     attachments: part(below(to, "attachments")),
-    tables: part([...below(to, "tables").filter((path) => path.endsWith(".parquet")), "nightjar.duckdb"]),
+    tables: part([...tables.filter((path) => path.endsWith(".parquet")), "nightjar.duckdb"]),
     other: part([
       ...["schemas", "runs", "acquaint"].flatMap((folder) => below(to, folder)),
       "tokens.sqlite",

@@ -17,8 +17,8 @@ export const runsOfNight = (
 ): ReadonlyArray<RunHeader> => runs.filter(({ fact }) => fact.job === job && fact.run_date === run_date)
 
 /**
- * The states of these runs, in their order; folded from their facts, since the ledger carries the state of one
- * run only.
+ * The states of these runs, in their order; folded from their facts, since the ledger carries the state of
+ * one run only.
  */
 export const statesOf = Effect.fnUntraced(function* (
   ledger: Ledger["Service"],

@@ -132,7 +132,7 @@ export const nightMessages = {
     explained,
   ),
   "executions-kept": warning(
-    "{executions} kept at the service: not all of their records are known to be here{missing}",
+    "{executions} kept at the service: it is not known that all records are here{missing}",
     readAgain,
   ),
   "records-surplus": warning(

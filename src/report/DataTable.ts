@@ -1,4 +1,7 @@
-/** A table of a page: rows under a header; on a phone each row becomes a block of named lines. */
+/**
+ * A table of a page: rows under a header. On a phone each row becomes a block, whose lines are named by the
+ * `data-name` of their cells.
+ */
 import { html } from "./Html.ts"
 import type { Html } from "./Html.ts"
 

@@ -5,6 +5,7 @@
  */
 import { counted } from "../foundation/Counted.ts"
 import { dataTable } from "./DataTable.ts"
+import type { Heading } from "./DataTable.ts"
 import { Html, html, nothing } from "./Html.ts"
 import { pageHead } from "./PageHead.ts"
 import { relationsChart } from "./RelationsChart.ts"
@@ -23,7 +24,7 @@ export interface TableFigures {
   readonly rows: number
   /** Newest first. */
   readonly nights: ReadonlyArray<{ readonly run_date: string; readonly rows: number }>
-  /** Of the newest night with rows, by column: how many rows have a value, and about how many are different. */
+  /** Of the newest night with rows, by column: how many rows have a value, about how many differ. */
   readonly columns: ReadonlyMap<string, { readonly filled: number; readonly distinct: number }>
 }
 
@@ -65,8 +66,8 @@ const number = new Intl.NumberFormat("en")
 
 const code = (text: string): Html => html`<code>${text}</code>`
 
-const codes = (names: ReadonlyArray<string>): ReadonlyArray<Html> =>
-  names.map((name, index) => html`${index === 0 ? "" : ", "}${code(name)}`)
+const separated = (parts: ReadonlyArray<Html>): ReadonlyArray<Html> =>
+  parts.map((part, index) => html`${index === 0 ? "" : ", "}${part}`)
 
 const link = (name: string): Html => html`<a href="#${name}"><code>${name}</code></a>`
 
@@ -81,6 +82,14 @@ const difference = ({ nights }: TableFigures): Html => {
   return html` <span class="soft">(${sign}${number.format(Math.abs(more))} against ${before.run_date})</span>`
 }
 
+const overviewHeadings: ReadonlyArray<Heading> = [
+  "Table",
+  { number: "Rows" },
+  "Newest night",
+  { number: "Its rows" },
+  "Difference",
+]
+
 const overview = (tables: ReadonlyArray<PageTable>): Html => {
   const rows = tables.map(({ name, figures }) => {
     const [newest] = figures?.nights ?? []
@@ -94,7 +103,7 @@ const overview = (tables: ReadonlyArray<PageTable>): Html => {
   })
   return html`<section aria-labelledby="overview">
     <h2 id="overview">Overview</h2>
-    ${dataTable("Tables", ["Table", { number: "Rows" }, "Newest night", { number: "Its rows" }, "Difference"], rows)}
+    ${dataTable("Tables", overviewHeadings, rows)}
   </section>`
 }
 
@@ -157,8 +166,8 @@ const tableSection =
       <h3 id="${name}"><code>${name}</code></h3>
       <p>${comment}</p>
       <p>${state}</p>
-      ${up.map(({ of, columns: by }) => html`<p>Belongs to ${link(of)} by ${codes(by)}.</p>`)}
-      ${down.length === 0 ? nothing : html`<p>Has ${down.map(({ table: one }, index) => html`${index === 0 ? "" : ", "}${link(one)}`)}.</p>`}
+      ${up.map(({ of, columns: by }) => html`<p>Belongs to ${link(of)} by ${separated(by.map(code))}.</p>`)}
+      ${down.length === 0 ? nothing : html`<p>Has ${separated(down.map((one) => link(one.table)))}.</p>`}
       ${dataTable(
         `Columns of ${name}`,
         ["Column", "Type", "Meaning", { number: "Filled" }, { number: "Different" }],

@@ -224,6 +224,31 @@ describe("a variable that was found in a file", () => {
   )
 })
 
+describe("the addresses of `notify`", () => {
+  it.effect(
+    "are references of the job as its passwords are: a timer has only the file [exit notify variables]",
+    () =>
+      Effect.gen(function* () {
+        write(".env", "ALERT=https://alert.example/x\nWATCH=https://watch.example/y\n")
+        const notify = "notify: [{ url: env:ALERT }, { ping: env:WATCH }, { command: [mail, me] }]\n"
+        const { job: loaded } = yield* loadJob(write("job.yaml", `${job}${notify}`))
+        const { resolve } = yield* Secrets
+        const addresses = loaded.notify.flatMap((one) => (one._tag === "Command" ? [] : [one.address]))
+        expect(yield* Effect.forEach(addresses, (one) => Effect.map(resolve(one), Redacted.value))).toEqual([
+          "https://alert.example/x",
+          "https://watch.example/y",
+        ])
+        expect(referencesOf(loaded)).toEqual(expect.arrayContaining(addresses))
+      }).pipe(
+        Effect.provide(live),
+        Effect.provideService(
+          ConfigProvider.ConfigProvider,
+          ConfigProvider.fromEnvRecord({ APP: "a", U: "u", P: "p", HOST: "h.example" }),
+        ),
+      ),
+  )
+})
+
 describe("a reference to a file", () => {
   it.effect("may lead into the folder of systemd's credentials", () =>
     Effect.gen(function* () {

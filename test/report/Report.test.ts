@@ -120,6 +120,25 @@ describe("the value of a report", () => {
     expect(reportFrom([planned("c"), ...facts]).finish.command).toBe(command)
   })
 
+  it("does not say that nobody has to do anything while an answer is not in the tables", () => {
+    const where = { run_id, task_id: idOf("c"), where: "segment-000001.njl:1", reason: "too deep" }
+    const left_out = [{ ...where, kind: "results" as const }]
+    const report = reportFrom([
+      planned("c"),
+      settledAs("c", "succeeded", "COMPLETED"),
+      { _tag: "RunPublished", run_id, version: 1, receipts: [], left_out },
+      ended(3),
+    ])
+    expect(report.finish).toEqual({
+      command: undefined,
+      why: "No command finishes the rest by itself: the warnings say what has to be done.",
+    })
+    const page = renderReport(report)
+    expect([page.includes("Nobody has to do anything"), page.includes("1 answer not in the tables")]).toEqual(
+      [false, true],
+    )
+  })
+
   it("quotes a job's path and a reason for the shell", () => {
     const facts = [
       { ...started, job_path: "my jobs/it's.yaml" } as Fact,

@@ -8,7 +8,6 @@ import { basename, dirname, isAbsolute, relative, resolve } from "node:path"
 import { Clock, ConfigProvider, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { listed } from "../../foundation/Counted.ts"
-import { builtInSources } from "../../contract/ResultsSource.ts"
 import type { Job } from "../../jobs/Job.ts"
 import type { Timer } from "../../timers/Timer.ts"
 import type { TimerFile } from "../../timers/Systemd.ts"
@@ -132,7 +131,7 @@ const clusterText = Effect.fnUntraced(function* (job: Job, timer: Timer, asked: 
     variables: [...new Set([...set.keys(), ...variablesOf(job)])].toSorted(),
     files: yield* filesOf(job),
     image: `nightjar:${toolVersion}`,
-    hasSources: job.sources.length > builtInSources.length,
+    schemas: job.schemas === undefined ? undefined : relative(dirname(job.path), job.schemas),
   })
 })
 
