@@ -40,7 +40,7 @@ timezone: Europe/Madrid                 # for night, deadline and run dates; def
 after_export: delete                    # delete | keep: executions at the service, once published here
 output: { share: none }                 # none | group: who may read what is published
 exit_on: any                            # any | new: new ends with 0 if all trouble was there the night before
-# retain: { landing: 90 days, attachments: 400 days, logs: 30 days, snapshots: 7 }   # default: kept
+# retain: { landing: 90 days, attachments: 400 days, logs: 30 days }   # default: kept, and 3 snapshots
 
 engines:
   - reference: es-tax-agency:website
