@@ -3,6 +3,7 @@
  * flags they all share.
  */
 import { CliConfig, Command, GlobalFlag } from "effect/cli"
+import { accept } from "./commands/Accept.ts"
 import { acquaint } from "./commands/Acquaint.ts"
 import { EnvFileFlag, NoProgressFlag, OutputFlag } from "./CommonFlags.ts"
 import { credentials } from "./commands/Credentials.ts"
@@ -39,6 +40,7 @@ export const nightjar = Command.make("nightjar").pipe(
     plan,
     run,
     rerun,
+    accept,
     schedule,
     status,
     runs,

@@ -5,6 +5,7 @@
  */
 import { Schema } from "effect"
 import { defaults } from "./Defaults.ts"
+import { GatesShape } from "./Gates.ts"
 import { NotifyEntry } from "./Notify.ts"
 import { looksLikeReference } from "./Reference.ts"
 import { count, optional, optionalDuration, required } from "./ShapeKeys.ts"
@@ -14,6 +15,7 @@ import {
   duration,
   externalId,
   jobName,
+  percent,
   reference,
   serviceUrl,
   text,
@@ -224,14 +226,11 @@ export const Night = Schema.Struct({
 })
 
 const customers = count(1, 10_000_000)
-const percent = Schema.String.check(
-  Schema.isPattern(/^(?:[1-9]\d?|100)%$/, { expected: 'a percentage from "1%" to "100%"' }),
-)
 export const MinCustomers = Schema.Union([
   customers,
   Schema.Struct({
     number: optional(customers, "With fewer customers the job is invalid and nothing starts."),
-    of_last_night: optional(percent, "With a smaller share of the last run's, nothing starts."),
+    of_last_night: optional(percent(1), "With a smaller share of the last run's, nothing starts."),
   }),
 ])
 
@@ -275,6 +274,10 @@ export const JobFile = Schema.Struct({
   schemas: optional(
     text,
     "A folder beside the job file: records/*.yaml are record schemas, results/*.yaml results sources.",
+  ),
+  gates: optional(
+    GatesShape,
+    "What a new version of the tables must pass to become current; nothing is asked when absent.",
   ),
   tokens: optional(Tokens, "The encrypted token store."),
   sessions: optional(

@@ -18,6 +18,7 @@ import { checkNumberOfCustomers, fewestCustomers } from "./EnoughCustomers.ts"
 import { defaults } from "./Defaults.ts"
 import { bindVariables, makeEnvironment, readVariables } from "./EnvFile.ts"
 import type { Environment } from "./EnvFile.ts"
+import { GatesShape, readGates } from "./Gates.ts"
 import { checkHooks, hookPairs, keysOf, secretsOfLogin } from "./HooksData.ts"
 import type { HookPair, Job, SecretReference } from "./Job.ts"
 import { readDocument, variablesIn } from "./JobDocument.ts"
@@ -89,6 +90,7 @@ const decodeParts = (context: Context, root: Readonly<Record<string, unknown>>) 
     engines: list("engines", Shape.JobEngine),
     customers: list("customers", Shape.Customer),
     schemas: part("schemas", text),
+    gates: part("gates", GatesShape),
     tokens: part("tokens", Shape.Tokens),
     sessions: list("sessions", Shape.Session),
   }
@@ -267,6 +269,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
     parts.schemas,
     document.place(["schemas"]),
   )
+  const gates = yield* readGates({ findings, folder, place: document.place(["gates", "tests"]) }, parts.gates)
   const { number: customersMin, of_last_night } = fewestCustomers(parts.min_customers)
   checkNumberOfCustomers(context, { assignments, sessions }, customersMin)
   const tokens_key = parts.tokens === undefined ? undefined : parseReference(parts.tokens.key, folder)
@@ -281,6 +284,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
     ...settings,
     ...(of_last_night === undefined ? {} : { customersShareMin: Number.parseInt(of_last_night, 10) / 100 }),
     ...(parts.schemas === undefined ? {} : { schemas: besideJob(folder, parts.schemas) }),
+    ...(gates === undefined ? {} : { gates }),
     notify,
     assignments,
     sources,

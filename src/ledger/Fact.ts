@@ -10,7 +10,15 @@ import { actors, outcomes } from "../ends/EndRow.ts"
 import { abortCauses, SettledReason } from "../ends/Ends.ts"
 import type { Reason } from "../ends/Ends.ts"
 import { access, attempt, task } from "./FactKeys.ts"
-import { OutcomePublished, RunEnded, RunPublished, RunResumed, RunStarted } from "./RunFacts.ts"
+import {
+  OutcomePublished,
+  RunAccepted,
+  RunEnded,
+  RunHeld,
+  RunPublished,
+  RunResumed,
+  RunStarted,
+} from "./RunFacts.ts"
 import {
   TicketDropped,
   TicketIssued,
@@ -245,6 +253,8 @@ export const Fact = Schema.Union([
   TokenDropped,
   TokenRevoked,
   RunPublished,
+  RunHeld,
+  RunAccepted,
   DeleteIntended,
   DeleteAnswered,
   RunEnded,

@@ -1,0 +1,58 @@
+/**
+ * What a job asks of a new version of the tables before it becomes current: bounds, and tests in SQL. A job
+ * without `gates` asks nothing, so no default of ours can ever hold back good data.
+ */
+import { Duration, Effect, Schema } from "effect"
+import type { Gates } from "./Job.ts"
+import { percent, duration, text } from "./Scalars.ts"
+import { count, optional } from "./ShapeKeys.ts"
+import { readSqlFolder } from "./SqlFolder.ts"
+import type { SqlFolderAt } from "./SqlFolder.ts"
+
+/** With how many nights a night is compared. */
+const nightsOfRows = 7
+
+export const GatesShape = Schema.Struct({
+  keys: optional(Schema.Boolean, "No key repeats in the tables of the night.", true),
+  rows: optional(
+    Schema.Struct({
+      min: optional(percent(1), "Each record table has this share of the median of the nights before."),
+      nights: optional(count(1, 60), "How many nights before are compared.", nightsOfRows),
+    }),
+    "Rows of each record table; tables with a median below 10 rows are not compared.",
+  ),
+  rejected: optional(percent(0), "The largest share of rejected records in the night."),
+  coverage: optional(
+    percent(1),
+    "The smallest share of customers, engines and features that succeeded in the night.",
+  ),
+  freshness: Schema.flip(
+    optional(
+      Schema.flip(duration("1 day", "3660 days")),
+      "For each engine and feature, somebody's newest data is not older than this.",
+    ),
+  ),
+  tests: optional(text, "A folder beside the job file: each *.sql is a query without rows if all is well."),
+})
+
+const shareOf = (written: string): number => Number.parseInt(written, 10) / 100
+
+/** Undefined if the job has no `gates`. */
+export const readGates = Effect.fnUntraced(function* (
+  at: SqlFolderAt,
+  written: typeof GatesShape.Type | undefined,
+) {
+  if (written === undefined) return undefined
+  const { keys = true, rows, rejected, coverage, freshness } = written
+  const gates: Gates = {
+    keys,
+    ...(rows?.min === undefined
+      ? {}
+      : { rows: { min: shareOf(rows.min), nights: rows.nights ?? nightsOfRows } }),
+    ...(rejected === undefined ? {} : { rejected: shareOf(rejected) }),
+    ...(coverage === undefined ? {} : { coverage: shareOf(coverage) }),
+    ...(freshness === undefined ? {} : { freshnessDays: Math.floor(Duration.toDays(freshness)) }),
+    tests: yield* readSqlFolder(at, written.tests),
+  }
+  return gates
+})
