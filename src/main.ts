@@ -64,11 +64,11 @@ const database = lazily(async () => (await import("./duckdb/DuckDb.ts")).DuckDb.
 const landing = (output: string) =>
   lazily(async () => (await import("./landing/LandingFiles.ts")).LandingFiles.layer({ root: output }))
 
-const publisher = (output: string, { share, schemas, gates }: Job) =>
+const publisher = (output: string, { share, schemas, gates, models }: Job) =>
   lazily(async () => {
     const { PublisherDuckDb } = await import("./publishing/PublisherDuckDb.ts")
     const own = schemas === undefined ? {} : { ownSchemas: join(schemas, "records") }
-    const asked = gates === undefined ? {} : { gates }
+    const asked = { ...(gates && { gates }), ...(models && { models }) }
     const folders = { root: output, schemasFolder: recordSchemas, ...own, ...asked }
     return PublisherDuckDb.layer({ ...folders, share, toolVersion })
   }).pipe(Layer.provide(Layer.merge(database, NodeServices.layer)))

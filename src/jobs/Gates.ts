@@ -1,8 +1,10 @@
 /**
- * What a job asks of a new version of the tables before it becomes current: bounds, and tests in SQL. A job
+ * What a job asks of a new version of the tables before it becomes current (bounds, and tests in SQL), and
+ * its own models. A job
  * without `gates` asks nothing, so no default of ours can ever hold back good data.
  */
 import { Duration, Effect, Schema } from "effect"
+import type { Context } from "./Decode.ts"
 import type { Gates } from "./Job.ts"
 import { percent, duration, text } from "./Scalars.ts"
 import { count, optional } from "./ShapeKeys.ts"
@@ -37,12 +39,7 @@ export const GatesShape = Schema.Struct({
 
 const shareOf = (written: string): number => Number.parseInt(written, 10) / 100
 
-/** Undefined if the job has no `gates`. */
-export const readGates = Effect.fnUntraced(function* (
-  at: SqlFolderAt,
-  written: typeof GatesShape.Type | undefined,
-) {
-  if (written === undefined) return undefined
+const readGates = Effect.fnUntraced(function* (at: SqlFolderAt, written: typeof GatesShape.Type) {
   const { keys = true, rows, rejected, coverage, freshness } = written
   const gates: Gates = {
     keys,
@@ -55,4 +52,20 @@ export const readGates = Effect.fnUntraced(function* (
     tests: yield* readSqlFolder(at, written.tests),
   }
   return gates
+})
+
+/** The parts of a job that come from folders of SQL; without `gates` nothing is asked. */
+export const readOwnSql = Effect.fnUntraced(function* (
+  { document, findings }: Context,
+  folder: string,
+  {
+    gates,
+    models,
+  }: { readonly gates?: typeof GatesShape.Type | undefined; readonly models?: string | undefined },
+) {
+  const at = (...path: ReadonlyArray<string>) => ({ findings, folder, place: document.place(path) })
+  return {
+    ...(gates === undefined ? {} : { gates: yield* readGates(at("gates", "tests"), gates) }),
+    ...(models === undefined ? {} : { models: yield* readSqlFolder(at("models"), models) }),
+  }
 })

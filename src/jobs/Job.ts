@@ -151,6 +151,8 @@ export interface Job {
   readonly schemas?: string
   /** What a new version of the tables must pass; nothing is asked without it. */
   readonly gates?: Gates
+  /** Its own views and tables; absent if it names no folder of them. */
+  readonly models?: ReadonlyArray<SqlFile>
   /** Which trouble ends a run with exit code 3: any, or only what the run before did not have. */
   readonly exit_on: "any" | "new"
   readonly notify: ReadonlyArray<Receiver>

@@ -279,6 +279,10 @@ export const JobFile = Schema.Struct({
     GatesShape,
     "What a new version of the tables must pass to become current; nothing is asked when absent.",
   ),
+  models: optional(
+    text,
+    "A folder beside the job file: each *.sql becomes a view, or a table, of every published version.",
+  ),
   tokens: optional(Tokens, "The encrypted token store."),
   sessions: optional(
     Schema.Array(Session),

@@ -18,7 +18,7 @@ import { checkNumberOfCustomers, fewestCustomers } from "./EnoughCustomers.ts"
 import { defaults } from "./Defaults.ts"
 import { bindVariables, makeEnvironment, readVariables } from "./EnvFile.ts"
 import type { Environment } from "./EnvFile.ts"
-import { GatesShape, readGates } from "./Gates.ts"
+import { GatesShape, readOwnSql } from "./Gates.ts"
 import { checkHooks, hookPairs, keysOf, secretsOfLogin } from "./HooksData.ts"
 import type { HookPair, Job, SecretReference } from "./Job.ts"
 import { readDocument, variablesIn } from "./JobDocument.ts"
@@ -91,6 +91,7 @@ const decodeParts = (context: Context, root: Readonly<Record<string, unknown>>) 
     customers: list("customers", Shape.Customer),
     schemas: part("schemas", text),
     gates: part("gates", GatesShape),
+    models: part("models", text),
     tokens: part("tokens", Shape.Tokens),
     sessions: list("sessions", Shape.Session),
   }
@@ -232,8 +233,6 @@ const checkHooksNow = Effect.fnUntraced(function* (
   checkHooks(pairs, [...secrets, ...ours], findings)
 })
 
-const besideJob = (folder: string, path: string) => (isAbsolute(path) ? path : join(folder, path))
-
 /**
  * A file's path as given; references and files in it are relative to its folder. `envFile`: the file of
  * variables, if it is not the `.env` in that folder.
@@ -256,6 +255,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
     return yield* invalid()
   }
   const parts = decodeParts(context, root)
+  const { schemas } = parts
   const service =
     parts.service === undefined && parts.has("service")
       ? undefined
@@ -269,7 +269,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
     parts.schemas,
     document.place(["schemas"]),
   )
-  const gates = yield* readGates({ findings, folder, place: document.place(["gates", "tests"]) }, parts.gates)
+  const ownSql = yield* readOwnSql(context, folder, parts)
   const { number: customersMin, of_last_night } = fewestCustomers(parts.min_customers)
   checkNumberOfCustomers(context, { assignments, sessions }, customersMin)
   const tokens_key = parts.tokens === undefined ? undefined : parseReference(parts.tokens.key, folder)
@@ -283,8 +283,8 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
     service,
     ...settings,
     ...(of_last_night === undefined ? {} : { customersShareMin: Number.parseInt(of_last_night, 10) / 100 }),
-    ...(parts.schemas === undefined ? {} : { schemas: besideJob(folder, parts.schemas) }),
-    ...(gates === undefined ? {} : { gates }),
+    ...(schemas === undefined ? {} : { schemas: isAbsolute(schemas) ? schemas : join(folder, schemas) }),
+    ...ownSql,
     notify,
     assignments,
     sources,

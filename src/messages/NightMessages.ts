@@ -160,6 +160,11 @@ export const nightMessages = {
     "`nightjar repair` derives the tables of earlier runs again from landing.",
     "The column is NULL in these rows; the answers are landed as they arrived.",
   ),
+  "model-failed": warning(
+    "the model {name} is not in the tables: {why}",
+    "Correct its file in the folder that the job names as `models`.",
+    "The run was published without it; the next publication makes it again.",
+  ),
   "schemas-gone": warning(
     "no record schema for {tables} in the program or beside the job",
     "Put the file back, or add one to `records/` in the folder that the job names as `schemas`.",

@@ -85,8 +85,9 @@ const askRejected = Effect.fnUntraced(function* (asking: Asking, max: number) {
   const records = recordTablesOf(asking).map(
     (name) => `(SELECT count(*) FROM ${identifier(name)} WHERE run_id IN (${runs}))`,
   )
-  const [row] = yield* connection.rows(`SELECT (${records.join(" + ")})::INTEGER AS kept, (
-    SELECT count(*) FROM ${identifier(rejectedRecordsTable.name)} WHERE run_id IN (${runs}))::INTEGER AS lost`)
+  const rejected = identifier(rejectedRecordsTable.name)
+  const [row] = yield* connection.rows(`SELECT (${records.join(" + ")})::INTEGER AS kept,
+    (SELECT count(*) FROM ${rejected} WHERE run_id IN (${runs}))::INTEGER AS lost`)
   const lost = Number(row?.["lost"])
   const all = lost + Number(row?.["kept"])
   return all === 0 || lost / all <= max

@@ -9,7 +9,7 @@ import { RunId } from "../contract/Ids.ts"
 import type { ExecutionId } from "../contract/Ids.ts"
 import type { LeftOutBody } from "../ledger/LeftOutBody.ts"
 import { FailedGate } from "../ledger/RunFacts.ts"
-import type { MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
+import type { FailedModel, MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
 
 /** Publishing did not happen; the previous version is still in place, and nothing may be deleted remotely. */
 export class PublishFailed extends Schema.TaggedError<PublishFailed>()("PublishFailed", {
@@ -56,6 +56,8 @@ export interface Published {
   readonly unfit?: ReadonlyArray<MisfitCount>
   /** Tables whose record schema is in no folder any more; the kept one was used. */
   readonly gone?: ReadonlyArray<string>
+  /** Models of jobs that could not be made in this version. */
+  readonly models?: ReadonlyArray<FailedModel>
   /** Earlier runs that a gate had held back, and that this version contains: each with its own receipts. */
   readonly released?: ReadonlyArray<Released>
 }

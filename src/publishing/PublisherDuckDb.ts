@@ -9,7 +9,7 @@ import type { RunId } from "../contract/Ids.ts"
 import { DuckDb } from "../duckdb/DuckDb.ts"
 import { durableFiles } from "../foundation/DurableFile.ts"
 import { Landing } from "../landing/Landing.ts"
-import type { Gates } from "../jobs/Job.ts"
+import type { Gates, SqlFile } from "../jobs/Job.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { schemasForJob, schemasOfTables } from "../records/SchemasInForce.ts"
 import type { SchemaFolders, SchemasInForce } from "../records/SchemasInForce.ts"
@@ -25,6 +25,7 @@ import { keepSchemas } from "./KeepSchemas.ts"
 import { layoutOf, modesOf, readManifest } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { fileStep } from "./OutputFiles.ts"
+import { keepModels, makeModels } from "./Models.ts"
 import { PublicationHeld, Publisher, PublishFailed } from "./Publisher.ts"
 import type { Published } from "./Publisher.ts"
 import { loadPicture } from "./RunPicture.ts"
@@ -43,6 +44,8 @@ export interface PublisherOptions {
   readonly ownSchemas?: string
   /** What a version must pass to become current. */
   readonly gates?: Gates
+  /** The job's own views and tables. */
+  readonly models?: ReadonlyArray<SqlFile>
   readonly share: "none" | "group"
   readonly toolVersion: string
 }
@@ -65,7 +68,7 @@ export const publishRun = Effect.fn("Publisher.publish")(function* (
   toolVersion: string,
   memory: Memory,
   run_id: RunId,
-  gating?: { readonly gates: Gates | undefined },
+  gating?: Pick<PublisherOptions, "gates" | "models">,
 ) {
   const current = yield* recover(store)
   const picture = yield* loadPicture(run_id)
@@ -75,6 +78,7 @@ export const publishRun = Effect.fn("Publisher.publish")(function* (
     const also = yield* stageHeld(store, toolVersion, version, held)
     const own = yield* stageRun(store, toolVersion, version, picture)
     const schemas = yield* keepSchemas(store)
+    if (gating !== undefined) yield* keepModels(store, picture.state.started.job, gating.models ?? [])
     const staged = [...also, own]
     const next: Manifest = {
       version,
@@ -91,16 +95,16 @@ export const publishRun = Effect.fn("Publisher.publish")(function* (
       },
     }
     const fresh = new Set(staged.flatMap(({ written }) => written.map(({ path }) => path)))
-    const { gaps, unfit } = yield* buildStanding(store, next, fresh)
+    const { gaps, unfit, models } = yield* buildStanding(store, next, fresh)
     const failed = yield* failedGates(store, picture.state, gating?.gates)
     if (failed.length > 0) {
       yield* keepAside(store, run_id, held)
       return yield* new PublicationHeld({ run_id, database: heldDatabase(run_id), gates: failed })
     }
     const lost = held.filter((id) => !also.some((one) => one.run_id === id))
-    return { derived: own.derived, also, next, unfit, without: [...runsWithout(next, gaps), ...lost] }
+    return { derived: own.derived, also, next, unfit, models, without: [...runsWithout(next, gaps), ...lost] }
   })
-  const { derived, also, next, unfit, without } = yield* discarding(store, current)(staging)
+  const { derived, also, next, unfit, models, without } = yield* discarding(store, current)(staging)
   yield* commit(store, next)
   yield* removeAside(store, [...also.map((one) => one.run_id), run_id])
   memory.run_id = run_id
@@ -123,6 +127,7 @@ export const publishRun = Effect.fn("Publisher.publish")(function* (
           }),
         }),
     unfit,
+    models,
     gone: store.schemas.gone,
     without,
   } satisfies Published as Published
@@ -161,6 +166,8 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
     const place = ({ path }: ManifestFile) => (fresh.has(path) ? temporary(path) : path)
     const build = { path: layout.build, root: layout.root, manifest: next, families, standsAt: place }
     yield* amendDatabase(build, run_id, outcomeTables)
+    // Those that are tables contain what was amended.
+    yield* makeModels(store)
     return next
   })
   yield* commit(store, yield* discarding(store, current)(staging))
@@ -212,11 +219,11 @@ export const PublisherDuckDb = {
         const memory: Memory = { run_id: undefined, findings: new Map() }
         // One version at a time: each is built on the one before.
         const turn = yield* Semaphore.make(1)
-        const { toolVersion, gates } = options
+        const { toolVersion } = options
         const inTurn = <A, E>(work: Effect.Effect<A, E, Ledger | Landing | DuckDb>) =>
           turn.withPermits(1)(Effect.provide(work, context))
         return Publisher.of({
-          publish: (run_id) => inTurn(publishRun(store, toolVersion, memory, run_id, { gates })),
+          publish: (run_id) => inTurn(publishRun(store, toolVersion, memory, run_id, options)),
           publishOutcome: (run_id) => inTurn(publishOutcomeOf(store, toolVersion, memory, run_id)),
         })
       }),

@@ -77,7 +77,14 @@ const gateWarnings = ({ held }: RunState): ReadonlyArray<string> =>
       ]
 
 export const tableWarnings = (run: RunState): ReadonlyArray<string> => {
-  const { without = [], misfits = [], rejected = [], unfit = [], gone = [] } = run.published?.fact ?? {}
+  const {
+    without = [],
+    misfits = [],
+    rejected = [],
+    unfit = [],
+    gone = [],
+    models = [],
+  } = run.published?.fact ?? {}
   return [
     ...gateWarnings(run),
     ...gapWarnings(without),
@@ -85,6 +92,7 @@ export const tableWarnings = (run: RunState): ReadonlyArray<string> => {
     ...misfitWarnings("values-misfit", misfits),
     ...rejectedWarnings(rejected),
     ...misfitWarnings("values-unfit", unfit),
+    ...models.map(({ name, why }) => told("model-failed", { name, why })),
     ...(gone.length === 0 ? [] : [told("schemas-gone", { tables: listed(gone, namedMax) })]),
   ]
 }

@@ -5,21 +5,13 @@
  */
 import { existsSync } from "node:fs"
 import { resolve } from "node:path"
-import { Effect, Layer, Option } from "effect"
+import { Effect, Option } from "effect"
 import { Argument, Command } from "effect/cli"
-import { renderSummary } from "../../report/RenderSummary.ts"
-import { summarise } from "../../report/Summary.ts"
-import type { Job } from "../../jobs/Job.ts"
-import type { RunId } from "../../contract/Ids.ts"
-import { jsonFlag, NoProgressFlag, optionalFlag, outputFolder } from "../CommonFlags.ts"
+import { jsonFlag, optionalFlag, outputFolder } from "../CommonFlags.ts"
 import { endWith, refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import { findRun, withLedger } from "../LedgerOf.ts"
-import { Output, say, sayJson } from "../Output.ts"
-import { ProgressDisplay } from "../ProgressDisplay.ts"
-import { holdOutput, writeRunFile } from "../RunFolder.ts"
-import { reportAfterRun } from "../RunReport.ts"
-import { Wiring } from "../Wiring.ts"
+import { say } from "../Output.ts"
 
 /** The named run, or the newest one that a gate holds back; undefined if there is none. */
 const findHeld = Effect.fnUntraced(function* (named: Option.Option<string>) {
@@ -27,21 +19,6 @@ const findHeld = Effect.fnUntraced(function* (named: Option.Option<string>) {
   const { heldRuns } = yield* Effect.promise(() => import("../../publishing/HeldRuns.ts"))
   return (yield* heldRuns).at(-1)
 })
-
-const accepted = Effect.fnUntraced(function* (job: Job, output: string, run_id: RunId) {
-  const wiring = yield* Wiring
-  const silent = yield* NoProgressFlag
-  yield* holdOutput(output, [job.share])
-  const { acceptRun } = yield* Effect.promise(() => import("../../night/Nightly.ts"))
-  const result = yield* acceptRun(job, run_id).pipe(
-    Effect.provide(Layer.merge(ProgressDisplay.layer(!silent), wiring.night(job, output))),
-  )
-  const summary = summarise(result.state, result.night)
-  const folder = { output, run_id, share: job.share }
-  yield* writeRunFile(folder, "summary.json", `${JSON.stringify(summary, null, 2)}\n`)
-  yield* reportAfterRun(folder)
-  return { summary, exit_code: result.exit_code }
-}, Effect.scoped)
 
 export const accept = Command.make(
   "accept",
@@ -62,9 +39,7 @@ export const accept = Command.make(
     if (!existsSync(path)) return yield* refuse("job-file-gone", { path: resolve(path), run_id })
     const [job] = yield* loadJobs([path])
     if (job === undefined || job.name !== name) return yield* refuse("job-moved", { path, name })
-    const { summary, exit_code } = yield* accepted(job, yield* outputFolder, run_id)
-    const { out } = yield* Output
-    yield* json ? sayJson(summary) : say(renderSummary(summary, out))
-    yield* endWith(exit_code)
+    const { acceptHeld } = yield* Effect.promise(() => import("../AcceptRun.ts"))
+    yield* endWith(yield* acceptHeld(job, { output: yield* outputFolder, run_id, json }))
   }),
 ).pipe(Command.withDescription("Publishes a run that a gate of its job holds back"))

@@ -1,7 +1,10 @@
 /**
  * `nightjar tables [TABLE]`: the data dictionary: every published table and view with its columns, from the
- * same source as the database's comments; before anything is published, with the program's own schemas.
+ * same source as the database's comments, then the models of jobs; before anything is published, with the
+ * program's own schemas.
  */
+import { existsSync } from "node:fs"
+import { join } from "node:path"
 import { Effect, Option } from "effect"
 import { Argument, Command } from "effect/cli"
 import { suggestion } from "../../foundation/Nearest.ts"
@@ -10,6 +13,16 @@ import { jsonFlag, outputFolder } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { familiesOf } from "../LookAtFolder.ts"
 import { Output, say, sayJson } from "../Output.ts"
+import { Wiring } from "../Wiring.ts"
+
+/** Models of jobs in the published database; none before anything is published. */
+const modelsIn = Effect.fnUntraced(function* (output: string, known: ReadonlySet<string>) {
+  const { database } = yield* Wiring
+  const path = join(output, "nightjar.duckdb")
+  if (!existsSync(path)) return []
+  const { publishedModels } = yield* Effect.promise(() => import("../../publishing/Models.ts"))
+  return yield* Effect.provide(publishedModels(path, known), database)
+})
 
 export const tables = Command.make(
   "tables",
@@ -22,7 +35,9 @@ export const tables = Command.make(
   },
   Effect.fn("Tables.handle")(function* ({ name, json }) {
     const { dataDictionary } = yield* Effect.promise(() => import("../../publishing/DataDictionary.ts"))
-    const all = dataDictionary(yield* familiesOf(yield* outputFolder))
+    const output = yield* outputFolder
+    const own = dataDictionary(yield* familiesOf(output))
+    const all = [...own, ...(yield* modelsIn(output, new Set(own.map((one) => one.name))))]
     const chosen = all.filter((one) => Option.isNone(name) || one.name === name.value)
     if (chosen.length === 0 && Option.isSome(name)) {
       const names = all.map((one) => one.name)
