@@ -1,8 +1,10 @@
 /**
  * `nightjar tables [TABLE]`: the data dictionary: every published table and view with its columns, from the
- * same source as the database's comments; before anything is published, with the program's own schemas. The
- * same as a data contract with `--format odcs`.
+ * same source as the database's comments, then the models of jobs; before anything is published, with the
+ * program's own schemas. The same as a data contract with `--format odcs`: it is ours, so it has no models.
  */
+import { existsSync } from "node:fs"
+import { join } from "node:path"
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { RecordFamily } from "../../records/RecordSchema.ts"
@@ -13,6 +15,7 @@ import { refuse } from "../Failures.ts"
 import { familiesOf } from "../LookAtFolder.ts"
 import { Output, say, sayJson } from "../Output.ts"
 import { toolVersion } from "../Version.ts"
+import { Wiring } from "../Wiring.ts"
 
 /** A Data Contract Standard document of the tables that were chosen, as YAML or JSON. */
 const sayContract = Effect.fnUntraced(function* (
@@ -30,6 +33,15 @@ const sayContract = Effect.fnUntraced(function* (
   yield* say(stringify(contract, { lineWidth: 0, aliasDuplicateObjects: false }).trimEnd())
 })
 
+/** Models of jobs in the published database; none before anything is published. */
+const modelsIn = Effect.fnUntraced(function* (output: string, known: ReadonlySet<string>) {
+  const { database } = yield* Wiring
+  const path = join(output, "nightjar.duckdb")
+  if (!existsSync(path)) return []
+  const { publishedModels } = yield* Effect.promise(() => import("../../publishing/Models.ts"))
+  return yield* Effect.provide(publishedModels(path, known), database)
+})
+
 export const tables = Command.make(
   "tables",
   {
@@ -45,8 +57,11 @@ export const tables = Command.make(
   },
   Effect.fn("Tables.handle")(function* ({ name, format, json }) {
     const { dataDictionary } = yield* Effect.promise(() => import("../../publishing/DataDictionary.ts"))
-    const families = yield* familiesOf(yield* outputFolder)
-    const all = dataDictionary(families)
+    const output = yield* outputFolder
+    const families = yield* familiesOf(output)
+    const own = dataDictionary(families)
+    const known = new Set(own.map((one) => one.name))
+    const all = format === "odcs" ? own : [...own, ...(yield* modelsIn(output, known))]
     const chosen = all.filter((one) => Option.isNone(name) || one.name === name.value)
     if (chosen.length === 0 && Option.isSome(name)) {
       const names = all.map((one) => one.name)
