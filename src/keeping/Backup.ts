@@ -107,6 +107,7 @@ const copyTables = Effect.fnUntraced(function* (place: Place, manifest: Manifest
   yield* step(() => files.remove(layoutOf(to).database))
   // The record schemas of the tables: each file is written once and never changed.
   yield* copyFiles(place, below(from, "schemas").filter(isFinished))
+  yield* copyFiles(place, below(from, "published/models").filter(isFinished))
   yield* copyFiles(place, ["nightjar.duckdb", "tables/manifest.json"])
   return yield* step(() => {
     if (versionStanding(from)?.version !== manifest.version) return undefined
@@ -133,10 +134,14 @@ const copyDatabases = Effect.fnUntraced(function* ({ files, from, to }: Place) {
   }
 })
 
-/** Beside what the ledger refers to: logs, summaries, recordings, and the state of the embedded service. */
+/**
+ * Beside what the ledger refers to: logs, summaries, recordings, versions that a gate holds back, and the
+ * state of the embedded service.
+ */
 const otherFiles = (from: string): ReadonlyArray<string> => [
   ...below(from, "runs").filter(isFinished),
   ...below(from, "acquaint").filter(isFinished),
+  ...below(from, "published/held").filter(isFinished),
   "sandbox.ndjson",
 ]
 
@@ -146,8 +151,8 @@ const below = (root: string, folder: string): ReadonlyArray<string> =>
 const isFinished = (path: string): boolean => !path.includes("/.tmp-") && !path.endsWith(".tmp")
 
 /**
- * Copies what is not in the copy with the same size: such files only grow or never change, except the
- * manifest. A file that is gone was removed meanwhile, or is missing: the check of the copy finds it.
+ * Copies what is not in the copy with the same size: such files only grow or never change, except manifest
+ * and models. A file that is gone was removed meanwhile, or is missing: the check of the copy finds it.
  */
 const copyFiles = Effect.fnUntraced(function* ({ files, from, to }: Place, paths: ReadonlyArray<string>) {
   const folders = new Set<string>()
@@ -167,8 +172,8 @@ const copyFiles = Effect.fnUntraced(function* ({ files, from, to }: Place, paths
 
 const isDue = (source: string, copy: string): boolean => {
   if (!existsSync(source)) return false
-  const isManifest = source.endsWith("manifest.json")
-  return isManifest || !existsSync(copy) || statSync(copy).size !== statSync(source).size
+  const isReplaced = source.endsWith("manifest.json") || dirname(source).endsWith("published/models")
+  return isReplaced || !existsSync(copy) || statSync(copy).size !== statSync(source).size
 }
 
 const copyIfThere = (files: DurableFiles, source: string, copy: string): void => {
@@ -179,7 +184,7 @@ const copyIfThere = (files: DurableFiles, source: string, copy: string): void =>
   }
 }
 
-const copied = ["landing", "attachments", "tables", "schemas", "runs", "acquaint"]
+const copied = ["landing", "attachments", "tables", "schemas", "published", "runs", "acquaint"]
 
 /** The folder was empty before, so all of this is the copy's. */
 const removeCopy = ({ files, to }: Place): void => {
@@ -199,7 +204,7 @@ const holdsOf = (to: string, version: number): BackupHolds => {
     attachments: part(below(to, "attachments")),
     tables: part([...below(to, "tables").filter((path) => path.endsWith(".parquet")), "nightjar.duckdb"]),
     other: part([
-      ...["schemas", "runs", "acquaint"].flatMap((folder) => below(to, folder)),
+      ...["schemas", "published", "runs", "acquaint"].flatMap((folder) => below(to, folder)),
       "tokens.sqlite",
       "sandbox.ndjson",
     ]),

@@ -139,3 +139,7 @@ export const subjectOf = ({
   planned: { customer_id, engine_reference, session_id },
 }: Pick<TaskState, "planned">): string =>
   session_id === undefined ? `${customer_id}/${engine_reference}` : `session/${session_id}`
+
+/** The place of the newest state or results that came for a task; 0 if none did. */
+export const newestAnswer = ({ attempts, results }: Pick<TaskState, "attempts" | "results">): number =>
+  Math.max(0, ...attempts.map(({ closed }) => closed?.seq ?? 0), ...results.map(({ seq }) => seq))

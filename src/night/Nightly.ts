@@ -193,11 +193,16 @@ const deletingUntil = (deadlineAt: number | undefined, begunAt: number, now: num
     ? Infinity
     : Math.max(deadlineAt, now) + Duration.toMillis(cutWithin)
 
-/** An older run without news or pending deletions stays as it is published, or held back. */
+/**
+ * An older run without news or pending deletions stays as it is published, or held back; but one that was
+ * let through and cut off before its new end gets that end.
+ */
 const isAsBefore = Effect.fnUntraced(function* (job: Job, run_id: RunId, before: RunState) {
   const state = yield* loadRun(run_id)
-  const isUnchanged = state.ended !== undefined && state.newest === before.newest
-  return isUnchanged && state.accepted !== true && !hasLeftovers(state, job.after_export)
+  const { ended, held } = state
+  const isUnchanged = ended !== undefined && state.newest === before.newest
+  const isEnded = state.accepted !== true && ended?.leftovers === (held !== undefined)
+  return isUnchanged && isEnded && !hasLeftovers(state, job.after_export)
 })
 
 const executeStage = Effect.fnUntraced(function* (

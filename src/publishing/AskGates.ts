@@ -10,6 +10,7 @@ import { identifier, literal } from "../duckdb/SqlText.ts"
 import { counted, listed } from "../foundation/Counted.ts"
 import type { Gates } from "../jobs/Job.ts"
 import type { FailedGate, RunStarted } from "../ledger/RunFacts.ts"
+import { newestAnswer } from "../ledger/RunState.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { otherRecordsTable, rejectedRecordsTable } from "../records/RecordTables.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
@@ -203,8 +204,19 @@ const askGates = Effect.fn("Publishing.askGates")(
   Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
 )
 
-/** Nothing is asked of a run that a person let through, or that has no tasks: it decides about nobody. */
-export const failedGates = (store: Store, { started, accepted, tasks }: RunState, gates: Gates | undefined) =>
-  gates === undefined || accepted === true || tasks.size === 0
-    ? Effect.succeed<ReadonlyArray<FailedGate>>([])
-    : askGates({ path: store.layout.build, families: store.families, run: started }, gates)
+/**
+ * Nothing is asked of a run that a person let through, or that has no tasks: it decides about nobody. Nor of
+ * one to which nothing was added since it was published: what a later version or a person let through with
+ * it would be held back again while its deletions are pending.
+ */
+export const isAsked = ({ accepted, published, held, tasks }: RunState): boolean =>
+  accepted !== true &&
+  tasks.size > 0 &&
+  (held !== undefined ||
+    published === undefined ||
+    [...tasks.values()].some((task) => newestAnswer(task) > published.seq))
+
+export const failedGates = (store: Store, run: RunState, gates: Gates | undefined) =>
+  gates !== undefined && isAsked(run)
+    ? askGates({ path: store.layout.build, families: store.families, run: run.started }, gates)
+    : Effect.succeed<ReadonlyArray<FailedGate>>([])
