@@ -65,8 +65,8 @@ export const rebuild = Command.make(
       "such as after a schema was added or changed. `nightjar repair` is for tables\n" +
       "that are missing or damaged, and derives only those. A run whose landed bodies\n" +
       "were pruned or cannot be read keeps its tables as they are, and so does one that\n" +
-      "a gate holds back; unless they were pruned, the exit code is 3. No gate is asked:\n" +
-      "--dry-run shows what would change.",
+      "a gate holds back; unless bodies were pruned, the exit code is 3. No gate is\n" +
+      "asked: --dry-run shows what would change.",
   ),
   Command.withShortDescription("Derives all tables again from landed data"),
   Command.withExamples([{ command: "nightjar rebuild --dry-run", description: "Which rows would differ" }]),
