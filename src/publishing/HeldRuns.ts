@@ -43,15 +43,17 @@ const heldAmong = Effect.fnUntraced(function* (headers: ReadonlyArray<RunHeader>
 export const heldRuns = Effect.flatMap(Ledger, (ledger) => Effect.flatMap(ledger.runs, heldAmong))
 
 /**
- * Those of the same job that began before this run: a version with this run contains them too. Other jobs
- * have other gates. A run that never had a task decides about nobody.
+ * Those of the same job, of this night or an earlier one, that began before this run: a version with this
+ * run contains them too. Other jobs have other gates, the rerun of an earlier night says nothing about a
+ * later one, and a run that never had a task decides about nobody.
  */
 export const heldBefore = Effect.fn("Publishing.heldBefore")(
   function* (run: RunState) {
     if (run.tasks.size === 0) return []
     const ledger = yield* Ledger
+    const { job, run_date } = run.started
     const earlier = (yield* ledger.runs).filter(
-      ({ fact, seq }) => fact.job === run.started.job && seq < run.sequence,
+      ({ fact, seq }) => fact.job === job && fact.run_date <= run_date && seq < run.sequence,
     )
     const held = yield* heldAmong(earlier)
     return held.flatMap((one) => (one.held === undefined ? [] : [one.started.run_id]))

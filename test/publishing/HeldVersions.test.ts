@@ -6,6 +6,7 @@ import { existsSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import type { RunId } from "../../src/contract/Ids.ts"
 import { dueDeletions } from "../../src/execution/DeleteExecutions.ts"
 import { backup } from "../../src/keeping/Backup.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
@@ -20,6 +21,7 @@ import { anId } from "../harness/Id.ts"
 import {
   append,
   begin,
+  engine,
   folder,
   foundation,
   profileOf,
@@ -30,7 +32,7 @@ import {
   succeed,
 } from "./night.ts"
 
-const runOf = (day: number) => anId(`nightly.2026-11-${day}`)
+const runOf = (day: number): RunId => anId(`nightly.2026-11-${day}`)
 /** Does not pass as soon as anybody is called Eve. */
 const gates = {
   keys: true,
@@ -43,9 +45,8 @@ const layers = (root: string) =>
     Layer.provideMerge(foundation(root)),
   )
 
-const arrive = Effect.fnUntraced(function* (day: number, customer: string, name: string) {
-  const run_id = runOf(day)
-  const id = `${day}-${customer}`
+const arrive = Effect.fnUntraced(function* (run_id: RunId, customer: string, name: string) {
+  const id = `${run_id}-${customer}`
   yield* succeed(run_id, id, customer, resultsOf(profileOf(name)), stateOf(id, customer))
   const task_id = anId(`${run_id}/${customer}/es-tax-agency:website`)
   const proof = { basis: "counted" as const, families: [] }
@@ -57,10 +58,10 @@ const arrive = Effect.fnUntraced(function* (day: number, customer: string, name:
 const heldNights = Effect.gen(function* () {
   for (const day of [20, 21]) {
     yield* append([begin(runOf(day), `2026-11-${day}`)])
-    yield* arrive(day, "c-1", "Ana")
+    yield* arrive(runOf(day), "c-1", "Ana")
     yield* publishStage(runOf(day))
   }
-  yield* arrive(21, "c-2", "Eve")
+  yield* arrive(runOf(21), "c-2", "Eve")
   yield* publishStage(runOf(21))
 })
 
@@ -146,5 +147,34 @@ describe("a run with a version that is held back", () => {
         }).pipe(Effect.provide(layers(copy)))
       }).pipe(Effect.scoped),
     ),
+  )
+
+  it.live(
+    "is not let through by the rerun of an earlier night, whose gates say nothing about it [gate night]",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        const coverage = { ...publisherOptions(root), gates: { keys: false, coverage: 1, tests: [] } }
+        const rerun = anId("nightly.2026-11-21.2") satisfies RunId as RunId
+        yield* Effect.gen(function* () {
+          for (const day of [21, 22]) {
+            const run_id = runOf(day)
+            const of = { run_id, task_id: anId(`${run_id}/c-1/${engine}`), customer_id: anId("c-1") }
+            const features = ["customer_information_read"]
+            yield* append([
+              begin(run_id, `2026-11-${day}`),
+              { _tag: "TaskPlanned", ...of, engine_reference: anId(engine), features },
+            ])
+            assert.deepStrictEqual(yield* publishStage(run_id), [])
+          }
+          yield* append([begin(rerun, "2026-11-21")])
+          yield* arrive(rerun, "c-1", "Ana")
+          assert.deepStrictEqual(yield* publishStage(rerun), [runOf(21)])
+          assert.deepStrictEqual(yield* rowsOf(root, "SELECT run_id FROM runs ORDER BY ALL"), [
+            { run_id: runOf(21) },
+            { run_id: rerun },
+          ])
+        }).pipe(Effect.provide(PublisherDuckDb.layer(coverage).pipe(Layer.provideMerge(foundation(root)))))
+      }).pipe(Effect.scoped),
   )
 })
