@@ -214,7 +214,9 @@ export const isAsked = ({ accepted, published, held, tasks }: RunState): boolean
   tasks.size > 0 &&
   (held !== undefined ||
     published === undefined ||
-    [...tasks.values()].some((task) => newestAnswer(task) > published.seq))
+    [...tasks.values()].some(
+      (task) => Math.max(newestAnswer(task), task.settled?.seq ?? Infinity) > published.seq,
+    ))
 
 export const failedGates = (store: Store, run: RunState, gates: Gates | undefined) =>
   gates !== undefined && isAsked(run)

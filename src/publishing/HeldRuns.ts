@@ -12,6 +12,7 @@ import { foldRun } from "../ledger/FoldRun.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { LedgerFailed, RunHeader } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
+import { isAsked } from "./AskGates.ts"
 import { fileStep } from "./OutputFiles.ts"
 import { databaseFailed, PublishFailed } from "./Publisher.ts"
 import type { Store } from "./Store.ts"
@@ -45,11 +46,11 @@ export const heldRuns = Effect.flatMap(Ledger, (ledger) => Effect.flatMap(ledger
 /**
  * Those of the same job, of this night or an earlier one, that began before this run: a version with this
  * run contains them too. Other jobs have other gates, the rerun of an earlier night says nothing about a
- * later one, and a run that never had a task decides about nobody.
+ * later one, and neither does a run of which nothing is asked and that nobody let through.
  */
 export const heldBefore = Effect.fn("Publishing.heldBefore")(
   function* (run: RunState) {
-    if (run.tasks.size === 0) return []
+    if (run.accepted !== true && !isAsked(run)) return []
     const ledger = yield* Ledger
     const { job, run_date } = run.started
     const earlier = (yield* ledger.runs).filter(

@@ -9,6 +9,7 @@ import { Effect, Layer } from "effect"
 import type { RunId } from "../../src/contract/Ids.ts"
 import { dueDeletions } from "../../src/execution/DeleteExecutions.ts"
 import { backup } from "../../src/keeping/Backup.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { publishStage } from "../../src/night/PublishRun.ts"
 import { openStore, PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
@@ -39,6 +40,22 @@ const gates = {
   tests: [{ name: "no_eve", sql: "SELECT 1 FROM customer_profiles WHERE name = 'Eve'" }],
 }
 const models = [{ name: "people", sql: "SELECT DISTINCT name FROM customer_profiles" }]
+
+/** Everybody whom the night asks for has to succeed. */
+const covered = (root: string) =>
+  PublisherDuckDb.layer({
+    ...publisherOptions(root),
+    gates: { keys: false, coverage: 1, tests: [] },
+  }).pipe(Layer.provideMerge(foundation(root)))
+
+const planned = (run_id: RunId, customer: string): Fact => ({
+  _tag: "TaskPlanned",
+  run_id,
+  task_id: anId(`${run_id}/${customer}/${engine}`),
+  customer_id: anId(customer),
+  engine_reference: anId(engine),
+  features: ["customer_information_read"],
+})
 
 const layers = (root: string) =>
   PublisherDuckDb.layer({ ...publisherOptions(root), gates, models }).pipe(
@@ -154,17 +171,11 @@ describe("a run with a version that is held back", () => {
     () =>
       Effect.gen(function* () {
         const root = yield* folder
-        const coverage = { ...publisherOptions(root), gates: { keys: false, coverage: 1, tests: [] } }
         const rerun = anId("nightly.2026-11-21.2") satisfies RunId as RunId
         yield* Effect.gen(function* () {
           for (const day of [21, 22]) {
             const run_id = runOf(day)
-            const of = { run_id, task_id: anId(`${run_id}/c-1/${engine}`), customer_id: anId("c-1") }
-            const features = ["customer_information_read"]
-            yield* append([
-              begin(run_id, `2026-11-${day}`),
-              { _tag: "TaskPlanned", ...of, engine_reference: anId(engine), features },
-            ])
+            yield* append([begin(run_id, `2026-11-${day}`), planned(run_id, "c-1")])
             assert.deepStrictEqual(yield* publishStage(run_id), [])
           }
           yield* append([begin(rerun, "2026-11-21")])
@@ -174,7 +185,25 @@ describe("a run with a version that is held back", () => {
             { run_id: runOf(21) },
             { run_id: rerun },
           ])
-        }).pipe(Effect.provide(PublisherDuckDb.layer(coverage).pipe(Layer.provideMerge(foundation(root)))))
+        }).pipe(Effect.provide(covered(root)))
       }).pipe(Effect.scoped),
+  )
+
+  it.live("is not let through by a later night that is published again with nothing new [gate asked]", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        for (const day of [21, 22]) {
+          yield* append([begin(runOf(day), `2026-11-${day}`)])
+          yield* arrive(runOf(day), "c-1", "Ana")
+          yield* publishStage(runOf(day))
+        }
+        yield* append([planned(runOf(21), "c-2")])
+        yield* publishStage(runOf(21))
+        assert.deepStrictEqual([yield* publishStage(runOf(22)), yield* due], [[], 0])
+        yield* arrive(runOf(22), "c-2", "Bea")
+        assert.deepStrictEqual([yield* publishStage(runOf(22)), yield* due], [[runOf(21)], 1])
+      }).pipe(Effect.provide(covered(root)))
+    }).pipe(Effect.scoped),
   )
 })
