@@ -12,7 +12,15 @@ import type { Reason } from "../ends/Ends.ts"
 import { access, attempt, task } from "./FactKeys.ts"
 import { RunSteered, TaskWaits, TroubleBegan, TroubleEnded } from "./LiveFacts.ts"
 import { AttachmentsPruned, LandingPruned } from "./PruneFacts.ts"
-import { OutcomePublished, RunEnded, RunPublished, RunResumed, RunStarted } from "./RunFacts.ts"
+import {
+  OutcomePublished,
+  RunAccepted,
+  RunEnded,
+  RunHeld,
+  RunPublished,
+  RunResumed,
+  RunStarted,
+} from "./RunFacts.ts"
 import { tokenFacts } from "./TokenFacts.ts"
 
 /** Where a landed body is: enough to find it, and to prove that it is the same. */
@@ -237,6 +245,8 @@ export const Fact = Schema.Union([
   CredentialReleased,
   ...tokenFacts,
   RunPublished,
+  RunHeld,
+  RunAccepted,
   DeleteIntended,
   DeleteAnswered,
   RunEnded,

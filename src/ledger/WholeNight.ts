@@ -43,8 +43,9 @@ export const newestTasks = (runs: ReadonlyArray<RunState>): ReadonlyMap<string, 
 /** Bodies that are missing from the tables, of tasks that no later run ran again. */
 const isWhole = (runs: ReadonlyArray<RunState>): boolean => {
   const newest = new Set([...newestTasks(runs).values()].map(({ planned }) => planned.task_id))
-  return runs.every(({ published }) =>
-    (published?.fact.left_out ?? []).every(({ task_id }) => !newest.has(task_id)),
+  return runs.every(
+    ({ held, published }) =>
+      held === undefined && (published?.fact.left_out ?? []).every(({ task_id }) => !newest.has(task_id)),
   )
 }
 
@@ -54,8 +55,10 @@ export const nightExitCode = (runs: ReadonlyArray<RunState>): number | undefined
   if (ends.length < runs.length) return undefined
   if (ends.length === 1) return ends[0]?.exit_code
   const codes = [...newestTasks(runs).values()].map((task) => exitOf(verdictOfTask(task).outcome))
-  if (codes.includes(exitCodes.leftovers) || ends.some(({ leftovers }) => leftovers))
-    return exitCodes.leftovers
+  // What is held back waits for a person: no rerun finishes it.
+  const isLeft = ({ ended, held }: RunState) =>
+    ended?.leftovers === true && (held === undefined || ended.exit_code === exitCodes.leftovers)
+  if (codes.includes(exitCodes.leftovers) || runs.some(isLeft)) return exitCodes.leftovers
   if (codes.length === 0) return ends.at(-1)?.exit_code
   // With `exit_on: new` a run ends with 0 in spite of trouble that is not new.
   if (ends.every(({ exit_code }) => exit_code === exitCodes.ok)) return exitCodes.ok

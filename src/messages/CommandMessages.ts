@@ -36,6 +36,11 @@ export const commandMessages = {
     "Check the folder's permissions and its free space.",
     "Nothing was written.",
   ),
+  "run-not-held": refusal(
+    "no gate holds {run_id} back",
+    "`nightjar status` shows how a run ended.",
+    "Nothing was changed.",
+  ),
   "job-moved": refusal(
     "{path} no longer defines the job `{name}`",
     "Restore the job to that file, or start it with `nightjar run`.",

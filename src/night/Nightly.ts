@@ -157,7 +157,23 @@ const runStages = Effect.fn("Nightly.runStages")(function* (
   const before = mode === "collect" ? yield* loadRun(run_id) : undefined
   yield* executeStage(job, { run_id, mode, begunAt }, plan)
   if (before !== undefined && (yield* isAsBefore(job, run_id, before))) return yield* finished(run_id)
-  yield* publishStage(run_id)
+  return yield* publishAndFinish(job, run_id, begunAt)
+})
+
+/** Lets a run through that a gate holds back: it is published, deleted at the service and ended. */
+export const acceptRun = Effect.fn("Nightly.acceptRun")(function* (job: Job, run_id: RunId) {
+  const ledger = yield* Ledger
+  yield* ledger.append([{ _tag: "RunAccepted", run_id }])
+  return yield* publishAndFinish(job, run_id, yield* Clock.currentTimeMillis)
+})
+
+/** Earlier runs that were held back until this version are deleted and ended first. */
+const publishAndFinish = Effect.fnUntraced(function* (job: Job, run_id: RunId, begunAt: number) {
+  for (const released of yield* publishStage(run_id)) yield* finishRun(job, released, begunAt)
+  return yield* finishRun(job, run_id, begunAt)
+})
+
+const finishRun = Effect.fnUntraced(function* (job: Job, run_id: RunId, begunAt: number) {
   if (job.after_export === "delete") {
     yield* tell({ _tag: "Stage", run_id, stage: "deleting" })
     const run = yield* loadRun(run_id)
@@ -176,11 +192,16 @@ const deletingUntil = (deadlineAt: number | undefined, begunAt: number, now: num
     ? Infinity
     : Math.max(deadlineAt, now) + Duration.toMillis(cutWithin)
 
-/** An older run without news or pending deletions stays as it is published. */
+/**
+ * An older run without news or pending deletions stays as it is published, or held back; but one that was
+ * let through and cut off before its new end gets that end.
+ */
 const isAsBefore = Effect.fnUntraced(function* (job: Job, run_id: RunId, before: RunState) {
   const state = yield* loadRun(run_id)
-  const isUnchanged = state.ended !== undefined && state.newest === before.newest
-  return isUnchanged && !hasLeftovers(state, job.after_export)
+  const { ended, held } = state
+  const isUnchanged = ended !== undefined && state.newest === before.newest
+  const isEnded = state.accepted !== true && ended?.leftovers === (held !== undefined)
+  return isUnchanged && isEnded && !hasLeftovers(state, job.after_export)
 })
 
 const executeStage = Effect.fnUntraced(function* (
@@ -245,17 +266,20 @@ const endStage = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
   const state = yield* loadRun(run_id)
   const { changes, recovered } = yield* changesOf(state)
   const exit_code = alarmCodeOf(state, job, changes)
-  const leftovers = hasLeftovers(state, job.after_export)
+  const isHeld = state.held !== undefined
+  // Until it is published after all, later runs of the job look at a run that is held back.
+  const leftovers = isHeld || hasLeftovers(state, job.after_export)
   const kept = keptExecutions(state).length
   const compared = changes === undefined ? {} : { changes }
   yield* ledger.append([{ _tag: "RunEnded", run_id, exit_code, leftovers, kept, ...compared }])
-  yield* publisher
-    .publishOutcome(run_id)
-    .pipe(
-      Effect.tapError(() =>
-        ledger.append([{ _tag: "RunEnded", run_id, exit_code: 4, leftovers: true, kept }]),
-      ),
-    )
+  if (!isHeld)
+    yield* publisher
+      .publishOutcome(run_id)
+      .pipe(
+        Effect.tapError(() =>
+          ledger.append([{ _tag: "RunEnded", run_id, exit_code: 4, leftovers: true, kept }]),
+        ),
+      )
   yield* ledger.append([{ _tag: "OutcomePublished", run_id }])
   yield* tell({ _tag: "Stage", run_id, stage: "ended" })
   return yield* resultOf(yield* loadRun(run_id), false, recovered)

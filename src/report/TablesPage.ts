@@ -39,7 +39,7 @@ export interface PageTable {
 
 export interface PageView {
   readonly name: string
-  readonly kind: "view" | "macro"
+  readonly kind: "table" | "view" | "macro"
   readonly comment: string
   readonly columns: ReadonlyArray<PageColumn>
 }

@@ -265,6 +265,50 @@ notify:
   )
 })
 
+describe("the SQL that a job brings", () => {
+  const job = `${smallJob}customers: [{ id: c-1, parameters: { username: u } }]\n`
+
+  it.effect("is read with the job: tests of gates and models, by name; without gates nothing is asked", () =>
+    Effect.gen(function* () {
+      const files = { "tests/b.sql": "SELECT 2", "tests/a.sql": "SELECT 1", "models/m.sql": "SELECT 3" }
+      const gates = "{ rows: { min: 50% }, rejected: 0%, coverage: 80%, freshness: 3 days, tests: ./tests }"
+      const { job: loaded, errors } = yield* load(`${job}gates: ${gates}\nmodels: ./models\n`, { files })
+      expect(errors).toEqual([])
+      expect(loaded).toMatchObject({
+        gates: {
+          keys: true,
+          rows: { min: 0.5, nights: 7 },
+          rejected: 0,
+          coverage: 0.8,
+          freshnessDays: 3,
+          tests: [
+            { name: "a", sql: "SELECT 1" },
+            { name: "b", sql: "SELECT 2" },
+          ],
+        },
+        models: [{ name: "m", sql: "SELECT 3" }],
+      })
+      expect((yield* load(job)).job).not.toHaveProperty("gates")
+    }),
+  )
+
+  it.effect(
+    "stops the job before anything starts if a folder is missing, a name unusable or a share odd",
+    () =>
+      Effect.gen(function* () {
+        const files = { "models/Bad-name.sql": "SELECT 1" }
+        const { errors } = yield* load(`${job}gates: { rejected: 101%, tests: ./none }\nmodels: ./models\n`, {
+          files,
+        })
+        expect(errors.map((error) => error.replace(/^[^ ]*: /, "")).toSorted()).toEqual([
+          'expected a percentage from "0%" to "100%"',
+          "the name of a file of SQL is a-z, 0-9 and _, starting with a letter, at most 63 characters",
+          "there is no such folder beside the job file",
+        ])
+      }),
+  )
+})
+
 describe("a job that is refused", () => {
   it.effect("reports everything at once, in order, at the line and column of each", () =>
     Effect.gen(function* () {

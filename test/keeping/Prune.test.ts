@@ -154,6 +154,16 @@ describe("prune", () => {
       "something of it is still at the service",
     ],
     [
+      "is held back by a gate",
+      Effect.gen(function* () {
+        yield* first
+        yield* deleted
+        yield* append([{ _tag: "RunHeld", run_id: anId(run_id), database: "published/held/x", gates: [] }])
+        yield* ends(run_id)
+      }),
+      "a gate holds its tables back",
+    ],
+    [
       "has landed more since it was published",
       Effect.gen(function* () {
         yield* first

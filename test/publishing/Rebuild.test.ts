@@ -66,7 +66,13 @@ describe("rebuild", () => {
       yield* Effect.gen(function* () {
         yield* nights
         const before = yield* everything(root)
-        assert.deepStrictEqual(yield* rebuilt(root, true), { version: 5, runs: 2, changes: [], kept: [] })
+        assert.deepStrictEqual(yield* rebuilt(root, true), {
+          version: 5,
+          runs: 2,
+          changes: [],
+          kept: [],
+          models: [],
+        })
         assert.deepStrictEqual(yield* everything(root), before)
         assert.deepStrictEqual(yield* versionIn(root), [{ version: 5 }])
         assert.deepStrictEqual(yield* verify(yield* storeOf(root)), [])
@@ -98,9 +104,16 @@ describe("rebuild", () => {
             runs: 3,
             changes,
             kept: [],
+            models: [],
           })
           assert.deepStrictEqual(yield* everything(root), before)
-          assert.deepStrictEqual(yield* rebuilt(root, true), { version: 7, runs: 3, changes, kept: [] })
+          assert.deepStrictEqual(yield* rebuilt(root, true), {
+            version: 7,
+            runs: 3,
+            changes,
+            kept: [],
+            models: [],
+          })
           assert.deepStrictEqual(
             yield* rowsOf(
               root,

@@ -1,9 +1,11 @@
 /**
  * `nightjar tables [TABLE]`: the data dictionary: every published table and view with its columns, from the
- * same source as the database's comments; before anything is published, with the program's own schemas. The
- * same as a data contract with `--format odcs`, or as a page with what is published of each (`--html`).
+ * same source as the database's comments, then the models of jobs; before anything is published, with the
+ * program's own schemas. The same as a data contract with `--format odcs`, without models since it is ours, or
+ * as a page with what is published of each (`--html`).
  */
-import { lstatSync } from "node:fs"
+import { existsSync, lstatSync } from "node:fs"
+import { join } from "node:path"
 import { Clock, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { RecordFamily } from "../../records/RecordSchema.ts"
@@ -11,12 +13,14 @@ import { codeOf } from "../../foundation/FileCalls.ts"
 import { durableFiles } from "../../foundation/DurableFile.ts"
 import { suggestion } from "../../foundation/Nearest.ts"
 import { machineZone } from "../../report/ReportText.ts"
+import type { PageView } from "../../report/TablesPage.ts"
 import { table, wrap } from "../../report/TextTable.ts"
 import { jsonFlag, optionalFlag, outputFolder } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { familiesOf } from "../LookAtFolder.ts"
 import { Output, say, sayJson } from "../Output.ts"
 import { toolVersion } from "../Version.ts"
+import { Wiring } from "../Wiring.ts"
 
 /** A Data Contract Standard document of the tables that were chosen, as YAML or JSON. */
 const sayContract = Effect.fnUntraced(function* (
@@ -46,10 +50,12 @@ const writePage = Effect.fnUntraced(function* (path: string, page: string) {
 })
 
 /** A page of all tables, for a file; it says the same of each, and how full and fresh it is. */
-const tablesPage = Effect.fnUntraced(function* (output: string, families: ReadonlyArray<RecordFamily>) {
-  const { publishedTables, dataDictionary } = yield* Effect.promise(
-    () => import("../../publishing/DataDictionary.ts"),
-  )
+const tablesPage = Effect.fnUntraced(function* (
+  output: string,
+  families: ReadonlyArray<RecordFamily>,
+  all: ReadonlyArray<PageView>,
+) {
+  const { publishedTables } = yield* Effect.promise(() => import("../../publishing/DataDictionary.ts"))
   const { relationsOf } = yield* Effect.promise(() => import("../../publishing/Relations.ts"))
   const { renderTablesPage } = yield* Effect.promise(() => import("../../report/TablesPage.ts"))
   const { tableFigures } = yield* Effect.promise(() => import("../TableFigures.ts"))
@@ -63,11 +69,18 @@ const tablesPage = Effect.fnUntraced(function* (output: string, families: Readon
     madeAt: yield* Clock.currentTimeMillis,
     timezone: machineZone(),
     tables: specs.map((spec) => ({ ...spec, figures: figures?.get(spec.name) })),
-    views: dataDictionary(families).flatMap((one) =>
-      one.kind === "table" ? [] : [{ ...one, kind: one.kind }],
-    ),
+    views: all.filter((one) => !specs.some(({ name }) => name === one.name)),
     relations: relationsOf(families),
   })
+})
+
+/** Models of jobs in the published database; none before anything is published. */
+const modelsIn = Effect.fnUntraced(function* (output: string, known: ReadonlySet<string>) {
+  const { database } = yield* Wiring
+  const path = join(output, "nightjar.duckdb")
+  if (!existsSync(path)) return []
+  const { publishedModels } = yield* Effect.promise(() => import("../../publishing/Models.ts"))
+  return yield* Effect.provide(publishedModels(path, known), database)
 })
 
 export const tables = Command.make(
@@ -88,12 +101,14 @@ export const tables = Command.make(
     const { dataDictionary } = yield* Effect.promise(() => import("../../publishing/DataDictionary.ts"))
     const output = yield* outputFolder
     const families = yield* familiesOf(output)
+    const own = dataDictionary(families)
+    const known = new Set(own.map((one) => one.name))
+    const all = format === "odcs" ? own : [...own, ...(yield* modelsIn(output, known))]
     if (Option.isSome(html)) {
       if (Option.isSome(name) || format !== "text") return yield* refuse("page-of-all-tables")
-      yield* writePage(html.value, yield* tablesPage(output, families))
+      yield* writePage(html.value, yield* tablesPage(output, families, all))
       return yield* json ? sayJson({ path: html.value }) : say(html.value)
     }
-    const all = dataDictionary(families)
     const chosen = all.filter((one) => Option.isNone(name) || one.name === name.value)
     if (chosen.length === 0 && Option.isSome(name)) {
       const names = all.map((one) => one.name)
