@@ -6,7 +6,6 @@
 import { Effect, Option, Stdio, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { Connection } from "../../duckdb/DuckDb.ts"
-import { DuckDbFailed, failureOf } from "../../duckdb/DuckDbFailed.ts"
 import { counted } from "../../foundation/Counted.ts"
 import { outputFolder, switchFlag } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
@@ -55,6 +54,7 @@ const writeBytes = Effect.fnUntraced(function* (connection: Connection, sql: str
 
 const writeWorkbook = Effect.fnUntraced(function* (connection: Connection, sql: string) {
   const { xlsxOf, columnsMax } = yield* Effect.promise(() => import("../QueryXlsx.ts"))
+  const { DuckDbFailed, failureOf } = yield* Effect.promise(() => import("../../duckdb/DuckDbFailed.ts"))
   const { columns, chunks } = yield* connection.stream(sql)
   if (columns.length > columnsMax) return yield* refuse("workbook-too-wide", { columnsMax })
   let cut = 0
