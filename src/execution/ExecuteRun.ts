@@ -149,7 +149,6 @@ const enlistAll = Effect.fnUntraced(function* (night: Night, works: ReadonlyArra
   const found: Array<readonly [Book, TaskResumption]> = []
   for (const work of works) {
     const unread: Book = { ...openBook(work), stage: "sent" }
-    night.books.set(work.task_id, unread)
     const read = Effect.sync(() => {
       const state = night.run.tasks.get(work.task_id)
       noteLeft(unread, state)

@@ -254,6 +254,54 @@ describe("a task whose past meets a defect of ours", () => {
       }),
   )
 
+  it.effect("holds the login that its execution was started with, whatever the job says by now", () =>
+    Effect.gen(function* () {
+      const place = makePlace()
+      yield* night({ tasks: all, place, script: { state: () => working }, cutAfter: "1 minute" })
+      const tasks = all.map((one) => (one.customer === "c-2" ? { ...one, fingerprint: "f-new" } : one))
+      const end = yield* night({ tasks, place, misread: misreading("attemptsBefore") })
+      expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
+      expect(factsOf(end, "CredentialRejected")).toMatchObject([
+        { fingerprint: "f-2", reason: "ANSWER_UNUSABLE" },
+      ])
+    }),
+  )
+
+  it.effect("holds no login that was never sent", () =>
+    Effect.gen(function* () {
+      const tasks = [...all, { customer: "c-4", fingerprint: "f-2" }]
+      const end = yield* night({ tasks, misread: misreading("attemptsBefore") })
+      expect(tasks.map(({ customer }) => end.verdict(customer))).toEqual([
+        "succeeded COMPLETED nobody",
+        "failed ANSWER_UNUSABLE engineer",
+        "succeeded COMPLETED nobody",
+        "succeeded COMPLETED nobody",
+      ])
+      expect([end.countOf("start", "c-2"), factsOf(end, "CredentialRejected")]).toEqual([0, []])
+    }),
+  )
+
+  it.effect("keeps nothing of an execution that is deleted", () =>
+    Effect.gen(function* () {
+      const { facts } = yield* night({ tasks: all })
+      const ids = { run_id, task_id: idOf("c-2"), execution_id: anId("e-c-2-1") }
+      const deletion: ReadonlyArray<Fact> = [
+        { _tag: "DeleteIntended", ...ids, landed_sha256: "x" },
+        { _tag: "DeleteAnswered", ...ids, http_status: 204, outcome: "deleted" },
+      ]
+      const past = facts
+        .filter(({ _tag }) => _tag !== "RunStarted" && _tag !== "TaskPlanned")
+        .map((fact): Fact => (fact._tag === "TaskSettled" ? { ...fact, outcome: "unfinished" } : fact))
+      const end = yield* night({
+        tasks: all,
+        facts: [...past, ...deletion],
+        misread: misreading("attemptsBefore"),
+      })
+      expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
+      expect(factsOf(end, "AttemptKept")).toEqual([])
+    }),
+  )
+
   it.effect("keeps an execution that is closed, and its login stays as it was", () =>
     Effect.gen(function* () {
       const place = makePlace()
