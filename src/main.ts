@@ -64,11 +64,12 @@ const database = lazily(async () => (await import("./duckdb/DuckDb.ts")).DuckDb.
 const landing = (output: string, access: "read-only" | "read-write") =>
   lazily(async () => (await import("./landing/LandingFiles.ts")).LandingFiles.layer({ root: output, access }))
 
-const publisher = (output: string, { share, schemas, retain }: Job) =>
+const publisher = (output: string, { share, schemas, gates, models, retain }: Job) =>
   lazily(async () => {
     const { PublisherDuckDb } = await import("./publishing/PublisherDuckDb.ts")
     const own = schemas === undefined ? {} : { ownSchemas: join(schemas, "records") }
-    const folders = { root: output, schemasFolder: recordSchemas, ...own }
+    const asked = { ...(gates && { gates }), ...(models && { models }) }
+    const folders = { root: output, schemasFolder: recordSchemas, ...own, ...asked }
     return PublisherDuckDb.layer({ ...folders, share, versionsKept: retain?.snapshots, toolVersion })
   }).pipe(Layer.provide(Layer.merge(database, NodeServices.layer)))
 

@@ -1,4 +1,4 @@
--- What changed with the newest run: records added, changed and gone, by table and changed columns.
+-- What changed with the newest run: records added, changed, gone and rejected, by table and changed columns.
 SELECT table_name, change, product, sub_family, changed_columns,
   count(*) AS records, count(DISTINCT customer_id) AS customers
 FROM changes(

@@ -2,6 +2,7 @@
  * Installs a timer for the current user: systemd units or lines of the crontab. Replaces only what this
  * program wrote, and says how to undo it. Every command that it runs has thirty seconds.
  */
+import { isUtf8 } from "node:buffer"
 import { existsSync, readFileSync } from "node:fs"
 import { homedir } from "node:os"
 import { join } from "node:path"
@@ -20,18 +21,24 @@ const commandTime = Duration.seconds(30)
 /** No crontab that a person reads is longer. */
 const bytesMax = 1_000_000
 
+const unstarted = (): string => "it cannot be started"
+
 interface Called {
   readonly exit_code: number
   readonly stdout: string
   readonly stderr: string
 }
 
+/** Fails rather than lose a byte: what was read of a crontab is written back. */
 const readAll = <E>(stream: Stream.Stream<Uint8Array, E>) =>
   stream.pipe(
-    Stream.decodeText(),
-    Stream.runFold(
-      () => "",
-      (text, piece) => (text.length > bytesMax ? text : text + piece),
+    Stream.mapError(() => "it cannot be read"),
+    Stream.runFoldEffect(
+      () => Buffer.alloc(0),
+      (read, piece) =>
+        read.length + piece.length > bytesMax
+          ? Effect.fail(`it prints more than ${bytesMax} bytes`)
+          : Effect.succeed(Buffer.concat([read, piece])),
     ),
   )
 
@@ -44,15 +51,16 @@ const call = (
   Effect.gen(function* () {
     const { spawn } = yield* ChildProcessSpawner.ChildProcessSpawner
     const stdin = Stream.make(new TextEncoder().encode(input))
-    const handle = yield* spawn(ChildProcess.make(command, [...args], { stdin, forceKillAfter: "1 second" }))
-    const [stdout, stderr, exit_code] = yield* Effect.all(
-      [readAll(handle.stdout), readAll(handle.stderr), handle.exitCode],
+    const child = ChildProcess.make(command, [...args], { stdin, forceKillAfter: "1 second" })
+    const handle = yield* Effect.mapError(spawn(child), unstarted)
+    const [out, err, exit_code] = yield* Effect.all(
+      [readAll(handle.stdout), readAll(handle.stderr), Effect.mapError(handle.exitCode, unstarted)],
       { concurrency: "unbounded" },
     )
-    return { exit_code, stdout, stderr }
+    if (!isUtf8(out)) return yield* Effect.fail("it prints what is not UTF-8")
+    return { exit_code, stdout: out.toString("utf8"), stderr: err.toString("utf8") }
   }).pipe(
     Effect.scoped,
-    Effect.mapError(() => "it cannot be started"),
     Effect.timeoutOrElse({
       duration: commandTime,
       orElse: () => Effect.fail(`it did not end within ${Duration.toSeconds(commandTime)} seconds`),

@@ -10,7 +10,7 @@ import type { Ledger } from "../ledger/Ledger.ts"
 import { nightAround } from "../ledger/WholeNight.ts"
 import { outputFolder } from "./CommonFlags.ts"
 import { refuse } from "./Failures.ts"
-import { lostLedger } from "./OutputGuard.ts"
+import { lostLedger, refusalOfFile } from "./OutputGuard.ts"
 import { Wiring } from "./Wiring.ts"
 
 /** The service; its room is loaded when it is first needed. */
@@ -19,8 +19,13 @@ export const openedLedger = Effect.flatMap(
   (room) => room.Ledger,
 )
 
-/** An empty ledger in place of a lost one would claim that nothing ever ran. */
+/**
+ * A file is no output folder, and an empty ledger in place of a lost one would claim that nothing ever ran:
+ * both are refused.
+ */
 export const refuseLostLedger = Effect.fnUntraced(function* (output: string) {
+  const file = refusalOfFile(output)
+  if (file !== undefined) return yield* file
   const found = lostLedger(output)
   if (found !== undefined) return yield* refuse("ledger-missing", { output, found })
 })

@@ -3,6 +3,7 @@
  * flags they all share.
  */
 import { CliConfig, Command, GlobalFlag } from "effect/cli"
+import { accept } from "./commands/Accept.ts"
 import { acquaint } from "./commands/Acquaint.ts"
 import { backup } from "./commands/Backup.ts"
 import { EnvFileFlag, NoProgressFlag, OutputFlag } from "./CommonFlags.ts"
@@ -47,6 +48,7 @@ export const nightjar = Command.make("nightjar").pipe(
     plan,
     run,
     rerun,
+    accept,
     schedule,
     status,
     runs,

@@ -5,6 +5,7 @@
  */
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
+import { listed } from "../foundation/Counted.ts"
 import type { DurableFiles } from "../foundation/DurableFile.ts"
 import { refuse } from "./Failures.ts"
 import type { Refused } from "./Failures.ts"
@@ -31,11 +32,18 @@ export const markerState = (output: string): MarkerState => {
 /** An output folder of a version that had no marker. */
 const isOlder = (entries: ReadonlySet<string>): boolean => entries.has("ledger.sqlite") && entries.has("runs")
 
+/** Undefined for a folder, and where nothing is yet. */
+export const refusalOfFile = (output: string): Refused | undefined =>
+  existsSync(output) && !statSync(output).isDirectory()
+    ? refuse("output-not-a-folder", { output })
+    : undefined
+
 /** Why the folder must not be touched; undefined if it is ours or may become so. */
 export const refusalOf = (output: string): Refused | undefined => {
   if (!existsSync(output)) return undefined
+  const file = refusalOfFile(output)
+  if (file !== undefined) return file
   const found = statSync(output)
-  if (!found.isDirectory()) return refuse("output-not-a-folder", { output })
   const entries = new Set(readdirSync(output))
   if (entries.has(markerName) && markerState(output) === "marked") return undefined
   if (isOlder(entries)) return undefined
@@ -43,9 +51,7 @@ export const refusalOf = (output: string): Refused | undefined => {
   if ((mode & stickyBit) !== 0) return refuse("output-shared", { output, mode: mode.toString(8) })
   const strange = [...entries].filter((name) => !harmless.has(name) && !name.startsWith(markerName))
   if (strange.length === 0) return undefined
-  const more = strange.length > entriesTold ? ` and ${strange.length - entriesTold} more` : ""
-  const told = strange.toSorted().slice(0, entriesTold).join(", ")
-  return refuse("output-not-ours", { output, entries: `${told}${more}` })
+  return refuse("output-not-ours", { output, entries: listed(strange.toSorted(), entriesTold) })
 }
 
 /**

@@ -3,7 +3,7 @@
  * task by task, a large one by engine, reason and count, unless everything is asked for.
  */
 import { Duration } from "effect"
-import { counted } from "../foundation/Counted.ts"
+import { counted, listed } from "../foundation/Counted.ts"
 import type { Job } from "../jobs/Job.ts"
 import type { Task, TaskVerdict } from "../planning/Assignment.ts"
 import type { ExpectedEnd } from "../planning/ExpectedEnd.ts"
@@ -53,10 +53,7 @@ const item = (text: string, width: number) => wrap(`  ${text}`, width, "", "    
 const shortened = (lines: ReadonlyArray<string>, max: number): ReadonlyArray<string> =>
   lines.length <= max ? lines : [...lines.slice(0, max), `and ${lines.length - max} more (\`--all\`)`]
 
-const examplesOf = (names: ReadonlyArray<string>): string =>
-  `${names.slice(0, examplesMax).join(", ")}${
-    names.length > examplesMax ? ` and ${names.length - examplesMax} more` : ""
-  }`
+const examplesOf = (names: ReadonlyArray<string>): string => listed(names, examplesMax)
 
 const titled = (title: string, lines: ReadonlyArray<string>, width: number): ReadonlyArray<string> =>
   lines.length === 0 ? [] : ["", title, ...lines.map((line) => item(line, width))]

@@ -5,18 +5,27 @@
 import { Console, Effect } from "effect"
 import { CliOutput } from "effect/cli"
 import type { CliError } from "effect/cli"
+import { nearestName } from "../foundation/Nearest.ts"
 import { told } from "../messages/Catalogue.ts"
 import { layOutHelp } from "./HelpLayout.ts"
 import { plain } from "../report/TextTable.ts"
 
+/** The library suggests only what belongs to the command itself. */
+const everywhere = ["--output", "--env-file", "--no-progress", "--log-level", "--help", "--version"]
+
 const meant = (suggestions: ReadonlyArray<string>): string =>
   suggestions.length === 0 ? "" : `; did you mean ${suggestions.map((one) => `\`${one}\``).join(" or ")}?`
+
+const flagsNear = ({ option, suggestions }: CliError.UnrecognizedOption): ReadonlyArray<string> => {
+  const near = suggestions.length === 0 ? nearestName(option, everywhere) : undefined
+  return near === undefined ? suggestions : [near]
+}
 
 /** No value is repeated: a mistyped line may contain a secret. */
 const tell = (error: CliError.NonShowHelpErrors): string => {
   switch (error._tag) {
     case "UnrecognizedOption":
-      return `unknown flag ${plain(error.option)}${meant(error.suggestions)}`
+      return `unknown flag ${plain(error.option)}${meant(flagsNear(error))}`
     case "UnknownSubcommand":
       return `unknown command \`${plain(error.subcommand)}\`${meant(error.suggestions)}`
     case "MissingOption":
@@ -34,11 +43,20 @@ const tell = (error: CliError.NonShowHelpErrors): string => {
   }
 }
 
-const expected = (text: string): string =>
-  `expected ${text
+/** The library's words for a value, and ours. */
+const plainWords = new Map([
+  ["a string representing a finite number", "a number"],
+  ["an integer", "a whole number"],
+  ["integer", "a whole number"],
+])
+
+const expected = (text: string): string => {
+  const words = text
     .replace(/^Expected:? /, "")
     .replaceAll('"', "")
-    .replaceAll(" | ", ", ")}`
+    .replaceAll(" | ", ", ")
+  return `expected ${plainWords.get(words) ?? words}`
+}
 
 export const Presenter = {
   layer: CliOutput.layerPresenter({

@@ -2,11 +2,10 @@
  * What a report takes from the published tables: durations and failures per engine over the last runs of the
  * job, and the coverage of its own run. One look at the database, however many runs it holds.
  */
-import { existsSync } from "node:fs"
 import { Effect, Schema } from "effect"
 import { outcomes } from "../ends/EndRow.ts"
 import type { PublishedFacts } from "../report/Report.ts"
-import { Wiring } from "./Wiring.ts"
+import { withPublished } from "./PublishedDatabase.ts"
 
 /** The runs that the engines' lines cover. */
 const runsMax = 30
@@ -60,23 +59,19 @@ export const publishedFacts = Effect.fn("PublishedFacts.read")(function* (
   output: string,
   { job, run_id }: { readonly job: string; readonly run_id: string },
 ) {
-  const path = `${output}/nightjar.duckdb`
-  if (!existsSync(path)) return undefined
-  const wiring = yield* Wiring
-  return yield* Effect.gen(function* () {
-    const { DuckDb } = yield* Effect.promise(() => import("../duckdb/DuckDb.ts"))
-    const database = yield* DuckDb
-    const { rows } = yield* database.open({ path, access: "read-only", externalAccess: false })
-    const engines = yield* Schema.decodeUnknownEffect(EngineRows)(yield* rows(enginesSql, [job, run_id]))
-    const coverage = yield* Schema.decodeUnknownEffect(CoverageRows)(yield* rows(coverageSql, [run_id]))
-    const found: PublishedFacts = {
-      engines: engines.map((night) => ({
-        ...night,
-        p50_ms: night.p50_ms ?? undefined,
-        p95_ms: night.p95_ms ?? undefined,
-      })),
-      coverage,
-    }
-    return found
-  }).pipe(Effect.scoped, Effect.provide(wiring.database))
+  return yield* withPublished(output, ({ rows }) =>
+    Effect.gen(function* () {
+      const engines = yield* Schema.decodeUnknownEffect(EngineRows)(yield* rows(enginesSql, [job, run_id]))
+      const coverage = yield* Schema.decodeUnknownEffect(CoverageRows)(yield* rows(coverageSql, [run_id]))
+      const found: PublishedFacts = {
+        engines: engines.map((night) => ({
+          ...night,
+          p50_ms: night.p50_ms ?? undefined,
+          p95_ms: night.p95_ms ?? undefined,
+        })),
+        coverage,
+      }
+      return found
+    }),
+  )
 })

@@ -13,10 +13,11 @@ export interface TextFormat {
   readonly end: () => string
 }
 
-const asText = (cell: Json): string =>
+/** A cell in text formats; NULL is empty. */
+export const asText = (cell: Json): string =>
   cell === null ? "" : typeof cell === "object" ? JSON.stringify(cell) : String(cell)
 
-const numeric = /^(?:U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\))$/
+export const numeric = /^(?:U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\))$/
 
 /** `excelSafe`: an apostrophe stands before texts that a spreadsheet would run, `+34600123123` too. */
 export const csvFormat = (columns: ReadonlyArray<Column>, excelSafe: boolean): TextFormat => {

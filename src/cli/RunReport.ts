@@ -8,6 +8,7 @@ import type { RunId } from "../contract/Ids.ts"
 import type { Job } from "../jobs/Job.ts"
 import { renderReport } from "../report/RenderReport.ts"
 import { reportOf } from "../report/Report.ts"
+import { machineZone } from "../report/ReportText.ts"
 import { worklistCsv } from "../report/Worklist.ts"
 import { endingOfCause, refuse } from "./Failures.ts"
 import { openedLedger } from "./LedgerOf.ts"
@@ -21,9 +22,6 @@ export interface ReportTarget {
   readonly run_id: RunId
   readonly share: Job["share"]
 }
-
-/** The zone of this machine, or of TZ: the report says which one it shows. */
-const machineZone = (): string => new Intl.DateTimeFormat().resolvedOptions().timeZone
 
 export interface WrittenReport {
   readonly run_id: RunId

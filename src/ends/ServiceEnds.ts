@@ -26,7 +26,7 @@ export const serviceEnds: { readonly [R in ServiceReason]: Row.EndRow } = {
   ),
   CLIENT_CANCELLED: Row.serviceActs(
     "It was still running at `max_wait` or the deadline and was aborted.",
-    later,
+    "The next run tries again, `nightjar rerun` tries now.",
   ),
   USER_CANCELLED: Row.customerActs("The customer cancelled it.", "Ask the customer before you rerun it."),
   ACTION_TIMEOUT: Row.customerActs(

@@ -32,9 +32,12 @@ export interface DueDeletion {
 
 /**
  * The executions of a run that may be deleted now: pure. Only of settled tasks, and only with a receipt of
- * published bodies that alone prove that everything is here.
+ * published bodies that alone prove that everything is here. Nothing of a run whose newest version a gate
+ * held back, whatever an earlier version contained: not until it is accepted, or a later version passes.
  */
 export const dueDeletions = (run: RunState): ReadonlyArray<DueDeletion> => {
+  // A gate doubts what arrived, and the service still has the original: a person decides, or a later version.
+  if (run.held !== undefined) return []
   const receipts = new Map(
     run.published?.fact.receipts.flatMap(({ execution_id, landed_sha256, whole }) =>
       whole === true ? [[execution_id, landed_sha256] as const] : [],
@@ -61,9 +64,12 @@ const mayDelete = (run: RunState, task: TaskState, attempt: AttemptState): boole
   return closed.seq < published && task.settled.seq < published
 }
 
-/** Executions that are to be deleted and, as far as is known, are still at the service. */
+/**
+ * Executions that are to be deleted and, as far as is known, are still at the service. None of a run that is
+ * held back: trying again deletes nothing.
+ */
 export const pendingDeletions = (run: RunState): number =>
-  [...run.tasks.values()]
+  (run.held === undefined ? [...run.tasks.values()] : [])
     .filter((task) => task.settled !== undefined)
     .flatMap((task) => task.attempts)
     .filter(({ drained, closed }) => drained && closed?.fact.landed !== undefined)

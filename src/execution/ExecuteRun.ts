@@ -7,7 +7,7 @@ import { Clock, Effect, FiberSet, Queue } from "effect"
 import { Service } from "../client/Service.ts"
 import { own } from "../ends/Ends.ts"
 import { append, Ledger } from "../ledger/Ledger.ts"
-import type { RunState } from "../ledger/RunState.ts"
+import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { Schedule } from "../scheduling/Schedule.ts"
 import { endingOf, serviceUntil } from "./Ending.ts"
 import { candidateOf, cutOff, occupied, openBook, settle, settleWaiting, unstarted } from "./Night.ts"
@@ -21,7 +21,7 @@ import { AnswerUnusable } from "./Quarantine.ts"
 import { guarded, guardedReading } from "./SettleUnusable.ts"
 import { follow, settleRefusal, startTask } from "./RunTask.ts"
 import { attemptsToReadAgain, resumeTask } from "./TaskResumption.ts"
-import type { Mode } from "./TaskResumption.ts"
+import type { Mode, TaskResumption } from "./TaskResumption.ts"
 import type { Rules, SessionWork, TaskWork } from "./Work.ts"
 
 /**
@@ -76,14 +76,8 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
       return steered
     },
   })
-  const owesProbe = ({ task_id }: TaskWork): boolean => {
-    const resumption = resumeTask(input.run.tasks.get(task_id), input.mode)
-    return resumption._tag === "Start" && resumption.probe
-  }
   const work = Effect.gen(function* () {
-    // What may run unseen is looked for first: until then nobody else uses its login.
-    const works = Map.groupBy(input.works, owesProbe)
-    for (const one of [...(works.get(true) ?? []), ...(works.get(false) ?? [])]) yield* enlist(night, one)
+    yield* enlistAll(night, input.works)
     for (const session of input.sessions) yield* enlistSession(night, session)
     yield* Effect.raceFirst(dispatch(night), FiberSet.join(fibers))
   })
@@ -150,19 +144,40 @@ const dispatch = Effect.fnUntraced(function* (night: Night) {
   }
 })
 
-/** Decides where a task continues, and queues or forks it. */
-const enlist = (night: Night, work: TaskWork) => {
-  const book = openBook(work)
-  if (resumeTask(night.run.tasks.get(work.task_id), night.mode)._tag !== "Nothing")
-    night.ends.delete(work.task_id)
-  night.books.set(work.task_id, book)
-  return guarded(night, book, resume(night, book))
+/** Reads where each task continues, and queues or forks it. */
+const enlistAll = Effect.fnUntraced(function* (night: Night, works: ReadonlyArray<TaskWork>) {
+  const found: Array<readonly [Book, TaskResumption]> = []
+  for (const work of works) {
+    const unread: Book = { ...openBook(work), stage: "sent" }
+    const read = Effect.sync(() => {
+      const state = night.run.tasks.get(work.task_id)
+      noteLeft(unread, state)
+      found.push([openBook(work), resumeTask(state, night.mode)])
+    })
+    yield* guarded(night, unread, read)
+  }
+  const owesProbe = found.filter(([, one]) => one._tag === "Start" && one.probe)
+  // What may run unseen is looked for first: until then nobody else uses its login.
+  for (const [book, resumption] of new Set([...owesProbe, ...found])) {
+    if (resumption._tag !== "Nothing") night.ends.delete(book.work.task_id)
+    night.books.set(book.work.task_id, book)
+    yield* guarded(night, book, resume(night, book, resumption))
+  }
+})
+
+/** Until it is known where a task continues, what is left of its newest attempt stays as it is. */
+const noteLeft = (unread: Book, state: TaskState | undefined): void => {
+  const last = state?.attempts.at(-1)
+  if (last === undefined) return void (unread.stage = "waiting")
+  unread.fingerprint = last.fingerprint
+  if (last.closed === undefined) return
+  unread.stage = "closed"
+  if (last.deletion === undefined) unread.closed = last.closed.fact
 }
 
-const resume = Effect.fnUntraced(function* (night: Night, book: Book) {
+const resume = Effect.fnUntraced(function* (night: Night, book: Book, resumption: TaskResumption) {
   const { work } = book
   const state = night.run.tasks.get(work.task_id)
-  const resumption = resumeTask(state, night.mode)
   if ("attemptsMade" in resumption) book.attemptsMade = resumption.attemptsMade
   for (const kept of attemptsToReadAgain(state)) {
     const again = guardedReading(night, work.task_id, readAgain(night, book, kept), kept.closed)

@@ -56,11 +56,13 @@ async function* pieces(path: string, bytesMax: number): AsyncGenerator<Uint8Arra
   }
 }
 
+/** The reason that a mistyped path has. */
+export const noSuchFile = "there is no such file"
+
 const reasonOf = (cause: unknown): string => {
   if (cause instanceof Unreadable) return cause.message
-  return cause instanceof Error && "code" in cause && typeof cause.code === "string"
-    ? cause.code
-    : "no reason given"
+  if (!(cause instanceof Error && "code" in cause && typeof cause.code === "string")) return "no reason given"
+  return cause.code === "ENOENT" ? noSuchFile : cause.code
 }
 
 /** The bytes of a regular file; fails with a reason. */

@@ -35,11 +35,16 @@ type Written = Exclude<typeof CustomerEngine.Type, string>
 const placeText = (place: Place): string => `${place.file}:${place.line}:${place.column}`
 
 /** Codes outside section 2.1 are accepted with a warning: the service may know more than the reference. */
-export const warnOfFeature = (findings: Findings, place: Place, code: string): void => {
+export const warnOfFeature = (findings: Findings, place: Place, code: string, group?: "rows"): void => {
   if (knownFeatures.some((known) => known === code)) return
   const near = nearestName(code, knownFeatures)
   const hint = near === undefined ? "" : `; did you mean \`${near}\`?`
-  findings.warn(place, `\`${code}\` is not a feature that the reference lists${hint}`)
+  const unlisted = `\`${code}\` is not a feature that the reference lists${hint}`
+  if (group === undefined) findings.warn(place, unlisted)
+  // The job may have named the column of the passwords: a cell is quoted only if it resembles a feature.
+  else if (near === undefined)
+    findings.warn(place, "this row has a feature that the reference does not list", "unlisted feature")
+  else findings.warn(place, unlisted, `unlisted feature ${code}`)
 }
 
 const readFeatures = ({ document, findings }: Context, features: Features, path: Path): Array<JobFeature> => {

@@ -28,7 +28,9 @@ const checkRow = ({ context }: Surroundings, row: CustomerRow): void => {
     if (isIdTooLong(id)) findings.error(row.place, idTooLong(id))
   if (row.token !== undefined && Object.keys(row.parameters).length > 0)
     findings.error(row.place, "a token replaces the parameters of this row: leave one of the two empty")
-  for (const code of row.features ?? []) warnOfFeature(findings, row.place, code)
+  const features = new Set(row.features)
+  if (features.size < (row.features?.length ?? 0)) findings.error(row.place, "this row lists a feature twice")
+  for (const code of features) warnOfFeature(findings, row.place, code, "rows")
   warnOfResemblance(context, row.customer_id, row.place)
   warnOfLoginId(context, row.customer_id, row.parameters, row.place)
 }

@@ -27,9 +27,18 @@ export const checkColumns = (
   if (twice >= 0) source.findings.error(placeOf(twice), "a column of this name already exists")
   const unnamed = columns.indexOf("")
   if (unnamed >= 0) source.findings.error(placeOf(unnamed), "this column has no name")
-  for (const column of [source.features_column, source.token_column])
-    if (column !== undefined && !columns.includes(column))
-      source.findings.error(placeOf(0), `there is no column \`${column}\`, which the job names`)
+  const { features_column, token_column } = source
+  const taken = [idColumn, engineColumn]
+  for (const column of [features_column, token_column].filter((name) => name !== undefined)) {
+    const index = columns.indexOf(column)
+    if (index < 0) source.findings.error(placeOf(0), `there is no column \`${column}\`, which the job names`)
+    else if (taken.includes(column))
+      source.findings.error(
+        placeOf(index),
+        "the job reads this column as something else too: each has one meaning",
+      )
+    taken.push(column)
+  }
   const known = columns.includes(idColumn)
   if (!known) {
     const near = nearestName(idColumn, columns)
@@ -40,8 +49,8 @@ export const checkColumns = (
 }
 
 /** Their values are texts, whatever their type in the file. */
-export const textColumns = ({ features_column, token_column }: NamedColumns) =>
-  [idColumn, engineColumn, features_column, token_column].filter((column) => column !== undefined)
+export const textColumns = ({ token_column }: NamedColumns) =>
+  [idColumn, engineColumn, token_column].filter((column) => column !== undefined)
 
 /** `a b`, `a, b`, `a;b` or a list of strings. */
 export const codesIn = (findings: Findings, value: unknown, place: Place): ReadonlyArray<string> => {
@@ -50,4 +59,12 @@ export const codesIn = (findings: Findings, value: unknown, place: Place): Reado
   if (texts.every(Predicate.isString)) return texts.flatMap((text) => text.split(/[\s,;]+/).filter(Boolean))
   findings.error(place, "expected a text, or a list of texts")
   return []
+}
+
+/** The name of a stored token, which may have any characters; undefined if the cell is empty. */
+export const tokenIn = (findings: Findings, value: unknown, place: Place): string | undefined => {
+  if (Predicate.isNullish(value) || value === "") return undefined
+  if (Predicate.isString(value)) return value
+  findings.error(place, "expected a text")
+  return undefined
 }

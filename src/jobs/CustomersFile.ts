@@ -9,12 +9,12 @@ import { Effect, Predicate, Result, Stream } from "effect"
 import { CustomerId, EngineReference } from "../contract/Ids.ts"
 import { cellsMax, CsvReader } from "./Csv.ts"
 import type { CsvRow } from "./Csv.ts"
-import { checkColumns, codesIn, engineColumn, idColumn, textColumns } from "./CustomerColumns.ts"
+import { checkColumns, codesIn, engineColumn, idColumn, textColumns, tokenIn } from "./CustomerColumns.ts"
 import type { NamedColumns } from "./CustomerColumns.ts"
 import type { Cells } from "./DataCells.ts"
 import type { ParameterSource } from "./Job.ts"
 import type { Place } from "../foundation/FileProblem.ts"
-import { checkFile, streamFile } from "../foundation/RegularFile.ts"
+import { checkFile, noSuchFile, streamFile } from "../foundation/RegularFile.ts"
 
 export interface CustomerRow {
   readonly place: Place
@@ -50,7 +50,8 @@ const takeRow = (
 ): void => {
   const { findings } = source
   const parameters: Array<readonly [string, ParameterSource]> = []
-  const own: Array<readonly [string, ReadonlyArray<string>]> = []
+  let features: ReadonlyArray<string> = []
+  let token: string | undefined
   const named: Record<typeof idColumn | typeof engineColumn, string | undefined> = {
     customer_id: undefined,
     engine_reference: undefined,
@@ -62,16 +63,17 @@ const takeRow = (
       else findings.error(placeOf(column), `\`${column}\` must be a string`)
       continue
     }
-    if (column === source.features_column || column === source.token_column) {
-      own.push([column, codesIn(source.findings, value, placeOf(column))])
+    if (column === source.features_column) {
+      features = codesIn(findings, value, placeOf(column))
+      continue
+    }
+    if (column === source.token_column) {
+      token = tokenIn(findings, value, placeOf(column))
       continue
     }
     const parameter = source.cells.read(column, value, placeOf(column))
     if (parameter !== undefined) parameters.push([column, parameter])
   }
-  const ownOf = (column: string | undefined) => own.find(([name]) => name === column)?.[1] ?? []
-  const features = ownOf(source.features_column)
-  const [token] = ownOf(source.token_column)
   if (named.customer_id === undefined) {
     findings.error(placeOf(idColumn), `\`${idColumn}\` is empty or missing`)
     return
@@ -262,7 +264,7 @@ export const readCustomersFile = Effect.fn("CustomersFile.read")(function* (
   // A file that cannot be opened has no lines: the job file is what to correct.
   const checked = yield* Effect.result(checkFile(path, bytesMax))
   if (Result.isFailure(checked)) {
-    const missing = checked.failure === "ENOENT"
+    const missing = checked.failure === noSuchFile
     const message = missing
       ? `there is no file \`${path}\``
       : `\`${path}\` cannot be read (${checked.failure})`

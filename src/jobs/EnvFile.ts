@@ -11,7 +11,7 @@ import { codeOf } from "../foundation/FileCalls.ts"
 import { readTextFile } from "../foundation/RegularFile.ts"
 import type { Problem } from "../foundation/FileProblem.ts"
 import type { Findings } from "./Problem.ts"
-import type { Assignment, Job, ParameterSource, SecretReference } from "./Job.ts"
+import type { Assignment, Job, ParameterSource, Receiver, SecretReference } from "./Job.ts"
 
 /** As much as a job file. */
 const bytesMax = 64_000_000
@@ -121,7 +121,7 @@ const isReference = (source: ParameterSource) => source._tag === "Reference"
 
 /** Every reference of a job, repeated ones included. */
 export const referencesOf = (
-  job: Pick<Job, "service" | "tokens_key" | "assignments">,
+  job: Pick<Job, "service" | "tokens_key" | "assignments" | "notify">,
 ): ReadonlyArray<SecretReference> => [
   ...(job.service._tag === "Remote" ? [job.service.app_secret] : []),
   ...(job.tokens_key === undefined ? [] : [job.tokens_key]),
@@ -130,6 +130,7 @@ export const referencesOf = (
       .filter(isReference)
       .map(({ reference }) => reference),
   ),
+  ...job.notify.flatMap((receiver) => (receiver._tag === "Command" ? [] : [receiver.address])),
 ]
 
 /** The names of variables that the references of a job need. */
@@ -147,12 +148,15 @@ const bindEnvFile = (job: Job, path: string, names: ReadonlySet<string>): Job =>
     const bound = Object.entries(login.parameters).map(([key, source]) => [key, bindSource(source)] as const)
     return { ...rest, login: { ...login, parameters: Object.fromEntries(bound) } }
   }
+  const bindReceiver = (receiver: Receiver): Receiver =>
+    receiver._tag === "Command" ? receiver : { ...receiver, address: bind(receiver.address) }
   const { service, tokens_key } = job
   return {
     ...job,
     service: service._tag === "Remote" ? { ...service, app_secret: bind(service.app_secret) } : service,
     tokens_key: tokens_key === undefined ? undefined : bind(tokens_key),
     assignments: job.assignments.map(bindLogin),
+    notify: job.notify.map(bindReceiver),
     env_file: path,
   }
 }

@@ -95,6 +95,23 @@ export type Receiver =
       readonly argv: ReadonlyArray<string>
     }
 
+/** A file of SQL that the job brings. */
+export interface SqlFile {
+  /** The file's name without `.sql`. */
+  readonly name: string
+  readonly sql: string
+}
+
+/** What a new version of the tables must pass to become current. Shares are from 0 to 1. */
+export interface Gates {
+  readonly keys: boolean
+  readonly rows?: { readonly min: number; readonly nights: number }
+  readonly rejected?: number
+  readonly coverage?: number
+  readonly freshnessDays?: number
+  readonly tests: ReadonlyArray<SqlFile>
+}
+
 export interface Job {
   readonly name: string
   /** The file's path as given, for messages and for `rerun`. */
@@ -132,6 +149,10 @@ export interface Job {
   readonly share: "none" | "group"
   /** The folder with the job's own record schemas, in `records/`, and results sources. */
   readonly schemas?: string
+  /** What a new version of the tables must pass; nothing is asked without it. */
+  readonly gates?: Gates
+  /** Its own views and tables; absent if it names no folder of them. */
+  readonly models?: ReadonlyArray<SqlFile>
   /** Which trouble ends a run with exit code 3: any, or only what the run before did not have. */
   readonly exit_on: "any" | "new"
   readonly notify: ReadonlyArray<Receiver>

@@ -5,6 +5,7 @@
  */
 import { Schema } from "effect"
 import { defaults } from "./Defaults.ts"
+import { GatesShape } from "./Gates.ts"
 import { NotifyEntry } from "./Notify.ts"
 import { Retain } from "./Retain.ts"
 import { looksLikeReference } from "./Reference.ts"
@@ -15,6 +16,7 @@ import {
   duration,
   externalId,
   jobName,
+  percent,
   reference,
   serviceUrl,
   text,
@@ -227,14 +229,11 @@ export const Night = Schema.Struct({
 })
 
 const customers = count(1, 10_000_000)
-const percent = Schema.String.check(
-  Schema.isPattern(/^(?:[1-9]\d?|100)%$/, { expected: 'a percentage from "1%" to "100%"' }),
-)
 export const MinCustomers = Schema.Union([
   customers,
   Schema.Struct({
     number: optional(customers, "With fewer customers the job is invalid and nothing starts."),
-    of_last_night: optional(percent, "With a smaller share of the last run's, nothing starts."),
+    of_last_night: optional(percent(1), "With a smaller share of the last run's, nothing starts."),
   }),
 ])
 
@@ -279,6 +278,14 @@ export const JobFile = Schema.Struct({
   schemas: optional(
     text,
     "A folder beside the job file: records/*.yaml are record schemas, results/*.yaml results sources.",
+  ),
+  gates: optional(
+    GatesShape,
+    "What a new version of the tables must pass to become current; nothing is asked when absent.",
+  ),
+  models: optional(
+    text,
+    "A folder beside the job file: each *.sql becomes a view, or a table, of every published version.",
   ),
   tokens: optional(Tokens, "The encrypted token store."),
   sessions: optional(

@@ -16,6 +16,7 @@ import { checkNumberOfCustomers, fewestCustomers } from "./EnoughCustomers.ts"
 import { defaults } from "./Defaults.ts"
 import { bindVariables, makeEnvironment, readVariables } from "./EnvFile.ts"
 import type { Environment } from "./EnvFile.ts"
+import { readOwnSql } from "./Gates.ts"
 import { checkHooks, hookPairs, keysOf, secretsOfLogin } from "./HooksData.ts"
 import type { HookPair, Job, SecretReference } from "./Job.ts"
 import { readDocument, variablesIn } from "./JobDocument.ts"
@@ -183,8 +184,6 @@ const checkHooksNow = Effect.fnUntraced(function* (
   checkHooks(pairs, [...secrets, ...ours], findings)
 })
 
-const besideJob = (folder: string, path: string) => (isAbsolute(path) ? path : join(folder, path))
-
 /**
  * A file's path as given; references and files in it are relative to its folder. `envFile`: the file of
  * variables, if it is not the `.env` in that folder.
@@ -207,6 +206,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
     return yield* invalid()
   }
   const parts = decodeParts(context, root)
+  const { schemas } = parts
   const service =
     parts.service === undefined && parts.has("service")
       ? undefined
@@ -220,6 +220,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
     parts.schemas,
     document.place(["schemas"]),
   )
+  const ownSql = yield* readOwnSql(context, folder, parts)
   const { number: customersMin, of_last_night } = fewestCustomers(parts.min_customers)
   checkNumberOfCustomers(context, { assignments, sessions }, customersMin)
   const tokens_key = parts.tokens === undefined ? undefined : parseReference(parts.tokens.key, folder)
@@ -233,7 +234,8 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
     service,
     ...settings,
     ...(of_last_night === undefined ? {} : { customersShareMin: Number.parseInt(of_last_night, 10) / 100 }),
-    ...(parts.schemas === undefined ? {} : { schemas: besideJob(folder, parts.schemas) }),
+    ...(schemas === undefined ? {} : { schemas: isAbsolute(schemas) ? schemas : join(folder, schemas) }),
+    ...ownSql,
     notify,
     assignments,
     sources,

@@ -8,9 +8,7 @@ import { notifyEvents } from "./Job.ts"
 import type { Job, NotifyEvent, Receiver } from "./Job.ts"
 import { parseReference } from "./Reference.ts"
 import { reference, text } from "./Scalars.ts"
-
-const optional = <S extends Schema.Top>(schema: S, description: string) =>
-  Schema.optionalKey(schema).pipe(Schema.annotateKey<Schema.optionalKey<S>>({ description }))
+import { optional } from "./ShapeKeys.ts"
 
 /** One entry of `notify`. */
 export const NotifyEntry = Schema.Struct({
@@ -45,14 +43,12 @@ interface Item {
 /** More than anybody watches. */
 const receiversMax = 10
 
-/** Counted as written: an address with a mistake is reported already. */
-const waysWritten = ({ document }: Context, index: number): number => {
+/** The keys as written: an address with a mistake is reported already. */
+const keysWritten = ({ document }: Context, index: number): ReadonlySet<string> => {
   const { root } = document
   const list: unknown = Predicate.isObject(root) ? root["notify"] : undefined
   const entry: unknown = Array.isArray(list) ? list[index] : undefined
-  return Predicate.isObject(entry)
-    ? ["url", "ping", "command"].filter((key) => Object.hasOwn(entry, key)).length
-    : 0
+  return new Set(Predicate.isObject(entry) ? Object.keys(entry) : [])
 }
 
 /** The receivers of a job; what is wrong with one goes to the findings. */
@@ -69,10 +65,11 @@ export const readReceivers = (
     const { on = notifyEvents, url, ping, command, format } = value
     const complain = (message: string) => findings.error(document.place(["notify", index]), message)
     if (command?.length === 0) complain("`command` names no program")
-    if (waysWritten(context, index) !== 1)
+    const written = keysWritten(context, index)
+    if (["url", "ping", "command"].filter((key) => written.has(key)).length !== 1)
       return (complain("an entry has one of `url`, `ping` and `command`"), [])
-    if (format !== undefined && url === undefined) complain("`format` belongs to `url`")
-    if (ping !== undefined && value.on !== undefined)
+    if (written.has("format") && !written.has("url")) complain("`format` belongs to `url`")
+    if (written.has("ping") && written.has("on"))
       complain("`on` does not belong to `ping`, which is told of every run's beginning and end")
     if (value.on?.includes("late") === true && times.night === undefined && times.deadline === undefined)
       findings.warn(

@@ -31,6 +31,14 @@ export const jobName = ruled(
   "[a-z0-9-]{1,64}",
 )
 
+/** Written as `80%`; at most 100. */
+export const percent = (minimum: 0 | 1) =>
+  Schema.String.check(
+    Schema.isPattern(minimum === 0 ? /^(?:\d{1,2}|100)%$/ : /^(?:[1-9]\d?|100)%$/, {
+      expected: `a percentage from "${minimum}%" to "100%"`,
+    }),
+  )
+
 /** A duration within limits, both included. */
 export const duration = (minimum: Duration.Input, maximum: Duration.Input) =>
   toDuration(

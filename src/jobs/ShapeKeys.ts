@@ -24,7 +24,11 @@ export const optionalDuration = (
 export const required = <S extends Schema.Top>(schema: S, description: string) =>
   schema.pipe(Schema.annotateKey<S>({ description }))
 
-export const count = (minimum: number, maximum: number) =>
-  Schema.Int.check(
-    Schema.isBetween({ minimum, maximum }, { expected: `a whole number from ${minimum} to ${maximum}` }),
+/** One rule in words, so `1.5` is one mistake, not two. */
+export const count = (minimum: number, maximum: number) => {
+  const expected = `a whole number from ${minimum} to ${maximum}`
+  return Schema.Number.check(
+    Schema.isInt({ expected }).abort(),
+    Schema.isBetween({ minimum, maximum }, { expected }),
   )
+}

@@ -39,8 +39,14 @@ night: { starts: "22:30", until: "07:00" } # one run for each night, which keeps
 timezone: Europe/Madrid                 # for night, deadline and run dates; default: the machine's
 after_export: delete                    # delete | keep: executions at the service, once published here
 output: { share: none }                 # none | group: who may read what is published
+# models: ./models                      # *.sql: your own views of every published version
+# gates:                               # a new version that does not pass is kept aside: exit code 3
+#   rows: { min: 50% }                  # of the median of the nights before, for each table
+#   rejected: 5%                        # of the records at most
+#   coverage: 80%                       # of customers, engines and features at least
+#   tests: ./tests                      # *.sql, each a query without rows if all is well
 exit_on: any                            # any | new: new ends with 0 if all trouble was there the night before
-# retain: { landing: 90 days, attachments: 400 days, logs: 30 days, snapshots: 7 }   # default: kept
+# retain: { landing: 90 days, attachments: 400 days, logs: 30 days }   # default: kept, and 3 snapshots
 
 engines:
   - reference: es-tax-agency:website

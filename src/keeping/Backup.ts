@@ -10,6 +10,7 @@ import { copyDatabase } from "../foundation/CopyDatabase.ts"
 import { durableFiles } from "../foundation/DurableFile.ts"
 import type { DurableFiles } from "../foundation/DurableFile.ts"
 import { codeOf, quietly } from "../foundation/FileCalls.ts"
+import { replacedFiles } from "../publishing/KeptVersions.ts"
 import { filesOf, layoutOf, nothingPublished, readManifest } from "../publishing/Manifest.ts"
 import type { Manifest } from "../publishing/Manifest.ts"
 import { filesBelow } from "../publishing/OutputFiles.ts"
@@ -104,9 +105,14 @@ const copyTables = Effect.fnUntraced(function* (place: Place, manifest: Manifest
     place,
     filesOf(manifest).map(({ path }) => path),
   )
-  yield* step(() => files.remove(layoutOf(to).database))
+  yield* step(() => {
+    files.remove(layoutOf(to).database)
+    files.remove(layoutOf(to).previous)
+  })
+  yield* copyFiles(place, yield* step(() => replacedFiles({ layout: layoutOf(from) }, manifest)))
   // The record schemas of the tables: each file is written once and never changed.
   yield* copyFiles(place, below(from, "schemas").filter(isFinished))
+  yield* copyFiles(place, below(from, "published/models").filter(isFinished))
   yield* copyFiles(place, ["nightjar.duckdb", "tables/manifest.json"])
   return yield* step(() => {
     if (versionStanding(from)?.version !== manifest.version) return undefined
@@ -133,10 +139,14 @@ const copyDatabases = Effect.fnUntraced(function* ({ files, from, to }: Place) {
   }
 })
 
-/** Beside what the ledger refers to: logs, summaries, recordings, and the state of the embedded service. */
+/**
+ * Beside what the ledger refers to: logs, summaries, recordings, versions that a gate holds back, and the
+ * state of the embedded service.
+ */
 const otherFiles = (from: string): ReadonlyArray<string> => [
   ...below(from, "runs").filter(isFinished),
   ...below(from, "acquaint").filter(isFinished),
+  ...below(from, "published/held").filter(isFinished),
   "sandbox.ndjson",
 ]
 
@@ -146,8 +156,8 @@ const below = (root: string, folder: string): ReadonlyArray<string> =>
 const isFinished = (path: string): boolean => !path.includes("/.tmp-") && !path.endsWith(".tmp")
 
 /**
- * Copies what is not in the copy with the same size: such files only grow or never change, except the
- * manifest. A file that is gone was removed meanwhile, or is missing: the check of the copy finds it.
+ * Copies what is not in the copy with the same size: such files only grow or never change, except manifest
+ * and models. A file that is gone was removed meanwhile, or is missing: the check of the copy finds it.
  */
 const copyFiles = Effect.fnUntraced(function* ({ files, from, to }: Place, paths: ReadonlyArray<string>) {
   const folders = new Set<string>()
@@ -167,8 +177,8 @@ const copyFiles = Effect.fnUntraced(function* ({ files, from, to }: Place, paths
 
 const isDue = (source: string, copy: string): boolean => {
   if (!existsSync(source)) return false
-  const isManifest = source.endsWith("manifest.json")
-  return isManifest || !existsSync(copy) || statSync(copy).size !== statSync(source).size
+  const isReplaced = source.endsWith("manifest.json") || dirname(source).endsWith("published/models")
+  return isReplaced || !existsSync(copy) || statSync(copy).size !== statSync(source).size
 }
 
 const copyIfThere = (files: DurableFiles, source: string, copy: string): void => {
@@ -179,7 +189,7 @@ const copyIfThere = (files: DurableFiles, source: string, copy: string): void =>
   }
 }
 
-const copied = ["landing", "attachments", "tables", "schemas", "runs", "acquaint"]
+const copied = ["landing", "attachments", "tables", "published", "schemas", "runs", "acquaint"]
 
 /** The folder was empty before, so all of this is the copy's. */
 const removeCopy = ({ files, to }: Place): void => {
@@ -192,14 +202,17 @@ const holdsOf = (to: string, version: number): BackupHolds => {
     const there = paths.map((path) => join(to, path)).filter((path) => existsSync(path))
     return { files: there.length, bytes: there.reduce((sum, path) => sum + statSync(path).size, 0) }
   }
+  const published = below(to, "published")
+  const tables = [...below(to, "tables"), ...published]
   return {
     version,
     ledger: part(["ledger.sqlite"]),
     landing: part(below(to, "landing")),
     attachments: part(below(to, "attachments")),
-    tables: part([...below(to, "tables").filter((path) => path.endsWith(".parquet")), "nightjar.duckdb"]),
+    tables: part([...tables.filter((path) => path.endsWith(".parquet")), "nightjar.duckdb"]),
     other: part([
       ...["schemas", "runs", "acquaint"].flatMap((folder) => below(to, folder)),
+      ...published.filter((path) => !path.endsWith(".parquet")),
       "tokens.sqlite",
       "sandbox.ndjson",
     ]),

@@ -14,6 +14,7 @@ import type { Pruned } from "../ledger/PruneFacts.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { newestDerived, placeIn } from "../publishing/KeptVersions.ts"
 import { readManifest } from "../publishing/Manifest.ts"
+import type { Manifest } from "../publishing/Manifest.ts"
 import { filesBelow } from "../publishing/OutputFiles.ts"
 import { gapsIn } from "../publishing/Standing.ts"
 import type { Store } from "../publishing/Store.ts"
@@ -36,7 +37,7 @@ export interface PruneOptions {
   readonly now: number
   /** Only says what would be removed. */
   readonly isDry: boolean
-  /** The most runs of which something is removed, oldest first. */
+  /** The most runs of which something is removed or found not to be there, oldest first. */
   readonly runsMax: number
 }
 
@@ -50,10 +51,13 @@ export interface PruneResult {
 
 interface Work {
   readonly store: Store
+  /** The tables of everything published, also if a rollback took some back. */
+  readonly tables: Manifest | undefined
   readonly pruned: Pruned
   readonly isDry: boolean
   readonly removed: Array<PruneResult["removed"][number]>
   readonly kept: Array<PruneResult["kept"][number]>
+  readonly handled: Set<RunId>
 }
 
 const step = <A>(work: () => A) =>
@@ -73,16 +77,22 @@ export const prune = Effect.fn("Keeping.prune")(function* (
 ) {
   const ledger = yield* Ledger
   const [pruned, runs] = [yield* ledger.pruned, yield* ledger.runs]
-  const work: Work = { store, pruned, isDry, removed: [], kept: [] }
+  const tables = yield* step(() => tablesOf(store))
+  const work: Work = { store, tables, pruned, isDry, removed: [], kept: [], handled: new Set() }
   if (!isDry) yield* finishInterrupted(store, pruned)
   const byJob = new Map(rules.map((rule) => [rule.job, rule]))
   for (const header of runs) {
-    if (new Set(work.removed.map(({ run_id }) => run_id)).size >= runsMax) break
+    if (work.handled.size >= runsMax) break
     const rule = byJob.get(header.fact.job)
     if (rule !== undefined) yield* pruneRun(work, header, rule, now)
   }
   return { removed: work.removed, kept: work.kept } satisfies PruneResult as PruneResult
 })
+
+const tablesOf = (store: Store): Manifest | undefined => {
+  const current = readManifest(store.layout.manifest)
+  return current && newestDerived(store, current)
+}
 
 const pruneRun = Effect.fnUntraced(function* (work: Work, header: RunHeader, rule: PruneRules, now: number) {
   const { store, pruned } = work
@@ -104,7 +114,7 @@ const pruneRun = Effect.fnUntraced(function* (work: Work, header: RunHeader, rul
 const pruneLanding = Effect.fnUntraced(function* (work: Work, state: RunState) {
   const { store, isDry } = work
   const { run_id } = state.started
-  const reason = reasonToKeep(state) ?? (yield* step(() => gapOf(store, run_id)))
+  const reason = reasonToKeep(state) ?? (yield* step(() => gapOf(work, run_id)))
   if (reason !== undefined) {
     work.kept.push({ run_id, what: "landing", reason })
     return
@@ -116,13 +126,12 @@ const pruneLanding = Effect.fnUntraced(function* (work: Work, state: RunState) {
     yield* ledger.append([{ _tag: "LandingPruned", run_id, bytes }])
     yield* step(() => removeFrom(store.files, [folder]))
   }
-  work.removed.push({ run_id, what: "landing", bytes })
+  note(work, { run_id, what: "landing", bytes })
 })
 
 /** Nobody could derive tables again that are damaged before landing goes. */
-const gapOf = (store: Store, run_id: RunId): string | undefined => {
-  const manifest = readManifest(store.layout.manifest)
-  const files = manifest && newestDerived(store, manifest).runs[run_id]?.files
+const gapOf = ({ store, tables }: Work, run_id: RunId): string | undefined => {
+  const files = tables?.runs[run_id]?.files
   if (files === undefined) return "its tables are not published"
   const [gap] = gapsIn(store, files, true, placeIn(store))
   return gap === undefined ? undefined : `${gap.path} is ${gap.state}`
@@ -131,10 +140,10 @@ const gapOf = (store: Store, run_id: RunId): string | undefined => {
 const pruneAttachments = Effect.fnUntraced(function* (work: Work, state: RunState) {
   const { store, pruned, isDry } = work
   const { run_id } = state.started
-  if (downloadsOf(state).size === 0) return
+  const hasSome = downloadsOf(state).size > 0
   const reason = reasonToKeep(state)
   if (reason !== undefined) {
-    work.kept.push({ run_id, what: "attachments", reason })
+    if (hasSome) work.kept.push({ run_id, what: "attachments", reason })
     return
   }
   const taken = new Set(work.removed.flatMap((one) => (one.what === "attachments" ? [one.run_id] : [])))
@@ -143,10 +152,12 @@ const pruneAttachments = Effect.fnUntraced(function* (work: Work, state: RunStat
   const bytes = yield* step(() => bytesOf(paths))
   if (!isDry) {
     const ledger = yield* Ledger
+    // Also if there were none: a run is not read again each night to find that out.
     yield* ledger.append([{ _tag: "AttachmentsPruned", run_id, bytes }])
     yield* step(() => removeFrom(store.files, paths))
   }
-  work.removed.push({ run_id, what: "attachments", bytes })
+  if (hasSome) note(work, { run_id, what: "attachments", bytes })
+  else work.handled.add(run_id)
 })
 
 /** The documents of a run that no other run needs. */
@@ -171,12 +182,18 @@ const downloadsOf = ({ tasks }: RunState): ReadonlyMap<string, string> =>
     ),
   )
 
-const pruneLog = Effect.fnUntraced(function* ({ store, isDry, removed }: Work, run_id: RunId) {
+const note = ({ removed, handled }: Work, one: PruneResult["removed"][number]): void => {
+  removed.push(one)
+  handled.add(one.run_id)
+}
+
+const pruneLog = Effect.fnUntraced(function* (work: Work, run_id: RunId) {
+  const { store, isDry } = work
   const path = logOf(store, run_id)
   if (!existsSync(path)) return
   const bytes = yield* step(() => bytesOf([path]))
   if (!isDry) yield* step(() => removeFrom(store.files, [path]))
-  removed.push({ run_id, what: "log", bytes })
+  note(work, { run_id, what: "log", bytes })
 })
 
 /** Folders whose removal was recorded and cut off; of documents, only the last run's may be left. */

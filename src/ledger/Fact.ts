@@ -13,7 +13,15 @@ import { attempt, task } from "./FactKeys.ts"
 import { RunSteered, TaskWaits, TroubleBegan, TroubleEnded } from "./LiveFacts.ts"
 import { CustomerForgotten, FactForgotten, ForgetFinished } from "./ForgetFacts.ts"
 import { AttachmentsPruned, LandingPruned } from "./PruneFacts.ts"
-import { OutcomePublished, RunEnded, RunPublished, RunResumed, RunStarted } from "./RunFacts.ts"
+import {
+  OutcomePublished,
+  RunAccepted,
+  RunEnded,
+  RunHeld,
+  RunPublished,
+  RunResumed,
+  RunStarted,
+} from "./RunFacts.ts"
 import { tokenFacts } from "./TokenFacts.ts"
 
 /** Where a landed body is: enough to find it, and to prove that it is the same. */
@@ -241,6 +249,8 @@ export const Fact = Schema.Union([
   CredentialReleased,
   ...tokenFacts,
   RunPublished,
+  RunHeld,
+  RunAccepted,
   DeleteIntended,
   DeleteAnswered,
   RunEnded,

@@ -7,7 +7,7 @@ import { builtInSources, withEarlier } from "../contract/ResultsSource.ts"
 import { emptyAttempt, foldAttempt, startAgain } from "./AttemptFold.ts"
 import { foldDeletion } from "./Deletion.ts"
 import type { Fact, Recorded, TaskPlanned } from "./Fact.ts"
-import type { RunEnded, RunStarted } from "./RunFacts.ts"
+import type { RunEnded, RunHeld, RunStarted } from "./RunFacts.ts"
 import type { At, AttemptState, RunState, Stages, TaskState } from "./RunState.ts"
 
 /** Folds the facts of one run that follow `before`; undefined if they contain no beginning. */
@@ -18,6 +18,8 @@ export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState 
     fact: before.started,
   }
   let published = before?.published
+  let held: At<typeof RunHeld.Type> | undefined = before?.held
+  let accepted = before?.accepted
   let ended = before?.ended
   let stages = before?.stages ?? {}
   let sources = before?.sources ?? builtInSources
@@ -27,7 +29,12 @@ export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState 
     newest = seq
     stages = foldStages(stages, { at, fact }, ended !== undefined)
     if (fact._tag === "RunStarted") started = { seq, at, fact }
-    else if (fact._tag === "RunPublished") published = { seq, at, fact }
+    else if (fact._tag === "RunPublished") {
+      published = { seq, at, fact }
+      held = undefined
+    } else if (fact._tag === "RunHeld") held = { seq, at, fact }
+    else if (fact._tag === "RunAccepted") accepted = true
+    else if (fact._tag === "OutcomePublished") accepted = undefined
     else if (fact._tag === "RunEnded") ended = endedBy(ended, { at, fact })
     else if (fact._tag === "ResultsSourcesSet") sources = withEarlier(fact.sources, sources)
     else if (fact._tag === "RunResumed") ended = undefined
@@ -39,7 +46,11 @@ export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState 
   }
   if (started === undefined) return undefined
   const { seq: sequence, at: started_at, fact } = started
-  return { started: fact, started_at, sequence, newest, tasks, sources, published, stages, ended }
+  const gated = {
+    ...(held === undefined ? {} : { held }),
+    ...(accepted === undefined ? {} : { accepted }),
+  }
+  return { started: fact, started_at, sequence, newest, tasks, sources, published, ...gated, stages, ended }
 }
 
 /** What a run that ended before only adds later, when it is collected, does not move its end. */

@@ -7,7 +7,10 @@ import { RunId } from "../contract/Ids.ts"
 
 /** The landed bodies of the run are removed; its tables can no longer be derived again. */
 export const LandingPruned = Schema.TaggedStruct("LandingPruned", { run_id: RunId, bytes: Schema.Int })
-/** The documents of the run are removed, except those that another run has downloaded too. */
+/**
+ * The documents of the run are removed, except those that another run has downloaded too. It may have had
+ * none.
+ */
 export const AttachmentsPruned = Schema.TaggedStruct("AttachmentsPruned", {
   run_id: RunId,
   bytes: Schema.Int,

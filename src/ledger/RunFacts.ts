@@ -41,15 +41,37 @@ export const RunPublished = Schema.TaggedStruct("RunPublished", {
   left_out: Schema.optionalKey(Schema.Array(LeftOutBody)),
   ...tableNotes,
 })
+/** A gate of the job and what it found: words and numbers, never a value of a record. */
+export const FailedGate = Schema.Struct({
+  gate: Schema.String,
+  expected: Schema.String,
+  found: Schema.String,
+})
+export type FailedGate = typeof FailedGate.Type
+/**
+ * A version with this run was built and did not pass the gates of its job: it is not current. It gives no
+ * receipts, so nothing of the run is deleted at the service until the run is published after all.
+ */
+export const RunHeld = Schema.TaggedStruct("RunHeld", {
+  run_id: RunId,
+  /** The database with the version, relative to the output folder. */
+  database: Schema.String,
+  gates: Schema.Array(FailedGate),
+})
+/** A person let the run through: its gates are not asked again. */
+export const RunAccepted = Schema.TaggedStruct("RunAccepted", { run_id: RunId })
 export const RunEnded = Schema.TaggedStruct("RunEnded", {
   run_id: RunId,
   exit_code: Schema.Int,
-  /** Something of this run is still at the service: in flight, partial, or to be deleted. */
+  /** Something of this run is still at the service: in flight, partial, to be deleted, or held back. */
   leftovers: Schema.Boolean,
   /** Executions that are kept at the service because it is not proved that all of them is here. */
   kept: Schema.optionalKey(Schema.Int),
   /** Absent for the first run of a job, and in ledgers from before it was recorded. */
   changes: Schema.optionalKey(ChangeCounts),
 })
-/** The tables contain how the run ended: without this fact the run is not finished and is resumed. */
+/**
+ * The tables contain how the run ended, or its version is held back: without this fact the run is not
+ * finished and is resumed.
+ */
 export const OutcomePublished = Schema.TaggedStruct("OutcomePublished", { run_id: RunId })

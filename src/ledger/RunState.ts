@@ -20,7 +20,7 @@ import type {
   TaskPlanned,
   TaskSettled,
 } from "./Fact.ts"
-import type { RunPublished, RunStarted } from "./RunFacts.ts"
+import type { RunHeld, RunPublished, RunStarted } from "./RunFacts.ts"
 import type { TicketDropped, TokenDropped, TokenExpiring, TokenStored } from "./TokenFacts.ts"
 
 /** A fact with its place in the ledger, which orders facts whatever the clocks said. */
@@ -103,6 +103,10 @@ export interface RunState {
   /** The endpoints that its results are read from. */
   readonly sources: ReadonlyArray<ResultsSource>
   readonly published: At<typeof RunPublished.Type> | undefined
+  /** The newest version with this run did not pass the gates of its job; absent once one did. */
+  readonly held?: At<typeof RunHeld.Type>
+  /** A person let it through, and its new end is not published yet. */
+  readonly accepted?: boolean
   readonly stages: Stages
   /** `at` is when it first ended, or first after it was resumed: collecting it later does not move that. */
   readonly ended:
@@ -135,3 +139,7 @@ export const subjectOf = ({
   planned: { customer_id, engine_reference, session_id },
 }: Pick<TaskState, "planned">): string =>
   session_id === undefined ? `${customer_id}/${engine_reference}` : `session/${session_id}`
+
+/** The place of the newest state or results that came for a task; 0 if none did. */
+export const newestAnswer = ({ attempts, results }: Pick<TaskState, "attempts" | "results">): number =>
+  Math.max(0, ...attempts.map(({ closed }) => closed?.seq ?? 0), ...results.map(({ seq }) => seq))

@@ -19,12 +19,18 @@ export type MisfitCount = typeof MisfitCount.Type
 const RejectedCount = Schema.Struct({ table: Schema.NullOr(Schema.String), count: Schema.Int })
 export type RejectedCount = typeof RejectedCount.Type
 
+/** A model of a job that could not be made. */
+const FailedModel = Schema.Struct({ name: Schema.String, why: Schema.String })
+export type FailedModel = typeof FailedModel.Type
+
 /** Fields of the fact of a publication. */
 export const tableNotes = {
   misfits: Schema.optionalKey(Schema.Array(MisfitCount)),
   rejected: Schema.optionalKey(Schema.Array(RejectedCount)),
   /** Values of earlier runs that do not fit a type that has changed since. */
   unfit: Schema.optionalKey(Schema.Array(MisfitCount)),
+  /** Models that this version lacks. */
+  models: Schema.optionalKey(Schema.Array(FailedModel)),
   /** Tables whose record schema is in no folder any more; the kept one was used. */
   gone: Schema.optionalKey(Schema.Array(Schema.String)),
 }

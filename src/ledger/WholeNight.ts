@@ -6,6 +6,7 @@ import { Effect } from "effect"
 import { exitOf } from "../ends/EndRow.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import type { RunHeader } from "./FoldLedger.ts"
+import { foldRun } from "./FoldRun.ts"
 import type { Ledger } from "./Ledger.ts"
 import { subjectOf, verdictOfTask } from "./RunState.ts"
 import type { RunState, TaskState } from "./RunState.ts"
@@ -16,17 +17,18 @@ export const runsOfNight = (
   { job, run_date }: Pick<RunHeader["fact"], "job" | "run_date">,
 ): ReadonlyArray<RunHeader> => runs.filter(({ fact }) => fact.job === job && fact.run_date === run_date)
 
-/** The states of these runs, in their order. */
+/**
+ * The states of these runs, in their order; folded from their facts, since the ledger carries the state of
+ * one run only.
+ */
 export const statesOf = Effect.fnUntraced(function* (
   ledger: Ledger["Service"],
   headers: ReadonlyArray<RunHeader>,
 ) {
-  const states: Array<RunState> = []
-  for (const { fact } of headers) {
-    const state = yield* ledger.state(fact.run_id)
-    if (state !== undefined) states.push(state)
-  }
-  return states
+  const states = yield* Effect.forEach(headers, ({ fact }) =>
+    Effect.map(ledger.facts(fact.run_id), (facts) => foldRun(facts)),
+  )
+  return states.filter((state) => state !== undefined)
 })
 
 /** All runs of the night that a run belongs to, oldest first. */
@@ -42,22 +44,25 @@ export const newestTasks = (runs: ReadonlyArray<RunState>): ReadonlyMap<string, 
 /** Bodies that are missing from the tables, of tasks that no later run ran again. */
 const isWhole = (runs: ReadonlyArray<RunState>): boolean => {
   const newest = new Set([...newestTasks(runs).values()].map(({ planned }) => planned.task_id))
-  return runs.every(({ published }) =>
-    (published?.fact.left_out ?? []).every(({ task_id }) => !newest.has(task_id)),
+  return runs.every(
+    ({ held, published }) =>
+      held === undefined && (published?.fact.left_out ?? []).every(({ task_id }) => !newest.has(task_id)),
   )
 }
 
 /** The exit code of a night; undefined while one of its runs has not ended. */
 export const nightExitCode = (runs: ReadonlyArray<RunState>): number | undefined => {
-  const ends = runs.map(({ ended }) => ended)
-  if (runs.length === 1 || ends.includes(undefined))
-    return ends.includes(undefined) ? undefined : ends[0]?.exit_code
+  const ends = runs.flatMap(({ ended }) => ended ?? [])
+  if (ends.length < runs.length) return undefined
+  if (ends.length === 1) return ends[0]?.exit_code
   const codes = [...newestTasks(runs).values()].map((task) => exitOf(verdictOfTask(task).outcome))
-  if (codes.includes(exitCodes.leftovers) || ends.some((ended) => ended?.leftovers))
-    return exitCodes.leftovers
+  // What is held back waits for a person: no rerun finishes it.
+  const isLeft = ({ ended, held }: RunState) =>
+    ended?.leftovers === true && (held === undefined || ended.exit_code === exitCodes.leftovers)
+  if (codes.includes(exitCodes.leftovers) || runs.some(isLeft)) return exitCodes.leftovers
   if (codes.length === 0) return ends.at(-1)?.exit_code
   // With `exit_on: new` a run ends with 0 in spite of trouble that is not new.
-  if (ends.every((ended) => ended?.exit_code === exitCodes.ok)) return exitCodes.ok
+  if (ends.every(({ exit_code }) => exit_code === exitCodes.ok)) return exitCodes.ok
   return isWhole(runs) && codes.every((code) => code === exitCodes.ok)
     ? exitCodes.ok
     : exitCodes.peopleMustAct

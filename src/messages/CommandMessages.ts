@@ -36,6 +36,11 @@ export const commandMessages = {
     "Check the folder's permissions and its free space.",
     "Nothing was written.",
   ),
+  "run-not-held": refusal(
+    "no gate holds {run_id} back",
+    "`nightjar status` shows how a run ended.",
+    "Nothing was changed.",
+  ),
   "job-moved": refusal(
     "{path} no longer defines the job `{name}`",
     "Restore the job to that file, or start it with `nightjar run`.",
@@ -94,7 +99,7 @@ export const commandMessages = {
     "Correct its permissions, or give --output another folder.",
   ),
   "backup-not-empty": refusal(
-    "{folder} is not empty",
+    "{folder} is not an empty folder",
     "Name an empty folder or a new one.",
     "Nothing was copied.",
   ),
@@ -201,6 +206,16 @@ export const commandMessages = {
   "names-missing": refusal("{where} has no {what}", "Add one to the job, or name another job."),
   "names-ambiguous": refusal("{where} has {count} {what}s ({names})", "Choose one with --{what}."),
   "table-unknown": refusal("there is no such table{suggestion}", "`nightjar tables` lists all tables."),
+  "page-of-all-tables": refusal(
+    "--html writes a page of all tables",
+    "Leave out TABLE and --format.",
+    "Nothing was written.",
+  ),
+  "page-unwritable": refusal(
+    "{path} cannot be written ({why})",
+    "Name a file in a folder that exists and that you may write to.",
+    "Nothing was written.",
+  ),
   "family-unknown": refusal(
     "no record without a schema has this product and sub_family{suggestion}",
     "`nightjar infer` without --product and --sub-family drafts a schema for each family that has none.",
@@ -235,6 +250,16 @@ export const commandMessages = {
     "--excel-safe is for --format csv, not for {format}",
     "Add --format csv, or leave --excel-safe out: no other format changes a text.",
     "Nothing was written.",
+  ),
+  "workbook-too-wide": refusal(
+    "the result has more than {columnsMax} columns, which no Excel sheet can hold",
+    "Select fewer columns, or use --format parquet.",
+    "Nothing was written.",
+  ),
+  "cells-cut": warning(
+    "{cells} with more than 32,767 characters, the most that Excel takes: cut, and ending with …",
+    "Use --format csv or parquet for the whole texts.",
+    "The published tables hold the whole texts.",
   ),
   "terminal-refused": refusal(
     "--format {format} writes binary data, which a terminal cannot show",

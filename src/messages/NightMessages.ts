@@ -1,6 +1,6 @@
 /**
  * Errors that stop a run or a command while it works (exit codes 1 and 3 to 6 and 130), and the warnings of
- * a summary, which change neither an outcome nor an exit code.
+ * a summary, which change no outcome; of these only a gate changes the exit code.
  */
 import { defect, interruption, locked, needsPerson, stopped, unserved, warning } from "./Message.ts"
 
@@ -147,7 +147,7 @@ export const nightMessages = {
     explained,
   ),
   "executions-kept": warning(
-    "{executions} kept at the service: not all of their records are known to be here{missing}",
+    "{executions} kept at the service: it is not known that all records are here{missing}",
     readAgain,
   ),
   "records-surplus": warning(
@@ -160,6 +160,18 @@ export const nightMessages = {
     "Report the identifiers to the service; they are in the landed results.",
   ),
   "attachments-failed": warning("{attachments} could not be downloaded", readAgain),
+  "gate-failed": warning(
+    "the gate {gate} did not pass: {found}; expected: {expected}",
+    "Look at the version that is kept aside. If it is right, `nightjar accept` lets it through; " +
+      "if the bound is wrong, change `gates` in the job.",
+    "The version before is still current; the exit code is 3.",
+  ),
+  "version-held": warning(
+    "the new tables are not current: they are kept in {database} of the output folder",
+    "Open the file with any DuckDB client, then run `nightjar accept`, or let the next night decide: its " +
+      "version contains this run too.",
+    "The version before is still current, and nothing of this run is deleted at the service.",
+  ),
   "tables-incomplete": warning(
     "files of {runs} were missing or changed and are not in the tables",
     "`nightjar repair` derives them again from landing.",
@@ -185,6 +197,11 @@ export const nightMessages = {
     "{values} of earlier runs do not fit the type that the column has now: {columns}",
     "`nightjar repair` derives the tables of earlier runs again from landing.",
     "The column is NULL in these rows; the answers are landed as they arrived.",
+  ),
+  "model-failed": warning(
+    "the model {name} is not in the tables: {why}",
+    "Correct its file in the folder that the job names as `models`.",
+    "The run was published without it; the next publication makes it again.",
   ),
   "schemas-gone": warning(
     "no record schema for {tables} in the program or beside the job",

@@ -59,7 +59,7 @@ export const timerMessages = {
   ),
   "crontab-unusable": refusal(
     "the command `{command}` did not succeed ({why})",
-    "Install a cron with that command, or use --systemd.",
+    "Run the command yourself to see why; where there is no cron, use --systemd.",
     "The crontab was not changed.",
   ),
   "timer-environment": warning(

@@ -21,7 +21,7 @@ export interface NightChoice extends RunChoice {
   /** What a new run is limited to, as `subjectOf` names it. */
   readonly only: ReadonlySet<string> | undefined
   /** Nights without a run since the one before, oldest first. */
-  readonly missed?: ReadonlyArray<string>
+  readonly missed: ReadonlyArray<string>
 }
 
 /** What `run` would start if it resumed the run of the task; a start that was lost is left to a person. */
@@ -68,46 +68,55 @@ interface Asked extends Pick<NightChoice, "parent" | "only"> {
 
 export const chooseNight = Effect.fn("ChooseNight.choose")(function* (job: Job, asked: Asked) {
   const ledger = yield* Ledger
-  const choice = yield* chooseAmong(job, asked, yield* ledger.runs)
-  if (choice.parent !== undefined || choice.chosen._tag === "NothingToDo") return choice
   const runs = yield* ledger.runs
-  yield* checkShare(job, runs)
-  return { ...choice, missed: missedNights(job, choice, runs) } satisfies NightChoice as NightChoice
+  const now = yield* Clock.currentTimeMillis
+  const { further, parent, only } = asked
+  const choice = chooseRun({ runs, job, now, further, parent })
+  const rest = further ? undefined : yield* restOfNight(job, choice, runs, now)
+  if (rest !== undefined) return rest
+  if (parent === undefined && choice.chosen._tag !== "NothingToDo") yield* checkShare(job, runs)
+  const missed = parent === undefined ? missedNights(job, choice, runs) : []
+  return { ...choice, parent, only, missed } satisfies NightChoice as NightChoice
 })
 
-/** Only a job with `night` says that there is one each day. */
+/**
+ * Only a job with `night` says that there is one each day. A rerun has the date of its night, which may be an
+ * old one.
+ */
 const missedNights = (
   job: Job,
   { run_date, chosen }: RunChoice,
   runs: ReadonlyArray<RunHeader>,
 ): ReadonlyArray<string> => {
-  const last = runs.findLast(({ fact }) => fact.job === job.name)
+  const last = runs.findLast(({ fact }) => fact.job === job.name && fact.parent === undefined)
   return chosen._tag !== "New" || job.night === undefined || last === undefined
     ? []
     : missedBetween(last.fact.run_date, run_date)
 }
 
-const chooseAmong = Effect.fnUntraced(function* (job: Job, asked: Asked, runs: ReadonlyArray<RunHeader>) {
-  const ledger = yield* Ledger
-  const now = yield* Clock.currentTimeMillis
-  const { further, parent, only } = asked
-  const choice = chooseRun({ runs, job, now, further, parent })
-  const unchanged: NightChoice = { ...choice, parent, only }
-  if (further || choice.chosen._tag === "Resume") return unchanged
+/** A further run with the tasks of the night that none of its runs has finished, if the newest is a rerun. */
+const restOfNight = Effect.fnUntraced(function* (
+  job: Job,
+  { run_date: today, chosen, collect }: RunChoice,
+  runs: ReadonlyArray<RunHeader>,
+  now: number,
+) {
+  if (chosen._tag === "Resume") return
   const ofJob = runs.filter(({ fact }) => fact.job === job.name)
   const newest = ofJob.at(-1)
-  if (newest?.fact.parent === undefined) return unchanged
-  const { run_date } = newest.fact
+  if (newest?.fact.parent === undefined) return
+  const { run_id: parent, run_date } = newest.fact
   const night = runsOfNight(ofJob, newest.fact)
-  if (!isResumable(job, newest, night[0], { run_date: choice.run_date, now })) return unchanged
-  const left = canStart(job, yield* statesOf(ledger, night))
-  if (left.length === 0) return unchanged
+  if (!isResumable(job, newest, night[0], { run_date: today, now })) return
+  const left = canStart(job, yield* statesOf(yield* Ledger, night))
+  if (left.length === 0) return
   const rest: NightChoice = {
     run_date,
     chosen: { _tag: "New", run_id: nextRunId(job.name, run_date, night) },
-    collect: choice.collect,
-    parent: newest.fact.run_id,
+    collect,
+    parent,
     only: new Set(left),
+    missed: [],
   }
   return rest
 })

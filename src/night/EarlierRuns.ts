@@ -4,22 +4,17 @@
  */
 import { Effect } from "effect"
 import type { RunId } from "../contract/Ids.ts"
-import { foldRun } from "../ledger/FoldRun.ts"
 import { Ledger } from "../ledger/Ledger.ts"
+import { statesOf } from "../ledger/WholeNight.ts"
 import { runsBefore } from "../report/Changes.ts"
 
-/**
- * Oldest first, and the newest run of the job before this one, whatever became of it. Folded here: the ledger
- * keeps only the state of the current run.
- */
+/** Oldest first, and the newest run of the job before this one, whatever became of it. */
 export const earlierRuns = Effect.fn("EarlierRuns.load")(function* (run_id: RunId) {
   const ledger = yield* Ledger
   const headers = yield* ledger.runs
-  const states = yield* Effect.forEach(runsBefore(headers, run_id), ({ fact }) =>
-    Effect.map(ledger.facts(fact.run_id), (facts) => foldRun(facts)),
-  )
+  const before = yield* statesOf(ledger, runsBefore(headers, run_id))
   const at = headers.findIndex(({ fact }) => fact.run_id === run_id)
   const job = headers[at]?.fact.job
   const previous = headers.slice(0, Math.max(0, at)).findLast(({ fact }) => fact.job === job)
-  return { before: states.filter((state) => state !== undefined), previous }
+  return { before, previous }
 })

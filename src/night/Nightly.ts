@@ -68,23 +68,22 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
   const ledger = yield* Ledger
   const now = yield* Clock.currentTimeMillis
   const { further } = options
-  const { run_date, chosen, collect, parent, only, missed = [] } = yield* chooseNight(job, options)
+  const { run_date, chosen, collect, parent, only, missed } = yield* chooseNight(job, options)
   if (chosen._tag === "NothingToDo" && collect.length === 0) return yield* finished(chosen.run_id)
   const begun = startedFact(job, { run_id: chosen.run_id, run_date, missed }, { ...options, parent })
+  // A rerun needs no trace: its night has one, and the next `run` starts what the rerun was to start.
+  const leavesTrace = chosen._tag === "New" && job.night !== undefined && parent === undefined
   const isRecorded = yield* reachService({
     untilAt: waitsUntil(now, job),
-    ...(chosen._tag === "New" && job.night !== undefined ? { begun } : {}),
+    ...(leavesTrace ? { begun } : {}),
     giveUp: endUnserved(chosen.run_id),
   })
   for (const run_id of collect) yield* runStages(job, run_id, "collect")
   if (chosen._tag === "NothingToDo") return yield* finished(chosen.run_id)
-  if (chosen._tag === "New" && !isRecorded) {
-    const plan = yield* beginRun(job, begun, only)
-    const result = yield* runStages(job, chosen.run_id, "night", plan)
-    return further ? { ...result, exit_code: ownExitCode(result.state) } : result
-  }
-  if (!isRecorded) yield* ledger.append([{ _tag: "RunResumed", run_id: chosen.run_id }])
-  return yield* runStages(job, chosen.run_id, "night")
+  const plan = chosen._tag === "New" && !isRecorded ? yield* beginRun(job, begun, only) : undefined
+  if (chosen._tag === "Resume") yield* ledger.append([{ _tag: "RunResumed", run_id: chosen.run_id }])
+  const result = yield* runStages(job, chosen.run_id, "night", plan)
+  return further ? { ...result, exit_code: ownExitCode(result.state) } : result
 })
 
 const loadRun = (run_id: RunId) => Effect.flatMap(Ledger, (ledger) => runIn(ledger, run_id))
@@ -158,7 +157,23 @@ const runStages = Effect.fn("Nightly.runStages")(function* (
   const before = mode === "collect" ? yield* loadRun(run_id) : undefined
   yield* executeStage(job, { run_id, mode, begunAt }, plan)
   if (before !== undefined && (yield* isAsBefore(job, run_id, before))) return yield* finished(run_id)
-  yield* publishStage(run_id)
+  return yield* publishAndFinish(job, run_id, begunAt)
+})
+
+/** Lets a run through that a gate holds back: it is published, deleted at the service and ended. */
+export const acceptRun = Effect.fn("Nightly.acceptRun")(function* (job: Job, run_id: RunId) {
+  const ledger = yield* Ledger
+  yield* ledger.append([{ _tag: "RunAccepted", run_id }])
+  return yield* publishAndFinish(job, run_id, yield* Clock.currentTimeMillis)
+})
+
+/** Earlier runs that were held back until this version are deleted and ended first. */
+const publishAndFinish = Effect.fnUntraced(function* (job: Job, run_id: RunId, begunAt: number) {
+  for (const released of yield* publishStage(run_id)) yield* finishRun(job, released, begunAt)
+  return yield* finishRun(job, run_id, begunAt)
+})
+
+const finishRun = Effect.fnUntraced(function* (job: Job, run_id: RunId, begunAt: number) {
   if (job.after_export === "delete") {
     yield* tell({ _tag: "Stage", run_id, stage: "deleting" })
     const run = yield* loadRun(run_id)
@@ -177,11 +192,16 @@ const deletingUntil = (deadlineAt: number | undefined, begunAt: number, now: num
     ? Infinity
     : Math.max(deadlineAt, now) + Duration.toMillis(cutWithin)
 
-/** An older run without news or pending deletions stays as it is published. */
+/**
+ * An older run without news or pending deletions stays as it is published, or held back; but one that was
+ * let through and cut off before its new end gets that end.
+ */
 const isAsBefore = Effect.fnUntraced(function* (job: Job, run_id: RunId, before: RunState) {
   const state = yield* loadRun(run_id)
-  const isUnchanged = state.ended !== undefined && state.newest === before.newest
-  return isUnchanged && !hasLeftovers(state, job.after_export)
+  const { ended, held } = state
+  const isUnchanged = ended !== undefined && state.newest === before.newest
+  const isEnded = state.accepted !== true && ended?.leftovers === (held !== undefined)
+  return isUnchanged && isEnded && !hasLeftovers(state, job.after_export)
 })
 
 const executeStage = Effect.fnUntraced(function* (
@@ -246,17 +266,20 @@ const endStage = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
   const state = yield* loadRun(run_id)
   const { changes, recovered } = yield* changesOf(state)
   const exit_code = alarmCodeOf(state, job, changes)
-  const leftovers = hasLeftovers(state, job.after_export)
+  const isHeld = state.held !== undefined
+  // Until it is published after all, later runs of the job look at a run that is held back.
+  const leftovers = isHeld || hasLeftovers(state, job.after_export)
   const kept = keptExecutions(state).length
   const compared = changes === undefined ? {} : { changes }
   yield* ledger.append([{ _tag: "RunEnded", run_id, exit_code, leftovers, kept, ...compared }])
-  yield* publisher
-    .publishOutcome(run_id)
-    .pipe(
-      Effect.tapError(() =>
-        ledger.append([{ _tag: "RunEnded", run_id, exit_code: 4, leftovers: true, kept }]),
-      ),
-    )
+  if (!isHeld)
+    yield* publisher
+      .publishOutcome(run_id)
+      .pipe(
+        Effect.tapError(() =>
+          ledger.append([{ _tag: "RunEnded", run_id, exit_code: 4, leftovers: true, kept }]),
+        ),
+      )
   yield* ledger.append([{ _tag: "OutcomePublished", run_id }])
   yield* tell({ _tag: "Stage", run_id, stage: "ended" })
   return yield* resultOf(yield* loadRun(run_id), false, recovered)

@@ -12,9 +12,9 @@ import type { Reason } from "../ends/Ends.ts"
 import type { Job } from "../jobs/Job.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import { foldRun } from "../ledger/FoldRun.ts"
 import { subjectOf } from "../ledger/RunState.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
+import { statesOf } from "../ledger/WholeNight.ts"
 import { TokenStore } from "../tokens/TokenStore.ts"
 import type { TokenStoreState } from "../tokens/TokenStore.ts"
 import { refitTask, seeEngine } from "../planning/Assignment.ts"
@@ -48,11 +48,7 @@ const learnDurations = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
   const earlier = (yield* ledger.runs).filter(
     (run) => run.fact.job === job.name && run.fact.run_id !== run_id,
   )
-  // Folded here: the ledger keeps only the state of the current run.
-  const states = yield* Effect.forEach(earlier.slice(-runsLearntFrom), (run) =>
-    Effect.map(ledger.facts(run.fact.run_id), (facts) => foldRun(facts)),
-  )
-  return expectedDurations(states.filter((state) => state !== undefined))
+  return expectedDurations(yield* statesOf(ledger, earlier.slice(-runsLearntFrom)))
 })
 
 /** Plans what a job names: all of it, or the subjects in `only`. */

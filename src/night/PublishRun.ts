@@ -1,6 +1,6 @@
 /**
- * The stage in which a run's landed bodies become tables: what was published, and what had to be left out of
- * it, are facts; an execution whose body was left out stays at the service.
+ * The stage in which a run's landed bodies become tables: what was published, what had to be left out of it,
+ * and what a gate held back, are facts; an execution whose body was left out stays at the service.
  */
 import { Effect } from "effect"
 import type { RunId } from "../contract/Ids.ts"
@@ -8,8 +8,10 @@ import { tell } from "../execution/Progress.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import type { LeftOutBody } from "../ledger/LeftOutBody.ts"
 import { Ledger } from "../ledger/Ledger.ts"
+import type { RunPublished } from "../ledger/RunFacts.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { Publisher } from "../publishing/Publisher.ts"
+import type { Published } from "../publishing/Publisher.ts"
 
 /** The state of a run that must be in the ledger. */
 export const runIn = Effect.fnUntraced(function* (ledger: Ledger["Service"], run_id: RunId) {
@@ -17,25 +19,58 @@ export const runIn = Effect.fnUntraced(function* (ledger: Ledger["Service"], run
   return state ?? (yield* Effect.die(new Error(`the ledger has no run ${run_id}`)))
 })
 
+/**
+ * Returns earlier runs that a gate had held back and that this version contains: their deletions and their
+ * end are still to come.
+ */
 export const publishStage = Effect.fnUntraced(function* (run_id: RunId) {
   const ledger = yield* Ledger
   const publisher = yield* Publisher
   yield* tell({ _tag: "Stage", run_id, stage: "publishing" })
-  const { version, receipts, left_out, ...notes } = yield* publisher.publish(run_id)
-  const { misfits, rejected, unfit = [], gone = [], without = [] } = notes
-  const published: Fact = {
-    _tag: "RunPublished",
-    run_id,
-    version,
-    receipts,
+  const published = yield* publisher
+    .publish(run_id)
+    .pipe(
+      Effect.catchTag("PublicationHeld", ({ database, gates }) =>
+        Effect.as(ledger.append([{ _tag: "RunHeld", run_id, database, gates }]), undefined),
+      ),
+    )
+  if (published === undefined) return []
+  const { version, unfit = [], gone = [], models = [], without = [], released = [] } = published
+  const own: Fact = {
+    ...publishedFact(run_id, version, published),
     ...(without.length === 0 ? {} : { without }),
-    ...(left_out.length === 0 ? {} : { left_out }),
-    ...(misfits.length === 0 ? {} : { misfits }),
-    ...(rejected.length === 0 ? {} : { rejected }),
     ...(unfit.length === 0 ? {} : { unfit }),
+    ...(models.length === 0 ? {} : { models }),
     ...(gone.length === 0 ? {} : { gone }),
   }
-  yield* ledger.append([published, ...keptFacts(yield* runIn(ledger, run_id), left_out)])
+  const facts: Array<Fact> = [own, ...keptFacts(yield* runIn(ledger, run_id), published.left_out)]
+  for (const one of released)
+    facts.push(
+      publishedFact(one.run_id, version, one),
+      ...keptFacts(yield* runIn(ledger, one.run_id), one.left_out),
+    )
+  // Together: a run of which this is recorded never lacks the runs that became current with it.
+  yield* ledger.append(facts)
+  return released.map((one) => one.run_id)
+})
+
+const publishedFact = (
+  run_id: RunId,
+  version: number,
+  {
+    receipts,
+    left_out,
+    misfits,
+    rejected,
+  }: Pick<Published, "receipts" | "left_out" | "misfits" | "rejected">,
+): typeof RunPublished.Type => ({
+  _tag: "RunPublished",
+  run_id,
+  version,
+  receipts,
+  ...(left_out.length === 0 ? {} : { left_out }),
+  ...(misfits.length === 0 ? {} : { misfits }),
+  ...(rejected.length === 0 ? {} : { rejected }),
 })
 
 /** An execution with a body that could not be published stays at the service, whatever was proved before. */

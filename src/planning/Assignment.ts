@@ -237,8 +237,8 @@ const settleRejected = (
 ): Decision => {
   const whose = fact.customer_id === subject.customer_id ? "" : thenUnder(fact.customer_id)
   const message =
-    `the source rejected these credentials with ${fact.reason} at ${new Date(at).toISOString()}${whose} ` +
-    `and are not sent again unchanged; \`nightjar credentials release ${subject.fingerprint}\` allows it`
+    `the source rejected these credentials with ${fact.reason} at ${new Date(at).toISOString()}${whose}, ` +
+    `so they are not sent again unchanged; \`nightjar credentials release ${subject.fingerprint}\` allows it`
   return settle(subject, verdictOfRejected(fact.reason), message, warnings)
 }
 

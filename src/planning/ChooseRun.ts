@@ -19,8 +19,8 @@ export const resumeAgeMaxMs = 20 * 60 * 60_000
 export type ChosenRun =
   | { readonly _tag: "New"; readonly run_id: RunId }
   | { readonly _tag: "Resume"; readonly run_id: RunId }
-  /** The run of this date is finished, or its deadline has passed; the command returns its exit code. */
-  | { readonly _tag: "NothingToDo"; readonly run_id: RunId; readonly exit_code: number }
+  /** The run of this date is finished, or its deadline has passed. */
+  | { readonly _tag: "NothingToDo"; readonly run_id: RunId }
 
 export interface RunChoice {
   /** The date of the run that is chosen if it is new. */
@@ -77,11 +77,7 @@ export const chooseRun = (input: {
     : open !== undefined && isResumable(job, open, runsOfNight(ofJob, open.fact)[0], { run_date, now })
       ? { _tag: "Resume", run_id: open.fact.run_id }
       : newest !== undefined && isOver(job, newest, now)
-        ? {
-            _tag: "NothingToDo",
-            run_id: newest.fact.run_id,
-            exit_code: newest.ended?.exit_code ?? exitCodes.leftovers,
-          }
+        ? { _tag: "NothingToDo", run_id: newest.fact.run_id }
         : { _tag: "New", run_id: nextRunId(job.name, run_date, ofDate) }
   const startsNothing = (run: RunHeader) =>
     run.fact.run_id !== chosen.run_id || (chosen._tag === "NothingToDo" && isUnfinished(run))

@@ -1,12 +1,13 @@
 /**
  * `changes(earlier, later)`: what differs between two runs or dates, record by record, over the histories of
- * all record tables. A record that the later run could not read is unchanged, not gone. Two contents are the
- * same record if its family's business key is equal; without a key, one is gone and the other is added.
+ * all record tables. A record that the later run could not read is unchanged, not gone, and one that it may
+ * have rejected is called so. Two contents are the same record if its family's business key is equal; without
+ * a key, one is gone and the other is added.
  */
 import { identifier, literal } from "../duckdb/SqlText.ts"
 import { column } from "../records/Columns.ts"
 import type { ColumnSpec } from "../records/Columns.ts"
-import { childTable, familyTable, otherRecordsTable } from "../records/RecordTables.ts"
+import { childTable, familyTable, otherRecordsTable, rejectedRecordsTable } from "../records/RecordTables.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { recordLineage } from "./RecordViews.ts"
 import { customer, engine, text } from "./SystemColumns.ts"
@@ -15,7 +16,11 @@ import type { View } from "./View.ts"
 
 const changeColumns: ReadonlyArray<ColumnSpec> = [
   text("table_name", "The table of the record."),
-  text("change", "added, changed or gone."),
+  text(
+    "change",
+    "added, changed, gone or rejected: rejected is a record that is missing later, when records were " +
+      "rejected that it may be one of (see rejected_records).",
+  ),
   customer,
   engine,
   text("product", "Product of the record."),
@@ -27,7 +32,7 @@ const changeColumns: ReadonlyArray<ColumnSpec> = [
     "Columns and lists that differ; NULL unless the record was changed.",
   ),
   column("before", "JSON", "The record at the earlier time, with its lists; NULL if it was added."),
-  column("after", "JSON", "The record at the later time, with its lists; NULL if it is gone."),
+  column("after", "JSON", "The record at the later time, with its lists; NULL if it is gone or rejected."),
   text("run_id", "The run that first had the change."),
 ]
 
@@ -45,6 +50,9 @@ const versionsSql = (
   FROM ${identifier(`${table}_history`)} AS h
     JOIN ordered AS s ON s.run_id = h.since_run_id
     LEFT JOIN ordered AS u ON u.run_id = h.until_run_id ${join}`
+
+/** Of tables that have records as they arrived. */
+const whole = { key: "CAST(NULL AS JSON)", record: "h.record" }
 
 const namesOf = (columns: ReadonlyArray<ColumnSpec>, except: ReadonlyArray<string>): ReadonlyArray<string> =>
   columns.map(({ name }) => name).filter((name) => !recordLineage.includes(name) && !except.includes(name))
@@ -86,16 +94,27 @@ const onlyIn = (here: string, there: string): string => `
   FROM (SELECT *, coalesce(CAST(record_key AS VARCHAR), content_id) AS pair_key FROM ${here}) AS l
   WHERE NOT EXISTS (SELECT 1 FROM ${there} AS o WHERE ${sameSql("o", "l", [...subject, "content_id"])})`
 
+/** What was rejected at the later time and not at the earlier one; a name that cannot be read is NULL. */
+const refusedSql = `
+  SELECT DISTINCT customer_id, engine_reference, alone, product, sub_family
+  FROM (${versionsSql(rejectedRecordsTable.name, whole)}) AS v, moments
+  WHERE since <= b AND (until IS NULL OR until > b) AND NOT (since <= a AND (until IS NULL OR until > a))`
+
+/** A rejected record may have been any of its customer's whose product and family it does not contradict. */
+const isRefused = (lost: string): string => `EXISTS (
+    SELECT 1 FROM refused AS r WHERE ${sameSql("r", lost, ["customer_id", "engine_reference", "alone"])}
+      AND coalesce(r.product = ${lost}.product, true) AND coalesce(r.sub_family = ${lost}.sub_family, true))`
+
 const changesSql = (families: ReadonlyArray<RecordFamily>): string => `
   WITH ordered AS (${runsInOrder}),
   moments AS (SELECT ${momentSql("earlier")} AS a, ${momentSql("later")} AS b),
-  versions AS (${[
-    ...families.map(familyVersions),
-    versionsSql(otherRecordsTable.name, { key: "CAST(NULL AS JSON)", record: "h.record" }),
-  ].join(" UNION ALL ")}),
+  versions AS (${[...families.map(familyVersions), versionsSql(otherRecordsTable.name, whole)].join(
+    " UNION ALL ",
+  )}),
   early AS (SELECT v.* FROM versions AS v, moments WHERE since <= a AND (until IS NULL OR until > a)),
   late AS (SELECT v.* FROM versions AS v, moments WHERE since <= b AND (until IS NULL OR until > b)),
-  lost AS (${onlyIn("early", "late")}),
+  refused AS (${refusedSql}),
+  lost AS (SELECT *, ${isRefused("l")} AS is_refused FROM (${onlyIn("early", "late")}) AS l),
   found AS (${onlyIn("late", "early")})
   SELECT ${subject
     .filter((name) => name !== "alone")
@@ -104,7 +123,8 @@ const changesSql = (families: ReadonlyArray<RecordFamily>): string => `
       1,
       0,
       "CASE WHEN l.content_id IS NULL THEN 'added' " +
-        "WHEN f.content_id IS NULL THEN 'gone' ELSE 'changed' END AS change",
+        "WHEN f.content_id IS NOT NULL THEN 'changed' " +
+        "WHEN l.is_refused THEN 'rejected' ELSE 'gone' END AS change",
     )
     .join(", ")},
     coalesce(l.record_key, f.record_key) AS record_key,
@@ -117,7 +137,7 @@ const changesSql = (families: ReadonlyArray<RecordFamily>): string => `
 export const changesMacro = (families: ReadonlyArray<RecordFamily>): View => ({
   name: "changes",
   comment:
-    "What was added, changed or gone between two runs or dates: " +
+    "What was added, changed, gone or rejected between two runs or dates: " +
     "SELECT * FROM changes('2026-11-20', '2026-11-21'). A date stands for its last run. " +
     "A record is gone only if the feature that feeds it succeeded later.",
   columns: changeColumns,

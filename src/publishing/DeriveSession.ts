@@ -111,6 +111,7 @@ const addBody = Effect.fnUntraced(function* (
   let bytes = yield* readBody(run_id, body)
   const collect = bytes.length > largeBytes ? collectGarbage : () => undefined
   const lineage = lineageOf(state.started, session)
+  const takeBack = normaliser.mark(beside)
   const added = leftOut.unless(
     body,
     (): AddedBody => {
@@ -127,7 +128,10 @@ const addBody = Effect.fnUntraced(function* (
       collect()
       return { counts, value, finding: { source, isFinal: isFinal(source, value), tally: counts.tally } }
     },
-    (reason) => ({ counts: normaliser.refuse(lineage, reason), ...nothingFound(source) }),
+    (reason) => {
+      takeBack()
+      return { counts: normaliser.refuse(lineage, reason), ...nothingFound(source) }
+    },
   )
   const { records, inTables, other, rejected, repeated } = added.counts
   if (records !== inTables + other + rejected + repeated) {

@@ -24,7 +24,7 @@ const customers: View = {
     date("last_seen", "Date of the last run that asked for the customer."),
     column("is_current", "BOOLEAN", "The newest run of one of the customer's jobs asked for the customer."),
     column("jobs", "VARCHAR[]", "Jobs that asked for the customer, in the order of their names."),
-    text("last_run_id", "The last run that asked for the customer."),
+    text("run_id", "The last run that asked for the customer."),
   ],
   sql: `WITH ordered AS (SELECT r.*, o.nth FROM runs AS r JOIN (${runsInOrder}) AS o USING (run_id)),
     newest AS (
@@ -32,7 +32,7 @@ const customers: View = {
     )
     SELECT t.customer_id, min(o.run_date) AS first_seen, max(o.run_date) AS last_seen,
       bool_or(t.run_id IN (SELECT run_id FROM newest)) AS is_current,
-      list_sort(list(DISTINCT o.job)) AS jobs, arg_max(t.run_id, o.nth) AS last_run_id
+      list_sort(list(DISTINCT o.job)) AS jobs, arg_max(t.run_id, o.nth) AS run_id
     FROM tasks AS t JOIN ordered AS o USING (run_id)
     WHERE t.customer_id IS NOT NULL GROUP BY t.customer_id`,
 }
@@ -45,6 +45,7 @@ const engines: View = {
     ...engineFields,
     date("first_seen", "Date of the first run with the engine."),
     date("last_seen", "Date of the last run with the engine."),
+    text("run_id", "The last run with the engine."),
   ],
   sql: `WITH ordered AS (${runsInOrder}),
     described AS (
@@ -52,11 +53,12 @@ const engines: View = {
       QUALIFY row_number() OVER (PARTITION BY d.engine_reference ORDER BY o.nth DESC) = 1
     ),
     seen AS (
-      SELECT engine_reference, min(run_date) AS first_seen, max(run_date) AS last_seen
-      FROM tasks WHERE engine_reference IS NOT NULL GROUP BY engine_reference
+      SELECT t.engine_reference, min(o.run_date) AS first_seen, max(o.run_date) AS last_seen,
+        arg_max(t.run_id, o.nth) AS run_id
+      FROM tasks AS t JOIN ordered AS o USING (run_id) WHERE engine_reference IS NOT NULL GROUP BY engine_reference
     )
     SELECT s.engine_reference, ${engineFields.map(({ name }) => `d.${name}`).join(", ")},
-      s.first_seen, s.last_seen
+      s.first_seen, s.last_seen, s.run_id
     FROM seen AS s LEFT JOIN described AS d USING (engine_reference)`,
 }
 
@@ -68,13 +70,14 @@ const features: View = {
     column("engines", "VARCHAR[]", "Engines that it was requested of, in the order of their names."),
     date("first_seen", "Date of the first run with the feature."),
     date("last_seen", "Date of the last run with the feature."),
+    text("run_id", "The last run with the feature."),
   ],
   sql: `SELECT feature AS code,
       coalesce(
         list_sort(list(DISTINCT engine_reference) FILTER (engine_reference IS NOT NULL)), []
       ) AS engines,
-      min(run_date) AS first_seen, max(run_date) AS last_seen
-    FROM coverage WHERE feature IS NOT NULL GROUP BY feature`,
+      min(o.run_date) AS first_seen, max(o.run_date) AS last_seen, arg_max(c.run_id, o.nth) AS run_id
+    FROM coverage AS c JOIN (${runsInOrder}) AS o USING (run_id) WHERE feature IS NOT NULL GROUP BY feature`,
 }
 
 const coverageCurrent: View = {

@@ -50,6 +50,17 @@ export const placeIn =
       ? path
       : join("published/previous", path)
 
+/**
+ * What the next publication needs beside the current version, relative to the output folder: the manifest and
+ * the files of a version that a rollback replaced.
+ */
+export const replacedFiles = (store: Pick<Store, "layout">, current: Manifest): ReadonlyArray<string> => {
+  const newest = newestDerived(store, current)
+  return newest === current
+    ? []
+    : [`published/previous/${newest.version}.json`, ...filesOf(newest).map(placeIn(store))]
+}
+
 /** Keeps the version that is being replaced; one that a rollback put back is kept already. */
 export const keepVersion = (store: Store, current: Manifest) =>
   fileStep(() => {

@@ -5,15 +5,28 @@
  */
 import { Context, Schema } from "effect"
 import type { Effect } from "effect"
-import type { ExecutionId, RunId } from "../contract/Ids.ts"
+import { RunId } from "../contract/Ids.ts"
+import type { ExecutionId } from "../contract/Ids.ts"
 import type { LeftOutBody } from "../ledger/LeftOutBody.ts"
-import type { MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
+import { FailedGate } from "../ledger/RunFacts.ts"
+import type { FailedModel, MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
 
 /** Publishing did not happen; the previous version is still in place, and nothing may be deleted remotely. */
 export class PublishFailed extends Schema.TaggedError<PublishFailed>()("PublishFailed", {
   message: Schema.String,
   /** Landing or ledger has changed since it was written: neither waiting nor free space helps. */
   damaged: Schema.optionalKey(Schema.Boolean),
+}) {}
+
+/**
+ * The version did not pass the gates of its job and is kept aside: what was current still is. There are no
+ * receipts, so nothing may be deleted at the service on the strength of it.
+ */
+export class PublicationHeld extends Schema.TaggedError<PublicationHeld>()("PublicationHeld", {
+  run_id: RunId,
+  /** Relative to the output folder. */
+  database: Schema.String,
+  gates: Schema.Array(FailedGate),
 }) {}
 
 export const databaseFailed = (failure: { readonly message: string }) =>
@@ -43,6 +56,14 @@ export interface Published {
   readonly unfit?: ReadonlyArray<MisfitCount>
   /** Tables whose record schema is in no folder any more; the kept one was used. */
   readonly gone?: ReadonlyArray<string>
+  /** Models of jobs that could not be made in this version. */
+  readonly models?: ReadonlyArray<FailedModel>
+  /** Earlier runs that a gate had held back, and that this version contains: each with its own receipts. */
+  readonly released?: ReadonlyArray<Released>
+}
+
+export type Released = Pick<Published, "receipts" | "left_out" | "misfits" | "rejected"> & {
+  readonly run_id: RunId
 }
 
 export class Publisher extends Context.Service<
@@ -50,9 +71,9 @@ export class Publisher extends Context.Service<
   {
     /**
      * Derives all tables of one run again from ledger and landing, verifies them, and publishes a new
-     * version.
+     * version, unless a gate of the job holds it back.
      */
-    readonly publish: (run_id: RunId) => Effect.Effect<Published, PublishFailed>
+    readonly publish: (run_id: RunId) => Effect.Effect<Published, PublishFailed | PublicationHeld>
     /**
      * After the deletions: publishes `runs`, `tasks`, `executions`, `deletions` and `coverage` of a run
      * again.

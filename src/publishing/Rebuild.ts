@@ -1,20 +1,24 @@
 /**
  * Derives the tables of every published run again from its landed bodies, with the record schemas of today,
  * and publishes all of them as one new version; or only says what that would change. A run whose bodies
- * cannot be read keeps its tables as they are.
+ * cannot be read, or that a gate holds back, keeps its tables as they are. No gate is asked: a person has
+ * asked for it, and nothing is deleted at the service because of it.
  */
 import { Effect } from "effect"
 import type { RunId } from "../contract/Ids.ts"
 import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
+import type { FailedModel } from "../ledger/TableNotes.ts"
 import { clearStrays, commit, recover } from "./Commit.ts"
 import { compareRows } from "./CompareRows.ts"
 import type { RowChange } from "./CompareRows.ts"
+import { heldText } from "./HeldRuns.ts"
 import { keepSchemas } from "./KeepSchemas.ts"
 import { newestDerived, placeIn } from "./KeptVersions.ts"
 import { filesOf } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
 import { PublishFailed } from "./Publisher.ts"
-import { discarding, stageRun } from "./PublisherDuckDb.ts"
+import { discarding } from "./PublisherDuckDb.ts"
+import { stageRun } from "./StageRun.ts"
 import { buildStanding, gapsIn } from "./Standing.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
@@ -32,6 +36,8 @@ export interface Rebuilt {
     /** Its bodies were removed by age: nobody has to act. */
     readonly pruned: boolean
   }>
+  /** Models of jobs that could not be made with the tables as they are now. */
+  readonly models: ReadonlyArray<FailedModel>
 }
 
 interface Staged {
@@ -54,16 +60,26 @@ export const rebuild = Effect.fn("Publishing.rebuild")(function* (
     const schemas = publishes ? yield* keepSchemas(store) : {}
     const staged = yield* stageAll(store, { toolVersion, schemas }, current)
     const changes = yield* changesOf(store, current, staged)
-    if (publishes && staged.fresh.size > 0) yield* buildStanding(store, staged.next, staged.fresh)
-    return { ...staged, changes }
+    const built =
+      publishes && staged.fresh.size > 0
+        ? yield* buildStanding(store, staged.next, staged.fresh)
+        : { models: [] }
+    return { ...staged, changes, models: built.models }
   })
-  const { next, fresh, kept, changes } = yield* discarding(store, current)(staging)
+  const { next, fresh, kept, changes, models } = yield* discarding(store, current)(staging)
   const isPublished = publishes && fresh.size > 0
   if (isPublished) yield* commit(store, next)
   // What was only compared, and what a run left that could not be derived to its end.
   yield* clearStrays(store, isPublished ? next : current)
   const runs = Object.values(next.runs).filter(({ version }) => version === next.version).length
-  return { version: isPublished ? next.version : undefined, runs, changes, kept } satisfies Rebuilt as Rebuilt
+  const rebuilt: Rebuilt = {
+    version: isPublished ? next.version : undefined,
+    runs,
+    changes,
+    kept,
+    models,
+  }
+  return rebuilt
 })
 
 /** All runs that the ledger calls published, oldest first; a run without a readable body stays as it is. */
@@ -81,7 +97,11 @@ const stageAll = Effect.fnUntraced(function* (
     ledger.pruned,
     ({ message }) => new PublishFailed({ message }),
   )
-  for (const run_id of yield* publishedRuns) {
+  for (const { run_id, isHeld } of yield* publishedRuns) {
+    if (isHeld) {
+      kept.push({ run_id, reason: heldText, pruned: false })
+      continue
+    }
     const staged = yield* Effect.result(stageRun(store, toolVersion, run_id, version))
     if (staged._tag === "Failure") {
       // A full disk must not look like a run that cannot be read.
@@ -100,12 +120,13 @@ const stageAll = Effect.fnUntraced(function* (
 const publishedRuns = Effect.gen(function* () {
   const ledger = yield* Ledger
   const failed = ({ message }: { readonly message: string }) => new PublishFailed({ message })
-  const published: Array<RunId> = []
+  const published: Array<{ readonly run_id: RunId; readonly isHeld: boolean }> = []
   for (const { fact } of yield* Effect.mapError(ledger.runs, failed)) {
     const state = yield* Effect.mapError(ledger.state(fact.run_id), failed)
-    if (state?.published !== undefined) published.push(fact.run_id)
+    if (state?.published !== undefined)
+      published.push({ run_id: fact.run_id, isHeld: state.held !== undefined })
   }
-  return published as ReadonlyArray<RunId>
+  return published
 })
 
 const changesOf = Effect.fnUntraced(function* (store: Store, current: Manifest, { next, fresh }: Staged) {

@@ -8,6 +8,7 @@ import { Effect } from "effect"
 import type { RunId } from "../contract/Ids.ts"
 import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import { recover, swapDatabase } from "./Commit.ts"
+import { heldText } from "./HeldRuns.ts"
 import { isOfOtherSchemas } from "./KeepSchemas.ts"
 import { newestDerived, placeIn } from "./KeptVersions.ts"
 import { readManifest } from "./Manifest.ts"
@@ -41,7 +42,11 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store, to
   if (!hadManifest && stands !== undefined)
     done.push("tables/manifest.json: restored from the files of the tables")
   const newest = stands && newestDerived(store, stands)
-  for (const run_id of yield* runsToDerive(store, newest)) {
+  for (const { run_id, isHeld } of yield* runsToDerive(store, newest)) {
+    if (isHeld) {
+      left.push(`${run_id}: its tables are not derived again: ${heldText}`)
+      continue
+    }
     const derived = yield* Effect.result(
       publishRun(store, toolVersion, { run_id: undefined, findings: new Map() }, run_id),
     )
@@ -61,7 +66,7 @@ const runsToDerive = Effect.fnUntraced(function* (store: Store, manifest: Manife
   const ledger = yield* Ledger
   const failed = ({ message }: { readonly message: string }) => new PublishFailed({ message })
   const runs = yield* Effect.mapError(ledger.runs, failed)
-  const due: Array<RunId> = []
+  const due: Array<{ readonly run_id: RunId; readonly isHeld: boolean }> = []
   for (const { fact } of runs) {
     const state = yield* Effect.mapError(ledger.state(fact.run_id), failed)
     if (state?.published === undefined) continue
@@ -70,7 +75,7 @@ const runsToDerive = Effect.fnUntraced(function* (store: Store, manifest: Manife
       known !== undefined &&
       !isOfOtherSchemas(known, manifest?.schemas) &&
       (yield* fileStep(() => gapsIn(store, known.files, true, placeIn(store)))).length === 0
-    if (!isWhole) due.push(fact.run_id)
+    if (!isWhole) due.push({ run_id: fact.run_id, isHeld: state.held !== undefined })
   }
   return due
 })

@@ -16,6 +16,7 @@ import { placeEmptyDatabase } from "./EmptyDatabase.ts"
 import { placeIn } from "./KeptVersions.ts"
 import { filesOf } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
+import { makeModels } from "./Models.ts"
 import { filesBelow, fileStep } from "./OutputFiles.ts"
 import { PublishFailed } from "./Publisher.ts"
 import { temporary } from "./Store.ts"
@@ -162,9 +163,10 @@ export const buildStanding = Effect.fnUntraced(function* (
       )
   const missing = yield* fileStep(() => gapsIn(store, earlier, false, standsAt))
   const built = yield* Effect.result(build(missing))
-  if (built._tag === "Success") return { gaps: missing, unfit: built.success }
+  if (built._tag === "Success")
+    return { gaps: missing, unfit: built.success, models: yield* makeModels(store) }
   // An existing file may contain something other than what was published.
   const gaps = yield* fileStep(() => gapsIn(store, earlier, true, standsAt))
   if (gaps.length === missing.length) return yield* built.failure
-  return { gaps, unfit: yield* build(gaps) }
+  return { gaps, unfit: yield* build(gaps), models: yield* makeModels(store) }
 })

@@ -41,6 +41,9 @@ const daysAt = (text: string): number | undefined => {
 export const dateCell: Convert = (value) =>
   typeof value === "string" && value.length === 10 ? daysAt(value) : undefined
 
+/** Up to here, in the year 2255, the microseconds of a number of milliseconds are exact. */
+const exactSeconds = 9_000_000_000
+
 const timePart = /^[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?(?:[Zz]|([+-])(\d{2})(?::?(\d{2}))?)?$/
 
 /**
@@ -61,7 +64,7 @@ export const timestampCell: Convert = (value) => {
   const fraction = time[4]
   if (fraction === undefined) return wholeSeconds * 1000
   const micros = Number(fraction.slice(0, 6).padEnd(6, "0"))
-  return micros % 1000 === 0
+  return micros % 1000 === 0 && Math.abs(wholeSeconds) < exactSeconds
     ? wholeSeconds * 1000 + micros / 1000
     : BigInt(wholeSeconds) * 1_000_000n + BigInt(micros)
 }

@@ -50,7 +50,7 @@ const fullTextUnits = 16 * 1024 * 1024
 
 /** What other bodies of the same session contained: it may be read from several endpoints. */
 export interface Beside {
-  /** Ids of records that are in the tables; those of this body are added. */
+  /** Ids of records that are in the tables; those of this body are added, in order. */
   readonly seen: Set<string>
   /** Families that another body has completely: this body only repeats them. */
   readonly isHeld: (sub_family: string) => boolean
@@ -58,11 +58,6 @@ export interface Beside {
 
 /** Values that are not records are reported, but cut: a few of them must not fill the database. */
 const strayTextMax = 65_536
-
-interface NotedBeside extends Beside {
-  /** Receives every id that becomes a seen one. */
-  readonly note: (id: string) => void
-}
 
 /** Where a record was written; `refusedFor` is the table that it would have gone to. */
 type Placement =
@@ -104,25 +99,37 @@ export class Normaliser {
     return { ...nothingCounted, strays: 1, refusedFor: [{ table: null, count: 1 }] }
   }
 
-  /** Adds all records of one body's `data`; if one throws, none of them. */
-  add(lineage: Lineage, data: unknown, beside?: Beside): Counts {
+  /**
+   * Returns what removes everything added from here on, and its ids from those that `beside` has seen; valid
+   * until the next `flush`.
+   */
+  mark(beside: Beside | undefined): () => void {
     const marks = [...this.#builders.values()].map((builder) => [builder, builder.rows] as const)
     const [rows, textUnits] = [this.#rows, this.#textUnits]
-    const takeBack = this.#longTexts.mark()
-    const seen: Array<string> = []
-    try {
-      return this.#add(lineage, data, beside && { ...beside, note: (id) => seen.push(id) })
-    } catch (defect) {
+    const takeBackTexts = this.#longTexts.mark()
+    const seen = beside?.seen ?? new Set()
+    const seenBefore = seen.size
+    return () => {
       for (const [builder, before] of marks) builder.cutTo(before)
       this.#rows = rows
       this.#textUnits = textUnits
+      takeBackTexts()
+      for (const id of [...seen].slice(seenBefore)) seen.delete(id)
+    }
+  }
+
+  /** Adds all records of one body's `data`; if one throws, none of them. */
+  add(lineage: Lineage, data: unknown, beside?: Beside): Counts {
+    const takeBack = this.mark(beside)
+    try {
+      return this.#add(lineage, data, beside)
+    } catch (defect) {
       takeBack()
-      for (const id of seen) beside?.seen.delete(id)
       throw defect
     }
   }
 
-  #add(lineage: Lineage, data: unknown, beside: NotedBeside | undefined): Counts {
+  #add(lineage: Lineage, data: unknown, beside: Beside | undefined): Counts {
     const { records, strays } = findRecords(data)
     const idsOf = recordIds(ownerOf(lineage))
     const byTable: Record<string, number> = {}
@@ -178,7 +185,7 @@ export class Normaliser {
     record: FoundRecord,
     nests: boolean,
     idsOf: ReturnType<typeof recordIds>,
-    beside: NotedBeside | undefined,
+    beside: Beside | undefined,
   ): Placement {
     const { value, product, sub_family, place } = record
     const texts = identityTexts(value, this.#routes.fetchedOf, nests)
@@ -187,7 +194,6 @@ export class Normaliser {
     if (beside !== undefined) {
       if (beside.seen.has(record_id) || beside.isHeld(sub_family)) return { _tag: "Repeated" }
       beside.seen.add(record_id)
-      beside.note(record_id)
     }
     const route = this.#routes.find(product, sub_family)
     const refusedFor = route?.table ?? otherRecordsTable.name

@@ -5,8 +5,9 @@
  */
 import type { RunId } from "../contract/Ids.ts"
 import type { Outcome, WhoActs } from "../ends/EndRow.ts"
-import { subjectOf, verdictOfTask } from "../ledger/RunState.ts"
+import { verdictOfTask } from "../ledger/RunState.ts"
 import type { RunState } from "../ledger/RunState.ts"
+import { newestTasks } from "../ledger/WholeNight.ts"
 import type { ChangeCounts } from "../ledger/ChangeCounts.ts"
 import type { RunHeader } from "../ledger/FoldLedger.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
@@ -42,25 +43,24 @@ export const changesBetween = (before: Standings, now: Standings): Changes => {
   return changes
 }
 
-export const standingsOf = (run: RunState): Standings =>
+const standings = (runs: ReadonlyArray<RunState>): Standings =>
   new Map(
-    [...run.tasks.values()].map((task) => {
+    [...newestTasks(runs)].map(([subject, task]) => {
       const { outcome, reason, who_acts } = verdictOfTask(task)
-      return [subjectOf(task), { outcome, reason, who_acts }]
+      return [subject, { outcome, reason, who_acts }]
     }),
   )
 
+export const standingsOf = (run: RunState): Standings => standings([run])
+
 /** How everybody stood after these runs, oldest first; a task that was never settled says nothing. */
-export const standingsAfter = (runs: ReadonlyArray<RunState>): Standings => {
-  const standings = new Map<string, Standing>()
-  for (const run of runs)
-    for (const task of run.tasks.values()) {
-      if (task.settled === undefined) continue
-      const { outcome, reason, who_acts } = task.settled.fact
-      standings.set(subjectOf(task), { outcome, reason, who_acts })
-    }
-  return standings
-}
+export const standingsAfter = (runs: ReadonlyArray<RunState>): Standings =>
+  standings(
+    runs.map((run) => ({
+      ...run,
+      tasks: new Map([...run.tasks].filter(([, { settled }]) => settled !== undefined)),
+    })),
+  )
 
 /** A job that is rerun more often than this between two nights is compared with its last few reruns only. */
 const runsMax = 8
@@ -91,8 +91,7 @@ export const hasRecovered = (
   before: ReadonlyArray<RunState>,
   previous: RunHeader | undefined,
 ): boolean => {
-  const isWell = (standings: Standings) =>
-    [...standings.values()].every(({ outcome }) => outcome === "succeeded")
+  const isWell = (one: Standings) => [...one.values()].every(({ outcome }) => outcome === "succeeded")
   const earlier = standingsAfter(before)
   const own = standingsOf(run)
   const now = run.started.parent === undefined ? own : new Map([...earlier, ...own])
@@ -111,11 +110,11 @@ export interface Comparison {
 }
 
 export const compareRun = (run: RunState, before: ReadonlyArray<RunState>): Comparison => {
-  const standings = standingsAfter(before)
+  const earlier = standingsAfter(before)
   return {
     since: before.at(-1)?.started.run_id,
-    before: standings,
-    changes: changesBetween(standings, standingsOf(run)),
+    before: earlier,
+    changes: changesBetween(earlier, standingsOf(run)),
   }
 }
 

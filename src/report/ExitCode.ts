@@ -19,14 +19,17 @@ export const exitCodeOf = (run: RunState, after_export: "delete" | "keep"): RunE
   const codes = [...run.tasks.values()].map((task) => exitOf(verdictOfTask(task).outcome))
   if (codes.includes(4)) return 4
   if (after_export === "delete" && pendingDeletions(run) > 0) return 4
-  const isWhole = (run.published?.fact.left_out ?? []).length === 0
-  return isWhole && codes.every((code) => code === 0) ? 0 : 3
+  return isPublishedWhole(run) && codes.every((code) => code === 0) ? 0 : 3
 }
+
+/** Nothing of it was held back by a gate or left out. */
+const isPublishedWhole = ({ held, published }: RunState): boolean =>
+  held === undefined && (published?.fact.left_out ?? []).length === 0
 
 /**
  * The same for a job that decides which trouble is an alarm. With `exit_on: new`, trouble that the run before
- * had too, for the same reason, ends with 0; something left, a body that is not in the tables, and a run that
- * cannot be compared do not.
+ * had too, for the same reason, ends with 0; something left, a version that is held back, a body that is not
+ * in the tables, and a run that cannot be compared do not.
  */
 export const alarmCodeOf = (
   run: RunState,
@@ -34,8 +37,7 @@ export const alarmCodeOf = (
   changes: RunChanges | undefined,
 ): RunExitCode => {
   const code = exitCodeOf(run, after_export)
-  const isWhole = (run.published?.fact.left_out ?? []).length === 0
-  return exit_on === "new" && code === 3 && isWhole && changes?.new === 0 ? 0 : code
+  return exit_on === "new" && code === 3 && isPublishedWhole(run) && changes?.new === 0 ? 0 : code
 }
 
 /** Whether the service still has something of this run that a later run has to collect or delete. */

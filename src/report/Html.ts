@@ -4,6 +4,7 @@
  * line.
  */
 import { cutText } from "../contract/TextBounds.ts"
+import { escapeHtml } from "../foundation/HtmlText.ts"
 import { forTerminal } from "./TerminalText.ts"
 
 /** Markup that only templates make. */
@@ -16,27 +17,16 @@ export class Html {
 
 type Value = string | number | undefined | Html | ReadonlyArray<Html>
 
-const entities: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-  "'": "&#39;",
-}
-
 /** A value of the service may be of any length. */
 const valueMax = 2_000
 
 /** A value as it may be shown anywhere: no character in it moves or hides another one. */
 export const visible = (text: string): string => forTerminal(cutText(text, valueMax), false)
 
-const escaped = (text: string): string =>
-  visible(text).replace(/[&<>"']/g, (character) => entities[character] ?? "")
-
 const shown = (value: Value): string => {
   if (value === undefined) return ""
   if (value instanceof Html) return value.text
-  if (typeof value === "string") return escaped(value)
+  if (typeof value === "string") return escapeHtml(visible(value))
   return typeof value === "number" ? String(value) : value.map(({ text }) => text).join("")
 }
 

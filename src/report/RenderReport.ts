@@ -1,10 +1,9 @@
 /**
- * The report of a run as one HTML file that needs nothing else: its style and its small script are inside,
- * and the page may load nothing from anywhere, whatever a value in it contains (Content-Security-Policy).
+ * The report of a run as one HTML file that needs nothing else: its style and its small script are inside.
  * Pure.
  */
-import { sha256 } from "../foundation/Sha256.ts"
-import { Html, html, nothing } from "./Html.ts"
+import { html, nothing } from "./Html.ts"
+import { pageHead, scriptElement } from "./PageHead.ts"
 import type { Report } from "./Report.ts"
 import { changesSection, headSection, worklistSection } from "./ReportSections.ts"
 import { callsSection, coverageSection, deletionsSection, enginesSection } from "./ReportTables.ts"
@@ -13,20 +12,7 @@ import { reportScript } from "./ReportScript.ts"
 import { reportStyle } from "./ReportStyle.ts"
 import { clockIn } from "./ReportText.ts"
 
-const hashOf = (text: string): string => `'sha256-${sha256(text).toString("base64")}'`
-
-/** Only this style and this script, by their hashes; no image, font, frame, form or connection. */
-export const contentPolicy = [
-  "default-src 'none'",
-  `style-src ${hashOf(reportStyle)}`,
-  `script-src ${hashOf(reportScript)}`,
-  "base-uri 'none'",
-  "form-action 'none'",
-].join("; ")
-
-/** Made in one piece: a space more, and they would not be the ones that the policy allows. */
-const styleElement = new Html(`<style>${reportStyle}</style>`)
-const scriptElement = new Html(`<script>${reportScript}</script>`)
+const head = { style: reportStyle, script: reportScript }
 
 const links = [
   ["changes", "What to do"],
@@ -46,15 +32,7 @@ export const renderReport = (report: Report): string => {
   )
   const page = html`<!doctype html>
     <html lang="en">
-      <head>
-        <meta charset="utf-8" />
-        <meta http-equiv="Content-Security-Policy" content="${new Html(contentPolicy)}" />
-        <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <meta name="robots" content="noindex" />
-        <meta name="referrer" content="no-referrer" />
-        <title>${report.summary.run_id}</title>
-        ${styleElement}
-      </head>
+      ${pageHead({ ...head, title: report.summary.run_id })}
       <body>
         <a class="skip" href="#changes">Skip to what to do</a> ${headSection(report, clock)}
         <nav aria-label="Sections">${nav}</nav>
@@ -70,7 +48,7 @@ export const renderReport = (report: Report): string => {
             <code>nightjar report ${report.summary.run_id}</code> writes this page again.
           </p>
         </footer>
-        ${scriptElement}
+        ${scriptElement(head)}
       </body>
     </html> `
   return `${page.text.trim()}\n`

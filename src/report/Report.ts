@@ -5,6 +5,7 @@
  */
 import type { Outcome } from "../ends/EndRow.ts"
 import { rowOf } from "../ends/Ends.ts"
+import { shellWord } from "../foundation/ShellWord.ts"
 import { foldRun } from "../ledger/FoldRun.ts"
 import type { Recorded } from "../ledger/Fact.ts"
 import type { RunState } from "../ledger/RunState.ts"
@@ -155,6 +156,17 @@ export interface Finish {
 /** Collected, not started again: the next run of the job reads them at the service once more. */
 const collected: ReadonlySet<string> = new Set(["RESULTS_PARTIAL", "SERVICE_UNREACHABLE", "NOT_STOPPABLE"])
 
+const byHand = (exit_code: number, hasTrouble: boolean, run_id: string): string => {
+  if (!hasTrouble)
+    return exit_code === exitCodes.ok
+      ? "Nothing is left to do."
+      : "No command finishes the rest by itself: the warnings say what has to be done."
+  return (
+    "No command finishes the rest by itself: people have to act first. Then " +
+    `\`nightjar rerun ${run_id}\` runs again what did not succeed.`
+  )
+}
+
 export const finishOf = (run: RunState, { exit_code, run_id, job_path, troubles }: Summary): Finish => {
   const again = `nightjar run ${shellWord(job_path)}`
   if (exit_code === undefined)
@@ -162,14 +174,7 @@ export const finishOf = (run: RunState, { exit_code, run_id, job_path, troubles 
   if (exit_code === exitCodes.refused)
     return { command: again, why: "The service could not be used: nothing was started." }
   if (exit_code !== exitCodes.leftovers)
-    return troubles.length === 0
-      ? { command: undefined, why: "Nothing is left to do." }
-      : {
-          command: undefined,
-          why:
-            "No command finishes the rest by itself: people have to act first. Then " +
-            `\`nightjar rerun ${run_id}\` runs again what did not succeed.`,
-        }
+    return { command: undefined, why: byHand(exit_code, troubles.length > 0, run_id) }
   const reasons = new Set(
     [...run.tasks.values()].flatMap(({ settled }) =>
       settled?.fact.outcome === "unfinished" && !collected.has(settled.fact.reason)
@@ -185,7 +190,3 @@ export const finishOf = (run: RunState, { exit_code, run_id, job_path, troubles 
     why: "It collects what is still at the service and runs again what did not finish.",
   }
 }
-
-/** One word of a POSIX shell, whatever it contains. */
-const shellWord = (text: string): string =>
-  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`

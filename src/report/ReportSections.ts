@@ -4,6 +4,7 @@
  */
 import { counted } from "../foundation/Counted.ts"
 import { actionNeeded, outcomes } from "../ends/EndRow.ts"
+import { exitCodes } from "../messages/ExitCodes.ts"
 import { changeKinds } from "./Changes.ts"
 import type { ChangeKind } from "./Changes.ts"
 import { html, nothing, prose } from "./Html.ts"
@@ -110,9 +111,10 @@ export const changesSection = ({ groups, since, summary }: Report): Html => {
       ? html`<p>This is the first run of the job: there is nothing to compare it with.</p>`
       : html`<p>Compared with how each customer and engine stood after <code>${since}</code>.</p>`
   const titleOf = (kind: ChangeKind) => (since === undefined ? "To do" : changeTitles[kind])
-  const none = groups.some(({ change }) => change !== "mended")
-    ? nothing
-    : html`<p>Nobody has to do anything.</p>`
+  // Without trouble, a run ends with 3 if its tables lack something: the warnings say what.
+  const hasWork =
+    groups.some(({ change }) => change !== "mended") || summary.exit_code === exitCodes.peopleMustAct
+  const none = hasWork ? nothing : html`<p>Nobody has to do anything.</p>`
   const warnings =
     summary.warnings.length === 0
       ? nothing

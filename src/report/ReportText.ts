@@ -36,6 +36,9 @@ export const clockIn = (timeZone: string): Clock => {
   }
 }
 
+/** The zone of this machine, or of TZ: each page says which one it shows. */
+export const machineZone = (): string => new Intl.DateTimeFormat().resolvedOptions().timeZone
+
 export const duration = (ms: number | undefined): string => (ms === undefined ? "–" : span(ms))
 
 /** `0 %`, `<1 %`, `12 %`. */

@@ -14,7 +14,8 @@ import type { MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
 import { dayOf } from "../tokens/TokenLogin.ts"
 import { cutText } from "../contract/TextBounds.ts"
 import { told } from "../messages/Catalogue.ts"
-import { tableWarnings } from "./TableWarnings.ts"
+import { heldIn, tableWarnings } from "./TableWarnings.ts"
+import type { MaybeHeld } from "./TableWarnings.ts"
 import { counted, listed } from "../foundation/Counted.ts"
 
 /** Tasks with one reason; `who_acts` is never `nobody` here. */
@@ -42,7 +43,7 @@ export interface NightSummary {
   readonly exit_code: number | undefined
 }
 
-export interface Summary {
+export interface Summary extends MaybeHeld {
   readonly run_id: RunId
   readonly job: string
   readonly job_path: string
@@ -109,6 +110,7 @@ export const summarise = (run: RunState, night: ReadonlyArray<RunState> = [run])
     published_version: run.published?.fact.version,
     misfits: run.published?.fact.misfits ?? [],
     rejected: run.published?.fact.rejected ?? [],
+    ...heldIn(run),
     warnings: [
       ...missedWarnings(run.started.missed ?? []),
       ...warningsOf(tasks, attachments, orphans.length),

@@ -1,9 +1,10 @@
 /**
- * What a publication says about the tables, for people: runs whose files are missing, answers that are not
- * in the tables, columns whose values did not fit, records that were rejected. All of it comes from the
- * fact of the newest publication.
+ * What a publication says about the tables, for people: gates that held it back, runs whose files are
+ * missing, answers that are not in the tables, columns whose values did not fit, records that were rejected.
+ * All of it comes from the fact of the newest publication.
  */
 import { counted, listed } from "../foundation/Counted.ts"
+import type { RunHeld } from "../ledger/RunFacts.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import type { MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
 import { told } from "../messages/Catalogue.ts"
@@ -58,14 +59,40 @@ const rejectedWarnings = (rejected: ReadonlyArray<RejectedCount>): ReadonlyArray
   ]
 }
 
+export interface MaybeHeld {
+  /** The gates that held the tables of the run back, and where they are kept; absent if none did. */
+  readonly held?: Pick<typeof RunHeld.Type, "database" | "gates">
+}
+
+export const heldIn = ({ held }: RunState): MaybeHeld =>
+  held === undefined ? {} : { held: { database: held.fact.database, gates: held.fact.gates } }
+
+/** One line per gate, then where the version is. */
+const gateWarnings = ({ held }: RunState): ReadonlyArray<string> =>
+  held === undefined
+    ? []
+    : [
+        ...held.fact.gates.map(({ gate, expected, found }) => told("gate-failed", { gate, expected, found })),
+        told("version-held", { database: held.fact.database }),
+      ]
+
 export const tableWarnings = (run: RunState): ReadonlyArray<string> => {
-  const { without = [], misfits = [], rejected = [], unfit = [], gone = [] } = run.published?.fact ?? {}
+  const {
+    without = [],
+    misfits = [],
+    rejected = [],
+    unfit = [],
+    gone = [],
+    models = [],
+  } = run.published?.fact ?? {}
   return [
+    ...gateWarnings(run),
     ...gapWarnings(without),
     ...leftOutWarnings(run),
     ...misfitWarnings("values-misfit", misfits),
     ...rejectedWarnings(rejected),
     ...misfitWarnings("values-unfit", unfit),
+    ...models.map(({ name, why }) => told("model-failed", { name, why })),
     ...(gone.length === 0 ? [] : [told("schemas-gone", { tables: listed(gone, namedMax) })]),
   ]
 }

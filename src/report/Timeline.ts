@@ -86,6 +86,10 @@ const sentence = (fact: Fact): string => {
       return `token ${fact.name} was revoked by hand`
     case "RunPublished":
       return `published as version ${fact.version}`
+    case "RunHeld":
+      return `held back: ${fact.gates.map(({ gate, found }) => `${gate}: ${found}`).join("; ")}`
+    case "RunAccepted":
+      return "a person let the held version through"
     case "DeleteIntended":
       return `delete execution ${fact.execution_id} at the service; landed under ${short(fact.landed_sha256)}`
     case "DeleteAnswered":

@@ -2,7 +2,8 @@
  * A job's lines for cron, and a crontab with these lines in it: pure. cron knows one zone, the machine's, and
  * no exit codes: what a line prints is mailed. So a run that needs nobody prints nothing.
  */
-import { argumentsOf, cronFields, shellWord, timesElsewhere } from "./Timer.ts"
+import { shellWord } from "../foundation/ShellWord.ts"
+import { argumentsOf, cronFields, timesElsewhere } from "./Timer.ts"
 import type { Timer } from "./Timer.ts"
 
 const beginning = (job: string): string => `# nightjar ${job}: begin (written by \`nightjar schedule\`)`

@@ -2,8 +2,10 @@
  * A job as a CronJob for Kubernetes, with the volume of its output: pure. Values of variables and the files
  * that the job reads come from two Secrets, which the commands in its first lines create.
  */
+import { posix } from "node:path"
 import { stringify } from "yaml"
-import { argumentsOf, cronFields, shellWord } from "./Timer.ts"
+import { shellWord } from "../foundation/ShellWord.ts"
+import { argumentsOf, cronFields } from "./Timer.ts"
 import type { Timer } from "./Timer.ts"
 
 export interface ClusterJob {
@@ -13,7 +15,8 @@ export interface ClusterJob {
   /** Files that the job reads, relative to its folder, itself first. */
   readonly files: ReadonlyArray<string>
   readonly image: string
-  readonly hasSources: boolean
+  /** The folder of the job's own schemas, relative to the job's. */
+  readonly schemas: string | undefined
 }
 
 const jobFolder = "/etc/nightjar"
@@ -126,7 +129,7 @@ const claimOf = (name: string) => ({
 })
 
 /** How the two Secrets are made, from the folder of the job. */
-const secretsOf = ({ timer, files, variables, hasSources }: ClusterJob, name: string) => {
+const secretsOf = ({ timer, files, variables, schemas }: ClusterJob, name: string) => {
   const from = keysOf(files).map(({ key, path }) => `--from-file=${shellWord(`${key}=${path}`)}`)
   const env = timer.env_file ?? ".env"
   return [
@@ -138,7 +141,12 @@ const secretsOf = ({ timer, files, variables, hasSources }: ClusterJob, name: st
           `#   kubectl create secret generic ${name}-variables --from-env-file=${shellWord(env)}`,
           "# kubectl takes each line of that file as it is, quotation marks included.",
         ]),
-    ...(hasSources ? ["# The job has results sources of its own: mount its `schemas` folder too."] : []),
+    ...(schemas === undefined
+      ? []
+      : [
+          "# The job has schemas of its own: mount the folder " +
+            `${schemas} too, as ${posix.join(jobFolder, schemas)}.`,
+        ]),
     "# The volume has to be a disk, not a network file system: the ledger is a database.",
   ]
 }

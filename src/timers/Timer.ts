@@ -15,7 +15,7 @@ export interface Timer {
   readonly folder: string
   /** What starts the program: Node and its file, or one command. */
   readonly command: ReadonlyArray<string>
-  /** PATH, if the job has commands to run for its secrets. */
+  /** PATH, if the job has commands to run, for its secrets or to notify somebody. */
   readonly path: string | undefined
   /** Names under `${CREDENTIALS_DIRECTORY}` that the job reads. */
   readonly credentials: ReadonlyArray<string>
@@ -102,7 +102,3 @@ export const argumentsOf = (
   ...(env_file === undefined ? [] : ["--env-file", env_file]),
   "--no-progress",
 ]
-
-/** One word of a POSIX shell, whatever it contains. */
-export const shellWord = (word: string): string =>
-  /^[A-Za-z0-9_\-.,:/@=+]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`

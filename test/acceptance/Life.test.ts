@@ -2,7 +2,7 @@
  * Nights over time, as processes: killed and taken up, repeated, forced, rerun, found by the next night, overlapping,
  * refused, interrupted, two in one command. The fake counts every start, so that none is ever made twice.
  */
-import { readdirSync, readFileSync, renameSync, statSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
@@ -500,4 +500,63 @@ describe.concurrent("a job's settings", () => {
       expect((await odd.place.nightjar("run", "job.yaml")).code).toBe(6)
     },
   )
+})
+
+describe.concurrent("a night whose tables a gate holds back", () => {
+  it("deletes nothing, keeps yesterday current, exits 3 and says why; `accept` lets it through [gate accept]", async () => {
+    const gated = await scene({ one: {} }, { extra: "gates: { tests: ./tests }\n" })
+    const { fake, place } = gated
+    mkdirSync(join(place.folder, "tests"))
+    place.write("tests/nobody_fails.sql", "SELECT 1 WHERE false")
+    expect((await place.nightjar("run", "job.yaml")).code).toBe(0)
+    const before = await place.rows("SELECT run_id FROM runs")
+    place.write("tests/nobody_fails.sql", "SELECT * FROM runs WHERE parent IS NULL; -- anything\n")
+    const unread = await place.nightjar("run", "job.yaml", "--new")
+    expect(unread.stdout).toContain("the gate tests/nobody_fails.sql did not pass: it could not be asked")
+    place.write("tests/nobody_fails.sql", "SELECT * FROM tasks\n")
+    const held = await place.nightjar("run", "job.yaml", "--new")
+    const [, , run] = await runsOf(gated)
+    const run_id = String(run?.["run_id"])
+    expect([unread.code, held.code, run?.["exit_code"]]).toEqual([3, 3, 3])
+    expect(held.stdout).toContain("the gate tests/nobody_fails.sql did not pass: 3 rows; expected: no rows")
+    expect(held.stdout).toContain("Exit code 3: the run is over; a gate holds its tables back.")
+    expect(await place.rows("SELECT run_id FROM runs")).toEqual(before)
+    expect(fake.executions.length).toBe(2)
+    const summary = join(place.output, "runs", run_id, "summary.json")
+    const read = () => JSON.parse(readFileSync(summary, "utf8")) as Readonly<Record<string, unknown>>
+    expect(read()["held"]).toEqual({
+      database: `published/held/${run_id}.duckdb`,
+      gates: [{ gate: "tests/nobody_fails.sql", expected: "no rows", found: "3 rows" }],
+    })
+    expect(readFileSync(join(place.output, "runs", run_id, "report.html"), "utf8")).toContain("did not pass")
+    const again = await place.nightjar("run", "job.yaml")
+    expect([again.code, fake.executions.length]).toEqual([3, 2])
+    const accepted = await place.nightjar("accept")
+    expect([accepted.code, accepted.stderr.includes("nightjar:"), fake.executions]).toEqual([0, false, []])
+    expect((await place.rows("SELECT run_id FROM runs WHERE ended_at IS NOT NULL")).length).toBe(3)
+    expect(read()["held"]).toBe(undefined)
+    expect((await place.nightjar("accept")).stdout).toBe("No gate holds a run back: nothing to accept.\n")
+    expect((await place.nightjar("accept", run_id)).code).toBe(2)
+    expect(await place.nightjar("verify")).toMatchObject({ code: 0 })
+  })
+
+  it("killed at any moment around the gate, is resumed and held back once more", async () => {
+    const gated = await scene({ one: {} }, { extra: "gates: { tests: ./tests }\n" })
+    const { fake, place } = gated
+    mkdirSync(join(place.folder, "tests"))
+    place.write("tests/never.sql", "SELECT 1")
+    const first = place.start(["run", "job.yaml"])
+    await until(first, () => existsSync(join(place.output, "published/held")))
+    first.kill("SIGKILL")
+    await first.ended
+    const again = await place.nightjar("run", "job.yaml")
+    expect([again.code, startsOf(gated), fake.executions.length]).toEqual([3, { one: 1 }, 1])
+    const accepting = place.start(["accept"])
+    await until(accepting, () => existsSync(join(place.output, "nightjar.duckdb")))
+    accepting.kill("SIGKILL")
+    await accepting.ended
+    const ended = await place.nightjar("accept")
+    expect([ended.code, fake.executions]).toEqual([0, []])
+    expect(await place.rows("SELECT outcome FROM tasks")).toEqual([{ outcome: "succeeded" }])
+  })
 })

@@ -75,6 +75,20 @@ describe("a timer that is printed", () => {
     )
   })
 
+  it("has the PATH of this shell only if the job starts programs: for a secret, or to tell somebody", async () => {
+    const pathOf = async (rest: string) => {
+      place.write("job.yaml", job(`night: { starts: "22:30", until: "07:00" }\n${rest}`))
+      const { stdout } = await schedule("--cron")
+      return / PATH=(\S+) /.exec(stdout)?.[1]?.replaceAll("'", "")
+    }
+    const path = "DIR/bin:/usr/bin:/bin"
+    expect([
+      await pathOf(""),
+      await pathOf("tokens: { key: exec:cat key }"),
+      await pathOf("notify: [{ command: [tell-us] }]"),
+    ]).toEqual([undefined, path, path])
+  })
+
   it("is for one kind of timer, for a time that the job or --at gives", async () => {
     const nothing = "Nothing was written."
     const one = `${nothing} Give one of --systemd, --cron and --kubernetes.`
@@ -114,6 +128,10 @@ describe("a timer that is printed", () => {
         "Nothing was written. Add a line NAME=value for each of them: a timer has none of the variables of a shell.",
       ),
     )
+    place.write("job.yaml", job("notify: [{ url: env:ALERT, on: [failed] }]"))
+    place.write(".env", "APP=a\nP=p\nHOST=service.example\n")
+    expect((await schedule("--systemd", "--at", "22:30")).stderr).toContain("variables of the job: ALERT [")
+    place.write("job.yaml", job())
     place.write(".env", "APP=a\nP=p\n")
     const { code, stderr } = await schedule("--systemd")
     expect([code, stderr.split("\n").slice(0, 2)]).toEqual([
@@ -153,6 +171,26 @@ describe("a timer that is printed", () => {
       ),
     )
     expect((await schedule("--kubernetes", "--install")).stderr).toContain("[timer-not-installable]")
+  })
+
+  it("has what `notify` needs: its variables, and the PATH of its commands", async () => {
+    const receivers = "notify: [{ url: env:ALERT }, { command: [page-me] }]"
+    place.write("job.yaml", job(`night: { starts: "22:30", until: "07:00" }\n${receivers}`))
+    expect(await schedule("--cron")).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("DIR/.env does not have these variables of the job: ALERT ["),
+    })
+    place.write(".env", "APP=a\nP=p\nHOST=service.example\nALERT=https://alert.example/x\n")
+    expect((await schedule("--cron")).stdout).toContain("{ PATH=DIR/bin:/usr/bin:/bin ")
+    const { stdout } = await schedule("--kubernetes")
+    expect(stdout).toContain("key: ALERT")
+  })
+
+  it("says for Kubernetes which folder of own schemas to mount", async () => {
+    place.write("job.yaml", job('night: { starts: "22:30", until: "07:00" }\nschemas: ./own/schemas'))
+    mkdirSync(join(place.folder, "own/schemas/records"), { recursive: true })
+    const { stdout } = await schedule("--kubernetes")
+    expect(stdout).toContain("# The job has schemas of its own: mount the folder own/schemas too, ")
   })
 
   it("is with --json a list of files", async () => {
@@ -250,6 +288,24 @@ esac`,
         .split("\n")
         .filter((line) => /^[\d@]/.test(line)),
     ).toEqual(["@daily other", expect.stringMatching(/^30 1,3,5,23 \* \* \* umask/)])
+  })
+
+  it("changes nothing in a crontab that it cannot read as a whole", async () => {
+    const unusable = (why: string) =>
+      refused(
+        "crontab-unusable",
+        `the command \`crontab -l\` did not succeed (${why})`,
+        "The crontab was not changed. Run the command yourself to see why; where there is no cron, use --systemd.",
+      )
+    crontab()
+    place.write("tab", `# ${"long ".repeat(250_000)}\n@daily other\n`)
+    const long = noted("tab")
+    expect(await schedule("--cron", "--install")).toEqual(unusable("it prints more than 1000000 bytes"))
+    expect(noted("tab") === long).toBe(true)
+    const latin = Buffer.from("# na\xefve\n@daily other\n", "latin1")
+    writeFileSync(join(place.folder, "tab"), latin)
+    expect(await schedule("--cron", "--install")).toEqual(unusable("it prints what is not UTF-8"))
+    expect(readFileSync(join(place.folder, "tab"))).toEqual(latin)
   })
 
   it("begins a crontab where there is none", async () => {

@@ -339,7 +339,7 @@ describe("a run with odd shapes", () => {
     )
     expect(summary).toMatchObject({
       warnings: expect.arrayContaining([
-        "1 execution kept at the service: not all of their records are known to be here; " +
+        "1 execution kept at the service: it is not known that all records are here; " +
           "4 counted records not returned [executions-kept]",
         expect.stringMatching(/^\d+ executions returned \d+ records more than counted \[records-surplus\]$/),
       ]),
@@ -522,13 +522,13 @@ describe("the files", () => {
 describe("`query`", () => {
   const sql = "SELECT customer_id, attempts FROM tasks WHERE customer_id IN ('full', 'none') ORDER BY 1"
   it("prints every format", async () => {
-    const [table, csv, json, arrow, parquet] = await Promise.all(
-      ["table", "csv", "json", "arrow", "parquet"].map((format) =>
+    const [table, csv, json, arrow, parquet, xlsx] = await Promise.all(
+      ["table", "csv", "json", "arrow", "parquet", "xlsx"].map((format) =>
         place.nightjar("query", sql, "--format", format),
       ),
     )
-    expect([table, csv, json, arrow, parquet].map((one) => [one?.code, one?.stderr])).toEqual(
-      Array.from({ length: 5 }, () => [0, ""]),
+    expect([table, csv, json, arrow, parquet, xlsx].map((one) => [one?.code, one?.stderr])).toEqual(
+      Array.from({ length: 6 }, () => [0, ""]),
     )
     expect(table?.stdout).toMatch(/customer_id\s.*attempts[\s\S]*full\s/)
     expect(csv?.stdout).toBe("customer_id,attempts\r\nfull,1\r\nnone,1\r\n")
@@ -538,6 +538,33 @@ describe("`query`", () => {
     ])
     expect(arrow?.stdout).toContain("customer_id")
     expect(parquet?.stdout).toMatch(/^PAR1[\s\S]*PAR1$/)
+    expect(xlsx?.stdout).toMatch(/^PK[\s\S]*xl\/worksheets\/sheet1\.xml/)
+  })
+
+  it("shares its folder with a page of all tables, which holds counts and no value", async () => {
+    const file = join(place.folder, "tables.html")
+    const [written, folder, named] = await Promise.all([
+      place.nightjar("tables", "--html", file),
+      place.nightjar("tables", "--html", place.output),
+      place.nightjar("tables", "runs", "--html", file),
+    ])
+    expect([written, folder, named].map(({ code, stdout }) => [code, stdout])).toEqual([
+      [0, `${file}\n`],
+      [2, ""],
+      [2, ""],
+    ])
+    expect(folder.stderr).toContain("it is not a file")
+    const page = readFileSync(file, "utf8")
+    const tables = await place.rows("SELECT table_name AS name, comment FROM duckdb_tables() ORDER BY 1")
+    const ids = [...page.matchAll(/<h3 id="(\w+)">/g)].map(([, id]) => id)
+    expect(tables.filter(({ name }) => !ids.includes(String(name)))).toEqual([])
+    const [{ n } = { n: 0 }] = await place.rows("SELECT count(*)::INT AS n FROM customer_profiles")
+    expect(page).toContain(
+      `<td data-name="Table"><a href="#customer_profiles"><code>customer_profiles</code></a></td>\n<td class="n" data-name="Rows">${String(n)}</td>`,
+    )
+    const values = await place.rows("SELECT email AS value FROM emails UNION SELECT session_id FROM sessions")
+    expect(values.length).toBeGreaterThan(3)
+    expect(values.filter(({ value }) => page.includes(String(value)))).toEqual([])
   })
 
   it("changes no value in CSV unless `--excel-safe` asks for it", async () => {

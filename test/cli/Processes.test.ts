@@ -221,6 +221,38 @@ describe("wrong usage", () => {
     })
   })
 
+  it("says what is wrong with a flag, an argument or a folder in plain words", () => {
+    writeFileSync(join(root, "a-file"), "")
+    const firstLineOf = (...args: ReadonlyArray<string>) => {
+      const { status, stdout, stderr } = nightjar(...args)
+      return [status, stdout, stderr.split("\n", 1)[0]]
+    }
+    const refused = (line: string) => [2, "", `nightjar: ${line}`]
+    expect([
+      firstLineOf("run", "x.yaml", "--outptu", "out"),
+      firstLineOf("run", "x.yaml", "--log-levl", "warn"),
+      firstLineOf("sandbox", "--seed", "x"),
+      firstLineOf("sandbox", "--seed", "1.5"),
+      firstLineOf("sandbox", "--seed"),
+      firstLineOf("query", " ;\n"),
+      firstLineOf("status", "--output", "a-file"),
+      firstLineOf("query", "SELECT 1", "--output", "a-file"),
+      firstLineOf("backup", "a-file"),
+      firstLineOf("validate", "gone.yaml"),
+    ]).toEqual([
+      refused("unknown flag --outptu; did you mean `--output`? [usage-wrong]"),
+      refused("unknown flag --log-levl; did you mean `--log-level`? [usage-wrong]"),
+      refused("--seed: expected a number [usage-wrong]"),
+      refused("--seed: expected a whole number [usage-wrong]"),
+      refused("--seed: expected a whole number [usage-wrong]"),
+      refused("no query was given [query-missing]"),
+      refused("a-file is not a folder [output-not-a-folder]"),
+      refused("a-file is not a folder [output-not-a-folder]"),
+      refused(`${join(root, "a-file")} is not an empty folder [backup-not-empty]`),
+      [2, "", "gone.yaml:1:1: the job file cannot be read (there is no such file)"],
+    ])
+  })
+
   it("reports every problem of a job file with its line and column, and starts nothing", () => {
     writeFileSync(join(root, "bad.yaml"), "name: Bad_Name\nservice: sandbox\nengins: []\n")
     const { status, stdout, stderr } = nightjar("run", "bad.yaml")

@@ -72,7 +72,7 @@ describe("the saved queries", () => {
         )
         assert.deepStrictEqual(Object.fromEntries(found), {
           changed: [
-            "customer_profiles | gone | customer_information | customer_information:user_profile |  | 1 | 1",
+            "customer_profiles | rejected | customer_information | customer_information:user_profile |  | 1 | 1",
             "other_records | added | accounts | bank:account |  | 1 | 1",
             "other_records | gone | accounts | bank:account |  | 1 | 1",
           ],
@@ -99,5 +99,41 @@ describe("the saved queries", () => {
         })
       }).pipe(Effect.provide(layers(root)))
     }),
+  )
+
+  it.live(
+    "call a record rejected only if one was rejected since then that it may be [decision 10 rejected]",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        yield* Effect.gen(function* () {
+          const refused = { ...profileOf("Eva"), type: "company", emails: "a list?" }
+          const strange = { ...account("1"), sub_family: 7 }
+          yield* night("2026-11-20", {
+            "c-0": ["COMPLETED", refused, profileOf("Ana")],
+            "c-1": ["COMPLETED", profileOf("Bob"), account("1")],
+            "c-2": ["COMPLETED", profileOf("Cia"), account("1")],
+          })
+          yield* night("2026-11-21", {
+            "c-0": ["COMPLETED", refused],
+            "c-1": ["COMPLETED", refused],
+            "c-2": ["COMPLETED", strange],
+          })
+          const rows = yield* rowsOf(
+            root,
+            "SELECT customer_id, table_name, change FROM changes('2026-11-20', '2026-11-21') ORDER BY ALL",
+          )
+          assert.deepStrictEqual(
+            rows.map((row) => Object.values(row).join(" | ")),
+            [
+              "c-0 | customer_profiles | gone",
+              "c-1 | customer_profiles | rejected",
+              "c-1 | other_records | gone",
+              "c-2 | customer_profiles | gone",
+              "c-2 | other_records | rejected",
+            ],
+          )
+        }).pipe(Effect.provide(layers(root)))
+      }),
   )
 })

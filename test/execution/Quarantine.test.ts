@@ -8,6 +8,7 @@ import type { Body } from "../../src/client/Service.ts"
 import { dueDeletions, pendingDeletions } from "../../src/execution/DeleteExecutions.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { defectOf, defectText } from "../../src/execution/Quarantine.ts"
+import type { RunState } from "../../src/ledger/RunState.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import { idOf, makePlace, night, run_id } from "./ScriptedNight.ts"
 import type { NightEnd, Place } from "./ScriptedNight.ts"
@@ -216,6 +217,109 @@ describe("a start whose answer cannot be used", () => {
       })
       const next = yield* night({ tasks: [{ customer: "c-2" }], facts: known.slice(1, 4) })
       expect([next.countOf("start"), next.verdict("c-2")]).toEqual([0, "failed ANSWER_UNUSABLE engineer"])
+    }),
+  )
+})
+
+describe("a task whose past meets a defect of ours", () => {
+  /** Whoever looks at this part of the state of the customer's task finds a defect. */
+  const misreading =
+    (part: "attempts" | "attemptsBefore") =>
+    (state: RunState): RunState => {
+      const broken = new Proxy(state.tasks.get(idOf("c-2"))!, {
+        get: (of, name) => {
+          if (name === part) throw new TypeError("in our own code")
+          return Reflect.get(of, name)
+        },
+      })
+      return { ...state, tasks: new Map([...state.tasks, [idOf("c-2"), broken]]) }
+    }
+
+  it.effect(
+    "is settled alone: not started again, its login not sent for anybody else [promise 11 past]",
+    () =>
+      Effect.gen(function* () {
+        const place = makePlace()
+        const tasks = [...all, { customer: "c-4", fingerprint: "f-2" }]
+        yield* night({ tasks, place, script: { state: () => working }, cutAfter: "1 minute" })
+        const end = yield* night({ tasks, place, misread: misreading("attempts") })
+        expect(tasks.map(({ customer }) => end.verdict(customer))).toEqual([
+          "succeeded COMPLETED nobody",
+          "failed ANSWER_UNUSABLE engineer",
+          "succeeded COMPLETED nobody",
+          "failed ANSWER_UNUSABLE engineer",
+        ])
+        expect([end.countOf("start", "c-2"), end.countOf("start", "c-4")]).toEqual([1, 0])
+        expect(end.isOver).toBe(true)
+      }),
+  )
+
+  it.effect("holds the login that its execution was started with, whatever the job says by now", () =>
+    Effect.gen(function* () {
+      const place = makePlace()
+      yield* night({ tasks: all, place, script: { state: () => working }, cutAfter: "1 minute" })
+      const tasks = all.map((one) => (one.customer === "c-2" ? { ...one, fingerprint: "f-new" } : one))
+      const end = yield* night({ tasks, place, misread: misreading("attemptsBefore") })
+      expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
+      expect(factsOf(end, "CredentialRejected")).toMatchObject([
+        { fingerprint: "f-2", reason: "ANSWER_UNUSABLE" },
+      ])
+    }),
+  )
+
+  it.effect("holds no login that was never sent", () =>
+    Effect.gen(function* () {
+      const tasks = [...all, { customer: "c-4", fingerprint: "f-2" }]
+      const end = yield* night({ tasks, misread: misreading("attemptsBefore") })
+      expect(tasks.map(({ customer }) => end.verdict(customer))).toEqual([
+        "succeeded COMPLETED nobody",
+        "failed ANSWER_UNUSABLE engineer",
+        "succeeded COMPLETED nobody",
+        "succeeded COMPLETED nobody",
+      ])
+      expect([end.countOf("start", "c-2"), factsOf(end, "CredentialRejected")]).toEqual([0, []])
+    }),
+  )
+
+  it.effect("keeps nothing of an execution that is deleted", () =>
+    Effect.gen(function* () {
+      const { facts } = yield* night({ tasks: all })
+      const ids = { run_id, task_id: idOf("c-2"), execution_id: anId("e-c-2-1") }
+      const deletion: ReadonlyArray<Fact> = [
+        { _tag: "DeleteIntended", ...ids, landed_sha256: "x" },
+        { _tag: "DeleteAnswered", ...ids, http_status: 204, outcome: "deleted" },
+      ]
+      const past = facts
+        .filter(({ _tag }) => _tag !== "RunStarted" && _tag !== "TaskPlanned")
+        .map((fact): Fact => (fact._tag === "TaskSettled" ? { ...fact, outcome: "unfinished" } : fact))
+      const end = yield* night({
+        tasks: all,
+        facts: [...past, ...deletion],
+        misread: misreading("attemptsBefore"),
+      })
+      expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
+      expect(factsOf(end, "AttemptKept")).toEqual([])
+    }),
+  )
+
+  it.effect("keeps an execution that is closed, and its login stays as it was", () =>
+    Effect.gen(function* () {
+      const place = makePlace()
+      yield* night({ tasks: all, place, script: { results: () => results(false) }, cutAfter: "1 minute" })
+      const end = yield* night({ tasks: all, place, misread: misreading("attemptsBefore") })
+      expect(all.map(({ customer }) => end.verdict(customer))).toEqual([
+        "succeeded COMPLETED nobody",
+        "failed ANSWER_UNUSABLE engineer",
+        "succeeded COMPLETED nobody",
+      ])
+      expect(factsOf(end, "AttemptKept")).toMatchObject([
+        { execution_id: anId("e-c-2-1"), reason: "ANSWER_UNUSABLE" },
+      ])
+      expect(factsOf(end, "CredentialRejected")).toEqual([])
+      // Once the program is mended, what was kept is read again, and settles the task.
+      const mended = yield* night({ tasks: all, place })
+      expect(mended.verdict("c-2")).toBe("succeeded COMPLETED nobody")
+      expect(mended.countOf("start", "c-2")).toBe(1)
     }),
   )
 })

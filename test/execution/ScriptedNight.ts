@@ -154,6 +154,8 @@ export interface Night {
   readonly mode?: Mode
   /** Facts that an earlier process left, after the beginning. */
   readonly facts?: ReadonlyArray<Fact>
+  /** What the process takes the state of the run for, if not for what its facts say. */
+  readonly misread?: (state: RunState) => RunState
   readonly place?: Place
   /** Webhooks are on: what `events` say comes at these milliseconds, counted from the process's beginning. */
   readonly board?: HintBoard
@@ -227,8 +229,9 @@ const runProcess = (given: Night, place: Place) => {
     const ledger = yield* Ledger
     if ((yield* ledger.facts(run_id)).length === 0)
       yield* ledger.append([...begin(tasks, sessions), ...(given.facts ?? [])])
+    const { state } = yield* loadRun(place)
     const run = executeRun({
-      run: (yield* loadRun(place)).state,
+      run: given.misread?.(state) ?? state,
       works: tasks.map(workOf),
       sessions: sessions.map((session_id) => ({
         task_id: anId(`${run_id}/session/${session_id}`),

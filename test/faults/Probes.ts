@@ -55,20 +55,40 @@ export const concerns = (
   return who.includes("victim") && !who.includes("somebody else")
 }
 
-/** Watches until it is stopped; `probe` throws at every call that `isMeant`, `onFirst` is told of the first. */
-export const throwIn = (
-  probe: string | undefined,
-  isMeant: (args: ArrayLike<unknown>) => boolean,
-  onFirst: () => void,
+/** A function that throws, and from which moment of the night on. */
+export interface ThrowPoint<Moment extends string> {
+  readonly id: string
+  readonly from: Moment
+}
+
+interface Watched<Moment extends string> {
+  /** In the order in which a night reaches them. */
+  readonly moments: ReadonlyArray<Moment>
+  /** The last one that this night has reached; before the first one nothing throws. */
+  readonly reached: () => Moment | undefined
+  readonly isMeant: (args: ArrayLike<unknown>) => boolean
+  /** Told of the first call that throws. */
+  readonly onFirst: () => void
+}
+
+/** Watches until it is stopped; the function of `point` throws at every call that `isMeant`. */
+export const throwIn = <Moment extends string>(
+  point: ThrowPoint<Moment> | undefined,
+  { moments, reached, isMeant, onFirst }: Watched<Moment>,
 ) => {
   const listener = listenerOf()
-  const called = new Set<string>()
+  const called = new Map<string, Set<Moment>>()
+  const early = new Set<string>()
   let threw = false
   listener.onCall = (id, args) => {
-    if (probe === undefined ? called.has(id) : id !== probe) return
+    if (point !== undefined && id !== point.id) return
+    const now = reached()
+    const isKnown = now === undefined ? early.has(id) : called.get(id)?.has(now) === true
+    if (point === undefined && isKnown) return
     if (!isMeant(args)) return
-    called.add(id)
-    if (probe === undefined) return
+    if (now === undefined) return void early.add(id)
+    called.set(id, (called.get(id) ?? new Set()).add(now))
+    if (point === undefined || moments.indexOf(now) < moments.indexOf(point.from)) return
     if (!threw) onFirst()
     threw = true
     throw new TypeError(`thrown in ${id}`)
@@ -76,7 +96,7 @@ export const throwIn = (
   return {
     stop: () => {
       listener.onCall = undefined
-      return { threw, called }
+      return { threw, called, early }
     },
   }
 }

@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
-import { Cause, Duration, Effect, Exit, Layer, Redacted } from "effect"
+import { Cause, Duration, Effect, Exit, Fiber, Layer, Redacted } from "effect"
 import { NodeClient } from "../../src/client/NodeClient.ts"
 import { ServiceCatalogue } from "../../src/forms/ServiceCatalogue.ts"
 import { ServiceHttp } from "../../src/client/ServiceHttp.ts"
@@ -22,8 +22,21 @@ import { PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
 import { ended, FakeService, profileOf, resultsBody, working } from "../acceptance/FakeService.ts"
 import { customer, jobOf } from "../harness/SmallNights.ts"
 import { readTables } from "./PublishedTables.ts"
+import type { Tables } from "./PublishedTables.ts"
+import { Progress } from "../../src/execution/Progress.ts"
+import type { ProgressEvent } from "../../src/execution/Progress.ts"
 import { concerns, throwIn } from "./Probes.ts"
+import type { ThrowPoint } from "./Probes.ts"
 import { anId } from "../harness/Id.ts"
+
+/**
+ * From when on a function throws: once the plan is in the ledger, once the service was asked to start the
+ * customer, once it said that the execution is over, once publishing and deleting began. Before the first of them no
+ * customer was asked about, so no function can handle an answer about one. `resumed` is another night: a process
+ * is cut off while the executions run, and the function throws in the next one, once that has its plan.
+ */
+export const moments = ["planned", "started", "closed", "publishing", "deleting", "resumed"] as const
+export type Moment = (typeof moments)[number]
 
 export const victim = "zz-victim"
 const others = ["zz-other-1", "zz-other-2"]
@@ -59,17 +72,29 @@ const job = (fake: FakeService) => ({
   },
 })
 
+/** The service of a night, and whether it holds every execution open. */
+interface Held {
+  readonly fake: FakeService
+  /** Executions run on until this is false; `everyoneRuns` is called once each was looked at. */
+  isHeld: boolean
+  everyoneRuns: () => void
+}
+
 /** Looked at twice, with records of every kind: of a family, of none, broken ones and a document. */
-const listen = async (): Promise<FakeService> => {
+const listen = async (): Promise<Held> => {
   const fake = await FakeService.listen()
+  const held: Held = { fake, isHeld: false, everyoneRuns: () => undefined }
+  const products_count = { "customer_information:user_profile@customer_information": 1 }
   for (const id of [...others, victim]) {
-    const products_count = { "customer_information:user_profile@customer_information": 1 }
     fake.scripts.set(id, {
       ids: () => ({ execution_id: anId(`exec-${id}`), session_id: anId(`sess-${id}`) }),
-      state: (execution) =>
-        execution.looks === 1
-          ? working(execution)
-          : ended(execution, "COMPLETED", "COMPLETED", { products_count }),
+      state: (execution) => {
+        if (execution.looks > 1 && !held.isHeld)
+          return ended(execution, "COMPLETED", "COMPLETED", { products_count })
+        const open = fake.executions.filter(({ looks }) => looks > 0)
+        if (open.length > others.length) held.everyoneRuns()
+        return working(execution)
+      },
       results: () =>
         resultsBody([
           profileOf(id),
@@ -80,7 +105,7 @@ const listen = async (): Promise<FakeService> => {
       attachment: () => ({ status: 200, text: `document of ${id}` }),
     })
   }
-  return fake
+  return held
 }
 
 const layersOf = (root: string, fake: FakeService) => {
@@ -112,9 +137,9 @@ const layersOf = (root: string, fake: FakeService) => {
 const options = { further: false, parent: undefined, only: undefined, toolVersion: "test" }
 
 /** Rows of everybody but the victim, without times, receipts and what counts all tasks. */
-const othersRows = async (root: string): Promise<ReadonlyArray<string>> => {
+const othersRows = (tables: Tables): ReadonlyArray<string> => {
   const rows: Array<string> = []
-  for (const [table, { columns, rows: all }] of await readTables(root)) {
+  for (const [table, { columns, rows: all }] of tables) {
     if (table === "runs") continue
     const kept = columns.filter(({ name, type }) => !type.startsWith("TIMESTAMP") && !own.has(name))
     for (const row of all) {
@@ -124,6 +149,12 @@ const othersRows = async (root: string): Promise<ReadonlyArray<string>> => {
   }
   return rows.toSorted()
 }
+const verdictOn = (tables: Tables): string => {
+  const rows = tables.get("tasks")?.rows.filter(({ customer_id }) => customer_id === victim) ?? []
+  return (
+    rows.map(({ outcome, reason }) => `${String(outcome)} ${String(reason)}`).join(" and ") || "no verdict"
+  )
+}
 /** Keyed by the folder, or a hash over times. */
 const own: ReadonlySet<string> = new Set(["external_execution_id", "landed_sha256", "run_id"])
 const plain = (text: string): string => text.replaceAll(/unusable\.\d{4}-\d\d-\d\d(?:\.\d+)?/g, "<run>")
@@ -131,42 +162,92 @@ const plain = (text: string): string => text.replaceAll(/unusable\.\d{4}-\d\d-\d
 export interface NightLeft {
   readonly rows: ReadonlyArray<string>
   readonly complaints: ReadonlyArray<string>
-  /** Whether the function was reached at all. */
+  /** What the night's tables say of the victim's task. */
+  readonly verdict: string
+  /** Whether the function was reached at all, and whether publishing had begun by then. */
   readonly threw: boolean
-  readonly called: ReadonlySet<string>
+  readonly isLate: boolean
+  /** What was called about the victim, and when. */
+  readonly called: ReadonlyMap<string, ReadonlySet<Moment>>
+  /** What was called before the first moment. */
+  readonly early: ReadonlySet<string>
 }
 
-/** `probe` throws; without one the night is undisturbed and only says what was called for the victim. */
-export const throwingNight = async (probe: string | undefined): Promise<NightLeft> => {
+/** How far a night is: what it tells, and what the service saw. */
+const follow = ({ fake }: Held, isResumed: boolean) => {
+  const told = new Set<string>()
+  const reached = (): Moment | undefined => {
+    if (!told.has("Planned")) return undefined
+    if (isResumed) return "resumed"
+    if (told.has("deleting")) return "deleting"
+    if (told.has("publishing")) return "publishing"
+    const asked = fake.executions.find(({ customer_id }) => customer_id === victim)
+    if (asked === undefined) return "planned"
+    return asked.open ? "started" : "closed"
+  }
+  const tell = (event: ProgressEvent) =>
+    Effect.sync(() => void told.add(event._tag === "Stage" ? event.stage : event._tag))
+  return { reached, tell, isLate: () => told.has("publishing") }
+}
+
+/** A process that is cut off once every execution runs. */
+const cutOff = async <A, E>(held: Held, night: Effect.Effect<A, E>) => {
+  held.isHeld = true
+  const everyoneRuns = new Promise<void>((resolve) => (held.everyoneRuns = resolve))
+  const fiber = Effect.runFork(night)
+  await everyoneRuns
+  await Effect.runPromise(Fiber.interrupt(fiber))
+  held.isHeld = false
+}
+
+/**
+ * `point` throws; without one the night is undisturbed and only says what was called for the victim, by the
+ * process that resumes it or by the only one.
+ */
+export const throwingNight = async (
+  point: ThrowPoint<Moment> | undefined,
+  isResumed = point?.from === "resumed",
+): Promise<NightLeft> => {
   const root = mkdtempSync(join(tmpdir(), "nightjar-unusable-"))
-  const fake = await listen()
+  const held = await listen()
+  const { fake } = held
   const complaints: Array<string> = []
-  const one = () => Effect.runPromiseExit(Effect.provide(runNight(job(fake), options), layersOf(root, fake)))
+  const night = () => Effect.provide(runNight(job(fake), options), layersOf(root, fake))
+  const one = () => Effect.runPromiseExit(night())
+  if (isResumed) await cutOff(held, night())
+  const { reached, tell, isLate } = follow(held, isResumed)
   const isDeleted = () => fake.removed.some(({ customer_id }) => customer_id === victim)
   /** What happens after the deletion, when the outcome is published, has nothing left to keep. */
   let wasDeleted = false
-  const watch = throwIn(
-    probe,
-    (args) => concerns(args, victim, others),
-    () => (wasDeleted = isDeleted()),
-  )
+  let wasLate = false
+  const watch = throwIn(point, {
+    moments,
+    reached,
+    isMeant: (args) => concerns(args, victim, others),
+    onFirst: () => {
+      wasDeleted = isDeleted()
+      wasLate = isLate()
+    },
+  })
   try {
-    const night = await one()
-    const { threw, called } = watch.stop()
-    if (Exit.isFailure(night)) {
-      complaints.push(`the night failed: ${Cause.pretty(night.cause).split("\n").slice(0, 4).join(" ")}`)
-      return { rows: [], complaints, threw, called }
+    const first = await Effect.runPromiseExit(Effect.provideService(night(), Progress, { tell }))
+    const watched = { ...watch.stop(), isLate: wasLate }
+    const { threw } = watched
+    if (Exit.isFailure(first)) {
+      complaints.push(`the night failed: ${Cause.pretty(first.cause)}`)
+      return { rows: [], complaints, verdict: "no tables", ...watched }
     }
-    const rows = await othersRows(root)
+    const tables = await readTables(root)
+    const rows = othersRows(tables)
     if (threw && isDeleted() && !wasDeleted) complaints.push("the victim's execution was deleted")
     const next = await one()
     if (Exit.isFailure(next))
       complaints.push(`the next run failed: ${Cause.pretty(next.cause).split("\n")[0]}`)
-    else if ((await othersRows(root)).join("\n") !== rows.join("\n"))
+    else if (othersRows(await readTables(root)).join("\n") !== rows.join("\n"))
       complaints.push("the next run changed the others' rows")
     const starts = fake.startsOf(victim).length
     if (starts > 1) complaints.push(`the victim was started ${starts} times`)
-    return { rows, complaints, threw, called }
+    return { rows, complaints, verdict: verdictOn(tables), ...watched }
   } finally {
     watch.stop()
     await fake.close()

@@ -36,7 +36,7 @@ afterAll(async () => {
 describe("a file that somebody names", () => {
   it.effect.each([
     ["text", Result.succeed("señal\n")],
-    ["nothing", Result.fail("ENOENT")],
+    ["nothing", Result.fail("there is no such file")],
     ["pipe", Result.fail("it is a named pipe, not a file")],
     ["link", Result.fail("it is a named pipe, not a file")],
     [".", Result.fail("it is a folder, not a file")],

@@ -114,7 +114,7 @@ export const makeNights = (
     Layer.provide(SandboxClient.layer),
     Layer.provideMerge(Sandbox.layer({ seed, reading })),
   )
-  return { world, layers, history }
+  return { world, layers, history, ledger, landing }
 }
 
 export const options = { further: false, parent: undefined, only: undefined, toolVersion: "test" }

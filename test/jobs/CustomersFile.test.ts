@@ -146,6 +146,73 @@ describe("customers from a file", () => {
     }).pipe(Effect.scoped, Effect.provide([NodeServices.layer, DuckDb.layer])),
   )
 
+  const withColumns = (file: string, more = "features_column: wants, token_column: ticket") =>
+    `${smallJob}tokens: { key: env:KEY }\ncustomers:\n  - { from: ${file}, ${more} }\n`
+  it.effect("have features as words or as a list, in every format; the name of a token is one text", () =>
+    Effect.gen(function* () {
+      const files = yield* FileSystem.FileSystem
+      const path = `${yield* files.makeTempDirectoryScoped()}/made.parquet`
+      const database = yield* DuckDb
+      const connection = yield* database.open({ path: ":memory:", access: "read-write" })
+      const rows = "('c-1', ['accounts_read', 'cards_read'], 'my bank, 2'), ('c-2', NULL, NULL)"
+      yield* connection.run(
+        `COPY (SELECT * FROM (VALUES ${rows}) t(customer_id, wants, ticket)) TO '${path}'`,
+      )
+      const written: Readonly<Record<string, string | Uint8Array>> = {
+        "c.csv": 'customer_id,wants,ticket\nc-1,"accounts_read, cards_read","my bank, 2"\nc-2,,\n',
+        "c.ndjson":
+          '{"customer_id":"c-1","wants":["accounts_read","cards_read"],"ticket":"my bank, 2"}\n' +
+          '{"customer_id":"c-2","wants":null,"ticket":""}\n',
+        "c.parquet": yield* files.readFile(path),
+      }
+      for (const [name, content] of Object.entries(written)) {
+        expect(yield* load(withColumns(name), { files: { [name]: content } })).toMatchObject({
+          errors: [],
+          warnings: [],
+          job: {
+            assignments: [
+              {
+                customer_id: "c-1",
+                features: [{ code: "accounts_read" }, { code: "cards_read" }],
+                login: { _tag: "Token", name: "my bank, 2" },
+              },
+              { customer_id: "c-2", features: [], login: parametersLogin({}) },
+            ],
+          },
+        })
+      }
+    }).pipe(Effect.scoped, Effect.provide([NodeServices.layer, DuckDb.layer])),
+  )
+
+  it.effect("are refused if a column means two things, or a row lists a feature twice", () =>
+    Effect.gen(function* () {
+      const errorsOf = (more: string, csv: string) =>
+        Effect.map(load(withColumns("c.csv", more), { files: { "c.csv": csv } }), ({ errors, warnings }) => [
+          ...errors,
+          ...warnings,
+        ])
+      const twice = "the job reads this column as something else too: each has one meaning"
+      expect([
+        yield* errorsOf("features_column: customer_id", "customer_id,username\nc-1,u\n"),
+        yield* errorsOf("token_column: wants, features_column: wants", "customer_id,wants\nc-1,cards_read\n"),
+        yield* errorsOf("features_column: wants", "customer_id,wants\nc-1,cards_read cards_read\n"),
+        yield* errorsOf("features_column: wants", "customer_id,wants\nc-1,card_read\nc-2,card_read\n"),
+        yield* errorsOf("features_column: pin", "customer_id,pin\nc-1,hunter2\nc-2,cards_read\nc-3,s3cret\n"),
+        yield* errorsOf("features_column: wants", "customer_id,wants\nc-1,cards_read\n"),
+      ]).toEqual([
+        [`c.csv:1:1: ${twice}`],
+        [`c.csv:1:13: ${twice}`],
+        ["c.csv:2:1: this row lists a feature twice"],
+        [
+          "c.csv:2:1: `card_read` is not a feature that the reference lists; did you mean `cards_read`? " +
+            "(and 1 more in this file)",
+        ],
+        ["c.csv:2:1: this row has a feature that the reference does not list (and 1 more in this file)"],
+        [],
+      ])
+    }),
+  )
+
   it.effect("are refused with line and column, and without their values", () =>
     Effect.gen(function* () {
       const cases: ReadonlyArray<readonly [string | Uint8Array, ReadonlyArray<string>]> = [

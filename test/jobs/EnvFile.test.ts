@@ -135,6 +135,44 @@ describe("the .env beside a job", () => {
   )
 })
 
+describe("the addresses of `notify`", () => {
+  const told = `${job}notify: [{ url: env:ALERT }, { ping: env:WATCHDOG }, { command: [logger] }]\n`
+
+  it.effect("[exit notify variables] are taken from the file too: a timer has no other variables", () =>
+    Effect.gen(function* () {
+      const file = write(".env", `${written}ALERT=https://alert.example\nWATCHDOG=https://dog.example\n`)
+      const { job: loaded } = yield* loadJob(write("job.yaml", told, 0o644))
+      const { resolve } = yield* Secrets
+      const [, , , ...addresses] = referencesOf(loaded)
+      expect(addresses).toEqual([
+        { _tag: "Env", name: "ALERT", file },
+        { _tag: "Env", name: "WATCHDOG", file },
+      ])
+      expect(loaded.notify).toEqual([
+        {
+          _tag: "Url",
+          name: "notify[0]",
+          on: ["failed", "late", "new_trouble", "recovered"],
+          address: addresses[0],
+          format: "json",
+        },
+        { _tag: "Ping", name: "notify[1]", address: addresses[1] },
+        {
+          _tag: "Command",
+          name: "notify[2]",
+          on: ["failed", "late", "new_trouble", "recovered"],
+          argv: ["logger"],
+        },
+      ])
+      const values = yield* Effect.forEach(addresses, (one) => Effect.map(resolve(one), Redacted.value))
+      expect(values).toEqual(["https://alert.example", "https://dog.example"])
+    }).pipe(
+      Effect.provide(live),
+      Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord({})),
+    ),
+  )
+})
+
 describe("a file named by --env-file", () => {
   it.effect("takes the place of the .env beside the job", () =>
     Effect.gen(function* () {
@@ -147,7 +185,7 @@ describe("a file named by --env-file", () => {
     Effect.gen(function* () {
       const environment = { APP: "a", U: "u", P: "p", HOST: "h.example" }
       expect(yield* look(environment, join(folder, "gone.env"))).toEqual([
-        "gone.env:1:1: this file of variables cannot be read (ENOENT)",
+        "gone.env:1:1: this file of variables cannot be read (there is no such file)",
       ])
       expect(yield* look(environment, write("night.env", "", 0o644))).toEqual([
         "night.env:1:1: other users can read or change this file (mode 0644), so it is not used: " +
@@ -183,6 +221,31 @@ describe("a variable that was found in a file", () => {
         )
         expect(message).toContain("(mode 0644), so it is not used")
       }).pipe(Effect.provide(live)),
+  )
+})
+
+describe("the addresses of `notify`", () => {
+  it.effect(
+    "are references of the job as its passwords are: a timer has only the file [exit notify variables]",
+    () =>
+      Effect.gen(function* () {
+        write(".env", "ALERT=https://alert.example/x\nWATCH=https://watch.example/y\n")
+        const notify = "notify: [{ url: env:ALERT }, { ping: env:WATCH }, { command: [mail, me] }]\n"
+        const { job: loaded } = yield* loadJob(write("job.yaml", `${job}${notify}`))
+        const { resolve } = yield* Secrets
+        const addresses = loaded.notify.flatMap((one) => (one._tag === "Command" ? [] : [one.address]))
+        expect(yield* Effect.forEach(addresses, (one) => Effect.map(resolve(one), Redacted.value))).toEqual([
+          "https://alert.example/x",
+          "https://watch.example/y",
+        ])
+        expect(referencesOf(loaded)).toEqual(expect.arrayContaining(addresses))
+      }).pipe(
+        Effect.provide(live),
+        Effect.provideService(
+          ConfigProvider.ConfigProvider,
+          ConfigProvider.fromEnvRecord({ APP: "a", U: "u", P: "p", HOST: "h.example" }),
+        ),
+      ),
   )
 })
 

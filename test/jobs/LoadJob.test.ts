@@ -242,7 +242,7 @@ notify:
         const { errors, warnings } =
           yield* load(`${smallJob}customers: [{ id: c-1, parameters: { username: u } }]
 notify:
-  - { url: "https://hooks.example/T0/secret" }
+  - { url: "https://hooks.example/T0/secret", format: slack }
   - { url: "env:A", ping: "env:B" }
   - { on: [failed] }
   - { ping: "env:A", on: [failed], format: json }
@@ -265,6 +265,50 @@ notify:
   )
 })
 
+describe("the SQL that a job brings", () => {
+  const job = `${smallJob}customers: [{ id: c-1, parameters: { username: u } }]\n`
+
+  it.effect("is read with the job: tests of gates and models, by name; without gates nothing is asked", () =>
+    Effect.gen(function* () {
+      const files = { "tests/b.sql": "SELECT 2", "tests/a.sql": "SELECT 1", "models/m.sql": "SELECT 3" }
+      const gates = "{ rows: { min: 50% }, rejected: 0%, coverage: 80%, freshness: 3 days, tests: ./tests }"
+      const { job: loaded, errors } = yield* load(`${job}gates: ${gates}\nmodels: ./models\n`, { files })
+      expect(errors).toEqual([])
+      expect(loaded).toMatchObject({
+        gates: {
+          keys: true,
+          rows: { min: 0.5, nights: 7 },
+          rejected: 0,
+          coverage: 0.8,
+          freshnessDays: 3,
+          tests: [
+            { name: "a", sql: "SELECT 1" },
+            { name: "b", sql: "SELECT 2" },
+          ],
+        },
+        models: [{ name: "m", sql: "SELECT 3" }],
+      })
+      expect((yield* load(job)).job).not.toHaveProperty("gates")
+    }),
+  )
+
+  it.effect(
+    "stops the job before anything starts if a folder is missing, a name unusable or a share odd",
+    () =>
+      Effect.gen(function* () {
+        const files = { "models/Bad-name.sql": "SELECT 1" }
+        const { errors } = yield* load(`${job}gates: { rejected: 101%, tests: ./none }\nmodels: ./models\n`, {
+          files,
+        })
+        expect(errors.map((error) => error.replace(/^[^ ]*: /, "")).toSorted()).toEqual([
+          'expected a percentage from "0%" to "100%"',
+          "the name of a file of SQL is a-z, 0-9 and _, starting with a letter, at most 63 characters",
+          "there is no such folder beside the job file",
+        ])
+      }),
+  )
+})
+
 describe("a job that is refused", () => {
   it.effect("reports everything at once, in order, at the line and column of each", () =>
     Effect.gen(function* () {
@@ -275,6 +319,7 @@ execution:
   execution_timeout: 30 seconds
   max_wat: 3 hours
 concurrency: { max_in_flight: 0, per_engine: many }
+retry: { max_attempts: 1.5 }
 polling: { min: 2 minutes, max: 1 minute }
 flow_results: { min_interval: 4 seconds }
 deadline: 7:00
@@ -299,21 +344,22 @@ customers:
         "job.yaml:6:3: unknown key `max_wat`; did you mean `max_wait`?",
         "job.yaml:7:31: expected a whole number from 1 to 100000",
         "job.yaml:7:46: expected a number",
-        "job.yaml:8:17: `min` is longer than `max`",
-        `job.yaml:9:31: expected a duration from 5 seconds to 1 day: ${seconds}`,
-        'job.yaml:10:11: expected a time of day as "HH:MM", from "00:00" to "23:59"',
-        "job.yaml:11:11: expected the IANA name of a time zone, such as Europe/Madrid",
-        "job.yaml:12:15: expected `delete` or `keep`",
-        "job.yaml:15:28: expected a string, not a secret reference: " +
+        "job.yaml:8:24: expected a whole number from 1 to 100",
+        "job.yaml:9:17: `min` is longer than `max`",
+        `job.yaml:10:31: expected a duration from 5 seconds to 1 day: ${seconds}`,
+        'job.yaml:11:11: expected a time of day as "HH:MM", from "00:00" to "23:59"',
+        "job.yaml:12:11: expected the IANA name of a time zone, such as Europe/Madrid",
+        "job.yaml:13:15: expected `delete` or `keep`",
+        "job.yaml:16:28: expected a string, not a secret reference: " +
           "these values end up in webhook addresses",
-        "job.yaml:15:40: expected a string (quote it if YAML reads it as something else)",
-        "job.yaml:17:5: `a:website` is already listed, at job.yaml:14:5",
-        "job.yaml:19:5: `id` is missing (or `from`, for a file of customers)",
-        "job.yaml:20:13: expected a file that ends in .csv, .ndjson, .jsonl or .parquet",
-        "job.yaml:20:28: `id` comes from the file's columns, not from here",
+        "job.yaml:16:40: expected a string (quote it if YAML reads it as something else)",
+        "job.yaml:18:5: `a:website` is already listed, at job.yaml:15:5",
+        "job.yaml:20:5: `id` is missing (or `from`, for a file of customers)",
+        "job.yaml:21:13: expected a file that ends in .csv, .ndjson, .jsonl or .parquet",
+        "job.yaml:21:28: `id` comes from the file's columns, not from here",
       ])
       expect(warnings).toEqual([
-        "job.yaml:16:16: `acounts_read` is not a feature that the reference lists; " +
+        "job.yaml:17:16: `acounts_read` is not a feature that the reference lists; " +
           "did you mean `accounts_read`?",
       ])
     }),

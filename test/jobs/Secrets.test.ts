@@ -95,7 +95,7 @@ describe("secrets", () => {
             { _tag: "Env", name: "EMPTY" },
             "env:EMPTY: the environment has no such variable, or an empty one",
           ],
-          [{ _tag: "File", path: "/nope" }, "file:/nope: it cannot be read (ENOENT)"],
+          [{ _tag: "File", path: "/nope" }, "file:/nope: it cannot be read (there is no such file)"],
           [{ _tag: "File", path }, `file:${path}: it cannot be read (it is larger than 65 kB)`],
           [exec("echo hunter2; echo hunter2 >&2; exit 3"), "exec:…: the command ended with exit code 3"],
           [exec("true # hunter2"), "exec:…: it is empty"],

@@ -20,18 +20,19 @@ import { vi } from "vitest"
 import { FileCalls, machineCalls } from "../../src/foundation/FileCalls.ts"
 import { backup } from "../../src/keeping/Backup.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
-import { Publisher } from "../../src/publishing/Publisher.ts"
 import { openStore } from "../../src/publishing/PublisherDuckDb.ts"
+import { rollback } from "../../src/publishing/Rollback.ts"
 import { verify } from "../../src/publishing/Verify.ts"
 import { Workplace } from "../acceptance/Nightjar.ts"
-import { anId } from "../harness/Id.ts"
 import {
   append,
   begin,
   folder,
   foundation,
   layers,
+  liveNight,
   profileOf,
+  publish,
   publisherOptions,
   resultsOf,
   rowsOf,
@@ -40,12 +41,7 @@ import {
 
 const first = "nightly.2026-11-20"
 const second = "nightly.2026-11-21"
-
-const publish = Effect.fnUntraced(function* (run_id: string) {
-  const publisher = yield* Publisher
-  const { version, receipts } = yield* publisher.publish(anId(run_id))
-  yield* append([{ _tag: "RunPublished", run_id: anId(run_id), version, receipts }])
-})
+const third = "nightly.2026-11-22"
 
 /** One folder at three moments: published; a second night has landed; the second night is published too. */
 const moments = Effect.gen(function* () {
@@ -61,9 +57,7 @@ const moments = Effect.gen(function* () {
     "published",
     Effect.gen(function* () {
       openTokenDatabase(join(live, "tokens.sqlite")).close()
-      yield* append([begin(first, "2026-11-20")])
-      yield* succeed(first, "1", "c-1", resultsOf(profileOf("Ana")))
-      yield* publish(first)
+      yield* liveNight(first, "1", profileOf("Ana"))
     }),
   )
   const more = Effect.gen(function* () {
@@ -132,6 +126,23 @@ describe("a copy of an output folder", () => {
       assert.deepStrictEqual(yield* namesIn(at("copy")), ["Ana", "Bea"])
       assert.deepInclude(holds, { version: 2 })
     }).pipe(Effect.scoped),
+  )
+
+  it.live(
+    "after a rollback holds the version that the next publication continues from [promise 6 copy rollback]",
+    () =>
+      Effect.gen(function* () {
+        const at = yield* moments
+        const live = at("again")
+        yield* Effect.provide(Effect.flatMap(openStore(publisherOptions(live)), rollback), layers(live))
+        yield* Effect.provide(backup(live, at("copy")), layers(live))
+        assert.deepStrictEqual([yield* problemsOf(at("copy")), yield* namesIn(at("copy"))], [[], ["Ana"]])
+        yield* Effect.provide(liveNight(third, "3", profileOf("Cia")), layers(at("copy")))
+        assert.deepStrictEqual(
+          [yield* problemsOf(at("copy")), yield* namesIn(at("copy"))],
+          [[], ["Ana", "Bea", "Cia"]],
+        )
+      }).pipe(Effect.scoped),
   )
 
   it.live("that cannot be finished is removed, and one that was cut off has no ledger", () =>

@@ -13,7 +13,6 @@ import type { PruneRules } from "../../src/keeping/Prune.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
-import { Publisher } from "../../src/publishing/Publisher.ts"
 import { openStore } from "../../src/publishing/PublisherDuckDb.ts"
 import { rebuild } from "../../src/publishing/Rebuild.ts"
 import { repair } from "../../src/publishing/Repair.ts"
@@ -28,6 +27,7 @@ import {
   folder,
   layers,
   profileOf,
+  publish,
   publisherOptions,
   resultsOf,
   rowsOf,
@@ -41,13 +41,6 @@ const days = (count: number) => Duration.days(count)
 const taskOf = (run: string) => ({
   run_id: anId(run),
   task_id: anId(`${run}/c-1/${engine}`),
-})
-
-const publish = Effect.fnUntraced(function* (run: string) {
-  const publisher = yield* Publisher
-  const { version, receipts } = yield* publisher.publish(anId(run))
-  yield* append([{ _tag: "RunPublished", run_id: anId(run), version, receipts }])
-  return receipts
 })
 
 const ends = (run: string, more: Partial<Extract<Fact, { _tag: "RunEnded" }>> = {}) =>
@@ -88,8 +81,8 @@ const night = Effect.fnUntraced(function* (run: string, id: string, ...documents
   yield* succeed(run, id, "c-1", resultsOf(profileOf(`name-${id}`)))
   const paths: Array<string> = []
   for (const text of documents) paths.push(yield* document(run, id, text))
-  const [receipt] = yield* publish(run)
-  yield* deletes(run, id, receipt?.landed_sha256 ?? "")
+  const { receipts } = yield* publish(run)
+  yield* deletes(run, id, receipts[0]?.landed_sha256 ?? "")
   yield* ends(run)
   return paths
 })
@@ -137,8 +130,8 @@ describe("prune", () => {
   )
 
   const first = succeed(run_id, "1", "c-1", resultsOf(profileOf("Ana")))
-  const deleted = Effect.flatMap(publish(run_id), ([receipt]) =>
-    deletes(run_id, "1", receipt?.landed_sha256 ?? ""),
+  const deleted = Effect.flatMap(publish(run_id), ({ receipts }) =>
+    deletes(run_id, "1", receipts[0]?.landed_sha256 ?? ""),
   )
   it.live.each([
     ["is unfinished", Effect.andThen(first, deleted), undefined],
@@ -159,6 +152,16 @@ describe("prune", () => {
       "has leftovers",
       Effect.andThen(Effect.andThen(first, deleted), ends(run_id, { leftovers: true })),
       "something of it is still at the service",
+    ],
+    [
+      "is held back by a gate",
+      Effect.gen(function* () {
+        yield* first
+        yield* deleted
+        yield* append([{ _tag: "RunHeld", run_id: anId(run_id), database: "published/held/x", gates: [] }])
+        yield* ends(run_id)
+      }),
+      "a gate holds its tables back",
     ],
     [
       "has landed more since it was published",
@@ -258,8 +261,8 @@ describe("prune", () => {
         yield* append([{ ...begin(later, "2026-11-21"), job: "other" } as Fact])
         yield* succeed(later, "2", "c-1", resultsOf(profileOf("Bea")))
         yield* document(later, "2", "shared")
-        const [receipt] = yield* publish(later)
-        yield* deletes(later, "2", receipt?.landed_sha256 ?? "")
+        const { receipts } = yield* publish(later)
+        yield* deletes(later, "2", receipts[0]?.landed_sha256 ?? "")
         yield* ends(later)
         mkdirSync(join(root, "runs", run_id), { recursive: true })
         writeFileSync(join(root, "runs", run_id, "log.ndjson"), "12345\n")
@@ -277,6 +280,27 @@ describe("prune", () => {
         const { removed } = yield* pruned(root, { job: "other", attachments: days(1) })
         assert.deepStrictEqual(removed, [{ run_id: anId(later), what: "attachments", bytes: 6 }])
         assert.deepStrictEqual([there(), yield* problems(root)], [[false, false], []])
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("looks once at a run without documents, and at no more runs than it may", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* night(run_id, "1")
+        yield* night(later, "2", "a document")
+        const store = yield* storeOf(root)
+        const next = (isDry: boolean) =>
+          prune(store, [{ job: "nightly", attachments: days(1) }], { now: soon(), isDry, runsMax: 1 })
+        const noted = Effect.flatMap(Ledger, (ledger) => ledger.pruned)
+        const looks = [yield* next(true), yield* next(false), yield* next(false), yield* next(false)]
+        const removed = [{ run_id: anId(later), what: "attachments" as const, bytes: 10 }]
+        assert.deepStrictEqual(
+          looks.map((one) => one.removed),
+          [[], [], removed, []],
+        )
+        assert.deepStrictEqual([...(yield* noted).attachments.keys()], [run_id, later])
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),
   )

@@ -140,6 +140,30 @@ describe("a night", () => {
     expect(told).toEqual(["job.2026-11-21 0", 1])
   })
 
+  it("is not told as missed because an older one was rerun after it [run missed]", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const begun = yield* night()
+        yield* sleepUntil(at(22, 22))
+        const next = yield* night()
+        const only = new Set(["c-1/sandbox-bank:website"])
+        const again = yield* night(job, { further: true, parent: "job.2026-11-21", only })
+        yield* sleepUntil(at(24, 22))
+        const after = yield* night()
+        const { runs } = yield* Ledger
+        return [begun, next, again, after, (yield* runs).flatMap(({ fact }) => fact.missed ?? [])]
+      }),
+    )
+    expect(told).toEqual([
+      "job.2026-11-21 0",
+      "job.2026-11-22 0",
+      "job.2026-11-21.2 0",
+      "job.2026-11-24 0",
+      ["2026-11-23"],
+    ])
+  })
+
   it("waits for a service that is away, says so once, and runs as soon as it is back [run night waits]", () => {
     const events: Array<ProgressEvent> = []
     const progress = { tell: (event: ProgressEvent) => Effect.sync(() => void events.push(event)) }
@@ -292,6 +316,37 @@ describe("a night and its reruns", () => {
       }),
     )
     expect(told).toEqual(["job.2026-11-21.2 0", "job.2026-11-21.3 0", "job.2026-11-21.3 0 again", 2])
+  })
+
+  it("wait for the service as the night does, and then start what they were limited to [run rest waits]", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        yield* night(named(ok("c-1"), away("c-2"), away("c-3"), away("c-4")))
+        const before = yield* starts
+        const mended = named(ok("c-1"), ok("c-2"), ok("c-3"), ok("c-4"))
+        const partly = yield* rerun(mended, "job.2026-11-21", "c-2").pipe(awayUntil(at(22, 1)))
+        const rest = yield* night(mended).pipe(awayUntil(at(22, 2)))
+        const again = yield* night(mended)
+        return [partly, rest, again, (yield* starts) - before]
+      }),
+    )
+    expect(told).toEqual(["job.2026-11-21.2 0", "job.2026-11-21.3 0", "job.2026-11-21.3 0 again", 3])
+  })
+
+  it("leave no run behind where the service stays away", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        yield* night(named(ok("c-1"), away("c-2")))
+        const mended = named(ok("c-1"), ok("c-2"))
+        yield* Effect.exit(rerun(mended, "job.2026-11-21", "c-2").pipe(awayUntil(at(22, 6))))
+        yield* sleepUntil(at(22, 7))
+        const { runs } = yield* Ledger
+        return [(yield* runs).map(({ fact }) => fact.run_id), yield* night(mended)]
+      }),
+    )
+    expect(told).toEqual([["job.2026-11-21"], "job.2026-11-21 0"])
   })
 
   it("leave a customer that the job no longer names, and say so once", () => {

@@ -52,7 +52,7 @@ const rejectedWith = (reason: string, customer_id = "c-1"): Partial<Grounds> => 
   ]),
 })
 const rejectedMessage = (reason: string, whose = "") =>
-  `the source rejected these credentials with ${reason} at 2026-11-20T03:00:00.000Z${whose} and are not sent again ` +
+  `the source rejected these credentials with ${reason} at 2026-11-20T03:00:00.000Z${whose}, so they are not sent again ` +
   `unchanged; \`nightjar credentials release ${fingerprint}\` allows it`
 const badFeature = [{ code: "accounts_read", configurations: { read_holders: "yes" } }]
 

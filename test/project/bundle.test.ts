@@ -200,7 +200,7 @@ describe("what is shipped", () => {
       variables: [],
       files: ["small.yaml"],
       image: "nightjar:1",
-      hasSources: false,
+      schemas: undefined,
     })
     const user = /^USER (\d+):(\d+)$/m.exec(dockerfile)
     expect([user?.[1], user?.[2]]).toEqual([

@@ -129,6 +129,34 @@ describe("a body that publishing cannot use", () => {
     }).pipe(Effect.scoped),
   )
 
+  it.live(
+    "is left out when a defect occurs once all its rows are there, with every one of them [promise 11 rows]",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        const addRecords = Normaliser.prototype.add
+        Normaliser.prototype.add = function (this: Normaliser, lineage, data, beside) {
+          const counts = addRecords.call(this, lineage, data, beside)
+          if (lineage.customer_id === "c-2") throw new TypeError("quotes a body")
+          return counts
+        }
+        const night = publishWith(root, resultsOf(profileOf("Bob")))
+        const undone = Effect.sync(() => void (Normaliser.prototype.add = addRecords))
+        const { published, names, rejected, problems } = yield* Effect.ensuring(
+          Effect.provide(night, layers(root)),
+          undone,
+        )
+        assert.deepStrictEqual(names, others)
+        const reason = "a defect in the program (TypeError)"
+        assert.deepStrictEqual(rejected, [{ customer_id: "c-2", reason }])
+        assert.deepStrictEqual(
+          published.receipts.map(({ whole }) => whole),
+          [true, false, true],
+        )
+        assert.deepStrictEqual(problems, [])
+      }).pipe(Effect.scoped),
+  )
+
   it.live("is also reported if it is a state: the row of its execution contains what the ledger knows", () =>
     Effect.gen(function* () {
       const root = yield* folder

@@ -13,17 +13,14 @@ import { rebuild } from "../../src/publishing/Rebuild.ts"
 import { verify } from "../../src/publishing/Verify.ts"
 import {
   account,
-  append,
-  begin,
   folder,
   foundation,
   layers,
+  liveNight,
   profileOf,
   publisherOptions,
-  resultsOf,
   rowsOf,
   schemasFolder,
-  succeed,
 } from "./night.ts"
 import { anId } from "../harness/Id.ts"
 
@@ -31,13 +28,9 @@ const first = "nightly.2026-11-20"
 const second = "nightly.2026-11-21"
 
 const night = Effect.fnUntraced(function* (run_id: string, id: string, name: string) {
-  yield* append([begin(run_id, run_id.slice("nightly.".length))])
-  yield* succeed(run_id, id, "c-1", resultsOf(profileOf(name), account))
-  const publisher = yield* Publisher
-  const { version, receipts } = yield* publisher.publish(anId(run_id))
-  yield* append([{ _tag: "RunPublished", run_id: anId(run_id), version, receipts }])
+  yield* liveNight(run_id, id, profileOf(name), account)
   // The end of a run is published again: only then its row in `runs` has all its times.
-  yield* publisher.publishOutcome(anId(run_id))
+  yield* Effect.flatMap(Publisher, (publisher) => publisher.publishOutcome(anId(run_id)))
 })
 const nights = Effect.andThen(night(first, "1", "Ana"), night(second, "2", "Bea"))
 
@@ -73,7 +66,13 @@ describe("rebuild", () => {
       yield* Effect.gen(function* () {
         yield* nights
         const before = yield* everything(root)
-        assert.deepStrictEqual(yield* rebuilt(root, true), { version: 5, runs: 2, changes: [], kept: [] })
+        assert.deepStrictEqual(yield* rebuilt(root, true), {
+          version: 5,
+          runs: 2,
+          changes: [],
+          kept: [],
+          models: [],
+        })
         assert.deepStrictEqual(yield* everything(root), before)
         assert.deepStrictEqual(yield* versionIn(root), [{ version: 5 }])
         assert.deepStrictEqual(yield* verify(yield* storeOf(root)), [])
@@ -105,9 +104,16 @@ describe("rebuild", () => {
             runs: 3,
             changes,
             kept: [],
+            models: [],
           })
           assert.deepStrictEqual(yield* everything(root), before)
-          assert.deepStrictEqual(yield* rebuilt(root, true), { version: 7, runs: 3, changes, kept: [] })
+          assert.deepStrictEqual(yield* rebuilt(root, true), {
+            version: 7,
+            runs: 3,
+            changes,
+            kept: [],
+            models: [],
+          })
           assert.deepStrictEqual(
             yield* rowsOf(
               root,

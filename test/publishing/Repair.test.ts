@@ -28,7 +28,9 @@ import {
   engine,
   folder,
   layers,
+  liveNight,
   profileOf,
+  publish,
   publisherOptions,
   resultsOf,
   rowsOf,
@@ -39,22 +41,9 @@ import { anId } from "../harness/Id.ts"
 const first = "nightly.2026-11-20"
 const second = "nightly.2026-11-21"
 
-const publish = Effect.fnUntraced(function* (run_id: string) {
-  const publisher = yield* Publisher
-  const { version, receipts, without = [] } = yield* publisher.publish(anId(run_id))
-  yield* append([{ _tag: "RunPublished", run_id: anId(run_id), version, receipts }])
-  return without
-})
-
-const liveNight = Effect.fnUntraced(function* (run_id: string, id: string, name: string) {
-  yield* append([begin(run_id, run_id.slice("nightly.".length))])
-  yield* succeed(run_id, id, "c-1", resultsOf(profileOf(name)))
-  return yield* publish(run_id)
-})
-
 /** Lives two nights, the second one with a document. */
 const nights = Effect.gen(function* () {
-  yield* liveNight(first, "1", "Ana")
+  yield* liveNight(first, "1", profileOf("Ana"))
   const landing = yield* Landing
   const document = yield* landing.landAttachment(Stream.make(new TextEncoder().encode("a document")))
   yield* append([begin(second, "2026-11-21")])
@@ -282,7 +271,7 @@ describe("a later run", () => {
         yield* nights
         damage(root)
         const third = anId("nightly.2026-11-22")
-        assert.deepStrictEqual(yield* liveNight(third, "3", "Cid"), [first])
+        assert.deepStrictEqual((yield* liveNight(third, "3", profileOf("Cid"))).without, [first])
         assert.strictEqual(yield* names(root), "Bea+Cid")
         const publisher = yield* Publisher
         yield* publisher.publishOutcome(third)
@@ -338,8 +327,8 @@ describe("the newest run of a customer", () => {
     Effect.gen(function* () {
       const root = yield* folder
       yield* Effect.gen(function* () {
-        yield* liveNight("nightly.2036-02-01", "1", "Eve")
-        yield* liveNight("nightly.2026-11-22", "2", "Ana")
+        yield* liveNight("nightly.2036-02-01", "1", profileOf("Eve"))
+        yield* liveNight("nightly.2026-11-22", "2", profileOf("Ana"))
         const latest = yield* rowsOf(root, "SELECT name FROM customer_profiles_latest")
         assert.deepStrictEqual(latest, [{ name: "Ana" }])
       }).pipe(Effect.provide(layers(root)))

@@ -9,7 +9,6 @@ import { Effect } from "effect"
 import { FileCalls, machineCalls } from "../../src/foundation/FileCalls.ts"
 import { dueDeletions } from "../../src/execution/DeleteExecutions.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
-import { Publisher } from "../../src/publishing/Publisher.ts"
 import { openStore } from "../../src/publishing/PublisherDuckDb.ts"
 import { rebuild } from "../../src/publishing/Rebuild.ts"
 import type { Rebuilt } from "../../src/publishing/Rebuild.ts"
@@ -17,11 +16,11 @@ import { repair } from "../../src/publishing/Repair.ts"
 import { rollback } from "../../src/publishing/Rollback.ts"
 import { verify } from "../../src/publishing/Verify.ts"
 import {
-  append,
-  begin,
   folder,
   layers,
+  liveNight,
   profileOf,
+  publish,
   publisherOptions,
   resultsOf,
   rowsOf,
@@ -33,16 +32,7 @@ import { anId } from "../harness/Id.ts"
 const runOf = (day: number) => `nightly.2026-11-${day}`
 const names = ["Ana", "Bea", "Cleo", "Dora", "Eva", "Fina"]
 
-const publish = Effect.fnUntraced(function* (run_id: string) {
-  const publisher = yield* Publisher
-  const { version, receipts } = yield* publisher.publish(anId(run_id))
-  yield* append([{ _tag: "RunPublished", run_id: anId(run_id), version, receipts }])
-})
-const night = Effect.fnUntraced(function* (day: number) {
-  yield* append([begin(runOf(day), `2026-11-${day}`)])
-  yield* succeed(runOf(day), String(day), "c-1", resultsOf(profileOf(names[day - 20] ?? "")))
-  yield* publish(runOf(day))
-})
+const night = (day: number) => liveNight(runOf(day), String(day), profileOf(names[day - 20] ?? ""))
 const nights = (count: number) => Effect.forEach(names.slice(0, count), (_, index) => night(20 + index))
 
 /** A version cannot say yet when its own run was published, until the end of that run is published again. */

@@ -3,7 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { identifier } from "../../src/duckdb/SqlText.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
-import { publishedTables } from "../../src/publishing/DataDictionary.ts"
+import { publishedTables, publishedViews } from "../../src/publishing/DataDictionary.ts"
+import { relationsOf } from "../../src/publishing/Relations.ts"
 import { openStore } from "../../src/publishing/PublisherDuckDb.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
 import { anId } from "../harness/Id.ts"
@@ -173,7 +174,10 @@ describe("published tables and views", () => {
             ["c-2", "2026-11-20", "2026-11-20", false, ["nightly"], first],
           ])
           assert.deepStrictEqual(
-            yield* rowsOf(root, "SELECT engine_reference, name, markets, first_seen, last_seen FROM engines"),
+            yield* rowsOf(
+              root,
+              "SELECT engine_reference, name, markets, first_seen, last_seen, run_id FROM engines",
+            ),
             [
               {
                 engine_reference: engine,
@@ -181,13 +185,14 @@ describe("published tables and views", () => {
                 markets: ["ES"],
                 first_seen: "2026-11-20",
                 last_seen: "2026-11-21",
+                run_id: second,
               },
             ],
           )
           assert.deepStrictEqual(yield* cellsOf(root, "SELECT * FROM features ORDER BY 1"), [
-            ["accounts_read", [engine], "2026-11-20", "2026-11-21"],
-            ["cards_read", [engine], "2026-11-20", "2026-11-21"],
-            ["customer_information_read", [engine], "2026-11-20", "2026-11-21"],
+            ["accounts_read", [engine], "2026-11-20", "2026-11-21", second],
+            ["cards_read", [engine], "2026-11-20", "2026-11-21", second],
+            ["customer_information_read", [engine], "2026-11-20", "2026-11-21", second],
           ])
           assert.deepStrictEqual(
             yield* cellsOf(
@@ -211,6 +216,23 @@ describe("published tables and views", () => {
             if (key.length === 0) continue
             const repeated = `SELECT ${key.map(identifier).join(", ")} FROM ${name} GROUP BY ALL HAVING count(*) > 1`
             assert.deepStrictEqual(yield* cellsOf(root, repeated), [], name)
+          }
+          const withoutRun = [...publishedTables(families), ...publishedViews(families)]
+            .filter(({ columns }) => !columns.some(({ name }) => name === "run_id"))
+            .map(({ name }) => name)
+          assert.deepStrictEqual(withoutRun, [])
+          const relations = relationsOf(families)
+          const below = relations.map(({ table }) => table)
+          assert.deepStrictEqual(
+            ["runs", ...below].toSorted(),
+            publishedTables(families)
+              .map(({ name }) => name)
+              .toSorted(),
+          )
+          for (const { table, of, columns } of relations) {
+            const alone = `SELECT * FROM ${table} ANTI JOIN ${of} USING (${columns.join(", ")})
+              WHERE ${columns.map((one) => `${table}.${one} IS NOT NULL`).join(" AND ")}`
+            assert.deepStrictEqual(yield* cellsOf(root, alone), [], `${table} of ${of}`)
           }
         }),
       ),

@@ -11,6 +11,7 @@ import type { BodyMeta } from "../../src/landing/Landing.ts"
 import { LandingFiles } from "../../src/landing/LandingFiles.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
+import { Publisher } from "../../src/publishing/Publisher.ts"
 import { PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
 import { anId } from "../harness/Id.ts"
 
@@ -178,6 +179,26 @@ export const resultsOf = (...data: ReadonlyArray<unknown>) => ({
     user_ip: "192.0.2.1",
     accepted_documents: { "../d'1": { version: "1", hash: "h", signature_metadata: { k: 1 } } },
   },
+})
+
+/** Publishes a run, and tells the ledger. */
+export const publish = Effect.fnUntraced(function* (run_name: string) {
+  const run_id = anId(run_name)
+  const published = yield* Effect.flatMap(Publisher, (publisher) => publisher.publish(run_id))
+  const { version, receipts } = published
+  yield* append([{ _tag: "RunPublished", run_id, version, receipts }])
+  return published
+})
+
+/** A published run of the job with one task of c-1, and these records. */
+export const liveNight = Effect.fnUntraced(function* (
+  run_name: string,
+  id: string,
+  ...data: ReadonlyArray<unknown>
+) {
+  yield* append([begin(run_name, run_name.slice("nightly.".length))])
+  yield* succeed(run_name, id, "c-1", resultsOf(...data))
+  return yield* publish(run_name)
 })
 
 /** All rows of a published table. */

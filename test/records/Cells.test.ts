@@ -1,6 +1,7 @@
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { converter, dateCell, timestampCell } from "../../src/records/Cells.ts"
+import { columnData } from "../../src/records/ColumnData.ts"
 import type { ColumnType } from "../../src/records/ColumnData.ts"
 import { ExactNumber } from "../../src/records/ExactNumber.ts"
 
@@ -43,6 +44,17 @@ describe("cells", () => {
       noon,
       null,
     ])
+  })
+
+  it("keep every millisecond of every year, as in a date that means for ever", () => {
+    const stored = (at: number) => {
+      const cell = timestampCell(new Date(at).toISOString()) ?? null
+      return columnData({ name: "at", type: "TIMESTAMPTZ" }, [cell]).values[0] as bigint
+    }
+    const forEver = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
+    const all = fc.integer({ min: Date.parse("0001-01-01T00:00:00Z"), max: forEver })
+    fc.assert(fc.property(all, (at) => stored(at) === BigInt(at) * 1000n))
+    expect(stored(forEver)).toBe(253_402_300_799_999_000n)
   })
 
   it("scale decimals without rounding, and refuse what does not fit", () => {

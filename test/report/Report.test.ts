@@ -4,7 +4,10 @@ import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { executionSpans, loadOver } from "../../src/report/Executions.ts"
 import { html, jsonText } from "../../src/report/Html.ts"
-import { contentPolicy, renderReport } from "../../src/report/RenderReport.ts"
+import { contentPolicy } from "../../src/report/PageHead.ts"
+import { renderReport } from "../../src/report/RenderReport.ts"
+import { reportScript } from "../../src/report/ReportScript.ts"
+import { reportStyle } from "../../src/report/ReportStyle.ts"
 import { ticksOf } from "../../src/report/ReportCharts.ts"
 import { reportOf } from "../../src/report/Report.ts"
 import type { Report } from "../../src/report/Report.ts"
@@ -115,6 +118,25 @@ describe("the value of a report", () => {
     ["nothing is left", [settledAs("c", "succeeded", "COMPLETED"), ended(0)], undefined],
   ] as const)("names the one command that finishes the rest: %s", (_, facts, command) => {
     expect(reportFrom([planned("c"), ...facts]).finish.command).toBe(command)
+  })
+
+  it("does not say that nobody has to do anything while an answer is not in the tables", () => {
+    const where = { run_id, task_id: idOf("c"), where: "segment-000001.njl:1", reason: "too deep" }
+    const left_out = [{ ...where, kind: "results" as const }]
+    const report = reportFrom([
+      planned("c"),
+      settledAs("c", "succeeded", "COMPLETED"),
+      { _tag: "RunPublished", run_id, version: 1, receipts: [], left_out },
+      ended(3),
+    ])
+    expect(report.finish).toEqual({
+      command: undefined,
+      why: "No command finishes the rest by itself: the warnings say what has to be done.",
+    })
+    const page = renderReport(report)
+    expect([page.includes("Nobody has to do anything"), page.includes("1 answer not in the tables")]).toEqual(
+      [false, true],
+    )
   })
 
   it("quotes a job's path and a reason for the shell", () => {
@@ -300,7 +322,7 @@ describe("the page", () => {
     const page = nightPage(8)
       .replace(/<style>[^]*?<\/style>/, "<style></style>")
       .replace(/<script>[^]*?<\/script>/, "<script></script>")
-      .replace(contentPolicy, "POLICY")
+      .replace(contentPolicy({ style: reportStyle, script: reportScript }), "POLICY")
     // Delete the file to have it written anew.
     await expect(page).toMatchFileSnapshot("small-night.txt")
   })

@@ -9,10 +9,11 @@ import { join } from "node:path"
 import { Cron, Result } from "effect"
 import { describe, expect, it } from "vitest"
 import { parseAllDocuments } from "yaml"
+import { shellWord } from "../../src/foundation/ShellWord.ts"
 import { cronBlock, withBlock } from "../../src/timers/Crontab.ts"
 import { kubernetesText } from "../../src/timers/Kubernetes.ts"
 import { systemdUnits } from "../../src/timers/Systemd.ts"
-import { cronFields, shellWord, startsOf, timesElsewhere } from "../../src/timers/Timer.ts"
+import { cronFields, startsOf, timesElsewhere } from "../../src/timers/Timer.ts"
 import type { Timer } from "../../src/timers/Timer.ts"
 
 const timer: Timer = {
@@ -236,7 +237,7 @@ describe("a CronJob", () => {
     variables: ["APP", "PASSWORD"],
     files: ["nightly.yaml", "secrets/it's.pin"],
     image: "nightjar:1.2.3",
-    hasSources: true,
+    schemas: "schemas",
   }
   const text = kubernetesText(cluster)
   const secret = (name: string) => ({
@@ -251,7 +252,7 @@ describe("a CronJob", () => {
         "--from-file='secrets_it_s.pin=secrets/it'\\''s.pin'",
       "#   kubectl create secret generic nightjar-nightly-variables --from-env-file=/srv/jobs/.env",
       "# kubectl takes each line of that file as it is, quotation marks included.",
-      "# The job has results sources of its own: mount its `schemas` folder too.",
+      "# The job has schemas of its own: mount the folder schemas too, as /etc/nightjar/schemas.",
       "# The volume has to be a disk, not a network file system: the ledger is a database.",
     ])
   })

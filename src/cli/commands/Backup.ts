@@ -2,7 +2,7 @@
  * `nightjar backup DIR`: a copy of the output folder that may be made while a run works in it, checked as
  * `verify` checks a folder. To restore it, use the copy as the output folder.
  */
-import { existsSync, readdirSync } from "node:fs"
+import { existsSync, readdirSync, statSync } from "node:fs"
 import { resolve, sep } from "node:path"
 import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
@@ -23,9 +23,8 @@ import { Wiring } from "../Wiring.ts"
 /** Why nothing may be copied into this folder. */
 const refusalOfTarget = (output: string, to: string) => {
   if (`${to}${sep}`.startsWith(`${resolve(output)}${sep}`)) return refuse("backup-inside", { folder: to })
-  const refusal = refusalOf(to)
-  if (refusal !== undefined) return refusal
-  return existsSync(to) && readdirSync(to).length > 0 ? refuse("backup-not-empty", { folder: to }) : undefined
+  const isEmptyFolder = !existsSync(to) || (statSync(to).isDirectory() && readdirSync(to).length === 0)
+  return isEmptyFolder ? refusalOf(to) : refuse("backup-not-empty", { folder: to })
 }
 
 const refusalOfBackup = ({ message, isUnsettled }: BackupFailed) =>

@@ -1,21 +1,22 @@
 /**
  * `nightjar query SQL`: SQL over the published tables, read-only and without access to any other file, or a
- * query that comes with the program (`@missing`). Text formats are streamed; Arrow and Parquet are for
- * programs and are written to a file or a pipe.
+ * query that comes with the program (`@missing`). Text formats and workbooks are streamed; what a terminal
+ * cannot show is written to a file or a pipe.
  */
-import { existsSync } from "node:fs"
 import { Effect, Option, Stdio, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { Connection } from "../../duckdb/DuckDb.ts"
+import { counted } from "../../foundation/Counted.ts"
 import { outputFolder, switchFlag } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { table } from "../../report/TextTable.ts"
-import { Output, say, sayJson, writeOut } from "../Output.ts"
+import { Output, say, sayJson, warn, writeOut } from "../Output.ts"
+import { refusalOfFile } from "../OutputGuard.ts"
+import { withPublished } from "../PublishedDatabase.ts"
 import { csvFormat, jsonFormat, tableFormat } from "../QueryFormats.ts"
 import { savedQueries, sqlOf } from "../SavedQueries.ts"
-import { Wiring } from "../Wiring.ts"
 
-const formats = ["table", "csv", "json", "arrow", "parquet"] as const
+const formats = ["table", "csv", "json", "arrow", "parquet", "xlsx"] as const
 type Format = (typeof formats)[number]
 
 const streamText = Effect.fnUntraced(function* (
@@ -43,11 +44,28 @@ const streamText = Effect.fnUntraced(function* (
 const writeBytes = Effect.fnUntraced(function* (connection: Connection, sql: string, format: Format) {
   const stdio = yield* Stdio.Stdio
   if (yield* stdio.stdoutIsTerminal) return yield* refuse("terminal-refused", { format })
+  if (format === "xlsx") return yield* writeWorkbook(connection, sql)
   const { queryArrow } = yield* Effect.promise(() => import("../../duckdb/QueryArrow.ts"))
   const arrow = yield* queryArrow(connection, sql)
   if (format === "arrow") return yield* writeOut(Stream.make(arrow))
   const { parquetOf } = yield* Effect.promise(() => import("../QueryParquet.ts"))
   yield* writeOut(Stream.make(parquetOf(arrow)))
+})
+
+const writeWorkbook = Effect.fnUntraced(function* (connection: Connection, sql: string) {
+  const { xlsxOf, columnsMax } = yield* Effect.promise(() => import("../QueryXlsx.ts"))
+  const { DuckDbFailed, failureOf } = yield* Effect.promise(() => import("../../duckdb/DuckDbFailed.ts"))
+  const { columns, chunks } = yield* connection.stream(sql)
+  if (columns.length > columnsMax) return yield* refuse("workbook-too-wide", { columnsMax })
+  let cut = 0
+  const workbook = xlsxOf(columns, Stream.toAsyncIterable(chunks), () => void cut++)
+  yield* writeOut(
+    Stream.fromReadableStream({
+      evaluate: () => workbook,
+      onError: (cause) => (cause instanceof DuckDbFailed ? cause : failureOf(sql, cause)),
+    }),
+  )
+  if (cut > 0) yield* warn("cells-cut", { cells: counted(cut, "cell") })
 })
 
 const listSaved = Effect.fnUntraced(function* (json: boolean) {
@@ -67,7 +85,7 @@ export const query = Command.make(
     ),
     list: switchFlag("list", "List the saved queries"),
     format: Flag.Literals("format", formats).pipe(
-      Flag.withDescription("Output format"),
+      Flag.withDescription("Format"),
       Flag.withDefault("table" as const),
     ),
     json: switchFlag("json", "The same as --format json"),
@@ -76,30 +94,35 @@ export const query = Command.make(
   Effect.fn("Query.handle")(function* ({ sql: given, list, format: named, json, excelSafe }) {
     const format = json ? "json" : named
     if (list) return yield* listSaved(format === "json")
-    if (Option.isNone(given)) return yield* refuse("query-missing")
+    if (Option.isNone(given) || /^[\s;]*$/.test(given.value)) return yield* refuse("query-missing")
     const sql = yield* sqlOf(given.value)
     if (excelSafe && format !== "csv") return yield* refuse("excel-safe-without-csv", { format })
     const output = yield* outputFolder
-    const wiring = yield* Wiring
-    const path = `${output}/nightjar.duckdb`
-    if (!existsSync(path)) return yield* refuse("nothing-published", { output })
-    yield* Effect.gen(function* () {
-      const { DuckDb } = yield* Effect.promise(() => import("../../duckdb/DuckDb.ts"))
-      const database = yield* DuckDb
-      const connection = yield* database.open({ path, access: "read-only", externalAccess: false })
-      const isText = format === "table" || format === "csv" || format === "json"
-      yield* isText ? streamText(connection, sql, format, excelSafe) : writeBytes(connection, sql, format)
-    }).pipe(Effect.scoped, Effect.provide(wiring.database))
+    const file = refusalOfFile(output)
+    if (file !== undefined) return yield* file
+    const isText = format === "table" || format === "csv" || format === "json"
+    const printed = yield* withPublished(output, (connection) =>
+      Effect.as(
+        isText ? streamText(connection, sql, format, excelSafe) : writeBytes(connection, sql, format),
+        true,
+      ),
+    )
+    if (printed === undefined) return yield* refuse("nothing-published", { output })
   }),
 ).pipe(
   Command.withDescription(
     "Runs SQL over the published tables (see `nightjar tables`).\n" +
-      "The format table cuts a cell after 1,000 characters, the others cut nothing.",
+      "Format table cuts a cell after 1,000 characters, and xlsx after 32,767, as many\n" +
+      "as Excel takes; the others cut nothing. Times in xlsx are UTC.",
   ),
   Command.withExamples([
     {
       command: 'nightjar query "SELECT outcome, count(*) AS tasks FROM tasks GROUP BY ALL"',
       description: "How the tasks of all runs ended",
+    },
+    {
+      command: "nightjar query @missing --format xlsx > missing.xlsx",
+      description: "The same as a workbook for Excel",
     },
     { command: "nightjar query @missing", description: "Who is missing and why; --list names the others" },
   ]),

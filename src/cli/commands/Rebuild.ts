@@ -5,6 +5,7 @@
 import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { counted } from "../../foundation/Counted.ts"
+import { told } from "../../messages/Catalogue.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
 import type { Rebuilt } from "../../publishing/Rebuild.ts"
 import { table } from "../../report/TextTable.ts"
@@ -39,6 +40,7 @@ const tell = Effect.fnUntraced(function* (rebuilt: Rebuilt) {
   const columns = ["run", "table", "rows before", "after", "added", "gone"]
   if (rows.length > 0) yield* say(table(columns, rows, { width: out.width }))
   for (const { run_id, reason } of rebuilt.kept) yield* say(`${run_id} keeps its tables: ${reason}`)
+  for (const { name, why } of rebuilt.models) yield* say(told("model-failed", { name, why }))
 })
 
 export const rebuild = Command.make(
@@ -62,8 +64,9 @@ export const rebuild = Command.make(
       "For tables that are complete but no longer as the record schemas describe them,\n" +
       "such as after a schema was added or changed. `nightjar repair` is for tables\n" +
       "that are missing or damaged, and derives only those. A run whose landed bodies\n" +
-      "were pruned or cannot be read keeps its tables as they are; if they cannot be\n" +
-      "read, the exit code is 3.",
+      "were pruned or cannot be read keeps its tables as they are, and so does one that\n" +
+      "a gate holds back; unless bodies were pruned, the exit code is 3. No gate is\n" +
+      "asked: --dry-run shows what would change.",
   ),
   Command.withShortDescription("Derives all tables again from landed data"),
   Command.withExamples([{ command: "nightjar rebuild --dry-run", description: "Which rows would differ" }]),

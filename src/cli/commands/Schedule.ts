@@ -7,7 +7,7 @@ import { statSync } from "node:fs"
 import { basename, dirname, isAbsolute, relative, resolve } from "node:path"
 import { Clock, ConfigProvider, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { builtInSources } from "../../contract/ResultsSource.ts"
+import { listed } from "../../foundation/Counted.ts"
 import type { Job } from "../../jobs/Job.ts"
 import type { Timer } from "../../timers/Timer.ts"
 import type { TimerFile } from "../../timers/Systemd.ts"
@@ -62,10 +62,8 @@ const requireVariables = Effect.fnUntraced(function* (job: Job, file: string) {
     one._tag === "Env" && one.file === undefined ? [one.name] : [],
   )
   if (missing.length === 0) return
-  const distinct = [...new Set(missing)]
-  const names = distinct.slice(0, 10).join(", ")
-  const more = distinct.length > 10 ? ` and ${distinct.length - 10} more` : ""
-  return yield* refuse("timer-variables-missing", { file, names: `${names}${more}` })
+  const names = listed([...new Set(missing)], 10)
+  return yield* refuse("timer-variables-missing", { file, names })
 })
 
 const timesOf = Effect.fnUntraced(function* ({ name, night }: Job, at: string | undefined) {
@@ -85,7 +83,9 @@ const timerOf = Effect.fnUntraced(function* (job: Job, times: ReadonlyArray<stri
   const credentials = references.flatMap((one) =>
     one._tag === "File" && one.path.startsWith(under) ? [one.path.slice(under.length)] : [],
   )
-  const needsPath = references.some(({ _tag }) => _tag === "Exec")
+  const startsPrograms = [...references, ...job.notify].some(
+    ({ _tag }) => _tag === "Exec" || _tag === "Command",
+  )
   return {
     job: job.name,
     job_path: resolve(job.path),
@@ -93,7 +93,7 @@ const timerOf = Effect.fnUntraced(function* (job: Job, times: ReadonlyArray<stri
     env_file: job.env_file === undefined ? undefined : resolve(job.env_file),
     folder: process.cwd(),
     command: [process.execPath, resolve(process.argv[1] ?? "")],
-    path: needsPath ? process.env["PATH"] : undefined,
+    path: startsPrograms ? process.env["PATH"] : undefined,
     credentials: [...new Set(credentials)],
     times,
     timezone: job.timezone,
@@ -131,7 +131,7 @@ const clusterText = Effect.fnUntraced(function* (job: Job, timer: Timer, asked: 
     variables: [...new Set([...set.keys(), ...variablesOf(job)])].toSorted(),
     files: yield* filesOf(job),
     image: `nightjar:${toolVersion}`,
-    hasSources: job.sources.length > builtInSources.length,
+    schemas: job.schemas === undefined ? undefined : relative(dirname(job.path), job.schemas),
   })
 })
 

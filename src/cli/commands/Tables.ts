@@ -1,18 +1,26 @@
 /**
  * `nightjar tables [TABLE]`: the data dictionary: every published table and view with its columns, from the
- * same source as the database's comments; before anything is published, with the program's own schemas. The
- * same as a data contract with `--format odcs`.
+ * same source as the database's comments, then the models of jobs; before anything is published, with the
+ * program's own schemas. The same as a data contract with `--format odcs`, without models since it is ours, or
+ * as a page with what is published of each (`--html`).
  */
-import { Effect, Option } from "effect"
+import { existsSync, lstatSync } from "node:fs"
+import { join } from "node:path"
+import { Clock, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { RecordFamily } from "../../records/RecordSchema.ts"
+import { codeOf } from "../../foundation/FileCalls.ts"
+import { durableFiles } from "../../foundation/DurableFile.ts"
 import { suggestion } from "../../foundation/Nearest.ts"
+import { machineZone } from "../../report/ReportText.ts"
+import type { PageView } from "../../report/TablesPage.ts"
 import { table, wrap } from "../../report/TextTable.ts"
-import { jsonFlag, outputFolder } from "../CommonFlags.ts"
+import { jsonFlag, optionalFlag, outputFolder } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { familiesOf } from "../LookAtFolder.ts"
 import { Output, say, sayJson } from "../Output.ts"
 import { toolVersion } from "../Version.ts"
+import { Wiring } from "../Wiring.ts"
 
 /** A Data Contract Standard document of the tables that were chosen, as YAML or JSON. */
 const sayContract = Effect.fnUntraced(function* (
@@ -30,6 +38,51 @@ const sayContract = Effect.fnUntraced(function* (
   yield* say(stringify(contract, { lineWidth: 0, aliasDuplicateObjects: false }).trimEnd())
 })
 
+/** Only a page that is not there yet, or a file, is written: never a device, a link or a folder. */
+const writePage = Effect.fnUntraced(function* (path: string, page: string) {
+  const files = yield* durableFiles
+  if (lstatSync(path, { throwIfNoEntry: false })?.isFile() === false)
+    return yield* refuse("page-unwritable", { path, why: "it is not a file" })
+  yield* Effect.try({
+    try: () => files.replace(path, page, 0o600),
+    catch: (cause) => refuse("page-unwritable", { path, why: codeOf(cause) }),
+  })
+})
+
+/** A page of all tables, for a file; it says the same of each, and how full and fresh it is. */
+const tablesPage = Effect.fnUntraced(function* (
+  output: string,
+  families: ReadonlyArray<RecordFamily>,
+  all: ReadonlyArray<PageView>,
+) {
+  const { publishedTables } = yield* Effect.promise(() => import("../../publishing/DataDictionary.ts"))
+  const { relationsOf } = yield* Effect.promise(() => import("../../publishing/Relations.ts"))
+  const { renderTablesPage } = yield* Effect.promise(() => import("../../report/TablesPage.ts"))
+  const { tableFigures } = yield* Effect.promise(() => import("../TableFigures.ts"))
+  const specs = publishedTables(families)
+  const figures = yield* tableFigures(
+    output,
+    specs.map(({ name }) => name),
+  )
+  return renderTablesPage({
+    toolVersion,
+    madeAt: yield* Clock.currentTimeMillis,
+    timezone: machineZone(),
+    tables: specs.map((spec) => ({ ...spec, figures: figures?.get(spec.name) })),
+    views: all.filter((one) => !specs.some(({ name }) => name === one.name)),
+    relations: relationsOf(families),
+  })
+})
+
+/** Models of jobs in the published database; none before anything is published. */
+const modelsIn = Effect.fnUntraced(function* (output: string, known: ReadonlySet<string>) {
+  const { database } = yield* Wiring
+  const path = join(output, "nightjar.duckdb")
+  if (!existsSync(path)) return []
+  const { publishedModels } = yield* Effect.promise(() => import("../../publishing/Models.ts"))
+  return yield* Effect.provide(publishedModels(path, known), database)
+})
+
 export const tables = Command.make(
   "tables",
   {
@@ -41,12 +94,21 @@ export const tables = Command.make(
       Flag.withDescription("odcs: a data contract, as YAML"),
       Flag.withDefault("text" as const),
     ),
+    html: optionalFlag("html", "FILE", "Write a page of all tables, with how full and fresh each is"),
     json: jsonFlag,
   },
-  Effect.fn("Tables.handle")(function* ({ name, format, json }) {
+  Effect.fn("Tables.handle")(function* ({ name, format, html, json }) {
     const { dataDictionary } = yield* Effect.promise(() => import("../../publishing/DataDictionary.ts"))
-    const families = yield* familiesOf(yield* outputFolder)
-    const all = dataDictionary(families)
+    const output = yield* outputFolder
+    const families = yield* familiesOf(output)
+    const own = dataDictionary(families)
+    const known = new Set(own.map((one) => one.name))
+    const all = format === "odcs" ? own : [...own, ...(yield* modelsIn(output, known))]
+    if (Option.isSome(html)) {
+      if (Option.isSome(name) || format !== "text") return yield* refuse("page-of-all-tables")
+      yield* writePage(html.value, yield* tablesPage(output, families, all))
+      return yield* json ? sayJson({ path: html.value }) : say(html.value)
+    }
     const chosen = all.filter((one) => Option.isNone(name) || one.name === name.value)
     if (chosen.length === 0 && Option.isSome(name)) {
       const names = all.map((one) => one.name)

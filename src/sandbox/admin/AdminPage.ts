@@ -3,18 +3,10 @@
  * caller sent is hostile text: it is escaped, and isolated so that it cannot change the direction of the
  * text around it.
  */
+import { escapeHtml } from "../../foundation/HtmlText.ts"
 import { adminStyle } from "./AdminStyle.ts"
 import type { AdminView, ExecutionRow } from "./AdminView.ts"
 import { tooSoonMax } from "../core/CallWatch.ts"
-
-const entities: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-  "'": "&#39;",
-}
-const escape = (text: string): string => text.replace(/[&<>"']/g, (letter) => entities[letter] ?? letter)
 
 /** A cell's HTML, already escaped. */
 interface Html {
@@ -22,27 +14,27 @@ interface Html {
 }
 const raw = (html: string): Html => ({ html })
 const text = (value: unknown): Html =>
-  raw(value === null || value === undefined || value === "" ? "–" : `<bdi>${escape(String(value))}</bdi>`)
+  raw(value === null || value === undefined || value === "" ? "–" : `<bdi>${escapeHtml(String(value))}</bdi>`)
 const code = (value: unknown): Html =>
   raw(value === null || value === undefined || value === "" ? "–" : `<code>${text(value).html}</code>`)
 /** To the second; in full as a tooltip. */
 const moment = (value: string | null): Html => {
   if (value === null) return text(value)
-  const whole = escape(value)
+  const whole = escapeHtml(value)
   return raw(`<time datetime="${whole}" title="${whole}">${whole.slice(5, 19).replace("T", " ")}</time>`)
 }
 const tag = (value: string, kind: "good" | "bad" | "open" | "plain"): Html =>
-  raw(`<span class="tag ${kind}">${escape(value)}</span>`)
+  raw(`<span class="tag ${kind}">${escapeHtml(value)}</span>`)
 const lines = (...parts: ReadonlyArray<Html | undefined>): Html =>
   raw(parts.flatMap((part) => (part === undefined ? [] : [`<div>${part.html}</div>`])).join(""))
 
 type Columns<Row> = ReadonlyArray<readonly [title: string, cell: (row: Row) => Html]>
 
 const table = <Row>(rows: ReadonlyArray<Row>, columns: Columns<Row>): string => {
-  const head = columns.map(([title]) => `<th scope="col">${escape(title)}</th>`).join("")
+  const head = columns.map(([title]) => `<th scope="col">${escapeHtml(title)}</th>`).join("")
   const body = rows.map((row) => {
     const cells = columns.map(
-      ([title, cell]) => `<td data-title="${escape(title)}"><div>${cell(row).html}</div></td>`,
+      ([title, cell]) => `<td data-title="${escapeHtml(title)}"><div>${cell(row).html}</div></td>`,
     )
     return `<tr>${cells.join("")}</tr>`
   })
@@ -58,7 +50,8 @@ const section = <Row>(
 ): string =>
   total === 0
     ? ""
-    : `<section><h2>${escape(title)} <small>${escape(count)}</small></h2>${table(rows, columns)}</section>`
+    : `<section><h2>${escapeHtml(title)} <small>${escapeHtml(count)}</small></h2>` +
+      `${table(rows, columns)}</section>`
 
 const kindOf = (row: ExecutionRow) => {
   if (row.is_closed !== true) return "open"
@@ -217,12 +210,14 @@ const tiles = (view: AdminView): string =>
     ["deliveries", view.hooks.deliveries.total],
     ["catalogue reads", view.catalogue_reads.reduce((sum, { count }) => sum + count, 0)],
   ]
-    .map(([name, count]) => `<li><strong>${escape(String(count))}</strong> ${escape(String(name))}</li>`)
+    .map(
+      ([name, count]) => `<li><strong>${escapeHtml(String(count))}</strong> ${escapeHtml(String(name))}</li>`,
+    )
     .join("")
 
 const form = ({ filter }: AdminView): string => {
   const field = (label: string, name: string, value: string) =>
-    `<label>${label} <input name="${name}" value="${escape(value)}"></label>`
+    `<label>${label} <input name="${name}" value="${escapeHtml(value)}"></label>`
   return (
     `<form method="get" action="/admin">` +
     field("Customer", "customer", filter.customer ?? "") +
@@ -240,7 +235,7 @@ export const adminPage = (view: AdminView): string =>
 <title>The sandbox's truth</title>
 <style>${adminStyle}</style></head>
 <body><header><h1>What really happened</h1>
-<p>The embedded service at <time>${escape(view.at ?? "")}</time>, its own time. All times are UTC.</p>
+<p>The embedded service at <time>${escapeHtml(view.at ?? "")}</time>, its own time. All times are UTC.</p>
 ${form(view)}</header>
 <main><ul class="tiles">${tiles(view)}</ul>
 ${breaksOf(view)}

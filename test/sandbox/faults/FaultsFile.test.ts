@@ -110,7 +110,7 @@ faults:
       const folder = mkdtempSync(join(tmpdir(), "faults-"))
       const path = join(folder, "none.yaml")
       const failure = yield* Effect.flip(readFaults(path))
-      expect(failure.message).toBe(`${path}:1:1: the faults file cannot be read (ENOENT)`)
+      expect(failure.message).toBe(`${path}:1:1: the faults file cannot be read (there is no such file)`)
       writeFileSync(path, "faults: []\n")
       expect(yield* readFaults(path)).toEqual({ faults: [] })
       rmSync(folder, { recursive: true })

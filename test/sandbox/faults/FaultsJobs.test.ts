@@ -22,7 +22,10 @@ describe("a job with a file of faults", () => {
         checked?.job?.name,
         checked?.errors.map((error) => renderProblem(error).replace(`${folder}/`, "")),
       ])
-      expect(yield* check).toEqual([undefined, ["faults.yaml:1:1: the faults file cannot be read (ENOENT)"]])
+      expect(yield* check).toEqual([
+        undefined,
+        ["faults.yaml:1:1: the faults file cannot be read (there is no such file)"],
+      ])
       writeFileSync(`${folder}/faults.yaml`, "faults:\n  - { on: strtExecution, status: 503, frist: 1 }\n")
       expect(yield* check).toEqual([
         undefined,

@@ -87,7 +87,7 @@ messages:
       const folder = mkdtempSync(join(tmpdir(), "nightjar-reading-"))
       const path = join(folder, "r.yaml")
       const failure = yield* Effect.flip(readReading(path))
-      expect(failure.message).toBe(`${path}:1:1: the reading file cannot be read (ENOENT)`)
+      expect(failure.message).toBe(`${path}:1:1: the reading file cannot be read (there is no such file)`)
       writeFileSync(path, "flow_api: absent\n")
       expect(yield* readReading(path)).toEqual({ flow_api: "absent" })
       rmSync(folder, { recursive: true })

@@ -27,7 +27,7 @@ describe("a job with a reading", () => {
       ])
       expect(yield* check).toEqual([
         undefined,
-        ["reading.yaml:1:1: the reading file cannot be read (ENOENT)"],
+        ["reading.yaml:1:1: the reading file cannot be read (there is no such file)"],
       ])
       writeFileSync(`${folder}/reading.yaml`, "flow_ap: absent\nhead: never\n")
       expect(yield* check).toEqual([

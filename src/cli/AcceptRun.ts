@@ -1,0 +1,42 @@
+/**
+ * What `accept` does once it knows the run: publishes it, finishes it, and writes its summary and report
+ * again. In a module of its own, so that the other commands do not load a night.
+ */
+import { Effect, Layer } from "effect"
+import type { RunId } from "../contract/Ids.ts"
+import type { Job } from "../jobs/Job.ts"
+import { acceptRun } from "../night/Nightly.ts"
+import { renderSummary } from "../report/RenderSummary.ts"
+import { summarise } from "../report/Summary.ts"
+import { NoProgressFlag } from "./CommonFlags.ts"
+import { Output, say, sayJson } from "./Output.ts"
+import { ProgressDisplay } from "./ProgressDisplay.ts"
+import { holdOutput, writeRunFile } from "./RunFolder.ts"
+import { reportAfterRun } from "./RunReport.ts"
+import { Wiring } from "./Wiring.ts"
+
+export interface Accepting {
+  readonly output: string
+  readonly run_id: RunId
+  readonly json: boolean
+}
+
+/** Returns the exit code of the night. */
+export const acceptHeld = Effect.fn("AcceptRun.accept")(function* (
+  job: Job,
+  { output, run_id, json }: Accepting,
+) {
+  const wiring = yield* Wiring
+  const silent = yield* NoProgressFlag
+  yield* holdOutput(output, [job.share])
+  const result = yield* acceptRun(job, run_id).pipe(
+    Effect.provide(Layer.merge(ProgressDisplay.layer(!silent), wiring.night(job, output))),
+  )
+  const summary = summarise(result.state, result.night)
+  const folder = { output, run_id, share: job.share }
+  yield* writeRunFile(folder, "summary.json", `${JSON.stringify(summary, null, 2)}\n`)
+  const { out } = yield* Output
+  yield* json ? sayJson(summary) : say(renderSummary(summary, out))
+  yield* reportAfterRun(folder)
+  return result.exit_code
+}, Effect.scoped)

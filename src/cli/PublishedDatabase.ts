@@ -1,0 +1,23 @@
+/**
+ * The published database, opened for reading: every command that looks into the tables uses it. Nothing but
+ * this file can be reached from the statements.
+ */
+import { existsSync } from "node:fs"
+import { Effect } from "effect"
+import type { Connection } from "../duckdb/DuckDb.ts"
+import { Wiring } from "./Wiring.ts"
+
+/** Undefined, without `use`, if nothing is published in the folder yet. */
+export const withPublished = Effect.fnUntraced(function* <A, E, R>(
+  output: string,
+  use: (connection: Connection) => Effect.Effect<A, E, R>,
+) {
+  const path = `${output}/nightjar.duckdb`
+  if (!existsSync(path)) return undefined
+  const wiring = yield* Wiring
+  return yield* Effect.gen(function* () {
+    const { DuckDb } = yield* Effect.promise(() => import("../duckdb/DuckDb.ts"))
+    const database = yield* DuckDb
+    return yield* use(yield* database.open({ path, access: "read-only", externalAccess: false }))
+  }).pipe(Effect.scoped, Effect.provide(wiring.database))
+})

@@ -1,0 +1,64 @@
+/**
+ * Twenty questions of an analyst, one SQL file each in `questions/`, with their answers over ten nights that were
+ * published for real. The tables have to answer each of them with one join at most.
+ */
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { Effect } from "effect"
+import { DuckDb } from "../../src/duckdb/DuckDb.ts"
+import { publishTenNights } from "./TenNights.ts"
+
+const folder = new URL("questions/", import.meta.url)
+const root = mkdtempSync(join(tmpdir(), "nightjar-questions-"))
+
+/** A question in the first line, one query, and its rows in comments, each as its values in their order. */
+const questions = readdirSync(folder)
+  .toSorted()
+  .map((file) => {
+    const text = readFileSync(new URL(file, folder), "utf8").trimEnd()
+    const [query = "", answer = ""] = text.split("\n-- Answer:")
+    const rows = answer
+      .split("\n")
+      .flatMap((line) => (line.startsWith("-- ") ? [line.slice("-- ".length)] : []))
+    return { file, question: text.split("\n", 1)[0]?.replace("-- ", "") ?? "", query, rows }
+  })
+
+const answerOf = (sql: string, values: ReadonlyArray<string> = []) =>
+  Effect.gen(function* () {
+    const duckdb = yield* DuckDb
+    const connection = yield* duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-only" })
+    return yield* connection.rows(sql, values)
+  }).pipe(Effect.scoped, Effect.provide(DuckDb.layer), Effect.runPromise)
+
+const shown = (value: unknown): string =>
+  value instanceof Date
+    ? value.toISOString().slice(0, 10)
+    : Array.isArray(value)
+      ? value.join(", ")
+      : String(value)
+
+beforeAll(() => publishTenNights(root), 600_000)
+afterAll(() => rmSync(root, { recursive: true, force: true }))
+
+describe("an analyst", () => {
+  it("asks twenty questions, each in a sentence", () => {
+    expect(questions.map(({ question }) => /^[A-Z].{15,110}\?$/.test(question))).toEqual(
+      Array.from({ length: 20 }, () => true),
+    )
+  })
+
+  it.each(questions)("is answered: $question", async ({ query, rows }) => {
+    const found = await answerOf(query)
+    expect(found.map((row) => Object.values(row).map(shown).join(" | "))).toEqual(rows)
+  })
+
+  it.each(questions)("needs one join at most, and no query within another: $file", async ({ query }) => {
+    const [row] = await answerOf("SELECT json_serialize_sql(CAST(? AS VARCHAR)) AS parsed", [query])
+    const parsed = JSON.stringify(row?.["parsed"]).replaceAll("\\", "")
+    expect(parsed).toContain('"error":false')
+    expect(parsed.match(/"type":"JOIN"/g)?.length ?? 0).toBeLessThan(2)
+    expect(parsed).not.toContain('"type":"SUBQUERY"')
+  })
+})

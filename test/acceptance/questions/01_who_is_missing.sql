@@ -1,0 +1,9 @@
+-- Whose data is not of the newest night, why, and who has to act?
+SELECT customer_id, feature, reason, who_acts, fresh_date FROM coverage_current
+WHERE is_current_customer AND age_days > 0
+ORDER BY ALL
+-- Answer:
+-- cleo | cards_read | FEATURE_FAILED | engineer | 2026-11-29
+-- dora | accounts_read | BLOCKED_USER | customer | 2026-11-27
+-- dora | cards_read | BLOCKED_USER | customer | 2026-11-27
+-- dora | customer_information_read | BLOCKED_USER | customer | 2026-11-27

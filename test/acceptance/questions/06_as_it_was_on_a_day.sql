@@ -1,0 +1,6 @@
+-- What did we know about Ana's civil status on the first day?
+SELECT customer_id, civil_status FROM customer_profiles_history
+WHERE customer_id = 'ana' AND valid_from <= DATE '2026-11-21'
+  AND (valid_to IS NULL OR DATE '2026-11-21' < valid_to)
+-- Answer:
+-- ana | single

@@ -1,0 +1,299 @@
+/**
+ * A version that does not pass the gates of its job: kept aside and readable, with what was current untouched and
+ * without a receipt; contained in the next version that passes; let through by a person.
+ */
+import { existsSync, readdirSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { DuckDb } from "../../src/duckdb/DuckDb.ts"
+import { dueDeletions, pendingDeletions } from "../../src/execution/DeleteExecutions.ts"
+import type { Gates } from "../../src/jobs/Job.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { publishStage } from "../../src/night/PublishRun.ts"
+import { filesBelow } from "../../src/publishing/OutputFiles.ts"
+import { PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
+import { exitCodeOf } from "../../src/report/ExitCode.ts"
+import { summarise } from "../../src/report/Summary.ts"
+import { anId } from "../harness/Id.ts"
+import {
+  append,
+  begin,
+  folder,
+  foundation,
+  profileOf,
+  publisherOptions,
+  resultsOf,
+  rowsOf,
+  stateOf,
+  succeed,
+} from "./night.ts"
+
+const nothing: Gates = { keys: false, tests: [] }
+const test = (sql: string): Gates => ({ ...nothing, tests: [{ name: "told", sql }] })
+const date = (day: number) => `2026-11-${day}`
+const runOf = (day: number) => anId(`nightly.${date(day)}`)
+
+const proved = (run_id: string, id: string, customer_id: string, execution_id = anId(`e-${id}`)) =>
+  append([
+    {
+      _tag: "AttemptDrained",
+      run_id: anId(run_id),
+      task_id: anId(`${run_id}/${customer_id}/es-tax-agency:website`),
+      attempt: 1,
+      execution_id,
+      proof: { basis: "counted", families: [] },
+    },
+  ])
+
+/** One customer per name, each with one profile; publishing is left to the test. */
+const land = Effect.fnUntraced(function* (day: number, ...names: ReadonlyArray<string>) {
+  yield* append([begin(runOf(day), date(day))])
+  yield* arrive(day, ...names)
+})
+
+const arrive = Effect.fnUntraced(function* (day: number, ...names: ReadonlyArray<string>) {
+  const run_id = runOf(day)
+  for (const name of names) {
+    const id = `${day}-${name}`
+    yield* succeed(run_id, id, name, resultsOf(profileOf(name)), stateOf(id, name))
+    yield* proved(run_id, id, name)
+  }
+})
+
+const many = Array.from({ length: 12 }, (_, index) => `c-${index + 10}`)
+
+/** One life of the program with these gates, over a folder that outlives it. */
+const asking = (root: string, gates: Gates | undefined) =>
+  PublisherDuckDb.layer({ ...publisherOptions(root), ...(gates === undefined ? {} : { gates }) }).pipe(
+    Layer.provideMerge(foundation(root)),
+  )
+
+const state = Effect.fnUntraced(function* (day: number) {
+  const found = yield* Effect.flatMap(Ledger, (ledger) => ledger.state(runOf(day)))
+  return found ?? (yield* Effect.die("no such run"))
+})
+
+const current = (root: string) =>
+  Effect.map(rowsOf(root, "SELECT DISTINCT run_id FROM runs ORDER BY 1"), (rows) =>
+    rows.map((row) => String(row["run_id"]).slice(-2)),
+  )
+
+const gatesOf = (day: number) =>
+  Effect.map(state(day), ({ held }) => held?.fact.gates.map(({ gate, found }) => `${gate}: ${found}`) ?? [])
+
+/** The gates that hold back a second night, after a first one of twelve customers without gates. */
+const secondNight = (gates: Gates, ...names: ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    const root = yield* folder
+    yield* Effect.provide(Effect.andThen(land(20, ...many), publishStage(runOf(20))), asking(root, undefined))
+    return yield* Effect.provide(
+      Effect.gen(function* () {
+        yield* land(21, ...names)
+        yield* publishStage(runOf(21))
+        return yield* gatesOf(21)
+      }),
+      asking(root, gates),
+    )
+  })
+
+describe("a gate", () => {
+  it.live("compares the rows of the night with the nights before, from ten rows on [gate rows]", () =>
+    Effect.gen(function* () {
+      const half: Gates = { ...nothing, rows: { min: 0.5, nights: 7 } }
+      assert.deepStrictEqual(yield* secondNight(half, ...many.slice(0, 6)), [])
+      assert.deepStrictEqual(yield* secondNight(half, ...many.slice(0, 5)), [
+        "rows: customer_profiles has 5 of 12",
+      ])
+    }),
+  )
+
+  it.live("counts who succeeded, how fresh the data is, and what was rejected", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const gates: Gates = { ...nothing, coverage: 0.8, freshnessDays: 3, rejected: 0.1 }
+      yield* Effect.provide(
+        Effect.gen(function* () {
+          yield* append([begin(runOf(20), date(20))])
+          const odd = { ...profileOf("Eve"), fetch_date: "whenever" }
+          yield* succeed(runOf(20), "1", "c-1", resultsOf(profileOf("Ana"), odd))
+          yield* publishStage(runOf(20))
+          assert.deepStrictEqual(yield* gatesOf(20), ["rejected: 1 of 2 records (50%)"])
+          yield* append([
+            begin(runOf(25), date(25)),
+            {
+              _tag: "TaskPlanned",
+              run_id: runOf(25),
+              task_id: anId(`${runOf(25)}/c-1/es-tax-agency:website`),
+              customer_id: anId("c-1"),
+              engine_reference: anId("es-tax-agency:website"),
+              features: ["customer_information_read"],
+            },
+          ])
+          yield* publishStage(runOf(25))
+          assert.deepStrictEqual(yield* gatesOf(25), [
+            "coverage: 0 of 1 succeeded (0%)",
+            "freshness: es-tax-agency:website customer_information_read: 5 days old",
+          ])
+        }),
+        asking(root, gates),
+      )
+    }),
+  )
+
+  it.live("that cannot be asked has not passed, and SQL of a test reads no file and changes nothing", () =>
+    Effect.gen(function* () {
+      const found = yield* secondNight(test("SELECT * FROM read_csv('/etc/hosts')"), "c-10")
+      assert.match(found.join(), /^tests\/told\.sql: it could not be asked: .*disabled/)
+      const dropped = yield* secondNight(test("SELECT 1) AS t; DROP TABLE runs; --"), "c-10")
+      assert.match(dropped.join(), /^tests\/told\.sql: it could not be asked: /)
+      assert.deepStrictEqual(
+        yield* secondNight(test("SELECT * FROM tasks WHERE outcome = 'failed';"), "c-10"),
+        [],
+      )
+    }),
+  )
+
+  it.live("asks nothing of a first night's size, and no key of ours repeats", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const gates: Gates = {
+        keys: true,
+        rows: { min: 1, nights: 7 },
+        coverage: 1,
+        freshnessDays: 1,
+        tests: [],
+      }
+      yield* Effect.provide(
+        Effect.gen(function* () {
+          yield* land(20, "c-1")
+          yield* publishStage(runOf(20))
+          assert.deepStrictEqual(yield* gatesOf(20), [])
+        }),
+        asking(root, gates),
+      )
+      assert.deepStrictEqual(yield* Effect.provide(current(root), DuckDb.layer), ["20"])
+    }),
+  )
+})
+
+describe("a version that a gate holds back", () => {
+  const failing = test("SELECT 1 FROM runs WHERE run_date = '2026-11-21'")
+
+  it.live(
+    "is readable aside, changes nothing that is current, and lets nothing be deleted [gate receipts]",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        yield* Effect.gen(function* () {
+          yield* land(20, "c-1")
+          yield* publishStage(runOf(20))
+          const before = filesBelow(join(root, "tables"))
+          yield* land(21, "c-1")
+          // Published before its newest body came: what that version proved is no permission any more.
+          yield* append([
+            {
+              _tag: "RunPublished",
+              run_id: runOf(21),
+              version: 1,
+              receipts: [{ execution_id: anId("e-21-c-1"), landed_sha256: "0", whole: true }],
+            },
+          ])
+          assert.strictEqual(dueDeletions(yield* state(21)).length, 1)
+          yield* arrive(21, "c-2")
+          assert.deepStrictEqual(yield* publishStage(runOf(21)), [])
+          const held = yield* state(21)
+          const database = `published/held/${runOf(21)}.duckdb`
+          assert.deepStrictEqual(summarise(held).held, {
+            database,
+            gates: [{ gate: "tests/told.sql", expected: "no rows", found: "1 row" }],
+          })
+          assert.deepStrictEqual(summarise(held).warnings.slice(0, 2), [
+            "the gate tests/told.sql did not pass: 1 row; expected: no rows [gate-failed]",
+            `the new tables are not current: they are kept in ${database} of the output folder [version-held]`,
+          ])
+          assert.deepStrictEqual(
+            [dueDeletions(held), pendingDeletions(held), exitCodeOf(held, "delete")],
+            [[], 0, 3],
+          )
+          assert.deepStrictEqual(yield* current(root), ["20"])
+          assert.deepStrictEqual(filesBelow(join(root, "tables")), before)
+          const duckdb = yield* DuckDb
+          const aside = yield* Effect.scoped(
+            Effect.flatMap(duckdb.open({ path: join(root, database), access: "read-only" }), (connection) =>
+              connection.rows("SELECT count(*)::INTEGER AS n FROM customer_profiles_latest"),
+            ),
+          )
+          assert.deepStrictEqual(aside, [{ n: 2 }])
+        }).pipe(Effect.provide(asking(root, failing)))
+      }),
+  )
+
+  it.live("is contained in the next version that passes, and only then may be deleted [gate released]", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const passes = test("SELECT 1 WHERE (SELECT max(run_date) FROM runs) = '2026-11-21'")
+      yield* Effect.gen(function* () {
+        yield* land(20, "c-1")
+        yield* publishStage(runOf(20))
+        yield* land(21, "c-1")
+        yield* publishStage(runOf(21))
+        yield* append([{ _tag: "RunEnded", run_id: runOf(21), exit_code: 3, leftovers: true }])
+        yield* append([{ _tag: "OutcomePublished", run_id: runOf(21) }])
+        assert.deepStrictEqual(yield* current(root), ["20"])
+        yield* land(22, "c-1")
+        assert.deepStrictEqual(yield* publishStage(runOf(22)), [runOf(21)])
+        assert.deepStrictEqual(yield* current(root), ["20", "21", "22"])
+        const released = yield* state(21)
+        assert.deepStrictEqual(
+          [released.held, dueDeletions(released).map(({ execution_id }) => execution_id)],
+          [undefined, [anId("e-21-c-1")]],
+        )
+        assert.deepStrictEqual(readdirSync(join(root, "published/held")), [])
+      }).pipe(Effect.provide(asking(root, passes)))
+    }),
+  )
+
+  it.live(
+    "stays back with the next one if that does not pass either; accepting the newest lets both through",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        const always = test("SELECT 1 FROM runs WHERE run_date > '2026-11-20'")
+        yield* Effect.gen(function* () {
+          yield* land(20, "c-1")
+          yield* publishStage(runOf(20))
+          for (const day of [21, 22]) {
+            yield* land(day, "c-1")
+            yield* publishStage(runOf(day))
+          }
+          assert.deepStrictEqual(readdirSync(join(root, "published/held")), [`${runOf(22)}.duckdb`])
+          yield* append([{ _tag: "RunAccepted", run_id: runOf(22) }])
+          assert.deepStrictEqual(yield* publishStage(runOf(22)), [runOf(21)])
+          assert.deepStrictEqual(yield* current(root), ["20", "21", "22"])
+          assert.deepStrictEqual(
+            [(yield* state(21)).held, (yield* state(22)).held, (yield* state(22)).accepted],
+            [undefined, undefined, true],
+          )
+        }).pipe(Effect.provide(asking(root, always)))
+      }),
+  )
+
+  it.live("does not stop a job with other gates, which leaves it where it is", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* land(21, "c-1")
+        yield* publishStage(runOf(21))
+      }).pipe(Effect.provide(asking(root, failing)))
+      yield* Effect.gen(function* () {
+        const other = anId("weekly.2026-11-22")
+        yield* append([{ ...begin(other, date(22)), job: "weekly" } as never])
+        yield* succeed(other, "w", "c-9", resultsOf(profileOf("Ida")))
+        assert.deepStrictEqual(yield* publishStage(other), [])
+        assert.deepStrictEqual(yield* current(root), ["22"])
+        assert.isTrue(existsSync(join(root, `published/held/${runOf(21)}.duckdb`)))
+      }).pipe(Effect.provide(asking(root, nothing)))
+    }),
+  )
+})
