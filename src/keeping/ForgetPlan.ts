@@ -15,6 +15,7 @@ import type { Forgotten } from "../ledger/WithoutCustomer.ts"
 import { countFrames } from "../landing/BlankFrames.ts"
 import type { BodyMeta } from "../landing/Landing.ts"
 import { countRowsOfCustomer } from "../publishing/ForgetRows.ts"
+import { countHeld } from "../publishing/HeldRuns.ts"
 import type { Store } from "../publishing/Store.ts"
 import { countTokensOf } from "../tokens/ForgetTokens.ts"
 import { recordingsOf, runsIn } from "./ForgetFiles.ts"
@@ -84,6 +85,7 @@ export const planForget = Effect.fn("Keeping.planForget")(function* (store: Stor
     runs: new Set(ids.tasks.map(({ run_id }) => run_id)).size,
     facts: about.reduce((sum, { facts }) => sum + facts.length, byHand.length),
     documents: ids.documents.length,
+    held: 0,
     deleted: 0,
     given_up: 0,
     left_at_service: 0,
@@ -91,7 +93,9 @@ export const planForget = Effect.fn("Keeping.planForget")(function* (store: Stor
   }
   if (before !== undefined) return { ...ids, receipt, customer_id, counts: before.counts }
   const isNothing = Object.values(counts).every((count) => count === 0)
-  return isNothing ? undefined : { ...ids, receipt, customer_id, counts }
+  if (isNothing) return undefined
+  const held = yield* step(() => countHeld(store))
+  return { ...ids, receipt, customer_id, counts: { ...counts, held } }
 })
 
 interface TaskFacts extends TaskOfRun {

@@ -23,6 +23,8 @@ export const ForgetCounts = Schema.Struct({
   documents: Schema.Int,
   /** Rows of the current tables. */
   rows: Schema.Int,
+  /** Versions that a gate holds back: copies of all tables, removed whole. */
+  held: Schema.Int,
   /** Stored tokens and tickets. */
   tokens: Schema.Int,
   /** Recordings that `acquaint` made. */

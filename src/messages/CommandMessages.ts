@@ -123,26 +123,6 @@ export const commandMessages = {
     "Add it to the job, such as `retain: { landing: 90 days }`.",
     "Nothing was removed.",
   ),
-  "customer-unknown": refusal(
-    "nothing of this customer is in {output}",
-    "Check the id: it is compared whole, as the job writes it. --output names another folder.",
-    "Nothing was removed.",
-  ),
-  "forget-unconfirmed": refusal(
-    "nothing was confirmed, and what `forget` removes cannot be restored",
-    "Add --yes, or --dry-run to see what would be removed.",
-    "Nothing was removed.",
-  ),
-  "forget-other": refusal(
-    "the removal of another customer was interrupted",
-    "Run the `nightjar forget` that was interrupted again, then this one.",
-    "Nothing was removed.",
-  ),
-  "forget-job-needed": refusal(
-    "{left} of this customer at the service, and the file of {jobs} is not known here",
-    "Give --job FILE, so that they are deleted there first, or --here-only to leave them at the service.",
-    "Nothing was removed.",
-  ),
   "ledger-missing": refusal(
     "the ledger of {output} is missing, but the folder contains {found}",
     restoreLedger,

@@ -66,16 +66,6 @@ export const nightMessages = {
     "Check the permissions of the output folder; then run the command again.",
     "What was removed is recorded in the ledger.",
   ),
-  "forget-pending": stopped(
-    "{left} of this customer still at the service: running, or the service did not answer",
-    "Run the command again later, or with --here-only to leave them at the service.",
-    "Here nothing was removed yet; what the service deleted is recorded.",
-  ),
-  "forget-stopped": stopped(
-    "the removal stopped: {why}",
-    "Run `nightjar verify`, correct what it names, then run the same command again: it finishes the removal.",
-    "The tables can be read, and what was removed stays removed.",
-  ),
   "output-locked": locked(
     "another process is working in this output folder",
     "Wait until it ends. Another output folder would not know which logins were rejected here.",
@@ -93,11 +83,6 @@ export const nightMessages = {
   "port-unavailable": unserved(
     "the server cannot listen on this address and port",
     "Give --port another number; 0 takes any free port.",
-  ),
-  "customer-still-in-job": warning(
-    "{path} still names this customer",
-    "Remove the customer from the job: its next run starts the customer again, as if it were new.",
-    "The job file was not changed.",
   ),
   "prune-failed": warning(
     "what is older than `retain` allows was not removed: {why}",

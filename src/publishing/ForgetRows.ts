@@ -3,7 +3,7 @@
  * rows are written again without them, under new names, and stand first where kept versions have their files;
  * then each kept version names the new ones; then the current version is replaced by one that names them
  * too, which deletes the old files. Each version is whole at any moment, and a repeated call finishes what
- * is left. What it replaces is not kept.
+ * is left. What it replaces is not kept, nor is a version that a gate holds back: it is derived again.
  */
 import { readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
@@ -18,6 +18,7 @@ import type { Forgotten } from "../ledger/WithoutCustomer.ts"
 import { parquetBytes } from "../records/Parquet.ts"
 import { memoryLimits } from "./BuildDatabase.ts"
 import { clearStrays, commit, recover } from "./Commit.ts"
+import { removeAllAside } from "./HeldRuns.ts"
 import { keptVersions, newestDerived, placeIn, replaceKept, sweepKept } from "./KeptVersions.ts"
 import { filesOf, nothingPublished, readManifest } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
@@ -73,6 +74,7 @@ export const forgetRows = Effect.fn("Publishing.forgetRows")(function* (
   const current = yield* recover(store)
   // It is a copy of an earlier state; a rollback builds it from files.
   yield* fileStep(() => store.files.remove(store.layout.previousDatabase))
+  yield* removeAllAside(store)
   yield* dropIncomplete(store)
   const kept = yield* fileStep(() => keptVersions(store))
   const version = current.version + 1

@@ -87,13 +87,11 @@ const sentence = (fact: Fact): string => {
     case "RunPublished":
       return `published as version ${fact.version}`
     case "RunHeld":
-      return `held back: ${fact.gates.map(({ gate, found }) => `${gate}: ${found}`).join("; ")}`
     case "RunAccepted":
-      return "a person let the held version through"
+      return gating(fact)
     case "DeleteIntended":
-      return `delete execution ${fact.execution_id} at the service; landed under ${short(fact.landed_sha256)}`
     case "DeleteAnswered":
-      return `execution ${fact.execution_id}: ${fact.outcome} (${fact.http_status})`
+      return deletion(fact)
     case "RunEnded":
       return `run ended with exit code ${fact.exit_code}${fact.leftovers ? leftBehind : ""}`
     case "OutcomePublished":
@@ -106,6 +104,16 @@ const sentence = (fact: Fact): string => {
       return removal(fact)
   }
 }
+
+const gating = (fact: Extract<Fact, { _tag: "RunHeld" | "RunAccepted" }>): string =>
+  fact._tag === "RunHeld"
+    ? `held back: ${fact.gates.map(({ gate, found }) => `${gate}: ${found}`).join("; ")}`
+    : "a person let the held version through"
+
+const deletion = (fact: Extract<Fact, { _tag: "DeleteIntended" | "DeleteAnswered" }>): string =>
+  fact._tag === "DeleteIntended"
+    ? `delete execution ${fact.execution_id} at the service; landed under ${short(fact.landed_sha256)}`
+    : `execution ${fact.execution_id}: ${fact.outcome} (${fact.http_status})`
 
 type Removal = Extract<
   Fact,

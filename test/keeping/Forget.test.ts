@@ -16,20 +16,22 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
-import { Effect, Stream } from "effect"
-import type { Layer } from "effect"
+import { Effect, Layer, Stream } from "effect"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
 import { FileCalls, machineCalls } from "../../src/foundation/FileCalls.ts"
 import { remoteOf } from "../../src/cli/ForgetRemote.ts"
+import type { RunId } from "../../src/contract/Ids.ts"
 import { lockFolder } from "../../src/foundation/FolderLock.ts"
 import { forget } from "../../src/keeping/Forget.ts"
 import { planForget } from "../../src/keeping/ForgetPlan.ts"
+import { isInName, namesLeft } from "../../src/keeping/NamesLeft.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
+import { publishStage } from "../../src/night/PublishRun.ts"
 import { filesBelow } from "../../src/publishing/OutputFiles.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
-import { openStore } from "../../src/publishing/PublisherDuckDb.ts"
+import { openStore, PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
 import { rebuild } from "../../src/publishing/Rebuild.ts"
 import { rollback } from "../../src/publishing/Rollback.ts"
 import { verify } from "../../src/publishing/Verify.ts"
@@ -186,12 +188,21 @@ const forgetIn = Effect.fnUntraced(function* (root: string, customer = gone) {
   return { plan, ...(yield* forget(store, plan, "0.1.0")) }
 })
 
+/** Holds a version back as soon as it has somebody called Eve. */
+const gates = {
+  keys: false,
+  tests: [{ name: "no_eve", sql: "SELECT 1 FROM customer_profiles WHERE name = 'Eve'" }],
+}
+const models = [
+  { name: "people", sql: "-- materialized: table\nSELECT DISTINCT name FROM customer_profiles" },
+]
+
 const problemsIn = (root: string) => Effect.flatMap(openStore(publisherOptions(root)), verify)
 
 /** All rows of all tables, by one connection: opening a database costs more than reading a small one. */
-const tablesOf = Effect.fnUntraced(function* (root: string) {
+const tablesOf = Effect.fnUntraced(function* (root: string, database = "nightjar.duckdb") {
   const duckdb = yield* DuckDb
-  const { rows } = yield* duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-only" })
+  const { rows } = yield* duckdb.open({ path: join(root, database), access: "read-only" })
   const tables: Record<string, ReadonlyArray<string>> = {}
   for (const { name } of yield* rows("SELECT table_name AS name FROM duckdb_tables() ORDER BY name"))
     tables[String(name)] = (yield* rows(`SELECT * FROM "${String(name)}"`)).map((row) => JSON.stringify(row))
@@ -200,12 +211,12 @@ const tablesOf = Effect.fnUntraced(function* (root: string) {
 
 const isAboutThem = (text: string): boolean => traces.some((trace) => trace.test(text))
 
-/** All rows of all tables but those that mention the customer; `runs` counts tasks, so it is left out. */
+/** All rows of all tables but those that mention the customer; `runs` counts tasks, and a model is made anew. */
 const othersIn = (root: string) =>
   Effect.map(tablesOf(root), (tables) =>
     Object.fromEntries(
       Object.entries(tables)
-        .filter(([name]) => name !== "runs")
+        .filter(([name]) => name !== "runs" && name !== "people")
         .map(([name, rows]) => [name, rows.filter((row) => !isAboutThem(row)).toSorted()]),
     ),
   )
@@ -222,7 +233,7 @@ const findTraces = Effect.fnUntraced(function* (root: string) {
     const texts = [readFileSync(join(root, path), "latin1")]
     if (path.endsWith(".parquet"))
       texts.push(JSON.stringify(yield* rows("SELECT * FROM read_parquet(?)", [join(root, path)])))
-    if (path === "nightjar.duckdb") texts.push(JSON.stringify(yield* tablesOf(root)))
+    if (path.endsWith(".duckdb")) texts.push(JSON.stringify(yield* tablesOf(root, path)))
     if (texts.some(isAboutThem)) found.push(path)
   }
   return found
@@ -244,6 +255,7 @@ describe("forget", () => {
         facts: 16,
         bodies: 4,
         documents: 2,
+        held: 0,
         rows: rows - (yield* inFolder(root, countRows(root))),
         tokens: 1,
         recordings: 1,
@@ -378,6 +390,85 @@ describe("forget", () => {
         ["Bea"],
       )
       assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
+    }).pipe(Effect.scoped),
+  )
+
+  it.live(
+    "removes what a gate holds back, cleans what models made, and the held run is published without the customer [promise 15 held]",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* aCopy
+        const third: RunId = anId("nightly.2026-11-22")
+        const publisher = PublisherDuckDb.layer({ ...publisherOptions(root), gates, models })
+        const living = Layer.provideMerge(publisher, foundation(root))
+        yield* Effect.provide(
+          Effect.gen(function* () {
+            yield* append([begin(third, "2026-11-22")])
+            yield* succeed(third, "theirs-one-000003", gone, resultsOf(profileOf("Anastasia")))
+            yield* publishStage(third)
+            yield* succeed(third, "others-one-000003", "c-3", resultsOf(profileOf("Eve")))
+            yield* publishStage(third)
+          }),
+          living,
+        )
+        const store = openStore(publisherOptions(root))
+        yield* inFolder(
+          root,
+          Effect.flatMap(store, (opened) => rollback(opened)),
+        )
+        const held = `published/held/${third}.duckdb`
+        assert.includeMembers([...(yield* inFolder(root, findTraces(root)))], [held, "nightjar.duckdb"])
+        const before = yield* inFolder(root, othersIn(root))
+        const done = yield* inFolder(root, forgetIn(root))
+        assert.strictEqual(done?.plan.counts.held, 1)
+        assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
+        assert.deepStrictEqual(yield* inFolder(root, othersIn(root)), before)
+        assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
+        yield* Effect.provide(
+          Effect.andThen(append([{ _tag: "RunAccepted", run_id: third }]), publishStage(third)),
+          living,
+        )
+        assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
+        assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
+        assert.deepStrictEqual(
+          yield* inFolder(root, rowsOf(root, "SELECT name FROM people ORDER BY name")),
+          ["Bea", "Bert", "Carl", "Eve"].map((name) => ({ name })),
+        )
+      }).pipe(Effect.scoped),
+  )
+
+  it.live("tells which names and models, which are not its own to change, still name the customer", () =>
+    Effect.gen(function* () {
+      const root = yield* aCopy
+      const names = Effect.flatMap(openStore(publisherOptions(root)), (store) => namesLeft(store, gone))
+      assert.deepStrictEqual(yield* inFolder(root, names), {
+        jobs: [],
+        jobPaths: [],
+        folder: undefined,
+        models: [],
+      })
+      const started = {
+        ...begin("only-c-1.2026-11-22", "2026-11-22"),
+        job: "only-c-1",
+        job_path: "/jobs/C-1/job.yaml",
+      } as Fact
+      yield* inFolder(root, append([started]))
+      mkdirSync(join(root, "published/models"))
+      const theirs = [
+        { name: "them", sql: "SELECT 'c-1'" },
+        { name: "others", sql: "SELECT 'c-10'" },
+      ]
+      writeFileSync(join(root, "published/models/nightly.json"), JSON.stringify(theirs))
+      assert.deepStrictEqual(yield* inFolder(root, names), {
+        jobs: ["only-c-1"],
+        jobPaths: ["/jobs/C-1/job.yaml"],
+        folder: undefined,
+        models: [{ job: "nightly", name: "them", sql: "SELECT 'c-1'" }],
+      } as never)
+      assert.deepStrictEqual(
+        ["/data/c-1/output", "c-10", "ac-1", "C-1_old"].map((name) => isInName(name, gone)),
+        [true, false, false, true],
+      )
     }).pipe(Effect.scoped),
   )
 

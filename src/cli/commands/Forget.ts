@@ -9,6 +9,7 @@ import { CustomerId } from "../../contract/Ids.ts"
 import { counted } from "../../foundation/Counted.ts"
 import type { ForgetFailed } from "../../keeping/ForgetFailed.ts"
 import type { ForgetPlan } from "../../keeping/ForgetPlan.ts"
+import type { NamesLeft } from "../../keeping/NamesLeft.ts"
 import type { ForgetCounts } from "../../ledger/ForgetFacts.ts"
 import type { Store } from "../../publishing/Store.ts"
 import { jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
@@ -34,10 +35,18 @@ const inFolder = Effect.fnUntraced(function* <A, E, R>(output: string, work: Eff
 
 const keeping = Effect.promise(() => import("../../keeping/Forget.ts"))
 
+const tellNames = Effect.fnUntraced(function* ({ jobs, jobPaths, folder, models }: NamesLeft) {
+  for (const name of jobs) yield* warn("customer-in-job-name", { name })
+  for (const path of jobPaths) yield* warn("customer-in-job-path", { path })
+  if (folder !== undefined) yield* warn("customer-in-folder-name", { path: folder })
+  for (const { job, name } of models) yield* warn("customer-in-model", { job, name })
+})
+
 /** What is here and what is at the service, before anything is removed. */
 const lookFor = Effect.fnUntraced(function* (output: string, customer_id: CustomerId) {
   const { checkWhole } = yield* keeping
   const { planForget } = yield* Effect.promise(() => import("../../keeping/ForgetPlan.ts"))
+  const { namesLeft } = yield* Effect.promise(() => import("../../keeping/NamesLeft.ts"))
   const store = yield* openedStore(output, shareOf(output))
   return yield* inFolder(
     output,
@@ -45,6 +54,7 @@ const lookFor = Effect.fnUntraced(function* (output: string, customer_id: Custom
       yield* checkWhole(store)
       const plan = yield* planForget(store, customer_id)
       if (plan === undefined) return yield* refuse("customer-unknown", { output })
+      yield* tellNames(yield* namesLeft(store, customer_id))
       return { store, plan, remote: yield* remoteOf(output, plan) }
     }),
   )
@@ -103,6 +113,7 @@ const lines = (counts: ForgetCounts): ReadonlyArray<string> => [
   `  landing       ${counted(counts.bodies, "body", "bodies")}`,
   `  documents     ${counted(counts.documents, "document")}`,
   `  tables        ${counted(counts.rows, "row")}`,
+  `  held back     ${counted(counts.held, "version")}`,
   `  token store   ${counted(counts.tokens, "token or ticket", "tokens and tickets")}`,
   `  recordings    ${counted(counts.recordings, "recording")}`,
 ]
@@ -127,6 +138,8 @@ const tell = Effect.fnUntraced(function* (result: Result) {
     yield* say(`Of ${counted(result.given_up, "execution")} not all was proved to be here: it is given up.`)
   if (result.left_at_service > 0)
     yield* say(`Left at the service: ${counted(result.left_at_service, "execution or token", tokensToo)}.`)
+  if (result.held > 0)
+    yield* say("What a gate holds back is derived again by the next run of its job, or by `nightjar accept`.")
   if (result.logins_kept > 0)
     yield* say(
       `Still not sent again: ${counted(result.logins_kept, "rejected login")}, by keyed fingerprint only.`,
