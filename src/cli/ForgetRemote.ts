@@ -135,6 +135,13 @@ const deleteFor = Effect.fnUntraced(function* (remote: Remote, runs: ReadonlyArr
   for (const { run_id, due } of runs) yield* deleteAll(run_id, due, Infinity)
   const store = yield* TokenStore
   if (store._tag !== "Open") return
-  for (const { name, service } of remote.tokens)
-    if (service === store.service) yield* revokeByHand(store, name)
+  for (const { name, service } of remote.tokens) {
+    if (service !== store.service) continue
+    // Like an execution that is not deleted, it stays and is told; a refused secret ends the command.
+    yield* revokeByHand(store, name).pipe(
+      Effect.catchTag(["NotSent", "AnswerLost", "Throttled", "UnexpectedAnswer"], (failure) =>
+        Effect.logDebug(failure),
+      ),
+    )
+  }
 })

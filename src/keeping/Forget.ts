@@ -7,6 +7,7 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import { Ledger } from "../ledger/Ledger.ts"
 import { blankFrames } from "../landing/BlankFrames.ts"
+import { recover } from "../publishing/Commit.ts"
 import { forgetRows, unreadableFiles } from "../publishing/ForgetRows.ts"
 import type { Store } from "../publishing/Store.ts"
 import { forgetTokensOf } from "../tokens/ForgetTokens.ts"
@@ -21,6 +22,8 @@ export const checkWhole = Effect.fn("Keeping.checkWhole")(function* (store: Stor
   const ledger = yield* Ledger
   const [damage] = yield* ledger.problems
   if (damage !== undefined) return yield* new ForgetFailed({ message: `ledger.sqlite: ${damage}` })
+  // A publication, or a removal, that was cut off while it moved files: its files are not missing.
+  yield* recover(store)
   const [path] = yield* unreadableFiles(store)
   if (path !== undefined) return yield* new ForgetFailed({ message: `${path} is missing or damaged` })
 })

@@ -22,7 +22,7 @@ import { FileCalls, machineCalls } from "../../src/foundation/FileCalls.ts"
 import { remoteOf } from "../../src/cli/ForgetRemote.ts"
 import type { RunId } from "../../src/contract/Ids.ts"
 import { lockFolder } from "../../src/foundation/FolderLock.ts"
-import { forget } from "../../src/keeping/Forget.ts"
+import { checkWhole, forget } from "../../src/keeping/Forget.ts"
 import { planForget } from "../../src/keeping/ForgetPlan.ts"
 import { isInName, namesLeft } from "../../src/keeping/NamesLeft.ts"
 import { Landing } from "../../src/landing/Landing.ts"
@@ -183,6 +183,7 @@ const inFolder = <A, E>(root: string, work: Effect.Effect<A, E, Services>, calls
 
 const forgetIn = Effect.fnUntraced(function* (root: string, customer = gone) {
   const store = yield* openStore(publisherOptions(root))
+  yield* checkWhole(store)
   const plan = yield* planForget(store, anId(customer))
   if (plan === undefined) return undefined
   return { plan, ...(yield* forget(store, plan, "0.1.0")) }
