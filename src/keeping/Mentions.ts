@@ -1,7 +1,8 @@
 /**
  * Whether a text or a value names a customer: by the customer's id, a task, or an id that the service gave.
  * Pure. Ids are compared whole: a customer whose id begins with this one's is somebody else.
- */ import { withoutName } from "../ledger/OtherCustomer.ts"
+ */
+import { withoutName } from "../ledger/OtherCustomer.ts"
 
 export interface Named {
   readonly customer_id: string

@@ -1,6 +1,6 @@
 /**
- * What `nightjar forget` says: why it removes nothing (exit code 2), why it stopped (exit code 4), and where a
- * customer's name stays because it is not Nightjar's to remove.
+ * What `nightjar forget` says: why it removes nothing (exit code 2), why it stopped (exit code 4), and where
+ * a customer's name stays because it is not Nightjar's to remove.
  */
 import { refusal, stopped, warning } from "./Message.ts"
 
@@ -49,7 +49,7 @@ export const forgetMessages = {
   ),
   "customer-in-job-path": warning(
     "the customer's id is part of {path}, which the ledger names",
-    "Rename it for later runs. Facts of earlier runs keep the path: if it must go too, delete this output folder.",
+    "Rename it for later runs. Earlier runs keep the path: if it must go too, delete this output folder.",
     nothingRenamed,
   ),
   "customer-in-folder-name": warning(
