@@ -24,6 +24,7 @@ const previewJob = Effect.fnUntraced(function* (job: Job) {
   const { chooseNight } = yield* Effect.promise(() => import("../../night/ChooseNight.ts"))
   const { differences } = yield* Effect.promise(() => import("../../jobs/ResultsSources.ts"))
   const { expectedCalls, expectEnd } = yield* Effect.promise(() => import("../../planning/ExpectedEnd.ts"))
+  const { estimateNight } = yield* Effect.promise(() => import("../../planning/Expectations.ts"))
   const ledger = yield* openedLedger
   const asked = { further: false, parent: undefined, only: undefined }
   const { chosen, collect, only } = yield* chooseNight(job, asked)
@@ -49,6 +50,7 @@ const previewJob = Effect.fnUntraced(function* (job: Job) {
     collect,
     plan,
     over: overIds,
+    expected: estimateNight(starting, job.concurrency, plan.conflicts),
     end: starting.length === 0 ? undefined : expectEnd(starting, job.concurrency, learnt.past, deadlineIn),
     calls: expectedCalls(starting, job.polling),
     now,
@@ -77,7 +79,7 @@ export const plan = Command.make(
 ).pipe(Command.withDescription("Shows what `run` would start, without starting anything"))
 
 /** Only the fingerprint of a login, or the name of its token. */
-const previewJson = ({ job, how, collect, plan, over, end, calls, deadlineAt, now }: Preview) => ({
+const previewJson = ({ job, how, collect, plan, over, expected, end, calls, deadlineAt, now }: Preview) => ({
   job: job.name,
   run_id: plan.run_id,
   how,
@@ -105,7 +107,7 @@ const previewJson = ({ job, how, collect, plan, over, end, calls, deadlineAt, no
   sources: job.sources,
   conflicts: plan.conflicts,
   warnings: plan.warnings,
-  expected_ms: Duration.toMillis(plan.expected),
+  expected_ms: Duration.toMillis(expected),
   expected_end:
     end === undefined
       ? null
