@@ -114,6 +114,30 @@ describe("run", () => {
   })
 })
 
+describe("a rerun", () => {
+  it("that was cut off is as old as the first run of its night, and never takes the place of the next one", () => {
+    const cut = (hours: number) => [
+      run(yesterday, hours * hour, 3),
+      run(`${yesterday}.2`, hour, undefined, { parent: yesterday }),
+    ]
+    expect(choose(cut(19))).toEqual(resume(`${yesterday}.2`))
+    expect(choose(cut(20))).toEqual(anew(today, `${yesterday}.2`))
+  })
+
+  it("has the date of the run that it repeats, and the next free number of that night", () => {
+    const runs = [run(yesterday, day, 3), run(today, hour, 0)]
+    const input = { runs, job, now, further: true }
+    expect(chooseRun({ ...input, parent: yesterday })).toEqual({
+      run_date: "2026-11-20",
+      ...anew(`${yesterday}.2`),
+    })
+    expect(chooseRun({ ...input, parent: "job.2026-11-01" })).toEqual({
+      run_date: "2026-11-21",
+      ...anew(`${today}.2`),
+    })
+  })
+})
+
 describe("run with a deadline", () => {
   const timed = { ...job, deadline: "07:00" }
   const chooseTimed = (runs: ReadonlyArray<RunHeader>, hours: number) => {
