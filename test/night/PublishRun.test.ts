@@ -1,6 +1,8 @@
 /** What the publication of a run leaves in the ledger: its receipts, what is not in the tables, and what stays remotely. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import { Progress } from "../../src/execution/Progress.ts"
+import type { ProgressEvent } from "../../src/execution/Progress.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import type { LeftOutBody } from "../../src/ledger/LeftOutBody.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
@@ -65,15 +67,21 @@ const publish = (
     const ledger = yield* Ledger
     yield* ledger.append([started, ...facts])
     const publisher = { publish: () => answer, publishOutcome: () => Effect.void }
-    const released = yield* Effect.result(Effect.provideService(publishStage(run_id), Publisher, publisher))
+    const told: Array<ProgressEvent> = []
+    const released = yield* publishStage(run_id).pipe(
+      Effect.provideService(Publisher, publisher),
+      Effect.provideService(Progress, { tell: (event) => Effect.sync(() => void told.push(event)) }),
+      Effect.result,
+    )
     const all = (yield* ledger.facts(run_id)).map((one) => one.fact)
-    return { released, added: all.slice(facts.length + 1) }
+    return { released, told, added: all.slice(facts.length + 1) }
   }).pipe(Effect.provide(Ledger.layer({ path: ":memory:" })))
 
 describe("a publication", () => {
   it.effect("records its receipts, and what it says about the tables only where there is something", () =>
     Effect.gen(function* () {
-      expect((yield* publish(whole("c"), Effect.succeed(plain))).added).toEqual([fact()])
+      const quiet = yield* publish(whole("c"), Effect.succeed(plain))
+      expect([quiet.added, quiet.told]).toEqual([[fact()], [{ _tag: "Stage", run_id, stage: "publishing" }]])
       const notes = {
         without: ["demo.2026-11-20"],
         unfit: [{ table: "t", column: "c", count: 2 }],
