@@ -1,12 +1,17 @@
 /** What a plan adds to a run that is known already: each task once, and no verdict about what is still in progress. */
-import { Duration } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import { describe, expect, it } from "vitest"
+import { Service } from "../../src/client/Service.ts"
+import type { StartCall } from "../../src/client/Service.ts"
 import { builtInSources } from "../../src/contract/ResultsSource.ts"
 import { own } from "../../src/ends/Ends.ts"
+import { FormCache } from "../../src/forms/EngineForms.ts"
+import type { EngineFinding } from "../../src/forms/EngineForms.ts"
 import type { Job } from "../../src/jobs/Job.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
+import { runNight } from "../../src/night/Nightly.ts"
 import {
   planningFacts,
   removedFacts,
@@ -19,7 +24,7 @@ import type { JobPlan } from "../../src/night/PlanJob.ts"
 import { noExpectations } from "../../src/planning/Expectations.ts"
 import { planTasks } from "../../src/planning/Plan.ts"
 import { anId } from "../harness/Id.ts"
-import { customer, jobOf } from "../harness/SmallNights.ts"
+import { customer, jobOf, live, makeNights, options } from "../harness/SmallNights.ts"
 import { assignment, fitOf, key, known, login } from "../planning/Samples.ts"
 import { executed, idOf, planned, run_id, settled, started } from "../report/Samples.ts"
 
@@ -176,5 +181,100 @@ it("the rules of a run are its job's, and its deadline that of its beginning", (
     sources,
     flow_results,
     deadlineAt: at(21, 7),
+  })
+})
+
+/** The starts of a night whose engine is seen as `finds` says when it is planned, and as `looks` say before a start. */
+const startsOf = (
+  job: Job,
+  {
+    finds,
+    looks = [],
+  }: { readonly finds?: EngineFinding; readonly looks?: ReadonlyArray<EngineFinding> } = {},
+) => {
+  const calls: Array<StartCall & { readonly at: number }> = []
+  let looked = 0
+  const night = Effect.gen(function* () {
+    const begunAt = yield* Clock.currentTimeMillis
+    const { state } = yield* runNight(job, options).pipe(
+      Effect.updateService(Service, (service) => ({
+        ...service,
+        startExecution: (call, leaving) =>
+          Effect.andThen(
+            Effect.map(Clock.currentTimeMillis, (now) => calls.push({ ...call, at: now - begunAt })),
+            service.startExecution(call, leaving),
+          ),
+      })),
+      Effect.updateService(FormCache, (forms) => ({
+        ...forms,
+        findAll: (engines) =>
+          finds === undefined
+            ? forms.findAll(engines)
+            : Effect.succeed(new Map([...engines].map((engine) => [engine, finds]))),
+        look: (engine) =>
+          Effect.suspend(() => {
+            const look = looks[looked]
+            looked += 1
+            return look === undefined ? forms.look(engine) : Effect.succeed(look)
+          }),
+      })),
+    )
+    const ends = [...state.tasks.values()].map(({ settled: end }) => end?.fact.reason)
+    return { ends, looked, calls }
+  })
+  return live(makeNights(), night)
+}
+
+describe("a start", () => {
+  const job = jobOf([
+    {
+      ...customer("c-1", "run-1"),
+      hooks_extra_data: { note: "n-1" },
+      features: [
+        { code: "accounts_read", configurations: undefined },
+        { code: "cards_read", configurations: {} },
+      ],
+    },
+  ])
+  const away: EngineFinding = { _tag: "Unavailable", retry_after: Duration.minutes(7) }
+
+  it("sends what the job says, and that no customer is there to answer the source", () => {
+    const { calls, looked, ends } = startsOf(job)
+    expect(
+      calls.map(({ login: given, external_execution_id: _, at: _at, ...call }) => [given._tag, call]),
+    ).toEqual([
+      [
+        "Parameters",
+        {
+          customer_id: "c-1",
+          engine_reference: "sandbox-bank:website",
+          configurations: {},
+          hooks_extra_data: { note: "n-1" },
+          base_configurations: {
+            customer_interaction_available: false,
+            execution_timeout: 1_200,
+            unlock_protected_data: false,
+            tokenized_access: true,
+          },
+          features: ["accounts_read", { code: "cards_read", configurations: {} }],
+        },
+      ],
+    ])
+    // What was seen when it was planned is enough.
+    expect([looked, ends]).toEqual([0, ["COMPLETED"]])
+  })
+
+  it("waits for an engine that was away as long as that asks, and then sends what its form allows", () => {
+    const { calls, looked, ends } = startsOf(job, { finds: { _tag: "Unavailable" }, looks: [away] })
+    expect([calls.length, looked, ends]).toEqual([1, 2, ["COMPLETED"]])
+    expect(calls[0]?.at).toBeGreaterThanOrEqual(7 * 60_000)
+  })
+
+  it("never comes where the engine turns out to be unknown", () => {
+    expect(startsOf(job, { finds: { _tag: "Unavailable" }, looks: [{ _tag: "Unknown" }] })).toEqual({
+      ends: ["ENGINE_UNKNOWN"],
+      looked: 1,
+      calls: [],
+    })
   })
 })
