@@ -241,7 +241,7 @@ describe("a start", () => {
   it("sends what the job says, and that no customer is there to answer the source", () => {
     const { calls, looked, ends } = startsOf(job)
     expect(
-      calls.map(({ login: given, external_execution_id: _, at: _at, ...call }) => [given._tag, call]),
+      calls.map(({ login: given, external_execution_id: _external, at: _at, ...call }) => [given._tag, call]),
     ).toEqual([
       [
         "Parameters",

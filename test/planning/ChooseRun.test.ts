@@ -77,7 +77,7 @@ describe("run", () => {
   })
 
   it("collects kept executions for thirty days, and executions in flight forever [run kept executions]", () => {
-    const kept = (days: number) => choose([run("job.2026-09-01", days * day, 3, { kept: 2 })])
+    const kept = (days: number) => choose([run("job.2026-09-01", days * day, 3, { kept: 1 })])
     expect(kept(29)).toEqual(anew(today, "job.2026-09-01"))
     expect(kept(30)).toEqual(anew(today))
     const left = run("job.2026-09-01", 90 * day, 3, { kept: 2, leftovers: true })
@@ -122,6 +122,11 @@ describe("a rerun", () => {
     ]
     expect(choose(cut(19))).toEqual(resume(`${yesterday}.2`))
     expect(choose(cut(20))).toEqual(anew(today, `${yesterday}.2`))
+  })
+
+  it("is the only one whose age is not its own: a further run that was asked for is as old as it is", () => {
+    const further = [run(yesterday, 21 * hour, 3), run(`${yesterday}.2`, hour, undefined)]
+    expect(choose(further)).toEqual(resume(`${yesterday}.2`))
   })
 
   it("has the date of the run that it repeats, and the next free number of that night", () => {
