@@ -115,8 +115,6 @@ describe("an engine that refuses starts", () => {
         script: { start: () => late },
       })
       expect([end.countOf("start"), end.verdict("c-1")]).toEqual([1, "unfinished ENGINE_UNAVAILABLE service"])
-      // Settled at once: nothing is waited for that cannot happen.
-      expect(end.facts.some(({ _tag }) => _tag === "TaskWaits")).toBe(false)
     }),
   )
 
