@@ -334,6 +334,29 @@ describe("a night and its reruns", () => {
     expect(told).toEqual(["job.2026-11-21.2 0", "job.2026-11-21.3 0", "job.2026-11-21.3 0 again", 3])
   })
 
+  it("stay limited to what they were asked for when they are resumed, by this night or a later one", () => {
+    const toldAfter = (hours: number) =>
+      live(
+        makeNights(),
+        Effect.gen(function* () {
+          yield* night(named(ok("c-1"), away("c-2"), away("c-3")))
+          const slow = named(ok("c-1"), customer("c-2", "run-600"), ok("c-3"), ok("c-4"))
+          const cut = yield* Effect.timeoutOption(rerun(slow, "job.2026-11-21", "c-2"), "1 minute")
+          const before = yield* starts
+          yield* sleepUntil(at(22, hours))
+          const resumed = yield* night(hours < 21 ? slow : named())
+          const ledger = yield* Ledger
+          const state = yield* ledger.state(anId("job.2026-11-21.2"))
+          const tasks = [...(state?.tasks.values() ?? [])].map(
+            ({ planned, settled }) => `${planned.customer_id} ${settled?.fact.reason}`,
+          )
+          return [cut._tag, resumed, (yield* starts) - before, tasks]
+        }),
+      )
+    expect(toldAfter(1)).toEqual(["None", "job.2026-11-21.2 4", 0, ["c-2 COMPLETED"]])
+    expect(toldAfter(21)).toEqual(["None", "job.2026-11-22 0", 0, ["c-2 COMPLETED"]])
+  })
+
   it("leave no run behind where the service stays away", () => {
     const told = live(
       makeNights(),
