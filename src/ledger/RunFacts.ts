@@ -5,6 +5,7 @@
 import { Schema } from "effect"
 import { ExecutionId, RunId } from "../contract/Ids.ts"
 import { ChangeCounts } from "./ChangeCounts.ts"
+import { DeliveredFeatures } from "./DeliveredFeatures.ts"
 import { LeftOutBody } from "./LeftOutBody.ts"
 import { tableNotes } from "./TableNotes.ts"
 
@@ -39,6 +40,7 @@ export const RunPublished = Schema.TaggedStruct("RunPublished", {
     }),
   ),
   left_out: Schema.optionalKey(Schema.Array(LeftOutBody)),
+  delivered: Schema.optionalKey(Schema.Array(DeliveredFeatures)),
   ...tableNotes,
 })
 /** A gate of the job and what it found: words and numbers, never a value of a record. */

@@ -40,6 +40,27 @@ export const nightAround = Effect.fnUntraced(function* (ledger: Ledger["Service"
 export const newestTasks = (runs: ReadonlyArray<RunState>): ReadonlyMap<string, TaskState> =>
   new Map(runs.flatMap(({ tasks }) => [...tasks.values()].map((task) => [subjectOf(task), task] as const)))
 
+/**
+ * The features of each task that are in the tables after these runs, although the task did not succeed, by
+ * subject. What a later run asked for again counts as that run left it; what only a version that is held back
+ * contains is not in the tables.
+ */
+export const deliveredInNight = (runs: ReadonlyArray<RunState>): ReadonlyMap<string, ReadonlySet<string>> => {
+  const found = new Map<string, Set<string>>()
+  for (const { tasks, published, held } of runs) {
+    const told = held === undefined ? (published?.fact.delivered ?? []) : []
+    const byTask = new Map(told.map(({ task_id, features }) => [task_id, features]))
+    for (const task of tasks.values()) {
+      const { task_id, features } = task.planned
+      const delivered = found.get(subjectOf(task)) ?? new Set()
+      for (const code of features) delivered.delete(code)
+      for (const code of byTask.get(task_id) ?? []) delivered.add(code)
+      found.set(subjectOf(task), delivered)
+    }
+  }
+  return found
+}
+
 /** Bodies that are missing from the tables, of tasks that no later run ran again. */
 const isWhole = (runs: ReadonlyArray<RunState>): boolean => {
   const newest = new Set([...newestTasks(runs).values()].map(({ planned }) => planned.task_id))

@@ -8,6 +8,7 @@ import type { Effect } from "effect"
 import { RunId } from "../contract/Ids.ts"
 import type { ExecutionId } from "../contract/Ids.ts"
 import type { LeftOutBody } from "../ledger/LeftOutBody.ts"
+import type { DeliveredFeatures } from "../ledger/DeliveredFeatures.ts"
 import { FailedGate } from "../ledger/RunFacts.ts"
 import type { FailedModel, MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
 
@@ -49,6 +50,8 @@ export interface Published {
   readonly without?: ReadonlyArray<string>
   /** Landed bodies that are not in the tables, because they could not be used. */
   readonly left_out: ReadonlyArray<LeftOutBody>
+  /** Tasks that did not succeed, with the features that a rerun need not ask for again. */
+  readonly delivered: ReadonlyArray<DeliveredFeatures>
   /** Values of this run that did not fit their columns, and its rejected records. */
   readonly misfits: ReadonlyArray<MisfitCount>
   readonly rejected: ReadonlyArray<RejectedCount>
@@ -62,7 +65,7 @@ export interface Published {
   readonly released?: ReadonlyArray<Released>
 }
 
-export type Released = Pick<Published, "receipts" | "left_out" | "misfits" | "rejected"> & {
+export type Released = Pick<Published, "receipts" | "left_out" | "delivered" | "misfits" | "rejected"> & {
   readonly run_id: RunId
 }
 

@@ -115,13 +115,15 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
     rows,
     receipts: derived.receipts,
     left_out: derived.left_out,
+    delivered: derived.delivered,
     misfits: derived.misfits,
     rejected: derived.rejected,
     ...(also.length === 0
       ? {}
       : {
-          released: also.map(({ run_id: id, derived: { receipts, left_out, misfits, rejected } }) => {
-            return { run_id: id, receipts, left_out, misfits, rejected }
+          released: also.map(({ run_id: id, derived: one }) => {
+            const { receipts, left_out, delivered, misfits, rejected } = one
+            return { run_id: id, receipts, left_out, delivered, misfits, rejected }
           }),
         }),
     unfit,
