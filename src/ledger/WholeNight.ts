@@ -70,6 +70,9 @@ const isWhole = (runs: ReadonlyArray<RunState>): boolean => {
   )
 }
 
+/** A publication found data that is older than `error_after` of its job. */
+export const isTooOld = ({ published }: RunState): boolean => published?.fact.stale?.failed !== undefined
+
 /** The exit code of a night; undefined while one of its runs has not ended. */
 export const nightExitCode = (runs: ReadonlyArray<RunState>): number | undefined => {
   const ends = runs.flatMap(({ ended }) => ended ?? [])
@@ -81,6 +84,8 @@ export const nightExitCode = (runs: ReadonlyArray<RunState>): number | undefined
     ended?.leftovers === true && (held === undefined || ended.exit_code === exitCodes.leftovers)
   if (codes.includes(exitCodes.leftovers) || runs.some(isLeft)) return exitCodes.leftovers
   if (codes.length === 0) return ends.at(-1)?.exit_code
+  const newest = runs.findLast(({ published }) => published !== undefined)
+  if (newest !== undefined && isTooOld(newest)) return exitCodes.peopleMustAct
   // With `exit_on: new` a run ends with 0 in spite of trouble that is not new.
   if (ends.every(({ exit_code }) => exit_code === exitCodes.ok)) return exitCodes.ok
   return isWhole(runs) && codes.every((code) => code === exitCodes.ok)

@@ -10,6 +10,7 @@ import type { ExecutionId } from "../contract/Ids.ts"
 import type { LeftOutBody } from "../ledger/LeftOutBody.ts"
 import type { DeliveredFeatures } from "../ledger/DeliveredFeatures.ts"
 import { FailedGate } from "../ledger/RunFacts.ts"
+import type { StaleData } from "../ledger/StaleData.ts"
 import type { FailedModel, MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
 
 /** Publishing did not happen; the previous version is still in place, and nothing may be deleted remotely. */
@@ -61,6 +62,8 @@ export interface Published {
   readonly gone?: ReadonlyArray<string>
   /** Models of jobs that could not be made in this version. */
   readonly models?: ReadonlyArray<FailedModel>
+  /** Data that is older than the job allows; absent if there is none. */
+  readonly stale?: StaleData
   /** Earlier runs that a gate had held back, and that this version contains: each with its own receipts. */
   readonly released?: ReadonlyArray<Released>
 }
