@@ -15,6 +15,7 @@ import { filesBelow } from "../../src/publishing/OutputFiles.ts"
 import { PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
 import { nightExitCode } from "../../src/ledger/WholeNight.ts"
 import { alarmCodeOf, exitCodeOf } from "../../src/report/ExitCode.ts"
+import { meaningOfExit } from "../../src/report/RenderSummary.ts"
 import { summarise } from "../../src/report/Summary.ts"
 import { anId } from "../harness/Id.ts"
 import {
@@ -136,10 +137,12 @@ describe("limits of freshness", () => {
           ended: { at: 0, exit_code: 0, leftovers: false, kept: 0 },
         }))
         assert.deepStrictEqual([nightExitCode(ended.slice(2, 4)), nightExitCode(ended.slice(3))], [3, 0])
-        const { stale, warnings } = summarise(told[3] ?? (yield* Effect.die("no run")))
+        const summary = summarise(told[3] ?? (yield* Effect.die("no run")))
+        const { stale, warnings } = summary
         assert.deepStrictEqual(
-          [stale, warnings],
+          [meaningOfExit({ ...summary, exit_code: 3 }), stale, warnings],
           [
+            "the run is over; some data is older than `freshness` of the job allows",
             told[3]?.published?.fact.stale,
             [
               `1 feature without new data for more than 3 days: ${whose("old")} [data-too-old]`,
