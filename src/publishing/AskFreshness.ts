@@ -27,7 +27,8 @@ const agesSql = ({ job, run_date }: AskedRun, days: number): string => {
   const today = `DATE ${literal(run_date)}`
   return `
   WITH own AS (
-    SELECT r.run_id, r.run_date, r.parent, r.tasks, o.nth FROM runs AS r JOIN (${runsInOrder}) AS o USING (run_id)
+    SELECT r.run_id, r.run_date, r.parent, r.tasks, o.nth
+    FROM runs AS r JOIN (${runsInOrder}) AS o USING (run_id)
     WHERE r.job = ${literal(job)} AND r.run_date <= ${today}
   ),
   asked AS (
