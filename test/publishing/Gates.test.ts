@@ -4,6 +4,7 @@
  */
 import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
@@ -12,7 +13,8 @@ import type { Gates } from "../../src/jobs/Job.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { publishStage } from "../../src/night/PublishRun.ts"
 import { filesBelow } from "../../src/publishing/OutputFiles.ts"
-import { PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
+import { staleIn } from "../../src/publishing/AskFreshness.ts"
+import { openStore, PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
 import { nightExitCode } from "../../src/ledger/WholeNight.ts"
 import { alarmCodeOf, exitCodeOf } from "../../src/report/ExitCode.ts"
 import { meaningOfExit } from "../../src/report/RenderSummary.ts"
@@ -99,6 +101,16 @@ const mixed = Effect.fnUntraced(function* (day: number, customers: Readonly<Reco
 })
 
 describe("limits of freshness", () => {
+  it.live("that cannot be compared cost no version, and are told", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const store = yield* openStore(publisherOptions(root))
+      const stale = yield* staleIn(store, { job: "nightly", run_date: date(20) }, { errorDays: 3 })
+      assert.deepStrictEqual(Object.keys(stale), ["unknown"])
+      assert.match(stale.unknown ?? "", /database does not exist/)
+    }).pipe(Effect.provide(Layer.merge(DuckDb.layer, NodeFileSystem.layer))),
+  )
+
   it.live(
     "are compared with the last success, or with the first night if there was none [freshness limits]",
     () =>
