@@ -51,7 +51,7 @@ const planOf = (ready: ReadonlyArray<string>, refused: ReadonlyArray<string> = [
     rejections: new Map(),
     expectations: noExpectations,
   })
-  return { job: jobOf([]), plan, grounds, learnt: noExpectations }
+  return { job: jobOf([]), plan, grounds, learnt: noExpectations, partly: new Set() }
 }
 const fold = (facts: ReadonlyArray<Fact>): RunState => {
   const run = foldRun([started, ...facts].map((fact, seq) => ({ seq, at: seq, fact })))

@@ -39,6 +39,7 @@ const plain: Published = {
   left_out: [],
   misfits: [],
   rejected: [],
+  delivered: [],
 }
 const fact = (more: object = {}) => ({
   _tag: "RunPublished",
@@ -152,7 +153,7 @@ describe("a publication", () => {
         yield* ledger.append([started, ...whole("c"), ...[started, ...whole("d")].map(move)])
         const of = { receipts: [{ execution_id: anId("e-d"), landed_sha256: "dd", whole: false }] }
         const left_out = [body("d", { task_id: anId(`${earlier}/d/bank:website`) })]
-        const released = [{ run_id: earlier, ...of, left_out, misfits: [], rejected: [] }]
+        const released = [{ run_id: earlier, ...of, left_out, misfits: [], rejected: [], delivered: [] }]
         const publisher = {
           publish: () => Effect.succeed({ ...plain, released }),
           publishOutcome: () => Effect.void,
