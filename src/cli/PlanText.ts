@@ -20,6 +20,8 @@ export interface Preview {
   readonly plan: Plan
   /** Tasks of the plan that are already over in the run that would be resumed. */
   readonly over: ReadonlySet<string>
+  /** How long the run takes at least: what it still has to start, if every slot is used. */
+  readonly expected: Duration.Duration
   /** Undefined before the first run of the job. */
   readonly end: ExpectedEnd | undefined
   /** About how many requests the service gets. */
@@ -134,14 +136,14 @@ const endLines = ({ end, calls, now, deadlineAt, job: { timezone } }: Preview): 
 }
 
 export const renderPreview = (preview: Preview, { width }: Style, all: boolean): string => {
-  const { how, isLeft, collect, plan, over, sources } = preview
+  const { how, isLeft, collect, plan, over, expected, sources } = preview
   const starting = plan.tasks.filter(({ task_id }) => !over.has(task_id))
   const what = isLeft ? leftHeadline : headlines[how]
   const headline =
     `${plan.run_id} ${what}: ${counted(starting.length, "task")} to start, ` +
     `${over.size} already finished, ${plan.settled.length} that will not start, ` +
-    `${counted(plan.sessions.length, "session")} to read; ` +
-    `takes at least ${span(Duration.toMillis(plan.expected))}`
+    `${counted(plan.sessions.length, "session")} to read` +
+    (starting.length === 0 ? "" : `; takes at least ${span(Duration.toMillis(expected))}`)
   const first = collect.map((run_id) => `First, what ${run_id} left at the service is collected.`)
   const warnings = plan.warnings.map(
     ({ engine_reference, message, source, count }) =>

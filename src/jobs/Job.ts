@@ -112,6 +112,12 @@ export interface Gates {
   readonly tests: ReadonlyArray<SqlFile>
 }
 
+/** How many days old the data of a customer, engine and feature may get; one limit at least. */
+export interface Freshness {
+  readonly warnDays?: number
+  readonly errorDays?: number
+}
+
 export interface Job {
   readonly name: string
   /** The file's path as given, for messages and for `rerun`. */
@@ -151,6 +157,8 @@ export interface Job {
   readonly schemas?: string
   /** What a new version of the tables must pass; nothing is asked without it. */
   readonly gates?: Gates
+  /** Without it, no data is too old. */
+  readonly freshness?: Freshness
   /** Its own views and tables; absent if it names no folder of them. */
   readonly models?: ReadonlyArray<SqlFile>
   /** Which trouble ends a run with exit code 3: any, or only what the run before did not have. */

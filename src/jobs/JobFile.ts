@@ -5,6 +5,7 @@
  */
 import { Schema } from "effect"
 import { defaults } from "./Defaults.ts"
+import { FreshnessShape } from "./Freshness.ts"
 import { GatesShape } from "./Gates.ts"
 import { NotifyEntry } from "./Notify.ts"
 import { Retain } from "./Retain.ts"
@@ -283,6 +284,7 @@ export const JobFile = Schema.Struct({
     GatesShape,
     "What a new version of the tables must pass to become current; nothing is asked when absent.",
   ),
+  freshness: optional(FreshnessShape, "How old the data of a customer, engine and feature may get."),
   models: optional(
     text,
     "A folder beside the job file: each *.sql becomes a view, or a table, of every published version.",

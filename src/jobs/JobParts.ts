@@ -7,6 +7,7 @@ import type { Item } from "./Assignments.ts"
 import { missingKey } from "../foundation/SchemaFindings.ts"
 import { decodePart, unknownKey } from "./Decode.ts"
 import type { Context } from "./Decode.ts"
+import { FreshnessShape } from "./Freshness.ts"
 import { GatesShape } from "./Gates.ts"
 import * as Shape from "./JobFile.ts"
 import { NotifyEntry } from "./Notify.ts"
@@ -56,6 +57,7 @@ export const decodeParts = (context: Context, root: Readonly<Record<string, unkn
     customers: list("customers", Shape.Customer),
     schemas: part("schemas", text),
     gates: part("gates", GatesShape),
+    freshness: part("freshness", FreshnessShape),
     models: part("models", text),
     tokens: part("tokens", Shape.Tokens),
     sessions: list("sessions", Shape.Session),

@@ -3,6 +3,7 @@
  * what a run says about many customers, only the customer's part goes. A rejected login stays rejected: its
  * fingerprint is a keyed hash and says nothing about whose login it is.
  */
+import { isDeepStrictEqual } from "node:util"
 import type { CustomerId } from "../contract/Ids.ts"
 import type { CredentialRejected, Fact } from "./Fact.ts"
 import { withoutName } from "./OtherCustomer.ts"
@@ -34,20 +35,48 @@ const unnamed = (fact: Fact, { customer_id }: Forgotten): Fact => {
   return message === fact.message ? fact : { ...fact, message }
 }
 
+type RunPublished = Extract<Fact, { readonly _tag: "RunPublished" }>
+
+/** A customer is the first word of an example of old data. */
+const withoutExamples = <Beyond extends { readonly examples: ReadonlyArray<string> }>(
+  beyond: Beyond,
+  customer_id: CustomerId,
+): Beyond => ({ ...beyond, examples: beyond.examples.filter((one) => !one.startsWith(`${customer_id} `)) })
+
+/** What a publication says about all customers, without this one's part: counts stay as they were. */
+const publishedWithout = (
+  fact: RunPublished,
+  { customer_id, tasks, executions }: Forgotten,
+): RunPublished => {
+  const { left_out = [], delivered = [], stale = {}, ...rest } = fact
+  const isOther = ({ task_id }: { readonly task_id: string }) => !tasks.has(task_id)
+  const { warned, failed, ...unknown } = stale
+  const kept = {
+    left_out: left_out.filter(isOther),
+    delivered: delivered.filter(isOther),
+    stale: {
+      ...unknown,
+      ...(warned === undefined ? {} : { warned: withoutExamples(warned, customer_id) }),
+      ...(failed === undefined ? {} : { failed: withoutExamples(failed, customer_id) }),
+    },
+  }
+  const without: RunPublished = {
+    ...rest,
+    receipts: fact.receipts.filter(({ execution_id }) => !executions.has(execution_id)),
+    ...(kept.left_out.length === 0 ? {} : { left_out: kept.left_out }),
+    ...(kept.delivered.length === 0 ? {} : { delivered: kept.delivered }),
+    ...(fact.stale === undefined ? {} : { stale: kept.stale }),
+  }
+  return isDeepStrictEqual(without, fact) ? fact : without
+}
+
 /** What a fact becomes: pure. The same object if nothing in it is about the customer. */
 export const withoutCustomer = (
   fact: Fact,
   forgotten: Forgotten,
   { receipt, staysRejected }: { readonly receipt: string; readonly staysRejected: boolean },
 ): Fact => {
-  if (fact._tag === "RunPublished") {
-    const receipts = fact.receipts.filter(({ execution_id }) => !forgotten.executions.has(execution_id))
-    const left_out = fact.left_out?.filter(({ task_id }) => !forgotten.tasks.has(task_id))
-    const isSame = receipts.length === fact.receipts.length && left_out?.length === fact.left_out?.length
-    if (isSame) return fact
-    const { left_out: _, ...rest } = fact
-    return { ...rest, receipts, ...(left_out === undefined || left_out.length === 0 ? {} : { left_out }) }
-  }
+  if (fact._tag === "RunPublished") return publishedWithout(fact, forgotten)
   if (!isAbout(fact, forgotten)) return unnamed(fact, forgotten)
   if (fact._tag === "CredentialRejected" && staysRejected) return anonymous(fact)
   const run_id = "run_id" in fact ? fact.run_id : undefined

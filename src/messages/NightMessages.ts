@@ -157,6 +157,19 @@ export const nightMessages = {
       "version contains this run too.",
     "The version before is still current, and nothing of this run is deleted at the service.",
   ),
+  "data-old": warning(
+    "{features} without new data for more than {age}: {examples}",
+    "`nightjar query @missing` says who must act; the limit is `freshness.warn_after` in the job.",
+  ),
+  "data-too-old": warning(
+    "{features} without new data for more than {age}: {examples}",
+    "`nightjar query @missing` says who must act; the limit is `freshness.error_after` in the job.",
+    "The tables keep what succeeded last; the exit code is not 0.",
+  ),
+  "freshness-unknown": warning(
+    "the age of the data could not be compared with `freshness` of the job: {why}",
+    "`nightjar query @missing` shows the age; report the error if the next night has it too.",
+  ),
   "tables-incomplete": warning(
     "files of {runs} were missing or changed and are not in the tables",
     "`nightjar repair` derives them again from landing.",

@@ -3,14 +3,13 @@
  * exactly this, and `nightjar run` executes exactly this. Every assignment becomes one task or one verdict,
  * in the job's order; tasks that must not be in flight together are listed.
  */
-import type { Duration } from "effect"
 import { TaskId } from "../contract/Ids.ts"
 import type { CustomerId, EngineReference, RunId, SessionId } from "../contract/Ids.ts"
 import type { Job } from "../jobs/Job.ts"
 import { planAssignment, seeEngine } from "./Assignment.ts"
 import type { Rejections, Task, TaskVerdict } from "./Assignment.ts"
 import type { EngineFinding, Fit } from "../forms/EngineForms.ts"
-import { estimateNight, expectedDuration } from "./Expectations.ts"
+import { expectedDuration } from "./Expectations.ts"
 import type { Expectations } from "./Expectations.ts"
 import type { ResolvedLogin } from "./Logins.ts"
 import type { EndingToken, StoredToken } from "../tokens/StoredToken.ts"
@@ -51,8 +50,6 @@ export interface Plan {
   /** Tokens that have expired. */
   readonly expired: ReadonlyArray<EndingToken>
   readonly conflicts: ReadonlyArray<Conflict>
-  /** How long the run takes if every slot is used. */
-  readonly expected: Duration.Duration
 }
 
 export interface PlanInput {
@@ -115,7 +112,6 @@ export const planTasks = (input: PlanInput): Plan => {
       expiredTokens(grounds.tokens, access).map((token) => ({ task_id, token })),
     ),
     conflicts,
-    expected: estimateNight(tasks, job.concurrency, conflicts),
   }
 }
 

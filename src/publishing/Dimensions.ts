@@ -55,7 +55,8 @@ const engines: View = {
     seen AS (
       SELECT t.engine_reference, min(o.run_date) AS first_seen, max(o.run_date) AS last_seen,
         arg_max(t.run_id, o.nth) AS run_id
-      FROM tasks AS t JOIN ordered AS o USING (run_id) WHERE engine_reference IS NOT NULL GROUP BY engine_reference
+      FROM tasks AS t JOIN ordered AS o USING (run_id)
+      WHERE engine_reference IS NOT NULL GROUP BY engine_reference
     )
     SELECT s.engine_reference, ${engineFields.map(({ name }) => `d.${name}`).join(", ")},
       s.first_seen, s.last_seen, s.run_id

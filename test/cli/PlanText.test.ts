@@ -56,9 +56,9 @@ const previewOf = (tasks: number, verdicts: number, more: Partial<Preview> = {})
         why: "same_credentials",
         task_ids: all.slice(index * 100, index * 100 + (index + 1) * 4).map(({ task_id }) => task_id),
       })),
-      expected: Duration.minutes(40),
     },
     over: new Set(),
+    expected: Duration.minutes(40),
     end: undefined,
     calls: 0,
     now,
@@ -133,7 +133,7 @@ describe("a plan of a few tasks", () => {
     expect(told(preview)).toEqual([
       "job.2026-11-21 starts nothing more: `nightjar rerun` starts what is left of its",
       "night: 0 tasks to start, 1 already finished, 0 that will not start, 0 sessions",
-      "to read; takes at least 40 min",
+      "to read",
     ])
   })
 })

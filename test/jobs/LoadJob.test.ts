@@ -265,6 +265,37 @@ notify:
   )
 })
 
+describe("limits of freshness", () => {
+  it.effect("are whole days, and a mistake in them is reported", () =>
+    Effect.gen(function* () {
+      const limits = (written: string) =>
+        Effect.map(
+          load(`${smallJob}customers: [{ id: c-1, parameters: { username: u } }]\nfreshness: ${written}\n`),
+          ({ job: loaded, errors }) => [
+            (loaded as { readonly freshness?: unknown } | undefined)?.freshness,
+            ...errors,
+          ],
+        )
+      expect(
+        yield* Effect.forEach(
+          [
+            "{ warn_after: 3 days, error_after: 7.5 days }",
+            "{ error_after: 2 days }",
+            "{}",
+            "{ warn_after: 3 days, error_after: 2 days }",
+          ],
+          limits,
+        ),
+      ).toEqual([
+        [{ warnDays: 3, errorDays: 7 }],
+        [{ errorDays: 2 }],
+        [undefined, "job.yaml:5:1: `freshness` needs `warn_after`, `error_after` or both"],
+        [undefined, "job.yaml:5:1: `warn_after` must not be longer than `error_after`"],
+      ])
+    }),
+  )
+})
+
 describe("the SQL that a job brings", () => {
   const job = `${smallJob}customers: [{ id: c-1, parameters: { username: u } }]\n`
 

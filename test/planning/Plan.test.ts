@@ -51,7 +51,7 @@ const customer = (id: string, changes: Partial<Assignment> = {}) =>
   assignment({ customer_id: anId(id), source: `a.csv:${id}`, ...changes })
 
 describe("a plan", () => {
-  it("contains every assignment once, as task or verdict, with sessions, warnings, conflicts and the expected time", () => {
+  it("contains every assignment once, as task or verdict, with sessions, warnings and conflicts", () => {
     const loans = [{ code: "loans_read", configurations: undefined }]
     const plan = planTasks(
       input({
@@ -103,7 +103,6 @@ describe("a plan", () => {
       expiring: [],
       expired: [],
       conflicts: [{ why: "same_credentials", task_ids: [idOf("1"), idOf("3")] }],
-      expected: Duration.millis(120_000),
     })
   })
 

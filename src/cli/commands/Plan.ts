@@ -21,14 +21,18 @@ const hows = { New: "new", Resume: "resume", NothingToDo: "nothing" } as const
 
 const previewJob = Effect.fnUntraced(function* (job: Job) {
   const { planJob } = yield* Effect.promise(() => import("../../night/PlanJob.ts"))
+  const { askedBy } = yield* Effect.promise(() => import("../../night/AskAgain.ts"))
   const { chooseNight } = yield* Effect.promise(() => import("../../night/ChooseNight.ts"))
   const { differences } = yield* Effect.promise(() => import("../../jobs/ResultsSources.ts"))
   const { expectedCalls, expectEnd } = yield* Effect.promise(() => import("../../planning/ExpectedEnd.ts"))
+  const { estimateNight } = yield* Effect.promise(() => import("../../planning/Expectations.ts"))
   const ledger = yield* openedLedger
   const asked = { further: false, parent: undefined, only: undefined }
   const { chosen, collect, only } = yield* chooseNight(job, asked)
-  const { plan, learnt } = yield* planJob(job, chosen.run_id, only)
   const state = yield* ledger.state(chosen.run_id)
+  // A rerun that is resumed keeps the tasks that it began with.
+  const isRerun = chosen._tag === "Resume" && state?.started.parent !== undefined
+  const { plan, learnt } = yield* planJob(job, chosen.run_id, isRerun ? askedBy(state) : only)
   const isLeft =
     chosen._tag === "NothingToDo" && state !== undefined
       ? nightExitCode(yield* nightAround(ledger, state)) === exitCodes.leftovers
@@ -49,6 +53,7 @@ const previewJob = Effect.fnUntraced(function* (job: Job) {
     collect,
     plan,
     over: overIds,
+    expected: estimateNight(starting, job.concurrency, plan.conflicts),
     end: starting.length === 0 ? undefined : expectEnd(starting, job.concurrency, learnt.past, deadlineIn),
     calls: expectedCalls(starting, job.polling),
     now,
@@ -77,7 +82,7 @@ export const plan = Command.make(
 ).pipe(Command.withDescription("Shows what `run` would start, without starting anything"))
 
 /** Only the fingerprint of a login, or the name of its token. */
-const previewJson = ({ job, how, collect, plan, over, end, calls, deadlineAt, now }: Preview) => ({
+const previewJson = ({ job, how, collect, plan, over, expected, end, calls, deadlineAt, now }: Preview) => ({
   job: job.name,
   run_id: plan.run_id,
   how,
@@ -105,7 +110,7 @@ const previewJson = ({ job, how, collect, plan, over, end, calls, deadlineAt, no
   sources: job.sources,
   conflicts: plan.conflicts,
   warnings: plan.warnings,
-  expected_ms: Duration.toMillis(plan.expected),
+  expected_ms: Duration.toMillis(expected),
   expected_end:
     end === undefined
       ? null

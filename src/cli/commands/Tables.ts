@@ -1,8 +1,8 @@
 /**
  * `nightjar tables [TABLE]`: the data dictionary: every published table and view with its columns, from the
  * same source as the database's comments, then the models of jobs; before anything is published, with the
- * program's own schemas. The same as a data contract with `--format odcs`, without models since it is ours, or
- * as a page with what is published of each (`--html`).
+ * program's own schemas. The same as a data contract with `--format odcs`, without models since it is ours,
+ * or as a page with what is published of each (`--html`).
  */
 import { existsSync, lstatSync } from "node:fs"
 import { join } from "node:path"
