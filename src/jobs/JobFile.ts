@@ -9,6 +9,7 @@ import { GatesShape } from "./Gates.ts"
 import { NotifyEntry } from "./Notify.ts"
 import { Retain } from "./Retain.ts"
 import { looksLikeReference } from "./Reference.ts"
+import { TelemetryShape } from "./Telemetry.ts"
 import { count, optional, optionalDuration, required } from "./ShapeKeys.ts"
 import {
   customerId,
@@ -272,6 +273,7 @@ export const JobFile = Schema.Struct({
     defaults.exit_on,
   ),
   notify: optional(Schema.Array(NotifyEntry), "Who is told of a run; no customer data is sent."),
+  telemetry: optional(TelemetryShape, "Logs, metrics and traces of a run, for a collector or Prometheus."),
   retain: optional(Retain, "How long files are kept; what is not named here is kept."),
   engines: optional(Schema.Array(JobEngine), "The engines of the job."),
   customers: optional(Schema.Array(Customer), "The customers, inline or from files."),

@@ -30,6 +30,7 @@ import { parseReference } from "./Reference.ts"
 import { readTextFile } from "../foundation/RegularFile.ts"
 import { loadResultsSources } from "./ResultsSources.ts"
 import { overrides, resolveTarget } from "./Target.ts"
+import { readTelemetry } from "./Telemetry.ts"
 
 export interface LoadedJob {
   readonly job: Job
@@ -206,7 +207,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
     return yield* invalid()
   }
   const parts = decodeParts(context, root)
-  const { schemas } = parts
+  const { schemas, telemetry } = parts
   const service =
     parts.service === undefined && parts.has("service")
       ? undefined
@@ -237,6 +238,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
     ...(schemas === undefined ? {} : { schemas: isAbsolute(schemas) ? schemas : join(folder, schemas) }),
     ...ownSql,
     notify,
+    ...(telemetry === undefined ? {} : { telemetry: readTelemetry(telemetry, folder) }),
     assignments,
     sources,
     hooks,
