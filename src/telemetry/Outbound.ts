@@ -27,11 +27,18 @@ interface Scope {
   readonly version: string
 }
 
+/** Ids of the service, which may be anything. */
+const isForeign = (key: string): boolean => key === "nightjar.execution.id" || key === "nightjar.session.id"
+
 /** The same data with every text cleaned; each is built for one body, so it is changed in place. */
-const makeCleaning = (scope: Scope, clean: (text: string) => string) => {
+const makeCleaning = (scope: Scope, known: KnownSecrets) => {
+  const clean = (text: string): string => known.clean(text, "own")
   const values = <A extends KeyValue>(attributes: Array<A>): Array<A> => {
-    for (const { value } of attributes)
-      if (typeof value.stringValue === "string") value.stringValue = clean(value.stringValue)
+    for (const { key, value } of attributes) {
+      const text = value.stringValue
+      if (typeof text !== "string") continue
+      value.stringValue = isForeign(key) ? known.clean(text, "free") : clean(text)
+    }
     return attributes
   }
   const own = <A extends KeyValue>(attributes: Array<A>): Array<A> => values(attributes.filter(isOurs))
@@ -108,7 +115,7 @@ export const outbound = (counted: Counted, version: string) =>
     Effect.gen(function* () {
       const json = yield* OtlpSerialization.OtlpSerialization
       const known = yield* KnownSecrets
-      const cleaning = makeCleaning({ name: "nightjar", version }, (text) => known.clean(text, "own"))
+      const cleaning = makeCleaning({ name: "nightjar", version }, known)
       const count = (signal: Signal, records: number, body: HttpBody.HttpBody) => {
         counted.set(body, { signal, records })
         return body

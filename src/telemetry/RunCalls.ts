@@ -24,14 +24,14 @@ const describeTarget = ({ method, template, host, port }: CallTarget) => ({
 export const observeCalls = (
   meter: Meter,
   spans: Spans | undefined,
-  ownerOf: (ids: CallIds) => Tracer.AnySpan | undefined,
+  ownerOf: (ids: CallIds, at: bigint) => Tracer.AnySpan | undefined,
 ): ObserveCalls => {
   const described = new WeakMap<CallTarget, ReturnType<typeof describeTarget>>()
   return (target, ids, at) => {
     let known = described.get(target)
     if (known === undefined) described.set(target, (known = describeTarget(target)))
     const { name, values } = known
-    const span = spans?.begin({ name, kind: "client", parent: ownerOf(ids), at, values })
+    const span = spans?.begin({ name, kind: "client", parent: ownerOf(ids, at), at, values })
     let status: number | undefined
     return {
       answered: (http_status) => {

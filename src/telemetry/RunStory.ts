@@ -1,6 +1,6 @@
 /**
- * What the facts of a run say as spans and metrics: the run, its tasks, their attempts, and under each attempt
- * the requests for it. It looks on: it decides nothing, and no fact waits for it.
+ * What the facts of a run say as spans and metrics: the night, its runs, their tasks and attempts, and under
+ * each attempt the requests for it. It looks on: it decides nothing, and no fact waits for it.
  */
 import type { CallIds } from "../client/CallObserver.ts"
 import type { Fact } from "../ledger/Fact.ts"
@@ -45,6 +45,8 @@ export class RunStory {
   readonly #spans: Spans | undefined
   readonly #job: string
   readonly #namesCustomers: boolean
+  /** What this process does for the job: earlier runs that are collected, the plan, the run. */
+  #night: OpenSpan | undefined
   readonly #runs = new Map<string, SeenRun>()
   /** Whose call it is: attempts by every id that a request may carry. */
   readonly #owners = new Map<string, OpenSpan>()
@@ -80,11 +82,23 @@ export class RunStory {
     const span = this.#spans?.begin({
       name: "nightjar.run",
       kind: "internal",
-      parent: undefined,
+      parent: this.#nightAt(at)?.ids,
       at,
       values: { "nightjar.job": this.#job, "nightjar.run.id": run_id, ...values },
     })
     this.#runs.set(run_id, { span, exit_code: undefined, tasks: new Map() })
+  }
+
+  #nightAt(at: bigint): OpenSpan | undefined {
+    const values = { "nightjar.job": this.#job }
+    this.#night ??= this.#spans?.begin({
+      name: "nightjar.night",
+      kind: "internal",
+      parent: undefined,
+      at,
+      values,
+    })
+    return this.#night
   }
 
   planned({ run_id, task_id, engine_reference, customer_id }: FactOf<"TaskPlanned">): void {
@@ -134,15 +148,16 @@ export class RunStory {
   /** What is still open when the process ends is ended as it is. */
   closeAll(at: bigint): void {
     for (const run_id of this.#runs.keys()) this.#close(run_id, at)
+    this.#night?.end(at)
   }
 
-  /** The attempt that a call is for; one for none, such as the list of engines, belongs to the newest run. */
-  ownerOf({ execution_id, session_id, external_execution_id }: CallIds) {
+  /** The attempt that a call is for; one for none, such as the list of engines, belongs to the night. */
+  ownerOf({ execution_id, session_id, external_execution_id }: CallIds, at: bigint) {
     const owner =
       this.#owners.get(`external ${external_execution_id}`) ??
       this.#owners.get(`execution ${execution_id}`) ??
       this.#owners.get(`session ${session_id}`)
-    return (owner ?? [...this.#runs.values()].at(-1)?.span)?.ids
+    return (owner ?? this.#nightAt(at))?.ids
   }
 
   #namesOf(values: Readonly<Record<string, string | undefined>>) {

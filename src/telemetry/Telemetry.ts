@@ -189,6 +189,6 @@ export const openTelemetry = Effect.fnUntraced(function* (
     yield* exporting.close
     return undelivered(spans, logs, exporting)
   })
-  const observe = observeCalls(meter, spans, (ids) => story.ownerOf(ids))
+  const observe = observeCalls(meter, spans, (ids, at) => story.ownerOf(ids, at))
   return { observe, tell, prometheus: () => meter.prometheus(), close } satisfies RunTelemetry as RunTelemetry
 })
