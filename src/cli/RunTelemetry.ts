@@ -1,7 +1,7 @@
 /**
- * The telemetry of a run, for a job that asks for it: facts that the ledger has and calls to the service go to
- * a collector, and the metrics to `runs/<run_id>/metrics.prom`. What cannot be sent or written costs a line
- * on stderr at the end, never the run.
+ * The telemetry of a run, for a job that asks for it: facts that the ledger has and calls to the service go
+ * to a collector, and the metrics to `runs/<run_id>/metrics.prom`. What cannot be sent or written costs a
+ * line on stderr at the end, never the run.
  */
 import { Duration, Effect, Layer, Redacted, Result } from "effect"
 import type { RunId } from "../contract/Ids.ts"

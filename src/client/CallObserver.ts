@@ -1,6 +1,6 @@
 /**
- * Who looks on at every request to the service: told its method, its path as a template and its own ids, never
- * an address, a header or a body. Without an observer a call costs what it did.
+ * Who looks on at every request to the service: told its method, its path as a template and its own ids,
+ * never an address, a header or a body. Without an observer a call costs what it did.
  */
 import { Cause, Context, Effect } from "effect"
 import type { CallFailure } from "./Service.ts"
@@ -92,7 +92,7 @@ const observed = <A>(
 
 const unseen = () => undefined
 
-/** The calls of one endpoint, each looked on at from its request to the last byte that is read of its answer. */
+/** The calls of one endpoint, each looked on at from its request to the last byte read of its answer. */
 export const observing = (observe: ObserveCalls | undefined, endpoint: CalledEndpoint, root: string) => {
   if (observe === undefined) return <A>(_: Parts, call: Call<A>) => call(unseen)
   const target = targetOf(endpoint, root)

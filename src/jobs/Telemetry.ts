@@ -1,6 +1,6 @@
 /**
- * `telemetry` in a job file: where logs, metrics and traces of a run go. An address may be written out, but the
- * headers with which a collector knows us are a secret. Without it nothing is sent, whatever the
+ * `telemetry` in a job file: where logs, metrics and traces of a run go. An address may be written out, but
+ * the headers with which a collector knows us are a secret. Without it nothing is sent, whatever the
  * environment says.
  */
 import { isAbsolute, join } from "node:path"

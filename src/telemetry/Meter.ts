@@ -1,6 +1,6 @@
 /**
- * The metrics of one process for one job, in Effect's own registry and by the table alone. Every one carries
- * the job's name, so that the files of several jobs fit together.
+ * The metrics of one process for one job, in Effect's own registry and by the table alone. Every one
+ * carries the job's name, so that the files of several jobs fit together.
  */
 import { Context, Metric } from "effect"
 import { PrometheusMetrics } from "effect/observability"

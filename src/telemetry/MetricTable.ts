@@ -1,7 +1,7 @@
 /**
  * Every metric there is, named by the OpenTelemetry conventions: its kind, its unit, what it says and its
- * attributes. A metric, or an attribute of one, that is not listed here does not compile. `schemas/metrics.md`
- * is made from it. No attribute may name a customer or an execution.
+ * attributes. A metric, or an attribute of one, that is not listed here does not compile.
+ * `schemas/metrics.md` is made from it. No attribute may name a customer or an execution.
  */
 
 interface MetricRow {

@@ -1,7 +1,7 @@
 /**
- * The last thing that happens to what is sent: every text passes the registry of secrets, whatever wrote it,
- * and what Effect adds on its own (stack traces, units as attributes, fibers) is taken out. Tells how many
- * records a body has, so that lost ones can be counted.
+ * The last thing that happens to what is sent: every text passes the registry of secrets, whatever wrote
+ * it, and what Effect adds on its own (stack traces, units as attributes, fibers) is taken out. Tells how
+ * many records a body has, so that lost ones can be counted.
  */
 import { Effect, Layer } from "effect"
 import type { HttpBody } from "effect/http"

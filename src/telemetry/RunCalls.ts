@@ -1,6 +1,6 @@
 /**
- * Requests to the service as spans and as a metric, by the conventions for HTTP clients: each under the attempt
- * that it is for, its address as a template. `url.full` is left out, because it has ids in it.
+ * Requests to the service as spans and as a metric, by the conventions for HTTP clients: each under the
+ * attempt that it is for, its address as a template. `url.full` is left out, because it has ids in it.
  */
 import type { Tracer } from "effect"
 import type { CallIds, CallTarget, ObserveCalls } from "../client/CallObserver.ts"

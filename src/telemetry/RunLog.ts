@@ -1,6 +1,6 @@
 /**
- * Which facts of a run are log records elsewhere, how grave they are, and their words: those that a person on
- * call reads. The run's own `log.ndjson` has all of them, with the names of customers.
+ * Which facts of a run are log records elsewhere, how grave they are, and their words: those that a person
+ * on call reads. The run's own `log.ndjson` has all of them, with the names of customers.
  */
 import type { LogLevel } from "effect"
 import type { Fact } from "../ledger/Fact.ts"

@@ -1,6 +1,6 @@
 /**
- * What the facts of a run say as spans and metrics: the night, its runs, their tasks and attempts, and under
- * each attempt the requests for it. It looks on: it decides nothing, and no fact waits for it.
+ * What the facts of a run say as spans and metrics: the night, its runs, their tasks and attempts, and
+ * under each attempt the requests for it. It looks on: it decides nothing, and no fact waits for it.
  */
 import type { CallIds } from "../client/CallObserver.ts"
 import type { Fact } from "../ledger/Fact.ts"

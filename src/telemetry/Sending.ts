@@ -1,6 +1,6 @@
 /**
- * The connection to a collector: bounded in time, in tries and in what waits, and counted. A collector that is
- * slow or gone loses records, which are told at the end of the run, and costs the run nothing else.
+ * The connection to a collector: bounded in time, in tries and in what waits, and counted. A collector that
+ * is slow or gone loses records, which are told at the end of the run, and costs the run nothing else.
  */
 import { Duration, Effect, Result } from "effect"
 import { HttpClient, HttpClientError } from "effect/http"
@@ -76,7 +76,7 @@ const tried = Effect.fnUntraced(function* (
   }
 })
 
-/** For Effect's exporters, which would try a failed body again without a bound on what waits: not this one. */
+/** Not to be tried again by Effect's exporters, which set no bound to what waits. */
 const givenUp = (request: HttpClientRequest.HttpClientRequest, why: string) =>
   new HttpClientError.HttpClientError({
     reason: new HttpClientError.EncodeError({ request, description: why }),

@@ -1,6 +1,6 @@
 /**
- * The words of a fact that may leave the machine. Each is from a closed list, a number, or a name that the job
- * gives to itself or an engine: a reason that no table lists is a word of the service, and that may be
+ * The words of a fact that may leave the machine. Each is from a closed list, a number, or a name that the
+ * job gives to itself or an engine: a reason that no table lists is a word of the service, and that may be
  * anything.
  */
 import { statusReasonsByCode } from "../contract/Vocabulary.ts"
