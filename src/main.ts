@@ -221,11 +221,21 @@ const keepingNoForms = lazily(async () => {
   )
 })
 
+/** Not even loaded for a job that does not ask for it. */
+const telemetry = (job: Job, output: string) => {
+  const asked = job.telemetry
+  if (asked === undefined) return Layer.empty
+  return lazily(async () =>
+    (await import("./cli/RunTelemetry.ts")).RunTelemetry.layer(job, output, asked),
+  ).pipe(Layer.provide(Layer.merge(receivers, NodeServices.layer)))
+}
+
 const night = (job: Job, output: string, hooksUrl?: string, through?: Through) =>
   catalogue.pipe(
     Layer.provideMerge(serviceOf(job.service, journalPath(output), hooksUrl, through)),
     Layer.provideMerge(publisher(output, job)),
     Layer.provideMerge(landing(output, "read-write")),
+    Layer.provideMerge(telemetry(job, output)),
     Layer.provideMerge(
       lazily(async () => (await import("./cli/NightLog.ts")).NightLog.layer(output, job.share)),
     ),

@@ -95,6 +95,16 @@ export type Receiver =
       readonly argv: ReadonlyArray<string>
     }
 
+/** Where logs, metrics and traces of a run go; every run keeps its metrics in its own folder too. */
+export interface Telemetry {
+  /** An address, or where to find it. */
+  readonly otlp?: SecretReference | string
+  readonly headers?: SecretReference
+  readonly prometheus?: string
+  /** Whether spans and logs may name customers, tasks, executions and sessions. */
+  readonly customer_ids: boolean
+}
+
 /** A file of SQL that the job brings. */
 export interface SqlFile {
   /** The file's name without `.sql`. */
@@ -164,6 +174,8 @@ export interface Job {
   /** Which trouble ends a run with exit code 3: any, or only what the run before did not have. */
   readonly exit_on: "any" | "new"
   readonly notify: ReadonlyArray<Receiver>
+  /** Without it nothing is measured and nothing leaves. */
+  readonly telemetry?: Telemetry
   /** Without it, files of runs are kept. */
   readonly retain?: {
     readonly landing?: Duration.Duration

@@ -13,6 +13,7 @@ import * as Shape from "./JobFile.ts"
 import { NotifyEntry } from "./Notify.ts"
 import { Retain } from "./Retain.ts"
 import { deadline, jobName, text, timezone } from "./Scalars.ts"
+import { TelemetryShape } from "./Telemetry.ts"
 
 export const decodeParts = (context: Context, root: Readonly<Record<string, unknown>>) => {
   const known = Object.keys(Shape.JobFile.fields)
@@ -52,6 +53,7 @@ export const decodeParts = (context: Context, root: Readonly<Record<string, unkn
     output: part("output", Shape.Output) ?? {},
     exit_on: part("exit_on", Shape.ExitOn),
     notify: list("notify", NotifyEntry),
+    telemetry: part("telemetry", TelemetryShape),
     retain: part("retain", Retain),
     engines: list("engines", Shape.JobEngine),
     customers: list("customers", Shape.Customer),

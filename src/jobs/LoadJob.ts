@@ -31,6 +31,7 @@ import { parseReference } from "./Reference.ts"
 import { readTextFile } from "../foundation/RegularFile.ts"
 import { loadResultsSources } from "./ResultsSources.ts"
 import { overrides, resolveTarget } from "./Target.ts"
+import { readTelemetry } from "./Telemetry.ts"
 
 export interface LoadedJob {
   readonly job: Job
@@ -207,7 +208,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
     return yield* invalid()
   }
   const parts = decodeParts(context, root)
-  const { schemas } = parts
+  const { schemas, telemetry } = parts
   const service =
     parts.service === undefined && parts.has("service")
       ? undefined
@@ -240,6 +241,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
     ...ownSql,
     ...freshness,
     notify,
+    ...(telemetry === undefined ? {} : { telemetry: readTelemetry(telemetry, folder) }),
     assignments,
     sources,
     hooks,

@@ -114,6 +114,11 @@ export const nightMessages = {
     "Check the address or the command, and its receiver. `nightjar status` shows how the run ended.",
     "The run and its exit code are as they are.",
   ),
+  "telemetry-incomplete": warning(
+    "the telemetry of the run is incomplete: {why}",
+    "Check `telemetry` in the job, and the collector. `log.ndjson` of the run has every fact.",
+    "The run and its exit code are as they are.",
+  ),
   "report-unwritten": warning(
     "{path} could not be written: {why}",
     "`nightjar report` writes it again.",
