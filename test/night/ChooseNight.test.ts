@@ -45,7 +45,9 @@ const choose = (runs: Runs, { job = two, hours = 1, further = false, parent, onl
     }
     if (more.length > 0) yield* ledger.append(more)
     yield* TestClock.adjust(hours * hour)
-    return yield* chooseNight(job, { further, parent, only })
+    const choice = yield* chooseNight(job, { further, parent, only })
+    // Which features each of them is asked for is tried where a publication told what it delivered.
+    return { ...choice, only: choice.only === undefined ? undefined : new Set(choice.only.keys()) }
   }).pipe(Effect.provide(Ledger.layer({ path: ":memory:" })))
 
 const succeeded: Told = { tasks: { "c-1": "succeeded", "c-2": "succeeded" }, exit_code: 0 }
