@@ -18,6 +18,12 @@ import type { Gap } from "./Standing.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
 
+/**
+ * Rows that are added night by night take more space than rows that are written at once: a file that has
+ * grown to more than this many times its size is built anew.
+ */
+const growthMax = 2
+
 /** Whether the published database is, to the byte, the one that was put into place with this version. */
 export const isUnchanged = Effect.fn("Publishing.isUnchanged")(function* (store: Store, current: Manifest) {
   const { database, returned } = current
@@ -33,11 +39,15 @@ export const isUnchanged = Effect.fn("Publishing.isUnchanged")(function* (store:
 export const withDatabase = Effect.fn("Publishing.withDatabase")(function* (
   store: Store,
   manifest: Manifest,
-  built: Pick<Effect.Success<ReturnType<typeof buildStanding>>, "gaps" | "unfit">,
+  built: Pick<Effect.Success<ReturnType<typeof buildStanding>>, "gaps" | "unfit"> & {
+    /** Absent if it was built of all files now. */
+    readonly builtBytes?: number | undefined
+  },
 ) {
   if (built.gaps.length > 0) return manifest
   const file = yield* fileStep(() => fingerprintOf(store.layout.build))
-  const database = { ...file, made_by: madeBy(store), unfit: built.unfit }
+  const built_bytes = built.builtBytes ?? file.bytes
+  const database = { ...file, built_bytes, made_by: madeBy(store), unfit: built.unfit }
   return { ...manifest, database } satisfies Manifest as Manifest
 })
 
@@ -59,7 +69,8 @@ const continueDatabase = Effect.fn("Publishing.continueDatabase")(function* (
 ) {
   const { layout, files, families } = store
   const changed = changedRuns(current, next)
-  const known = current.database?.unfit ?? []
+  const { unfit: known = [], bytes = 0, built_bytes: builtBytes = 0 } = current.database ?? {}
+  if (bytes > builtBytes * growthMax) return undefined
   // How many of the values that do not fit are of which run is not known.
   if (changed === undefined || (known.length > 0 && changed.some((id) => current.runs[id] !== undefined)))
     return undefined
@@ -74,7 +85,8 @@ const continueDatabase = Effect.fn("Publishing.continueDatabase")(function* (
   const options = { path, root, manifest: next, families, standsAt, removesModels: true }
   const unfit = yield* amendDatabase(options, changed, publishedTables(families))
   const gaps: ReadonlyArray<Gap> = []
-  return { gaps, unfit: addUpMisfits([...known, ...unfit]), models: yield* makeModels(store) }
+  const models = yield* makeModels(store)
+  return { gaps, unfit: addUpMisfits([...known, ...unfit]), models, builtBytes }
 })
 
 /** The database of the next version, and what it lacks: the published one continued if it can be. */

@@ -21,6 +21,8 @@ export type ManifestFile = typeof ManifestFile.Type
 /** The database file of a version, to the byte, and what it was made with. */
 const BuiltDatabase = Schema.Struct({
   bytes: Schema.Int,
+  /** Its size when it was last built of all files. */
+  built_bytes: Schema.Int,
   sha256: Schema.String,
   /** Hash of the program's version and of the definitions of all tables and views. */
   made_by: Schema.String,

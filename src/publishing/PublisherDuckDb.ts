@@ -181,8 +181,8 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
     yield* amendDatabase(build, [run_id], outcomeTables)
     // Those that are tables contain what was amended.
     yield* makeModels(store)
-    const unfit = current.database?.unfit ?? []
-    return isKnown ? yield* withDatabase(store, next, { gaps: [], unfit }) : next
+    const { unfit = [], built_bytes } = current.database ?? {}
+    return isKnown ? yield* withDatabase(store, next, { gaps: [], unfit, builtBytes: built_bytes }) : next
   })
   yield* commit(store, yield* discarding(store, current)(staging))
 })

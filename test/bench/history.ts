@@ -23,8 +23,12 @@ const measureNight = (root: string, nights: number, customers: number) =>
   Effect.gen(function* () {
     const rows = yield* makeHistory(root, nights, customers)
     const store = yield* openStore(publisherOptions(root))
-    const built = yield* measureSteps(recover(store))
+    yield* recover(store)
+    // Made by hand, the history has a database that no manifest names: this night builds it of all files.
     const night = 1_000 + nights
+    yield* liveNight(night - 1, customers)
+    const built = yield* measureSteps(publish(runOf(night - 1)))
+    yield* endNight(night - 1)
     yield* liveNight(night, customers)
     const run_id = anId(runOf(night))
     const published = yield* measureSteps(publish(run_id))
@@ -59,7 +63,7 @@ const figuresOf = (nights: number, night: Night): ReadonlyArray<Figure> => {
     { name: `${nights} nights`, value: rows, unit: "rows" },
     { name: "database", value: database / mb, unit: "MB" },
     { name: "Parquet of the night", value: ownBytes / mb, unit: "MB" },
-    ...stepsOf("full build", built),
+    ...stepsOf("of all files", built),
     ...stepsOf("publish", published),
     { name: "publish: peak memory", value: published.peakMb, unit: "MB" },
     ...stepsOf("outcome", outcome),
