@@ -28,6 +28,7 @@ const rooms = [
   "publishing",
   "report",
   "notify",
+  "telemetry",
   "keeping",
   "night",
   "acquaint",

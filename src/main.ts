@@ -64,11 +64,11 @@ const database = lazily(async () => (await import("./duckdb/DuckDb.ts")).DuckDb.
 const landing = (output: string, access: "read-only" | "read-write") =>
   lazily(async () => (await import("./landing/LandingFiles.ts")).LandingFiles.layer({ root: output, access }))
 
-const publisher = (output: string, { share, schemas, gates, models, retain }: Job) =>
+const publisher = (output: string, { share, schemas, gates, freshness, models, retain }: Job) =>
   lazily(async () => {
     const { PublisherDuckDb } = await import("./publishing/PublisherDuckDb.ts")
     const own = schemas === undefined ? {} : { ownSchemas: join(schemas, "records") }
-    const asked = { ...(gates && { gates }), ...(models && { models }) }
+    const asked = { ...(gates && { gates }), ...(freshness && { freshness }), ...(models && { models }) }
     const folders = { root: output, schemasFolder: recordSchemas, ...own, ...asked }
     return PublisherDuckDb.layer({ ...folders, share, versionsKept: retain?.snapshots, toolVersion })
   }).pipe(Layer.provide(Layer.merge(database, NodeServices.layer)))
@@ -221,11 +221,21 @@ const keepingNoForms = lazily(async () => {
   )
 })
 
+/** Not even loaded for a job that does not ask for it. */
+const telemetry = (job: Job, output: string) => {
+  const asked = job.telemetry
+  if (asked === undefined) return Layer.empty
+  return lazily(async () =>
+    (await import("./cli/RunTelemetry.ts")).RunTelemetry.layer(job, output, asked),
+  ).pipe(Layer.provide(Layer.merge(receivers, NodeServices.layer)))
+}
+
 const night = (job: Job, output: string, hooksUrl?: string, through?: Through) =>
   catalogue.pipe(
     Layer.provideMerge(serviceOf(job.service, journalPath(output), hooksUrl, through)),
     Layer.provideMerge(publisher(output, job)),
     Layer.provideMerge(landing(output, "read-write")),
+    Layer.provideMerge(telemetry(job, output)),
     Layer.provideMerge(
       lazily(async () => (await import("./cli/NightLog.ts")).NightLog.layer(output, job.share)),
     ),

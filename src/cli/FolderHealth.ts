@@ -6,7 +6,7 @@
 import { readdirSync, statfsSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { counted } from "../foundation/Counted.ts"
-import type { RunHeader } from "../ledger/Ledger.ts"
+import type { RunHeader } from "../ledger/FoldLedger.ts"
 import { failed, ok, warning } from "./Check.ts"
 import type { Check } from "./Check.ts"
 

@@ -15,6 +15,7 @@ import { explain } from "./commands/Explain.ts"
 import { hooks } from "./commands/Hooks.ts"
 import { infer } from "./commands/Infer.ts"
 import { init } from "./commands/Init.ts"
+import { forget } from "./commands/Forget.ts"
 import { limit } from "./commands/Limit.ts"
 import { plan } from "./commands/Plan.ts"
 import { rebuild } from "./commands/Rebuild.ts"
@@ -66,6 +67,7 @@ export const nightjar = Command.make("nightjar").pipe(
     rollback,
     backup,
     prune,
+    forget,
     credentials,
     tokens,
     hooks,

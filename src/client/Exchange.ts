@@ -16,6 +16,8 @@ import { bounded, cleanedBytes, keptBytes, readBytes, told } from "./AnswerBytes
 import type { Call } from "./AnswerBytes.ts"
 import { whileHeld } from "./BodiesInFlight.ts"
 import type { Hold } from "./BodiesInFlight.ts"
+import { observing } from "./CallObserver.ts"
+import type { ObserveCalls } from "./CallObserver.ts"
 import { failedStatus, failedTransport } from "./CallFailures.ts"
 import { compileEndpoint } from "./EndpointRequest.ts"
 import type { AnyParts, CallParts, Endpoint } from "./EndpointRequest.ts"
@@ -171,11 +173,25 @@ const requestContext = (secretHeader: string) =>
     Context.add(FetchHttpClient.RequestInit, { redirect: "manual" as const }),
   )
 
+const cleaner =
+  (known: KnownSecrets, cleaningOf: (json: unknown) => Cleaning) =>
+  ({ text, ...raw }: TextBody): Body => {
+    const { json, unusable } = raw
+    if (unusable !== undefined) {
+      // Nobody reads more of it, and searching all of it would take seconds.
+      const beginning = cleanBody(raw.bytes.slice(0, cleanedBytes), known)
+      return readBody(beginning.slice(0, keptBytes), unusable)
+    }
+    const bytes = cleanBody(raw.bytes, known, { ...cleaningOf(json), text })
+    return bytes === raw.bytes ? raw : readBody(bytes)
+  }
+
 export const makeExchange = (
   client: HttpClient.HttpClient,
   overrides: Partial<ServiceLimits>,
   identity: RequestIdentity,
   known: KnownSecrets,
+  observe?: ObserveCalls,
 ) => {
   const limits = { ...defaultLimits, ...overrides }
   const context = requestContext(identity.secretHeader)
@@ -197,16 +213,7 @@ export const makeExchange = (
     read: (answer: Answer) => Effect.Effect<A, CallFailure>,
     cleaningOf: (json: unknown) => Cleaning = () => ({}),
   ) => {
-    const clean = ({ text, ...raw }: TextBody): Body => {
-      const { json, unusable } = raw
-      if (unusable !== undefined) {
-        // Nobody reads more of it, and searching all of it would take seconds.
-        const beginning = cleanBody(raw.bytes.slice(0, cleanedBytes), known)
-        return readBody(beginning.slice(0, keptBytes), unusable)
-      }
-      const bytes = cleanBody(raw.bytes, known, { ...cleaningOf(json), text })
-      return bytes === raw.bytes ? raw : readBody(bytes)
-    }
+    const clean = cleaner(known, cleaningOf)
     const call: Call = {
       name: endpoint.identifier,
       hasEffect: endpoint.method !== "GET" && endpoint.method !== "HEAD",
@@ -222,20 +229,25 @@ export const makeExchange = (
           message: `${call.name}: no answer within ${told(duration)}`,
         }),
       )
-    const onSuccess = (response: HttpClientResponse.HttpClientResponse) =>
-      read(answerOf(call, response, clean))
     const onFailure = (error: HttpClientError.HttpClientError) =>
       Effect.fail(failedTransport(call.name, error))
+    const watched = observing(observe, endpoint, root)
     return (parts: CallParts<E> & AnyParts): Effect.Effect<A, CallFailure> => {
       const request = buildRequest(parts)
       if (Result.isFailure(request)) return Effect.fail(request.failure)
-      return client
-        .execute(request.success)
-        .pipe(
-          Effect.provideContext(context),
-          Effect.matchEffect({ onSuccess, onFailure }),
-          Effect.timeoutOrElse({ duration, orElse: lost }),
-        )
+      return watched(parts, (answered) => {
+        const onSuccess = (response: HttpClientResponse.HttpClientResponse) => {
+          answered(response.status)
+          return read(answerOf(call, response, clean))
+        }
+        return client
+          .execute(request.success)
+          .pipe(
+            Effect.provideContext(context),
+            Effect.matchEffect({ onSuccess, onFailure }),
+            Effect.timeoutOrElse({ duration, orElse: lost }),
+          )
+      })
     }
   }
 }

@@ -10,6 +10,7 @@ import type { ExecutionId } from "../contract/Ids.ts"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { ExecutionApi, FlowApi, secretHeader } from "../contract/Api.ts"
 import { retryAfter } from "./CallFailures.ts"
+import { CallObserver } from "./CallObserver.ts"
 import { makeExchange } from "./Exchange.ts"
 import type { Answer, ServiceLimits } from "./Exchange.ts"
 import type {
@@ -205,7 +206,7 @@ const make = Effect.fnUntraced(function* (settings: ServiceSettings, limits: Par
   const known = yield* KnownSecrets
   known.hold(secret, "process")
   const identity = { headers: requestHeaders(secret), secretHeader }
-  const exchange = makeExchange(yield* HttpClient.HttpClient, limits, identity, known)
+  const exchange = makeExchange(yield* HttpClient.HttpClient, limits, identity, known, yield* CallObserver)
   const start = exchange(endpoints.startExecution, base_url, "small", answerStart)
   const startWithToken = exchange(endpoints.startTokenized, base_url, "small", answerStart)
   const exchangeTicket = exchange(endpoints.exchangeTicket, base_url, "small", answerExchange)

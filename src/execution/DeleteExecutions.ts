@@ -76,8 +76,13 @@ export const pendingDeletions = (run: RunState): number =>
     .filter(({ deletion }) => (deletion?.outcome ?? "pending") === "pending").length
 
 /** Until `untilAt`, a clock time; what is not deleted by then stays pending. */
-export const deleteExecutions = Effect.fn("DeleteExecutions.delete")(function* (
-  run: RunState,
+export const deleteExecutions = (run: RunState, untilAt: number) =>
+  deleteAll(run.started.run_id, dueDeletions(run), untilAt)
+
+/** Deletes these, each intent recorded first; whoever calls it answers for what is not safe here. */
+export const deleteAll = Effect.fn("DeleteExecutions.delete")(function* (
+  run_id: RunId,
+  all: ReadonlyArray<DueDeletion>,
   untilAt: number,
 ) {
   let failedInARow = 0
@@ -85,12 +90,12 @@ export const deleteExecutions = Effect.fn("DeleteExecutions.delete")(function* (
     if (failedInARow >= failedInARowMax || (yield* Clock.currentTimeMillis) >= untilAt) return
     // A defect while handling one answer affects only that deletion: it stays pending, and the next run
     // tries again.
-    const isFailure = yield* Effect.catchCause(deleteOne(run.started.run_id, due, untilAt), (cause) =>
+    const isFailure = yield* Effect.catchCause(deleteOne(run_id, due, untilAt), (cause) =>
       defectOf(cause) === undefined ? Effect.failCause(cause) : Effect.as(Effect.logDebug(cause), true),
     )
     failedInARow = isFailure ? failedInARow + 1 : 0
   })
-  yield* Effect.forEach(dueDeletions(run), deleteNext, { concurrency: deletionsAtOnce, discard: true })
+  yield* Effect.forEach(all, deleteNext, { concurrency: deletionsAtOnce, discard: true })
 })
 
 /** Deletes one execution; true if the service failed to answer. */

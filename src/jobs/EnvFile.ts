@@ -11,7 +11,7 @@ import { codeOf } from "../foundation/FileCalls.ts"
 import { readTextFile } from "../foundation/RegularFile.ts"
 import type { Problem } from "../foundation/FileProblem.ts"
 import type { Findings } from "./Problem.ts"
-import type { Assignment, Job, ParameterSource, Receiver, SecretReference } from "./Job.ts"
+import type { Assignment, Job, ParameterSource, Receiver, SecretReference, Telemetry } from "./Job.ts"
 
 /** As much as a job file. */
 const bytesMax = 64_000_000
@@ -121,7 +121,7 @@ const isReference = (source: ParameterSource) => source._tag === "Reference"
 
 /** Every reference of a job, repeated ones included. */
 export const referencesOf = (
-  job: Pick<Job, "service" | "tokens_key" | "assignments" | "notify">,
+  job: Pick<Job, "service" | "tokens_key" | "assignments" | "notify" | "telemetry">,
 ): ReadonlyArray<SecretReference> => [
   ...(job.service._tag === "Remote" ? [job.service.app_secret] : []),
   ...(job.tokens_key === undefined ? [] : [job.tokens_key]),
@@ -131,6 +131,7 @@ export const referencesOf = (
       .map(({ reference }) => reference),
   ),
   ...job.notify.flatMap((receiver) => (receiver._tag === "Command" ? [] : [receiver.address])),
+  ...[job.telemetry?.otlp, job.telemetry?.headers].filter((one) => typeof one === "object"),
 ]
 
 /** The names of variables that the references of a job need. */
@@ -150,13 +151,19 @@ const bindEnvFile = (job: Job, path: string, names: ReadonlySet<string>): Job =>
   }
   const bindReceiver = (receiver: Receiver): Receiver =>
     receiver._tag === "Command" ? receiver : { ...receiver, address: bind(receiver.address) }
-  const { service, tokens_key } = job
+  const bindTelemetry = ({ otlp, headers, ...rest }: Telemetry): Telemetry => ({
+    ...rest,
+    ...(otlp === undefined ? {} : { otlp: typeof otlp === "string" ? otlp : bind(otlp) }),
+    ...(headers === undefined ? {} : { headers: bind(headers) }),
+  })
+  const { service, tokens_key, telemetry } = job
   return {
     ...job,
     service: service._tag === "Remote" ? { ...service, app_secret: bind(service.app_secret) } : service,
     tokens_key: tokens_key === undefined ? undefined : bind(tokens_key),
     assignments: job.assignments.map(bindLogin),
     notify: job.notify.map(bindReceiver),
+    ...(telemetry === undefined ? {} : { telemetry: bindTelemetry(telemetry) }),
     env_file: path,
   }
 }

@@ -95,6 +95,16 @@ export type Receiver =
       readonly argv: ReadonlyArray<string>
     }
 
+/** Where logs, metrics and traces of a run go; every run keeps its metrics in its own folder too. */
+export interface Telemetry {
+  /** An address, or where to find it. */
+  readonly otlp?: SecretReference | string
+  readonly headers?: SecretReference
+  readonly prometheus?: string
+  /** Whether spans and logs may name customers, tasks, executions and sessions. */
+  readonly customer_ids: boolean
+}
+
 /** A file of SQL that the job brings. */
 export interface SqlFile {
   /** The file's name without `.sql`. */
@@ -110,6 +120,12 @@ export interface Gates {
   readonly coverage?: number
   readonly freshnessDays?: number
   readonly tests: ReadonlyArray<SqlFile>
+}
+
+/** How many days old the data of a customer, engine and feature may get; one limit at least. */
+export interface Freshness {
+  readonly warnDays?: number
+  readonly errorDays?: number
 }
 
 export interface Job {
@@ -151,11 +167,15 @@ export interface Job {
   readonly schemas?: string
   /** What a new version of the tables must pass; nothing is asked without it. */
   readonly gates?: Gates
+  /** Without it, no data is too old. */
+  readonly freshness?: Freshness
   /** Its own views and tables; absent if it names no folder of them. */
   readonly models?: ReadonlyArray<SqlFile>
   /** Which trouble ends a run with exit code 3: any, or only what the run before did not have. */
   readonly exit_on: "any" | "new"
   readonly notify: ReadonlyArray<Receiver>
+  /** Without it nothing is measured and nothing leaves. */
+  readonly telemetry?: Telemetry
   /** Without it, files of runs are kept. */
   readonly retain?: {
     readonly landing?: Duration.Duration

@@ -5,10 +5,12 @@
  */
 import { Schema } from "effect"
 import { defaults } from "./Defaults.ts"
+import { FreshnessShape } from "./Freshness.ts"
 import { GatesShape } from "./Gates.ts"
 import { NotifyEntry } from "./Notify.ts"
 import { Retain } from "./Retain.ts"
 import { looksLikeReference } from "./Reference.ts"
+import { TelemetryShape } from "./Telemetry.ts"
 import { count, optional, optionalDuration, required } from "./ShapeKeys.ts"
 import {
   customerId,
@@ -272,6 +274,7 @@ export const JobFile = Schema.Struct({
     defaults.exit_on,
   ),
   notify: optional(Schema.Array(NotifyEntry), "Who is told of a run; no customer data is sent."),
+  telemetry: optional(TelemetryShape, "Logs, metrics and traces of a run, for a collector or Prometheus."),
   retain: optional(Retain, "How long files are kept; what is not named here is kept."),
   engines: optional(Schema.Array(JobEngine), "The engines of the job."),
   customers: optional(Schema.Array(Customer), "The customers, inline or from files."),
@@ -279,10 +282,8 @@ export const JobFile = Schema.Struct({
     text,
     "A folder beside the job file: records/*.yaml are record schemas, results/*.yaml results sources.",
   ),
-  gates: optional(
-    GatesShape,
-    "What a new version of the tables must pass to become current; nothing is asked when absent.",
-  ),
+  gates: optional(GatesShape, "What a new version of the tables must pass to become current."),
+  freshness: optional(FreshnessShape, "How old the data of a customer, engine and feature may get."),
   models: optional(
     text,
     "A folder beside the job file: each *.sql becomes a view, or a table, of every published version.",

@@ -7,11 +7,13 @@ import type { Item } from "./Assignments.ts"
 import { missingKey } from "../foundation/SchemaFindings.ts"
 import { decodePart, unknownKey } from "./Decode.ts"
 import type { Context } from "./Decode.ts"
+import { FreshnessShape } from "./Freshness.ts"
 import { GatesShape } from "./Gates.ts"
 import * as Shape from "./JobFile.ts"
 import { NotifyEntry } from "./Notify.ts"
 import { Retain } from "./Retain.ts"
 import { deadline, jobName, text, timezone } from "./Scalars.ts"
+import { TelemetryShape } from "./Telemetry.ts"
 
 export const decodeParts = (context: Context, root: Readonly<Record<string, unknown>>) => {
   const known = Object.keys(Shape.JobFile.fields)
@@ -51,11 +53,13 @@ export const decodeParts = (context: Context, root: Readonly<Record<string, unkn
     output: part("output", Shape.Output) ?? {},
     exit_on: part("exit_on", Shape.ExitOn),
     notify: list("notify", NotifyEntry),
+    telemetry: part("telemetry", TelemetryShape),
     retain: part("retain", Retain),
     engines: list("engines", Shape.JobEngine),
     customers: list("customers", Shape.Customer),
     schemas: part("schemas", text),
     gates: part("gates", GatesShape),
+    freshness: part("freshness", FreshnessShape),
     models: part("models", text),
     tokens: part("tokens", Shape.Tokens),
     sessions: list("sessions", Shape.Session),

@@ -16,6 +16,7 @@ import { checkNumberOfCustomers, fewestCustomers } from "./EnoughCustomers.ts"
 import { defaults } from "./Defaults.ts"
 import { bindVariables, makeEnvironment, readVariables } from "./EnvFile.ts"
 import type { Environment } from "./EnvFile.ts"
+import { readFreshness } from "./Freshness.ts"
 import { readOwnSql } from "./Gates.ts"
 import { checkHooks, hookPairs, keysOf, secretsOfLogin } from "./HooksData.ts"
 import type { HookPair, Job, SecretReference } from "./Job.ts"
@@ -30,6 +31,7 @@ import { parseReference } from "./Reference.ts"
 import { readTextFile } from "../foundation/RegularFile.ts"
 import { loadResultsSources } from "./ResultsSources.ts"
 import { overrides, resolveTarget } from "./Target.ts"
+import { readTelemetry } from "./Telemetry.ts"
 
 export interface LoadedJob {
   readonly job: Job
@@ -206,7 +208,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
     return yield* invalid()
   }
   const parts = decodeParts(context, root)
-  const { schemas } = parts
+  const { schemas, telemetry } = parts
   const service =
     parts.service === undefined && parts.has("service")
       ? undefined
@@ -221,6 +223,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
     document.place(["schemas"]),
   )
   const ownSql = yield* readOwnSql(context, folder, parts)
+  const freshness = readFreshness(context, parts.freshness)
   const { number: customersMin, of_last_night } = fewestCustomers(parts.min_customers)
   checkNumberOfCustomers(context, { assignments, sessions }, customersMin)
   const tokens_key = parts.tokens === undefined ? undefined : parseReference(parts.tokens.key, folder)
@@ -236,7 +239,9 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
     ...(of_last_night === undefined ? {} : { customersShareMin: Number.parseInt(of_last_night, 10) / 100 }),
     ...(schemas === undefined ? {} : { schemas: isAbsolute(schemas) ? schemas : join(folder, schemas) }),
     ...ownSql,
+    ...freshness,
     notify,
+    ...(telemetry === undefined ? {} : { telemetry: readTelemetry(telemetry, folder) }),
     assignments,
     sources,
     hooks,

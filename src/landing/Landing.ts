@@ -8,8 +8,19 @@ import type { Effect, Stream } from "effect"
 import { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../contract/Ids.ts"
 import { LandedRef } from "../ledger/Fact.ts"
 
-/** `unusable`: what was kept of an answer that its task could not use, for any call. */
-export const bodyKinds = ["start", "state", "challenge", "results", "profile", "unusable"] as const
+/**
+ * `unusable`: what was kept of an answer that its task could not use, for any call. `forgotten`: blanks in
+ * the place of a body of a customer who was removed; such a frame is in no list.
+ */
+export const bodyKinds = [
+  "start",
+  "state",
+  "challenge",
+  "results",
+  "profile",
+  "unusable",
+  "forgotten",
+] as const
 
 /** What is known about a body besides its bytes. */
 export const BodyMeta = Schema.Struct({

@@ -128,6 +128,7 @@ const listRun = (
       if (scan._tag === "Damaged") return damaged(path, `the frame at offset ${scan.offset} is damaged`)
       for (const { header, offset } of scan.frames) {
         const { bytes, sha256, meta } = header
+        if (meta.kind === "forgotten") continue
         bodies.push({ ref: { segment, offset, bytes, sha256 }, meta })
       }
     }

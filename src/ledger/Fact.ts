@@ -4,13 +4,14 @@
  * a secret.
  */
 import { Schema } from "effect"
-import { CustomerId, EngineReference, ExecutionId, RunId, SessionId } from "../contract/Ids.ts"
+import { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../contract/Ids.ts"
 import { ResultsSource } from "../contract/ResultsSource.ts"
 import { actors, outcomes } from "../ends/EndRow.ts"
 import { abortCauses, SettledReason } from "../ends/Ends.ts"
 import type { Reason } from "../ends/Ends.ts"
-import { access, attempt, task } from "./FactKeys.ts"
+import { attempt, task } from "./FactKeys.ts"
 import { RunSteered, TaskWaits, TroubleBegan, TroubleEnded } from "./LiveFacts.ts"
+import { CustomerForgotten, FactForgotten, ForgetFinished } from "./ForgetFacts.ts"
 import { AttachmentsPruned, LandingPruned } from "./PruneFacts.ts"
 import {
   OutcomePublished,
@@ -201,9 +202,12 @@ export const TaskSettled = Schema.TaggedStruct("TaskSettled", {
 })
 /** The breaker opened: these credentials are not sent again until released. */
 export const CredentialRejected = Schema.TaggedStruct("CredentialRejected", {
-  ...task,
+  run_id: RunId,
+  /** Task and customer are absent once the customer was removed (`nightjar forget`). */
+  task_id: Schema.optionalKey(TaskId),
   fingerprint: Schema.String,
-  ...access,
+  customer_id: Schema.optionalKey(CustomerId),
+  engine_reference: EngineReference,
   reason: Schema.String,
 })
 export const CredentialReleased = Schema.TaggedStruct("CredentialReleased", { fingerprint: Schema.String })
@@ -253,6 +257,9 @@ export const Fact = Schema.Union([
   OutcomePublished,
   LandingPruned,
   AttachmentsPruned,
+  FactForgotten,
+  CustomerForgotten,
+  ForgetFinished,
 ])
 export type Fact = typeof Fact.Type
 /** A fact with its place in the ledger and its time, milliseconds since the epoch. */

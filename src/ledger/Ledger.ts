@@ -11,8 +11,12 @@ import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { cleanFact } from "./CleanFact.ts"
 import { Fact } from "./Fact.ts"
 import type { CredentialRejected, Recorded } from "./Fact.ts"
-import type { RunStarted } from "./RunFacts.ts"
-import { endedBy, foldRun } from "./FoldRun.ts"
+import { foldHeaders, foldPruned, foldRejections } from "./FoldLedger.ts"
+import type { RecordedAs, RunHeader } from "./FoldLedger.ts"
+import { foldRun } from "./FoldRun.ts"
+import { withoutCustomer } from "./WithoutCustomer.ts"
+import type { Forgotten } from "./WithoutCustomer.ts"
+import type { CustomerForgotten } from "./ForgetFacts.ts"
 import { markFormat, NewerLedger, refuseNewer, unknownFact } from "./LedgerVersion.ts"
 import { accessLedger, isDamage, makeTables } from "./LedgerTables.ts"
 import type { CachedForm } from "./LedgerForms.ts"
@@ -34,17 +38,6 @@ export interface ExecutionClaim {
   readonly execution_id: ExecutionId
   readonly task_id: TaskId
   readonly attempt: number
-}
-
-export type RecordedAs<F extends Fact> = Omit<Recorded, "fact"> & { readonly fact: F }
-
-/**
- * A run from outside; `ended` is undefined while it runs, or if it was cut off before its end was published.
- */
-export interface RunHeader extends RecordedAs<typeof RunStarted.Type> {
-  readonly ended: RunState["ended"]
-  /** When something was last added to it: its end, or what was collected after that. */
-  readonly newest_at: number
 }
 
 export class Ledger extends Context.Service<
@@ -88,6 +81,16 @@ export class Ledger extends Context.Service<
     readonly fingerprintKey: Effect.Effect<Uint8Array, LedgerFailed>
     /** What was removed here by age. */
     readonly pruned: Effect.Effect<Pruned, LedgerFailed>
+    /**
+     * Replaces all facts about a customer and adds the receipt, unless it is there already; returns how many
+     * facts were replaced. On return, nothing of the old facts is in the file or in its log.
+     */
+    readonly forget: (
+      forgotten: Forgotten,
+      receipt: Omit<CustomerForgotten, "_tag" | "sealed_from">,
+    ) => Effect.Effect<number, LedgerFailed>
+    /** The receipts of removals, and which of them are finished, in order. */
+    readonly receipts: Effect.Effect<ReadonlyArray<Recorded>, LedgerFailed>
     /** The runs that have downloaded the document with this SHA-256. */
     readonly runsWithDocument: (sha256: string) => Effect.Effect<ReadonlyArray<string>, LedgerFailed>
     /** Checks the whole file: what in it has changed since it was written. Empty if nothing has. */
@@ -204,6 +207,14 @@ const makeLedger = (database: DatabaseSync, known: KnownSecrets): Ledger["Servic
     fingerprintKey: attempt(() => tables.fingerprintKey()),
     pruned: attempt(() => foldPruned(read(tables.pruned()))),
     runsWithDocument: (sha256) => attempt(() => tables.runsWithDocument(sha256)),
+    receipts: attempt(() => read(tables.receipts())),
+    forget: Effect.fnUntraced(function* (forgotten, receipt) {
+      const at = Math.trunc(yield* Clock.currentTimeMillis)
+      return yield* attempt(() => {
+        carried = undefined
+        return forgetIn(tables, read, forgotten, { at, receipt })
+      })
+    }, Effect.uninterruptible),
     problems: attempt(() => tables.problems()),
   })
 }
@@ -238,38 +249,29 @@ const groupCommit = (
   }, Effect.uninterruptible)
 }
 
-const foldHeaders = (rows: ReadonlyArray<Recorded>): ReadonlyArray<RunHeader> => {
-  const headers = new Map<string, RunHeader>()
-  const ends = new Map<string, RunHeader["ended"]>()
-  for (const { seq, at, fact } of rows) {
-    if (fact._tag === "RunStarted")
-      headers.set(fact.run_id, { seq, at, fact, ended: undefined, newest_at: at })
-    else if (fact._tag === "RunEnded") ends.set(fact.run_id, endedBy(ends.get(fact.run_id), { at, fact }))
-    else if (fact._tag === "RunResumed" || fact._tag === "OutcomePublished") {
-      const header = headers.get(fact.run_id)
-      if (header === undefined) continue
-      if (fact._tag === "RunResumed") ends.delete(fact.run_id)
-      headers.set(fact.run_id, { ...header, ended: ends.get(fact.run_id), newest_at: at })
-    }
-  }
-  return [...headers.values()]
-}
-
-const foldRejections = (rows: ReadonlyArray<Recorded>) => {
-  const open = new Map<string, RecordedAs<typeof CredentialRejected.Type>>()
-  for (const row of rows) {
-    if (row.fact._tag === "CredentialRejected") open.set(row.fact.fingerprint, { ...row, fact: row.fact })
-    else if (row.fact._tag === "CredentialReleased") open.delete(row.fact.fingerprint)
-  }
-  return open
-}
-
-const foldPruned = (rows: ReadonlyArray<Recorded>): Pruned => {
-  const [landing, attachments] = [new Map<string, number>(), new Map<string, number>()]
-  for (const { at, fact } of rows)
-    if (fact._tag === "LandingPruned") landing.set(fact.run_id, at)
-    else if (fact._tag === "AttachmentsPruned") attachments.set(fact.run_id, at)
-  return { landing, attachments }
+const forgetIn = (
+  tables: ReturnType<typeof accessLedger>,
+  read: ReturnType<typeof readerOf>,
+  forgotten: Forgotten,
+  { at, receipt }: { readonly at: number; readonly receipt: Omit<CustomerForgotten, "_tag" | "sealed_from"> },
+): number => {
+  const rejected = new Set([...foldRejections(read(tables.rejections())).values()].map(({ seq }) => seq))
+  const replacements = read(tables.maybeAbout([...forgotten.tasks], forgotten.customer_id)).flatMap(
+    (recorded) => {
+      const how = { receipt: receipt.receipt, staysRejected: rejected.has(recorded.seq) }
+      const fact = withoutCustomer(recorded.fact, forgotten, how)
+      return fact === recorded.fact ? [] : [{ seq: recorded.seq, row: rowOf(fact, recorded.at) }]
+    },
+  )
+  const isKnown = read(tables.receipts()).some(
+    ({ fact }) => fact._tag === "CustomerForgotten" && fact.receipt === receipt.receipt,
+  )
+  if (replacements.length > 0 || !isKnown)
+    tables.replace(replacements, (sealed_from) =>
+      isKnown ? undefined : rowOf({ _tag: "CustomerForgotten", sealed_from, ...receipt }, at),
+    )
+  tables.scrub()
+  return replacements.length
 }
 
 /** Writes facts to the current ledger. */

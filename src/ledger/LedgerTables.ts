@@ -3,21 +3,20 @@
  * return. Every fact that is read is checked against the chain (`FactChain.ts`), and the key against its
  * hash: a flipped bit must not decide whether a login is sent again.
  */
-import { randomBytes } from "node:crypto"
 import type { DatabaseSync } from "node:sqlite"
 import { sha256 } from "../foundation/Sha256.ts"
 import { RunId, TaskId } from "../contract/Ids.ts"
 import type { ExecutionId } from "../contract/Ids.ts"
 import { beginning, linkOf } from "./FactChain.ts"
 import type { ChainedRow } from "./FactChain.ts"
+import { replaceFacts, scrub } from "./ForgetInLedger.ts"
+import type { Replacement } from "./ForgetInLedger.ts"
 import { accessForms } from "./LedgerForms.ts"
+import { Damage, fingerprintKeyIn, keyDamage, keyDiffers, keyIn, writeKey } from "./LedgerKeys.ts"
 import { within } from "./Transaction.ts"
 
 export type NewFact = Omit<ChainedRow, "seq">
 export type StoredFact = Pick<ChainedRow, "seq" | "at" | "body">
-
-/** The content of the ledger has changed since it was written. */
-class Damage extends Error {}
 
 /** SQLITE_CORRUPT and SQLITE_NOTADB: SQLite reports that the file is damaged. */
 const damagedCodes: ReadonlySet<unknown> = new Set([11, 26])
@@ -114,17 +113,6 @@ const factOf = (row: Row): ChainedRow => ({
   body: String(row["body"]),
 })
 
-const keyIn = (database: DatabaseSync, name: string): Uint8Array | undefined => {
-  const value = database.prepare("SELECT value FROM keys WHERE name = ?").get(name)?.["value"]
-  return value instanceof Uint8Array ? value : undefined
-}
-
-/** Keeps existing entries. */
-const writeKey = (database: DatabaseSync, name: string, value: Uint8Array) =>
-  database.prepare("INSERT OR IGNORE INTO keys (name, value) VALUES (?, ?)").run(name, value)
-
-const keyDamage = "the key for logins and external ids has changed since it was written"
-
 /** Whether every fact in the file must be chained: not yet in a file of an older version. */
 const isChained = (database: DatabaseSync): boolean => {
   if (!hasChain(database)) return false
@@ -150,6 +138,12 @@ export const accessLedger = (database: DatabaseSync) => {
   const headers = ofTags("RunStarted", "RunResumed", "RunEnded", "OutcomePublished")
   const rejections = ofTags("CredentialRejected", "CredentialReleased")
   const ofPruning = select(pruned)
+  const aboutCustomer = select(
+    `task_id IN (SELECT value FROM json_each(?1)) OR tag = 'RunPublished'
+      OR (run_id IS NULL AND ${customerIdOf} = ?2)
+      OR (tag = 'TaskSettled' AND instr(json_extract(body, '$.message'), ?2) > 0)`,
+  )
+  const receipts = select("run_id IS NULL AND tag IN ('CustomerForgotten', 'ForgetFinished')")
   const ofDocument = database.prepare(
     `SELECT DISTINCT run_id FROM facts WHERE ${downloaded} AND ${documentOf} = ? ORDER BY run_id`,
   )
@@ -173,6 +167,15 @@ export const accessLedger = (database: DatabaseSync) => {
     ownerOf: ownerIn(database),
     tasksNaming: tasksIn(database),
     ofTask: (run_id: RunId, task_id: string) => checked(ofTask.all(run_id, task_id)),
+    /** Every fact that may be about these tasks, or name the customer elsewhere. */
+    maybeAbout: (tasks: ReadonlyArray<string>, customer_id: string) =>
+      checked(aboutCustomer.all(JSON.stringify(tasks), customer_id)),
+    replace: (
+      replacements: ReadonlyArray<Replacement>,
+      added: (sealed_from: number) => NewFact | undefined,
+    ) => replaceFacts(database, columns, factOf, replacements, added),
+    scrub: () => scrub(database),
+    receipts: () => checked(receipts.all()),
     fingerprintKey: () => fingerprintKeyIn(database),
     problems: () => problemsIn(database),
   }
@@ -249,25 +252,12 @@ const tasksIn = (database: DatabaseSync) => {
     }))
 }
 
-const fingerprintKeyIn = (database: DatabaseSync): Uint8Array => {
-  if (keyIn(database, "fingerprint") === undefined)
-    within(database, () => {
-      const made = randomBytes(32)
-      if (writeKey(database, "fingerprint", made).changes > 0)
-        writeKey(database, "fingerprint.sha256", sha256(made))
-    })
-  const key = keyIn(database, "fingerprint")
-  if (key === undefined || keyDiffers(database, key)) throw new Damage(keyDamage)
-  return key
-}
-
-/** A ledger of an older version, read before it was ever opened for writing, has no hash of its key. */
-const keyDiffers = (database: DatabaseSync, key: Uint8Array): boolean => {
-  const hash = keyIn(database, "fingerprint.sha256")
-  return hash !== undefined && !sha256(key).equals(hash)
-}
-
 const problemsTold = 5
+
+/** What stands where a fact about a removed customer stood names the receipt of the removal. */
+const withoutReceipt = `
+  SELECT 1 FROM facts WHERE tag = 'FactForgotten' AND json_extract(body, '$.receipt') NOT IN
+    (SELECT json_extract(body, '$.receipt') FROM facts WHERE tag = 'CustomerForgotten') LIMIT 1`
 
 /** The whole file: SQLite's own check, every link of the chain, the key. */
 const problemsIn = (database: DatabaseSync): ReadonlyArray<string> => {
@@ -276,6 +266,8 @@ const problemsIn = (database: DatabaseSync): ReadonlyArray<string> => {
   const key = keyIn(database, "fingerprint")
   if (key !== undefined && keyDiffers(database, key)) problems.push(keyDamage)
   if (!isChained(database)) return problems
+  if (database.prepare(withoutReceipt).get() !== undefined)
+    problems.push("facts were replaced, and the receipt that says why is missing")
   let before = { seq: 0, chain: beginning }
   const all = database.prepare(`SELECT ${columns}, chain FROM facts NOT INDEXED ORDER BY seq`)
   for (const row of all.iterate()) {

@@ -5,7 +5,9 @@
 import { Schema } from "effect"
 import { ExecutionId, RunId } from "../contract/Ids.ts"
 import { ChangeCounts } from "./ChangeCounts.ts"
+import { DeliveredFeatures } from "./DeliveredFeatures.ts"
 import { LeftOutBody } from "./LeftOutBody.ts"
+import { StaleData } from "./StaleData.ts"
 import { tableNotes } from "./TableNotes.ts"
 
 /** A run began; `job_path` is where `rerun` finds the job again. */
@@ -39,7 +41,9 @@ export const RunPublished = Schema.TaggedStruct("RunPublished", {
     }),
   ),
   left_out: Schema.optionalKey(Schema.Array(LeftOutBody)),
+  delivered: Schema.optionalKey(Schema.Array(DeliveredFeatures)),
   ...tableNotes,
+  stale: Schema.optionalKey(StaleData),
 })
 /** A gate of the job and what it found: words and numbers, never a value of a record. */
 export const FailedGate = Schema.Struct({

@@ -5,8 +5,9 @@
 import { Effect } from "effect"
 import { exitOf } from "../ends/EndRow.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
+import type { RunHeader } from "./FoldLedger.ts"
 import { foldRun } from "./FoldRun.ts"
-import type { Ledger, RunHeader } from "./Ledger.ts"
+import type { Ledger } from "./Ledger.ts"
 import { subjectOf, verdictOfTask } from "./RunState.ts"
 import type { RunState, TaskState } from "./RunState.ts"
 
@@ -40,6 +41,27 @@ export const nightAround = Effect.fnUntraced(function* (ledger: Ledger["Service"
 export const newestTasks = (runs: ReadonlyArray<RunState>): ReadonlyMap<string, TaskState> =>
   new Map(runs.flatMap(({ tasks }) => [...tasks.values()].map((task) => [subjectOf(task), task] as const)))
 
+/**
+ * The features of each task that are in the tables after these runs, although the task did not succeed, by
+ * subject. What a later run asked for again counts as that run left it; what only a version that is held back
+ * contains is not in the tables.
+ */
+export const deliveredInNight = (runs: ReadonlyArray<RunState>): ReadonlyMap<string, ReadonlySet<string>> => {
+  const found = new Map<string, Set<string>>()
+  for (const { tasks, published, held } of runs) {
+    const told = held === undefined ? (published?.fact.delivered ?? []) : []
+    const byTask = new Map(told.map(({ task_id, features }) => [task_id, features]))
+    for (const task of tasks.values()) {
+      const { task_id, features } = task.planned
+      const delivered = found.get(subjectOf(task)) ?? new Set()
+      for (const code of features) delivered.delete(code)
+      for (const code of byTask.get(task_id) ?? []) delivered.add(code)
+      found.set(subjectOf(task), delivered)
+    }
+  }
+  return found
+}
+
 /** Bodies that are missing from the tables, of tasks that no later run ran again. */
 const isWhole = (runs: ReadonlyArray<RunState>): boolean => {
   const newest = new Set([...newestTasks(runs).values()].map(({ planned }) => planned.task_id))
@@ -48,6 +70,9 @@ const isWhole = (runs: ReadonlyArray<RunState>): boolean => {
       held === undefined && (published?.fact.left_out ?? []).every(({ task_id }) => !newest.has(task_id)),
   )
 }
+
+/** A publication found data that is older than `error_after` of its job. */
+export const isTooOld = ({ published }: RunState): boolean => published?.fact.stale?.failed !== undefined
 
 /** The exit code of a night; undefined while one of its runs has not ended. */
 export const nightExitCode = (runs: ReadonlyArray<RunState>): number | undefined => {
@@ -60,6 +85,8 @@ export const nightExitCode = (runs: ReadonlyArray<RunState>): number | undefined
     ended?.leftovers === true && (held === undefined || ended.exit_code === exitCodes.leftovers)
   if (codes.includes(exitCodes.leftovers) || runs.some(isLeft)) return exitCodes.leftovers
   if (codes.length === 0) return ends.at(-1)?.exit_code
+  const newest = runs.findLast(({ published }) => published !== undefined)
+  if (newest !== undefined && isTooOld(newest)) return exitCodes.peopleMustAct
   // With `exit_on: new` a run ends with 0 in spite of trouble that is not new.
   if (ends.every(({ exit_code }) => exit_code === exitCodes.ok)) return exitCodes.ok
   return isWhole(runs) && codes.every((code) => code === exitCodes.ok)

@@ -5,6 +5,7 @@
  */
 import { commandMessages } from "./CommandMessages.ts"
 import { findingMessages } from "./FindingMessages.ts"
+import { forgetMessages } from "./ForgetMessages.ts"
 import { hookMessages } from "./HookMessages.ts"
 import type { Message } from "./Message.ts"
 import { nightMessages } from "./NightMessages.ts"
@@ -15,6 +16,7 @@ export const catalogue = {
   ...timerMessages,
   ...hookMessages,
   ...nightMessages,
+  ...forgetMessages,
   ...findingMessages,
 } as const
 

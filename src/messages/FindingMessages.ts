@@ -44,6 +44,10 @@ export const findingMessages = {
   "database-unreadable": finding("the database cannot be read: {detail}", repair),
   "rows-differ": finding("{rows} of run {run_id} in the database, {expected} in its files", repair),
   "execution-not-in-tables": finding("missing from the table {table}", repair),
+  "forget-unfinished": finding(
+    "the removal of a customer was interrupted",
+    "Run the same `nightjar forget` again: it finishes it.",
+  ),
   "node-too-old": finding("{version}; version 22.19 or newer is needed", "Install a newer Node.js."),
   "output-closed": finding(
     "this user cannot write to {output}",

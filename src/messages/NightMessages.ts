@@ -114,6 +114,11 @@ export const nightMessages = {
     "Check the address or the command, and its receiver. `nightjar status` shows how the run ended.",
     "The run and its exit code are as they are.",
   ),
+  "telemetry-incomplete": warning(
+    "the telemetry of the run is incomplete: {why}",
+    "Check `telemetry` in the job, and the collector. `log.ndjson` of the run has every fact.",
+    "The run and its exit code are as they are.",
+  ),
   "report-unwritten": warning(
     "{path} could not be written: {why}",
     "`nightjar report` writes it again.",
@@ -156,6 +161,19 @@ export const nightMessages = {
     "Open the file with any DuckDB client, then run `nightjar accept`, or let the next night decide: its " +
       "version contains this run too.",
     "The version before is still current, and nothing of this run is deleted at the service.",
+  ),
+  "data-old": warning(
+    "{features} without new data for more than {age}: {examples}",
+    "`nightjar query @missing` says who must act; the limit is `freshness.warn_after` in the job.",
+  ),
+  "data-too-old": warning(
+    "{features} without new data for more than {age}: {examples}",
+    "`nightjar query @missing` says who must act; the limit is `freshness.error_after` in the job.",
+    "The tables keep what succeeded last; the exit code is not 0.",
+  ),
+  "freshness-unknown": warning(
+    "the age of the data could not be compared with `freshness` of the job: {why}",
+    "`nightjar query @missing` shows the age; report the error if the next night has it too.",
   ),
   "tables-incomplete": warning(
     "files of {runs} were missing or changed and are not in the tables",

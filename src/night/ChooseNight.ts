@@ -7,19 +7,21 @@ import { RunId } from "../contract/Ids.ts"
 import { resumeTask } from "../execution/TaskResumption.ts"
 import type { Job } from "../jobs/Job.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import type { RunHeader } from "../ledger/Ledger.ts"
+import type { RunHeader } from "../ledger/FoldLedger.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { newestTasks, runsOfNight, statesOf } from "../ledger/WholeNight.ts"
 import { chooseRun, isResumable, nextRunId } from "../planning/ChooseRun.ts"
 import type { RunChoice } from "../planning/ChooseRun.ts"
 import { missedBetween } from "../planning/NightOf.ts"
+import { askedAgain } from "./AskAgain.ts"
+import type { Asked } from "./AskAgain.ts"
 import { subjectsOf } from "./PlanJob.ts"
 
 export interface NightChoice extends RunChoice {
   /** The run that a new one is a rerun of. */
   readonly parent: string | undefined
-  /** What a new run is limited to, as `subjectOf` names it. */
-  readonly only: ReadonlySet<string> | undefined
+  /** What a new run is limited to. */
+  readonly only: Asked | undefined
   /** Nights without a run since the one before, oldest first. */
   readonly missed: ReadonlyArray<string>
 }
@@ -61,21 +63,26 @@ const checkShare = Effect.fnUntraced(function* (job: Job, runs: ReadonlyArray<Ru
   }
 })
 
-interface Asked extends Pick<NightChoice, "parent" | "only"> {
+interface Request extends Pick<NightChoice, "parent"> {
+  /** What a rerun is limited to, as `subjectOf` names it. */
+  readonly only: ReadonlySet<string> | undefined
   /** `--new` and `rerun`: another run in any case. */
   readonly further: boolean
 }
 
-export const chooseNight = Effect.fn("ChooseNight.choose")(function* (job: Job, asked: Asked) {
+export const chooseNight = Effect.fn("ChooseNight.choose")(function* (job: Job, request: Request) {
   const ledger = yield* Ledger
   const runs = yield* ledger.runs
   const now = yield* Clock.currentTimeMillis
-  const { further, parent, only } = asked
+  const { further, parent } = request
   const choice = chooseRun({ runs, job, now, further, parent })
   const rest = further ? undefined : yield* restOfNight(job, choice, runs, now)
   if (rest !== undefined) return rest
   if (parent === undefined && choice.chosen._tag !== "NothingToDo") yield* checkShare(job, runs)
   const missed = parent === undefined ? missedNights(job, choice, runs) : []
+  const night = runsOfNight(runs, { job: job.name, run_date: choice.run_date })
+  const only =
+    request.only === undefined ? undefined : askedAgain(yield* statesOf(ledger, night), request.only)
   return { ...choice, parent, only, missed } satisfies NightChoice as NightChoice
 })
 
@@ -108,14 +115,15 @@ const restOfNight = Effect.fnUntraced(function* (
   const { run_id: parent, run_date } = newest.fact
   const night = runsOfNight(ofJob, newest.fact)
   if (!isResumable(job, newest, night[0], { run_date: today, now })) return
-  const left = canStart(job, yield* statesOf(yield* Ledger, night))
+  const states = yield* statesOf(yield* Ledger, night)
+  const left = canStart(job, states)
   if (left.length === 0) return
   const rest: NightChoice = {
     run_date,
     chosen: { _tag: "New", run_id: nextRunId(job.name, run_date, night) },
     collect,
     parent,
-    only: new Set(left),
+    only: askedAgain(states, left),
     missed: [],
   }
   return rest

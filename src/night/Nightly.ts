@@ -14,11 +14,12 @@ import type { Mode } from "../execution/TaskResumption.ts"
 import type { Job } from "../jobs/Job.ts"
 import type { RunStarted } from "../ledger/RunFacts.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import { subjectOf } from "../ledger/RunState.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { nightAround, nightExitCode } from "../ledger/WholeNight.ts"
 import { waitsUntil } from "../planning/NightOf.ts"
+import { askedBy } from "./AskAgain.ts"
 import { chooseNight } from "./ChooseNight.ts"
+import type { NightChoice } from "./ChooseNight.ts"
 import {
   planJob,
   planningFacts,
@@ -133,7 +134,7 @@ const endUnserved = Effect.fnUntraced(function* (run_id: RunId) {
 const beginRun = Effect.fnUntraced(function* (
   job: Job,
   begun: typeof RunStarted.Type,
-  only: NightOptions["only"],
+  only: NightChoice["only"],
 ) {
   const ledger = yield* Ledger
   const { run_id } = begun
@@ -231,11 +232,7 @@ const planAgain = Effect.fnUntraced(function* (job: Job, run_id: RunId, mode: Mo
   const ledger = yield* Ledger
   const run = yield* loadRun(run_id)
   const mayGrow = mode === "night" && run.started.parent === undefined
-  const plan = yield* planJob(
-    job,
-    run_id,
-    mayGrow ? undefined : new Set([...run.tasks.values()].map(subjectOf)),
-  )
+  const plan = yield* planJob(job, run_id, mayGrow ? undefined : askedBy(run))
   yield* ledger.append(sourceFacts(job, run_id, run))
   if (mode === "night")
     yield* ledger.append([

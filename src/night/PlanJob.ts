@@ -30,6 +30,8 @@ import type { Expectations } from "../planning/Expectations.ts"
 import { planTasks } from "../planning/Plan.ts"
 import type { Plan } from "../planning/Plan.ts"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
+import { accessKey, narrowed } from "./AskAgain.ts"
+import type { Asked } from "./AskAgain.ts"
 import { loginOf, parametersBehind, readShelf, tokenOf, withNewToken } from "../tokens/PlanTokens.ts"
 
 /** How many earlier runs expected durations are learnt from. */
@@ -41,6 +43,8 @@ export interface JobPlan {
   readonly grounds: Grounds
   /** What earlier runs took; an engine that never ran gives no estimate, and may still be started. */
   readonly learnt: Expectations
+  /** Customers and engines that are asked for fewer features than the job names. */
+  readonly partly: ReadonlySet<string>
 }
 
 const learnDurations = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
@@ -51,20 +55,17 @@ const learnDurations = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
   return expectedDurations(yield* statesOf(ledger, earlier.slice(-runsLearntFrom)))
 })
 
-/** Plans what a job names: all of it, or the subjects in `only`. */
+/** Plans what a job names: all of it, or what is asked for again. */
 export const planJob = Effect.fn("PlanJob.planJob")(function* (
   job: Job,
   run_id: RunId,
-  only: ReadonlySet<string> | undefined,
+  asked: Asked | undefined,
 ) {
   const ledger = yield* Ledger
   const forms = yield* FormCache
-  const assignments = job.assignments.filter(
-    ({ customer_id, engine_reference }) =>
-      only === undefined || only.has(`${customer_id}/${engine_reference}`),
-  )
+  const { assignments, partly } = narrowed(job.assignments, asked)
   const sessions = job.sessions.filter(
-    ({ session_id }) => only === undefined || only.has(`session/${session_id}`),
+    ({ session_id }) => asked === undefined || asked.has(`session/${session_id}`),
   )
   const known = yield* KnownSecrets
   holdLogins(known, job, assignments)
@@ -95,7 +96,7 @@ export const planJob = Effect.fn("PlanJob.planJob")(function* (
     expected: (engine) => expectedDuration(expectations, engine, job.execution.execution_timeout),
     tokens,
   }
-  return { job, plan, grounds, learnt: expectations } satisfies JobPlan as JobPlan
+  return { job, plan, grounds, learnt: expectations, partly } satisfies JobPlan as JobPlan
 })
 
 /** What a plan adds to the ledger: new tasks, and verdicts on tasks that have nothing in progress. */
@@ -233,7 +234,7 @@ const prepareTask = (
 
 const never = (reason: Reason): Prepared => ({ _tag: "Verdict", verdict: beforeStart(reason) })
 
-const readyCall = Effect.fnUntraced(function* ({ job }: JobPlan, task: Task, store: TokenStoreState) {
+const readyCall = Effect.fnUntraced(function* ({ job, partly }: JobPlan, task: Task, store: TokenStoreState) {
   const login = yield* loginOf(task, store)
   if (login === undefined) return never("TOKEN_UNREADABLE")
   const { configurations, hooks_extra_data } = task.start
@@ -250,7 +251,11 @@ const readyCall = Effect.fnUntraced(function* ({ job }: JobPlan, task: Task, sto
       // Section 4.1: whole seconds.
       execution_timeout: Math.round(Duration.toSeconds(job.execution.execution_timeout)),
       unlock_protected_data: job.execution.unlock_protected_data,
-      tokenized_access: task.start.login._tag === "Parameters" && task.start.login.tokenized_access,
+      tokenized_access:
+        task.start.login._tag === "Parameters" &&
+        task.start.login.tokenized_access &&
+        // A new token covers only the features that were asked for with it.
+        !partly.has(accessKey(task)),
     },
     features: task.features.map(({ code, configurations: settings }) =>
       settings === undefined ? code : { code, configurations: settings },

@@ -11,7 +11,7 @@ import { Ledger } from "../ledger/Ledger.ts"
 import type { RunPublished } from "../ledger/RunFacts.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { Publisher } from "../publishing/Publisher.ts"
-import type { Published } from "../publishing/Publisher.ts"
+import type { Released } from "../publishing/Publisher.ts"
 
 /** The state of a run that must be in the ledger. */
 export const runIn = Effect.fnUntraced(function* (ledger: Ledger["Service"], run_id: RunId) {
@@ -35,13 +35,14 @@ export const publishStage = Effect.fnUntraced(function* (run_id: RunId) {
       ),
     )
   if (published === undefined) return []
-  const { version, unfit = [], gone = [], models = [], without = [], released = [] } = published
+  const { version, unfit = [], gone = [], models = [], without = [], stale, released = [] } = published
   const own: Fact = {
     ...publishedFact(run_id, version, published),
     ...(without.length === 0 ? {} : { without }),
     ...(unfit.length === 0 ? {} : { unfit }),
     ...(models.length === 0 ? {} : { models }),
     ...(gone.length === 0 ? {} : { gone }),
+    ...(stale === undefined ? {} : { stale }),
   }
   const facts: Array<Fact> = [own, ...keptFacts(yield* runIn(ledger, run_id), published.left_out)]
   for (const one of released)
@@ -57,18 +58,14 @@ export const publishStage = Effect.fnUntraced(function* (run_id: RunId) {
 const publishedFact = (
   run_id: RunId,
   version: number,
-  {
-    receipts,
-    left_out,
-    misfits,
-    rejected,
-  }: Pick<Published, "receipts" | "left_out" | "misfits" | "rejected">,
+  { receipts, left_out, delivered, misfits, rejected }: Omit<Released, "run_id">,
 ): typeof RunPublished.Type => ({
   _tag: "RunPublished",
   run_id,
   version,
   receipts,
   ...(left_out.length === 0 ? {} : { left_out }),
+  ...(delivered.length === 0 ? {} : { delivered }),
   ...(misfits.length === 0 ? {} : { misfits }),
   ...(rejected.length === 0 ? {} : { rejected }),
 })

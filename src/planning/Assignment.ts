@@ -11,7 +11,8 @@ import { beforeStart, verdictOfRejected } from "../ends/Ends.ts"
 import type { Reason, Verdict } from "../ends/Ends.ts"
 import type { Assignment, JobFeature } from "../jobs/Job.ts"
 import type { CredentialRejected } from "../ledger/Fact.ts"
-import type { RecordedAs } from "../ledger/Ledger.ts"
+import type { RecordedAs } from "../ledger/FoldLedger.ts"
+import { thenUnder } from "../ledger/OtherCustomer.ts"
 import { cautionsOf } from "./Cautions.ts"
 import type { EngineFinding, Fit, KnownEngine, SeenEngine } from "../forms/EngineForms.ts"
 import { checkAllSettings } from "../forms/FeatureSettings.ts"
@@ -234,7 +235,7 @@ const settleRejected = (
   { at, fact }: RecordedAs<typeof CredentialRejected.Type>,
   warnings: ReadonlyArray<string>,
 ): Decision => {
-  const whose = fact.customer_id === subject.customer_id ? "" : ` (then under customer ${fact.customer_id})`
+  const whose = fact.customer_id === subject.customer_id ? "" : thenUnder(fact.customer_id)
   const message =
     `the source rejected these credentials with ${fact.reason} at ${new Date(at).toISOString()}${whose}, ` +
     `so they are not sent again unchanged; \`nightjar credentials release ${subject.fingerprint}\` allows it`

@@ -42,6 +42,9 @@ const incomplete: ReadonlyArray<Reason> = [
   "ANSWER_UNUSABLE",
 ]
 
+export const isIncomplete = (reason: string | undefined): boolean =>
+  incomplete.some((each) => each === reason)
+
 const wholeOf = (task: TaskState, { isLeftOut }: TaskFindings): Settlement => {
   const settlement = settlementOf(task)
   return isLeftOut && settlement.outcome === "succeeded" ? notInTables : settlement
@@ -51,7 +54,7 @@ const settle = (task: TaskState, reason: string | undefined, findings: TaskFindi
   const whole = wholeOf(task, findings)
   const own = featureEnd(reason)
   if (own === undefined || task.settled === undefined) return whole
-  if (own.outcome === "succeeded" && incomplete.some((each) => each === whole.reason)) return whole
+  if (own.outcome === "succeeded" && isIncomplete(whole.reason)) return whole
   return { outcome: own.outcome, reason, who_acts: own.who_acts }
 }
 

@@ -28,6 +28,7 @@ import {
 } from "./DeriveSession.ts"
 import type { SessionFindings, SessionTables } from "./DeriveSession.ts"
 import { coverageRows } from "./CoverageRows.ts"
+import { deliveredFeatures } from "./DeliveredFeatures.ts"
 import { executionRow, stateRows } from "./ExecutionRows.ts"
 import type { TableRow } from "./ExecutionRows.ts"
 import { RunTables } from "./RunTables.ts"
@@ -58,6 +59,7 @@ export interface Derived {
   readonly rows: Readonly<Record<string, number>>
   readonly findings: ReadonlyMap<string, SessionFindings>
   readonly left_out: Published["left_out"]
+  readonly delivered: Published["delivered"]
   readonly misfits: Published["misfits"]
   readonly rejected: Published["rejected"]
 }
@@ -73,22 +75,24 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
   const tables = new RunTables(options.families, options.tables, picture.state.started.run_date)
   const sessions = Map.groupBy(picture.sessions, ({ task }) => task.planned.task_id)
   const receipts: Array<Published["receipts"][number]> = []
+  const delivered: Array<Published["delivered"][number]> = []
   tables.add(ledgerRows(picture.state))
   tables.add(engineRows(picture))
   for (const task of picture.state.tasks.values()) {
     const own = sessions.get(task.planned.task_id) ?? []
     const mark = tables.mark()
+    const { task_id } = task.planned
     const derived = Effect.suspend(() => deriveTask(picture, options, tables, task, own))
-    receipts.push(
-      ...(yield* Effect.catchCause(derived, (cause) => {
-        if (!Cause.hasDies(cause) || Cause.hasFails(cause) || Cause.hasInterrupts(cause))
-          return Effect.failCause(cause)
-        tables.takeBack(mark)
-        tables.leftOut.noteAll(picture.framesByTask.get(task.planned.task_id) ?? [], Cause.squash(cause))
-        tables.addIfPossible(barestRows(picture, task))
-        return Effect.succeed([])
-      })),
-    )
+    const found = yield* Effect.catchCause(derived, (cause) => {
+      if (!Cause.hasDies(cause) || Cause.hasFails(cause) || Cause.hasInterrupts(cause))
+        return Effect.failCause(cause)
+      tables.takeBack(mark)
+      tables.leftOut.noteAll(picture.framesByTask.get(task_id) ?? [], Cause.squash(cause))
+      tables.addIfPossible(barestRows(picture, task))
+      return Effect.succeed({ receipts: [], features: [] })
+    })
+    receipts.push(...found.receipts)
+    if (found.features.length > 0) delivered.push({ task_id, features: found.features })
     if (tables.isFull) for (const flushed of tables.flush()) yield* options.sink(flushed)
   }
   for (const flushed of tables.flush()) yield* options.sink(flushed)
@@ -98,6 +102,7 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
     rows: tables.rows,
     findings: tables.found,
     left_out: tables.leftOut.bodies,
+    delivered,
     misfits: addUpMisfits(counts.flatMap(({ misfits }) => misfits)),
     rejected: addUpRejected(counts.flatMap(({ refusedFor }) => refusedFor)),
   } satisfies Derived as Derived
@@ -122,7 +127,7 @@ const barestRows = (picture: RunPicture, task: TaskState): ReadonlyArray<TableRo
   return [...executions.map((row): TableRow => [executionsTable.name, row]), [coverageTable.name, coverage]]
 }
 
-/** The rows of one task; returns its receipts. */
+/** The rows of one task; returns its receipts, and what a rerun need not ask for again. */
 const deriveTask = Effect.fnUntraced(function* (
   picture: RunPicture,
   options: DeriveOptions,
@@ -154,7 +159,10 @@ const deriveTask = Effect.fnUntraced(function* (
     (options.findings !== undefined && wasLeftOut(picture, task))
   const findings = { ...taskFindings(tables, own, states.at(-1)), isLeftOut }
   tables.add(coverageRows(run_id, task, options.families, findings).map((row) => [coverageTable.name, row]))
-  return receiptsOf(picture, task, isWhole)
+  return {
+    receipts: receiptsOf(picture, task, isWhole),
+    features: deliveredFeatures(task, options.families, findings),
+  }
 })
 
 /** Bodies that are not read again are left out as in the version before. */

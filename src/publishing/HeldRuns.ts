@@ -8,12 +8,13 @@ import { dirname, join } from "node:path"
 import { Effect } from "effect"
 import type { RunId } from "../contract/Ids.ts"
 import { DuckDb } from "../duckdb/DuckDb.ts"
+import type { RunHeader } from "../ledger/FoldLedger.ts"
 import { foldRun } from "../ledger/FoldRun.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import type { LedgerFailed, RunHeader } from "../ledger/Ledger.ts"
+import type { LedgerFailed } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { isAsked } from "./AskGates.ts"
-import { fileStep } from "./OutputFiles.ts"
+import { filesBelow, fileStep } from "./OutputFiles.ts"
 import { databaseFailed, PublishFailed } from "./Publisher.ts"
 import type { Store } from "./Store.ts"
 
@@ -78,6 +79,21 @@ export const keepAside = Effect.fn("Publishing.keepAside")(function* (
   yield* duckdb.atomicSwap(layout.build, path, modes.file).pipe(Effect.mapError(databaseFailed))
   yield* removeAside(store, also)
 })
+
+const heldFolder = ({ layout }: Pick<Store, "layout">): string => join(layout.root, "published/held")
+
+/** How many versions are kept aside. */
+export const countHeld = (store: Pick<Store, "layout">): number =>
+  filesBelow(heldFolder(store)).filter((name) => name.endsWith(".duckdb")).length
+
+/** Each is a copy of all tables; what is held back is derived again when it is published. */
+export const removeAllAside = (store: Store) =>
+  fileStep(() => {
+    const folder = heldFolder(store)
+    const names = filesBelow(folder)
+    for (const name of names) store.files.remove(join(folder, name))
+    if (names.length > 0) store.files.syncFolder(folder)
+  })
 
 /** What is published needs no copy. */
 export const removeAside = ({ layout, files }: Store, runs: ReadonlyArray<RunId>) =>

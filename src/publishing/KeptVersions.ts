@@ -75,6 +75,13 @@ export const keepVersion = (store: Store, current: Manifest) =>
     files.replace(path, manifestText(current), modes.file, temporary(path))
   })
 
+/** A kept version with other files, which are there already. */
+export const replaceKept = ({ layout, files, modes }: Store, manifest: Manifest) =>
+  fileStep(() => {
+    const path = join(layout.previous, `${manifest.version}.json`)
+    files.replace(path, manifestText(manifest), modes.file, temporary(path))
+  })
+
 /** Forgets the oldest versions; the one that a rollback replaced is needed by the next publication. */
 export const trimVersions = ({ layout, files, versionsKept }: Store, next: Manifest) =>
   fileStep(() => {

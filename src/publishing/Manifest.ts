@@ -36,7 +36,10 @@ export const Manifest = Schema.Struct({
   version: Schema.Int,
   /** Version of each record table's schema below `schemas/`; absent in manifests of older versions. */
   schemas: SchemaVersions,
-  /** True when the version only adds the outcome of deletions to the one before. */
+  /**
+   * True when the version takes the place of the one before, which is not kept: it only adds the outcome of
+   * deletions, or a customer was removed from it.
+   */
   amends: Schema.Boolean,
   /**
    * Present if a rollback put this version into place: whose tables it has, and the version that it
@@ -84,6 +87,8 @@ export const layoutOf = (root: string) => ({
   manifest: join(root, "tables/manifest.json"),
   /** The version that is being put into place; if it exists, the next publication finishes it first. */
   next: join(root, "tables/manifest.next.json"),
+  /** Whom `nightjar forget` is removing; it exists only until the removal is finished. */
+  forgetting: join(root, "forgetting.json"),
   /** The record schemas of everything published, each text once. */
   schemas: join(root, "schemas"),
   database: join(root, "nightjar.duckdb"),

@@ -36,13 +36,17 @@ export const keepModels = (store: Store, job: string, models: ReadonlyArray<SqlF
     store.files.replace(path, text, store.modes.file)
   })
 
-const keptModels = (store: Store) =>
+const ending = ".json"
+
+/** Of all jobs, each with its job. */
+export const keptModels = (store: Store) =>
   fileStep(() =>
     filesBelow(folderOf(store))
-      .filter((name) => name.endsWith(".json"))
+      .filter((name) => name.endsWith(ending))
       .flatMap((name) => {
         const decoded = decodeKept(readFileSync(join(folderOf(store), name), "utf8"))
-        return decoded._tag === "Some" ? decoded.value : []
+        const job = name.slice(0, -ending.length)
+        return decoded._tag === "Some" ? decoded.value.map((model) => ({ job, ...model })) : []
       }),
   )
 

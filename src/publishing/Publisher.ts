@@ -8,7 +8,9 @@ import type { Effect } from "effect"
 import { RunId } from "../contract/Ids.ts"
 import type { ExecutionId } from "../contract/Ids.ts"
 import type { LeftOutBody } from "../ledger/LeftOutBody.ts"
+import type { DeliveredFeatures } from "../ledger/DeliveredFeatures.ts"
 import { FailedGate } from "../ledger/RunFacts.ts"
+import type { StaleData } from "../ledger/StaleData.ts"
 import type { FailedModel, MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
 
 /** Publishing did not happen; the previous version is still in place, and nothing may be deleted remotely. */
@@ -49,6 +51,8 @@ export interface Published {
   readonly without?: ReadonlyArray<string>
   /** Landed bodies that are not in the tables, because they could not be used. */
   readonly left_out: ReadonlyArray<LeftOutBody>
+  /** Tasks that did not succeed, with the features that a rerun need not ask for again. */
+  readonly delivered: ReadonlyArray<DeliveredFeatures>
   /** Values of this run that did not fit their columns, and its rejected records. */
   readonly misfits: ReadonlyArray<MisfitCount>
   readonly rejected: ReadonlyArray<RejectedCount>
@@ -58,11 +62,13 @@ export interface Published {
   readonly gone?: ReadonlyArray<string>
   /** Models of jobs that could not be made in this version. */
   readonly models?: ReadonlyArray<FailedModel>
+  /** Data that is older than the job allows; absent if there is none. */
+  readonly stale?: StaleData
   /** Earlier runs that a gate had held back, and that this version contains: each with its own receipts. */
   readonly released?: ReadonlyArray<Released>
 }
 
-export type Released = Pick<Published, "receipts" | "left_out" | "misfits" | "rejected"> & {
+export type Released = Pick<Published, "receipts" | "left_out" | "delivered" | "misfits" | "rejected"> & {
   readonly run_id: RunId
 }
 

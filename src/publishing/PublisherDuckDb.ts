@@ -9,11 +9,13 @@ import type { RunId } from "../contract/Ids.ts"
 import { DuckDb } from "../duckdb/DuckDb.ts"
 import { durableFiles } from "../foundation/DurableFile.ts"
 import { Landing } from "../landing/Landing.ts"
-import type { Gates, SqlFile } from "../jobs/Job.ts"
+import type { Freshness, Gates, SqlFile } from "../jobs/Job.ts"
 import { Ledger } from "../ledger/Ledger.ts"
+import type { StaleData } from "../ledger/StaleData.ts"
 import { schemasForJob, schemasOfTables } from "../records/SchemasInForce.ts"
 import type { SchemaFolders, SchemasInForce } from "../records/SchemasInForce.ts"
 import type { RecordSchemaInvalid } from "../records/RecordSchema.ts"
+import { staleIn } from "./AskFreshness.ts"
 import { failedGates } from "./AskGates.ts"
 import { amendDatabase } from "./BuildDatabase.ts"
 import { clearStrays, commit, recover } from "./Commit.ts"
@@ -46,6 +48,8 @@ export interface PublisherOptions {
   readonly ownSchemas?: string
   /** What a version must pass to become current. */
   readonly gates?: Gates
+  /** How old its data may get. */
+  readonly freshness?: Freshness
   /** The job's own views and tables. */
   readonly models?: ReadonlyArray<SqlFile>
   readonly share: "none" | "group"
@@ -66,13 +70,23 @@ export const discarding =
   <A, E, R>(staging: Effect.Effect<A, E, R>) =>
     Effect.onError(staging, () => Effect.ignore(clearStrays(store, manifest)))
 
+const releasedOf = (also: ReadonlyArray<Effect.Success<ReturnType<typeof stageRun>>>) =>
+  also.length === 0
+    ? {}
+    : {
+        released: also.map(({ run_id, derived: one }) => {
+          const { receipts, left_out, delivered, misfits, rejected } = one
+          return { run_id, receipts, left_out, delivered, misfits, rejected }
+        }),
+      }
+
 /** Without `gating`, no gate is asked, and runs that are held back stay so. */
 const publishGated = Effect.fn("Publisher.publish")(function* (
   store: Store,
   toolVersion: string,
   memory: Memory,
   run_id: RunId,
-  gating: Pick<PublisherOptions, "gates" | "models"> | undefined,
+  gating: Pick<PublisherOptions, "gates" | "freshness" | "models"> | undefined,
 ) {
   const current = yield* recover(store)
   const { runs } = newestDerived(store, current)
@@ -100,12 +114,14 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
       yield* keepAside(store, run_id, held)
       return yield* new PublicationHeld({ run_id, database: heldDatabase(run_id), gates: failed })
     }
+    const limits = gating?.freshness
+    const stale: StaleData = limits === undefined ? {} : yield* staleIn(store, own.state.started, limits)
     const lost = held.filter((id) => !also.some((one) => one.run_id === id))
     const without = [...runsWithout(next, built.gaps), ...lost]
     const { derived } = own
-    return { ...built, derived, also, without, next: yield* withDatabase(store, next, built) }
+    return { ...built, derived, also, stale, without, next: yield* withDatabase(store, next, built) }
   })
-  const { derived, also, next, unfit, models, without } = yield* discarding(store, current)(staging)
+  const { derived, also, next, unfit, models, stale, without } = yield* discarding(store, current)(staging)
   yield* commit(store, next)
   yield* removeAside(store, [...also.map((one) => one.run_id), run_id])
   memory.run_id = run_id
@@ -118,18 +134,14 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
     rows,
     receipts: derived.receipts,
     left_out: derived.left_out,
+    delivered: derived.delivered,
     misfits: derived.misfits,
     rejected: derived.rejected,
-    ...(also.length === 0
-      ? {}
-      : {
-          released: also.map(({ run_id: id, derived: { receipts, left_out, misfits, rejected } }) => {
-            return { run_id: id, receipts, left_out, misfits, rejected }
-          }),
-        }),
+    ...releasedOf(also),
     unfit,
     models,
     gone: store.schemas.gone,
+    ...(Object.keys(stale).length === 0 ? {} : { stale }),
     without,
   } satisfies Published as Published
 })

@@ -80,6 +80,7 @@ const publishIn = (store: PublishedStore, families: ReadonlyArray<RecordFamily>)
       rows,
       receipts: derived.receipts,
       left_out: derived.left_out,
+      delivered: derived.delivered,
       misfits: derived.misfits,
       rejected: derived.rejected,
     } satisfies Published as Published

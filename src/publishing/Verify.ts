@@ -4,7 +4,7 @@
  * a receipt or with fewer records landed than counted, unlisted files. Only reads.
  */
 import { existsSync, readFileSync } from "node:fs"
-import { join } from "node:path"
+import { basename, join } from "node:path"
 import { Effect } from "effect"
 import { counted } from "../foundation/Counted.ts"
 import { sha256Hex } from "../foundation/Sha256.ts"
@@ -67,10 +67,22 @@ export const verify = Effect.fn("Publishing.verify")(function* (store: Store) {
   for (const run_id of Object.keys(manifest?.runs ?? {}))
     if (!known.has(run_id)) problems.push(problemOf(run_id, "run-not-in-ledger"))
   problems.push(...(yield* publishedProblems(store, manifest, accepted)))
+  problems.push(...(yield* removalProblems(store)))
   return problems as ReadonlyArray<Problem>
 })
 
 const ledgerName = "ledger.sqlite"
+
+/** A removal of a customer that was cut off: whatever is left of the customer is found by its file. */
+const removalProblems = Effect.fnUntraced(function* ({ layout }: Store) {
+  const ledger = yield* Ledger
+  const facts = (yield* ledger.receipts).map(({ fact }) => fact)
+  const finished = new Set(facts.flatMap((fact) => (fact._tag === "ForgetFinished" ? [fact.receipt] : [])))
+  const isOpen = facts.some((fact) => fact._tag === "CustomerForgotten" && !finished.has(fact.receipt))
+  return isOpen || existsSync(layout.forgetting)
+    ? [problemOf(basename(layout.forgetting), "forget-unfinished")]
+    : []
+})
 
 /** What can be checked without the ledger, and what is wrong with it. */
 export const verifyTables = Effect.fn("Publishing.verifyTables")(function* (store: Store, detail: string) {

@@ -9,7 +9,7 @@ import { verdictOfTask } from "../ledger/RunState.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { newestTasks } from "../ledger/WholeNight.ts"
 import type { ChangeCounts } from "../ledger/ChangeCounts.ts"
-import type { RunHeader } from "../ledger/Ledger.ts"
+import type { RunHeader } from "../ledger/FoldLedger.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 
 /** How one customer stands on one engine (or one flow session). */

@@ -5,6 +5,7 @@
 import { exitOf } from "../ends/EndRow.ts"
 import { pendingDeletions } from "../execution/DeleteExecutions.ts"
 import { verdictOfTask } from "../ledger/RunState.ts"
+import { isTooOld } from "../ledger/WholeNight.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 import type { Job } from "../jobs/Job.ts"
 import type { RunChanges } from "./Changes.ts"
@@ -29,7 +30,8 @@ const isPublishedWhole = ({ held, published }: RunState): boolean =>
 /**
  * The same for a job that decides which trouble is an alarm. With `exit_on: new`, trouble that the run before
  * had too, for the same reason, ends with 0; something left, a version that is held back, a body that is not
- * in the tables, and a run that cannot be compared do not.
+ * in the tables, and a run that cannot be compared do not. Nor does data that is older than `error_after` of
+ * `freshness`.
  */
 export const alarmCodeOf = (
   run: RunState,
@@ -37,6 +39,7 @@ export const alarmCodeOf = (
   changes: RunChanges | undefined,
 ): RunExitCode => {
   const code = exitCodeOf(run, after_export)
+  if (isTooOld(run)) return code === 0 ? 3 : code
   return exit_on === "new" && code === 3 && isPublishedWhole(run) && changes?.new === 0 ? 0 : code
 }
 

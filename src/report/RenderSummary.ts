@@ -27,10 +27,12 @@ export const exitMeaning: Readonly<Record<number, string>> = {
 }
 
 /** What this run's exit code means; undefined while it has none. */
-export const meaningOfExit = ({ exit_code, troubles, changes, held }: Summary): string | undefined => {
+export const meaningOfExit = ({ exit_code, troubles, changes, held, stale }: Summary): string | undefined => {
   if (exit_code === undefined) return undefined
   if (exit_code === 3 && held !== undefined)
     return "the run is over; a gate holds its tables back, and `nightjar accept` lets them through"
+  if (exit_code === 3 && troubles.length === 0 && stale?.failed !== undefined)
+    return "the run is over; some data is older than `freshness` of the job allows"
   // Only `exit_on: new` ends with 0 in spite of trouble.
   if (exit_code === 0 && troubles.length > 0) {
     const since = changes?.since ?? "the run before"

@@ -14,8 +14,8 @@ import type { MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
 import { dayOf } from "../tokens/TokenLogin.ts"
 import { cutText } from "../contract/TextBounds.ts"
 import { told } from "../messages/Catalogue.ts"
-import { heldIn, tableWarnings } from "./TableWarnings.ts"
-import type { MaybeHeld } from "./TableWarnings.ts"
+import { fromTables, tableWarnings } from "./TableWarnings.ts"
+import type { FromTables } from "./TableWarnings.ts"
 import { counted, listed } from "../foundation/Counted.ts"
 
 /** Tasks with one reason; `who_acts` is never `nobody` here. */
@@ -43,7 +43,7 @@ export interface NightSummary {
   readonly exit_code: number | undefined
 }
 
-export interface Summary extends MaybeHeld {
+export interface Summary extends FromTables {
   readonly run_id: RunId
   readonly job: string
   readonly job_path: string
@@ -110,7 +110,7 @@ export const summarise = (run: RunState, night: ReadonlyArray<RunState> = [run])
     published_version: run.published?.fact.version,
     misfits: run.published?.fact.misfits ?? [],
     rejected: run.published?.fact.rejected ?? [],
-    ...heldIn(run),
+    ...fromTables(run),
     warnings: [
       ...missedWarnings(run.started.missed ?? []),
       ...warningsOf(tasks, attachments, orphans.length),

@@ -6,6 +6,7 @@
 import { counted, listed } from "../foundation/Counted.ts"
 import type { RunHeld } from "../ledger/RunFacts.ts"
 import type { RunState } from "../ledger/RunState.ts"
+import type { StaleData } from "../ledger/StaleData.ts"
 import type { MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
 import { told } from "../messages/Catalogue.ts"
 
@@ -59,13 +60,29 @@ const rejectedWarnings = (rejected: ReadonlyArray<RejectedCount>): ReadonlyArray
   ]
 }
 
-export interface MaybeHeld {
+export interface FromTables {
   /** The gates that held the tables of the run back, and where they are kept; absent if none did. */
   readonly held?: Pick<typeof RunHeld.Type, "database" | "gates">
+  /** Data that is older than the job allows; absent if there is none. */
+  readonly stale?: StaleData
 }
 
-export const heldIn = ({ held }: RunState): MaybeHeld =>
-  held === undefined ? {} : { held: { database: held.fact.database, gates: held.fact.gates } }
+export const fromTables = ({ held, published }: RunState): FromTables => ({
+  ...(held === undefined ? {} : { held: { database: held.fact.database, gates: held.fact.gates } }),
+  ...(published?.fact.stale === undefined ? {} : { stale: published.fact.stale }),
+})
+
+const staleWarnings = (stale: StaleData | undefined): ReadonlyArray<string> => [
+  ...(stale?.failed === undefined ? [] : [told("data-too-old", tellStale(stale.failed))]),
+  ...(stale?.warned === undefined ? [] : [told("data-old", tellStale(stale.warned))]),
+  ...(stale?.unknown === undefined ? [] : [told("freshness-unknown", { why: stale.unknown })]),
+]
+
+const tellStale = ({ days, count, examples }: NonNullable<StaleData["warned"]>) => ({
+  features: counted(count, "feature"),
+  age: counted(days, "day"),
+  examples: `${examples.join(", ")}${count > examples.length ? ` and ${count - examples.length} more` : ""}`,
+})
 
 /** One line per gate, then where the version is. */
 const gateWarnings = ({ held }: RunState): ReadonlyArray<string> =>
@@ -84,9 +101,11 @@ export const tableWarnings = (run: RunState): ReadonlyArray<string> => {
     unfit = [],
     gone = [],
     models = [],
+    stale,
   } = run.published?.fact ?? {}
   return [
     ...gateWarnings(run),
+    ...staleWarnings(stale),
     ...gapWarnings(without),
     ...leftOutWarnings(run),
     ...misfitWarnings("values-misfit", misfits),

@@ -87,21 +87,51 @@ const sentence = (fact: Fact): string => {
     case "RunPublished":
       return `published as version ${fact.version}`
     case "RunHeld":
-      return `held back: ${fact.gates.map(({ gate, found }) => `${gate}: ${found}`).join("; ")}`
     case "RunAccepted":
-      return "a person let the held version through"
+      return gating(fact)
     case "DeleteIntended":
-      return `delete execution ${fact.execution_id} at the service; landed under ${short(fact.landed_sha256)}`
     case "DeleteAnswered":
-      return `execution ${fact.execution_id}: ${fact.outcome} (${fact.http_status})`
+      return deletion(fact)
     case "RunEnded":
       return `run ended with exit code ${fact.exit_code}${fact.leftovers ? leftBehind : ""}`
+    case "OutcomePublished":
+      return "the outcome is published"
+    case "LandingPruned":
+    case "AttachmentsPruned":
+    case "FactForgotten":
+    case "CustomerForgotten":
+    case "ForgetFinished":
+      return removal(fact)
+  }
+}
+
+const gating = (fact: Extract<Fact, { _tag: "RunHeld" | "RunAccepted" }>): string =>
+  fact._tag === "RunHeld"
+    ? `held back: ${fact.gates.map(({ gate, found }) => `${gate}: ${found}`).join("; ")}`
+    : "a person let the held version through"
+
+const deletion = (fact: Extract<Fact, { _tag: "DeleteIntended" | "DeleteAnswered" }>): string =>
+  fact._tag === "DeleteIntended"
+    ? `delete execution ${fact.execution_id} at the service; landed under ${short(fact.landed_sha256)}`
+    : `execution ${fact.execution_id}: ${fact.outcome} (${fact.http_status})`
+
+type Removal = Extract<
+  Fact,
+  { _tag: "LandingPruned" | "AttachmentsPruned" | "FactForgotten" | "CustomerForgotten" | "ForgetFinished" }
+>
+
+const removal = (fact: Removal): string => {
+  switch (fact._tag) {
     case "LandingPruned":
       return `the landed bodies of ${fact.run_id} were removed by age, ${fact.bytes} bytes`
     case "AttachmentsPruned":
       return `the documents of ${fact.run_id} were removed by age, ${fact.bytes} bytes`
-    case "OutcomePublished":
-      return "the outcome is published"
+    case "FactForgotten":
+      return `a fact about a customer who was removed: receipt ${fact.receipt}`
+    case "CustomerForgotten":
+      return `a customer was removed from ${times(fact.runs, "run")}: receipt ${fact.receipt}`
+    case "ForgetFinished":
+      return `the removal with the receipt ${fact.receipt} is finished`
   }
 }
 

@@ -6,6 +6,7 @@
 import type { Redacted } from "effect"
 import type { Reason } from "../ends/Ends.ts"
 import type { Access } from "../contract/Ids.ts"
+import { belongsTo } from "../ledger/OtherCustomer.ts"
 import type { JobFeature } from "../jobs/Job.ts"
 import type { StoredToken } from "./StoredToken.ts"
 import { defaultTokenName } from "./StoredToken.ts"
@@ -123,7 +124,7 @@ export const namedToken = (
   }
   if (token.customer_id !== customer_id || token.engine_reference !== engine_reference) {
     const message =
-      `the token of this name belongs to ${token.customer_id} on ${token.engine_reference}: ` +
+      `the token of this name ${belongsTo(token.customer_id)}${token.engine_reference}: ` +
       "a token opens one customer's access to one engine"
     return { reason: "TOKEN_MISMATCH", message }
   }

@@ -20,12 +20,19 @@ export interface Measured {
   readonly complaints: ReadonlyArray<string>
 }
 
+export interface BenchOptions {
+  readonly sample: boolean
+  /** Of the night alone: with logs, metrics and traces sent to a collector; and how many customers. */
+  readonly telemetry: boolean
+  readonly customers: string | undefined
+}
+
 export interface Benchmark {
   readonly name: string
   /** One line for the list of benchmarks. */
   readonly about: string
   /** A sample is a few seconds long: it shows that the benchmark works, and its figures are rough. */
-  readonly run: (options: { readonly sample: boolean }) => Promise<Measured>
+  readonly run: (options: BenchOptions) => Promise<Measured>
 }
 
 const amount = (value: number): string =>

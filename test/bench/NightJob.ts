@@ -14,6 +14,8 @@ export interface NightSize {
   readonly runSeconds: number
   /** Before a second attempt. */
   readonly retry: string
+  /** Where logs, metrics and traces go, if anywhere. */
+  readonly otlp?: string
 }
 
 interface Kind {
@@ -61,8 +63,8 @@ export const writeNightJob = (folder: string, size: NightSize): ExpectedNight =>
 }
 
 /** Polling and flow results are the defaults, those of a real night. */
-const jobText = ({ inFlight, retry }: NightSize): string => `name: night
-service:
+const jobText = ({ inFlight, retry, otlp }: NightSize): string => `name: night
+${otlp === undefined ? "" : `telemetry: { otlp: "${otlp}" }\n`}service:
   base_url: http://127.0.0.1:9/api
   flows_url: http://127.0.0.1:9/flows
   app_secret: env:NIGHTJAR_APP_SECRET

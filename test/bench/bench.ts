@@ -1,5 +1,5 @@
 /**
- * `npm run bench [-- NAME…] [--sample]`: every figure beside its peer and its limit, measured in this one run. Ends
+ * `npm run bench [-- NAME…] [--sample] [--telemetry] [--customers N]`: every figure beside its peer and its limit, measured in this one run. Ends
  * with exit code 1 where a limit is broken or the measured work went wrong; figures without a limit only inform.
  */
 import { parseArgs } from "node:util"
@@ -16,7 +16,11 @@ const benchmarks: ReadonlyArray<Benchmark> = [client, sandbox, landing, records,
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { sample: { type: "boolean", default: false } },
+  options: {
+    sample: { type: "boolean", default: false },
+    telemetry: { type: "boolean", default: false },
+    customers: { type: "string" },
+  },
 })
 const unknown = positionals.filter((name) => benchmarks.every((each) => each.name !== name))
 if (unknown.length > 0) {
@@ -29,7 +33,7 @@ let failures = 0
 for (const benchmark of benchmarks) {
   if (positionals.length > 0 && !positionals.includes(benchmark.name)) continue
   console.log(`# ${benchmark.name}: ${benchmark.about}${values.sample ? " (a small sample of it)" : ""}`)
-  const { figures, complaints } = await benchmark.run(values)
+  const { figures, complaints } = await benchmark.run({ ...values, customers: values.customers })
   for (const figure of figures) console.log(figureLine(figure))
   for (const complaint of complaints) console.log(`FAIL ${complaint}`)
   failures += complaints.length + figures.filter(isBroken).length

@@ -4,11 +4,13 @@
  * wall time, which is mostly the executions' own.
  */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Schema } from "effect"
 import { installCommand } from "../faults/NightjarCommand.ts"
-import type { Benchmark, Figure, Measured } from "./Figure.ts"
+import type { BenchOptions, Benchmark, Figure, Measured } from "./Figure.ts"
 import { startMeasured } from "./MeasuredProcess.ts"
 import type { MeasuredEnd, Usage } from "./MeasuredProcess.ts"
 import { writeNightJob } from "./NightJob.ts"
@@ -28,6 +30,23 @@ const whole: NightSize = {
   retry: "30 seconds",
 }
 const sample: NightSize = { customers: 40, inFlight: 40, queueSeconds: 1, runSeconds: 1, retry: "100 millis" }
+
+const sizeOf = (options: BenchOptions): NightSize => {
+  const size = options.sample ? sample : whole
+  const customers = options.customers === undefined ? size.customers : Number(options.customers)
+  return { ...size, customers, inFlight: Math.min(size.inFlight, customers) }
+}
+
+/** Takes everything at once: only what sending costs is measured. */
+const startCollector = async () => {
+  const server = createServer((asked, answer) => asked.resume().on("end", () => answer.end("{}")))
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done))
+  const stop = (): void => {
+    server.closeAllConnections()
+    server.close()
+  }
+  return { otlp: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, stop }
+}
 
 const decodeAddress = Schema.decodeUnknownSync(
   Schema.fromJsonString(Schema.Struct({ base_url: Schema.String, flows_url: Schema.String })),
@@ -60,7 +79,8 @@ const figuresOf = (
   const requests = total(service.usage, ({ answered }) => Object.values(answered).reduce((a, b) => a + b, 0))
   const cpuMs = total(night.usage, ({ cpu_ms }) => cpu_ms)
   const serviceMs = total(service.usage, ({ cpu_ms }) => cpu_ms)
-  const judged = size === whole ? { limit: { is: "at most", value: cpuLimitMs } as const } : {}
+  const judged =
+    size.customers === whole.customers ? { limit: { is: "at most", value: cpuLimitMs } as const } : {}
   const each = { unit: "ms", peer: { name: "the service's own", value: serviceMs / saw.executions } }
   return [
     { name: "pipeline's CPU per execution", value: cpuMs / saw.executions, ...each, ...judged },
@@ -106,9 +126,11 @@ export const night: Benchmark = {
   about: "2,000 executions, 1,000 in flight, over real HTTP against `nightjar sandbox` in another process",
   run: async (options) => {
     const folder = process.env["BENCH_KEEP"] ?? mkdtempSync(join(tmpdir(), "night-"))
+    const collector = options.telemetry ? await startCollector() : undefined
     try {
-      return await measureNight(folder, options.sample ? sample : whole)
+      return await measureNight(folder, { ...sizeOf(options), ...(collector && { otlp: collector.otlp }) })
     } finally {
+      collector?.stop()
       if (process.env["BENCH_KEEP"] === undefined) rmSync(folder, { recursive: true, force: true })
     }
   },

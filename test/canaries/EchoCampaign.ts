@@ -8,6 +8,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { command } from "../acceptance/BuiltCommand.ts"
 import type { Canary } from "./Echo.ts"
+import { Collector } from "../telemetry/Collector.ts"
 import { echoPlaces } from "./EchoPlaces.ts"
 import type { EchoPlace } from "./EchoPlaces.ts"
 import { EchoService } from "./EchoService.ts"
@@ -46,6 +47,8 @@ export interface EchoResult {
   readonly leaks: ReadonlyArray<Leak>
   /** Where the control was found: landing, database and Parquet must be among them. */
   readonly controlIn: ReadonlyArray<string>
+  /** Telemetry that was searched. */
+  readonly sentBytes: number
   readonly exitCodes: Readonly<Record<string, number | null>>
 }
 
@@ -58,7 +61,18 @@ const customerText = (one: EchoCase): string => {
   return `  - { id: ${one.customer_id}, ${tokens}engines: ["${one.engine_reference}"], parameters: ${JSON.stringify(login)} }`
 }
 
-const jobText = (name: string, origin: string, cases: ReadonlyArray<EchoCase>): string => `name: ${name}
+/** Where the nights are served, and where their telemetry goes. */
+interface Places {
+  readonly origin: string
+  readonly otlp: string
+}
+
+const jobText = (
+  name: string,
+  { origin, otlp }: Places,
+  cases: ReadonlyArray<EchoCase>,
+): string => `name: ${name}
+telemetry: { otlp: "${otlp}", customer_ids: true }
 service: { base_url: "${origin}/api", flows_url: "${origin}/flows", app_secret: "env:ECHO_APP_SECRET" }
 tokens: { key: "env:ECHO_STORE_KEY" }
 concurrency: { max_in_flight: 200, per_engine: 200 }
@@ -136,12 +150,13 @@ export const tryEchoes = async (every: number, first = 0, only?: string): Promis
   const listPlaces = chosen.filter(({ operation, status }) => operation === "listEngines" && status === 200)
   const cases = [...chosen.filter((place) => place.operation !== "listEngines").map(caseOf), control]
   const service = new EchoService(cases, { application, stranger }, listPlaces)
+  const collector = new Collector()
   try {
-    const origin = await service.listen()
+    const at = { origin: await service.listen(), otlp: await collector.listen() }
     // Whose password is repeated to others is a customer of the same nights.
     const known = { ...control, customer_id: "c-stranger", login: stranger }
-    writeFileSync(join(folder, "job.yaml"), jobText("echoes", origin, [...cases, known]))
-    writeFileSync(join(folder, "again.yaml"), jobText("again", origin, [...cases.filter(isTokenCase), known]))
+    writeFileSync(join(folder, "job.yaml"), jobText("echoes", at, [...cases, known]))
+    writeFileSync(join(folder, "again.yaml"), jobText("again", at, [...cases.filter(isTokenCase), known]))
     const shown: Array<Text> = []
     const exitCodes: Record<string, number | null> = {}
     for (const args of commandsOf(cases)) {
@@ -151,7 +166,9 @@ export const tryEchoes = async (every: number, first = 0, only?: string): Promis
       shown.push({ where: `stderr of ${args.join(" ")}`, text: end.stderr })
     }
     const output = join(folder, "output")
-    const texts = [...filesIn(output), ...(await tablesIn(output)), ...shown]
+    const sent = collector.raw.map((one) => Buffer.from(one).toString("latin1"))
+    const telemetry = sent.map((text) => ({ where: "telemetry", text }))
+    const texts = [...filesIn(output), ...(await tablesIn(output)), ...shown, ...telemetry]
     const secrets = [
       application,
       stranger,
@@ -169,9 +186,11 @@ export const tryEchoes = async (every: number, first = 0, only?: string): Promis
       searchedBytes: texts.reduce((sum, { text }) => sum + text.length, 0),
       leaks: [...searchFor(secrets, texts), ...found.filter(({ where }) => !isControlPlace(where))],
       controlIn: [...new Set(found.map(({ where }) => where))],
+      sentBytes: sent.reduce((sum, text) => sum + text.length, 0),
       exitCodes,
     }
   } finally {
+    collector.close()
     await service.close()
     rmSync(folder, { recursive: true, force: true })
   }

@@ -24,13 +24,18 @@ it("lists every answer of the contract whose body this program reads, with each 
   expect(of("readExecution", 423)).toContain("producer")
 })
 
-it("lets no secret out if a service repeats it anywhere [promise 12]", { timeout: 300_000 }, async () => {
-  const { leaks, controlIn, exitCodes, echoed, places, unreached } = await tryEchoes(41)
-  expect(leaks).toEqual([])
-  // The search does find what must be kept.
-  for (const where of ["landing/", "nightjar.duckdb", "read_parquet", '"']) {
-    expect(controlIn.filter((found) => found.includes(where)).length, where).toBeGreaterThan(0)
-  }
-  expect({ echoed, unreached }).toEqual({ echoed: places, unreached: [] })
-  expect(Object.values(exitCodes).filter((code) => code === null || code === 1)).toEqual([])
-})
+it(
+  "lets no secret out if a service repeats it anywhere [promise 12] [exit telemetry canary]",
+  { timeout: 300_000 },
+  async () => {
+    const { leaks, controlIn, exitCodes, echoed, places, unreached, sentBytes } = await tryEchoes(41)
+    expect(leaks).toEqual([])
+    expect(sentBytes).toBeGreaterThan(10_000)
+    // The search does find what must be kept.
+    for (const where of ["landing/", "nightjar.duckdb", "read_parquet", '"']) {
+      expect(controlIn.filter((found) => found.includes(where)).length, where).toBeGreaterThan(0)
+    }
+    expect({ echoed, unreached }).toEqual({ echoed: places, unreached: [] })
+    expect(Object.values(exitCodes).filter((code) => code === null || code === 1)).toEqual([])
+  },
+)

@@ -93,9 +93,12 @@ describe("rerun", () => {
     settled("c", "partial", "PARTIAL", "engineer"),
   )
   const tasks = [...run.tasks.values()]
-  const all = { failed: false, only: [], never: [], customers: [], engines: [] }
-  const ids = (selection: Partial<Parameters<typeof selectTasks>[1]>) =>
-    selectTasks(tasks, { ...all, ...selection }).map((task) => task.planned.task_id)
+  const all = { failed: false, only: [], never: [], customers: [], engines: [], features: [] }
+  const subject = (id: string) => `${id}/bank:website`
+  const ids = (
+    selection: Partial<Parameters<typeof selectTasks>[1]>,
+    delivered = new Map<string, Set<string>>(),
+  ) => selectTasks(tasks, { ...all, ...selection }, delivered).map((task) => task.planned.task_id)
 
   it("covers everything that did not succeed, what never ended included", () => {
     expect(ids({})).toEqual([idOf("b"), idOf("c"), idOf("d")])
@@ -107,6 +110,9 @@ describe("rerun", () => {
     expect(ids({ never: ["PARTIAL", "TIMEOUT"] })).toEqual([idOf("d")])
     expect(ids({ customers: ["a", "c"] })).toEqual([idOf("c")])
     expect(ids({ engines: ["other:website"] })).toEqual([])
+    const delivered = new Map([[subject("c"), new Set(["accounts_read"])]])
+    expect(ids({ features: ["accounts_read"] }, delivered)).toEqual([idOf("b"), idOf("d")])
+    expect(ids({ features: ["cards_read"] }, delivered)).toEqual([])
   })
 
   it("means the whole night unless it names a run, and never what a later run finished", () => {
@@ -117,7 +123,7 @@ describe("rerun", () => {
       settled("c", "failed", "TIMEOUT", "engineer"),
     )
     const left = (of: typeof run, isNamed: boolean) =>
-      selectTasks(tasksMeant([run, second], of, isNamed), all).map(
+      selectTasks(tasksMeant([run, second], of, isNamed), all, new Map()).map(
         ({ planned: { customer_id }, settled: end }) => `${customer_id} ${end?.fact.reason ?? "open"}`,
       )
     expect(left(second, false)).toEqual(["c TIMEOUT", "d open"])

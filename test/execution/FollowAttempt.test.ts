@@ -1,7 +1,7 @@
 /** Executions in virtual time: how they are looked at, aborted and closed. */
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
-import type { StateAnswer, StateView } from "../../src/client/Service.ts"
+import type { StartAnswer, StateAnswer, StateView } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { hour, idOf, makePlace, minute, night, second } from "./ScriptedNight.ts"
 import { challenge, completed, lost, state, throttled, working } from "./ScriptedService.ts"
@@ -48,6 +48,19 @@ describe("an execution whose id belongs to somebody else", () => {
     }),
   )
 
+  it.effect("counts only if nothing else was seen in between, however often that happens", () =>
+    Effect.gen(function* () {
+      const stranger = strange({ customer_id: anId("c-other") })
+      const end = yield* night({
+        script: { state: (_, times) => (times > 12 ? completed : times % 3 === 0 ? working : stranger) },
+      })
+      expect([end.verdict("c-1"), tagged(end.facts, "AttemptDisowned")]).toEqual([
+        "succeeded COMPLETED nobody",
+        [],
+      ])
+    }),
+  )
+
   it.effect("is not aborted when its time is up either", () =>
     Effect.gen(function* () {
       const state_ = strange({ customer_id: anId("c-other") })
@@ -73,6 +86,57 @@ describe("following an execution", () => {
       expect(landed.map(({ meta }) => meta.kind)).toEqual(["start", "state", "results"])
       expect(tagged(end.facts, "AttemptClosed")[0]?.landed).toEqual(landed[1]?.ref)
       expect(tagged(end.facts, "AttemptClosed")[0]?.products_count).toEqual({ "bank:account@accounts": 1 })
+    }),
+  )
+
+  it.effect("reads the results of the session that any of its states named, and of none if none did", () =>
+    Effect.gen(function* () {
+      const unnamed: StartAnswer = {
+        _tag: "Accepted",
+        body: { bytes: new Uint8Array(), json: {} },
+        view: { execution_id: anId("e-1") },
+      }
+      const named = state("ONGOING", "RUNNING", { session_id: anId("s-late") })
+      const script = { start: () => unnamed, state: after(1) }
+      const late = yield* night({
+        script: { ...script, state: (_, times) => (times === 1 ? named : completed) },
+      })
+      const sessions = [...tagged(late.facts, "AttemptObserved"), ...tagged(late.facts, "AttemptClosed")]
+      expect(sessions.map(({ session_id }) => session_id)).toEqual(["s-late", "s-late", "s-late"])
+      expect(late.countOf("results", "s-late")).toBe(1)
+      const never = yield* night({ script })
+      const closed = tagged(never.facts, "AttemptClosed").map((fact) => "session_id" in fact)
+      expect([closed, never.countOf("results")]).toEqual([[false], 0])
+    }),
+  )
+
+  it.effect("is left to a later run if the service asks for more time than there is", () =>
+    Effect.gen(function* () {
+      const end = yield* night({ script: { state: () => throttled(429, 20 * hour) } })
+      expect([end.verdict("c-1"), end.countOf("state"), end.countOf("abort")]).toEqual([
+        "unfinished SERVICE_UNREACHABLE service",
+        1,
+        0,
+      ])
+    }),
+  )
+
+  it.effect("does not begin with an id that is too long for a path, which an older ledger may hold", () =>
+    Effect.gen(function* () {
+      const of = { run_id: anId("job.2026-11-21"), task_id: idOf("c-1"), attempt: 1 }
+      const end = yield* night({
+        facts: [
+          { _tag: "StartIntended", ...of, external_execution_id: "nj-1", probe: false },
+          {
+            _tag: "StartAnswered",
+            ...of,
+            answer: "accepted",
+            http_status: 202,
+            execution_id: anId("e".repeat(9_000)),
+          },
+        ],
+      })
+      expect([end.verdict("c-1"), end.calls]).toEqual(["failed ANSWER_UNUSABLE engineer", []])
     }),
   )
 
@@ -159,8 +223,9 @@ describe("an execution that cannot continue", () => {
         1,
         "failed CUSTOMER_INTERVENTION_REQUIRED customer",
       ])
-      const kinds = (place.store.bodies.get(end.state.started.run_id) ?? []).map(({ meta }) => meta.kind)
-      expect(kinds).toEqual(["start", "challenge", "state"])
+      const bodies = (place.store.bodies.get(end.state.started.run_id) ?? []).map(({ meta }) => meta)
+      expect(bodies.map(({ kind }) => kind)).toEqual(["start", "challenge", "state"])
+      expect(bodies[1]).toMatchObject({ http_status: 423, execution_id: "e-c-1-1", session_id: "s-c-1-1" })
     }),
   )
 

@@ -1,6 +1,7 @@
 /** An engine that takes no start, for all of its tasks at once. */
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
+import type { StartAnswer } from "../../src/client/Service.ts"
 import { hour, minute, night } from "./ScriptedNight.ts"
 import { accepted } from "./ScriptedService.ts"
 
@@ -75,6 +76,59 @@ describe("an engine that refuses starts", () => {
           "unfinished ENGINE_UNAVAILABLE service",
         ])
       }),
+  )
+
+  it.effect(
+    "counts as found once, however many starts were under way: the waits do not grow with its tasks",
+    () =>
+      Effect.gen(function* () {
+        const end = yield* night({
+          tasks: Array.from({ length: 6 }, (_, index) => ({ customer: `c-${index}` })),
+          script: {
+            start: (call, times) => (times > 2 ? accepted(call.customer_id) : { _tag: "EngineUnavailable" }),
+          },
+        })
+        const times = startTimes(end.calls)
+        expect([times.length, Math.max(...times) < 4 * minute]).toEqual([18, true])
+      }),
+  )
+
+  it.effect("is told with what it asked for", () =>
+    Effect.gen(function* () {
+      const asked = { _tag: "EngineUnavailable", retry_after: Duration.millis(10 * minute) } as const
+      const messageOf = (answer: StartAnswer) =>
+        Effect.map(
+          night({ script: { start: (_, times) => (times > 1 ? accepted("1") : answer) } }),
+          ({ facts }) => facts.flatMap((fact) => (fact._tag === "TroubleBegan" ? [fact.message] : [])),
+        )
+      expect(yield* messageOf(asked)).toEqual(["it takes no start, and asks to wait 10m"])
+      expect(yield* messageOf({ _tag: "EngineUnavailable" })).toEqual(["it takes no start"])
+    }),
+  )
+
+  it.effect("is not started again past the deadline, although max_wait would allow it", () =>
+    Effect.gen(function* () {
+      const late = { _tag: "EngineUnavailable", retry_after: Duration.millis(50 * minute) } as const
+      const end = yield* night({
+        tasks: [{ customer: "c-1" }],
+        rules: { deadlineAt: 40 * minute },
+        script: { start: () => late },
+      })
+      expect([end.countOf("start"), end.verdict("c-1")]).toEqual([1, "unfinished ENGINE_UNAVAILABLE service"])
+    }),
+  )
+
+  it.effect("is checked again at its interval after the one answer that asked for too much", () =>
+    Effect.gen(function* () {
+      const years = { _tag: "EngineUnavailable", retry_after: Duration.millis(99_999_999_000) } as const
+      const end = yield* night({
+        tasks: [{ customer: "c-1" }, { customer: "c-2" }],
+        rules: { limits: oneByOne },
+        script: { start: (call) => (call.customer_id === "c-1" ? years : accepted(call.customer_id)) },
+      })
+      const [, next = 0] = startTimes(end.calls)
+      expect([end.verdict("c-2"), next >= 20_000]).toEqual(["succeeded COMPLETED nobody", true])
+    }),
   )
 
   it.effect("in maintenance gets no start at all", () =>

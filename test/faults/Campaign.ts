@@ -31,6 +31,8 @@ export interface Campaign {
   readonly command: string
   readonly folder: string
   readonly template: string
+  /** Kills are aimed at system calls too, where strace is to be had. */
+  readonly aimAtCalls: boolean
   readonly undisturbed: (pace: Pace) => Promise<Undisturbed>
 }
 
@@ -116,15 +118,32 @@ export const judgeEnd = async (
 export const tellEnd = ({ code, stderr, tookTooLong }: ProcessEnd): string =>
   `exit ${code ?? "by signal"}${tookTooLong ? ", it hung" : ""}: ${stderr.trim().slice(-600)}`
 
-/** How often the busiest thread of an undisturbed night makes each call: strace counts by thread. */
+/** How often an undisturbed night makes each call. */
 const countSystemCalls = async (campaign: Campaign, pace: Pace): Promise<ReadonlyMap<string, number>> => {
   if (!hasStrace) return new Map()
   const stage = await setStage(campaign, `calls-${pace}`, nightText(pace))
   const log = join(stage.folder, "calls")
-  const trace = ["strace", "-f", "-qqq", "--seccomp-bpf", "-o", log, "-e", `trace=${diskCalls.join(",")}`]
-  await runNight(stage, trace).ended
-  const calls = [...readFileSync(log, "utf8").matchAll(/^(\d+) +([a-z0-9]+)\(/gm)]
+  await runNight(stage, tracing(log)).ended
+  const calls = callsIn(log)
   strikeStage(stage, [])
+  return calls
+}
+
+/** strace in front of a command, which writes all its disk calls there. */
+export const tracing = (log: string): ReadonlyArray<string> => [
+  "strace",
+  "-f",
+  "-qqq",
+  "--seccomp-bpf",
+  "-o",
+  log,
+  "-e",
+  `trace=${diskCalls.join(",")}`,
+]
+
+/** How often the busiest thread makes each call: strace counts by thread. */
+export const callsIn = (log: string): ReadonlyMap<string, number> => {
+  const calls = [...readFileSync(log, "utf8").matchAll(/^(\d+) +([a-z0-9]+)\(/gm)]
   return new Map(
     [...Map.groupBy(calls, ([, , name = ""]) => name)].map(([name, ofName]) => {
       const byThread = Map.groupBy(ofName, ([, thread]) => thread)
@@ -181,6 +200,7 @@ export const openCampaign = async ({ aimAtCalls }: CampaignOptions): Promise<Cam
     command,
     folder,
     template,
+    aimAtCalls,
     undisturbed: (pace) => {
       const lived = known.get(pace) ?? liveUndisturbed(campaign, pace, aimAtCalls)
       known.set(pace, lived)

@@ -1,5 +1,5 @@
 /**
- * `npm run faults -- [--nights N [--in-a-row K]] [--each CALL] [--enospc] [--eio] [--overlap] [--from K]`: real processes under kill
+ * `npm run faults -- [--nights N [--in-a-row K]] [--each CALL] [--enospc] [--eio] [--overlap] [--removals N] [--from K]`: real processes under kill
  * -9, full and breaking disks, and each other; what they leave is compared with an undisturbed night. `--sample` is a little of
  * everything. Tells what is wrong with each failing case and what repeats it, and exits 1 if there is one.
  */
@@ -20,6 +20,7 @@ import {
   sampleRoom,
 } from "./DiskFaults.ts"
 import { eachCall, killNight } from "./KilledNight.ts"
+import { openRemovals } from "./KilledForget.ts"
 import { overlapRuns } from "./OverlappingRuns.ts"
 import type { Verdict } from "./Verdict.ts"
 
@@ -39,6 +40,8 @@ const { values } = parseArgs({
     points: { type: "string", default: "60" },
     overlap: { type: "boolean", default: false },
     runs: { type: "string", default: "50" },
+    /** Removals of a customer under kill -9. */
+    removals: { type: "string" },
     sample: { type: "boolean", default: false },
     parallel: { type: "string", default: "4" },
     verbose: { type: "boolean", default: false },
@@ -49,15 +52,18 @@ const { values } = parseArgs({
 
 const { sample } = values
 const amounts = sample
-  ? { nights: 2, sizes: 1, points: 1, runs: 4 }
+  ? { nights: 2, sizes: 1, points: 1, runs: 4, removals: 2 }
   : {
       nights: Number(values.nights ?? 0),
       sizes: values.enospc ? Number(values.sizes) : 0,
       points: values.eio ? Number(values.points) : 0,
       runs: values.overlap ? Number(values.runs) : 0,
+      removals: Number(values.removals ?? 0),
     }
 if (Object.values(amounts).every((amount) => amount === 0) && values.each === undefined) {
-  console.error("nothing to do: --nights N, --each CALL, --enospc, --eio, --overlap or --sample")
+  console.error(
+    "nothing to do: --nights N, --each CALL, --enospc, --eio, --overlap, --removals N or --sample",
+  )
   process.exit(2)
 }
 
@@ -77,6 +83,16 @@ const inARow = values["in-a-row"] === undefined ? undefined : Number(values["in-
 const rooms = sizes === 0 ? [] : sample ? [sampleRoom] : await roomsFor(campaign, sizes)
 const calls = points === 0 ? [] : sample ? [sampleCall] : await brokenCalls(campaign, points)
 type Case = () => Promise<Verdict>
+const removalCases = async (): Promise<ReadonlyArray<Case>> => {
+  if (amounts.removals === 0) return []
+  const kill = await openRemovals(campaign)
+  return Array.from(
+    { length: amounts.removals },
+    (_, index): Case =>
+      () =>
+        kill(from + index),
+  )
+}
 /** What is tried, by the name under which it is counted. */
 const kinds = {
   "nights under kill -9": {
@@ -108,6 +124,9 @@ const kinds = {
   },
   "overlapping runs": {
     cases: amounts.runs === 0 ? [] : [(): Promise<Verdict> => overlapRuns(campaign, amounts.runs)],
+  },
+  "removals under kill -9": {
+    cases: await removalCases(),
   },
 } as const
 

@@ -138,6 +138,22 @@ describe("the .env beside a job", () => {
 describe("the addresses of `notify`", () => {
   const told = `${job}notify: [{ url: env:ALERT }, { ping: env:WATCHDOG }, { command: [logger] }]\n`
 
+  it.effect("[exit notify variables] and those of `telemetry`", () =>
+    Effect.gen(function* () {
+      const file = write(".env", `${written}OTLP=https://collector.example\nHEADERS=a=b\n`)
+      const asked = `${job}telemetry: { otlp: env:OTLP, headers: env:HEADERS }\n`
+      const { job: loaded } = yield* loadJob(write("job.yaml", asked, 0o644))
+      expect(loaded.telemetry).toEqual({
+        otlp: { _tag: "Env", name: "OTLP", file },
+        headers: { _tag: "Env", name: "HEADERS", file },
+        customer_ids: false,
+      })
+    }).pipe(
+      Effect.provide(live),
+      Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord({})),
+    ),
+  )
+
   it.effect("[exit notify variables] are taken from the file too: a timer has no other variables", () =>
     Effect.gen(function* () {
       const file = write(".env", `${written}ALERT=https://alert.example\nWATCHDOG=https://dog.example\n`)

@@ -202,6 +202,51 @@ describe("the environment", () => {
   )
 })
 
+describe("where telemetry goes", () => {
+  const customers = "customers: [{ id: c-1, parameters: { username: u } }]\n"
+
+  it.effect("is an address or a reference, with files relative to the job; nowhere without `telemetry`", () =>
+    Effect.gen(function* () {
+      const { job, errors } = yield* load(`${smallJob}${customers}telemetry:
+  otlp: env:OTLP
+  headers: file:headers
+  prometheus: night.prom
+  customer_ids: true
+`)
+      expect(errors).toEqual([])
+      expect(job).toHaveProperty("telemetry", {
+        otlp: { _tag: "Env", name: "OTLP" },
+        headers: { _tag: "File", path: "headers" },
+        prometheus: "night.prom",
+        customer_ids: true,
+      })
+      const plain = yield* load(`${smallJob}${customers}telemetry: { otlp: "https://collector.example" }\n`)
+      expect(plain.job).toHaveProperty("telemetry", {
+        otlp: "https://collector.example",
+        customer_ids: false,
+      })
+      const none = yield* load(`${smallJob}${customers}`)
+      expect(none.job).not.toHaveProperty("telemetry")
+    }),
+  )
+
+  it.effect("is neither plain http to another machine nor a file that is no list of metrics", () =>
+    Effect.gen(function* () {
+      const { errors } = yield* load(`${smallJob}${customers}telemetry:
+  otlp: http://collector.example
+  headers: authorization=secret
+  prometheus: customers.csv
+`)
+      expect(errors.map((error) => error.replace(/^[^ ]+ /, ""))).toEqual([
+        "expected an https:// address without user, query or fragment (plain http only to this machine), " +
+          "or env:NAME, file:PATH or exec:COMMAND",
+        "expected env:NAME, file:PATH or exec:COMMAND: a secret is never written into a job file",
+        "expected a file whose name ends in .prom: it is written over",
+      ])
+    }),
+  )
+})
+
 describe("who is told of a run", () => {
   it.effect("is an address, a ping or a command, with every event when none is named", () =>
     Effect.gen(function* () {
@@ -262,6 +307,37 @@ notify:
           "job.yaml:10:24: `late` is never told: the job has neither `night` nor `deadline`",
         ])
       }),
+  )
+})
+
+describe("limits of freshness", () => {
+  it.effect("are whole days, and a mistake in them is reported", () =>
+    Effect.gen(function* () {
+      const limits = (written: string) =>
+        Effect.map(
+          load(`${smallJob}customers: [{ id: c-1, parameters: { username: u } }]\nfreshness: ${written}\n`),
+          ({ job: loaded, errors }) => [
+            (loaded as { readonly freshness?: unknown } | undefined)?.freshness,
+            ...errors,
+          ],
+        )
+      expect(
+        yield* Effect.forEach(
+          [
+            "{ warn_after: 3 days, error_after: 7.5 days }",
+            "{ error_after: 2 days }",
+            "{}",
+            "{ warn_after: 3 days, error_after: 2 days }",
+          ],
+          limits,
+        ),
+      ).toEqual([
+        [{ warnDays: 3, errorDays: 7 }],
+        [{ errorDays: 2 }],
+        [undefined, "job.yaml:5:1: `freshness` needs `warn_after`, `error_after` or both"],
+        [undefined, "job.yaml:5:1: `warn_after` must not be longer than `error_after`"],
+      ])
+    }),
   )
 })
 

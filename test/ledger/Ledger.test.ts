@@ -230,7 +230,7 @@ describe("the ledger", () => {
     }).pipe(Effect.scoped),
   )
 
-  it("finds the runs, the rejections and what was pruned without reading every fact", () => {
+  it("finds the runs, the rejections, what was pruned and the receipts without reading every fact", () => {
     const database = openLedger({ path: ":memory:" })
     const asked: Array<string> = []
     const spy = new Proxy(database, {
@@ -252,7 +252,7 @@ describe("the ledger", () => {
           .map((row) => String(row["detail"])),
       )
     const indexes = plans.map((plan) => /USING INDEX (\w+)/.exec(plan.join("\n"))?.[1])
-    expect(indexes).toEqual(["facts_by_tag", "facts_by_tag", "facts_of_pruning"])
+    expect(indexes).toEqual(["facts_by_tag", "facts_by_tag", "facts_of_pruning", "facts_by_run"])
   })
 })
 

@@ -10,6 +10,7 @@ import { afterwards, catalogue, entryLines, happened, isMessageId } from "../../
 import { messageOf, told, toldWhole } from "../../src/messages/Catalogue.ts"
 import { commandMessages } from "../../src/messages/CommandMessages.ts"
 import { findingMessages } from "../../src/messages/FindingMessages.ts"
+import { forgetMessages } from "../../src/messages/ForgetMessages.ts"
 import type { Message } from "../../src/messages/Message.ts"
 import { hookMessages } from "../../src/messages/HookMessages.ts"
 import { nightMessages } from "../../src/messages/NightMessages.ts"
@@ -49,9 +50,14 @@ describe("the catalogue", () => {
   })
 
   it("contains every id once", () => {
-    const all = [commandMessages, hookMessages, timerMessages, nightMessages, findingMessages].flatMap(
-      (part) => Object.keys(part),
-    )
+    const all = [
+      commandMessages,
+      forgetMessages,
+      hookMessages,
+      timerMessages,
+      nightMessages,
+      findingMessages,
+    ].flatMap((part) => Object.keys(part))
     expect(all.toSorted()).toEqual(ids.toSorted())
   })
 

@@ -34,6 +34,7 @@ export const rooms = {
   publishing: ["src/publishing/*.ts"],
   keeping: ["src/keeping/*.ts"],
   ends: ["src/ends/*.ts"],
+  night: ["src/night/*.ts"],
   tokens: ["src/tokens/*.ts", "src/ledger/TokenFacts.ts"],
   secrets: ["src/secrets/*.ts", "src/jobs/Secret*.ts"],
 } as const satisfies Record<string, ReadonlyArray<string>>

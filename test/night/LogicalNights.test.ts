@@ -9,10 +9,11 @@ import { Progress } from "../../src/execution/Progress.ts"
 import type { ProgressEvent } from "../../src/execution/Progress.ts"
 import type { Job } from "../../src/jobs/Job.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
+import { statesOf } from "../../src/ledger/WholeNight.ts"
 import { runNight } from "../../src/night/Nightly.ts"
 import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
 import { anId } from "../harness/Id.ts"
-import { customer, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
+import { customer, features, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
 
 const minute = 60_000
 const hour = 60 * minute
@@ -318,6 +319,68 @@ describe("a night and its reruns", () => {
     expect(told).toEqual(["job.2026-11-21.2 0", "job.2026-11-21.3 0", "job.2026-11-21.3 0 again", 2])
   })
 
+  const asked = Effect.gen(function* () {
+    const ledger = yield* Ledger
+    const states = yield* statesOf(ledger, yield* ledger.runs)
+    return states.map(({ tasks }) => [...tasks.values()].map(({ planned }) => planned.features.join(" ")))
+  })
+
+  it("ask only for the features that failed, and are whole together [rerun features]", () => {
+    const half = (id: string) => customer(id, "run-1+records-4+partial")
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const begun = yield* night(named(half("c-1"), timeout("c-2")))
+        const mended = named(ok("c-1"), ok("c-2"))
+        const failed = yield* rerun(named(half("c-1"), ok("c-2")), "job.2026-11-21", "c-1", "c-2")
+        const again = yield* rerun(mended, "job.2026-11-21.2", "c-1")
+        return [begun, failed, again, yield* night(mended), yield* asked]
+      }),
+    )
+    const both = "accounts_read cards_read"
+    expect(told).toEqual([
+      "job.2026-11-21 3",
+      "job.2026-11-21.2 3",
+      "job.2026-11-21.3 0",
+      "job.2026-11-21.3 0 again",
+      [[both, both], ["cards_read", both], ["cards_read"]],
+    ])
+  })
+
+  it("keep what they ask for when they are cut off and resumed, and ask for what the job adds", () => {
+    const half = customer("c-1", "run-1+records-4+partial")
+    const more = (words: string) => ({
+      ...customer("c-1", words),
+      features: features("accounts_read", "cards_read", "customer_information_read"),
+    })
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        yield* night(named(half))
+        const sent: Array<unknown> = []
+        const heard = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+          Effect.updateService(work, Service, (service) => ({
+            ...service,
+            startExecution: (call, ...others) => {
+              sent.push([call.features, call.base_configurations.tokenized_access])
+              return service.startExecution(call, ...others)
+            },
+          }))
+        const cut = yield* heard(rerun(named(more("run-1+end-NETWORK_ERROR")), "job.2026-11-21", "c-1"))
+        const resumed = yield* heard(night(named(more("run-1"))))
+        return [cut, resumed, yield* asked, sent]
+      }),
+    )
+    // A token that was asked for with these features alone would not cover the others.
+    const rest = [["cards_read", "customer_information_read"], false]
+    expect(told).toEqual([
+      "job.2026-11-21.2 4",
+      "job.2026-11-21.2 0",
+      [["accounts_read cards_read"], ["cards_read customer_information_read"]],
+      [rest, rest],
+    ])
+  })
+
   it("wait for the service as the night does, and then start what they were limited to [run rest waits]", () => {
     const told = live(
       makeNights(),
@@ -332,6 +395,29 @@ describe("a night and its reruns", () => {
       }),
     )
     expect(told).toEqual(["job.2026-11-21.2 0", "job.2026-11-21.3 0", "job.2026-11-21.3 0 again", 3])
+  })
+
+  it("stay limited to what they were asked for when they are resumed, by this night or a later one", () => {
+    const toldAfter = (hours: number) =>
+      live(
+        makeNights(),
+        Effect.gen(function* () {
+          yield* night(named(ok("c-1"), away("c-2"), away("c-3")))
+          const slow = named(ok("c-1"), customer("c-2", "run-600"), ok("c-3"), ok("c-4"))
+          const cut = yield* Effect.timeoutOption(rerun(slow, "job.2026-11-21", "c-2"), "1 minute")
+          const before = yield* starts
+          yield* sleepUntil(at(22, hours))
+          const resumed = yield* night(hours < 21 ? slow : named())
+          const ledger = yield* Ledger
+          const state = yield* ledger.state(anId("job.2026-11-21.2"))
+          const tasks = [...(state?.tasks.values() ?? [])].map(
+            ({ planned, settled }) => `${planned.customer_id} ${settled?.fact.reason}`,
+          )
+          return [cut._tag, resumed, (yield* starts) - before, tasks]
+        }),
+      )
+    expect(toldAfter(1)).toEqual(["None", "job.2026-11-21.2 4", 0, ["c-2 COMPLETED"]])
+    expect(toldAfter(21)).toEqual(["None", "job.2026-11-22 0", 0, ["c-2 COMPLETED"]])
   })
 
   it("leave no run behind where the service stays away", () => {

@@ -1,6 +1,6 @@
 /** Which run a command works on, and what it brings home first. */
 import { describe, expect, it } from "vitest"
-import type { RunHeader } from "../../src/ledger/Ledger.ts"
+import type { RunHeader } from "../../src/ledger/FoldLedger.ts"
 import { chooseRun } from "../../src/planning/ChooseRun.ts"
 import { anId } from "../harness/Id.ts"
 
@@ -77,7 +77,7 @@ describe("run", () => {
   })
 
   it("collects kept executions for thirty days, and executions in flight forever [run kept executions]", () => {
-    const kept = (days: number) => choose([run("job.2026-09-01", days * day, 3, { kept: 2 })])
+    const kept = (days: number) => choose([run("job.2026-09-01", days * day, 3, { kept: 1 })])
     expect(kept(29)).toEqual(anew(today, "job.2026-09-01"))
     expect(kept(30)).toEqual(anew(today))
     const left = run("job.2026-09-01", 90 * day, 3, { kept: 2, leftovers: true })
@@ -111,6 +111,35 @@ describe("run", () => {
   it("resumes a run that seems to begin in the future because the clock was set back [promise 9 clock jumps]", () => {
     expect(choose([run(today, -2 * hour, undefined)])).toEqual(resume(today))
     expect(choose([run(today, -2 * day, undefined)])).toEqual(anew(`${today}.2`, today))
+  })
+})
+
+describe("a rerun", () => {
+  it("that was cut off is as old as the first run of its night, and never takes the place of the next one", () => {
+    const cut = (hours: number) => [
+      run(yesterday, hours * hour, 3),
+      run(`${yesterday}.2`, hour, undefined, { parent: yesterday }),
+    ]
+    expect(choose(cut(19))).toEqual(resume(`${yesterday}.2`))
+    expect(choose(cut(20))).toEqual(anew(today, `${yesterday}.2`))
+  })
+
+  it("is the only one whose age is not its own: a further run that was asked for is as old as it is", () => {
+    const further = [run(yesterday, 21 * hour, 3), run(`${yesterday}.2`, hour, undefined)]
+    expect(choose(further)).toEqual(resume(`${yesterday}.2`))
+  })
+
+  it("has the date of the run that it repeats, and the next free number of that night", () => {
+    const runs = [run(yesterday, day, 3), run(today, hour, 0)]
+    const input = { runs, job, now, further: true }
+    expect(chooseRun({ ...input, parent: yesterday })).toEqual({
+      run_date: "2026-11-20",
+      ...anew(`${yesterday}.2`),
+    })
+    expect(chooseRun({ ...input, parent: "job.2026-11-01" })).toEqual({
+      run_date: "2026-11-21",
+      ...anew(`${today}.2`),
+    })
   })
 })
 

@@ -16,7 +16,7 @@ const folder = mkdtempSync(join(tmpdir(), "boundaries-"))
 const order = (
   "foundation contract messages sandbox secrets duckdb jobs ends ledger scheduling client forms tokens planning " +
   "timers landing " +
-  "records execution publishing report notify keeping night acquaint cli"
+  "records execution publishing report notify telemetry keeping night acquaint cli"
 ).split(" ")
 const inside = "state engines data faults readings core executions tokens flows hooks admin server".split(" ")
 const above = (room: string) =>

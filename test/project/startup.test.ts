@@ -118,6 +118,19 @@ process.stdout.write = (text, ...more) => {
     expect([...packages, ...rooms].filter((name) => heavy.test(name))).toEqual([])
   })
 
+  it("a run whose job has no `telemetry`: nothing of it", () => {
+    const { status, rooms } = loadedBy(
+      "run",
+      "jobs/demo.yaml",
+      "--output",
+      join(folder, "output"),
+      "--no-progress",
+    )
+    expect(status).toBe(4)
+    expect(rooms).toEqual(expect.arrayContaining(["execution", "publishing"]))
+    expect(rooms).not.toContain("telemetry")
+  })
+
   it("validate: a parser of YAML, and neither a client nor a database", () => {
     const { status, packages } = loadedBy("validate", "jobs/demo.yaml")
     expect({ status, packages }).toEqual({

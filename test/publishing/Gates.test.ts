@@ -4,6 +4,7 @@
  */
 import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
@@ -12,8 +13,11 @@ import type { Gates } from "../../src/jobs/Job.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { publishStage } from "../../src/night/PublishRun.ts"
 import { filesBelow } from "../../src/publishing/OutputFiles.ts"
-import { PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
-import { exitCodeOf } from "../../src/report/ExitCode.ts"
+import { staleIn } from "../../src/publishing/AskFreshness.ts"
+import { openStore, PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
+import { nightExitCode } from "../../src/ledger/WholeNight.ts"
+import { alarmCodeOf, exitCodeOf } from "../../src/report/ExitCode.ts"
+import { meaningOfExit } from "../../src/report/RenderSummary.ts"
 import { summarise } from "../../src/report/Summary.ts"
 import { anId } from "../harness/Id.ts"
 import {
@@ -81,6 +85,86 @@ const current = (root: string) =>
 
 const gatesOf = (day: number) =>
   Effect.map(state(day), ({ held }) => held?.fact.gates.map(({ gate, found }) => `${gate}: ${found}`) ?? [])
+
+/** One customer per name; whose feature fails and whose is read. */
+const mixed = Effect.fnUntraced(function* (day: number, customers: Readonly<Record<string, boolean>>) {
+  yield* append([begin(runOf(day), date(day))])
+  for (const [name, isRead] of Object.entries(customers)) {
+    const id = `${day}-${name}`
+    const status_reason = isRead ? "FEATURE_COMPLETED" : "FEATURE_FAILED"
+    const features = [{ code: "customer_information_read", status_reason }]
+    const data = isRead ? [profileOf(name)] : []
+    yield* succeed(runOf(day), id, name, resultsOf(...data), stateOf(id, name, { features }))
+    yield* proved(runOf(day), id, name)
+  }
+  yield* publishStage(runOf(day))
+})
+
+describe("limits of freshness", () => {
+  it.live("that cannot be compared cost no version, and are told", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const store = yield* openStore(publisherOptions(root))
+      const stale = yield* staleIn(store, { job: "nightly", run_date: date(20) }, { errorDays: 3 })
+      assert.deepStrictEqual(Object.keys(stale), ["unknown"])
+      assert.match(stale.unknown ?? "", /database does not exist/)
+    }).pipe(Effect.provide(Layer.merge(DuckDb.layer, NodeFileSystem.layer))),
+  )
+
+  it.live(
+    "are compared with the last success, or with the first night if there was none [freshness limits]",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        const limits = { ...publisherOptions(root), freshness: { warnDays: 1, errorDays: 3 } }
+        const told = yield* Effect.provide(
+          Effect.gen(function* () {
+            yield* mixed(20, { gone: true, old: true, well: true })
+            yield* mixed(21, { fresh: true, never: false, old: false, well: true })
+            yield* mixed(22, { fresh: false, never: false, old: false, well: true })
+            yield* mixed(24, { fresh: false, never: false, new: false, old: false, well: true })
+            yield* mixed(25, { fresh: true, never: true, new: false, old: true, well: false })
+            return yield* Effect.forEach([20, 21, 22, 24, 25], state)
+          }),
+          PublisherDuckDb.layer(limits).pipe(Layer.provideMerge(foundation(root))),
+        )
+        const whose = (name: string) => `${name} es-tax-agency:website customer_information_read`
+        assert.deepStrictEqual(
+          told.map(({ published }) => published?.fact.stale),
+          [
+            undefined,
+            undefined,
+            { warned: { days: 1, count: 1, examples: [whose("old")] } },
+            {
+              warned: { days: 1, count: 2, examples: [whose("fresh"), whose("never")] },
+              failed: { days: 3, count: 1, examples: [whose("old")] },
+            },
+            undefined,
+          ],
+        )
+        const codes = told.map((run) => alarmCodeOf(run, { after_export: "keep", exit_on: "new" }, undefined))
+        assert.deepStrictEqual(codes, [0, 0, 0, 3, 0])
+        const ended = told.map((run) => ({
+          ...run,
+          ended: { at: 0, exit_code: 0, leftovers: false, kept: 0 },
+        }))
+        assert.deepStrictEqual([nightExitCode(ended.slice(2, 4)), nightExitCode(ended.slice(3))], [3, 0])
+        const summary = summarise(told[3] ?? (yield* Effect.die("no run")))
+        const { stale, warnings } = summary
+        assert.deepStrictEqual(
+          [meaningOfExit({ ...summary, exit_code: 3 }), stale, warnings],
+          [
+            "the run is over; some data is older than `freshness` of the job allows",
+            told[3]?.published?.fact.stale,
+            [
+              `1 feature without new data for more than 3 days: ${whose("old")} [data-too-old]`,
+              `2 features without new data for more than 1 day: ${whose("fresh")}, ${whose("never")} [data-old]`,
+            ],
+          ],
+        )
+      }),
+  )
+})
 
 /** The gates that hold back a second night, after a first one of twelve customers without gates. */
 const secondNight = (gates: Gates, ...names: ReadonlyArray<string>) =>

@@ -5,12 +5,15 @@ import type { TaskState } from "../../src/ledger/RunState.ts"
 import { documentRows } from "../../src/publishing/DocumentRows.ts"
 import { coverageRows } from "../../src/publishing/CoverageRows.ts"
 import type { TaskFindings } from "../../src/publishing/CoverageRows.ts"
+import { deliveredFeatures } from "../../src/publishing/DeliveredFeatures.ts"
 import { executionRow, productKey } from "../../src/publishing/ExecutionRows.ts"
 
 import { canonicalText, recordIds } from "../../src/records/RecordIdentity.ts"
 import { sessionRows } from "../../src/publishing/SessionRows.ts"
 import { said } from "../ends/Said.ts"
+import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 import { anId } from "../harness/Id.ts"
+import { families } from "../records/families.ts"
 
 const run_id = anId("nightly.2026-11-20")
 const task_id = anId(`${run_id}/c-1/bank`)
@@ -78,6 +81,67 @@ describe("executions", () => {
         undefined,
         undefined,
       ],
+    )
+  })
+})
+
+describe("features that a rerun does not ask for again", () => {
+  const execution = { execution_id: anId("e-1"), session_id: anId("s-1") }
+  const landed = { segment: "segment-000001.njl", offset: 0, bytes: 10, sha256: "aa" }
+  const end = { status_code: "PARTIAL", status_reason: "PARTIAL", landed }
+  const at = { ...task, attempt: 1 }
+  const drained: Fact = { _tag: "AttemptDrained", ...at, execution_id: execution.execution_id }
+  const read = (proof: ReadonlyArray<Fact>, reason = "PARTIAL"): TaskState =>
+    folded([
+      { _tag: "StartIntended", ...at, external_execution_id: "x-1", probe: false },
+      { _tag: "StartAnswered", ...at, answer: "accepted", http_status: 202, ...execution },
+      { _tag: "AttemptClosed", ...at, ...execution, ...end },
+      ...proof,
+      settled(reason, "failed"),
+    ])
+  const told = (accounts: string, x: string) =>
+    new Map([
+      ["accounts_read", `FEATURE_${accounts}`],
+      ["x", `FEATURE_${x}`],
+    ])
+  const findings = { featureReasons: told("COMPLETED", "FAILED"), delivered: new Set(["accounts"]) }
+  const left = (
+    state: TaskState,
+    more: Partial<TaskFindings> = {},
+    families: ReadonlyArray<RecordFamily> = [],
+  ) => deliveredFeatures(state, families, { ...nothing, ...findings, ...more })
+
+  it("are those that succeeded, of a task whose data is here [rerun features]", () => {
+    assert.deepStrictEqual(
+      [
+        left(read([drained])),
+        left(read([drained]), { delivered: new Set() }),
+        // Not told, all of them, or none of them.
+        left(read([drained]), { featureReasons: new Map() }),
+        left(read([drained]), { featureReasons: told("COMPLETED", "COMPLETED") }),
+        left(read([drained]), { featureReasons: told("FAILED", "SHINY") }),
+        // Not proved to be here, not in the tables, or not known to be final.
+        left(read([])),
+        left(read([drained], "RECORDS_SHORT")),
+        left(read([drained]), { isLeftOut: true }),
+        left(read([drained]), { delivered: undefined }),
+      ],
+      [["accounts_read"], ["accounts_read"], [], [], [], [], [], [], []],
+    )
+  })
+
+  it("are none that share a product with a failed one, or whose records nobody can tell apart", () => {
+    const [profiles] = families
+    if (profiles === undefined) throw new Error("no family")
+    const shared = [{ ...profiles, product: "accounts", features: ["accounts_read", "x"] }]
+    assert.deepStrictEqual(
+      [
+        left(read([drained]), {}, shared),
+        left(read([drained]), { delivered: new Set(["accounts", "loans"]) }),
+        // A feature that is in no list: the views let every feature answer for its records.
+        left(read([drained]), { featureReasons: told("FAILED", "COMPLETED"), delivered: new Set(["x"]) }),
+      ],
+      [[], [], []],
     )
   })
 })

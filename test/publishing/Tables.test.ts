@@ -1,13 +1,19 @@
 /** What analysts find without joins: what is current, since when, what changed, who left, and how fresh it is. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { DuckDb } from "../../src/duckdb/DuckDb.ts"
 import { identifier } from "../../src/duckdb/SqlText.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { publishedTables, publishedViews } from "../../src/publishing/DataDictionary.ts"
 import { relationsOf } from "../../src/publishing/Relations.ts"
 import { openStore } from "../../src/publishing/PublisherDuckDb.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
+import type { Job } from "../../src/jobs/Job.ts"
+import { runNight } from "../../src/night/Nightly.ts"
+import { publishNights } from "../acceptance/TenNights.ts"
 import { anId } from "../harness/Id.ts"
+import { customer, features, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
+import { families } from "../records/families.ts"
 import {
   append,
   begin,
@@ -25,6 +31,7 @@ import {
 const first = "nightly.2026-11-20"
 const second = "nightly.2026-11-21"
 const rerun = "nightly.2026-11-21.2"
+const bank = "sandbox-bank:website"
 
 const ana = profileOf("Ana")
 const account = (balance: string) => ({ product: "accounts", sub_family: "bank:account", balance })
@@ -157,6 +164,64 @@ describe("published tables and views", () => {
         assert.match(wrong.message, /yesterday is neither a run nor a date/)
       }),
     ),
+  )
+
+  it.live(
+    "have the features of a night and of the rerun of those that failed side by side [rerun tables]",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        const of = (words: string): Job => ({
+          ...jobOf([
+            {
+              ...customer("c-1", words),
+              features: features("accounts_read", "customer_information_read", "cards_read"),
+            },
+          ]),
+          name: "nightly",
+        })
+        const nights = makeNights({}, { families, startMs: Date.UTC(2026, 10, 20, 12) })
+        const codes = live(
+          nights,
+          Effect.gen(function* () {
+            const before = yield* runNight(of("run-60+records-3"), options)
+            yield* wait(1)
+            const half = yield* runNight(of("run-60+records-3+partial"), options)
+            const again = { further: true, parent: half.run_id, only: new Set([`c-1/${bank}`]) }
+            const rest = yield* runNight(of("run-60+records-1"), { ...options, ...again })
+            const whole = yield* runNight(of("run-60"), options)
+            return [before, half, rest, whole].map(({ exit_code }) => exit_code)
+          }),
+        )
+        assert.deepStrictEqual(codes, [0, 3, 0, 0])
+        yield* Effect.promise(() => publishNights(nights, root))
+        const cells = (sql: string) => Effect.provide(cellsOf(root, sql), DuckDb.layer)
+        const [night, again] = ["nightly.2026-11-21", "nightly.2026-11-21.2"]
+        const current = `SELECT product, run_id FROM other_records_latest
+        UNION ALL SELECT product, run_id FROM customer_profiles_latest ORDER BY 1, 2`
+        assert.deepStrictEqual(yield* cells(current), [
+          ["accounts", night],
+          ["cards", again],
+          ["customer_information", night],
+        ])
+        assert.deepStrictEqual(
+          yield* cells("SELECT feature, run_id, outcome, records FROM coverage_current ORDER BY 1"),
+          [
+            ["accounts_read", night, "succeeded", 1],
+            ["cards_read", again, "succeeded", 1],
+            ["customer_information_read", night, "succeeded", 1],
+          ],
+        )
+        const since = `SELECT product, since_run_id FROM other_records_history WHERE valid_to IS NULL
+        UNION ALL SELECT product, since_run_id FROM customer_profiles_history WHERE valid_to IS NULL ORDER BY 1`
+        assert.deepStrictEqual(yield* cells(since), [
+          ["accounts", first],
+          ["cards", first],
+          ["customer_information", first],
+        ])
+        const changed = `SELECT product, change FROM changes('${night}', '${again}') ORDER BY 1, 2`
+        assert.deepStrictEqual(yield* cells(changed), [])
+      }),
   )
 
   it.live(

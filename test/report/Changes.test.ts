@@ -2,7 +2,7 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { outcomes } from "../../src/ends/EndRow.ts"
-import type { RunHeader } from "../../src/ledger/Ledger.ts"
+import type { RunHeader } from "../../src/ledger/FoldLedger.ts"
 import {
   changesBetween,
   compareRun,

@@ -34,7 +34,7 @@ const list = Command.make(
     const header = ["fingerprint", "customer", "engine", "reason", "rejected at"]
     const cells = rows.map((row) => [
       row.fingerprint.slice(0, fingerprintShown),
-      row.customer_id,
+      row.customer_id ?? "(removed)",
       row.engine_reference,
       row.reason,
       row.rejected_at,

@@ -21,6 +21,7 @@ const hows = { New: "new", Resume: "resume", NothingToDo: "nothing" } as const
 
 const previewJob = Effect.fnUntraced(function* (job: Job) {
   const { planJob } = yield* Effect.promise(() => import("../../night/PlanJob.ts"))
+  const { askedBy } = yield* Effect.promise(() => import("../../night/AskAgain.ts"))
   const { chooseNight } = yield* Effect.promise(() => import("../../night/ChooseNight.ts"))
   const { differences } = yield* Effect.promise(() => import("../../jobs/ResultsSources.ts"))
   const { expectedCalls, expectEnd } = yield* Effect.promise(() => import("../../planning/ExpectedEnd.ts"))
@@ -28,8 +29,10 @@ const previewJob = Effect.fnUntraced(function* (job: Job) {
   const ledger = yield* openedLedger
   const asked = { further: false, parent: undefined, only: undefined }
   const { chosen, collect, only } = yield* chooseNight(job, asked)
-  const { plan, learnt } = yield* planJob(job, chosen.run_id, only)
   const state = yield* ledger.state(chosen.run_id)
+  // A rerun that is resumed keeps the tasks that it began with.
+  const isRerun = chosen._tag === "Resume" && state?.started.parent !== undefined
+  const { plan, learnt } = yield* planJob(job, chosen.run_id, isRerun ? askedBy(state) : only)
   const isLeft =
     chosen._tag === "NothingToDo" && state !== undefined
       ? nightExitCode(yield* nightAround(ledger, state)) === exitCodes.leftovers

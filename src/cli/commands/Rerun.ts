@@ -1,6 +1,7 @@
 /**
  * `nightjar rerun [RUN]`: runs again the tasks that did not succeed in an earlier run, with that run as the
- * parent. The job is loaded again from its file, so that corrections apply.
+ * parent, and asks only for the features that are not in the tables yet. The job is loaded again from its
+ * file, so that corrections apply.
  */
 import { existsSync } from "node:fs"
 import { resolve } from "node:path"
@@ -9,7 +10,7 @@ import { Command, Flag } from "effect/cli"
 import { suggestion } from "../../foundation/Nearest.ts"
 import { subjectOf, verdictOfTask } from "../../ledger/RunState.ts"
 import type { RunState, TaskState } from "../../ledger/RunState.ts"
-import { newestTasks } from "../../ledger/WholeNight.ts"
+import { deliveredInNight, newestTasks } from "../../ledger/WholeNight.ts"
 import { counted } from "../../foundation/Counted.ts"
 import { table } from "../../report/TextTable.ts"
 import { jsonFlag, optionalFlag, outputFolder, runArgument, switchFlag } from "../CommonFlags.ts"
@@ -25,12 +26,21 @@ export interface Selection {
   readonly never: ReadonlyArray<string>
   readonly customers: ReadonlyArray<string>
   readonly engines: ReadonlyArray<string>
+  readonly features: ReadonlyArray<string>
 }
+
+/** The features of a task that are not in the tables yet; empty if the job left them to the engine. */
+export const featuresLeft = (
+  task: TaskState,
+  delivered: ReadonlyMap<string, ReadonlySet<string>>,
+): ReadonlyArray<string> =>
+  task.planned.features.filter((code) => delivered.get(subjectOf(task))?.has(code) !== true)
 
 /** Tasks that did not succeed and match the selection, flow sessions included: pure. */
 export const selectTasks = (
   tasks: ReadonlyArray<TaskState>,
   selection: Selection,
+  delivered: ReadonlyMap<string, ReadonlySet<string>>,
 ): ReadonlyArray<TaskState> =>
   tasks.filter((task) => {
     const { customer_id, engine_reference } = task.planned
@@ -42,7 +52,9 @@ export const selectTasks = (
       (selection.only.length === 0 || selection.only.includes(reason)) &&
       !selection.never.includes(reason) &&
       (selection.customers.length === 0 || selection.customers.includes(customer_id ?? "")) &&
-      (selection.engines.length === 0 || selection.engines.includes(engine_reference ?? ""))
+      (selection.engines.length === 0 || selection.engines.includes(engine_reference ?? "")) &&
+      (selection.features.length === 0 ||
+        featuresLeft(task, delivered).some((code) => selection.features.includes(code)))
     )
   })
 
@@ -69,7 +81,7 @@ export const unknownNames = (
   tasks: ReadonlyArray<TaskState>,
   selection: Selection,
 ): ReadonlyArray<string> => {
-  const names = (of: (task: TaskState) => string | undefined) =>
+  const names = (of: (task: TaskState) => string | ReadonlyArray<string> | undefined) =>
     new Set(tasks.flatMap((task) => of(task) ?? []))
   const check = (flag: string, given: ReadonlyArray<string>, known: ReadonlySet<string>) =>
     given
@@ -91,6 +103,11 @@ export const unknownNames = (
       selection.engines,
       names((task) => task.planned.engine_reference),
     ),
+    ...check(
+      "feature",
+      selection.features,
+      names((task) => task.planned.features),
+    ),
   ]
 }
 
@@ -110,6 +127,7 @@ export const rerun = Command.make(
     never: several("never", "REASON", "No tasks with this reason"),
     customers: several("customer", "ID", "Only this customer"),
     engines: several("engine", "REF", "Only this engine"),
+    features: several("feature", "CODE", "Only tasks that lack this feature"),
     moved: optionalFlag("job", "FILE", "Where the run's job file is now, if it was moved"),
     dryRun: switchFlag("dry-run", "Show what would run again, without starting it"),
     webhooks: webhooksFlag,
@@ -123,8 +141,9 @@ export const rerun = Command.make(
     const meant = tasksMeant(night, state, Option.isSome(run))
     const unknown = unknownNames(run_id, meant, selection)
     if (unknown.length > 0) return yield* refuse("name-unknown", { detail: unknown.join("; ") })
-    const tasks = selectTasks(meant, selection)
-    if (dryRun) return yield* tellSelection(state, tasks, json)
+    const delivered = deliveredInNight(night)
+    const tasks = selectTasks(meant, selection, delivered)
+    if (dryRun) return yield* tellSelection(state, tasks, delivered, json)
     if (tasks.length === 0) {
       if (json) return yield* sayJson([])
       return yield* say(`No task of ${run_id} matches: nothing to rerun.`)
@@ -140,7 +159,7 @@ export const rerun = Command.make(
     yield* endWith(yield* runNights([job], options))
   }),
 ).pipe(
-  Command.withDescription("Runs again the tasks of a run that did not succeed"),
+  Command.withDescription("Runs again what did not succeed in a run"),
   Command.withExamples([
     { command: "nightjar rerun --dry-run", description: "What would run again" },
     { command: "nightjar rerun --only TIMEOUT", description: "Only what timed out" },
@@ -150,6 +169,7 @@ export const rerun = Command.make(
 const tellSelection = Effect.fnUntraced(function* (
   state: RunState,
   tasks: ReadonlyArray<TaskState>,
+  delivered: ReadonlyMap<string, ReadonlySet<string>>,
   json: boolean,
 ) {
   const rows = tasks.map((task) => ({
@@ -159,6 +179,7 @@ const tellSelection = Effect.fnUntraced(function* (
     engine_reference: task.planned.engine_reference ?? "",
     outcome: verdictOfTask(task).outcome,
     reason: task.settled?.fact.reason ?? "",
+    features: featuresLeft(task, delivered),
   }))
   if (json) return yield* sayJson(rows)
   const { out } = yield* Output
@@ -169,6 +190,7 @@ const tellSelection = Effect.fnUntraced(function* (
     row.engine_reference === "" ? "(session)" : row.engine_reference,
     row.outcome,
     row.reason,
+    row.features.join(", "),
   ])
-  yield* say(table(["customer", "engine", "outcome", "reason"], cells, { width: out.width }))
+  yield* say(table(["customer", "engine", "outcome", "reason", "features"], cells, { width: out.width }))
 })

@@ -64,10 +64,17 @@ const note = (method: string, path: string, text: string) => {
   if (token_key !== undefined) travelled.keys.add(token_key)
 }
 
+/** What is answered instead of the service, if anything; and the paths that were asked to be deleted. */
+let instead: (method: string, path: string) => number | undefined = () => undefined
+const deletes = new Array<string>()
+
 /** A proxy that notes what the service gives away. */
 const proxy = (port: number) =>
   createServer((incoming, outgoing) => {
     const { method = "GET", url = "/", headers } = incoming
+    if (method === "DELETE") deletes.push(url)
+    const status = instead(method, url)
+    if (status !== undefined) return void outgoing.writeHead(status).end()
     const onward = request({ port, method, path: url, headers }, (answer) => {
       const chunks: Array<Buffer> = []
       answer.on("data", (chunk: Buffer) => chunks.push(chunk))
@@ -252,7 +259,7 @@ describe("tokens by hand", () => {
       { name: "k-1/sandbox-bank:website", service: base, days_left: expect.any(Number), status: "active" },
       { name: "mine", customer_id: "k-2", features: ["accounts_read"], status: "active" },
     ])
-    const named = job("named", "env:TOKEN_KEY", base)
+    const named = job("named-k-2", "env:TOKEN_KEY", base)
     const text = readFileSync(join(root, named), "utf8").split("customers:")[0] ?? ""
     writeFileSync(
       join(root, named),
@@ -304,5 +311,38 @@ describe("tokens by hand", () => {
       (one) => one.status,
     )
     expect(states).toEqual(["active", "dropped: REVOKED"])
+  }, 120_000)
+})
+
+describe("a customer with a token who is removed", () => {
+  it("is removed only once the service has revoked the token; until then the exit code is 4", async () => {
+    const [token] = JSON.parse((await nightjar(["tokens", "list", "--json"])).stdout) as ReadonlyArray<{
+      readonly token_id: string
+    }>
+    instead = (method) => (method === "DELETE" ? 409 : undefined)
+    const pending = await nightjar(["forget", "k-1", "--yes"])
+    expect([pending.code, pending.stderr]).toEqual([4, expect.stringMatching(/1 token .*\[forget-pending\]/)])
+    const unfinished = await nightjar(["verify"])
+    expect([unfinished.code, unfinished.stdout]).toEqual([3, expect.stringContaining("[forget-unfinished]")])
+    expect((await nightjar(["explain", "k-1"])).code).toBe(0)
+    deletes.length = 0
+    instead = () => undefined
+    const done = await nightjar(["forget", "k-1", "--yes", "--json"])
+    expect([done.code, JSON.parse(done.stdout)]).toEqual([0, expect.objectContaining({ left_at_service: 0 })])
+    expect(deletes.filter((url) => url.includes(token?.token_id ?? "no token"))).toHaveLength(1)
+    expect((await nightjar(["verify"])).code).toBe(0)
+    const naming = filesUnder(output).filter((file) =>
+      /(?<![\w-])k-1(?![\w-])/.test(readFileSync(file).toString("latin1")),
+    )
+    const list = JSON.parse((await nightjar(["tokens", "list", "--json"])).stdout) as ReadonlyArray<unknown>
+    expect([naming, list]).toEqual([[], [expect.objectContaining({ customer_id: "k-2" })]])
+  }, 120_000)
+
+  it("is told where names that people chose contain the id", async () => {
+    const found = await nightjar(["forget", "k-2", "--dry-run"])
+    expect(found.stderr.match(/\[customer-in-[a-z-]+\]/g)).toEqual([
+      "[customer-in-job-name]",
+      "[customer-in-job-path]",
+    ])
   }, 120_000)
 })

@@ -1,0 +1,132 @@
+/**
+ * The telemetry of a run, for a job that asks for it: facts that the ledger has and calls to the service go
+ * to a collector, and the metrics to `runs/<run_id>/metrics.prom`. What cannot be sent or written costs a
+ * line on stderr at the end, never the run.
+ */
+import { Duration, Effect, Layer, Redacted, Result } from "effect"
+import type { RunId } from "../contract/Ids.ts"
+import { CallObserver } from "../client/CallObserver.ts"
+import { durableFiles } from "../foundation/DurableFile.ts"
+import type { Job, Telemetry } from "../jobs/Job.ts"
+import { parseServiceUrl, serviceUrlRule } from "../jobs/Scalars.ts"
+import { resolveReference } from "../jobs/Secrets.ts"
+import type { Fact } from "../ledger/Fact.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import { KnownSecrets } from "../secrets/KnownSecrets.ts"
+import { openTelemetry } from "../telemetry/Telemetry.ts"
+import type { Collector } from "../telemetry/Telemetry.ts"
+import { warn } from "./Output.ts"
+import { fileMode, folderMode, runFolder } from "./RunFolder.ts"
+import { toolVersion } from "./Version.ts"
+
+const writtenEvery = Duration.seconds(30)
+/** Whoever collects these files is another user; they name no customer. */
+const readableByAll = 0o644
+
+/** `name=value,name=value`, percent-encoded as in OTEL_EXPORTER_OTLP_HEADERS; undefined if it is not that. */
+export const parseHeaders = (text: string): Readonly<Record<string, string>> | undefined => {
+  const pairs = text.split(",").map((pair) => /^\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*=\s*(.*?)\s*$/.exec(pair))
+  try {
+    const read = pairs.map((pair) => [pair?.[1] ?? "", decodeURIComponent(pair?.[2] ?? "")] as const)
+    const isUsable = read.every(([name, value]) => name !== "" && /^[\t\x20-\x7e]+$/.test(value))
+    return isUsable ? Object.fromEntries(read) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const readHeaders = Effect.fnUntraced(function* (reference: Telemetry["headers"]) {
+  if (reference === undefined) return {}
+  const text = Redacted.value(yield* resolveReference(reference))
+  const headers = parseHeaders(text)
+  if (headers === undefined)
+    return yield* Effect.fail({ message: "its headers are not name=value,name=value" })
+  ;(yield* KnownSecrets).hold(headers, "password")
+  return headers
+})
+
+const readEndpoint = Effect.fnUntraced(function* (otlp: NonNullable<Telemetry["otlp"]>) {
+  const text = typeof otlp === "string" ? otlp : Redacted.value(yield* resolveReference(otlp)).trim()
+  const endpoint = parseServiceUrl(text)
+  return endpoint ?? (yield* Effect.fail({ message: `the collector's address is not ${serviceUrlRule}` }))
+})
+
+/** Where to send; a warning and nothing if that cannot be known. */
+const collectorOf = ({ otlp, headers }: Telemetry) =>
+  Effect.gen(function* () {
+    if (otlp === undefined) return undefined
+    const endpoint = yield* readEndpoint(otlp)
+    return { endpoint, headers: yield* readHeaders(headers) } satisfies Collector as Collector
+  }).pipe(Effect.catch(({ message }) => Effect.as(warn("telemetry-incomplete", { why: message }), undefined)))
+
+/** Writes the metrics to where they belong; returns why that failed. */
+const makeWrite = Effect.fnUntraced(function* (job: Job, output: string, text: () => string) {
+  const files = yield* durableFiles
+  return (run_id: RunId): string | undefined => {
+    const { share } = job
+    const folder = runFolder(output, run_id)
+    const wanted = job.telemetry?.prometheus
+    const written = Result.try({
+      try: () => {
+        files.makeFolder(folder, folderMode(share))
+        files.replace(`${folder}/metrics.prom`, text(), fileMode(share))
+        if (wanted !== undefined) files.replace(wanted, text(), readableByAll)
+      },
+      catch: (cause) => (cause instanceof Error ? cause.message : String(cause)),
+    })
+    return Result.isFailure(written) ? written.failure : undefined
+  }
+})
+
+/** The run whose folder gets the metrics: the newest that began or went on. */
+const beganIn = (facts: ReadonlyArray<Fact>): RunId | undefined => {
+  const began = facts.findLast(
+    (fact) => fact._tag === "RunStarted" || fact._tag === "RunResumed" || fact._tag === "RunAccepted",
+  )
+  return began?.run_id
+}
+
+const observing = Effect.fnUntraced(function* (job: Job, output: string, asked: Telemetry) {
+  const ledger = yield* Ledger
+  const collector = yield* collectorOf(asked)
+  const { name } = job
+  const options = { job: name, version: toolVersion, namesCustomers: asked.customer_ids, collector }
+  const telemetry = yield* openTelemetry(options, (run_id) =>
+    ledger.facts(run_id).pipe(
+      Effect.map((recorded) => recorded.map(({ fact }) => fact)),
+      Effect.orElseSucceed(() => []),
+    ),
+  )
+  const write = yield* makeWrite(job, output, telemetry.prometheus)
+  let run_id: RunId | undefined
+  const writeNow = Effect.sync(() => (run_id === undefined ? undefined : write(run_id)))
+  yield* Effect.addFinalizer(() =>
+    Effect.gen(function* () {
+      const missing = [yield* telemetry.close, yield* writeNow].filter((why) => why !== undefined)
+      for (const why of missing) yield* warn("telemetry-incomplete", { why })
+    }),
+  )
+  yield* Effect.sleep(writtenEvery).pipe(Effect.andThen(writeNow), Effect.forever, Effect.forkScoped)
+  const observed = Ledger.of({
+    ...ledger,
+    append: (facts) =>
+      Effect.andThen(
+        ledger.append(facts),
+        Effect.suspend(() => {
+          run_id = beganIn(facts) ?? run_id
+          return telemetry.tell(facts)
+        }),
+      ),
+  })
+  return { observed, observe: telemetry.observe }
+})
+
+export const RunTelemetry = {
+  /** The ledger that is there, looked on at; and who looks on at calls. */
+  layer: (job: Job, output: string, asked: Telemetry) =>
+    Layer.unwrap(
+      Effect.map(observing(job, output, asked), ({ observed, observe }) =>
+        Layer.mergeAll(Layer.succeed(Ledger, observed), Layer.succeed(CallObserver, observe)),
+      ),
+    ),
+}

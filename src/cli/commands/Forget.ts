@@ -1,0 +1,203 @@
+/**
+ * `nightjar forget CUSTOMER`: removes a customer from the output folder and from the service, with a receipt
+ * that does not say who it was.
+ */
+import { Effect, Layer } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { resolve } from "node:path"
+import { CustomerId } from "../../contract/Ids.ts"
+import { counted } from "../../foundation/Counted.ts"
+import type { ForgetFailed } from "../../keeping/ForgetFailed.ts"
+import type { ForgetPlan } from "../../keeping/ForgetPlan.ts"
+import type { NamesLeft } from "../../keeping/NamesLeft.ts"
+import type { ForgetCounts } from "../../ledger/ForgetFacts.ts"
+import type { Store } from "../../publishing/Store.ts"
+import { jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
+import { refuse } from "../Failures.ts"
+import { deleteRemote, jobsOf, leftOf, leftText, remoteOf, requireJobs } from "../ForgetRemote.ts"
+import type { Remote } from "../ForgetRemote.ts"
+import { shareOf } from "../HeldStore.ts"
+import { requireLedger } from "../LedgerOf.ts"
+import { openedStore } from "../LookAtFolder.ts"
+import { say, sayJson, warn } from "../Output.ts"
+import { keepUnpruned } from "../PruneLock.ts"
+import { holdOutput } from "../RunFolder.ts"
+import { toolVersion } from "../Version.ts"
+import { Wiring } from "../Wiring.ts"
+
+const refusalOf = ({ message, isOther }: ForgetFailed) =>
+  isOther === true ? refuse("forget-other") : refuse("forget-stopped", { why: message })
+
+const inFolder = Effect.fnUntraced(function* <A, E, R>(output: string, work: Effect.Effect<A, E, R>) {
+  const wiring = yield* Wiring
+  return yield* Effect.provide(work, Layer.mergeAll(wiring.database, wiring.ledger(output, "read-write")))
+})
+
+const keeping = Effect.promise(() => import("../../keeping/Forget.ts"))
+
+const tellNames = Effect.fnUntraced(function* ({ jobs, jobPaths, folder, models }: NamesLeft) {
+  for (const name of jobs) yield* warn("customer-in-job-name", { name })
+  for (const path of jobPaths) yield* warn("customer-in-job-path", { path })
+  if (folder !== undefined) yield* warn("customer-in-folder-name", { path: folder })
+  for (const { job, name } of models) yield* warn("customer-in-model", { job, name })
+})
+
+/** What is here and what is at the service, before anything is removed. */
+const lookFor = Effect.fnUntraced(function* (output: string, customer_id: CustomerId) {
+  const { checkWhole } = yield* keeping
+  const { planForget } = yield* Effect.promise(() => import("../../keeping/ForgetPlan.ts"))
+  const { namesLeft } = yield* Effect.promise(() => import("../../keeping/NamesLeft.ts"))
+  const store = yield* openedStore(output, shareOf(output))
+  return yield* inFolder(
+    output,
+    Effect.gen(function* () {
+      yield* checkWhole(store)
+      const plan = yield* planForget(store, customer_id)
+      if (plan === undefined) return yield* refuse("customer-unknown", { output })
+      yield* tellNames(yield* namesLeft(store, customer_id))
+      return { store, plan, remote: yield* remoteOf(output, plan) }
+    }),
+  )
+})
+
+/** Deletes at the service; what is left there afterwards ends the command, unless it may stay. */
+const clearService = Effect.fnUntraced(function* (
+  output: string,
+  { store, plan, remote }: { readonly store: Store; readonly plan: ForgetPlan; readonly remote: Remote },
+  given: ReadonlyArray<string>,
+  isHereOnly: boolean,
+) {
+  const jobs = yield* jobsOf(remote, given)
+  for (const job of jobs)
+    if (job.assignments.some(({ customer_id }) => customer_id === plan.customer_id))
+      yield* warn("customer-still-in-job", { path: job.path })
+  const isDue = !isHereOnly && leftOf(remote) > 0
+  if (isDue) yield* requireJobs(remote, jobs)
+  const { keepPlan } = yield* Effect.promise(() => import("../../keeping/ForgetPlan.ts"))
+  // The intent: from here on the same command continues, whatever happens.
+  yield* keepPlan(store, plan)
+  if (!isDue) return remote
+  yield* deleteRemote(output, remote, jobs)
+  const after = yield* inFolder(output, remoteOf(output, plan))
+  return leftOf(after) === 0 ? after : yield* refuse("forget-pending", { left: leftText(after) })
+})
+
+const forgets = Effect.fnUntraced(function* (
+  output: string,
+  customer_id: CustomerId,
+  { jobs, hereOnly }: { readonly jobs: ReadonlyArray<string>; readonly hereOnly: boolean },
+) {
+  const found = yield* lookFor(output, customer_id)
+  const { store } = found
+  const remote = yield* clearService(output, found, jobs, hereOnly)
+  const { deleted, given_up } = remote
+  const counts: ForgetCounts = { ...found.plan.counts, deleted, given_up, left_at_service: leftOf(remote) }
+  const plan: ForgetPlan = { ...found.plan, counts }
+  const { forget: forgetIn } = yield* keeping
+  const { writeReport } = yield* Effect.promise(() => import("../RunReport.ts"))
+  const result = yield* inFolder(
+    output,
+    Effect.gen(function* () {
+      const { version, reports } = yield* forgetIn(store, plan, toolVersion)
+      for (const run_id of reports) yield* writeReport({ output, run_id, share: shareOf(output) })
+      return { version }
+    }),
+  )
+  return { receipt: plan.receipt, ...counts, ...result }
+})
+
+const tokensToo = "executions or tokens"
+
+const lines = (counts: ForgetCounts): ReadonlyArray<string> => [
+  `  runs          ${counted(counts.runs, "run")}, ${counted(counts.facts, "fact")} of the ledger`,
+  `  landing       ${counted(counts.bodies, "body", "bodies")}`,
+  `  documents     ${counted(counts.documents, "document")}`,
+  `  tables        ${counted(counts.rows, "row")}`,
+  `  held back     ${counted(counts.held, "version")}`,
+  `  token store   ${counted(counts.tokens, "token or ticket", "tokens and tickets")}`,
+  `  recordings    ${counted(counts.recordings, "recording")}`,
+]
+
+const elsewhere =
+  "Not touched: copies that `nightjar backup` made, files that were exported, the job's own files, and\n" +
+  "what records of other customers say."
+
+const tellFound = Effect.fnUntraced(function* (plan: ForgetPlan, remote: Remote) {
+  yield* say(["This would be removed:", ...lines(plan.counts)].join("\n"))
+  if (leftOf(remote) > 0) yield* say(`Deleted at the service first: ${leftText(remote)}.`)
+  yield* say(elsewhere)
+})
+
+type Result = ForgetCounts & { readonly receipt: string; readonly version: number }
+
+const tell = Effect.fnUntraced(function* (result: Result) {
+  yield* say(["Removed:", ...lines(result)].join("\n"))
+  if (result.deleted > 0)
+    yield* say(`The service no longer has ${counted(result.deleted, "execution")} of the customer.`)
+  if (result.given_up > 0)
+    yield* say(`Of ${counted(result.given_up, "execution")} not all was proved to be here: it is given up.`)
+  if (result.left_at_service > 0)
+    yield* say(`Left at the service: ${counted(result.left_at_service, "execution or token", tokensToo)}.`)
+  if (result.held > 0)
+    yield* say("What a gate holds back is derived again by the next run of its job, or by `nightjar accept`.")
+  if (result.logins_kept > 0)
+    yield* say(
+      `Still not sent again: ${counted(result.logins_kept, "rejected login")}, by keyed fingerprint only.`,
+    )
+  yield* say(elsewhere)
+  yield* say(`Receipt: ${result.receipt}, in the ledger and without the customer's id.`)
+})
+
+export const forget = Command.make(
+  "forget",
+  {
+    customer: Argument.String("CUSTOMER").pipe(Argument.withDescription("The customer's id, whole")),
+    yes: switchFlag("yes", "Remove it; without this, nothing is removed"),
+    dryRun: switchFlag("dry-run", "Show what would be removed"),
+    jobs: Flag.String("job").pipe(
+      Flag.withMetavar("FILE"),
+      Flag.withDescription("Where a job file is now, if it was moved (repeatable)"),
+      Flag.between(0, 1_000),
+    ),
+    hereOnly: switchFlag("here-only", "Leave what is at the service"),
+    json: jsonFlag,
+  },
+  Effect.fn("Forget.handle")(function* ({ customer, yes, dryRun, jobs, hereOnly, json }) {
+    const output = yield* outputFolder
+    yield* requireLedger(output)
+    if (!yes && !dryRun) return yield* refuse("forget-unconfirmed")
+    const customer_id = CustomerId.make(customer)
+    const held = Effect.gen(function* () {
+      yield* holdOutput(output, [shareOf(output)])
+      yield* keepUnpruned(output)
+      if (!dryRun) return { forgotten: yield* forgets(resolve(output), customer_id, { jobs, hereOnly }) }
+      const { plan, remote } = yield* lookFor(output, customer_id)
+      return { found: { plan, remote } }
+    })
+    const done = yield* held.pipe(
+      Effect.scoped,
+      Effect.catchTag("ForgetFailed", (failure: ForgetFailed) => Effect.fail(refusalOf(failure))),
+    )
+    if (done.found !== undefined) {
+      const { plan, remote } = done.found
+      if (json) return yield* sayJson({ ...plan.counts, at_service: leftOf(remote) })
+      return yield* tellFound(plan, remote)
+    }
+    if (json) return yield* sayJson(done.forgotten)
+    yield* tell(done.forgotten)
+  }),
+).pipe(
+  Command.withDescription(
+    "Removes a customer from the output folder and from the service\n\n" +
+      "From landing, documents, the tables of every version, the ledger, the token\n" +
+      "store, logs, summaries, reports and recordings. Executions and tokens at the\n" +
+      "service are deleted first, also those of which not all is proved to be here.\n" +
+      "The receipt says what was removed, and not whose it was. A rejected login\n" +
+      "stays rejected. If it is interrupted, the same command finishes it.",
+  ),
+  Command.withShortDescription("Removes a customer everywhere, with a receipt"),
+  Command.withExamples([
+    { command: "nightjar forget c-0001 --dry-run", description: "What would be removed" },
+    { command: "nightjar forget c-0001 --yes", description: "Remove it" },
+  ]),
+)

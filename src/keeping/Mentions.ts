@@ -1,0 +1,82 @@
+/**
+ * Whether a text or a value names a customer: by the customer's id, a task, or an id that the service gave.
+ * Pure. Ids are compared whole: a customer whose id begins with this one's is somebody else.
+ */
+import { withoutName } from "../ledger/OtherCustomer.ts"
+
+export interface Named {
+  readonly customer_id: string
+  readonly tasks: ReadonlySet<string>
+  /** Of executions, sessions and the like. */
+  readonly ids: ReadonlyArray<string>
+}
+
+/** Shorter ids may be part of any text. */
+const uniqueLength = 12
+
+const spellings = (text: string): ReadonlyArray<string> => [
+  ...new Set([
+    text,
+    JSON.stringify(text).slice(1, -1),
+    text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;"),
+    text.replaceAll('"', '""'),
+  ]),
+]
+
+const edge = /[\p{L}\p{N}_-]/u
+
+/** A text in any format; may be true for a text that only looks like it. */
+export const mentionsIn = ({ customer_id, tasks, ids }: Named, text: string): boolean =>
+  [...tasks].flatMap(spellings).some((task) => text.includes(task)) ||
+  ids.some((id) => (id.length >= uniqueLength ? text.includes(id) : hasWhole(text, id))) ||
+  spellings(customer_id).some((id) => hasWhole(text, id))
+
+const hasWhole = (text: string, id: string): boolean => {
+  for (let at = text.indexOf(id); at !== -1; at = text.indexOf(id, at + 1))
+    if (!edge.test(text.charAt(at - 1)) && !edge.test(text.charAt(at + id.length))) return true
+  return false
+}
+
+/** A value of JSON, at any depth. */
+export const mentions = (named: Named, value: unknown, key = ""): boolean => {
+  if (typeof value === "string")
+    return (
+      (key === "customer_id" && value === named.customer_id) ||
+      named.tasks.has(value) ||
+      named.ids.some((id) => (id.length >= uniqueLength ? value.includes(id) : value === id))
+    )
+  if (Array.isArray(value)) return value.some((item) => mentions(named, item, key))
+  if (typeof value !== "object" || value === null) return false
+  return Object.entries(value).some(([name, item]) => mentions(named, name) || mentions(named, item, name))
+}
+
+/** A line of a run's log without the customer; undefined if nothing of it may stay. */
+export const cleanLogLine = (line: string, named: Named): string | undefined => {
+  if (line === "") return line
+  const parsed = objectIn(line)
+  if (parsed === undefined) return undefined
+  if (!mentions(named, parsed)) return unnamedLine(line, parsed, named)
+  if (parsed["fact"] !== "RunPublished") return undefined
+  // What a publication says about many customers is in its lists.
+  const cleaned = Object.entries(parsed).map(([name, value]) => [
+    name,
+    Array.isArray(value) ? value.filter((item) => !mentions(named, item, name)) : value,
+  ])
+  return JSON.stringify(Object.fromEntries(cleaned))
+}
+
+/** The message of another customer's task may name this one. */
+const unnamedLine = (line: string, parsed: Record<string, unknown>, { customer_id }: Named): string => {
+  const { message } = parsed
+  if (typeof message !== "string") return line
+  const unnamed = withoutName(message, customer_id)
+  return unnamed === message ? line : JSON.stringify({ ...parsed, message: unnamed })
+}
+
+const objectIn = (line: string): Record<string, unknown> | undefined => {
+  try {
+    return JSON.parse(line) as Record<string, unknown>
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * Data of a finished version that is older than its job allows, by customer, engine and feature: those that
+ * the newest whole run of the job asked for. Only the nights within the longest limit and a month before it
+ * are read, however many there are: whoever succeeded in none of them counts from the first of them that
+ * asked.
+ */
+import { Duration, Effect, Schema } from "effect"
+import { DuckDb } from "../duckdb/DuckDb.ts"
+import { literal } from "../duckdb/SqlText.ts"
+import type { Freshness } from "../jobs/Job.ts"
+import type { RunStarted } from "../ledger/RunFacts.ts"
+import type { StaleData } from "../ledger/StaleData.ts"
+import { memoryLimits } from "./BuildDatabase.ts"
+import type { Store } from "./Store.ts"
+import { runsInOrder, sameSql } from "./View.ts"
+
+/** How many days before the longest limit are read: a job that runs once a month is still seen twice. */
+const daysBefore = 31
+const namedMax = 3
+const askedWithin = Duration.minutes(10)
+
+type AskedRun = Pick<typeof RunStarted.Type, "job" | "run_date">
+
+const Ages = Schema.Array(Schema.Struct({ whose: Schema.String, age: Schema.Int }))
+
+const agesSql = ({ job, run_date }: AskedRun, days: number): string => {
+  const today = `DATE ${literal(run_date)}`
+  return `
+  WITH own AS (
+    SELECT r.run_id, r.run_date, r.parent, r.tasks, o.nth
+    FROM runs AS r JOIN (${runsInOrder}) AS o USING (run_id)
+    WHERE r.job = ${literal(job)} AND r.run_date <= ${today}
+  ),
+  asked AS (
+    SELECT DISTINCT customer_id, engine_reference, feature FROM coverage
+    WHERE engine_reference IS NOT NULL AND run_id = (
+      SELECT arg_max(run_id, nth) FROM own WHERE parent IS NULL AND tasks > 0)
+  ), told AS (
+    SELECT c.customer_id, c.engine_reference, c.feature, c.run_date, c.outcome
+    FROM coverage AS c JOIN own USING (run_id)
+    WHERE c.run_date >= ${today} - ${days + daysBefore}
+  ), ages AS (
+    SELECT a.customer_id, a.engine_reference, a.feature, CAST(date_diff('day',
+      coalesce(max(t.run_date) FILTER (t.outcome = 'succeeded'), min(t.run_date)),
+      ${today}) AS INTEGER) AS age
+    FROM asked AS a JOIN told AS t ON ${sameSql("a", "t", ["customer_id", "engine_reference", "feature"])}
+    GROUP BY ALL
+  )
+  SELECT concat_ws(' ', customer_id, engine_reference, feature) AS whose, age
+  FROM ages WHERE age > ${days} ORDER BY age DESC, whose`
+}
+
+export const staleIn = Effect.fn("Publishing.askFreshness")(
+  function* (store: Store, run: AskedRun, { warnDays, errorDays }: Freshness) {
+    const duckdb = yield* DuckDb
+    const connection = yield* duckdb.open({
+      path: store.layout.build,
+      access: "read-only",
+      threads: 1,
+      memoryLimit: memoryLimits[1],
+      externalAccess: false,
+    })
+    const limits = [warnDays, errorDays].filter((days) => days !== undefined)
+    const rows = yield* connection.rows(agesSql(run, Math.min(...limits)))
+    const all = yield* Schema.decodeUnknownEffect(Ages)(rows)
+    const failed = errorDays === undefined ? [] : all.filter(({ age }) => age > errorDays)
+    const warned = all.slice(failed.length)
+    const beyond = (days: number | undefined, found: typeof all) =>
+      days === undefined || found.length === 0
+        ? undefined
+        : { days, count: found.length, examples: found.slice(0, namedMax).map(({ whose }) => whose) }
+    const told = { warned: beyond(warnDays, warned), failed: beyond(errorDays, failed) }
+    const stale: StaleData = {
+      ...(told.warned === undefined ? {} : { warned: told.warned }),
+      ...(told.failed === undefined ? {} : { failed: told.failed }),
+    }
+    return stale
+  },
+  Effect.scoped,
+  Effect.timeout(askedWithin),
+  // Tables that cannot be asked are no reason to lose their version.
+  Effect.catch(({ message }) => Effect.succeed<StaleData>({ unknown: message.split("\n", 1)[0] ?? "" })),
+)

@@ -1,0 +1,291 @@
+/**
+ * What the facts of a run say as spans and metrics: the night, its runs, their tasks and attempts, and
+ * under each attempt the requests for it. It looks on: it decides nothing, and no fact waits for it.
+ */
+import type { CallIds } from "../client/CallObserver.ts"
+import type { Fact } from "../ledger/Fact.ts"
+import type { Meter } from "./Meter.ts"
+import type { OpenSpan, Spans } from "./Spans.ts"
+import { listedReason } from "./Words.ts"
+
+/** Of a task's waits, how many its span tells. */
+const waitsMax = 20
+
+interface SeenAttempt {
+  readonly number: number
+  readonly span: OpenSpan | undefined
+  readonly begunAt: bigint
+}
+
+export interface SeenTask {
+  readonly engine: string
+  readonly customer_id: string | undefined
+  span: OpenSpan | undefined
+  begunAt: bigint | undefined
+  attempt: SeenAttempt | undefined
+  waits: number
+}
+
+interface SeenRun {
+  readonly span: OpenSpan | undefined
+  exit_code: number | undefined
+  readonly tasks: Map<string, SeenTask>
+}
+
+type FactOf<Tag extends Fact["_tag"]> = Extract<Fact, { readonly _tag: Tag }>
+type Named = { readonly run_id: string; readonly task_id: string }
+
+/** A start with one of these answers has no execution that is followed. */
+const openAnswers: ReadonlySet<string> = new Set(["accepted", "adopted", "lost"])
+
+const seconds = (from: bigint, to: bigint): number => Math.max(0, Number(to - from) / 1e9)
+
+export class RunStory {
+  readonly #meter: Meter
+  readonly #spans: Spans | undefined
+  readonly #job: string
+  readonly #namesCustomers: boolean
+  /** What this process does for the job: earlier runs that are collected, the plan, the run. */
+  #night: OpenSpan | undefined
+  readonly #runs = new Map<string, SeenRun>()
+  /** Whose call it is: attempts by every id that a request may carry. */
+  readonly #owners = new Map<string, OpenSpan>()
+
+  constructor(options: {
+    readonly meter: Meter
+    readonly spans: Spans | undefined
+    readonly job: string
+    readonly namesCustomers: boolean
+  }) {
+    this.#meter = options.meter
+    this.#spans = options.spans
+    this.#job = options.job
+    this.#namesCustomers = options.namesCustomers
+  }
+
+  /** Whether the tasks of this run are known; if not, `planned` tells them. */
+  knows(run_id: string): boolean {
+    return this.#runs.has(run_id)
+  }
+
+  taskOf({ run_id, task_id }: Named): SeenTask | undefined {
+    return this.#runs.get(run_id)?.tasks.get(task_id)
+  }
+
+  spanOf(run_id: string, task_id?: string): OpenSpan | undefined {
+    const run = this.#runs.get(run_id)
+    return (task_id === undefined ? undefined : run?.tasks.get(task_id)?.span) ?? run?.span
+  }
+
+  begin(run_id: string, at: bigint, values: Readonly<Record<string, string>> = {}): void {
+    if (this.#runs.has(run_id)) return
+    const span = this.#spans?.begin({
+      name: "nightjar.run",
+      kind: "internal",
+      parent: this.#nightAt(at)?.ids,
+      at,
+      values: { "nightjar.job": this.#job, "nightjar.run.id": run_id, ...values },
+    })
+    this.#runs.set(run_id, { span, exit_code: undefined, tasks: new Map() })
+  }
+
+  #nightAt(at: bigint): OpenSpan | undefined {
+    const values = { "nightjar.job": this.#job }
+    this.#night ??= this.#spans?.begin({
+      name: "nightjar.night",
+      kind: "internal",
+      parent: undefined,
+      at,
+      values,
+    })
+    return this.#night
+  }
+
+  planned({ run_id, task_id, engine_reference, customer_id }: FactOf<"TaskPlanned">): void {
+    const engine = engine_reference ?? "none"
+    const fresh = { span: undefined, begunAt: undefined, attempt: undefined, waits: 0 }
+    this.#runs.get(run_id)?.tasks.set(task_id, { engine, customer_id, ...fresh })
+  }
+
+  /** Once the ledger has the fact; `at` in nanoseconds on the run's clock. */
+  tell(fact: Fact, at: bigint): void {
+    switch (fact._tag) {
+      case "TaskPlanned":
+        return this.planned(fact)
+      case "StartIntended":
+        return this.#startSent(fact, at)
+      case "StartAnswered":
+        return this.#startAnswered(fact, at)
+      case "AttemptObserved":
+        return void this.#attemptOf(fact, at)
+      case "AttemptClosed":
+        return this.#closed(fact, at)
+      case "AttemptDisowned":
+        return this.#endAttempt(this.taskOf(fact), at, "NOT_OURS")
+      case "TaskWaits":
+        return this.#waits(fact, at)
+      case "TaskSettled":
+        return this.#settled(fact, at)
+      case "TroubleBegan":
+        return this.#meter.add("nightjar.troubles", 1, { "nightjar.trouble": fact.trouble })
+      case "ResultsRead":
+        return this.#meter.add("nightjar.landed.size", fact.landed?.bytes ?? 0, {
+          "nightjar.landed.kind": fact.kind,
+        })
+      case "AttachmentRead":
+        return this.#meter.add("nightjar.documents", 1, { "nightjar.document.status": fact.status })
+      case "DeleteAnswered":
+        return this.#meter.add("nightjar.deletions", 1, { "nightjar.deletion.outcome": fact.outcome })
+      case "RunEnded":
+        return this.#ended(fact)
+      case "OutcomePublished":
+        return this.#close(fact.run_id, at)
+      default:
+        return
+    }
+  }
+
+  /** What is still open when the process ends is ended as it is. */
+  closeAll(at: bigint): void {
+    for (const run_id of this.#runs.keys()) this.#close(run_id, at)
+    this.#night?.end(at)
+  }
+
+  /** The attempt that a call is for; one for none, such as the list of engines, belongs to the night. */
+  ownerOf({ execution_id, session_id, external_execution_id }: CallIds, at: bigint) {
+    const owner =
+      this.#owners.get(`external ${external_execution_id}`) ??
+      this.#owners.get(`execution ${execution_id}`) ??
+      this.#owners.get(`session ${session_id}`)
+    return (owner ?? this.#nightAt(at))?.ids
+  }
+
+  #namesOf(values: Readonly<Record<string, string | undefined>>) {
+    return this.#namesCustomers ? values : {}
+  }
+
+  #taskSpan(task: SeenTask, { run_id, task_id }: Named, at: bigint): OpenSpan | undefined {
+    if (task.span !== undefined || this.#spans === undefined) return task.span
+    const { engine, customer_id } = task
+    task.span = this.#spans.begin({
+      name: "nightjar.task",
+      kind: "internal",
+      parent: this.#runs.get(run_id)?.span?.ids,
+      at,
+      values: {
+        "nightjar.engine": engine,
+        ...this.#namesOf({ "nightjar.task.id": task_id, "nightjar.customer.id": customer_id }),
+      },
+    })
+    return task.span
+  }
+
+  /** The attempt that a fact is about; begun by it if an earlier process sent the start. */
+  #attemptOf(
+    fact: Named & Readonly<{ attempt: number; execution_id?: string; session_id?: string }>,
+    at: bigint,
+  ) {
+    const task = this.taskOf(fact)
+    if (task === undefined) return undefined
+    if (task.attempt?.number !== fact.attempt) {
+      this.#endAttempt(task, at, undefined)
+      const span = this.#spans?.begin({
+        name: "nightjar.attempt",
+        kind: "internal",
+        parent: this.#taskSpan(task, fact, at)?.ids,
+        at,
+        values: { "nightjar.engine": task.engine, "nightjar.attempt.number": fact.attempt },
+      })
+      task.begunAt ??= at
+      task.attempt = { number: fact.attempt, span, begunAt: at }
+      this.#meter.add("nightjar.attempts.active", 1, { "nightjar.engine": task.engine })
+    }
+    const { span } = task.attempt
+    const { execution_id, session_id } = fact
+    if (span !== undefined && execution_id !== undefined) this.#owners.set(`execution ${execution_id}`, span)
+    if (span !== undefined && session_id !== undefined) this.#owners.set(`session ${session_id}`, span)
+    span?.set(this.#namesOf({ "nightjar.execution.id": execution_id, "nightjar.session.id": session_id }))
+    return task
+  }
+
+  #startSent(fact: FactOf<"StartIntended">, at: bigint): void {
+    const span = this.#attemptOf(fact, at)?.attempt?.span
+    if (span !== undefined) this.#owners.set(`external ${fact.external_execution_id}`, span)
+  }
+
+  #startAnswered(fact: FactOf<"StartAnswered">, at: bigint): void {
+    const task = this.#attemptOf(fact, at)
+    const engine = task?.engine ?? "none"
+    this.#meter.add("nightjar.starts", 1, { "nightjar.engine": engine, "nightjar.answer": fact.answer })
+    if (!openAnswers.has(fact.answer)) this.#endAttempt(task, at, fact.answer)
+  }
+
+  #closed(fact: FactOf<"AttemptClosed">, at: bigint): void {
+    const task = this.#attemptOf(fact, at)
+    if (task?.attempt === undefined) return
+    const reason = listedReason(fact.status_reason)
+    task.attempt.span?.set({ "nightjar.reason": reason })
+    this.#meter.add("nightjar.attempt.duration", seconds(task.attempt.begunAt, at), {
+      "nightjar.engine": task.engine,
+      "nightjar.reason": reason,
+    })
+    this.#endAttempt(task, at, reason === "COMPLETED" || reason === "PARTIAL" ? undefined : reason)
+  }
+
+  #endAttempt(task: SeenTask | undefined, at: bigint, error: string | undefined): void {
+    if (task?.attempt === undefined) return
+    task.attempt.span?.end(at, error)
+    task.attempt = undefined
+    this.#meter.add("nightjar.attempts.active", -1, { "nightjar.engine": task.engine })
+  }
+
+  #waits(fact: FactOf<"TaskWaits">, at: bigint): void {
+    const task = this.taskOf(fact)
+    const reason = listedReason(fact.reason)
+    const engine = task?.engine ?? "none"
+    this.#meter.add("nightjar.task.waits", 1, { "nightjar.engine": engine, "nightjar.reason": reason })
+    if (task === undefined || (task.waits += 1) > waitsMax) return
+    this.#taskSpan(task, fact, at)?.note("nightjar.task.waits", at, { "nightjar.reason": reason })
+  }
+
+  #settled(fact: FactOf<"TaskSettled">, at: bigint): void {
+    const task = this.taskOf(fact)
+    if (task === undefined) return
+    const { outcome, who_acts } = fact
+    const reason = listedReason(fact.reason)
+    const values = { "nightjar.outcome": outcome, "nightjar.reason": reason, "nightjar.who_acts": who_acts }
+    const { engine } = task
+    this.#meter.add("nightjar.tasks", 1, { "nightjar.engine": engine, ...values })
+    if (task.begunAt !== undefined)
+      this.#meter.add("nightjar.task.duration", seconds(task.begunAt, at), {
+        "nightjar.engine": engine,
+        "nightjar.outcome": outcome,
+      })
+    const isFine = outcome === "succeeded" || outcome === "skipped"
+    this.#endAttempt(task, at, isFine ? undefined : reason)
+    const span = this.#taskSpan(task, fact, at)
+    span?.set(values)
+    span?.end(at, isFine ? undefined : reason)
+    task.span = undefined
+    task.begunAt = undefined
+  }
+
+  #ended({ run_id, exit_code }: FactOf<"RunEnded">): void {
+    this.#meter.add("nightjar.runs", 1, { "nightjar.run.exit_code": String(exit_code) })
+    const run = this.#runs.get(run_id)
+    if (run === undefined) return
+    run.exit_code = exit_code
+    run.span?.set({ "nightjar.run.exit_code": exit_code })
+  }
+
+  #close(run_id: string, at: bigint): void {
+    const run = this.#runs.get(run_id)
+    if (run === undefined) return
+    for (const task of run.tasks.values()) {
+      this.#endAttempt(task, at, undefined)
+      task.span?.end(at)
+    }
+    const { exit_code } = run
+    run.span?.end(at, exit_code === undefined ? "CUT_OFF" : exit_code === 0 ? undefined : `EXIT_${exit_code}`)
+  }
+}

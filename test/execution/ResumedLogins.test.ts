@@ -1,0 +1,98 @@
+/**
+ * What a process follows or finishes belongs to the login that was sent, whatever the job says by now: a refusal opens
+ * the breaker of that login, and of no other.
+ */
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Fact } from "../../src/ledger/Fact.ts"
+import { hour, idOf, night, run_id } from "./ScriptedNight.ts"
+import type { Night, NightEnd, NightTask } from "./ScriptedNight.ts"
+import { state, working } from "./ScriptedService.ts"
+import { anId } from "../harness/Id.ts"
+
+const blocked = state("AUTH_ERROR", "BLOCKED_USER", { authentication_status: "BLOCKED_USER" })
+const sent: NightTask = { customer: "c-1", fingerprint: "old" }
+/** By now the job has new credentials for c-1; others use the old and the new ones. */
+const tasks: ReadonlyArray<NightTask> = [
+  { customer: "c-1", fingerprint: "new" },
+  { customer: "c-2", fingerprint: "old" },
+  { customer: "c-3", fingerprint: "new" },
+]
+const script: Night["script"] = {
+  state: (id, times) =>
+    id === "e-c-1-1" ? blocked : state(times > 1 ? "COMPLETED" : "ONGOING", "COMPLETED"),
+}
+const rejections = ({ facts }: NightEnd) =>
+  facts.flatMap((fact) => (fact._tag === "CredentialRejected" ? [[fact.fingerprint, fact.reason]] : []))
+const verdicts = (end: NightEnd) => tasks.map(({ customer }) => end.verdict(customer))
+const refused = "failed BLOCKED_USER customer"
+const succeeded = "succeeded COMPLETED nobody"
+
+describe("credentials that changed while an execution was in flight", () => {
+  it.effect("are not rejected by it: those that were sent are, for everybody, and only those", () =>
+    Effect.gen(function* () {
+      const cut = yield* night({ tasks: [sent], cutAfter: "1 second", script: { state: () => working } })
+      const end = yield* night({ tasks, facts: cut.facts.slice(2), script })
+      expect(rejections(end)).toEqual([["old", "BLOCKED_USER"]])
+      expect(verdicts(end)).toEqual([refused, refused, succeeded])
+      expect([end.countOf("start", "c-1"), end.countOf("start", "c-2")]).toEqual([0, 0])
+    }),
+  )
+
+  it.effect("nor where the process died after its end, before the verdict", () =>
+    Effect.gen(function* () {
+      const done = yield* night({ tasks: [sent], script })
+      const past = done.facts.slice(2).filter(({ _tag }) => _tag !== "TaskSettled")
+      const end = yield* night({ tasks, facts: past, script })
+      expect(rejections(end)).toEqual([["old", "BLOCKED_USER"]])
+      expect(verdicts(end)).toEqual([refused, refused, succeeded])
+      expect(end.countOf("start", "c-2")).toBe(0)
+    }),
+  )
+
+  it.effect("keep the old ones from being sent while it is open", () =>
+    Effect.gen(function* () {
+      const cut = yield* night({ tasks: [sent], cutAfter: "1 second", script: { state: () => working } })
+      let isOpen = true
+      const starts: Array<readonly [string, boolean]> = []
+      yield* night({
+        tasks,
+        facts: cut.facts.slice(2),
+        acts: [[hour, () => (isOpen = false)]],
+        script: {
+          start: ({ customer_id }) => (
+            starts.push([customer_id, isOpen]),
+            {
+              _tag: "Accepted",
+              body: { bytes: new Uint8Array(), json: {} },
+              view: { execution_id: anId(`e-${customer_id}-1`), session_id: anId("s") },
+            }
+          ),
+          state: (id, times) =>
+            id === "e-c-1-1" && isOpen ? working : times > 1 ? state("COMPLETED", "COMPLETED") : working,
+        },
+      })
+      expect(starts).toEqual([
+        ["c-3", true],
+        ["c-2", false],
+      ])
+    }),
+  )
+
+  it.effect("are not held back for an answer to the old ones that could not be used", () =>
+    Effect.gen(function* () {
+      const of = { run_id, task_id: idOf("c-1"), attempt: 1 }
+      const past: ReadonlyArray<Fact> = [
+        { _tag: "StartIntended", ...of, external_execution_id: "nj-1", fingerprint: "old", probe: false },
+        { _tag: "StartAnswered", ...of, answer: "unusable", http_status: 202 } as Fact,
+      ]
+      const end = yield* night({ tasks, facts: past, script })
+      expect(rejections(end)).toEqual([["old", "ANSWER_UNUSABLE"]])
+      // What may run unseen keeps its own login, and no other one, for the rest of the run.
+      expect([verdicts(end), end.countOf("start", "c-2")]).toEqual([
+        ["failed ANSWER_UNUSABLE engineer", "unfinished ALREADY_EXECUTING service", succeeded],
+        0,
+      ])
+    }),
+  )
+})

@@ -1,0 +1,277 @@
+/**
+ * `nightjar forget` in a real process that is killed with SIGKILL, also within SQLite's own writes: at each kill the
+ * tables can be read, and the same command finishes the removal as if nothing had happened (promise 15).
+ */
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync } from "node:fs"
+import { join } from "node:path"
+import { Effect } from "effect"
+import { DuckDb } from "../../src/duckdb/DuckDb.ts"
+import type { Json } from "../../src/duckdb/JsonValue.ts"
+import { identifier, literal } from "../../src/duckdb/SqlText.ts"
+import { filesBelow } from "../../src/publishing/OutputFiles.ts"
+import { seeded } from "../../src/sandbox/state/Seeded.ts"
+import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
+import { callsIn, judgeFolder, nightjar, runNight, setStage, tellEnd, tracing } from "./Campaign.ts"
+import type { Campaign } from "./Campaign.ts"
+import { nightText } from "./FaultJobs.ts"
+import { awaitMoment, countFacts, deadlyPrefix, describe, hasStrace } from "./KillMoments.ts"
+import type { Moment } from "./KillMoments.ts"
+import type { ProcessEnd } from "./NightjarCommand.ts"
+import { brokenDatabase, readTables } from "./PublishedTables.ts"
+import type { Tables } from "./PublishedTables.ts"
+import type { Verdict } from "./Verdict.ts"
+
+/** With records, with documents, with two engines, with a rejected login. */
+const customers = ["c-01", "c-07", "c-09", "c-03"] as const
+
+/** What a removal changes, in its order. */
+const watchedFiles = [
+  "forgetting.json",
+  "ledger.sqlite-wal",
+  "ledger.sqlite",
+  "attachments",
+  "published/held",
+  "published/previous",
+  "nightjar.duckdb.build",
+  "tables/manifest.next.json",
+  "nightjar.duckdb",
+  "tables/manifest.json",
+  "tokens.sqlite",
+] as const
+
+const redrawsMax = 5
+
+/** Everything that a removal is judged by. */
+interface Removal {
+  readonly customer: string
+  readonly tables: ReadonlyMap<string, ReadonlyArray<string>>
+  readonly elapsedMs: number
+  readonly calls: ReadonlyMap<string, number>
+  /** Ids and values that only this customer has. */
+  readonly theirs: ReadonlyArray<string>
+}
+
+interface Place {
+  readonly campaign: Campaign
+  /** An output folder with two nights, a version that is held back, and tokens. */
+  readonly template: string
+  readonly folder: string
+}
+
+/** Returns what tries one removal, by its seed. */
+export const openRemovals = async (campaign: Campaign): Promise<(seed: number) => Promise<Verdict>> => {
+  const stage = await setStage(campaign, "removal-template", nightText("quick"))
+  const end = await runNight(stage).ended
+  stage.service.stop()
+  if (end.code !== 3) throw new Error(`the night before the removals failed: ${tellEnd(end)}`)
+  furnish(stage.output)
+  const place: Place = { campaign, template: stage.output, folder: stage.folder }
+  const undisturbed = new Map<string, Promise<Removal>>()
+  return (seed) => {
+    const customer = customers[seed % customers.length] ?? customers[0]
+    const known = undisturbed.get(customer) ?? liveRemoval(place, customer)
+    undisturbed.set(customer, known)
+    return known.then((removal) => killRemoval(place, removal, seed))
+  }
+}
+
+/** What these nights do not leave by themselves. */
+const furnish = (output: string): void => {
+  mkdirSync(join(output, "published/held"), { recursive: true })
+  cpSync(join(output, "nightjar.duckdb"), join(output, "published/held/nightly.2026-01-01.duckdb"))
+  const tokens = openTokenDatabase(join(output, "tokens.sqlite"))
+  for (const customer of [...customers, "c-02"])
+    tokens
+      .prepare(
+        "INSERT INTO tokens VALUES ('s', ?, ?, ?, 'e', NULL, '[]', NULL, NULL, 1, 2, NULL, NULL, NULL)",
+      )
+      .run(`${customer}/e`, `token-of-${customer}`, customer)
+  tokens.close()
+}
+
+const forget = ({ campaign }: Place, output: string, customer: string, prefix: ReadonlyArray<string> = []) =>
+  nightjar(campaign, ["forget", customer, "--yes", "--output", output], {}, prefix)
+
+const copyOf = ({ template, folder }: Place, name: string): string => {
+  const output = join(folder, name)
+  rmSync(output, { recursive: true, force: true })
+  cpSync(template, output, { recursive: true })
+  return output
+}
+
+const liveRemoval = async (place: Place, customer: string): Promise<Removal> => {
+  const output = copyOf(place, `undisturbed-${customer}`)
+  const before = await readTables(output)
+  const theirs = valuesOf(before, customer)
+  const found = await tracesIn(output, customer, theirs)
+  if (found.length < 10) throw new Error(`${customer} is in ${found.length} files only`)
+  const end = await forget(place, output, customer).ended
+  if (end.code !== 0) throw new Error(`the undisturbed removal failed: ${tellEnd(end)}`)
+  const removal = {
+    customer,
+    theirs,
+    tables: linesOf(await readTables(output)),
+    elapsedMs: end.elapsedMs,
+    calls: await countCalls(place, customer),
+  }
+  const complaints = await judgeEnd(place, output, removal)
+  const lost = lostRows(before, removal)
+  if (complaints.length + lost.length > 0)
+    throw new Error(`the undisturbed removal of ${customer} is wrong: ${[...complaints, ...lost].join("\n")}`)
+  rmSync(output, { recursive: true, force: true })
+  return removal
+}
+
+const countCalls = async (place: Place, customer: string): Promise<Removal["calls"]> => {
+  if (!hasStrace || !place.campaign.aimAtCalls) return new Map()
+  const output = copyOf(place, `calls-${customer}`)
+  const log = `${output}.log`
+  await forget(place, output, customer, tracing(log)).ended
+  rmSync(output, { recursive: true, force: true })
+  return callsIn(log)
+}
+
+const drawMoments = (seed: number, redrawn: number, { elapsedMs, calls }: Removal): ReadonlyArray<Moment> => {
+  const draw = seeded("removals", seed, redrawn)
+  return Array.from({ length: draw.int(1, 2) }, (): Moment => {
+    const kind = draw.unit() * (calls.size === 0 ? 0.5 : 1)
+    if (kind < 0.2) return { _tag: "Elapsed", ms: draw.int(0, Math.round(elapsedMs)) }
+    if (kind < 0.5)
+      return { _tag: "File", path: draw.pick(watchedFiles), laterMs: draw.chance(0.3) ? 0 : draw.int(1, 60) }
+    const [name, count] = [...calls][draw.int(0, calls.size - 1)] ?? ["fsync", 1]
+    return { _tag: "SystemCall", name, nth: draw.int(1, count) }
+  })
+}
+
+/** Moments that all came too late are drawn again. */
+const killRemoval = async (place: Place, removal: Removal, seed: number): Promise<Verdict> => {
+  for (let redrawn = 0; ; redrawn += 1) {
+    const { kills, ...verdict } = await tryRemoval(
+      place,
+      removal,
+      `removal ${seed}`,
+      drawMoments(seed, redrawn, removal),
+    )
+    if (kills > 0 || redrawn === redrawsMax || verdict.complaints.length > 0) return verdict
+  }
+}
+
+const tryRemoval = async (place: Place, removal: Removal, name: string, moments: ReadonlyArray<Moment>) => {
+  const output = copyOf(place, name.replace(" ", "-"))
+  const story: Array<string> = []
+  const complaints: Array<string> = []
+  let end: ProcessEnd | undefined
+  for (const moment of moments) {
+    const running = forget(place, output, removal.customer, deadlyPrefix(moment))
+    await awaitMoment(moment, running, output, countFacts(output))
+    running.kill()
+    end = await running.ended
+    // strace ends as the process that it watched did, or with the shell's number for it.
+    if (end.code !== null && end.code !== 137) break
+    story.push(describe(moment))
+    complaints.push(...(await brokenDatabase(output)).map((what) => `killed ${describe(moment)}: ${what}`))
+    end = undefined
+  }
+  end ??= await forget(place, output, removal.customer).ended
+  if (!isFinished(end, output)) complaints.push(`it ended with ${tellEnd(end)}`)
+  complaints.push(...(await judgeEnd(place, output, removal)))
+  if (complaints.length === 0) rmSync(output, { recursive: true, force: true })
+  const told = `${removal.customer}, killed ${story.join(", ") || "never"}`
+  return { name, story: told, complaints, kills: story.length }
+}
+
+/** Killed after its last step, it has nothing left to find. */
+const isFinished = ({ code, stderr }: ProcessEnd, output: string): boolean =>
+  code === 0 ||
+  (code === 2 && stderr.includes("[customer-unknown]") && !existsSync(join(output, "forgetting.json")))
+
+const judgeEnd = async (
+  { campaign }: Place,
+  output: string,
+  { customer, theirs, tables }: Pick<Removal, "customer" | "theirs" | "tables">,
+): Promise<ReadonlyArray<string>> => {
+  const found = linesOf(await readTables(output))
+  const differing = [...new Set([...tables.keys(), ...found.keys()])].filter(
+    (name) => JSON.stringify(tables.get(name)) !== JSON.stringify(found.get(name)),
+  )
+  return [
+    ...(await judgeFolder({ campaign, output })),
+    ...(await tracesIn(output, customer, theirs)).map((path) => `${path} still names ${customer}`),
+    ...differing.map((name) => `${name} has other rows than after an undisturbed removal`),
+  ]
+}
+
+const linesOf = (tables: Tables): Removal["tables"] =>
+  new Map([...tables].map(([name, { rows }]) => [name, rows.map((row) => JSON.stringify(row)).toSorted()]))
+
+type Row = Readonly<Record<string, Json>>
+const isOf = (row: Row, customer: string, executions: ReadonlySet<Json>): boolean =>
+  row["customer_id"] === customer ||
+  String(row["task_id"] ?? "").includes(`/${customer}/`) ||
+  executions.has(row["execution_id"] ?? "none")
+
+const executionsOf = (tables: Tables, customer: string): ReadonlySet<Json> =>
+  new Set(
+    (tables.get("executions")?.rows ?? [])
+      .filter((row) => row["customer_id"] === customer)
+      .map((row) => row["execution_id"] ?? "none"),
+  )
+
+/** Rows of others that are gone; `runs` counts tasks. */
+const lostRows = (before: Tables, { customer, tables }: Removal): ReadonlyArray<string> => {
+  const executions = executionsOf(before, customer)
+  return [...before].flatMap(([name, { rows }]) => {
+    const left = new Set(tables.get(name))
+    const lost = rows.filter((row) => !isOf(row, customer, executions) && !left.has(JSON.stringify(row)))
+    return name === "runs" || lost.length === 0 ? [] : [`${name} lost ${lost.length} rows of others`]
+  })
+}
+
+const valueLengthMin = 10
+const valuesMax = 80
+/** Times, numbers, and the service's own words for how something ended. */
+const isWord = /^[\d.,:TZ+-]+$|^[A-Z_]+$/
+
+/** Texts that stand in this customer's rows alone, also as a part of a longer one: ids and what records say. */
+const valuesOf = (tables: Tables, customer: string): ReadonlyArray<string> => {
+  const executions = executionsOf(tables, customer)
+  const [theirs, others] = [new Set<string>(), new Set<string>()]
+  for (const { rows } of tables.values())
+    for (const row of rows) {
+      const to = isOf(row, customer, executions) ? theirs : others
+      for (const [column, value] of Object.entries(row))
+        if (typeof value === "string" && column !== "fingerprint") to.add(value)
+    }
+  const elsewhere = Array.from(others).join("\n")
+  return [...theirs]
+    .filter((value) => value.length >= valueLengthMin && !isWord.test(value) && !elsewhere.includes(value))
+    .slice(0, valuesMax)
+}
+
+/** Files that still name the customer: by their bytes, and what is compressed by its rows. */
+const tracesIn = (output: string, customer: string, theirs: ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    const duckdb = yield* DuckDb
+    const id = new RegExp(`(?<![A-Za-z0-9_-])${customer}(?![A-Za-z0-9_-])`)
+    const { rows } = yield* duckdb.open({ path: ":memory:", access: "read-write", threads: 1 })
+    const found: Array<string> = []
+    for (const path of filesBelow(output)) {
+      const texts = [path, readFileSync(join(output, path), "latin1")]
+      if (path.endsWith(".parquet"))
+        texts.push(JSON.stringify(yield* rows(`SELECT * FROM read_parquet(${literal(join(output, path))})`)))
+      if (path.endsWith(".duckdb")) texts.push(yield* databaseText(join(output, path)))
+      const trace = theirs.find((value) => texts.some((text) => text.includes(value)))
+      if (trace !== undefined) found.push(`${path} (${trace})`)
+      else if (texts.some((text) => id.test(text))) found.push(path)
+    }
+    return found as ReadonlyArray<string>
+  }).pipe(Effect.scoped, Effect.provide(DuckDb.layer), Effect.runPromise)
+
+const databaseText = Effect.fnUntraced(function* (path: string) {
+  const duckdb = yield* DuckDb
+  const { rows } = yield* duckdb.open({ path, access: "read-only", threads: 1 })
+  const texts: Array<string> = []
+  for (const { name } of yield* rows("SELECT table_name AS name FROM duckdb_tables()"))
+    texts.push(JSON.stringify(yield* rows(`SELECT * FROM ${identifier(String(name))}`)))
+  return texts.join("\n")
+}, Effect.scoped)

@@ -1,0 +1,107 @@
+/** What all runs of one night together answer: the newest run of a task decides about it, and nothing is forgotten. */
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { foldRun } from "../../src/ledger/FoldRun.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import type { RunState } from "../../src/ledger/RunState.ts"
+import { newestTasks, nightAround, nightExitCode, runsOfNight } from "../../src/ledger/WholeNight.ts"
+import { factsOf, idOf } from "./ToldRuns.ts"
+import type { Told } from "./ToldRuns.ts"
+
+const night = (...told: ReadonlyArray<Told>): ReadonlyArray<RunState> =>
+  told.flatMap((one, index) => {
+    const facts = factsOf(index + 1, one)
+    return foldRun(facts.map((fact, seq) => ({ seq: index * 100 + seq, at: seq, fact }))) ?? []
+  })
+const codeOf = (...told: ReadonlyArray<Told>) => nightExitCode(night(...told))
+
+const succeeded: Told = { tasks: { "c-1": "succeeded" }, exit_code: 0 }
+const failed: Told = { tasks: { "c-1": "failed" }, exit_code: 3 }
+
+describe("the exit code of a night", () => {
+  it("is that of its run if there is only one, whatever it is, and none before it has ended", () => {
+    expect([0, 3, 4, 6].map((exit_code) => codeOf({ ...failed, exit_code }))).toEqual([0, 3, 4, 6])
+    expect(codeOf({ tasks: { "c-1": "succeeded" } })).toBeUndefined()
+  })
+
+  it("is not known while one of its runs has not ended, even if the others have", () => {
+    expect(codeOf(succeeded, { tasks: { "c-1": "succeeded" } })).toBeUndefined()
+    expect(codeOf({ tasks: { "c-1": "succeeded" } }, succeeded)).toBeUndefined()
+  })
+
+  it("is decided by the newest run of each task, in either direction", () => {
+    const first: Told = { tasks: { "c-1": "failed", "c-2": "unfinished" }, exit_code: 4 }
+    const second: Told = { tasks: { "c-2": "succeeded" }, exit_code: 0 }
+    expect([codeOf(first, second), codeOf(first, second, succeeded)]).toEqual([3, 0])
+    expect(codeOf(succeeded, failed)).toBe(3)
+  })
+
+  it("is 4 as long as a task is unfinished or in progress, also beside one that needs a person", () => {
+    for (const outcome of ["unfinished", undefined] as const)
+      expect(codeOf({ tasks: { "c-1": "failed", "c-2": outcome }, exit_code: 4 }, succeeded)).toBe(4)
+  })
+
+  it("is 4 while a run has something left at the service, though all tasks succeeded", () => {
+    expect(codeOf({ ...succeeded, exit_code: 4, leftovers: true }, succeeded)).toBe(4)
+    expect(codeOf({ ...failed, exit_code: 3, leftovers: true }, succeeded)).toBe(4)
+  })
+
+  it("is 3 where a version is held back and nothing else is left, because no rerun finishes that", () => {
+    const held: Told = { ...succeeded, exit_code: 3, leftovers: true, isHeld: true }
+    expect([codeOf(held, succeeded), codeOf(succeeded, held)]).toEqual([3, 3])
+    expect(codeOf({ ...held, exit_code: 4 }, succeeded)).toBe(4)
+  })
+
+  it("is 3 while a body is missing from the tables, until a later run has run its task again", () => {
+    const both: Told = { tasks: { "c-1": "succeeded", "c-2": "succeeded" }, exit_code: 3 }
+    expect(codeOf({ ...both, left_out: ["c-2"] }, succeeded)).toBe(3)
+    expect(codeOf({ ...both, left_out: ["c-1"] }, succeeded)).toBe(0)
+  })
+
+  it("is 0 if each of its runs ended with 0 in spite of trouble that is not new", () => {
+    const old: Told = { ...failed, exit_code: 0 }
+    expect([codeOf(old, old), codeOf(old, failed), codeOf(failed, old)]).toEqual([0, 3, 3])
+  })
+
+  it("is that of its newest run if none of them had a task", () => {
+    expect([codeOf({ exit_code: 6 }, { exit_code: 0 }), codeOf({ exit_code: 0 }, { exit_code: 6 })]).toEqual([
+      0, 6,
+    ])
+  })
+})
+
+it("the newest run of a task is the one that counts, whatever order the customers have in it", () => {
+  const runs = night(
+    { tasks: { "c-1": "failed", "c-2": "failed" } },
+    { tasks: { "c-2": "partial", "c-1": "succeeded" } },
+  )
+  const outcomes = [...newestTasks(runs)].map(([subject, { planned, settled }]) => [
+    subject,
+    planned.run_id,
+    settled?.fact.outcome,
+  ])
+  expect(outcomes).toEqual([
+    ["c-1/bank", idOf(2), "succeeded"],
+    ["c-2/bank", idOf(2), "partial"],
+  ])
+})
+
+it.effect("the runs of a night are those of the same job and date, oldest first, with all their facts", () =>
+  Effect.gen(function* () {
+    const ledger = yield* Ledger
+    yield* ledger.append(factsOf(1, failed))
+    const alone = yield* ledger.state(idOf(1))
+    if (alone === undefined) throw new Error("no such run")
+    expect(yield* nightAround(ledger, alone)).toEqual([alone])
+    yield* ledger.append(factsOf(2, { job: "other" }))
+    yield* ledger.append(factsOf(3, { run_date: "2026-11-22" }))
+    yield* ledger.append(factsOf(4, succeeded))
+    const of = runsOfNight(yield* ledger.runs, { job: "job", run_date: "2026-11-21" })
+    expect(of.map(({ fact }) => fact.run_id)).toEqual([idOf(1), idOf(4)])
+    const around = yield* nightAround(ledger, alone)
+    expect(around.map(({ started, ended }) => [started.run_id, ended?.exit_code])).toEqual([
+      [idOf(1), 3],
+      [idOf(4), 0],
+    ])
+  }).pipe(Effect.provide(Ledger.layer({ path: ":memory:" }))),
+)

@@ -1,0 +1,280 @@
+/** What a plan adds to a run that is known already: each task once, and no verdict about what is still in progress. */
+import { Clock, Duration, Effect } from "effect"
+import { describe, expect, it } from "vitest"
+import { Service } from "../../src/client/Service.ts"
+import type { StartCall } from "../../src/client/Service.ts"
+import { builtInSources } from "../../src/contract/ResultsSource.ts"
+import { own } from "../../src/ends/Ends.ts"
+import { FormCache } from "../../src/forms/EngineForms.ts"
+import type { EngineFinding } from "../../src/forms/EngineForms.ts"
+import type { Job } from "../../src/jobs/Job.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
+import { foldRun } from "../../src/ledger/FoldRun.ts"
+import type { RunState } from "../../src/ledger/RunState.ts"
+import { runNight } from "../../src/night/Nightly.ts"
+import {
+  planningFacts,
+  removedFacts,
+  rulesOf,
+  sessionsToPull,
+  sourceFacts,
+  subjectsOf,
+} from "../../src/night/PlanJob.ts"
+import type { JobPlan } from "../../src/night/PlanJob.ts"
+import { noExpectations } from "../../src/planning/Expectations.ts"
+import { planTasks } from "../../src/planning/Plan.ts"
+import { anId } from "../harness/Id.ts"
+import { customer, jobOf, live, makeNights, options } from "../harness/SmallNights.ts"
+import { assignment, fitOf, key, known, login } from "../planning/Samples.ts"
+import { executed, idOf, planned, run_id, settled, started } from "../report/Samples.ts"
+
+const grounds = { run_id, key, rejections: new Map(), expected: () => Duration.zero }
+/** Customers whose password the engine's form refuses are settled by the plan. */
+const planOf = (ready: ReadonlyArray<string>, refused: ReadonlyArray<string> = []): JobPlan => {
+  const of = (id: string) => assignment({ customer_id: anId(id), source: `a.csv:${id}` })
+  const assignments = [...ready, ...refused].map(of)
+  const logins = [
+    ...ready.map((id) => login({ username: `user-${id}`, password: "pass" })),
+    ...refused.map((id) => login({ username: `user-${id}` })),
+  ]
+  const { engine_reference } = of("any")
+  const sessions = ready.length === 0 ? [] : [{ session_id: anId("s-1"), customer_id: anId("c-7") }]
+  const others = [...sessions, ...sessions.map(() => ({ session_id: anId("s-2"), customer_id: undefined }))]
+  const { concurrency, execution } = jobOf([])
+  const plan = planTasks({
+    job: { assignments, sessions: others, concurrency, execution },
+    run_id,
+    engines: new Map([[engine_reference, known()]]),
+    fits: assignments.map((one, index) => fitOf(one, logins[index], known())),
+    logins,
+    key,
+    rejections: new Map(),
+    expectations: noExpectations,
+  })
+  return { job: jobOf([]), plan, grounds, learnt: noExpectations, partly: new Set() }
+}
+const fold = (facts: ReadonlyArray<Fact>): RunState => {
+  const run = foldRun([started, ...facts].map((fact, seq) => ({ seq, at: seq, fact })))
+  if (run === undefined) throw new Error("no beginning")
+  return run
+}
+
+const unfinished = (id: string, reason: string) => settled(id, "unfinished", reason, "service")
+const open = (id: string) => executed(id, {}).filter(({ _tag }) => _tag !== "AttemptClosed")
+const intended = (id: string) => executed(id, {}).slice(0, 1)
+/** How far a task has come, and whether a verdict on it may be given without a start. */
+const tasks: ReadonlyArray<readonly [string, boolean, (id: string) => ReadonlyArray<Fact>]> = [
+  ["is only planned", true, () => []],
+  ["left a start of which nothing is known", false, intended],
+  ["is in flight", false, open],
+  ["succeeded", false, (id) => [...executed(id, {}), settled(id, "succeeded", "COMPLETED", "nobody")]],
+  ["failed", false, (id) => [settled(id, "failed", "BLOCKED_USER", "customer")]],
+  ["was refused before any start", true, (id) => [unfinished(id, "SECRET_MISSING")]],
+  ["ended in a temporary error", true, (id) => [...executed(id, {}), unfinished(id, "OUT_OF_SERVICE")]],
+  ["has partial results", false, (id) => [...executed(id, {}), unfinished(id, "RESULTS_PARTIAL")]],
+  ["may have started unseen", false, (id) => [...intended(id), unfinished(id, "START_UNKNOWN")]],
+  ["could not be reached in flight", false, (id) => [...open(id), unfinished(id, "SERVICE_UNREACHABLE")]],
+  ["was never created", true, (id) => [...intended(id), unfinished(id, "SERVICE_UNREACHABLE")]],
+]
+
+describe("the facts of a plan", () => {
+  it("are each task of a new run, sessions too, and the verdicts on those that are never started", () => {
+    const of = (id: string) => ({
+      _tag: "TaskPlanned",
+      run_id,
+      task_id: idOf(id),
+      customer_id: id,
+      engine_reference: "bank:website",
+      features: ["accounts_read"],
+      fingerprint: expect.stringMatching(/^\w{16,}$/),
+    })
+    const session = (id: string) => ({
+      _tag: "TaskPlanned",
+      run_id,
+      task_id: `${run_id}/session/${id}`,
+      session_id: id,
+      features: [],
+    })
+    expect(planningFacts(planOf(["c-1"], ["c-2"]), undefined)).toStrictEqual([
+      of("c-1"),
+      of("c-2"),
+      { ...session("s-1"), customer_id: "c-7" },
+      session("s-2"),
+      {
+        _tag: "TaskSettled",
+        run_id,
+        task_id: idOf("c-2"),
+        outcome: "failed",
+        reason: "INCORRECT_PARAMETERS_FORMAT",
+        who_acts: "engineer",
+        message: expect.stringContaining("password"),
+      },
+    ])
+  })
+
+  it("plan nothing twice", () => {
+    const plan = planOf(["c-1", "c-2"])
+    const facts = planningFacts(plan, undefined)
+    expect(planningFacts(plan, fold(facts))).toEqual([])
+    expect(planningFacts(plan, fold(facts.slice(0, 1)))).toEqual(facts.slice(1))
+    expect(planningFacts(plan, fold(facts.slice(0, 3)))).toEqual(facts.slice(3))
+  })
+
+  it.each(tasks)("settle a task that %s: %s", (_, isIdle, facts) => {
+    const added = planningFacts(planOf([], ["c"]), fold([planned("c"), ...facts("c")]))
+    expect(added.map((fact) => [fact._tag, "reason" in fact && fact.reason])).toEqual(
+      isIdle ? [["TaskSettled", "INCORRECT_PARAMETERS_FORMAT"]] : [],
+    )
+  })
+})
+
+describe("a task that the job no longer names", () => {
+  const job = jobOf([])
+  const notInJob = { _tag: "TaskSettled", run_id, task_id: idOf("c"), ...own("NOT_IN_JOB") }
+
+  it.each(tasks)("is settled so if it %s: %s", (_, isIdle, facts) => {
+    expect(removedFacts(job, fold([planned("c"), ...facts("c")]))).toEqual(isIdle ? [notInJob] : [])
+  })
+
+  it("is told from one that it does name, by customer and engine or by session", () => {
+    const named: Job = {
+      ...jobOf([{ ...customer("c", "run-1"), engine_reference: anId("bank:website") }]),
+      sessions: [{ session_id: anId("s-1"), customer_id: undefined }] as never,
+    }
+    expect(subjectsOf(named)).toEqual(new Set(["c/bank:website", "session/s-1"]))
+    const session = (id: string): Fact => ({
+      _tag: "TaskPlanned",
+      run_id,
+      task_id: anId(`${run_id}/session/${id}`),
+      session_id: anId(id),
+      features: [],
+    })
+    const run = fold([planned("c"), planned("c", "tax"), session("s-1"), session("s-2")])
+    const removed = removedFacts(named, run).map((fact) => "task_id" in fact && fact.task_id)
+    expect(removed).toEqual([idOf("c", "tax"), `${run_id}/session/s-2`])
+    expect(sessionsToPull(run).map(({ session_id }) => session_id)).toEqual(["s-1", "s-2"])
+  })
+})
+
+it("a run keeps the endpoints that it reads from until its job enables others", () => {
+  const [flow, profile] = builtInSources
+  if (flow === undefined || profile === undefined) throw new Error("there are two")
+  const of = (...sources: Job["sources"]): Job => ({ ...jobOf([]), sources })
+  const set = (...sources: Job["sources"]) => ({ _tag: "ResultsSourcesSet", run_id, sources }) as const
+  const off = { ...profile, enabled: false }
+  expect(sourceFacts(of(flow, profile), run_id, undefined)).toEqual([])
+  expect(sourceFacts(of(flow, off), run_id, undefined)).toEqual([set(flow, off)])
+  const known = fold([set(flow, off)])
+  for (const same of [of(flow), of(flow, off)]) expect(sourceFacts(same, run_id, known)).toEqual([])
+  expect(sourceFacts(of(flow, profile), run_id, known)).toEqual([set(flow, profile)])
+})
+
+it("the rules of a run are its job's, and its deadline that of its beginning", () => {
+  const job: Job = { ...jobOf([]), deadline: "07:00" }
+  const { polling, retry, sources, flow_results, execution, concurrency } = job
+  const at = (day: number, hours: number) => Date.UTC(2026, 10, day, hours)
+  expect(rulesOf(job, at(21, 2), at(22, 3))).toEqual({
+    limits: concurrency,
+    polling,
+    retry,
+    max_wait: execution.max_wait,
+    sources,
+    flow_results,
+    deadlineAt: at(21, 7),
+  })
+})
+
+/** The starts of a night whose engine is seen as `finds` says when it is planned, and as `looks` say before a start. */
+const startsOf = (
+  job: Job,
+  {
+    finds,
+    looks = [],
+  }: { readonly finds?: EngineFinding; readonly looks?: ReadonlyArray<EngineFinding> } = {},
+) => {
+  const calls: Array<StartCall & { readonly at: number }> = []
+  let looked = 0
+  const night = Effect.gen(function* () {
+    const begunAt = yield* Clock.currentTimeMillis
+    const { state } = yield* runNight(job, options).pipe(
+      Effect.updateService(Service, (service) => ({
+        ...service,
+        startExecution: (call, leaving) =>
+          Effect.andThen(
+            Effect.map(Clock.currentTimeMillis, (now) => calls.push({ ...call, at: now - begunAt })),
+            service.startExecution(call, leaving),
+          ),
+      })),
+      Effect.updateService(FormCache, (forms) => ({
+        ...forms,
+        findAll: (engines) =>
+          finds === undefined
+            ? forms.findAll(engines)
+            : Effect.succeed(new Map([...engines].map((engine) => [engine, finds]))),
+        look: (engine) =>
+          Effect.suspend(() => {
+            const look = looks[looked]
+            looked += 1
+            return look === undefined ? forms.look(engine) : Effect.succeed(look)
+          }),
+      })),
+    )
+    const ends = [...state.tasks.values()].map(({ settled: end }) => end?.fact.reason)
+    return { ends, looked, calls }
+  })
+  return live(makeNights(), night)
+}
+
+describe("a start", () => {
+  const job = jobOf([
+    {
+      ...customer("c-1", "run-1"),
+      hooks_extra_data: { note: "n-1" },
+      features: [
+        { code: "accounts_read", configurations: undefined },
+        { code: "cards_read", configurations: {} },
+      ],
+    },
+  ])
+  const away: EngineFinding = { _tag: "Unavailable", retry_after: Duration.minutes(7) }
+
+  it("sends what the job says, and that no customer is there to answer the source", () => {
+    const { calls, looked, ends } = startsOf(job)
+    expect(
+      calls.map(({ login: given, external_execution_id: _external, at: _at, ...call }) => [given._tag, call]),
+    ).toEqual([
+      [
+        "Parameters",
+        {
+          customer_id: "c-1",
+          engine_reference: "sandbox-bank:website",
+          configurations: {},
+          hooks_extra_data: { note: "n-1" },
+          base_configurations: {
+            customer_interaction_available: false,
+            execution_timeout: 1_200,
+            unlock_protected_data: false,
+            tokenized_access: true,
+          },
+          features: ["accounts_read", { code: "cards_read", configurations: {} }],
+        },
+      ],
+    ])
+    // What was seen when it was planned is enough.
+    expect([looked, ends]).toEqual([0, ["COMPLETED"]])
+  })
+
+  it("waits for an engine that was away as long as that asks, and then sends what its form allows", () => {
+    const { calls, looked, ends } = startsOf(job, { finds: { _tag: "Unavailable" }, looks: [away] })
+    expect([calls.length, looked, ends]).toEqual([1, 2, ["COMPLETED"]])
+    expect(calls[0]?.at).toBeGreaterThanOrEqual(7 * 60_000)
+  })
+
+  it("never comes where the engine turns out to be unknown", () => {
+    expect(startsOf(job, { finds: { _tag: "Unavailable" }, looks: [{ _tag: "Unknown" }] })).toEqual({
+      ends: ["ENGINE_UNKNOWN"],
+      looked: 1,
+      calls: [],
+    })
+  })
+})
