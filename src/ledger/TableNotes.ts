@@ -5,7 +5,7 @@
 import { Schema } from "effect"
 
 /** How many values did not fit a column; `column` is `extra` for fields that a schema does not have. */
-const MisfitCount = Schema.Struct({
+export const MisfitCount = Schema.Struct({
   table: Schema.String,
   column: Schema.String,
   count: Schema.Int,

@@ -5,7 +5,6 @@
  */
 import { join } from "node:path"
 import { Effect } from "effect"
-import type { RunId } from "../contract/Ids.ts"
 import { DuckDb } from "../duckdb/DuckDb.ts"
 import type { Connection } from "../duckdb/DuckDb.ts"
 import { identifier, literal } from "../duckdb/SqlText.ts"
@@ -13,7 +12,7 @@ import type { MisfitCount } from "../ledger/TableNotes.ts"
 import type { TableSpec } from "../records/Columns.ts"
 import { addUpMisfits } from "../records/Misfits.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
-import { publishedTables } from "./DataDictionary.ts"
+import { dataDictionary, publishedTables } from "./DataDictionary.ts"
 import { castColumns, filesAlike } from "./FileColumns.ts"
 import { filesOf } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
@@ -82,26 +81,31 @@ const rowsFrom = Effect.fnUntraced(function* (
 const checkCounts = Effect.fnUntraced(function* (
   connection: Connection,
   options: BuildOptions,
-  only?: string,
+  only?: ReadonlyArray<string>,
 ) {
-  for (const { table, run_id, expected, found } of yield* countDifferences(connection, options)) {
-    if (only !== undefined && run_id !== only) continue
+  for (const { table, run_id, expected, found } of yield* countDifferences(connection, options, only)) {
     return yield* new PublishFailed({
       message: `${table}: ${found} rows of run ${run_id} where ${expected} were written`,
     })
   }
 })
 
-/** One query for all tables: planning one for each costs several times as much as counting. */
+/**
+ * One query for all tables: planning one for each costs several times as much as counting. `only` these runs
+ * are compared, if they are given.
+ */
 export const countDifferences = Effect.fnUntraced(function* (
   connection: Connection,
   { manifest, families }: Pick<BuildOptions, "manifest" | "families">,
+  only?: ReadonlyArray<string>,
 ) {
+  const among = only === undefined ? "" : `WHERE run_id IN (${only.map(literal).join(", ")})`
+  const compared = Object.entries(manifest.runs).filter(([run_id]) => only?.includes(run_id) ?? true)
   const names = publishedTables(families).map(({ name }) => name)
   const counts = names.map(
     (name) =>
       `SELECT ${literal(name)} AS name, run_id, count(*)::INTEGER AS rows
-        FROM ${identifier(name)} GROUP BY run_id`,
+        FROM ${identifier(name)} ${among} GROUP BY run_id`,
   )
   const rows = yield* connection.rows(counts.join(" UNION ALL "))
   const byTable = Map.groupBy(rows, (row) => String(row["name"]))
@@ -111,7 +115,7 @@ export const countDifferences = Effect.fnUntraced(function* (
       (byTable.get(name) ?? []).map((row) => [String(row["run_id"]), Number(row["rows"])]),
     )
     const expected = new Map(
-      Object.entries(manifest.runs).map(([run_id, { files }]) => [
+      compared.map(([run_id, { files }]) => [
         run_id,
         files.filter(({ table }) => table === name).reduce((sum, each) => sum + each.rows, 0),
       ]),
@@ -188,23 +192,51 @@ export const buildDatabase = Effect.fn("Publishing.buildDatabase")(
   Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
 )
 
-/** Replaces one run's rows of some tables in a copy of the published database. */
+const removeModels = Effect.fnUntraced(function* (
+  connection: Connection,
+  families: ReadonlyArray<RecordFamily>,
+) {
+  const own = new Set(dataDictionary(families).map(({ name }) => name))
+  const found = yield* connection.rows(`SELECT view_name AS name, 'VIEW' AS kind FROM duckdb_views()
+    WHERE NOT internal UNION ALL SELECT table_name, 'TABLE' FROM duckdb_tables()`)
+  for (const { name, kind } of found)
+    if (!own.has(String(name))) yield* connection.run(`DROP ${String(kind)} ${identifier(String(name))}`)
+})
+
+/**
+ * Replaces the rows of some runs in some tables of a copy of the published database; a run that it does not
+ * have yet is added. Returns what does not fit a changed type.
+ */
 export const amendDatabase = Effect.fn("Publishing.amendDatabase")(
-  function* (options: BuildOptions, run_id: RunId, tables: ReadonlyArray<TableSpec>) {
+  function* (
+    options: BuildOptions & {
+      /** Models are removed, for those that there are now to be made. */
+      readonly removesModels: boolean
+    },
+    runs: ReadonlyArray<string>,
+    tables: ReadonlyArray<TableSpec>,
+  ) {
     const connection = yield* openDatabase(options.path, "read-write")
-    const files = options.manifest.runs[run_id]?.files ?? []
+    const { root, standsAt, families } = options
+    const amended = Object.entries(options.manifest.runs).filter(([run_id]) => runs.includes(run_id))
+    const manifest = { ...options.manifest, runs: Object.fromEntries(amended) }
+    const those = runs.map(literal).join(", ")
+    const unfit: Array<MisfitCount> = []
     yield* connection.run("BEGIN")
+    if (options.removesModels) yield* removeModels(connection, families)
     for (const spec of tables) {
-      yield* connection.run(`DELETE FROM ${identifier(spec.name)} WHERE run_id = ?`, [run_id])
-      const own = files.filter(({ table }) => table === spec.name)
-      if (own.length === 0) continue
-      const paths = own.map((file) => join(options.root, options.standsAt(file)))
-      const { sql } = yield* rowsFrom(connection, spec, paths)
-      yield* connection.run(`INSERT INTO ${identifier(spec.name)} ${sql}`)
+      yield* connection.run(`DELETE FROM ${identifier(spec.name)} WHERE run_id IN (${those})`)
+      for (const files of filesAlike(manifest, families, spec.name)) {
+        const paths = files.map((file) => join(root, standsAt(file)))
+        const rows = yield* rowsFrom(connection, spec, paths)
+        unfit.push(...rows.unfit)
+        yield* connection.run(`INSERT INTO ${identifier(spec.name)} ${rows.sql}`)
+      }
     }
     yield* connection.run(versionMacro(options.manifest.version))
     yield* connection.run("COMMIT")
-    yield* checkCounts(connection, options, run_id)
+    yield* checkCounts(connection, options, runs)
+    return addUpMisfits(unfit)
   },
   Effect.scoped,
   Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),

@@ -46,6 +46,10 @@ const statementsOf = (families: ReadonlyArray<RecordFamily>): string =>
     "COMMIT",
   ].join(";\n")
 
+/** Equal for two databases whose tables, views and comments are the same, and made by the same program. */
+export const madeBy = ({ families, toolVersion }: Pick<Store, "families" | "toolVersion">): string =>
+  sha256Hex(`${toolVersion}\n${statementsOf(families)}`)
+
 /** The bytes of the kept file; undefined if there is none for these statements, or if it is damaged. */
 const keptBytes = (folder: string, beginning: string) =>
   fileStep(() => {

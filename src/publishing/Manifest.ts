@@ -6,6 +6,7 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Schema } from "effect"
+import { MisfitCount } from "../ledger/TableNotes.ts"
 
 const ManifestFile = Schema.Struct({
   table: Schema.String,
@@ -16,6 +17,18 @@ const ManifestFile = Schema.Struct({
   sha256: Schema.String,
 })
 export type ManifestFile = typeof ManifestFile.Type
+
+/** The database file of a version, to the byte, and what it was made with. */
+const BuiltDatabase = Schema.Struct({
+  bytes: Schema.Int,
+  /** Its size when it was last built of all files. */
+  built_bytes: Schema.Int,
+  sha256: Schema.String,
+  /** Hash of the program's version and of the definitions of all tables and views. */
+  made_by: Schema.String,
+  /** Values in it that do not fit a type that has changed. */
+  unfit: Schema.Array(MisfitCount),
+})
 
 const SchemaVersions = Schema.optionalKey(Schema.Record(Schema.String, Schema.Int))
 
@@ -33,6 +46,11 @@ export const Manifest = Schema.Struct({
    * replaced, which the next publication continues from.
    */
   returned: Schema.optionalKey(Schema.Struct({ to: Schema.Int, from: Schema.Int })),
+  /**
+   * The next version continues this database if it is still the same file. Absent if it lacks rows of the
+   * files, or if it is not known what it has: the next version is then built from all files.
+   */
+  database: Schema.optionalKey(BuiltDatabase),
   runs: Schema.Record(
     Schema.String,
     Schema.Struct({

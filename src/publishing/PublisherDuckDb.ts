@@ -19,6 +19,7 @@ import { staleIn } from "./AskFreshness.ts"
 import { failedGates } from "./AskGates.ts"
 import { amendDatabase } from "./BuildDatabase.ts"
 import { clearStrays, commit, recover } from "./Commit.ts"
+import { buildNext, isUnchanged, withDatabase } from "./ContinueDatabase.ts"
 import { publishedTables } from "./DataDictionary.ts"
 import { deriveRun } from "./DeriveRun.ts"
 import type { SessionFindings } from "./DeriveSession.ts"
@@ -33,7 +34,7 @@ import { PublicationHeld, Publisher, PublishFailed } from "./Publisher.ts"
 import type { Published } from "./Publisher.ts"
 import { loadPicture } from "./RunPicture.ts"
 import { fileSink, stageHeld, stageRun } from "./StageRun.ts"
-import { buildStanding, runsWithout } from "./Standing.ts"
+import { runsWithout } from "./Standing.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
 import { outcomeTables } from "./SystemTables.ts"
@@ -107,7 +108,7 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
       },
     }
     const fresh = new Set(staged.flatMap(({ entry }) => entry.files.map(({ path }) => path)))
-    const { gaps, unfit, models } = yield* buildStanding(store, next, fresh)
+    const built = yield* buildNext(store, current, next, fresh)
     const failed = yield* failedGates(store, own.state, gating?.gates)
     if (failed.length > 0) {
       yield* keepAside(store, run_id, held)
@@ -116,15 +117,9 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
     const limits = gating?.freshness
     const stale: StaleData = limits === undefined ? {} : yield* staleIn(store, own.state.started, limits)
     const lost = held.filter((id) => !also.some((one) => one.run_id === id))
-    return {
-      derived: own.derived,
-      also,
-      next,
-      unfit,
-      models,
-      stale,
-      without: [...runsWithout(next, gaps), ...lost],
-    }
+    const without = [...runsWithout(next, built.gaps), ...lost]
+    const { derived } = own
+    return { ...built, derived, also, stale, without, next: yield* withDatabase(store, next, built) }
   })
   const { derived, also, next, unfit, models, stale, without } = yield* discarding(store, current)(staging)
   yield* commit(store, next)
@@ -187,15 +182,19 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
       ...(current.schemas === undefined ? {} : { schemas: current.schemas }),
       runs: { ...current.runs, [run_id]: { ...known, version, files } },
     }
+    // A file that is not what was built is continued once more only; the next version is built anew.
+    const isKnown = yield* isUnchanged(store, current)
     yield* fileStep(() => store.files.copy(store.layout.database, store.layout.build))
     const { families, layout } = store
     const fresh = new Set(written.map(({ path }) => path))
     const place = ({ path }: ManifestFile) => (fresh.has(path) ? temporary(path) : path)
-    const build = { path: layout.build, root: layout.root, manifest: next, families, standsAt: place }
-    yield* amendDatabase(build, run_id, outcomeTables)
+    const { build: path, root } = layout
+    const build = { path, root, manifest: next, families, standsAt: place, removesModels: false }
+    yield* amendDatabase(build, [run_id], outcomeTables)
     // Those that are tables contain what was amended.
     yield* makeModels(store)
-    return next
+    const { unfit = [], built_bytes } = current.database ?? {}
+    return isKnown ? yield* withDatabase(store, next, { gaps: [], unfit, builtBytes: built_bytes }) : next
   })
   yield* commit(store, yield* discarding(store, current)(staging))
 })
@@ -218,6 +217,7 @@ const storeWith = Effect.fnUntraced(function* (options: PublisherOptions, schema
     files,
     families,
     schemas,
+    toolVersion: options.toolVersion,
     versionsKept: options.versionsKept ?? versionsKeptDefault,
   }
   return store

@@ -13,6 +13,7 @@ export interface Store {
   readonly files: DurableFiles
   readonly families: ReadonlyArray<RecordFamily>
   readonly schemas: Pick<SchemasInForce, "texts" | "gone">
+  readonly toolVersion: string
   /** Earlier versions that stay restorable after a publication. */
   readonly versionsKept: number
 }

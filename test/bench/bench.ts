@@ -6,12 +6,13 @@ import { parseArgs } from "node:util"
 import { figureLine, isBroken } from "./Figure.ts"
 import type { Benchmark } from "./Figure.ts"
 import { client } from "./client.ts"
+import { history } from "./history.ts"
 import { landing } from "./landing.ts"
 import { night } from "./night.ts"
 import { records } from "./records.ts"
 import { sandbox } from "./sandbox.ts"
 
-const benchmarks: ReadonlyArray<Benchmark> = [client, sandbox, landing, records, night]
+const benchmarks: ReadonlyArray<Benchmark> = [client, sandbox, landing, records, history, night]
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

@@ -389,7 +389,7 @@ describe("PublisherDuckDb", () => {
       }).pipe(Effect.provide(DuckDb.layer)),
   )
 
-  it.live("makes the empty database again if the one that each version begins with is damaged", () =>
+  it.live("makes the empty database again if the one that each full build begins with is damaged", () =>
     Effect.gen(function* () {
       const root = yield* folder
       yield* Effect.gen(function* () {
@@ -399,6 +399,7 @@ describe("PublisherDuckDb", () => {
         const [name = ""] = filesBelow(kept)
         const bytes = readFileSync(join(kept, name))
         writeFileSync(join(kept, name), bytes.subarray(0, bytes.length / 2))
+        rmSync(join(root, "nightjar.duckdb"))
         yield* publish(run_id)
         assert.deepStrictEqual(yield* namesIn(root), ["Ana"])
         const hashes = filesBelow(kept).map((one) => {
