@@ -143,7 +143,7 @@ describe("nights after each other", () => {
       ? []
       : [["of a year", Date.UTC(2026, 10, 21, 20), 365] as const]),
   ] as const)(
-    "take place once each, %s, and say which ones were missed [run year]",
+    "take place once each, %s, and say which ones were missed [run year] [promise 16]",
     (_, startMs, days) => {
       const { runs, executions, told } = liveNights(startMs, days)
       const dates = datesOf(startMs, days)
