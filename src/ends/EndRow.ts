@@ -5,7 +5,8 @@
 
 export const outcomes = ["succeeded", "partial", "failed", "skipped", "unfinished"] as const
 export type Outcome = (typeof outcomes)[number]
-export const actors = ["nobody", "customer", "engineer", "service"] as const
+/** In the order in which people are shown them. */
+export const actors = ["customer", "engineer", "service", "nobody"] as const
 export type WhoActs = (typeof actors)[number]
 export const actionNeeded: Readonly<Record<WhoActs, string>> = {
   nobody: "no action needed",

@@ -15,7 +15,7 @@ export class Html {
   }
 }
 
-type Value = string | number | undefined | Html | ReadonlyArray<Html>
+export type Value = string | number | undefined | Html | ReadonlyArray<Html>
 
 /** A value of the service may be of any length. */
 const valueMax = 2_000

@@ -2,7 +2,7 @@
  * The summary as a person reads it in the morning: what succeeded, who has to act on the rest, and what is
  * left. Fits any terminal; without one, there are no colours and no line breaks inside sentences.
  */
-import { actionNeeded, outcomes } from "../ends/EndRow.ts"
+import { actionNeeded, actors, outcomes } from "../ends/EndRow.ts"
 import { changeKinds } from "./Changes.ts"
 import type { NightSummary, Summary, Trouble } from "./Summary.ts"
 import { counted } from "../foundation/Counted.ts"
@@ -50,7 +50,7 @@ export const tellChanges = (changes: Summary["changes"]): string | undefined => 
 
 export const renderSummary = (summary: Summary, style: Style): string => {
   const lines = [headline(summary, style), ...counts(summary, style)]
-  for (const actor of ["customer", "engineer", "service", "nobody"] as const) {
+  for (const actor of actors) {
     const troubles = summary.troubles.filter(({ who_acts }) => who_acts === actor)
     if (troubles.length === 0) continue
     const tasks = troubles.reduce((sum, { count }) => sum + count, 0)

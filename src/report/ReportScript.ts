@@ -14,7 +14,7 @@ if(list){
   const apply=()=>{
     const wanted=text.value.toLowerCase();let count=0;
     for(const row of rows){
-      const keep=words.get(row).includes(wanted)&&(actor.value===""||row.dataset.actor===actor.value);
+      const keep=words.get(row).includes(wanted)&&(actor.value===""||row.cells[1].textContent===actor.value);
       row.hidden=!keep;if(keep)count++;
     }
     shown.textContent=count+" of "+rows.length+" shown";

@@ -3,10 +3,11 @@
  * whole worklist. From a `Report` to HTML, pure.
  */
 import { counted } from "../foundation/Counted.ts"
-import { actionNeeded, outcomes } from "../ends/EndRow.ts"
+import { actionNeeded, actors, outcomes } from "../ends/EndRow.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import { changeKinds } from "./Changes.ts"
 import type { ChangeKind } from "./Changes.ts"
+import { dataTable, scrollable } from "./DataTable.ts"
 import { html, nothing, prose } from "./Html.ts"
 import type { Html } from "./Html.ts"
 import { meaningOfExit } from "./RenderSummary.ts"
@@ -79,8 +80,6 @@ const groupItem = ({ change, count, outcome, ...group }: WorkGroup): Html => {
       </li>`
 }
 
-const actors = ["customer", "engineer", "service", "nobody"] as const
-
 const capital = (text: string): string => text.replace(/^./, (letter) => letter.toUpperCase())
 
 const changeBlock = (kind: ChangeKind, groups: ReadonlyArray<WorkGroup>, title: string): Html => {
@@ -131,23 +130,21 @@ export const changesSection = ({ groups, since, summary }: Report): Html => {
 /** More rows are in the CSV only. */
 export const worklistRowsMax = 5_000
 
+/** The page's script reads who acts from the second column. */
+const workHeadings = ["change", "who acts", "customer, engine", "outcome", "reason", "what to do"]
+
 export const worklistSection = ({ worklist }: Report): Html => {
   if (worklist.length === 0) return nothing
   const shown = worklist.slice(0, worklistRowsMax)
   const rest = worklist.length - shown.length
-  const rows = shown.map(
-    (row) =>
-      html`<tr data-actor="${row.who_acts}">
-        <td data-name="change">${row.change}</td>
-        <td data-name="who acts">${row.who_acts}</td>
-        <td data-name="customer, engine">${nameOf(row)}</td>
-        <td data-name="outcome">${row.outcome}</td>
-        <td data-name="reason"><code>${row.reason}</code></td>
-        <td data-name="what to do">
-          ${row.message === "" ? "" : `“${row.message}” `}${prose(row.what_to_do)}
-        </td>
-      </tr>`,
-  )
+  const rows = shown.map((row) => [
+    row.change,
+    row.who_acts,
+    nameOf(row),
+    row.outcome,
+    html`<code>${row.reason}</code>`,
+    html`${row.message === "" ? "" : `“${row.message}” `}${prose(row.what_to_do)}`,
+  ])
   return html`<section id="work">
     <h2>Worklist</h2>
     <p>
@@ -164,22 +161,6 @@ export const worklistSection = ({ worklist }: Report): Html => {
         </select></label
       ><output id="shown" aria-live="polite"></output>
     </div>
-    <div class="scroll tall" tabindex="0" role="region" aria-label="Worklist">
-      <table id="worklist" class="stack">
-        <thead>
-          <tr>
-            <th scope="col">change</th>
-            <th scope="col">who acts</th>
-            <th scope="col">customer, engine</th>
-            <th scope="col">outcome</th>
-            <th scope="col">reason</th>
-            <th scope="col">what to do</th>
-          </tr>
-        </thead>
-        <tbody>
-          ${rows}
-        </tbody>
-      </table>
-    </div>
+    ${scrollable("Worklist", dataTable({ headings: workHeadings, rows, id: "worklist", isStacked: true }), "tall")}
   </section>`
 }

@@ -4,8 +4,10 @@
  */
 import { outcomes } from "../ends/EndRow.ts"
 import type { Outcome } from "../ends/EndRow.ts"
+import { dataTable, scrollable } from "./DataTable.ts"
+import type { Heading } from "./DataTable.ts"
 import { html } from "./Html.ts"
-import type { Html } from "./Html.ts"
+import type { Html, Value } from "./Html.ts"
 import type { EngineNight, Report } from "./Report.ts"
 import { chip, engineSpark } from "./ReportCharts.ts"
 import { duration, share } from "./ReportText.ts"
@@ -28,21 +30,31 @@ const lineLegend = [
 
 const unreadable = html`<p>The published tables could not be read.</p>`
 
+const engineHeadings: ReadonlyArray<Heading> = [
+  "engine",
+  { number: "runs" },
+  { number: "half within" },
+  { number: "95 % within" },
+  { number: "not succeeded" },
+  { number: "over all runs" },
+  "runs, oldest first",
+]
+
 export const enginesSection = ({ published }: Report): Html => {
   const engines = [...byEngine(published?.engines ?? [])]
   const rows = engines.map(([engine, nights]) => {
     const newest = nights.at(-1)
     const tasks = nights.reduce((sum, night) => sum + night.tasks, 0)
     const bad = nights.reduce((sum, night) => sum + night.not_succeeded, 0)
-    return html`<tr>
-      <td>${engine}</td>
-      <td class="n">${nights.length}</td>
-      <td class="n">${duration(newest?.p50_ms)}</td>
-      <td class="n">${duration(newest?.p95_ms)}</td>
-      <td class="n">${share(newest?.not_succeeded ?? 0, newest?.tasks ?? 0)}</td>
-      <td class="n">${share(bad, tasks)}</td>
-      <td>${engineSpark(nights)}</td>
-    </tr>`
+    return [
+      engine,
+      nights.length,
+      duration(newest?.p50_ms),
+      duration(newest?.p95_ms),
+      share(newest?.not_succeeded ?? 0, newest?.tasks ?? 0),
+      share(bad, tasks),
+      engineSpark(nights),
+    ]
   })
   return html`<section id="engines">
     <h2>Engines over the last runs</h2>
@@ -56,52 +68,40 @@ export const enginesSection = ({ published }: Report): Html => {
             <ul class="legend">
               ${lineLegend}
             </ul>
-            <div class="scroll" tabindex="0" role="region" aria-label="Engines">
-              <table>
-                <thead>
-                  <tr>
-                    <th scope="col">engine</th>
-                    <th scope="col" class="n">runs</th>
-                    <th scope="col" class="n">half within</th>
-                    <th scope="col" class="n">95 % within</th>
-                    <th scope="col" class="n">not succeeded</th>
-                    <th scope="col" class="n">over all runs</th>
-                    <th scope="col">runs, oldest first</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  ${rows}
-                </tbody>
-              </table>
-            </div>`
+            ${scrollable("Engines", dataTable({ headings: engineHeadings, rows }))}`
     }
   </section>`
 }
 
-const coverageRow = (engine: string, feature: string, counts: ReadonlyMap<Outcome, number>): Html => {
+const coverageRow = (
+  engine: string,
+  feature: string,
+  counts: ReadonlyMap<Outcome, number>,
+): ReadonlyArray<Value> => {
   const all = [...counts.values()].reduce((sum, one) => sum + one, 0)
   const good = counts.get("succeeded") ?? 0
   const others = outcomes.filter((outcome) => outcome !== "succeeded" && (counts.get(outcome) ?? 0) > 0)
   const told = others.map((outcome) => `${counts.get(outcome)} ${outcome}`).join(", ")
-  return html`<tr>
-    <td>${engine}</td>
-    <td>${feature === "" ? "(the engine's own)" : feature}</td>
-    <td class="n">${good} of ${all}</td>
-    <td>
-      <svg
-        class="bar"
-        viewBox="0 0 100 10"
-        preserveAspectRatio="none"
-        role="img"
-        aria-label="${share(good, all)} succeeded"
-      >
-        <rect class="rest" width="100" height="10" />
-        <rect class="good" width="${Math.round((100 * good) / Math.max(1, all))}" height="10" />
-      </svg>
-    </td>
-    <td>${told}</td>
-  </tr>`
+  const bar = html`<svg
+    class="bar"
+    viewBox="0 0 100 10"
+    preserveAspectRatio="none"
+    role="img"
+    aria-label="${share(good, all)} succeeded"
+  >
+    <rect class="rest" width="100" height="10" />
+    <rect class="good" width="${Math.round((100 * good) / Math.max(1, all))}" height="10" />
+  </svg>`
+  return [engine, feature === "" ? "(the engine's own)" : feature, `${good} of ${all}`, bar, told]
 }
+
+const coverageHeadings: ReadonlyArray<Heading> = [
+  "engine",
+  "feature",
+  { number: "customers" },
+  "succeeded",
+  "others",
+]
 
 export const coverageSection = ({ published }: Report): Html => {
   const groups = new Map<string, { engine: string; feature: string; counts: Map<Outcome, number> }>()
@@ -118,75 +118,31 @@ export const coverageSection = ({ published }: Report): Html => {
       published === undefined
         ? unreadable
         : html`<p class="soft">For how many customers each feature was read.</p>
-            <div class="scroll" tabindex="0" role="region" aria-label="Coverage">
-              <table>
-                <thead>
-                  <tr>
-                    <th scope="col">engine</th>
-                    <th scope="col">feature</th>
-                    <th scope="col" class="n">customers</th>
-                    <th scope="col">succeeded</th>
-                    <th scope="col">others</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  ${rows}
-                </tbody>
-              </table>
-            </div>`
+            ${scrollable("Coverage", dataTable({ headings: coverageHeadings, rows }))}`
     }
   </section>`
 }
 
-export const callsSection = ({ calls }: Report): Html => {
-  const rows = calls.map(
-    ({ what, count }) =>
-      html`<tr>
-        <td>${what}</td>
-        <td class="n">${count}</td>
-      </tr>`,
-  )
-  return html`<section id="calls">
+export const callsSection = ({ calls }: Report): Html =>
+  html`<section id="calls">
     <h2>Calls and retries</h2>
     <p class="soft">What the ledger recorded. Polls that showed nothing new leave no trace in it.</p>
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">what</th>
-          <th scope="col" class="n">count</th>
-        </tr>
-      </thead>
-      <tbody>
-        ${rows}
-      </tbody>
-    </table>
+    ${dataTable({
+      headings: ["what", { number: "count" }],
+      rows: calls.map(({ what, count }) => [what, count]),
+    })}
   </section>`
-}
 
-export const deletionsSection = ({ deletions: { deleted, gone, pending, kept } }: Report): Html => {
-  const row = (what: string, count: number) =>
-    html`<tr>
-      <td>${what}</td>
-      <td class="n">${count}</td>
-    </tr>`
-  const rows = [
-    row("deleted at the service (204)", deleted),
-    row("already gone there (404)", gone),
-    row("not deleted yet", pending),
-    ...kept.map(({ reason, count, means }) => row(`kept there on purpose, ${reason}: ${means}`, count)),
-  ]
-  return html`<section id="deletions">
+export const deletionsSection = ({ deletions: { deleted, gone, pending, kept } }: Report): Html =>
+  html`<section id="deletions">
     <h2>Deletions</h2>
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">executions</th>
-          <th scope="col" class="n">count</th>
-        </tr>
-      </thead>
-      <tbody>
-        ${rows}
-      </tbody>
-    </table>
+    ${dataTable({
+      headings: ["executions", { number: "count" }],
+      rows: [
+        ["deleted at the service (204)", deleted],
+        ["already gone there (404)", gone],
+        ["not deleted yet", pending],
+        ...kept.map(({ reason, count, means }) => [`kept there on purpose, ${reason}: ${means}`, count]),
+      ],
+    })}
   </section>`
-}

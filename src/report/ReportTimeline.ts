@@ -3,6 +3,8 @@
  * data, for its script to zoom into), and the slowest ones. From a `Report` to HTML, pure.
  */
 import { counted } from "../foundation/Counted.ts"
+import { dataTable, scrollable } from "./DataTable.ts"
+import type { Heading } from "./DataTable.ts"
 import { html, jsonText, nothing, visible } from "./Html.ts"
 import type { Html } from "./Html.ts"
 import type { Report, TimelineRow } from "./Report.ts"
@@ -57,39 +59,29 @@ const zoomable = (report: Report): Html =>
     </script>`
 
 const slowestShown = 10
+const slowestHeadings: ReadonlyArray<Heading> = [
+  "customer",
+  "engine",
+  { number: "waited" },
+  { number: "queued" },
+  { number: "ran" },
+  "outcome",
+]
 
 const slowest = (rows: ReadonlyArray<TimelineRow>): Html => {
   const longest = rows
     .toSorted((a, b) => b.closed_at - b.asked_at - (a.closed_at - a.asked_at))
     .slice(0, slowestShown)
+  const cells = longest.map((row) => [
+    row.customer,
+    row.engine_reference,
+    duration(row.asked_at - row.waiting_at),
+    duration(row.running_at - row.asked_at),
+    duration(row.closed_at - row.running_at),
+    row.isClosed ? row.outcome : "not closed",
+  ])
   return html`<h3>Slowest executions</h3>
-    <div class="scroll" tabindex="0" role="region" aria-label="Slowest executions">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">customer</th>
-            <th scope="col">engine</th>
-            <th scope="col" class="n">waited</th>
-            <th scope="col" class="n">queued</th>
-            <th scope="col" class="n">ran</th>
-            <th scope="col">outcome</th>
-          </tr>
-        </thead>
-        <tbody>
-          ${longest.map(
-            (row) =>
-              html`<tr>
-                <td>${row.customer}</td>
-                <td>${row.engine_reference}</td>
-                <td class="n">${duration(row.asked_at - row.waiting_at)}</td>
-                <td class="n">${duration(row.running_at - row.asked_at)}</td>
-                <td class="n">${duration(row.closed_at - row.running_at)}</td>
-                <td>${row.isClosed ? row.outcome : "not closed"}</td>
-              </tr>`,
-          )}
-        </tbody>
-      </table>
-    </div>`
+    ${scrollable("Slowest executions", dataTable({ headings: slowestHeadings, rows: cells }))}`
 }
 
 export const timelineSection = (report: Report, clock: Clock): Html => {
@@ -109,14 +101,10 @@ export const timelineSection = (report: Report, clock: Clock): Html => {
         "running",
       )}${chip("bad", "did not succeed")}
     </ul>
-    <div class="scroll" tabindex="0" role="region" aria-label="Executions at the same time">
-      ${loadChart(rows, window, clock)}
-    </div>
+    ${scrollable("Executions at the same time", loadChart(rows, window, clock))}
     ${
       rows.length <= barsMax
-        ? html`<div class="scroll tall plain" tabindex="0" role="region" aria-label="Every execution">
-            ${executionBars(rows, window, clock)}
-          </div>`
+        ? scrollable("Every execution", executionBars(rows, window, clock), "tall plain")
         : nothing
     }
     ${rows.length <= timelineRowsMax ? zoomable(report) : nothing}${slowest(rows)}

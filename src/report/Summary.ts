@@ -4,6 +4,7 @@
  */
 import type { RunChanges } from "./Changes.ts"
 import type { RunId } from "../contract/Ids.ts"
+import { actors } from "../ends/EndRow.ts"
 import type { Outcome, WhoActs } from "../ends/EndRow.ts"
 import { rowOf } from "../ends/Ends.ts"
 import { shortfallOf, surplusOf } from "../execution/DrainProof.ts"
@@ -77,7 +78,6 @@ export interface Summary extends FromTables {
 }
 
 const examplesMax = 3
-const actorsInOrder: ReadonlyArray<WhoActs> = ["customer", "engineer", "service"]
 
 /** Of a run; with the other runs of its night, of these too. */
 export const summarise = (run: RunState, night: ReadonlyArray<RunState> = [run]): Summary => {
@@ -182,7 +182,7 @@ const troublesOf = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<Trouble> => 
     .map(({ trouble, examples, count }) => ({ ...trouble, examples, count }))
     .toSorted(
       (a, b) =>
-        actorsInOrder.indexOf(a.who_acts) - actorsInOrder.indexOf(b.who_acts) ||
+        actors.indexOf(a.who_acts) - actors.indexOf(b.who_acts) ||
         b.count - a.count ||
         (a.reason < b.reason ? -1 : 1),
     )

@@ -4,9 +4,10 @@
  * that it can be passed on. Pure.
  */
 import { counted } from "../foundation/Counted.ts"
-import { dataTable } from "./DataTable.ts"
+import { dataTable, scrollable } from "./DataTable.ts"
 import type { Heading } from "./DataTable.ts"
 import { Html, html, nothing } from "./Html.ts"
+import type { Value } from "./Html.ts"
 import { pageHead } from "./PageHead.ts"
 import { relationsChart } from "./RelationsChart.ts"
 import type { PageRelation } from "./RelationsChart.ts"
@@ -93,17 +94,17 @@ const overviewHeadings: ReadonlyArray<Heading> = [
 const overview = (tables: ReadonlyArray<PageTable>): Html => {
   const rows = tables.map(({ name, figures }) => {
     const [newest] = figures?.nights ?? []
-    return html`<tr>
-      <td data-name="Table">${link(name)}</td>
-      <td class="n" data-name="Rows">${figures === undefined ? "–" : number.format(figures.rows)}</td>
-      <td data-name="Newest night">${newest?.run_date ?? "–"}</td>
-      <td class="n" data-name="Its rows">${newest === undefined ? "–" : number.format(newest.rows)}</td>
-      <td data-name="Difference">${figures === undefined ? nothing : difference(figures)}</td>
-    </tr>`
+    return [
+      link(name),
+      figures === undefined ? "–" : number.format(figures.rows),
+      newest?.run_date ?? "–",
+      newest === undefined ? "–" : number.format(newest.rows),
+      figures === undefined ? nothing : difference(figures),
+    ]
   })
   return html`<section aria-labelledby="overview">
     <h2 id="overview">Overview</h2>
-    ${dataTable("Tables", overviewHeadings, rows)}
+    ${scrollable("Tables", dataTable({ headings: overviewHeadings, rows, isStacked: true }))}
   </section>`
 }
 
@@ -130,22 +131,27 @@ const nightsChart = ({ nights }: TableFigures): Html => {
   </svg>`
 }
 
-const columnRow = ({ key, figures }: PageTable, { name, type, comment }: PageColumn): Html => {
+const columnHeadings: ReadonlyArray<Heading> = [
+  "Column",
+  "Type",
+  "Meaning",
+  { number: "Filled" },
+  { number: "Different" },
+]
+
+const columnRow = (
+  { key, figures }: PageTable,
+  { name, type, comment }: PageColumn,
+): ReadonlyArray<Value> => {
   const newest = figures?.nights[0]?.rows ?? 0
-  const seen = figures?.columns.get(name)
-  return html`<tr>
-    <td data-name="Column">
-      <code>${name}</code>${key.includes(name) ? html` <span class="key">key</span>` : nothing}
-    </td>
-    <td data-name="Type"><code>${type}</code></td>
-    <td data-name="Meaning">${comment}</td>
-    <td class="n" data-name="Filled">
-      ${seen === undefined || newest === 0 ? "–" : share(seen.filled, newest)}
-    </td>
-    <td class="n" data-name="Different">
-      ${seen === undefined || newest === 0 ? "–" : number.format(seen.distinct)}
-    </td>
-  </tr>`
+  const seen = newest === 0 ? undefined : figures?.columns.get(name)
+  return [
+    html`${code(name)}${key.includes(name) ? html` <span class="key">key</span>` : nothing}`,
+    code(type),
+    comment,
+    seen === undefined ? "–" : share(seen.filled, newest),
+    seen === undefined ? "–" : number.format(seen.distinct),
+  ]
 }
 
 const tableSection =
@@ -162,17 +168,14 @@ const tableSection =
           ? html`No rows yet.`
           : html`${counted(figures.rows, "row")}; newest night ${newest.run_date}:
             ${counted(newest.rows, "row")}${difference(figures)}. ${nightsChart(figures)}`
+    const rows = columns.map((column) => columnRow(table, column))
     return html`<section aria-labelledby="${name}">
       <h3 id="${name}"><code>${name}</code></h3>
       <p>${comment}</p>
       <p>${state}</p>
       ${up.map(({ of, columns: by }) => html`<p>Belongs to ${link(of)} by ${separated(by.map(code))}.</p>`)}
       ${down.length === 0 ? nothing : html`<p>Has ${separated(down.map((one) => link(one.table)))}.</p>`}
-      ${dataTable(
-        `Columns of ${name}`,
-        ["Column", "Type", "Meaning", { number: "Filled" }, { number: "Different" }],
-        columns.map((column) => columnRow(table, column)),
-      )}
+      ${scrollable(`Columns of ${name}`, dataTable({ headings: columnHeadings, rows, isStacked: true }))}
     </section>`
   }
 

@@ -3,10 +3,12 @@
  * report and as CSV for a ticket system: who acts, why, what to do, and whether it is new. Pure.
  */
 import { cutText } from "../contract/TextBounds.ts"
+import { actors } from "../ends/EndRow.ts"
 import type { Outcome, WhoActs } from "../ends/EndRow.ts"
 import { rowOf } from "../ends/Ends.ts"
 import { subjectOf, verdictOfTask } from "../ledger/RunState.ts"
 import type { RunState } from "../ledger/RunState.ts"
+import { changeKinds } from "./Changes.ts"
 import type { ChangeKind, Comparison } from "./Changes.ts"
 import { csvLine, harmless } from "./CsvText.ts"
 
@@ -27,13 +29,10 @@ export interface WorkRow {
 const reasonMax = 200
 const messageMax = 1_000
 
-const actorsInOrder: ReadonlyArray<WhoActs> = ["customer", "engineer", "service", "nobody"]
-const changesInOrder: ReadonlyArray<ChangeKind> = ["new", "still", "mended"]
-
 /** New trouble first, then by who acts, then by reason. Mended tasks have the reason that they had before. */
 export const worklistOf = (run: RunState, { before, changes }: Comparison): ReadonlyArray<WorkRow> => {
   const kinds = new Map(
-    changesInOrder.flatMap((kind) => changes[kind].map((subject) => [subject, kind] as const)),
+    changeKinds.flatMap((kind) => changes[kind].map((subject) => [subject, kind] as const)),
   )
   const rows = [...run.tasks.values()].flatMap((task): ReadonlyArray<WorkRow> => {
     const change = kinds.get(subjectOf(task))
@@ -58,8 +57,8 @@ export const worklistOf = (run: RunState, { before, changes }: Comparison): Read
   })
   return rows.toSorted(
     (a, b) =>
-      changesInOrder.indexOf(a.change) - changesInOrder.indexOf(b.change) ||
-      actorsInOrder.indexOf(a.who_acts) - actorsInOrder.indexOf(b.who_acts) ||
+      changeKinds.indexOf(a.change) - changeKinds.indexOf(b.change) ||
+      actors.indexOf(a.who_acts) - actors.indexOf(b.who_acts) ||
       (a.reason < b.reason ? -1 : a.reason > b.reason ? 1 : 0),
   )
 }
