@@ -7,6 +7,7 @@ import { closeSync, constants, lstatSync, openSync } from "node:fs"
 import { createConnection, createServer } from "node:net"
 import type { Server, Socket } from "node:net"
 import { join, resolve } from "node:path"
+import { addAbortSignal } from "node:stream"
 import { Duration, Effect, Schema } from "effect"
 import { FileCalls, quietly } from "./FileCalls.ts"
 
@@ -20,8 +21,8 @@ const pathBytesMax = 107
 export const requestBytesMax = 4_096
 const answerBytesMax = 1_048_576
 const connectionsMax = 16
-/** A caller that says nothing, or does not read its answer, is cut off. */
-const callerWithin = Duration.seconds(5)
+/** From the first byte to the last, on both sides: nobody holds a connection by one byte now and then. */
+const talkWithin = Duration.seconds(5)
 
 const failed = (cause: unknown): SocketUnusable =>
   new SocketUnusable({ message: cause instanceof Error ? cause.message : String(cause) })
@@ -64,7 +65,7 @@ const talk = (socket: Socket, answer: (line: string) => string): void => {
   let text = ""
   socket.setEncoding("utf8")
   socket.on("error", () => socket.destroy())
-  socket.setTimeout(Duration.toMillis(callerWithin), () => socket.destroy())
+  addAbortSignal(AbortSignal.timeout(Duration.toMillis(talkWithin)), socket)
   socket.on("data", (chunk: string) => {
     text += chunk
     const end = text.indexOf("\n")
@@ -102,24 +103,30 @@ export const serveLines = Effect.fn("LineSocket.serve")(function* (
 })
 
 /** Sends one line and returns the line that comes back. */
-export const askLine = Effect.fn("LineSocket.ask")(function* (folder: string, name: string, line: string) {
-  const { address } = yield* addressIn(folder, name)
-  return yield* Effect.callback<string, SocketUnusable>((resume) => {
-    const socket = createConnection(address)
-    const fail = (cause: unknown) => {
-      socket.destroy()
-      resume(Effect.fail(failed(cause)))
-    }
-    let text = ""
-    socket.setEncoding("utf8")
-    socket.on("error", fail)
-    socket.setTimeout(Duration.toMillis(callerWithin), () => fail("no answer in time"))
-    socket.on("data", (chunk: string) => {
-      text += chunk
-      if (text.length > answerBytesMax) fail("the answer is too long")
+export const askLine = Effect.fn("LineSocket.ask")(
+  function* (folder: string, name: string, line: string) {
+    const { address } = yield* addressIn(folder, name)
+    return yield* Effect.callback<string, SocketUnusable>((resume) => {
+      const socket = createConnection(address)
+      const fail = (cause: unknown) => {
+        socket.destroy()
+        resume(Effect.fail(failed(cause)))
+      }
+      let text = ""
+      socket.setEncoding("utf8")
+      socket.on("error", fail)
+      socket.on("data", (chunk: string) => {
+        text += chunk
+        if (text.length > answerBytesMax) fail("the answer is too long")
+      })
+      socket.on("close", () => (text.endsWith("\n") ? resume(Effect.succeed(text)) : fail("no answer")))
+      socket.write(`${line}\n`)
+      return Effect.sync(() => socket.destroy())
     })
-    socket.on("close", () => (text.endsWith("\n") ? resume(Effect.succeed(text)) : fail("no answer")))
-    socket.write(`${line}\n`)
-    return Effect.sync(() => socket.destroy())
-  })
-}, Effect.scoped)
+  },
+  Effect.timeoutOrElse({
+    duration: talkWithin,
+    orElse: () => Effect.fail(failed("no whole answer in time")),
+  }),
+  Effect.scoped,
+)

@@ -1,6 +1,7 @@
 /** The private socket: one line in, one line out, for its owner only, whatever callers and dead processes do. */
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs"
-import { createConnection } from "node:net"
+import { createConnection, createServer } from "node:net"
+import type { Socket } from "node:net"
 import { spawnSync } from "node:child_process"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -86,5 +87,25 @@ describe("a line socket", () => {
       ]),
     )
     expect(answers).toEqual(["", "echo one\n", "echo y\n"])
+  })
+
+  it("waits for nobody who sends a byte now and then, on either side", { timeout: 20_000 }, async () => {
+    const folder = folderOf("dripping")
+    /** A byte every half a second, for as long as the other side takes it. */
+    const drip = (socket: Socket) => {
+      const timer = setInterval(() => socket.write("x"), 500)
+      socket.on("error", () => undefined)
+      socket.on("close", () => clearInterval(timer))
+    }
+    const dripping = Effect.callback<string>((resume) => {
+      const socket = createConnection(join(folder, "s.sock"))
+      socket.on("close", () => resume(Effect.succeed("cut off")))
+      drip(socket)
+    })
+    const slow = createServer(drip).listen(join(folder, "slow.sock"))
+    const asking = Effect.flip(askLine(folder, "slow.sock", "x"))
+    const [caller, failure] = await served(folder, Effect.all([dripping, asking], { concurrency: 2 }))
+    slow.close()
+    expect([caller, failure.message]).toEqual(["cut off", "no whole answer in time"])
   })
 })
