@@ -42,31 +42,33 @@ export const noTroubles = (): Troubles => ({
 
 const timeText = (ms: number): string => new Date(Math.trunc(ms)).toISOString()
 
+interface About {
+  readonly since: number
+  readonly engine?: EngineReference
+}
+
+const aboutTrouble = (run_id: RunId, trouble: Trouble["trouble"], { since, engine }: About) => ({
+  run_id,
+  trouble,
+  ...(engine === undefined ? {} : { engine_reference: engine }),
+  since: timeText(since),
+})
+
 export const began = (
   run_id: RunId,
   trouble: Trouble["trouble"],
-  about: { readonly since: number; readonly message: string; readonly engine?: EngineReference },
+  about: About & { readonly message: string },
 ): Trouble => ({
   _tag: "TroubleBegan",
-  run_id,
-  trouble,
-  ...(about.engine === undefined ? {} : { engine_reference: about.engine }),
-  since: timeText(about.since),
+  ...aboutTrouble(run_id, trouble, about),
   message: cutText(about.message),
 })
 
 export const ended = (
   run_id: RunId,
   trouble: Trouble["trouble"],
-  about: { readonly since: number; readonly failures: number; readonly engine?: EngineReference },
-): Trouble => ({
-  _tag: "TroubleEnded",
-  run_id,
-  trouble,
-  ...(about.engine === undefined ? {} : { engine_reference: about.engine }),
-  since: timeText(about.since),
-  failures: about.failures,
-})
+  about: About & { readonly failures: number },
+): Trouble => ({ _tag: "TroubleEnded", ...aboutTrouble(run_id, trouble, about), failures: about.failures })
 
 const isSilence = ({ _tag }: CallFailure): boolean => _tag === "NotSent" || _tag === "AnswerLost"
 

@@ -5,12 +5,11 @@
  * asked.
  */
 import { Duration, Effect, Schema } from "effect"
-import { DuckDb } from "../duckdb/DuckDb.ts"
 import { literal } from "../duckdb/SqlText.ts"
 import type { Freshness } from "../jobs/Job.ts"
 import type { RunStarted } from "../ledger/RunFacts.ts"
 import type { StaleData } from "../ledger/StaleData.ts"
-import { memoryLimits } from "./BuildDatabase.ts"
+import { openClosedOff } from "./BuildDatabase.ts"
 import type { Store } from "./Store.ts"
 import { runsInOrder, sameSql } from "./View.ts"
 
@@ -52,14 +51,7 @@ const agesSql = ({ job, run_date }: AskedRun, days: number): string => {
 
 export const staleIn = Effect.fn("Publishing.askFreshness")(
   function* (store: Store, run: AskedRun, { warnDays, errorDays }: Freshness) {
-    const duckdb = yield* DuckDb
-    const connection = yield* duckdb.open({
-      path: store.layout.build,
-      access: "read-only",
-      threads: 1,
-      memoryLimit: memoryLimits[1],
-      externalAccess: false,
-    })
+    const connection = yield* openClosedOff(store.layout.build, "read-only")
     const limits = [warnDays, errorDays].filter((days) => days !== undefined)
     const rows = yield* connection.rows(agesSql(run, Math.min(...limits)))
     const all = yield* Schema.decodeUnknownEffect(Ages)(rows)

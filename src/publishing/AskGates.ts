@@ -4,7 +4,6 @@
  * that cannot be asked has not passed. What was found is told in numbers, never with values of records.
  */
 import { Duration, Effect } from "effect"
-import { DuckDb } from "../duckdb/DuckDb.ts"
 import type { Connection } from "../duckdb/DuckDb.ts"
 import { identifier, literal } from "../duckdb/SqlText.ts"
 import { counted, listed } from "../foundation/Counted.ts"
@@ -14,7 +13,7 @@ import { newestAnswer } from "../ledger/RunState.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { otherRecordsTable, rejectedRecordsTable } from "../records/RecordTables.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
-import { memoryLimits } from "./BuildDatabase.ts"
+import { openClosedOff } from "./BuildDatabase.ts"
 import { publishedTables } from "./DataDictionary.ts"
 import { databaseFailed } from "./Publisher.ts"
 import type { Store } from "./Store.ts"
@@ -179,15 +178,8 @@ const gatesOf = (
 /** The gates that did not pass, in the order of the job; none if all passed. */
 const askGates = Effect.fn("Publishing.askGates")(
   function* (version: AskedVersion, gates: Gates) {
-    const duckdb = yield* DuckDb
     const { path, run } = version
-    const connection = yield* duckdb.open({
-      path,
-      access: "read-only",
-      threads: 1,
-      memoryLimit: memoryLimits[1],
-      externalAccess: false,
-    })
+    const connection = yield* openClosedOff(path, "read-only")
     const night = `job = ${literal(run.job)} AND run_date = DATE ${literal(run.run_date)}`
     const runs = `SELECT run_id FROM runs WHERE ${night}`
     const failed: Array<FailedGate> = []

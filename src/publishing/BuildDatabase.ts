@@ -45,6 +45,12 @@ export const openDatabase = Effect.fnUntraced(function* (
   return yield* duckdb.open({ path, access, threads: 1, memoryLimit })
 })
 
+/** For questions about a whole version, and for SQL that people wrote: it reaches nothing but this file. */
+export const openClosedOff = Effect.fnUntraced(function* (path: string, access: "read-only" | "read-write") {
+  const duckdb = yield* DuckDb
+  return yield* duckdb.open({ path, access, threads: 1, memoryLimit: memoryLimits[1], externalAccess: false })
+})
+
 export const isOutOfMemory = ({ message }: PublishFailed): boolean => message.includes("Out of Memory Error")
 
 const versionMacro = (version: number) =>

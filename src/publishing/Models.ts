@@ -11,7 +11,7 @@ import type { Connection } from "../duckdb/DuckDb.ts"
 import { identifier, literal } from "../duckdb/SqlText.ts"
 import type { SqlFile } from "../jobs/Job.ts"
 import type { FailedModel } from "../ledger/TableNotes.ts"
-import { memoryLimits } from "./BuildDatabase.ts"
+import { openClosedOff } from "./BuildDatabase.ts"
 import { dataDictionary } from "./DataDictionary.ts"
 import { filesBelow, fileStep } from "./OutputFiles.ts"
 import { databaseFailed } from "./Publisher.ts"
@@ -111,14 +111,7 @@ export const makeModels = Effect.fn("Publishing.makeModels")(
       else free.push(model)
       names.add(model.name)
     }
-    const duckdb = yield* DuckDb
-    const connection = yield* duckdb.open({
-      path: store.layout.build,
-      access: "read-write",
-      threads: 1,
-      memoryLimit: memoryLimits[1],
-      externalAccess: false,
-    })
+    const connection = yield* openClosedOff(store.layout.build, "read-write")
     return [...failed, ...(yield* makeAll(connection, free))] as ReadonlyArray<FailedModel>
   },
   Effect.scoped,

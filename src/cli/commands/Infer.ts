@@ -2,7 +2,6 @@
  * `nightjar infer`: drafts a record schema for each family that has none, from its records in the published
  * tables. Writes to stdout and changes nothing: whoever takes a draft puts it into the job's `schemas`.
  */
-import { existsSync } from "node:fs"
 import { Effect, Option } from "effect"
 import { Command } from "effect/cli"
 import { counted } from "../../foundation/Counted.ts"
@@ -11,7 +10,7 @@ import { jsonFlag, optionalFlag, outputFolder } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { familiesOf } from "../LookAtFolder.ts"
 import { note, say, sayJson, warn } from "../Output.ts"
-import { Wiring } from "../Wiring.ts"
+import { withPublished } from "../PublishedDatabase.ts"
 
 const named = (name: Option.Option<string>, value: string) => Option.isNone(name) || name.value === value
 
@@ -24,26 +23,27 @@ export const infer = Command.make(
   },
   Effect.fn("Infer.handle")(function* ({ product, subFamily, json }) {
     const output = yield* outputFolder
-    const wiring = yield* Wiring
-    const path = `${output}/nightjar.duckdb`
-    if (!existsSync(path)) return yield* refuse("nothing-published", { output })
     const families = yield* familiesOf(output)
     const { basesOf, inferDrafts, looseKinds } = yield* Effect.promise(() => import("../InferDrafts.ts"))
-    const { drafts, waiting } = yield* Effect.gen(function* () {
-      const { DuckDb } = yield* Effect.promise(() => import("../../duckdb/DuckDb.ts"))
-      const database = yield* DuckDb
-      const connection = yield* database.open({ path, access: "read-only", externalAccess: false })
-      const kinds = yield* looseKinds(connection)
-      const chosen = kinds.filter((each) => named(product, each.product) && named(subFamily, each.sub_family))
-      if (chosen.length === 0 && kinds.length > 0) {
-        const isProduct = Option.isSome(product) && kinds.every((each) => each.product !== product.value)
-        const wanted = isProduct ? product.value : Option.getOrElse(subFamily, () => "")
-        const known = new Set(kinds.map((each) => (isProduct ? each.product : each.sub_family)))
-        return yield* refuse("family-unknown", { suggestion: suggestion(wanted, [...known]) })
-      }
-      const { bases, waiting } = basesOf(chosen, families)
-      return { drafts: yield* inferDrafts(connection, bases, families), waiting }
-    }).pipe(Effect.scoped, Effect.provide(wiring.database))
+    const found = yield* withPublished(
+      output,
+      Effect.fnUntraced(function* (connection) {
+        const kinds = yield* looseKinds(connection)
+        const chosen = kinds.filter(
+          (each) => named(product, each.product) && named(subFamily, each.sub_family),
+        )
+        if (chosen.length === 0 && kinds.length > 0) {
+          const isProduct = Option.isSome(product) && kinds.every((each) => each.product !== product.value)
+          const wanted = isProduct ? product.value : Option.getOrElse(subFamily, () => "")
+          const known = new Set(kinds.map((each) => (isProduct ? each.product : each.sub_family)))
+          return yield* refuse("family-unknown", { suggestion: suggestion(wanted, [...known]) })
+        }
+        const { bases, waiting } = basesOf(chosen, families)
+        return { drafts: yield* inferDrafts(connection, bases, families), waiting }
+      }),
+    )
+    if (found === undefined) return yield* refuse("nothing-published", { output })
+    const { drafts, waiting } = found
     if (waiting > 0) yield* warn("records-have-schema", { records: counted(waiting, "record") })
     if (drafts.length === 0)
       yield* note("There is nothing to draft: every other record has a table of its own.")
