@@ -20,9 +20,7 @@ import { vi } from "vitest"
 import { FileCalls, machineCalls } from "../../src/foundation/FileCalls.ts"
 import { backup } from "../../src/keeping/Backup.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
-import { openStore } from "../../src/publishing/PublisherDuckDb.ts"
 import { rollback } from "../../src/publishing/Rollback.ts"
-import { verify } from "../../src/publishing/Verify.ts"
 import { Workplace } from "../acceptance/Nightjar.ts"
 import {
   append,
@@ -31,11 +29,12 @@ import {
   foundation,
   layers,
   liveNight,
+  namesIn,
+  problemsIn,
   profileOf,
   publish,
-  publisherOptions,
   resultsOf,
-  rowsOf,
+  storeOf,
   succeed,
 } from "../publishing/night.ts"
 
@@ -74,13 +73,8 @@ const become = (root: string, moment: string): void => {
   cpSync(moment, root, { recursive: true })
 }
 
-const problemsOf = (root: string) =>
-  Effect.flatMap(openStore(publisherOptions(root)), verify).pipe(Effect.provide(foundation(root)))
-const namesIn = (root: string) =>
-  Effect.map(
-    Effect.provide(rowsOf(root, "SELECT name FROM customer_profiles ORDER BY name"), foundation(root)),
-    (rows) => rows.map(({ name }) => name),
-  )
+const problemsOf = (root: string) => Effect.provide(problemsIn(root), foundation(root))
+const publishedIn = (root: string) => Effect.provide(namesIn(root), foundation(root))
 
 /** Copies `from`; once the first file whose path matches was copied, `from` is as at another moment. */
 const copyWhile = (from: string, to: string, passing: RegExp, moment: string) => {
@@ -107,7 +101,7 @@ describe("a copy of an output folder", () => {
         appendFileSync(join(at("published"), `landing/${first}/segment-000001.njl`), '{"njl":1,"at":')
         const holds = yield* copyWhile(at("published"), at("copy"), /segment-000001/, at("landed"))
         assert.deepStrictEqual(yield* problemsOf(at("copy")), [])
-        assert.deepStrictEqual(yield* namesIn(at("copy")), ["Ana"])
+        assert.deepStrictEqual(yield* publishedIn(at("copy")), ["Ana"])
         assert.deepInclude(holds, { version: 1 })
         const modes = (readdirSync(at("copy"), { recursive: true }) as ReadonlyArray<string>).map((path) => {
           const found = statSync(join(at("copy"), path))
@@ -123,7 +117,7 @@ describe("a copy of an output folder", () => {
       const at = yield* moments
       const holds = yield* copyWhile(at("landed"), at("copy"), /\.parquet$/, at("again"))
       assert.deepStrictEqual(yield* problemsOf(at("copy")), [])
-      assert.deepStrictEqual(yield* namesIn(at("copy")), ["Ana", "Bea"])
+      assert.deepStrictEqual(yield* publishedIn(at("copy")), ["Ana", "Bea"])
       assert.deepInclude(holds, { version: 2 })
     }).pipe(Effect.scoped),
   )
@@ -134,12 +128,12 @@ describe("a copy of an output folder", () => {
       Effect.gen(function* () {
         const at = yield* moments
         const live = at("again")
-        yield* Effect.provide(Effect.flatMap(openStore(publisherOptions(live)), rollback), layers(live))
+        yield* Effect.provide(Effect.flatMap(storeOf(live), rollback), layers(live))
         yield* Effect.provide(backup(live, at("copy")), layers(live))
-        assert.deepStrictEqual([yield* problemsOf(at("copy")), yield* namesIn(at("copy"))], [[], ["Ana"]])
+        assert.deepStrictEqual([yield* problemsOf(at("copy")), yield* publishedIn(at("copy"))], [[], ["Ana"]])
         yield* Effect.provide(liveNight(third, "3", profileOf("Cia")), layers(at("copy")))
         assert.deepStrictEqual(
-          [yield* problemsOf(at("copy")), yield* namesIn(at("copy"))],
+          [yield* problemsOf(at("copy")), yield* publishedIn(at("copy"))],
           [[], ["Ana", "Bea", "Cia"]],
         )
       }).pipe(Effect.scoped),

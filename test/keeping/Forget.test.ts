@@ -31,10 +31,9 @@ import { Ledger } from "../../src/ledger/Ledger.ts"
 import { publishStage } from "../../src/night/PublishRun.ts"
 import { filesBelow } from "../../src/publishing/OutputFiles.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
-import { openStore, PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
+import { PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
 import { rebuild } from "../../src/publishing/Rebuild.ts"
 import { rollback } from "../../src/publishing/Rollback.ts"
-import { verify } from "../../src/publishing/Verify.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
 import { Workplace } from "../acceptance/Nightjar.ts"
 import { anId } from "../harness/Id.ts"
@@ -44,10 +43,13 @@ import {
   engine,
   foundation,
   layers,
+  namesIn,
+  problemsIn,
   profileOf,
   publisherOptions,
   resultsOf,
   rowsOf,
+  storeOf,
   succeed,
 } from "../publishing/night.ts"
 
@@ -182,7 +184,7 @@ const inFolder = <A, E>(root: string, work: Effect.Effect<A, E, Services>, calls
   Effect.scoped(Effect.provideService(Effect.provide(work, foundation(root)), FileCalls, calls))
 
 const forgetIn = Effect.fnUntraced(function* (root: string, customer = gone) {
-  const store = yield* openStore(publisherOptions(root))
+  const store = yield* storeOf(root)
   yield* checkWhole(store)
   const plan = yield* planForget(store, anId(customer))
   if (plan === undefined) return undefined
@@ -197,8 +199,6 @@ const gates = {
 const models = [
   { name: "people", sql: "-- materialized: table\nSELECT DISTINCT name FROM customer_profiles" },
 ]
-
-const problemsIn = (root: string) => Effect.flatMap(openStore(publisherOptions(root)), verify)
 
 /** All rows of all tables, by one connection: opening a database costs more than reading a small one. */
 const tablesOf = Effect.fnUntraced(function* (root: string, database = "nightjar.duckdb") {
@@ -272,7 +272,7 @@ describe("forget", () => {
         { run_id: second, tasks: 1 },
       ])
       // What is derived again from the cleaned ledger and landing is what is published.
-      const store = openStore(publisherOptions(root))
+      const store = storeOf(root)
       const again = yield* inFolder(
         root,
         Effect.flatMap(store, (opened) => rebuild(opened, "0.1.0", false)),
@@ -375,21 +375,14 @@ describe("forget", () => {
       yield* inFolder(root, forgetIn(root))
       const back = yield* inFolder(
         root,
-        Effect.flatMap(openStore(publisherOptions(root)), (store) => rollback(store)),
+        Effect.flatMap(storeOf(root), (store) => rollback(store)),
       )
       assert.strictEqual(back._tag, "RolledBack")
-      const names = rowsOf(root, "SELECT name FROM customer_profiles ORDER BY name")
-      assert.deepStrictEqual(
-        (yield* inFolder(root, names)).map(({ name }) => name),
-        ["Bea", "Carl"],
-      )
+      assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Bea", "Carl"])
       assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
       // The customer before is gone; another one is removed while an earlier version is published.
       yield* inFolder(root, forgetIn(root, "c-2"))
-      assert.deepStrictEqual(
-        (yield* inFolder(root, names)).map(({ name }) => name),
-        ["Bea"],
-      )
+      assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Bea"])
       assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
     }).pipe(Effect.scoped),
   )
@@ -412,7 +405,7 @@ describe("forget", () => {
           }),
           living,
         )
-        const store = openStore(publisherOptions(root))
+        const store = storeOf(root)
         yield* inFolder(
           root,
           Effect.flatMap(store, (opened) => rollback(opened)),
@@ -441,7 +434,7 @@ describe("forget", () => {
   it.live("tells which names and models, which are not its own to change, still name the customer", () =>
     Effect.gen(function* () {
       const root = yield* aCopy
-      const names = Effect.flatMap(openStore(publisherOptions(root)), (store) => namesLeft(store, gone))
+      const names = Effect.flatMap(storeOf(root), (store) => namesLeft(store, gone))
       assert.deepStrictEqual(yield* inFolder(root, names), {
         jobs: [],
         jobPaths: [],
@@ -477,7 +470,7 @@ describe("forget", () => {
     Effect.gen(function* () {
       const root = yield* aCopy
       const remote = Effect.gen(function* () {
-        const plan = yield* planForget(yield* openStore(publisherOptions(root)), anId(gone))
+        const plan = yield* planForget(yield* storeOf(root), anId(gone))
         assert.isDefined(plan)
         const { runs, deleted, given_up } = yield* remoteOf(root, plan as NonNullable<typeof plan>)
         return { due: runs.flatMap(({ due }) => due), deleted, given_up }

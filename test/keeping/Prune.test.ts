@@ -13,11 +13,9 @@ import type { PruneRules } from "../../src/keeping/Prune.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
-import { openStore } from "../../src/publishing/PublisherDuckDb.ts"
 import { rebuild } from "../../src/publishing/Rebuild.ts"
 import { repair } from "../../src/publishing/Repair.ts"
 import { filesBelow } from "../../src/publishing/OutputFiles.ts"
-import { verify } from "../../src/publishing/Verify.ts"
 import { Workplace } from "../acceptance/Nightjar.ts"
 import { anId } from "../harness/Id.ts"
 import {
@@ -26,11 +24,12 @@ import {
   engine,
   folder,
   layers,
+  problemsIn,
   profileOf,
   publish,
-  publisherOptions,
   resultsOf,
   rowsOf,
+  storeOf,
   succeed,
 } from "../publishing/night.ts"
 
@@ -87,13 +86,11 @@ const night = Effect.fnUntraced(function* (run: string, id: string, ...documents
   return paths
 })
 
-const storeOf = (root: string) => openStore(publisherOptions(root))
 const soon = () => Date.now() + Duration.toMillis(days(100))
 const pruned = Effect.fnUntraced(function* (root: string, rules: Partial<PruneRules>, isDry = false) {
   const store = yield* storeOf(root)
   return yield* prune(store, [{ job: "nightly", ...rules }], { now: soon(), isDry, runsMax: 100 })
 })
-const problems = (root: string) => Effect.flatMap(storeOf(root), verify)
 const bytesBelow = (folder: string) => filesBelow(folder).length
 
 describe("prune", () => {
@@ -113,7 +110,7 @@ describe("prune", () => {
           [{ run_id: anId(run_id), what: "landing", some: true }],
         )
         assert.deepStrictEqual(readdirSync(join(root, "landing")), [])
-        assert.deepStrictEqual(yield* problems(root), [])
+        assert.deepStrictEqual(yield* problemsIn(root), [])
         const names = yield* rowsOf(root, "SELECT name FROM customer_profiles")
         assert.deepStrictEqual(names, [{ name: "name-1" }])
         assert.deepStrictEqual(yield* pruned(root, { landing: days(90) }), { removed: [], kept: [] })
@@ -275,11 +272,11 @@ describe("prune", () => {
           { run_id: anId(run_id), what: "attachments", bytes: 3 },
           { run_id: anId(run_id), what: "log", bytes: 6 },
         ])
-        assert.deepStrictEqual([there(), yield* problems(root)], [[false, true], []])
+        assert.deepStrictEqual([there(), yield* problemsIn(root)], [[false, true], []])
         assert.deepStrictEqual(readdirSync(join(root, "runs", run_id)), ["summary.json"])
         const { removed } = yield* pruned(root, { job: "other", attachments: days(1) })
         assert.deepStrictEqual(removed, [{ run_id: anId(later), what: "attachments", bytes: 6 }])
-        assert.deepStrictEqual([there(), yield* problems(root)], [[false, false], []])
+        assert.deepStrictEqual([there(), yield* problemsIn(root)], [[false, false], []])
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),
   )
@@ -321,9 +318,9 @@ describe("prune", () => {
         assert.match((yield* stopped({ attachments: days(1) })).message, /cut off/)
         assert.match((yield* stopped({ landing: days(1) })).message, /cut off/)
         const there = () => [path, `landing/${run_id}`].map((one) => existsSync(join(root, one)))
-        assert.deepStrictEqual([there(), yield* problems(root)], [[true, true], []])
+        assert.deepStrictEqual([there(), yield* problemsIn(root)], [[true, true], []])
         yield* pruned(root, { landing: days(1), attachments: days(1) })
-        assert.deepStrictEqual([there(), yield* problems(root)], [[false, false], []])
+        assert.deepStrictEqual([there(), yield* problemsIn(root)], [[false, false], []])
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),
   )

@@ -25,11 +25,11 @@ import {
   folder,
   foundation,
   liveNight,
+  namesIn,
   profileOf,
   publish,
   publisherOptions,
   resultsOf,
-  rowsOf,
   schemasFolder,
   succeed,
 } from "./night.ts"
@@ -88,10 +88,7 @@ const differences = Effect.fnUntraced(function* ({ base, root, within, options }
 }, Effect.scoped)
 
 const dateOf = (day: number) => `2026-11-${10 + day}`
-const names = (root: string) =>
-  Effect.map(rowsOf(root, "SELECT name FROM customer_profiles ORDER BY name"), (rows) =>
-    rows.map(({ name }) => name).join(" "),
-  )
+const names = (root: string) => Effect.map(namesIn(root), (all) => all.join(" "))
 const night = (day: number, name: string) => liveNight(`nightly.${dateOf(day)}`, String(day), profileOf(name))
 
 const changeSchema = ({ schemas }: Place, of: (text: string) => readonly [from: string, to: string]) => {

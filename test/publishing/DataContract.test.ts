@@ -5,20 +5,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { contractObjects, dataContract } from "../../src/publishing/DataContract.ts"
-import { openStore } from "../../src/publishing/PublisherDuckDb.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
 import { anId } from "../harness/Id.ts"
-import {
-  append,
-  begin,
-  folder,
-  layers,
-  profileOf,
-  publisherOptions,
-  resultsOf,
-  rowsOf,
-  succeed,
-} from "./night.ts"
+import { append, begin, folder, layers, profileOf, resultsOf, rowsOf, storeOf, succeed } from "./night.ts"
 
 /**
  * The parts of the standard's JSON Schema (3.0.2) that the contract uses, written by hand, and closed as they are there:
@@ -102,7 +91,7 @@ describe("the data contract", () => {
         yield* append([begin("nightly.2026-11-20", "2026-11-20")])
         yield* succeed("nightly.2026-11-20", "n-1", "c-1", resultsOf(profileOf("Ana"), profileOf("Ana")))
         yield* Effect.flatMap(Publisher, (publisher) => publisher.publish(anId("nightly.2026-11-20")))
-        const { families } = yield* openStore(publisherOptions(root))
+        const { families } = yield* storeOf(root)
         const written: unknown = JSON.parse(JSON.stringify(dataContract(contractObjects(families), "0.1.0")))
         const contract = yield* Schema.decodeUnknownEffect(Contract)(written, { onExcessProperty: "error" })
         const told = contract.schema.flatMap(({ name, properties }) =>

@@ -14,7 +14,7 @@ import { Ledger } from "../../src/ledger/Ledger.ts"
 import { publishStage } from "../../src/night/PublishRun.ts"
 import { filesBelow } from "../../src/publishing/OutputFiles.ts"
 import { staleIn } from "../../src/publishing/AskFreshness.ts"
-import { openStore, PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
+import { PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
 import { nightExitCode } from "../../src/ledger/WholeNight.ts"
 import { alarmCodeOf, exitCodeOf } from "../../src/report/ExitCode.ts"
 import { meaningOfExit } from "../../src/report/RenderSummary.ts"
@@ -23,6 +23,7 @@ import { anId } from "../harness/Id.ts"
 import {
   append,
   begin,
+  drained,
   folder,
   foundation,
   profileOf,
@@ -30,6 +31,7 @@ import {
   resultsOf,
   rowsOf,
   stateOf,
+  storeOf,
   succeed,
 } from "./night.ts"
 
@@ -37,18 +39,6 @@ const nothing: Gates = { keys: false, tests: [] }
 const test = (sql: string): Gates => ({ ...nothing, tests: [{ name: "told", sql }] })
 const date = (day: number) => `2026-11-${day}`
 const runOf = (day: number) => anId(`nightly.${date(day)}`)
-
-const proved = (run_id: string, id: string, customer_id: string, execution_id = anId(`e-${id}`)) =>
-  append([
-    {
-      _tag: "AttemptDrained",
-      run_id: anId(run_id),
-      task_id: anId(`${run_id}/${customer_id}/es-tax-agency:website`),
-      attempt: 1,
-      execution_id,
-      proof: { basis: "counted", families: [] },
-    },
-  ])
 
 /** One customer per name, each with one profile; publishing is left to the test. */
 const land = Effect.fnUntraced(function* (day: number, ...names: ReadonlyArray<string>) {
@@ -61,7 +51,7 @@ const arrive = Effect.fnUntraced(function* (day: number, ...names: ReadonlyArray
   for (const name of names) {
     const id = `${day}-${name}`
     yield* succeed(run_id, id, name, resultsOf(profileOf(name)), stateOf(id, name))
-    yield* proved(run_id, id, name)
+    yield* drained(run_id, id, name)
   }
 })
 
@@ -95,7 +85,7 @@ const mixed = Effect.fnUntraced(function* (day: number, customers: Readonly<Reco
     const features = [{ code: "customer_information_read", status_reason }]
     const data = isRead ? [profileOf(name)] : []
     yield* succeed(runOf(day), id, name, resultsOf(...data), stateOf(id, name, { features }))
-    yield* proved(runOf(day), id, name)
+    yield* drained(runOf(day), id, name)
   }
   yield* publishStage(runOf(day))
 })
@@ -104,7 +94,7 @@ describe("limits of freshness", () => {
   it.live("that cannot be compared cost no version, and are told", () =>
     Effect.gen(function* () {
       const root = yield* folder
-      const store = yield* openStore(publisherOptions(root))
+      const store = yield* storeOf(root)
       const stale = yield* staleIn(store, { job: "nightly", run_date: date(20) }, { errorDays: 3 })
       assert.deepStrictEqual(Object.keys(stale), ["unknown"])
       assert.match(stale.unknown ?? "", /database does not exist/)

@@ -12,24 +12,26 @@ import { backup } from "../../src/keeping/Backup.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { publishStage } from "../../src/night/PublishRun.ts"
-import { openStore, PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
+import { PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
 import { readManifest } from "../../src/publishing/Manifest.ts"
 import { rebuild } from "../../src/publishing/Rebuild.ts"
 import { repair } from "../../src/publishing/Repair.ts"
 import { rollback } from "../../src/publishing/Rollback.ts"
-import { verify } from "../../src/publishing/Verify.ts"
 import { anId } from "../harness/Id.ts"
 import {
   append,
   begin,
+  drained,
   engine,
   folder,
   foundation,
+  problemsIn,
   profileOf,
   publisherOptions,
   resultsOf,
   rowsOf,
   stateOf,
+  storeOf,
   succeed,
 } from "./night.ts"
 
@@ -65,10 +67,7 @@ const layers = (root: string) =>
 const arrive = Effect.fnUntraced(function* (run_id: RunId, customer: string, name: string) {
   const id = `${run_id}-${customer}`
   yield* succeed(run_id, id, customer, resultsOf(profileOf(name)), stateOf(id, customer))
-  const task_id = anId(`${run_id}/${customer}/es-tax-agency:website`)
-  const proof = { basis: "counted" as const, families: [] }
-  const execution_id = anId(`e-${id}`)
-  yield* append([{ _tag: "AttemptDrained", run_id, task_id, attempt: 1, execution_id, proof }])
+  yield* drained(run_id, id, customer)
 })
 
 /** Ana's two nights are published; then Eve arrives in the second one, and is held back. */
@@ -87,7 +86,6 @@ const accept = Effect.gen(function* () {
   yield* publishStage(runOf(21))
 })
 
-const storeOf = (root: string) => openStore(publisherOptions(root))
 /** Day and name of every profile that readers find. */
 const current = (root: string) =>
   Effect.map(rowsOf(root, "SELECT run_id, name FROM customer_profiles ORDER BY ALL"), (rows) =>
@@ -121,11 +119,11 @@ describe("a run with a version that is held back", () => {
         yield* publishStage(runOf(21))
         assert.deepStrictEqual([yield* current(root), yield* people(root)], [["20 Ana"], [{ n: 1 }]])
         assert.isTrue(existsSync(join(root, held)))
-        assert.deepStrictEqual(yield* Effect.flatMap(storeOf(root), verify), [])
+        assert.deepStrictEqual(yield* problemsIn(root), [])
         yield* accept
         assert.deepStrictEqual([yield* current(root), yield* due], [["20 Ana", "21 Ana", "21 Eve"], 2])
         assert.deepStrictEqual([yield* people(root), existsSync(join(root, held))], [[{ n: 2 }], false])
-        assert.deepStrictEqual(yield* Effect.flatMap(storeOf(root), verify), [])
+        assert.deepStrictEqual(yield* problemsIn(root), [])
       }),
     ),
   )

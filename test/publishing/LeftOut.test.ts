@@ -6,17 +6,15 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { bodyBounds } from "../../src/contract/BodyBounds.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
-import { openStore } from "../../src/publishing/PublisherDuckDb.ts"
 import { Normaliser } from "../../src/records/Normalise.ts"
-import { verify } from "../../src/publishing/Verify.ts"
 import {
   append,
   begin,
   engine,
   folder,
   layers,
+  problemsIn,
   profileOf,
-  publisherOptions,
   resultsOf,
   rowsOf,
   stateOf,
@@ -42,7 +40,7 @@ const publishWith = Effect.fnUntraced(function* (
   const names = yield* rowsOf(root, "SELECT customer_id, name FROM customer_profiles ORDER BY ALL")
   const coverage = yield* rowsOf(root, "SELECT customer_id, outcome, reason FROM coverage ORDER BY ALL")
   const rejected = yield* rowsOf(root, "SELECT customer_id, reason FROM rejected_records ORDER BY ALL")
-  const problems = yield* Effect.flatMap(openStore(publisherOptions(root)), verify)
+  const problems = yield* problemsIn(root)
   return { published, names, coverage, rejected, problems }
 })
 

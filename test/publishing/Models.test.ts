@@ -9,7 +9,7 @@ import { Effect, Layer } from "effect"
 import type { SqlFile } from "../../src/jobs/Job.ts"
 import { dataDictionary } from "../../src/publishing/DataDictionary.ts"
 import { publishedModels } from "../../src/publishing/Models.ts"
-import { openStore, PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
+import { PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
 import { repair } from "../../src/publishing/Repair.ts"
 import { anId } from "../harness/Id.ts"
@@ -22,6 +22,7 @@ import {
   publisherOptions,
   resultsOf,
   rowsOf,
+  storeOf,
   succeed,
 } from "./night.ts"
 
@@ -51,7 +52,7 @@ const night = Effect.fnUntraced(function* (job: string, day: number) {
 })
 
 const described = Effect.fnUntraced(function* (root: string) {
-  const { families } = yield* openStore(publisherOptions(root))
+  const { families } = yield* storeOf(root)
   const own = new Set(dataDictionary(families).map(({ name }) => name))
   return yield* publishedModels(join(root, "nightjar.duckdb"), own)
 })
@@ -94,7 +95,7 @@ describe("a job's models", () => {
           assert.deepStrictEqual(yield* night("weekly", 21), [])
           assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM people"), [{ customers: 2 }])
           rmSync(join(root, "nightjar.duckdb"))
-          yield* repair(yield* openStore(publisherOptions(root)), "0.1.0")
+          yield* repair(yield* storeOf(root), "0.1.0")
           assert.deepStrictEqual(yield* described(root), made as never)
           assert.deepStrictEqual(yield* night("nightly", 22), [])
           assert.deepStrictEqual(yield* described(root), [])

@@ -21,7 +21,7 @@ import { recover } from "../../src/publishing/Commit.ts"
 import { filesBelow } from "../../src/publishing/OutputFiles.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
 import { dataDictionary } from "../../src/publishing/DataDictionary.ts"
-import { openStore, PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
+import { PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
 import { verify } from "../../src/publishing/Verify.ts"
 import {
   account,
@@ -31,11 +31,13 @@ import {
   folder,
   foundation,
   layers,
+  namesIn,
   profileOf,
   publisherOptions,
   resultsOf,
   rowsOf,
   stateOf,
+  storeOf,
   succeed,
 } from "./night.ts"
 import { refusingFrom, withCalls } from "../foundation/FaultyCalls.ts"
@@ -71,13 +73,8 @@ const parquetCount = (root: string, table: string) =>
     return row?.["n"]
   }).pipe(Effect.scoped)
 
-const namesIn = (root: string) =>
-  Effect.map(rowsOf(root, "SELECT name FROM customer_profiles ORDER BY name"), (rows) =>
-    rows.map((row) => String(row["name"])),
-  )
-
 const problems = (root: string) =>
-  openStore(publisherOptions(root)).pipe(
+  storeOf(root).pipe(
     Effect.flatMap(verify),
     Effect.map((all) => all.map(({ problem, where }) => ({ problem, where }))),
   )
@@ -250,7 +247,7 @@ describe("PublisherDuckDb", () => {
       yield* Effect.gen(function* () {
         yield* append([begin(run_id, "2026-11-20")])
         yield* publish(run_id)
-        const { families } = yield* openStore(publisherOptions(root))
+        const { families } = yield* storeOf(root)
         const columns = yield* rowsOf(
           root,
           `SELECT table_name, column_name, data_type, comment FROM duckdb_columns() WHERE NOT internal
@@ -363,7 +360,7 @@ describe("PublisherDuckDb", () => {
           )
           const database = yield* namesIn(root)
           const repaired = yield* Effect.gen(function* () {
-            yield* Effect.flatMap(openStore(publisherOptions(root)), recover)
+            yield* Effect.flatMap(storeOf(root), recover)
             assert.deepStrictEqual(yield* problems(root), [], `after a failure at step ${failing}`)
             const names = yield* namesIn(root)
             assert.strictEqual(yield* parquetCount(root, "customer_profiles"), names.length)

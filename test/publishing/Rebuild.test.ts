@@ -8,7 +8,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { FileCalls, machineCalls } from "../../src/foundation/FileCalls.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
-import { openStore, PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
+import { PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
 import { rebuild } from "../../src/publishing/Rebuild.ts"
 import { verify } from "../../src/publishing/Verify.ts"
 import {
@@ -21,6 +21,7 @@ import {
   publisherOptions,
   rowsOf,
   schemasFolder,
+  storeOf,
 } from "./night.ts"
 import { anId } from "../harness/Id.ts"
 
@@ -47,7 +48,6 @@ const withoutGender = (root: string): string => {
   return schemasOwn
 }
 
-const storeOf = (root: string) => openStore(publisherOptions(root))
 const rebuilt = Effect.fnUntraced(function* (root: string, publishes: boolean) {
   return yield* rebuild(yield* storeOf(root), "0.1.0", publishes)
 })

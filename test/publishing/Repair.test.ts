@@ -19,9 +19,7 @@ import { Effect, Stream } from "effect"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
-import { openStore } from "../../src/publishing/PublisherDuckDb.ts"
 import { repair } from "../../src/publishing/Repair.ts"
-import { verify } from "../../src/publishing/Verify.ts"
 import {
   append,
   begin,
@@ -29,11 +27,13 @@ import {
   folder,
   layers,
   liveNight,
+  namesIn,
+  problemsIn,
   profileOf,
   publish,
-  publisherOptions,
   resultsOf,
   rowsOf,
+  storeOf,
   succeed,
 } from "./night.ts"
 import { anId } from "../harness/Id.ts"
@@ -62,16 +62,12 @@ const nights = Effect.gen(function* () {
   yield* publish(second)
 })
 
-const names = (root: string) =>
-  Effect.map(rowsOf(root, "SELECT name FROM customer_profiles ORDER BY name"), (rows) =>
-    rows.map((row) => String(row["name"])).join("+"),
-  )
-const store = (root: string) => openStore(publisherOptions(root))
+const names = (root: string) => Effect.map(namesIn(root), (all) => all.join("+"))
 const look = (root: string) =>
-  Effect.map(Effect.flatMap(store(root), verify), (all) =>
+  Effect.map(problemsIn(root), (all) =>
     all.map(({ where, problem, next }) => `${where}: ${problem}; ${next}`),
   )
-const mend = (root: string) => Effect.flatMap(store(root), (opened) => repair(opened, "0.1.0"))
+const mend = (root: string) => Effect.flatMap(storeOf(root), (opened) => repair(opened, "0.1.0"))
 
 const profiles = `tables/customer_profiles/run_date=2026-11-20/${first}-v1.parquet`
 const segment = `landing/${first}/segment-000001.njl`

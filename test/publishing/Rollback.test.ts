@@ -9,21 +9,21 @@ import { Effect } from "effect"
 import { FileCalls, machineCalls } from "../../src/foundation/FileCalls.ts"
 import { dueDeletions } from "../../src/execution/DeleteExecutions.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
-import { openStore } from "../../src/publishing/PublisherDuckDb.ts"
 import { rebuild } from "../../src/publishing/Rebuild.ts"
 import type { Rebuilt } from "../../src/publishing/Rebuild.ts"
 import { repair } from "../../src/publishing/Repair.ts"
 import { rollback } from "../../src/publishing/Rollback.ts"
-import { verify } from "../../src/publishing/Verify.ts"
 import {
   folder,
   layers,
   liveNight,
+  namesIn,
+  problemsIn,
   profileOf,
   publish,
-  publisherOptions,
   resultsOf,
   rowsOf,
+  storeOf,
   succeed,
 } from "./night.ts"
 import { Workplace } from "../acceptance/Nightjar.ts"
@@ -45,13 +45,8 @@ const publishedLater = (day: number) => ({
   gone: 1,
 })
 
-const storeOf = (root: string) => openStore(publisherOptions(root))
 const back = (root: string) => Effect.flatMap(storeOf(root), rollback)
-const problems = (root: string) => Effect.flatMap(storeOf(root), verify)
-const namesIn = (root: string) =>
-  Effect.map(rowsOf(root, "SELECT name FROM customer_profiles ORDER BY name"), (rows) =>
-    rows.map(({ name }) => name).join(" "),
-  )
+const joined = (root: string) => Effect.map(namesIn(root), (names) => names.join(" "))
 const versionIn = (root: string) =>
   Effect.map(rowsOf(root, "SELECT published_version() AS version"), ([row]) => row?.["version"])
 const rolledBack = { _tag: "RolledBack" as const }
@@ -64,10 +59,10 @@ describe("rollback", () => {
         const root = yield* folder
         yield* Effect.gen(function* () {
           yield* nights(3)
-          const [once, twice] = [yield* back(root), yield* namesIn(root)]
+          const [once, twice] = [yield* back(root), yield* joined(root)]
           assert.deepStrictEqual(once, { ...rolledBack, version: 4, to: 2, from: 3, without: [runOf(22)] })
           assert.strictEqual(twice, "Ana Bea")
-          assert.deepStrictEqual(yield* problems(root), [])
+          assert.deepStrictEqual(yield* problemsIn(root), [])
           const again = yield* back(root)
           assert.deepStrictEqual(again, {
             ...rolledBack,
@@ -76,12 +71,12 @@ describe("rollback", () => {
             from: 3,
             without: [runOf(21), runOf(22)],
           })
-          assert.deepStrictEqual([yield* namesIn(root), yield* versionIn(root)], ["Ana", 5])
-          assert.deepStrictEqual(yield* problems(root), [])
+          assert.deepStrictEqual([yield* joined(root), yield* versionIn(root)], ["Ana", 5])
+          assert.deepStrictEqual(yield* problemsIn(root), [])
           assert.deepStrictEqual(yield* back(root), { _tag: "NoEarlierVersion" })
           yield* night(23)
-          assert.deepStrictEqual([yield* namesIn(root), yield* versionIn(root)], ["Ana Bea Cleo Dora", 6])
-          assert.deepStrictEqual(yield* problems(root), [])
+          assert.deepStrictEqual([yield* joined(root), yield* versionIn(root)], ["Ana Bea Cleo Dora", 6])
+          assert.deepStrictEqual(yield* problemsIn(root), [])
         }).pipe(Effect.provide(layers(root)))
       }).pipe(Effect.scoped),
   )
@@ -93,15 +88,15 @@ describe("rollback", () => {
         yield* nights(1)
         yield* succeed(runOf(20), "more", "c-2", resultsOf(profileOf("Zoe")))
         yield* publish(runOf(20))
-        assert.strictEqual(yield* namesIn(root), "Ana Zoe")
+        assert.strictEqual(yield* joined(root), "Ana Zoe")
         assert.deepInclude(yield* back(root), { ...rolledBack, to: 1, from: 2 })
-        assert.strictEqual(yield* namesIn(root), "Ana")
-        assert.deepStrictEqual(yield* problems(root), [])
+        assert.strictEqual(yield* joined(root), "Ana")
+        assert.deepStrictEqual(yield* problemsIn(root), [])
         assert.deepStrictEqual(yield* repair(yield* storeOf(root), "0.1.0"), { done: [], left: [] })
         const { version, changes } = yield* rebuild(yield* storeOf(root), "0.1.0", true)
         assert.deepStrictEqual([version, changes], [4, [publishedLater(20)]])
-        assert.strictEqual(yield* namesIn(root), "Ana Zoe")
-        assert.deepStrictEqual(yield* problems(root), [])
+        assert.strictEqual(yield* joined(root), "Ana Zoe")
+        assert.deepStrictEqual(yield* problemsIn(root), [])
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),
   )
@@ -118,14 +113,14 @@ describe("rollback", () => {
         assert.deepStrictEqual(yield* due, before)
         rmSync(join(root, "published"), { recursive: true })
         assert.deepStrictEqual(
-          (yield* problems(root)).map(({ id, where }) => [id, where]),
+          (yield* problemsIn(root)).map(({ id, where }) => [id, where]),
           [
             ["run-not-in-manifest", runOf(21)],
             ["newest-version-lost", "published/previous"],
           ],
         )
         const { left } = yield* repair(yield* storeOf(root), "0.1.0")
-        assert.deepStrictEqual([left, yield* problems(root), yield* namesIn(root)], [[], [], "Ana Bea"])
+        assert.deepStrictEqual([left, yield* problemsIn(root), yield* joined(root)], [[], [], "Ana Bea"])
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),
   )
@@ -159,11 +154,11 @@ describe("rollback", () => {
         )
         isDone = exit._tag === "Success"
         yield* Effect.gen(function* () {
-          seen.push(yield* namesIn(tried))
+          seen.push(yield* joined(tried))
           // What a stop left unfinished is finished or removed by the next command.
           if (!isDone) assert.deepInclude(yield* repair(yield* storeOf(tried), "0.1.0"), { left: [] })
-          const now = yield* namesIn(tried)
-          assert.deepStrictEqual([yield* problems(tried), now === "Ana" || now === seen.at(-1)], [[], true])
+          const now = yield* joined(tried)
+          assert.deepStrictEqual([yield* problemsIn(tried), now === "Ana" || now === seen.at(-1)], [[], true])
         }).pipe(Effect.provide(layers(tried)))
         rmSync(tried, { recursive: true })
       }

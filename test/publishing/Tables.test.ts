@@ -6,7 +6,6 @@ import { identifier } from "../../src/duckdb/SqlText.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { publishedTables, publishedViews } from "../../src/publishing/DataDictionary.ts"
 import { relationsOf } from "../../src/publishing/Relations.ts"
-import { openStore } from "../../src/publishing/PublisherDuckDb.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
 import type { Job } from "../../src/jobs/Job.ts"
 import { runNight } from "../../src/night/Nightly.ts"
@@ -21,10 +20,10 @@ import {
   folder,
   layers,
   profileOf,
-  publisherOptions,
   resultsOf,
   rowsOf,
   stateOf,
+  storeOf,
   succeed,
 } from "./night.ts"
 
@@ -276,7 +275,7 @@ describe("published tables and views", () => {
           yield* night(rerun, { "c-2": ["COMPLETED", profileOf("Bob")] }, second)
           const here = "SELECT customer_id FROM customers WHERE is_current"
           assert.deepStrictEqual(yield* cellsOf(root, here), [["c-1"]])
-          const { families } = yield* openStore(publisherOptions(root))
+          const { families } = yield* storeOf(root)
           for (const { name, key } of publishedTables(families)) {
             if (key.length === 0) continue
             const repeated = `SELECT ${key.map(identifier).join(", ")} FROM ${name} GROUP BY ALL HAVING count(*) > 1`

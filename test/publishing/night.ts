@@ -12,7 +12,8 @@ import { LandingFiles } from "../../src/landing/LandingFiles.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
-import { PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
+import { openStore, PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
+import { verify } from "../../src/publishing/Verify.ts"
 import { anId } from "../harness/Id.ts"
 
 export const schemasFolder = new URL("../../schemas/records", import.meta.url).pathname
@@ -201,9 +202,27 @@ export const liveNight = Effect.fnUntraced(function* (
   return yield* publish(run_name)
 })
 
+/** Everything that an execution of `succeed` counted is proved to have been here. */
+export const drained = (run_name: string, id: string, customer_id: string) => {
+  const run_id = anId(run_name)
+  const task_id = anId(`${run_id}/${customer_id}/${engine}`)
+  const execution_id = anId(`e-${id}`)
+  const proof = { basis: "counted" as const, families: [] }
+  return append([{ _tag: "AttemptDrained", run_id, task_id, attempt: 1, execution_id, proof }])
+}
+
+export const storeOf = (root: string) => openStore(publisherOptions(root))
+export const problemsIn = (root: string) => Effect.flatMap(storeOf(root), verify)
+
 /** All rows of a published table. */
 export const rowsOf = Effect.fnUntraced(function* (root: string, sql: string) {
   const duckdb = yield* DuckDb
   const connection = yield* duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-only" })
   return yield* connection.rows(sql)
 }, Effect.scoped)
+
+/** The names of all published profiles, in their order. */
+export const namesIn = (root: string) =>
+  Effect.map(rowsOf(root, "SELECT name FROM customer_profiles ORDER BY name"), (rows) =>
+    rows.map(({ name }) => String(name)),
+  )
