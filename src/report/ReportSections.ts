@@ -145,6 +145,7 @@ export const worklistSection = ({ worklist }: Report): Html => {
     html`<code>${row.reason}</code>`,
     html`${row.message === "" ? "" : `“${row.message}” `}${prose(row.what_to_do)}`,
   ])
+  const table = dataTable({ headings: workHeadings, rows, id: "worklist", isStacked: true })
   return html`<section id="work">
     <h2>Worklist</h2>
     <p>
@@ -161,6 +162,6 @@ export const worklistSection = ({ worklist }: Report): Html => {
         </select></label
       ><output id="shown" aria-live="polite"></output>
     </div>
-    ${scrollable("Worklist", dataTable({ headings: workHeadings, rows, id: "worklist", isStacked: true }), "tall")}
+    ${scrollable("Worklist", table, "tall")}
   </section>`
 }
