@@ -156,14 +156,23 @@ interface Items {
   ): Misfit | undefined
 }
 
+/** An item of the wrong kind keeps its place: in `extra` and `misfits` it has this name. */
+const wholeItem = "item"
+
 const compileObjects = (family: RecordFamily, child: RecordChild): Items => {
   const fields = compileFields(family, child.table, child.columns, [])
+  const isRefused = refuses[family.mode].misfits || child.columns.some(({ identifies }) => identifies)
+  const nulls = child.columns.map(() => null)
   return (list, rows, place, misfits) => {
     for (let position = 0; position < list.length; position++) {
       const item = list[position]
       const at: Place = { above: place, key: position }
       if (typeof item !== "object" || item === null || Array.isArray(item) || item instanceof ExactNumber) {
-        return { reason: misfitReason("object", item), place: at }
+        const reason = misfitReason("object", item)
+        if (isRefused) return { reason, place: at }
+        rows.push([position, ...nulls, [`${wholeItem}: ${reason}`], jsonText({ [wholeItem]: item })])
+        misfits.push({ table: child.table, column: wholeItem, count: 1 })
+        continue
       }
       const cells: Array<Cell> = [position]
       const trouble = fields(item as Json, cells, at, misfits)

@@ -43,8 +43,8 @@ export type Mode = typeof Mode.Type
 
 /**
  * What a mode refuses a record for, and whether it counts fields that the schema does not have. Whatever the
- * mode, a record is refused if a time of fetching or the business key cannot be read, if a child is no list,
- * or if an item of a list of objects is no object.
+ * mode, a record is refused if a time of fetching or the business key cannot be read, or if a child is no
+ * list.
  */
 export const refuses: Readonly<
   Record<Mode, { readonly misfits: boolean; readonly unknownFields: boolean; readonly notesUnknown: boolean }>

@@ -174,7 +174,6 @@ describe("the normaliser", () => {
       [{ ...profile, type: 7 }, "data[1].type", "expected VARCHAR, got number"],
       [{ ...degree, institution_name: {} }, "data[1].institution_name", "expected VARCHAR, got object"],
       [{ ...profile, phones: "one" }, "data[1].phones", "expected list, got text"],
-      [{ ...profile, addresses: [[]] }, "data[1].addresses[0]", "expected object, got list"],
       [{ ...profile, sub_family: 7 }, "data[1]", "a record needs sub_family as text"],
     ]
     for (const [record, path, reason] of rejections) expect(rejectionOf(record)).toEqual([[path, reason]])
@@ -205,7 +204,7 @@ describe("the normaliser", () => {
       emails: ["a", 3, null],
       phones: null,
       addresses: undefined,
-      identification_numbers: [numbers[0], { ...numbers[1], validated: 1 }],
+      identification_numbers: [numbers[0], { ...numbers[1], validated: 1 }, null, [2]],
     }
     const normaliser = makeNormaliser(families)
     const counts = normaliser.add(lineage, [changed, { ...profile, gender: 8 }])
@@ -217,6 +216,7 @@ describe("the normaliser", () => {
       { table: "customer_profiles", column: "phones", count: 1 },
       { table: "customer_profiles", column: "addresses", count: 1 },
       { table: "identification_numbers", column: "validated", count: 1 },
+      { table: "identification_numbers", column: "item", count: 2 },
       { table: "emails", column: "email", count: 2 },
     ])
     const [row] = await rowsOf([changed], "customer_profiles")
@@ -241,9 +241,11 @@ describe("the normaliser", () => {
       [1, null, ["email: expected VARCHAR, got number"], '{"email":3}'],
       [2, null, ["email: required, and missing"], '{"email":null}'],
     ])
-    expect(await childrenOf("identification_numbers", "validated", "misfits", "extra")).toEqual([
-      [true, null, null],
-      [null, ["validated: expected BOOLEAN, got number"], '{"validated":1,"issued_by":{"office":3}}'],
+    expect(await childrenOf("identification_numbers", "position", "validated", "misfits", "extra")).toEqual([
+      [0, true, null, null],
+      [1, null, ["validated: expected BOOLEAN, got number"], '{"validated":1,"issued_by":{"office":3}}'],
+      [2, null, ["item: required, and missing"], '{"item":null}'],
+      [3, null, ["item: expected object, got list"], '{"item":[2]}'],
     ])
     expect(await rowsOf([changed], "rejected_records")).toEqual([])
   })

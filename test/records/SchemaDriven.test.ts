@@ -174,7 +174,11 @@ const corruptionsOf = ({ family, record }: Generated): ReadonlyArray<Corruption>
       return items === "values"
         ? [{ path, put: (copy) => (at(copy)[position] = wrong), misfit: standing(columns[0]!.name) }]
         : [
-            { path, put: (copy) => ((at(copy) as Array<unknown>)[position] = "text") },
+            {
+              path,
+              put: (copy) => ((at(copy) as Array<unknown>)[position] = "text"),
+              misfit: { table: child.table, column: "item", position, value: "text" },
+            },
             ...columns.map(({ name }) => ({
               path: `${path}.${name}`,
               put: (copy: Record<string, unknown>) => (at(copy)[position]![name] = wrong),
