@@ -20,6 +20,8 @@ export interface Preview {
   readonly plan: Plan
   /** Tasks of the plan that are already over in the run that would be resumed. */
   readonly over: ReadonlySet<string>
+  /** Tasks to start that the deadline kept from the run before: they come first. */
+  readonly carried: ReadonlySet<string>
   /** How long the run takes at least: what it still has to start, if every slot is used. */
   readonly expected: Duration.Duration
   /** Undefined before the first run of the job. */
@@ -136,7 +138,7 @@ const endLines = ({ end, calls, now, deadlineAt, job: { timezone } }: Preview): 
 }
 
 export const renderPreview = (preview: Preview, { width }: Style, all: boolean): string => {
-  const { how, isLeft, collect, plan, over, expected, sources } = preview
+  const { how, isLeft, collect, plan, over, carried, expected, sources } = preview
   const starting = plan.tasks.filter(({ task_id }) => !over.has(task_id))
   const what = isLeft ? leftHeadline : headlines[how]
   const headline =
@@ -145,6 +147,9 @@ export const renderPreview = (preview: Preview, { width }: Style, all: boolean):
     `${counted(plan.sessions.length, "session")} to read` +
     (starting.length === 0 ? "" : `; takes at least ${span(Duration.toMillis(expected))}`)
   const first = collect.map((run_id) => `First, what ${run_id} left at the service is collected.`)
+  const come = carried.size === 1 ? "comes" : "come"
+  const left = `${counted(carried.size, "task")} left by the last run's deadline ${come} first.`
+  const carriedLine = carried.size === 0 ? [] : [left]
   const warnings = plan.warnings.map(
     ({ engine_reference, message, source, count }) =>
       `${source}: ${engine_reference}: ${message}${count > 1 ? ` (${count} times)` : ""}`,
@@ -152,7 +157,7 @@ export const renderPreview = (preview: Preview, { width }: Style, all: boolean):
   const isLong = !all && starting.length > tasksShownMax
   const rows = isLong ? engineRows(starting, width) : taskRows(starting, width)
   return [
-    ...[headline, ...endLines(preview), ...first].map((line) => wrap(line, width)),
+    ...[headline, ...endLines(preview), ...first, ...carriedLine].map((line) => wrap(line, width)),
     ...(starting.length === 0 ? [] : ["", rows]),
     ...(isLong ? ["", wrap("`--all` shows every task.", width)] : []),
     ...titled("Will not start:", verdictLines(plan.settled, all), width),

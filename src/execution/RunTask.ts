@@ -58,7 +58,7 @@ export const startTask = Effect.fnUntraced(function* (night: Night, book: Book, 
     yield* settle(night, work.task_id, verdictOfRejected(refused))
     return yield* release(night, candidate.task_id)
   }
-  const overAt = (yield* Clock.currentTimeMillis) + Duration.toMillis(work.expected ?? Duration.zero)
+  const overAt = (yield* Clock.currentTimeMillis) + Duration.toMillis(work.needs ?? Duration.zero)
   if (!book.probe && overAt > (night.rules.deadlineAt ?? Infinity)) {
     yield* settle(night, work.task_id, unstarted(book) ?? own("DEADLINE_REACHED"))
     return yield* release(night, candidate.task_id)

@@ -39,8 +39,10 @@ export interface TaskWork extends Access {
   readonly task_id: TaskId
   readonly fingerprint: string | undefined
   readonly prepare: Effect.Effect<Prepared, LedgerFailed> | undefined
-  /** How long it takes, as far as is known: a task that would end after the deadline is not started. */
+  /** How long it takes, as far as is known. */
   readonly expected?: Duration.Duration
+  /** How long before the deadline it must start; without it, it may start until then. */
+  readonly needs?: Duration.Duration
 }
 
 /** A flow session that a customer ran alone: pulled, nothing executed. */

@@ -16,6 +16,7 @@ export const defaults = {
   retry_max: "15 minutes",
   min_interval: "5 seconds",
   wait_final: "10 minutes",
+  on_deadline: "carry",
   after_export: "delete",
   share: "none",
   exit_on: "any",

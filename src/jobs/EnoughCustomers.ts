@@ -5,7 +5,7 @@
 import { counted } from "../foundation/Counted.ts"
 import type { Context } from "./Decode.ts"
 import type { Job } from "./Job.ts"
-import type { MinCustomers } from "./JobFile.ts"
+import type { MinCustomers } from "./NightShape.ts"
 
 /** Both forms of `min_customers` as one. */
 export const fewestCustomers = (

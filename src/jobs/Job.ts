@@ -155,6 +155,8 @@ export interface Job {
   }
   /** Local wall-clock time of day, `HH:MM`. */
   readonly deadline: string | undefined
+  /** Whether what would probably not finish by the deadline is started all the same. */
+  readonly on_deadline: "carry" | "abort"
   /** Local times of day: when the night of a run starts and ends. */
   readonly night: { readonly starts: string; readonly until: string } | undefined
   /** A new run needs this share of the customers of the run before it, from 0 to 1. */

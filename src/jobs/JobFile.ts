@@ -7,6 +7,7 @@ import { Schema } from "effect"
 import { defaults } from "./Defaults.ts"
 import { FreshnessShape } from "./Freshness.ts"
 import { GatesShape } from "./Gates.ts"
+import { MinCustomers, Night, OnDeadline, onDeadlineMeans } from "./NightShape.ts"
 import { NotifyEntry } from "./Notify.ts"
 import { Retain } from "./Retain.ts"
 import { looksLikeReference } from "./Reference.ts"
@@ -18,7 +19,6 @@ import {
   duration,
   externalId,
   jobName,
-  percent,
   reference,
   serviceUrl,
   text,
@@ -222,23 +222,6 @@ export const Session = Schema.Union([
   }),
 ])
 
-export const Night = Schema.Struct({
-  starts: required(deadline, 'Local time of day "HH:MM": from here on a run belongs to this night.'),
-  until: required(
-    deadline,
-    'Local time of day "HH:MM": a service that cannot be reached is waited for until then.',
-  ),
-})
-
-const customers = count(1, 10_000_000)
-export const MinCustomers = Schema.Union([
-  customers,
-  Schema.Struct({
-    number: optional(customers, "With fewer customers the job is invalid and nothing starts."),
-    of_last_night: optional(percent(1), "With a smaller share of the last run's, nothing starts."),
-  }),
-])
-
 export const AfterExport = Schema.Literals(["delete", "keep"])
 
 export const ExitOn = Schema.Literals(["any", "new"])
@@ -255,6 +238,7 @@ export const JobFile = Schema.Struct({
     deadline,
     'Local time of day "HH:MM": tasks that cannot finish by then are not started.',
   ),
+  on_deadline: optional(OnDeadline, onDeadlineMeans, defaults.on_deadline),
   night: optional(
     Night,
     "The hours of the night: every run within them belongs to that night and has its date.",

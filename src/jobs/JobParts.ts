@@ -10,6 +10,7 @@ import type { Context } from "./Decode.ts"
 import { FreshnessShape } from "./Freshness.ts"
 import { GatesShape } from "./Gates.ts"
 import * as Shape from "./JobFile.ts"
+import { MinCustomers, Night, OnDeadline } from "./NightShape.ts"
 import { NotifyEntry } from "./Notify.ts"
 import { Retain } from "./Retain.ts"
 import { deadline, jobName, text, timezone } from "./Scalars.ts"
@@ -46,8 +47,9 @@ export const decodeParts = (context: Context, root: Readonly<Record<string, unkn
     retry: part("retry", Shape.Retry) ?? {},
     flow_results: part("flow_results", Shape.FlowResults) ?? {},
     deadline: part("deadline", deadline),
-    night: part("night", Shape.Night),
-    min_customers: part("min_customers", Shape.MinCustomers),
+    on_deadline: part("on_deadline", OnDeadline),
+    night: part("night", Night),
+    min_customers: part("min_customers", MinCustomers),
     timezone: part("timezone", timezone),
     after_export: part("after_export", Shape.AfterExport),
     output: part("output", Shape.Output) ?? {},

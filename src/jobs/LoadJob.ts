@@ -80,6 +80,7 @@ const readSettings = (context: Context, parts: Parts) => {
       attachments: flow_results.attachments ?? true,
     },
     deadline: parts.deadline,
+    on_deadline: parts.on_deadline ?? defaults.on_deadline,
     night: parts.night,
     timezone: parts.timezone,
     after_export: parts.after_export ?? defaults.after_export,

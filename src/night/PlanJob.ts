@@ -14,46 +14,35 @@ import type { Fact } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { subjectOf } from "../ledger/RunState.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
-import { statesOf } from "../ledger/WholeNight.ts"
 import { TokenStore } from "../tokens/TokenStore.ts"
 import type { TokenStoreState } from "../tokens/TokenStore.ts"
 import { refitTask, seeEngine } from "../planning/Assignment.ts"
 import type { Grounds, Task, TaskVerdict } from "../planning/Assignment.ts"
 import { FormCache } from "../forms/EngineForms.ts"
 import { fitAssignments, fitTask } from "../planning/FitAssignments.ts"
-import { expectedDuration, expectedDurations } from "../planning/Expectations.ts"
-import { deadlineOf } from "../planning/NightOf.ts"
+import { expectedDuration } from "../planning/Expectations.ts"
+import { inLine } from "../planning/CarriedOver.ts"
+import { deadlineOf, windowOf } from "../planning/NightOf.ts"
 import { resolveReferences } from "../planning/Logins.ts"
 import { holdLogins, holdPasswords } from "../planning/HeldLogins.ts"
 import { assignmentsBehind, checkedLogins, holdsSecret } from "../planning/HooksData.ts"
-import type { Expectations } from "../planning/Expectations.ts"
 import { planTasks } from "../planning/Plan.ts"
 import type { Plan } from "../planning/Plan.ts"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { accessKey, narrowed } from "./AskAgain.ts"
 import type { Asked } from "./AskAgain.ts"
+import { learn, timesOf } from "./LearnFromNights.ts"
+import type { Learnt } from "./LearnFromNights.ts"
 import { loginOf, parametersBehind, readShelf, tokenOf, withNewToken } from "../tokens/PlanTokens.ts"
-
-/** How many earlier runs expected durations are learnt from. */
-const runsLearntFrom = 3
 
 export interface JobPlan {
   readonly job: Job
   readonly plan: Plan
   readonly grounds: Grounds
-  /** What earlier runs took; an engine that never ran gives no estimate, and may still be started. */
-  readonly learnt: Expectations
   /** Customers and engines that are asked for fewer features than the job names. */
   readonly partly: ReadonlySet<string>
+  readonly learnt: Learnt
 }
-
-const learnDurations = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
-  const ledger = yield* Ledger
-  const earlier = (yield* ledger.runs).filter(
-    (run) => run.fact.job === job.name && run.fact.run_id !== run_id,
-  )
-  return expectedDurations(yield* statesOf(ledger, earlier.slice(-runsLearntFrom)))
-})
 
 /** Plans what a job names: all of it, or what is asked for again. */
 export const planJob = Effect.fn("PlanJob.planJob")(function* (
@@ -63,7 +52,9 @@ export const planJob = Effect.fn("PlanJob.planJob")(function* (
 ) {
   const ledger = yield* Ledger
   const forms = yield* FormCache
-  const { assignments, partly } = narrowed(job.assignments, asked)
+  const learnt = yield* learn(job, run_id)
+  const { assignments: chosen, partly } = narrowed(job.assignments, asked)
+  const assignments = inLine(chosen, accessKey, learnt.carried)
   const sessions = job.sessions.filter(
     ({ session_id }) => asked === undefined || asked.has(`session/${session_id}`),
   )
@@ -74,7 +65,6 @@ export const planJob = Effect.fn("PlanJob.planJob")(function* (
   holdPasswords(known, assignments, found)
   const logins = yield* checkedLogins(job, assignments, found, resolved)
   const { engines, fits } = yield* fitAssignments(assignments, logins, found)
-  const expectations = yield* learnDurations(job, run_id)
   const key = yield* ledger.fingerprintKey
   const rejections = yield* ledger.rejections
   const tokens = yield* readShelf(yield* TokenStore)
@@ -86,17 +76,17 @@ export const planJob = Effect.fn("PlanJob.planJob")(function* (
     logins,
     key,
     rejections,
-    expectations,
+    expectations: learnt.expectations,
     tokens,
   })
   const grounds: Grounds = {
     run_id,
     key,
     rejections,
-    expected: (engine) => expectedDuration(expectations, engine, job.execution.execution_timeout),
+    expected: (engine) => expectedDuration(learnt.expectations, engine, job.execution.execution_timeout),
     tokens,
   }
-  return { job, plan, grounds, learnt: expectations, partly } satisfies JobPlan as JobPlan
+  return { job, plan, grounds, learnt, partly } satisfies JobPlan as JobPlan
 })
 
 /** What a plan adds to the ledger: new tasks, and verdicts on tasks that have nothing in progress. */
@@ -178,6 +168,7 @@ export const worksOf = Effect.fnUntraced(function* (planned: JobPlan, run: RunSt
   const store = yield* TokenStore
   const known = yield* KnownSecrets
   const tasks = new Map(planned.plan.tasks.map((task) => [task.task_id, task]))
+  const windowMs = windowOf(planned.job, run.started_at)
   const works: Array<TaskWork> = []
   for (const { planned: about } of run.tasks.values()) {
     const { task_id, customer_id, engine_reference } = about
@@ -190,10 +181,9 @@ export const worksOf = Effect.fnUntraced(function* (planned: JobPlan, run: RunSt
       works.push({ ...subject, fingerprint: undefined, prepare: undefined })
       continue
     }
-    const learnt = planned.learnt.byEngine.get(engine_reference)
-    const expected = learnt === undefined ? {} : { expected: learnt }
     const prepare = prepareTask(planned, task, forms, store)
-    works.push({ ...subject, ...expected, fingerprint: task.fingerprint, prepare })
+    const times = timesOf(planned.learnt, engine_reference, { job: planned.job, windowMs })
+    works.push({ ...subject, ...times, fingerprint: task.fingerprint, prepare })
   }
   return works
 })

@@ -76,6 +76,14 @@ export const expectedDurations = (runs: ReadonlyArray<RunState>): Expectations =
   }
 }
 
+/** The value below which this share of the sorted values lies, between its two neighbours. */
+export const quantile = (sorted: ReadonlyArray<number>, share: number): number | undefined => {
+  const place = share * (sorted.length - 1)
+  const below = sorted[Math.floor(place)]
+  const above = sorted[Math.ceil(place)]
+  return below === undefined || above === undefined ? undefined : below + (above - below) * (place % 1)
+}
+
 const middleOf = (sorted: ReadonlyArray<number>): number | undefined => {
   const upper = sorted[Math.floor(sorted.length / 2)]
   const lower = sorted[Math.floor((sorted.length - 1) / 2)]
@@ -93,6 +101,19 @@ export const expectedDuration = (
   engine_reference: EngineReference,
   otherwise: Duration.Duration,
 ): Duration.Duration => byEngine.get(engine_reference) ?? overall ?? otherwise
+
+/**
+ * How long before the deadline an execution must start that is to be over by then: as long as 19 of 20 took.
+ * Where those would not fit into a whole night, half of them have to, or nothing would ever be started.
+ */
+export const neededBefore = (
+  sorted: ReadonlyArray<number>,
+  windowMs: number,
+): Duration.Duration | undefined => {
+  const slow = quantile(sorted, 0.95)
+  if (slow !== undefined && slow <= windowMs) return Duration.millis(Math.ceil(slow))
+  return median(sorted)
+}
 
 export interface ExpectedTask {
   readonly task_id: TaskId

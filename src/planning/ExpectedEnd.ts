@@ -10,6 +10,7 @@ import { nextLookInMs } from "../scheduling/Polling.ts"
 import type { PollingRules } from "../scheduling/Polling.ts"
 import { Schedule } from "../scheduling/Schedule.ts"
 import type { Candidate, Limits } from "../scheduling/Schedule.ts"
+import { quantile } from "./Expectations.ts"
 import type { PastDurations } from "./Expectations.ts"
 
 export interface ExpectedEnd {
@@ -32,14 +33,6 @@ const goldenRatio = 0.618_033_988_749_895
 const drawOf = (task_id: string): ((rehearsal: number) => number) => {
   const first = Number.parseInt(sha256Hex(task_id).slice(0, 12), 16) / 2 ** 48
   return (rehearsal) => (first + rehearsal * goldenRatio) % 1
-}
-
-/** The value below which this share of the sorted values lies, between its two neighbours. */
-export const quantile = (sorted: ReadonlyArray<number>, share: number): number | undefined => {
-  const place = share * (sorted.length - 1)
-  const below = sorted[Math.floor(place)]
-  const above = sorted[Math.ceil(place)]
-  return below === undefined || above === undefined ? undefined : below + (above - below) * (place % 1)
 }
 
 /** When each task ends if they take this long, in milliseconds from now; in no order. */

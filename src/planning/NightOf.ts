@@ -57,6 +57,12 @@ export const deadlineOf = (
   return own <= run.now && run.now < nextStartsAt ? nextStartsAt : own
 }
 
+/** How long starts are possible in a run that begins when its night does, in milliseconds. */
+export const windowOf = (job: JobTimes, started_at: number): number => {
+  const beganAt = job.night === undefined ? started_at : nightOf(started_at, job.night, job.timezone).startsAt
+  return (deadlineOf(job, { started_at, now: started_at }) ?? Infinity) - beganAt
+}
+
 const dayMs = 24 * 60 * 60_000
 const missedMax = 31
 

@@ -58,6 +58,7 @@ const previewOf = (tasks: number, verdicts: number, more: Partial<Preview> = {})
       })),
     },
     over: new Set(),
+    carried: new Set(),
     expected: Duration.minutes(40),
     end: undefined,
     calls: 0,
@@ -110,10 +111,12 @@ describe("a plan of three thousand tasks", () => {
 
 describe("a plan of a few tasks", () => {
   it("is told task by task, and says nothing about an end that is not known", () => {
-    expect(told(previewOf(2, 1, { collect: ["job.2026-11-20"] }))).toEqual([
+    const carried = new Set(["job.2026-11-21/c-1/bank-1"])
+    expect(told(previewOf(2, 1, { collect: ["job.2026-11-20"], carried }))).toEqual([
       "job.2026-11-21 would start: 2 tasks to start, 0 already finished, 1 that will",
       "not start, 0 sessions to read; takes at least 40 min",
       "First, what job.2026-11-20 left at the service is collected.",
+      "1 task left by the last run's deadline comes first.",
       "",
       "customer  engine  features                 engine is  expected",
       "c-0       bank-0  (the engine's defaults)  ready      2 min 0 s",

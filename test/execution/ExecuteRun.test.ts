@@ -247,8 +247,8 @@ describe("a run", () => {
     Effect.gen(function* () {
       const end = yield* night({
         tasks: [
-          { customer: "short", expected: Duration.millis(10 * minute) },
-          { customer: "long", expected: Duration.millis(2 * hour) },
+          { customer: "short", needs: Duration.millis(10 * minute) },
+          { customer: "long", needs: Duration.millis(2 * hour) },
         ],
         rules: { deadlineAt: hour },
       })

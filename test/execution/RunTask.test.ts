@@ -285,8 +285,8 @@ describe("a further attempt", () => {
     Effect.gen(function* () {
       const end = yield* night({
         tasks: [
-          { customer: "c-1", expected: Duration.millis(30 * minute) },
-          { customer: "c-2", expected: Duration.millis(2 * hour) },
+          { customer: "c-1", needs: Duration.millis(30 * minute) },
+          { customer: "c-2", needs: Duration.millis(2 * hour) },
           { customer: "c-3" },
         ],
         rules: { deadlineAt: 30 * minute, limits: oneSlot },
@@ -310,7 +310,7 @@ describe("a probe that is owed", () => {
   it.effect("is sent however near the deadline is: it starts nothing that is not running", () =>
     Effect.gen(function* () {
       const end = yield* night({
-        tasks: [{ customer: "c-1", expected: Duration.millis(50 * minute) }],
+        tasks: [{ customer: "c-1", needs: Duration.millis(50 * minute) }],
         rules: { deadlineAt: hour },
         script: { start: answers(lost, throttled(429, 20 * minute)) },
       })

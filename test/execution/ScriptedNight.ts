@@ -54,7 +54,7 @@ export interface NightTask {
   readonly customer: string
   readonly engine?: string
   readonly fingerprint?: string
-  readonly expected?: Duration.Duration
+  readonly needs?: Duration.Duration
   /** How often the engine is away before it can be started; `silent` never says. */
   readonly prepare?: (times: number) => Prepared | typeof silent
   /** The job does not name the task any more. */
@@ -80,14 +80,7 @@ export const ready = (fingerprint: string | undefined): Prepared => ({
   },
 })
 
-const workOf = ({
-  customer,
-  engine = "bank",
-  fingerprint,
-  expected,
-  prepare,
-  dropped,
-}: NightTask): TaskWork => {
+const workOf = ({ customer, engine = "bank", fingerprint, needs, prepare, dropped }: NightTask): TaskWork => {
   let times = 0
   const prepared = Effect.suspend((): Effect.Effect<Prepared> => {
     times += 1
@@ -105,7 +98,7 @@ const workOf = ({
     engine_reference: anId(engine),
     fingerprint,
     prepare: dropped === true ? undefined : prepared,
-    ...(expected === undefined ? {} : { expected }),
+    ...(needs === undefined ? {} : { needs }),
   }
 }
 

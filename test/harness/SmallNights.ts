@@ -64,6 +64,7 @@ export const jobOf = (assignments: ReadonlyArray<Assignment>): Job => ({
     attachments: true,
   },
   deadline: undefined,
+  on_deadline: "carry",
   night: undefined,
   timezone: "UTC",
   after_export: "delete",

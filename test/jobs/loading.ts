@@ -88,6 +88,7 @@ export const defaultsOfAJob = {
   },
   after_export: "delete",
   share: "none",
+  on_deadline: "carry",
   exit_on: "any",
   notify: [],
   sources: builtInSources,

@@ -496,3 +496,50 @@ describe("a night and its reruns", () => {
     ])
   })
 })
+
+describe("a night that is too short for all customers", () => {
+  const short = (on_deadline: Job["on_deadline"]): Job => ({
+    ...jobOf(Array.from({ length: 9 }, (_, index) => customer(`c-${index + 1}`, "queue-3000+run-1"))),
+    name: "job",
+    concurrency: { max_in_flight: 2, per_engine: 2 },
+    night: { starts: "22:00", until: "00:30" },
+    on_deadline,
+  })
+  /** Of each night: who succeeded, and whose execution the deadline aborted. */
+  const nights = (count: number, on_deadline: Job["on_deadline"]) =>
+    live(
+      makeNights(),
+      Effect.gen(function* () {
+        const ledger = yield* Ledger
+        const seen: Array<string> = []
+        for (let day = 0; day < count; day++) {
+          const { run_id } = yield* runNight(short(on_deadline), options)
+          const tasks = [...((yield* ledger.state(run_id))?.tasks.values() ?? [])]
+          const named = (chosen: typeof tasks) => chosen.map(({ planned }) => planned.customer_id).join(" ")
+          const good = tasks.filter(({ settled }) => settled?.fact.outcome === "succeeded")
+          const aborted = tasks.filter(({ attempts }) => attempts.some(({ abort }) => abort !== undefined))
+          seen.push(`${named(good)} | ${named(aborted)}`)
+          yield* sleepUntil(at(22 + day, 22))
+        }
+        return seen
+      }),
+    )
+
+  it("goes round all of them, and soon starts nothing that the deadline would abort [night carry]", () => {
+    expect(nights(4, "carry")).toEqual([
+      // Nobody knows yet how long it takes.
+      "c-1 c-2 c-3 c-4 | c-5 c-6",
+      "c-5 c-6 c-7 c-8 | ",
+      "c-9 c-1 c-2 c-3 | ",
+      "c-4 c-5 c-6 c-7 | ",
+    ])
+  })
+
+  it("also starts what the deadline will abort if the job says so", () => {
+    expect(nights(3, "abort")).toEqual([
+      "c-1 c-2 c-3 c-4 | c-5 c-6",
+      "c-5 c-6 c-7 c-8 | c-9 c-1",
+      "c-9 c-1 c-2 c-3 | c-4 c-5",
+    ])
+  })
+})

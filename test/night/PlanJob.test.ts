@@ -51,7 +51,13 @@ const planOf = (ready: ReadonlyArray<string>, refused: ReadonlyArray<string> = [
     rejections: new Map(),
     expectations: noExpectations,
   })
-  return { job: jobOf([]), plan, grounds, learnt: noExpectations, partly: new Set() }
+  return {
+    job: jobOf([]),
+    plan,
+    grounds,
+    learnt: { expectations: noExpectations, carried: [] },
+    partly: new Set(),
+  }
 }
 const fold = (facts: ReadonlyArray<Fact>): RunState => {
   const run = foldRun([started, ...facts].map((fact, seq) => ({ seq, at: seq, fact })))

@@ -5,7 +5,8 @@
 import { describe, expect, it } from "vitest"
 import { Clock, Duration, Effect } from "effect"
 import type { Job } from "../../src/jobs/Job.ts"
-import { expectedCalls, expectEnd, quantile } from "../../src/planning/ExpectedEnd.ts"
+import { quantile } from "../../src/planning/Expectations.ts"
+import { expectedCalls, expectEnd } from "../../src/planning/ExpectedEnd.ts"
 import { planJob } from "../../src/night/PlanJob.ts"
 import { runNight } from "../../src/night/Nightly.ts"
 import type { Candidate } from "../../src/scheduling/Schedule.ts"
@@ -88,7 +89,7 @@ const errorOf = (seed: number): number => {
         yield* Effect.sleep(Duration.days(1))
       }
       const { plan, learnt } = yield* planJob(job, anId("job.next"), undefined)
-      const end = expectEnd(plan.tasks, job.concurrency, learnt.past, undefined)
+      const end = expectEnd(plan.tasks, job.concurrency, learnt.expectations.past, undefined)
       const begunAt = yield* Clock.currentTimeMillis
       yield* runNight(job, { ...options, further: true })
       const took = (yield* Clock.currentTimeMillis) - begunAt

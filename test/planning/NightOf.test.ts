@@ -1,7 +1,8 @@
 /** A night keeps its date from one evening to the next, whatever the calendar and the clocks do in between. */
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { deadlineOf, runDateAt, waitsUntil } from "../../src/planning/NightOf.ts"
+import type { JobTimes } from "../../src/planning/NightOf.ts"
+import { deadlineOf, runDateAt, waitsUntil, windowOf } from "../../src/planning/NightOf.ts"
 
 const timezone = "Europe/Madrid"
 const night = { starts: "22:30", until: "07:00" }
@@ -102,5 +103,23 @@ describe("a night", () => {
     const until = (time: string) => iso(waitsUntil(at(time), job))
     expect(until("2026-03-28T21:30:00Z")).toBe("2026-03-29T05:00:00.000Z")
     expect(until("2026-10-24T20:30:00Z")).toBe("2026-10-25T06:00:00.000Z")
+  })
+})
+
+describe("the time for starts", () => {
+  const hours = (of: JobTimes, time: string) => windowOf(of, at(time)) / 3_600_000
+
+  it("is that of the whole night, however late its run begins", () => {
+    expect(hours(job, "2026-11-20T21:30:00Z")).toBe(8.5)
+    expect(hours(job, "2026-11-21T05:00:00Z")).toBe(8.5)
+    expect(hours({ ...job, deadline: "05:00" }, "2026-11-21T03:00:00Z")).toBe(6.5)
+    // After the night's end it may start executions until the next one begins.
+    expect(hours(job, "2026-11-21T09:00:00Z")).toBe(24)
+  })
+
+  it("is what is left before the deadline for a job without a night", () => {
+    const plain = { ...job, night: undefined }
+    expect(hours({ ...plain, deadline: "07:00" }, "2026-11-21T05:00:00Z")).toBe(1)
+    expect(hours(plain, "2026-11-21T05:00:00Z")).toBe(Infinity)
   })
 })

@@ -11,6 +11,7 @@ import type { Fact } from "../../src/ledger/Fact.ts"
 import {
   estimateNight,
   expectedDurations,
+  neededBefore,
   expectedDuration,
   noExpectations,
 } from "../../src/planning/Expectations.ts"
@@ -221,6 +222,16 @@ describe("expected durations", () => {
       Duration.millis(25),
       week,
     ])
+  })
+
+  it("leave room for 19 of 20 before a deadline, or for half where a whole night is too short for those", () => {
+    const taken = Array.from({ length: 21 }, (_, index) => index + 1)
+    const needed = (durations: ReadonlyArray<number>, windowMs: number) => {
+      const needs = neededBefore(durations, windowMs)
+      return needs === undefined ? undefined : Duration.toMillis(needs)
+    }
+    expect([20, 19, Infinity].map((windowMs) => needed(taken, windowMs))).toEqual([20, 11, 20])
+    expect([needed([], 20), needed([7], 20)]).toEqual([undefined, 7])
   })
 
   it("of a run are limited by all slots, by those of one engine, or by a row of conflicts", () => {

@@ -135,6 +135,7 @@ export const makeJob = (random: () => number, customers: number, tokens: boolean
     },
     // By number, because a drawn one would change every seed.
     night: customers % 3 === 0 ? { starts: "21:00", until: "07:00" } : undefined,
+    on_deadline: "carry",
     deadline: random() < 0.2 ? pick(random, ["03:00", "07:00"]) : undefined,
     timezone: "Europe/Madrid",
     after_export: random() < 0.9 ? "delete" : "keep",

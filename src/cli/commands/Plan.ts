@@ -44,6 +44,8 @@ const previewJob = Effect.fnUntraced(function* (job: Job) {
   const now = yield* Clock.currentTimeMillis
   const overIds = new Set<string>(over.map(({ task_id }) => task_id))
   const starting = plan.tasks.filter(({ task_id }) => !overIds.has(task_id))
+  const kept = new Set(learnt.carried)
+  const carried = starting.filter((task) => kept.has(`${task.customer_id}/${task.engine_reference}`))
   const deadlineAt = deadlineOf(job, { started_at: state?.started_at ?? now, now })
   const deadlineIn = deadlineAt === undefined ? undefined : deadlineAt - now
   return {
@@ -53,8 +55,12 @@ const previewJob = Effect.fnUntraced(function* (job: Job) {
     collect,
     plan,
     over: overIds,
+    carried: new Set<string>(carried.map(({ task_id }) => task_id)),
     expected: estimateNight(starting, job.concurrency, plan.conflicts),
-    end: starting.length === 0 ? undefined : expectEnd(starting, job.concurrency, learnt.past, deadlineIn),
+    end:
+      starting.length === 0
+        ? undefined
+        : expectEnd(starting, job.concurrency, learnt.expectations.past, deadlineIn),
     calls: expectedCalls(starting, job.polling),
     now,
     deadlineAt,
@@ -82,7 +88,7 @@ export const plan = Command.make(
 ).pipe(Command.withDescription("Shows what `run` would start, without starting anything"))
 
 /** Only the fingerprint of a login, or the name of its token. */
-const previewJson = ({ job, how, collect, plan, over, expected, end, calls, deadlineAt, now }: Preview) => ({
+const previewJson = ({ job, how, collect, plan, over, expected, end, calls, ...preview }: Preview) => ({
   job: job.name,
   run_id: plan.run_id,
   how,
@@ -100,6 +106,7 @@ const previewJson = ({ job, how, collect, plan, over, expected, end, calls, dead
       expected_ms: Duration.toMillis(task.expected),
       source: task.source,
       starts: !over.has(task_id),
+      carried: preview.carried.has(task_id),
     }),
   ),
   settled: plan.settled.map(({ features, ...verdict }) => ({
@@ -115,11 +122,11 @@ const previewJson = ({ job, how, collect, plan, over, expected, end, calls, dead
     end === undefined
       ? null
       : {
-          p50: new Date(now + Duration.toMillis(end.p50)).toISOString(),
-          p95: new Date(now + Duration.toMillis(end.p95)).toISOString(),
+          p50: new Date(preview.now + Duration.toMillis(end.p50)).toISOString(),
+          p95: new Date(preview.now + Duration.toMillis(end.p95)).toISOString(),
           late: end.late,
           late_p95: end.maybeLate,
         },
-  deadline: deadlineAt === undefined ? null : new Date(deadlineAt).toISOString(),
+  deadline: preview.deadlineAt === undefined ? null : new Date(preview.deadlineAt).toISOString(),
   requests: calls,
 })
