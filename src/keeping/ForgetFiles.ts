@@ -120,11 +120,25 @@ export const forgetInJournal = ({ layout, files }: Store, named: Named) =>
     const lines = readFileSync(path, "utf8")
       .split("\n")
       .filter((line) => line !== "")
-    const kept = lines.filter((line) => !mentions(named, JSON.parse(line)))
+    const kept = lines.filter((line, index) => {
+      const event = eventIn(line)
+      // The journal cuts off a last line that a killed process left torn; nothing may come after it.
+      if (event === undefined) return index < lines.length - 1 && !mentionsIn(named, line)
+      return !mentions(named, event)
+    })
     if (kept.length === lines.length) return
-    const at = lines.reduce((newest, line) => Math.max(newest, timeOf(JSON.parse(line))), 0)
+    const at = lines.reduce((newest, line) => Math.max(newest, timeOf(eventIn(line))), 0)
     files.replace(path, `${[...kept, JSON.stringify({ _tag: "TimeKept", at })].join("\n")}\n`, 0o600)
   })
+
+/** Undefined of a line that is no event. */
+const eventIn = (line: string): unknown => {
+  try {
+    return JSON.parse(line)
+  } catch {
+    return undefined
+  }
+}
 
 const timeOf = (event: unknown): number =>
   typeof event === "object" && event !== null && "at" in event ? Number(event.at) : 0

@@ -134,7 +134,7 @@ const writeOthers = (root: string): void => {
   }
   const event = (at: number, customer: string) =>
     `${JSON.stringify({ _tag: "Started", at, customer_id: customer, execution_id: `e-of-${customer}` })}\n`
-  writeFileSync(join(root, "sandbox.ndjson"), event(1, "c-10") + event(2, gone))
+  writeFileSync(join(root, "sandbox.ndjson"), event(1, "c-10") + event(2, gone) + event(3, gone).slice(0, -9))
 }
 
 const live = Effect.fnUntraced(function* (root: string) {
