@@ -89,6 +89,15 @@ export type Receiver =
     }
   | { readonly _tag: "Ping"; readonly name: string; readonly address: SecretReference }
   | {
+      readonly _tag: "Email"
+      readonly name: string
+      readonly on: ReadonlyArray<NotifyEvent>
+      /** Of the mail server, with the login. */
+      readonly address: SecretReference
+      readonly from: string
+      readonly to: ReadonlyArray<string>
+    }
+  | {
       readonly _tag: "Command"
       readonly name: string
       readonly on: ReadonlyArray<NotifyEvent>

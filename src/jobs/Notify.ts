@@ -7,8 +7,14 @@ import type { Context } from "./Decode.ts"
 import { notifyEvents } from "./Job.ts"
 import type { Job, NotifyEvent, Receiver } from "./Job.ts"
 import { parseReference } from "./Reference.ts"
-import { reference, text } from "./Scalars.ts"
+import { reference, ruled, text } from "./Scalars.ts"
 import { optional } from "./ShapeKeys.ts"
+
+const mailbox = ruled(
+  (value) => /^[^\s@<>(),;:"\\]+@[^\s@<>(),;:"\\]+$/.test(value),
+  "an e-mail address alone, such as ops@example.org",
+  "[^@]+@[^@]+",
+)
 
 /** One entry of `notify`. */
 export const NotifyEntry = Schema.Struct({
@@ -28,6 +34,13 @@ export const NotifyEntry = Schema.Struct({
     "An address in the manner of Healthchecks: /start at the beginning, the address itself after " +
       "exit code 0, /fail after any other.",
   ),
+  email: optional(
+    reference,
+    "A mail server, smtps://USER:PASSWORD@HOST or smtp:// with STARTTLS: env:NAME, file:PATH or " +
+      "exec:COMMAND.",
+  ),
+  from: optional(mailbox, "With `email`: who sends the notice."),
+  to: optional(Schema.Array(mailbox), "With `email`: who gets the notice."),
   command: optional(
     Schema.Array(text),
     "A program and its arguments, which gets the notice as JSON on stdin.",
@@ -42,6 +55,7 @@ interface Item {
 
 /** More than anybody watches. */
 const receiversMax = 10
+const recipientsMax = 10
 
 /** The keys as written: an address with a mistake is reported already. */
 const keysWritten = ({ document }: Context, index: number): ReadonlySet<string> => {
@@ -62,12 +76,13 @@ export const readReceivers = (
   if (items.length > receiversMax)
     findings.error(document.place(["notify"], "key"), `\`notify\` has more than ${receiversMax} entries`)
   return items.flatMap(({ index, value }) => {
-    const { on = notifyEvents, url, ping, command, format } = value
+    const { on = notifyEvents, url, ping, email, command, format } = value
     const complain = (message: string) => findings.error(document.place(["notify", index]), message)
     if (command?.length === 0) complain("`command` names no program")
     const written = keysWritten(context, index)
-    if (["url", "ping", "command"].filter((key) => written.has(key)).length !== 1)
-      return (complain("an entry has one of `url`, `ping` and `command`"), [])
+    if (["url", "ping", "email", "command"].filter((key) => written.has(key)).length !== 1)
+      return (complain("an entry has one of `url`, `ping`, `email` and `command`"), [])
+    const envelope = envelopeOf(value, written, complain)
     if (written.has("format") && !written.has("url")) complain("`format` belongs to `url`")
     if (written.has("ping") && written.has("on"))
       complain("`on` does not belong to `ping`, which is told of every run's beginning and end")
@@ -76,8 +91,21 @@ export const readReceivers = (
         document.place(["notify", index, "on"]),
         "`late` is never told: the job has neither `night` nor `deadline`",
       )
-    return receiverOf({ on, url, ping, command, format }, index, folder)
+    return receiverOf({ on, url, ping, email, command, format, ...envelope }, index, folder)
   })
+}
+
+/** Whom an e-mail is from, and for whom it is. */
+const envelopeOf = (
+  { from = "", to = [] }: Entry,
+  written: ReadonlySet<string>,
+  complain: (message: string) => void,
+) => {
+  const parts = ["email", "from", "to"].filter((key) => written.has(key)).length
+  if (parts !== 0 && parts !== 3) complain("`email`, `from` and `to` belong together")
+  else if (written.has("to") && (to.length === 0 || to.length > recipientsMax))
+    complain(`\`to\` has 1 to ${recipientsMax} addresses`)
+  return { from, to }
 }
 
 const receiverOf = (
@@ -85,7 +113,10 @@ const receiverOf = (
     on,
     url,
     ping,
+    email,
     command,
+    from = "",
+    to = [],
     format = "json",
   }: { on: ReadonlyArray<NotifyEvent> } & {
     readonly [Key in Exclude<keyof Entry, "on">]: Entry[Key] | undefined
@@ -95,7 +126,8 @@ const receiverOf = (
 ): ReadonlyArray<Receiver> => {
   const name = `notify[${index}]`
   if (command !== undefined) return command.length === 0 ? [] : [{ _tag: "Command", name, on, argv: command }]
-  const address = parseReference(url ?? ping ?? "", folder)
+  const address = parseReference(url ?? ping ?? email ?? "", folder)
   if (address === undefined) return []
+  if (email !== undefined) return [{ _tag: "Email", name, on, address, from, to }]
   return [url === undefined ? { _tag: "Ping", name, address } : { _tag: "Url", name, on, address, format }]
 }

@@ -16,7 +16,7 @@ import { isLoopback } from "../foundation/Loopback.ts"
 const editorPattern = (pattern: string) => () => ({ pattern: `^(?:${pattern})$|\\$\\{` })
 
 /** A text by its rule, in words for who breaks it and as a pattern for editors. */
-const ruled = (fits: (value: string) => boolean, expected: string, pattern: string) =>
+export const ruled = (fits: (value: string) => boolean, expected: string, pattern: string) =>
   Schema.String.check(Schema.makeFilter(fits, { expected, toJsonSchema: editorPattern(pattern) }))
 
 const idRule = `at most ${idCharactersMax} characters`

@@ -36,6 +36,7 @@ night: { starts: "22:30", until: "07:00" } # one run for each night, which keeps
 # min_customers: { number: 100, of_last_night: 90% }   # with fewer customers nothing is started
 # notify:                               # no customer data is sent; addresses are secrets
 #   - { on: [failed, late, new_trouble, recovered], url: env:ALERT_URL }     # format: slack sends { text }
+#   - { on: [failed], email: env:SMTP, from: night@example.org, to: [ops@example.org] }
 #   - { ping: env:HEALTHCHECK_URL }     # at the beginning and the end of each run
 timezone: Europe/Madrid                 # for night, deadline and run dates; default: the machine's
 after_export: delete                    # delete | keep: executions at the service, once published here

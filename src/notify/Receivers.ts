@@ -6,7 +6,7 @@ import { Duration, Effect, Redacted, Schema, Stream } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { isSafeAddress } from "../jobs/Scalars.ts"
-import type { Receiver } from "../jobs/Job.ts"
+import type { Receiver, SecretReference } from "../jobs/Job.ts"
 import { resolveReference } from "../jobs/Secrets.ts"
 import { slackOf } from "./Notice.ts"
 import type { Notice } from "./Notice.ts"
@@ -36,12 +36,25 @@ const post = Effect.fnUntraced(function* (address: URL, body: string, type: stri
   if (status < 200 || status > 299) return yield* Effect.fail(`it answered ${status}`)
 })
 
+const secretOf = (reference: SecretReference) =>
+  Effect.mapError(resolveReference(reference), ({ message }) => message)
+
 const addressOf = Effect.fnUntraced(function* (receiver: Extract<Receiver, { readonly address: unknown }>) {
-  const secret = yield* resolveReference(receiver.address).pipe(Effect.mapError(({ message }) => message))
+  const secret = yield* secretOf(receiver.address)
   const url = URL.parse(Redacted.value(secret).trim())
   if (url === null || !isSafeAddress(url))
     return yield* Effect.fail("its address is not https:// (plain http only to this machine)")
   return url
+})
+
+const mailTo = Effect.fnUntraced(function* (
+  receiver: Extract<Receiver, { readonly _tag: "Email" }>,
+  notice: Notice,
+) {
+  const { mail, mailServerRule, parseMailServer } = yield* Effect.promise(() => import("./Email.ts"))
+  const server = parseMailServer(Redacted.value(yield* secretOf(receiver.address)))
+  if (server === undefined) return yield* Effect.fail(mailServerRule)
+  yield* mail(server, receiver, notice)
 })
 
 /** The same address, one level down, with its query. */
@@ -86,6 +99,7 @@ const twice = <E, R>(receiver: string, once: Effect.Effect<void, E | string, R>)
 export const tell = (receiver: Exclude<Receiver, { readonly _tag: "Ping" }>, notice: Notice) => {
   if (receiver._tag === "Command")
     return twice(receiver.name, runCommand(receiver.argv, `${JSON.stringify(notice)}\n`))
+  if (receiver._tag === "Email") return twice(receiver.name, mailTo(receiver, notice))
   const body = receiver.format === "slack" ? slackOf(notice) : notice
   return twice(
     receiver.name,

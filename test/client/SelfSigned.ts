@@ -5,13 +5,13 @@
 import * as Https from "node:https"
 import { Effect } from "effect"
 
-const key = `-----BEGIN PRIVATE KEY-----
+export const key = `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg5ItfCzqviIdGsETQ
 UrweGSlfCjJ6V8QI3L0XVzccer2hRANCAARXnU1XLj7PkvixZ/WRD9T0FAuQCwGW
 0n8ZWb1T8Esvc4JykkAn0CYiiEuCGldpsm4jcU0BmJppBKvGBixOSCpr
 -----END PRIVATE KEY-----
 `
-const cert = `-----BEGIN CERTIFICATE-----
+export const cert = `-----BEGIN CERTIFICATE-----
 MIIBmzCCAUGgAwIBAgIUbbmIBBJnYg7QuJztpxTfgq5yFWkwCgYIKoZIzj0EAwIw
 FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMjA1MjE0NFoYDzIxMjYxMDI5
 MDUyMTQ0WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO

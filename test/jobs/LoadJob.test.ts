@@ -293,15 +293,23 @@ notify:
   - { ping: "env:A", on: [failed], format: json }
   - { command: [], on: [late] }
   - { url: "env:A", on: [faild] }
+  - { email: "env:A", to: [ops@example.org] }
+  - { email: "env:A", from: n@example.org, to: [] }
+  - { email: "env:A", from: "Night <n@example.org>", to: [ops@example.org] }
+  - { url: "env:A", to: [ops@example.org] }
 `)
         expect(errors).toEqual([
           "job.yaml:6:12: expected env:NAME, file:PATH or exec:COMMAND: a secret is never written into a job file",
-          "job.yaml:7:5: an entry has one of `url`, `ping` and `command`",
-          "job.yaml:8:5: an entry has one of `url`, `ping` and `command`",
+          "job.yaml:7:5: an entry has one of `url`, `ping`, `email` and `command`",
+          "job.yaml:8:5: an entry has one of `url`, `ping`, `email` and `command`",
           "job.yaml:9:5: `format` belongs to `url`",
           "job.yaml:9:5: `on` does not belong to `ping`, which is told of every run's beginning and end",
           "job.yaml:10:5: `command` names no program",
           "job.yaml:11:26: expected `failed` or `late` or `new_trouble` or `recovered`",
+          "job.yaml:12:5: `email`, `from` and `to` belong together",
+          "job.yaml:13:5: `to` has 1 to 10 addresses",
+          "job.yaml:14:29: expected an e-mail address alone, such as ops@example.org",
+          "job.yaml:15:5: `email`, `from` and `to` belong together",
         ])
         expect(warnings).toEqual([
           "job.yaml:10:24: `late` is never told: the job has neither `night` nor `deadline`",
