@@ -3,7 +3,7 @@
  * comes back; never twice, and never in the place of the next.
  */
 import { describe, expect, it } from "vitest"
-import { Clock, Effect, Exit } from "effect"
+import { Clock, Duration, Effect, Exit } from "effect"
 import { NotSent, Service } from "../../src/client/Service.ts"
 import { Progress } from "../../src/execution/Progress.ts"
 import type { ProgressEvent } from "../../src/execution/Progress.ts"
@@ -11,6 +11,7 @@ import type { Job } from "../../src/jobs/Job.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { statesOf } from "../../src/ledger/WholeNight.ts"
 import { runNight } from "../../src/night/Nightly.ts"
+import { Publisher } from "../../src/publishing/Publisher.ts"
 import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
 import { anId } from "../harness/Id.ts"
 import { customer, features, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
@@ -249,6 +250,57 @@ describe("a job without a night", () => {
       }),
     )
     expect(told).toEqual(["job.2026-11-21 4", "job.2026-11-22 0"])
+  })
+})
+
+describe("the deletions of a job with a deadline", () => {
+  const timed: Job = { ...plain, deadline: "22:05", assignments: [customer("c-1", "queue-1+run-1")] }
+  const deadlineAt = first + 5 * minute
+  /** One night, whose deletions are answered after so long; when they began and it ended, and what was deleted. */
+  const nightWith = (answersAfter: Duration.Input, more: { readonly publishesFor?: Duration.Input } = {}) =>
+    Effect.gen(function* () {
+      const stages = new Map<string, number>()
+      const tell = (event: ProgressEvent) =>
+        Effect.map(Clock.currentTimeMillis, (now) =>
+          event._tag === "Stage" ? void stages.set(event.stage, now) : undefined,
+        )
+      const end = yield* night(timed).pipe(
+        Effect.provideService(Progress, { tell }),
+        Effect.updateService(Publisher, (publisher) => ({
+          ...publisher,
+          publish: (run_id) => Effect.delay(publisher.publish(run_id), more.publishesFor ?? 0),
+        })),
+        Effect.updateService(Service, (service) => ({
+          ...service,
+          deleteExecution: (id) => Effect.delay(service.deleteExecution(id), answersAfter),
+        })),
+      )
+      const { executions } = yield* Effect.flatMap(Sandbox, ({ truth }) => truth)
+      const [deletingAt = 0, endedAt = 0] = [stages.get("deleting"), stages.get("ended")]
+      const deleted = executions.filter(({ deleted_at }) => deleted_at !== undefined).length
+      // What is written to the ledger takes part of a second.
+      const seconds = (ms: number) => Math.floor(ms / 1000)
+      return { end, deleted, lateBy: seconds(endedAt - deadlineAt), took: seconds(endedAt - deletingAt) }
+    })
+
+  it("end seconds after it, and are made up for by the next run, without a limit [delete deadline]", () => {
+    const [cut, resumed] = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const cut = yield* nightWith("2 hours")
+        yield* sleepUntil(deadlineAt + hour)
+        return [cut, yield* nightWith("1 hour")] as const
+      }),
+    )
+    expect([cut.end, cut.deleted, cut.lateBy]).toEqual(["job.2026-11-21 4", 0, 30])
+    expect([resumed.end, resumed.deleted, resumed.took]).toEqual(["job.2026-11-21 0 again", 1, 3_600])
+  })
+
+  it("still have seconds after a publication that was over too late", () => {
+    const late = live(makeNights(), nightWith(0, { publishesFor: "1 hour" }))
+    expect([late.end, late.deleted]).toEqual(["job.2026-11-21 0", 1])
+    const cut = live(makeNights(), nightWith("2 hours", { publishesFor: "1 hour" }))
+    expect([cut.end, cut.deleted, cut.took]).toEqual(["job.2026-11-21 4", 0, 30])
   })
 })
 
