@@ -200,6 +200,7 @@ const startsOf = (
 ) => {
   const calls: Array<StartCall & { readonly at: number }> = []
   let looked = 0
+  let planned = 0
   const night = Effect.gen(function* () {
     const begunAt = yield* Clock.currentTimeMillis
     const { state } = yield* runNight(job, options).pipe(
@@ -214,9 +215,12 @@ const startsOf = (
       Effect.updateService(FormCache, (forms) => ({
         ...forms,
         findAll: (engines) =>
-          finds === undefined
-            ? forms.findAll(engines)
-            : Effect.succeed(new Map([...engines].map((engine) => [engine, finds]))),
+          Effect.suspend(() => {
+            planned += 1
+            return finds === undefined
+              ? forms.findAll(engines)
+              : Effect.succeed(new Map([...engines].map((engine) => [engine, finds])))
+          }),
         look: (engine) =>
           Effect.suspend(() => {
             const look = looks[looked]
@@ -226,7 +230,7 @@ const startsOf = (
       })),
     )
     const ends = [...state.tasks.values()].map(({ settled: end }) => end?.fact.reason)
-    return { ends, looked, calls }
+    return { ends, looked, planned, calls }
   })
   return live(makeNights(), night)
 }
@@ -245,7 +249,7 @@ describe("a start", () => {
   const away: EngineFinding = { _tag: "Unavailable", retry_after: Duration.minutes(7) }
 
   it("sends what the job says, and that no customer is there to answer the source", () => {
-    const { calls, looked, ends } = startsOf(job)
+    const { calls, looked, planned, ends } = startsOf(job)
     expect(
       calls.map(({ login: given, external_execution_id: _external, at: _at, ...call }) => [given._tag, call]),
     ).toEqual([
@@ -266,8 +270,8 @@ describe("a start", () => {
         },
       ],
     ])
-    // What was seen when it was planned is enough.
-    expect([looked, ends]).toEqual([0, ["COMPLETED"]])
+    // What was seen when it was planned, once, is enough.
+    expect([planned, looked, ends]).toEqual([1, 0, ["COMPLETED"]])
   })
 
   it("waits for an engine that was away as long as that asks, and then sends what its form allows", () => {
@@ -280,6 +284,7 @@ describe("a start", () => {
     expect(startsOf(job, { finds: { _tag: "Unavailable" }, looks: [{ _tag: "Unknown" }] })).toEqual({
       ends: ["ENGINE_UNKNOWN"],
       looked: 1,
+      planned: 1,
       calls: [],
     })
   })
