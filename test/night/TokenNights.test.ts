@@ -183,6 +183,21 @@ describe("runs with tokens", () => {
     ])
   })
 
+  it("start nothing with a token that cannot be decrypted any more", () => {
+    const job = jobOf([customer("c-1", "ok+queue-5+run-30")])
+    const second = live(
+      makeNights(),
+      Effect.gen(function* () {
+        yield* nightOf(job)
+        yield* wait(1)
+        return yield* nightOf(job).pipe(
+          Effect.updateService(TokenStore, (store) => ({ ...store, tokenKey: () => Effect.undefined })),
+        )
+      }),
+    )
+    expect(second).toEqual({ logins: [], verdicts: ["TOKEN_UNREADABLE"], warnings: [] })
+  })
+
   it("warn of a token that expires, where a run is resumed with another customer", () => {
     const [first, other] = [customer("c-1", "ok+queue-5+run-30"), customer("c-2", "end-NETWORK_ERROR+run-1")]
     const once = (...assignments: Job["assignments"]): Job => {
