@@ -248,6 +248,12 @@ describe("an assignment", () => {
     ])
   })
 
+  it("is settled for its unknown engine before anything is said about its login", () => {
+    const unresolved: ResolvedLogin = { _tag: "Unresolved", missing: ["password: it is not known"] }
+    const decision = planOn(assignment(), unresolved, { _tag: "Unknown" }, grounds())
+    expect(decision._tag === "Settled" && decision.verdict.reason).toBe("ENGINE_UNKNOWN")
+  })
+
   it("waits unfitted for an engine that has not been seen yet, and is decided when it is", () => {
     const given = login({ ...values, branch: "12" })
     const decision = planOn(assignment(), given, away, grounds())
