@@ -378,7 +378,7 @@ describe("what a rerun asks for", () => {
 })
 
 describe("the plan of a job", () => {
-  it("learns from the last three runs of the same job, without the one that is planned", () => {
+  it("learns from the last three nights of the same job, without the one that is planned", () => {
     const of = (name: string, seconds: number): Job => ({
       ...jobOf([customer("c-1", `queue-1+run-${seconds}`)]),
       name,
@@ -393,7 +393,7 @@ describe("the plan of a job", () => {
         }
         const learntFor = (id: string) =>
           Effect.map(planJob(of("job", 60), anId(id), undefined), ({ learnt }) =>
-            learnt.past.all.map((ms) => Math.floor(ms / 60_000)),
+            learnt.expectations.past.all.map((ms) => Math.floor(ms / 60_000)),
           )
         return [yield* learntFor("job.2026-11-25"), yield* learntFor("job.2026-11-24")]
       }),
@@ -453,7 +453,8 @@ describe("the plan of a job", () => {
     const planned1 = planOf(["c-1"])
     const run = fold([planned("c-1"), planned("c-9"), session])
     const usual = Duration.minutes(3)
-    const learnt = { ...noExpectations, byEngine: new Map([["bank:website", usual]]) }
+    const expectations = { ...noExpectations, byEngine: new Map([["bank:website", usual]]) }
+    const learnt = { ...planned1.learnt, expectations }
     const [works, unlearnt, shown] = live(
       makeNights(),
       Effect.gen(function* () {
