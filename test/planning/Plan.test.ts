@@ -108,6 +108,13 @@ describe("a plan", () => {
     })
   })
 
+  it("names a session's customer only where one is known", () => {
+    const { sessions } = planTasks(
+      input({ job: job([], [{ session_id: anId("s2"), customer_id: undefined }]), logins: [] }),
+    )
+    expect(sessions).toStrictEqual([{ task_id: anId("n.2026-11-21/session/s2"), session_id: anId("s2") }])
+  })
+
   it("says what is odd about an engine's own forms", () => {
     const finding = known()
     const odd: EngineFinding =
@@ -285,7 +292,8 @@ describe("expected durations", () => {
       estimateNight(tasks, { max_in_flight: 9, per_engine: 9 }),
       estimateNight(tasks, { max_in_flight: 9, per_engine: 9 }, conflict),
       estimateNight([], { max_in_flight: 9, per_engine: 9 }),
+      estimateNight([{ ...tasks[0]!, expected: Duration.zero }], { max_in_flight: 9, per_engine: 9 }),
     ]
-    expect(nights.map(Duration.toMillis)).toEqual([40, 30, 10, 20, 0])
+    expect(nights.map(Duration.toMillis)).toEqual([40, 30, 10, 20, 0, 0])
   })
 })
