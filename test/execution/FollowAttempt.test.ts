@@ -136,6 +136,17 @@ describe("following an execution", () => {
     }),
   )
 
+  it.effect("records whose results were read: the execution's and its session's", () =>
+    Effect.gen(function* () {
+      const end = yield* night({})
+      const read = tagged(end.facts, "ResultsRead").map((fact) => [
+        "execution_id" in fact && fact.execution_id,
+        fact.session_id,
+      ])
+      expect(read).toEqual([["e-c-1-1", "s-c-1-1"]])
+    }),
+  )
+
   it.effect("reads the results of the session that any of its states named, and of none if none did", () =>
     Effect.gen(function* () {
       const unnamed: StartAnswer = {
